@@ -1,0 +1,24 @@
+//! The slot in which one datagram travels from an engine through the responder and back.
+//!
+//! It stands in this crate because engines (`net`) and protocol (`proto`) both name it and may not know each other.
+
+use core::net::SocketAddr;
+
+use crate::time::NtpTime;
+
+/// One received datagram and the room for its response. The engine owns both buffers and lends them for a batch.
+#[derive(Debug)]
+pub struct Datagram<'a> {
+    /// Where it came from, and where a response goes.
+    pub source: SocketAddr,
+    /// When it arrived: the kernel's stamp where there is one, else the engine's clock after the read.
+    pub received: NtpTime,
+    /// Whether the kernel cut octets off because the buffer was too small.
+    pub truncated: bool,
+    /// The request's octets. The responder may decrypt in place.
+    pub request: &'a mut [u8],
+    /// Room for the response: at least as long as the request; holds old octets.
+    pub response: &'a mut [u8],
+    /// Octets of `response` to send; zero for silence.
+    pub response_size: usize,
+}

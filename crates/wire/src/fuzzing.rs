@@ -1,0 +1,64 @@
+//! Bodies of the fuzz targets of this crate; `fuzz/` calls them with new octets, the tests with the kept corpus.
+
+use crate::extension::Fields;
+use crate::ke::{self, AeadId, Response};
+use crate::limits::{FIELD_HEADER_SIZE, HEADER_SIZE};
+use crate::nts::{self, NtsFields};
+use crate::packet::{Packet, Trailer};
+
+/// Any octets as a packet: no panic, and header, fields and trailer add up to the datagram.
+pub fn packet(octets: &[u8]) {
+    let Ok(packet) = Packet::parse(octets) else { return };
+    let fields: usize = packet.fields().map(|field| field.end() - field.offset).sum();
+    let trailer = match packet.trailer() {
+        Trailer::None => 0,
+        Trailer::CryptoNak => 4,
+        Trailer::Mac { digest, .. } => 4 + digest.len(),
+    };
+    assert_eq!(HEADER_SIZE + fields + trailer, octets.len());
+    let mut header = [0; HEADER_SIZE];
+    packet.header().emit(&mut header);
+    assert_eq!(header, octets[..HEADER_SIZE]);
+    if let Ok(fields) = NtsFields::locate(&packet) {
+        let spans = [fields.identifier, fields.cookie].into_iter().flatten();
+        let inner = fields.authenticator.iter().flat_map(|a| [a.nonce, a.ciphertext]);
+        spans.chain(inner).for_each(|span| assert_eq!(span.of(octets).len(), span.size()));
+    }
+}
+
+/// Any octets as a decrypted text of extension fields: no panic, and the fields add up.
+pub fn extension_fields(octets: &[u8]) {
+    let mut end = 0;
+    let mut whole = true;
+    for field in Fields::new(octets, 0, FIELD_HEADER_SIZE) {
+        match field {
+            Ok(field) => {
+                assert_eq!(field.offset, end);
+                end = field.end();
+            }
+            Err(malformed) => {
+                assert_eq!(malformed.offset, end);
+                whole = false;
+            }
+        }
+    }
+    assert_eq!(whole, end == octets.len());
+    let _ = nts::count_encrypted_placeholders(octets, 100);
+}
+
+/// Any octets as a key exchange request: no panic, and only complete messages parse.
+pub fn ke_request(octets: &[u8]) {
+    if ke::Request::parse(octets).is_ok() {
+        assert_eq!(ke::message_size(octets), Some(octets.len()));
+    }
+}
+
+/// Any octets as a key exchange response: no panic, and an agreement is on something that was offered.
+pub fn ke_response(octets: &[u8]) {
+    let offered = [AeadId::AES_128_GCM_SIV, AeadId::SIV_CMAC_256];
+    if let Ok(Response::Agreed(agreement)) = Response::parse(octets, &offered) {
+        assert!(offered.contains(&agreement.aead));
+        assert!(agreement.cookies().count() > 0);
+        assert_ne!(agreement.port, Some(0));
+    }
+}

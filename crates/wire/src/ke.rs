@@ -1,0 +1,568 @@
+//! NTS-KE records and the two messages made of them. RFC 8915 section 4.
+//!
+//! ```text
+//!  0  critical bit, type u15 | body length u16, header excluded
+//!  4  body, not padded
+//! ```
+
+use core::fmt;
+
+use crate::limits::{COOKIE_COUNT, COOKIE_SIZE_MAX};
+use crate::{Malformed, NoRoom, Reader, Reason, Writer};
+
+const CRITICAL: u16 = 0x8000;
+const RECORD_HEADER_SIZE: usize = 4;
+
+/// Record type without the critical bit. RFC 8915 section 7.6.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RecordType(pub u16);
+
+impl RecordType {
+    /// Ends every message.
+    pub const END_OF_MESSAGE: RecordType = RecordType(0);
+    /// Protocols to be authenticated.
+    pub const NEXT_PROTOCOL: RecordType = RecordType(1);
+    /// The server gives up.
+    pub const ERROR: RecordType = RecordType(2);
+    /// The server warns.
+    pub const WARNING: RecordType = RecordType(3);
+    /// AEAD algorithms.
+    pub const AEAD: RecordType = RecordType(4);
+    /// One cookie.
+    pub const NEW_COOKIE: RecordType = RecordType(5);
+    /// Where the NTP server is.
+    pub const NTPV4_SERVER: RecordType = RecordType(6);
+    /// The NTP server's port.
+    pub const NTPV4_PORT: RecordType = RecordType(7);
+    /// Keys for AES-128-GCM-SIV are exported as RFC 8915 says; chrony 4.4 to 4.6.0 exported them otherwise.
+    /// chrony, "NTS AES-128-GCM-SIV compliant exporter".
+    pub const COMPLIANT_128GCM: RecordType = RecordType(1024);
+}
+
+impl fmt::Debug for RecordType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match *self {
+            RecordType::END_OF_MESSAGE => "End of Message",
+            RecordType::NEXT_PROTOCOL => "Next Protocol",
+            RecordType::ERROR => "Error",
+            RecordType::WARNING => "Warning",
+            RecordType::AEAD => "AEAD Algorithm",
+            RecordType::NEW_COOKIE => "New Cookie",
+            RecordType::NTPV4_SERVER => "NTPv4 Server",
+            RecordType::NTPV4_PORT => "NTPv4 Port",
+            RecordType::COMPLIANT_128GCM => "Compliant AES-128-GCM-SIV Exporter",
+            RecordType(other) => return write!(f, "record type {other}"),
+        })
+    }
+}
+
+/// Next protocol identifier: NTPv4 is 0. RFC 8915 section 7.7.
+pub const PROTOCOL_NTPV4: u16 = 0;
+
+/// AEAD algorithm number. IANA, AEAD Algorithms.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AeadId(pub u16);
+
+impl AeadId {
+    /// AES-SIV-CMAC-256 (two AES-128 keys). Every NTS server has it. RFC 8915 section 5.1.
+    pub const SIV_CMAC_256: AeadId = AeadId(15);
+    /// AES-SIV-CMAC-384 (two AES-192 keys).
+    pub const SIV_CMAC_384: AeadId = AeadId(16);
+    /// AES-SIV-CMAC-512 (two AES-256 keys).
+    pub const SIV_CMAC_512: AeadId = AeadId(17);
+    /// AES-128-GCM-SIV. RFC 8452.
+    pub const AES_128_GCM_SIV: AeadId = AeadId(30);
+}
+
+impl fmt::Display for AeadId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match *self {
+            AeadId::SIV_CMAC_256 => "AES-SIV-CMAC-256",
+            AeadId::SIV_CMAC_384 => "AES-SIV-CMAC-384",
+            AeadId::SIV_CMAC_512 => "AES-SIV-CMAC-512",
+            AeadId::AES_128_GCM_SIV => "AES-128-GCM-SIV",
+            AeadId(other) => return write!(f, "AEAD {other}"),
+        })
+    }
+}
+
+impl fmt::Debug for AeadId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What an Error record says. RFC 8915 section 4.1.4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErrorCode(pub u16);
+
+impl ErrorCode {
+    /// The request has a critical record that the server does not know.
+    pub const UNRECOGNISED_CRITICAL: ErrorCode = ErrorCode(0);
+    /// The request breaks the syntax, or did not come in time.
+    pub const BAD_REQUEST: ErrorCode = ErrorCode(1);
+    /// The server failed; the client may try again.
+    pub const INTERNAL: ErrorCode = ErrorCode(2);
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match *self {
+            ErrorCode::UNRECOGNISED_CRITICAL => "unrecognised critical record",
+            ErrorCode::BAD_REQUEST => "bad request",
+            ErrorCode::INTERNAL => "internal server error",
+            ErrorCode(other) => return write!(f, "error {other}"),
+        })
+    }
+}
+
+impl From<Malformed> for ErrorCode {
+    fn from(malformed: Malformed) -> Self {
+        match malformed.reason {
+            Reason::UnknownCritical => ErrorCode::UNRECOGNISED_CRITICAL,
+            _ => ErrorCode::BAD_REQUEST,
+        }
+    }
+}
+
+/// One record of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// Whether a receiver that does not know the type must give up.
+    pub critical: bool,
+    /// What it is.
+    pub kind: RecordType,
+    /// The body.
+    pub body: &'a [u8],
+    /// Octets from the start of the message to the record.
+    pub offset: usize,
+}
+
+/// Iterates over the records of a message up to and without its End of Message; ends after the first error.
+#[derive(Clone, Debug)]
+pub struct Records<'a> {
+    reader: Reader<'a>,
+    done: bool,
+}
+
+impl<'a> Records<'a> {
+    /// The records of `message`.
+    #[must_use]
+    pub const fn new(message: &'a [u8]) -> Self {
+        Records { reader: Reader::new(message), done: false }
+    }
+
+    fn read(&mut self) -> Result<Option<Record<'a>>, Malformed> {
+        let offset = self.reader.offset();
+        let first = self.reader.u16()?;
+        let size = usize::from(self.reader.u16()?);
+        let record = Record {
+            critical: first & CRITICAL != 0,
+            kind: RecordType(first & !CRITICAL),
+            body: self.reader.take(size)?,
+            offset,
+        };
+        if record.kind != RecordType::END_OF_MESSAGE {
+            return Ok(Some(record));
+        }
+        //= RFC 8915 section 4.1.1: End of Message has the critical bit set and no body, and comes last.
+        match (record.critical, size, self.reader.left()) {
+            (true, 0, 0) => Ok(None),
+            (false, ..) => Err(Malformed::new(Reason::NotCritical, offset)),
+            (true, 1.., _) => Err(Malformed::new(Reason::Value, offset)),
+            (true, 0, 1..) => Err(Malformed::new(Reason::TooLong, self.reader.offset())),
+        }
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<Record<'a>, Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let item = self.read().transpose();
+        self.done = !matches!(item, Some(Ok(_)));
+        item
+    }
+}
+
+/// Octets of the message that starts `octets`, its End of Message included; `None` while it is still incomplete.
+#[must_use]
+pub fn message_size(octets: &[u8]) -> Option<usize> {
+    let mut reader = Reader::new(octets);
+    loop {
+        let kind = reader.u16().ok()? & !CRITICAL;
+        let size = usize::from(reader.u16().ok()?);
+        reader.take(size).ok()?;
+        if kind == RecordType::END_OF_MESSAGE.0 {
+            return Some(reader.offset());
+        }
+    }
+}
+
+/// The values of a record body that lists 16-bit numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NumberList<'a>(&'a [u8]);
+
+impl<'a> NumberList<'a> {
+    fn parse(record: &Record<'a>) -> Result<Self, Malformed> {
+        if record.body.len().is_multiple_of(2) {
+            Ok(NumberList(record.body))
+        } else {
+            Err(Malformed::new(Reason::InnerLength, record.offset))
+        }
+    }
+
+    /// The numbers in the order of the wire.
+    pub fn iter(&self) -> impl Iterator<Item = u16> + use<'a> {
+        self.0.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
+    }
+
+    /// Whether `number` is listed.
+    #[must_use]
+    pub fn contains(&self, number: u16) -> bool {
+        self.iter().any(|listed| listed == number)
+    }
+}
+
+/// A client's request. RFC 8915 section 4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// Protocols the client can use.
+    pub protocols: NumberList<'a>,
+    /// AEAD algorithms the client can use, the best first.
+    pub aeads: NumberList<'a>,
+    /// The client exports AES-128-GCM-SIV keys as the RFC says (record 1024).
+    pub compliant_128gcm: bool,
+}
+
+impl<'a> Request<'a> {
+    /// Reads a whole message. [`ErrorCode::from`] turns the error into what the server answers.
+    pub fn parse(message: &'a [u8]) -> Result<Self, Malformed> {
+        let (mut protocols, mut aeads, mut compliant_128gcm) = (None, None, false);
+        for record in Records::new(message) {
+            let record = record?;
+            match record.kind {
+                RecordType::NEXT_PROTOCOL => list_once(&mut protocols, &record, true)?,
+                RecordType::AEAD => list_once(&mut aeads, &record, false)?,
+                RecordType::COMPLIANT_128GCM => compliant_128gcm = true,
+                // Preferences of the client, which this server has no use for.
+                RecordType::NTPV4_SERVER | RecordType::NTPV4_PORT => {}
+                RecordType::ERROR | RecordType::WARNING | RecordType::NEW_COOKIE => {
+                    return Err(Malformed::new(Reason::WrongDirection, record.offset));
+                }
+                _ if record.critical => return Err(Malformed::new(Reason::UnknownCritical, record.offset)),
+                _ => {}
+            }
+        }
+        let missing = Malformed::new(Reason::Missing, message.len());
+        let protocols = protocols.ok_or(missing)?;
+        let aeads = match aeads {
+            Some(aeads) => aeads,
+            // RFC 8915 section 4.1.5: exactly one AEAD record if NTPv4 is offered; another protocol may need none.
+            None if protocols.contains(PROTOCOL_NTPV4) => return Err(missing),
+            None => NumberList(&[]),
+        };
+        Ok(Request { protocols, aeads, compliant_128gcm })
+    }
+
+    /// Writes a request for NTPv4 with `aeads`, the best first. Record 1024 goes along with AES-128-GCM-SIV.
+    pub fn emit(out: &mut Writer<'_>, aeads: &[AeadId]) -> Result<(), NoRoom> {
+        emit_numbers(out, RecordType::NEXT_PROTOCOL, &[PROTOCOL_NTPV4])?;
+        emit_header(out, true, RecordType::AEAD, aeads.len() * 2)?;
+        for aead in aeads {
+            out.u16(aead.0)?;
+        }
+        if aeads.contains(&AeadId::AES_128_GCM_SIV) {
+            emit(out, false, RecordType::COMPLIANT_128GCM, &[])?;
+        }
+        emit(out, true, RecordType::END_OF_MESSAGE, &[])
+    }
+}
+
+fn list_once<'a>(
+    slot: &mut Option<NumberList<'a>>,
+    record: &Record<'a>,
+    critical: bool,
+) -> Result<(), Malformed> {
+    if critical && !record.critical {
+        return Err(Malformed::new(Reason::NotCritical, record.offset));
+    }
+    match slot.replace(NumberList::parse(record)?) {
+        None => Ok(()),
+        Some(_) => Err(Malformed::new(Reason::Duplicate, record.offset)),
+    }
+}
+
+/// What a server's response amounts to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Response<'a> {
+    /// Keys can be exported and cookies used.
+    Agreed(Agreement<'a>),
+    /// The server sent an Error record.
+    Error(ErrorCode),
+    /// The server sent a Warning record; none are defined, so it counts as an error. RFC 8915 section 4.1.4.
+    Warning(u16),
+    /// The server does not serve NTPv4 with NTS.
+    NoProtocol,
+    /// The server has none of the AEAD algorithms that the client offered.
+    NoAead,
+}
+
+/// A successful response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Agreement<'a> {
+    /// The algorithm of the server's choice.
+    pub aead: AeadId,
+    /// The server exports AES-128-GCM-SIV keys as the RFC says (record 1024).
+    pub compliant_128gcm: bool,
+    /// The NTP server's name or address; absent: the address of the key exchange server.
+    pub server: Option<&'a str>,
+    /// The NTP server's port; absent: 123.
+    pub port: Option<u16>,
+    message: &'a [u8],
+}
+
+impl<'a> Agreement<'a> {
+    /// The cookies, at most eight, each of 1 to [`COOKIE_SIZE_MAX`] octets; others are passed over.
+    pub fn cookies(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        Records::new(self.message)
+            .map_while(Result::ok)
+            .filter(|record| record.kind == RecordType::NEW_COOKIE)
+            .map(|record| record.body)
+            .filter(|cookie| (1..=COOKIE_SIZE_MAX).contains(&cookie.len()))
+            .take(COOKIE_COUNT)
+    }
+}
+
+impl<'a> Response<'a> {
+    /// Reads a whole message, as a client that offered `offered`.
+    pub fn parse(message: &'a [u8], offered: &[AeadId]) -> Result<Self, Malformed> {
+        let (mut protocols, mut aeads) = (None, None);
+        let (mut server, mut port, mut compliant_128gcm) = (None, None, false);
+        for record in Records::new(message) {
+            let record = record?;
+            let value = Malformed::new(Reason::Value, record.offset);
+            match record.kind {
+                RecordType::ERROR => return Ok(Response::Error(ErrorCode(number(&record)?))),
+                RecordType::WARNING => return Ok(Response::Warning(number(&record)?)),
+                RecordType::NEXT_PROTOCOL => list_once(&mut protocols, &record, true)?,
+                RecordType::AEAD => list_once(&mut aeads, &record, false)?,
+                RecordType::COMPLIANT_128GCM => compliant_128gcm = true,
+                RecordType::NTPV4_SERVER => {
+                    let name = core::str::from_utf8(record.body).map_err(|_| value)?;
+                    let plain = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
+                    if name.is_empty() || name.len() > 255 || !name.chars().all(plain) {
+                        return Err(value);
+                    }
+                    server = Some(name);
+                }
+                RecordType::NTPV4_PORT => match number(&record)? {
+                    0 => return Err(value),
+                    nonzero => port = Some(nonzero),
+                },
+                RecordType::NEW_COOKIE => {}
+                _ if record.critical => return Err(Malformed::new(Reason::UnknownCritical, record.offset)),
+                _ => {}
+            }
+        }
+        let missing = Malformed::new(Reason::Missing, message.len());
+        if !protocols.ok_or(missing)?.contains(PROTOCOL_NTPV4) {
+            return Ok(Response::NoProtocol);
+        }
+        let mut chosen = aeads.ok_or(missing)?.iter();
+        let aead = match (chosen.next().map(AeadId), chosen.next()) {
+            (None, _) => return Ok(Response::NoAead),
+            (Some(aead), None) if offered.contains(&aead) => aead,
+            _ => return Err(Malformed::new(Reason::Value, message.len())),
+        };
+        let agreement = Agreement { aead, compliant_128gcm, server, port, message };
+        if agreement.cookies().next().is_none() {
+            return Err(missing);
+        }
+        Ok(Response::Agreed(agreement))
+    }
+}
+
+fn number(record: &Record<'_>) -> Result<u16, Malformed> {
+    match *record.body {
+        [high, low] => Ok(u16::from_be_bytes([high, low])),
+        _ => Err(Malformed::new(Reason::InnerLength, record.offset)),
+    }
+}
+
+/// Writes a record.
+pub fn emit(out: &mut Writer<'_>, critical: bool, kind: RecordType, body: &[u8]) -> Result<(), NoRoom> {
+    emit_header(out, critical, kind, body.len())?;
+    out.put(body)
+}
+
+/// Writes a record's header; `body_size` octets of body must follow.
+pub fn emit_header(
+    out: &mut Writer<'_>,
+    critical: bool,
+    kind: RecordType,
+    body_size: usize,
+) -> Result<(), NoRoom> {
+    out.u16(kind.0 | if critical { CRITICAL } else { 0 })?;
+    out.u16(u16::try_from(body_size).map_err(|_| NoRoom)?)
+}
+
+/// Writes a critical record that lists `numbers`.
+pub fn emit_numbers(out: &mut Writer<'_>, kind: RecordType, numbers: &[u16]) -> Result<(), NoRoom> {
+    emit_header(out, true, kind, numbers.len() * 2)?;
+    numbers.iter().try_for_each(|&number| out.u16(number))
+}
+
+/// Octets of a record with a body of `body_size` octets.
+#[must_use]
+pub const fn record_size(body_size: usize) -> usize {
+    RECORD_HEADER_SIZE + body_size
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::vec;
+    use std::vec::Vec;
+
+    const MINIMAL: [u8; 16] = *b"\x80\x01\0\x02\0\0\x80\x04\0\x02\0\x0f\x80\0\0\0";
+    const CHRONY: [u8; 22] = *b"\x80\x01\0\x02\0\0\x80\x04\0\x04\0\x1e\0\x0f\x04\0\0\0\x80\0\0\0";
+
+    fn message(records: &[(bool, u16, &[u8])]) -> Vec<u8> {
+        let mut octets = vec![0; 8192];
+        let mut out = Writer::new(&mut octets);
+        for &(critical, kind, body) in records {
+            emit(&mut out, critical, RecordType(kind), body).unwrap();
+        }
+        let size = out.offset();
+        octets.truncate(size);
+        octets
+    }
+
+    fn refused(records: &[(bool, u16, &[u8])]) -> Reason {
+        Request::parse(&message(records)).expect_err("must not parse").reason
+    }
+
+    #[test]
+    fn minimal_request_of_the_rfc_parses() {
+        let request = Request::parse(&MINIMAL).unwrap();
+        assert_eq!(request.protocols.iter().collect::<Vec<_>>(), [PROTOCOL_NTPV4]);
+        assert_eq!(request.aeads.iter().collect::<Vec<_>>(), [15]);
+        assert!(!request.compliant_128gcm);
+    }
+
+    #[test]
+    fn our_request_equals_the_minimal_one_and_chrony_s() {
+        let mut octets = [0; 22];
+        let mut out = Writer::new(&mut octets);
+        Request::emit(&mut out, &[AeadId::SIV_CMAC_256]).unwrap();
+        assert_eq!((out.offset(), &octets[..16]), (16, &MINIMAL[..]));
+        Request::emit(&mut Writer::new(&mut octets), &[AeadId::AES_128_GCM_SIV, AeadId::SIV_CMAC_256])
+            .unwrap();
+        assert_eq!(octets, CHRONY);
+        assert!(Request::parse(&CHRONY).unwrap().compliant_128gcm);
+    }
+
+    #[test]
+    fn message_is_complete_only_with_its_last_octet() {
+        for size in 0..CHRONY.len() {
+            assert_eq!(message_size(&CHRONY[..size]), None, "{size}");
+            assert!(Request::parse(&CHRONY[..size]).is_err());
+        }
+        assert_eq!(message_size(&[&CHRONY[..], &[9]].concat()), Some(CHRONY.len()));
+    }
+
+    #[test]
+    fn each_rule_of_section_4_1_is_enforced() {
+        let (protocol, aead, end) = ((true, 1, &[0u8, 0][..]), (true, 4, &[0u8, 15][..]), (true, 0, &[][..]));
+        assert_eq!(refused(&[protocol, end]), Reason::Missing);
+        assert_eq!(refused(&[aead, end]), Reason::Missing);
+        assert_eq!(refused(&[protocol, protocol, aead, end]), Reason::Duplicate);
+        assert_eq!(refused(&[protocol, aead, aead, end]), Reason::Duplicate);
+        assert_eq!(refused(&[(false, 1, &[0, 0]), aead, end]), Reason::NotCritical);
+        assert_eq!(refused(&[protocol, aead, (false, 0, &[])]), Reason::NotCritical);
+        assert_eq!(refused(&[protocol, aead, (true, 0, &[1])]), Reason::Value);
+        assert_eq!(refused(&[protocol, aead, end, end]), Reason::TooLong);
+        assert_eq!(refused(&[(true, 1, &[0]), aead, end]), Reason::InnerLength);
+        assert_eq!(refused(&[protocol, aead, (true, 77, &[]), end]), Reason::UnknownCritical);
+        for kind in [2, 3, 5] {
+            assert_eq!(refused(&[protocol, aead, (true, kind, &[0, 0]), end]), Reason::WrongDirection);
+        }
+        assert!(Request::parse(&message(&[protocol, aead, (false, 77, &[1]), end])).is_ok());
+        assert!(Request::parse(&message(&[(true, 1, &[0x80, 1]), end])).is_ok());
+    }
+
+    #[test]
+    fn unknown_critical_record_is_error_0_and_the_rest_error_1() {
+        let unknown = Malformed::new(Reason::UnknownCritical, 0);
+        assert_eq!(ErrorCode::from(unknown), ErrorCode::UNRECOGNISED_CRITICAL);
+        assert_eq!(ErrorCode::from(Malformed::new(Reason::Missing, 0)), ErrorCode::BAD_REQUEST);
+    }
+
+    #[test]
+    fn response_yields_what_the_server_chose() {
+        let cookie = [7; 100];
+        let octets = message(&[
+            (true, 1, &[0, 0]),
+            (true, 4, &[0, 15]),
+            (false, 5, &cookie),
+            (false, 5, &[]),
+            (false, 5, &[0; COOKIE_SIZE_MAX + 1]),
+            (true, 6, b"time.example"),
+            (true, 7, &[0x10, 0x1b]),
+            (true, 0, &[]),
+        ]);
+        let Ok(Response::Agreed(agreement)) = Response::parse(&octets, &[AeadId::SIV_CMAC_256]) else {
+            panic!("not agreed")
+        };
+        assert_eq!((agreement.server, agreement.port), (Some("time.example"), Some(4123)));
+        assert_eq!(agreement.cookies().collect::<Vec<_>>(), [&cookie]);
+        assert_eq!(
+            Response::parse(&octets, &[AeadId::SIV_CMAC_512]).unwrap_err().reason,
+            Reason::Value,
+            "an algorithm that was not offered"
+        );
+    }
+
+    #[test]
+    fn response_without_agreement_says_why() {
+        let offered = [AeadId::SIV_CMAC_256];
+        let end = (true, 0, &[][..]);
+        let parse = |records: &[(bool, u16, &[u8])]| match Response::parse(&message(records), &offered) {
+            Ok(Response::Agreed(_)) => panic!("agreed"),
+            Ok(Response::Error(code)) => Ok(Response::Error(code)),
+            Ok(Response::Warning(code)) => Ok(Response::Warning(code)),
+            Ok(Response::NoProtocol) => Ok(Response::NoProtocol),
+            Ok(Response::NoAead) => Ok(Response::NoAead),
+            Err(malformed) => Err(malformed.reason),
+        };
+        assert_eq!(parse(&[(true, 2, &[0, 1]), end]), Ok(Response::Error(ErrorCode::BAD_REQUEST)));
+        assert_eq!(parse(&[(true, 3, &[0, 9]), end]), Ok(Response::Warning(9)));
+        assert_eq!(parse(&[(true, 1, &[]), end]), Ok(Response::NoProtocol));
+        assert_eq!(parse(&[(true, 1, &[0, 0]), (true, 4, &[]), end]), Ok(Response::NoAead));
+        assert_eq!(parse(&[(true, 1, &[0, 0]), (true, 4, &[0, 15]), end]), Err(Reason::Missing));
+        assert_eq!(parse(&[(true, 1, &[0, 0]), (true, 4, &[0, 15, 0, 15]), end]), Err(Reason::Value));
+        assert_eq!(parse(&[(true, 6, b"a b"), end]), Err(Reason::Value));
+        assert_eq!(parse(&[(true, 7, &[0, 0]), end]), Err(Reason::Value));
+    }
+
+    proptest! {
+        #[test]
+        fn no_octets_panic(octets in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Request::parse(&octets);
+            let _ = Response::parse(&octets, &[AeadId::SIV_CMAC_256]);
+            if let Some(size) = message_size(&octets) { prop_assert!(size <= octets.len()); }
+        }
+
+        #[test]
+        fn a_message_that_parses_is_complete(octets in proptest::collection::vec(any::<u8>(), 0..64)) {
+            if Request::parse(&octets).is_ok() {
+                prop_assert_eq!(message_size(&octets), Some(octets.len()));
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Sizes and counts of the wire formats, and how they relate.
+
+/// The fixed NTP header. RFC 5905 section 7.3.
+pub const HEADER_SIZE: usize = 48;
+
+/// The longest datagram that is looked at: a jumbo-free Ethernet frame carries less.
+pub const DATAGRAM_SIZE_MAX: usize = 2048;
+
+/// An extension field's type and length.
+pub const FIELD_HEADER_SIZE: usize = 4;
+
+/// The shortest extension field, header included. RFC 7822 section 3.
+pub const FIELD_SIZE_MIN: usize = 16;
+
+/// The shortest last field of a packet without MAC. RFC 7822 section 3.
+pub const LAST_FIELD_SIZE_MIN: usize = 28;
+
+/// The longest legacy MAC: key identifier and a 20-octet digest. RFC 7822 section 3.
+pub const MAC_SIZE_MAX: usize = 24;
+
+/// The shortest unique identifier. RFC 8915 section 5.3.
+pub const IDENTIFIER_SIZE_MIN: usize = 32;
+
+/// The most placeholders that earn a cookie; a request carries one cookie beside them. RFC 8915 section 5.7.
+pub const PLACEHOLDER_COUNT_MAX: usize = 7;
+
+/// Cookies that a client keeps and a key exchange hands out. RFC 8915 section 4.1.6.
+pub const COOKIE_COUNT: usize = PLACEHOLDER_COUNT_MAX + 1;
+
+/// The longest cookie a client accepts, in octets; peers send 64 to 168.
+pub const COOKIE_SIZE_MAX: usize = 512;
+
+/// The most octets of a key exchange request that a server reads. RFC 8915 section 4 demands at least 1024.
+pub const KE_REQUEST_SIZE_MAX: usize = 4096;
+
+/// The most octets of a key exchange response that a client reads. RFC 8915 section 4 advises at least 65536.
+pub const KE_RESPONSE_SIZE_MAX: usize = 65536;
+
+/// The longest nonce that is accepted in an authenticator field, in octets; peers send 12 or 16.
+pub const NONCE_SIZE_MAX: usize = 64;
+
+const _: () = assert!(KE_REQUEST_SIZE_MAX >= 1024, "RFC 8915 section 4: servers take at least 1024 octets");
+const _: () = assert!(LAST_FIELD_SIZE_MIN > MAC_SIZE_MAX, "a last field can never be mistaken for a MAC");
+const _: () = assert!(
+    HEADER_SIZE + COOKIE_COUNT * 172 < DATAGRAM_SIZE_MAX,
+    "eight of the longest cookies in use (168 octets and a field header) fit a datagram"
+);
