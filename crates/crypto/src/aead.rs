@@ -1,0 +1,320 @@
+//! AEAD algorithms of NTS, run over batches of independent jobs.
+//!
+//! The unit of work is a batch: [`seal_batch`] and [`open_batch`] take any number of jobs with different keys and
+//! lengths, and run those of AES-SIV-CMAC-256 side by side where the processor has AES instructions. Every other
+//! algorithm, and every other processor, goes through the RustCrypto crates one job at a time.
+
+use std::fmt;
+
+use aes::{Aes128, Aes192, Aes256};
+use aes_gcm_siv::Aes128GcmSiv;
+use aes_gcm_siv::aead::{AeadInOut, KeyInit};
+use aes_siv::siv::CmacSiv;
+use subtle::ConstantTimeEq;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::lanes;
+
+/// Octets of the tag of every algorithm here.
+pub const TAG_SIZE: usize = 16;
+
+const KEY_SIZE_MAX: usize = 64;
+
+/// An AEAD algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// AES-SIV-CMAC-256, which is two AES-128 keys. RFC 5297.
+    SivCmac256,
+    /// AES-SIV-CMAC-384, two AES-192 keys. RFC 5297.
+    SivCmac384,
+    /// AES-SIV-CMAC-512, two AES-256 keys. RFC 5297.
+    SivCmac512,
+    /// AES-128-GCM-SIV. RFC 8452.
+    Aes128GcmSiv,
+}
+
+impl Algorithm {
+    /// Every algorithm.
+    pub const ALL: [Algorithm; 4] =
+        [Algorithm::SivCmac256, Algorithm::SivCmac384, Algorithm::SivCmac512, Algorithm::Aes128GcmSiv];
+
+    /// Octets of a key.
+    #[must_use]
+    pub const fn key_size(self) -> usize {
+        match self {
+            Algorithm::SivCmac256 => 32,
+            Algorithm::SivCmac384 => 48,
+            Algorithm::SivCmac512 => 64,
+            Algorithm::Aes128GcmSiv => 16,
+        }
+    }
+
+    /// Octets of the nonce to send: the only size GCM-SIV takes; SIV takes any from one octet up.
+    #[must_use]
+    pub const fn nonce_size(self) -> usize {
+        match self {
+            Algorithm::SivCmac256 | Algorithm::SivCmac384 | Algorithm::SivCmac512 => 16,
+            Algorithm::Aes128GcmSiv => 12,
+        }
+    }
+
+    /// Whether a nonce of `size` octets can be used.
+    #[must_use]
+    pub const fn accepts_nonce(self, size: usize) -> bool {
+        match self {
+            Algorithm::SivCmac256 | Algorithm::SivCmac384 | Algorithm::SivCmac512 => size >= 1,
+            Algorithm::Aes128GcmSiv => size == 12,
+        }
+    }
+
+    /// Parts sealed octets, as they stand on the wire, into text and tag: SIV puts its tag in front, GCM-SIV at the
+    /// end. `None` if there are fewer octets than a tag has.
+    #[must_use]
+    pub const fn split_sealed(self, sealed: &mut [u8]) -> Option<(&mut [u8], &mut [u8; TAG_SIZE])> {
+        match self {
+            Algorithm::SivCmac256 | Algorithm::SivCmac384 | Algorithm::SivCmac512 => {
+                match sealed.split_first_chunk_mut() {
+                    Some((tag, text)) => Some((text, tag)),
+                    None => None,
+                }
+            }
+            Algorithm::Aes128GcmSiv => sealed.split_last_chunk_mut(),
+        }
+    }
+}
+
+/// A key and its algorithm. Expanded anew for each use, as a session key is used once per packet.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub struct Key {
+    #[zeroize(skip)]
+    algorithm: Algorithm,
+    octets: [u8; KEY_SIZE_MAX],
+}
+
+impl Key {
+    /// A key of exactly [`Algorithm::key_size`] octets, else `None`.
+    #[must_use]
+    pub fn new(algorithm: Algorithm, octets: &[u8]) -> Option<Self> {
+        let mut key = Key { algorithm, octets: [0; KEY_SIZE_MAX] };
+        if octets.len() != algorithm.key_size() {
+            return None;
+        }
+        key.octets[..octets.len()].copy_from_slice(octets);
+        Some(key)
+    }
+
+    /// The algorithm.
+    #[must_use]
+    pub const fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// The secret octets.
+    #[must_use]
+    pub fn expose(&self) -> &[u8] {
+        &self.octets[..self.algorithm.key_size()]
+    }
+
+    fn first<const N: usize>(&self) -> &[u8; N] {
+        self.octets.first_chunk().expect("no key is longer than KEY_SIZE_MAX")
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.algorithm == other.algorithm && bool::from(self.octets.ct_eq(&other.octets))
+    }
+}
+
+impl Eq for Key {}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({:?})", self.algorithm)
+    }
+}
+
+/// An AES-SIV-CMAC-256 key that is used for many jobs and therefore kept expanded.
+pub struct CachedKey {
+    key: Key,
+    expanded: Option<lanes::SivKey>,
+}
+
+impl CachedKey {
+    /// Expands `octets`.
+    #[must_use]
+    pub fn new(octets: &[u8; 32]) -> Self {
+        let key = Key::new(Algorithm::SivCmac256, octets).expect("32 octets are a SIV-CMAC-256 key");
+        CachedKey { expanded: lanes::SivKey::new(key.first()), key }
+    }
+
+    /// The secret octets.
+    #[must_use]
+    pub fn expose(&self) -> &[u8; 32] {
+        self.key.first()
+    }
+}
+
+impl fmt::Debug for CachedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.key, f)
+    }
+}
+
+/// The key of a job.
+#[derive(Clone, Copy, Debug)]
+pub enum KeyRef<'a> {
+    /// Expanded for this job.
+    Session(&'a Key),
+    /// Already expanded.
+    Cached(&'a CachedKey),
+}
+
+impl<'a> KeyRef<'a> {
+    fn key(self) -> &'a Key {
+        match self {
+            KeyRef::Session(key) => key,
+            KeyRef::Cached(cached) => &cached.key,
+        }
+    }
+
+    fn lane_key(self) -> Option<lanes::LaneKey<'a>> {
+        match self {
+            KeyRef::Session(key) if key.algorithm == Algorithm::SivCmac256 && lanes::available() => {
+                Some(lanes::LaneKey::Raw(key.first()))
+            }
+            KeyRef::Session(_) => None,
+            KeyRef::Cached(cached) => cached.expanded.as_ref().map(lanes::LaneKey::Expanded),
+        }
+    }
+}
+
+/// One text to encrypt in place.
+#[derive(Debug)]
+pub struct Seal<'a> {
+    /// The key.
+    pub key: KeyRef<'a>,
+    /// The nonce, of a size that [`Algorithm::accepts_nonce`]; never used twice with a key under GCM-SIV, if possible.
+    pub nonce: &'a [u8],
+    /// Associated data. For SIV, absent and empty differ: an absent one is no component of S2V. RFC 5297 section 2.4.
+    pub associated: Option<&'a [u8]>,
+    /// Plaintext in, ciphertext out.
+    pub text: &'a mut [u8],
+    /// The tag, out.
+    pub tag: &'a mut [u8; TAG_SIZE],
+}
+
+/// One text to verify and decrypt in place.
+#[derive(Debug)]
+pub struct Open<'a> {
+    /// The key.
+    pub key: KeyRef<'a>,
+    /// The nonce; one of a size that the algorithm does not accept makes the job fail.
+    pub nonce: &'a [u8],
+    /// Associated data, as in [`Seal::associated`].
+    pub associated: Option<&'a [u8]>,
+    /// Ciphertext in; plaintext out, or zeros if the job failed.
+    pub text: &'a mut [u8],
+    /// The tag that came with the text.
+    pub tag: &'a [u8; TAG_SIZE],
+    /// Out: whether text, associated data, nonce and key belong together.
+    pub genuine: &'a mut bool,
+}
+
+/// Encrypts each job's text and writes its tag. Jobs do not affect one another.
+///
+/// # Panics
+/// If a job's nonce has a size that its algorithm does not accept.
+pub fn seal_batch<'a>(jobs: impl Iterator<Item = Seal<'a>>) {
+    let mut lanes = lanes::SealLanes::new();
+    for job in jobs {
+        assert!(
+            job.key.key().algorithm.accepts_nonce(job.nonce.len()),
+            "nonces are made to the algorithm's size"
+        );
+        match job.key.lane_key() {
+            Some(key) => lanes.push(key, job),
+            None => seal_one(&mut { job }),
+        }
+    }
+    lanes.flush();
+}
+
+/// Verifies and decrypts each job's text and sets its `genuine`. Jobs do not affect one another.
+pub fn open_batch<'a>(jobs: impl Iterator<Item = Open<'a>>) {
+    let mut lanes = lanes::OpenLanes::new();
+    for job in jobs {
+        if !job.key.key().algorithm.accepts_nonce(job.nonce.len()) {
+            job.text.fill(0);
+            *job.genuine = false;
+            continue;
+        }
+        match job.key.lane_key() {
+            Some(key) => lanes.push(key, job),
+            None => open_one(&mut { job }),
+        }
+    }
+    lanes.flush();
+}
+
+fn seal_one(job: &mut Seal<'_>) {
+    let key = job.key.key();
+    let headers = job.associated.into_iter().chain([job.nonce]);
+    let text = &mut *job.text;
+    // None of these can fail: a packet is far shorter than any limit, and there are at most two headers.
+    const INFALLIBLE: &str = "a packet is within every limit of the algorithm";
+    let tag: [u8; TAG_SIZE] = match key.algorithm {
+        Algorithm::SivCmac256 => CmacSiv::<Aes128>::new(key.first::<32>().into())
+            .encrypt_inout_detached(headers, text.into())
+            .expect(INFALLIBLE)
+            .into(),
+        Algorithm::SivCmac384 => CmacSiv::<Aes192>::new(key.first::<48>().into())
+            .encrypt_inout_detached(headers, text.into())
+            .expect(INFALLIBLE)
+            .into(),
+        Algorithm::SivCmac512 => CmacSiv::<Aes256>::new(key.first::<64>().into())
+            .encrypt_inout_detached(headers, text.into())
+            .expect(INFALLIBLE)
+            .into(),
+        Algorithm::Aes128GcmSiv => Aes128GcmSiv::new(key.first::<16>().into())
+            .encrypt_inout_detached(
+                job.nonce.try_into().expect("the size was checked"),
+                job.associated.unwrap_or_default(),
+                text.into(),
+            )
+            .expect(INFALLIBLE)
+            .into(),
+    };
+    *job.tag = tag;
+}
+
+fn open_one(job: &mut Open<'_>) {
+    let key = job.key.key();
+    let headers = job.associated.into_iter().chain([job.nonce]);
+    let text = &mut *job.text;
+    let tag = &(*job.tag).into();
+    *job.genuine = match key.algorithm {
+        Algorithm::SivCmac256 => {
+            CmacSiv::<Aes128>::new(key.first::<32>().into()).decrypt_inout_detached(headers, text.into(), tag)
+        }
+        Algorithm::SivCmac384 => {
+            CmacSiv::<Aes192>::new(key.first::<48>().into()).decrypt_inout_detached(headers, text.into(), tag)
+        }
+        Algorithm::SivCmac512 => {
+            CmacSiv::<Aes256>::new(key.first::<64>().into()).decrypt_inout_detached(headers, text.into(), tag)
+        }
+        Algorithm::Aes128GcmSiv => Aes128GcmSiv::new(key.first::<16>().into()).decrypt_inout_detached(
+            job.nonce.try_into().expect("the size was checked"),
+            job.associated.unwrap_or_default(),
+            text.into(),
+            tag,
+        ),
+    }
+    .is_ok();
+    if !*job.genuine {
+        job.text.fill(0);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,20 @@
+//! Authenticated encryption over batches of independent packets, and where random octets come from.
+//!
+//! The only crate that calls cryptographic primitives (TLS keeps its own provider inside `ke`). It knows no NTP: a
+//! job is a key, a nonce, associated data and a text.
+//!
+//! Secrets are zeroised when dropped and print as their algorithm alone. Tags are compared in constant time, and no
+//! branch or table index depends on a secret.
+
+pub mod aead;
+pub mod entropy;
+pub mod hash;
+#[cfg_attr(
+    target_arch = "x86_64",
+    expect(unsafe_code, reason = "loads, stores and the entry to AES instructions")
+)]
+mod lanes;
+
+pub use aead::{Algorithm, CachedKey, Key, KeyRef, Open, Seal, TAG_SIZE, open_batch, seal_batch};
+pub use entropy::Entropy;
+pub use hash::KeyedHash;
