@@ -1,0 +1,3 @@
+//! Proof that a request comes from whom it should: what both sides of each scheme share.
+
+pub mod nts;

@@ -1,0 +1,264 @@
+//! One request and the checks on what comes back.
+//!
+//! The checks run in an order in which nothing that a forger controls has an effect before the check that stops him:
+//! syntax, mode, origin, then authentication, and only then what the response says. A response that fails changes
+//! nothing: the exchange keeps waiting for one that passes. RFC 5905 section 8, RFC 8915 section 5.7.
+
+use std::fmt;
+
+use authentick_crypto::{Entropy, KeyRef, Open, Seal, TAG_SIZE, open_batch, seal_batch};
+use authentick_wire::Writer;
+use authentick_wire::extension::{self, FieldType, Fields};
+use authentick_wire::header::{Header, Leap, Mode, ReferenceId};
+use authentick_wire::limits::{COOKIE_COUNT, FIELD_HEADER_SIZE, HEADER_SIZE, IDENTIFIER_SIZE_MIN};
+use authentick_wire::nts::{NtsFields, authenticator_size, cookie_field_size, emit_authenticator};
+use authentick_wire::packet::{Packet, Trailer};
+use authentick_wire::time::NtpTime;
+
+use super::session::NtsSession;
+use crate::limits::{REQUEST_SIZE_MAX, ROOT_DISTANCE_MAX_SECONDS};
+
+/// A request that waits for its response.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    /// Random, so that only who saw the request can answer it; the true departure time stays with the caller.
+    transmit: NtpTime,
+    identifier: Option<[u8; IDENTIFIER_SIZE_MIN]>,
+    answered: bool,
+}
+
+/// There is no cookie left: a new key exchange is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoCookie;
+
+impl fmt::Display for NoCookie {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no cookie left; a new key exchange is needed")
+    }
+}
+
+impl std::error::Error for NoCookie {}
+
+/// A response that passed every check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// What the server said.
+    pub header: Header,
+    /// Cookies that came with it and went into the jar.
+    pub cookie_count: usize,
+}
+
+/// The check that a datagram failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Check {
+    /// It is no NTP packet.
+    Syntax(authentick_wire::Malformed),
+    /// It is not a server's response in the version of the request.
+    Mode,
+    /// Its origin is not our transmit timestamp: it answers another request, or none.
+    Origin,
+    /// The exchange has its response already.
+    Duplicate,
+    /// It lacks the unique identifier of the request.
+    Identifier,
+    /// It is not authenticated, though the request was.
+    Authenticator,
+    /// Its tag is wrong.
+    Tag,
+    /// What was encrypted is not made of extension fields.
+    Encrypted(authentick_wire::Malformed),
+    /// It is a kiss-o'-death with this code. RFC 5905 section 7.4.
+    Kiss(ReferenceId),
+    /// Its receive or transmit timestamp is zero.
+    Timestamps,
+    /// The server says that its clock is not synchronised.
+    Leap,
+    /// The stratum is not between 1 and 15.
+    Stratum(u8),
+    /// The server may be 16 s or more from true time, by its own account.
+    RootDistance,
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Check::Syntax(malformed) => write!(f, "syntax: {malformed}"),
+            Check::Mode => f.write_str("mode: not a server's response in the version that was asked"),
+            Check::Origin => f.write_str("origin: answers another request than ours"),
+            Check::Duplicate => f.write_str("duplicate: the request was answered already"),
+            Check::Identifier => f.write_str("unique identifier: missing or not that of the request"),
+            Check::Authenticator => f.write_str("authenticator: missing"),
+            Check::Tag => f.write_str("tag: wrong authentication tag"),
+            Check::Encrypted(malformed) => write!(f, "encrypted fields: {malformed}"),
+            Check::Kiss(code) => write!(f, "kiss code {code:?}: the server turned the request down"),
+            Check::Timestamps => f.write_str("timestamps: receive or transmit time is zero"),
+            Check::Leap => f.write_str("leap indicator: the server's clock is not synchronised"),
+            Check::Stratum(stratum) => write!(f, "stratum: {stratum} is not between 1 and 15"),
+            Check::RootDistance => f.write_str("root distance: the server is 16 s or more from true time"),
+        }
+    }
+}
+
+impl std::error::Error for Check {}
+
+impl Exchange {
+    /// Writes a plain request to `out`, which needs 48 octets; returns the exchange and the request's size.
+    ///
+    /// # Panics
+    /// If `out` has fewer than 48 octets.
+    pub fn plain(entropy: &mut Entropy, out: &mut [u8]) -> (Self, usize) {
+        let exchange = Exchange { transmit: random_time(entropy), identifier: None, answered: false };
+        let header = out.first_chunk_mut().expect("a request needs 48 octets of room");
+        Header::minimal_request(exchange.transmit).emit(header);
+        (exchange, HEADER_SIZE)
+    }
+
+    /// Writes an NTS request to `out`, with a cookie out of the jar and placeholders so that the jar becomes full
+    /// again, as far as a datagram carries them; returns the exchange and the request's size.
+    ///
+    /// # Panics
+    /// If `out` has fewer than [`REQUEST_SIZE_MAX`] octets.
+    pub fn nts(
+        session: &mut NtsSession,
+        entropy: &mut Entropy,
+        out: &mut [u8],
+    ) -> Result<(Self, usize), NoCookie> {
+        const ROOM: &str = "REQUEST_SIZE_MAX octets hold a request";
+        let cookie = session.jar.take().ok_or(NoCookie)?;
+        let exchange =
+            Exchange { transmit: random_time(entropy), identifier: Some(entropy.array()), answered: false };
+        let algorithm = session.algorithm();
+        let mut nonce = [0; 16];
+        let nonce = &mut nonce[..algorithm.nonce_size()];
+        entropy.fill(nonce);
+
+        let field = cookie_field_size(cookie.len());
+        let fixed = HEADER_SIZE
+            + FIELD_HEADER_SIZE
+            + IDENTIFIER_SIZE_MIN
+            + field
+            + authenticator_size(nonce.len(), TAG_SIZE);
+        let wanted = COOKIE_COUNT - 1 - session.jar.count();
+        let placeholder_count = wanted.min((REQUEST_SIZE_MAX - fixed) / field);
+
+        let mut header = [0; HEADER_SIZE];
+        Header::minimal_request(exchange.transmit).emit(&mut header);
+        let mut writer = Writer::new(&mut out[..REQUEST_SIZE_MAX]);
+        writer.put(&header).expect(ROOM);
+        let identifier = exchange.identifier.as_ref().expect("just made");
+        extension::emit(&mut writer, FieldType::UNIQUE_IDENTIFIER, identifier).expect(ROOM);
+        extension::emit(&mut writer, FieldType::NTS_COOKIE, &cookie).expect(ROOM);
+        for _ in 0..placeholder_count {
+            extension::emit_header(&mut writer, FieldType::NTS_COOKIE_PLACEHOLDER, cookie.len()).expect(ROOM);
+            writer.zeros(cookie.len()).expect(ROOM);
+        }
+        let associated_size = writer.offset();
+        let (_, sealed) = emit_authenticator(&mut writer, nonce, TAG_SIZE, 0).expect(ROOM);
+        let size = writer.offset();
+
+        let (before, rest) = out.split_at_mut(sealed.start());
+        let (text, tag) =
+            algorithm.split_sealed(&mut rest[..sealed.size()]).expect("the sealed part has room for a tag");
+        seal_batch(std::iter::once(Seal {
+            key: KeyRef::Session(&session.keys().c2s),
+            nonce,
+            associated: Some(&before[..associated_size]),
+            text,
+            tag,
+        }));
+        Ok((exchange, size))
+    }
+
+    /// Checks a datagram that came from the server's address. `session` is the one that the request was made with;
+    /// new cookies go into its jar. Decrypts in place. At most one datagram passes.
+    pub fn receive(
+        &mut self,
+        datagram: &mut [u8],
+        session: Option<&mut NtsSession>,
+    ) -> Result<Response, Check> {
+        let packet = Packet::parse(datagram).map_err(Check::Syntax)?;
+        let header = packet.header();
+        if header.mode != Mode::Server || header.version != 4 || packet.trailer() != Trailer::None {
+            return Err(Check::Mode);
+        }
+        if header.origin != self.transmit {
+            return Err(Check::Origin);
+        }
+        if self.answered {
+            return Err(Check::Duplicate);
+        }
+        let kiss = (header.stratum == 0).then_some(Check::Kiss(header.reference_id));
+        let cookie_count = match (&self.identifier, session) {
+            (Some(identifier), Some(session)) => {
+                let fields = NtsFields::locate(&packet).map_err(Check::Syntax)?;
+                if fields.identifier.map(|span| span.of(datagram)) != Some(identifier) {
+                    return Err(Check::Identifier);
+                }
+                let Some(authenticator) = fields.authenticator else {
+                    // Of all unauthenticated responses only a kiss with our identifier means anything: who sent it
+                    // has at least seen the request. RFC 8915 section 5.7.
+                    return Err(kiss.unwrap_or(Check::Authenticator));
+                };
+                open(datagram, authenticator, session)?
+            }
+            _ => 0,
+        };
+        if let Some(kiss) = kiss {
+            return Err(kiss);
+        }
+        if header.receive.is_zero() || header.transmit.is_zero() {
+            return Err(Check::Timestamps);
+        }
+        if header.leap == Leap::Unsynchronised {
+            return Err(Check::Leap);
+        }
+        if !(1..16).contains(&header.stratum) {
+            return Err(Check::Stratum(header.stratum));
+        }
+        let root_distance_ns = header.root_delay.as_nanos() / 2 + header.root_dispersion.as_nanos();
+        if root_distance_ns >= ROOT_DISTANCE_MAX_SECONDS * 1_000_000_000 {
+            return Err(Check::RootDistance);
+        }
+        self.answered = true;
+        Ok(Response { header, cookie_count })
+    }
+}
+
+/// Verifies and decrypts; returns how many cookies went into the jar.
+fn open(
+    datagram: &mut [u8],
+    authenticator: authentick_wire::nts::Authenticator,
+    session: &mut NtsSession,
+) -> Result<usize, Check> {
+    let algorithm = session.algorithm();
+    let (before, rest) = datagram.split_at_mut(authenticator.ciphertext.start());
+    let before = &*before;
+    let sealed = &mut rest[..authenticator.ciphertext.size()];
+    let (text, tag) = algorithm.split_sealed(sealed).ok_or(Check::Tag)?;
+    let mut genuine = false;
+    open_batch(std::iter::once(Open {
+        key: KeyRef::Session(&session.keys().s2c),
+        nonce: authenticator.nonce.of(before),
+        associated: Some(&before[..authenticator.associated_size]),
+        text: &mut *text,
+        tag,
+        genuine: &mut genuine,
+    }));
+    if !genuine {
+        return Err(Check::Tag);
+    }
+    let mut count = 0;
+    for field in Fields::new(text, 0, FIELD_HEADER_SIZE) {
+        let field = field.map_err(Check::Encrypted)?;
+        if field.kind == FieldType::NTS_COOKIE && session.jar.add(field.body) {
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+fn random_time(entropy: &mut Entropy) -> NtpTime {
+    // Zero would mean "unknown", and a server could not tell it from a missing timestamp.
+    NtpTime::from_bits(entropy.u64().max(1))
+}

@@ -1,0 +1,65 @@
+//! What a client session does over many exchanges; single exchanges are tested against the responder.
+
+use authentick_crypto::{Algorithm, Entropy, Key};
+use authentick_wire::limits::{COOKIE_COUNT, COOKIE_SIZE_MAX, DATAGRAM_SIZE_MAX};
+use authentick_wire::nts::NtsFields;
+use authentick_wire::packet::Packet;
+
+use super::*;
+use crate::cookie::SessionKeys;
+use crate::limits::REQUEST_SIZE_MAX;
+
+fn session() -> NtsSession {
+    let key = |octet| Key::new(Algorithm::SivCmac256, &[octet; 32]).unwrap();
+    NtsSession::new(SessionKeys { c2s: key(1), s2c: key(2) }, Some(SessionKeys { c2s: key(3), s2c: key(4) }))
+}
+
+#[test]
+fn jar_holds_eight_cookies_of_usable_sizes() {
+    let mut jar = CookieJar::default();
+    for size in [0, 1, 2, 3, 5, COOKIE_SIZE_MAX + 4] {
+        assert!(!jar.add(&vec![1; size]), "{size}");
+    }
+    for _ in 0..COOKIE_COUNT {
+        assert!(jar.add(&[1; 100]));
+    }
+    assert!(!jar.add(&[1; 100]));
+    assert_eq!(jar.count(), COOKIE_COUNT);
+}
+
+#[test]
+fn no_cookie_is_used_twice_and_an_empty_jar_asks_for_a_new_exchange() {
+    let (mut session, mut entropy) = (session(), Entropy::from_seed(1));
+    let mut out = [0; DATAGRAM_SIZE_MAX];
+    session.jar.add(&[1; 100]);
+    session.jar.add(&[2; 100]);
+    for octet in [1, 2] {
+        let (_, size) = Exchange::nts(&mut session, &mut entropy, &mut out).unwrap();
+        let fields = NtsFields::locate(&Packet::parse(&out[..size]).unwrap()).unwrap();
+        assert_eq!(fields.cookie.unwrap().of(&out), [octet; 100]);
+    }
+    assert_eq!(Exchange::nts(&mut session, &mut entropy, &mut out).unwrap_err(), NoCookie);
+}
+
+#[test]
+fn placeholders_ask_for_a_full_jar_but_never_for_a_fragmented_datagram() {
+    for cookie_size in [64, 100, 168, 300, COOKIE_SIZE_MAX] {
+        let (mut session, mut entropy) = (session(), Entropy::from_seed(1));
+        let mut out = [0; DATAGRAM_SIZE_MAX];
+        session.jar.add(&vec![1; cookie_size]);
+        let (_, size) = Exchange::nts(&mut session, &mut entropy, &mut out).unwrap();
+        assert!(size <= REQUEST_SIZE_MAX);
+        let fields = NtsFields::locate(&Packet::parse(&out[..size]).unwrap()).unwrap();
+        let one_more = size + 4 + cookie_size > REQUEST_SIZE_MAX;
+        assert!(fields.placeholder_count == COOKIE_COUNT - 1 || one_more, "{cookie_size}");
+    }
+}
+
+#[test]
+fn alternative_keys_are_tried_once() {
+    let mut session = session();
+    let first = session.keys().clone();
+    assert!(session.switch_keys());
+    assert_ne!(*session.keys(), first);
+    assert!(!session.switch_keys());
+}

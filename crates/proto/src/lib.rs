@@ -1,0 +1,24 @@
+//! The time protocols without sockets or clocks: requests in, responses out.
+//!
+//! State, time, entropy and keys are arguments, so the same code runs under every engine, in the simulator and under
+//! the fuzzer, and a history replays from its seed. Nothing here blocks, takes a lock or starts a thread; shared
+//! tables are arrays of atomics.
+//!
+//! - `server`: [`server::Responder`] takes a batch of datagrams through its stages.
+//! - `client`: [`client::Exchange`] is one request and the checks on what comes back.
+//! - [`keyset`], [`cookie`]: what makes a server of NTS stateless.
+#![forbid(unsafe_code)]
+
+pub mod auth;
+#[cfg(feature = "client")]
+pub mod client;
+pub mod cookie;
+pub mod delays;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
+pub mod keyset;
+pub mod limits;
+#[cfg(feature = "server")]
+pub mod server;
+
+pub use authentick_wire as wire;

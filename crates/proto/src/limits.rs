@@ -1,0 +1,30 @@
+//! Bounds of the protocol core, and how they relate.
+
+use authentick_wire::limits::{COOKIE_COUNT, COOKIE_SIZE_MAX, DATAGRAM_SIZE_MAX, HEADER_SIZE};
+
+/// Datagrams that go through the stages of the responder together.
+pub const BATCH_SIZE: usize = 64;
+
+/// Cookie keys that a key set holds: one future, one current, the rest retired.
+pub const KEY_COUNT_MAX: usize = 66;
+
+/// Buckets of the rate limiter, four prefixes each.
+pub const LIMITER_BUCKET_COUNT: usize = 1 << 16;
+
+/// Exchanges that the interleaved mode remembers.
+pub const INTERLEAVE_ENTRY_COUNT: usize = 1 << 16;
+
+/// One answer in so many to a client above its rate is a RATE kiss, where kisses are switched on; the rest is silence.
+pub const RATE_KISS_SHARE: u64 = 4;
+
+/// The largest datagram that a client makes: it crosses any IPv6 path whole.
+pub const REQUEST_SIZE_MAX: usize = 1280 - 40 - 8;
+
+/// Root distance, in seconds, from which a server's time is useless. RFC 5905 section 7.3 (MAXDISP).
+pub const ROOT_DISTANCE_MAX_SECONDS: u64 = 16;
+
+const _: () = assert!(LIMITER_BUCKET_COUNT.is_power_of_two(), "buckets are chosen by masking a hash");
+const _: () = assert!(INTERLEAVE_ENTRY_COUNT.is_power_of_two(), "entries are chosen by masking a hash");
+const _: () = assert!(REQUEST_SIZE_MAX < DATAGRAM_SIZE_MAX, "servers read everything that clients send");
+const _: () = assert!(COOKIE_COUNT * COOKIE_SIZE_MAX <= 4096, "a client's jar stays small");
+const _: () = assert!(HEADER_SIZE < REQUEST_SIZE_MAX, "a request has a header");

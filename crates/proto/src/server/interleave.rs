@@ -1,0 +1,157 @@
+//! Interleaved mode: telling a client when its last response really left. RFC 9769 section 2.
+//!
+//! A client that wants it puts our last receive timestamp into its origin field. Receive timestamps of ours are odd
+//! and transmit timestamps even (chrony's rule), so an origin that is odd asks for interleaved mode and only such
+//! clients take a place in the table; the many that copy our transmit timestamp, or send zero, cost nothing.
+//!
+//! The table is an array of atomics that all workers share, found by a keyed hash of address and receive timestamp.
+//! An entry is two words and a check over both and the address: a reader that meets two half-written entries sees a
+//! wrong check and answers in basic mode, which is always right.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use authentick_crypto::{Entropy, KeyedHash};
+use authentick_wire::time::NtpTime;
+
+/// When a response really left, by the receive timestamp that it carried.
+pub struct Interleave {
+    hash: KeyedHash,
+    entries: Box<[Entry]>,
+}
+
+#[derive(Default)]
+struct Entry {
+    transmit: AtomicU64,
+    check: AtomicU64,
+}
+
+impl Interleave {
+    /// A table of `entry_count` entries (16 octets each), all empty.
+    ///
+    /// # Panics
+    /// If `entry_count` is not a power of two.
+    #[must_use]
+    pub fn new(entry_count: usize, entropy: &mut Entropy) -> Self {
+        assert!(entry_count.is_power_of_two(), "entries are chosen by masking a hash");
+        Interleave {
+            hash: KeyedHash::new(entropy),
+            entries: (0..entry_count).map(|_| Entry::default()).collect(),
+        }
+    }
+
+    /// Whether a request with this origin asks for interleaved mode.
+    #[inline]
+    #[must_use]
+    pub const fn asks(origin: NtpTime) -> bool {
+        origin.to_bits() & 1 == 1
+    }
+
+    /// A receive timestamp: odd.
+    #[inline]
+    #[must_use]
+    pub const fn receive_stamp(time: NtpTime) -> NtpTime {
+        NtpTime::from_bits(time.to_bits() | 1)
+    }
+
+    /// A transmit timestamp: even, hence never equal to a receive timestamp.
+    #[inline]
+    #[must_use]
+    pub const fn transmit_stamp(time: NtpTime) -> NtpTime {
+        NtpTime::from_bits(time.to_bits() & !1)
+    }
+
+    /// Remembers that the response with `receive` left for `client` at `transmit`.
+    pub fn remember(&self, client: IpAddr, receive: NtpTime, transmit: NtpTime) {
+        let entry = self.entry(client, receive);
+        entry.check.store(0, Ordering::Relaxed);
+        entry.transmit.store(transmit.to_bits(), Ordering::Release);
+        entry.check.store(self.check(client, receive, transmit), Ordering::Release);
+    }
+
+    /// When the response with `receive` left for `client`, once: each saved time is used up. RFC 9769 section 2.
+    #[must_use]
+    pub fn take(&self, client: IpAddr, receive: NtpTime) -> Option<NtpTime> {
+        let entry = self.entry(client, receive);
+        let check = entry.check.load(Ordering::Acquire);
+        let transmit = NtpTime::from_bits(entry.transmit.load(Ordering::Acquire));
+        if check == 0 || check != self.check(client, receive, transmit) {
+            return None;
+        }
+        let used = entry.check.compare_exchange(check, 0, Ordering::AcqRel, Ordering::Relaxed);
+        used.is_ok().then_some(transmit)
+    }
+
+    fn entry(&self, client: IpAddr, receive: NtpTime) -> &Entry {
+        let hash = self.hash.of(&key(client, receive, NtpTime::ZERO));
+        &self.entries[hash as usize & (self.entries.len() - 1)]
+    }
+
+    fn check(&self, client: IpAddr, receive: NtpTime, transmit: NtpTime) -> u64 {
+        self.hash.of(&key(client, receive, transmit)).max(1)
+    }
+}
+
+fn key(client: IpAddr, receive: NtpTime, transmit: NtpTime) -> [u8; 32] {
+    let address = match client {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+        IpAddr::V6(v6) => v6.octets(),
+    };
+    let mut key = [0; 32];
+    key[..16].copy_from_slice(&address);
+    key[16..24].copy_from_slice(&receive.to_be_bytes());
+    key[24..].copy_from_slice(&transmit.to_be_bytes());
+    key
+}
+
+impl std::fmt::Debug for Interleave {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Interleave({} entries)", self.entries.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_saved_time_is_given_once_and_to_its_client_only() {
+        let table = Interleave::new(1024, &mut Entropy::from_seed(1));
+        let (client, other): (IpAddr, IpAddr) =
+            ("198.18.0.1".parse().unwrap(), "198.18.0.2".parse().unwrap());
+        let (receive, transmit) = (NtpTime::from_bits(0x1001), NtpTime::from_bits(0x2000));
+        table.remember(client, receive, transmit);
+        assert_eq!(table.take(other, receive), None);
+        assert_eq!(table.take(client, NtpTime::from_bits(0x1003)), None);
+        assert_eq!(table.take(client, receive), Some(transmit));
+        assert_eq!(table.take(client, receive), None);
+    }
+
+    #[test]
+    fn stamps_of_the_two_kinds_never_meet() {
+        let time = NtpTime::from_bits(0x1234_5678);
+        assert!(Interleave::asks(Interleave::receive_stamp(time)));
+        assert!(!Interleave::asks(Interleave::transmit_stamp(time)));
+        assert!(!Interleave::asks(NtpTime::ZERO));
+    }
+
+    #[test]
+    fn concurrent_writers_never_yield_a_time_that_was_not_written() {
+        let table = Interleave::new(2, &mut Entropy::from_seed(1));
+        let client = "198.18.0.1".parse().unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..2u64 {
+                let table = &table;
+                scope.spawn(move || {
+                    for round in 0..20_000u64 {
+                        let receive = NtpTime::from_bits((thread << 40 | round) << 1 | 1);
+                        table.remember(client, receive, NtpTime::from_bits(receive.to_bits() + 1));
+                        if let Some(transmit) = table.take(client, receive) {
+                            assert_eq!(transmit.to_bits(), receive.to_bits() + 1);
+                        }
+                    }
+                });
+            }
+        });
+    }
+}

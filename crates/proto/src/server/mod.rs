@@ -1,0 +1,516 @@
+//! The batch responder: datagrams in, responses out, one counted outcome each.
+//!
+//! A batch goes through the stages together, so that authentication can work on many packets side by side:
+//!
+//! ```text
+//! parse -> admit -> open cookies -> verify -> lay out and seal fresh cookies -> build headers -> seal
+//! ```
+//!
+//! Transmit timestamps are read after everything that can be done before them (RFC 8915 section 5.7 advises so): only
+//! the last AEAD pass stands between the stamp and the engine's flush.
+//!
+//! The pipeline is carried by types. Policy makes `Admitted`, verification turns that into `Authenticated`, and only
+//! with the latter can a header with time be built; kisses have no field for time.
+
+mod admit;
+pub mod interleave;
+pub mod limit;
+pub mod outcome;
+pub mod prefix;
+pub mod probe;
+mod respond;
+pub mod snapshot;
+mod verify;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use authentick_crypto::{Entropy, KeyRef, Seal, open_batch, seal_batch};
+use authentick_wire::Reason;
+use authentick_wire::datagram::Datagram;
+use authentick_wire::header::{Header, Mode, ReferenceId};
+use authentick_wire::limits::HEADER_SIZE;
+use authentick_wire::nts::{Authenticator, NtsFields, Span};
+use authentick_wire::packet::{Packet, Trailer};
+use authentick_wire::time::{NtpSpan, NtpTime};
+
+pub use self::admit::Policy;
+use self::admit::{Admitted, Refused};
+use self::interleave::Interleave;
+use self::outcome::{Outcome, Outcomes};
+use self::probe::{Probe, Stage};
+use self::respond::{Echo, SealedPart};
+use self::snapshot::Snapshot;
+use self::verify::{Authenticated, Rejected};
+use crate::cookie::{self, SessionKeys, TEXT_SIZE_MAX};
+use crate::delays::{Step, pause};
+use crate::keyset::KeySet;
+use crate::limits::BATCH_SIZE;
+
+/// Where the responder's time comes from. A fixed instant is a clock that stands still.
+pub trait Clock {
+    /// The time of day.
+    fn now(&mut self) -> NtpTime;
+    /// Microseconds on a clock that is never set; only differences matter.
+    fn monotonic_us(&mut self) -> u64;
+}
+
+impl Clock for NtpTime {
+    fn now(&mut self) -> NtpTime {
+        *self
+    }
+
+    fn monotonic_us(&mut self) -> u64 {
+        u64::try_from(self.since(NtpTime::ZERO).as_nanos() / 1000).unwrap_or(0)
+    }
+}
+
+/// What the responder needs to know of the moment: read once per batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment<'a> {
+    /// The state of the server's clock.
+    pub snapshot: Snapshot,
+    /// The cookie keys; absent where NTS is not served: NTS requests are then answered with NTSN.
+    pub keys: Option<&'a KeySet>,
+}
+
+/// Answers batches of datagrams. Each worker owns one; nothing is allocated after it was made.
+pub struct Responder {
+    policy: Arc<Policy>,
+    interleave: Option<Arc<Interleave>>,
+    entropy: Entropy,
+    slots: Box<[Slot]>,
+    used_count: usize,
+    outcomes: Outcomes,
+    refused_count: u64,
+    last_receive: NtpTime,
+}
+
+/// The state of one datagram between stages. It keeps places, not references, so it outlives each stage's borrows.
+struct Slot {
+    state: State,
+    echo: Echo,
+    /// The origin timestamp of the request: in interleaved mode, our receive timestamp of the exchange before.
+    request_origin: NtpTime,
+    /// The receive timestamp of the request.
+    request_receive: NtpTime,
+    identifier: Option<Span>,
+    nts: Option<NtsRequest>,
+    cookie_text: [u8; TEXT_SIZE_MAX],
+    genuine: bool,
+    session: Option<SessionKeys>,
+    part: Option<SealedPart>,
+    receive: NtpTime,
+    /// The client, if its response's true transmit time is to be remembered.
+    remember: Option<IpAddr>,
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    /// The end of the way; nothing is sent.
+    Silent(Outcome),
+    /// A refusal is sent; it needs no time and no proof.
+    Kiss(ReferenceId, Outcome),
+    /// Well formed.
+    Parsed,
+    /// Let through by policy; an NTS request, to be verified.
+    Admitted(Admitted),
+    /// May be given time.
+    Authenticated(Authenticated, Outcome),
+}
+
+/// Where the parts of a well-formed NTS request lie.
+#[derive(Clone, Copy)]
+struct NtsRequest {
+    cookie: Span,
+    authenticator: Authenticator,
+    placeholder_count: usize,
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        Slot {
+            state: State::Silent(Outcome::Malformed),
+            echo: Echo { version: 0, mode: Mode::Server, poll: 0, origin: NtpTime::ZERO },
+            request_origin: NtpTime::ZERO,
+            request_receive: NtpTime::ZERO,
+            identifier: None,
+            nts: None,
+            cookie_text: [0; TEXT_SIZE_MAX],
+            genuine: false,
+            session: None,
+            part: None,
+            receive: NtpTime::ZERO,
+            remember: None,
+        }
+    }
+}
+
+impl Responder {
+    /// A responder under `policy`. Without `interleave`, every answer is in basic mode.
+    #[must_use]
+    pub fn new(policy: Arc<Policy>, interleave: Option<Arc<Interleave>>, entropy: Entropy) -> Self {
+        Responder {
+            policy,
+            interleave,
+            entropy,
+            slots: (0..BATCH_SIZE).map(|_| Slot::default()).collect(),
+            used_count: 0,
+            outcomes: Outcomes::default(),
+            refused_count: 0,
+            last_receive: NtpTime::ZERO,
+        }
+    }
+
+    /// What became of all datagrams so far.
+    #[must_use]
+    pub const fn outcomes(&self) -> &Outcomes {
+        &self.outcomes
+    }
+
+    /// Puts another policy in force from the next batch on.
+    pub fn set_policy(&mut self, policy: Arc<Policy>) {
+        self.policy = policy;
+    }
+
+    /// Writes a response for each datagram that deserves one, never larger than its request, and counts an outcome for
+    /// every datagram. At most [`BATCH_SIZE`] datagrams.
+    ///
+    /// # Panics
+    /// If the batch is larger, or a response buffer smaller than its request.
+    pub fn respond(
+        &mut self,
+        moment: Moment<'_>,
+        clock: &mut impl Clock,
+        probe: &mut impl Probe,
+        batch: &mut [Datagram<'_>],
+    ) {
+        assert!(batch.len() <= BATCH_SIZE, "an engine's batch is no larger than BATCH_SIZE");
+        probe.start(batch);
+        self.used_count = batch.len();
+        self.parse(batch);
+        probe.end_of(Stage::Parse, batch.len());
+        self.admit(clock, batch);
+        probe.end_of(Stage::Admit, batch.len());
+        let nts_count = self.open_cookies(moment.keys, batch);
+        probe.end_of(Stage::Open, nts_count);
+        let nts_count = if nts_count > 0 { self.verify(batch) } else { 0 };
+        probe.end_of(Stage::Verify, nts_count);
+        if let (Some(keys), 1..) = (moment.keys, nts_count) {
+            self.seal_fresh_cookies(keys, batch);
+        }
+        probe.end_of(Stage::Fresh, nts_count);
+        let built_count = self.build(&moment.snapshot, clock, batch);
+        probe.end_of(Stage::Build, built_count);
+        if nts_count > 0 {
+            self.seal(batch);
+        }
+        probe.end_of(Stage::Seal, nts_count);
+        self.settle();
+        probe.finish(batch);
+    }
+
+    /// Tells that the engine began to send the last batch's responses at `from` and was done at `to`, so that clients
+    /// in interleaved mode can learn it. Responses are taken to have left at even intervals.
+    pub fn sent(&mut self, from: NtpTime, to: NtpTime) {
+        let Some(interleave) = &self.interleave else { return };
+        let slots = &self.slots[..self.used_count];
+        let step = to.since(from).to_bits().max(0) / (slots.len().max(1) as i64);
+        for (index, slot) in slots.iter().enumerate() {
+            if let Some(client) = slot.remember {
+                let left = from + NtpSpan::from_bits(step * (index as i64 + 1));
+                interleave.remember(client, slot.receive, Interleave::transmit_stamp(left));
+            }
+        }
+    }
+
+    fn parse(&mut self, batch: &[Datagram<'_>]) {
+        for (slot, datagram) in self.slots.iter_mut().zip(batch) {
+            slot.state = match parse_one(slot, datagram) {
+                Ok(()) => State::Parsed,
+                Err(outcome) => State::Silent(outcome),
+            };
+        }
+    }
+
+    fn admit(&mut self, clock: &mut impl Clock, batch: &[Datagram<'_>]) {
+        for (slot, datagram) in self.slots.iter_mut().zip(batch) {
+            let State::Parsed = slot.state else { continue };
+            let decision =
+                self.policy.admit(datagram.source.ip(), || clock.monotonic_us(), &mut self.refused_count);
+            slot.state = match decision {
+                Ok(admitted) if slot.nts.is_some() => State::Admitted(admitted),
+                Ok(admitted) => State::Authenticated(verify::plain(admitted), Outcome::Plain),
+                Err(Refused::Silently(outcome)) => State::Silent(outcome),
+                Err(Refused::Kiss(code, outcome)) => State::Kiss(code, outcome),
+            };
+        }
+    }
+
+    /// Opens the cookies of all NTS requests; returns how many there are.
+    fn open_cookies(&mut self, keys: Option<&KeySet>, batch: &[Datagram<'_>]) -> usize {
+        let mut count = 0;
+        open_batch(self.slots.iter_mut().zip(batch).filter_map(|(slot, datagram)| {
+            let (State::Admitted(_), Some(nts)) = (slot.state, slot.nts) else { return None };
+            if count == 0 {
+                pause(Step::OpenCookies);
+            }
+            count += 1;
+            slot.genuine = false;
+            let cookie = nts.cookie.of(datagram.request);
+            let job = keys
+                .and_then(|keys| cookie::open_job(keys, cookie, &mut slot.cookie_text, &mut slot.genuine));
+            if job.is_none() {
+                slot.state = nak(Outcome::NakUnknownKey);
+            }
+            job
+        }));
+        if count == 0 {
+            return 0;
+        }
+        for slot in &mut self.slots[..batch.len()] {
+            let (State::Admitted(_), Some(nts)) = (slot.state, slot.nts) else { continue };
+            slot.session = match slot.genuine {
+                true => SessionKeys::parse(&slot.cookie_text[..cookie::text_size(nts.cookie.size())]),
+                false => None,
+            };
+            slot.cookie_text.fill(0);
+            if slot.session.is_none() {
+                slot.state = nak(Outcome::NakCookie);
+            }
+        }
+        count
+    }
+
+    /// Verifies all NTS requests whose cookies opened; returns how many may be answered.
+    fn verify(&mut self, batch: &mut [Datagram<'_>]) -> usize {
+        open_batch(self.slots.iter_mut().zip(&mut *batch).filter_map(|(slot, datagram)| {
+            let (State::Admitted(_), Some(nts), Some(session)) = (slot.state, &slot.nts, &slot.session)
+            else {
+                return None;
+            };
+            match verify::nts_job(datagram.request, &nts.authenticator, session, &mut slot.genuine) {
+                Ok(job) => Some(job),
+                Err(rejected) => {
+                    slot.state = rejected.into();
+                    None
+                }
+            }
+        }));
+        let mut count = 0;
+        for (slot, datagram) in self.slots.iter_mut().zip(batch) {
+            let (State::Admitted(admitted), Some(nts), Some(session)) =
+                (slot.state, &mut slot.nts, &slot.session)
+            else {
+                continue;
+            };
+            let earned = verify::nts(
+                admitted,
+                slot.genuine,
+                datagram.request,
+                &nts.authenticator,
+                session,
+                nts.cookie.size(),
+            );
+            slot.state = match earned {
+                Ok(earned) => {
+                    nts.placeholder_count += earned.encrypted_placeholder_count;
+                    count += 1;
+                    State::Authenticated(earned.proof, Outcome::Nts)
+                }
+                Err(rejected) => rejected.into(),
+            };
+        }
+        count
+    }
+
+    fn seal_fresh_cookies(&mut self, keys: &KeySet, batch: &mut [Datagram<'_>]) {
+        for (slot, datagram) in self.slots.iter_mut().zip(&mut *batch) {
+            let (State::Authenticated(..), Some(nts), Some(session), Some(identifier)) =
+                (slot.state, &slot.nts, &slot.session, slot.identifier)
+            else {
+                continue;
+            };
+            //= RFC 8915 section 5.7: one cookie for the one spent, and one for each placeholder.
+            slot.part = respond::lay_out_nts(
+                datagram.response,
+                datagram.request.len(),
+                identifier.of(datagram.request),
+                session,
+                1 + nts.placeholder_count,
+                &mut self.entropy,
+            );
+            match &slot.part {
+                Some(part) => datagram.response_size = part.sealed.end(),
+                None => slot.state = State::Silent(Outcome::NoRoom),
+            }
+        }
+        let places = self.slots.iter().zip(batch).filter_map(|(slot, datagram)| {
+            let (State::Authenticated(..), Some(part), Some(session)) =
+                (slot.state, &slot.part, &slot.session)
+            else {
+                return None;
+            };
+            Some(respond::cookie_places(datagram.response, part, session).map(move |place| (session, place)))
+        });
+        cookie::seal_all(keys, &mut self.entropy, places.flatten());
+    }
+
+    /// Writes all headers; returns how many carry time.
+    fn build(&mut self, snapshot: &Snapshot, clock: &mut impl Clock, batch: &mut [Datagram<'_>]) -> usize {
+        pause(Step::BuildHeaders);
+        let now = clock.now();
+        let mut count = 0;
+        for (slot, datagram) in self.slots.iter_mut().zip(batch) {
+            let (request, response) = (&*datagram.request, &mut *datagram.response);
+            if let State::Kiss(..) | State::Authenticated(..) = slot.state
+                && slot.part.is_none()
+            {
+                let identifier = slot.identifier.map(|identifier| identifier.of(request));
+                datagram.response_size = respond::echo_identifier(&mut response[..request.len()], identifier);
+            }
+            let Some(header) = response.first_chunk_mut::<HEADER_SIZE>() else { continue };
+            match slot.state {
+                State::Silent(_) | State::Parsed | State::Admitted(_) => {}
+                State::Kiss(code, _) => respond::build_kiss(header, &slot.echo, code),
+                State::Authenticated(proof, _) => {
+                    count += 1;
+                    // RFC 9769 section 2: no two receive timestamps of a client are equal.
+                    let mut receive = Interleave::receive_stamp(datagram.received);
+                    if receive == self.last_receive {
+                        receive = receive + NtpSpan::from_bits(2);
+                    }
+                    self.last_receive = receive;
+                    slot.receive = receive;
+                    let mut stamps = respond::basic_stamps(receive, now);
+                    let mut echo = slot.echo;
+                    if let Some(interleave) = &self.interleave
+                        && Interleave::asks(slot.request_origin)
+                    {
+                        let client = datagram.source.ip();
+                        slot.remember = Some(client);
+                        if slot.request_receive != echo.origin
+                            && let Some(transmit) = interleave.take(client, slot.request_origin)
+                        {
+                            echo.origin = slot.request_receive;
+                            stamps.transmit = transmit;
+                        }
+                    }
+                    respond::build_header(proof, header, &echo, stamps, snapshot);
+                }
+            }
+        }
+        count
+    }
+
+    fn seal(&mut self, batch: &mut [Datagram<'_>]) {
+        seal_batch(self.slots.iter().zip(batch).filter_map(|(slot, datagram)| {
+            let (State::Authenticated(..), Some(part), Some(session)) =
+                (slot.state, &slot.part, &slot.session)
+            else {
+                return None;
+            };
+            let (before, rest) = datagram.response.split_at_mut(part.sealed.start());
+            let before = &*before;
+            let (text, tag) = session
+                .algorithm()
+                .split_sealed(&mut rest[..part.sealed.size()])
+                .expect("the sealed part was laid out with a tag");
+            Some(Seal {
+                key: KeyRef::Session(&session.s2c),
+                nonce: part.nonce.of(before),
+                associated: Some(&before[..part.associated_size]),
+                text,
+                tag,
+            })
+        }));
+    }
+
+    fn settle(&mut self) {
+        for slot in &mut self.slots[..self.used_count] {
+            let outcome = match slot.state {
+                State::Silent(outcome) | State::Kiss(_, outcome) | State::Authenticated(_, outcome) => {
+                    outcome
+                }
+                State::Parsed | State::Admitted(_) => {
+                    debug_assert!(false, "a datagram left the stages undecided");
+                    Outcome::Malformed
+                }
+            };
+            self.outcomes.count(outcome);
+            // Session keys are wiped when dropped.
+            slot.session = None;
+        }
+    }
+}
+
+impl From<Rejected> for State {
+    fn from(rejected: Rejected) -> Self {
+        match rejected {
+            Rejected::Silently(outcome) => State::Silent(outcome),
+            Rejected::Nak(outcome) => nak(outcome),
+        }
+    }
+}
+
+const fn nak(outcome: Outcome) -> State {
+    State::Kiss(ReferenceId::NTSN, outcome)
+}
+
+fn parse_one(slot: &mut Slot, datagram: &Datagram<'_>) -> Result<(), Outcome> {
+    slot.nts = None;
+    slot.part = None;
+    slot.remember = None;
+    if datagram.truncated {
+        return Err(Outcome::Malformed);
+    }
+    let packet = Packet::parse(datagram.request).map_err(|malformed| match malformed.reason {
+        Reason::Version => Outcome::Version,
+        _ => Outcome::Malformed,
+    })?;
+    let mode = match packet.mode() {
+        Mode::Client => Mode::Server,
+        Mode::SymmetricActive => Mode::SymmetricPassive,
+        // Answering an answer would let two servers talk for ever.
+        Mode::Reserved
+        | Mode::SymmetricPassive
+        | Mode::Server
+        | Mode::Broadcast
+        | Mode::Control
+        | Mode::Private => return Err(Outcome::NotARequest),
+    };
+    match packet.trailer() {
+        Trailer::None => {}
+        Trailer::CryptoNak => return Err(Outcome::NotARequest),
+        Trailer::Mac { .. } => return Err(Outcome::UnknownMac),
+    }
+    let header: Header = packet.header();
+    slot.echo = Echo { version: header.version, mode, poll: header.poll, origin: header.transmit };
+    slot.request_origin = header.origin;
+    slot.request_receive = header.receive;
+    slot.identifier = None;
+    if packet.has_fields() {
+        let fields = NtsFields::locate(&packet).map_err(|_| Outcome::NtsMalformed)?;
+        slot.identifier = fields.identifier;
+        if fields.is_nts() {
+            //= RFC 8915 section 5.7: a request has one identifier, one cookie and one authenticator, in mode 3.
+            let (Some(_), Some(cookie), Some(authenticator), Mode::Server) =
+                (fields.identifier, fields.cookie, fields.authenticator, mode)
+            else {
+                return Err(Outcome::NtsMalformed);
+            };
+            slot.nts =
+                Some(NtsRequest { cookie, authenticator, placeholder_count: fields.placeholder_count });
+        }
+    }
+    Ok(())
+}
+
+impl std::fmt::Debug for Responder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Responder").field("policy", &self.policy).field("outcomes", &self.outcomes).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

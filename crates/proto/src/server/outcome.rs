@@ -1,0 +1,142 @@
+//! What became of a datagram: exactly one outcome each, and a counter per outcome.
+
+use std::ops::AddAssign;
+
+macro_rules! outcomes {
+    ($($(#[doc = $doc:literal])+ $name:ident = $label:literal,)+) => {
+        /// The end of one datagram. Received datagrams equal the sum of all outcomes.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(usize)]
+        pub enum Outcome {
+            $($(#[doc = $doc])+ $name,)+
+        }
+
+        impl Outcome {
+            /// Every outcome, in the order of the counters.
+            pub const ALL: &[Outcome] = &[$(Outcome::$name,)+];
+
+            /// The name in metrics: lower case with underscores.
+            #[must_use]
+            pub const fn label(self) -> &'static str {
+                match self {
+                    $(Outcome::$name => $label,)+
+                }
+            }
+        }
+    };
+}
+
+outcomes! {
+    /// Time was given without authentication.
+    Plain = "plain",
+    /// Time was given under NTS.
+    Nts = "nts",
+    /// NTSN: the cookie names a key that is not, or no longer, in the set. RFC 8915 section 5.7.
+    NakUnknownKey = "nts_nak_unknown_key",
+    /// NTSN: the cookie does not open under the key that it names.
+    NakCookie = "nts_nak_cookie",
+    /// NTSN: the cookie opens, the request's own tag is wrong.
+    NakTag = "nts_nak_tag",
+    /// RATE: the client asks more often than allowed.
+    KissRate = "kiss_rate",
+    /// DENY: the client may not ask here.
+    KissDeny = "kiss_deny",
+    /// Silence: the client asks more often than allowed.
+    RateLimited = "rate_limited",
+    /// Silence: the client may not ask here.
+    Denied = "denied",
+    /// Silence: a response, a broadcast, a control or private message, or the like.
+    NotARequest = "not_a_request",
+    /// Silence: not an NTP packet.
+    Malformed = "malformed",
+    /// Silence: an NTP packet whose NTS fields break a rule.
+    NtsMalformed = "nts_malformed",
+    /// Silence: a version of NTP that is not served.
+    Version = "unsupported_version",
+    /// Silence: a MAC under a key that is not known here.
+    UnknownMac = "unknown_mac",
+    /// Silence: a response would have been larger than the request.
+    NoRoom = "no_room",
+}
+
+/// How many outcomes there are.
+pub const OUTCOME_COUNT: usize = Outcome::ALL.len();
+
+impl Outcome {
+    /// Whether something was sent back.
+    #[must_use]
+    pub const fn is_answered(self) -> bool {
+        match self {
+            Outcome::Plain
+            | Outcome::Nts
+            | Outcome::NakUnknownKey
+            | Outcome::NakCookie
+            | Outcome::NakTag
+            | Outcome::KissRate
+            | Outcome::KissDeny => true,
+            Outcome::RateLimited
+            | Outcome::Denied
+            | Outcome::NotARequest
+            | Outcome::Malformed
+            | Outcome::NtsMalformed
+            | Outcome::Version
+            | Outcome::UnknownMac
+            | Outcome::NoRoom => false,
+        }
+    }
+}
+
+/// A counter per outcome.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcomes([u64; OUTCOME_COUNT]);
+
+impl Outcomes {
+    /// Counts one.
+    #[inline]
+    pub fn count(&mut self, outcome: Outcome) {
+        self.0[outcome as usize] += 1;
+    }
+
+    /// How often `outcome` happened.
+    #[must_use]
+    pub const fn of(&self, outcome: Outcome) -> u64 {
+        self.0[outcome as usize]
+    }
+
+    /// All outcomes together: as many datagrams were received.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// The counters in the order of [`Outcome::ALL`].
+    #[must_use]
+    pub const fn counters(&self) -> &[u64; OUTCOME_COUNT] {
+        &self.0
+    }
+}
+
+impl AddAssign for Outcomes {
+    fn add_assign(&mut self, other: Outcomes) {
+        for (mine, others) in self.0.iter_mut().zip(other.0) {
+            *mine += others;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_distinct_and_counters_line_up() {
+        let mut outcomes = Outcomes::default();
+        for (index, &outcome) in Outcome::ALL.iter().enumerate() {
+            assert_eq!(outcome as usize, index);
+            assert!(Outcome::ALL.iter().all(|&other| other == outcome || other.label() != outcome.label()));
+            outcomes.count(outcome);
+            assert_eq!(outcomes.of(outcome), 1);
+        }
+        assert_eq!(outcomes.total(), OUTCOME_COUNT as u64);
+    }
+}

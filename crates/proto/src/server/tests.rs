@@ -1,0 +1,591 @@
+//! The responder under every kind of request: what it answers, what it refuses, and what it never does.
+
+use std::collections::HashMap;
+
+use authentick_crypto::{Algorithm, Key};
+use authentick_wire::Writer;
+use authentick_wire::extension::{self, FieldType};
+use authentick_wire::header::Leap;
+use authentick_wire::limits::{COOKIE_COUNT, DATAGRAM_SIZE_MAX};
+use authentick_wire::nts::emit_authenticator;
+use authentick_wire::time::NtpShort;
+use proptest::prelude::*;
+
+use super::limit::{Limiter, Rate};
+use super::prefix::PrefixSet;
+use super::*;
+use crate::client::{Check, Exchange, NtsSession, Response};
+
+const CLIENT: &str = "198.18.0.2:40000";
+
+/// A responder with everything around it that it takes as arguments.
+struct Server {
+    responder: Responder,
+    keys: KeySet,
+    snapshot: Snapshot,
+    now: NtpTime,
+}
+
+impl Server {
+    fn new() -> Self {
+        Server::with_policy(Policy::open())
+    }
+
+    fn with_policy(policy: Policy) -> Self {
+        let mut entropy = Entropy::from_seed(7);
+        let interleave = Arc::new(Interleave::new(1024, &mut entropy));
+        Server {
+            keys: KeySet::generate(0, &mut entropy),
+            responder: Responder::new(Arc::new(policy), Some(interleave), entropy),
+            snapshot: Snapshot {
+                leap: Leap::None,
+                stratum: 1,
+                precision: -25,
+                root_delay: NtpShort::ZERO,
+                root_dispersion: NtpShort::from_nanos(1000),
+                reference_id: ReferenceId(*b"GPS\0"),
+                reference: NtpTime::from_unix(1_700_000_000, 0),
+                taken: NtpTime::from_unix(1_700_000_000, 0),
+            },
+            now: NtpTime::from_unix(1_700_000_001, 0),
+        }
+    }
+
+    /// Sends all of `requests` as one batch; returns the responses, empty for silence.
+    fn ask_all(&mut self, requests: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        let before = self.responder.outcomes().total();
+        let mut requests = requests.to_vec();
+        let mut buffers = vec![vec![0xEE; DATAGRAM_SIZE_MAX]; requests.len()];
+        let mut batch: Vec<Datagram<'_>> = requests
+            .iter_mut()
+            .zip(&mut buffers)
+            .map(|(request, response)| Datagram {
+                source: CLIENT.parse().unwrap(),
+                received: self.now - NtpSpan::from_nanos(5_000),
+                truncated: false,
+                request,
+                response,
+                response_size: 0,
+            })
+            .collect();
+        let moment = Moment { snapshot: self.snapshot, keys: Some(&self.keys) };
+        self.responder.respond(moment, &mut self.now, &mut (), &mut batch);
+        let responses: Vec<Vec<u8>> =
+            batch.iter().map(|datagram| datagram.response[..datagram.response_size].to_vec()).collect();
+        for (datagram, response) in batch.iter().zip(&responses) {
+            assert!(response.len() <= datagram.request.len(), "amplified");
+        }
+        self.responder.sent(self.now, self.now);
+        assert_eq!(self.responder.outcomes().total() - before, requests.len() as u64, "an outcome each");
+        responses
+    }
+
+    fn ask(&mut self, request: &[u8]) -> Vec<u8> {
+        self.ask_all(&[request.to_vec()]).remove(0)
+    }
+
+    /// As [`Server::ask`], and the outcome.
+    fn outcome(&mut self, request: &[u8]) -> (Vec<u8>, Outcome) {
+        let before = *self.responder.outcomes();
+        let response = self.ask(request);
+        let after = *self.responder.outcomes();
+        let outcome = *Outcome::ALL.iter().find(|&&o| after.of(o) > before.of(o)).unwrap();
+        assert_eq!(outcome.is_answered(), !response.is_empty(), "{outcome:?}");
+        (response, outcome)
+    }
+
+    fn session(&mut self, algorithm: Algorithm, cookie_count: usize) -> NtsSession {
+        let key = |octet| Key::new(algorithm, &vec![octet; algorithm.key_size()]).unwrap();
+        let keys = SessionKeys { c2s: key(0xC2), s2c: key(0x5C) };
+        let mut cookies = vec![vec![0; cookie::size(algorithm)]; cookie_count];
+        let places = cookies.iter_mut().map(|cookie| (&keys, &mut cookie[..]));
+        cookie::seal_all(&self.keys, &mut Entropy::from_seed(9), places);
+        let mut session = NtsSession::new(keys.clone(), None);
+        cookies.iter().for_each(|cookie| assert!(session.jar.add(cookie)));
+        session
+    }
+}
+
+fn plain_request() -> Vec<u8> {
+    let mut request = vec![0; HEADER_SIZE];
+    Exchange::plain(&mut Entropy::from_seed(1), &mut request);
+    request
+}
+
+fn nts_request(session: &mut NtsSession) -> (Exchange, Vec<u8>) {
+    let mut request = vec![0; DATAGRAM_SIZE_MAX];
+    let (exchange, size) = Exchange::nts(session, &mut Entropy::from_seed(2), &mut request).unwrap();
+    request.truncate(size);
+    (exchange, request)
+}
+
+fn header(octets: &[u8]) -> Header {
+    Header::parse(octets.first_chunk().unwrap())
+}
+
+fn field(kind: FieldType, body: &[u8]) -> Vec<u8> {
+    let mut octets = vec![0; body.len() + 8];
+    let mut out = Writer::new(&mut octets);
+    extension::emit(&mut out, kind, body).unwrap();
+    let size = out.offset();
+    octets.truncate(size);
+    octets
+}
+
+/// A request sealed under the session's key, with `fields` before the authenticator and `plaintext` inside it.
+fn sealed_request(
+    session: &NtsSession,
+    fields: &[u8],
+    nonce: &[u8],
+    plaintext: &[u8],
+    padding: usize,
+) -> Vec<u8> {
+    let mut octets = plain_request();
+    octets.extend_from_slice(fields);
+    let associated_size = octets.len();
+    octets.resize(associated_size + 200 + nonce.len() + plaintext.len() + padding, 0);
+    let mut out = Writer::new(&mut octets);
+    out.reserve(associated_size).unwrap();
+    let (nonce_at, sealed) = emit_authenticator(&mut out, nonce, 16 + plaintext.len(), padding).unwrap();
+    let size = out.offset();
+    octets.truncate(size);
+    let (before, rest) = octets.split_at_mut(sealed.start());
+    let (text, tag) = session.algorithm().split_sealed(&mut rest[..sealed.size()]).unwrap();
+    text.copy_from_slice(plaintext);
+    seal_batch(std::iter::once(Seal {
+        key: KeyRef::Session(&session.keys().c2s),
+        nonce: nonce_at.of(before),
+        associated: Some(&before[..associated_size]),
+        text,
+        tag,
+    }));
+    octets
+}
+
+#[test]
+fn plain_request_gets_time_in_48_octets() {
+    let mut server = Server::new();
+    let mut request = vec![0; HEADER_SIZE];
+    let (mut exchange, _) = Exchange::plain(&mut Entropy::from_seed(3), &mut request);
+    let (mut response, outcome) = server.outcome(&request);
+    assert_eq!((response.len(), outcome), (48, Outcome::Plain));
+    let header = header(&response);
+    assert_eq!((header.mode, header.version, header.stratum), (Mode::Server, 4, 1));
+    assert!(header.transmit.since(header.receive).as_nanos().abs_diff(5_000) <= 2);
+    assert!(header.root_dispersion.as_nanos() >= 16_000, "1 us, and 15 us for the second since");
+    assert_eq!(exchange.receive(&mut response, None).unwrap().header, header);
+    assert_eq!(exchange.receive(&mut response, None), Err(Check::Duplicate));
+}
+
+#[test]
+fn every_first_octet_is_answered_in_kind_or_not_at_all() {
+    for first in 0..=255u8 {
+        let mut server = Server::new();
+        let mut request = plain_request();
+        request[0] = first;
+        let (response, outcome) = server.outcome(&request);
+        let (version, mode) = (first >> 3 & 7, first & 7);
+        match (version, mode) {
+            (1..=4, 3) => assert_eq!(response[0], version << 3 | 4, "{first:02x}"),
+            (1..=4, 1) => assert_eq!(response[0], version << 3 | 2, "{first:02x}"),
+            (1..=4, _) => assert_eq!(outcome, Outcome::NotARequest, "{first:02x}"),
+            _ => assert_eq!(outcome, Outcome::Version, "{first:02x}"),
+        }
+    }
+}
+
+#[test]
+fn nothing_the_server_sends_is_answered_by_it() {
+    let mut server = Server::new();
+    let mut session = server.session(Algorithm::SivCmac256, 1);
+    let (_, request) = nts_request(&mut session);
+    let mut unknown = request.clone();
+    unknown[HEADER_SIZE + 36 + 4] ^= 1;
+    for request in [plain_request(), request, unknown] {
+        let response = server.ask(&request);
+        assert!(!response.is_empty());
+        assert_eq!(server.ask(&response), []);
+    }
+}
+
+#[test]
+fn identifier_alone_is_echoed() {
+    let mut server = Server::new();
+    let request = [plain_request(), field(FieldType::UNIQUE_IDENTIFIER, &[9; 64])].concat();
+    let (response, outcome) = server.outcome(&request);
+    assert_eq!((response.len(), outcome), (request.len(), Outcome::Plain));
+    assert_eq!(response[HEADER_SIZE..], request[HEADER_SIZE..]);
+}
+
+#[test]
+fn unknown_fields_are_ignored() {
+    let mut server = Server::new();
+    let request = [plain_request(), field(FieldType(0xF001), &[9; 24])].concat();
+    assert_eq!(server.outcome(&request).1, Outcome::Plain);
+}
+
+#[test]
+fn requests_with_a_mac_or_a_crypto_nak_get_no_answer() {
+    let mut server = Server::new();
+    assert_eq!(server.outcome(&[plain_request(), vec![1; 20]].concat()).1, Outcome::UnknownMac);
+    assert_eq!(server.outcome(&[plain_request(), vec![0; 4]].concat()).1, Outcome::NotARequest);
+}
+
+#[test]
+fn nts_exchange_restores_the_jar_under_every_algorithm() {
+    for algorithm in Algorithm::ALL {
+        for cookie_count in 1..=COOKIE_COUNT {
+            let mut server = Server::new();
+            let mut session = server.session(algorithm, cookie_count);
+            let (mut exchange, request) = nts_request(&mut session);
+            let (mut response, outcome) = server.outcome(&request);
+            assert_eq!(outcome, Outcome::Nts);
+            let left = session.jar.count();
+            let answer = exchange.receive(&mut response, Some(&mut session)).unwrap();
+            let room_for_all = algorithm != Algorithm::SivCmac512 || cookie_count > 2;
+            assert_eq!(session.jar.count() == COOKIE_COUNT, room_for_all, "{algorithm:?} {cookie_count}");
+            assert_eq!(session.jar.count(), left + answer.cookie_count);
+            // The fresh cookies work.
+            let (mut exchange, request) = nts_request(&mut session);
+            let mut response = server.ask(&request);
+            assert!(exchange.receive(&mut response, Some(&mut session)).is_ok());
+        }
+    }
+}
+
+#[test]
+fn placeholders_inside_the_ciphertext_count() {
+    let mut server = Server::new();
+    let session = server.session(Algorithm::SivCmac256, 1);
+    let cookie = session.clone().jar.take().unwrap();
+    let fields =
+        [field(FieldType::UNIQUE_IDENTIFIER, &[9; 32]), field(FieldType::NTS_COOKIE, &cookie)].concat();
+    let placeholder = field(FieldType::NTS_COOKIE_PLACEHOLDER, &vec![0; cookie.len()]);
+    let request = sealed_request(&session, &fields, &[1; 16], &placeholder.repeat(3), 0);
+    let response = server.ask(&request);
+    assert_eq!(response.len(), 48 + 36 + 8 + 16 + 16 + 4 * 104);
+    let request = sealed_request(&session, &fields, &[1; 16], &placeholder.repeat(14), 0);
+    assert_eq!(server.ask(&request).len(), 48 + 36 + 8 + 16 + 16 + 8 * 104, "eight cookies at the most");
+}
+
+#[test]
+fn encrypted_nonsense_is_dropped() {
+    let mut server = Server::new();
+    let session = server.session(Algorithm::SivCmac256, 1);
+    let cookie = session.clone().jar.take().unwrap();
+    let fields =
+        [field(FieldType::UNIQUE_IDENTIFIER, &[9; 32]), field(FieldType::NTS_COOKIE, &cookie)].concat();
+    let request = sealed_request(&session, &fields, &[1; 16], &[0xFF; 20], 0);
+    assert_eq!(server.outcome(&request).1, Outcome::NtsMalformed);
+}
+
+#[test]
+fn short_nonce_needs_padding() {
+    let mut server = Server::new();
+    for (algorithm, nonce_size, padding, good) in [
+        (Algorithm::SivCmac256, 1, 0, false),
+        (Algorithm::SivCmac256, 1, 8, false),
+        (Algorithm::SivCmac256, 1, 12, true),
+        (Algorithm::SivCmac256, 12, 4, true),
+        (Algorithm::SivCmac256, 32, 0, true),
+        (Algorithm::Aes128GcmSiv, 12, 0, true),
+        (Algorithm::Aes128GcmSiv, 16, 0, false),
+    ] {
+        let session = server.session(algorithm, 1);
+        let cookie = session.clone().jar.take().unwrap();
+        let fields =
+            [field(FieldType::UNIQUE_IDENTIFIER, &[9; 32]), field(FieldType::NTS_COOKIE, &cookie)].concat();
+        // A nonce that the algorithm cannot use is sealed under one that it can; it is refused before that matters.
+        let nonce = if algorithm == Algorithm::Aes128GcmSiv { vec![1; 12] } else { vec![1; nonce_size] };
+        let mut request = sealed_request(&session, &fields, &nonce, &[], padding);
+        if nonce.len() != nonce_size {
+            let at = 48 + fields.len() + 4;
+            request.splice(at + 4 + 12..at + 4 + 12, [0; 4]);
+            request[at..at + 2].copy_from_slice(&16u16.to_be_bytes());
+            request[at - 2..at].copy_from_slice(&40u16.to_be_bytes());
+        }
+        let expected = if good { Outcome::Nts } else { Outcome::NtsMalformed };
+        assert_eq!(server.outcome(&request).1, expected, "{algorithm:?} {nonce_size} {padding}");
+    }
+}
+
+#[test]
+fn each_failure_of_nts_gets_a_kiss_without_time_that_the_client_understands() {
+    let mut server = Server::new();
+    let (identifier_end, cookie_at) = (HEADER_SIZE + 36, HEADER_SIZE + 36 + 4);
+    for (bit_at, expected) in [
+        (cookie_at, Outcome::NakUnknownKey),
+        (cookie_at + 50, Outcome::NakCookie),
+        (identifier_end + 104 + 8, Outcome::NakTag),
+    ] {
+        let mut session = server.session(Algorithm::SivCmac256, COOKIE_COUNT);
+        let (mut exchange, mut request) = nts_request(&mut session);
+        request[bit_at] ^= 1;
+        let (mut response, outcome) = server.outcome(&request);
+        assert_eq!(outcome, expected);
+        assert_eq!(response.len(), identifier_end, "the identifier and nothing else");
+        let kiss = header(&response);
+        assert_eq!((kiss.leap, kiss.stratum), (Leap::Unsynchronised, 0));
+        assert_eq!((kiss.receive, kiss.transmit), (kiss.origin, kiss.origin), "no time of ours");
+        let answer = exchange.receive(&mut response, Some(&mut session));
+        assert_eq!(answer, Err(Check::Kiss(ReferenceId::NTSN)));
+    }
+}
+
+#[test]
+fn kiss_without_the_identifier_means_nothing() {
+    let mut server = Server::new();
+    let mut session = server.session(Algorithm::SivCmac256, COOKIE_COUNT);
+    let (mut exchange, mut request) = nts_request(&mut session);
+    request[HEADER_SIZE + 36 + 4 + 50] ^= 1;
+    let mut kiss = server.ask(&request);
+    kiss[HEADER_SIZE + 4] ^= 1;
+    assert_eq!(exchange.receive(&mut kiss, Some(&mut session)), Err(Check::Identifier));
+    assert_eq!(
+        exchange.receive(&mut kiss[..HEADER_SIZE].to_vec(), Some(&mut session)),
+        Err(Check::Identifier)
+    );
+}
+
+#[test]
+fn nts_without_keys_is_refused_and_plain_still_served() {
+    let mut server = Server::new();
+    let mut session = server.session(Algorithm::SivCmac256, COOKIE_COUNT);
+    let (_, mut request) = nts_request(&mut session);
+    let mut response = vec![0; request.len()];
+    let mut batch = [Datagram {
+        source: CLIENT.parse().unwrap(),
+        received: server.now,
+        truncated: false,
+        request: &mut request,
+        response: &mut response,
+        response_size: 0,
+    }];
+    let moment = Moment { snapshot: server.snapshot, keys: None };
+    server.responder.respond(moment, &mut server.now, &mut (), &mut batch);
+    assert_eq!(server.responder.outcomes().of(Outcome::NakUnknownKey), 1);
+    assert_eq!(server.outcome(&plain_request()).1, Outcome::Plain);
+}
+
+#[test]
+fn no_flipped_bit_of_a_request_is_answered_with_authenticated_time() {
+    let mut server = Server::new();
+    let mut session = server.session(Algorithm::SivCmac256, COOKIE_COUNT - 2);
+    let (_, request) = nts_request(&mut session);
+    let mut outcomes = HashMap::new();
+    for bit in 0..request.len() * 8 {
+        let mut request = request.clone();
+        request[bit / 8] ^= 1 << (bit % 8);
+        let (_, outcome) = server.outcome(&request);
+        assert_ne!(outcome, Outcome::Nts, "bit {bit}");
+        *outcomes.entry(outcome).or_insert(0) += 1;
+    }
+    assert_eq!(outcomes[&Outcome::NakUnknownKey], 32, "the key identifier");
+    assert_eq!(outcomes[&Outcome::NakCookie], 96 * 8, "the rest of the cookie");
+    assert!(outcomes[&Outcome::NakTag] > 1000, "{outcomes:?}");
+}
+
+#[test]
+fn no_flipped_bit_of_a_response_passes_the_client() {
+    for algorithm in Algorithm::ALL {
+        let mut server = Server::new();
+        let mut session = server.session(algorithm, COOKIE_COUNT);
+        let (exchange, request) = nts_request(&mut session);
+        let response = server.ask(&request);
+        for bit in 0..response.len() * 8 {
+            let mut response = response.clone();
+            response[bit / 8] ^= 1 << (bit % 8);
+            let answer = exchange.clone().receive(&mut response, Some(&mut session.clone()));
+            assert!(answer.is_err(), "{algorithm:?} bit {bit}: {answer:?}");
+        }
+        assert!(exchange.clone().receive(&mut response.clone(), Some(&mut session)).is_ok());
+    }
+}
+
+#[test]
+fn no_prefix_or_extension_of_a_response_passes_the_client() {
+    let mut server = Server::new();
+    let mut session = server.session(Algorithm::SivCmac256, COOKIE_COUNT);
+    let (exchange, request) = nts_request(&mut session);
+    let response = server.ask(&request);
+    for size in (0..response.len()).chain(response.len() + 1..response.len() + 28) {
+        let mut response = response.clone();
+        response.resize(size, 0);
+        assert!(exchange.clone().receive(&mut response, Some(&mut session.clone())).is_err(), "{size}");
+    }
+    // A whole field behind the authenticator is not covered by it: RFC 8915 section 5.7 has it ignored.
+    let mut longer = [response, field(FieldType::NTS_COOKIE, &[1; 100])].concat();
+    let answer = exchange.clone().receive(&mut longer, Some(&mut session)).unwrap();
+    assert_eq!(answer.cookie_count, 1, "the cookie in the clear is not taken");
+}
+
+#[test]
+fn client_refuses_servers_that_do_not_know_the_time() {
+    let exchange_with = |change: &dyn Fn(&mut Snapshot)| -> Result<Response, Check> {
+        let mut server = Server::new();
+        change(&mut server.snapshot);
+        let mut request = vec![0; HEADER_SIZE];
+        let (mut exchange, _) = Exchange::plain(&mut Entropy::from_seed(3), &mut request);
+        exchange.receive(&mut server.ask(&request), None)
+    };
+    assert_eq!(exchange_with(&|s| s.leap = Leap::Unsynchronised), Err(Check::Leap));
+    assert_eq!(exchange_with(&|s| s.stratum = 16), Err(Check::Stratum(16)));
+    assert_eq!(exchange_with(&|s| s.root_dispersion = NtpShort::MAX), Err(Check::RootDistance));
+    assert_eq!(
+        exchange_with(&|s| s.root_delay = NtpShort::from_nanos(32_000_000_000)),
+        Err(Check::RootDistance)
+    );
+    assert_eq!(exchange_with(&|s| s.stratum = 0), Err(Check::Kiss(ReferenceId(*b"GPS\0"))));
+    assert!(exchange_with(&|s| s.stratum = 15).is_ok());
+}
+
+#[test]
+fn client_refuses_what_does_not_answer_its_request() {
+    let mut server = Server::new();
+    let mut session = server.session(Algorithm::SivCmac256, COOKIE_COUNT);
+    let (mut exchange, request) = nts_request(&mut session);
+    let response = server.ask(&request);
+    let mut refuse = |octets: &[u8]| exchange.receive(&mut octets.to_vec(), Some(&mut session)).unwrap_err();
+    assert_eq!(refuse(&request), Check::Mode, "a reflected request");
+    assert_eq!(refuse(&server.ask(&plain_request())), Check::Origin, "the answer to another request");
+    let mut unprotected = response.clone();
+    unprotected.truncate(HEADER_SIZE + 36);
+    assert_eq!(refuse(&unprotected), Check::Authenticator);
+    let mut crypto_nak = response[..HEADER_SIZE].to_vec();
+    crypto_nak.extend([0; 4]);
+    assert_eq!(refuse(&crypto_nak), Check::Mode);
+}
+
+#[test]
+fn batch_of_64_kinds_is_answered_as_one_by_one() {
+    let mut server = Server::new();
+    let requests: Vec<Vec<u8>> = (0..BATCH_SIZE)
+        .map(|index| {
+            let algorithm = Algorithm::ALL[index / 8 % 4];
+            let mut session = server.session(algorithm, 1 + index % COOKIE_COUNT);
+            let (_, mut request) = nts_request(&mut session);
+            match index % 5 {
+                0 => plain_request(),
+                1 => {
+                    request[HEADER_SIZE + 36 + 4 + 40] ^= 1;
+                    request
+                }
+                2 => request[..request.len() - 4].to_vec(),
+                _ => request,
+            }
+        })
+        .collect();
+    let together = server.ask_all(&requests);
+    let both = *server.responder.outcomes();
+    let alone: Vec<Vec<u8>> = requests.iter().map(|request| server.ask(request)).collect();
+    // Nonces and cookies are random; sizes, headers and identifiers are not.
+    for ((request, together), alone) in requests.iter().zip(&together).zip(&alone) {
+        assert_eq!(together.len(), alone.len());
+        let shown = together.len().min(HEADER_SIZE - 16);
+        assert_eq!(together[..shown], alone[..shown], "{}", request.len());
+    }
+    for outcome in Outcome::ALL {
+        assert_eq!(server.responder.outcomes().of(*outcome), 2 * both.of(*outcome), "{outcome:?}");
+    }
+    assert!(both.of(Outcome::Nts) > 20 && both.of(Outcome::NakCookie) > 5 && both.of(Outcome::Plain) > 5);
+}
+
+#[test]
+fn interleaved_mode_tells_when_the_response_before_left() {
+    let mut server = Server::new();
+    let first = header(&server.ask(&plain_request()));
+    let interleaved_request = |previous: &Header, receive: u64| {
+        let mut request = plain_request();
+        let mut header = Header::parse(request.first_chunk().unwrap());
+        header.origin = previous.receive;
+        header.receive = NtpTime::from_bits(receive);
+        header.emit(request.first_chunk_mut().unwrap());
+        request
+    };
+    // The first request was basic, so nothing is saved of it: the answer is basic and now saved.
+    server.now = server.now + NtpSpan::SECOND;
+    let second = header(&server.ask(&interleaved_request(&first, 0x1234)));
+    assert_eq!(second.origin, header(&plain_request()).transmit);
+    server.now = server.now + NtpSpan::SECOND;
+    let request = interleaved_request(&second, 0x5678);
+    let third = header(&server.ask(&request));
+    assert_eq!(third.origin, NtpTime::from_bits(0x5678), "the request's receive time comes back");
+    assert_eq!(third.transmit, second.transmit, "responses leave at once in this test");
+    assert_eq!(third.receive.since(second.receive), NtpSpan::SECOND);
+    // A replay finds nothing saved any more.
+    assert_eq!(header(&server.ask(&request)).origin, header(&request).transmit);
+}
+
+#[test]
+fn clients_outside_the_allowed_prefixes_get_silence_or_a_kiss() {
+    let allow = PrefixSet::new(vec!["192.0.2.0/24".parse().unwrap()]);
+    let mut server = Server::with_policy(Policy { allow: allow.clone(), ..Policy::open() });
+    assert_eq!(server.outcome(&plain_request()).1, Outcome::Denied);
+    let mut server = Server::with_policy(Policy { allow, kiss: true, ..Policy::open() });
+    let (response, outcome) = server.outcome(&plain_request());
+    assert_eq!((outcome, header(&response).reference_id), (Outcome::KissDeny, ReferenceId::DENY));
+}
+
+#[test]
+fn rate_limit_lets_a_burst_through_and_kisses_one_in_four() {
+    let rate = Rate { interval_us: 1_000_000, burst: 8, prefix_v4: 32, prefix_v6: 64 };
+    let limiter = Arc::new(Limiter::new(rate, 64, &mut Entropy::from_seed(1)));
+    let mut server = Server::with_policy(Policy { limiter: Some(limiter), kiss: true, ..Policy::open() });
+    server.ask_all(&vec![plain_request(); 48]);
+    let outcomes = server.responder.outcomes();
+    assert_eq!(outcomes.of(Outcome::Plain), 8);
+    assert_eq!((outcomes.of(Outcome::RateLimited), outcomes.of(Outcome::KissRate)), (30, 10));
+}
+
+#[test]
+fn truncated_datagram_is_not_read() {
+    let mut server = Server::new();
+    let (mut request, mut response) = (plain_request(), vec![0; 48]);
+    let mut batch = [Datagram {
+        source: CLIENT.parse().unwrap(),
+        received: server.now,
+        truncated: true,
+        request: &mut request,
+        response: &mut response,
+        response_size: 0,
+    }];
+    let moment = Moment { snapshot: server.snapshot, keys: None };
+    server.responder.respond(moment, &mut server.now, &mut (), &mut batch);
+    assert_eq!((batch[0].response_size, server.responder.outcomes().of(Outcome::Malformed)), (0, 1));
+}
+
+proptest! {
+    #[test]
+    fn no_octets_crash_it_or_are_amplified(octets in proptest::collection::vec(any::<u8>(), 0..700), first in 0..3usize) {
+        let mut octets = octets;
+        if let Some(octet) = octets.first_mut() { *octet = [0x23, 0x1B, *octet][first]; }
+        // `ask` asserts that responses are not larger and that every datagram is counted.
+        Server::new().ask(&octets);
+    }
+
+    #[test]
+    fn damaged_nts_requests_neither_crash_it_nor_are_amplified(
+        cookie_count in 1..=COOKIE_COUNT,
+        damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut server = Server::new();
+        let mut session = server.session(Algorithm::SivCmac256, cookie_count);
+        let (_, mut request) = nts_request(&mut session);
+        for (place, octet) in damage { let place = place.index(request.len()); request[place] = octet; }
+        request.truncate(cut.index(request.len()) + 1);
+        server.ask(&request);
+    }
+
+    #[test]
+    fn attacker_chosen_text_behind_a_valid_tag_is_not_amplified(
+        plaintext in proptest::collection::vec(any::<u8>(), 0..600),
+        nonce_size in 1..40usize,
+    ) {
+        let mut server = Server::new();
+        let session = server.session(Algorithm::SivCmac256, 1);
+        let cookie = session.clone().jar.take().unwrap();
+        let fields = [field(FieldType::UNIQUE_IDENTIFIER, &[9; 32]), field(FieldType::NTS_COOKIE, &cookie)].concat();
+        server.ask(&sealed_request(&session, &fields, &vec![1; nonce_size], &plaintext, 16));
+    }
+}

@@ -1,0 +1,84 @@
+//! Authentication: the only place that turns an admitted request into one that may be given time.
+
+use authentick_crypto::{KeyRef, Open};
+use authentick_wire::nts::{Authenticator, count_encrypted_placeholders};
+
+use super::admit::Admitted;
+use super::outcome::Outcome;
+use crate::auth::nts::nonce_is_long_enough;
+use crate::cookie::SessionKeys;
+
+/// A request whose sender is who it must be. Only this module makes one, so an unverified request cannot obtain time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Authenticated(());
+
+/// A request whose proof does not hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rejected {
+    /// Without a word: the request breaks a rule.
+    Silently(Outcome),
+    /// With an NTSN kiss. RFC 8915 section 5.7.
+    Nak(Outcome),
+}
+
+/// A request without any proof: policy let it through, which is all that plain NTP asks for.
+pub(super) const fn plain(_: Admitted) -> Authenticated {
+    Authenticated(())
+}
+
+/// The job that verifies an NTS request in place; fails if its nonce breaks a rule of RFC 8915 section 5.6.
+pub(super) fn nts_job<'a>(
+    request: &'a mut [u8],
+    authenticator: &Authenticator,
+    session: &'a SessionKeys,
+    genuine: &'a mut bool,
+) -> Result<Open<'a>, Rejected> {
+    let broken = Rejected::Silently(Outcome::NtsMalformed);
+    let algorithm = session.algorithm();
+    if !algorithm.accepts_nonce(authenticator.nonce.size()) || !nonce_is_long_enough(algorithm, authenticator)
+    {
+        return Err(broken);
+    }
+    let (before, rest) = request.split_at_mut(authenticator.ciphertext.start());
+    let before = &*before;
+    let sealed = &mut rest[..authenticator.ciphertext.size()];
+    let (text, tag) = algorithm.split_sealed(sealed).ok_or(broken)?;
+    Ok(Open {
+        key: KeyRef::Session(&session.c2s),
+        nonce: authenticator.nonce.of(before),
+        associated: Some(&before[..authenticator.associated_size]),
+        text,
+        tag,
+        genuine,
+    })
+}
+
+/// What a verified NTS request has earned.
+pub(super) struct Earned {
+    pub(super) proof: Authenticated,
+    /// Placeholders inside the ciphertext.
+    pub(super) encrypted_placeholder_count: usize,
+}
+
+/// Judges a request after its job has run.
+pub(super) fn nts(
+    _: Admitted,
+    genuine: bool,
+    request: &mut [u8],
+    authenticator: &Authenticator,
+    session: &SessionKeys,
+    cookie_size: usize,
+) -> Result<Earned, Rejected> {
+    if !genuine {
+        return Err(Rejected::Nak(Outcome::NakTag));
+    }
+    let sealed = &mut request[authenticator.ciphertext.start()..authenticator.ciphertext.end()];
+    let broken = Rejected::Silently(Outcome::NtsMalformed);
+    let (text, _) = session.algorithm().split_sealed(sealed).ok_or(broken)?;
+    match count_encrypted_placeholders(text, cookie_size) {
+        Ok(encrypted_placeholder_count) => {
+            Ok(Earned { proof: Authenticated(()), encrypted_placeholder_count })
+        }
+        Err(_) => Err(broken),
+    }
+}
