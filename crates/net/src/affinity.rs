@@ -1,0 +1,44 @@
+//! Which processors this process may use, and pinning a thread to one of them.
+
+use std::io;
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// The processors that the calling thread may run on, by number.
+///
+/// # Errors
+/// If the kernel refuses to tell.
+pub fn allowed() -> io::Result<Vec<usize>> {
+    let set = sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
+}
+
+/// Keeps the calling thread on one processor.
+///
+/// # Errors
+/// If the processor does not exist or may not be used.
+pub fn pin(cpu: usize) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    if cpu >= CpuSet::MAX_CPU {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("there is no processor {cpu}")));
+    }
+    set.set(cpu);
+    Ok(sched_setaffinity(None, &set)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pinned_thread_may_use_one_processor() {
+        std::thread::spawn(|| {
+            let cpu = *allowed().unwrap().last().unwrap();
+            pin(cpu).unwrap();
+            assert_eq!(allowed().unwrap(), [cpu]);
+        })
+        .join()
+        .unwrap();
+        assert!(pin(usize::MAX).is_err());
+    }
+}

@@ -1,0 +1,10 @@
+//! Moves datagrams in batches, and everything else that needs system calls: clocks, processors, privileges.
+//!
+//! The one crate in which `unsafe` is at home. It does not know that the datagrams are NTP, and never looks inside.
+//! Linux only: `recvmmsg`, `sendmmsg`, kernel receive stamps.
+#![expect(unsafe_code, reason = "system calls without a safe wrapper; each use names why it is sound")]
+
+pub mod affinity;
+pub mod clock;
+pub mod privilege;
+pub mod udp;

@@ -1,0 +1,163 @@
+//! A client's socket: connected, with kernel receive stamps.
+
+use std::io;
+use std::mem;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::{Duration, Instant};
+
+use authentick_wire::time::NtpTime;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::control::{self, Control};
+use super::socket::set_receive_stamps;
+use crate::clock;
+
+/// A connected socket on a random port (RFC 9109 section 4); datagrams from elsewhere do not reach it.
+#[derive(Debug)]
+pub struct ClientSocket {
+    socket: UdpSocket,
+}
+
+/// What a wait for a datagram brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// A datagram of `size` octets that arrived at `at`.
+    Datagram {
+        /// Octets in the buffer.
+        size: usize,
+        /// The kernel's receive stamp.
+        at: NtpTime,
+    },
+    /// The host says that nobody listens there. Anyone can send that, so it is a hint and no reason to stop waiting.
+    Refused,
+    /// Nothing before the deadline.
+    Silence,
+}
+
+impl ClientSocket {
+    /// Opens a socket of its own for exchanges with `server`.
+    ///
+    /// # Errors
+    /// If there is no route, or no socket to be had.
+    pub fn connect(server: SocketAddr) -> io::Result<Self> {
+        let any: SocketAddr = match server {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        };
+        let socket = UdpSocket::bind(any)?;
+        set_receive_stamps(socket.as_fd())?;
+        socket.connect(server)?;
+        Ok(ClientSocket { socket })
+    }
+
+    /// The address of this end.
+    ///
+    /// # Errors
+    /// If the kernel does not tell.
+    pub fn local(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Sends a datagram; returns the time just before.
+    ///
+    /// # Errors
+    /// If the kernel refuses; an error that a datagram before has caused is passed over.
+    pub fn send(&self, datagram: &[u8]) -> io::Result<NtpTime> {
+        let at = clock::now();
+        match self.socket.send(datagram) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                let at = clock::now();
+                self.socket.send(datagram)?;
+                Ok(at)
+            }
+            result => result.map(|_| at),
+        }
+    }
+
+    /// Waits for a datagram until `deadline`.
+    ///
+    /// # Errors
+    /// If the kernel fails to wait or receive.
+    pub fn receive(&self, buffer: &mut [u8], deadline: Instant) -> io::Result<Received> {
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if !self.wait(left)? {
+                return Ok(Received::Silence);
+            }
+            match self.read(buffer) {
+                Ok((size, at)) => return Ok(Received::Datagram { size, at: at.unwrap_or_else(clock::now) }),
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    return Ok(Received::Refused);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn wait(&self, left: Duration) -> io::Result<bool> {
+        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&timeout)) {
+            Ok(count) => Ok(count > 0),
+            Err(rustix::io::Errno::INTR) => Ok(!left.is_zero()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn read(&self, buffer: &mut [u8]) -> io::Result<(usize, Option<NtpTime>)> {
+        let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+        let mut control = Control([0; control::CONTROL_SIZE]);
+        // SAFETY: an msghdr is integers and pointers, for which all zeros is a value.
+        let mut message: libc::msghdr = unsafe { mem::zeroed() };
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = (&raw mut control).cast();
+        message.msg_controllen = control::CONTROL_SIZE;
+        // SAFETY: recvmsg(2) writes to what the message points to: live objects of the sizes that it gives.
+        let size = unsafe { libc::recvmsg(self.socket.as_raw_fd(), &raw mut message, libc::MSG_DONTWAIT) };
+        if size < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has filled the message's control part; nothing writes to it now.
+        let ancillary = unsafe { control::read(&message) };
+        Ok((size as usize, ancillary.received))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_millis(300)
+    }
+
+    #[test]
+    fn datagram_arrives_with_a_stamp_between_sending_and_reading() {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let client = ClientSocket::connect(server.local_addr().unwrap()).unwrap();
+        client.send(b"ping").unwrap();
+        let (_, from) = server.recv_from(&mut [0; 16]).unwrap();
+        assert_eq!(from.port(), client.local().unwrap().port());
+        let before = clock::now();
+        server.send_to(b"pong", from).unwrap();
+        let mut buffer = [0; 16];
+        let Received::Datagram { size, at } = client.receive(&mut buffer, soon()).unwrap() else { panic!() };
+        assert_eq!(&buffer[..size], b"pong");
+        assert!(at.since(before).as_nanos() >= 0 && clock::now().since(at).as_nanos() >= 0);
+    }
+
+    #[test]
+    fn closed_port_is_a_hint_and_strangers_are_not_heard() {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let client = ClientSocket::connect(server.local_addr().unwrap()).unwrap();
+        let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+        stranger.send_to(b"hello", ("127.0.0.1", client.local().unwrap().port())).unwrap();
+        assert_eq!(client.receive(&mut [0; 16], soon()).unwrap(), Received::Silence);
+        drop(server);
+        client.send(b"ping").unwrap();
+        assert_eq!(client.receive(&mut [0; 16], soon()).unwrap(), Received::Refused);
+        assert!(client.send(b"ping").is_ok(), "a refusal does not stop the next request");
+    }
+}

@@ -1,0 +1,244 @@
+//! One worker's share of a server: its sockets, and the loop body that serves them.
+
+use std::array;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use authentick_wire::datagram::Datagram;
+use authentick_wire::time::NtpTime;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt;
+
+use super::mmsg::{BATCH_SIZE, Batch};
+use super::socket::ServerSocket;
+
+/// The most sockets that one engine serves.
+pub const SOCKET_COUNT_MAX: usize = 16;
+
+/// What an engine asks of whoever answers its datagrams.
+pub trait Handler {
+    /// The time of day.
+    fn now(&mut self) -> NtpTime;
+    /// Writes responses into a batch of 1 to [`BATCH_SIZE`] datagrams.
+    fn respond(&mut self, batch: &mut [Datagram<'_>]);
+    /// The batch's responses were sent between these times.
+    fn sent(&mut self, from: NtpTime, to: NtpTime);
+}
+
+/// Serves sockets in batches. Lives in the thread that made it.
+pub struct UdpEngine {
+    sockets: Vec<ServerSocket>,
+    patience: Timespec,
+    batch: Batch,
+    /// Whether a socket's last batch was full, so that there is probably more: then it is read without asking first.
+    full: [bool; SOCKET_COUNT_MAX],
+}
+
+/// What one turn did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// Datagrams received and lent.
+    pub received: usize,
+    /// Responses sent.
+    pub sent: usize,
+    /// Responses that the kernel refused to send.
+    pub send_failures: usize,
+}
+
+impl UdpEngine {
+    /// An engine for 1 to [`SOCKET_COUNT_MAX`] sockets; a turn waits for at most `patience` when nothing comes.
+    ///
+    /// # Errors
+    /// If there are too many sockets or none, or the kernel refuses to set the timeout.
+    pub fn new(sockets: Vec<ServerSocket>, patience: Duration) -> io::Result<Self> {
+        if sockets.is_empty() || sockets.len() > SOCKET_COUNT_MAX {
+            let text = format!("an engine serves 1 to {SOCKET_COUNT_MAX} sockets, not {}", sockets.len());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        for socket in &sockets {
+            sockopt::set_socket_timeout(socket, sockopt::Timeout::Recv, Some(patience))?;
+        }
+        let patience = Timespec::try_from(patience).map_err(io::Error::other)?;
+        Ok(UdpEngine { sockets, patience, batch: Batch::new(), full: [false; SOCKET_COUNT_MAX] })
+    }
+
+    /// The addresses that are served.
+    pub fn local_addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        self.sockets.iter().map(ServerSocket::local)
+    }
+
+    /// Datagrams that the kernel dropped because this engine did not read them in time.
+    #[must_use]
+    pub fn dropped_count(&self) -> u64 {
+        self.sockets.iter().filter_map(|socket| socket.dropped_count().ok()).sum()
+    }
+
+    /// Waits for datagrams, at most as long as the engine's patience, has `handler` answer them batch by batch, and
+    /// sends the responses.
+    ///
+    /// # Errors
+    /// If the kernel fails to wait or receive; single datagrams that cannot be sent are counted instead.
+    pub fn turn(&mut self, handler: &mut impl Handler) -> io::Result<Turn> {
+        let mut turn = Turn::default();
+        // A single socket blocks in the receiving call itself: one system call less for a lone request.
+        let alone = self.sockets.len() == 1;
+        if !alone && !self.full.contains(&true) && !self.wait()? {
+            return Ok(turn);
+        }
+        for (socket, full) in self.sockets.iter().zip(&mut self.full) {
+            let socket = socket.as_fd();
+            let count = self.batch.receive(socket, alone)?;
+            *full = count == BATCH_SIZE;
+            if count == 0 {
+                continue;
+            }
+            self.batch.respond(count, handler);
+            let from = handler.now();
+            let flushed = self.batch.flush(socket);
+            let to = handler.now();
+            handler.sent(from, to);
+            turn.received += count;
+            turn.sent += flushed.sent;
+            turn.send_failures += flushed.failed;
+        }
+        Ok(turn)
+    }
+
+    /// Whether any socket has something to read before the engine's patience ends.
+    fn wait(&self) -> io::Result<bool> {
+        let sockets = &self.sockets;
+        let mut waiting: [PollFd<'_>; SOCKET_COUNT_MAX] =
+            array::from_fn(|index| PollFd::new(&sockets[index.min(sockets.len() - 1)], PollFlags::IN));
+        match poll(&mut waiting[..sockets.len()], Some(&self.patience)) {
+            Ok(count) => Ok(count > 0),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl std::fmt::Debug for UdpEngine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("UdpEngine").field("sockets", &self.sockets).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use super::super::socket::loopback;
+    use super::*;
+    use crate::clock;
+
+    const PATIENCE: Duration = Duration::from_millis(200);
+
+    /// Echoes what it sees, and remembers it.
+    #[derive(Default)]
+    struct Echo {
+        seen: Vec<(usize, bool)>,
+    }
+
+    impl Handler for Echo {
+        fn now(&mut self) -> NtpTime {
+            clock::now()
+        }
+
+        fn respond(&mut self, batch: &mut [Datagram<'_>]) {
+            for datagram in batch {
+                let size = datagram.request.len();
+                datagram.response[..size].copy_from_slice(datagram.request);
+                datagram.response_size = size;
+                assert!(clock::now().since(datagram.received).as_nanos().abs() < 5_000_000_000);
+                self.seen.push((size, datagram.truncated));
+            }
+        }
+
+        fn sent(&mut self, from: NtpTime, to: NtpTime) {
+            assert!(to.since(from).as_nanos() >= 0);
+        }
+    }
+
+    fn echo(engine: &mut UdpEngine) -> Turn {
+        engine.turn(&mut Echo::default()).unwrap()
+    }
+
+    fn engine(addresses: &[&str]) -> (UdpEngine, Vec<SocketAddr>) {
+        let sockets: Vec<_> = addresses
+            .iter()
+            .map(|address| ServerSocket::bind(address.parse().unwrap(), false).unwrap())
+            .collect();
+        let addresses = sockets.iter().map(|socket| loopback(socket.local())).collect();
+        (UdpEngine::new(sockets, PATIENCE).unwrap(), addresses)
+    }
+
+    #[test]
+    fn batch_of_many_comes_back_whole_from_every_kind_of_socket() {
+        for addresses in
+            [&["127.0.0.1:0"][..], &["0.0.0.0:0"], &["0.0.0.0:0", "[::]:0"], &["127.0.0.1:0", "[::1]:0"]]
+        {
+            let (mut engine, addresses) = engine(addresses);
+            for &address in &addresses {
+                let client = UdpSocket::bind(SocketAddr::new(address.ip(), 0)).unwrap();
+                client.connect(address).unwrap();
+                client.set_read_timeout(Some(PATIENCE)).unwrap();
+                for index in 0..100u8 {
+                    client.send(&vec![index; 40 + usize::from(index)]).unwrap();
+                }
+                let (first, second) = (echo(&mut engine), echo(&mut engine));
+                assert_eq!((first.received, second.received), (BATCH_SIZE, 100 - BATCH_SIZE));
+                assert_eq!((first.sent + second.sent, first.send_failures), (100, 0));
+                let mut buffer = [0; 2048];
+                for index in 0..100u8 {
+                    let size = client.recv(&mut buffer).unwrap();
+                    assert_eq!(buffer[..size], vec![index; 40 + usize::from(index)]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn response_leaves_from_the_address_that_was_asked() {
+        let (mut engine, addresses) = engine(&["0.0.0.0:0"]);
+        let asked: SocketAddr = format!("127.0.0.77:{}", addresses[0].port()).parse().unwrap();
+        let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        client.send_to(b"where are you?", asked).unwrap();
+        echo(&mut engine);
+        let (_, from) = client.recv_from(&mut [0; 64]).unwrap();
+        assert_eq!(from, asked);
+    }
+
+    #[test]
+    fn silence_ends_a_turn_after_its_patience() {
+        for addresses in [&["127.0.0.1:0"][..], &["127.0.0.1:0", "[::1]:0"]] {
+            let (mut engine, _) = engine(addresses);
+            let start = std::time::Instant::now();
+            assert_eq!(echo(&mut engine), Turn::default());
+            assert!(start.elapsed() >= PATIENCE - Duration::from_millis(20));
+        }
+    }
+
+    #[test]
+    fn oversized_datagram_is_marked_and_empty_one_is_lent() {
+        let (mut engine, addresses) = engine(&["127.0.0.1:0"]);
+        let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+        client.send_to(&[1; 3000], addresses[0]).unwrap();
+        client.send_to(&[], addresses[0]).unwrap();
+        let mut echo = Echo::default();
+        while echo.seen.len() < 2 {
+            engine.turn(&mut echo).unwrap();
+        }
+        assert_eq!(echo.seen, [(2048, true), (0, false)]);
+    }
+
+    #[test]
+    fn engine_without_sockets_or_with_too_many_is_refused() {
+        assert!(UdpEngine::new(Vec::new(), PATIENCE).is_err());
+        let socket = || ServerSocket::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        let many = (0..=SOCKET_COUNT_MAX).map(|_| socket()).collect();
+        assert!(UdpEngine::new(many, PATIENCE).is_err());
+    }
+}

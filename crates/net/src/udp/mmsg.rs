@@ -1,0 +1,236 @@
+//! `recvmmsg` and `sendmmsg` over memory that is laid out once, when a worker starts.
+//!
+//! Each of [`BATCH_SIZE`] slots has a buffer for the request, one for the response, an address and ancillary data. The
+//! message headers point to them for good; before a call only those headers are reset that the last one changed.
+//!
+//! **Invariant:** the vectors never grow or move after `new`, and everything that a header points to sits in an
+//! `UnsafeCell`, so pointers taken then stay valid. References into a slot exist only inside `respond`, never during a
+//! system call.
+
+use std::cell::UnsafeCell;
+use std::io;
+use std::mem::{self, MaybeUninit};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr;
+
+use authentick_wire::datagram::Datagram;
+use authentick_wire::limits::DATAGRAM_SIZE_MAX;
+
+use super::control::{self, Ancillary, Control};
+use super::engine::Handler;
+
+/// Datagrams that are received, answered and sent together.
+pub const BATCH_SIZE: usize = 64;
+
+type Buffer = [u8; DATAGRAM_SIZE_MAX];
+
+/// The memory of one worker's batches.
+pub(super) struct Batch {
+    requests: Vec<UnsafeCell<Buffer>>,
+    responses: Vec<UnsafeCell<Buffer>>,
+    sources: Vec<UnsafeCell<libc::sockaddr_storage>>,
+    /// Ancillary data: as received, and overwritten with what is sent.
+    controls: Vec<UnsafeCell<Control>>,
+    request_parts: Vec<UnsafeCell<libc::iovec>>,
+    response_parts: Vec<UnsafeCell<libc::iovec>>,
+    incoming: Vec<libc::mmsghdr>,
+    outgoing: Vec<libc::mmsghdr>,
+    /// Headers of `incoming` that the last call changed.
+    dirty_count: usize,
+    outgoing_count: usize,
+}
+
+/// What one flush did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Flushed {
+    pub(super) sent: usize,
+    pub(super) failed: usize,
+}
+
+fn cells<T: Copy>(value: T) -> Vec<UnsafeCell<T>> {
+    (0..BATCH_SIZE).map(|_| UnsafeCell::new(value)).collect()
+}
+
+const fn zeroed_header() -> libc::mmsghdr {
+    // SAFETY: an mmsghdr is integers and pointers, for which all zeros is a value.
+    unsafe { mem::zeroed() }
+}
+
+impl Batch {
+    pub(super) fn new() -> Self {
+        // SAFETY: a sockaddr_storage is octets and integers, for which all zeros is a value.
+        let no_address: libc::sockaddr_storage = unsafe { mem::zeroed() };
+        let no_part = libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 };
+        let mut batch = Batch {
+            requests: cells([0; DATAGRAM_SIZE_MAX]),
+            responses: cells([0; DATAGRAM_SIZE_MAX]),
+            sources: cells(no_address),
+            controls: cells(Control([0; control::CONTROL_SIZE])),
+            request_parts: cells(no_part),
+            response_parts: cells(no_part),
+            incoming: vec![zeroed_header(); BATCH_SIZE],
+            outgoing: vec![zeroed_header(); BATCH_SIZE],
+            dirty_count: BATCH_SIZE,
+            outgoing_count: 0,
+        };
+        for slot in 0..BATCH_SIZE {
+            let part =
+                libc::iovec { iov_base: batch.requests[slot].get().cast(), iov_len: DATAGRAM_SIZE_MAX };
+            *batch.request_parts[slot].get_mut() = part;
+            let header = &mut batch.incoming[slot].msg_hdr;
+            header.msg_iov = batch.request_parts[slot].get();
+            header.msg_iovlen = 1;
+            header.msg_name = batch.sources[slot].get().cast();
+            header.msg_control = batch.controls[slot].get().cast();
+        }
+        batch
+    }
+
+    /// Receives up to [`BATCH_SIZE`] datagrams. With `wait`, blocks for the first, as long as the socket's receive
+    /// timeout says; else returns at once. Returns how many came, 0 if none did in time.
+    pub(super) fn receive(&mut self, socket: BorrowedFd<'_>, wait: bool) -> io::Result<usize> {
+        for message in &mut self.incoming[..self.dirty_count] {
+            message.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+            message.msg_hdr.msg_controllen = control::CONTROL_SIZE;
+            message.msg_hdr.msg_flags = 0;
+        }
+        self.dirty_count = 0;
+        let flags = if wait { libc::MSG_WAITFORONE } else { libc::MSG_DONTWAIT };
+        // SAFETY: recvmmsg(2) writes to the headers and to what they point to: live memory of this batch, of the sizes
+        // that the headers give, to which no reference exists now.
+        let count = unsafe {
+            libc::recvmmsg(
+                socket.as_raw_fd(),
+                self.incoming.as_mut_ptr(),
+                BATCH_SIZE as libc::c_uint,
+                flags,
+                ptr::null_mut(),
+            )
+        };
+        if count < 0 {
+            let error = io::Error::last_os_error();
+            return match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(0),
+                _ => Err(error),
+            };
+        }
+        self.dirty_count = count as usize;
+        Ok(count as usize)
+    }
+
+    /// Lends the first `count` datagrams, as the last [`Batch::receive`] left them, to `handler`, and prepares the
+    /// responses that it wrote for [`Batch::flush`]. Datagrams that the kernel did not stamp are stamped now.
+    pub(super) fn respond(&mut self, count: usize, handler: &mut impl Handler) {
+        let mut datagrams: [MaybeUninit<Datagram<'_>>; BATCH_SIZE] =
+            [const { MaybeUninit::uninit() }; BATCH_SIZE];
+        let mut ancillaries = [Ancillary::default(); BATCH_SIZE];
+        let messages = &self.incoming[..count];
+        for (slot, message) in messages.iter().enumerate() {
+            // SAFETY: the kernel has filled this message's control part; nothing writes to it now.
+            let ancillary = unsafe { control::read(&message.msg_hdr) };
+            // SAFETY: the kernel wrote an address there; no reference to it exists.
+            let source = unsafe { self.sources[slot].get().read() };
+            // SAFETY: `self` is borrowed mutably, and this is the only reference to this buffer while it is lent.
+            let request = unsafe { &mut *self.requests[slot].get() };
+            // SAFETY: likewise.
+            let response = unsafe { &mut *self.responses[slot].get() };
+            let size = (message.msg_len as usize).min(DATAGRAM_SIZE_MAX);
+            ancillaries[slot] = ancillary;
+            datagrams[slot].write(Datagram {
+                source: socket_address(&source),
+                received: ancillary.received.unwrap_or_else(|| handler.now()),
+                truncated: message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
+                request: &mut request[..size],
+                response,
+                response_size: 0,
+            });
+        }
+        // SAFETY: the first `count` datagrams were written just now; `MaybeUninit<T>` has the layout of `T`.
+        let lent = unsafe { &mut *(&raw mut datagrams[..count] as *mut [Datagram<'_>]) };
+        handler.respond(lent);
+        let mut sizes = [0; BATCH_SIZE];
+        for (size, datagram) in sizes.iter_mut().zip(&*lent) {
+            *size = datagram.response_size.min(DATAGRAM_SIZE_MAX);
+        }
+        self.prepare(&sizes[..count], &ancillaries);
+    }
+
+    fn prepare(&mut self, sizes: &[usize], ancillaries: &[Ancillary; BATCH_SIZE]) {
+        self.outgoing_count = 0;
+        for (slot, &size) in sizes.iter().enumerate().filter(|(_, size)| **size > 0) {
+            let part = libc::iovec { iov_base: self.responses[slot].get().cast(), iov_len: size };
+            *self.response_parts[slot].get_mut() = part;
+            let header = &mut self.outgoing[self.outgoing_count].msg_hdr;
+            header.msg_name = self.sources[slot].get().cast();
+            header.msg_namelen = self.incoming[slot].msg_hdr.msg_namelen;
+            header.msg_iov = self.response_parts[slot].get();
+            header.msg_iovlen = 1;
+            match ancillaries[slot].asked {
+                Some(asked) => {
+                    let control = self.controls[slot].get();
+                    header.msg_control = control.cast();
+                    // SAFETY: what was received there has been read; nothing else uses this buffer.
+                    header.msg_controllen = unsafe { control::write(control, asked) };
+                }
+                None => {
+                    header.msg_control = ptr::null_mut();
+                    header.msg_controllen = 0;
+                }
+            }
+            self.outgoing_count += 1;
+        }
+    }
+
+    /// Sends what was prepared. A datagram that cannot be sent is given up: its client will ask again, and a late
+    /// answer would be a wrong one.
+    pub(super) fn flush(&mut self, socket: BorrowedFd<'_>) -> Flushed {
+        let mut flushed = Flushed::default();
+        let mut at = 0;
+        while at < self.outgoing_count {
+            let rest = &mut self.outgoing[at..self.outgoing_count];
+            // SAFETY: sendmmsg(2) reads what the headers point to and writes to the headers: live memory of this
+            // batch, of the sizes that the headers give, to which no reference exists now.
+            let count = unsafe {
+                libc::sendmmsg(
+                    socket.as_raw_fd(),
+                    rest.as_mut_ptr(),
+                    rest.len() as libc::c_uint,
+                    libc::MSG_DONTWAIT,
+                )
+            };
+            if count > 0 {
+                at += count as usize;
+                flushed.sent += count as usize;
+            } else if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+                // sendmmsg(2) reports an error only for the first datagram of a call: this one.
+                at += 1;
+                flushed.failed += 1;
+            }
+        }
+        self.outgoing_count = 0;
+        flushed
+    }
+}
+
+fn socket_address(storage: &libc::sockaddr_storage) -> SocketAddr {
+    match libc::c_int::from(storage.ss_family) {
+        libc::AF_INET6 => {
+            // SAFETY: the family says which structure the storage holds; storage is as large and aligned as any.
+            let v6 = unsafe { &*(&raw const *storage).cast::<libc::sockaddr_in6>() };
+            SocketAddrV6::new(
+                Ipv6Addr::from(v6.sin6_addr.s6_addr),
+                u16::from_be(v6.sin6_port),
+                u32::from_be(v6.sin6_flowinfo),
+                v6.sin6_scope_id,
+            )
+            .into()
+        }
+        _ => {
+            // SAFETY: sockets here are of the two internet families. A zeroed storage reads as 0.0.0.0:0.
+            let v4 = unsafe { &*(&raw const *storage).cast::<libc::sockaddr_in>() };
+            SocketAddrV4::new(Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr)), u16::from_be(v4.sin_port))
+                .into()
+        }
+    }
+}

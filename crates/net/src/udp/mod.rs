@@ -1,0 +1,18 @@
+//! UDP sockets: a server engine that moves batches, and a client's socket.
+//!
+//! - `socket`: opening and setting up sockets.
+//! - `engine`: one worker's loop body: wait, receive a batch, let it be answered, flush.
+//! - `mmsg`: `recvmmsg` and `sendmmsg` over memory that is laid out once.
+//! - `control`: ancillary data: kernel receive stamps and the address that was asked.
+//! - `client`: one connected socket with receive stamps.
+
+mod client;
+mod control;
+mod engine;
+mod mmsg;
+mod socket;
+
+pub use client::{ClientSocket, Received};
+pub use engine::{Handler, SOCKET_COUNT_MAX, Turn, UdpEngine};
+pub use mmsg::BATCH_SIZE;
+pub use socket::{ServerSocket, bind_group};
