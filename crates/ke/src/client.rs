@@ -1,0 +1,415 @@
+//! The client: a dialogue without sockets, and a dialler around it.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use authentick_proto::auth::nts::algorithm;
+use authentick_proto::client::NtsSession;
+use authentick_wire::ke::{AeadId, ErrorCode, Request, Response, message_size};
+use authentick_wire::limits::KE_RESPONSE_SIZE_MAX;
+use authentick_wire::{Malformed, Writer};
+use rustls::pki_types::ServerName;
+use rustls::{CertificateError, ClientConfig, ClientConnection};
+
+use crate::tls::CertificateInfo;
+use crate::{ALPN, EXPORTER_LABEL, export_keys, quirky_context};
+
+/// What is asked of a server.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// TLS settings: whom to trust.
+    pub tls: Arc<ClientConfig>,
+    /// The name that the server's certificate must have.
+    pub server_name: ServerName<'static>,
+    /// Algorithms to offer, the best first.
+    pub aeads: Vec<AeadId>,
+}
+
+/// What a key exchange brought.
+#[derive(Debug)]
+pub struct Established {
+    /// Keys and cookies.
+    pub session: NtsSession,
+    /// The algorithm of the server's choice.
+    pub aead: AeadId,
+    /// Where the server says that the NTP server is.
+    pub ntp_server: Option<String>,
+    /// On which port; absent: 123.
+    pub ntp_port: Option<u16>,
+    /// The certificate that vouched for it, if it could be read.
+    pub certificate: Option<CertificateInfo>,
+}
+
+/// Which check a certificate failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CertificateCheck {
+    /// It is for another name.
+    Name,
+    /// Its time is over.
+    Expired,
+    /// Its time has not come.
+    NotYetValid,
+    /// No authority that is trusted here vouches for it.
+    Issuer,
+    /// It was revoked, or it breaks another rule.
+    Other,
+}
+
+/// Why a key exchange failed.
+#[derive(Debug)]
+pub enum KeError {
+    /// No address of the server could be reached.
+    Connect(io::Error),
+    /// The time was up during this phase.
+    Timeout(Phase),
+    /// The connection broke.
+    Io(io::Error),
+    /// The server closed before it had answered.
+    Closed,
+    /// The server's certificate failed a check.
+    Certificate(CertificateCheck, String),
+    /// TLS failed otherwise.
+    Tls(rustls::Error),
+    /// The server does not speak `ntske/1`.
+    Alpn,
+    /// The response breaks the syntax.
+    Response(Malformed),
+    /// The response is longer than any may be.
+    TooLong,
+    /// The server sent an Error record.
+    Refused(ErrorCode),
+    /// The server sent a Warning record.
+    Warning(u16),
+    /// The server has no NTPv4 under NTS.
+    NoProtocol,
+    /// The server has none of the algorithms that were offered.
+    NoAead,
+    /// None of the cookies can be carried in an NTP packet.
+    NoCookie,
+}
+
+/// A part of a key exchange that can take time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// TCP.
+    Connect,
+    /// TLS.
+    Handshake,
+    /// Request and response.
+    Exchange,
+}
+
+impl KeError {
+    /// Whether the server answered, and its proof did not hold: as opposed to silence, and to a refusal.
+    #[must_use]
+    pub const fn is_authentication(&self) -> bool {
+        match self {
+            KeError::Certificate(..)
+            | KeError::Tls(_)
+            | KeError::Alpn
+            | KeError::Response(_)
+            | KeError::TooLong
+            | KeError::Warning(_)
+            | KeError::NoCookie => true,
+            KeError::Connect(_)
+            | KeError::Timeout(_)
+            | KeError::Io(_)
+            | KeError::Closed
+            | KeError::Refused(_)
+            | KeError::NoProtocol
+            | KeError::NoAead => false,
+        }
+    }
+
+    /// Whether the server answered that it will not serve.
+    #[must_use]
+    pub const fn is_refusal(&self) -> bool {
+        matches!(self, KeError::Refused(_) | KeError::NoProtocol | KeError::NoAead)
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Phase::Connect => "connecting",
+            Phase::Handshake => "the TLS handshake",
+            Phase::Exchange => "the key exchange",
+        })
+    }
+}
+
+impl fmt::Display for KeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            KeError::Connect(error) => write!(f, "cannot connect: {error}"),
+            KeError::Timeout(phase) => write!(f, "timed out during {phase}"),
+            KeError::Io(error) => write!(f, "connection broke: {error}"),
+            KeError::Closed => f.write_str("the server closed the connection without an answer"),
+            KeError::Certificate(check, detail) => {
+                let check = match check {
+                    CertificateCheck::Name => "certificate name",
+                    CertificateCheck::Expired => "certificate validity: expired",
+                    CertificateCheck::NotYetValid => "certificate validity: not yet valid",
+                    CertificateCheck::Issuer => "certificate issuer: not trusted",
+                    CertificateCheck::Other => "certificate",
+                };
+                write!(f, "{check}: {detail}")
+            }
+            KeError::Tls(error) => write!(f, "TLS: {error}"),
+            KeError::Alpn => f.write_str("application protocol: the server does not speak ntske/1"),
+            KeError::Response(malformed) => write!(f, "key exchange response: {malformed}"),
+            KeError::TooLong => write!(f, "key exchange response: longer than {KE_RESPONSE_SIZE_MAX} octets"),
+            KeError::Refused(code) => write!(f, "the server refused: {code}"),
+            KeError::Warning(code) => write!(f, "the server sent warning {code}, which is not defined"),
+            KeError::NoProtocol => f.write_str("the server does not serve NTPv4 under NTS"),
+            KeError::NoAead => f.write_str("the server has none of the AEAD algorithms that were offered"),
+            KeError::NoCookie => f.write_str("key exchange response: no cookie of a usable size"),
+        }
+    }
+}
+
+impl std::error::Error for KeError {}
+
+impl From<rustls::Error> for KeError {
+    fn from(error: rustls::Error) -> Self {
+        match &error {
+            rustls::Error::InvalidCertificate(problem) => {
+                let check = match problem {
+                    CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                        CertificateCheck::Name
+                    }
+                    CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                        CertificateCheck::Expired
+                    }
+                    CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                        CertificateCheck::NotYetValid
+                    }
+                    CertificateError::UnknownIssuer => CertificateCheck::Issuer,
+                    _ => CertificateCheck::Other,
+                };
+                KeError::Certificate(check, problem.to_string())
+            }
+            rustls::Error::NoApplicationProtocol
+            | rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol) => KeError::Alpn,
+            _ => KeError::Tls(error),
+        }
+    }
+}
+
+/// A key exchange as octets: what is to be sent, and what came.
+pub struct Dialogue {
+    tls: ClientConnection,
+    aeads: Vec<AeadId>,
+    response: Vec<u8>,
+    asked: bool,
+}
+
+impl Dialogue {
+    /// A dialogue whose first octets are ready to be sent.
+    ///
+    /// # Errors
+    /// If TLS cannot start under the given configuration.
+    pub fn new(ask: &Ask) -> Result<Self, KeError> {
+        let tls = ClientConnection::new(Arc::clone(&ask.tls), ask.server_name.clone())?;
+        Ok(Dialogue { tls, aeads: ask.aeads.clone(), response: Vec::new(), asked: false })
+    }
+
+    /// Whether the TLS handshake is still going on.
+    #[must_use]
+    pub fn is_handshaking(&self) -> bool {
+        self.tls.is_handshaking()
+    }
+
+    /// Whether there is something to send.
+    #[must_use]
+    pub fn wants_write(&self) -> bool {
+        self.tls.wants_write()
+    }
+
+    /// Sends what is to be sent, or part of it.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(&mut self, out: &mut impl Write) -> io::Result<usize> {
+        self.tls.write_tls(out)
+    }
+
+    /// Reads once from `input` and goes on; returns what was established once the response is complete.
+    ///
+    /// # Errors
+    /// [`KeError::Io`] holds the errors of `input`, `WouldBlock` among them; every other error is final.
+    pub fn read(&mut self, input: &mut impl Read) -> Result<Option<Established>, KeError> {
+        let end = self.tls.read_tls(input).map_err(KeError::Io)? == 0;
+        let state = self.tls.process_new_packets()?;
+        if !self.tls.is_handshaking() && !self.asked {
+            if self.tls.alpn_protocol() != Some(ALPN) {
+                return Err(KeError::Alpn);
+            }
+            self.ask();
+        }
+        let mut buffer = [0; 4096];
+        while self.response.len() <= KE_RESPONSE_SIZE_MAX {
+            match self.tls.reader().read(&mut buffer) {
+                Ok(size @ 1..) => self.response.extend_from_slice(&buffer[..size]),
+                // A peer that closes without close_notify is tolerated: the message says where it ends.
+                Ok(0) | Err(_) => break,
+            }
+        }
+        if let Some(size) = message_size(&self.response) {
+            self.response.truncate(size);
+            return self.conclude().map(Some);
+        }
+        if self.response.len() > KE_RESPONSE_SIZE_MAX {
+            return Err(KeError::TooLong);
+        }
+        if end || state.peer_has_closed() { Err(KeError::Closed) } else { Ok(None) }
+    }
+
+    fn ask(&mut self) {
+        let mut request = [0; 64];
+        let mut out = Writer::new(&mut request);
+        // At most a handful of algorithms exist, so neither the buffer nor TLS can be too small for this.
+        const ROOM: &str = "a request is a few dozen octets";
+        Request::emit(&mut out, &self.aeads).expect(ROOM);
+        let size = out.offset();
+        self.tls.writer().write_all(&request[..size]).expect(ROOM);
+        //= RFC 8915 section 4: each side sends close_notify after its message.
+        self.tls.send_close_notify();
+        self.asked = true;
+    }
+
+    fn conclude(&mut self) -> Result<Established, KeError> {
+        let agreement = match Response::parse(&self.response, &self.aeads).map_err(KeError::Response)? {
+            Response::Agreed(agreement) => agreement,
+            Response::Error(code) => return Err(KeError::Refused(code)),
+            Response::Warning(code) => return Err(KeError::Warning(code)),
+            Response::NoProtocol => return Err(KeError::NoProtocol),
+            Response::NoAead => return Err(KeError::NoAead),
+        };
+        let algorithm = algorithm(agreement.aead).ok_or(KeError::NoAead)?;
+        let export = |octets: &mut [u8], context: &[u8]| {
+            self.tls.export_keying_material(octets, EXPORTER_LABEL, Some(context)).map(|_| ())
+        };
+        let context = quirky_context(algorithm, agreement.compliant_128gcm);
+        let keys = export_keys(algorithm, context, export)?;
+        let alternative = match context == agreement.aead {
+            true => None,
+            // The server did not say how it exports: if nothing works under one way, the other is tried.
+            false => Some(export_keys(algorithm, agreement.aead, export)?),
+        };
+        let mut session = NtsSession::new(keys, alternative);
+        agreement.cookies().for_each(|cookie| {
+            session.jar.add(cookie);
+        });
+        if session.jar.count() == 0 {
+            return Err(KeError::NoCookie);
+        }
+        let certificate =
+            self.tls.peer_certificates().and_then(|chain| CertificateInfo::parse(chain.first()?));
+        Ok(Established {
+            session,
+            aead: agreement.aead,
+            ntp_server: agreement.server.map(str::to_owned),
+            ntp_port: agreement.port,
+            certificate,
+        })
+    }
+}
+
+impl fmt::Debug for Dialogue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dialogue").field("asked", &self.asked).finish_non_exhaustive()
+    }
+}
+
+/// How long the phases of a key exchange took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timing {
+    /// TCP connection.
+    pub connect: Duration,
+    /// TLS handshake.
+    pub handshake: Duration,
+    /// Request and response.
+    pub exchange: Duration,
+}
+
+/// A finished key exchange.
+#[derive(Debug)]
+pub struct Dialled {
+    /// What it brought.
+    pub established: Established,
+    /// The address that answered.
+    pub address: SocketAddr,
+    /// The address of this end.
+    pub local: SocketAddr,
+    /// How long it took.
+    pub timing: Timing,
+}
+
+/// Connects to the first of `addresses` that lets itself be reached and exchanges keys; gives up after `timeout`.
+///
+/// # Errors
+/// What went wrong; for several addresses, with the last one.
+pub fn dial(ask: &Ask, addresses: &[SocketAddr], timeout: Duration) -> Result<Dialled, KeError> {
+    let start = Instant::now();
+    let deadline = start + timeout;
+    let (mut stream, address) = connect(addresses, deadline)?;
+    let local = stream.local_addr().map_err(KeError::Connect)?;
+    stream.set_nodelay(true).map_err(KeError::Io)?;
+    let connected = Instant::now();
+    let mut dialogue = Dialogue::new(ask)?;
+    let mut shaken = None;
+    let established = loop {
+        let phase = if dialogue.is_handshaking() { Phase::Handshake } else { Phase::Exchange };
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(KeError::Timeout(phase));
+        }
+        stream.set_write_timeout(Some(left)).map_err(KeError::Io)?;
+        stream.set_read_timeout(Some(left)).map_err(KeError::Io)?;
+        let timed_out = |error: io::Error| match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => KeError::Timeout(phase),
+            _ => KeError::Io(error),
+        };
+        while dialogue.wants_write() {
+            dialogue.write(&mut stream).map_err(timed_out)?;
+        }
+        let result = dialogue.read(&mut stream);
+        if !dialogue.is_handshaking() {
+            shaken.get_or_insert_with(Instant::now);
+        }
+        // If a check failed, TLS has an alert for the server.
+        match result {
+            Ok(None) => {}
+            Ok(Some(established)) => break established,
+            Err(KeError::Io(error)) => return Err(timed_out(error)),
+            Err(error) => {
+                let _ = dialogue.write(&mut stream);
+                return Err(error);
+            }
+        }
+    };
+    let shaken = shaken.unwrap_or(connected);
+    let timing =
+        Timing { connect: connected - start, handshake: shaken - connected, exchange: shaken.elapsed() };
+    Ok(Dialled { established, address, local, timing })
+}
+
+fn connect(addresses: &[SocketAddr], deadline: Instant) -> Result<(TcpStream, SocketAddr), KeError> {
+    let mut last = KeError::Connect(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
+    for address in addresses {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(KeError::Timeout(Phase::Connect));
+        }
+        match TcpStream::connect_timeout(address, left) {
+            Ok(stream) => return Ok((stream, *address)),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => last = KeError::Timeout(Phase::Connect),
+            Err(error) => last = KeError::Connect(error),
+        }
+    }
+    Err(last)
+}

@@ -1,0 +1,620 @@
+//! The server: one thread, many connections, no waiting on any of them.
+//!
+//! **Invariants.** A worker holds at most so many connections, and at most so many of one address prefix. A connection
+//! lives until one deadline, set when it was accepted; as all deadlines are equally far away, the connections stand in
+//! a queue in the order in which they end. When a worker is full, the connection that is nearest to its end gives way,
+//! so slow strangers cannot keep anyone out. Nothing that a client does ends anything but its own connection.
+
+use std::collections::{HashMap, VecDeque};
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Shutdown, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use authentick_crypto::Entropy;
+use authentick_proto::keyset::KeySet;
+use authentick_wire::ke::{ErrorCode, message_size};
+use authentick_wire::limits::KE_REQUEST_SIZE_MAX;
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token, Waker};
+use rustls::{ServerConfig, ServerConnection};
+use slab::Slab;
+
+use crate::ALPN;
+use crate::session::{self, Advertised, Answer, Moment, RESPONSE_SIZE_MAX};
+
+/// Connections that are accepted before others are served again.
+const ACCEPT_COUNT_MAX: usize = 64;
+/// Octets that are read and thrown away while waiting for a client to close.
+const LINGER_SIZE_MAX: usize = 16 * 1024;
+const BACKLOG: i32 = 1024;
+/// After the kernel refused a connection for want of descriptors or memory, so long is waited.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+const WAKER: Token = Token(usize::MAX);
+
+/// Bounds of one worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections at once.
+    pub connection_count: usize,
+    /// Connections at once from one prefix: 32 bits of an IPv4 address, 64 of an IPv6 one.
+    pub per_prefix_count: usize,
+    /// From accepting a connection to its end.
+    pub timeout: Duration,
+}
+
+macro_rules! outcomes {
+    ($($(#[doc = $doc:literal])+ $name:ident = $label:literal,)+) => {
+        /// The end of one connection. Accepted connections equal the sum of all outcomes and those still open.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(usize)]
+        pub enum Outcome {
+            $($(#[doc = $doc])+ $name,)+
+        }
+
+        impl Outcome {
+            /// Every outcome.
+            pub const ALL: &[Outcome] = &[$(Outcome::$name,)+];
+
+            /// The name in metrics.
+            #[must_use]
+            pub const fn label(self) -> &'static str {
+                match self {
+                    $(Outcome::$name => $label,)+
+                }
+            }
+        }
+    };
+}
+
+outcomes! {
+    /// Cookies were given.
+    Served = "served",
+    /// No protocol or AEAD in common.
+    NothingInCommon = "nothing_in_common",
+    /// Error record: a critical record that is not known here.
+    UnrecognisedCritical = "unrecognised_critical_record",
+    /// Error record: the request is malformed, too long or incomplete.
+    BadRequest = "bad_request",
+    /// Error record: something failed here.
+    Internal = "internal_error",
+    /// The TLS handshake failed: version, certificate refused, garbage.
+    Tls = "tls_failure",
+    /// The client does not speak `ntske/1`.
+    Alpn = "no_alpn",
+    /// The deadline passed during the handshake, or before the response was taken.
+    Timeout = "timeout",
+    /// The client went away first.
+    Closed = "closed_by_client",
+    /// Too many connections of its prefix.
+    PrefixLimit = "prefix_limit",
+    /// It gave way to a newer connection.
+    Evicted = "evicted",
+}
+
+/// When one exchange reached its stages.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// The client.
+    pub source: SocketAddr,
+    /// The connection was accepted.
+    pub accepted: Instant,
+    /// The request was read and understood.
+    pub request_parsed: Instant,
+    /// The cookies were sealed: the response can go out.
+    pub cookies_sealed: Instant,
+}
+
+/// What a worker needs of the world. Asked anew for each connection, so keys and certificates can change.
+pub trait Environment: Send + Sync {
+    /// The cookie keys.
+    fn keys(&self) -> Arc<KeySet>;
+    /// The TLS configuration.
+    fn tls(&self) -> Arc<ServerConfig>;
+    /// A connection was accepted.
+    fn accepted(&self);
+    /// A connection came to its end.
+    fn ended(&self, outcome: Outcome);
+    /// Whether this client's exchanges are timed.
+    fn is_watched(&self, source: IpAddr) -> bool;
+    /// A timed exchange gave cookies.
+    fn timed(&self, span: Span);
+}
+
+/// Binds `count` listeners to `address`, one for each worker. The port is tried alone first: listeners that share
+/// would not notice that another process of this user has it.
+///
+/// # Errors
+/// Whatever the kernel says: the port is taken or privileged, the address is not of this host.
+pub fn bind_group(address: SocketAddr, count: usize) -> io::Result<Vec<std::net::TcpListener>> {
+    let alone = bind(address, false)?;
+    if count <= 1 {
+        return Ok(vec![alone]);
+    }
+    let address = alone.local_addr()?;
+    drop(alone);
+    (0..count).map(|_| bind(address, true)).collect()
+}
+
+fn bind(address: SocketAddr, share: bool) -> io::Result<std::net::TcpListener> {
+    let domain = socket2::Domain::for_address(address);
+    let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(share)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Stops a worker from another thread.
+#[derive(Clone, Debug)]
+pub struct Stopper(Arc<Waker>);
+
+impl Stopper {
+    /// The worker returns soon after.
+    pub fn stop(&self) {
+        // If the worker is gone, there is nothing to stop.
+        let _ = self.0.wake();
+    }
+}
+
+/// One thread's share of the server.
+pub struct Worker<E> {
+    poll: Poll,
+    waker: Arc<Waker>,
+    listeners: Vec<Listener>,
+    connections: Slab<Connection>,
+    /// Keys and serial numbers of connections, the one that ends first in front. Ended ones are passed over.
+    queue: VecDeque<(usize, u64)>,
+    per_prefix: HashMap<IpAddr, usize>,
+    next_serial: u64,
+    accept_failed: bool,
+    limits: Limits,
+    advertised: Advertised,
+    entropy: Entropy,
+    environment: Arc<E>,
+}
+
+struct Listener {
+    listener: TcpListener,
+    /// There may be more to accept: polling tells only once.
+    ready: bool,
+}
+
+struct Connection {
+    stream: TcpStream,
+    tls: ServerConnection,
+    source: SocketAddr,
+    prefix: IpAddr,
+    accepted: Instant,
+    serial: u64,
+    request: Vec<u8>,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Handshake and request.
+    Reading,
+    /// The response is on its way; the connection will end with this outcome.
+    Responding(Outcome),
+    /// The response is out and our half closed; what the client still sends is thrown away, this much so far. Closing
+    /// at once would reset the connection, and the client might lose the response.
+    Lingering(Outcome, usize),
+}
+
+impl<E: Environment> Worker<E> {
+    /// A worker for `listeners`.
+    ///
+    /// # Errors
+    /// If the kernel has no event queue to give.
+    pub fn new(
+        listeners: Vec<std::net::TcpListener>,
+        limits: Limits,
+        advertised: Advertised,
+        entropy: Entropy,
+        environment: Arc<E>,
+    ) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
+        let mut registered = Vec::with_capacity(listeners.len());
+        for (index, listener) in listeners.into_iter().enumerate() {
+            let mut listener = TcpListener::from_std(listener);
+            poll.registry().register(&mut listener, Token(index), Interest::READABLE)?;
+            registered.push(Listener { listener, ready: true });
+        }
+        Ok(Worker {
+            poll,
+            waker,
+            listeners: registered,
+            connections: Slab::with_capacity(limits.connection_count),
+            queue: VecDeque::with_capacity(2 * limits.connection_count),
+            per_prefix: HashMap::new(),
+            next_serial: 0,
+            accept_failed: false,
+            limits,
+            advertised,
+            entropy,
+            environment,
+        })
+    }
+
+    /// A handle that stops this worker.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        Stopper(Arc::clone(&self.waker))
+    }
+
+    /// Serves until stopped.
+    ///
+    /// # Errors
+    /// If the kernel's event queue fails.
+    pub fn run(mut self) -> io::Result<()> {
+        let mut events = Events::with_capacity(1024);
+        loop {
+            let timeout = match self.listeners.iter().any(|listener| listener.ready) {
+                true if self.accept_failed => Some(ACCEPT_PAUSE),
+                true => Some(Duration::ZERO),
+                false => self.until_next_deadline(),
+            };
+            self.accept_failed = false;
+            match self.poll.poll(&mut events, timeout) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                result => result?,
+            }
+            for event in &events {
+                match event.token() {
+                    WAKER => return Ok(()),
+                    Token(index) if index < self.listeners.len() => self.listeners[index].ready = true,
+                    Token(index) => self.advance(index - self.listeners.len()),
+                }
+            }
+            self.end_overdue();
+            for index in 0..self.listeners.len() {
+                self.accept(index);
+            }
+        }
+    }
+
+    fn until_next_deadline(&mut self) -> Option<Duration> {
+        self.forget_ended();
+        let &(key, _) = self.queue.front()?;
+        let deadline = self.connections[key].accepted + self.limits.timeout;
+        Some(deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// Drops ended connections from the front of the queue.
+    fn forget_ended(&mut self) {
+        while let Some(&(key, serial)) = self.queue.front() {
+            if self.connections.get(key).is_some_and(|connection| connection.serial == serial) {
+                break;
+            }
+            self.queue.pop_front();
+        }
+    }
+
+    fn end_overdue(&mut self) {
+        let now = Instant::now();
+        loop {
+            self.forget_ended();
+            let Some(&(key, _)) = self.queue.front() else { break };
+            let connection = &mut self.connections[key];
+            if connection.accepted + self.limits.timeout > now {
+                break;
+            }
+            let outcome = connection.overdue();
+            self.end(key, outcome);
+        }
+    }
+
+    fn accept(&mut self, index: usize) {
+        for _ in 0..ACCEPT_COUNT_MAX {
+            if !self.listeners[index].ready {
+                return;
+            }
+            match self.listeners[index].listener.accept() {
+                Ok((stream, source)) => self.admit(stream, source),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.listeners[index].ready = false
+                }
+                // The client gave up while it waited.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                // Out of descriptors or memory: end the oldest connection, and try again a little later.
+                Err(_) => {
+                    self.accept_failed = true;
+                    self.evict_oldest();
+                    return;
+                }
+            }
+        }
+    }
+
+    fn admit(&mut self, stream: TcpStream, source: SocketAddr) {
+        self.environment.accepted();
+        let prefix = prefix_of(source.ip());
+        if self.per_prefix.get(&prefix).is_some_and(|&count| count >= self.limits.per_prefix_count) {
+            self.environment.ended(Outcome::PrefixLimit);
+            return;
+        }
+        if self.connections.len() >= self.limits.connection_count {
+            self.evict_oldest();
+        }
+        // Without this, the response would wait for the client's acknowledgement of the handshake.
+        let prepared = stream
+            .set_nodelay(true)
+            .map_err(|_| Outcome::Closed)
+            .and_then(|()| ServerConnection::new(self.environment.tls()).map_err(|_| Outcome::Internal));
+        let mut tls = match prepared {
+            Ok(tls) => tls,
+            Err(outcome) => {
+                self.environment.ended(outcome);
+                return;
+            }
+        };
+        tls.set_buffer_limit(Some(4 * RESPONSE_SIZE_MAX));
+        let serial = self.next_serial;
+        self.next_serial += 1;
+        let accepted = Instant::now();
+        let entry = self.connections.vacant_entry();
+        let key = entry.key();
+        let connection = entry.insert(Connection {
+            stream,
+            tls,
+            source,
+            prefix,
+            accepted,
+            serial,
+            request: Vec::new(),
+            phase: Phase::Reading,
+        });
+        let token = Token(key + self.listeners.len());
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        *self.per_prefix.entry(prefix).or_insert(0) += 1;
+        if self.poll.registry().register(&mut connection.stream, token, interest).is_err() {
+            self.end(key, Outcome::Internal);
+            return;
+        }
+        self.queue.push_back((key, serial));
+        // The client's first flight is often here already.
+        self.advance(key);
+    }
+
+    fn evict_oldest(&mut self) {
+        self.forget_ended();
+        if let Some(&(key, _)) = self.queue.front() {
+            let outcome = match self.connections[key].phase {
+                Phase::Reading | Phase::Responding(_) => Outcome::Evicted,
+                Phase::Lingering(outcome, _) => outcome,
+            };
+            self.end(key, outcome);
+        }
+    }
+
+    fn end(&mut self, key: usize, outcome: Outcome) {
+        let Some(mut connection) = self.connections.try_remove(key) else { return };
+        let _ = self.poll.registry().deregister(&mut connection.stream);
+        if let Some(count) = self.per_prefix.get_mut(&connection.prefix) {
+            *count -= 1;
+            if *count == 0 {
+                self.per_prefix.remove(&connection.prefix);
+            }
+        }
+        self.environment.ended(outcome);
+    }
+
+    /// Does for a connection what can be done without waiting.
+    fn advance(&mut self, key: usize) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let mut service = Service {
+            environment: &*self.environment,
+            advertised: &self.advertised,
+            entropy: &mut self.entropy,
+        };
+        if let Some(outcome) = connection.advance(&mut service) {
+            self.end(key, outcome);
+        }
+    }
+}
+
+/// What a connection needs to answer.
+struct Service<'a, E> {
+    environment: &'a E,
+    advertised: &'a Advertised,
+    entropy: &'a mut Entropy,
+}
+
+impl Connection {
+    /// Goes on as far as possible; returns the outcome once the connection is over.
+    fn advance<E: Environment>(&mut self, service: &mut Service<'_, E>) -> Option<Outcome> {
+        if self.phase == Phase::Reading
+            && let Some(outcome) = self.read(service)
+        {
+            return Some(outcome);
+        }
+        if let Some(outcome) = self.flush() {
+            return Some(outcome);
+        }
+        if let Phase::Responding(outcome) = self.phase
+            && !self.tls.wants_write()
+        {
+            if self.stream.shutdown(Shutdown::Write).is_err() {
+                return Some(outcome);
+            }
+            self.phase = Phase::Lingering(outcome, 0);
+        }
+        if let Phase::Lingering(outcome, size) = self.phase {
+            return self.linger(outcome, size);
+        }
+        None
+    }
+
+    fn read<E: Environment>(&mut self, service: &mut Service<'_, E>) -> Option<Outcome> {
+        loop {
+            match self.tls.read_tls(&mut self.stream) {
+                Ok(0) => return Some(Outcome::Closed),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => return Some(Outcome::Closed),
+            }
+            let Ok(state) = self.tls.process_new_packets() else {
+                // Tell the client why, as far as that goes without waiting.
+                self.phase = Phase::Responding(Outcome::Tls);
+                return None;
+            };
+            if !self.tls.is_handshaking() && self.tls.alpn_protocol() != Some(ALPN) {
+                self.tls.send_close_notify();
+                self.phase = Phase::Responding(Outcome::Alpn);
+                return None;
+            }
+            if state.plaintext_bytes_to_read() > 0 && self.take_plaintext().is_err() {
+                return Some(Outcome::Closed);
+            }
+            if let Some(size) = message_size(&self.request) {
+                self.request.truncate(size);
+                self.answer(service);
+                return None;
+            }
+            if self.request.len() > KE_REQUEST_SIZE_MAX || state.peer_has_closed() {
+                self.refuse();
+                return None;
+            }
+        }
+    }
+
+    fn take_plaintext(&mut self) -> io::Result<()> {
+        let mut buffer = [0; KE_REQUEST_SIZE_MAX];
+        loop {
+            match self.tls.reader().read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(size) => {
+                    let room = (KE_REQUEST_SIZE_MAX + 1).saturating_sub(self.request.len());
+                    self.request.extend_from_slice(&buffer[..size.min(room)]);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn answer<E: Environment>(&mut self, service: &mut Service<'_, E>) {
+        let watched = service.environment.is_watched(self.source.ip());
+        let (mut request_parsed, mut cookies_sealed) = (None, None);
+        let reached = |moment| {
+            if watched {
+                match moment {
+                    Moment::RequestParsed => request_parsed = Some(Instant::now()),
+                    Moment::CookiesSealed => cookies_sealed = Some(Instant::now()),
+                }
+            }
+        };
+        let mut out = [0; RESPONSE_SIZE_MAX];
+        let tls = &self.tls;
+        let export = |octets: &mut [u8], context: &[u8]| {
+            tls.export_keying_material(octets, crate::EXPORTER_LABEL, Some(context)).map(|_| ())
+        };
+        let keys = service.environment.keys();
+        let (answer, size) = session::answer(
+            &self.request,
+            &keys,
+            service.advertised,
+            service.entropy,
+            export,
+            reached,
+            &mut out,
+        );
+        if let (Some(request_parsed), Some(cookies_sealed)) = (request_parsed, cookies_sealed) {
+            let (source, accepted) = (self.source, self.accepted);
+            service.environment.timed(Span { source, accepted, request_parsed, cookies_sealed });
+        }
+        self.respond(outcome_of(answer), &out[..size]);
+    }
+
+    fn refuse(&mut self) {
+        let mut out = [0; RESPONSE_SIZE_MAX];
+        let (answer, size) = session::refuse(ErrorCode::BAD_REQUEST, &mut out);
+        self.respond(outcome_of(answer), &out[..size]);
+    }
+
+    fn respond(&mut self, outcome: Outcome, response: &[u8]) {
+        // NTPsec before 1.2.5 wants the whole message in one read: one write makes one TLS record.
+        let written = self.tls.writer().write_all(response);
+        self.tls.send_close_notify();
+        self.phase = Phase::Responding(if written.is_ok() { outcome } else { Outcome::Internal });
+    }
+
+    fn flush(&mut self) -> Option<Outcome> {
+        while self.tls.wants_write() {
+            match self.tls.write_tls(&mut self.stream) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return Some(Outcome::Closed),
+            }
+        }
+        None
+    }
+
+    fn linger(&mut self, outcome: Outcome, mut size: usize) -> Option<Outcome> {
+        let mut buffer = [0; 1024];
+        while size <= LINGER_SIZE_MAX {
+            match self.stream.read(&mut buffer) {
+                Ok(1..) => size += buffer.len(),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.phase = Phase::Lingering(outcome, size);
+                    return None;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(0) | Err(_) => break,
+            }
+        }
+        Some(outcome)
+    }
+
+    /// The deadline has passed: an answered client was slow to close, another one hears that its request did not come.
+    fn overdue(&mut self) -> Outcome {
+        match self.phase {
+            Phase::Lingering(outcome, _) => outcome,
+            Phase::Responding(_) => Outcome::Timeout,
+            Phase::Reading => {
+                if !self.tls.is_handshaking() {
+                    //= RFC 8915 section 4.1.3: Bad Request also when the request does not come in time.
+                    self.refuse();
+                    self.flush();
+                }
+                Outcome::Timeout
+            }
+        }
+    }
+}
+
+const fn outcome_of(answer: Answer) -> Outcome {
+    match answer {
+        Answer::Cookies(_) => Outcome::Served,
+        Answer::NothingInCommon => Outcome::NothingInCommon,
+        Answer::Error(ErrorCode::UNRECOGNISED_CRITICAL) => Outcome::UnrecognisedCritical,
+        Answer::Error(ErrorCode::BAD_REQUEST) => Outcome::BadRequest,
+        Answer::Error(_) => Outcome::Internal,
+    }
+}
+
+/// The address whose connections count together: an IPv6 customer has at least a /64.
+fn prefix_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => v4.into(),
+        IpAddr::V6(v6) => IpAddr::V6((v6.to_bits() & (u128::MAX << 64)).into()),
+    }
+}
+
+impl<E> std::fmt::Debug for Worker<E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Worker")
+            .field("connections", &self.connections.len())
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}

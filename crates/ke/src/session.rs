@@ -1,0 +1,245 @@
+//! The server's side of the dialogue, without sockets: a request in, a response out.
+
+use authentick_crypto::{Algorithm, Entropy};
+use authentick_proto::auth::nts::{aead_id, algorithm};
+use authentick_proto::cookie;
+use authentick_proto::keyset::KeySet;
+use authentick_wire::ke::{
+    self, AeadId, ErrorCode, PROTOCOL_NTPV4, RecordType, Request, emit, emit_header, emit_numbers,
+};
+use authentick_wire::limits::COOKIE_COUNT;
+use authentick_wire::{NoRoom, Writer};
+
+use crate::{export_keys, quirky_context};
+
+/// Octets of the longest response: eight cookies of the longest kind, a server name, and the small records.
+pub const RESPONSE_SIZE_MAX: usize = 2048;
+
+const _: () = assert!(
+    COOKIE_COUNT * ke::record_size(cookie::size(Algorithm::SivCmac512)) + ke::record_size(255) + 64
+        <= RESPONSE_SIZE_MAX,
+    "a response holds the longest cookies and the longest name"
+);
+
+/// Where the NTP server is, if it is not where the client expects it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Advertised {
+    /// A name or address, at most 255 octets of ASCII; absent: the address of the key exchange server.
+    pub server: Option<String>,
+    /// A port; absent: 123.
+    pub port: Option<u16>,
+}
+
+/// What a response says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Cookies for a session with this AEAD.
+    Cookies(AeadId),
+    /// None of the client's protocols or algorithms is served here.
+    NothingInCommon,
+    /// An Error record.
+    Error(ErrorCode),
+}
+
+/// Answers a whole request message. `export` fills its first argument with key material for the context in its second.
+/// `request_parsed` and `cookies_sealed` are called at those moments. Returns what was said, and its size in `out`.
+pub fn answer(
+    request: &[u8],
+    keys: &KeySet,
+    advertised: &Advertised,
+    entropy: &mut Entropy,
+    export: impl Fn(&mut [u8], &[u8]) -> Result<(), rustls::Error>,
+    mut reached: impl FnMut(Moment),
+    out: &mut [u8; RESPONSE_SIZE_MAX],
+) -> (Answer, usize) {
+    let request = match Request::parse(request) {
+        Ok(request) => request,
+        Err(malformed) => return refuse(malformed.into(), out),
+    };
+    reached(Moment::RequestParsed);
+    let mut writer = Writer::new(out);
+    if !request.protocols.contains(PROTOCOL_NTPV4) {
+        // RFC 8915 section 4.1.2: a response without any protocol.
+        return finish(Answer::NothingInCommon, writer, |out| {
+            emit_numbers(out, RecordType::NEXT_PROTOCOL, &[])
+        });
+    }
+    let Some(algorithm) = choose(&request) else {
+        return finish(Answer::NothingInCommon, writer, |out| {
+            emit_numbers(out, RecordType::NEXT_PROTOCOL, &[PROTOCOL_NTPV4])?;
+            emit_numbers(out, RecordType::AEAD, &[])
+        });
+    };
+    let context = quirky_context(algorithm, request.compliant_128gcm);
+    let Ok(session) = export_keys(algorithm, context, export) else {
+        return refuse(ErrorCode::INTERNAL, out);
+    };
+
+    let size = cookie::size(algorithm);
+    let mut cookies = [0; COOKIE_COUNT * cookie::size(Algorithm::SivCmac512)];
+    let cookies = &mut cookies[..COOKIE_COUNT * size];
+    cookie::seal_all(keys, entropy, cookies.chunks_exact_mut(size).map(|place| (&session, place)));
+    reached(Moment::CookiesSealed);
+
+    let id = aead_id(algorithm);
+    let written = head(&mut writer, id, request.compliant_128gcm).and_then(|()| {
+        cookies.chunks_exact(size).try_for_each(|c| emit(&mut writer, false, RecordType::NEW_COOKIE, c))
+    });
+    if written.is_err() {
+        return refuse(ErrorCode::INTERNAL, out);
+    }
+    finish(Answer::Cookies(id), writer, |out| advertise(advertised, out))
+}
+
+/// A moment inside [`answer`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// The request was read and understood.
+    RequestParsed,
+    /// Keys were exported and cookies sealed.
+    CookiesSealed,
+}
+
+/// A response that is an Error record; returns its size.
+pub fn refuse(code: ErrorCode, out: &mut [u8; RESPONSE_SIZE_MAX]) -> (Answer, usize) {
+    finish(Answer::Error(code), Writer::new(out), |out| emit_numbers(out, RecordType::ERROR, &[code.0]))
+}
+
+/// The client's first choice among what is served. AES-128-GCM-SIV without record 1024 is a last resort: the two
+/// sides might export different keys.
+fn choose(request: &Request<'_>) -> Option<Algorithm> {
+    let served = || request.aeads.iter().filter_map(|id| algorithm(AeadId(id)));
+    let doubtful = |algorithm: &Algorithm| *algorithm == Algorithm::Aes128GcmSiv && !request.compliant_128gcm;
+    served().find(|algorithm| !doubtful(algorithm)).or_else(|| served().next())
+}
+
+fn head(out: &mut Writer<'_>, id: AeadId, compliant_128gcm: bool) -> Result<(), NoRoom> {
+    emit_numbers(out, RecordType::NEXT_PROTOCOL, &[PROTOCOL_NTPV4])?;
+    emit_numbers(out, RecordType::AEAD, &[id.0])?;
+    if compliant_128gcm && id == AeadId::AES_128_GCM_SIV {
+        emit(out, false, RecordType::COMPLIANT_128GCM, &[])?;
+    }
+    Ok(())
+}
+
+fn advertise(advertised: &Advertised, out: &mut Writer<'_>) -> Result<(), NoRoom> {
+    if let Some(server) = &advertised.server {
+        emit(out, true, RecordType::NTPV4_SERVER, server.as_bytes())?;
+    }
+    if let Some(port) = advertised.port {
+        emit_header(out, true, RecordType::NTPV4_PORT, 2)?;
+        out.u16(port)?;
+    }
+    Ok(())
+}
+
+fn finish(
+    answer: Answer,
+    mut out: Writer<'_>,
+    rest: impl FnOnce(&mut Writer<'_>) -> Result<(), NoRoom>,
+) -> (Answer, usize) {
+    let end = RecordType::END_OF_MESSAGE;
+    rest(&mut out)
+        .and_then(|()| emit(&mut out, true, end, &[]))
+        .expect("RESPONSE_SIZE_MAX octets hold every response");
+    (answer, out.offset())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use authentick_wire::ke::Response;
+    use std::cell::RefCell;
+
+    struct Asked {
+        answer: Answer,
+        response: Vec<u8>,
+        contexts: Vec<Vec<u8>>,
+    }
+
+    fn ask(request: &[u8], advertised: &Advertised) -> Asked {
+        let mut entropy = Entropy::from_seed(1);
+        let keys = KeySet::generate(0, &mut entropy);
+        let contexts = RefCell::new(Vec::new());
+        let export = |octets: &mut [u8], context: &[u8]| {
+            octets.fill(context[4] + 1);
+            contexts.borrow_mut().push(context.to_vec());
+            Ok(())
+        };
+        let mut out = [0; RESPONSE_SIZE_MAX];
+        let (answer, size) = answer(request, &keys, advertised, &mut entropy, export, |_| {}, &mut out);
+        Asked { answer, response: out[..size].to_vec(), contexts: contexts.into_inner() }
+    }
+
+    fn request(aeads: &[u16], compliant: bool) -> Vec<u8> {
+        let mut octets = vec![0; 256];
+        let mut out = Writer::new(&mut octets);
+        emit_numbers(&mut out, RecordType::NEXT_PROTOCOL, &[0x8001, PROTOCOL_NTPV4]).unwrap();
+        emit_numbers(&mut out, RecordType::AEAD, aeads).unwrap();
+        if compliant {
+            emit(&mut out, false, RecordType::COMPLIANT_128GCM, &[]).unwrap();
+        }
+        emit(&mut out, true, RecordType::END_OF_MESSAGE, &[]).unwrap();
+        let size = out.offset();
+        octets.truncate(size);
+        octets
+    }
+
+    #[test]
+    fn first_choice_of_the_client_wins_and_gets_eight_cookies() {
+        for (offered, chosen, size) in
+            [(&[15][..], 15, 100), (&[17, 15], 17, 164), (&[99, 16, 15], 16, 132), (&[30, 15], 30, 68)]
+        {
+            let asked = ask(&request(offered, true), &Advertised::default());
+            assert_eq!(asked.answer, Answer::Cookies(AeadId(chosen)));
+            let offered: Vec<AeadId> = offered.iter().map(|&id| AeadId(id)).collect();
+            let Ok(Response::Agreed(agreement)) = Response::parse(&asked.response, &offered) else {
+                panic!()
+            };
+            assert_eq!(agreement.cookies().map(<[u8]>::len).collect::<Vec<_>>(), [size; 8]);
+            assert_eq!((agreement.server, agreement.port), (None, None));
+            assert_eq!(agreement.compliant_128gcm, chosen == 30);
+            let [high, low] = chosen.to_be_bytes();
+            assert_eq!(asked.contexts, [[0, 0, high, low, 0], [0, 0, high, low, 1]]);
+        }
+    }
+
+    #[test]
+    fn gcm_siv_without_record_1024_yields_to_another_or_is_exported_as_chrony_does() {
+        assert_eq!(
+            ask(&request(&[30, 15], false), &Advertised::default()).answer,
+            Answer::Cookies(AeadId(15))
+        );
+        let asked = ask(&request(&[30], false), &Advertised::default());
+        assert_eq!(asked.answer, Answer::Cookies(AeadId(30)));
+        assert_eq!(asked.contexts, [[0, 0, 0, 15, 0], [0, 0, 0, 15, 1]]);
+    }
+
+    #[test]
+    fn server_and_port_are_told() {
+        let advertised = Advertised { server: Some("time.example".to_owned()), port: Some(4123) };
+        let asked = ask(&request(&[15], false), &advertised);
+        let Ok(Response::Agreed(agreement)) = Response::parse(&asked.response, &[AeadId(15)]) else {
+            panic!()
+        };
+        assert_eq!((agreement.server, agreement.port), (Some("time.example"), Some(4123)));
+    }
+
+    #[test]
+    fn nothing_in_common_is_an_empty_record_and_no_error() {
+        let asked = ask(&request(&[1, 2], false), &Advertised::default());
+        assert_eq!(asked.answer, Answer::NothingInCommon);
+        assert_eq!(Response::parse(&asked.response, &[AeadId(1)]), Ok(Response::NoAead));
+        let asked = ask(b"\x80\x01\0\x02\x80\x01\x80\0\0\0", &Advertised::default());
+        assert_eq!(Response::parse(&asked.response, &[]), Ok(Response::NoProtocol));
+    }
+
+    #[test]
+    fn broken_requests_get_the_error_of_their_fault() {
+        let error = |request: &[u8]| ask(request, &Advertised::default()).answer;
+        assert_eq!(error(b""), Answer::Error(ErrorCode::BAD_REQUEST));
+        assert_eq!(error(b"\x80\0\0\0"), Answer::Error(ErrorCode::BAD_REQUEST));
+        let critical = b"\x80\x01\0\x02\0\0\x80\x04\0\x02\0\x0f\x80\x63\0\0\x80\0\0\0";
+        assert_eq!(error(critical), Answer::Error(ErrorCode::UNRECOGNISED_CRITICAL));
+    }
+}

@@ -1,0 +1,360 @@
+//! Server and client over real sockets: what they agree on, what each refuses, and what a hostile client can not do.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use authentick_crypto::Entropy;
+use authentick_ke::client::{self, Ask, CertificateCheck, Dialled, KeError, Phase};
+use authentick_ke::server::{Environment, Limits, Outcome, Span, Stopper, Worker, bind_group};
+use authentick_ke::session::Advertised;
+use authentick_ke::tls::{Identity, Roots, client_config, server_config};
+use authentick_proto::keyset::KeySet;
+use authentick_wire::ke::{AeadId, ErrorCode, Response};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::pki_types::ServerName;
+
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+struct World {
+    keys: Arc<KeySet>,
+    tls: Arc<rustls::ServerConfig>,
+    accepted: AtomicU64,
+    ended: Mutex<Vec<Outcome>>,
+    spans: Mutex<Vec<Span>>,
+}
+
+impl Environment for World {
+    fn keys(&self) -> Arc<KeySet> {
+        Arc::clone(&self.keys)
+    }
+
+    fn tls(&self) -> Arc<rustls::ServerConfig> {
+        Arc::clone(&self.tls)
+    }
+
+    fn accepted(&self) {
+        self.accepted.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn ended(&self, outcome: Outcome) {
+        self.ended.lock().unwrap().push(outcome);
+    }
+
+    fn is_watched(&self, _: IpAddr) -> bool {
+        true
+    }
+
+    fn timed(&self, span: Span) {
+        self.spans.lock().unwrap().push(span);
+    }
+}
+
+struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Authority { issuer: CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap() }
+    }
+
+    fn identity(&self, change: impl FnOnce(&mut CertificateParams)) -> Identity {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec!["ntp.test".to_owned(), "127.0.0.1".to_owned()]).unwrap();
+        change(&mut params);
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        let chain = format!("{}{}", certificate.pem(), self.issuer.pem());
+        Identity::from_pem(chain.as_bytes(), key.serialize_pem().as_bytes()).unwrap()
+    }
+
+    fn roots(&self) -> Roots {
+        Roots::from_pem(self.issuer.pem().as_bytes()).unwrap()
+    }
+}
+
+struct Server {
+    address: SocketAddr,
+    world: Arc<World>,
+    authority: Authority,
+    stopper: Stopper,
+    thread: Option<JoinHandle<std::io::Result<()>>>,
+}
+
+impl Server {
+    fn start() -> Self {
+        Server::with(|_| {}, Limits { connection_count: 64, per_prefix_count: 64, timeout: TIMEOUT })
+    }
+
+    fn with(change: impl FnOnce(&mut CertificateParams), limits: Limits) -> Self {
+        let authority = Authority::new();
+        let mut entropy = Entropy::from_system().unwrap();
+        let world = Arc::new(World {
+            keys: Arc::new(KeySet::generate(0, &mut entropy)),
+            tls: server_config(&authority.identity(change)),
+            accepted: AtomicU64::new(0),
+            ended: Mutex::default(),
+            spans: Mutex::default(),
+        });
+        let listeners = bind_group("127.0.0.1:0".parse().unwrap(), 1).unwrap();
+        let address = listeners[0].local_addr().unwrap();
+        let advertised = Advertised { server: None, port: Some(4123) };
+        let worker = Worker::new(listeners, limits, advertised, entropy, Arc::clone(&world)).unwrap();
+        let stopper = worker.stopper();
+        let thread = Some(std::thread::spawn(|| worker.run()));
+        Server { address, world, authority, stopper, thread }
+    }
+
+    fn ask(&self, aeads: &[u16], name: &str) -> Result<Dialled, KeError> {
+        self.ask_with(self.authority.roots(), aeads, name)
+    }
+
+    fn ask_with(&self, roots: Roots, aeads: &[u16], name: &str) -> Result<Dialled, KeError> {
+        let ask = Ask {
+            tls: client_config(roots),
+            server_name: ServerName::try_from(name.to_owned()).unwrap(),
+            aeads: aeads.iter().map(|&id| AeadId(id)).collect(),
+        };
+        client::dial(&ask, &[self.address], TIMEOUT)
+    }
+
+    /// A TLS connection on which the test speaks for itself.
+    fn raw(&self, alpn: &[&[u8]]) -> rustls::StreamOwned<rustls::ClientConnection, TcpStream> {
+        let mut config = (*client_config(self.authority.roots())).clone();
+        config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
+        let name = ServerName::try_from("ntp.test").unwrap();
+        let tls = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(2 * TIMEOUT)).unwrap();
+        rustls::StreamOwned::new(tls, stream)
+    }
+
+    fn error_after(&self, request: &[&[u8]]) -> ErrorCode {
+        let mut stream = self.raw(&[b"ntske/1"]);
+        for part in request {
+            stream.write_all(part).unwrap();
+            stream.flush().unwrap();
+        }
+        stream.conn.send_close_notify();
+        stream.flush().unwrap();
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response).unwrap();
+        match Response::parse(&response, &[]) {
+            Ok(Response::Error(code)) => code,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Waits until `count` connections have ended; returns how.
+    fn ended(&self, count: usize) -> Vec<Outcome> {
+        let deadline = Instant::now() + 2 * TIMEOUT;
+        loop {
+            let ended = self.world.ended.lock().unwrap().clone();
+            if ended.len() >= count {
+                return ended;
+            }
+            assert!(Instant::now() < deadline, "{ended:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stopper.stop();
+        let result = self.thread.take().unwrap().join();
+        if !std::thread::panicking() {
+            result.unwrap().unwrap();
+        }
+    }
+}
+
+#[test]
+fn cookies_for_every_algorithm_and_both_kinds_of_name() {
+    let server = Server::start();
+    for aead in [15, 16, 17, 30] {
+        for name in ["ntp.test", "127.0.0.1"] {
+            let dialled = server.ask(&[aead], name).unwrap();
+            assert_eq!(dialled.established.aead, AeadId(aead));
+            assert_eq!(dialled.established.session.jar.count(), 8);
+            assert_eq!(dialled.established.ntp_port, Some(4123));
+            let certificate = dialled.established.certificate.unwrap();
+            assert_eq!(certificate.names, ["ntp.test", "127.0.0.1"]);
+        }
+    }
+    assert_eq!(server.ended(8), [Outcome::Served; 8]);
+    let spans = server.world.spans.lock().unwrap();
+    assert_eq!(spans.len(), 8);
+    for span in &*spans {
+        assert!(span.accepted <= span.request_parsed && span.request_parsed <= span.cookies_sealed);
+    }
+}
+
+#[test]
+fn certificate_that_fails_a_check_is_named_by_the_check() {
+    let check = |server: &Server, name: &str| match server.ask(&[15], name) {
+        Err(error @ KeError::Certificate(check, _)) => {
+            assert!(error.is_authentication());
+            check
+        }
+        other => panic!("{other:?}"),
+    };
+    let limits = Limits { connection_count: 8, per_prefix_count: 8, timeout: TIMEOUT };
+    assert_eq!(check(&Server::start(), "other.test"), CertificateCheck::Name);
+    let expired = Server::with(|params| params.not_after = rcgen::date_time_ymd(2020, 1, 1), limits);
+    assert_eq!(check(&expired, "ntp.test"), CertificateCheck::Expired);
+    let early = Server::with(|params| params.not_before = rcgen::date_time_ymd(2090, 1, 1), limits);
+    assert_eq!(check(&early, "ntp.test"), CertificateCheck::NotYetValid);
+    let server = Server::start();
+    let stranger = Authority::new();
+    let result = server.ask_with(stranger.roots(), &[15], "ntp.test");
+    assert!(matches!(
+        result,
+        Err(KeError::Certificate(CertificateCheck::Issuer | CertificateCheck::Other, _))
+    ));
+    assert_eq!(server.ended(1), [Outcome::Tls]);
+}
+
+#[test]
+fn client_without_the_application_protocol_gets_nothing() {
+    let server = Server::start();
+    for alpn in [&[][..], &[&b"http/1.1"[..]]] {
+        let mut stream = server.raw(alpn);
+        let _ = stream.write_all(b"\x80\x01\0\x02\0\0\x80\x04\0\x02\0\x0f\x80\0\0\0");
+        let mut response = Vec::new();
+        let _ = stream.read_to_end(&mut response);
+        assert_eq!(response, b"");
+    }
+    assert_eq!(server.ended(2), [Outcome::Alpn, Outcome::Tls]);
+}
+
+#[test]
+fn request_of_1024_octets_in_fragments_is_served() {
+    let server = Server::start();
+    let mut request = b"\x80\x01\0\x02\0\0\x80\x04\0\x02\0\x0f\x40\0\x03\xec".to_vec();
+    request.resize(request.len() + 1004, 7);
+    request.extend(b"\x80\0\0\0");
+    assert_eq!(request.len(), 1024);
+    let mut stream = server.raw(&[b"ntske/1"]);
+    for part in request.chunks(100) {
+        stream.write_all(part).unwrap();
+        stream.flush().unwrap();
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let mut response = Vec::new();
+    stream.read_to_end(&mut response).unwrap();
+    assert!(matches!(Response::parse(&response, &[AeadId(15)]), Ok(Response::Agreed(_))));
+}
+
+#[test]
+fn bad_requests_get_error_records() {
+    let server = Server::start();
+    assert_eq!(server.error_after(&[b""]), ErrorCode::BAD_REQUEST);
+    assert_eq!(server.error_after(&[b"\x80\x01\0\x02\0\0"]), ErrorCode::BAD_REQUEST);
+    assert_eq!(server.error_after(&[b"\x80\0\0\0"]), ErrorCode::BAD_REQUEST);
+    assert_eq!(server.error_after(&[&[0x40; 5000]]), ErrorCode::BAD_REQUEST);
+    let critical = b"\x80\x01\0\x02\0\0\x80\x04\0\x02\0\x0f\x80\x63\0\0\x80\0\0\0";
+    assert_eq!(server.error_after(&[critical]), ErrorCode::UNRECOGNISED_CRITICAL);
+}
+
+#[test]
+fn garbage_resets_and_silence_end_only_their_own_connection() {
+    let limits = Limits { connection_count: 64, per_prefix_count: 64, timeout: Duration::from_millis(400) };
+    let server = Server::with(|_| {}, limits);
+    let mut garbage = TcpStream::connect(server.address).unwrap();
+    garbage.write_all(&[0xFF; 2000]).unwrap();
+    drop(TcpStream::connect(server.address).unwrap());
+    let silent = TcpStream::connect(server.address).unwrap();
+    assert!(server.ask(&[15], "ntp.test").is_ok());
+    let mut ended = server.ended(4);
+    ended.sort_by_key(|&outcome| outcome as usize);
+    assert_eq!(ended, [Outcome::Served, Outcome::Tls, Outcome::Timeout, Outcome::Closed]);
+    assert_eq!(server.world.accepted.load(Ordering::SeqCst), 4);
+    drop(silent);
+}
+
+#[test]
+fn request_that_does_not_come_in_time_gets_an_error_record() {
+    let limits = Limits { connection_count: 8, per_prefix_count: 8, timeout: Duration::from_millis(300) };
+    let server = Server::with(|_| {}, limits);
+    let mut stream = server.raw(&[b"ntske/1"]);
+    stream.write_all(b"\x80\x01\0\x02\0\0").unwrap();
+    let mut response = Vec::new();
+    let _ = stream.read_to_end(&mut response);
+    assert_eq!(Response::parse(&response, &[]), Ok(Response::Error(ErrorCode::BAD_REQUEST)));
+    assert_eq!(server.ended(1), [Outcome::Timeout]);
+}
+
+#[test]
+fn full_server_lets_the_oldest_go_and_serves_the_newcomer() {
+    let limits = Limits { connection_count: 4, per_prefix_count: 64, timeout: TIMEOUT };
+    let server = Server::with(|_| {}, limits);
+    let silent: Vec<TcpStream> = (0..10).map(|_| TcpStream::connect(server.address).unwrap()).collect();
+    assert!(server.ask(&[15], "ntp.test").is_ok());
+    let ended = server.ended(8);
+    assert_eq!(ended.iter().filter(|&&outcome| outcome == Outcome::Evicted).count(), 7);
+    drop(silent);
+}
+
+#[test]
+fn prefix_that_holds_too_many_connections_gets_no_more() {
+    let limits = Limits { connection_count: 64, per_prefix_count: 3, timeout: TIMEOUT };
+    let server = Server::with(|_| {}, limits);
+    let silent: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(server.address).unwrap()).collect();
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(server.ask(&[15], "ntp.test").is_err());
+    assert_eq!(server.ended(1), [Outcome::PrefixLimit]);
+    drop(silent);
+    server.ended(4);
+    assert!(server.ask(&[15], "ntp.test").is_ok(), "room again");
+}
+
+#[test]
+fn many_at_once_are_all_served() {
+    let server = Server::start();
+    std::thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| {
+                for _ in 0..8 {
+                    server.ask(&[30, 15], "ntp.test").unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(server.ended(128), [Outcome::Served; 128]);
+}
+
+#[test]
+fn silent_or_closed_server_is_told_apart() {
+    let authority = Authority::new();
+    let ask = Ask {
+        tls: client_config(authority.roots()),
+        server_name: ServerName::try_from("ntp.test").unwrap(),
+        aeads: vec![AeadId(15)],
+    };
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let short = Duration::from_millis(200);
+    assert!(matches!(client::dial(&ask, &[address], short), Err(KeError::Timeout(Phase::Handshake))));
+    drop(listener);
+    assert!(matches!(client::dial(&ask, &[address], short), Err(KeError::Connect(_))));
+    assert!(matches!(client::dial(&ask, &[], short), Err(KeError::Connect(_))));
+}
+
+#[test]
+fn identity_needs_a_chain_and_its_own_key() {
+    let (key, other) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+    let certificate = CertificateParams::new(vec!["ntp.test".to_owned()]).unwrap().self_signed(&key).unwrap();
+    let error = |chain: &str, key: &str| {
+        Identity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap_err().to_string()
+    };
+    assert!(error(&certificate.pem(), &other.serialize_pem()).contains("does not belong"));
+    assert!(error("", &key.serialize_pem()).contains("no PEM certificate"));
+    assert!(error(&certificate.pem(), "").contains("no PEM private key"));
+    assert!(error(&key.serialize_pem(), &key.serialize_pem()).contains("no PEM certificate"));
+}
