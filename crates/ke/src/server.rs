@@ -319,7 +319,7 @@ impl<E: Environment> Worker<E> {
             match self.listeners[index].listener.accept() {
                 Ok((stream, source)) => self.admit(stream, source),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.listeners[index].ready = false
+                    self.listeners[index].ready = false;
                 }
                 // The client gave up while it waited.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}

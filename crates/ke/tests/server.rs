@@ -1,4 +1,5 @@
 //! Server and client over real sockets: what they agree on, what each refuses, and what a hostile client can not do.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};

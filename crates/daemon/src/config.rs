@@ -1,0 +1,675 @@
+//! The configuration file: TOML, read into resolved values, with every mistake named by file, key, value and remedy.
+//!
+//! Two steps: `raw` mirrors the file, all strings; [`Config`] holds meanings. Nothing here opens a socket or changes a
+//! file.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use authentick_ke::server::Limits;
+use authentick_ke::session::Advertised;
+use authentick_proto::limits::KEY_COUNT_MAX;
+use authentick_proto::server::limit::Rate;
+use authentick_proto::server::prefix::{Prefix, PrefixSet};
+use authentick_wire::header::ReferenceId;
+
+/// Where the configuration is if nobody says otherwise.
+pub const DEFAULT_PATH: &str = "/etc/authentick/authentick.toml";
+
+/// The file as it is written. Values that mean something are resolved by [`Config`].
+mod raw {
+    use serde::Deserialize;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+    pub(super) struct File {
+        #[serde(default)]
+        pub(super) server: Server,
+        pub(super) nts: Option<Nts>,
+        pub(super) metrics: Option<Metrics>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+    pub(super) struct Server {
+        pub(super) listen: Vec<String>,
+        pub(super) workers: usize,
+        pub(super) engine: String,
+        pub(super) reference: Reference,
+        pub(super) state_directory: String,
+        pub(super) user: String,
+        pub(super) allow: Vec<String>,
+        pub(super) refusal: String,
+        pub(super) interleaved: bool,
+        pub(super) rate_limit: RateLimit,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(untagged)]
+    pub(super) enum Reference {
+        Name(String),
+        Asserted(Asserted),
+        Upstream(Upstream),
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub(super) struct Asserted {
+        pub(super) stratum: i64,
+        pub(super) id: String,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub(super) struct Upstream {
+        pub(super) upstream: String,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+    pub(super) struct RateLimit {
+        pub(super) per_prefix_v4: i64,
+        pub(super) per_prefix_v6: i64,
+        pub(super) requests_per_second: f64,
+        pub(super) burst: i64,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+    pub(super) struct Nts {
+        #[serde(default = "ke_listen")]
+        pub(super) ke_listen: Vec<String>,
+        pub(super) certificate_chain: String,
+        pub(super) private_key: String,
+        #[serde(default)]
+        pub(super) ke_workers: usize,
+        #[serde(default)]
+        pub(super) ke_limits: KeLimits,
+        #[serde(default)]
+        pub(super) advertise: Advertise,
+        #[serde(default)]
+        pub(super) cookie_keys: CookieKeys,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+    pub(super) struct KeLimits {
+        pub(super) connections: i64,
+        pub(super) per_prefix: i64,
+        pub(super) timeout: String,
+    }
+
+    #[derive(Debug, Default, Deserialize)]
+    #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+    pub(super) struct Advertise {
+        pub(super) server: Option<String>,
+        pub(super) port: Option<i64>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+    pub(super) struct CookieKeys {
+        pub(super) store: String,
+        pub(super) rotate: String,
+        pub(super) keep: i64,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+    pub(super) struct Metrics {
+        pub(super) listen: String,
+        #[serde(default)]
+        pub(super) span_clients: Vec<String>,
+    }
+
+    fn strings(values: &[&str]) -> Vec<String> {
+        values.iter().map(|&value| value.to_owned()).collect()
+    }
+
+    fn ke_listen() -> Vec<String> {
+        strings(&["0.0.0.0:4460", "[::]:4460"])
+    }
+
+    impl Default for Server {
+        fn default() -> Self {
+            Server {
+                listen: strings(&["0.0.0.0:123", "[::]:123"]),
+                workers: 0,
+                engine: "auto".to_owned(),
+                reference: Reference::Name("kernel".to_owned()),
+                state_directory: "/var/lib/authentick".to_owned(),
+                user: "authentick".to_owned(),
+                allow: strings(&["0.0.0.0/0", "::/0"]),
+                refusal: "silence".to_owned(),
+                interleaved: true,
+                rate_limit: RateLimit::default(),
+            }
+        }
+    }
+
+    impl Default for RateLimit {
+        fn default() -> Self {
+            RateLimit { per_prefix_v4: 32, per_prefix_v6: 64, requests_per_second: 0.0, burst: 16 }
+        }
+    }
+
+    impl Default for KeLimits {
+        fn default() -> Self {
+            KeLimits { connections: 512, per_prefix: 64, timeout: "5s".to_owned() }
+        }
+    }
+
+    impl Default for CookieKeys {
+        fn default() -> Self {
+            CookieKeys { store: "file".to_owned(), rotate: "1d".to_owned(), keep: 7 }
+        }
+    }
+}
+
+/// What vouches for the time that is served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reference {
+    /// The operator: the clock is good, as `local stratum` of chrony says.
+    Asserted {
+        /// 1 to 15.
+        stratum: u8,
+        /// The source's name, or an address.
+        id: ReferenceId,
+    },
+    /// The kernel's clock state.
+    Kernel,
+    /// A local daemon that keeps the clock, asked by NTP.
+    Upstream(SocketAddr),
+}
+
+/// Everything that a server needs to know.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where requests for time are taken.
+    pub listen: Vec<SocketAddr>,
+    /// Threads that answer them; 0: one per processor.
+    pub workers: usize,
+    /// What vouches for the time.
+    pub reference: Reference,
+    /// Where cookie keys are kept.
+    pub state_directory: PathBuf,
+    /// Who the server becomes if it is started as root.
+    pub user: String,
+    /// Who may ask.
+    pub allow: PrefixSet,
+    /// Whether refused clients get a kiss.
+    pub kiss: bool,
+    /// Whether interleaved mode is offered.
+    pub interleaved: bool,
+    /// How often a prefix may ask.
+    pub rate: Option<Rate>,
+    /// Network Time Security; absent: not served.
+    pub nts: Option<Nts>,
+    /// Where metrics are shown; absent: nowhere.
+    pub metrics: Option<Metrics>,
+    /// The file that all this came from, for messages.
+    pub file: PathBuf,
+}
+
+/// Settings of Network Time Security.
+#[derive(Clone, Debug)]
+pub struct Nts {
+    /// Where key exchanges are taken.
+    pub ke_listen: Vec<SocketAddr>,
+    /// PEM file with the certificate chain.
+    pub certificate_chain: PathBuf,
+    /// PEM file with the private key.
+    pub private_key: PathBuf,
+    /// Threads for key exchange; 0: one per processor.
+    pub ke_workers: usize,
+    /// Bounds of key exchange, over all of its threads.
+    pub ke_limits: Limits,
+    /// What key exchange says about where the NTP server is. A port of none means: the first one of `listen`.
+    pub advertised: Advertised,
+    /// How long a cookie key seals.
+    pub rotate: Duration,
+    /// How many retired cookie keys still open.
+    pub keep: usize,
+}
+
+/// Settings of the metrics endpoint.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Whose requests are timed stage by stage.
+    pub span_clients: PrefixSet,
+}
+
+/// A mistake in the configuration, or in a file that it names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The file in which the mistake is.
+    pub file: PathBuf,
+    /// The key, with its table, such as `server.listen`; empty if the file as a whole is meant.
+    pub key: String,
+    /// The value that is wrong; empty if there is none.
+    pub value: String,
+    /// What is wrong with it.
+    pub problem: String,
+    /// What to do.
+    pub remedy: String,
+    /// Whether rights are what is missing.
+    pub is_permission: bool,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.file.display())?;
+        match (self.key.is_empty(), self.value.is_empty()) {
+            (true, _) => {}
+            (false, true) => write!(f, "{}: ", self.key)?,
+            (false, false) => write!(f, "{} = {:?}: ", self.key, self.value)?,
+        }
+        write!(f, "{}; {}", self.problem, self.remedy)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl ConfigError {
+    /// A mistake at `key` of `file`.
+    pub fn new(
+        file: &Path,
+        key: &str,
+        value: impl fmt::Display,
+        problem: impl fmt::Display,
+        remedy: impl fmt::Display,
+    ) -> Self {
+        ConfigError {
+            file: file.to_owned(),
+            key: key.to_owned(),
+            value: value.to_string(),
+            problem: problem.to_string(),
+            remedy: remedy.to_string(),
+            is_permission: false,
+        }
+    }
+
+    /// Marks the mistake as one of missing rights if `error` is.
+    #[must_use]
+    pub fn caused_by(self, error: &std::io::Error) -> Self {
+        ConfigError { is_permission: error.kind() == std::io::ErrorKind::PermissionDenied, ..self }
+    }
+}
+
+impl Config {
+    /// Reads and resolves the file.
+    ///
+    /// # Errors
+    /// The first mistake in it.
+    pub fn load(file: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(file).map_err(|error| {
+            let remedy = match error.kind() {
+                std::io::ErrorKind::NotFound => "name a file that exists with --config",
+                std::io::ErrorKind::PermissionDenied => {
+                    "make it readable for the user that starts the server"
+                }
+                _ => "name a readable text file with --config",
+            };
+            ConfigError::new(file, "", "", format!("cannot read: {error}"), remedy).caused_by(&error)
+        })?;
+        Config::parse(file, &text)
+    }
+
+    /// Resolves `text`; `file` is where it came from, for messages.
+    ///
+    /// # Errors
+    /// The first mistake in it.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, ConfigError> {
+        let raw: raw::File = toml::from_str(text).map_err(|error| {
+            let place = error.span().map_or(String::new(), |span| {
+                let before = &text[..span.start.min(text.len())];
+                format!("line {}: ", before.matches('\n').count() + 1)
+            });
+            let message = error.message().trim().replace('\n', " ");
+            let remedy = "see the manual's configuration page for all keys and their types";
+            ConfigError::new(file, "", "", format!("{place}{message}"), remedy)
+        })?;
+        Resolver { file }.resolve(raw)
+    }
+}
+
+/// Turns raw values into meanings; knows the file for messages.
+struct Resolver<'a> {
+    file: &'a Path,
+}
+
+impl Resolver<'_> {
+    fn resolve(&self, raw: raw::File) -> Result<Config, ConfigError> {
+        let server = raw.server;
+        match server.engine.as_str() {
+            "auto" | "udp" => {}
+            other => {
+                return Err(self.wrong(
+                    "server.engine",
+                    other,
+                    "no such engine in this version",
+                    "write \"auto\" or \"udp\"",
+                ));
+            }
+        }
+        let kiss = match server.refusal.as_str() {
+            "silence" => false,
+            "kiss" => true,
+            other => {
+                return Err(self.wrong(
+                    "server.refusal",
+                    other,
+                    "no such refusal",
+                    "write \"silence\" or \"kiss\"",
+                ));
+            }
+        };
+        Ok(Config {
+            listen: self.addresses("server.listen", &server.listen)?,
+            workers: self.thread_count("server.workers", server.workers)?,
+            reference: self.reference(&server.reference)?,
+            state_directory: self.absolute("server.state-directory", &server.state_directory)?,
+            user: server.user,
+            allow: self.prefixes("server.allow", &server.allow)?,
+            kiss,
+            interleaved: server.interleaved,
+            rate: self.rate(&server.rate_limit)?,
+            nts: raw.nts.map(|nts| self.nts(&nts)).transpose()?,
+            metrics: raw.metrics.map(|metrics| self.metrics(&metrics)).transpose()?,
+            file: self.file.to_owned(),
+        })
+    }
+
+    fn wrong(
+        &self,
+        key: &str,
+        value: impl fmt::Display,
+        problem: impl fmt::Display,
+        remedy: &str,
+    ) -> ConfigError {
+        ConfigError::new(self.file, key, value, problem, remedy)
+    }
+
+    fn address(&self, key: &str, text: &str) -> Result<SocketAddr, ConfigError> {
+        text.parse().map_err(|_| {
+            let remedy = "write ADDRESS:PORT, as in \"0.0.0.0:123\" or \"[::]:123\"";
+            self.wrong(key, text, "no IP address and port", remedy)
+        })
+    }
+
+    fn addresses(&self, key: &str, texts: &[String]) -> Result<Vec<SocketAddr>, ConfigError> {
+        if texts.is_empty() {
+            return Err(self.wrong(key, "[]", "nothing to listen on", "name at least one ADDRESS:PORT"));
+        }
+        let addresses: Vec<SocketAddr> =
+            texts.iter().map(|text| self.address(key, text)).collect::<Result<_, _>>()?;
+        let twice = addresses
+            .iter()
+            .enumerate()
+            .find(|(index, address)| address.port() != 0 && addresses[..*index].contains(address));
+        if let Some((_, address)) = twice {
+            return Err(self.wrong(key, address, "listed twice", "remove one of them"));
+        }
+        if addresses.len() > authentick_net::udp::SOCKET_COUNT_MAX {
+            let most = authentick_net::udp::SOCKET_COUNT_MAX;
+            let problem = format!("more than {most} addresses");
+            return Err(self.wrong(key, addresses.len(), problem, "listen on a wildcard address instead"));
+        }
+        Ok(addresses)
+    }
+
+    fn thread_count(&self, key: &str, count: usize) -> Result<usize, ConfigError> {
+        const THREAD_COUNT_MAX: usize = 1024;
+        match count {
+            0..=THREAD_COUNT_MAX => Ok(count),
+            _ => Err(self.wrong(key, count, "too many threads", "write 0 for one per processor")),
+        }
+    }
+
+    fn absolute(&self, key: &str, text: &str) -> Result<PathBuf, ConfigError> {
+        let path = PathBuf::from(text);
+        match path.is_absolute() {
+            true => Ok(path),
+            false => Err(self.wrong(key, text, "relative path", "write a path that starts with a slash")),
+        }
+    }
+
+    fn prefixes(&self, key: &str, texts: &[String]) -> Result<PrefixSet, ConfigError> {
+        let prefixes: Result<Vec<Prefix>, _> = texts
+            .iter()
+            .map(|text| {
+                text.parse().map_err(|error| {
+                    self.wrong(key, text, error, "prefixes look like \"192.0.2.0/24\" or \"2001:db8::/32\"")
+                })
+            })
+            .collect();
+        Ok(PrefixSet::new(prefixes?))
+    }
+
+    fn number(
+        &self,
+        key: &str,
+        value: i64,
+        range: std::ops::RangeInclusive<i64>,
+    ) -> Result<usize, ConfigError> {
+        if range.contains(&value) {
+            return Ok(usize::try_from(value).unwrap_or(usize::MAX));
+        }
+        let remedy = format!("write a number from {} to {}", range.start(), range.end());
+        Err(self.wrong(key, value, "out of range", &remedy))
+    }
+
+    fn duration(
+        &self,
+        key: &str,
+        text: &str,
+        range: std::ops::RangeInclusive<Duration>,
+    ) -> Result<Duration, ConfigError> {
+        let duration = humantime::parse_duration(text).map_err(|error| {
+            self.wrong(key, text, error, "durations look like \"1d\", \"12h\" or \"90s\"")
+        })?;
+        if range.contains(&duration) {
+            return Ok(duration);
+        }
+        let (least, most) =
+            (humantime::format_duration(*range.start()), humantime::format_duration(*range.end()));
+        Err(self.wrong(key, text, "out of range", &format!("write a duration from {least} to {most}")))
+    }
+
+    fn reference(&self, raw: &raw::Reference) -> Result<Reference, ConfigError> {
+        match raw {
+            raw::Reference::Name(name) if name == "kernel" => Ok(Reference::Kernel),
+            raw::Reference::Name(name) => {
+                let remedy =
+                    "write \"kernel\", { stratum = 1, id = \"GPS\" } or { upstream = \"ADDRESS:PORT\" }";
+                Err(self.wrong("server.reference", name, "no such reference", remedy))
+            }
+            raw::Reference::Asserted(asserted) => Ok(Reference::Asserted {
+                stratum: self.number("server.reference.stratum", asserted.stratum, 1..=15)? as u8,
+                id: self.reference_id(&asserted.id)?,
+            }),
+            raw::Reference::Upstream(upstream) => {
+                Ok(Reference::Upstream(self.address("server.reference.upstream", &upstream.upstream)?))
+            }
+        }
+    }
+
+    fn reference_id(&self, text: &str) -> Result<ReferenceId, ConfigError> {
+        if let Ok(address) = text.parse::<std::net::Ipv4Addr>() {
+            return Ok(ReferenceId(address.octets()));
+        }
+        let printable = text.bytes().all(|octet| octet.is_ascii_graphic());
+        if text.is_empty() || text.len() > 4 || !printable {
+            let remedy = "write one to four ASCII characters, as in \"GPS\", or an IPv4 address";
+            return Err(self.wrong("server.reference.id", text, "no reference identifier", remedy));
+        }
+        let mut id = [0; 4];
+        id[..text.len()].copy_from_slice(text.as_bytes());
+        Ok(ReferenceId(id))
+    }
+
+    fn rate(&self, raw: &raw::RateLimit) -> Result<Option<Rate>, ConfigError> {
+        let prefix_v4 = self.number("server.rate-limit.per-prefix-v4", raw.per_prefix_v4, 1..=32)? as u8;
+        let prefix_v6 = self.number("server.rate-limit.per-prefix-v6", raw.per_prefix_v6, 1..=128)? as u8;
+        let burst = self.number("server.rate-limit.burst", raw.burst, 1..=1_000_000)? as u32;
+        let per_second = raw.requests_per_second;
+        if per_second == 0.0 {
+            return Ok(None);
+        }
+        if !(0.000_1..=1_000_000.0).contains(&per_second) {
+            let remedy = "write 0 for no limit, or a number from 0.0001 to 1000000";
+            return Err(self.wrong(
+                "server.rate-limit.requests-per-second",
+                per_second,
+                "out of range",
+                remedy,
+            ));
+        }
+        Ok(Some(Rate { interval_us: (1e6 / per_second) as u64, burst, prefix_v4, prefix_v6 }))
+    }
+
+    fn nts(&self, raw: &raw::Nts) -> Result<Nts, ConfigError> {
+        match raw.cookie_keys.store.as_str() {
+            "file" => {}
+            other => {
+                let problem = "no such key store in this version";
+                return Err(self.wrong("nts.cookie-keys.store", other, problem, "write \"file\""));
+            }
+        }
+        let day = Duration::from_secs(86_400);
+        let port =
+            raw.advertise.port.map(|port| self.number("nts.advertise.port", port, 1..=65535)).transpose()?;
+        Ok(Nts {
+            ke_listen: self.addresses("nts.ke-listen", &raw.ke_listen)?,
+            certificate_chain: self.absolute("nts.certificate-chain", &raw.certificate_chain)?,
+            private_key: self.absolute("nts.private-key", &raw.private_key)?,
+            ke_workers: self.thread_count("nts.ke-workers", raw.ke_workers)?,
+            ke_limits: Limits {
+                connection_count: self.number(
+                    "nts.ke-limits.connections",
+                    raw.ke_limits.connections,
+                    1..=65536,
+                )?,
+                per_prefix_count: self.number(
+                    "nts.ke-limits.per-prefix",
+                    raw.ke_limits.per_prefix,
+                    1..=65536,
+                )?,
+                timeout: self.duration(
+                    "nts.ke-limits.timeout",
+                    &raw.ke_limits.timeout,
+                    Duration::from_millis(100)..=Duration::from_secs(300),
+                )?,
+            },
+            advertised: Advertised {
+                server: raw.advertise.server.as_deref().map(|name| self.server_name(name)).transpose()?,
+                port: port.map(|port| port as u16),
+            },
+            rotate: self.duration(
+                "nts.cookie-keys.rotate",
+                &raw.cookie_keys.rotate,
+                Duration::from_secs(1)..=365 * day,
+            )?,
+            keep: self.number("nts.cookie-keys.keep", raw.cookie_keys.keep, 1..=KEY_COUNT_MAX as i64 - 2)?,
+        })
+    }
+
+    fn server_name(&self, name: &str) -> Result<String, ConfigError> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
+        match !name.is_empty() && name.len() <= 255 && name.chars().all(plain) {
+            true => Ok(name.to_owned()),
+            false => {
+                let remedy = "write a host name in ASCII, or an IP address without brackets";
+                Err(self.wrong("nts.advertise.server", name, "no host name or address", remedy))
+            }
+        }
+    }
+
+    fn metrics(&self, raw: &raw::Metrics) -> Result<Metrics, ConfigError> {
+        Ok(Metrics {
+            listen: self.address("metrics.listen", &raw.listen)?,
+            span_clients: self.prefixes("metrics.span-clients", &raw.span_clients)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Config, ConfigError> {
+        Config::parse(Path::new("test.toml"), text)
+    }
+
+    fn message(text: &str) -> String {
+        parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn empty_file_means_the_defaults() {
+        let config = parse("").unwrap();
+        assert_eq!(config.listen.len(), 2);
+        assert_eq!(config.reference, Reference::Kernel);
+        assert_eq!(config.state_directory, Path::new("/var/lib/authentick"));
+        assert!(config.nts.is_none() && config.metrics.is_none() && config.rate.is_none());
+    }
+
+    #[test]
+    fn every_key_of_the_manual_is_understood() {
+        let config = parse(include_str!("../../../docs/manual/authentick.toml")).unwrap();
+        let nts = config.nts.unwrap();
+        assert_eq!(nts.rotate, Duration::from_secs(86_400));
+        assert_eq!((nts.keep, nts.ke_limits.connection_count), (7, 512));
+        assert_eq!(config.reference, Reference::Asserted { stratum: 1, id: ReferenceId(*b"GPS\0") });
+    }
+
+    #[test]
+    fn mistakes_name_file_key_value_and_remedy() {
+        let nts = "[nts]\ncertificate-chain = \"/c\"\nprivate-key = \"/k\"\n";
+        for (text, parts) in [
+            (
+                "[server]\nlisten = [\"0.0.0.0\"]",
+                &["test.toml", "server.listen", "\"0.0.0.0\"", "ADDRESS:PORT"][..],
+            ),
+            ("[server]\nlisten = []", &["server.listen", "nothing to listen on"]),
+            ("[server]\nlisten = [\"[::]:123\", \"[::]:123\"]", &["listed twice"]),
+            ("[server]\nlistne = []", &["line 2", "unknown field", "listne"]),
+            ("[server]\nworkers = -1", &["line 2", "invalid value", "-1"]),
+            ("[server]\nengine = \"xdp\"", &["server.engine", "\"xdp\"", "\"udp\""]),
+            ("[server]\nrefusal = \"loud\"", &["server.refusal", "\"kiss\""]),
+            ("[server]\nreference = \"gps\"", &["server.reference", "kernel"]),
+            ("[server]\nreference = { stratum = 16, id = \"GPS\" }", &["stratum", "\"16\"", "1 to 15"]),
+            ("[server]\nreference = { stratum = 1, id = \"TOOLONG\" }", &["id", "TOOLONG", "four"]),
+            ("[server]\nreference = { upstream = \"localhost\" }", &["upstream", "localhost"]),
+            ("[server]\nstate-directory = \"here\"", &["state-directory", "here", "slash"]),
+            ("[server]\nallow = [\"10.0.0.1/8\"]", &["server.allow", "10.0.0.1/8", "write 10.0.0.0/8"]),
+            ("[server]\nrate-limit = { requests-per-second = -1 }", &["requests-per-second", "-1"]),
+            ("[server]\nrate-limit = { per-prefix-v4 = 33 }", &["per-prefix-v4", "33", "1 to 32"]),
+            ("[nts]\nprivate-key = \"/k\"", &["certificate-chain"]),
+            (&format!("{nts}cookie-keys = {{ rotate = \"daily\" }}"), &["rotate", "daily", "\"1d\""]),
+            (&format!("{nts}cookie-keys = {{ keep = 0 }}"), &["keep", "1 to 64"]),
+            (&format!("{nts}cookie-keys = {{ store = \"tape\" }}"), &["store", "tape", "\"file\""]),
+            (&format!("{nts}advertise = {{ port = 0 }}"), &["advertise.port", "1 to 65535"]),
+            (&format!("{nts}advertise = {{ server = \"a b\" }}"), &["advertise.server", "a b"]),
+            (&format!("{nts}ke-limits = {{ timeout = \"1h\" }}"), &["timeout", "1h", "5m"]),
+            ("[metrics]\nlisten = \"9975\"", &["metrics.listen", "9975"]),
+            ("[server\n", &["line 1"]),
+        ] {
+            let message = message(text);
+            for part in parts {
+                assert!(message.contains(part), "{part:?} is not in {message:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn rate_of_less_than_one_a_second_is_kept() {
+        let config = parse("[server]\nrate-limit = { requests-per-second = 0.25, burst = 8 }").unwrap();
+        let rate = config.rate.unwrap();
+        assert_eq!((rate.interval_us, rate.burst), (4_000_000, 8));
+    }
+}

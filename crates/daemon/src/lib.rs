@@ -1,0 +1,14 @@
+//! The serving node: configuration, workers, key exchange, key files, metrics.
+//!
+//! One crate composes what the others provide. Files, locks and shared state are here and in none below.
+#![forbid(unsafe_code)]
+
+pub mod config;
+pub mod keystore;
+pub mod metrics;
+mod reference;
+pub mod serve;
+mod shared;
+
+pub use config::{Config, ConfigError};
+pub use serve::{Running, StartError};

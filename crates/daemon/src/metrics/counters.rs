@@ -1,0 +1,120 @@
+//! Counters that their owners write and the endpoint reads, without a lock between them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use authentick_ke::server::Outcome as KeOutcome;
+use authentick_net::udp::Turn;
+use authentick_proto::server::outcome::{OUTCOME_COUNT, Outcome, Outcomes};
+
+/// The counters of one worker. Only that worker writes; each stands on cache lines of its own.
+#[derive(Debug)]
+#[repr(align(128))]
+pub struct WorkerCounters {
+    outcomes: [AtomicU64; OUTCOME_COUNT],
+    received: AtomicU64,
+    send_failures: AtomicU64,
+    dropped: AtomicU64,
+}
+
+impl Default for WorkerCounters {
+    fn default() -> Self {
+        WorkerCounters {
+            outcomes: [const { AtomicU64::new(0) }; OUTCOME_COUNT],
+            received: AtomicU64::new(0),
+            send_failures: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+        }
+    }
+}
+
+impl WorkerCounters {
+    /// Shows a turn and the responder's counters after it.
+    pub(crate) fn publish(&self, turn: &Turn, outcomes: &Outcomes) {
+        for (shown, count) in self.outcomes.iter().zip(outcomes.counters()) {
+            shown.store(*count, Ordering::Relaxed);
+        }
+        // A single writer needs no atomic addition.
+        let add = |shown: &AtomicU64, count: usize| {
+            shown.store(shown.load(Ordering::Relaxed) + count as u64, Ordering::Relaxed);
+        };
+        add(&self.received, turn.received);
+        add(&self.send_failures, turn.send_failures);
+    }
+
+    /// Shows how many datagrams the kernel has dropped before this worker could read them.
+    pub(crate) fn publish_dropped(&self, count: u64) {
+        self.dropped.store(count, Ordering::Relaxed);
+    }
+}
+
+/// The counters of all workers, added up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// How often each outcome happened, in the order of [`Outcome::ALL`].
+    pub outcomes: [u64; OUTCOME_COUNT],
+    /// Datagrams received.
+    pub received: u64,
+    /// Responses that the kernel refused to send.
+    pub send_failures: u64,
+    /// Datagrams that the kernel dropped because nobody read them in time.
+    pub dropped: u64,
+}
+
+impl Totals {
+    /// Adds up.
+    #[must_use]
+    pub fn of<'a>(workers: impl IntoIterator<Item = &'a WorkerCounters>) -> Self {
+        let mut totals = Totals::default();
+        for worker in workers {
+            for (total, count) in totals.outcomes.iter_mut().zip(&worker.outcomes) {
+                *total += count.load(Ordering::Relaxed);
+            }
+            totals.received += worker.received.load(Ordering::Relaxed);
+            totals.send_failures += worker.send_failures.load(Ordering::Relaxed);
+            totals.dropped += worker.dropped.load(Ordering::Relaxed);
+        }
+        totals
+    }
+
+    /// How often `outcome` happened.
+    #[must_use]
+    pub const fn of_outcome(&self, outcome: Outcome) -> u64 {
+        self.outcomes[outcome as usize]
+    }
+}
+
+/// The counters of key exchange, shared by its threads.
+#[derive(Debug, Default)]
+pub struct KeCounters {
+    accepted: AtomicU64,
+    ended: [AtomicU64; KeOutcome::ALL.len()],
+}
+
+impl KeCounters {
+    pub(crate) fn accepted(&self) {
+        self.accepted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn ended(&self, outcome: KeOutcome) {
+        self.ended[outcome as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many connections ended with `outcome`.
+    #[must_use]
+    pub fn of(&self, outcome: KeOutcome) -> u64 {
+        self.ended[outcome as usize].load(Ordering::Relaxed)
+    }
+
+    /// Connections accepted so far.
+    #[must_use]
+    pub fn accepted_count(&self) -> u64 {
+        self.accepted.load(Ordering::Relaxed)
+    }
+
+    /// Connections open now.
+    #[must_use]
+    pub fn open_count(&self) -> u64 {
+        let ended: u64 = self.ended.iter().map(|count| count.load(Ordering::Relaxed)).sum();
+        self.accepted_count().saturating_sub(ended)
+    }
+}

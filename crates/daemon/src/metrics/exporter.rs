@@ -1,0 +1,312 @@
+//! The endpoint: `GET /metrics` for Prometheus, `GET /spans` for timed requests.
+//!
+//! One thread with an event loop of its own; a slow reader costs nobody else anything. Names follow those of ntpd-rs
+//! where the meaning is the same.
+
+use std::convert::Infallible;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use authentick_ke::server::Outcome as KeOutcome;
+use authentick_net::clock;
+use authentick_proto::server::outcome::Outcome;
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+use tokio::sync::{Semaphore, oneshot};
+
+use super::counters::Totals;
+use super::spans::Kept;
+use crate::shared::Shared;
+
+/// Readers at once; more wait for their turn in the kernel's queue.
+const READER_COUNT_MAX: usize = 16;
+const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
+const COLLECT_INTERVAL: Duration = Duration::from_millis(250);
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Serves metrics until stopped.
+pub(crate) struct Exporter {
+    listener: TcpListener,
+    state: Arc<State>,
+}
+
+struct State {
+    shared: Arc<Shared>,
+    registry: Registry,
+    /// Only this thread and its readers, one at a time, look at timed requests.
+    kept: Mutex<Kept>,
+}
+
+impl Exporter {
+    pub(crate) fn new(listener: TcpListener, shared: Arc<Shared>) -> std::io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(View(Arc::clone(&shared))));
+        Ok(Exporter { listener, state: Arc::new(State { shared, registry, kept: Mutex::default() }) })
+    }
+
+    /// Serves until `stop` is dropped or fires.
+    pub(crate) fn run(self, stop: oneshot::Receiver<()>) -> std::io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::from_std(self.listener)?;
+            let readers = Arc::new(Semaphore::new(READER_COUNT_MAX));
+            let collecting = collect(Arc::clone(&self.state));
+            tokio::select! {
+                result = accept(listener, readers, self.state) => result,
+                () = collecting => Ok(()),
+                _ = stop => Ok(()),
+            }
+        })
+    }
+}
+
+async fn collect(state: Arc<State>) {
+    loop {
+        state.collect();
+        tokio::time::sleep(COLLECT_INTERVAL).await;
+    }
+}
+
+async fn accept(
+    listener: tokio::net::TcpListener,
+    readers: Arc<Semaphore>,
+    state: Arc<State>,
+) -> std::io::Result<()> {
+    loop {
+        let permit = Arc::clone(&readers).acquire_owned().await.map_err(std::io::Error::other)?;
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of descriptors, for example: try again a little later.
+            tokio::time::sleep(COLLECT_INTERVAL).await;
+            continue;
+        };
+        let state = Arc::clone(&state);
+        tokio::spawn(async move {
+            let _permit = permit;
+            let service = service_fn(move |request| {
+                let response = state.answer(&request);
+                async { Ok::<_, Infallible>(response) }
+            });
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEADER_TIMEOUT)
+                .max_buf_size(16 * 1024)
+                .serve_connection(TokioIo::new(stream), service);
+            // A reader that breaks off or dawdles is no concern of ours.
+            let _ = tokio::time::timeout(CONNECTION_TIMEOUT, connection).await;
+        });
+    }
+}
+
+impl State {
+    fn collect(&self) {
+        if let Some(ring) = &self.shared.spans {
+            self.kept.lock().unwrap_or_else(PoisonError::into_inner).collect(ring);
+        }
+    }
+
+    fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        if request.method() != Method::GET {
+            return response(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "text/plain",
+                "only GET is served here\n".to_owned(),
+            );
+        }
+        match request.uri().path() {
+            "/metrics" => {
+                let mut text = String::new();
+                match prometheus_client::encoding::text::encode(&mut text, &self.registry) {
+                    Ok(()) => response(StatusCode::OK, OPENMETRICS, text),
+                    Err(_) => response(
+                        StatusCode::INTERNAL_SERVER_ERROR,
+                        "text/plain",
+                        "cannot encode\n".to_owned(),
+                    ),
+                }
+            }
+            "/spans" if self.shared.spans.is_none() => {
+                let text = "no requests are timed; name clients in [metrics] span-clients\n".to_owned();
+                response(StatusCode::NOT_FOUND, "text/plain", text)
+            }
+            "/spans" => {
+                self.collect();
+                let records = self.kept.lock().unwrap_or_else(PoisonError::into_inner).records();
+                match serde_json::to_string(&records) {
+                    Ok(text) => response(StatusCode::OK, "application/json", text),
+                    Err(_) => response(
+                        StatusCode::INTERNAL_SERVER_ERROR,
+                        "text/plain",
+                        "cannot encode\n".to_owned(),
+                    ),
+                }
+            }
+            _ => response(StatusCode::NOT_FOUND, "text/plain", "see /metrics and /spans\n".to_owned()),
+        }
+    }
+}
+
+fn response(status: StatusCode, kind: &'static str, text: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(text)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+/// Binds the endpoint's listener.
+pub(crate) fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+    TcpListener::bind(address)
+}
+
+/// The node as a source of metrics, read at each scrape.
+#[derive(Debug)]
+struct View(Arc<Shared>);
+
+impl Collector for View {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let shared = &*self.0;
+        let out = &mut Out { encoder: &mut encoder };
+        let totals = Totals::of(&shared.workers);
+        out.counter("ntp_server_received_packets", "Datagrams received", totals.received)?;
+        out.outcomes(
+            "ntp_server_packets",
+            "Datagrams by what became of them; they add up to those received",
+            Outcome::ALL.iter().map(|&outcome| (outcome.label(), totals.of_outcome(outcome))),
+        )?;
+        out.counter(
+            "ntp_server_response_send_errors",
+            "Responses that the kernel refused to send",
+            totals.send_failures,
+        )?;
+        out.counter(
+            "ntp_server_socket_drops",
+            "Datagrams that the kernel dropped because the server did not read them in time",
+            totals.dropped,
+        )?;
+        let snapshot = **shared.snapshot.load();
+        let dispersion = snapshot.root_dispersion_at(clock::now());
+        out.gauge("ntp_system_stratum", "Stratum that is served", f64::from(snapshot.stratum))?;
+        out.gauge(
+            "ntp_system_leap_indicator",
+            "Leap indicator that is served: 3 means not synchronised",
+            f64::from(snapshot.leap.to_bits()),
+        )?;
+        out.gauge(
+            "ntp_system_root_delay_seconds",
+            "Round trip to the reference clock",
+            snapshot.root_delay.as_nanos() as f64 / 1e9,
+        )?;
+        out.gauge(
+            "ntp_system_root_dispersion_seconds",
+            "Largest error with respect to the reference clock",
+            dispersion.as_nanos() as f64 / 1e9,
+        )?;
+        out.gauge(
+            "ntp_uptime_seconds",
+            "Time since the server started",
+            shared.started.elapsed().as_secs_f64(),
+        )?;
+        out.labelled_gauge(
+            "ntp_build_info",
+            "Always 1; the label says which version runs",
+            [("version", env!("CARGO_PKG_VERSION"), 1.0)],
+        )?;
+        let Some(nts) = &shared.nts else { return Ok(()) };
+        out.counter(
+            "nts_ke_connections_accepted",
+            "Key exchange connections accepted",
+            nts.ke.accepted_count(),
+        )?;
+        out.outcomes(
+            "nts_ke_connections",
+            "Key exchange connections by how they ended",
+            KeOutcome::ALL.iter().map(|&outcome| (outcome.label(), nts.ke.of(outcome))),
+        )?;
+        out.gauge(
+            "nts_ke_connections_open",
+            "Key exchange connections open now",
+            nts.ke.open_count() as f64,
+        )?;
+        out.gauge(
+            "nts_ke_certificate_expiry_timestamp_seconds",
+            "When the certificate ends, in Unix seconds",
+            nts.certificate_expiry() as f64,
+        )?;
+        let keys = nts.keys.load();
+        out.gauge("nts_cookie_keys", "Cookie keys that open cookies", keys.keys().count() as f64)?;
+        out.gauge(
+            "nts_cookie_key_rotated_timestamp_seconds",
+            "When the current cookie key began to seal, in Unix seconds",
+            keys.rotated() as f64,
+        )?;
+        out.counter(
+            "nts_cookie_key_rotations",
+            "Rotations of the cookie keys",
+            nts.rotations.load(Ordering::Relaxed),
+        )?;
+        out.counter(
+            "nts_cookie_key_rotation_failures",
+            "Rotations that failed, for example on a full disk; the old keys stay in force",
+            nts.rotation_failures.load(Ordering::Relaxed),
+        )
+    }
+}
+
+struct Out<'e, 'a> {
+    encoder: &'e mut DescriptorEncoder<'a>,
+}
+
+impl Out<'_, '_> {
+    fn counter(&mut self, name: &str, help: &str, value: u64) -> std::fmt::Result {
+        ConstCounter::new(value).encode(self.encoder.encode_descriptor(
+            name,
+            help,
+            None,
+            MetricType::Counter,
+        )?)
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: f64) -> std::fmt::Result {
+        ConstGauge::new(value).encode(self.encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)
+    }
+
+    fn outcomes<'s>(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: impl Iterator<Item = (&'s str, u64)>,
+    ) -> std::fmt::Result {
+        let mut metric = self.encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (label, value) in values {
+            ConstCounter::new(value).encode(metric.encode_family(&[("outcome", label)])?)?;
+        }
+        Ok(())
+    }
+
+    fn labelled_gauge<'s>(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: impl IntoIterator<Item = (&'s str, &'s str, f64)>,
+    ) -> std::fmt::Result {
+        let mut metric = self.encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for (label, text, value) in values {
+            ConstGauge::new(value).encode(metric.encode_family(&[(label, text)])?)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,600 @@
+//! Start, run, reload and stop a serving node.
+//!
+//! Order at the start: everything that needs rights (ports, the certificate's key), then the rights are given away,
+//! then everything else. So files of the state directory belong to the user that the server runs as.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use arc_swap::cache::Cache;
+use authentick_crypto::Entropy;
+use authentick_ke::server::{self as ke_server, Limits, Stopper};
+use authentick_ke::session::Advertised;
+use authentick_ke::tls::{Identity, IdentityError};
+use authentick_net::udp::{self, Handler, ServerSocket, UdpEngine};
+use authentick_net::{affinity, clock, privilege};
+use authentick_proto::keyset::KeySet;
+use authentick_proto::limits::{BATCH_SIZE, INTERLEAVE_ENTRY_COUNT, LIMITER_BUCKET_COUNT};
+use authentick_proto::server::interleave::Interleave;
+use authentick_proto::server::limit::Limiter;
+use authentick_proto::server::snapshot::Snapshot;
+use authentick_proto::server::{Clock, Moment, Policy, Responder};
+use authentick_wire::datagram::Datagram;
+use authentick_wire::time::NtpTime;
+use tokio::sync::oneshot;
+
+use crate::config::{Config, ConfigError, Nts};
+use crate::keystore::{KeyFile, KeyFileError};
+use crate::metrics::counters::Totals;
+use crate::metrics::spans::{Recorder, SpanRing};
+use crate::metrics::{self, Exporter};
+use crate::reference::Watcher;
+use crate::shared::{NtsState, Shared};
+
+/// How often the clock's state, the keys' age and the threads are looked at.
+const TICK: Duration = Duration::from_secs(1);
+/// After a rotation failed, so long is waited before the next attempt.
+const ROTATION_RETRY: Duration = Duration::from_secs(30);
+/// How long a worker waits for datagrams before it looks whether it should stop.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// A busy worker asks the kernel for its drop counter once in so many turns.
+const DROPS_EVERY: u64 = 1024;
+
+const _: () = assert!(udp::BATCH_SIZE <= BATCH_SIZE, "the responder takes every batch of the engine");
+
+/// Why a node did not start.
+#[derive(Debug)]
+pub enum StartError {
+    /// The operator can mend it.
+    Config(ConfigError),
+    /// The system failed: what was being done, and its error.
+    System(&'static str, io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Config(error) => error.fmt(f),
+            StartError::System(what, error) => write!(f, "cannot {what}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl From<ConfigError> for StartError {
+    fn from(error: ConfigError) -> Self {
+        StartError::Config(error)
+    }
+}
+
+/// A node at work. Dropping it stops it.
+#[derive(Debug)]
+pub struct Running {
+    shared: Arc<Shared>,
+    ntp_addresses: Vec<SocketAddr>,
+    ke_addresses: Vec<SocketAddr>,
+    metrics_address: Option<SocketAddr>,
+    commands: Sender<Command>,
+    stop: Arc<AtomicBool>,
+    ke_stoppers: Vec<Stopper>,
+    metrics_stop: Option<oneshot::Sender<()>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+enum Command {
+    Reload,
+    Stop,
+}
+
+/// Checks what can be checked without opening a port or changing a file.
+///
+/// # Errors
+/// The first mistake.
+pub fn check(config: &Config) -> Result<(), ConfigError> {
+    server_user(config)?;
+    if let Some(nts) = &config.nts {
+        let identity = load_identity(config, nts)?;
+        warn_of_expiry(&identity);
+        let file = KeyFile::new(&config.state_directory);
+        file.check_directory()
+            .and_then(|()| file.load().map(|_| ()))
+            .map_err(|error| state_error(config, &error))?;
+    }
+    Ok(())
+}
+
+/// Starts a node. It serves when this returns.
+///
+/// # Errors
+/// What keeps it from serving.
+pub fn start(config: &Config) -> Result<Running, StartError> {
+    let cpus =
+        affinity::allowed().map_err(|error| StartError::System("find this process's processors", error))?;
+    let worker_count = if config.workers == 0 { cpus.len() } else { config.workers };
+    let entropy = || Entropy::from_system().map_err(|error| StartError::System("get random octets", error));
+
+    let identity = config.nts.as_ref().map(|nts| load_identity(config, nts)).transpose()?;
+    let user = server_user(config)?;
+    let sockets = bind_ntp(config, worker_count)?;
+    let ntp_addresses: Vec<SocketAddr> = sockets[0].iter().map(ServerSocket::local).collect();
+    let ke_worker_count = match &config.nts {
+        Some(nts) if nts.ke_workers > 0 => nts.ke_workers,
+        _ => cpus.len(),
+    };
+    let ke_listeners = bind_ke(config, ke_worker_count)?;
+    let metrics_listener = bind_metrics(config)?;
+    let key_file = KeyFile::new(&config.state_directory);
+    if config.nts.is_some() {
+        key_file.prepare_directory(user.as_ref()).map_err(|error| state_error(config, &error))?;
+    }
+    if let Some(user) = &user {
+        user.become_user().map_err(|error| StartError::System("give up the rights of root", error))?;
+    }
+
+    let mut watcher = Watcher::new(config.reference.clone(), entropy()?);
+    let nts = match identity {
+        Some(identity) => {
+            warn_of_expiry(&identity);
+            let keys = key_file
+                .load_or_create(clock::unix_seconds(), &mut entropy()?)
+                .map_err(|error| state_error(config, &error))?;
+            Some(NtsState::new(keys, &identity))
+        }
+        None => None,
+    };
+    let spans = config.metrics.as_ref().filter(|metrics| !metrics.span_clients.is_empty());
+    let shared = Arc::new(Shared {
+        snapshot: Arc::new(ArcSwap::from_pointee(watcher.look())),
+        nts,
+        workers: (0..worker_count).map(|_| Default::default()).collect(),
+        spans: spans.map(|metrics| Arc::new(SpanRing::new(metrics.span_clients.clone()))),
+        started: Instant::now(),
+    });
+
+    let (commands, inbox) = mpsc::channel();
+    // From here on a failure drops this, which stops the threads that run already.
+    let mut node = Running {
+        shared,
+        ntp_addresses,
+        ke_addresses: Vec::new(),
+        metrics_address: metrics_listener.as_ref().and_then(|listener| listener.local_addr().ok()),
+        commands,
+        stop: Arc::new(AtomicBool::new(false)),
+        ke_stoppers: Vec::new(),
+        metrics_stop: None,
+        threads: Vec::new(),
+    };
+    let policy = Arc::new(Policy {
+        allow: config.allow.clone(),
+        limiter: match config.rate {
+            Some(rate) => Some(Arc::new(Limiter::new(rate, LIMITER_BUCKET_COUNT, &mut entropy()?))),
+            None => None,
+        },
+        kiss: config.kiss,
+    });
+    let interleave = match config.interleaved {
+        true => Some(Arc::new(Interleave::new(INTERLEAVE_ENTRY_COUNT, &mut entropy()?))),
+        false => None,
+    };
+    for (index, sockets) in sockets.into_iter().enumerate() {
+        let responder = Responder::new(Arc::clone(&policy), interleave.clone(), entropy()?);
+        node.start_ntp_worker(index, cpus[index % cpus.len()], sockets, responder)?;
+    }
+    if let Some(nts) = &config.nts {
+        node.ke_addresses =
+            ke_listeners[0].iter().filter_map(|listener| listener.local_addr().ok()).collect();
+        let limits = Limits {
+            connection_count: nts.ke_limits.connection_count.div_ceil(ke_worker_count),
+            per_prefix_count: nts.ke_limits.per_prefix_count.div_ceil(ke_worker_count),
+            timeout: nts.ke_limits.timeout,
+        };
+        let advertised = advertised(nts, &node.ntp_addresses);
+        for (index, listeners) in ke_listeners.into_iter().enumerate() {
+            node.start_ke_worker(index, listeners, limits, advertised.clone(), entropy()?)?;
+        }
+    }
+    if let Some(listener) = metrics_listener {
+        node.start_exporter(listener)?;
+    }
+    let supervisor = Supervisor {
+        config: config.clone(),
+        shared: Arc::clone(&node.shared),
+        key_file,
+        watcher,
+        entropy: entropy()?,
+        rotate_not_before: Instant::now(),
+    };
+    node.spawn("supervisor".to_owned(), move || supervisor.run(&inbox))?;
+    Ok(node)
+}
+
+impl Running {
+    /// Where time is served.
+    #[must_use]
+    pub fn ntp_addresses(&self) -> &[SocketAddr] {
+        &self.ntp_addresses
+    }
+
+    /// Where keys are exchanged.
+    #[must_use]
+    pub fn ke_addresses(&self) -> &[SocketAddr] {
+        &self.ke_addresses
+    }
+
+    /// Where metrics are shown.
+    #[must_use]
+    pub const fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics_address
+    }
+
+    /// The counters of all workers.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        Totals::of(&self.shared.workers)
+    }
+
+    /// Reads certificate, private key and cookie keys again. What cannot be read stays as it was, and is logged.
+    pub fn reload(&self) {
+        // A supervisor that is gone has already been reported by `is_sound`.
+        let _ = self.commands.send(Command::Reload);
+    }
+
+    /// Whether every thread is still at work.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        !self.threads.iter().any(JoinHandle::is_finished)
+    }
+
+    /// Stops all threads and waits for them; `false` if one of them had failed.
+    pub fn stop(mut self) -> bool {
+        self.stop_threads()
+    }
+
+    fn spawn(&mut self, name: String, run: impl FnOnce() + Send + 'static) -> Result<(), StartError> {
+        let thread = Builder::new().name(name).spawn(run);
+        self.threads.push(thread.map_err(|error| StartError::System("start a thread", error))?);
+        Ok(())
+    }
+
+    fn start_ntp_worker(
+        &mut self,
+        index: usize,
+        cpu: usize,
+        sockets: Vec<ServerSocket>,
+        responder: Responder,
+    ) -> Result<(), StartError> {
+        let (shared, stop) = (Arc::clone(&self.shared), Arc::clone(&self.stop));
+        self.spawn(format!("ntp-{index}"), move || {
+            if let Err(error) = affinity::pin(cpu) {
+                log::warn!("worker {index} is not pinned to processor {cpu}: {error}");
+            }
+            if let Err(error) = work(&shared, index, sockets, responder, &stop) {
+                // Panicking marks the thread as failed; the supervisor's owner stops the process.
+                panic!("worker {index} cannot receive: {error}");
+            }
+        })
+    }
+
+    fn start_ke_worker(
+        &mut self,
+        index: usize,
+        listeners: Vec<std::net::TcpListener>,
+        limits: Limits,
+        advertised: Advertised,
+        entropy: Entropy,
+    ) -> Result<(), StartError> {
+        let worker = ke_server::Worker::new(listeners, limits, advertised, entropy, Arc::clone(&self.shared))
+            .map_err(|error| StartError::System("set up key exchange", error))?;
+        self.ke_stoppers.push(worker.stopper());
+        self.spawn(format!("ke-{index}"), move || {
+            if let Err(error) = worker.run() {
+                panic!("key exchange thread {index} cannot wait for events: {error}");
+            }
+        })
+    }
+
+    fn start_exporter(&mut self, listener: std::net::TcpListener) -> Result<(), StartError> {
+        let exporter = Exporter::new(listener, Arc::clone(&self.shared))
+            .map_err(|error| StartError::System("set up the metrics endpoint", error))?;
+        let (stop, stopped) = oneshot::channel();
+        self.metrics_stop = Some(stop);
+        self.spawn("metrics".to_owned(), move || {
+            if let Err(error) = exporter.run(stopped) {
+                panic!("the metrics endpoint failed: {error}");
+            }
+        })
+    }
+
+    fn stop_threads(&mut self) -> bool {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = self.commands.send(Command::Stop);
+        self.ke_stoppers.iter().for_each(Stopper::stop);
+        drop(self.metrics_stop.take());
+        self.threads.drain(..).all(|thread| thread.join().is_ok())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop_threads();
+    }
+}
+
+/// One worker until it is told to stop.
+fn work(
+    shared: &Arc<Shared>,
+    index: usize,
+    sockets: Vec<ServerSocket>,
+    responder: Responder,
+    stop: &AtomicBool,
+) -> io::Result<()> {
+    let mut engine = UdpEngine::new(sockets, PATIENCE)?;
+    let mut worker = Worker {
+        responder,
+        snapshot: Cache::new(Arc::clone(&shared.snapshot)),
+        keys: shared.nts.as_ref().map(|nts| Cache::new(Arc::clone(&nts.keys))),
+        recorder: shared.spans.as_ref().map(|spans| Recorder::new(Arc::clone(spans))),
+    };
+    let counters = &shared.workers[index];
+    let mut turn_count: u64 = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let turn = engine.turn(&mut worker)?;
+        counters.publish(&turn, worker.responder.outcomes());
+        turn_count += 1;
+        if turn.received == 0 || turn_count.is_multiple_of(DROPS_EVERY) {
+            counters.publish_dropped(engine.dropped_count());
+        }
+    }
+    Ok(())
+}
+
+/// What stands between an engine and the responder: the clock, and the state of the moment.
+struct Worker {
+    responder: Responder,
+    snapshot: Cache<Arc<ArcSwap<Snapshot>>, Arc<Snapshot>>,
+    keys: Option<Cache<Arc<ArcSwap<KeySet>>, Arc<KeySet>>>,
+    recorder: Option<Recorder>,
+}
+
+struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&mut self) -> NtpTime {
+        clock::now()
+    }
+
+    fn monotonic_us(&mut self) -> u64 {
+        clock::monotonic_ns() / 1000
+    }
+}
+
+impl Handler for Worker {
+    fn now(&mut self) -> NtpTime {
+        clock::now()
+    }
+
+    fn respond(&mut self, batch: &mut [Datagram<'_>]) {
+        let moment =
+            Moment { snapshot: **self.snapshot.load(), keys: self.keys.as_mut().map(|keys| &**keys.load()) };
+        match &mut self.recorder {
+            None => self.responder.respond(moment, &mut SystemClock, &mut (), batch),
+            Some(recorder) => self.responder.respond(moment, &mut SystemClock, recorder, batch),
+        }
+    }
+
+    fn sent(&mut self, from: NtpTime, to: NtpTime) {
+        self.responder.sent(from, to);
+    }
+}
+
+/// Looks after what changes slowly.
+struct Supervisor {
+    config: Config,
+    shared: Arc<Shared>,
+    key_file: KeyFile,
+    watcher: Watcher,
+    entropy: Entropy,
+    rotate_not_before: Instant,
+}
+
+impl Supervisor {
+    fn run(mut self, inbox: &mpsc::Receiver<Command>) {
+        loop {
+            match inbox.recv_timeout(TICK) {
+                Err(RecvTimeoutError::Timeout) => self.tick(),
+                Ok(Command::Reload) => self.reload(),
+                Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn tick(&mut self) {
+        self.shared.snapshot.store(Arc::new(self.watcher.look()));
+        self.rotate();
+    }
+
+    fn rotate(&mut self) {
+        let (Some(nts), Some(state)) = (&self.config.nts, &self.shared.nts) else { return };
+        let (now, period) = (clock::unix_seconds(), nts.rotate.as_secs().max(1));
+        if Instant::now() < self.rotate_not_before || state.keys.load().rotations_due(now, period) == 0 {
+            return;
+        }
+        match self.key_file.rotate_if_due(now, period, nts.keep, &mut self.entropy) {
+            Ok(Some(keys)) => {
+                log::info!("cookie keys rotated; key {:08x} seals now", keys.current().id());
+                state.keys.store(Arc::new(keys));
+                state.rotations.fetch_add(1, Ordering::Relaxed);
+            }
+            // Somebody else has rotated.
+            Ok(None) => self.reload_keys(),
+            Err(error) => {
+                self.rotate_not_before = Instant::now() + ROTATION_RETRY;
+                state.rotation_failures.fetch_add(1, Ordering::Relaxed);
+                let key = state.keys.load().current().id();
+                log::error!(
+                    "cookie keys not rotated: {error}; {}; key {key:08x} seals on, the next attempt is in {} s",
+                    error.remedy(),
+                    ROTATION_RETRY.as_secs()
+                );
+            }
+        }
+    }
+
+    fn reload(&mut self) {
+        let (Some(nts), Some(state)) = (&self.config.nts, &self.shared.nts) else { return };
+        match load_identity(&self.config, nts) {
+            Ok(identity) => {
+                warn_of_expiry(&identity);
+                state.set_identity(&identity);
+                log::info!("certificate read again: {}", identity.certificate.subject);
+            }
+            Err(error) => log::error!("certificate not changed: {error}"),
+        }
+        self.reload_keys();
+    }
+
+    fn reload_keys(&self) {
+        let Some(state) = &self.shared.nts else { return };
+        match self.key_file.load() {
+            Ok(Some(keys)) => {
+                log::info!("cookie keys read again; key {:08x} seals", keys.current().id());
+                state.keys.store(Arc::new(keys));
+            }
+            Ok(None) => log::error!("cookie keys not changed: {} is gone", self.key_file.path().display()),
+            Err(error) => log::error!("cookie keys not changed: {error}; {}", error.remedy()),
+        }
+    }
+}
+
+/// The user to become: none unless started as root.
+fn server_user(config: &Config) -> Result<Option<privilege::User>, ConfigError> {
+    if !privilege::is_root() || config.user == "root" {
+        return Ok(None);
+    }
+    let wrong = |problem: &dyn fmt::Display| {
+        let remedy =
+            "make it (useradd --system NAME), name another one, or write \"root\" to keep root's rights";
+        ConfigError::new(&config.file, "server.user", &config.user, problem, remedy)
+    };
+    match privilege::find_user(&config.user) {
+        Ok(Some(user)) => Ok(Some(user)),
+        Ok(None) => Err(wrong(&"there is no such user")),
+        Err(error) => Err(wrong(&error)),
+    }
+}
+
+fn load_identity(config: &Config, nts: &Nts) -> Result<Identity, ConfigError> {
+    let read = |key: &str, path: &std::path::Path| {
+        std::fs::read(path).map_err(|error| {
+            let remedy = match error.kind() {
+                io::ErrorKind::NotFound => "name a file that exists",
+                _ => "make it readable for the user that the server is started as",
+            };
+            ConfigError::new(&config.file, key, path.display(), format!("cannot read: {error}"), remedy)
+                .caused_by(&error)
+        })
+    };
+    let (chain_key, private_key) = ("nts.certificate-chain", "nts.private-key");
+    let chain = read(chain_key, &nts.certificate_chain)?;
+    let key = zeroize::Zeroizing::new(read(private_key, &nts.private_key)?);
+    Identity::from_pem(&chain, &key).map_err(|error| {
+        let (key, path, remedy) = match &error {
+            IdentityError::Chain(_) => {
+                (chain_key, &nts.certificate_chain, "name a PEM file with the server's certificate first")
+            }
+            IdentityError::Key(_) => (private_key, &nts.private_key, "name a PEM file with the private key"),
+            IdentityError::Mismatch => {
+                (private_key, &nts.private_key, "name the key that the certificate was made for")
+            }
+        };
+        ConfigError::new(&config.file, key, path.display(), error, remedy)
+    })
+}
+
+fn warn_of_expiry(identity: &Identity) {
+    let left = identity.certificate.not_after - i64::try_from(clock::unix_seconds()).unwrap_or(i64::MAX);
+    match left {
+        ..0 => log::warn!("the certificate has expired: clients will refuse it; renew it and send SIGHUP"),
+        0..604_800 => log::warn!("the certificate ends in {} hours; renew it and send SIGHUP", left / 3600),
+        _ => {}
+    }
+}
+
+fn state_error(config: &Config, error: &KeyFileError) -> ConfigError {
+    ConfigError {
+        is_permission: error.is_permission(),
+        ..ConfigError::new(
+            &config.file,
+            "server.state-directory",
+            config.state_directory.display(),
+            error,
+            error.remedy(),
+        )
+    }
+}
+
+fn bind_error(config: &Config, key: &str, address: SocketAddr, error: &io::Error) -> ConfigError {
+    let remedy = match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            format!("stop what uses port {} (ss -lnp shows it), or choose another port", address.port())
+        }
+        io::ErrorKind::PermissionDenied => {
+            "start as root, or give the program CAP_NET_BIND_SERVICE, or choose a port above 1023".to_owned()
+        }
+        io::ErrorKind::AddrNotAvailable => "name an address of this host, or a wildcard address".to_owned(),
+        _ => "choose another address".to_owned(),
+    };
+    ConfigError::new(&config.file, key, address, error, remedy).caused_by(error)
+}
+
+/// The sockets of each worker: one for every address.
+fn bind_ntp(config: &Config, worker_count: usize) -> Result<Vec<Vec<ServerSocket>>, ConfigError> {
+    per_worker(&config.listen, worker_count, |address| {
+        udp::bind_group(address, worker_count)
+            .map_err(|error| bind_error(config, "server.listen", address, &error))
+    })
+}
+
+fn bind_ke(config: &Config, worker_count: usize) -> Result<Vec<Vec<std::net::TcpListener>>, ConfigError> {
+    let addresses = config.nts.as_ref().map_or(&[][..], |nts| &nts.ke_listen);
+    per_worker(addresses, worker_count, |address| {
+        ke_server::bind_group(address, worker_count)
+            .map_err(|error| bind_error(config, "nts.ke-listen", address, &error))
+    })
+}
+
+fn bind_metrics(config: &Config) -> Result<Option<std::net::TcpListener>, ConfigError> {
+    let Some(metrics) = &config.metrics else { return Ok(None) };
+    metrics::bind(metrics.listen)
+        .map(Some)
+        .map_err(|error| bind_error(config, "metrics.listen", metrics.listen, &error))
+}
+
+fn per_worker<T>(
+    addresses: &[SocketAddr],
+    worker_count: usize,
+    bind: impl Fn(SocketAddr) -> Result<Vec<T>, ConfigError>,
+) -> Result<Vec<Vec<T>>, ConfigError> {
+    let mut workers: Vec<Vec<T>> = (0..worker_count).map(|_| Vec::new()).collect();
+    for &address in addresses {
+        for (worker, socket) in workers.iter_mut().zip(bind(address)?) {
+            worker.push(socket);
+        }
+    }
+    Ok(workers)
+}
+
+/// Key exchange names the port unless it is the one that clients expect.
+fn advertised(nts: &Nts, ntp_addresses: &[SocketAddr]) -> Advertised {
+    const NTP_PORT: u16 = 123;
+    let port = nts.advertised.port.or_else(|| ntp_addresses.first().map(SocketAddr::port));
+    Advertised { server: nts.advertised.server.clone(), port: port.filter(|&port| port != NTP_PORT) }
+}

@@ -1,0 +1,94 @@
+//! What the threads of a node share: values that are replaced as a whole, and counters.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use authentick_ke::server::{Environment, Outcome, Span};
+use authentick_ke::tls::{Identity, server_config};
+use authentick_proto::keyset::KeySet;
+use authentick_proto::server::snapshot::Snapshot;
+
+use crate::metrics::counters::{KeCounters, WorkerCounters};
+use crate::metrics::spans::SpanRing;
+
+/// The state of a node.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
+    pub(crate) nts: Option<NtsState>,
+    pub(crate) workers: Vec<WorkerCounters>,
+    pub(crate) spans: Option<Arc<SpanRing>>,
+    pub(crate) started: Instant,
+}
+
+/// The state of Network Time Security.
+#[derive(Debug)]
+pub(crate) struct NtsState {
+    pub(crate) keys: Arc<ArcSwap<KeySet>>,
+    pub(crate) rotations: AtomicU64,
+    pub(crate) rotation_failures: AtomicU64,
+    pub(crate) ke: KeCounters,
+    tls: ArcSwap<rustls::ServerConfig>,
+    certificate_expiry: AtomicI64,
+}
+
+impl NtsState {
+    pub(crate) fn new(keys: KeySet, identity: &Identity) -> Self {
+        NtsState {
+            keys: Arc::new(ArcSwap::from_pointee(keys)),
+            rotations: AtomicU64::new(0),
+            rotation_failures: AtomicU64::new(0),
+            ke: KeCounters::default(),
+            tls: ArcSwap::new(server_config(identity)),
+            certificate_expiry: AtomicI64::new(identity.certificate.not_after),
+        }
+    }
+
+    /// Puts another certificate in force for key exchanges from now on.
+    pub(crate) fn set_identity(&self, identity: &Identity) {
+        self.tls.store(server_config(identity));
+        self.certificate_expiry.store(identity.certificate.not_after, Ordering::Relaxed);
+    }
+
+    /// When the certificate ends, in Unix seconds.
+    pub(crate) fn certificate_expiry(&self) -> i64 {
+        self.certificate_expiry.load(Ordering::Relaxed)
+    }
+}
+
+impl Shared {
+    fn nts(&self) -> &NtsState {
+        self.nts.as_ref().expect("key exchange runs only where NTS is configured")
+    }
+}
+
+impl Environment for Shared {
+    fn keys(&self) -> Arc<KeySet> {
+        self.nts().keys.load_full()
+    }
+
+    fn tls(&self) -> Arc<rustls::ServerConfig> {
+        self.nts().tls.load_full()
+    }
+
+    fn accepted(&self) {
+        self.nts().ke.accepted();
+    }
+
+    fn ended(&self, outcome: Outcome) {
+        self.nts().ke.ended(outcome);
+    }
+
+    fn is_watched(&self, source: IpAddr) -> bool {
+        self.spans.as_ref().is_some_and(|spans| spans.clients().contains(source))
+    }
+
+    fn timed(&self, span: Span) {
+        if let Some(spans) = &self.spans {
+            spans.push_ke(span);
+        }
+    }
+}
