@@ -1,0 +1,20 @@
+//! Recorded runs to text, CSV and a self-contained HTML page with charts.
+//!
+//! A [`RunRecord`] holds what a run measured and on what, as raw values. [`summary`] draws figures from it;
+//! [`table::text`], [`table::csv`] and [`html::page`] render them. The crate is pure: it opens no socket, reads no
+//! clock and no file, so a run from years ago renders to the same octets on any host.
+//!
+//! Strings in a record are whatever the file said. They become neither markup in the page nor control characters in
+//! the text table; the CSV quotes them and keeps them as they are.
+#![forbid(unsafe_code)]
+
+pub mod html;
+mod plot;
+pub mod run;
+pub mod stats;
+pub mod summary;
+pub mod table;
+pub mod units;
+
+pub use run::{Exchange, Failure, Format, Host, KeyExchange, RunError, RunRecord, SchemeRun};
+pub use summary::{Added, SchemeSummary, Times, summarise};

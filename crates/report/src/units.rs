@@ -1,0 +1,180 @@
+//! Numbers as people read them: times in the unit that suits them, shares, dates. ASCII, but for [`typeset`].
+
+const NS_PER_MS: u64 = 1_000_000;
+const SECONDS_PER_DAY: u64 = 86_400;
+
+/// A time: `80 ns`, `12.3 us`, `1.20 ms`, `3.456 s`. Each unit has its fixed number of decimals, so that a column of
+/// them lines up; nanoseconds are for what would be `0.0 us`.
+#[must_use]
+pub fn time(ns: u64) -> String {
+    let tenths_us = rounded(ns, 100);
+    let hundredths_ms = rounded(ns, NS_PER_MS / 100);
+    if ns < 100 {
+        format!("{ns} ns")
+    } else if tenths_us < 10_000 {
+        format!("{}.{} us", tenths_us / 10, tenths_us % 10)
+    } else if hundredths_ms < 100_000 {
+        format!("{}.{:02} ms", hundredths_ms / 100, hundredths_ms % 100)
+    } else {
+        let ms = rounded(ns, NS_PER_MS);
+        format!("{}.{:03} s", ms / 1000, ms % 1000)
+    }
+}
+
+/// A time with its sign, as of an offset or a difference: `+12.3 us`, `-80 ns`.
+#[must_use]
+pub fn signed_time(ns: i64) -> String {
+    let sign = match ns.signum() {
+        0 => "",
+        1 => "+",
+        _ => "-",
+    };
+    format!("{sign}{}", time(ns.unsigned_abs()))
+}
+
+/// A change as a share with its sign, in percent: 0.31 is `+31 %`; below ten percent with one decimal.
+#[must_use]
+pub fn signed_share(ratio: f64) -> String {
+    let percent = ratio * 100.0;
+    if percent == 0.0 {
+        "0 %".to_owned()
+    } else if percent.abs() < 9.95 {
+        format!("{percent:+.1} %")
+    } else {
+        format!("{percent:+.0} %")
+    }
+}
+
+/// A round value on an axis, without decimals that say nothing: `500 ns`, `1.5 us`, `20 ms`, `1 s`.
+#[must_use]
+pub fn tick(ns: u64) -> String {
+    let (size, unit) = match ns {
+        0..1_000 => (1, "ns"),
+        1_000..NS_PER_MS => (1_000, "us"),
+        NS_PER_MS..1_000_000_000 => (NS_PER_MS, "ms"),
+        _ => (1_000_000_000, "s"),
+    };
+    let decimals = format!("{:0width$}", ns % size, width = size.ilog10() as usize);
+    let decimals = decimals.trim_end_matches('0');
+    let point = if decimals.is_empty() { "" } else { "." };
+    format!("{}{point}{decimals} {unit}", ns / size)
+}
+
+/// An instant by its Unix seconds: `2026-07-03 12:00:00 UTC`.
+#[must_use]
+pub fn utc(unix_s: u64) -> String {
+    let (year, month, day) = civil(unix_s / SECONDS_PER_DAY);
+    let second = unix_s % SECONDS_PER_DAY;
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
+/// A number from this module as a page shows it: with the signs for micro and minus, and spaces that do not break.
+#[must_use]
+pub fn typeset(text: &str) -> String {
+    text.replace(" us", " \u{b5}s").replace(' ', "\u{a0}").replace('-', "\u{2212}")
+}
+
+/// `ns` in steps of `step`, to the nearest, halves up.
+fn rounded(ns: u64, step: u64) -> u64 {
+    ns.saturating_add(step / 2) / step
+}
+
+/// Year, month and day by days since 1970-01-01 in the Gregorian calendar.
+fn civil(days: u64) -> (u64, u64, u64) {
+    // Eras of 400 years have 146,097 days each. Years start in March here, so that a leap day is the last of its year.
+    let days = days + 719_468;
+    let day_of_era = days % 146_097;
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    (400 * (days / 146_097) + year_of_era + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_take_the_unit_that_suits_them() {
+        for (ns, expected) in [
+            (0, "0 ns"),
+            (99, "99 ns"),
+            (100, "0.1 us"),
+            (149, "0.1 us"),
+            (150, "0.2 us"),
+            (12_340, "12.3 us"),
+            (999_949, "999.9 us"),
+            (999_950, "1.00 ms"),
+            (1_204_999, "1.20 ms"),
+            (999_994_999, "999.99 ms"),
+            (999_995_000, "1.000 s"),
+            (61_002_000_000, "61.002 s"),
+        ] {
+            assert_eq!(time(ns), expected, "{ns}");
+        }
+        assert!(time(u64::MAX).ends_with(" s"));
+    }
+
+    #[test]
+    fn signs_are_shown_where_there_is_one() {
+        assert_eq!(signed_time(400), "+0.4 us");
+        assert_eq!(signed_time(-1_200_000), "-1.20 ms");
+        assert_eq!(signed_time(0), "0 ns");
+        assert!(signed_time(i64::MIN).starts_with('-'));
+    }
+
+    #[test]
+    fn small_shares_have_a_decimal() {
+        for (ratio, expected) in [
+            (0.31, "+31 %"),
+            (0.0294, "+2.9 %"),
+            (0.0994, "+9.9 %"),
+            (0.0996, "+10 %"),
+            (-0.5, "-50 %"),
+            (0.0, "0 %"),
+        ] {
+            assert_eq!(signed_share(ratio), expected);
+        }
+    }
+
+    #[test]
+    fn ticks_have_no_idle_decimals() {
+        for (ns, expected) in [
+            (1, "1 ns"),
+            (500, "500 ns"),
+            (1_000, "1 us"),
+            (1_500, "1.5 us"),
+            (110_000, "110 us"),
+            (1_050_000, "1.05 ms"),
+            (20_000_000, "20 ms"),
+            (1_000_000_000, "1 s"),
+        ] {
+            assert_eq!(tick(ns), expected);
+        }
+    }
+
+    #[test]
+    fn dates_agree_with_the_calendar() {
+        for (unix_s, expected) in [
+            (0, "1970-01-01 00:00:00 UTC"),
+            (951_782_399, "2000-02-28 23:59:59 UTC"),
+            (951_782_400, "2000-02-29 00:00:00 UTC"),
+            (951_868_800, "2000-03-01 00:00:00 UTC"),
+            (1_783_080_000, "2026-07-03 12:00:00 UTC"),
+            (4_107_542_399, "2100-02-28 23:59:59 UTC"),
+            (4_107_542_400, "2100-03-01 00:00:00 UTC"),
+        ] {
+            assert_eq!(utc(unix_s), expected);
+        }
+        assert!(utc(u64::MAX).ends_with(" UTC"));
+    }
+
+    #[test]
+    fn units_are_typeset() {
+        assert_eq!(typeset("-0.4 us (-31 %)"), "\u{2212}0.4\u{a0}\u{b5}s\u{a0}(\u{2212}31\u{a0}%)");
+        assert_eq!(typeset("1.20 ms"), "1.20\u{a0}ms");
+    }
+}
