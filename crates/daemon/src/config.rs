@@ -8,12 +8,15 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use authentick_crypto::Algorithm;
 use authentick_ke::server::Limits;
-use authentick_ke::session::Advertised;
+use authentick_ke::session::Terms;
+use authentick_proto::auth::nts::algorithm;
 use authentick_proto::limits::KEY_COUNT_MAX;
 use authentick_proto::server::limit::Rate;
 use authentick_proto::server::prefix::{Prefix, PrefixSet};
 use authentick_wire::header::ReferenceId;
+use authentick_wire::ke::AeadId;
 
 /// Where the configuration is if nobody says otherwise.
 pub const DEFAULT_PATH: &str = "/etc/authentick/authentick.toml";
@@ -89,6 +92,8 @@ mod raw {
         pub(super) ke_limits: KeLimits,
         #[serde(default)]
         pub(super) advertise: Advertise,
+        #[serde(default = "aeads")]
+        pub(super) aeads: Vec<i64>,
         #[serde(default)]
         pub(super) cookie_keys: CookieKeys,
     }
@@ -130,6 +135,10 @@ mod raw {
 
     fn ke_listen() -> Vec<String> {
         strings(&["0.0.0.0:4460", "[::]:4460"])
+    }
+
+    fn aeads() -> Vec<i64> {
+        vec![15, 16, 17, 30]
     }
 
     impl Default for Server {
@@ -226,8 +235,8 @@ pub struct Nts {
     pub ke_workers: usize,
     /// Bounds of key exchange, over all of its threads.
     pub ke_limits: Limits,
-    /// What key exchange says about where the NTP server is. A port of none means: the first one of `listen`.
-    pub advertised: Advertised,
+    /// What key exchange offers. A port of none means: the first one of `listen`.
+    pub terms: Terms,
     /// How long a cookie key seals.
     pub rotate: Duration,
     /// How many retired cookie keys still open.
@@ -565,9 +574,10 @@ impl Resolver<'_> {
                     Duration::from_millis(100)..=Duration::from_secs(300),
                 )?,
             },
-            advertised: Advertised {
-                server: raw.advertise.server.as_deref().map(|name| self.server_name(name)).transpose()?,
-                port: port.map(|port| port as u16),
+            terms: Terms {
+                ntp_server: raw.advertise.server.as_deref().map(|name| self.server_name(name)).transpose()?,
+                ntp_port: port.map(|port| port as u16),
+                algorithms: self.algorithms(&raw.aeads)?,
             },
             rotate: self.duration(
                 "nts.cookie-keys.rotate",
@@ -576,6 +586,20 @@ impl Resolver<'_> {
             )?,
             keep: self.number("nts.cookie-keys.keep", raw.cookie_keys.keep, 1..=KEY_COUNT_MAX as i64 - 2)?,
         })
+    }
+
+    fn algorithms(&self, ids: &[i64]) -> Result<Vec<Algorithm>, ConfigError> {
+        const KEY: &str = "nts.aeads";
+        let remedy = "list some of 15, 16, 17 and 30";
+        if ids.is_empty() {
+            return Err(self.wrong(KEY, "[]", "no algorithm", remedy));
+        }
+        ids.iter()
+            .map(|&id| {
+                let known = u16::try_from(id).ok().and_then(|id| algorithm(AeadId(id)));
+                known.ok_or_else(|| self.wrong(KEY, id, "no AEAD algorithm of ours", remedy))
+            })
+            .collect()
     }
 
     fn server_name(&self, name: &str) -> Result<String, ConfigError> {
@@ -653,6 +677,8 @@ mod tests {
             (&format!("{nts}cookie-keys = {{ rotate = \"daily\" }}"), &["rotate", "daily", "\"1d\""]),
             (&format!("{nts}cookie-keys = {{ keep = 0 }}"), &["keep", "1 to 64"]),
             (&format!("{nts}cookie-keys = {{ store = \"tape\" }}"), &["store", "tape", "\"file\""]),
+            (&format!("{nts}aeads = [15, 31]"), &["nts.aeads", "\"31\"", "15, 16, 17 and 30"]),
+            (&format!("{nts}aeads = []"), &["nts.aeads", "no algorithm"]),
             (&format!("{nts}advertise = {{ port = 0 }}"), &["advertise.port", "1 to 65535"]),
             (&format!("{nts}advertise = {{ server = \"a b\" }}"), &["advertise.server", "a b"]),
             (&format!("{nts}ke-limits = {{ timeout = \"1h\" }}"), &["timeout", "1h", "5m"]),

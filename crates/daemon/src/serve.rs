@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use arc_swap::cache::Cache;
-use authentick_crypto::Entropy;
+use authentick_crypto::{Algorithm, Entropy};
 use authentick_ke::server::{self as ke_server, Limits, Stopper};
-use authentick_ke::session::Advertised;
+use authentick_ke::session::Terms;
 use authentick_ke::tls::{Identity, IdentityError};
 use authentick_net::udp::{self, Handler, ServerSocket, UdpEngine};
 use authentick_net::{affinity, clock, privilege};
@@ -143,6 +143,7 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
     let nts = match identity {
         Some(identity) => {
             warn_of_expiry(&identity);
+            warn_of_terms(config);
             let keys = key_file
                 .load_or_create(clock::unix_seconds(), &mut entropy()?)
                 .map_err(|error| state_error(config, &error))?;
@@ -196,9 +197,9 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
             per_prefix_count: nts.ke_limits.per_prefix_count.div_ceil(ke_worker_count),
             timeout: nts.ke_limits.timeout,
         };
-        let advertised = advertised(nts, &node.ntp_addresses);
+        let terms = terms(nts, &node.ntp_addresses);
         for (index, listeners) in ke_listeners.into_iter().enumerate() {
-            node.start_ke_worker(index, listeners, limits, advertised.clone(), entropy()?)?;
+            node.start_ke_worker(index, listeners, limits, terms.clone(), entropy()?)?;
         }
     }
     if let Some(listener) = metrics_listener {
@@ -288,10 +289,10 @@ impl Running {
         index: usize,
         listeners: Vec<std::net::TcpListener>,
         limits: Limits,
-        advertised: Advertised,
+        terms: Terms,
         entropy: Entropy,
     ) -> Result<(), StartError> {
-        let worker = ke_server::Worker::new(listeners, limits, advertised, entropy, Arc::clone(&self.shared))
+        let worker = ke_server::Worker::new(listeners, limits, terms, entropy, Arc::clone(&self.shared))
             .map_err(|error| StartError::System("set up key exchange", error))?;
         self.ke_stoppers.push(worker.stopper());
         self.spawn(format!("ke-{index}"), move || {
@@ -519,6 +520,15 @@ fn load_identity(config: &Config, nts: &Nts) -> Result<Identity, ConfigError> {
     })
 }
 
+fn warn_of_terms(config: &Config) {
+    let served = config.nts.as_ref().map_or(&[][..], |nts| &nts.terms.algorithms);
+    if !served.contains(&Algorithm::SivCmac256) {
+        log::warn!(
+            "nts.aeads lacks 15, which RFC 8915 section 5.1 demands of every server: some clients have no other"
+        );
+    }
+}
+
 fn warn_of_expiry(identity: &Identity) {
     let left = identity.certificate.not_after - i64::try_from(clock::unix_seconds()).unwrap_or(i64::MAX);
     match left {
@@ -593,8 +603,8 @@ fn per_worker<T>(
 }
 
 /// Key exchange names the port unless it is the one that clients expect.
-fn advertised(nts: &Nts, ntp_addresses: &[SocketAddr]) -> Advertised {
+fn terms(nts: &Nts, ntp_addresses: &[SocketAddr]) -> Terms {
     const NTP_PORT: u16 = 123;
-    let port = nts.advertised.port.or_else(|| ntp_addresses.first().map(SocketAddr::port));
-    Advertised { server: nts.advertised.server.clone(), port: port.filter(|&port| port != NTP_PORT) }
+    let port = nts.terms.ntp_port.or_else(|| ntp_addresses.first().map(SocketAddr::port));
+    Terms { ntp_port: port.filter(|&port| port != NTP_PORT), ..nts.terms.clone() }
 }

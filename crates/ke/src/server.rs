@@ -21,7 +21,7 @@ use rustls::{ServerConfig, ServerConnection};
 use slab::Slab;
 
 use crate::ALPN;
-use crate::session::{self, Advertised, Answer, Moment, RESPONSE_SIZE_MAX};
+use crate::session::{self, Answer, Moment, RESPONSE_SIZE_MAX, Terms};
 
 /// Connections that are accepted before others are served again.
 const ACCEPT_COUNT_MAX: usize = 64;
@@ -174,7 +174,7 @@ pub struct Worker<E> {
     next_serial: u64,
     accept_failed: bool,
     limits: Limits,
-    advertised: Advertised,
+    terms: Terms,
     entropy: Entropy,
     environment: Arc<E>,
 }
@@ -215,7 +215,7 @@ impl<E: Environment> Worker<E> {
     pub fn new(
         listeners: Vec<std::net::TcpListener>,
         limits: Limits,
-        advertised: Advertised,
+        terms: Terms,
         entropy: Entropy,
         environment: Arc<E>,
     ) -> io::Result<Self> {
@@ -237,7 +237,7 @@ impl<E: Environment> Worker<E> {
             next_serial: 0,
             accept_failed: false,
             limits,
-            advertised,
+            terms,
             entropy,
             environment,
         })
@@ -409,11 +409,8 @@ impl<E: Environment> Worker<E> {
     /// Does for a connection what can be done without waiting.
     fn advance(&mut self, key: usize) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        let mut service = Service {
-            environment: &*self.environment,
-            advertised: &self.advertised,
-            entropy: &mut self.entropy,
-        };
+        let mut service =
+            Service { environment: &*self.environment, terms: &self.terms, entropy: &mut self.entropy };
         if let Some(outcome) = connection.advance(&mut service) {
             self.end(key, outcome);
         }
@@ -423,7 +420,7 @@ impl<E: Environment> Worker<E> {
 /// What a connection needs to answer.
 struct Service<'a, E> {
     environment: &'a E,
-    advertised: &'a Advertised,
+    terms: &'a Terms,
     entropy: &'a mut Entropy,
 }
 
@@ -518,15 +515,8 @@ impl Connection {
             tls.export_keying_material(octets, crate::EXPORTER_LABEL, Some(context)).map(|_| ())
         };
         let keys = service.environment.keys();
-        let (answer, size) = session::answer(
-            &self.request,
-            &keys,
-            service.advertised,
-            service.entropy,
-            export,
-            reached,
-            &mut out,
-        );
+        let (answer, size) =
+            session::answer(&self.request, &keys, service.terms, service.entropy, export, reached, &mut out);
         if let (Some(request_parsed), Some(cookies_sealed)) = (request_parsed, cookies_sealed) {
             let (source, accepted) = (self.source, self.accepted);
             service.environment.timed(Span { source, accepted, request_parsed, cookies_sealed });

@@ -21,13 +21,22 @@ const _: () = assert!(
     "a response holds the longest cookies and the longest name"
 );
 
-/// Where the NTP server is, if it is not where the client expects it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Advertised {
-    /// A name or address, at most 255 octets of ASCII; absent: the address of the key exchange server.
-    pub server: Option<String>,
-    /// A port; absent: 123.
-    pub port: Option<u16>,
+/// What a server offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// The name or address of the NTP server, at most 255 octets of ASCII; absent: that of the key exchange server.
+    pub ntp_server: Option<String>,
+    /// The NTP server's port; absent: 123.
+    pub ntp_port: Option<u16>,
+    /// Algorithms that are served; the client's preference decides among them.
+    pub algorithms: Vec<Algorithm>,
+}
+
+impl Default for Terms {
+    /// Every algorithm, and an NTP server where clients expect it.
+    fn default() -> Self {
+        Terms { ntp_server: None, ntp_port: None, algorithms: Algorithm::ALL.to_vec() }
+    }
 }
 
 /// What a response says.
@@ -46,7 +55,7 @@ pub enum Answer {
 pub fn answer(
     request: &[u8],
     keys: &KeySet,
-    advertised: &Advertised,
+    terms: &Terms,
     entropy: &mut Entropy,
     export: impl Fn(&mut [u8], &[u8]) -> Result<(), rustls::Error>,
     mut reached: impl FnMut(Moment),
@@ -64,7 +73,7 @@ pub fn answer(
             emit_numbers(out, RecordType::NEXT_PROTOCOL, &[])
         });
     }
-    let Some(algorithm) = choose(&request) else {
+    let Some(algorithm) = choose(&request, &terms.algorithms) else {
         return finish(Answer::NothingInCommon, writer, |out| {
             emit_numbers(out, RecordType::NEXT_PROTOCOL, &[PROTOCOL_NTPV4])?;
             emit_numbers(out, RecordType::AEAD, &[])
@@ -88,7 +97,7 @@ pub fn answer(
     if written.is_err() {
         return refuse(ErrorCode::INTERNAL, out);
     }
-    finish(Answer::Cookies(id), writer, |out| advertise(advertised, out))
+    finish(Answer::Cookies(id), writer, |out| place(terms, out))
 }
 
 /// A moment inside [`answer`].
@@ -107,8 +116,9 @@ pub fn refuse(code: ErrorCode, out: &mut [u8; RESPONSE_SIZE_MAX]) -> (Answer, us
 
 /// The client's first choice among what is served. AES-128-GCM-SIV without record 1024 is a last resort: the two
 /// sides might export different keys.
-fn choose(request: &Request<'_>) -> Option<Algorithm> {
-    let served = || request.aeads.iter().filter_map(|id| algorithm(AeadId(id)));
+fn choose(request: &Request<'_>, served: &[Algorithm]) -> Option<Algorithm> {
+    let served =
+        || request.aeads.iter().filter_map(|id| algorithm(AeadId(id))).filter(|id| served.contains(id));
     let doubtful = |algorithm: &Algorithm| *algorithm == Algorithm::Aes128GcmSiv && !request.compliant_128gcm;
     served().find(|algorithm| !doubtful(algorithm)).or_else(|| served().next())
 }
@@ -122,11 +132,11 @@ fn head(out: &mut Writer<'_>, id: AeadId, compliant_128gcm: bool) -> Result<(), 
     Ok(())
 }
 
-fn advertise(advertised: &Advertised, out: &mut Writer<'_>) -> Result<(), NoRoom> {
-    if let Some(server) = &advertised.server {
+fn place(terms: &Terms, out: &mut Writer<'_>) -> Result<(), NoRoom> {
+    if let Some(server) = &terms.ntp_server {
         emit(out, true, RecordType::NTPV4_SERVER, server.as_bytes())?;
     }
-    if let Some(port) = advertised.port {
+    if let Some(port) = terms.ntp_port {
         emit_header(out, true, RecordType::NTPV4_PORT, 2)?;
         out.u16(port)?;
     }
@@ -157,7 +167,7 @@ mod tests {
         contexts: Vec<Vec<u8>>,
     }
 
-    fn ask(request: &[u8], advertised: &Advertised) -> Asked {
+    fn ask(request: &[u8], terms: &Terms) -> Asked {
         let mut entropy = Entropy::from_seed(1);
         let keys = KeySet::generate(0, &mut entropy);
         let contexts = RefCell::new(Vec::new());
@@ -167,7 +177,7 @@ mod tests {
             Ok(())
         };
         let mut out = [0; RESPONSE_SIZE_MAX];
-        let (answer, size) = answer(request, &keys, advertised, &mut entropy, export, |_| {}, &mut out);
+        let (answer, size) = answer(request, &keys, terms, &mut entropy, export, |_| {}, &mut out);
         Asked { answer, response: out[..size].to_vec(), contexts: contexts.into_inner() }
     }
 
@@ -190,7 +200,7 @@ mod tests {
         for (offered, chosen, size) in
             [(&[15][..], 15, 100), (&[17, 15], 17, 164), (&[99, 16, 15], 16, 132), (&[30, 15], 30, 68)]
         {
-            let asked = ask(&request(offered, true), &Advertised::default());
+            let asked = ask(&request(offered, true), &Terms::default());
             assert_eq!(asked.answer, Answer::Cookies(AeadId(chosen)));
             let offered: Vec<AeadId> = offered.iter().map(|&id| AeadId(id)).collect();
             let Ok(Response::Agreed(agreement)) = Response::parse(&asked.response, &offered) else {
@@ -206,19 +216,24 @@ mod tests {
 
     #[test]
     fn gcm_siv_without_record_1024_yields_to_another_or_is_exported_as_chrony_does() {
-        assert_eq!(
-            ask(&request(&[30, 15], false), &Advertised::default()).answer,
-            Answer::Cookies(AeadId(15))
-        );
-        let asked = ask(&request(&[30], false), &Advertised::default());
+        assert_eq!(ask(&request(&[30, 15], false), &Terms::default()).answer, Answer::Cookies(AeadId(15)));
+        let asked = ask(&request(&[30], false), &Terms::default());
         assert_eq!(asked.answer, Answer::Cookies(AeadId(30)));
         assert_eq!(asked.contexts, [[0, 0, 0, 15, 0], [0, 0, 0, 15, 1]]);
     }
 
     #[test]
+    fn algorithms_that_are_not_served_are_passed_over() {
+        let terms = Terms { algorithms: vec![Algorithm::SivCmac256], ..Terms::default() };
+        assert_eq!(ask(&request(&[17, 30, 15], true), &terms).answer, Answer::Cookies(AeadId(15)));
+        assert_eq!(ask(&request(&[17], true), &terms).answer, Answer::NothingInCommon);
+    }
+
+    #[test]
     fn server_and_port_are_told() {
-        let advertised = Advertised { server: Some("time.example".to_owned()), port: Some(4123) };
-        let asked = ask(&request(&[15], false), &advertised);
+        let terms =
+            Terms { ntp_server: Some("time.example".to_owned()), ntp_port: Some(4123), ..Terms::default() };
+        let asked = ask(&request(&[15], false), &terms);
         let Ok(Response::Agreed(agreement)) = Response::parse(&asked.response, &[AeadId(15)]) else {
             panic!()
         };
@@ -227,16 +242,16 @@ mod tests {
 
     #[test]
     fn nothing_in_common_is_an_empty_record_and_no_error() {
-        let asked = ask(&request(&[1, 2], false), &Advertised::default());
+        let asked = ask(&request(&[1, 2], false), &Terms::default());
         assert_eq!(asked.answer, Answer::NothingInCommon);
         assert_eq!(Response::parse(&asked.response, &[AeadId(1)]), Ok(Response::NoAead));
-        let asked = ask(b"\x80\x01\0\x02\x80\x01\x80\0\0\0", &Advertised::default());
+        let asked = ask(b"\x80\x01\0\x02\x80\x01\x80\0\0\0", &Terms::default());
         assert_eq!(Response::parse(&asked.response, &[]), Ok(Response::NoProtocol));
     }
 
     #[test]
     fn broken_requests_get_the_error_of_their_fault() {
-        let error = |request: &[u8]| ask(request, &Advertised::default()).answer;
+        let error = |request: &[u8]| ask(request, &Terms::default()).answer;
         assert_eq!(error(b""), Answer::Error(ErrorCode::BAD_REQUEST));
         assert_eq!(error(b"\x80\0\0\0"), Answer::Error(ErrorCode::BAD_REQUEST));
         let critical = b"\x80\x01\0\x02\0\0\x80\x04\0\x02\0\x0f\x80\x63\0\0\x80\0\0\0";

@@ -11,6 +11,15 @@ use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 use crate::ALPN;
 
+/// The provider, with its random source started: the library gathers entropy from the processor's jitter when it is
+/// first asked, which takes 25 ms that nobody should have to wait for in a handshake.
+fn started_provider() -> Arc<CryptoProvider> {
+    let provider = provider();
+    // If this fails, so will the first handshake, and say why.
+    let _ = provider.secure_random.fill(&mut [0]);
+    provider
+}
+
 /// Cipher suites and groups in the order of cost. The processor has instructions for SHA-256 and none for SHA-384,
 /// which made up a fifth of a handshake that let the client choose.
 fn provider() -> Arc<CryptoProvider> {
@@ -146,7 +155,7 @@ pub fn server_config(identity: &Identity) -> Arc<rustls::ServerConfig> {
         }
     }
 
-    let mut config = rustls::ServerConfig::builder_with_provider(provider())
+    let mut config = rustls::ServerConfig::builder_with_provider(started_provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .expect("the provider has suites for TLS 1.3")
         .with_no_client_auth()
@@ -196,7 +205,7 @@ impl Roots {
 #[cfg(feature = "client")]
 #[must_use]
 pub fn client_config(roots: Roots) -> Arc<rustls::ClientConfig> {
-    let mut config = rustls::ClientConfig::builder_with_provider(provider())
+    let mut config = rustls::ClientConfig::builder_with_provider(started_provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .expect("the provider has suites for TLS 1.3")
         .with_root_certificates(roots.0)

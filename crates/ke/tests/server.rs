@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use authentick_crypto::Entropy;
 use authentick_ke::client::{self, Ask, CertificateCheck, Dialled, KeError, Phase};
 use authentick_ke::server::{Environment, Limits, Outcome, Span, Stopper, Worker, bind_group};
-use authentick_ke::session::Advertised;
+use authentick_ke::session::Terms;
 use authentick_ke::tls::{Identity, Roots, client_config, server_config};
 use authentick_proto::keyset::KeySet;
 use authentick_wire::ke::{AeadId, ErrorCode, Response};
@@ -104,8 +104,8 @@ impl Server {
         });
         let listeners = bind_group("127.0.0.1:0".parse().unwrap(), 1).unwrap();
         let address = listeners[0].local_addr().unwrap();
-        let advertised = Advertised { server: None, port: Some(4123) };
-        let worker = Worker::new(listeners, limits, advertised, entropy, Arc::clone(&world)).unwrap();
+        let terms = Terms { ntp_port: Some(4123), ..Terms::default() };
+        let worker = Worker::new(listeners, limits, terms, entropy, Arc::clone(&world)).unwrap();
         let stopper = worker.stopper();
         let thread = Some(std::thread::spawn(|| worker.run()));
         Server { address, world, authority, stopper, thread }

@@ -21,7 +21,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use authentick_crypto::Entropy;
-use authentick_net::privilege::User;
+use authentick_net::privilege::{self, User};
 use authentick_proto::keyset::{CookieKey, KeySet, KeySetError, Role};
 use rustix::fs::{FlockOperation, flock};
 use zeroize::Zeroizing;
@@ -153,6 +153,7 @@ impl KeyFile {
         let path = self.directory.join("cookie-keys.lock");
         let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
         let file = file.map_err(|error| self.io(&path, error))?;
+        self.hand_over(&file).map_err(|error| self.io(&path, error))?;
         flock(&file, FlockOperation::LockExclusive).map_err(|error| self.io(&path, error.into()))?;
         Ok(Lock(file))
     }
@@ -203,11 +204,21 @@ impl KeyFile {
             .mode(0o600)
             .open(fresh)
             .map_err(|error| self.io(fresh, error))?;
+        self.hand_over(&file).map_err(|error| self.io(fresh, error))?;
         file.write_all(emit(keys).as_bytes()).map_err(|error| self.io(fresh, error))?;
         file.sync_all().map_err(|error| self.io(fresh, error))?;
         fs::rename(fresh, self.path()).map_err(|error| self.io(&self.path(), error))?;
         let directory = File::open(&self.directory).map_err(|error| self.io(&self.directory, error))?;
         directory.sync_all().map_err(|error| self.io(&self.directory, error))
+    }
+
+    /// A file that root makes here belongs to whom the directory belongs to: the server may not be root any more.
+    fn hand_over(&self, file: &File) -> io::Result<()> {
+        let directory = fs::metadata(&self.directory)?;
+        if privilege::is_root() {
+            std::os::unix::fs::fchown(file, Some(directory.uid()), Some(directory.gid()))?;
+        }
+        Ok(())
     }
 
     /// The keys in the file; fresh ones, written to it first, if there is none.
