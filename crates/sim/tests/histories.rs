@@ -1,0 +1,188 @@
+//! Whole histories of clients and a server in virtual time. A failure prints the seed that repeats it.
+
+use authentick_crypto::Algorithm;
+use authentick_proto::client::Check;
+use authentick_proto::server::outcome::Outcome;
+use authentick_sim::{Asked, Clock, Event, Link, World};
+use authentick_wire::header::ReferenceId;
+
+const SECOND: u64 = 1_000_000_000;
+const WAN: Link = Link {
+    there_ns: 8_000_000,
+    back_ns: 12_000_000,
+    jitter_ns: 3_000_000,
+    lost_ppm: 0,
+    duplicated_ppm: 0,
+    damaged_ppm: 0,
+};
+const NASTY: Link = Link { lost_ppm: 200_000, duplicated_ppm: 100_000, damaged_ppm: 100_000, ..WAN };
+
+fn accepted(events: &[Event]) -> usize {
+    events.iter().filter(|event| matches!(event, Event::Accepted { .. })).count()
+}
+
+#[test]
+fn error_of_an_accepted_sample_is_at_most_half_its_delay() {
+    for seed in 0..20 {
+        let mut world = World::new(seed, NASTY);
+        world.server_clock = Clock { offset_ns: -3_000_000, drift_ppb: 20_000 };
+        let mut clients = Vec::new();
+        for index in 0..8i64 {
+            let clock =
+                Clock { offset_ns: index * 700_000_000 - 2_000_000_000, drift_ppb: index * 9_000 - 30_000 };
+            clients.push(world.add_client(clock, Some(Algorithm::ALL[index as usize % 4])));
+        }
+        for _ in 0..50 {
+            for &client in &clients {
+                if world.ask(client) == Asked::NoCookie {
+                    world.exchange_keys(client, Algorithm::SivCmac256);
+                }
+            }
+            for event in world.pass(SECOND) {
+                let Event::Accepted { sample, truth_ns, .. } = event else { continue };
+                let error = (sample.offset.as_nanos() - truth_ns).unsigned_abs();
+                let bound = sample.delay.as_nanos().unsigned_abs() / 2;
+                // Both clocks drift during an exchange of 50 ms, by 100 ppm at the most; fields round to nanoseconds.
+                assert!(
+                    error <= bound + 5_000 + 2,
+                    "seed {seed}: error {error} ns, half the delay {bound} ns"
+                );
+            }
+        }
+        assert!(world.totals().accepted > 150, "seed {seed}: {:?}", world.totals());
+    }
+}
+
+#[test]
+fn every_datagram_is_accounted_for() {
+    for seed in 0..10 {
+        let mut world = World::new(seed, NASTY);
+        let clients: Vec<usize> = (0..20)
+            .map(|index| {
+                world.add_client(Clock::default(), (index % 2 == 0).then_some(Algorithm::SivCmac256))
+            })
+            .collect();
+        let mut events = Vec::new();
+        for _ in 0..20 {
+            for &client in &clients {
+                world.ask(client);
+            }
+            events.extend(world.pass(SECOND));
+        }
+        let totals = world.totals();
+        assert_eq!(world.outcomes().total(), totals.reached_server, "seed {seed}");
+        assert_eq!(events.len() as u64, totals.reached_clients, "seed {seed}");
+        assert!(totals.accepted <= totals.sent, "seed {seed}: at most one answer to a request");
+        let answered: u64 = Outcome::ALL
+            .iter()
+            .filter(|outcome| outcome.is_answered())
+            .map(|&outcome| world.outcomes().of(outcome))
+            .sum();
+        assert!(answered >= totals.accepted, "seed {seed}");
+    }
+}
+
+/// The world itself asserts that no cookie is used twice.
+#[test]
+fn loss_is_made_good_by_placeholders_without_new_keys() {
+    let seed = 3;
+    let mut world = World::new(seed, Link { lost_ppm: 150_000, ..WAN });
+    let client = world.add_client(Clock::default(), Some(Algorithm::SivCmac256));
+    let mut fewest = usize::MAX;
+    for _ in 0..2000 {
+        assert_eq!(world.ask(client), Asked::Sent, "seed {seed}");
+        world.pass(SECOND);
+        fewest = fewest.min(world.cookie_count(client));
+    }
+    assert!(fewest < 6, "seed {seed}: losses did empty the jar now and then: {fewest}");
+    assert_eq!(world.totals().key_exchanges, 1);
+    assert_eq!(world.outcomes().of(Outcome::NakUnknownKey) + world.outcomes().of(Outcome::NakCookie), 0);
+}
+
+#[test]
+fn rotation_costs_nothing_and_keys_that_are_gone_cost_one_key_exchange() {
+    let seed = 4;
+    let mut world = World::new(seed, WAN);
+    let (steady, sleeper) = (
+        world.add_client(Clock::default(), Some(Algorithm::SivCmac256)),
+        world.add_client(Clock::default(), Some(Algorithm::Aes128GcmSiv)),
+    );
+    // 30 days; one client asks every 1024 s, the other once at the start and once at the end.
+    world.ask(sleeper);
+    for _day in 0..30 {
+        for _ in 0..84 {
+            world.ask(steady);
+            let events = world.pass(1024 * SECOND);
+            assert!(accepted(&events) >= 1, "seed {seed}: {events:?}");
+        }
+        world.rotate_keys(7);
+    }
+    assert_eq!(world.outcomes().of(Outcome::NakUnknownKey), 0, "seed {seed}");
+    world.ask(sleeper);
+    let events = world.pass(SECOND);
+    let naks: Vec<_> = events
+        .iter()
+        .filter(|event| matches!(event, Event::Rejected { check: Check::Kiss(ReferenceId::NTSN), .. }))
+        .collect();
+    assert_eq!(naks.len(), 1, "seed {seed}: {events:?}");
+    world.exchange_keys(sleeper, Algorithm::Aes128GcmSiv);
+    world.ask(sleeper);
+    assert_eq!(accepted(&world.pass(SECOND)), 1);
+    assert_eq!(world.totals().key_exchanges, 3);
+}
+
+#[test]
+fn server_that_loses_its_keys_tells_every_client() {
+    let mut world = World::new(5, WAN);
+    let clients: Vec<usize> =
+        (0..100).map(|_| world.add_client(Clock::default(), Some(Algorithm::SivCmac256))).collect();
+    world.lose_keys();
+    clients.iter().for_each(|&client| assert_eq!(world.ask(client), Asked::Sent));
+    let events = world.pass(SECOND);
+    let told =
+        events.iter().filter(|event| matches!(event, Event::Rejected { check: Check::Kiss(_), .. })).count();
+    assert_eq!(told, 100);
+    assert_eq!(world.outcomes().of(Outcome::NakUnknownKey), 100);
+}
+
+#[test]
+fn plain_clients_can_be_fooled_by_damage_and_nts_clients_can_not() {
+    let link = Link { damaged_ppm: 1_000_000, ..WAN };
+    let worst = |algorithm: Option<Algorithm>| {
+        let mut worst = 0u64;
+        for seed in 0..40 {
+            let mut world = World::new(seed, link);
+            let client = world.add_client(Clock::default(), algorithm);
+            for _ in 0..20 {
+                if world.ask(client) == Asked::NoCookie {
+                    world.exchange_keys(client, Algorithm::SivCmac256);
+                }
+                for event in world.pass(SECOND) {
+                    if let Event::Accepted { sample, truth_ns, .. } = event {
+                        worst = worst.max((sample.offset.as_nanos() - truth_ns).unsigned_abs());
+                    }
+                }
+            }
+        }
+        worst
+    };
+    assert!(worst(None) > SECOND, "without authentication a flipped bit moves the time by seconds");
+    assert!(worst(Some(Algorithm::SivCmac256)) < 10_000_000);
+}
+
+#[test]
+fn same_seed_same_history() {
+    let history = |seed| {
+        let mut world = World::new(seed, NASTY);
+        let client = world.add_client(Clock::default(), Some(Algorithm::SivCmac512));
+        (0..50)
+            .flat_map(|_| {
+                world.ask(client);
+                world.pass(SECOND)
+            })
+            .map(|event| format!("{event:?}"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(history(9), history(9));
+    assert_ne!(history(9), history(10));
+}
