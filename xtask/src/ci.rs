@@ -1,0 +1,197 @@
+//! `cargo xtask ci`: all that must pass before a change is taken, step by step, up to the first failure.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use cargo_metadata::MetadataCommand;
+use clap::ValueEnum;
+
+use crate::{fuzz, process, test, tidy};
+
+/// How long each fuzz target runs: a look at whether it still builds and starts, no search.
+const FUZZ_SECONDS: u32 = 10;
+
+const DENY_VERSION: &str = "0.20.2";
+
+/// The steps, in their order: those that fail fast come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Step {
+    /// Formatting
+    Fmt,
+    /// Lints
+    Clippy,
+    /// House rules
+    Tidy,
+    /// Documentation
+    Doc,
+    /// All tests, against all peers
+    Test,
+    /// Crates with one half of their features
+    Features,
+    /// Licences, sources and bans of dependencies
+    Deny,
+    /// A few seconds of each fuzz target
+    Fuzz,
+    /// The oldest compiler that is promised to work
+    Msrv,
+    /// The README's first command
+    Demo,
+}
+
+/// How a step that did not fail ended.
+enum End {
+    Done,
+    /// Why there was nothing to do.
+    Skipped(String),
+}
+
+/// Runs all steps, or one.
+pub(crate) fn run(root: &Path, only: Option<Step>) -> Result<(), String> {
+    let steps: Vec<Step> =
+        Step::value_variants().iter().copied().filter(|step| only.is_none_or(|one| one == *step)).collect();
+    let mut skipped = Vec::new();
+    let start = Instant::now();
+    for step in steps {
+        let name = name(step);
+        println!("== {name}");
+        let start = Instant::now();
+        let end = run_step(root, step).map_err(|problem| format!("step {name}: {problem}"))?;
+        println!("== {name}: {:.0?}", start.elapsed());
+        if let End::Skipped(reason) = end {
+            skipped.push(format!("{name}: {reason}"));
+        }
+    }
+    skipped.iter().for_each(|line| println!("skipped: {line}"));
+    println!("passed in {:.0?}", start.elapsed());
+    Ok(())
+}
+
+fn name(step: Step) -> String {
+    step.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+fn run_step(root: &Path, step: Step) -> Result<End, String> {
+    match step {
+        Step::Fmt => format(root),
+        Step::Clippy => cargo(root, "clippy --workspace --all-targets --all-features -- -D warnings"),
+        Step::Tidy => tidy::run(root).map(|()| End::Done),
+        Step::Doc => document(root),
+        Step::Test => test::run(root, true, &[]).map(|()| End::Done),
+        Step::Features => features(root),
+        Step::Deny => deny(root),
+        Step::Fuzz if !root.join("fuzz").is_dir() => Ok(End::Skipped("there is no folder fuzz".to_owned())),
+        Step::Fuzz => fuzz::smoke(root, FUZZ_SECONDS).map(|()| End::Done),
+        Step::Msrv => oldest_compiler(root),
+        Step::Demo => demo(root),
+    }
+}
+
+/// Runs cargo in the root; `words` are parted by spaces.
+fn cargo(root: &Path, words: &str) -> Result<End, String> {
+    process::run(process::cargo(root).args(words.split(' ')))?;
+    Ok(End::Done)
+}
+
+/// The folder `fuzz` is outside the workspace, so it is named apart.
+fn format(root: &Path) -> Result<End, String> {
+    cargo(root, "fmt --all --check")?;
+    if root.join("fuzz/Cargo.toml").is_file() {
+        cargo(root, "fmt --manifest-path fuzz/Cargo.toml --check")?;
+    }
+    Ok(End::Done)
+}
+
+fn document(root: &Path) -> Result<End, String> {
+    let mut command = process::cargo(root);
+    command.args(["doc", "--workspace", "--no-deps", "--all-features"]).env("RUSTDOCFLAGS", "-Dwarnings");
+    process::run(&mut command)?;
+    Ok(End::Done)
+}
+
+/// A crate that only ever builds together with the rest can lean on features that others turn on, or keep code that
+/// none of its own halves needs.
+fn features(root: &Path) -> Result<End, String> {
+    for choice in [
+        "authentick-proto",
+        "authentick-proto --features client",
+        "authentick-proto --features server",
+        "authentick-ke --features client",
+        "authentick-ke --features server",
+    ] {
+        cargo(root, &format!("clippy --no-default-features -p {choice} -- -D warnings"))?;
+    }
+    Ok(End::Done)
+}
+
+fn deny(root: &Path) -> Result<End, String> {
+    if !root.join("deny.toml").is_file() {
+        return Ok(End::Skipped("there is no deny.toml".to_owned()));
+    }
+    if process::output(process::cargo(root).args(["deny", "--version"])).is_err() {
+        cargo(root, &format!("install cargo-deny --version {DENY_VERSION} --locked"))?;
+    }
+    cargo(root, "deny check bans licenses sources")
+}
+
+fn oldest_compiler(root: &Path) -> Result<End, String> {
+    let metadata =
+        MetadataCommand::new().current_dir(root).no_deps().exec().map_err(|error| error.to_string())?;
+    let oldest = metadata.packages.iter().filter_map(|package| package.rust_version.as_ref()).max();
+    let Some(oldest) = oldest else {
+        return Err("no manifest names a rust-version".to_owned());
+    };
+    let installed = process::output(Command::new("rustup").args(["toolchain", "list"])).unwrap_or_default();
+    if !has_toolchain(&installed, &oldest.to_string()) {
+        return Ok(End::Skipped(format!("the toolchain {oldest} is not installed")));
+    }
+    cargo(root, &format!("+{oldest} check --workspace"))
+}
+
+/// Whether `rustup toolchain list` names this version.
+fn has_toolchain(list: &str, version: &str) -> bool {
+    let names = list.lines().filter_map(|line| line.split_whitespace().next());
+    names
+        .into_iter()
+        .any(|name| name.strip_prefix(version).is_some_and(|rest| rest.is_empty() || rest.starts_with('-')))
+}
+
+/// Runs the demonstration as a newcomer would, in an empty folder.
+fn demo(root: &Path) -> Result<End, String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let mut command = process::cargo(folder.path());
+    command.args(["run", "--release", "--manifest-path"]).arg(root.join("Cargo.toml")).args(["--", "demo"]);
+    process::run(&mut command)?;
+    let report: PathBuf = folder.path().join("authentick-demo/report.html");
+    match report.metadata() {
+        Ok(file) if file.len() > 0 => Ok(End::Done),
+        _ => Err("the demonstration has not written authentick-demo/report.html".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_named_in_their_order() {
+        let names: Vec<String> = Step::value_variants().iter().map(|step| name(*step)).collect();
+        let expected = ["fmt", "clippy", "tidy", "doc", "test", "features", "deny", "fuzz", "msrv", "demo"];
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn toolchain_is_found_by_its_whole_version() {
+        let list = "stable-x86_64-unknown-linux-gnu (active, default)\n1.95.0-x86_64-unknown-linux-gnu\n";
+        assert!(has_toolchain(list, "1.95.0"));
+        assert!(!has_toolchain(list, "1.95") && !has_toolchain(list, "1.9") && !has_toolchain("", "1.95.0"));
+    }
+
+    #[test]
+    fn step_without_its_subject_is_skipped_with_the_reason() {
+        let root = tempfile::tempdir().unwrap();
+        for step in [Step::Deny, Step::Fuzz] {
+            assert!(matches!(run_step(root.path(), step), Ok(End::Skipped(_))), "{step:?}");
+        }
+    }
+}

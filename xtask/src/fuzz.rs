@@ -1,0 +1,240 @@
+//! Running fuzz targets, on whichever compiler is there.
+//!
+//! Address checks need unstable flags. A stable compiler takes them if it is told to bootstrap; else a nightly does;
+//! else targets run without them and still find panics and failed assertions.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use crate::process;
+
+const CARGO_FUZZ_VERSION: &str = "0.13.2";
+
+/// An input that takes longer than this is a finding.
+const INPUT_SECONDS_MAX: u32 = 10;
+
+/// How much is shown of what a target said before it broke.
+const LINES_SHOWN: usize = 40;
+
+/// A way to build fuzz targets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Build {
+    /// The compiler that is there, told to take unstable flags.
+    Bootstrap,
+    Nightly,
+    /// Coverage alone.
+    NoSanitizer,
+}
+
+impl Build {
+    /// In the order of preference.
+    const ALL: [Build; 3] = [Build::Bootstrap, Build::Nightly, Build::NoSanitizer];
+
+    fn command(self, root: &Path, task: &str) -> Command {
+        let mut command = process::cargo(root);
+        match self {
+            Build::Bootstrap => command.env("RUSTC_BOOTSTRAP", "1").args(["fuzz", task]),
+            Build::Nightly => command.args(["+nightly", "fuzz", task]),
+            Build::NoSanitizer => command.args(["fuzz", task, "-s", "none"]),
+        };
+        command
+    }
+}
+
+/// How one target's run ended.
+#[derive(Debug, PartialEq, Eq)]
+struct Ran {
+    run_count: u64,
+    /// The input that broke the target, or what else went wrong.
+    finding: Option<String>,
+}
+
+/// Runs targets for `seconds` each and adds inputs that reach new code to the corpus.
+pub(crate) fn run(root: &Path, seconds: u32, targets: &[String]) -> Result<(), String> {
+    all(root, seconds, targets, true)
+}
+
+/// Runs every target for `seconds` and leaves the corpus as it is.
+pub(crate) fn smoke(root: &Path, seconds: u32) -> Result<(), String> {
+    all(root, seconds, &[], false)
+}
+
+fn all(root: &Path, seconds: u32, targets: &[String], keep: bool) -> Result<(), String> {
+    if process::output(process::cargo(root).args(["fuzz", "--version"])).is_err() {
+        let install = ["install", "cargo-fuzz", "--version", CARGO_FUZZ_VERSION, "--locked"];
+        process::run(process::cargo(root).args(install))?;
+    }
+    let list = process::output(process::cargo(root).args(["fuzz", "list"]))?;
+    let known: Vec<&str> = list.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let targets = choose(&known, targets)?;
+    let build = find_build(root)?;
+    println!("fuzzing for {seconds} s each: {}; build: {build:?}", targets.join(", "));
+    let (next, broken_count) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let work = || {
+        while let Some(target) = targets.get(next.fetch_add(1, Ordering::SeqCst)) {
+            let end = fuzz_one(root, build, target, seconds, keep);
+            let is_good = matches!(&end, Ok((Ran { finding: None, .. }, _)));
+            broken_count.fetch_add(usize::from(!is_good), Ordering::SeqCst);
+            println!("{}", summary(target, end));
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    match broken_count.into_inner() {
+        0 => Ok(()),
+        count => Err(format!("{count} of {} fuzz targets have a finding", targets.len())),
+    }
+}
+
+/// The targets to run: those asked for, if they exist, or all.
+fn choose<'a>(known: &[&'a str], asked: &[String]) -> Result<Vec<&'a str>, String> {
+    if asked.is_empty() {
+        return Ok(known.to_vec());
+    }
+    let find = |name: &String| known.iter().copied().find(|target| target == name);
+    let found = asked.iter().map(|name| find(name).ok_or_else(|| no_target(name, known)));
+    found.collect()
+}
+
+fn no_target(name: &str, known: &[&str]) -> String {
+    format!("there is no fuzz target {name}; there are {}", known.join(", "))
+}
+
+/// The first way in which all targets build.
+fn find_build(root: &Path) -> Result<Build, String> {
+    let mut complaint = String::new();
+    for build in Build::ALL {
+        let output = process::collect(&mut build.command(root, "build"))?;
+        if output.status.success() {
+            return Ok(build);
+        }
+        complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    }
+    eprintln!("{complaint}");
+    Err("the fuzz targets do not build".to_owned())
+}
+
+/// Runs one target; with `keep`, also says how many inputs joined the corpus.
+fn fuzz_one(
+    root: &Path,
+    build: Build,
+    target: &str,
+    seconds: u32,
+    keep: bool,
+) -> Result<(Ran, usize), String> {
+    let corpus = root.join("fuzz/corpus").join(target);
+    let io = |error| format!("{}: {error}", corpus.display());
+    fs::create_dir_all(&corpus).map_err(io)?;
+    let fresh = tempfile::tempdir().map_err(io)?;
+    let fuzz = |folders: [&Path; 2], options: &[String]| {
+        let mut command = build.command(root, "run");
+        command.arg(target).args(folders).arg("--").args(options);
+        process::collect(&mut command)
+    };
+    // New inputs go to the first folder.
+    let options = [format!("-max_total_time={seconds}"), format!("-timeout={INPUT_SECONDS_MAX}")];
+    let output = fuzz([fresh.path(), &corpus], &options)?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let ran = outcome(&said, output.status.success());
+    if ran.finding.is_some() {
+        let lines: Vec<&str> = said.lines().collect();
+        eprintln!("{}", lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n"));
+    }
+    if !keep {
+        return Ok((ran, 0));
+    }
+    // Merging is what `cargo fuzz cmin` does, here without touching the inputs that are in the corpus by their names.
+    let before = names(&corpus)?;
+    if !fuzz([&corpus, fresh.path()], &["-merge=1".to_owned()])?.status.success() {
+        return Err(format!("new inputs could not be merged into {}", corpus.display()));
+    }
+    let kept_count = names(&corpus)?.difference(&before).count();
+    Ok((ran, kept_count))
+}
+
+fn names(folder: &Path) -> Result<BTreeSet<PathBuf>, String> {
+    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    Ok(entries.filter_map(|entry| Some(entry.ok()?.path())).collect())
+}
+
+/// Reads what libFuzzer said.
+fn outcome(said: &str, is_success: bool) -> Ran {
+    // `Done 4096 runs in 11 second(s)` at the end; `#4096 NEW cov: ..` on the way there.
+    let done = |line: &str| line.strip_prefix("Done ")?.split_once(" runs ")?.0.parse().ok();
+    let on_the_way = |line: &str| line.strip_prefix('#')?.split_whitespace().next()?.parse().ok();
+    let run_count = said.lines().rev().find_map(|line| done(line).or_else(|| on_the_way(line)));
+    let written =
+        said.lines().find_map(|line| Some(line.split_once("Test unit written to ")?.1.trim().to_owned()));
+    let last =
+        || said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_owned();
+    let finding = if is_success { None } else { Some(written.unwrap_or_else(last)) };
+    Ran { run_count: run_count.unwrap_or(0), finding }
+}
+
+fn summary(target: &str, end: Result<(Ran, usize), String>) -> String {
+    match end {
+        Err(problem) => format!("{target}: {problem}"),
+        Ok((Ran { run_count, finding: Some(finding) }, _)) => {
+            format!("{target}: {run_count} runs, finding: {finding}")
+        }
+        Ok((Ran { run_count, finding: None }, 0)) => format!("{target}: {run_count} runs, no finding"),
+        Ok((Ran { run_count, finding: None }, kept)) => {
+            format!("{target}: {run_count} runs, no finding, {kept} inputs kept")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn builds_are_tried_from_the_strictest_to_the_one_that_always_works() {
+        let lines = Build::ALL.map(|build| process::line(&build.command(Path::new("/"), "build")));
+        assert_eq!(lines, ["cargo fuzz build", "cargo +nightly fuzz build", "cargo fuzz build -s none"]);
+    }
+
+    #[test]
+    fn quiet_run_has_its_count_and_no_finding() {
+        let said = "INFO: seed\n#2\tINITED cov: 3\n#8192\tNEW    cov: 12\nDone 524288 runs in 11 second(s)\n";
+        assert_eq!(outcome(said, true), Ran { run_count: 524_288, finding: None });
+    }
+
+    #[test]
+    fn broken_run_names_its_input() {
+        let said = "#2\tINITED cov: 3\n#77\tNEW    cov: 12\nthread panicked\n\
+            artifact_prefix='./'; Test unit written to /a/crash-1\nError: Fuzz target exited\n";
+        assert_eq!(outcome(said, false), Ran { run_count: 77, finding: Some("/a/crash-1".to_owned()) });
+    }
+
+    #[test]
+    fn failure_without_an_input_is_a_finding_too() {
+        let found = outcome("error: could not compile\n\n", false);
+        assert_eq!(found.finding.as_deref(), Some("error: could not compile"));
+        assert_eq!(outcome("", false).finding.as_deref(), Some("it said nothing"));
+    }
+
+    #[test]
+    fn unknown_target_is_refused_with_those_that_exist() {
+        assert_eq!(choose(&["ke", "nts"], &[]).unwrap(), ["ke", "nts"]);
+        assert_eq!(choose(&["ke", "nts"], &["nts".to_owned()]).unwrap(), ["nts"]);
+        let problem = choose(&["ke", "nts"], &["ntp".to_owned()]).unwrap_err();
+        assert_eq!(problem, "there is no fuzz target ntp; there are ke, nts");
+    }
+
+    #[test]
+    fn summary_tells_runs_findings_and_what_was_kept() {
+        let ran = |finding: Option<&str>| Ran { run_count: 7, finding: finding.map(str::to_owned) };
+        assert_eq!(summary("ke", Ok((ran(None), 0))), "ke: 7 runs, no finding");
+        assert_eq!(summary("ke", Ok((ran(None), 2))), "ke: 7 runs, no finding, 2 inputs kept");
+        assert_eq!(summary("ke", Ok((ran(Some("crash-1")), 2))), "ke: 7 runs, finding: crash-1");
+        assert_eq!(summary("ke", Err("no room".to_owned())), "ke: no room");
+    }
+}

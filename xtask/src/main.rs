@@ -1,0 +1,101 @@
+//! The developers' commands. `cargo xtask ci` is what the continuous integration runs, no more and no less.
+//!
+//! Nothing here is shipped, and nothing here installs anything on the system.
+#![forbid(unsafe_code)]
+
+mod ci;
+mod fuzz;
+mod peers;
+mod process;
+mod test;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// The developers' commands of authentick.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask")]
+enum Task {
+    /// Check the house rules; print each violation as `file:line: problem`
+    Tidy,
+    /// Provide the real components that the tests run against, under target/peers (or $AUTHENTICK_PEERS)
+    Peers {
+        /// Fail if one is missing that this machine could have
+        #[arg(long)]
+        require: bool,
+    },
+    /// Provide the peers, run every test, and list what was skipped
+    Test {
+        /// Fail if a test was skipped, except for a peer that this machine cannot have
+        #[arg(long)]
+        require_peers: bool,
+        /// Arguments for one `cargo test`, such as `-p authentick-ke` or a test's name
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Run all that must pass before a change is taken
+    Ci {
+        /// Run one step alone
+        #[arg(long, value_name = "STEP")]
+        only: Option<ci::Step>,
+    },
+    /// Run fuzz targets, one per processor at a time, and keep the inputs that reach new code
+    Fuzz {
+        /// How long each target runs
+        seconds: u32,
+        /// Targets; all of them unless named
+        targets: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    let task = Task::parse();
+    let result = workspace_root().and_then(|root| match task {
+        Task::Tidy => tidy::run(&root),
+        Task::Peers { require } => peers::run(&root, require),
+        Task::Test { require_peers, arguments } => test::run(&root, require_peers, &arguments),
+        Task::Ci { only } => ci::run(&root, only),
+        Task::Fuzz { seconds, targets } => fuzz::run(&root, seconds, &targets),
+    });
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            eprintln!("xtask: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The root of the checkout that cargo was called in.
+fn workspace_root() -> Result<PathBuf, String> {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR")
+        .ok_or("cargo has not started this program: run `cargo xtask` in the checkout")?;
+    Path::new(&package)
+        .parent()
+        .map(Path::to_owned)
+        .ok_or_else(|| "the package xtask lies in no workspace".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn command_line_is_consistent() {
+        Task::command().debug_assert();
+    }
+
+    #[test]
+    fn arguments_after_the_options_go_to_cargo_test() {
+        let line = ["xtask", "test", "--require-peers", "-p", "authentick-ke", "--", "--nocapture"];
+        let Task::Test { require_peers: true, arguments } = Task::parse_from(line) else {
+            panic!("these are arguments of `test`");
+        };
+        assert_eq!(arguments, ["-p", "authentick-ke", "--", "--nocapture"]);
+    }
+}

@@ -1,0 +1,130 @@
+//! `cargo xtask test`: all tests against real components, and the truth about those that did not run.
+//!
+//! A test that cannot run appends a line `NAME: REASON` to the file that `AUTHENTICK_SKIPS` names. Cargo hides what a
+//! passing test prints, so without this a skip would look like a success.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::peers::{self, State};
+use crate::process;
+
+/// The environment variable that names the file of skips.
+const SKIPS: &str = "AUTHENTICK_SKIPS";
+
+/// Provides the peers and runs the tests; with `arguments`, one `cargo test` with these. With `require_peers` a skip
+/// is a failure, unless its reason names a peer that this machine cannot have.
+pub(crate) fn run(root: &Path, require_peers: bool, arguments: &[String]) -> Result<(), String> {
+    let peers = peers::provide(root)?;
+    let missing = peers.iter().find(|(_, state)| matches!(state, State::Missing(_)));
+    if let (true, Some((name, _))) = (require_peers, missing) {
+        return Err(format!("{name} is missing"));
+    }
+    let skips = root.join("target/skips.txt");
+    let io = |error| format!("{}: {error}", skips.display());
+    fs::create_dir_all(root.join("target")).and_then(|()| fs::write(&skips, "")).map_err(io)?;
+    let peers_folder = peers::folder(root)?;
+    // All of them run, so that one failure does not hide another.
+    let mut result = Ok(());
+    for mut command in commands(root, arguments) {
+        command.env(peers::FOLDER, &peers_folder).env(SKIPS, &skips);
+        result = result.and(process::run(&mut command));
+    }
+    let text = fs::read_to_string(&skips).map_err(io)?;
+    let skipped = skipped(&text);
+    print!("{}", summary(&skipped));
+    result?;
+    let inexcusable = skipped.iter().filter(|line| !is_excused(line, &peers)).count();
+    if require_peers && inexcusable > 0 {
+        return Err(format!("tests were skipped that should run here: {inexcusable}"));
+    }
+    Ok(())
+}
+
+/// What to run. The test of the spans has a build of its own, in which it can slow single steps down.
+fn commands(root: &Path, arguments: &[String]) -> Vec<Command> {
+    let test = |first: &[&str], rest: &[String]| {
+        let mut command = process::cargo(root);
+        command.arg("test").args(first).args(rest);
+        command
+    };
+    if arguments.is_empty() {
+        let spans = ["-p", "authentick-daemon", "--features", "delays", "--test", "spans"];
+        return vec![test(&["--workspace", "--no-fail-fast"], &[]), test(&spans, &[])];
+    }
+    let own = arguments.iter().take_while(|argument| *argument != "--");
+    let names_packages =
+        own.into_iter().any(|argument| argument.starts_with("-p") || argument.starts_with("--package"));
+    vec![test(if names_packages { &[] } else { &["--workspace"] }, arguments)]
+}
+
+/// The lines of the file of skips, in order, each once.
+fn skipped(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines.sort_unstable();
+    lines.dedup();
+    lines
+}
+
+fn summary(skipped: &[&str]) -> String {
+    let heading = match skipped.len() {
+        0 => return "nothing was skipped\n".to_owned(),
+        1 => "1 test was skipped:".to_owned(),
+        count => format!("{count} tests were skipped:"),
+    };
+    let lines: String = skipped.iter().map(|line| format!("    {line}\n")).collect();
+    format!("{heading}\n{lines}")
+}
+
+/// Whether the line names a peer that this machine cannot have, or a file in its folder.
+fn is_excused(line: &str, peers: &[(&str, State)]) -> bool {
+    let mut absent = peers.iter().filter(|(_, state)| matches!(state, State::Impossible(_)));
+    absent.any(|(name, _)| line.contains(name) || line.contains(&peers::folder_of(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(arguments: &[&str]) -> Vec<String> {
+        let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        commands(Path::new("/"), &arguments).iter().map(process::line).collect()
+    }
+
+    #[test]
+    fn all_is_two_builds_and_a_choice_is_one() {
+        assert_eq!(
+            lines(&[]),
+            [
+                "cargo test --workspace --no-fail-fast",
+                "cargo test -p authentick-daemon --features delays --test spans"
+            ]
+        );
+        assert_eq!(lines(&["cookie"]), ["cargo test --workspace cookie"]);
+        assert_eq!(lines(&["-p", "authentick-ke"]), ["cargo test -p authentick-ke"]);
+        assert_eq!(lines(&["a", "--", "-p"]), ["cargo test --workspace a -- -p"]);
+    }
+
+    #[test]
+    fn skips_are_listed_once_each() {
+        assert_eq!(summary(&skipped("")), "nothing was skipped\n");
+        assert_eq!(summary(&skipped("b: no root\n\n")), "1 test was skipped:\n    b: no root\n");
+        let text = "b: no root\na: no chrony\nb: no root\n";
+        assert_eq!(summary(&skipped(text)), "2 tests were skipped:\n    a: no chrony\n    b: no root\n");
+    }
+
+    #[test]
+    fn only_what_this_machine_cannot_have_excuses_a_skip() {
+        let peers = [
+            ("chrony", State::Missing("no network".to_owned())),
+            ("ntpd-rs", State::Ready("1.9.0".to_owned())),
+            ("facebook/time", State::Impossible("no Go".to_owned())),
+        ];
+        assert!(is_excused("aead_30: facebook/time is not there", &peers));
+        assert!(is_excused("aead_30: facebook-time/ntske is missing", &peers));
+        assert!(!is_excused("one_shot: chrony is not there", &peers));
+        assert!(!is_excused("query: ntpd-rs does not start", &peers));
+        assert!(!is_excused("drop: needs root", &peers));
+    }
+}

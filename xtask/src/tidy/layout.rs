@@ -1,0 +1,165 @@
+//! Rules about files: their names, their first line, white space, widths, sizes.
+
+use super::Finding;
+use super::tree::{TextFile, Tree};
+
+const COLUMNS_MAX: usize = 120;
+const CODE_LINES_MAX: usize = 600;
+
+/// Literals from this length on cannot be broken without making a vector harder to compare with its source.
+const LONG_LITERAL: usize = 64;
+
+/// Names that say nothing of what the file holds.
+const EMPTY_NAMES: [&str; 4] = ["utils.rs", "helpers.rs", "misc.rs", "common.rs"];
+
+/// All rules of this file.
+pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+    [white_space, widths, first_lines, names, sizes].into_iter().flat_map(|rule| rule(tree)).collect()
+}
+
+/// No tabs, no blanks at the end of a line, one line break at the end of the file.
+fn white_space(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let is_ours = |file: &&TextFile| {
+        [".rs", ".toml", ".md", ".sh"].iter().any(|ending| file.path.ends_with(ending))
+            || file.path == ".ci/run"
+    };
+    for file in tree.files.iter().filter(is_ours) {
+        for (index, line) in file.text.split('\n').enumerate() {
+            if line.contains('\t') {
+                findings.push(Finding::violation(&file.path, index + 1, "a tab"));
+            }
+            if line.ends_with(char::is_whitespace) {
+                findings.push(Finding::violation(
+                    &file.path,
+                    index + 1,
+                    "white space at the end of the line",
+                ));
+            }
+        }
+        let last = file.text.lines().count().max(1);
+        if !file.text.ends_with('\n') {
+            findings.push(Finding::violation(&file.path, last, "the last line has no line break"));
+        } else if file.text.ends_with("\n\n") || file.text == "\n" {
+            findings.push(Finding::violation(&file.path, last, "an empty line at the end of the file"));
+        }
+    }
+    findings
+}
+
+/// Lines of Rust fit their columns, but for long literals in tests.
+fn widths(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (file, source) in tree.rust() {
+        let is_test = file.name() == "tests.rs" || file.path.split('/').any(|part| part == "tests");
+        for (index, line) in file.text.lines().enumerate() {
+            let columns = line.chars().count();
+            let has_vector = || line.split('"').any(|part| part.len() >= LONG_LITERAL && !part.contains(' '));
+            let is_exempt = || (is_test || source.is_test_line(index + 1)) && has_vector();
+            if columns > COLUMNS_MAX && !is_exempt() {
+                let problem = format!("{columns} columns; {COLUMNS_MAX} are the limit");
+                findings.push(Finding::violation(&file.path, index + 1, problem));
+            }
+        }
+    }
+    findings
+}
+
+/// A file of ours says first what it holds.
+fn first_lines(tree: &Tree) -> Vec<Finding> {
+    let is_ours = |file: &TextFile| {
+        let folders = ["xtask/src/", "fuzz/fuzz_targets/"];
+        file.is_shipped() || folders.iter().any(|folder| file.path.starts_with(folder))
+    };
+    let silent = tree.rust().filter(|(file, _)| is_ours(file) && !file.text.starts_with("//! "));
+    silent
+        .map(|(file, _)| {
+            Finding::violation(&file.path, 1, "the file does not begin with `//!` and what it holds")
+        })
+        .collect()
+}
+
+/// No file is named so that anything could be in it.
+fn names(tree: &Tree) -> Vec<Finding> {
+    let empty = tree.files.iter().filter(|file| EMPTY_NAMES.contains(&file.name()));
+    empty.map(|file| Finding::violation(&file.path, 1, "the name does not say what the file holds")).collect()
+}
+
+/// Notes about files that may hold two subjects: lines with code are counted, outside items for tests.
+fn sizes(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (file, source) in tree.rust() {
+        if source.is_broken {
+            findings.push(Finding::violation(&file.path, 1, "the file is no Rust"));
+        }
+        let count = source.shipped.lines().filter(|line| !line.trim().is_empty()).count();
+        if count > CODE_LINES_MAX {
+            let problem = format!("{count} lines of code: is there a second subject in them?");
+            findings.push(Finding::note(&file.path, 1, problem));
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(findings: &[Finding]) -> Vec<String> {
+        findings.iter().map(|finding| format!("{}:{}", finding.path, finding.line)).collect()
+    }
+
+    #[test]
+    fn tabs_and_loose_ends_are_found() {
+        let tree = Tree::of(&[
+            ("a.rs", "//! A.\n\tb\nc \n"),
+            ("b.toml", "x = 1"),
+            ("c.md", "# C\n\n"),
+            ("good.md", "# D\n\nText.\n"),
+            ("table.csv", "1\t2\n"),
+        ]);
+        assert_eq!(lines(&white_space(&tree)), ["a.rs:2", "a.rs:3", "b.toml:1", "c.md:2"]);
+    }
+
+    #[test]
+    fn wide_lines_are_found_except_vectors_in_tests() {
+        let fits = format!("// {}\n", "é".repeat(117));
+        let wide = format!("// {}\n", "é".repeat(118));
+        let vector = format!("const A: &str = \"{}\";\n", "5f".repeat(80));
+        let in_tests = format!("#[cfg(test)]\nmod tests {{\n    {vector}}}\n");
+        let tree = Tree::of(&[
+            ("fits.rs", &fits),
+            ("wide.rs", &wide),
+            ("vector.rs", &vector),
+            ("inside.rs", &in_tests),
+            ("crates/a/tests/vector.rs", &vector),
+            ("crates/a/src/tests.rs", &wide),
+        ]);
+        assert_eq!(lines(&widths(&tree)), ["wide.rs:1", "vector.rs:1", "crates/a/src/tests.rs:1"]);
+    }
+
+    #[test]
+    fn files_that_do_not_say_what_they_hold_are_found() {
+        let tree = Tree::of(&[
+            ("crates/a/src/lib.rs", "//! A.\n"),
+            ("crates/a/src/b.rs", "use c;\n"),
+            ("crates/a/src/utils.rs", "//! B.\n"),
+            ("crates/a/tests/c.rs", "use c;\n"),
+            ("fuzz/fuzz_targets/d.rs", "#![no_main]\n"),
+            ("xtask/src/e.rs", ""),
+        ]);
+        let expected = ["crates/a/src/b.rs:1", "fuzz/fuzz_targets/d.rs:1", "xtask/src/e.rs:1"];
+        assert_eq!(lines(&first_lines(&tree)), expected);
+        assert_eq!(lines(&names(&tree)), ["crates/a/src/utils.rs:1"]);
+    }
+
+    #[test]
+    fn long_files_are_noted_but_long_tests_and_comments_are_not() {
+        let long = "fn a() {}\n".repeat(CODE_LINES_MAX + 1);
+        let tests = format!("#[cfg(test)]\nmod tests {{\n{long}}}\n{}", "// A.\n".repeat(CODE_LINES_MAX + 1));
+        let tree = Tree::of(&[("long.rs", &long), ("tests.rs", &tests), ("broken.rs", "fn (\n")]);
+        let findings = sizes(&tree);
+        assert_eq!(lines(&findings), ["long.rs:1", "broken.rs:1"]);
+        assert!(findings[0].is_note && !findings[1].is_note);
+    }
+}
