@@ -1,0 +1,214 @@
+//! `authentick demo`: the whole of it on loopback, with nothing to set up.
+//!
+//! Starts a node with a certificate of its own making, asks it with every scheme in turn, and shows what
+//! authentication added. Schemes alternate exchange by exchange, so that what disturbs the host disturbs all alike.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use authentick_crypto::Entropy;
+use authentick_daemon::{Config, Running, serve};
+use authentick_ke::client::{Ask, Timing, dial};
+use authentick_ke::tls::{Roots, client_config};
+use authentick_net::affinity;
+use authentick_net::clock::unix_seconds;
+use authentick_proto::client::NtsSession;
+use authentick_report::{Exchange, Failure as Cause, Format, KeyExchange, RunRecord, SchemeRun, html, table};
+use authentick_wire::ke::AeadId;
+use authentick_wire::time::NtpTime;
+use indicatif::ProgressBar;
+use rustls::pki_types::ServerName;
+
+use crate::args::Demo;
+use crate::exit::{Exit, Failure};
+use crate::host::{COMMIT, VERSION, host};
+use crate::measure::{Measurement, measure};
+use crate::output;
+
+/// Where client and server run: on two processors if there are two, so that neither waits for the other's.
+fn pin_client() {
+    if let Ok([_, .., last]) = affinity::allowed().as_deref()
+        && let Err(error) = affinity::pin(*last)
+    {
+        log::debug!("the client is not pinned to a processor: {error}");
+    }
+}
+
+/// Exchanges with each scheme before those that count.
+const WARM_UP: u32 = 20;
+/// From one exchange to the next: a client that asks in a rush would measure queues.
+const PAUSE: Duration = Duration::from_millis(2);
+const TIMEOUT: Duration = Duration::from_secs(1);
+const KE_TIMEOUT: Duration = Duration::from_secs(5);
+
+pub(crate) fn run(arguments: &Demo) -> Result<Exit, Failure> {
+    // First of all, as a folder that cannot be written would waste everything else.
+    fs::create_dir_all(&arguments.out).map_err(|error| unwritable(&arguments.out, &error))?;
+    // Asked before this thread is pinned, which hides the other processors.
+    let host = host();
+    let folder = tempfile::tempdir()?;
+    let node = start(folder.path())?;
+    let mut contestants = contestants(folder.path(), &node)?;
+    let started_unix_s = unix_seconds();
+    compare(&mut contestants, &node, arguments.exchanges)?;
+    let record = RunRecord {
+        format: Format::V1,
+        command: format!("authentick demo --exchanges {}", arguments.exchanges),
+        version: VERSION.to_owned(),
+        commit: COMMIT.to_owned(),
+        started_unix_s,
+        host,
+        path: "loopback".to_owned(),
+        schemes: contestants.into_iter().map(|contestant| contestant.run).collect(),
+    };
+    let sound = node.stop();
+    write(&arguments.out, &record)?;
+    match arguments.json {
+        true => output::result(&record.to_json()),
+        false => output::result(&format!(
+            "{}\nreport: {}\nrecord: {}\n",
+            table::text(&record),
+            arguments.out.join("report.html").display(),
+            arguments.out.join("run.json").display(),
+        )),
+    }
+    match record.schemes.iter().find(|run| run.failure_count() > 0) {
+        Some(run) => Err(Failure::new(Exit::Internal, format!("some exchanges failed with {}", run.label()))),
+        None if !sound => Err(Failure::new(Exit::Internal, "a thread of the server failed")),
+        None => Ok(Exit::Done),
+    }
+}
+
+/// One scheme, and what it has measured so far.
+struct Contestant {
+    session: Option<NtsSession>,
+    run: SchemeRun,
+}
+
+/// Starts a node on free ports, with keys and certificate in `folder`.
+fn start(folder: &Path) -> Result<Running, Failure> {
+    let internal =
+        |error: rcgen::Error| Failure::new(Exit::Internal, format!("cannot make a certificate: {error}"));
+    let key = rcgen::KeyPair::generate().map_err(internal)?;
+    let params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).map_err(internal)?;
+    let certificate = params.self_signed(&key).map_err(internal)?;
+    let (chain, key_file) = (folder.join("chain.pem"), folder.join("key.pem"));
+    fs::write(&chain, certificate.pem())?;
+    fs::write(&key_file, key.serialize_pem())?;
+    let text = format!(
+        "[server]\nlisten = [\"127.0.0.1:0\"]\nworkers = 1\nuser = \"root\"\nreference = {{ stratum = 1, id = \"DEMO\" }}\n\
+         state-directory = {:?}\n[nts]\nke-listen = [\"127.0.0.1:0\"]\ncertificate-chain = {chain:?}\n\
+         private-key = {key_file:?}\n",
+        folder.join("state"),
+    );
+    Ok(serve::start(&Config::parse(&folder.join("demo.toml"), &text)?)?)
+}
+
+/// Plain NTP, and NTS with the algorithm that every server has and with the one of the shortest cookies.
+fn contestants(folder: &Path, node: &Running) -> Result<Vec<Contestant>, Failure> {
+    let plain = SchemeRun {
+        scheme: "plain".to_owned(),
+        authentication: "none".to_owned(),
+        key_exchange: None,
+        exchanges: Vec::new(),
+        failures: Vec::new(),
+    };
+    let mut contestants = vec![Contestant { session: None, run: plain }];
+    let authority = fs::read(folder.join("chain.pem"))?;
+    let roots = Roots::from_pem(&authority).map_err(|problem| Failure::new(Exit::Internal, problem))?;
+    let tls = client_config(roots);
+    for aead in [AeadId::SIV_CMAC_256, AeadId::AES_128_GCM_SIV] {
+        let server_name = ServerName::try_from("localhost").expect("a host name");
+        let ask = Ask { tls: tls.clone(), server_name, aeads: vec![aead] };
+        let dialled = dial(&ask, node.ke_addresses(), KE_TIMEOUT)
+            .map_err(|error| Failure::new(Exit::Internal, format!("key exchange with {aead}: {error}")))?;
+        contestants.push(Contestant {
+            session: Some(dialled.established.session),
+            run: SchemeRun {
+                scheme: "nts".to_owned(),
+                authentication: aead.to_string(),
+                key_exchange: Some(key_exchange(&dialled.timing)),
+                exchanges: Vec::new(),
+                failures: Vec::new(),
+            },
+        });
+    }
+    Ok(contestants)
+}
+
+fn compare(contestants: &mut [Contestant], node: &Running, count: u32) -> Result<(), Failure> {
+    let mut entropy = Entropy::from_system()?;
+    let server = node.ntp_addresses()[0];
+    pin_client();
+    let progress: ProgressBar = output::progress(u64::from(WARM_UP + count), "exchanges");
+    for index in 0..WARM_UP + count {
+        // The order changes too: whoever comes after a pause finds colder caches.
+        let first = index as usize % contestants.len();
+        for turn in 0..contestants.len() {
+            let contestant = &mut contestants[(first + turn) % contestants.len()];
+            std::thread::sleep(PAUSE);
+            let result = measure(server, contestant.session.as_mut(), &mut entropy, TIMEOUT);
+            if index < WARM_UP {
+                continue;
+            }
+            match result {
+                Ok(measurement) => contestant.run.exchanges.push(exchange(&measurement)),
+                Err(unanswered) => count_failure(&mut contestant.run.failures, unanswered.to_string()),
+            }
+        }
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    Ok(())
+}
+
+fn count_failure(failures: &mut Vec<Cause>, cause: String) {
+    match failures.iter_mut().find(|failure| failure.cause == cause) {
+        Some(failure) => failure.count += 1,
+        None => failures.push(Cause { cause, count: 1 }),
+    }
+}
+
+fn key_exchange(timing: &Timing) -> KeyExchange {
+    let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    KeyExchange {
+        connect_ns: nanos(timing.connect),
+        handshake_ns: nanos(timing.handshake),
+        exchange_ns: nanos(timing.exchange),
+    }
+}
+
+fn exchange(measurement: &Measurement) -> Exchange {
+    let pivot = i64::try_from(unix_seconds()).unwrap_or(0);
+    let unix_ns = |time: NtpTime| {
+        let (seconds, nanos) = time.to_unix(pivot);
+        seconds * 1_000_000_000 + i64::from(nanos)
+    };
+    let header = &measurement.response.header;
+    Exchange {
+        sent_ns: unix_ns(measurement.sent),
+        server_receive_ns: unix_ns(header.receive),
+        server_transmit_ns: unix_ns(header.transmit),
+        arrived_ns: unix_ns(measurement.arrived),
+        offset_ns: measurement.sample.offset.as_nanos(),
+        delay_ns: measurement.sample.delay.as_nanos(),
+        whole_ns: u64::try_from(measurement.whole.as_nanos()).unwrap_or(u64::MAX),
+    }
+}
+
+fn write(out: &Path, record: &RunRecord) -> Result<(), Failure> {
+    for (name, text) in [("run.json", record.to_json()), ("report.html", html::page(record))] {
+        let file = out.join(name);
+        fs::write(&file, text).map_err(|error| unwritable(&file, &error))?;
+    }
+    Ok(())
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    let exit = match error.kind() {
+        std::io::ErrorKind::PermissionDenied => Exit::Permission,
+        _ => Exit::Configuration,
+    };
+    Failure::new(exit, format!("cannot write {}: {error}; name another folder with --out", path.display()))
+}

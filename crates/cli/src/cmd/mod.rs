@@ -1,0 +1,6 @@
+//! One file per command.
+
+pub(crate) mod demo;
+pub(crate) mod keys;
+pub(crate) mod query;
+pub(crate) mod serve;

@@ -1,0 +1,476 @@
+//! `authentick query`: what time is it, who says so, and how long did that take.
+
+use std::fmt::Write as _;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use authentick_crypto::Entropy;
+use authentick_ke::client::{Ask, Dialled, KeError, Timing, dial};
+use authentick_ke::tls::client_config;
+use authentick_proto::client::NtsSession;
+use authentick_report::units;
+use authentick_wire::header::{Header, Leap};
+use authentick_wire::ke::AeadId;
+use authentick_wire::time::NtpSpan;
+use rustls::pki_types::ServerName;
+use serde::Serialize;
+
+use crate::args::{Authentication, Query};
+use crate::exit::{Exit, Failure};
+use crate::measure::{Measurement, Unanswered, measure};
+use crate::output;
+use crate::trust;
+
+const NTP_PORT: u16 = 123;
+const DEFAULT_AEADS: [AeadId; 2] = [AeadId::AES_128_GCM_SIV, AeadId::SIV_CMAC_256];
+
+pub(crate) fn run(arguments: &Query) -> Result<Exit, Failure> {
+    let server = ServerArgument::parse(&arguments.server)?;
+    let mut report = Report::new(&server.host, arguments.auth);
+    let result = ask(arguments, &server, &mut report);
+    match &result {
+        Ok(exit) => report.exit = *exit as u8,
+        Err(failure) => {
+            report.exit = failure.exit as u8;
+            report.error = Some(failure.message.clone());
+        }
+    }
+    match arguments.json {
+        true => {
+            let text = serde_json::to_string_pretty(&report)
+                .map_err(|error| Failure::new(Exit::Internal, error.to_string()))?;
+            output::result(&format!("{text}\n"));
+            // The error is in the result; once is enough.
+            Ok(result.unwrap_or_else(|failure| failure.exit))
+        }
+        false => {
+            if arguments.count > 1 {
+                output::result(&report.summary());
+            }
+            result
+        }
+    }
+}
+
+/// `HOST[:PORT]`; an IPv6 address with a port stands in brackets.
+#[derive(Debug, PartialEq, Eq)]
+struct ServerArgument {
+    host: String,
+    port: Option<u16>,
+}
+
+impl ServerArgument {
+    fn parse(text: &str) -> Result<Self, Failure> {
+        let wrong = || {
+            let message = format!("{text:?} is no server; write HOST, HOST:PORT, or [ADDRESS]:PORT for IPv6");
+            Failure::new(Exit::Usage, message)
+        };
+        if let Ok(address) = text.parse::<SocketAddr>() {
+            return Ok(ServerArgument { host: address.ip().to_string(), port: Some(address.port()) });
+        }
+        if text.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() {
+            return Ok(ServerArgument { host: text.trim_matches(['[', ']']).to_owned(), port: None });
+        }
+        let (host, port) = match text.split_once(':') {
+            Some((host, port)) => (host, Some(port.parse().map_err(|_| wrong())?)),
+            None => (text, None),
+        };
+        let plain = |c: char| c.is_alphanumeric() || "-._".contains(c);
+        if host.is_empty() || !host.chars().all(plain) || port == Some(0) {
+            return Err(wrong());
+        }
+        Ok(ServerArgument { host: host.to_owned(), port })
+    }
+}
+
+/// Asks, and fills `report` with what is known as it becomes known.
+fn ask(arguments: &Query, server: &ServerArgument, report: &mut Report) -> Result<Exit, Failure> {
+    let mut entropy = Entropy::from_system()?;
+    let mut source = Source::new(arguments, server, report)?;
+    let mut exits = Vec::new();
+    for index in 0..arguments.count {
+        if index > 0 {
+            std::thread::sleep(arguments.interval);
+        }
+        let result = source.measure(&mut entropy, report);
+        if !arguments.json {
+            let shown = match &result {
+                Ok(measurement) if arguments.count == 1 => report.shown(measurement),
+                Ok(measurement) => one_line(measurement),
+                Err(_) if arguments.count == 1 => String::new(),
+                Err(failure) => format!("{}\n", failure.message),
+            };
+            output::result(&shown);
+        }
+        match result {
+            Ok(measurement) => {
+                report.exchanges.push(Shown::from(&measurement));
+                exits.push(Exit::Done);
+            }
+            Err(failure) => {
+                report.failures.push(failure.message.clone());
+                exits.push(failure.exit);
+                if arguments.count == 1 {
+                    return Err(failure);
+                }
+            }
+        }
+    }
+    if exits.contains(&Exit::Done) {
+        return Ok(Exit::Done);
+    }
+    let exit = exits.into_iter().find(|&exit| exit != Exit::Silence).unwrap_or(Exit::Silence);
+    Err(Failure::new(exit, format!("none of {} exchanges succeeded", arguments.count)))
+}
+
+/// Where measurements come from: a server, and the session with it.
+struct Source<'a> {
+    arguments: &'a Query,
+    server: &'a ServerArgument,
+    ke: Option<Ask>,
+    addresses: Vec<SocketAddr>,
+    ntp: Option<SocketAddr>,
+    session: Option<NtsSession>,
+}
+
+impl<'a> Source<'a> {
+    fn new(arguments: &'a Query, server: &'a ServerArgument, report: &mut Report) -> Result<Self, Failure> {
+        let ke = match arguments.auth {
+            Authentication::Plain => None,
+            Authentication::Nts => {
+                let name = arguments.server_name.as_deref().unwrap_or(&server.host);
+                let server_name = ServerName::try_from(name.to_owned()).map_err(|_| {
+                    Failure::new(Exit::Usage, format!("--server-name {name:?} is no host name or address"))
+                })?;
+                let aeads = match &arguments.aead[..] {
+                    [] => DEFAULT_AEADS.to_vec(),
+                    chosen => chosen.to_vec(),
+                };
+                Some(Ask { tls: client_config(trust::roots(arguments.ca.as_deref())?), server_name, aeads })
+            }
+        };
+        let port = match ke {
+            Some(_) => arguments.ke_port,
+            None => server.port.unwrap_or(NTP_PORT),
+        };
+        let start = Instant::now();
+        let addresses = resolve(&server.host, port)?;
+        report.timing.resolve_ns = nanos(start.elapsed());
+        let ntp = if ke.is_none() { addresses.first().copied() } else { None };
+        report.address = ntp;
+        Ok(Source { arguments, server, ke, addresses, ntp, session: None })
+    }
+
+    fn measure(&mut self, entropy: &mut Entropy, report: &mut Report) -> Result<Measurement, Failure> {
+        let timeout = self.arguments.timeout;
+        let exhausted = self.session.as_ref().is_none_or(|session| session.jar.count() == 0);
+        if self.ke.is_some() && exhausted {
+            self.exchange_keys(report)?;
+        }
+        let ntp = self.ntp.expect("known from the start or from the key exchange");
+        let mut result = measure(ntp, self.session.as_mut(), entropy, timeout);
+        // The server may have exported its keys the other way; chrony, "NTS AES-128-GCM-SIV compliant exporter".
+        if let (Err(unanswered), Some(session)) = (&result, &mut self.session)
+            && (unanswered.is_nts_nak() || matches!(unanswered, Unanswered::Silence { .. }))
+            && session.switch_keys()
+        {
+            result = measure(ntp, Some(session), entropy, timeout);
+        }
+        result.map_err(|unanswered| {
+            if unanswered.is_nts_nak() {
+                // The cookies are worthless: the next exchange starts with new keys.
+                self.session = None;
+            }
+            let exit = match &unanswered {
+                Unanswered::Silence { .. } => Exit::Silence,
+                Unanswered::Rejected(_) => Exit::Authentication,
+                Unanswered::NoCookie => Exit::Internal,
+                Unanswered::Io(error) => match error.kind() {
+                    std::io::ErrorKind::NetworkUnreachable | std::io::ErrorKind::HostUnreachable => {
+                        Exit::Silence
+                    }
+                    std::io::ErrorKind::PermissionDenied => Exit::Permission,
+                    _ => Exit::Internal,
+                },
+            };
+            Failure::new(exit, format!("{ntp}: {unanswered}"))
+        })
+    }
+
+    fn exchange_keys(&mut self, report: &mut Report) -> Result<(), Failure> {
+        let ke = self.ke.as_ref().expect("only called under NTS");
+        let dialled = dial(ke, &self.addresses, self.arguments.timeout).map_err(|error| {
+            let host = &self.server.host;
+            let exit = ke_exit(&error);
+            Failure::new(exit, format!("{host}: key exchange on port {}: {error}", self.arguments.ke_port))
+        })?;
+        report.timing.set(&dialled.timing);
+        report.authentication = Some(Vouched::from(&dialled));
+        let Dialled { established, address, .. } = dialled;
+        let port = established.ntp_port.or(self.server.port).unwrap_or(NTP_PORT);
+        let ntp = match &established.ntp_server {
+            Some(name) => resolve(name, port)?[0],
+            None => SocketAddr::new(address.ip(), port),
+        };
+        report.address = Some(ntp);
+        self.ntp = Some(ntp);
+        self.session = Some(established.session);
+        Ok(())
+    }
+}
+
+fn ke_exit(error: &KeError) -> Exit {
+    match error {
+        error if error.is_authentication() => Exit::Authentication,
+        error if error.is_refusal() => Exit::Unavailable,
+        _ => Exit::Silence,
+    }
+}
+
+/// The addresses of a host, at least one.
+fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Failure> {
+    let not_found = |problem: String| Failure::new(Exit::Silence, format!("{host}: {problem}"));
+    let addresses: Vec<SocketAddr> = (host, port)
+        .to_socket_addrs()
+        .map_err(|error| not_found(format!("cannot find its address: {error}")))?
+        .collect();
+    match addresses.is_empty() {
+        true => Err(not_found("it has no address".to_owned())),
+        false => Ok(addresses),
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn one_line(measurement: &Measurement) -> String {
+    let sample = &measurement.sample;
+    let cookies = match measurement.response.cookie_count {
+        0 => String::new(),
+        count => format!("  cookies {count}"),
+    };
+    format!("offset {:>12}  delay {:>12}{cookies}\n", sample.offset.to_string(), sample.delay.to_string())
+}
+
+/// Everything that was learnt, as JSON shows it.
+#[derive(Debug, Serialize)]
+struct Report {
+    server: String,
+    address: Option<SocketAddr>,
+    scheme: &'static str,
+    authentication: Option<Vouched>,
+    timing: TimeSpent,
+    exchanges: Vec<Shown>,
+    failures: Vec<String>,
+    exit: u8,
+    error: Option<String>,
+}
+
+/// Who vouched for the keys, and what they are for.
+#[derive(Debug, Serialize)]
+struct Vouched {
+    aead: u16,
+    aead_name: String,
+    cookie_count: usize,
+    subject: Option<String>,
+    issuer: Option<String>,
+    valid_until: Option<String>,
+    key_exchange_address: SocketAddr,
+}
+
+/// Time spent in each phase before the exchanges.
+#[derive(Debug, Default, Serialize)]
+struct TimeSpent {
+    resolve_ns: u64,
+    connect_ns: Option<u64>,
+    tls_handshake_ns: Option<u64>,
+    key_exchange_ns: Option<u64>,
+}
+
+/// One exchange.
+#[derive(Debug, Serialize)]
+struct Shown {
+    offset_ns: i64,
+    delay_ns: i64,
+    round_trip_ns: i64,
+    root_distance_ns: i64,
+    stratum: u8,
+    reference_id: String,
+    leap: &'static str,
+    poll: i8,
+    precision: i8,
+    whole_ns: u64,
+    cookie_count: usize,
+}
+
+impl From<&Dialled> for Vouched {
+    fn from(dialled: &Dialled) -> Self {
+        let established = &dialled.established;
+        let certificate = established.certificate.as_ref();
+        Vouched {
+            aead: established.aead.0,
+            aead_name: established.aead.to_string(),
+            cookie_count: established.session.jar.count(),
+            subject: certificate.map(|certificate| certificate.subject.clone()),
+            issuer: certificate.map(|certificate| certificate.issuer.clone()),
+            valid_until: certificate.and_then(|certificate| date(certificate.not_after)),
+            key_exchange_address: dialled.address,
+        }
+    }
+}
+
+fn date(unix_seconds: i64) -> Option<String> {
+    let time = UNIX_EPOCH + Duration::from_secs(u64::try_from(unix_seconds).ok()?);
+    Some(humantime::format_rfc3339_seconds(time).to_string())
+}
+
+impl TimeSpent {
+    fn set(&mut self, timing: &Timing) {
+        self.connect_ns = Some(nanos(timing.connect));
+        self.tls_handshake_ns = Some(nanos(timing.handshake));
+        self.key_exchange_ns = Some(nanos(timing.exchange));
+    }
+}
+
+impl From<&Measurement> for Shown {
+    fn from(measurement: &Measurement) -> Self {
+        let (sample, header) = (&measurement.sample, &measurement.response.header);
+        Shown {
+            offset_ns: sample.offset.as_nanos(),
+            delay_ns: sample.delay.as_nanos(),
+            round_trip_ns: sample.round_trip.as_nanos(),
+            root_distance_ns: sample.root_distance.as_nanos(),
+            stratum: header.stratum,
+            reference_id: reference(header),
+            leap: leap(header.leap),
+            poll: header.poll,
+            precision: header.precision,
+            whole_ns: nanos(measurement.whole),
+            cookie_count: measurement.response.cookie_count,
+        }
+    }
+}
+
+const fn leap(leap: Leap) -> &'static str {
+    match leap {
+        Leap::None => "none",
+        Leap::Insert => "insert",
+        Leap::Delete => "delete",
+        Leap::Unsynchronised => "unsynchronised",
+    }
+}
+
+/// At stratum 1 a name; above, an IPv4 address or four octets of a hash.
+fn reference(header: &Header) -> String {
+    match (header.stratum, header.reference_id.as_text()) {
+        (0 | 1, Some(text)) => text.to_owned(),
+        _ => IpAddr::from(header.reference_id.0).to_string(),
+    }
+}
+
+impl Report {
+    fn new(server: &str, authentication: Authentication) -> Self {
+        Report {
+            server: server.to_owned(),
+            address: None,
+            scheme: match authentication {
+                Authentication::Nts => "nts",
+                Authentication::Plain => "plain",
+            },
+            authentication: None,
+            timing: TimeSpent::default(),
+            exchanges: Vec::new(),
+            failures: Vec::new(),
+            exit: 0,
+            error: None,
+        }
+    }
+
+    /// The result of a single exchange, for people.
+    fn shown(&self, measurement: &Measurement) -> String {
+        let (sample, header) = (&measurement.sample, &measurement.response.header);
+        let address = self.address.map_or(String::new(), |address| format!(" ({address})"));
+        let mut text = String::new();
+        let mut line = |name: &str, value: &str| {
+            writeln!(text, "{name:<14} {value}").expect("writing to a string cannot fail");
+        };
+        line("server", &format!("{}{address}", self.server));
+        match &self.authentication {
+            None => line("authenticated", "no"),
+            Some(vouched) => {
+                line("authenticated", &format!("NTS, {}", vouched.aead_name));
+                if let (Some(subject), Some(issuer)) = (&vouched.subject, &vouched.issuer) {
+                    line("vouched for by", &format!("{subject} (issuer: {issuer})"));
+                }
+                if let Some(date) = &vouched.valid_until {
+                    line("valid until", date);
+                }
+            }
+        }
+        line("offset", &sample.offset.to_string());
+        line("delay", &sample.delay.to_string());
+        line("stratum", &format!("{} ({})", header.stratum, reference(header)));
+        line("root distance", &sample.root_distance.to_string());
+        if header.leap != Leap::None {
+            line("leap second", leap(header.leap));
+        }
+        line("time spent", &self.time_spent(measurement));
+        text
+    }
+
+    fn time_spent(&self, measurement: &Measurement) -> String {
+        let phases = [
+            ("resolving", Some(self.timing.resolve_ns)),
+            ("connecting", self.timing.connect_ns),
+            ("TLS handshake", self.timing.tls_handshake_ns),
+            ("key exchange", self.timing.key_exchange_ns),
+            ("NTP exchange", Some(nanos(measurement.whole))),
+        ];
+        let shown: Vec<String> = phases
+            .into_iter()
+            .filter_map(|(name, ns)| Some(format!("{name} {}", units::time(ns?))))
+            .collect();
+        shown.join(", ")
+    }
+
+    /// The result of several exchanges, for people.
+    fn summary(&self) -> String {
+        let (done, all) = (self.exchanges.len(), self.exchanges.len() + self.failures.len());
+        let median = |value: &dyn Fn(&Shown) -> i64| {
+            let mut values: Vec<i64> = self.exchanges.iter().map(value).collect();
+            values.sort_unstable();
+            values.get(values.len().saturating_sub(1) / 2).map(|&ns| NtpSpan::from_nanos(ns).to_string())
+        };
+        let (offset, delay) = (median(&|shown| shown.offset_ns), median(&|shown| shown.delay_ns));
+        let medians = match (offset, delay) {
+            (Some(offset), Some(delay)) => format!(", median offset {offset}, median delay {delay}"),
+            _ => String::new(),
+        };
+        format!("{done} of {all} exchanges with {}{medians}\n", self.server)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_written_in_all_usual_ways() {
+        for (text, host, port) in [
+            ("time.example", "time.example", None),
+            ("time.example:4123", "time.example", Some(4123)),
+            ("192.0.2.1", "192.0.2.1", None),
+            ("192.0.2.1:123", "192.0.2.1", Some(123)),
+            ("2001:db8::1", "2001:db8::1", None),
+            ("[2001:db8::1]", "2001:db8::1", None),
+            ("[2001:db8::1]:123", "2001:db8::1", Some(123)),
+        ] {
+            let expected = ServerArgument { host: host.to_owned(), port };
+            assert_eq!(ServerArgument::parse(text).unwrap(), expected, "{text}");
+        }
+        for text in ["", ":123", "host:", "host:port", "host:70000", "host:0", "a b", "http://host"] {
+            assert_eq!(ServerArgument::parse(text).unwrap_err().exit, Exit::Usage, "{text}");
+        }
+    }
+}

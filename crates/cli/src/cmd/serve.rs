@@ -1,0 +1,63 @@
+//! `authentick serve`: runs a node until a signal stops it.
+
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use authentick_daemon::{Config, serve};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::args::Serve;
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+/// How often the node's threads are looked at.
+const TICK: Duration = Duration::from_secs(1);
+
+pub(crate) fn run(arguments: &Serve) -> Result<Exit, Failure> {
+    let config = Config::load(&arguments.config)?;
+    if arguments.check {
+        serve::check(&config)?;
+        output::result(&format!("{}: good\n", arguments.config.display()));
+        return Ok(Exit::Done);
+    }
+    // Before any thread is started, so that none of them is hit by a signal.
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+    let node = serve::start(&config)?;
+    for address in node.ntp_addresses() {
+        log::info!("serving time on {address}");
+    }
+    for address in node.ke_addresses() {
+        log::info!("exchanging keys on {address}");
+    }
+    if let Some(address) = node.metrics_address() {
+        log::info!("showing metrics on http://{address}/metrics");
+    }
+    let (caught, inbox) = mpsc::channel();
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        for signal in signals.forever() {
+            if caught.send(signal).is_err() {
+                return;
+            }
+        }
+    })?;
+    loop {
+        match inbox.recv_timeout(TICK) {
+            Ok(SIGHUP) => node.reload(),
+            Ok(signal) => {
+                log::info!("stopping on signal {signal}");
+                return match node.stop() {
+                    true => Ok(Exit::Done),
+                    false => {
+                        Err(Failure::new(Exit::Internal, "a thread had failed before the server was stopped"))
+                    }
+                };
+            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) if node.is_sound() => {}
+            Err(_) => {
+                node.stop();
+                return Err(Failure::new(Exit::Internal, "a thread failed; the log says why"));
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Exit codes: few, and each with one meaning.
+
+use std::process::ExitCode;
+
+use authentick_daemon::{ConfigError, StartError};
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    /// Done.
+    Done = 0,
+    /// No answer came, or the server could not be reached.
+    Silence = 1,
+    /// Answers came, and none passed every check.
+    Authentication = 2,
+    /// The command line is wrong.
+    Usage = 64,
+    /// The server answered that it does not serve this.
+    Unavailable = 69,
+    /// Something failed here.
+    Internal = 70,
+    /// Rights are missing.
+    Permission = 77,
+    /// A configuration file is wrong.
+    Configuration = 78,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// Why a command did not do what it should: what to print, and the code.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    pub(crate) message: String,
+}
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Failure { exit, message: message.into() }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        let exit = if error.is_permission { Exit::Permission } else { Exit::Configuration };
+        Failure::new(exit, error.to_string())
+    }
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Config(error) => error.into(),
+            StartError::System(..) => Failure::new(Exit::Internal, error.to_string()),
+        }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        let exit = match error.kind() {
+            std::io::ErrorKind::PermissionDenied => Exit::Permission,
+            _ => Exit::Internal,
+        };
+        Failure::new(exit, error.to_string())
+    }
+}

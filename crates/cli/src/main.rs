@@ -1,0 +1,44 @@
+//! The command line of authentick: flags are parsed here, and nowhere below.
+#![forbid(unsafe_code)]
+
+mod args;
+mod cmd;
+mod exit;
+mod host;
+mod measure;
+mod output;
+mod trust;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Arguments, Command};
+use crate::exit::Exit;
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version are not mistakes, and go to standard output.
+            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Done };
+            let _ = error.print();
+            return exit.into();
+        }
+    };
+    // The demo's node would warn that nobody vouches for this host's clock, which is no matter there.
+    output::start_log(if matches!(arguments.command, Command::Demo(_)) { "error" } else { "info" });
+    let result = match arguments.command {
+        Command::Demo(demo) => cmd::demo::run(&demo),
+        Command::Serve(serve) => cmd::serve::run(&serve),
+        Command::Query(query) => cmd::query::run(&query),
+        Command::Keys(keys) => cmd::keys::run(&keys),
+    };
+    match result {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            output::error(&failure.message);
+            failure.exit.into()
+        }
+    }
+}

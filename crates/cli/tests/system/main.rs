@@ -1,0 +1,11 @@
+//! The whole system: the binary as users run it, over real sockets, beside real peers.
+//!
+//! A test that needs rights or a peer that is missing says so and passes; `cargo xtask test` lists those at its end.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod demo;
+mod interop;
+mod lab;
+mod operator;
+mod peers;
+mod query;

@@ -1,0 +1,316 @@
+//! What an operator does to a server, rightly and wrongly.
+
+use std::net::{TcpListener, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use crate::lab::{Lab, Server, authentick, is_root, text, wait_for};
+
+/// Starts a server that must not start; returns what it said.
+fn refused(config: &Path, code: i32) -> String {
+    let output = authentick(["serve", "--config", config.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(code), "{}", text(&output));
+    text(&output)
+}
+
+#[track_caller]
+fn assert_names(message: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(message.contains(part), "{part:?} is not in {message:?}");
+    }
+}
+
+#[test]
+fn check_finds_what_start_would_and_changes_nothing() {
+    let lab = Lab::new();
+    let config = lab.config("", "");
+    let check = |code: i32| {
+        let output = authentick(["serve", "--check", "--config", config.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(code), "{}", text(&output));
+        text(&output)
+    };
+    assert_names(&check(0), &["good"]);
+    assert!(!lab.state().exists());
+    std::fs::write(lab.key(), "no key").unwrap();
+    assert_names(&check(78), &["authentick.toml", "nts.private-key", "key.pem", "no PEM private key"]);
+}
+
+#[test]
+fn manual_s_example_is_understood() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/manual/authentick.toml");
+    let output = authentick(["serve", "--check", "--config", example.to_str().unwrap()]);
+    // The files that it names are not here, and nothing else is wrong with it. Root also misses the user.
+    assert_eq!(output.status.code(), Some(78), "{}", text(&output));
+    let message = text(&output);
+    assert!(message.contains("nts.certificate-chain") || message.contains("server.user"), "{message}");
+}
+
+#[test]
+fn taken_port_is_named_with_the_remedy() {
+    let lab = Lab::new();
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let message = refused(&lab.config(&format!("listen = [\"{address}\"]"), ""), 78);
+    assert_names(&message, &["authentick.toml", "server.listen", &address, "in use", "stop what uses port"]);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let message = refused(&lab.config("", &format!("ke-listen = [\"{address}\"]")), 78);
+    assert_names(&message, &["nts.ke-listen", &address, "in use"]);
+}
+
+#[test]
+fn address_of_another_host_is_named() {
+    let lab = Lab::new();
+    let message = refused(&lab.config("listen = [\"198.18.255.254:11123\"]", ""), 78);
+    assert_names(&message, &["server.listen", "198.18.255.254:11123", "address of this host"]);
+}
+
+#[test]
+fn certificate_and_key_must_be_readable_and_fit() {
+    let (lab, other) = (Lab::new(), Lab::new());
+    let config = lab.config("", "");
+    std::fs::copy(other.key(), lab.key()).unwrap();
+    assert_names(&refused(&config, 78), &["nts.private-key", "key.pem", "does not belong", "made for"]);
+    std::fs::remove_file(lab.chain()).unwrap();
+    assert_names(&refused(&config, 78), &["nts.certificate-chain", "chain.pem", "cannot read", "exists"]);
+}
+
+#[test]
+fn unreadable_key_is_exit_77() {
+    if !is_root("to start as a user who may not read the key") {
+        return;
+    }
+    let lab = Lab::new();
+    let config = lab.config("", "");
+    std::fs::set_permissions(lab.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(lab.key(), PermissionsExt::from_mode(0o600)).unwrap();
+    let output = as_nobody(lab.path(), &["serve", "--config", config.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(77), "{}", text(&output));
+    assert_names(&text(&output), &["nts.private-key", "Permission denied", "readable"]);
+}
+
+/// Runs a copy of the binary, in a folder that anyone can enter, as the user `nobody`.
+fn as_nobody(folder: &Path, arguments: &[&str]) -> std::process::Output {
+    let program = folder.join("authentick");
+    std::fs::copy(env!("CARGO_BIN_EXE_authentick"), &program).unwrap();
+    Command::new("setpriv")
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all", "--"])
+        .arg(program)
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn privileged_port_without_rights_is_exit_77() {
+    if !is_root("to become a user without rights") {
+        return;
+    }
+    let lab = Lab::new();
+    let config = lab.config("listen = [\"127.0.0.1:123\"]", "");
+    std::fs::set_permissions(lab.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    for file in [lab.key(), lab.chain(), config.clone()] {
+        std::fs::set_permissions(file, PermissionsExt::from_mode(0o644)).unwrap();
+    }
+    let output = as_nobody(lab.path(), &["serve", "--config", config.to_str().unwrap()]);
+    // Containers may let everyone bind any port: then it gets as far as the state directory, which it may not make.
+    assert_eq!(output.status.code(), Some(77), "{}", text(&output));
+}
+
+#[test]
+fn root_becomes_the_configured_user_after_binding() {
+    if !is_root("to have rights to give away") {
+        return;
+    }
+    let lab = Lab::new();
+    std::fs::set_permissions(lab.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let server = Server::start(&lab.config("user = \"nobody\"", ""));
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.process.id())).unwrap();
+    let line = |name: &str| status.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+    assert_eq!(line("Uid:").split_whitespace().nth(1), Some("65534"));
+    assert_eq!(line("CapEff:").split_whitespace().nth(1), Some("0000000000000000"));
+    assert_eq!(line("NoNewPrivs:").split_whitespace().nth(1), Some("1"));
+    assert_eq!(line("Groups:").split_whitespace().nth(1), None);
+    // Every thread, and the state directory, belong to that user.
+    for task in std::fs::read_dir(format!("/proc/{}/task", server.process.id())).unwrap() {
+        let status = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+        assert!(status.contains("Uid:\t65534"), "{status}");
+    }
+    let owner =
+        std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(lab.state().join("cookie-keys")).unwrap());
+    assert_eq!(owner, 65534);
+    assert_eq!(server.query(&lab, &[]).status.code(), Some(0));
+    let message = refused(&lab.config("user = \"nobody-at-all\"", ""), 78);
+    assert_names(&message, &["server.user", "nobody-at-all", "no such user", "useradd"]);
+}
+
+#[test]
+fn state_directory_open_to_others_is_refused_with_the_remedy() {
+    let lab = Lab::new();
+    std::fs::create_dir(lab.state()).unwrap();
+    std::fs::set_permissions(lab.state(), PermissionsExt::from_mode(0o755)).unwrap();
+    let message = refused(&lab.config("", ""), 78);
+    assert_names(&message, &["server.state-directory", "mode 755", "chmod 700"]);
+    std::fs::set_permissions(lab.state(), PermissionsExt::from_mode(0o700)).unwrap();
+    std::fs::write(lab.state().join("cookie-keys"), "garbage").unwrap();
+    std::fs::set_permissions(lab.state().join("cookie-keys"), PermissionsExt::from_mode(0o644)).unwrap();
+    assert_names(&refused(&lab.config("", ""), 78), &["cookie-keys", "mode 644", "chmod 600"]);
+    std::fs::set_permissions(lab.state().join("cookie-keys"), PermissionsExt::from_mode(0o600)).unwrap();
+    assert_names(&refused(&lab.config("", ""), 78), &["cookie-keys", "line 1", "restore"]);
+}
+
+#[test]
+fn sigterm_stops_cleanly() {
+    let lab = Lab::new();
+    let mut server = lab.serve();
+    server.process.signal("-TERM");
+    assert_eq!(server.process.wait(), 0, "{}", server.process.log());
+}
+
+#[test]
+fn sighup_takes_over_a_new_certificate_and_keeps_the_old_one_if_the_new_is_bad() {
+    let lab = Lab::new();
+    let mut server = lab.serve();
+    lab.renew(|params| params.distinguished_name.push(rcgen::DnType::CommonName, "renewed.test"));
+    server.process.signal("-HUP");
+    server.process.wait_for_line("certificate read again");
+    assert_names(&text(&server.query(&lab, &[])), &["CN=renewed.test"]);
+    std::fs::write(lab.key(), "no key").unwrap();
+    server.process.signal("-HUP");
+    server.process.wait_for_line("certificate not changed");
+    assert_names(&text(&server.query(&lab, &[])), &["CN=renewed.test"]);
+}
+
+#[test]
+fn rotation_by_command_line_keeps_every_cookie_good_until_its_key_is_retired() {
+    let lab = Lab::new();
+    let mut server = lab.serve();
+    let state = lab.state();
+    let keys = |arguments: &[&str]| {
+        let mut all = vec!["keys", "--state-directory", state.to_str().unwrap()];
+        all.extend(arguments);
+        let output = authentick(all);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let ids = |shown: &str, role: &str| -> Vec<String> {
+        let of_role = shown.lines().filter(|line| line.contains(role));
+        of_role.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect()
+    };
+    let before = keys(&["list"]);
+    assert!(
+        !before.contains(&std::fs::read_to_string(state.join("cookie-keys")).unwrap()[80..100]),
+        "a secret"
+    );
+    let after = keys(&["rotate"]);
+    assert_eq!(ids(&before, "future"), ids(&after, "current"));
+    assert_eq!(ids(&before, "current"), ids(&after, "retired"));
+    server.process.signal("-HUP");
+    server.process.wait_for_line("cookie keys read again");
+    assert_eq!(server.query(&lab, &[]).status.code(), Some(0));
+    let retired = ids(&after, "retired").remove(0);
+    assert!(ids(&keys(&["retire", &retired]), "retired").is_empty());
+    let output = authentick(["keys", "retire", &retired, "--state-directory", state.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(64), "{}", text(&output));
+    let json: serde_json::Value = serde_json::from_str(&keys(&["list", "--json"])).unwrap();
+    assert_eq!(json.as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn keys_are_generated_once() {
+    let lab = Lab::new();
+    let state = lab.state();
+    let generate = || authentick(["keys", "generate", "--state-directory", state.to_str().unwrap()]);
+    assert_eq!(generate().status.code(), Some(0));
+    let again = generate();
+    assert_eq!(again.status.code(), Some(78));
+    assert_names(&text(&again), &["holds keys already", "rotate"]);
+    let none = authentick(["keys", "list", "--state-directory", "/no/such/directory"]);
+    assert_eq!(none.status.code(), Some(78), "{}", text(&none));
+}
+
+#[test]
+fn full_disk_at_rotation_leaves_the_old_keys_sealing() {
+    if !is_root("to mount a file system of a few pages") {
+        return;
+    }
+    let lab = Lab::new();
+    std::fs::create_dir(lab.state()).unwrap();
+    let mount = |arguments: &[&str]| {
+        Command::new("mount").args(arguments).arg(lab.state()).status().unwrap().success()
+    };
+    if !mount(&["-t", "tmpfs", "-o", "size=16k,mode=700", "tmpfs"]) {
+        crate::lab::skip("a tmpfs cannot be mounted here");
+        return;
+    }
+    let unmount = Unmount(lab.state());
+    let mut server = Server::start(&lab.config("", "cookie-keys = { rotate = \"3s\", keep = 60 }"));
+    let fill = std::fs::write(lab.state().join("filler"), vec![1; 64 * 1024]);
+    assert_eq!(fill.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
+    let line = server.process.wait_for_line("cookie keys not rotated: ");
+    assert_names(&line, &["No space left", "make room", "seals on"]);
+    assert!(server.metric("nts_cookie_key_rotation_failures_total") >= 1.0);
+    assert_eq!(server.query(&lab, &[]).status.code(), Some(0), "it still serves");
+    drop(server);
+    drop(unmount);
+}
+
+struct Unmount(std::path::PathBuf);
+
+impl Drop for Unmount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn rotation_happens_by_itself_and_costs_a_client_nothing() {
+    let lab = Lab::new();
+    let server = Server::start(&lab.config("", "cookie-keys = { rotate = \"1s\", keep = 60 }"));
+    let output = server.query(&lab, &["--count", "25", "--interval", "0.2", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["exchanges"].as_array().unwrap().len(), 25);
+    assert!(server.metric("nts_cookie_key_rotations_total") >= 2.0);
+    assert_eq!(server.metric("nts_ke_connections_accepted_total"), 1.0);
+}
+
+#[test]
+fn received_datagrams_equal_the_sum_of_outcomes() {
+    let lab = Lab::new();
+    let server = lab.serve();
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let mut request = [0; 48];
+    request[0] = 0x23;
+    for size in [0, 1, 44, 48, 52, 68, 100, 3000] {
+        let mut datagram = request.to_vec();
+        datagram.resize(size, 1);
+        client.send_to(&datagram, server.ntp).unwrap();
+    }
+    assert_eq!(server.query(&lab, &[]).status.code(), Some(0));
+    wait_for("all outcomes", || (server.metric("ntp_server_received_packets_total") == 9.0).then_some(()));
+    let text = server.get("/metrics");
+    let outcomes = text.lines().filter(|line| line.starts_with("ntp_server_packets_total{"));
+    let sum: f64 = outcomes.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum();
+    assert_eq!(sum, 9.0);
+    assert!(server.get("/").contains("/metrics"));
+}
+
+#[test]
+fn spans_can_be_joined_by_source_and_origin() {
+    let lab = Lab::new();
+    let server = lab.serve();
+    assert_eq!(server.query(&lab, &["--aead", "15"]).status.code(), Some(0));
+    let spans: serde_json::Value = serde_json::from_str(&server.get("/spans")).unwrap();
+    let (ntp, ke) = (&spans["ntp"][0], &spans["ke"][0]);
+    assert_eq!((ntp["batch_size"].as_u64(), ntp["per"].as_str()), (Some(1), Some("request")));
+    assert!(ntp["source"].as_str().unwrap().starts_with("127.0.0.1:"));
+    assert_eq!(ntp["origin"].as_str().unwrap().len(), 16);
+    let ns = |name: &str| ntp[name].as_u64().unwrap();
+    assert!(ns("d_sntp_ns") > 0 && ns("d_snts_ns") > 0 && ns("d_fresh_cookie_ns") > 0);
+    assert!(ke["d_ske_from_accept_ns"].as_u64() > ke["d_ske_from_request_ns"].as_u64());
+    // Reading does not use records up.
+    let again: serde_json::Value = serde_json::from_str(&server.get("/spans")).unwrap();
+    assert_eq!(again, spans);
+}

@@ -1,0 +1,211 @@
+//! `authentick query` as users and scripts see it: what it prints, and which code it ends with.
+
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use crate::lab::{Lab, Relay, Server, authentick, free_port, text};
+
+/// A server whose key exchange sends clients to a relay, which changes responses.
+fn behind_relay(lab: &Lab, change: impl FnMut(Vec<u8>) -> Vec<Vec<u8>> + Send + 'static) -> (Server, Relay) {
+    let port = free_port();
+    let server = Server::start(&lab.config("", &format!("advertise = {{ port = {port} }}")));
+    let relay = Relay::start(server.ntp, port, change);
+    (server, relay)
+}
+
+#[test]
+fn authenticated_answer_names_who_vouched_and_how() {
+    let lab = Lab::new();
+    let server = lab.serve();
+    for (aead, name) in
+        [("15", "AES-SIV-CMAC-256"), ("16", "-384"), ("17", "-512"), ("30", "AES-128-GCM-SIV")]
+    {
+        let output = server.query(&lab, &["--aead", aead]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+        for part in
+            [name, "CN=ntp.test", "authentick test authority", "stratum        1 (TEST)", "TLS handshake"]
+        {
+            assert!(text(&output).contains(part), "{part} is not in {}", text(&output));
+        }
+    }
+    assert_eq!(server.outcome("nts"), 4.0);
+}
+
+#[test]
+fn json_holds_everything_with_units() {
+    let lab = Lab::new();
+    let server = lab.serve();
+    let output = server.query(&lab, &["--json", "--count", "3", "--interval", "0.01"]);
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["exit"], 0);
+    assert_eq!(result["exchanges"].as_array().unwrap().len(), 3);
+    assert_eq!(result["authentication"]["aead"], 30);
+    let exchange = &result["exchanges"][0];
+    let ns = |name: &str| exchange[name].as_i64().unwrap();
+    assert!(
+        ns("offset_ns").abs() < 100_000_000 && ns("delay_ns") > 0 && ns("round_trip_ns") >= ns("delay_ns")
+    );
+    assert!(result["timing"]["tls_handshake_ns"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn plain_query_needs_no_key_exchange() {
+    let lab = Lab::new();
+    let server = lab.serve();
+    let output = authentick(["query", &server.ntp.to_string(), "--auth", "plain"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(text(&output).contains("authenticated  no"));
+    assert_eq!(server.metric("nts_ke_connections_accepted_total"), 0.0);
+}
+
+#[test]
+fn silence_is_exit_1() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    let output = authentick(["query", &address, "--auth", "plain", "--timeout", "0.2"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("no answer"));
+    let closed = free_port().to_string();
+    let output = authentick(["query", "127.0.0.1", "--ke-port", &closed, "--timeout", "0.2"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    let output = authentick(["query", "no-such-host.invalid", "--timeout", "0.2"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+}
+
+#[test]
+fn wrong_certificates_are_exit_2_and_name_the_check() {
+    let failed = |lab: &Lab, arguments: &[&str], check: &str| {
+        let server = lab.serve();
+        let output = server.query(lab, arguments);
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+        assert!(text(&output).contains(check), "{check} is not in {}", text(&output));
+    };
+    failed(&Lab::new(), &["--server-name", "other.test"], "certificate name");
+    let expired = Lab::with_certificate(|params| params.not_after = rcgen::date_time_ymd(2020, 1, 1));
+    failed(&expired, &[], "certificate validity: expired");
+    let early = Lab::with_certificate(|params| params.not_before = rcgen::date_time_ymd(2090, 1, 1));
+    failed(&early, &[], "certificate validity: not yet valid");
+    let (lab, stranger) = (Lab::new(), Lab::new());
+    let server = lab.serve();
+    let output = server.query(&stranger, &[]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    assert!(text(&output).contains("certificate"), "{}", text(&output));
+}
+
+/// One process per place in the packet; every bit of every place is tried below the binary, in the protocol's tests.
+#[test]
+fn flipped_bit_anywhere_in_the_response_is_exit_2_and_names_the_check() {
+    let lab = Lab::new();
+    // Octets: leap and mode, stratum, origin, receive, transmit; identifier; authenticator header, lengths, nonce,
+    // tag, ciphertext.
+    let places = [
+        (0, "mode"),
+        (1, "tag"),
+        (24, "origin"),
+        (32, "tag"),
+        (47, "tag"),
+        (48, "unique identifier"),
+        (50, "syntax"),
+        (52, "unique identifier"),
+        (84, "authenticator"),
+        (86, "syntax"),
+        (88, "syntax"),
+        (92, "tag"),
+        (108, "tag"),
+        (130, "tag"),
+        (227, "tag"),
+    ];
+    for (octet, check) in places {
+        let (server, _relay) = behind_relay(&lab, move |mut response| {
+            assert_eq!(response.len(), 228);
+            response[octet] ^= 1;
+            vec![response]
+        });
+        let output = server.query(&lab, &["--aead", "15", "--timeout", "0.3"]);
+        assert_eq!(output.status.code(), Some(2), "octet {octet}: {}", text(&output));
+        assert!(text(&output).contains(check), "octet {octet}: {check} is not in {}", text(&output));
+    }
+}
+
+#[test]
+fn client_waits_on_after_an_answer_that_does_not_match() {
+    let lab = Lab::new();
+    let (server, _relay) = behind_relay(&lab, |response| {
+        let mut forged = response.clone();
+        forged[40] ^= 1;
+        vec![vec![0; 48], forged, response]
+    });
+    let output = server.query(&lab, &["--timeout", "2"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+}
+
+#[test]
+fn kiss_ends_with_exit_2_and_its_code() {
+    let lab = Lab::new();
+    let (server, _relay) = behind_relay(&lab, |mut response| {
+        // NTSN as a server would send it that lost its keys: identifier and no authenticator.
+        response.truncate(84);
+        response[0] = 0xE4;
+        response[1] = 0;
+        response[12..16].copy_from_slice(b"NTSN");
+        vec![response]
+    });
+    let output = server.query(&lab, &["--timeout", "0.3"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    assert!(text(&output).contains("kiss code NTSN"), "{}", text(&output));
+}
+
+#[test]
+fn lost_answers_are_asked_for_again_with_placeholders() {
+    let lab = Lab::new();
+    let mut count = 0;
+    let (server, _relay) = behind_relay(&lab, move |response| {
+        count += 1;
+        if count % 2 == 0 { vec![] } else { vec![response] }
+    });
+    let arguments = ["--count", "30", "--interval", "0", "--timeout", "0.1", "--aead", "15", "--json"];
+    let output = server.query(&lab, &arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["exchanges"].as_array().unwrap().len(), 15);
+    assert_eq!(
+        server.metric("nts_ke_connections_accepted_total"),
+        1.0,
+        "lost cookies are replaced, not exchanged anew"
+    );
+}
+
+#[test]
+fn wrong_use_is_exit_64() {
+    for arguments in [
+        &["query"][..],
+        &["query", "a b"],
+        &["query", "host:port"],
+        &["query", "host", "--aead", "31"],
+        &["query", "host", "--auth", "mac"],
+        &["query", "host", "--timeout", "-1"],
+        &["query", "host", "--server-name", "a b"],
+        &["frobnicate"],
+    ] {
+        let output = authentick(arguments.iter().copied());
+        assert_eq!(output.status.code(), Some(64), "{arguments:?}: {}", text(&output));
+    }
+    assert_eq!(authentick(["--help"]).status.code(), Some(0));
+    let output = authentick(["query", "127.0.0.1", "--ca", "/no/such/file"]);
+    assert_eq!(output.status.code(), Some(78), "{}", text(&output));
+    assert!(text(&output).contains("/no/such/file"));
+}
+
+#[test]
+fn reader_that_goes_away_is_no_crash() {
+    use std::process::{Command, Stdio};
+    let mut child = Command::new(env!("CARGO_BIN_EXE_authentick"))
+        .arg("--help")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    std::thread::sleep(Duration::from_millis(50));
+    assert_ne!(child.wait().unwrap().code(), Some(101), "a panic");
+}
