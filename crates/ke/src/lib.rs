@@ -6,6 +6,8 @@
 
 #[cfg(feature = "client")]
 pub mod client;
+#[cfg(any(all(test, feature = "server"), feature = "fuzzing"))]
+pub mod fuzzing;
 #[cfg(feature = "server")]
 pub mod server;
 #[cfg(feature = "server")]

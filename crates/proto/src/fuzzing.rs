@@ -124,3 +124,23 @@ fn sealed(keys: &KeySet, algorithm: Algorithm, fields: &[u8], plaintext: &[u8]) 
     }));
     Some(octets)
 }
+
+#[cfg(test)]
+mod tests {
+    fn replay(target: &str, run: fn(&[u8])) {
+        let folder = format!("{}/../../fuzz/corpus/{target}", env!("CARGO_MANIFEST_DIR"));
+        let mut count = 0;
+        for entry in std::fs::read_dir(folder).expect("the corpus is kept") {
+            run(&std::fs::read(entry.unwrap().path()).unwrap());
+            count += 1;
+        }
+        assert!(count > 10, "{target}: {count}");
+    }
+
+    #[test]
+    fn kept_corpora_have_no_finding() {
+        replay("cookie", super::cookie);
+        replay("responder", super::responder);
+        replay("client_response", super::client_response);
+    }
+}

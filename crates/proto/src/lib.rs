@@ -14,7 +14,7 @@ pub mod auth;
 pub mod client;
 pub mod cookie;
 pub mod delays;
-#[cfg(feature = "fuzzing")]
+#[cfg(any(all(test, feature = "client", feature = "server"), feature = "fuzzing"))]
 pub mod fuzzing;
 pub mod keyset;
 pub mod limits;

@@ -1,7 +1,7 @@
 //! Bodies of the fuzz targets of this crate; `fuzz/` calls them with new octets, the tests with the kept corpus.
 
 use crate::extension::Fields;
-use crate::ke::{self, AeadId, Response};
+use crate::ke::{AeadId, Response};
 use crate::limits::{FIELD_HEADER_SIZE, HEADER_SIZE};
 use crate::nts::{self, NtsFields};
 use crate::packet::{Packet, Trailer};
@@ -46,13 +46,6 @@ pub fn extension_fields(octets: &[u8]) {
     let _ = nts::count_encrypted_placeholders(octets, 100);
 }
 
-/// Any octets as a key exchange request: no panic, and only complete messages parse.
-pub fn ke_request(octets: &[u8]) {
-    if ke::Request::parse(octets).is_ok() {
-        assert_eq!(ke::message_size(octets), Some(octets.len()));
-    }
-}
-
 /// Any octets as a key exchange response: no panic, and an agreement is on something that was offered.
 pub fn ke_response(octets: &[u8]) {
     let offered = [AeadId::AES_128_GCM_SIV, AeadId::SIV_CMAC_256];
@@ -60,5 +53,27 @@ pub fn ke_response(octets: &[u8]) {
         assert!(offered.contains(&agreement.aead));
         assert!(agreement.cookies().count() > 0);
         assert_ne!(agreement.port, Some(0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::format;
+
+    fn replay(target: &str, run: fn(&[u8])) {
+        let folder = format!("{}/../../fuzz/corpus/{target}", env!("CARGO_MANIFEST_DIR"));
+        let mut count = 0;
+        for entry in std::fs::read_dir(folder).expect("the corpus is kept") {
+            run(&std::fs::read(entry.unwrap().path()).unwrap());
+            count += 1;
+        }
+        assert!(count > 10, "{target}: {count}");
+    }
+
+    #[test]
+    fn kept_corpora_have_no_finding() {
+        replay("packet", super::packet);
+        replay("extension_fields", super::extension_fields);
+        replay("ke_response", super::ke_response);
     }
 }
