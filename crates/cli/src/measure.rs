@@ -16,6 +16,9 @@ use authentick_wire::time::NtpTime;
 pub(crate) struct Measurement {
     pub(crate) response: Response,
     pub(crate) sample: Sample,
+    /// This end's address, and the transmit timestamp of the request: a server's spans are found by these.
+    pub(crate) source: SocketAddr,
+    pub(crate) transmit: NtpTime,
     /// T1, by our clock.
     pub(crate) sent: NtpTime,
     /// T4, by our clock: the kernel's receive stamp.
@@ -100,6 +103,8 @@ pub(crate) fn measure(
                         return Ok(Measurement {
                             response,
                             sample,
+                            source: socket.local()?,
+                            transmit: exchange.transmit(),
                             sent,
                             arrived: at,
                             whole: start.elapsed(),

@@ -13,7 +13,7 @@ mod lab;
 mod load;
 
 use std::fmt::Write as _;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,12 +22,35 @@ use self::load::{Kind, Measured};
 
 type Error = Box<dyn std::error::Error>;
 
-/// Ports on the servers' host: NTP and key exchange.
-const OURS: (u16, u16) = (11123, 14460);
-const OURS_WILDCARD: (u16, u16) = (12123, 15460);
-const CHRONY: (u16, u16) = (13123, 16460);
-const ECHO: u16 = 10123;
-const ECHO_WILDCARD: u16 = 10124;
+/// What is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Subject {
+    Echo,
+    EchoWildcard,
+    Ours,
+    OursWildcard,
+    /// Ours, with the generator among the clients whose requests are timed.
+    OursTimed,
+    Chrony,
+}
+
+impl Subject {
+    const fn name(self) -> &'static str {
+        match self {
+            Subject::Echo => "echo",
+            Subject::EchoWildcard => "echo, wildcard",
+            Subject::Ours => "authentick",
+            Subject::OursWildcard => "authentick, wildcard",
+            Subject::OursTimed => "authentick, spans on",
+            Subject::Chrony => "chrony",
+        }
+    }
+
+    /// Its ports for NTP and for key exchange.
+    const fn ports(self) -> (u16, u16) {
+        (10_123 + self as u16, 14_460 + self as u16)
+    }
+}
 
 fn main() -> Result<(), Error> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -60,9 +83,8 @@ impl Size {
 
 /// One row of the result: a server under one kind of load.
 struct Row {
-    name: &'static str,
+    subject: Subject,
     kind: Kind,
-    ports: (u16, u16),
     rates: Vec<f64>,
     invalid: u64,
 }
@@ -79,15 +101,14 @@ fn bench(size: Size) -> Result<(), Error> {
     }
     let address = lab.server_address();
     let this = std::env::current_exe()?;
-    let mut servers = vec![
-        Program::start(lab.on_server(&this).args(["--echo", &SocketAddr::new(address, ECHO).to_string()]))?,
-        Program::start(lab.on_server(&this).args(["--echo", &format!("0.0.0.0:{ECHO_WILDCARD}")]))?,
-    ];
+    let mut servers = Vec::new();
+    for subject in [Subject::Echo, Subject::EchoWildcard] {
+        let address = SocketAddr::new(listen(subject, address), subject.ports().0);
+        servers.push(Program::start(lab.on_server(&this).args(["--echo", &address.to_string()]))?);
+    }
     let ours = servers.len();
-    for (name, listen, ports) in
-        [("ours", address.to_string(), OURS), ("wildcard", "0.0.0.0".to_owned(), OURS_WILDCARD)]
-    {
-        let config = authentick(folder.path(), name, &listen, ports)?;
+    for subject in [Subject::Ours, Subject::OursWildcard, Subject::OursTimed] {
+        let config = authentick(folder.path(), subject, listen(subject, address))?;
         let program = Path::new(env!("CARGO_BIN_EXE_authentick"));
         servers.push(Program::start(lab.on_server(program).arg("serve").arg("--config").arg(config))?);
     }
@@ -125,36 +146,36 @@ fn bench(size: Size) -> Result<(), Error> {
 }
 
 fn rows(chrony: bool) -> Vec<Row> {
-    let row = |name, kind, ports| Row { name, kind, ports, rates: Vec::new(), invalid: 0 };
-    let mut rows = vec![
-        row("echo", Kind::EchoPlain, (ECHO, 0)),
-        row("authentick", Kind::Plain, OURS),
-        row("echo, wildcard", Kind::EchoPlain, (ECHO_WILDCARD, 0)),
-        row("authentick, wildcard", Kind::Plain, OURS_WILDCARD),
-        row("echo", Kind::EchoNts, (ECHO, 0)),
-        row("authentick", Kind::Nts15, OURS),
-        row("authentick", Kind::Nts30, OURS),
+    let rows = [
+        (Subject::Echo, Kind::EchoPlain),
+        (Subject::Ours, Kind::Plain),
+        (Subject::EchoWildcard, Kind::EchoPlain),
+        (Subject::OursWildcard, Kind::Plain),
+        (Subject::OursTimed, Kind::Plain),
+        (Subject::Chrony, Kind::Plain),
+        (Subject::Echo, Kind::EchoNts),
+        (Subject::Ours, Kind::Nts15),
+        (Subject::Ours, Kind::Nts30),
+        (Subject::OursTimed, Kind::Nts15),
+        (Subject::Chrony, Kind::Nts15),
     ];
-    if chrony {
-        rows.insert(4, row("chrony", Kind::Plain, CHRONY));
-        rows.push(row("chrony", Kind::Nts15, CHRONY));
-    }
-    rows
+    let there = rows.into_iter().filter(|&(subject, _)| chrony || subject != Subject::Chrony);
+    there.map(|(subject, kind)| Row { subject, kind, rates: Vec::new(), invalid: 0 }).collect()
 }
 
 fn load(lab: &Lab, this: &Path, row: &Row, ca: &Path, milliseconds: u64) -> Result<Measured, Error> {
-    let target = SocketAddr::new(lab.server_address(), row.ports.0).to_string();
-    let (kind, ke_port, milliseconds) =
-        (row.kind.to_string(), row.ports.1.to_string(), milliseconds.to_string());
+    let (ntp, ke) = row.subject.ports();
+    let target = SocketAddr::new(lab.server_address(), ntp).to_string();
+    let (kind, ke_port, milliseconds) = (row.kind.to_string(), ke.to_string(), milliseconds.to_string());
     let output =
         lab.on_client(this).args(["--load", &kind, &target, &ke_port]).arg(ca).arg(&milliseconds).output()?;
     let text = String::from_utf8_lossy(&output.stdout);
     text.parse().map_err(|_| {
-        format!("{} under {kind}: {text}{}", row.name, String::from_utf8_lossy(&output.stderr)).into()
+        format!("{:?} under {kind}: {text}{}", row.subject, String::from_utf8_lossy(&output.stderr)).into()
     })
 }
 
-fn report(rows: &[Row], lab: &Lab, ours: &Program) -> String {
+fn report(rows: &[Row], lab: &Lab, node: &Program) -> String {
     let mut text = String::new();
     let median = |values: &[f64]| {
         let mut values = values.to_vec();
@@ -173,22 +194,30 @@ fn report(rows: &[Row], lab: &Lab, ours: &Program) -> String {
     ));
     line(format_args!("{:<22} {:<16} {:>12}", "server", "load", "answers/s"));
     for row in rows {
-        line(format_args!("{:<22} {:<16} {:>12.0}", row.name, row.kind.label(), median(&row.rates)));
+        line(format_args!(
+            "{:<22} {:<16} {:>12.0}",
+            row.subject.name(),
+            row.kind.label(),
+            median(&row.rates)
+        ));
     }
-    let find = |name: &str, kind: Kind| rows.iter().find(|row| row.name == name && row.kind == kind);
+    let find = |subject, kind| rows.iter().find(|row| row.subject == subject && row.kind == kind);
+    let (ours, echo, chrony) = (Subject::Ours, Subject::Echo, Subject::Chrony);
     let pairs = [
-        ("plain / chrony", ("authentick", Kind::Plain), ("chrony", Kind::Plain), "1.10"),
-        ("plain / echo", ("authentick", Kind::Plain), ("echo", Kind::EchoPlain), "0.93"),
+        ("plain / chrony", (ours, Kind::Plain), (chrony, Kind::Plain), "1.10"),
+        ("plain / echo", (ours, Kind::Plain), (echo, Kind::EchoPlain), "0.93"),
         (
-            "plain / echo, wildcard",
-            ("authentick, wildcard", Kind::Plain),
-            ("echo, wildcard", Kind::EchoPlain),
+            "the same, wildcard",
+            (Subject::OursWildcard, Kind::Plain),
+            (Subject::EchoWildcard, Kind::EchoPlain),
             "0.93",
         ),
-        ("NTS 15 / chrony", ("authentick", Kind::Nts15), ("chrony", Kind::Nts15), "1.0 now, 1.35 to come"),
-        ("NTS 30 / chrony's 15", ("authentick", Kind::Nts30), ("chrony", Kind::Nts15), "-"),
-        ("NTS 15 / our plain", ("authentick", Kind::Nts15), ("authentick", Kind::Plain), "0.90 to come"),
-        ("NTS 15 / echo of its size", ("authentick", Kind::Nts15), ("echo", Kind::EchoNts), "-"),
+        ("NTS 15 / chrony", (ours, Kind::Nts15), (chrony, Kind::Nts15), "1.0 now, 1.35 to come"),
+        ("NTS 30 / chrony's 15", (ours, Kind::Nts30), (chrony, Kind::Nts15), "-"),
+        ("NTS 15 / our plain", (ours, Kind::Nts15), (ours, Kind::Plain), "0.90 to come"),
+        ("NTS 15 / echo of its size", (ours, Kind::Nts15), (echo, Kind::EchoNts), "-"),
+        ("plain, spans on / off", (Subject::OursTimed, Kind::Plain), (ours, Kind::Plain), "-"),
+        ("NTS 15, spans on / off", (Subject::OursTimed, Kind::Nts15), (ours, Kind::Nts15), "-"),
     ];
     line(format_args!("{:<26} {:>6} {:>15}   {}", "ratio", "median", "min .. max", "to reach"));
     for (name, (a, a_kind), (b, b_kind), goal) in pairs {
@@ -202,12 +231,25 @@ fn report(rows: &[Row], lab: &Lab, ours: &Program) -> String {
             format!("{least:.2} .. {most:.2}")
         ));
     }
-    let (resident, cpu) = ours.usage();
+    let (resident, cpu) = node.usage();
     line(format_args!(
         "authentick: resident {:.1} MiB, {cpu:.1} s of processor time",
         resident as f64 / 1048576.0
     ));
+    line(format_args!("answers/s by round:"));
+    for row in rows {
+        let rates: Vec<String> = row.rates.iter().map(|rate| format!("{rate:.0}")).collect();
+        line(format_args!("{:?},{},{}", row.subject, row.kind, rates.join(",")));
+    }
     text
+}
+
+/// The address that a server listens on.
+fn listen(subject: Subject, address: IpAddr) -> IpAddr {
+    match subject {
+        Subject::EchoWildcard | Subject::OursWildcard => Ipv4Addr::UNSPECIFIED.into(),
+        Subject::Echo | Subject::Ours | Subject::OursTimed | Subject::Chrony => address,
+    }
 }
 
 /// A test authority and a server certificate; returns the authority's file.
@@ -226,16 +268,20 @@ fn certificates(folder: &Path) -> Result<PathBuf, Error> {
     Ok(ca)
 }
 
-fn authentick(folder: &Path, name: &str, listen: &str, (ntp, ke): (u16, u16)) -> Result<PathBuf, Error> {
-    let config = folder.join(format!("{name}.toml"));
-    let folder = folder.display();
+fn authentick(folder: &Path, subject: Subject, listen: IpAddr) -> Result<PathBuf, Error> {
+    let config = folder.join(format!("{subject:?}.toml"));
+    let (folder, (ntp, ke)) = (folder.display(), subject.ports());
+    let metrics = match subject {
+        Subject::OursTimed => "[metrics]\nlisten = \"127.0.0.1:0\"\nspan-clients = [\"0.0.0.0/0\"]\n",
+        _ => "",
+    };
     std::fs::write(
         &config,
         format!(
             "[server]\nlisten = [\"{listen}:{ntp}\"]\nworkers = 1\nuser = \"root\"\n\
-             reference = {{ stratum = 1, id = \"GPS\" }}\nstate-directory = \"{folder}/state-{name}\"\n\
+             reference = {{ stratum = 1, id = \"GPS\" }}\nstate-directory = \"{folder}/state-{subject:?}\"\n\
              [nts]\nke-listen = [\"{listen}:{ke}\"]\nke-workers = 1\n\
-             certificate-chain = \"{folder}/chain.pem\"\nprivate-key = \"{folder}/key.pem\"\n"
+             certificate-chain = \"{folder}/chain.pem\"\nprivate-key = \"{folder}/key.pem\"\n{metrics}"
         ),
     )?;
     Ok(config)
@@ -243,7 +289,7 @@ fn authentick(folder: &Path, name: &str, listen: &str, (ntp, ke): (u16, u16)) ->
 
 fn chrony(folder: &Path) -> Result<PathBuf, Error> {
     let config = folder.join("chrony.conf");
-    let (folder, (ntp, ke)) = (folder.display(), CHRONY);
+    let (folder, (ntp, ke)) = (folder.display(), Subject::Chrony.ports());
     std::fs::write(
         &config,
         format!(

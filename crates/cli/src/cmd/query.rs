@@ -11,7 +11,7 @@ use authentick_proto::client::NtsSession;
 use authentick_report::units;
 use authentick_wire::header::{Header, Leap};
 use authentick_wire::ke::AeadId;
-use authentick_wire::time::NtpSpan;
+use authentick_wire::time::{NtpSpan, NtpTime};
 use rustls::pki_types::ServerName;
 use serde::Serialize;
 
@@ -277,6 +277,8 @@ struct Vouched {
     issuer: Option<String>,
     valid_until: Option<String>,
     key_exchange_address: SocketAddr,
+    /// What the server's spans of the key exchange are joined by.
+    key_exchange_source: SocketAddr,
 }
 
 /// Time spent in each phase before the exchanges.
@@ -291,6 +293,12 @@ struct TimeSpent {
 /// One exchange.
 #[derive(Debug, Serialize)]
 struct Shown {
+    /// With `origin`, what a server's spans are joined by.
+    source: SocketAddr,
+    /// The transmit timestamp of the request, 16 hexadecimal digits.
+    origin: String,
+    /// T1 to T4, 16 hexadecimal digits each.
+    timestamps: [String; 4],
     offset_ns: i64,
     delay_ns: i64,
     round_trip_ns: i64,
@@ -316,6 +324,7 @@ impl From<&Dialled> for Vouched {
             issuer: certificate.map(|certificate| certificate.issuer.clone()),
             valid_until: certificate.and_then(|certificate| date(certificate.not_after)),
             key_exchange_address: dialled.address,
+            key_exchange_source: dialled.local,
         }
     }
 }
@@ -336,7 +345,11 @@ impl TimeSpent {
 impl From<&Measurement> for Shown {
     fn from(measurement: &Measurement) -> Self {
         let (sample, header) = (&measurement.sample, &measurement.response.header);
+        let digits = |time: NtpTime| format!("{:016x}", time.to_bits());
         Shown {
+            source: measurement.source,
+            origin: digits(measurement.transmit),
+            timestamps: [measurement.sent, header.receive, header.transmit, measurement.arrived].map(digits),
             offset_ns: sample.offset.as_nanos(),
             delay_ns: sample.delay.as_nanos(),
             round_trip_ns: sample.round_trip.as_nanos(),

@@ -32,6 +32,18 @@ fn authenticated_answer_names_who_vouched_and_how() {
 }
 
 #[test]
+fn both_families_are_served_and_asked() {
+    let lab = Lab::new();
+    let server =
+        Server::start(&lab.config("listen = [\"[::1]:0\"]", "ke-listen = [\"[::1]:0\"]\naeads = [15]"));
+    let (ca, ke) = (lab.ca(), server.ke.port().to_string());
+    let output = authentick(["query", "::1", "--ca", ca.to_str().unwrap(), "--ke-port", &ke]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let output = authentick(["query", &server.ntp.to_string(), "--auth", "plain"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+}
+
+#[test]
 fn json_holds_everything_with_units() {
     let lab = Lab::new();
     let server = lab.serve();

@@ -170,6 +170,12 @@ impl Exchange {
         Ok((exchange, size))
     }
 
+    /// The transmit timestamp of the request, by which a server's records of it can be found.
+    #[must_use]
+    pub const fn transmit(&self) -> NtpTime {
+        self.transmit
+    }
+
     /// Checks a datagram that came from the server's address. `session` is the one that the request was made with;
     /// new cookies go into its jar. Decrypts in place. At most one datagram passes.
     pub fn receive(
