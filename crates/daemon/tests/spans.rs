@@ -36,7 +36,8 @@ fn node(folder: &Path) -> serve::Running {
     let text = format!(
         "[server]\nlisten = [\"127.0.0.1:0\"]\nworkers = 1\nuser = \"root\"\n\
          reference = {{ stratum = 1, id = \"TEST\" }}\nstate-directory = {:?}\n\
-         [nts]\nke-listen = [\"127.0.0.1:0\"]\nke-workers = 1\ncertificate-chain = {chain:?}\nprivate-key = {key_file:?}\n\
+         [nts]\nke-listen = [\"127.0.0.1:0\"]\nke-workers = 1\n\
+         certificate-chain = {chain:?}\nprivate-key = {key_file:?}\n\
          [metrics]\nlisten = \"127.0.0.1:0\"\nspan-clients = [\"127.0.0.0/8\"]\n",
         folder.join("state"),
     );

@@ -158,8 +158,8 @@ impl Page {
         let zeros = samples.iter().any(|sample| sample.values().first() == Some(&0));
         let zeros = if zeros { " Times of zero stand at the left edge, which is not zero." } else { "" };
         self.add(format_args!(
-            "</ul>\n{wide}{narrow}<figcaption>The further left a line, the faster the scheme; the steeper, the steadier. \
-             Where a line crosses 50\u{a0}% is its median.{zeros}</figcaption>\n</figure>\n"
+            "</ul>\n{wide}{narrow}<figcaption>The further left a line, the faster the scheme; the steeper, the \
+             steadier. Where a line crosses 50\u{a0}% is its median.{zeros}</figcaption>\n</figure>\n"
         ));
     }
 
@@ -299,17 +299,18 @@ fn cell(text: Option<String>) -> String {
 
 const NOTES: &str = "\
 <dt>Whole exchange</dt>\n\
-<dd>From before the request was made until the response was checked, by the client\u{2019}s clock: making and sealing the \
-request, the way to the server, the server\u{2019}s work, the way back, verifying. The NTS performance study calls it \
-d<sub>CNTS</sub> = t<sub>10</sub> \u{2212} t<sub>5</sub>.</dd>\n\
+<dd>From before the request was made until the response was checked, by the client\u{2019}s clock: making and sealing \
+the request, the way to the server, the server\u{2019}s work, the way back, verifying. The NTS performance study calls \
+it d<sub>CNTS</sub> = t<sub>10</sub> \u{2212} t<sub>5</sub>.</dd>\n\
 <dt>Added by authentication</dt>\n\
-<dd>The scheme\u{2019}s median whole exchange minus that of plain NTP, and the difference as a share of the latter.</dd>\n\
+<dd>The scheme\u{2019}s median whole exchange minus that of plain NTP, and the difference as a share of \
+the latter.</dd>\n\
 <dt>Offset, delay</dt>\n\
-<dd>How far the server\u{2019}s clock is ahead of the client\u{2019}s, and how long the datagrams were under way, by the \
-four timestamps of an exchange (RFC\u{a0}5905, section\u{a0}8).</dd>\n\
+<dd>How far the server\u{2019}s clock is ahead of the client\u{2019}s, and how long the datagrams were under way, by \
+the four timestamps of an exchange (RFC\u{a0}5905, section\u{a0}8).</dd>\n\
 <dt>p50, p90, p99</dt>\n\
-<dd>At least that percentage of the exchanges took no longer. Percentiles are values that were measured (nearest rank); \
-nothing is interpolated.</dd>\n";
+<dd>At least that percentage of the exchanges took no longer. Percentiles are values that were measured (nearest \
+rank); nothing is interpolated.</dd>\n";
 
 /// Text that stands for itself in HTML, in an element or a quoted attribute.
 struct Escaped<'a>(&'a str);

@@ -1,4 +1,4 @@
-//! Figures of a sample: percentiles, mean, standard deviation. Exact, from the raw values; there are no histograms here.
+//! Figures of a sample: percentiles, mean, standard deviation. Exact, from raw values; there are no histograms here.
 //!
 //! Percentiles are by *nearest rank*: of `n` values in ascending order, the p-th percentile is number ⌈p · n / 100⌉,
 //! counted from one, and number one for p = 0. It is the smallest value that at least p percent of the values do not

@@ -5,8 +5,9 @@
 //! each NTS request has a client, a key and a cookie of its own, and answers are checked, a sample of them down to the
 //! tag. Non-goals: absolute figures (the machine may be shared), latency, key exchange.
 //!
-//! `cargo bench -p authentick --bench capacity` takes two minutes; as root it makes two network namespaces, otherwise it
-//! uses loopback and says so. `cargo xtask peers` brings chrony. Among the tests it runs once, for a few milliseconds.
+//! `cargo bench -p authentick --bench capacity` takes two minutes; as root it makes two network namespaces, otherwise
+//! it uses loopback and says so. `cargo xtask peers` brings chrony. Among the tests it runs once, for a few
+//! milliseconds.
 
 mod floor;
 mod lab;

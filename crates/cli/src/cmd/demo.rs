@@ -97,7 +97,8 @@ fn start(folder: &Path) -> Result<Running, Failure> {
     fs::write(&chain, certificate.pem())?;
     fs::write(&key_file, key.serialize_pem())?;
     let text = format!(
-        "[server]\nlisten = [\"127.0.0.1:0\"]\nworkers = 1\nuser = \"root\"\nreference = {{ stratum = 1, id = \"DEMO\" }}\n\
+        "[server]\nlisten = [\"127.0.0.1:0\"]\nworkers = 1\nuser = \"root\"\n\
+         reference = {{ stratum = 1, id = \"DEMO\" }}\n\
          state-directory = {:?}\n[nts]\nke-listen = [\"127.0.0.1:0\"]\ncertificate-chain = {chain:?}\n\
          private-key = {key_file:?}\n",
         folder.join("state"),

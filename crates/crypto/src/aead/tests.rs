@@ -209,7 +209,11 @@ proptest! {
     }
 
     #[test]
-    fn one_wrong_tag_fails_alone_and_yields_no_text(cases in cases(1..20), victim: prop::sample::Index, bit in 0..128usize) {
+    fn one_wrong_tag_fails_alone_and_yields_no_text(
+        cases in cases(1..20),
+        victim: prop::sample::Index,
+        bit in 0..128usize,
+    ) {
         let mut sealed = seal_all(&cases);
         let victim = victim.index(cases.len());
         sealed[victim].1[bit / 8] ^= 1 << (bit % 8);
@@ -229,7 +233,11 @@ proptest! {
     }
 
     #[test]
-    fn cached_key_equals_session_key(octets: [u8; 32], nonce: [u8; 12], text in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn cached_key_equals_session_key(
+        octets: [u8; 32],
+        nonce: [u8; 12],
+        text in proptest::collection::vec(any::<u8>(), 0..200),
+    ) {
         let (session, cached) = (Key::new(Algorithm::SivCmac256, &octets).unwrap(), CachedKey::new(&octets));
         let mut sealed = [(text.clone(), [0; TAG_SIZE]), (text, [0; TAG_SIZE])];
         let keys = [KeyRef::Session(&session), KeyRef::Cached(&cached)];

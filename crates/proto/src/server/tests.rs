@@ -556,7 +556,10 @@ fn truncated_datagram_is_not_read() {
 
 proptest! {
     #[test]
-    fn no_octets_crash_it_or_are_amplified(octets in proptest::collection::vec(any::<u8>(), 0..700), first in 0..3usize) {
+    fn no_octets_crash_it_or_are_amplified(
+        octets in proptest::collection::vec(any::<u8>(), 0..700),
+        first in 0..3usize,
+    ) {
         let mut octets = octets;
         if let Some(octet) = octets.first_mut() { *octet = [0x23, 0x1B, *octet][first]; }
         // `ask` asserts that responses are not larger and that every datagram is counted.
