@@ -43,53 +43,32 @@ pub struct Limits {
     pub timeout: Duration,
 }
 
-macro_rules! outcomes {
-    ($($(#[doc = $doc:literal])+ $name:ident = $label:literal,)+) => {
-        /// The end of one connection. Accepted connections equal the sum of all outcomes and those still open.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[repr(usize)]
-        pub enum Outcome {
-            $($(#[doc = $doc])+ $name,)+
-        }
-
-        impl Outcome {
-            /// Every outcome.
-            pub const ALL: &[Outcome] = &[$(Outcome::$name,)+];
-
-            /// The name in metrics.
-            #[must_use]
-            pub const fn label(self) -> &'static str {
-                match self {
-                    $(Outcome::$name => $label,)+
-                }
-            }
-        }
-    };
-}
-
-outcomes! {
-    /// Cookies were given.
-    Served = "served",
-    /// No protocol or AEAD in common.
-    NothingInCommon = "nothing_in_common",
-    /// Error record: a critical record that is not known here.
-    UnrecognisedCritical = "unrecognised_critical_record",
-    /// Error record: the request is malformed, too long or incomplete.
-    BadRequest = "bad_request",
-    /// Error record: something failed here.
-    Internal = "internal_error",
-    /// The TLS handshake failed: version, certificate refused, garbage.
-    Tls = "tls_failure",
-    /// The client does not speak `ntske/1`.
-    Alpn = "no_alpn",
-    /// The deadline passed during the handshake, or before the response was taken.
-    Timeout = "timeout",
-    /// The client went away first.
-    Closed = "closed_by_client",
-    /// Too many connections of its prefix.
-    PrefixLimit = "prefix_limit",
-    /// It gave way to a newer connection.
-    Evicted = "evicted",
+authentick_proto::outcomes! {
+    /// The end of one connection. Accepted connections equal the sum of all outcomes and those still open.
+    pub enum Outcome {
+        /// Cookies were given.
+        Served = "served",
+        /// No protocol or AEAD in common.
+        NothingInCommon = "nothing_in_common",
+        /// Error record: a critical record that is not known here.
+        UnrecognisedCritical = "unrecognised_critical_record",
+        /// Error record: the request is malformed, too long or incomplete.
+        BadRequest = "bad_request",
+        /// Error record: something failed here.
+        Internal = "internal_error",
+        /// The TLS handshake failed: version, certificate refused, garbage.
+        Tls = "tls_failure",
+        /// The client does not speak `ntske/1`.
+        Alpn = "no_alpn",
+        /// The deadline passed during the handshake, or before the response was taken.
+        Timeout = "timeout",
+        /// The client went away first.
+        Closed = "closed_by_client",
+        /// Too many connections of its prefix.
+        PrefixLimit = "prefix_limit",
+        /// It gave way to a newer connection.
+        Evicted = "evicted",
+    }
 }
 
 /// When one exchange reached its stages.

@@ -18,6 +18,7 @@ pub mod delays;
 pub mod fuzzing;
 pub mod keyset;
 pub mod limits;
+mod outcomes;
 #[cfg(feature = "server")]
 pub mod server;
 

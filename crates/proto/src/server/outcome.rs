@@ -2,61 +2,40 @@
 
 use std::ops::AddAssign;
 
-macro_rules! outcomes {
-    ($($(#[doc = $doc:literal])+ $name:ident = $label:literal,)+) => {
-        /// The end of one datagram. Received datagrams equal the sum of all outcomes.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[repr(usize)]
-        pub enum Outcome {
-            $($(#[doc = $doc])+ $name,)+
-        }
-
-        impl Outcome {
-            /// Every outcome, in the order of the counters.
-            pub const ALL: &[Outcome] = &[$(Outcome::$name,)+];
-
-            /// The name in metrics: lower case with underscores.
-            #[must_use]
-            pub const fn label(self) -> &'static str {
-                match self {
-                    $(Outcome::$name => $label,)+
-                }
-            }
-        }
-    };
-}
-
-outcomes! {
-    /// Time was given without authentication.
-    Plain = "plain",
-    /// Time was given under NTS.
-    Nts = "nts",
-    /// NTSN: the cookie names a key that is not, or no longer, in the set. RFC 8915 section 5.7.
-    NakUnknownKey = "nts_nak_unknown_key",
-    /// NTSN: the cookie does not open under the key that it names.
-    NakCookie = "nts_nak_cookie",
-    /// NTSN: the cookie opens, the request's own tag is wrong.
-    NakTag = "nts_nak_tag",
-    /// RATE: the client asks more often than allowed.
-    KissRate = "kiss_rate",
-    /// DENY: the client may not ask here.
-    KissDeny = "kiss_deny",
-    /// Silence: the client asks more often than allowed.
-    RateLimited = "rate_limited",
-    /// Silence: the client may not ask here.
-    Denied = "denied",
-    /// Silence: a response, a broadcast, a control or private message, or the like.
-    NotARequest = "not_a_request",
-    /// Silence: not an NTP packet.
-    Malformed = "malformed",
-    /// Silence: an NTP packet whose NTS fields break a rule.
-    NtsMalformed = "nts_malformed",
-    /// Silence: a version of NTP that is not served.
-    Version = "unsupported_version",
-    /// Silence: a MAC under a key that is not known here.
-    UnknownMac = "unknown_mac",
-    /// Silence: a response would have been larger than the request.
-    NoRoom = "no_room",
+crate::outcomes! {
+    /// The end of one datagram. Received datagrams equal the sum of all outcomes.
+    pub enum Outcome {
+        /// Time was given without authentication.
+        Plain = "plain",
+        /// Time was given under NTS.
+        Nts = "nts",
+        /// NTSN: the cookie names a key that is not, or no longer, in the set. RFC 8915 section 5.7.
+        NakUnknownKey = "nts_nak_unknown_key",
+        /// NTSN: the cookie does not open under the key that it names.
+        NakCookie = "nts_nak_cookie",
+        /// NTSN: the cookie opens, the request's own tag is wrong.
+        NakTag = "nts_nak_tag",
+        /// RATE: the client asks more often than allowed.
+        KissRate = "kiss_rate",
+        /// DENY: the client may not ask here.
+        KissDeny = "kiss_deny",
+        /// Silence: the client asks more often than allowed.
+        RateLimited = "rate_limited",
+        /// Silence: the client may not ask here.
+        Denied = "denied",
+        /// Silence: a response, a broadcast, a control or private message, or the like.
+        NotARequest = "not_a_request",
+        /// Silence: not an NTP packet.
+        Malformed = "malformed",
+        /// Silence: an NTP packet whose NTS fields break a rule.
+        NtsMalformed = "nts_malformed",
+        /// Silence: a version of NTP that is not served.
+        Version = "unsupported_version",
+        /// Silence: a MAC under a key that is not known here.
+        UnknownMac = "unknown_mac",
+        /// Silence: a response would have been larger than the request.
+        NoRoom = "no_room",
+    }
 }
 
 /// How many outcomes there are.
