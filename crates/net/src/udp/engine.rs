@@ -6,26 +6,15 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use authentick_wire::datagram::Datagram;
-use authentick_wire::time::NtpTime;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 
+use super::handler::Handler;
 use super::mmsg::{BATCH_SIZE, Batch};
 use super::socket::ServerSocket;
 
 /// The most sockets that one engine serves.
 pub const SOCKET_COUNT_MAX: usize = 16;
-
-/// What an engine asks of whoever answers its datagrams.
-pub trait Handler {
-    /// The time of day.
-    fn now(&mut self) -> NtpTime;
-    /// Writes responses into a batch of 1 to [`BATCH_SIZE`] datagrams.
-    fn respond(&mut self, batch: &mut [Datagram<'_>]);
-    /// The batch's responses were sent between these times.
-    fn sent(&mut self, from: NtpTime, to: NtpTime);
-}
 
 /// Serves sockets in batches. Lives in the thread that made it.
 pub struct UdpEngine {
@@ -128,6 +117,9 @@ impl std::fmt::Debug for UdpEngine {
 #[cfg(test)]
 mod tests {
     use std::net::UdpSocket;
+
+    use authentick_wire::datagram::Datagram;
+    use authentick_wire::time::NtpTime;
 
     use super::super::socket::loopback;
     use super::*;

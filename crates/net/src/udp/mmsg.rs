@@ -18,7 +18,7 @@ use authentick_wire::datagram::Datagram;
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
 
 use super::control::{self, Ancillary, Control};
-use super::engine::Handler;
+use super::handler::Handler;
 
 /// Datagrams that are received, answered and sent together.
 pub const BATCH_SIZE: usize = 64;

@@ -2,6 +2,7 @@
 //!
 //! - `socket`: opening and setting up sockets.
 //! - `engine`: one worker's loop body: wait, receive a batch, let it be answered, flush.
+//! - `handler`: whoever answers, as an engine sees it.
 //! - `mmsg`: `recvmmsg` and `sendmmsg` over memory that is laid out once.
 //! - `control`: ancillary data: kernel receive stamps and the address that was asked.
 //! - `client`: one connected socket with receive stamps.
@@ -9,10 +10,12 @@
 mod client;
 mod control;
 mod engine;
+mod handler;
 mod mmsg;
 mod socket;
 
 pub use client::{ClientSocket, Received};
-pub use engine::{Handler, SOCKET_COUNT_MAX, Turn, UdpEngine};
+pub use engine::{SOCKET_COUNT_MAX, Turn, UdpEngine};
+pub use handler::Handler;
 pub use mmsg::BATCH_SIZE;
 pub use socket::{ServerSocket, bind_group};
