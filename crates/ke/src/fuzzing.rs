@@ -27,7 +27,7 @@ pub fn request(octets: &[u8]) {
             assert_eq!((agreement.aead, agreement.cookies().count()), (aead, 8));
         }
         (Answer::NothingInCommon, Response::NoProtocol | Response::NoAead) => {
-            assert!(Request::parse(octets).is_ok())
+            assert!(Request::parse(octets).is_ok());
         }
         (Answer::Error(code), Response::Error(told)) => assert_eq!(code, told),
         (said, told) => panic!("said {said:?}, told {told:?}"),

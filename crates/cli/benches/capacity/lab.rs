@@ -159,5 +159,7 @@ pub(crate) fn chronyd() -> Option<(PathBuf, PathBuf)> {
         None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers"),
     };
     let program = peers.join("chrony/usr/sbin/chronyd");
-    program.exists().then(|| (program, peers.join("chrony/usr/lib/x86_64-linux-gnu")))
+    program
+        .exists()
+        .then(|| (program, peers.join(format!("chrony/usr/lib/{}-linux-gnu", std::env::consts::ARCH))))
 }

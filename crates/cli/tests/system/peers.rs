@@ -37,7 +37,10 @@ impl Chrony {
 
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(self.folder.join(program));
-        command.env("LD_LIBRARY_PATH", self.folder.join("usr/lib/x86_64-linux-gnu"));
+        command.env(
+            "LD_LIBRARY_PATH",
+            self.folder.join(format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH)),
+        );
         command
     }
 

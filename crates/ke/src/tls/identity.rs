@@ -1,0 +1,92 @@
+//! The server's side: a certificate chain, the key that fits it, and the configuration around them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+use super::{CertificateInfo, certificates, provider, started_provider};
+use crate::ALPN;
+
+/// A server's certificate chain and the private key that belongs to it.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    certified: Arc<CertifiedKey>,
+    /// What the certificate says of itself.
+    pub certificate: CertificateInfo,
+}
+
+/// Why a certificate chain and a private key make no identity.
+#[derive(Debug)]
+pub enum IdentityError {
+    /// The chain's file holds something that is no PEM certificate.
+    Chain(String),
+    /// The key's file holds no PEM private key.
+    Key(String),
+    /// The key is not the one of the chain's first certificate.
+    Mismatch,
+}
+
+impl fmt::Display for IdentityError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            IdentityError::Chain(text) | IdentityError::Key(text) => f.write_str(text),
+            IdentityError::Mismatch => {
+                f.write_str("the private key does not belong to the first certificate of the chain")
+            }
+        }
+    }
+}
+
+impl std::error::Error for IdentityError {}
+
+impl Identity {
+    /// An identity from a PEM certificate chain, the server's own certificate first, and a PEM private key.
+    pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, IdentityError> {
+        let chain: Vec<CertificateDer<'static>> = certificates(chain).map_err(IdentityError::Chain)?;
+        let key = PrivateKeyDer::from_pem_slice(key)
+            .map_err(|error| IdentityError::Key(format!("no PEM private key: {error}")))?;
+        let certificate = CertificateInfo::parse(&chain[0])
+            .ok_or_else(|| IdentityError::Chain("the first certificate is not X.509".to_owned()))?;
+        let key = provider()
+            .key_provider
+            .load_private_key(key)
+            .map_err(|error| IdentityError::Key(format!("unusable private key: {error}")))?;
+        let certified = CertifiedKey::new(chain, key);
+        match certified.keys_match() {
+            Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => {}
+            Err(rustls::Error::InconsistentKeys(_)) => return Err(IdentityError::Mismatch),
+            Err(error) => return Err(IdentityError::Chain(format!("unusable certificate: {error}"))),
+        }
+        Ok(Identity { certified: Arc::new(certified), certificate })
+    }
+}
+
+/// A server's TLS configuration: no tickets (they cost 19 us, and NTS clients seldom come back), our own order of
+/// cipher suites.
+#[must_use]
+pub fn server_config(identity: &Identity) -> Arc<ServerConfig> {
+    #[derive(Debug)]
+    struct Always(Arc<CertifiedKey>);
+
+    impl ResolvesServerCert for Always {
+        fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+            Some(Arc::clone(&self.0))
+        }
+    }
+
+    let mut config = ServerConfig::builder_with_provider(started_provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .expect("the provider has suites for TLS 1.3")
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(Always(Arc::clone(&identity.certified))));
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    config.ignore_client_order = true;
+    config.send_tls13_tickets = 0;
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    Arc::new(config)
+}

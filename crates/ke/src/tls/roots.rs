@@ -1,0 +1,55 @@
+//! The client's side: whom to trust, and the configuration around that.
+
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::pki_types::CertificateDer;
+use rustls::{ClientConfig, RootCertStore};
+
+use super::{certificates, started_provider};
+use crate::ALPN;
+
+/// A client's trust: certificates of authorities.
+#[derive(Clone, Debug)]
+pub struct Roots(RootCertStore);
+
+impl Roots {
+    /// The authorities in a PEM text.
+    ///
+    /// # Errors
+    /// A sentence on what is wrong with the text.
+    pub fn from_pem(pem: &[u8]) -> Result<Self, String> {
+        let mut roots = RootCertStore::empty();
+        for certificate in certificates(pem)? {
+            roots.add(certificate).map_err(|error| format!("unusable authority: {error}"))?;
+        }
+        Ok(Roots(roots))
+    }
+
+    /// Authorities in DER, as the system keeps them; those that rustls cannot use are passed over.
+    #[must_use]
+    pub fn from_der(certificates: impl IntoIterator<Item = CertificateDer<'static>>) -> Self {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(certificates);
+        Roots(roots)
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// A client's TLS configuration, without resumption: each key exchange stands alone.
+#[must_use]
+pub fn client_config(roots: Roots) -> Arc<ClientConfig> {
+    let mut config = ClientConfig::builder_with_provider(started_provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .expect("the provider has suites for TLS 1.3")
+        .with_root_certificates(roots.0)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    config.resumption = Resumption::disabled();
+    Arc::new(config)
+}
