@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod html;
+pub mod load;
 mod plot;
 pub mod run;
 pub mod stats;

@@ -1,0 +1,144 @@
+//! Distributions as they are stored: values in ascending order, each with how often it came.
+//!
+//! The generator counts into HDR histograms of three significant digits; what is stored is one representative value
+//! for each bucket that holds anything. So a stored value is off by at most 0.1 percent, and any tool reads it.
+
+use serde::{Deserialize, Serialize};
+
+/// Values and how often each came, in ascending order of the values.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Vec<(i64, u64)>", into = "Vec<(i64, u64)>")]
+pub struct Histogram(Vec<(i64, u64)>);
+
+/// The points of a distribution that are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Percentiles {
+    /// The smallest value.
+    pub min: f64,
+    /// The median.
+    pub p50: f64,
+    /// Exceeded by at most one value in ten.
+    pub p90: f64,
+    /// Exceeded by at most one value in a hundred.
+    pub p99: f64,
+    /// Exceeded by at most one value in a thousand.
+    pub p999: f64,
+    /// The largest value.
+    pub max: f64,
+}
+
+impl From<Vec<(i64, u64)>> for Histogram {
+    /// Sorts, adds up what stands twice, and leaves out what never came.
+    fn from(mut pairs: Vec<(i64, u64)>) -> Self {
+        pairs.retain(|&(_, count)| count > 0);
+        pairs.sort_unstable_by_key(|&(value, _)| value);
+        pairs.dedup_by(|later, earlier| {
+            let same = later.0 == earlier.0;
+            if same {
+                earlier.1 = earlier.1.saturating_add(later.1);
+            }
+            same
+        });
+        Histogram(pairs)
+    }
+}
+
+impl From<Histogram> for Vec<(i64, u64)> {
+    fn from(histogram: Histogram) -> Self {
+        histogram.0
+    }
+}
+
+impl Histogram {
+    /// Values with their counts, in ascending order.
+    #[must_use]
+    pub fn pairs(&self) -> &[(i64, u64)] {
+        &self.0
+    }
+
+    /// How many values there are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.0.iter().fold(0, |sum, &(_, count)| sum.saturating_add(count))
+    }
+
+    /// Adds the values of another one.
+    pub fn merge(&mut self, other: &Histogram) {
+        let mut pairs = std::mem::take(&mut self.0);
+        pairs.extend_from_slice(&other.0);
+        *self = Histogram::from(pairs);
+    }
+
+    /// The smallest value that at least `share` of the values, between 0 and 1, do not exceed (nearest rank); `None`
+    /// if there are no values.
+    #[must_use]
+    pub fn quantile(&self, share: f64) -> Option<i64> {
+        let rank = (share.clamp(0.0, 1.0) * self.count() as f64).ceil().max(1.0) as u64;
+        let mut below = 0u64;
+        let found = self.0.iter().find(|&&(_, count)| {
+            below = below.saturating_add(count);
+            below >= rank
+        });
+        found.or(self.0.last()).map(|&(value, _)| value)
+    }
+
+    /// The arithmetic mean; `None` if there are no values.
+    #[must_use]
+    pub fn mean(&self) -> Option<f64> {
+        let sum: i128 = self.0.iter().map(|&(value, count)| i128::from(value) * i128::from(count)).sum();
+        let count = self.count();
+        (count > 0).then(|| sum as f64 / count as f64)
+    }
+
+    /// The usual points, divided by `unit`: 1000 makes microseconds of nanoseconds; `None` if there are no values.
+    #[must_use]
+    pub fn percentiles(&self, unit: f64) -> Option<Percentiles> {
+        let at = |share| self.quantile(share).map(|value| value as f64 / unit);
+        Some(Percentiles {
+            min: self.0.first()?.0 as f64 / unit,
+            p50: at(0.5)?,
+            p90: at(0.9)?,
+            p99: at(0.99)?,
+            p999: at(0.999)?,
+            max: self.0.last()?.0 as f64 / unit,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn quantiles_are_nearest_ranks() {
+        let histogram = Histogram::from(vec![(30, 1), (10, 5), (20, 4)]);
+        for (share, expected) in [(0.0, 10), (0.5, 10), (0.51, 20), (0.9, 20), (0.91, 30), (1.0, 30)] {
+            assert_eq!(histogram.quantile(share), Some(expected), "{share}");
+        }
+        assert_eq!(histogram.mean(), Some(16.0));
+        assert_eq!(Histogram::default().quantile(0.5), None);
+        assert_eq!(Histogram::default().percentiles(1.0), None);
+    }
+
+    #[test]
+    fn stored_form_is_pairs() {
+        let histogram = Histogram::from(vec![(2, 1), (-1, 3), (2, 2), (9, 0)]);
+        let text = serde_json::to_string(&histogram).unwrap();
+        assert_eq!(text, "[[-1,3],[2,3]]");
+        assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), histogram);
+    }
+
+    proptest! {
+        #[test]
+        fn merging_is_counting_together(
+            a in prop::collection::vec((-50i64..50, 1u64..9), 0..40),
+            b in prop::collection::vec((-50i64..50, 1u64..9), 0..40),
+        ) {
+            let mut merged = Histogram::from(a.clone());
+            merged.merge(&Histogram::from(b.clone()));
+            prop_assert_eq!(merged, Histogram::from([a, b].concat()));
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! The stored format of a load run, version 1: JSON with counts and histograms of every step.
+//!
+//! Two sums hold in every [`Tally`], and [`LoadRecord::from_json`] refuses a record in which one does not:
+//! scheduled = sent + skipped, and sent = answered + lost + invalid. Times are in nanoseconds where a name ends in
+//! `_ns`, in microseconds where it ends in `_us`. Fields that a later version adds are ignored.
+
+mod histogram;
+mod tally;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::histogram::{Histogram, Percentiles};
+pub use self::tally::{Cause, Histograms, Operation, Tally};
+use crate::run::Host;
+
+/// What one load run offered to a server, and what came back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoadRecord {
+    /// The format of the file that holds the record.
+    pub format: LoadFormat,
+    /// The command line that made the run.
+    pub command: String,
+    /// The version of authentick.
+    pub version: String,
+    /// The commit that it was built from.
+    pub commit: String,
+    /// When the run started, in Unix seconds.
+    pub started_unix_s: u64,
+    /// The machine of the generator; of the one that coordinates, if there are several.
+    pub host: Host,
+    /// A label for the network path between generator and server: `loopback`, `local`, or `network`.
+    pub path: String,
+    /// What was offered: `plain`, `nts`, `ke` or `mix`.
+    pub scheme: String,
+    /// The algorithm that authenticates, such as `AEAD_AES_SIV_CMAC_256`; `none` for plain NTP.
+    pub authentication: String,
+    /// The server as it was named.
+    pub target: String,
+    /// Its address and port, of the key exchange for `ke`.
+    pub address: String,
+    /// What moved the octets, such as `sockets`.
+    pub engine: String,
+    /// How the load was shaped.
+    pub parameters: Parameters,
+    /// Whether client and server read the same clock, so that the true offset is zero; `false`: it is unknown.
+    pub shared_clock: bool,
+    /// What was measured, in the order of measuring.
+    pub steps: Vec<Step>,
+    /// The highest rate at which at most the tolerated share was lost; null unless it was searched for and found.
+    pub capacity_rps: Option<f64>,
+    /// How the search came to it; null unless it was searched for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<Search>,
+    /// Why the run ended before its last step; absent if it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupted: Option<String>,
+}
+
+/// The name and version of the stored format.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LoadFormat {
+    /// The format of this module.
+    #[default]
+    #[serde(rename = "authentick-load/1")]
+    V1,
+}
+
+impl LoadFormat {
+    /// The name, as in a record's `format` field.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            LoadFormat::V1 => "authentick-load/1",
+        }
+    }
+}
+
+/// How the load was shaped.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Parameters {
+    /// `constant`, `exponential` or `closed`.
+    pub arrivals: String,
+    /// Requests that each worker keeps in flight; null for an open loop.
+    #[serde(default)]
+    pub window: Option<u32>,
+    /// How long each step offers load, in seconds.
+    pub step_seconds: f64,
+    /// Simulated clients, each with a port, keys and cookies of its own.
+    pub clients: u32,
+    /// Prefix of the clients' addresses; null: the host's choice.
+    #[serde(default)]
+    pub sources: Option<String>,
+    /// Threads that send, on each host.
+    pub workers: u32,
+    /// How long a request waits for its answer, in seconds.
+    pub timeout_seconds: f64,
+    /// How long a key exchange may take, in seconds.
+    pub ke_timeout_seconds: f64,
+    /// Seed of the arrivals.
+    pub seed: u64,
+    /// Whether one cookie of each client was sent again and again, which no client does: cheaper to offer.
+    #[serde(default)]
+    pub replay_cookie: bool,
+    /// Transfers for each key exchange; null unless the scheme mixes them.
+    #[serde(default)]
+    pub transfers_per_exchange: Option<u32>,
+    /// Whether these transfers shared one cookie, as in the NTS study.
+    #[serde(default)]
+    pub same_cookie: bool,
+    /// Requests a second of clients that are not measured, beside the measured ones.
+    #[serde(default)]
+    pub background_rps: f64,
+    /// Agents that took part; empty: this host alone.
+    #[serde(default)]
+    pub agents: Vec<String>,
+}
+
+/// One rate, held for a while.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Requests a second that were to be sent, by measured clients alone; key exchanges a second for `ke` and `mix`;
+    /// null for a closed loop, which has no rate of its own.
+    pub offered_rps: Option<f64>,
+    /// How long they were sent, in seconds.
+    pub seconds: f64,
+    /// What became of the measured operations that the scheme is named for: key exchanges for `ke` and `mix`, transfers
+    /// of time otherwise.
+    #[serde(flatten)]
+    pub tally: Tally,
+    /// What became of the other kind: key exchanges that NTS clients needed, transfers that followed an exchange of
+    /// `mix`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accompanying: Option<Tally>,
+    /// What became of the operations of the background, in counts only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<Tally>,
+    /// Whether the generator did its part, so that the figures say something about the server.
+    pub valid: bool,
+    /// Why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_invalid: Option<String>,
+    /// Share of its time that the busiest sending thread ran; null where the system does not tell.
+    #[serde(default)]
+    pub generator_cpu_share: Option<f64>,
+    /// How much later than intended requests left.
+    pub lateness_us: Option<Percentiles>,
+    /// Octets of the largest request as UDP payload; with it a reader can work out the wire's ceilings. 0: TCP.
+    pub request_size: u32,
+    /// What the server's process used; null unless it was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerUse>,
+    /// The server's own times, joined to the client's; absent unless they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spans: Option<Spans>,
+    /// A part for each host; empty if there was one only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostPart>,
+}
+
+/// What the server's process used during a step.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ServerUse {
+    /// Processor time in user and kernel mode, in seconds.
+    pub cpu_seconds: f64,
+    /// That time for each operation that it completed, background and accompanying ones included; null if none was.
+    pub cpu_us_per_request: Option<f64>,
+    /// Resident memory at the end, in octets.
+    pub resident_size: u64,
+}
+
+/// Server and client times of the same exchanges: the measures of the NTS study, section III.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spans {
+    /// Exchanges of which both sides are known.
+    pub joined: u64,
+    /// Exchanges of the client for which the server has no record.
+    pub unmatched: u64,
+    /// d_CKE = t4 - t1.
+    pub d_cke_ns: Histogram,
+    /// d_CNTS = t10 - t5.
+    pub d_cnts_ns: Histogram,
+    /// d_SKE = t3 - t2, from the accepted connection.
+    pub d_ske_ns: Histogram,
+    /// d_SNTP: building the header.
+    pub d_sntp_ns: Histogram,
+    /// d_SNTS: opening, verifying, sealing.
+    pub d_snts_ns: Histogram,
+    /// d_CNTP = d_CNTS - d_SNTS for each exchange, equation (6).
+    pub d_cntp_ns: Histogram,
+}
+
+/// One host's share of a step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostPart {
+    /// The agent's address.
+    pub name: String,
+    /// What it was to offer.
+    pub offered_rps: Option<f64>,
+    /// What became of it; histograms are merged into the step's and left out here.
+    #[serde(flatten)]
+    pub tally: Tally,
+    /// Whether this host did its part.
+    pub valid: bool,
+    /// Why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_invalid: Option<String>,
+    /// How much later than the common instant it began, in microseconds, by the coordinator's clock; may be negative.
+    pub start_skew_us: f64,
+    /// How far that may be off: half the round trip to the agent.
+    pub start_skew_error_us: f64,
+}
+
+/// How a search came to its result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Search {
+    /// The share of requests that may go unanswered, such as 0.01.
+    pub loss_max: f64,
+    /// The highest rate that held in every trial, requests a second.
+    pub lower_rps: Option<f64>,
+    /// The lowest rate that did not, requests a second.
+    pub upper_rps: Option<f64>,
+    /// Trials at the highest rate that held.
+    pub trial_count: u32,
+    /// An interval that holds the true loss at that rate with this confidence.
+    pub confidence: f64,
+    /// Its lower end, a share.
+    pub loss_low: f64,
+    /// Its upper end, a share.
+    pub loss_high: f64,
+    /// Why nothing was found, or why the generator and not the server set the limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remark: Option<String>,
+}
+
+/// Why text is no load record.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// Its `format` is this one, which is not read here.
+    Format(String),
+    /// It is no JSON, or a field is missing or of the wrong type; says where.
+    Json(serde_json::Error),
+    /// The counts of this step, the first being number one, do not add up.
+    Sums(usize),
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadError::Format(found) => {
+                let known = LoadFormat::V1.name();
+                write!(f, "format: {found:?} is not known here; this version reads {known:?}")
+            }
+            LoadError::Json(error) => write!(f, "not a load record: {error}"),
+            LoadError::Sums(step) => {
+                write!(f, "step {step}: its counts do not add up; the file was changed or is damaged")
+            }
+        }
+    }
+}
+
+impl std::error::Error for LoadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            LoadError::Json(error) => Some(error),
+            LoadError::Format(_) | LoadError::Sums(_) => None,
+        }
+    }
+}
+
+impl LoadRecord {
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// If the text is no JSON, is in another format, lacks a field, or has counts that do not add up.
+    pub fn from_json(text: &str) -> Result<Self, LoadError> {
+        #[derive(Deserialize)]
+        struct Head {
+            format: String,
+        }
+        // The format comes first: what another one lacks is no fault of the file.
+        let head: Head = serde_json::from_str(text).map_err(LoadError::Json)?;
+        if head.format != LoadFormat::V1.name() {
+            return Err(LoadError::Format(head.format));
+        }
+        let record: LoadRecord = serde_json::from_str(text).map_err(LoadError::Json)?;
+        match record.steps.iter().position(|step| !step.adds_up()) {
+            Some(index) => Err(LoadError::Sums(index + 1)),
+            None => Ok(record),
+        }
+    }
+
+    /// The record as JSON with a line end after it.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string(self).expect("strings, numbers and lists of them are always JSON");
+        text.push('\n');
+        text
+    }
+}
+
+impl Step {
+    /// Whether the two sums hold in every tally.
+    #[must_use]
+    pub fn adds_up(&self) -> bool {
+        let others = self.accompanying.iter().chain(&self.background);
+        let hosts = self.hosts.iter().map(|part| &part.tally);
+        std::iter::once(&self.tally).chain(others).chain(hosts).all(Tally::adds_up)
+    }
+
+    /// Answers a second that passed every check.
+    #[must_use]
+    pub fn answered_rps(&self) -> f64 {
+        if self.seconds > 0.0 { self.tally.answered as f64 / self.seconds } else { 0.0 }
+    }
+}

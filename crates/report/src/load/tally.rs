@@ -1,0 +1,322 @@
+//! What became of the operations of a step: every one is counted in exactly one place.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::histogram::{Histogram, Percentiles};
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Operation {
+    /// One request for time and its answer.
+    #[default]
+    Transfer,
+    /// One key exchange, from connecting to the cookies.
+    KeyExchange,
+}
+
+/// Why an operation failed. Each is the server's or the path's doing, but for those that [`Cause::is_local`] names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Cause {
+    /// No answer, nor within a second timeout after the first.
+    Timeout,
+    /// The answer came after the timeout.
+    Late,
+    /// The host says that nobody listens there.
+    Refused,
+    /// The connection was reset, or closed before there was an answer.
+    Reset,
+    /// No connection within the deadline of a key exchange: the study's "connection timed out".
+    ConnectionTimedOut,
+    /// A connection, and no cookie within the deadline of a key exchange: the study's "resource temporarily
+    /// unavailable", as which a blocking client's read reports it.
+    ResourceTemporarilyUnavailable,
+    /// The server sent a TLS alert.
+    TlsAlert,
+    /// TLS failed otherwise: the certificate, the application protocol.
+    Tls,
+    /// The key exchange ended with an error, or without what is needed.
+    KeRefused,
+    /// The server cannot open the cookie.
+    Ntsn,
+    /// Another kiss-o'-death.
+    Kiss,
+    /// The tag is wrong, or missing.
+    BadTag,
+    /// It answers another request, or none.
+    BadOrigin,
+    /// The stratum is 0 or above 15.
+    BadStratum,
+    /// The leap indicator says that the server's clock is not synchronised.
+    BadLeap,
+    /// It is no NTP response otherwise: syntax, mode, timestamps, root distance.
+    Malformed,
+    /// The network cannot be reached, says this host or another.
+    Unreachable,
+    /// The generator was late by so much that it gave the request up.
+    FellBehind,
+    /// The generator had no cookie, as the client's key exchange failed or had not ended.
+    NoCookie,
+    /// The generator's socket had no room.
+    LocalBuffer,
+    /// The generator had no port or descriptor left.
+    LocalPort,
+    /// The generator failed otherwise.
+    Local,
+}
+
+impl Cause {
+    /// Every cause.
+    pub const ALL: [Cause; 22] = [
+        Cause::Timeout,
+        Cause::Late,
+        Cause::Refused,
+        Cause::Reset,
+        Cause::ConnectionTimedOut,
+        Cause::ResourceTemporarilyUnavailable,
+        Cause::TlsAlert,
+        Cause::Tls,
+        Cause::KeRefused,
+        Cause::Ntsn,
+        Cause::Kiss,
+        Cause::BadTag,
+        Cause::BadOrigin,
+        Cause::BadStratum,
+        Cause::BadLeap,
+        Cause::Malformed,
+        Cause::Unreachable,
+        Cause::FellBehind,
+        Cause::NoCookie,
+        Cause::LocalBuffer,
+        Cause::LocalPort,
+        Cause::Local,
+    ];
+
+    /// Whether an answer came that failed a check, rather than none.
+    #[must_use]
+    pub const fn is_invalid(self) -> bool {
+        matches!(
+            self,
+            Cause::TlsAlert
+                | Cause::Tls
+                | Cause::KeRefused
+                | Cause::Ntsn
+                | Cause::Kiss
+                | Cause::BadTag
+                | Cause::BadOrigin
+                | Cause::BadStratum
+                | Cause::BadLeap
+                | Cause::Malformed
+        )
+    }
+
+    /// Whether nothing was sent, by the generator's fault or for want of a cookie.
+    #[must_use]
+    pub const fn is_skip(self) -> bool {
+        self.is_local() || matches!(self, Cause::NoCookie)
+    }
+
+    /// Whether it is the generator's fault, which makes a step say nothing about the server.
+    #[must_use]
+    pub const fn is_local(self) -> bool {
+        matches!(self, Cause::FellBehind | Cause::LocalBuffer | Cause::LocalPort | Cause::Local)
+    }
+
+    /// The name, as in a record.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Cause::Timeout => "timeout",
+            Cause::Late => "late",
+            Cause::Refused => "refused",
+            Cause::Reset => "reset",
+            Cause::ConnectionTimedOut => "connection-timed-out",
+            Cause::ResourceTemporarilyUnavailable => "resource-temporarily-unavailable",
+            Cause::TlsAlert => "tls-alert",
+            Cause::Tls => "tls",
+            Cause::KeRefused => "ke-refused",
+            Cause::Ntsn => "ntsn",
+            Cause::Kiss => "kiss",
+            Cause::BadTag => "bad-tag",
+            Cause::BadOrigin => "bad-origin",
+            Cause::BadStratum => "bad-stratum",
+            Cause::BadLeap => "bad-leap",
+            Cause::Malformed => "malformed",
+            Cause::Unreachable => "unreachable",
+            Cause::FellBehind => "fell-behind",
+            Cause::NoCookie => "no-cookie",
+            Cause::LocalBuffer => "local-buffer",
+            Cause::LocalPort => "local-port",
+            Cause::Local => "local",
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What became of the operations of a step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tally {
+    /// What is counted.
+    pub operation: Operation,
+    /// Operations that were to happen.
+    pub scheduled: u64,
+    /// Those that were not begun; `causes` says why.
+    pub skipped: u64,
+    /// Those that were begun: scheduled - skipped.
+    pub sent: u64,
+    /// Those whose answer passed every check in time.
+    pub answered: u64,
+    /// Those without an answer in time.
+    pub lost: u64,
+    /// Those whose answers all failed a check.
+    pub invalid: u64,
+    /// Of those skipped, lost and invalid: how many for which reason.
+    pub causes: BTreeMap<Cause, u64>,
+    /// Datagrams beyond the answers: answers given twice, and such that answer nothing that was asked.
+    #[serde(default)]
+    pub surplus: u64,
+    /// From the instant at which the operation was to begin to its answer: the kernel's receive stamp for a transfer,
+    /// the last cookie for a key exchange; null if there was none.
+    pub latency_us: Option<Percentiles>,
+    /// The server's clock minus the client's; null if there was none.
+    pub offset_us: Option<Percentiles>,
+    /// The distributions that the percentiles are of.
+    #[serde(default)]
+    pub histograms: Histograms,
+}
+
+/// The distributions of a tally.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Histograms {
+    /// Latency, in nanoseconds.
+    pub latency_ns: Histogram,
+    /// Offset, in nanoseconds.
+    pub offset_ns: Histogram,
+}
+
+impl Tally {
+    /// Whether scheduled = sent + skipped, sent = answered + lost + invalid, and every failure has one cause.
+    #[must_use]
+    pub fn adds_up(&self) -> bool {
+        let sum = |values: &[u64]| values.iter().try_fold(0u64, |sum, &value| sum.checked_add(value));
+        let caused = |test: fn(Cause) -> bool| {
+            let counts: Vec<u64> =
+                self.causes.iter().filter(|&(&cause, _)| test(cause)).map(|(_, &count)| count).collect();
+            sum(&counts)
+        };
+        sum(&[self.sent, self.skipped]) == Some(self.scheduled)
+            && sum(&[self.answered, self.lost, self.invalid]) == Some(self.sent)
+            && caused(Cause::is_skip) == Some(self.skipped)
+            && caused(Cause::is_invalid) == Some(self.invalid)
+            && caused(|cause| !cause.is_skip() && !cause.is_invalid()) == Some(self.lost)
+    }
+
+    /// Adds the operations of another host or thread; percentiles are those of all together.
+    pub fn merge(&mut self, other: &Tally) {
+        self.scheduled += other.scheduled;
+        self.skipped += other.skipped;
+        self.sent += other.sent;
+        self.answered += other.answered;
+        self.lost += other.lost;
+        self.invalid += other.invalid;
+        self.surplus += other.surplus;
+        for (&cause, &count) in &other.causes {
+            *self.causes.entry(cause).or_default() += count;
+        }
+        self.histograms.latency_ns.merge(&other.histograms.latency_ns);
+        self.histograms.offset_ns.merge(&other.histograms.offset_ns);
+        self.summarise();
+    }
+
+    /// Draws the percentiles from the histograms.
+    pub fn summarise(&mut self) {
+        self.latency_us = self.histograms.latency_ns.percentiles(1000.0);
+        self.offset_us = self.histograms.offset_ns.percentiles(1000.0);
+    }
+
+    /// The share of sent operations that were not answered: 0.01 is one percent; 0 if nothing was sent.
+    #[must_use]
+    pub fn loss_ratio(&self) -> f64 {
+        if self.sent == 0 { 0.0 } else { (self.lost + self.invalid) as f64 / self.sent as f64 }
+    }
+
+    /// How many failed for this reason.
+    #[must_use]
+    pub fn count_of(&self, cause: Cause) -> u64 {
+        self.causes.get(&cause).copied().unwrap_or(0)
+    }
+
+    /// The same without distributions, for a part whose distributions are in the whole.
+    #[must_use]
+    pub fn without_histograms(&self) -> Tally {
+        Tally { histograms: Histograms::default(), ..self.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally() -> Tally {
+        let mut tally = Tally {
+            scheduled: 10,
+            skipped: 1,
+            sent: 9,
+            answered: 6,
+            lost: 2,
+            invalid: 1,
+            causes: [(Cause::FellBehind, 1), (Cause::Timeout, 1), (Cause::Late, 1), (Cause::BadTag, 1)].into(),
+            histograms: Histograms {
+                latency_ns: vec![(1000, 4), (9000, 2)].into(),
+                offset_ns: vec![(-50, 6)].into(),
+            },
+            ..Tally::default()
+        };
+        tally.summarise();
+        tally
+    }
+
+    #[test]
+    fn sums_hold_and_survive_merging() {
+        let mut merged = tally();
+        merged.merge(&tally());
+        assert!(merged.adds_up());
+        assert_eq!((merged.sent, merged.count_of(Cause::BadTag)), (18, 2));
+        assert_eq!(merged.latency_us, tally().latency_us);
+        assert!((merged.loss_ratio() - 1.0 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn wrong_sums_are_seen() {
+        let wrong: [fn(&mut Tally); 5] = [
+            |tally| tally.scheduled += 1,
+            |tally| tally.answered += 1,
+            |tally| tally.lost = u64::MAX,
+            |tally| drop(tally.causes.remove(&Cause::BadTag)),
+            |tally| drop(tally.causes.insert(Cause::Kiss, 1)),
+        ];
+        for change in wrong {
+            let mut tally = tally();
+            change(&mut tally);
+            assert!(!tally.adds_up());
+        }
+    }
+
+    #[test]
+    fn cause_is_stored_under_its_name() {
+        for cause in Cause::ALL {
+            assert_eq!(serde_json::to_string(&cause).unwrap(), format!("{:?}", cause.name()));
+            assert!(!(cause.is_skip() && cause.is_invalid()));
+        }
+    }
+}
