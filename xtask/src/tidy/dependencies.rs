@@ -91,6 +91,19 @@ const TABLE: &[Line] = &[
         reason: "the line exists so that one crate composes: locks and files are here, and in no crate below",
     },
     Line {
+        package: "authentick-load",
+        internal: &[
+            "authentick-crypto",
+            "authentick-ke",
+            "authentick-net",
+            "authentick-proto",
+            "authentick-report",
+            "authentick-wire",
+        ],
+        external: &["hdrhistogram", "rustls", "serde", "serde_json"],
+        reason: "the line exists so that the tester measures foreign servers, and never inherits a bug of the responder",
+    },
+    Line {
         package: "authentick-report",
         internal: &[],
         external: &["serde", "serde_json"],

@@ -1,0 +1,168 @@
+//! What a run is to do, as orders that a host carries out step by step, and what it reports.
+//!
+//! The same orders go to the generator in this process and, as JSON, to agents on other hosts.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use authentick_report::load::{Histogram, Tally};
+use serde::{Deserialize, Serialize};
+
+/// What is offered to the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scheme {
+    /// NTP without authentication.
+    Plain,
+    /// NTS: transfers by clients that keep keys and cookies, and exchange keys when they have none.
+    Nts,
+    /// Key exchanges alone.
+    Ke,
+    /// Key exchanges, each followed by transfers.
+    Mix {
+        /// How many transfers follow a key exchange.
+        transfers: u32,
+        /// Whether they share one cookie, as in the NTS study.
+        same_cookie: bool,
+    },
+}
+
+/// When operations begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// At equal distances.
+    Constant,
+    /// At exponentially distributed distances, as of many independent clients.
+    Exponential,
+    /// As soon as another one has ended, so many at once in each worker.
+    Closed {
+        /// Operations in flight.
+        window: u32,
+    },
+}
+
+/// What a host is to do in every step of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// What is offered.
+    pub scheme: Scheme,
+    /// The NTP server. For NTS, a key exchange may name another one.
+    pub ntp: SocketAddr,
+    /// The key exchange server; unused with plain NTP.
+    pub ke: SocketAddr,
+    /// The name that the server's certificate must have.
+    pub server_name: String,
+    /// Certificates of the authorities to trust; absent: those that the host trusts.
+    pub authorities_pem: Option<String>,
+    /// AEAD algorithms to offer, the best first.
+    pub aeads: Vec<u16>,
+    /// Simulated clients on this host.
+    pub clients: u32,
+    /// Source addresses to spread the clients over; empty: the host's choice. The host must own them.
+    pub sources: Vec<std::net::IpAddr>,
+    /// Threads that send.
+    pub workers: u32,
+    /// When operations begin.
+    pub arrivals: Arrivals,
+    /// Seed of the arrivals.
+    pub seed: u64,
+    /// How long a request waits for its answer.
+    pub timeout: Duration,
+    /// How long a key exchange may take.
+    pub ke_timeout: Duration,
+    /// Send one cookie of each client again and again.
+    pub replay_cookie: bool,
+    /// Report the instants of single operations, so that they can be joined to the server's records.
+    pub joinable: bool,
+}
+
+/// One step of a run, for one host.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Order {
+    /// Operations a second that measured clients begin; absent for a closed loop.
+    pub rate_rps: Option<f64>,
+    /// The same for clients that are not measured; they start a little earlier. 0: none.
+    pub background_rps: f64,
+    /// How long operations begin. Waiting for the last answers comes after that.
+    pub duration: Duration,
+}
+
+/// The instants of one operation of a measured client.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Joinable {
+    /// The client's address and port as the server sees them.
+    pub source: SocketAddr,
+    /// The transmit timestamp of a request for time; absent for a key exchange.
+    pub transmit: Option<u64>,
+    /// From before the request was made to the checked answer, t10 - t5; or from connecting to the cookies, t4 - t1.
+    pub whole_ns: u64,
+}
+
+/// What a host reports of a step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// The measured operations that the scheme is named for.
+    pub tally: Tally,
+    /// The measured operations of the other kind.
+    pub accompanying: Option<Tally>,
+    /// Operations of the background, in counts.
+    pub background: Option<Tally>,
+    /// Why the generator did not do its part; absent if it did.
+    pub why_invalid: Option<String>,
+    /// How much later than intended requests left.
+    pub lateness_ns: Histogram,
+    /// Share of its time that the busiest sending thread ran.
+    pub cpu_share: Option<f64>,
+    /// Octets of the largest request as UDP payload; 0: TCP.
+    pub request_size: u32,
+    /// Single operations, if they were asked for.
+    pub joinables: Vec<Joinable>,
+}
+
+/// What a step in progress lets others see, and how they end it.
+#[derive(Debug, Default)]
+pub struct Watch {
+    stop: AtomicBool,
+    sent: AtomicU64,
+    answered: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl Watch {
+    /// Makes the generator send nothing more, in this step and every later one.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether nothing more is to be sent.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Counts operations of measured clients.
+    pub fn add(&self, sent: u64, answered: u64, failed: u64) {
+        self.sent.fetch_add(sent, Ordering::Relaxed);
+        self.answered.fetch_add(answered, Ordering::Relaxed);
+        self.failed.fetch_add(failed, Ordering::Relaxed);
+    }
+
+    /// Operations of measured clients so far, over all steps: sent, answered, and those that failed.
+    #[must_use]
+    pub fn counts(&self) -> [u64; 3] {
+        [&self.sent, &self.answered, &self.failed].map(|count| count.load(Ordering::Relaxed))
+    }
+}
+
+/// Who carries out the steps of a run: the generator of this process, or agents.
+pub trait Crew: Send {
+    /// Begins operations at `start` and reports once all of them have ended. `watch` sees the progress; if it is
+    /// stopped, what was done until then is reported.
+    ///
+    /// # Errors
+    /// A sentence on why the step cannot be relied on at all. A generator that merely fell behind reports that in its
+    /// part.
+    fn step(&mut self, order: &Order, start: Instant, watch: &Watch) -> Result<Part, String>;
+}
