@@ -6,5 +6,7 @@
 
 pub mod affinity;
 pub mod clock;
+pub mod poller;
 pub mod privilege;
+pub mod tcp;
 pub mod udp;

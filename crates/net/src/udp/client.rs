@@ -3,14 +3,14 @@
 use std::io;
 use std::mem;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use authentick_wire::time::NtpTime;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::control::{self, Control};
-use super::socket::set_receive_stamps;
+use super::socket::{dropped_count, enlarge_receive_buffer, set_receive_stamps};
 use crate::clock;
 
 /// A connected socket on a random port (RFC 9109 section 4); datagrams from elsewhere do not reach it.
@@ -45,10 +45,27 @@ impl ClientSocket {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
         };
-        let socket = UdpSocket::bind(any)?;
+        Self::connect_from(any, server)
+    }
+
+    /// The same from `source`, whose port may be 0 for a random one, with room for many answers that nobody has read.
+    ///
+    /// # Errors
+    /// If the address is none of this host, there is no route, or no socket or port to be had.
+    pub fn connect_from(source: SocketAddr, server: SocketAddr) -> io::Result<Self> {
+        let socket = UdpSocket::bind(source)?;
         set_receive_stamps(socket.as_fd())?;
+        enlarge_receive_buffer(socket.as_fd());
         socket.connect(server)?;
         Ok(ClientSocket { socket })
+    }
+
+    /// Datagrams that the kernel dropped because nobody had read the ones before.
+    ///
+    /// # Errors
+    /// If the kernel does not tell.
+    pub fn dropped_count(&self) -> io::Result<u64> {
+        dropped_count(self.as_fd())
     }
 
     /// The address of this end.
@@ -122,6 +139,12 @@ impl ClientSocket {
         // SAFETY: the kernel has filled the message's control part; nothing writes to it now.
         let ancillary = unsafe { control::read(&message) };
         Ok((size as usize, ancillary.received))
+    }
+}
+
+impl AsFd for ClientSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

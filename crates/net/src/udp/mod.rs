@@ -6,7 +6,9 @@
 //! - `mmsg`: `recvmmsg` and `sendmmsg` over memory that is laid out once.
 //! - `control`: ancillary data: kernel receive stamps and the address that was asked.
 //! - `client`: one connected socket with receive stamps.
+//! - `bulk`: batches of requests and answers over many such sockets.
 
+mod bulk;
 mod client;
 mod control;
 mod engine;
@@ -14,8 +16,10 @@ mod handler;
 mod mmsg;
 mod socket;
 
+pub use bulk::{Arrival, ReceiveBatch, SendBatch};
 pub use client::{ClientSocket, Received};
 pub use engine::{SOCKET_COUNT_MAX, Turn, UdpEngine};
 pub use handler::Handler;
 pub use mmsg::BATCH_SIZE;
+pub(crate) use socket::set_flag;
 pub use socket::{ServerSocket, bind_group};

@@ -40,10 +40,7 @@ impl ServerSocket {
             };
             set_flag(socket.as_fd(), level, option)?;
         }
-        // A larger buffer only ever helps; being refused one is no reason not to serve.
-        if sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER_SIZE).is_err() {
-            let _ = sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER_SIZE);
-        }
+        enlarge_receive_buffer(socket.as_fd());
         bind(&socket, &address)?;
         let socket = UdpSocket::from(socket);
         let local = socket.local_addr()?;
@@ -67,21 +64,7 @@ impl ServerSocket {
     /// # Errors
     /// If the kernel does not tell.
     pub fn dropped_count(&self) -> io::Result<u64> {
-        // linux/sock_diag.h: SK_MEMINFO_DROPS is the ninth of these.
-        const DROPS: usize = 8;
-        let mut info = [0u32; 9];
-        let mut size = size_of_val(&info) as libc::socklen_t;
-        // SAFETY: getsockopt(2) writes at most `size` octets to `info`, and to `size`; both outlive the call.
-        let result = unsafe {
-            libc::getsockopt(
-                self.socket.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_MEMINFO,
-                info.as_mut_ptr().cast(),
-                &raw mut size,
-            )
-        };
-        if result == 0 { Ok(u64::from(info[DROPS])) } else { Err(io::Error::last_os_error()) }
+        dropped_count(self.as_fd())
     }
 }
 
@@ -111,7 +94,35 @@ pub(super) fn set_receive_stamps(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_flag(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS)
 }
 
-fn set_flag(socket: BorrowedFd<'_>, level: libc::c_int, option: libc::c_int) -> io::Result<()> {
+/// Datagrams that the kernel dropped because the socket's buffer was full.
+pub(super) fn dropped_count(socket: BorrowedFd<'_>) -> io::Result<u64> {
+    // linux/sock_diag.h: SK_MEMINFO_DROPS is the ninth of these.
+    const DROPS: usize = 8;
+    let mut info = [0u32; 9];
+    let mut size = size_of_val(&info) as libc::socklen_t;
+    // SAFETY: getsockopt(2) writes at most `size` octets to `info`, and to `size`; both outlive the call.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            info.as_mut_ptr().cast(),
+            &raw mut size,
+        )
+    };
+    if result == 0 { Ok(u64::from(info[DROPS])) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Asks for a larger receive buffer, beyond the system's limit if the process may.
+pub(super) fn enlarge_receive_buffer(socket: BorrowedFd<'_>) {
+    // A larger buffer only ever helps; being refused one is no reason not to go on.
+    if sockopt::set_socket_recv_buffer_size_force(socket, RECEIVE_BUFFER_SIZE).is_err() {
+        let _ = sockopt::set_socket_recv_buffer_size(socket, RECEIVE_BUFFER_SIZE);
+    }
+}
+
+/// Switches a socket option on.
+pub(crate) fn set_flag(socket: BorrowedFd<'_>, level: libc::c_int, option: libc::c_int) -> io::Result<()> {
     let on: libc::c_int = 1;
     // SAFETY: setsockopt(2) reads `size_of(on)` octets from `on`, which outlives the call.
     let result = unsafe {

@@ -295,7 +295,8 @@ impl LoadRecord {
     /// The record as JSON with a line end after it.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let mut text = serde_json::to_string(self).expect("strings, numbers and lists of them are always JSON");
+        let mut text =
+            serde_json::to_string(self).expect("strings, numbers and lists of them are always JSON");
         text.push('\n');
         text
     }

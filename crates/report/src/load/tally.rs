@@ -275,7 +275,8 @@ mod tests {
             answered: 6,
             lost: 2,
             invalid: 1,
-            causes: [(Cause::FellBehind, 1), (Cause::Timeout, 1), (Cause::Late, 1), (Cause::BadTag, 1)].into(),
+            causes: [(Cause::FellBehind, 1), (Cause::Timeout, 1), (Cause::Late, 1), (Cause::BadTag, 1)]
+                .into(),
             histograms: Histograms {
                 latency_ns: vec![(1000, 4), (9000, 2)].into(),
                 offset_ns: vec![(-50, 6)].into(),

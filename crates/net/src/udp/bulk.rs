@@ -1,0 +1,244 @@
+//! A client's batches: many requests over few or many connected sockets, and whatever comes back.
+//!
+//! Buffers and headers are laid out once and shared by all sockets of a thread. Requests of one socket that lie side
+//! by side leave in one `sendmmsg`.
+//!
+//! **Invariant:** the vectors never grow or move after `new`, and everything that a header points to sits in an
+//! `UnsafeCell`, so pointers taken then stay valid. References into a slot never exist during a system call.
+
+use std::cell::UnsafeCell;
+use std::io;
+use std::mem;
+use std::ops::Range;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr;
+
+use authentick_wire::limits::DATAGRAM_SIZE_MAX;
+use authentick_wire::time::NtpTime;
+
+use super::control::{self, Control};
+use super::mmsg::BATCH_SIZE;
+
+type Buffer = [u8; DATAGRAM_SIZE_MAX];
+
+/// Buffers, and the headers that describe them to the kernel.
+struct Slots {
+    buffers: Vec<UnsafeCell<Buffer>>,
+    /// Read through the headers' pointers only, but for their lengths.
+    parts: Vec<UnsafeCell<libc::iovec>>,
+    headers: Vec<libc::mmsghdr>,
+}
+
+impl Slots {
+    fn new() -> Self {
+        // SAFETY: an mmsghdr is integers and pointers, for which all zeros is a value.
+        let header: libc::mmsghdr = unsafe { mem::zeroed() };
+        let buffers: Vec<_> = (0..BATCH_SIZE).map(|_| UnsafeCell::new([0; DATAGRAM_SIZE_MAX])).collect();
+        let part = |buffer: &UnsafeCell<Buffer>| libc::iovec {
+            iov_base: buffer.get().cast(),
+            iov_len: DATAGRAM_SIZE_MAX,
+        };
+        let parts: Vec<_> = buffers.iter().map(|buffer| UnsafeCell::new(part(buffer))).collect();
+        let mut headers = vec![header; BATCH_SIZE];
+        for (header, part) in headers.iter_mut().zip(&parts) {
+            header.msg_hdr.msg_iov = part.get();
+            header.msg_hdr.msg_iovlen = 1;
+        }
+        Slots { buffers, parts, headers }
+    }
+}
+
+/// Up to [`BATCH_SIZE`] requests that are written first and sent together.
+pub struct SendBatch(Slots);
+
+// SAFETY: the pointers in the headers point into the vectors of the same value, whose memory moves with it.
+unsafe impl Send for SendBatch {}
+
+impl Default for SendBatch {
+    fn default() -> Self {
+        SendBatch(Slots::new())
+    }
+}
+
+impl SendBatch {
+    /// The buffer of a slot, to write a request to.
+    ///
+    /// # Panics
+    /// If there is no such slot.
+    pub fn buffer(&mut self, slot: usize) -> &mut [u8; DATAGRAM_SIZE_MAX] {
+        self.0.buffers[slot].get_mut()
+    }
+
+    /// Says how many octets of a slot are the request.
+    ///
+    /// # Panics
+    /// If there is no such slot, or `size` is larger than a buffer.
+    pub fn set_size(&mut self, slot: usize, size: usize) {
+        assert!(size <= DATAGRAM_SIZE_MAX, "a request fits its buffer");
+        self.0.parts[slot].get_mut().iov_len = size;
+    }
+
+    /// Sends the requests in `slots` from a connected socket without waiting; returns how many left, the first ones.
+    ///
+    /// # Errors
+    /// The kernel's, if the first of them cannot be sent.
+    ///
+    /// # Panics
+    /// If there are no such slots.
+    pub fn send(&mut self, socket: BorrowedFd<'_>, slots: Range<usize>) -> io::Result<usize> {
+        let headers = &mut self.0.headers[slots];
+        // SAFETY: sendmmsg(2) reads what the headers point to and writes to the headers: live memory of this batch, of
+        // the sizes that the headers give, to which no reference exists now.
+        let count = unsafe {
+            libc::sendmmsg(
+                socket.as_raw_fd(),
+                headers.as_mut_ptr(),
+                headers.len() as libc::c_uint,
+                libc::MSG_DONTWAIT,
+            )
+        };
+        if count < 0 { Err(io::Error::last_os_error()) } else { Ok(count as usize) }
+    }
+}
+
+/// Room for up to [`BATCH_SIZE`] datagrams of one socket.
+pub struct ReceiveBatch {
+    slots: Slots,
+    /// Read and written through the headers' pointers only.
+    controls: Vec<UnsafeCell<Control>>,
+    count: usize,
+}
+
+// SAFETY: the pointers in the headers point into the vectors of the same value, whose memory moves with it.
+unsafe impl Send for ReceiveBatch {}
+
+impl Default for ReceiveBatch {
+    fn default() -> Self {
+        let mut slots = Slots::new();
+        let controls: Vec<_> =
+            (0..BATCH_SIZE).map(|_| UnsafeCell::new(Control([0; control::CONTROL_SIZE]))).collect();
+        for (header, control) in slots.headers.iter_mut().zip(&controls) {
+            header.msg_hdr.msg_control = control.get().cast();
+        }
+        ReceiveBatch { slots, controls, count: BATCH_SIZE }
+    }
+}
+
+/// A datagram in a [`ReceiveBatch`].
+#[derive(Debug)]
+pub struct Arrival<'a> {
+    /// Its octets, as many as a buffer holds.
+    pub octets: &'a mut [u8],
+    /// The kernel's receive stamp, if there was one.
+    pub at: Option<NtpTime>,
+}
+
+impl ReceiveBatch {
+    /// Receives what waits on a connected socket, at most `count_max` and a batch; returns how many.
+    ///
+    /// # Errors
+    /// The kernel's, among them what the network has said about requests before; nothing that waits is none.
+    pub fn receive(&mut self, socket: BorrowedFd<'_>, count_max: usize) -> io::Result<usize> {
+        for header in &mut self.slots.headers[..self.count] {
+            header.msg_hdr.msg_controllen = control::CONTROL_SIZE;
+            header.msg_hdr.msg_flags = 0;
+        }
+        self.count = 0;
+        let headers = &mut self.slots.headers[..count_max.min(BATCH_SIZE)];
+        // SAFETY: recvmmsg(2) writes to the headers and to what they point to: live memory of this batch, of the sizes
+        // that the headers give, to which no reference exists now.
+        let count = unsafe {
+            libc::recvmmsg(
+                socket.as_raw_fd(),
+                headers.as_mut_ptr(),
+                headers.len() as libc::c_uint,
+                libc::MSG_DONTWAIT,
+                ptr::null_mut(),
+            )
+        };
+        if count < 0 {
+            let error = io::Error::last_os_error();
+            return match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(0),
+                _ => Err(error),
+            };
+        }
+        self.count = count as usize;
+        Ok(self.count)
+    }
+
+    /// A datagram of the last call.
+    ///
+    /// # Panics
+    /// If the last call brought fewer.
+    pub fn arrival(&mut self, index: usize) -> Arrival<'_> {
+        assert!(index < self.count, "only received datagrams are read");
+        let header = &self.slots.headers[index];
+        // SAFETY: the kernel has filled this message's control part, and nothing writes to it now.
+        let ancillary = unsafe { control::read(&header.msg_hdr) };
+        let size = (header.msg_len as usize).min(DATAGRAM_SIZE_MAX);
+        Arrival { octets: &mut self.slots.buffers[index].get_mut()[..size], at: ancillary.received }
+    }
+}
+
+impl std::fmt::Debug for SendBatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SendBatch")
+    }
+}
+
+impl std::fmt::Debug for ReceiveBatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ReceiveBatch")
+            .field("count", &self.count)
+            .field("room", &self.controls.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::os::fd::AsFd;
+
+    use super::super::client::ClientSocket;
+    use super::*;
+    use crate::clock;
+
+    #[test]
+    fn requests_leave_together_and_answers_come_back_stamped() {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let client = ClientSocket::connect(server.local_addr().unwrap()).unwrap();
+        let (mut out, mut back) = (SendBatch::default(), ReceiveBatch::default());
+        for slot in 0..5 {
+            out.buffer(slot)[..48].fill(slot as u8);
+            out.set_size(slot, 48 - slot);
+        }
+        let before = clock::now();
+        assert_eq!(out.send(client.as_fd(), 1..4).unwrap(), 3);
+        let mut buffer = [0; 2048];
+        for slot in 1..4usize {
+            let (size, from) = server.recv_from(&mut buffer).unwrap();
+            assert_eq!(buffer[..size], vec![slot as u8; 48 - slot]);
+            server.send_to(&buffer[..size], from).unwrap();
+        }
+        assert_eq!(back.receive(client.as_fd(), 2).unwrap(), 2);
+        assert_eq!(back.receive(client.as_fd(), 64).unwrap(), 1);
+        let arrival = back.arrival(0);
+        assert_eq!(arrival.octets, vec![3; 45]);
+        assert!(arrival.at.unwrap().since(before).as_nanos() >= 0);
+        assert_eq!(back.receive(client.as_fd(), 64).unwrap(), 0);
+    }
+
+    #[test]
+    fn refusal_is_an_error_of_the_next_call() {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let client = ClientSocket::connect(server.local_addr().unwrap()).unwrap();
+        drop(server);
+        let (mut out, mut back) = (SendBatch::default(), ReceiveBatch::default());
+        out.set_size(0, 48);
+        assert_eq!(out.send(client.as_fd(), 0..1).unwrap(), 1);
+        let error = back.receive(client.as_fd(), 64).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+    }
+}
