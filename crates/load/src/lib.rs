@@ -7,6 +7,16 @@
 //! - `plan`: what a run is to do, and what one host reports of a step.
 #![forbid(unsafe_code)]
 
+mod client;
+mod connection;
+mod counts;
+mod flight;
+mod generator;
+mod limits;
 mod plan;
+pub mod schedule;
+pub mod search;
+mod worker;
 
+pub use generator::Generator;
 pub use plan::{Arrivals, Crew, Joinable, Order, Part, Plan, Scheme, Watch};

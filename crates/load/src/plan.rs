@@ -3,6 +3,7 @@
 //! The same orders go to the generator in this process and, as JSON, to agents on other hosts.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -58,8 +59,10 @@ pub struct Plan {
     pub authorities_pem: Option<String>,
     /// AEAD algorithms to offer, the best first.
     pub aeads: Vec<u16>,
-    /// Simulated clients on this host.
+    /// Simulated clients on this host whose figures count.
     pub clients: u32,
+    /// Further ones that make up the background.
+    pub background_clients: u32,
     /// Source addresses to spread the clients over; empty: the host's choice. The host must own them.
     pub sources: Vec<std::net::IpAddr>,
     /// Threads that send.
@@ -109,16 +112,40 @@ pub struct Part {
     pub accompanying: Option<Tally>,
     /// Operations of the background, in counts.
     pub background: Option<Tally>,
+    /// How long operations began, in seconds: less than ordered if the step was stopped.
+    pub seconds: f64,
     /// Why the generator did not do its part; absent if it did.
     pub why_invalid: Option<String>,
     /// How much later than intended requests left.
     pub lateness_ns: Histogram,
-    /// Share of its time that the busiest sending thread ran.
-    pub cpu_share: Option<f64>,
+    /// Share of its time in which the busiest sending thread had something to do.
+    pub busy_share: Option<f64>,
     /// Octets of the largest request as UDP payload; 0: TCP.
     pub request_size: u32,
     /// Single operations, if they were asked for.
     pub joinables: Vec<Joinable>,
+}
+
+impl Part {
+    /// Adds what another thread or host did in the same step.
+    pub fn merge(&mut self, other: Part) {
+        fn join(mine: &mut Option<Tally>, other: Option<Tally>) {
+            match (mine, other) {
+                (Some(mine), Some(other)) => mine.merge(&other),
+                (mine @ None, other) => *mine = other,
+                (Some(_), None) => {}
+            }
+        }
+        self.tally.merge(&other.tally);
+        join(&mut self.accompanying, other.accompanying);
+        join(&mut self.background, other.background);
+        self.seconds = self.seconds.max(other.seconds);
+        self.why_invalid = self.why_invalid.take().or(other.why_invalid);
+        self.lateness_ns.merge(&other.lateness_ns);
+        self.busy_share = self.busy_share.into_iter().chain(other.busy_share).reduce(f64::max);
+        self.request_size = self.request_size.max(other.request_size);
+        self.joinables.extend(other.joinables);
+    }
 }
 
 /// What a step in progress lets others see, and how they end it.
@@ -164,5 +191,5 @@ pub trait Crew: Send {
     /// # Errors
     /// A sentence on why the step cannot be relied on at all. A generator that merely fell behind reports that in its
     /// part.
-    fn step(&mut self, order: &Order, start: Instant, watch: &Watch) -> Result<Part, String>;
+    fn step(&mut self, order: &Order, start: Instant, watch: &Arc<Watch>) -> Result<Part, String>;
 }

@@ -124,8 +124,34 @@ impl Exchange {
         entropy: &mut Entropy,
         out: &mut [u8],
     ) -> Result<(Self, usize), NoCookie> {
-        const ROOM: &str = "REQUEST_SIZE_MAX octets hold a request";
         let cookie = session.jar.take().ok_or(NoCookie)?;
+        let wanted = COOKIE_COUNT - 1 - session.jar.count();
+        Ok(Self::authenticated(session, &cookie, wanted, entropy, out))
+    }
+
+    /// The same with the oldest cookie of the jar, which stays there, and without placeholders. No client does this:
+    /// RFC 8915 section 5.7 has a cookie used once. It is how load generators save themselves the key exchanges.
+    ///
+    /// # Panics
+    /// If `out` has fewer than [`REQUEST_SIZE_MAX`] octets.
+    pub fn nts_replayed(
+        session: &NtsSession,
+        entropy: &mut Entropy,
+        out: &mut [u8],
+    ) -> Result<(Self, usize), NoCookie> {
+        let cookie = session.jar.oldest().ok_or(NoCookie)?;
+        Ok(Self::authenticated(session, cookie, 0, entropy, out))
+    }
+
+    /// Writes a request with `cookie` and as many placeholders as are `wanted` and fit.
+    fn authenticated(
+        session: &NtsSession,
+        cookie: &[u8],
+        wanted: usize,
+        entropy: &mut Entropy,
+        out: &mut [u8],
+    ) -> (Self, usize) {
+        const ROOM: &str = "REQUEST_SIZE_MAX octets hold a request";
         let exchange =
             Exchange { transmit: random_time(entropy), identifier: Some(entropy.array()), answered: false };
         let algorithm = session.algorithm();
@@ -139,7 +165,6 @@ impl Exchange {
             + IDENTIFIER_SIZE_MIN
             + field
             + authenticator_size(nonce.len(), TAG_SIZE);
-        let wanted = COOKIE_COUNT - 1 - session.jar.count();
         let placeholder_count = wanted.min((REQUEST_SIZE_MAX - fixed) / field);
 
         let mut header = [0; HEADER_SIZE];
@@ -148,7 +173,7 @@ impl Exchange {
         writer.put(&header).expect(ROOM);
         let identifier = exchange.identifier.as_ref().expect("just made");
         extension::emit(&mut writer, FieldType::UNIQUE_IDENTIFIER, identifier).expect(ROOM);
-        extension::emit(&mut writer, FieldType::NTS_COOKIE, &cookie).expect(ROOM);
+        extension::emit(&mut writer, FieldType::NTS_COOKIE, cookie).expect(ROOM);
         for _ in 0..placeholder_count {
             extension::emit_header(&mut writer, FieldType::NTS_COOKIE_PLACEHOLDER, cookie.len()).expect(ROOM);
             writer.zeros(cookie.len()).expect(ROOM);
@@ -167,7 +192,7 @@ impl Exchange {
             text,
             tag,
         }));
-        Ok((exchange, size))
+        (exchange, size)
     }
 
     /// The transmit timestamp of the request, by which a server's records of it can be found.

@@ -30,6 +30,17 @@ impl CookieJar {
         self.cookies.pop_front()
     }
 
+    /// The oldest cookie, which stays in the jar.
+    #[must_use]
+    pub fn oldest(&self) -> Option<&[u8]> {
+        self.cookies.front().map(Vec::as_slice)
+    }
+
+    /// Throws all cookies but the oldest away.
+    pub fn keep_oldest(&mut self) {
+        self.cookies.truncate(1);
+    }
+
     /// Cookies left.
     #[must_use]
     pub fn count(&self) -> usize {

@@ -63,3 +63,19 @@ fn alternative_keys_are_tried_once() {
     assert_ne!(*session.keys(), first);
     assert!(!session.switch_keys());
 }
+
+#[test]
+fn replayed_cookie_stays_in_the_jar_and_asks_for_no_others() {
+    let mut session = session();
+    assert!(
+        Exchange::nts_replayed(&session, &mut Entropy::from_seed(1), &mut [0; DATAGRAM_SIZE_MAX]).is_err()
+    );
+    session.jar.add(&[7; 100]);
+    let mut entropy = Entropy::from_seed(1);
+    for _ in 0..3 {
+        let mut out = [0; DATAGRAM_SIZE_MAX];
+        let (_, size) = Exchange::nts_replayed(&session, &mut entropy, &mut out).unwrap();
+        assert_eq!(size, 228);
+        assert_eq!(session.jar.oldest(), Some([7; 100].as_slice()));
+    }
+}

@@ -141,9 +141,9 @@ pub struct Step {
     /// Why not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_invalid: Option<String>,
-    /// Share of its time that the busiest sending thread ran; null where the system does not tell.
+    /// Share of its time in which the busiest sending thread had something to do; null if it sent nothing.
     #[serde(default)]
-    pub generator_cpu_share: Option<f64>,
+    pub generator_busy_share: Option<f64>,
     /// How much later than intended requests left.
     pub lateness_us: Option<Percentiles>,
     /// Octets of the largest request as UDP payload; with it a reader can work out the wire's ceilings. 0: TCP.

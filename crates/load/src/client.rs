@@ -1,0 +1,200 @@
+//! Simulated clients: each has a port of its own and, with NTS, keys and a jar of cookies.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use authentick_net::udp::ClientSocket;
+use authentick_proto::client::NtsSession;
+use authentick_report::load::Cause;
+
+/// First pause after a key exchange that failed; it doubles up to the last one.
+const RETRY_MIN_NS: u64 = 1_000_000_000;
+const RETRY_MAX_NS: u64 = 16_000_000_000;
+
+/// One simulated client.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) socket: ClientSocket,
+    pub(crate) local: SocketAddr,
+    /// Its figures count.
+    pub(crate) measured: bool,
+    pub(crate) session: Option<NtsSession>,
+    /// When the session began.
+    established_ns: u64,
+    /// Requests that it still hopes to see answered.
+    pub(crate) outstanding: u32,
+    /// A key exchange of it goes on.
+    pub(crate) exchanging: bool,
+    /// Transfers that are still to follow its key exchange.
+    pub(crate) transfers_left: u32,
+    /// No key exchange before this, and the pause that led to it.
+    retry_at_ns: u64,
+    retry_pause_ns: u64,
+    /// When the network last said that its requests do not arrive, and how.
+    obstacle: Option<(u64, Cause)>,
+    /// Datagrams that answer nothing and were not laid to a request's charge yet.
+    strangers: [u32; 2],
+    /// Origins of the last answers: who answers twice is told apart from who answers something else.
+    recent: [u64; 4],
+    recent_index: usize,
+}
+
+/// What a datagram was that answers no request in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stray {
+    /// A second answer.
+    Surplus,
+    /// It was kept for a request that stays without an answer.
+    Stranger,
+}
+
+impl Client {
+    /// A client that asks `server` from `source`, or from wherever the host chooses.
+    pub(crate) fn connect(server: SocketAddr, source: Option<IpAddr>, measured: bool) -> io::Result<Self> {
+        let any: IpAddr = match server {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let socket = ClientSocket::connect_from(SocketAddr::new(source.unwrap_or(any), 0), server)?;
+        let local = socket.local()?;
+        Ok(Client {
+            socket,
+            local,
+            measured,
+            session: None,
+            established_ns: 0,
+            outstanding: 0,
+            exchanging: false,
+            transfers_left: 0,
+            retry_at_ns: 0,
+            retry_pause_ns: RETRY_MIN_NS,
+            obstacle: None,
+            strangers: [0; 2],
+            recent: [0; 4],
+            recent_index: 0,
+        })
+    }
+
+    /// Whether it has a cookie to send.
+    pub(crate) fn has_cookie(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.jar.count() > 0)
+    }
+
+    /// Whether it is to exchange keys: it has no cookie and hopes for none.
+    pub(crate) fn wants_keys(&self, now_ns: u64) -> bool {
+        let hopeless = self.session.is_none() || self.outstanding == 0;
+        !self.has_cookie() && hopeless && !self.exchanging && now_ns >= self.retry_at_ns
+    }
+
+    /// It has keys.
+    pub(crate) fn established(&mut self, session: NtsSession, now_ns: u64) {
+        self.session = Some(session);
+        self.established_ns = now_ns;
+        self.exchanging = false;
+        self.retry_pause_ns = RETRY_MIN_NS;
+    }
+
+    /// A request that was sent at `sent_ns` showed that its keys are good for nothing; `false` if they are newer.
+    pub(crate) fn forget_keys(&mut self, sent_ns: u64) -> bool {
+        let current = sent_ns >= self.established_ns;
+        if current {
+            self.session = None;
+        }
+        current
+    }
+
+    /// Its key exchange failed: the next one is a while off.
+    pub(crate) fn not_established(&mut self, now_ns: u64) {
+        self.exchanging = false;
+        self.retry_at_ns = now_ns.saturating_add(self.retry_pause_ns);
+        self.retry_pause_ns = (2 * self.retry_pause_ns).min(RETRY_MAX_NS);
+    }
+
+    /// The network says that requests of this client do not arrive.
+    pub(crate) fn obstructed(&mut self, now_ns: u64, cause: Cause) {
+        self.obstacle = Some((now_ns, cause));
+    }
+
+    /// A request was answered.
+    pub(crate) fn answered(&mut self, transmit: u64) {
+        self.recent[self.recent_index] = transmit;
+        self.recent_index = (self.recent_index + 1) % self.recent.len();
+    }
+
+    /// A datagram came that answers no request in flight; `origin` is absent if it is no NTP packet.
+    pub(crate) fn stray(&mut self, origin: Option<u64>) -> Stray {
+        match origin {
+            Some(origin) if self.recent.contains(&origin) => Stray::Surplus,
+            Some(_) => {
+                self.strangers[0] += 1;
+                Stray::Stranger
+            }
+            None => {
+                self.strangers[1] += 1;
+                Stray::Stranger
+            }
+        }
+    }
+
+    /// Why a request that was sent at `sent_ns` stayed without an answer that belongs to it.
+    pub(crate) fn why_unanswered(&mut self, sent_ns: u64) -> Cause {
+        for (count, cause) in self.strangers.iter_mut().zip([Cause::BadOrigin, Cause::Malformed]) {
+            if *count > 0 {
+                *count -= 1;
+                return cause;
+            }
+        }
+        match self.obstacle {
+            Some((at_ns, cause)) if at_ns >= sent_ns => cause,
+            _ => Cause::Timeout,
+        }
+    }
+
+    /// Datagrams that no request stayed unanswered for.
+    pub(crate) fn take_strangers(&mut self) -> u64 {
+        self.strangers.iter_mut().map(|count| u64::from(std::mem::take(count))).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client() -> Client {
+        Client::connect("127.0.0.1:9".parse().unwrap(), None, true).unwrap()
+    }
+
+    #[test]
+    fn strangers_are_laid_to_one_request_each() {
+        let mut client = client();
+        client.answered(5);
+        assert_eq!(client.stray(Some(5)), Stray::Surplus);
+        client.stray(Some(6));
+        client.stray(None);
+        let causes = [0; 3].map(|sent| client.why_unanswered(sent));
+        assert_eq!(causes, [Cause::BadOrigin, Cause::Malformed, Cause::Timeout]);
+        client.stray(Some(7));
+        assert_eq!((client.take_strangers(), client.take_strangers()), (1, 0));
+    }
+
+    #[test]
+    fn obstacle_explains_requests_that_were_sent_before_it() {
+        let mut client = client();
+        client.obstructed(100, Cause::Refused);
+        assert_eq!(client.why_unanswered(90), Cause::Refused);
+        assert_eq!(client.why_unanswered(110), Cause::Timeout);
+    }
+
+    #[test]
+    fn failed_key_exchanges_are_repeated_at_growing_distances() {
+        let mut client = client();
+        assert!(client.wants_keys(0));
+        let mut now_ns = 0;
+        for pause_s in [1, 2, 4, 8, 16, 16] {
+            client.not_established(now_ns);
+            let next_ns = now_ns + pause_s * 1_000_000_000;
+            assert!(!client.wants_keys(next_ns - 1) && client.wants_keys(next_ns), "{pause_s}");
+            now_ns = next_ns;
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Requests in flight: found by the origin timestamp of an answer, ended in the order in which they were sent.
+//!
+//! Each request ends exactly once: when its answer passes, or when it has waited for two timeouts. In between an
+//! answer that comes after the first timeout is late, which is no answer in time, but says that nothing was dropped.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+
+use authentick_proto::client::Exchange;
+use authentick_report::load::Cause;
+use authentick_wire::time::NtpTime;
+
+/// A request that waits for its answer.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    pub(crate) exchange: Exchange,
+    pub(crate) client: u32,
+    /// When it was to leave, on the monotonic clock.
+    pub(crate) intended_ns: u64,
+    /// When the making of the request began, on the monotonic clock: t5 of the NTS study.
+    pub(crate) begun_ns: u64,
+    /// When it left, on the monotonic clock.
+    pub(crate) sent_ns: u64,
+    /// When it left, by the time of day: T1.
+    pub(crate) sent: NtpTime,
+    /// The check that an answer to it has failed.
+    pub(crate) noted: Option<Cause>,
+    /// It has waited for one timeout.
+    pub(crate) overdue: bool,
+}
+
+/// Requests in flight of one worker.
+#[derive(Debug)]
+pub(crate) struct Flights {
+    slots: Vec<Option<Flight>>,
+    free: Vec<u32>,
+    by_transmit: HashMap<u64, u32, BuildHasherDefault<Random>>,
+    /// Transmit timestamps in the order of sending, those that wait for the first timeout and for the second.
+    waiting: VecDeque<(u64, u64)>,
+    overdue: VecDeque<(u64, u64)>,
+    timeout_ns: u64,
+}
+
+/// What time brought to a flight.
+#[derive(Debug)]
+pub(crate) enum Due {
+    /// It has waited for one timeout, and goes on waiting.
+    Overdue {
+        /// Whose request it is.
+        client: u32,
+    },
+    /// It has waited for two, and is over.
+    Over(Flight),
+}
+
+impl Flights {
+    /// None in flight; each waits for `timeout_ns` twice.
+    pub(crate) fn new(timeout_ns: u64) -> Self {
+        Flights {
+            slots: Vec::new(),
+            free: Vec::new(),
+            by_transmit: HashMap::default(),
+            waiting: VecDeque::new(),
+            overdue: VecDeque::new(),
+            timeout_ns,
+        }
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.by_transmit.len()
+    }
+
+    /// Adds a request. `sent_ns` never decreases from call to call.
+    pub(crate) fn add(&mut self, flight: Flight) {
+        let (transmit, sent_ns) = (flight.exchange.transmit().to_bits(), flight.sent_ns);
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = Some(flight);
+                slot
+            }
+            None => {
+                self.slots.push(Some(flight));
+                (self.slots.len() - 1) as u32
+            }
+        };
+        // Of 2^64 random timestamps no two meet in the life of a run; if they did, one would count as lost.
+        if let Some(old) = self.by_transmit.insert(transmit, slot) {
+            self.slots[old as usize] = None;
+            self.free.push(old);
+        }
+        self.waiting.push_back((transmit, sent_ns));
+    }
+
+    /// The request with this transmit timestamp.
+    pub(crate) fn find(&mut self, transmit: u64) -> Option<&mut Flight> {
+        let slot = *self.by_transmit.get(&transmit)?;
+        self.slots[slot as usize].as_mut()
+    }
+
+    /// Takes the request with this transmit timestamp out.
+    pub(crate) fn remove(&mut self, transmit: u64) -> Option<Flight> {
+        let slot = self.by_transmit.remove(&transmit)?;
+        self.free.push(slot);
+        self.slots[slot as usize].take()
+    }
+
+    /// The next flight for which the time has come; `None` if there is none by `now_ns`.
+    pub(crate) fn due(&mut self, now_ns: u64) -> Option<Due> {
+        while let Some(&(transmit, sent_ns)) = self.overdue.front() {
+            if sent_ns.saturating_add(2 * self.timeout_ns) > now_ns {
+                break;
+            }
+            self.overdue.pop_front();
+            if let Some(flight) = self.remove(transmit) {
+                return Some(Due::Over(flight));
+            }
+        }
+        while let Some(&(transmit, sent_ns)) = self.waiting.front() {
+            if sent_ns.saturating_add(self.timeout_ns) > now_ns {
+                break;
+            }
+            self.waiting.pop_front();
+            if let Some(flight) = self.find(transmit) {
+                flight.overdue = true;
+                let client = flight.client;
+                self.overdue.push_back((transmit, sent_ns));
+                return Some(Due::Overdue { client });
+            }
+        }
+        None
+    }
+
+    /// When [`Flights::due`] may have something next; may be too early, never too late.
+    pub(crate) fn next_due_ns(&self) -> Option<u64> {
+        let first = self.waiting.front().map(|&(_, sent_ns)| sent_ns.saturating_add(self.timeout_ns));
+        let second = self.overdue.front().map(|&(_, sent_ns)| sent_ns.saturating_add(2 * self.timeout_ns));
+        first.into_iter().chain(second).min()
+    }
+}
+
+/// Keys are random already, and none that a stranger chooses is ever put in.
+#[derive(Debug, Default)]
+struct Random(u64);
+
+impl Hasher for Random {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, octets: &[u8]) {
+        for &octet in octets {
+            self.0 = self.0.rotate_left(8) ^ u64::from(octet);
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use authentick_crypto::Entropy;
+
+    use super::*;
+
+    fn flight(entropy: &mut Entropy, sent_ns: u64) -> Flight {
+        let (exchange, _) = Exchange::plain(entropy, &mut [0; 48]);
+        Flight {
+            exchange,
+            client: 3,
+            intended_ns: sent_ns,
+            begun_ns: sent_ns,
+            sent_ns,
+            sent: NtpTime::from_bits(1),
+            noted: None,
+            overdue: false,
+        }
+    }
+
+    #[test]
+    fn flight_is_overdue_once_and_over_once() {
+        let mut entropy = Entropy::from_seed(1);
+        let mut flights = Flights::new(100);
+        flights.add(flight(&mut entropy, 10));
+        assert!(flights.due(109).is_none());
+        assert_eq!(flights.next_due_ns(), Some(110));
+        assert!(matches!(flights.due(110), Some(Due::Overdue { client: 3 })));
+        assert!(flights.due(209).is_none());
+        assert_eq!(flights.next_due_ns(), Some(210));
+        let Some(Due::Over(over)) = flights.due(210) else { panic!() };
+        assert!(over.overdue);
+        assert_eq!((flights.count(), flights.next_due_ns()), (0, None));
+    }
+
+    #[test]
+    fn every_flight_ends_exactly_once() {
+        let mut entropy = Entropy::from_seed(2);
+        let mut flights = Flights::new(50);
+        let (mut answered, mut over) = (0, 0);
+        let mut transmits = Vec::new();
+        for now_ns in 0..1000u64 {
+            let flight = flight(&mut entropy, now_ns);
+            transmits.push(flight.exchange.transmit().to_bits());
+            flights.add(flight);
+            // Two in three are answered, of which some after the first timeout.
+            if now_ns >= 70 && now_ns % 3 != 0 {
+                answered += u32::from(flights.remove(transmits[now_ns as usize - 70]).is_some());
+            }
+            while let Some(due) = flights.due(now_ns) {
+                over += u32::from(matches!(due, Due::Over(_)));
+            }
+        }
+        while let Some(due) = flights.due(u64::MAX) {
+            over += u32::from(matches!(due, Due::Over(_)));
+        }
+        assert_eq!((answered + over, flights.count()), (1000, 0));
+        assert!(answered > 500 && over > 300, "{answered} {over}");
+        assert!(flights.slots.len() < 200, "slots are used again");
+    }
+}

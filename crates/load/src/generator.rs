@@ -1,0 +1,192 @@
+//! The generator of one host: its threads, prepared once and then ordered step by step.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use authentick_crypto::Entropy;
+use authentick_ke::client::Ask;
+use authentick_ke::tls::{Roots, client_config};
+use authentick_net::affinity;
+use authentick_net::clock::monotonic_ns;
+use authentick_wire::ke::AeadId;
+use rustls::pki_types::ServerName;
+
+use crate::plan::{Crew, Order, Part, Plan, Scheme, Watch};
+use crate::schedule::Share;
+use crate::worker::{Report, Setup, Worker};
+
+/// Threads that simulate clients, each pinned to a processor of its own as far as there are any.
+#[derive(Debug)]
+pub struct Generator {
+    threads: Vec<Thread>,
+}
+
+#[derive(Debug)]
+struct Thread {
+    orders: Option<Sender<Command>>,
+    reports: Receiver<Report>,
+    handle: Option<JoinHandle<()>>,
+}
+
+/// A step for a thread. The watch is shared for the time of the step.
+struct Command {
+    order: Order,
+    start_ns: u64,
+    watch: Arc<Watch>,
+}
+
+impl Generator {
+    /// Opens sockets and gets the first keys; returns once all clients are ready. `roots` are trusted if the plan names
+    /// no authorities of its own. `watch` can stop it.
+    ///
+    /// # Errors
+    /// A sentence on what is missing, with the remedy.
+    pub fn prepare(plan: &Plan, roots: Option<Roots>, watch: &Arc<Watch>) -> Result<Self, String> {
+        check(plan)?;
+        let ask = match plan.scheme {
+            Scheme::Plain => None,
+            Scheme::Nts | Scheme::Ke | Scheme::Mix { .. } => Some(ask(plan, roots)?),
+        };
+        // The last processors: a server on this host that is pinned to some starts at the first.
+        let cpus = affinity::allowed().unwrap_or_default();
+        let shared = Arc::new(plan.clone());
+        let mut threads = Vec::new();
+        let mut ready = Vec::new();
+        for index in 0..plan.workers {
+            let entropy = Entropy::from_system().map_err(|error| format!("no randomness: {error}"))?;
+            let share = Share { index, count: plan.workers };
+            let setup = Setup { plan: Arc::clone(&shared), ask: ask.clone(), share, entropy };
+            let cpu = (cpus.len() > 1).then(|| cpus[cpus.len() - 1 - index as usize % cpus.len()]);
+            let (thread, prepared) = Thread::start(setup, cpu, Arc::clone(watch))?;
+            threads.push(thread);
+            ready.push(prepared);
+        }
+        for prepared in ready {
+            prepared.recv().map_err(|_| "a sending thread failed".to_owned())??;
+        }
+        Ok(Generator { threads })
+    }
+
+    /// The same as [`Crew::step`], with a watch that threads share.
+    ///
+    /// # Errors
+    /// If a thread has failed.
+    pub fn run(&mut self, order: &Order, start: Instant, watch: &Arc<Watch>) -> Result<Part, String> {
+        let ahead = start.saturating_duration_since(Instant::now());
+        let start_ns = monotonic_ns() + ahead.as_nanos() as u64;
+        let failed = || "a sending thread failed".to_owned();
+        for thread in &self.threads {
+            let command = Command { order: *order, start_ns, watch: Arc::clone(watch) };
+            thread.orders.as_ref().and_then(|orders| orders.send(command).ok()).ok_or_else(failed)?;
+        }
+        let reports: Result<Vec<Report>, _> =
+            self.threads.iter().map(|thread| thread.reports.recv().map_err(|_| failed())).collect();
+        Ok(merge(reports?))
+    }
+}
+
+impl Crew for Generator {
+    fn step(&mut self, order: &Order, start: Instant, watch: &Arc<Watch>) -> Result<Part, String> {
+        self.run(order, start, watch)
+    }
+}
+
+impl Drop for Generator {
+    fn drop(&mut self) {
+        for thread in &mut self.threads {
+            drop(thread.orders.take());
+        }
+        for thread in &mut self.threads {
+            if let Some(handle) = thread.handle.take() {
+                let _ = handle.join();
+            }
+        }
+    }
+}
+
+/// What a thread says once it is ready.
+type Prepared = Receiver<Result<(), String>>;
+
+impl Thread {
+    fn start(setup: Setup, cpu: Option<usize>, watch: Arc<Watch>) -> Result<(Self, Prepared), String> {
+        let (orders, inbox) = channel::<Command>();
+        let (outbox, reports) = channel();
+        let (ready, prepared) = channel();
+        let body = move || {
+            if let Some(cpu) = cpu {
+                // An unpinned generator is less steady, and says so by being late.
+                let _ = affinity::pin(cpu);
+            }
+            let mut worker = match Worker::new(setup) {
+                Ok(worker) => worker,
+                Err(problem) => return drop(ready.send(Err(problem))),
+            };
+            let first = worker.get_first_keys(&watch);
+            let sound = first.is_ok();
+            if ready.send(first).is_err() || !sound {
+                return;
+            }
+            drop(watch);
+            while let Ok(Command { order, start_ns, watch }) = inbox.recv() {
+                if outbox.send(worker.step(&order, start_ns, &watch)).is_err() {
+                    return;
+                }
+            }
+        };
+        let handle = std::thread::Builder::new()
+            .name("load".to_owned())
+            .spawn(body)
+            .map_err(|error| format!("cannot start a thread: {error}"))?;
+        Ok((Thread { orders: Some(orders), reports, handle: Some(handle) }, prepared))
+    }
+}
+
+/// Refuses plans that make no sense, whoever made them.
+fn check(plan: &Plan) -> Result<(), String> {
+    let family = |ip: &std::net::IpAddr| ip.is_ipv4();
+    match plan {
+        _ if plan.workers == 0 || plan.workers > 256 => Err(format!("{} workers: 1 to 256", plan.workers)),
+        _ if plan.clients < plan.workers && plan.scheme != Scheme::Ke => {
+            Err(format!("{} clients for {} workers: each needs one", plan.clients, plan.workers))
+        }
+        _ if plan.timeout.is_zero() || plan.ke_timeout.is_zero() => Err("a timeout of zero".to_owned()),
+        _ if plan.sources.iter().any(|source| family(source) != plan.ntp.is_ipv4()) => {
+            Err(format!("--sources and {} are of different families", plan.ntp.ip()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn ask(plan: &Plan, roots: Option<Roots>) -> Result<Ask, String> {
+    let roots = match &plan.authorities_pem {
+        Some(pem) => Roots::from_pem(pem.as_bytes())?,
+        None => roots.ok_or("no certificate authorities are trusted; name some")?,
+    };
+    let server_name = ServerName::try_from(plan.server_name.clone())
+        .map_err(|_| format!("{:?} is no name that a certificate can have", plan.server_name))?;
+    let aeads = plan.aeads.iter().map(|&id| AeadId(id)).collect();
+    Ok(Ask { tls: client_config(roots), server_name, aeads })
+}
+
+/// All threads as one host.
+fn merge(reports: Vec<Report>) -> Part {
+    let mut merged: Option<Part> = None;
+    let mut dropped = 0;
+    for report in reports {
+        dropped += report.dropped;
+        match &mut merged {
+            None => merged = Some(report.part),
+            Some(part) => part.merge(report.part),
+        }
+    }
+    let mut part = merged.unwrap_or_default();
+    if dropped > 0 && part.why_invalid.is_none() {
+        part.why_invalid = Some(format!(
+            "generator fell behind: it did not read {dropped} answers in time; offer less, or use more --workers or \
+             hosts"
+        ));
+    }
+    part
+}

@@ -1,0 +1,160 @@
+//! When operations are to begin: pure functions of a rate, a duration and a seed. This module reads no clock.
+//!
+//! An instant is in nanoseconds from the start of its step. Constant arrivals are computed from their index, so no
+//! error adds up: request k of a rate r is due at k / r.
+
+use std::time::Duration;
+
+use authentick_crypto::Entropy;
+
+use crate::plan::Arrivals;
+
+/// The instants at which one of several workers begins operations in one step.
+#[derive(Debug)]
+pub struct Schedule {
+    pace: Pace,
+    end_ns: u64,
+    next_ns: Option<u64>,
+}
+
+#[derive(Debug)]
+enum Pace {
+    /// Every `stride`-th instant of the whole rate, from `index` on.
+    Constant { rate_rps: f64, index: u64, stride: u64 },
+    /// A Poisson process of the worker's own share.
+    Exponential { mean_ns: f64, at_ns: f64, entropy: Box<Entropy> },
+}
+
+/// Which of how many workers a schedule is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// From 0.
+    pub index: u32,
+    /// At least 1.
+    pub count: u32,
+}
+
+impl Schedule {
+    /// The share of a worker in `rate_rps` operations a second for `duration`. A rate of zero has no instants.
+    #[must_use]
+    pub fn new(arrivals: Arrivals, rate_rps: f64, duration: Duration, share: Share, seed: u64) -> Self {
+        let end_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        let count = u64::from(share.count.max(1));
+        let pace = match arrivals {
+            Arrivals::Constant | Arrivals::Closed { .. } => {
+                Pace::Constant { rate_rps, index: u64::from(share.index), stride: count }
+            }
+            Arrivals::Exponential => Pace::Exponential {
+                mean_ns: 1e9 * count as f64 / rate_rps,
+                at_ns: 0.0,
+                // Another worker or step with the same seed must not repeat the arrivals of this one.
+                entropy: Box::new(Entropy::from_seed(seed ^ (u64::from(share.index) << 48))),
+            },
+        };
+        let mut schedule = Schedule { pace, end_ns, next_ns: None };
+        if rate_rps > 0.0 {
+            schedule.advance();
+        }
+        schedule
+    }
+
+    /// The next instant; `None` after the last.
+    #[must_use]
+    pub fn next_ns(&self) -> Option<u64> {
+        self.next_ns
+    }
+
+    /// Goes on to the instant after the next.
+    pub fn advance(&mut self) {
+        let at_ns = match &mut self.pace {
+            Pace::Constant { rate_rps, index, stride } => {
+                let at_ns = *index as f64 * 1e9 / *rate_rps;
+                *index += *stride;
+                at_ns
+            }
+            Pace::Exponential { mean_ns, at_ns, entropy } => {
+                // 53 bits, never zero: the logarithm of zero is no time.
+                let uniform = ((entropy.u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
+                *at_ns += -uniform.ln() * *mean_ns;
+                *at_ns
+            }
+        };
+        self.next_ns = (at_ns < self.end_ns as f64).then_some(at_ns as u64);
+    }
+
+    /// How many instants are left; counts them one by one.
+    pub fn drain_count(&mut self) -> u64 {
+        let mut count = 0;
+        while self.next_ns.is_some() {
+            count += 1;
+            self.advance();
+        }
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ALONE: Share = Share { index: 0, count: 1 };
+
+    fn instants(mut schedule: Schedule) -> Vec<u64> {
+        std::iter::from_fn(|| {
+            let next = schedule.next_ns();
+            schedule.advance();
+            next
+        })
+        .collect()
+    }
+
+    #[test]
+    fn constant_arrivals_lie_at_multiples_of_the_interval() {
+        let schedule = Schedule::new(Arrivals::Constant, 3.0, Duration::from_secs(2), ALONE, 0);
+        assert_eq!(
+            instants(schedule),
+            [0, 333_333_333, 666_666_666, 1_000_000_000, 1_333_333_333, 1_666_666_666]
+        );
+        let none = Schedule::new(Arrivals::Constant, 0.0, Duration::from_secs(2), ALONE, 0);
+        assert_eq!(none.next_ns(), None);
+    }
+
+    #[test]
+    fn long_runs_do_not_drift() {
+        let mut schedule = Schedule::new(Arrivals::Constant, 700_000.0, Duration::from_secs(100), ALONE, 0);
+        assert_eq!(schedule.drain_count(), 70_000_000);
+    }
+
+    #[test]
+    fn exponential_arrivals_have_mean_and_deviation_of_their_rate() {
+        let at = |share| {
+            instants(Schedule::new(Arrivals::Exponential, 10_000.0, Duration::from_secs(20), share, 7))
+        };
+        let instants = at(ALONE);
+        let gaps: Vec<f64> = instants.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let deviation = (gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64).sqrt();
+        // 200,000 gaps: the mean is within five of its standard errors, 0.22 percent each.
+        assert!((mean / 100_000.0 - 1.0).abs() < 0.012, "{mean}");
+        assert!((deviation / mean - 1.0).abs() < 0.02, "{deviation}");
+        assert_eq!(instants, at(ALONE), "the same seed repeats");
+        assert_ne!(at(Share { index: 0, count: 2 }), at(Share { index: 1, count: 2 }));
+    }
+
+    proptest! {
+        #[test]
+        fn shares_of_workers_make_up_the_whole(
+            rate in 1.0f64..5000.0, count in 1u32..6, milliseconds in 1u64..2000,
+        ) {
+            let duration = Duration::from_millis(milliseconds);
+            let share = |index, count| {
+                instants(Schedule::new(Arrivals::Constant, rate, duration, Share { index, count }, 0))
+            };
+            let mut shares: Vec<u64> = (0..count).flat_map(|index| share(index, count)).collect();
+            shares.sort_unstable();
+            prop_assert_eq!(shares, share(0, 1));
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! The highest rate at which a server holds: bisection over trials that a caller makes. Pure; it sends nothing.
+//!
+//! A trial holds if at most a set share of its requests goes unanswered. The search doubles the rate until a trial
+//! fails, halves the bracket until its ends differ by little, and then repeats the highest rate that held. If a
+//! repetition fails, the rate counts as one that does not hold, and the search goes on below it: what it reports has
+//! held every time. The losses of those trials together give an interval for the true loss (Wilson score, 95 percent).
+
+/// What a trial showed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trial {
+    /// Requests sent.
+    pub sent: u64,
+    /// Those of them that were not answered, or wrongly.
+    pub failed: u64,
+    /// Whether the generator did its part.
+    pub valid: bool,
+}
+
+/// How to search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// The first rate, requests a second.
+    pub start_rps: f64,
+    /// No rate above this one is tried.
+    pub rate_max_rps: f64,
+    /// The share of requests that may go unanswered.
+    pub loss_max: f64,
+    /// The bracket is narrow enough when its ends differ by this share of the upper one.
+    pub resolution: f64,
+    /// Trials at the rate that is reported.
+    pub trial_count: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { start_rps: 1000.0, rate_max_rps: 10e6, loss_max: 0.01, resolution: 0.03, trial_count: 3 }
+    }
+}
+
+/// A search in progress.
+#[derive(Clone, Debug)]
+pub struct Search {
+    settings: Settings,
+    /// The highest rate that has held, and its trials so far.
+    lower: Option<Held>,
+    /// The lowest rate that has not held; whether the generator was at fault.
+    upper: Option<(f64, bool)>,
+    /// The rate being tried.
+    current_rps: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Held {
+    rate_rps: f64,
+    trial_count: u32,
+    sent: u64,
+    failed: u64,
+}
+
+/// What a search came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Found {
+    /// The highest rate that held in every trial; `None` if none did.
+    pub lower_rps: Option<f64>,
+    /// The lowest rate that did not; `None` if every one up to the highest allowed did.
+    pub upper_rps: Option<f64>,
+    /// Whether it was the generator that did not hold there.
+    pub generator_limited: bool,
+    /// Trials at the lower rate.
+    pub trial_count: u32,
+    /// The interval that holds the true loss at the lower rate with 95 percent confidence.
+    pub loss: (f64, f64),
+}
+
+/// The lowest rate that is tried.
+const RATE_MIN_RPS: f64 = 1.0;
+
+/// The share of the normal distribution that the interval covers, and its quantile.
+pub const CONFIDENCE: f64 = 0.95;
+const QUANTILE: f64 = 1.959_964;
+
+impl Search {
+    /// A search that has not tried anything.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        let current_rps = settings.start_rps.clamp(RATE_MIN_RPS, settings.rate_max_rps.max(RATE_MIN_RPS));
+        Search { settings, lower: None, upper: None, current_rps }
+    }
+
+    /// The rate to try next; `None` if the search is over.
+    #[must_use]
+    pub fn next_rps(&self) -> Option<f64> {
+        (!self.is_over()).then_some(self.current_rps)
+    }
+
+    /// Takes in what the trial of [`Search::next_rps`] showed.
+    pub fn take(&mut self, trial: Trial) {
+        let rate_rps = self.current_rps;
+        let holds = trial.valid
+            && trial.sent > 0
+            && trial.failed as f64 <= self.settings.loss_max * trial.sent as f64;
+        if holds {
+            let held = match self.lower {
+                Some(held) if held.rate_rps == rate_rps => held,
+                _ => Held { rate_rps, trial_count: 0, sent: 0, failed: 0 },
+            };
+            self.lower = Some(Held {
+                trial_count: held.trial_count + 1,
+                sent: held.sent + trial.sent,
+                failed: held.failed + trial.failed,
+                ..held
+            });
+        } else {
+            self.upper = Some((rate_rps, !trial.valid));
+            // What held once and fails now has not held. Lower rates that held may be known no more: search below.
+            if self.lower.is_some_and(|held| held.rate_rps >= rate_rps) {
+                self.lower = None;
+            }
+        }
+        self.current_rps = self.choose();
+    }
+
+    /// What was found so far.
+    #[must_use]
+    pub fn found(&self) -> Found {
+        let (sent, failed) = self.lower.map_or((0, 0), |held| (held.sent, held.failed));
+        Found {
+            lower_rps: self.lower.map(|held| held.rate_rps),
+            upper_rps: self.upper.map(|(rate_rps, _)| rate_rps),
+            generator_limited: self.upper.is_some_and(|(_, generator)| generator),
+            trial_count: self.lower.map_or(0, |held| held.trial_count),
+            loss: wilson(failed, sent),
+        }
+    }
+
+    fn choose(&self) -> f64 {
+        match (self.lower, self.upper) {
+            (Some(held), None) => (held.rate_rps * 2.0).min(self.settings.rate_max_rps),
+            (None, Some((upper_rps, _))) => (upper_rps * 0.75).max(RATE_MIN_RPS),
+            (Some(held), Some((upper_rps, _))) if !self.is_narrow(held.rate_rps, upper_rps) => {
+                f64::midpoint(held.rate_rps, upper_rps)
+            }
+            (Some(held), Some(_)) => held.rate_rps,
+            (None, None) => self.current_rps,
+        }
+    }
+
+    fn is_narrow(&self, lower_rps: f64, upper_rps: f64) -> bool {
+        upper_rps - lower_rps <= self.settings.resolution * upper_rps
+    }
+
+    fn is_over(&self) -> bool {
+        match (self.lower, self.upper) {
+            (Some(held), Some((upper_rps, _))) => {
+                self.is_narrow(held.rate_rps, upper_rps) && held.trial_count >= self.settings.trial_count
+            }
+            (Some(held), None) => {
+                held.rate_rps >= self.settings.rate_max_rps && held.trial_count >= self.settings.trial_count
+            }
+            (None, Some((upper_rps, _))) => upper_rps <= RATE_MIN_RPS,
+            (None, None) => false,
+        }
+    }
+}
+
+/// The Wilson score interval for the true share, given `failed` of `sent`.
+fn wilson(failed: u64, sent: u64) -> (f64, f64) {
+    if sent == 0 {
+        return (0.0, 1.0);
+    }
+    let (count, share) = (sent as f64, failed as f64 / sent as f64);
+    let square = QUANTILE * QUANTILE;
+    let centre = (share + square / (2.0 * count)) / (1.0 + square / count);
+    let half = QUANTILE * (share * (1.0 - share) / count + square / (4.0 * count * count)).sqrt()
+        / (1.0 + square / count);
+    ((centre - half).max(0.0), (centre + half).min(1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A server that answers this many requests a second and drops the rest.
+    fn run(settings: Settings, mut server: impl FnMut(f64) -> Trial) -> (Found, usize) {
+        let mut search = Search::new(settings);
+        let mut count = 0;
+        while let Some(rate_rps) = search.next_rps() {
+            assert!(count < 200, "the search goes on for ever");
+            search.take(server(rate_rps));
+            count += 1;
+        }
+        (search.found(), count)
+    }
+
+    fn capacity(limit_rps: f64) -> impl FnMut(f64) -> Trial {
+        move |rate_rps| {
+            let sent = rate_rps as u64;
+            Trial { sent, failed: (rate_rps - limit_rps).max(0.0) as u64, valid: true }
+        }
+    }
+
+    #[test]
+    fn wilson_interval_agrees_with_the_textbook() {
+        // 10 of 100: 0.0552 to 0.1744 (Newcombe, "Two-sided confidence intervals", method 3).
+        let (low, high) = wilson(10, 100);
+        assert!((low - 0.0552).abs() < 1e-4 && (high - 0.1744).abs() < 1e-4, "{low} {high}");
+        assert_eq!(wilson(0, 0), (0.0, 1.0));
+        assert!(wilson(0, 10_000).1 < 0.0004);
+    }
+
+    #[test]
+    fn rate_that_fails_once_in_three_is_not_reported() {
+        let mut calls = 0;
+        let (found, _) = run(Settings::default(), |rate_rps| {
+            calls += 1;
+            let flaky = rate_rps > 20_000.0 && calls % 3 == 0;
+            let failed = if flaky || rate_rps > 40_000.0 { rate_rps as u64 / 2 } else { 0 };
+            Trial { sent: rate_rps as u64, failed, valid: true }
+        });
+        assert!(found.lower_rps.is_some_and(|rate| rate <= 20_500.0), "{found:?}");
+        assert_eq!(found.trial_count, 3);
+    }
+
+    #[test]
+    fn generator_that_falls_behind_is_named() {
+        let (found, _) = run(Settings::default(), |rate_rps| Trial {
+            sent: rate_rps as u64,
+            failed: 0,
+            valid: rate_rps < 64_000.0,
+        });
+        assert!(found.generator_limited);
+        assert!(found.lower_rps.is_some_and(|rate| (60_000.0..64_000.0).contains(&rate)), "{found:?}");
+    }
+
+    #[test]
+    fn dead_server_ends_the_search_without_a_rate() {
+        let (found, _) = run(Settings::default(), |_| Trial { sent: 10, failed: 10, valid: true });
+        assert_eq!(found.lower_rps, None);
+    }
+
+    #[test]
+    fn limit_of_the_user_is_never_passed() {
+        let settings = Settings { rate_max_rps: 5000.0, ..Settings::default() };
+        let mut most = 0.0f64;
+        let (found, _) = run(settings, |rate_rps| {
+            most = most.max(rate_rps);
+            Trial { sent: rate_rps as u64, failed: 0, valid: true }
+        });
+        assert_eq!((found.lower_rps, found.upper_rps, most), (Some(5000.0), None, 5000.0));
+    }
+
+    proptest! {
+        #[test]
+        fn sharp_limit_is_found_within_the_resolution(limit in 20.0f64..3e6) {
+            let (found, count) = run(Settings::default(), capacity(limit));
+            let lower = found.lower_rps.unwrap();
+            // One percent may be lost, and the bracket is three percent wide.
+            prop_assert!(lower <= limit * 1.02 + 2.0 && lower >= limit * 0.95 - 2.0, "{lower} {limit}");
+            prop_assert!(count < 60, "{count}");
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Key exchanges: those that are measured, and those that clients need.
+
+use authentick_ke::client::Established;
+use authentick_net::clock::monotonic_ns;
+use authentick_report::load::Cause;
+
+use super::Worker;
+use crate::connection::{Connection, Progress, Purpose};
+use crate::limits::{CONNECTIONS_FROM, FIRST_KEYS_COUNT_MAX, JOINABLE_COUNT_MAX, LINGER_NS, PATIENCE_MAX};
+use crate::plan::{Joinable, Scheme, Watch};
+
+impl Worker {
+    /// Gets first keys for every client, before any load.
+    ///
+    /// # Errors
+    /// A sentence on why a client has none.
+    pub(crate) fn get_first_keys(&mut self, watch: &Watch) -> Result<(), String> {
+        if self.plan.scheme != Scheme::Nts {
+            return Ok(());
+        }
+        let give_up_ns = monotonic_ns() + 2 * self.ke_timeout_ns();
+        let mut next = 0;
+        loop {
+            let now_ns = monotonic_ns();
+            while self.connections.len() < FIRST_KEYS_COUNT_MAX && next < self.clients.len() {
+                if self.clients[next].wants_keys(now_ns) {
+                    self.renew_keys(next as u32);
+                }
+                next += 1;
+            }
+            self.turn(now_ns, PATIENCE_MAX);
+            let without = self.clients.iter().filter(|client| !client.has_cookie()).count();
+            if without == 0 {
+                return Ok(());
+            }
+            if watch.is_stopped() {
+                return Err("stopped while clients were getting their keys".to_owned());
+            }
+            // As long as there is progress, a slow server has its time.
+            if next == self.clients.len() && self.connections.iter().all(|(_, one)| one.is_lingering()) {
+                if now_ns > give_up_ns {
+                    let causes = self.ledger.accompanying.tally().causes;
+                    let why: Vec<String> =
+                        causes.iter().map(|(cause, count)| format!("{cause}: {count}")).collect();
+                    return Err(format!(
+                        "{without} of {} clients got no keys ({}); is the key exchange server overloaded?",
+                        self.clients.len(),
+                        why.join(", ")
+                    ));
+                }
+                next = 0;
+            }
+        }
+    }
+
+    fn ke_timeout_ns(&self) -> u64 {
+        u64::try_from(self.plan.ke_timeout.as_nanos()).unwrap_or(u64::MAX / 4)
+    }
+
+    /// Begins a key exchange of a client that has no cookie, if none is under way.
+    pub(super) fn renew_keys(&mut self, index: u32) {
+        let now_ns = monotonic_ns();
+        let client = &mut self.clients[index as usize];
+        if !client.wants_keys(now_ns) {
+            return;
+        }
+        let measured = client.measured;
+        client.exchanging = true;
+        self.ledger.of(measured, false).scheduled += 1;
+        if let Err(cause) = self.begin_exchange(Purpose::Keys { client: index }, now_ns) {
+            self.ledger.of(measured, false).skip(cause);
+            self.clients[index as usize].not_established(now_ns);
+        }
+    }
+
+    /// Begins a key exchange.
+    ///
+    /// # Errors
+    /// The cause for which nothing was sent.
+    pub(super) fn begin_exchange(&mut self, purpose: Purpose, intended_ns: u64) -> Result<(), Cause> {
+        let source = self.next_source();
+        let Some(ask) = &self.ask else { return Err(Cause::Local) };
+        let begun_ns = monotonic_ns();
+        let times_ns = [intended_ns, begun_ns, begun_ns.saturating_add(self.ke_timeout_ns())];
+        let begun = Connection::begin(self.plan.ke, source, ask, purpose, times_ns);
+        let (measured, principal) = self.group_of(purpose);
+        if measured && principal && !begun.as_ref().is_err_and(|cause| cause.is_skip()) {
+            self.lateness.record(begun_ns.saturating_sub(intended_ns) as i64);
+        }
+        match begun {
+            Ok(connection) => {
+                let key = self.connections.insert(connection);
+                let number = CONNECTIONS_FROM + key as u64;
+                if self.poller.add(&self.connections[key], number, Connection::INTEREST).is_err() {
+                    self.connections.remove(key);
+                    return Err(Cause::Local);
+                }
+                self.ledger.of(measured, principal).sent += 1;
+                Ok(())
+            }
+            Err(cause) if cause.is_skip() => Err(cause),
+            Err(cause) => {
+                // The host knows at once that nobody is there: as good as sent.
+                let counts = self.ledger.of(measured, principal);
+                counts.sent += 1;
+                counts.fail(cause);
+                self.unestablished(purpose);
+                // The caller counts this operation as begun, so that it must end after that.
+                self.ended_at_once.push(purpose);
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether figures of it count, and whether it is what the scheme is named for.
+    fn group_of(&self, purpose: Purpose) -> (bool, bool) {
+        match purpose {
+            Purpose::Operation { measured, .. } => (measured, true),
+            Purpose::Keys { client } => (self.clients[client as usize].measured, false),
+        }
+    }
+
+    /// A connection is ready.
+    pub(super) fn go_on(&mut self, key: usize) {
+        if let Some(connection) = self.connections.get_mut(key) {
+            let progress = connection.advance();
+            self.progressed(key, progress);
+        }
+    }
+
+    /// Goes on from a key exchange that has brought keys.
+    pub(super) fn established(&mut self, key: usize, established: Established) {
+        let now_ns = monotonic_ns();
+        let connection = &mut self.connections[key];
+        connection.deadline_ns = now_ns + LINGER_NS;
+        let (purpose, local) = (connection.purpose, connection.local);
+        let (intended_ns, whole_ns) = (connection.intended_ns, now_ns.saturating_sub(connection.begun_ns));
+        let (measured, principal) = self.group_of(purpose);
+        let counts = self.ledger.of(measured, principal);
+        counts.answer(now_ns as i64 - intended_ns as i64, None);
+        if measured && self.plan.joinable && self.joinables.len() < JOINABLE_COUNT_MAX {
+            let joinable = |source| Joinable { source, transmit: None, whole_ns };
+            self.joinables.extend(local.map(joinable));
+        }
+        self.progressed(key, Progress::Waiting);
+        let mut session = established.session;
+        match purpose {
+            Purpose::Keys { client } => self.clients[client as usize].established(session, now_ns),
+            Purpose::Operation { measured, client: None } => self.operation_ended(measured),
+            Purpose::Operation { client: Some(index), .. } => {
+                let Scheme::Mix { transfers, same_cookie } = self.plan.scheme else { return };
+                if same_cookie {
+                    session.jar.keep_oldest();
+                }
+                let client = &mut self.clients[index as usize];
+                client.established(session, now_ns);
+                client.transfers_left = transfers;
+                self.follow(index);
+            }
+        }
+    }
+
+    /// Sends the next transfer after a key exchange; if there is none, the operation has ended.
+    pub(super) fn follow(&mut self, index: u32) {
+        let client = &mut self.clients[index as usize];
+        let measured = client.measured;
+        if client.transfers_left == 0 || self.stopped {
+            client.transfers_left = 0;
+            return self.operation_ended(measured);
+        }
+        client.transfers_left -= 1;
+        self.ledger.of(measured, false).scheduled += 1;
+        if let Err(cause) = self.push_transfer(index, monotonic_ns()) {
+            self.ledger.of(measured, false).skip(cause);
+            self.clients[index as usize].transfers_left = 0;
+            self.operation_ended(measured);
+        }
+    }
+
+    /// A key exchange has failed.
+    pub(super) fn not_established(&mut self, key: usize, cause: Cause) {
+        let connection = &mut self.connections[key];
+        let purpose = connection.purpose;
+        connection.deadline_ns = monotonic_ns() + LINGER_NS;
+        match connection.is_lingering() {
+            true => self.progressed(key, Progress::Waiting),
+            // It never stood, or hangs: there is nothing to wait for.
+            false => drop(self.connections.remove(key)),
+        }
+        let (measured, principal) = self.group_of(purpose);
+        self.ledger.of(measured, principal).fail(cause);
+        self.unestablished(purpose);
+        if let Purpose::Operation { measured, .. } = purpose {
+            self.operation_ended(measured);
+        }
+    }
+
+    /// What a failed key exchange means for its client.
+    fn unestablished(&mut self, purpose: Purpose) {
+        match purpose {
+            Purpose::Keys { client } => self.clients[client as usize].not_established(monotonic_ns()),
+            Purpose::Operation { client: Some(client), .. } => {
+                self.clients[client as usize].exchanging = false;
+            }
+            Purpose::Operation { client: None, .. } => {}
+        }
+    }
+
+    /// Ends operations that failed before they were counted as begun.
+    pub(super) fn end_at_once(&mut self) {
+        while let Some(purpose) = self.ended_at_once.pop() {
+            if let Purpose::Operation { measured, client } = purpose {
+                if let Some(client) = client {
+                    self.clients[client as usize].exchanging = false;
+                }
+                self.operation_ended(measured);
+            }
+        }
+    }
+
+    /// Ends key exchanges whose time is up, and closes connections that the server leaves open.
+    pub(super) fn give_connections_up(&mut self, now_ns: u64) {
+        let over: Vec<usize> = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| connection.deadline_ns <= now_ns)
+            .map(|(key, _)| key)
+            .collect();
+        for key in over {
+            let connection = &self.connections[key];
+            match connection.is_lingering() {
+                true => drop(self.connections.remove(key)),
+                false => self.not_established(key, connection.why_timed_out()),
+            }
+        }
+    }
+}

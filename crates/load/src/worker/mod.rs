@@ -1,0 +1,456 @@
+//! One sending thread: its clients, its share of the schedule, and the loop that sends, receives and gives up.
+//!
+//! - `send`: beginning operations, and batches of requests.
+//! - `receive`: answers, and everything else that arrives.
+//! - `keys`: key exchanges, and what follows them.
+//!
+//! The loop never waits while something is due: it sends, looks at what has arrived, ends what has waited too long, and
+//! spins when the next request is near, since a sleeping thread wakes too late.
+
+mod keys;
+mod receive;
+mod send;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use authentick_crypto::Entropy;
+use authentick_ke::client::Ask;
+use authentick_net::clock::monotonic_ns;
+use authentick_net::poller::{Interest, Poller};
+use authentick_net::udp::{ReceiveBatch, SendBatch};
+use authentick_report::load::{Cause, Operation};
+use slab::Slab;
+
+use self::send::Pending;
+use crate::client::Client;
+use crate::connection::{Connection, Progress, Purpose};
+use crate::counts::{Counts, Times};
+use crate::flight::{Due, Flights};
+use crate::limits;
+use crate::plan::{Arrivals, Joinable, Order, Part, Plan, Scheme, Watch};
+use crate::schedule::{Schedule, Share};
+
+/// What a worker needs to exist.
+pub(crate) struct Setup {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) ask: Option<Ask>,
+    pub(crate) share: Share,
+    pub(crate) entropy: Entropy,
+}
+
+/// A group of clients with a schedule of its own.
+struct Stream {
+    schedule: Schedule,
+    /// The instant of the schedule's zero, monotonic.
+    start_ns: u64,
+    measured: bool,
+    /// Operations of it in flight.
+    in_flight: u32,
+}
+
+/// Counts of the four kinds of operations.
+struct Ledger {
+    /// What the scheme is named for, of measured clients.
+    principal: Counts,
+    /// The other kind, of measured clients.
+    accompanying: Counts,
+    /// What the scheme is named for, of the background.
+    background: Counts,
+    /// The other kind, of the background.
+    background_accompanying: Counts,
+}
+
+impl Ledger {
+    fn of(&mut self, measured: bool, principal: bool) -> &mut Counts {
+        match (measured, principal) {
+            (true, true) => &mut self.principal,
+            (true, false) => &mut self.accompanying,
+            (false, true) => &mut self.background,
+            (false, false) => &mut self.background_accompanying,
+        }
+    }
+}
+
+/// A thread's state.
+pub(crate) struct Worker {
+    plan: Arc<Plan>,
+    ask: Option<Ask>,
+    share: Share,
+    entropy: Entropy,
+    poller: Poller,
+    out: SendBatch,
+    pending: Vec<Pending>,
+    back: ReceiveBatch,
+    ready: Vec<u64>,
+    flights: Flights,
+    connections: Slab<Connection>,
+    clients: Vec<Client>,
+    /// Clients whose figures count come first.
+    measured_count: usize,
+    /// Where the search for a client goes on, in each group.
+    cursors: [usize; 2],
+    /// How many operations of each group began together last.
+    together: [usize; 2],
+    /// Key exchanges that failed while they were begun.
+    ended_at_once: Vec<Purpose>,
+    sources: Vec<IpAddr>,
+    source_index: usize,
+    ledger: Ledger,
+    lateness: Times,
+    joinables: Vec<Joinable>,
+    request_size: usize,
+    streams: Vec<Stream>,
+    stopped: bool,
+    /// Measured operations that were sent, answered and failed when the watch was told last.
+    told: [u64; 3],
+}
+
+/// What a worker reports of a step.
+pub(crate) struct Report {
+    pub(crate) part: Part,
+    /// Answers that the kernel dropped since this thread had not read the ones before.
+    pub(crate) dropped: u64,
+}
+
+impl Worker {
+    /// Opens the sockets of this worker's clients.
+    ///
+    /// # Errors
+    /// A sentence on what the host refused, and the remedy.
+    pub(crate) fn new(setup: Setup) -> Result<Self, String> {
+        let Setup { plan, ask, share, entropy } = setup;
+        let principal = match plan.scheme {
+            Scheme::Plain | Scheme::Nts => Operation::Transfer,
+            Scheme::Ke | Scheme::Mix { .. } => Operation::KeyExchange,
+        };
+        let other = match principal {
+            Operation::Transfer => Operation::KeyExchange,
+            Operation::KeyExchange => Operation::Transfer,
+        };
+        let timeout_ns = u64::try_from(plan.timeout.as_nanos()).unwrap_or(u64::MAX / 4);
+        let mut worker = Worker {
+            ask,
+            share,
+            entropy,
+            poller: Poller::new().map_err(|error| format!("cannot wait for sockets: {error}"))?,
+            out: SendBatch::default(),
+            pending: Vec::with_capacity(limits::BATCH_SIZE),
+            back: ReceiveBatch::default(),
+            ready: Vec::with_capacity(limits::BATCH_SIZE),
+            flights: Flights::new(timeout_ns),
+            connections: Slab::new(),
+            clients: Vec::new(),
+            measured_count: 0,
+            cursors: [0; 2],
+            together: [1; 2],
+            ended_at_once: Vec::new(),
+            sources: plan.sources.clone(),
+            source_index: share.index as usize,
+            ledger: Ledger {
+                principal: Counts::new(principal),
+                accompanying: Counts::new(other),
+                background: Counts::new(principal),
+                background_accompanying: Counts::new(other),
+            },
+            lateness: Times::default(),
+            joinables: Vec::new(),
+            request_size: 0,
+            streams: Vec::new(),
+            stopped: false,
+            told: [0; 3],
+            plan,
+        };
+        worker.open_clients()?;
+        Ok(worker)
+    }
+
+    fn open_clients(&mut self) -> Result<(), String> {
+        if self.plan.scheme == Scheme::Ke {
+            return Ok(());
+        }
+        let own = |count: u32| (count + self.share.count - 1 - self.share.index) / self.share.count;
+        let (measured, background) = (own(self.plan.clients), own(self.plan.background_clients));
+        self.measured_count = measured as usize;
+        for index in 0..measured + background {
+            let source = self.next_source();
+            let client = Client::connect(self.plan.ntp, source, index < measured).map_err(|error| {
+                let from = source.map_or(String::new(), |source| format!(" from {source}"));
+                let remedy = match error.raw_os_error() {
+                    Some(24) => "; raise the limit of open files (ulimit -n), or lower --clients",
+                    Some(99) => "; give --sources only addresses that this host has",
+                    Some(98) => "; no port is left: spread the clients with --sources, or lower --clients",
+                    _ => "",
+                };
+                format!("client {} of {}{from}: {error}{remedy}", index + 1, measured + background)
+            })?;
+            self.poller
+                .add(&client.socket, u64::from(index), Interest::Read)
+                .map_err(|error| format!("client {}: {error}", index + 1))?;
+            self.clients.push(client);
+        }
+        Ok(())
+    }
+
+    fn next_source(&mut self) -> Option<IpAddr> {
+        let source = *self.sources.get(self.source_index % self.sources.len().max(1))?;
+        self.source_index += self.share.count as usize;
+        Some(source)
+    }
+
+    /// Sends for one step, and waits until everything has ended.
+    pub(crate) fn step(&mut self, order: &Order, start_ns: u64, watch: &Watch) -> Report {
+        self.clear();
+        let dropped_before = self.dropped_count();
+        let (arrivals, seed) = (self.plan.arrivals, self.plan.seed);
+        let lead = if order.background_rps > 0.0 { limits::BACKGROUND_LEAD } else { Duration::ZERO };
+        let lead_ns = lead.as_nanos() as u64;
+        let duration_ns = u64::try_from(order.duration.as_nanos()).unwrap_or(u64::MAX / 2);
+        self.streams = vec![Stream {
+            schedule: Schedule::new(
+                arrivals,
+                order.rate_rps.unwrap_or(0.0),
+                order.duration,
+                self.share,
+                seed,
+            ),
+            start_ns,
+            measured: true,
+            in_flight: 0,
+        }];
+        if order.background_rps > 0.0 {
+            let background = match arrivals {
+                Arrivals::Closed { .. } => Arrivals::Constant,
+                open => open,
+            };
+            let duration = order.duration + lead;
+            self.streams.push(Stream {
+                schedule: Schedule::new(background, order.background_rps, duration, self.share, !seed),
+                start_ns: start_ns.saturating_sub(lead_ns),
+                measured: false,
+                in_flight: 0,
+            });
+        }
+        let end_ns = start_ns.saturating_add(duration_ns);
+        let (mut idle_ns, mut ended_ns) = (0, end_ns);
+        let mut now_ns = monotonic_ns();
+        loop {
+            if watch.is_stopped() && !self.stopped {
+                self.stopped = true;
+                ended_ns = ended_ns.min(now_ns);
+            }
+            let begun = self.begin_due(now_ns, end_ns);
+            let happened = self.turn(now_ns, self.patience(now_ns, end_ns));
+            self.tell(watch);
+            let then_ns = monotonic_ns();
+            if !begun && !happened && then_ns < end_ns && now_ns >= start_ns {
+                idle_ns += then_ns - now_ns;
+            }
+            now_ns = then_ns;
+            if (self.stopped || now_ns >= end_ns) && !self.is_busy() && self.nothing_due(end_ns) {
+                break;
+            }
+        }
+        self.tell(watch);
+        let lasted_ns = ended_ns.saturating_sub(start_ns);
+        let part = self.part(lasted_ns, idle_ns);
+        Report { part, dropped: self.dropped_count().saturating_sub(dropped_before) }
+    }
+
+    fn clear(&mut self) {
+        let Ledger { principal, accompanying, background, background_accompanying } = &mut self.ledger;
+        for counts in [principal, accompanying, background, background_accompanying] {
+            counts.clear();
+        }
+        self.lateness.clear();
+        self.joinables.clear();
+        self.request_size = 0;
+        self.told = [0; 3];
+        // What came after the end of the last step belongs to none.
+        for client in &mut self.clients {
+            client.take_strangers();
+        }
+    }
+
+    fn dropped_count(&self) -> u64 {
+        self.clients.iter().filter_map(|client| client.socket.dropped_count().ok()).sum()
+    }
+
+    /// Whether every instant of the schedules has passed or is given up.
+    fn nothing_due(&self, end_ns: u64) -> bool {
+        let closed = matches!(self.plan.arrivals, Arrivals::Closed { .. });
+        self.stopped
+            || (closed && monotonic_ns() >= end_ns)
+            || self.streams.iter().all(|stream| stream.schedule.next_ns().is_none())
+    }
+
+    /// Whether an operation has not ended.
+    fn is_busy(&self) -> bool {
+        self.flights.count() > 0
+            || !self.pending.is_empty()
+            || self.connections.iter().any(|(_, connection)| !connection.is_lingering())
+            || self.streams.iter().any(|stream| stream.in_flight > 0)
+    }
+
+    /// How long nothing has to be done.
+    fn patience(&self, now_ns: u64, end_ns: u64) -> Duration {
+        let due = self
+            .streams
+            .iter()
+            .filter(|_| !self.stopped)
+            .filter_map(|stream| Some(stream.start_ns + stream.schedule.next_ns()?));
+        let connections = self.connections.iter().map(|(_, connection)| connection.deadline_ns);
+        let closing = (now_ns < end_ns).then_some(end_ns);
+        let next_ns = due.chain(self.flights.next_due_ns()).chain(connections).chain(closing).min();
+        let left_ns = next_ns.map_or(u64::MAX, |next_ns| next_ns.saturating_sub(now_ns));
+        Duration::from_nanos(left_ns.saturating_sub(limits::SPIN_NS)).min(limits::PATIENCE_MAX)
+    }
+
+    /// Sends what is pending, receives, and ends what has waited too long; `true` if anything was done.
+    fn turn(&mut self, now_ns: u64, patience: Duration) -> bool {
+        self.flush();
+        self.end_at_once();
+        let mut ready = std::mem::take(&mut self.ready);
+        ready.clear();
+        // The kernel fails to wait only if it is handed nonsense.
+        let _ = self.poller.wait(patience, |number| ready.push(number));
+        for &number in &ready {
+            match number.checked_sub(limits::CONNECTIONS_FROM) {
+                None => self.receive(number as usize),
+                Some(key) => self.go_on(key as usize),
+            }
+        }
+        let happened = !ready.is_empty();
+        self.ready = ready;
+        self.give_up(now_ns);
+        happened
+    }
+
+    /// Ends what has waited too long.
+    fn give_up(&mut self, now_ns: u64) {
+        while let Some(due) = self.flights.due(now_ns) {
+            match due {
+                Due::Overdue { client } => {
+                    self.clients[client as usize].outstanding -= 1;
+                    self.transfer_ended(client);
+                }
+                Due::Over(flight) => {
+                    let client = &mut self.clients[flight.client as usize];
+                    let why = client.why_unanswered(flight.sent_ns);
+                    let measured = client.measured;
+                    let principal = self.transfers_are_principal();
+                    self.ledger.of(measured, principal).fail(flight.noted.unwrap_or(why));
+                }
+            }
+        }
+        if !self.connections.is_empty() {
+            self.give_connections_up(now_ns);
+        }
+    }
+
+    fn transfers_are_principal(&self) -> bool {
+        matches!(self.plan.scheme, Scheme::Plain | Scheme::Nts)
+    }
+
+    /// An operation of a stream has ended, so that a closed loop may begin another one.
+    fn operation_ended(&mut self, measured: bool) {
+        for stream in &mut self.streams {
+            if stream.measured == measured {
+                stream.in_flight = stream.in_flight.saturating_sub(1);
+            }
+        }
+    }
+
+    /// A transfer is over for its client: the next one of a key exchange follows, or the operation has ended.
+    fn transfer_ended(&mut self, index: u32) {
+        match self.plan.scheme {
+            Scheme::Plain | Scheme::Nts => self.operation_ended(self.clients[index as usize].measured),
+            Scheme::Mix { .. } => self.follow(index),
+            Scheme::Ke => {}
+        }
+    }
+
+    fn tell(&mut self, watch: &Watch) {
+        let counts = &self.ledger.principal;
+        let now = [counts.sent, counts.answered, counts.failed];
+        if now != self.told {
+            let [sent, answered, failed] = std::array::from_fn(|index| now[index] - self.told[index]);
+            watch.add(sent, answered, failed);
+            self.told = now;
+        }
+    }
+
+    fn part(&mut self, lasted_ns: u64, idle_ns: u64) -> Part {
+        for client in &mut self.clients {
+            let count = client.take_strangers();
+            let principal = matches!(self.plan.scheme, Scheme::Plain | Scheme::Nts);
+            self.ledger.of(client.measured, principal).surplus += count;
+        }
+        let some = |counts: &Counts| (counts.scheduled > 0).then(|| counts.tally());
+        let seconds = lasted_ns as f64 / 1e9;
+        let background = some(&self.ledger.background).map(|tally| tally.without_histograms());
+        Part {
+            tally: self.ledger.principal.tally(),
+            accompanying: some(&self.ledger.accompanying),
+            background,
+            seconds,
+            why_invalid: self.why_invalid(),
+            lateness_ns: self.lateness.stored(),
+            busy_share: (lasted_ns > 0).then(|| (1.0 - idle_ns as f64 / lasted_ns as f64).clamp(0.0, 1.0)),
+            request_size: self.request_size as u32,
+            joinables: std::mem::take(&mut self.joinables),
+        }
+    }
+
+    /// Why the figures say nothing about the server; `None` if they do.
+    fn why_invalid(&self) -> Option<String> {
+        let Ledger { principal, accompanying, background, background_accompanying } = &self.ledger;
+        let all = [principal, accompanying, background, background_accompanying];
+        let local = |cause| all.iter().map(|counts| counts.count_of(cause)).sum::<u64>();
+        let late_ns = self.lateness.quantile(0.99);
+        if local(Cause::FellBehind) > 0 || late_ns > limits::LATENESS_MAX_NS {
+            let skipped = local(Cause::FellBehind);
+            return Some(format!(
+                "generator fell behind: 1 % of requests left {:.1} ms late or more, {skipped} were given up; offer \
+                 less, or use more --workers or hosts",
+                late_ns as f64 / 1e6
+            ));
+        }
+        for (cause, what) in [
+            (Cause::LocalBuffer, "the generator's sockets had no room for"),
+            (Cause::LocalPort, "the generator had no port, descriptor or idle client left for"),
+            (Cause::Local, "the generator's host refused"),
+        ] {
+            let count = local(cause);
+            if count > 0 {
+                return Some(format!("{what} {count} operations; use more --clients, --sources or hosts"));
+            }
+        }
+        let (dry, failed) = (principal.count_of(Cause::NoCookie), principal.failed);
+        // If the server loses requests, their cookies are gone, and that is no fault of the generator's.
+        if dry * 100 > principal.scheduled && failed * 100 <= principal.sent {
+            return Some(format!("clients had no cookie for {dry} requests; use more --clients"));
+        }
+        None
+    }
+}
+
+/// What a connection's progress is dealt with by; here so that `keys` need not know the loop.
+impl Worker {
+    fn progressed(&mut self, key: usize, progress: Progress) {
+        match progress {
+            Progress::Waiting => {
+                let connection = &mut self.connections[key];
+                if let Some(interest) = connection.new_interest() {
+                    let number = limits::CONNECTIONS_FROM + key as u64;
+                    // The descriptor is in the set, as it was put there when the connection began.
+                    let _ = self.poller.change(&*connection, number, interest);
+                }
+            }
+            Progress::Established(established) => self.established(key, *established),
+            Progress::Failed(cause) => self.not_established(key, cause),
+            Progress::Closed => drop(self.connections.remove(key)),
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Beginning operations when they are due, and sending requests in batches.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use authentick_net::clock::{self, monotonic_ns};
+use authentick_proto::client::Exchange;
+use authentick_report::load::Cause;
+use authentick_wire::time::{NtpSpan, NtpTime};
+
+use super::Worker;
+use crate::client::Client;
+use crate::connection::Purpose;
+use crate::flight::Flight;
+use crate::limits::{BATCH_SIZE, BEGIN_COUNT_MAX, CLIENT_SCAN_MAX, GIVE_UP_NS};
+use crate::plan::{Arrivals, Scheme};
+
+/// A request that is written and not sent.
+pub(super) struct Pending {
+    exchange: Exchange,
+    client: u32,
+    intended_ns: u64,
+    /// When the making of the request began.
+    begun_ns: u64,
+}
+
+impl Worker {
+    /// Begins what is due at `now_ns`; `true` if there was anything.
+    pub(super) fn begin_due(&mut self, now_ns: u64, end_ns: u64) -> bool {
+        if self.stopped {
+            return false;
+        }
+        let mut any = false;
+        for index in 0..self.streams.len() {
+            let closed = match self.plan.arrivals {
+                Arrivals::Closed { window } if self.streams[index].measured => Some(window),
+                _ => None,
+            };
+            let count = match closed {
+                Some(window) => self.fill_window(index, window, now_ns, end_ns),
+                None => self.begin_scheduled(index, now_ns),
+            };
+            // So many requests come together: as many as that share one system call, if there are few clients.
+            self.together[usize::from(!self.streams[index].measured)] = count;
+            any |= count > 0;
+        }
+        any
+    }
+
+    fn begin_scheduled(&mut self, index: usize, now_ns: u64) -> usize {
+        let mut count = 0;
+        while count < BEGIN_COUNT_MAX {
+            let stream = &mut self.streams[index];
+            let Some(at_ns) = stream.schedule.next_ns() else { break };
+            let intended_ns = stream.start_ns + at_ns;
+            if intended_ns > now_ns {
+                break;
+            }
+            stream.schedule.advance();
+            let measured = stream.measured;
+            let counts = self.ledger.of(measured, true);
+            counts.scheduled += 1;
+            if now_ns - intended_ns > GIVE_UP_NS {
+                counts.skip(Cause::FellBehind);
+                continue;
+            }
+            if let Err(cause) = self.begin(measured, intended_ns) {
+                self.ledger.of(measured, true).skip(cause);
+            }
+            count += 1;
+        }
+        count
+    }
+
+    fn fill_window(&mut self, index: usize, window: u32, now_ns: u64, end_ns: u64) -> usize {
+        let mut count = 0;
+        while count < BEGIN_COUNT_MAX {
+            let stream = &self.streams[index];
+            if now_ns < stream.start_ns || now_ns >= end_ns || stream.in_flight >= window {
+                break;
+            }
+            let measured = stream.measured;
+            match self.begin(measured, now_ns) {
+                Ok(()) => {}
+                // Nothing was due, so nothing is missed: it is tried again when a client is free.
+                Err(Cause::NoCookie) => break,
+                Err(cause) => {
+                    let counts = self.ledger.of(measured, true);
+                    counts.scheduled += 1;
+                    counts.skip(cause);
+                    break;
+                }
+            }
+            self.ledger.of(measured, true).scheduled += 1;
+            count += 1;
+        }
+        count
+    }
+
+    /// Begins one operation that the scheme is named for.
+    fn begin(&mut self, measured: bool, intended_ns: u64) -> Result<(), Cause> {
+        match self.plan.scheme {
+            Scheme::Plain => {
+                let client = self.choose(measured, |_, _| true).ok_or(Cause::LocalPort)?;
+                self.push_transfer(client, intended_ns)?;
+            }
+            Scheme::Nts => {
+                let client = self.choose_with_cookie(measured)?;
+                self.push_transfer(client, intended_ns)?;
+            }
+            Scheme::Ke => self.begin_exchange(Purpose::Operation { measured, client: None }, intended_ns)?,
+            Scheme::Mix { .. } => {
+                let idle = |client: &Client, _| {
+                    !client.exchanging && client.transfers_left == 0 && client.outstanding == 0
+                };
+                let client = self.choose(measured, idle).ok_or(Cause::LocalPort)?;
+                self.begin_exchange(Purpose::Operation { measured, client: Some(client) }, intended_ns)?;
+                self.clients[client as usize].exchanging = true;
+            }
+        }
+        for stream in &mut self.streams {
+            stream.in_flight += u32::from(stream.measured == measured);
+        }
+        Ok(())
+    }
+
+    /// A client with a cookie; on the way, clients without any start to exchange keys.
+    fn choose_with_cookie(&mut self, measured: bool) -> Result<u32, Cause> {
+        let mut wanting = None;
+        let now_ns = monotonic_ns();
+        let found = self.choose(measured, |client, index| {
+            if client.wants_keys(now_ns) {
+                wanting.get_or_insert(index);
+            }
+            client.has_cookie()
+        });
+        if let Some(client) = wanting {
+            self.renew_keys(client);
+        }
+        found.ok_or(Cause::NoCookie)
+    }
+
+    /// The next client of a group, in turn, that `fits`.
+    fn choose(&mut self, measured: bool, mut fits: impl FnMut(&Client, u32) -> bool) -> Option<u32> {
+        let group = usize::from(!measured);
+        let (first, count) = match measured {
+            true => (0, self.measured_count),
+            false => (self.measured_count, self.clients.len() - self.measured_count),
+        };
+        if count == 0 {
+            return None;
+        }
+        let stay = self.together[group].div_ceil(count).max(1);
+        for _ in 0..count.min(CLIENT_SCAN_MAX) {
+            let index = first + (self.cursors[group] / stay) % count;
+            if fits(&self.clients[index], index as u32) {
+                self.cursors[group] += 1;
+                return Some(index as u32);
+            }
+            self.cursors[group] = (self.cursors[group] / stay + 1) * stay;
+        }
+        None
+    }
+
+    /// Writes a request of a client, to be sent with the others.
+    pub(super) fn push_transfer(&mut self, index: u32, intended_ns: u64) -> Result<(), Cause> {
+        if self.pending.len() == BATCH_SIZE {
+            self.flush();
+        }
+        let begun_ns = monotonic_ns();
+        let slot = self.pending.len();
+        let out = self.out.buffer(slot);
+        let client = &mut self.clients[index as usize];
+        let same_cookie = matches!(self.plan.scheme, Scheme::Mix { same_cookie: true, .. });
+        let made = match &mut client.session {
+            _ if self.plan.scheme == Scheme::Plain => Ok(Exchange::plain(&mut self.entropy, out)),
+            Some(session) if self.plan.replay_cookie || same_cookie => {
+                Exchange::nts_replayed(session, &mut self.entropy, out)
+            }
+            Some(session) => Exchange::nts(session, &mut self.entropy, out),
+            None => return Err(Cause::NoCookie),
+        };
+        let (exchange, size) = made.map_err(|_| Cause::NoCookie)?;
+        self.out.set_size(slot, size);
+        self.request_size = self.request_size.max(size);
+        client.outstanding += 1;
+        self.pending.push(Pending { exchange, client: index, intended_ns, begun_ns });
+        Ok(())
+    }
+
+    /// Sends all pending requests, those of one client in one system call.
+    pub(super) fn flush(&mut self) {
+        let mut pending = std::mem::take(&mut self.pending);
+        let mut at = 0;
+        while at < pending.len() {
+            let client = pending[at].client;
+            let count = pending[at..].iter().take_while(|other| other.client == client).count();
+            let (from_ns, from) = (monotonic_ns(), clock::now());
+            let result = self.send(client, at..at + count);
+            let lasted_ns = monotonic_ns() - from_ns;
+            let sent = result.as_ref().copied().unwrap_or(0);
+            for (turn, request) in pending[at..at + sent].iter().enumerate() {
+                // The kernel sends one after the other: the last left when the call ended.
+                let after_ns = lasted_ns * turn as u64 / sent as u64;
+                self.departed(request, from_ns + after_ns, later(from, after_ns));
+            }
+            at += sent;
+            if let Err(error) = result {
+                self.not_sent(&pending[at], &error);
+                at += 1;
+            }
+        }
+        pending.clear();
+        self.pending = pending;
+    }
+
+    /// Sends requests of one client. What the network said of requests before is noted, and tried past once.
+    fn send(&mut self, index: u32, slots: std::ops::Range<usize>) -> io::Result<usize> {
+        let client = &mut self.clients[index as usize];
+        match self.out.send(client.socket.as_fd(), slots.clone()) {
+            Err(error) if obstacle(&error).is_some() => {
+                if let Some(cause) = obstacle(&error) {
+                    client.obstructed(monotonic_ns(), cause);
+                }
+                self.out.send(client.socket.as_fd(), slots)
+            }
+            result => result,
+        }
+    }
+
+    fn departed(&mut self, request: &Pending, sent_ns: u64, sent: NtpTime) {
+        let measured = self.clients[request.client as usize].measured;
+        let principal = self.transfers_are_principal();
+        self.ledger.of(measured, principal).sent += 1;
+        if measured {
+            self.lateness.record(sent_ns.saturating_sub(request.intended_ns) as i64);
+        }
+        self.flights.add(Flight {
+            exchange: request.exchange.clone(),
+            client: request.client,
+            intended_ns: request.intended_ns,
+            begun_ns: request.begun_ns,
+            sent_ns,
+            sent,
+            noted: None,
+            overdue: false,
+        });
+    }
+
+    /// A request could not be sent.
+    fn not_sent(&mut self, request: &Pending, error: &io::Error) {
+        let client = &mut self.clients[request.client as usize];
+        client.outstanding -= 1;
+        let measured = client.measured;
+        let principal = self.transfers_are_principal();
+        let counts = self.ledger.of(measured, principal);
+        match obstacle(error) {
+            // The host knows that it would not arrive: it is as good as sent.
+            Some(cause) => {
+                counts.sent += 1;
+                counts.fail(cause);
+            }
+            None if matches!(error.raw_os_error(), Some(EAGAIN | ENOBUFS)) => counts.skip(Cause::LocalBuffer),
+            None => counts.skip(Cause::Local),
+        }
+        self.transfer_ended(request.client);
+    }
+}
+
+/// No room in the socket's buffer, and in the interface's. errno(3).
+const EAGAIN: i32 = 11;
+const ENOBUFS: i32 = 105;
+
+/// What the network says about requests, as opposed to what this host does.
+pub(super) fn obstacle(error: &io::Error) -> Option<Cause> {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => Some(Cause::Refused),
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => Some(Cause::Unreachable),
+        _ => None,
+    }
+}
+
+fn later(time: NtpTime, ns: u64) -> NtpTime {
+    let span = NtpSpan::from_nanos(ns as i64);
+    NtpTime::from_bits(time.to_bits().wrapping_add_signed(span.to_bits()))
+}
