@@ -14,9 +14,15 @@ mod flight;
 mod generator;
 mod limits;
 mod plan;
+pub mod rates;
+pub mod runner;
 pub mod schedule;
 pub mod search;
+mod server_use;
+mod spans;
 mod worker;
 
 pub use generator::Generator;
 pub use plan::{Arrivals, Crew, Joinable, Order, Part, Plan, Scheme, Watch};
+pub use server_use::Process;
+pub use spans::SpanSource;

@@ -77,6 +77,18 @@ pub fn kernel_clock() -> KernelClock {
     KernelClock::Synchronised { leap, error_max_us: u64::try_from(state.maxerror).unwrap_or(0) }
 }
 
+/// Ticks a second in which the kernel counts processor time. proc(5), sysconf(3).
+#[must_use]
+pub fn ticks_per_second() -> u64 {
+    rustix::param::clock_ticks_per_second()
+}
+
+/// Octets of a page of memory.
+#[must_use]
+pub fn page_size() -> u64 {
+    rustix::param::page_size() as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -28,7 +28,7 @@ use prometheus_client::registry::Registry;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::counters::Totals;
-use super::spans::Kept;
+use super::spans::{Kept, Position};
 use crate::shared::Shared;
 
 /// Readers at once; more wait for their turn in the kernel's queue.
@@ -145,7 +145,11 @@ impl State {
             }
             "/spans" => {
                 self.collect();
-                let records = self.kept.lock().unwrap_or_else(PoisonError::into_inner).records();
+                let from = match position(request.uri().query().unwrap_or("")) {
+                    Some(from) => from,
+                    None => return response(StatusCode::BAD_REQUEST, "text/plain", SPANS_USAGE.to_owned()),
+                };
+                let records = self.kept.lock().unwrap_or_else(PoisonError::into_inner).records(from);
                 match serde_json::to_string(&records) {
                     Ok(text) => response(StatusCode::OK, "application/json", text),
                     Err(_) => response(
@@ -158,6 +162,24 @@ impl State {
             _ => response(StatusCode::NOT_FOUND, "text/plain", "see /metrics and /spans\n".to_owned()),
         }
     }
+}
+
+const SPANS_USAGE: &str =
+    "write /spans, or /spans?ntp=N&ke=N with the numbers of `next` in the last reading\n";
+
+/// Where a reading of spans is to begin: `ntp=N&ke=N`, each 0 if it is absent; `None` for anything else.
+fn position(query: &str) -> Option<Position> {
+    let mut from = Position::default();
+    for part in query.split('&').filter(|part| !part.is_empty()) {
+        let (name, number) = part.split_once('=')?;
+        let number = number.parse().ok()?;
+        match name {
+            "ntp" => from.ntp = number,
+            "ke" => from.ke = number,
+            _ => return None,
+        }
+    }
+    Some(from)
 }
 
 fn response(status: StatusCode, kind: &'static str, text: String) -> Response<Full<Bytes>> {
@@ -308,5 +330,19 @@ impl Out<'_, '_> {
             ConstGauge::new(value).encode(metric.encode_family(&[(label, text)])?)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reading_begins_where_the_query_says() {
+        assert_eq!(position(""), Some(Position::default()));
+        assert_eq!(position("ke=7&ntp=9"), Some(Position { ntp: 9, ke: 7 }));
+        for query in ["ntp", "ntp=", "ntp=-1", "other=1", "ntp=1&x"] {
+            assert_eq!(position(query), None, "{query}");
+        }
     }
 }

@@ -160,13 +160,22 @@ impl SpanRing {
 /// Records that were taken out of the ring, so that reading does not use them up.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
-    ntp: VecDeque<NtpSpans>,
-    ke: VecDeque<KeSpan>,
+    ntp: Shelf<NtpSpans>,
+    ke: Shelf<KeSpan>,
 }
 
-/// All records that are kept.
+/// Where a reading begins: the number of the first record of each kind that is to be shown, counted since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Position {
+    pub(crate) ntp: u64,
+    pub(crate) ke: u64,
+}
+
+/// The records that were asked for.
 #[derive(Debug, Serialize)]
 pub(crate) struct Records {
+    /// Where to go on reading.
+    next: Position,
     ntp: Vec<NtpRecord>,
     ke: Vec<KeRecord>,
 }
@@ -174,24 +183,52 @@ pub(crate) struct Records {
 impl Kept {
     /// Takes over what waits in `ring`. Called now and then, so that a reader finds more than the ring holds.
     pub(crate) fn collect(&mut self, ring: &SpanRing) {
-        take_over(&mut self.ntp, &ring.ntp);
-        take_over(&mut self.ke, &ring.ke);
+        self.ntp.take_over(&ring.ntp);
+        self.ke.take_over(&ring.ke);
     }
 
-    pub(crate) fn records(&self) -> Records {
+    pub(crate) fn records(&self, from: Position) -> Records {
         Records {
-            ntp: self.ntp.iter().map(NtpRecord::from).collect(),
-            ke: self.ke.iter().map(KeRecord::from).collect(),
+            next: Position { ntp: self.ntp.end(), ke: self.ke.end() },
+            ntp: self.ntp.since(from.ntp).map(NtpRecord::from).collect(),
+            ke: self.ke.since(from.ke).map(KeRecord::from).collect(),
         }
     }
 }
 
-fn take_over<T>(kept: &mut VecDeque<T>, waiting: &ArrayQueue<T>) {
-    while let Some(record) = waiting.pop() {
-        if kept.len() == KEPT_COUNT_MAX {
-            kept.pop_front();
+/// Numbered records, of which the newest are kept.
+#[derive(Debug)]
+struct Shelf<T> {
+    kept: VecDeque<T>,
+    forgotten_count: u64,
+}
+
+impl<T> Default for Shelf<T> {
+    fn default() -> Self {
+        Shelf { kept: VecDeque::new(), forgotten_count: 0 }
+    }
+}
+
+impl<T> Shelf<T> {
+    fn take_over(&mut self, waiting: &ArrayQueue<T>) {
+        while let Some(record) = waiting.pop() {
+            if self.kept.len() == KEPT_COUNT_MAX {
+                self.kept.pop_front();
+                self.forgotten_count += 1;
+            }
+            self.kept.push_back(record);
         }
-        kept.push_back(record);
+    }
+
+    /// The number that the next record will have.
+    fn end(&self) -> u64 {
+        self.forgotten_count + self.kept.len() as u64
+    }
+
+    /// Records from this number on, as far as they are kept.
+    fn since(&self, number: u64) -> impl Iterator<Item = &T> {
+        let skipped = usize::try_from(number.saturating_sub(self.forgotten_count)).unwrap_or(usize::MAX);
+        self.kept.iter().skip(skipped)
     }
 }
 
@@ -245,5 +282,35 @@ impl Probe for Recorder {
                 });
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reading_goes_on_where_it_ended_even_if_records_are_forgotten() {
+        let waiting = ArrayQueue::new(WAITING_COUNT_MAX);
+        let mut shelf = Shelf::default();
+        let add = |shelf: &mut Shelf<u64>, numbers: std::ops::Range<u64>| {
+            for number in numbers {
+                waiting.force_push(number);
+                if waiting.is_full() {
+                    shelf.take_over(&waiting);
+                }
+            }
+            shelf.take_over(&waiting);
+        };
+        add(&mut shelf, 0..5);
+        assert_eq!(shelf.since(0).copied().collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+        let end = shelf.end();
+        add(&mut shelf, 5..7);
+        assert_eq!(shelf.since(end).copied().collect::<Vec<_>>(), [5, 6]);
+        let many = KEPT_COUNT_MAX as u64;
+        add(&mut shelf, 7..many + 10);
+        assert_eq!(shelf.since(0).next(), Some(&10));
+        assert_eq!(shelf.since(many + 8).copied().collect::<Vec<_>>(), [many + 8, many + 9]);
+        assert_eq!(shelf.since(u64::MAX).count(), 0);
     }
 }

@@ -1,0 +1,236 @@
+//! A whole run: its steps one after the other, or a search, and a record step for each.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use authentick_report::load::{HostPart, ServerUse, Step, Tally};
+
+use crate::plan::{Order, Part, Watch};
+use crate::search::{self, Found, Trial};
+use crate::server_use::{Process, Usage};
+use crate::spans::SpanSource;
+
+/// From an order to its first request: time for every thread to be ready.
+pub const HEAD_START: Duration = Duration::from_millis(20);
+
+/// What a run does.
+#[derive(Debug)]
+pub struct Run {
+    /// At which rates.
+    pub steps: Steps,
+    /// How long each step lasts.
+    pub duration: Duration,
+    /// Operations a second of clients that are not measured.
+    pub background_rps: f64,
+    /// The server's process on this host, if it is to be watched.
+    pub server: Option<Process>,
+    /// Where the server's own times come from, if they are to be joined.
+    pub spans: Option<SpanSource>,
+}
+
+/// The rates of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Steps {
+    /// These, requests a second.
+    Open(Vec<f64>),
+    /// A closed loop, which has no rate: one step.
+    Closed,
+    /// Whatever the search asks for.
+    Search(search::Settings),
+}
+
+/// What a run came to.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Its steps, in order.
+    pub steps: Vec<Step>,
+    /// What the search found.
+    pub found: Option<Found>,
+    /// Why it ended early.
+    pub interrupted: Option<String>,
+}
+
+/// Who carries out a step: the generator here, or a coordinator of several hosts, which adds a row for each.
+pub type Stepper<'a> = dyn FnMut(&Order, &Arc<Watch>) -> Result<(Part, Vec<HostPart>), String> + 'a;
+
+impl Run {
+    /// Carries the run out; `each` sees every step as it ends. What was measured is kept, whatever ends the run.
+    pub fn carry_out(
+        &mut self,
+        stepper: &mut Stepper<'_>,
+        watch: &Arc<Watch>,
+        mut each: impl FnMut(&Step),
+    ) -> Outcome {
+        let mut outcome = Outcome::default();
+        let mut search = match &self.steps {
+            Steps::Search(settings) => Some(search::Search::new(*settings)),
+            Steps::Open(_) | Steps::Closed => None,
+        };
+        for index in 0.. {
+            let rate_rps = match (&self.steps, &search) {
+                (Steps::Open(rates), _) => match rates.get(index) {
+                    Some(&rate_rps) => Some(rate_rps),
+                    None => break,
+                },
+                (Steps::Closed, _) if index == 0 => None,
+                (Steps::Search(_), Some(search)) => match search.next_rps() {
+                    Some(rate_rps) => Some(rate_rps),
+                    None => break,
+                },
+                _ => break,
+            };
+            let order = Order { rate_rps, background_rps: self.background_rps, duration: self.duration };
+            match self.step(&order, stepper, watch) {
+                Ok(step) => {
+                    each(&step);
+                    if let Some(search) = &mut search {
+                        search.take(trial(&step));
+                    }
+                    outcome.steps.push(step);
+                }
+                Err(problem) => {
+                    outcome.interrupted = Some(problem);
+                    break;
+                }
+            }
+            if watch.is_stopped() {
+                outcome.interrupted = Some("stopped by the user".to_owned());
+                break;
+            }
+        }
+        outcome.found = search.map(|search| search.found());
+        outcome
+    }
+
+    fn step(&mut self, order: &Order, stepper: &mut Stepper<'_>, watch: &Arc<Watch>) -> Result<Step, String> {
+        let before = self.server.map(|process| process.usage()).transpose()?;
+        if let Some(spans) = &mut self.spans {
+            spans.begin()?;
+        }
+        let (part, hosts) = stepper(order, watch)?;
+        let mut step = Step::from_part(&part, order.rate_rps, hosts);
+        if let (Some(process), Some(before)) = (self.server, before) {
+            step.server = process.usage().ok().map(|after| used(before, after, &step));
+            if step.server.is_none() {
+                step.why_invalid.get_or_insert_with(|| "the server's process ended".to_owned());
+                step.valid = false;
+            }
+        }
+        if let Some(spans) = &mut self.spans {
+            step.spans = Some(spans.join(&part.joinables)?);
+        }
+        Ok(step)
+    }
+}
+
+/// A generator's part as a step of a record.
+trait FromPart {
+    fn from_part(part: &Part, offered_rps: Option<f64>, hosts: Vec<HostPart>) -> Self;
+}
+
+impl FromPart for Step {
+    fn from_part(part: &Part, offered_rps: Option<f64>, hosts: Vec<HostPart>) -> Self {
+        Step {
+            offered_rps,
+            seconds: part.seconds,
+            tally: part.tally.clone(),
+            accompanying: part.accompanying.clone(),
+            background: part.background.as_ref().map(Tally::without_histograms),
+            valid: part.why_invalid.is_none(),
+            why_invalid: part.why_invalid.clone(),
+            generator_busy_share: part.busy_share,
+            lateness_us: part.lateness_ns.percentiles(1000.0),
+            request_size: part.request_size,
+            server: None,
+            spans: None,
+            hosts,
+        }
+    }
+}
+
+fn trial(step: &Step) -> Trial {
+    Trial { sent: step.tally.sent, failed: step.tally.lost + step.tally.invalid, valid: step.valid }
+}
+
+fn used(before: Usage, after: Usage, step: &Step) -> ServerUse {
+    let cpu_seconds = after.cpu.saturating_sub(before.cpu).as_secs_f64();
+    let parts = [Some(&step.tally), step.accompanying.as_ref(), step.background.as_ref()];
+    let answered: u64 = parts.into_iter().flatten().map(|tally| tally.answered).sum();
+    ServerUse {
+        cpu_seconds,
+        cpu_us_per_request: (answered > 0).then(|| cpu_seconds * 1e6 / answered as f64),
+        resident_size: after.resident_size,
+    }
+}
+
+/// The instant at which a step is to begin, if it is ordered now.
+#[must_use]
+pub fn next_start(background: bool) -> Instant {
+    let lead = if background { crate::limits::BACKGROUND_LEAD } else { Duration::ZERO };
+    Instant::now() + HEAD_START + lead
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(order: &Order, capacity_rps: f64) -> Part {
+        let rate_rps = order.rate_rps.unwrap_or(0.0);
+        let scheduled = (rate_rps * order.duration.as_secs_f64()) as u64;
+        let answered = scheduled.min((capacity_rps * order.duration.as_secs_f64()) as u64);
+        let lost = scheduled - answered;
+        let causes = [(authentick_report::load::Cause::Timeout, lost)].into();
+        let tally = Tally { scheduled, sent: scheduled, answered, lost, causes, ..Tally::default() };
+        Part { tally, seconds: order.duration.as_secs_f64(), ..Part::default() }
+    }
+
+    fn run(steps: Steps) -> Run {
+        Run { steps, duration: Duration::from_secs(2), background_rps: 0.0, server: None, spans: None }
+    }
+
+    #[test]
+    fn search_reports_every_trial_and_the_capacity() {
+        let settings = search::Settings::default();
+        let mut seen = 0;
+        let outcome = run(Steps::Search(settings)).carry_out(
+            &mut |order, _| Ok((part(order, 12_345.0), Vec::new())),
+            &Arc::default(),
+            |step| {
+                assert!(step.adds_up());
+                seen += 1;
+            },
+        );
+        assert_eq!(seen, outcome.steps.len());
+        let found = outcome.found.unwrap().lower_rps.unwrap();
+        assert!((found / 12_345.0 - 1.0).abs() < 0.04, "{found}");
+    }
+
+    #[test]
+    fn error_keeps_the_steps_before_it() {
+        let mut calls = 0;
+        let outcome = run(Steps::Open(vec![10.0, 20.0, 30.0])).carry_out(
+            &mut |order, _| {
+                calls += 1;
+                if calls == 2 { Err("agent B: gone".to_owned()) } else { Ok((part(order, 1e9), Vec::new())) }
+            },
+            &Arc::default(),
+            |_| {},
+        );
+        assert_eq!(outcome.steps.len(), 1);
+        assert_eq!(outcome.interrupted.as_deref(), Some("agent B: gone"));
+    }
+
+    #[test]
+    fn stop_ends_the_run_after_the_step() {
+        let watch: Arc<Watch> = Arc::default();
+        let outcome = run(Steps::Open(vec![10.0, 20.0])).carry_out(
+            &mut |order, watch| {
+                watch.stop();
+                Ok((part(order, 1e9), Vec::new()))
+            },
+            &watch,
+            |_| {},
+        );
+        assert_eq!((outcome.steps.len(), outcome.interrupted.is_some()), (1, true));
+    }
+}
