@@ -5,6 +5,8 @@
 //! `_ns`, in microseconds where it ends in `_us`. Fields that a later version adds are ignored.
 
 pub mod ceiling;
+pub mod compare;
+pub mod csv;
 mod histogram;
 mod tally;
 pub mod text;
