@@ -4,14 +4,17 @@
 //! anything, should that fail. Colours follow the reader's preference for light or dark.
 
 use crate::page::{Escaped, Page, STYLE, cell};
-use crate::plot::{NARROW, WIDE, cumulative, swatch};
+use crate::plot::{Distribution, NARROW, WIDE, Words, cumulative, swatch};
 use crate::run::{KeyExchange, RunRecord, SchemeRun};
 use crate::summary::{SchemeSummary, Times, summarise};
 use crate::table::{added, delay};
 use crate::units::{signed_share, signed_time, time, typeset, utc};
 
-const PLOT_LABEL: &str =
-    "Cumulative distribution of whole exchanges, by scheme; the table below has its percentiles";
+const PLOT: Words = Words {
+    label: "Cumulative distribution of whole exchanges, by scheme; the table below has its percentiles",
+    share_of: "exchanges",
+    time: "whole exchange",
+};
 const TITLE: &str = "What authenticated time costs";
 
 /// The page for a run.
@@ -124,7 +127,8 @@ impl Page {
     fn distribution(&mut self, record: &RunRecord) {
         self.heading("How long exchanges took");
         let samples: Vec<_> = record.schemes.iter().map(SchemeRun::whole).collect();
-        let plots = [WIDE, NARROW].map(|size| cumulative(&samples, PLOT_LABEL, size));
+        let distributions: Vec<_> = samples.iter().map(Distribution::from).collect();
+        let plots = [WIDE, NARROW].map(|size| cumulative(&distributions, PLOT, size));
         let [Some(wide), Some(narrow)] = plots else {
             return self.add(format_args!("<p>No exchange succeeded, so there is nothing to draw.</p>\n"));
         };
