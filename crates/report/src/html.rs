@@ -3,31 +3,25 @@
 //! Every text that comes from a record goes through `Escaped`; the page also forbids the browser to load or run
 //! anything, should that fail. Colours follow the reader's preference for light or dark.
 
-use std::fmt::{self, Write as _};
-
-use crate::plot::{NARROW, WIDE, cumulative, swatch};
+use crate::page::{Escaped, Page, STYLE, cell};
+use crate::plot::{Distribution, NARROW, WIDE, Words, cumulative, swatch};
 use crate::run::{KeyExchange, RunRecord, SchemeRun};
 use crate::summary::{SchemeSummary, Times, summarise};
 use crate::table::{added, delay};
 use crate::units::{signed_share, signed_time, time, typeset, utc};
 
-/// What stands where there is no value.
-const ABSENT: &str = "\u{2013}";
-const STYLE: &str = include_str!("page.css");
-const PLOT_LABEL: &str =
-    "Cumulative distribution of whole exchanges, by scheme; the table below has its percentiles";
+const PLOT: Words = Words {
+    label: "Cumulative distribution of whole exchanges, by scheme; the table below has its percentiles",
+    share_of: "exchanges",
+    time: "whole exchange",
+};
 const TITLE: &str = "What authenticated time costs";
 
 /// The page for a run.
 #[must_use]
 pub fn page(record: &RunRecord) -> String {
     let summaries = summarise(record);
-    let mut page = Page(format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{TITLE}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{TITLE}</h1>\n"
-    ));
+    let mut page = Page::new(TITLE, STYLE);
     page.opening(record);
     page.findings(record, &summaries);
     page.summary(&summaries);
@@ -36,22 +30,10 @@ pub fn page(record: &RunRecord) -> String {
     page.key_exchanges(record);
     page.failures(record);
     page.notes(record);
-    page.0.push_str("</body>\n</html>\n");
-    page.0
+    page.finish()
 }
 
-/// A page that grows section by section.
-struct Page(String);
-
 impl Page {
-    fn add(&mut self, text: fmt::Arguments<'_>) {
-        self.0.write_fmt(text).expect("writing to a string cannot fail");
-    }
-
-    fn heading(&mut self, text: &str) {
-        self.add(format_args!("<h2>{text}</h2>\n"));
-    }
-
     /// What was measured, and on what.
     fn opening(&mut self, record: &RunRecord) {
         let path = Escaped(&record.path);
@@ -145,7 +127,8 @@ impl Page {
     fn distribution(&mut self, record: &RunRecord) {
         self.heading("How long exchanges took");
         let samples: Vec<_> = record.schemes.iter().map(SchemeRun::whole).collect();
-        let plots = [WIDE, NARROW].map(|size| cumulative(&samples, PLOT_LABEL, size));
+        let distributions: Vec<_> = samples.iter().map(Distribution::from).collect();
+        let plots = [WIDE, NARROW].map(|size| cumulative(&distributions, PLOT, size));
         let [Some(wide), Some(narrow)] = plots else {
             return self.add(format_args!("<p>No exchange succeeded, so there is nothing to draw.</p>\n"));
         };
@@ -253,48 +236,12 @@ impl Page {
              next run does not show again means nothing.</dd>\n</dl>\n"
         ));
     }
-
-    /// A table in a box of its own, which scrolls where the page is too narrow. The first `word_count` columns hold
-    /// words, the others numbers. Every cell is escaped here.
-    fn table(
-        &mut self,
-        label: &str,
-        headings: &[&str],
-        word_count: usize,
-        rows: impl Iterator<Item = Vec<String>>,
-    ) {
-        let class = |column: usize| if column < word_count { " class=\"word\"" } else { "" };
-        self.add(format_args!(
-            "<div class=\"scroll\" role=\"region\" aria-label=\"{label}\" tabindex=\"0\">\n"
-        ));
-        self.add(format_args!("<table>\n<thead><tr>"));
-        for (column, heading) in headings.iter().enumerate() {
-            self.add(format_args!("<th scope=\"col\"{}>{heading}</th>", class(column)));
-        }
-        self.add(format_args!("</tr></thead>\n<tbody>\n"));
-        for row in rows {
-            self.add(format_args!("<tr>"));
-            for (column, cell) in row.iter().enumerate() {
-                let (class, cell) = (class(column), Escaped(cell));
-                match column {
-                    0 => self.add(format_args!("<th scope=\"row\"{class}>{cell}</th>")),
-                    _ => self.add(format_args!("<td{class}>{cell}</td>")),
-                }
-            }
-            self.add(format_args!("</tr>\n"));
-        }
-        self.add(format_args!("</tbody>\n</table>\n</div>\n"));
-    }
 }
 
 /// How often the server was asked, in words.
 fn request_count(run: &SchemeRun) -> String {
     let count = run.failure_count().saturating_add(run.exchanges.len() as u64);
     format!("{count} {} with {}", if count == 1 { "time" } else { "times" }, Escaped(&run.label()))
-}
-
-fn cell(text: Option<String>) -> String {
-    text.map_or_else(|| ABSENT.to_owned(), |text| typeset(&text))
 }
 
 const NOTES: &str = "\
@@ -312,31 +259,6 @@ the four timestamps of an exchange (RFC\u{a0}5905, section\u{a0}8).</dd>\n\
 <dd>At least that percentage of the exchanges took no longer. Percentiles are values that were measured (nearest \
 rank); nothing is interpolated.</dd>\n";
 
-/// Text that stands for itself in HTML, in an element or a quoted attribute.
-struct Escaped<'a>(&'a str);
-
-impl fmt::Display for Escaped<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for part in self.0.split_inclusive(['&', '<', '>', '"', '\'']) {
-            let Some(special) = part.chars().next_back() else { continue };
-            let reference = match special {
-                '&' => "&amp;",
-                '<' => "&lt;",
-                '>' => "&gt;",
-                '"' => "&quot;",
-                '\'' => "&#39;",
-                _ => {
-                    f.write_str(part)?;
-                    continue;
-                }
-            };
-            f.write_str(&part[..part.len() - special.len_utf8()])?;
-            f.write_str(reference)?;
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -351,16 +273,6 @@ mod tests {
             Some(KeyExchange { connect_ns: 60_000, handshake_ns: 900_000, exchange_ns: 40_000 });
         nts.failures.push(Failure { cause: "no answer".to_owned(), count: 2 });
         record(vec![scheme("plain", "none", &[60_000]), nts])
-    }
-
-    #[test]
-    fn text_is_escaped_and_otherwise_kept() {
-        assert_eq!(
-            Escaped(HOSTILE).to_string(),
-            "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&quot;&amp;"
-        );
-        assert_eq!(Escaped("no µ special").to_string(), "no µ special");
-        assert_eq!(Escaped("").to_string(), "");
     }
 
     #[test]

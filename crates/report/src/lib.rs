@@ -8,8 +8,10 @@
 //! the text table; the CSV quotes them and keeps them as they are.
 #![forbid(unsafe_code)]
 
+mod columns;
 pub mod html;
 pub mod load;
+mod page;
 mod plot;
 pub mod run;
 pub mod stats;

@@ -1,4 +1,4 @@
-//! The cumulative distribution of each scheme's times as inline SVG.
+//! Cumulative distributions of times as inline SVG, and what all plots share: sizes, colours, logarithmic axes.
 //!
 //! Colours and strokes come from the page's style sheet by class; a dash pattern goes with each colour, so that the
 //! lines can be told apart without it. There are no identifiers: several plots can share a page. Text from a record
@@ -6,6 +6,7 @@
 
 use std::fmt::Write as _;
 
+use crate::load::Histogram;
 use crate::stats::Sample;
 use crate::units::{tick, typeset};
 
@@ -49,16 +50,54 @@ const RIGHT: f64 = 26.0;
 const TOP: f64 = 28.0;
 const BOTTOM: f64 = 46.0;
 
-/// The plot of `samples` of nanoseconds, each drawn as the series of its position; `None` if there are no values.
-pub(crate) fn cumulative(samples: &[Sample<u64>], label: &str, size: Size) -> Option<String> {
-    let frame = Frame { axis: Axis::around(samples)?, size };
+/// What a plot of distributions says. None of it comes from a record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Words {
+    /// What the plot shows, for those who do not see it.
+    pub(crate) label: &'static str,
+    /// What the vertical axis counts.
+    pub(crate) share_of: &'static str,
+    /// What the horizontal axis measures.
+    pub(crate) time: &'static str,
+}
+
+/// Times in nanoseconds in ascending order, each with how often it came, at least once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Distribution(Vec<(u64, u64)>);
+
+impl From<&Sample<u64>> for Distribution {
+    fn from(sample: &Sample<u64>) -> Self {
+        let runs = sample.values().chunk_by(|left, right| left == right);
+        Distribution(runs.map(|run| (run[0], run.len() as u64)).collect())
+    }
+}
+
+impl From<&Histogram> for Distribution {
+    /// Times below zero, which clocks that disagree make, stand as zero.
+    fn from(histogram: &Histogram) -> Self {
+        let pairs = histogram.pairs().iter();
+        Distribution(pairs.map(|&(value, count)| (u64::try_from(value).unwrap_or(0), count)).collect())
+    }
+}
+
+impl Distribution {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// The plot of distributions, each drawn as the series of its position; `None` if there are no values.
+pub(crate) fn cumulative(distributions: &[Distribution], words: Words, size: Size) -> Option<String> {
+    let values = distributions.iter().flat_map(|distribution| distribution.0.iter().map(|&(ns, _)| ns));
+    let frame = Frame { axis: Axis::around(values)?, size, words };
+    let label = words.label;
     let (width, height, class) = (size.width, size.height, size.class);
     let mut out = format!(
         "<svg class=\"plot {class}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{label}\">\n"
     );
     frame.draw(&mut out);
-    for (series, sample) in samples.iter().enumerate() {
-        if let Some(path) = frame.steps(sample) {
+    for (series, distribution) in distributions.iter().enumerate() {
+        if let Some(path) = frame.steps(distribution) {
             // Writing to a string cannot fail.
             let _ =
                 writeln!(out, "<path class=\"{}\" {} d=\"{path}\"/>", class_of(series), dashes_of(series));
@@ -77,17 +116,17 @@ pub(crate) fn swatch(series: usize) -> String {
     )
 }
 
-fn class_of(series: usize) -> String {
+pub(crate) fn class_of(series: usize) -> String {
     format!("series series-{}", series % COLOUR_COUNT)
 }
 
-fn dashes_of(series: usize) -> String {
+pub(crate) fn dashes_of(series: usize) -> String {
     format!("stroke-dasharray=\"{}\"", DASHES[series % DASHES.len()])
 }
 
-/// A logarithmic axis of nanoseconds.
+/// A logarithmic axis, of nanoseconds or of another integer.
 #[derive(Clone, Copy, Debug)]
-struct Axis {
+pub(crate) struct Axis {
     /// The logarithm of where it starts.
     low: f64,
     /// The logarithm of where it ends.
@@ -96,28 +135,31 @@ struct Axis {
 
 impl Axis {
     /// An axis with room for all values. Zero has no logarithm and no say.
-    fn around(samples: &[Sample<u64>]) -> Option<Self> {
-        let max = samples.iter().filter_map(|sample| sample.values().last()).max()?;
-        let positive = samples.iter().filter_map(|sample| sample.values().iter().find(|&&value| value > 0));
-        let low = (*positive.min().unwrap_or(&1) as f64).log10();
-        let high = (*max.max(&1) as f64).log10();
+    pub(crate) fn around(values: impl Iterator<Item = u64>) -> Option<Self> {
+        let (mut low, mut high) = (u64::MAX, None);
+        for value in values {
+            high = high.max(Some(value));
+            low = if value > 0 { low.min(value) } else { low };
+        }
+        let high = high?.max(1);
+        let (low, high) = ((low.min(high) as f64).log10(), (high as f64).log10());
         let widening = (SPAN_MIN.log10() - (high - low)).max(0.0) / 2.0;
         let margin = (high - low + 2.0 * widening) * MARGIN;
         Some(Axis { low: low - widening - margin, high: high + widening + margin })
     }
 
     /// How far along the axis a value stands, from 0 to 1; zero stands at the start.
-    fn position(self, ns: u64) -> f64 {
+    pub(crate) fn position(self, ns: u64) -> f64 {
         (((ns as f64).log10() - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
     }
 
-    /// As many round values as fit on an axis that is `length` long.
-    fn ticks(self, length: f64) -> Vec<u64> {
+    /// As many round values as fit on an axis that is `length` long, with `distance` between them.
+    pub(crate) fn ticks(self, length: f64, distance: f64) -> Vec<u64> {
         let visible = |ns: &u64| (self.low..=self.high).contains(&(*ns as f64).log10());
         let fits = |ticks: &Vec<u64>| {
             ticks
                 .windows(2)
-                .all(|pair| (self.position(pair[1]) - self.position(pair[0])) * length >= TICK_DISTANCE_MIN)
+                .all(|pair| (self.position(pair[1]) - self.position(pair[0])) * length >= distance)
         };
         let decades = (0..=19).map(|exponent| 10_u64.pow(exponent));
         let by_steps = STEPS.iter().map(|steps| {
@@ -141,6 +183,7 @@ fn tenths(value: u64, count: u64) -> Option<u64> {
 struct Frame {
     axis: Axis,
     size: Size,
+    words: Words,
 }
 
 impl Frame {
@@ -170,7 +213,7 @@ impl Frame {
                 y + 4.0
             );
         }
-        for ns in self.axis.ticks(self.inner_width()) {
+        for ns in self.axis.ticks(self.inner_width(), TICK_DISTANCE_MIN) {
             let x = self.x(ns);
             let _ = writeln!(
                 out,
@@ -184,25 +227,28 @@ impl Frame {
         let _ = writeln!(
             out,
             "<path class=\"axis\" d=\"M{left} {top}V{bottom}H{right}\"/>\n\
-             <text x=\"0\" y=\"14\">share of exchanges that took at most this long</text>\n\
-             <text x=\"{right}\" y=\"{:.1}\" text-anchor=\"end\">whole exchange, logarithmic scale</text>",
-            self.size.height - 8.0
+             <text x=\"0\" y=\"14\">share of {} that took at most this long</text>\n\
+             <text x=\"{right}\" y=\"{:.1}\" text-anchor=\"end\">{}, logarithmic scale</text>",
+            self.words.share_of,
+            self.size.height - 8.0,
+            self.words.time
         );
     }
 
     /// The path of the steps: up by one n-th at each of the n values. Values that fall on the same half unit make one
     /// step, so its length is bounded by the plot's width, however many values there are.
-    fn steps(&self, sample: &Sample<u64>) -> Option<String> {
-        let values = sample.values();
+    fn steps(&self, distribution: &Distribution) -> Option<String> {
+        let pairs = &distribution.0;
+        let total: f64 = pairs.iter().map(|&(_, count)| count as f64).sum();
         let column = |ns: u64| (self.x(ns) * 2.0).round();
-        let mut path = format!("M{:.1} {:.1}", column(*values.first()?) / 2.0, self.y(0.0));
-        let mut risen = 0;
-        for group in values.chunk_by(|&left, &right| column(left) == column(right)) {
-            if risen > 0 {
-                let _ = write!(path, "H{:.1}", column(group[0]) / 2.0);
+        let mut path = format!("M{:.1} {:.1}", column(pairs.first()?.0) / 2.0, self.y(0.0));
+        let mut risen = 0.0;
+        for group in pairs.chunk_by(|left, right| column(left.0) == column(right.0)) {
+            if risen > 0.0 {
+                let _ = write!(path, "H{:.1}", column(group[0].0) / 2.0);
             }
-            risen += group.len();
-            let _ = write!(path, "V{:.1}", self.y(risen as f64 / values.len() as f64));
+            risen += group.iter().map(|&(_, count)| count as f64).sum::<f64>();
+            let _ = write!(path, "V{:.1}", self.y(risen / total));
         }
         Some(path)
     }
@@ -212,14 +258,16 @@ impl Frame {
 mod tests {
     use super::*;
 
-    fn sample(values: &[u64]) -> Sample<u64> {
-        Sample::from(values)
+    const WORDS: Words = Words { label: "label", share_of: "exchanges", time: "whole exchange" };
+
+    fn sample(values: &[u64]) -> Distribution {
+        Distribution::from(&Sample::from(values))
     }
 
     /// The plot in both sizes; panics if a coordinate is no number or lies outside.
-    fn plots(samples: &[Sample<u64>]) -> [String; 2] {
+    fn plots(samples: &[Distribution]) -> [String; 2] {
         [WIDE, NARROW].map(|size| {
-            let svg = cumulative(samples, "label", size).unwrap();
+            let svg = cumulative(samples, WORDS, size).unwrap();
             for path in svg.split(" d=\"").skip(1).map(|rest| rest.split('"').next().unwrap()) {
                 for number in path.split(['M', 'H', 'V', ' ']).filter(|number| !number.is_empty()) {
                     let number: f64 = number.parse().unwrap();
@@ -236,8 +284,8 @@ mod tests {
 
     #[test]
     fn nothing_has_no_plot() {
-        assert!(cumulative(&[], "label", WIDE).is_none());
-        assert!(cumulative(&[sample(&[]), sample(&[])], "label", WIDE).is_none());
+        assert!(cumulative(&[], WORDS, WIDE).is_none());
+        assert!(cumulative(&[sample(&[]), sample(&[])], WORDS, WIDE).is_none());
     }
 
     #[test]
@@ -264,16 +312,23 @@ mod tests {
 
     #[test]
     fn line_rises_by_the_share_of_its_values() {
-        let frame = Frame { axis: Axis { low: 0.0, high: 2.0 }, size: WIDE };
+        let frame = Frame { axis: Axis { low: 0.0, high: 2.0 }, size: WIDE, words: WORDS };
         let (x, y) = (|ns| format!("{:.1}", frame.x(ns)), |share| format!("{:.1}", frame.y(share)));
         let expected = format!("M{} {}V{}H{}V{}", x(1), y(0.0), y(0.75), x(100), y(1.0));
         assert_eq!(frame.steps(&sample(&[100, 1, 1, 1])), Some(expected));
     }
 
     #[test]
+    fn histogram_is_drawn_as_the_values_that_it_counts() {
+        let histogram = Histogram::from(vec![(-5, 1), (1, 3), (100, 1)]);
+        let [from_values, _] = plots(&[sample(&[0, 1, 1, 1, 100])]);
+        assert_eq!(plots(&[Distribution::from(&histogram)])[0], from_values);
+    }
+
+    #[test]
     fn size_is_bounded_however_many_values_there_are() {
-        let many: Sample<u64> = (0..200_000).map(|index| 50_000 + index).collect();
-        let [svg, _] = plots(&[many]);
+        let many: Vec<u64> = (0..200_000).map(|index| 50_000 + index).collect();
+        let [svg, _] = plots(&[sample(&many)]);
         assert!(svg.len() < 40_000, "{}", svg.len());
     }
 
@@ -281,9 +336,9 @@ mod tests {
     fn ticks_keep_their_distance_on_any_axis() {
         for low in [1_u64, 3, 60_000, 99_999, 1_000_000_000] {
             for factor in [1, 2, 3, 10, 70, 1_000, 10_000_000] {
-                let axis = Axis::around(&[sample(&[low, low * factor])]).unwrap();
+                let axis = Axis::around([low, low * factor].into_iter()).unwrap();
                 for length in [WIDE.width, NARROW.width].map(|width| width - LEFT - RIGHT) {
-                    let ticks = axis.ticks(length);
+                    let ticks = axis.ticks(length, TICK_DISTANCE_MIN);
                     assert!((1..=16).contains(&ticks.len()), "{low} x {factor}: {ticks:?}");
                     for pair in ticks.windows(2) {
                         let distance = (axis.position(pair[1]) - axis.position(pair[0])) * length;

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use crate::columns::{aligned, optional, printable, quoted};
 use crate::run::RunRecord;
 use crate::summary::{SchemeSummary, Times, summarise};
 use crate::units::{signed_share, signed_time, time};
@@ -29,7 +30,6 @@ const HEADINGS: [[&str; COLUMN_COUNT]; 2] = [
 ];
 /// Columns of words, which start on the left; the others hold numbers.
 const WORD_COLUMN_COUNT: usize = 2;
-const GAP: &str = "  ";
 
 const CSV_HEADING: &str = "scheme,authentication,exchange_count,failure_count,offset_median_ns,delay_median_ns,\
                            whole_median_ns,whole_p90_ns,whole_p99_ns,whole_max_ns,added_ns,added_ratio,\
@@ -41,23 +41,7 @@ pub fn text(record: &RunRecord) -> String {
     let summaries = summarise(record);
     let headings = HEADINGS.iter().map(|line| line.map(Cow::Borrowed));
     let lines: Vec<[Cow<'_, str>; COLUMN_COUNT]> = headings.chain(summaries.iter().map(cells)).collect();
-    let widths: [usize; COLUMN_COUNT] = std::array::from_fn(|column| {
-        lines.iter().map(|line| line[column].chars().count()).max().unwrap_or_default()
-    });
-    let mut out = String::new();
-    for line in &lines {
-        let start = out.len();
-        for (column, (cell, &width)) in line.iter().zip(&widths).enumerate() {
-            let gap = if column == 0 { "" } else { GAP };
-            // Writing to a string cannot fail.
-            let _ = match column < WORD_COLUMN_COUNT {
-                true => write!(out, "{gap}{cell:<width$}"),
-                false => write!(out, "{gap}{cell:>width$}"),
-            };
-        }
-        out.truncate(start + out[start..].trim_end().len());
-        out.push('\n');
-    }
+    let mut out = aligned(&lines, |column| column < WORD_COLUMN_COUNT);
     for run in &record.schemes {
         for failure in &run.failures {
             let (label, cause) = (run.label(), printable(&failure.cause));
@@ -107,14 +91,6 @@ pub(crate) fn added(summary: &SchemeSummary<'_>) -> Option<String> {
     Some(signed_time(added.ns) + &share)
 }
 
-/// `text` without characters that could steer a terminal.
-fn printable(text: &str) -> Cow<'_, str> {
-    match text.contains(char::is_control) {
-        true => text.replace(char::is_control, "\u{fffd}").into(),
-        false => text.into(),
-    }
-}
-
 /// The figures as CSV (RFC 4180, with line feeds): a heading, then one line per scheme. A field without a value is
 /// empty; `added_ratio` is a fraction, not percent.
 #[must_use]
@@ -143,17 +119,6 @@ pub fn csv(record: &RunRecord) -> String {
         out.push('\n');
     }
     out
-}
-
-fn optional(value: Option<impl ToString>) -> Cow<'static, str> {
-    value.map_or(Cow::Borrowed(""), |value| value.to_string().into())
-}
-
-fn quoted(field: &str) -> Cow<'_, str> {
-    match field.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", field.replace('"', "\"\"")).into(),
-        false => field.into(),
-    }
 }
 
 #[cfg(test)]

@@ -45,6 +45,62 @@ pub fn signed_share(ratio: f64) -> String {
     }
 }
 
+/// A count: `1,234,567`.
+#[must_use]
+pub fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A rate: `98.5`, `150,000`; with a decimal below one hundred, unless it is whole.
+#[must_use]
+pub fn rate(per_second: f64) -> String {
+    if per_second < 99.95 && (per_second - per_second.round()).abs() > 0.05 {
+        format!("{per_second:.1}")
+    } else {
+        count(per_second.round() as u64)
+    }
+}
+
+/// A share in percent, without its sign: 0.0123 is `1.23`. What is above zero never reads as zero.
+#[must_use]
+pub fn percent(ratio: f64) -> String {
+    if ratio > 0.0 && ratio < 0.000_05 { "<0.01".to_owned() } else { format!("{:.2}", ratio * 100.0) }
+}
+
+/// A ratio of two figures: `0.76`, `12.3`.
+#[must_use]
+pub fn ratio(value: f64) -> String {
+    if value < 9.995 { format!("{value:.2}") } else { format!("{value:.1}") }
+}
+
+/// A time that is stored in microseconds.
+#[must_use]
+pub fn microseconds(us: f64) -> String {
+    time((us * 1000.0).round() as u64)
+}
+
+/// A size of memory: `812 kiB`, `12.3 MiB`, `2.00 GiB`.
+#[must_use]
+pub fn memory(octets: u64) -> String {
+    const KIB: f64 = 1024.0;
+    let kib = octets as f64 / KIB;
+    if kib < KIB {
+        format!("{kib:.0} kiB")
+    } else if kib < KIB * KIB {
+        format!("{:.1} MiB", kib / KIB)
+    } else {
+        format!("{:.2} GiB", kib / KIB / KIB)
+    }
+}
+
 /// A round value on an axis, without decimals that say nothing: `500 ns`, `1.5 us`, `20 ms`, `1 s`.
 #[must_use]
 pub fn tick(ns: u64) -> String {
@@ -170,6 +226,26 @@ mod tests {
             assert_eq!(utc(unix_s), expected);
         }
         assert!(utc(u64::MAX).ends_with(" UTC"));
+    }
+
+    #[test]
+    fn rates_shares_and_sizes_are_written_for_people() {
+        for (value, expected) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(count(value), expected);
+        }
+        for (value, expected) in
+            [(0.0, "0"), (0.5, "0.5"), (98.54, "98.5"), (98.96, "99"), (99.97, "100"), (9909.4, "9,909")]
+        {
+            assert_eq!(rate(value), expected, "{value}");
+        }
+        for (value, expected) in [(0.0, "0.00"), (0.000_01, "<0.01"), (0.0123, "1.23"), (1.0, "100.00")] {
+            assert_eq!(percent(value), expected);
+        }
+        assert_eq!((ratio(0.757), ratio(9.994), ratio(12.34)), ("0.76".into(), "9.99".into(), "12.3".into()));
+        assert_eq!((microseconds(12.34), microseconds(-1.0)), ("12.3 us".into(), "0 ns".into()));
+        for (octets, expected) in [(2048, "2 kiB"), (5 << 20, "5.0 MiB"), (3 << 30, "3.00 GiB")] {
+            assert_eq!(memory(octets), expected);
+        }
     }
 
     #[test]

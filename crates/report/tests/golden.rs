@@ -3,9 +3,10 @@
 //! `AUTHENTICK_UPDATE_GOLDEN=1 cargo test -p authentick-report` writes the files anew; look at the difference before
 //! committing it.
 
-use std::path::{Path, PathBuf};
+mod golden_file;
 
 use authentick_report::{Exchange, Failure, Format, Host, KeyExchange, RunRecord, SchemeRun, html, table};
+use golden_file::{check, read};
 
 /// Exchanges a millisecond apart, of which `whole_ns` took the given times, and the server 300 ns.
 fn exchanges(first_ns: i64, offset_ns: i64, whole_ns: &[u64]) -> Vec<Exchange> {
@@ -68,36 +69,6 @@ fn record() -> RunRecord {
             },
         ],
     }
-}
-
-fn path(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
-}
-
-fn read(name: &str) -> String {
-    let path = path(name);
-    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-fn check(name: &str, rendered: &str) {
-    if std::env::var_os("AUTHENTICK_UPDATE_GOLDEN").is_some_and(|value| value == "1") {
-        std::fs::write(path(name), rendered).expect("golden files can be written");
-    }
-    let golden = read(name);
-    if rendered == golden {
-        return;
-    }
-    let mut pairs = golden.lines().zip(rendered.lines());
-    let same = pairs.by_ref().take_while(|(expected, found)| expected == found).count();
-    let line = |text: &str| text.lines().nth(same).unwrap_or("(the end)").to_owned();
-    panic!(
-        "{} differs from what is rendered now, first in line {}:\n- {}\n+ {}\n\
-         If that is meant, run again with AUTHENTICK_UPDATE_GOLDEN=1 and look at the difference.",
-        path(name).display(),
-        same + 1,
-        line(&golden),
-        line(rendered)
-    );
 }
 
 #[test]

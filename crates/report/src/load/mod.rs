@@ -4,8 +4,13 @@
 //! scheduled = sent + skipped, and sent = answered + lost + invalid. Times are in nanoseconds where a name ends in
 //! `_ns`, in microseconds where it ends in `_us`. Fields that a later version adds are ignored.
 
+pub mod ceiling;
+pub mod compare;
+pub mod csv;
 mod histogram;
 mod tally;
+pub mod text;
+mod words;
 
 use std::fmt;
 
@@ -292,6 +297,22 @@ impl LoadRecord {
         }
     }
 
+    /// The scheme's name for a reader: `plain`, `nts (AEAD_AES_SIV_CMAC_256)`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match self.authentication.as_str() {
+            "" | "none" => self.scheme.clone(),
+            authentication => format!("{} ({authentication})", self.scheme),
+        }
+    }
+
+    /// The valid step that had the most answers a second; `None` if no step is valid.
+    #[must_use]
+    pub fn highest_answered(&self) -> Option<&Step> {
+        let valid = self.steps.iter().filter(|step| step.valid);
+        valid.max_by(|left, right| left.answered_rps().total_cmp(&right.answered_rps()))
+    }
+
     /// The record as JSON with a line end after it.
     #[must_use]
     pub fn to_json(&self) -> String {
@@ -314,6 +335,106 @@ impl Step {
     /// Answers a second that passed every check.
     #[must_use]
     pub fn answered_rps(&self) -> f64 {
-        if self.seconds > 0.0 { self.tally.answered as f64 / self.seconds } else { 0.0 }
+        self.per_second(self.tally.answered)
+    }
+
+    /// Requests a second that were sent.
+    #[must_use]
+    pub fn sent_rps(&self) -> f64 {
+        self.per_second(self.tally.sent)
+    }
+
+    /// The rate that the step is known by: what was offered, or what a closed loop sent; requests a second.
+    #[must_use]
+    pub fn rate_rps(&self) -> f64 {
+        self.offered_rps.unwrap_or_else(|| self.sent_rps())
+    }
+
+    /// `number` by the seconds of the step; 0 if it has none.
+    #[must_use]
+    pub fn per_second(&self, number: u64) -> f64 {
+        if self.seconds > 0.0 { number as f64 / self.seconds } else { 0.0 }
+    }
+}
+
+/// One of the measures of [`Spans`].
+#[derive(Clone, Copy, Debug)]
+pub struct Measure<'a> {
+    /// The study's name for it.
+    pub name: &'static str,
+    /// What it measures, in a few words.
+    pub meaning: &'static str,
+    /// How long it took, in nanoseconds.
+    pub times_ns: &'a Histogram,
+}
+
+impl Spans {
+    /// The six measures, in the study's order.
+    #[must_use]
+    pub fn measures(&self) -> [Measure<'_>; 6] {
+        let measure = |name, meaning, times_ns| Measure { name, meaning, times_ns };
+        [
+            measure("d_CKE", "client: key exchange", &self.d_cke_ns),
+            measure("d_CNTS", "client: authenticated transfer of time", &self.d_cnts_ns),
+            measure("d_SKE", "server: key exchange", &self.d_ske_ns),
+            measure("d_SNTP", "server: building the header", &self.d_sntp_ns),
+            measure("d_SNTS", "server: opening, verifying, sealing", &self.d_snts_ns),
+            measure("d_CNTP", "client: d_CNTS - d_SNTS", &self.d_cntp_ns),
+        ]
+    }
+}
+
+/// Steps that stand for all of them where there is no room for more: of those that pass `test`, one for each rate, the
+/// lowest and the highest rate, and such as lie evenly between.
+fn selected(steps: &[Step], test: impl Fn(&Step) -> bool) -> Vec<&Step> {
+    const COUNT: usize = 5;
+    let mut steps: Vec<&Step> = steps.iter().filter(|step| test(step)).collect();
+    steps.sort_by(|left, right| left.rate_rps().total_cmp(&right.rate_rps()));
+    steps.dedup_by(|later, earlier| later.rate_rps() == earlier.rate_rps());
+    if steps.len() <= COUNT {
+        return steps;
+    }
+    (0..COUNT).map(|index| steps[(index * (steps.len() - 1) + COUNT / 2) / (COUNT - 1)]).collect()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// The hand-made record of the golden files: four steps, of which the third loses and the fourth is invalid.
+    pub(crate) fn record() -> LoadRecord {
+        LoadRecord::from_json(include_str!("../../tests/golden/load.json")).unwrap()
+    }
+
+    #[test]
+    fn invalid_step_is_never_the_best() {
+        let mut record = record();
+        assert_eq!(record.highest_answered().unwrap().offered_rps, Some(4000.0));
+        record.steps[2].valid = false;
+        assert_eq!(record.highest_answered().unwrap().offered_rps, Some(2000.0));
+        record.steps.iter_mut().for_each(|step| step.valid = false);
+        assert!(record.highest_answered().is_none());
+    }
+
+    #[test]
+    fn selection_spans_all_rates_in_order() {
+        let step = record().steps[0].clone();
+        let steps: Vec<Step> = [5, 1, 9, 3, 2, 7, 7, 4, 8, 6]
+            .map(|rate| Step { offered_rps: Some(f64::from(rate)), ..step.clone() })
+            .to_vec();
+        let rates = |steps: Vec<&Step>| steps.iter().map(|step| step.rate_rps() as u32).collect::<Vec<_>>();
+        assert_eq!(rates(selected(&steps, |_| true)), [1, 3, 5, 7, 9]);
+        assert_eq!(rates(selected(&steps[..3], |step| step.rate_rps() < 9.0)), [1, 5]);
+    }
+
+    #[test]
+    fn wrong_records_are_refused_with_the_reason() {
+        let text = record().to_json();
+        let error = LoadRecord::from_json(&text.replace("load/1", "load/2")).unwrap_err().to_string();
+        assert!(error.contains("authentick-load/2") && error.contains("authentick-load/1"), "{error}");
+        let error = LoadRecord::from_json(&text.replace("\"lost\":1138", "\"lost\":1137")).unwrap_err();
+        assert!(matches!(error, LoadError::Sums(3)), "{error}");
+        let error = LoadRecord::from_json(&text.replace("\"engine\"", "\"motor\"")).unwrap_err().to_string();
+        assert!(error.contains("missing field `engine`"), "{error}");
     }
 }

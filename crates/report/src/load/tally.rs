@@ -155,6 +155,41 @@ impl Cause {
             Cause::Local => "local",
         }
     }
+
+    /// What it means, in half a sentence for a reader.
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Cause::Timeout => "no answer, nor within a second timeout after the first",
+            Cause::Late => "the answer came after the timeout",
+            Cause::Refused => "the host says that nobody listens there",
+            Cause::Reset => "the connection was reset, or closed before there was an answer",
+            Cause::ConnectionTimedOut => {
+                "no connection within the deadline of a key exchange; the NTS study's \"connection timed out\""
+            }
+            Cause::ResourceTemporarilyUnavailable => {
+                "a connection, but no cookie within the deadline; the NTS study's \"resource temporarily unavailable\""
+            }
+            Cause::TlsAlert => "the server ended the key exchange with a TLS alert",
+            Cause::Tls => "TLS failed otherwise: the certificate, the application protocol",
+            Cause::KeRefused => "the key exchange ended with an error, or without what is needed",
+            Cause::Ntsn => "the server cannot open the cookie (NTS NAK)",
+            Cause::Kiss => "a kiss-o'-death other than NTSN",
+            Cause::BadTag => "the authentication tag of the answer is wrong, or missing",
+            Cause::BadOrigin => "the answer's origin timestamp fits no request",
+            Cause::BadStratum => "the answer's stratum is 0 or above 15",
+            Cause::BadLeap => "the server says that its clock is not synchronised",
+            Cause::Malformed => "what came is no NTP response",
+            Cause::Unreachable => "the network cannot be reached",
+            Cause::FellBehind => {
+                "the generator was too late and gave the request up: its fault, not the server's"
+            }
+            Cause::NoCookie => "the generator had no cookie to send, for want of a key exchange",
+            Cause::LocalBuffer => "the generator's socket had no room: its fault, not the server's",
+            Cause::LocalPort => "the generator had no port or descriptor left: its fault, not the server's",
+            Cause::Local => "the generator failed otherwise: its fault, not the server's",
+        }
+    }
 }
 
 impl fmt::Display for Cause {
@@ -303,8 +338,8 @@ mod tests {
             |tally| tally.scheduled += 1,
             |tally| tally.answered += 1,
             |tally| tally.lost = u64::MAX,
-            |tally| drop(tally.causes.remove(&Cause::BadTag)),
-            |tally| drop(tally.causes.insert(Cause::Kiss, 1)),
+            |tally| _ = tally.causes.remove(&Cause::BadTag),
+            |tally| _ = tally.causes.insert(Cause::Kiss, 1),
         ];
         for change in wrong {
             let mut tally = tally();

@@ -1,0 +1,327 @@
+//! Two load runs against each other: ratios of what they carried and how long answers took, and what else differs.
+//!
+//! Serves as a regression gate. Absolute figures of two machines say little; a ratio on one machine says much.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use super::words::operations;
+use super::{LoadRecord, Step};
+use crate::columns::{aligned, printable};
+use crate::units::{microseconds, rate, ratio};
+
+/// Offered rates that differ by no more than this share are equal.
+const RATE_TOLERANCE: f64 = 1e-6;
+
+/// What two runs are compared by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Yardstick {
+    /// The capacity that both searched for.
+    Capacity,
+    /// The most answers a second in a valid step.
+    HighestAnswered,
+}
+
+/// Latency at a rate that both runs offered, in valid steps of both.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LatencyPair {
+    /// Requests a second that were offered.
+    pub offered_rps: f64,
+    /// The newer run's median, in microseconds.
+    pub new_p50_us: f64,
+    /// The older run's median, in microseconds.
+    pub old_p50_us: f64,
+    /// The newer run's 99th percentile, in microseconds.
+    pub new_p99_us: f64,
+    /// The older run's 99th percentile, in microseconds.
+    pub old_p99_us: f64,
+}
+
+impl LatencyPair {
+    /// The new 99th percentile by the old one; `None` if the old one is zero.
+    #[must_use]
+    pub fn p99_ratio(&self) -> Option<f64> {
+        (self.old_p99_us > 0.0).then(|| self.new_p99_us / self.old_p99_us)
+    }
+}
+
+/// How a run stands against an older one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// What `new_rps` and `old_rps` are.
+    pub yardstick: Yardstick,
+    /// What the newer run carried, requests a second; `None` if it does not tell.
+    pub new_rps: Option<f64>,
+    /// What the older run carried.
+    pub old_rps: Option<f64>,
+    /// Latency at equal rates, the lowest rate first.
+    pub latencies: Vec<LatencyPair>,
+    /// What is not alike, so that the ratio may have other reasons than the server: a sentence each.
+    pub differences: Vec<String>,
+    what: &'static str,
+    runs: [String; 2],
+}
+
+/// Compares two runs: by capacity if both searched for it, else by the most answers a second in a valid step.
+#[must_use]
+pub fn against(new: &LoadRecord, old: &LoadRecord) -> Comparison {
+    let searched = |record: &LoadRecord| record.capacity_rps.is_some() || record.search.is_some();
+    let yardstick = match searched(new) && searched(old) {
+        true => Yardstick::Capacity,
+        false => Yardstick::HighestAnswered,
+    };
+    let figure = |record: &LoadRecord| match yardstick {
+        Yardstick::Capacity => record.capacity_rps,
+        Yardstick::HighestAnswered => record.highest_answered().map(Step::answered_rps),
+    };
+    Comparison {
+        yardstick,
+        new_rps: figure(new),
+        old_rps: figure(old),
+        latencies: latencies(new, old),
+        differences: differences(new, old),
+        what: operations(&new.scheme),
+        runs: [new, old].map(|record| {
+            format!("{}, authentick {}, commit {}", record.label(), record.version, record.commit)
+        }),
+    }
+}
+
+impl Comparison {
+    /// What the new run carried by what the old one did; `None` if one of them does not tell, or the old one carried
+    /// nothing.
+    #[must_use]
+    pub fn ratio(&self) -> Option<f64> {
+        let old = self.old_rps.filter(|&old| old > 0.0)?;
+        Some(self.new_rps? / old)
+    }
+
+    /// Whether a gate that asks for at least `least` fails. It fails too where there is no ratio: what could not be
+    /// measured has not passed.
+    #[must_use]
+    pub fn below(&self, least: f64) -> bool {
+        self.ratio().is_none_or(|ratio| ratio < least)
+    }
+
+    /// The comparison for a terminal.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        let mut say = |line: &str| {
+            out += &printable(line);
+            out.push('\n');
+        };
+        let [new, old] = &self.runs;
+        say(&format!("new: {new}"));
+        say(&format!("old: {old}"));
+        say(&self.finding());
+        for difference in &self.differences {
+            say(&format!("differs: {difference}"));
+        }
+        if self.latencies.is_empty() {
+            say("Latency: no rate was offered in a valid step of both.");
+            return out;
+        }
+        let heading = ["offered/s", "p50 new", "p50 old", "p99 new", "p99 old", "p99 ratio"];
+        let mut lines: Vec<[Cow<'_, str>; 6]> = vec![heading.map(Cow::Borrowed)];
+        lines.extend(self.latencies.iter().map(|pair| {
+            [
+                rate(pair.offered_rps).into(),
+                microseconds(pair.new_p50_us).into(),
+                microseconds(pair.old_p50_us).into(),
+                microseconds(pair.new_p99_us).into(),
+                microseconds(pair.old_p99_us).into(),
+                pair.p99_ratio().map_or(Cow::Borrowed("-"), |value| ratio(value).into()),
+            ]
+        }));
+        out.write_str(&aligned(&lines, |_| false)).expect("writing to a string cannot fail");
+        out
+    }
+
+    /// What was carried, with the ratio, as a sentence.
+    #[must_use]
+    pub fn finding(&self) -> String {
+        let what = self.what;
+        let name = match self.yardstick {
+            Yardstick::Capacity => "Capacity",
+            Yardstick::HighestAnswered => "Most answered in a valid step",
+        };
+        let figure = |rps: Option<f64>| rps.map_or_else(|| "unknown".to_owned(), rate);
+        let (new, old) = (figure(self.new_rps), figure(self.old_rps));
+        match self.ratio() {
+            Some(value) => {
+                format!("{name}: {new} against {old} {what} a second, a ratio of {}.", ratio(value))
+            }
+            None => format!("{name}: {new} against {old} {what} a second; there is no ratio."),
+        }
+    }
+}
+
+/// Median latencies at equal rates. Of several steps at one rate the middle one by its 99th percentile stands for all.
+fn latencies(new: &LoadRecord, old: &LoadRecord) -> Vec<LatencyPair> {
+    let mut rates: Vec<f64> = offered(new).collect();
+    rates.sort_by(f64::total_cmp);
+    rates.dedup_by(|later, earlier| same_rate(*later, *earlier));
+    let pair = |&offered_rps: &f64| {
+        let [(new_p50_us, new_p99_us), (old_p50_us, old_p99_us)] =
+            [middle_at(new, offered_rps)?, middle_at(old, offered_rps)?];
+        Some(LatencyPair { offered_rps, new_p50_us, old_p50_us, new_p99_us, old_p99_us })
+    };
+    rates.iter().filter_map(pair).collect()
+}
+
+fn offered(record: &LoadRecord) -> impl Iterator<Item = f64> {
+    record.steps.iter().filter(|step| step.valid).filter_map(|step| step.offered_rps)
+}
+
+/// Whether two offered rates are meant to be the same.
+pub(super) fn same_rate(left: f64, right: f64) -> bool {
+    (left - right).abs() <= RATE_TOLERANCE * left.abs().max(right.abs())
+}
+
+/// Median and 99th percentile in microseconds at an offered rate.
+fn middle_at(record: &LoadRecord, offered_rps: f64) -> Option<(f64, f64)> {
+    let at = |step: &&Step| step.valid && step.offered_rps.is_some_and(|rate| same_rate(rate, offered_rps));
+    let mut found: Vec<(f64, f64)> = record
+        .steps
+        .iter()
+        .filter(at)
+        .filter_map(|step| step.tally.latency_us)
+        .map(|latency| (latency.p50, latency.p99))
+        .collect();
+    found.sort_by(|left, right| left.1.total_cmp(&right.1));
+    found.get(found.len().checked_sub(1)? / 2).copied()
+}
+
+fn differences(new: &LoadRecord, old: &LoadRecord) -> Vec<String> {
+    let largest = |record: &LoadRecord| record.steps.iter().map(|step| step.request_size).max().unwrap_or(0);
+    let option = |value: Option<u32>| value.map_or_else(|| "none".to_owned(), |value| value.to_string());
+    let text = |name: &'static str, get: &dyn Fn(&LoadRecord) -> String| {
+        let (new, old) = (get(new), get(old));
+        (new != old).then(|| format!("{name}: new {new}; old {old}"))
+    };
+    let compared = [
+        text("scheme", &|record| record.scheme.clone()),
+        text("authentication", &|record| record.authentication.clone()),
+        text("path", &|record| record.path.clone()),
+        text("processor of the generator", &|record| {
+            format!("{}, {} of them", record.host.cpu, record.host.cpu_count)
+        }),
+        text("kernel of the generator", &|record| record.host.kernel.clone()),
+        text("target", &|record| record.target.clone()),
+        text("engine", &|record| record.engine.clone()),
+        text("arrivals", &|record| record.parameters.arrivals.clone()),
+        text("requests in flight", &|record| option(record.parameters.window)),
+        text("seconds a step", &|record| record.parameters.step_seconds.to_string()),
+        text("clients", &|record| record.parameters.clients.to_string()),
+        text("workers", &|record| record.parameters.workers.to_string()),
+        text("agents", &|record| record.parameters.agents.len().to_string()),
+        text("timeout in seconds", &|record| record.parameters.timeout_seconds.to_string()),
+        text("timeout of a key exchange in seconds", &|record| {
+            record.parameters.ke_timeout_seconds.to_string()
+        }),
+        text("one cookie sent again and again", &|record| record.parameters.replay_cookie.to_string()),
+        text("transfers for each key exchange", &|record| option(record.parameters.transfers_per_exchange)),
+        text("the same cookie for these", &|record| record.parameters.same_cookie.to_string()),
+        text("background a second", &|record| record.parameters.background_rps.to_string()),
+        text("octets of a request", &|record| largest(record).to_string()),
+        text("tolerated loss", &|record| {
+            record
+                .search
+                .as_ref()
+                .map_or_else(|| "not searched".to_owned(), |search| search.loss_max.to_string())
+        }),
+    ];
+    let mut found: Vec<String> = compared.into_iter().flatten().collect();
+    for (name, record) in [("new", new), ("old", old)] {
+        if let Some(remark) = record.search.as_ref().and_then(|search| search.remark.as_ref()) {
+            found.push(format!("the search of the {name} run remarks: {remark}"));
+        }
+        if let Some(why) = &record.interrupted {
+            found.push(format!("the {name} run was interrupted: {why}"));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::tests::record;
+
+    #[test]
+    fn run_against_itself_has_ratio_one_and_no_difference() {
+        let comparison = against(&record(), &record());
+        assert_eq!(comparison.yardstick, Yardstick::Capacity);
+        assert_eq!(comparison.ratio(), Some(1.0));
+        assert!(comparison.differences.is_empty(), "{:?}", comparison.differences);
+        // The fourth step is invalid in both.
+        let rates: Vec<f64> = comparison.latencies.iter().map(|pair| pair.offered_rps).collect();
+        assert_eq!(rates, [1000.0, 2000.0, 4000.0]);
+        assert!(comparison.latencies.iter().all(|pair| pair.p99_ratio() == Some(1.0)));
+        assert!(!comparison.below(1.0) && comparison.below(1.001));
+    }
+
+    #[test]
+    fn without_a_search_the_best_valid_step_counts() {
+        let (new, mut old) = (record(), record());
+        old.capacity_rps = None;
+        old.search = None;
+        // What is left of the old run answers 2,000 a second, what is best of the new one 3,425.
+        old.steps.truncate(2);
+        let comparison = against(&new, &old);
+        assert_eq!(comparison.yardstick, Yardstick::HighestAnswered);
+        assert_eq!((comparison.new_rps, comparison.old_rps), (Some(3425.0), Some(2000.0)));
+        assert!(comparison.text().contains("a ratio of 1.71."), "{}", comparison.text());
+        assert!(comparison.text().contains("differs: tolerated loss: new 0.01; old not searched"));
+    }
+
+    #[test]
+    fn search_that_found_nothing_does_not_pass_a_gate() {
+        let mut new = record();
+        new.capacity_rps = None;
+        let comparison = against(&new, &record());
+        assert_eq!(comparison.ratio(), None);
+        assert!(comparison.below(0.0) && comparison.text().contains("unknown against 2,800"));
+        let mut old = record();
+        old.capacity_rps = Some(0.0);
+        assert!(against(&record(), &old).below(0.0));
+    }
+
+    #[test]
+    fn unlike_things_are_compared_and_named() {
+        let mut new = record();
+        new.scheme = "plain".to_owned();
+        new.path = "loopback".to_owned();
+        new.host.cpu = "Other CPU".to_owned();
+        new.parameters.replay_cookie = true;
+        new.search.as_mut().unwrap().remark = Some("the generator set the limit".to_owned());
+        let comparison = against(&new, &record());
+        assert!(comparison.ratio().is_some());
+        let text = comparison.text();
+        for part in [
+            "differs: scheme: new plain; old nts",
+            "differs: path: new loopback; old network",
+            "Other CPU",
+            "again and again: new true; old false",
+            "the search of the new run remarks: the generator set the limit",
+        ] {
+            assert!(text.contains(part), "{part}:\n{text}");
+        }
+        assert_eq!(comparison.differences.len(), 5);
+    }
+
+    #[test]
+    fn of_trials_at_one_rate_the_middle_one_counts() {
+        let mut new = record();
+        let trial = |p99: f64| {
+            let mut step = record().steps[1].clone();
+            step.tally.latency_us.as_mut().unwrap().p99 = p99;
+            step
+        };
+        new.steps = vec![trial(900.0), trial(100.0), trial(300.0)];
+        let pairs = against(&new, &record()).latencies;
+        assert_eq!(pairs.len(), 1);
+        assert_eq!((pairs[0].new_p99_us, pairs[0].old_p99_us), (300.0, 260.0));
+    }
+}

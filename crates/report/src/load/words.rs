@@ -1,0 +1,204 @@
+//! Sentences about a load record that text and page share. Plain text: neither escaped nor typeset.
+
+use super::ceiling::{Ip, LINKS_GBPS, fill, requests_per_second};
+use super::{Cause, LoadRecord, Operation, Parameters, Search, Step, Tally};
+use crate::units::{count, percent, rate};
+
+/// Causes that the remark on a step names; what is left is only counted.
+const CAUSE_COUNT: usize = 3;
+
+/// What the scheme's figures count.
+pub(super) fn operations(scheme: &str) -> &'static str {
+    match scheme {
+        "ke" | "mix" => "key exchanges",
+        _ => "requests",
+    }
+}
+
+/// The same of a tally.
+pub(super) fn operations_of(tally: &Tally) -> &'static str {
+    match tally.operation {
+        Operation::Transfer => "transfers of time",
+        Operation::KeyExchange => "key exchanges",
+    }
+}
+
+/// `1 step`, `2 steps`.
+pub(super) fn plural(value: u64, one: &str) -> String {
+    format!("{} {one}{}", count(value), if value == 1 { "" } else { "s" })
+}
+
+/// How the load was shaped.
+pub(super) fn shape(record: &LoadRecord) -> String {
+    let parameters = &record.parameters;
+    let arrivals = match (parameters.window, parameters.arrivals.as_str()) {
+        (Some(window), _) => format!("closed loop with {window} in flight for each worker"),
+        (None, "constant") => "open loop at constant distances".to_owned(),
+        (None, "exponential") => "open loop at exponentially distributed distances".to_owned(),
+        (None, other) => other.to_owned(),
+    };
+    let Parameters { step_seconds, timeout_seconds, ke_timeout_seconds, .. } = parameters;
+    let mut parts = vec![
+        arrivals,
+        format!("{} of {step_seconds} s", plural(record.steps.len() as u64, "step")),
+        plural(u64::from(parameters.clients), "client"),
+        plural(u64::from(parameters.workers), "worker"),
+    ];
+    if operations(&record.scheme) == "requests" {
+        parts.push(format!("an answer counts within {timeout_seconds} s"));
+    } else {
+        parts.push(format!("a key exchange counts within {ke_timeout_seconds} s"));
+    }
+    if let Some(sources) = &parameters.sources {
+        parts.push(format!("source addresses from {sources}"));
+    }
+    if parameters.replay_cookie {
+        parts.push("one cookie of each client sent again and again, which no client does".to_owned());
+    }
+    if let Some(transfers) = parameters.transfers_per_exchange {
+        let same = if parameters.same_cookie { " with the same cookie" } else { "" };
+        parts.push(format!("{}{same} for each key exchange", plural(u64::from(transfers), "transfer")));
+    }
+    if parameters.background_rps > 0.0 {
+        parts.push(format!("{} a second of clients that are not measured", rate(parameters.background_rps)));
+    }
+    if !parameters.agents.is_empty() {
+        parts.push(format!("offered by the agents {}", parameters.agents.join(", ")));
+    }
+    parts.join("; ")
+}
+
+/// The capacity with what it rests on; without a search, the most that a valid step answered.
+pub(super) fn capacity(record: &LoadRecord) -> String {
+    let what = operations(&record.scheme);
+    let remark =
+        |search: &Search| search.remark.as_ref().map_or_else(String::new, |remark| format!(" {remark}"));
+    match (record.capacity_rps, &record.search) {
+        (Some(capacity), Some(search)) => {
+            let upper = match search.upper_rps {
+                Some(upper) => format!("{}/s did not", rate(upper)),
+                None => "no higher rate was found that did not".to_owned(),
+            };
+            format!(
+                "{} {what} a second with at most {} % lost. That rate held in {}; {upper}. The true loss there is \
+                 between {} % and {} % with {} % confidence.{}",
+                rate(capacity),
+                percent(search.loss_max),
+                plural(u64::from(search.trial_count), "trial"),
+                percent(search.loss_low),
+                percent(search.loss_high),
+                (search.confidence * 1000.0).round() / 10.0,
+                remark(search),
+            )
+        }
+        (Some(capacity), None) => format!("{} {what} a second.", rate(capacity)),
+        (None, Some(search)) => {
+            let bracket = match (search.lower_rps, search.upper_rps) {
+                (None, Some(upper)) => format!(" {}/s is too much already.", rate(upper)),
+                (Some(lower), None) => format!(" {}/s still held.", rate(lower)),
+                (Some(lower), Some(upper)) => {
+                    format!(" {}/s held, {}/s did not.", rate(lower), rate(upper))
+                }
+                (None, None) => String::new(),
+            };
+            format!("not found.{bracket}{}", remark(search))
+        }
+        (None, None) => match record.highest_answered() {
+            Some(step) => format!(
+                "not searched for. The most that a valid step answered is {} {what} a second.",
+                rate(step.answered_rps())
+            ),
+            None => "not searched for, and no valid step says anything about the server.".to_owned(),
+        },
+    }
+}
+
+/// What the wires carry of the largest request; `None` if it went over TCP or needs fragments.
+pub(super) fn wires(record: &LoadRecord) -> Option<String> {
+    let ip = Ip::of(&record.address);
+    let size = record.steps.iter().map(|step| step.request_size).max().filter(|&size| size > 0)?;
+    let ceilings: Option<Vec<String>> = LINKS_GBPS
+        .into_iter()
+        .map(|link| Some(format!("{link} GbE {}/s", rate(requests_per_second(link, size, ip)?))))
+        .collect();
+    Some(format!("a request of {size} octets over {} fits {}", ip.name(), ceilings?.join(", ")))
+}
+
+/// How well the generator kept its times.
+pub(super) fn generator(record: &LoadRecord) -> Option<String> {
+    let largest = |values: &mut dyn Iterator<Item = f64>| values.reduce(f64::max);
+    let share = largest(&mut record.steps.iter().filter_map(|step| step.generator_cpu_share));
+    let lateness = largest(&mut record.steps.iter().filter_map(|step| Some(step.lateness_us?.p99)));
+    let parts: Vec<String> = [
+        share.map(|share| format!("its busiest thread ran {:.0} % of the time at most", share * 100.0)),
+        lateness.map(|us| {
+            format!(
+                "99 % of the requests left at most {} late in the worst step",
+                crate::units::microseconds(us)
+            )
+        }),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// Causes and their counts, the most frequent first.
+pub(super) fn causes(tally: &Tally) -> Vec<(Cause, u64)> {
+    let mut causes: Vec<_> =
+        tally.causes.iter().filter(|&(_, &count)| count > 0).map(|(&cause, &count)| (cause, count)).collect();
+    causes.sort_by_key(|&(cause, count)| (std::cmp::Reverse(count), cause));
+    causes
+}
+
+/// All that failed, of every step.
+pub(super) fn causes_of_run(steps: &[Step], tally: impl Fn(&Step) -> Option<&Tally>) -> Vec<(Cause, u64)> {
+    let mut sum = Tally::default();
+    for (&cause, &count) in steps.iter().filter_map(tally).flat_map(|tally| &tally.causes) {
+        let total = sum.causes.entry(cause).or_default();
+        *total = total.saturating_add(count);
+    }
+    causes(&sum)
+}
+
+/// `timeout 1,204, late 7, 3 others`.
+fn top_causes(tally: &Tally) -> Option<String> {
+    let causes = causes(tally);
+    let (top, others) = causes.split_at(causes.len().min(CAUSE_COUNT));
+    let mut parts: Vec<String> =
+        top.iter().map(|&(cause, number)| format!("{cause} {}", count(number))).collect();
+    if !others.is_empty() {
+        parts.push(format!("{} otherwise", count(others.iter().map(|&(_, count)| count).sum())));
+    }
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// Why a step or a host's part says nothing about the server.
+pub(super) fn why(why_invalid: Option<&String>) -> &str {
+    why_invalid.map_or("the generator did not do its part", String::as_str)
+}
+
+/// What is to be said of a step, the gravest first.
+pub(super) fn remarks(step: &Step, ip: Ip) -> Vec<String> {
+    let mut parts = Vec::new();
+    if !step.valid {
+        parts.push(format!("INVALID: {}", why(step.why_invalid.as_ref())));
+    }
+    parts.extend(top_causes(&step.tally));
+    if let Some(other) = &step.accompanying
+        && let Some(causes) = top_causes(other)
+    {
+        parts.push(format!("{}: {causes}", operations_of(other)));
+    }
+    if step.tally.surplus > 0 {
+        parts.push(format!("{} beyond the answers", plural(step.tally.surplus, "datagram")));
+    }
+    if step.request_size > 0
+        && let Some((link, share)) = fill(step.sent_rps(), step.request_size, ip)
+        && share >= 0.005
+    {
+        parts.push(format!("{:.0} % of {link} GbE", share * 100.0));
+    }
+    parts
+}
