@@ -30,7 +30,7 @@ const PART_COLUMNS: [&str; 14] = [
 const PERCENTILES: [&str; 6] = ["min", "p50", "p90", "p99", "p999", "max"];
 /// What only a step has, or only a host.
 const OTHER_COLUMNS: [&str; 7] = [
-    "generator_cpu_share",
+    "generator_busy_share",
     "request_size",
     "server_cpu_seconds",
     "server_cpu_us_per_request",
@@ -135,7 +135,7 @@ fn line<'a>(record: &'a LoadRecord, number: usize, step: &Step, part: &Part<'a>)
     fields.extend(points(step.lateness_us.filter(|_| is_step)));
     let server = step.server.filter(|_| is_step);
     fields.extend([
-        optional(step.generator_cpu_share.filter(|_| is_step)),
+        optional(step.generator_busy_share.filter(|_| is_step)),
         optional(is_step.then_some(step.request_size)),
         optional(server.map(|server| server.cpu_seconds)),
         optional(server.and_then(|server| server.cpu_us_per_request)),

@@ -242,7 +242,7 @@ impl Summary {
                 offset.map(|offset| signed(offset.p50)),
                 offset.map(|offset| signed(offset.p99)),
                 step.lateness_us.map(|lateness| microseconds(lateness.p99)),
-                step.generator_cpu_share.map(|share| format!("{:.0} %", share * 100.0)),
+                step.generator_busy_share.map(|share| format!("{:.0} %", share * 100.0)),
                 step.server.and_then(|server| server.cpu_us_per_request).map(microseconds),
                 step.server.map(|server| memory(server.resident_size)),
             ];

@@ -127,7 +127,7 @@ pub(super) fn wires(record: &LoadRecord) -> Option<String> {
 /// How well the generator kept its times.
 pub(super) fn generator(record: &LoadRecord) -> Option<String> {
     let largest = |values: &mut dyn Iterator<Item = f64>| values.reduce(f64::max);
-    let share = largest(&mut record.steps.iter().filter_map(|step| step.generator_cpu_share));
+    let share = largest(&mut record.steps.iter().filter_map(|step| step.generator_busy_share));
     let lateness = largest(&mut record.steps.iter().filter_map(|step| Some(step.lateness_us?.p99)));
     let parts: Vec<String> = [
         share.map(|share| format!("its busiest thread ran {:.0} % of the time at most", share * 100.0)),
