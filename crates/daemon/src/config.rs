@@ -13,8 +13,8 @@ use authentick_ke::server::Limits;
 use authentick_ke::session::Terms;
 use authentick_proto::auth::nts::algorithm;
 use authentick_proto::limits::KEY_COUNT_MAX;
+use authentick_proto::prefix::{Prefix, PrefixSet};
 use authentick_proto::server::limit::Rate;
-use authentick_proto::server::prefix::{Prefix, PrefixSet};
 use authentick_wire::header::ReferenceId;
 use authentick_wire::ke::AeadId;
 

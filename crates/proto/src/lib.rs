@@ -7,6 +7,7 @@
 //! - `server`: [`server::Responder`] takes a batch of datagrams through its stages.
 //! - `client`: [`client::Exchange`] is one request and the checks on what comes back.
 //! - [`keyset`], [`cookie`]: what makes a server of NTS stateless.
+//! - [`prefix`]: who may ask, or be asked.
 #![forbid(unsafe_code)]
 
 pub mod auth;
@@ -19,6 +20,7 @@ pub mod fuzzing;
 pub mod keyset;
 pub mod limits;
 mod outcomes;
+pub mod prefix;
 #[cfg(feature = "server")]
 pub mod server;
 

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use authentick_ke::server::Span as KeSpan;
 use authentick_net::clock::monotonic_ns;
-use authentick_proto::server::prefix::PrefixSet;
+use authentick_proto::prefix::PrefixSet;
 use authentick_proto::server::probe::{Probe, Stage};
 use authentick_wire::datagram::Datagram;
 use authentick_wire::limits::HEADER_SIZE;

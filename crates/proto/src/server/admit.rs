@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::limit::Limiter;
 use super::outcome::Outcome;
-use super::prefix::PrefixSet;
 use crate::limits::RATE_KISS_SHARE;
+use crate::prefix::PrefixSet;
 use authentick_wire::header::ReferenceId;
 
 /// A request that policy lets through. Only [`Policy::admit`] makes one.

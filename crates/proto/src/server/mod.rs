@@ -16,7 +16,6 @@ mod admit;
 pub mod interleave;
 pub mod limit;
 pub mod outcome;
-pub mod prefix;
 pub mod probe;
 mod respond;
 pub mod snapshot;

@@ -12,9 +12,9 @@ use authentick_wire::time::NtpShort;
 use proptest::prelude::*;
 
 use super::limit::{Limiter, Rate};
-use super::prefix::PrefixSet;
 use super::*;
 use crate::client::{Check, Exchange, NtsSession, Response};
+use crate::prefix::PrefixSet;
 
 const CLIENT: &str = "198.18.0.2:40000";
 
