@@ -34,7 +34,7 @@ struct Thread {
 struct Command {
     order: Order,
     start_ns: u64,
-    watch: Arc<Watch>,
+    watch: Watch,
 }
 
 impl Generator {
@@ -43,7 +43,7 @@ impl Generator {
     ///
     /// # Errors
     /// A sentence on what is missing, with the remedy.
-    pub fn prepare(plan: &Plan, roots: Option<Roots>, watch: &Arc<Watch>) -> Result<Self, String> {
+    pub fn prepare(plan: &Plan, roots: Option<Roots>, watch: &Watch) -> Result<Self, String> {
         check(plan)?;
         let ask = match plan.scheme {
             Scheme::Plain => None,
@@ -59,7 +59,7 @@ impl Generator {
             let share = Share { index, count: plan.workers };
             let setup = Setup { plan: Arc::clone(&shared), ask: ask.clone(), share, entropy };
             let cpu = (cpus.len() > 1).then(|| cpus[cpus.len() - 1 - index as usize % cpus.len()]);
-            let (thread, prepared) = Thread::start(setup, cpu, Arc::clone(watch))?;
+            let (thread, prepared) = Thread::start(setup, cpu, watch.clone())?;
             threads.push(thread);
             ready.push(prepared);
         }
@@ -68,28 +68,20 @@ impl Generator {
         }
         Ok(Generator { threads })
     }
+}
 
-    /// The same as [`Crew::step`], with a watch that threads share.
-    ///
-    /// # Errors
-    /// If a thread has failed.
-    pub fn run(&mut self, order: &Order, start: Instant, watch: &Arc<Watch>) -> Result<Part, String> {
+impl Crew for Generator {
+    fn step(&mut self, order: &Order, start: Instant, watch: &Watch) -> Result<Part, String> {
         let ahead = start.saturating_duration_since(Instant::now());
         let start_ns = monotonic_ns() + ahead.as_nanos() as u64;
         let failed = || "a sending thread failed".to_owned();
         for thread in &self.threads {
-            let command = Command { order: *order, start_ns, watch: Arc::clone(watch) };
+            let command = Command { order: *order, start_ns, watch: watch.clone() };
             thread.orders.as_ref().and_then(|orders| orders.send(command).ok()).ok_or_else(failed)?;
         }
         let reports: Result<Vec<Report>, _> =
             self.threads.iter().map(|thread| thread.reports.recv().map_err(|_| failed())).collect();
         Ok(merge(reports?))
-    }
-}
-
-impl Crew for Generator {
-    fn step(&mut self, order: &Order, start: Instant, watch: &Arc<Watch>) -> Result<Part, String> {
-        self.run(order, start, watch)
     }
 }
 
@@ -110,7 +102,7 @@ impl Drop for Generator {
 type Prepared = Receiver<Result<(), String>>;
 
 impl Thread {
-    fn start(setup: Setup, cpu: Option<usize>, watch: Arc<Watch>) -> Result<(Self, Prepared), String> {
+    fn start(setup: Setup, cpu: Option<usize>, watch: Watch) -> Result<(Self, Prepared), String> {
         let (orders, inbox) = channel::<Command>();
         let (outbox, reports) = channel();
         let (ready, prepared) = channel();

@@ -3,11 +3,11 @@
 //! The same orders go to the generator in this process and, as JSON, to agents on other hosts.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use authentick_report::load::{Histogram, Tally};
+use authentick_report::load::{Histogram, HostPart, Tally};
 use serde::{Deserialize, Serialize};
 
 /// What is offered to the server.
@@ -148,38 +148,55 @@ impl Part {
     }
 }
 
-/// What a step in progress lets others see, and how they end it.
+/// What a step in progress lets others see, and how they end it. Clones are the same watch.
+#[derive(Clone, Debug, Default)]
+pub struct Watch(Arc<Progress>);
+
 #[derive(Debug, Default)]
-pub struct Watch {
+struct Progress {
     stop: AtomicBool,
     sent: AtomicU64,
     answered: AtomicU64,
     failed: AtomicU64,
+    late: Mutex<Option<Duration>>,
 }
 
 impl Watch {
     /// Makes the generator send nothing more, in this step and every later one.
     pub fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.0.stop.store(true, Ordering::Relaxed);
     }
 
     /// Whether nothing more is to be sent.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.0.stop.load(Ordering::Relaxed)
     }
 
     /// Counts operations of measured clients.
     pub fn add(&self, sent: u64, answered: u64, failed: u64) {
-        self.sent.fetch_add(sent, Ordering::Relaxed);
-        self.answered.fetch_add(answered, Ordering::Relaxed);
-        self.failed.fetch_add(failed, Ordering::Relaxed);
+        self.0.sent.fetch_add(sent, Ordering::Relaxed);
+        self.0.answered.fetch_add(answered, Ordering::Relaxed);
+        self.0.failed.fetch_add(failed, Ordering::Relaxed);
     }
 
     /// Operations of measured clients so far, over all steps: sent, answered, and those that failed.
     #[must_use]
     pub fn counts(&self) -> [u64; 3] {
-        [&self.sent, &self.answered, &self.failed].map(|count| count.load(Ordering::Relaxed))
+        [&self.0.sent, &self.0.answered, &self.0.failed].map(|count| count.load(Ordering::Relaxed))
+    }
+
+    /// Notes how much later than intended a sending thread began its first operation. Once per thread and step: it
+    /// takes a lock.
+    pub fn note_start(&self, late: Duration) {
+        let mut noted = self.0.late.lock().unwrap_or_else(PoisonError::into_inner);
+        *noted = Some(noted.map_or(late, |before| before.min(late)));
+    }
+
+    /// How much later than intended the first operation began, by the earliest of all notes; `None` if there is none.
+    #[must_use]
+    pub fn start_late(&self) -> Option<Duration> {
+        *self.0.late.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -191,5 +208,10 @@ pub trait Crew: Send {
     /// # Errors
     /// A sentence on why the step cannot be relied on at all. A generator that merely fell behind reports that in its
     /// part.
-    fn step(&mut self, order: &Order, start: Instant, watch: &Arc<Watch>) -> Result<Part, String>;
+    fn step(&mut self, order: &Order, start: Instant, watch: &Watch) -> Result<Part, String>;
+
+    /// A row for each host of the last step; empty if there is one host only.
+    fn hosts(&self) -> &[HostPart] {
+        &[]
+    }
 }

@@ -1,17 +1,16 @@
 //! A whole run: its steps one after the other, or a search, and a record step for each.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use authentick_report::load::{HostPart, ServerUse, Step, Tally};
 
-use crate::plan::{Order, Part, Watch};
+use crate::plan::{Crew, Order, Part, Watch};
 use crate::search::{self, Found, Trial};
 use crate::server_use::{Process, Usage};
 use crate::spans::SpanSource;
 
 /// From an order to its first request: time for every thread to be ready.
-pub const HEAD_START: Duration = Duration::from_millis(20);
+const HEAD_START: Duration = Duration::from_millis(20);
 
 /// What a run does.
 #[derive(Debug)]
@@ -50,17 +49,9 @@ pub struct Outcome {
     pub interrupted: Option<String>,
 }
 
-/// Who carries out a step: the generator here, or a coordinator of several hosts, which adds a row for each.
-pub type Stepper<'a> = dyn FnMut(&Order, &Arc<Watch>) -> Result<(Part, Vec<HostPart>), String> + 'a;
-
 impl Run {
     /// Carries the run out; `each` sees every step as it ends. What was measured is kept, whatever ends the run.
-    pub fn carry_out(
-        &mut self,
-        stepper: &mut Stepper<'_>,
-        watch: &Arc<Watch>,
-        mut each: impl FnMut(&Step),
-    ) -> Outcome {
+    pub fn carry_out(&mut self, crew: &mut dyn Crew, watch: &Watch, mut each: impl FnMut(&Step)) -> Outcome {
         let mut outcome = Outcome::default();
         let mut search = match &self.steps {
             Steps::Search(settings) => Some(search::Search::new(*settings)),
@@ -80,7 +71,7 @@ impl Run {
                 _ => break,
             };
             let order = Order { rate_rps, background_rps: self.background_rps, duration: self.duration };
-            match self.step(&order, stepper, watch) {
+            match self.step(&order, crew, watch) {
                 Ok(step) => {
                     each(&step);
                     if let Some(search) = &mut search {
@@ -107,8 +98,8 @@ impl Run {
         if let Some(spans) = &mut self.spans {
             spans.begin()?;
         }
-        let (part, hosts) = stepper(order, watch)?;
-        let mut step = Step::from_part(&part, order.rate_rps, hosts);
+        let part = crew.step(order, next_start(order.background_rps > 0.0), watch)?;
+        let mut step = Step::from_part(&part, order.rate_rps, crew.hosts().to_vec());
         if let (Some(process), Some(before)) = (self.server, before) {
             step.server = process.usage().ok().map(|after| used(before, after, &step));
             if step.server.is_none() {
@@ -164,8 +155,7 @@ fn used(before: Usage, after: Usage, step: &Step) -> ServerUse {
 }
 
 /// The instant at which a step is to begin, if it is ordered now.
-#[must_use]
-pub fn next_start(background: bool) -> Instant {
+fn next_start(background: bool) -> Instant {
     let lead = if background { crate::limits::BACKGROUND_LEAD } else { Duration::ZERO };
     Instant::now() + HEAD_START + lead
 }
@@ -188,18 +178,24 @@ mod tests {
         Run { steps, duration: Duration::from_secs(2), background_rps: 0.0, server: None, spans: None }
     }
 
+    /// A crew whose steps are made up.
+    struct Made<F>(F);
+
+    impl<F: FnMut(&Order, &Watch) -> Result<Part, String> + Send> Crew for Made<F> {
+        fn step(&mut self, order: &Order, _: Instant, watch: &Watch) -> Result<Part, String> {
+            self.0(order, watch)
+        }
+    }
+
     #[test]
     fn search_reports_every_trial_and_the_capacity() {
         let settings = search::Settings::default();
         let mut seen = 0;
-        let outcome = run(Steps::Search(settings)).carry_out(
-            &mut |order, _| Ok((part(order, 12_345.0), Vec::new())),
-            &Arc::default(),
-            |step| {
-                assert!(step.adds_up());
-                seen += 1;
-            },
-        );
+        let mut crew = Made(|order: &Order, _: &Watch| Ok(part(order, 12_345.0)));
+        let outcome = run(Steps::Search(settings)).carry_out(&mut crew, &Watch::default(), |step| {
+            assert!(step.adds_up());
+            seen += 1;
+        });
         assert_eq!(seen, outcome.steps.len());
         let found = outcome.found.unwrap().lower_rps.unwrap();
         assert!((found / 12_345.0 - 1.0).abs() < 0.04, "{found}");
@@ -208,29 +204,24 @@ mod tests {
     #[test]
     fn error_keeps_the_steps_before_it() {
         let mut calls = 0;
-        let outcome = run(Steps::Open(vec![10.0, 20.0, 30.0])).carry_out(
-            &mut |order, _| {
-                calls += 1;
-                if calls == 2 { Err("agent B: gone".to_owned()) } else { Ok((part(order, 1e9), Vec::new())) }
-            },
-            &Arc::default(),
-            |_| {},
-        );
+        let mut crew = Made(|order: &Order, _: &Watch| {
+            calls += 1;
+            if calls == 2 { Err("agent B: gone".to_owned()) } else { Ok(part(order, 1e9)) }
+        });
+        let mut run = run(Steps::Open(vec![10.0, 20.0, 30.0]));
+        let outcome = run.carry_out(&mut crew, &Watch::default(), |_| {});
         assert_eq!(outcome.steps.len(), 1);
         assert_eq!(outcome.interrupted.as_deref(), Some("agent B: gone"));
     }
 
     #[test]
     fn stop_ends_the_run_after_the_step() {
-        let watch: Arc<Watch> = Arc::default();
-        let outcome = run(Steps::Open(vec![10.0, 20.0])).carry_out(
-            &mut |order, watch| {
-                watch.stop();
-                Ok((part(order, 1e9), Vec::new()))
-            },
-            &watch,
-            |_| {},
-        );
+        let mut crew = Made(|order: &Order, watch: &Watch| {
+            watch.stop();
+            Ok(part(order, 1e9))
+        });
+        let mut run = run(Steps::Open(vec![10.0, 20.0]));
+        let outcome = run.carry_out(&mut crew, &Watch::default(), |_| {});
         assert_eq!((outcome.steps.len(), outcome.interrupted.is_some()), (1, true));
     }
 }

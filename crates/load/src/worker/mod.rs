@@ -233,7 +233,7 @@ impl Worker {
             });
         }
         let end_ns = start_ns.saturating_add(duration_ns);
-        let (mut idle_ns, mut ended_ns) = (0, end_ns);
+        let (mut idle_ns, mut ended_ns, mut started) = (0, end_ns, false);
         let mut now_ns = monotonic_ns();
         loop {
             if watch.is_stopped() && !self.stopped {
@@ -241,6 +241,10 @@ impl Worker {
                 ended_ns = ended_ns.min(now_ns);
             }
             let begun = self.begin_due(now_ns, end_ns);
+            if begun && !started {
+                started = true;
+                watch.note_start(Duration::from_nanos(now_ns.saturating_sub(start_ns)));
+            }
             let happened = self.turn(now_ns, self.patience(now_ns, end_ns));
             self.tell(watch);
             let then_ns = monotonic_ns();
