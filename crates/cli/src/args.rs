@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use authentick_load::rates;
 use authentick_wire::ke::AeadId;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -21,6 +22,10 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Ask a server for the time, and say who vouches for it
     Query(Query),
+    /// Load a server and say what it holds
+    Load(Load),
+    /// Ask a server for the time at a set rate, with NtpStress's arguments and report
+    Stress(Stress),
     /// Make, list, rotate and retire cookie keys
     Keys(Keys),
 }
@@ -126,6 +131,189 @@ pub(crate) enum KeysVerb {
     },
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct Load {
+    #[command(subcommand)]
+    pub(crate) scheme: LoadScheme,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LoadScheme {
+    /// NTP without authentication
+    Plain {
+        #[command(flatten)]
+        load: Box<LoadArguments>,
+    },
+    /// NTS: clients with keys and cookies of their own, which exchange keys when they have none
+    Nts {
+        #[command(flatten)]
+        load: Box<LoadArguments>,
+        #[command(flatten)]
+        trust: Trust,
+        /// Send one cookie of each client again and again, as no client does: cheaper to offer
+        #[arg(long)]
+        replay_cookie: bool,
+    },
+    /// Key exchanges alone; TARGET's port is that of the key exchange
+    Ke {
+        #[command(flatten)]
+        load: Box<LoadArguments>,
+        #[command(flatten)]
+        trust: Trust,
+    },
+    /// Key exchanges, each followed by transfers; rates are those of the key exchanges
+    Mix {
+        #[command(flatten)]
+        load: Box<LoadArguments>,
+        #[command(flatten)]
+        trust: Trust,
+        /// Transfers after each key exchange
+        #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        transfers_per_exchange: u32,
+        /// Send them all with one cookie, as the NTS study did
+        #[arg(long)]
+        same_cookie: bool,
+    },
+}
+
+/// How a server under load proves who it is.
+#[derive(Args, Debug)]
+pub(crate) struct Trust {
+    /// Port of the key exchange
+    #[arg(long, value_name = "N", default_value_t = authentick_ke::PORT)]
+    pub(crate) ke_port: u16,
+    /// Trust the authorities in this PEM file, instead of the system's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+    /// The name that the server's certificate must have [default: TARGET's host]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server_name: Option<String>,
+    /// Offer this AEAD algorithm alone: 15, 16, 17 or 30; may be repeated, the best first [default: 30, 15]
+    #[arg(long, value_name = "ID", value_parser = aead)]
+    pub(crate) aead: Vec<AeadId>,
+    /// Seconds that a key exchange may take
+    #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
+    pub(crate) ke_timeout: std::time::Duration,
+}
+
+/// When requests leave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ArrivalsArgument {
+    /// At equal distances
+    #[default]
+    Constant,
+    /// At exponentially distributed distances, as of many independent clients
+    Exponential,
+}
+
+#[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("model").multiple(false))]
+pub(crate) struct LoadArguments {
+    /// The server; PORT is that of NTP [default: 123], for `ke` that of the key exchange [default: 4460]
+    #[arg(value_name = "HOST[:PORT]")]
+    pub(crate) target: String,
+    /// One rate, in requests a second [default: 1000]
+    #[arg(long, value_name = "RATE", value_parser = rates::rate, group = "model")]
+    pub(crate) rate: Option<f64>,
+    /// Rates at equal distances, such as 100:100:8000
+    #[arg(long, value_name = "FIRST:STEP:LAST", group = "model")]
+    pub(crate) ramp: Option<String>,
+    /// Rates in equal ratios, such as 1000:1.5:1000000
+    #[arg(long, value_name = "FIRST:FACTOR:LAST", group = "model")]
+    pub(crate) geometric: Option<String>,
+    /// Search for the highest rate at which no more than --loss-max is lost
+    #[arg(long, group = "model")]
+    pub(crate) search: bool,
+    /// No rate: keep so many requests in flight in each worker
+    #[arg(long, value_name = "WINDOW", group = "model", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub(crate) closed: Option<u32>,
+    /// Seconds that each step lasts
+    #[arg(long, alias = "seconds", value_name = "S", default_value = "5", value_parser = step_seconds)]
+    pub(crate) step_seconds: std::time::Duration,
+    /// Share of requests that may go unanswered in a search
+    #[arg(long, value_name = "SHARE", default_value_t = 0.01, value_parser = share, requires = "search")]
+    pub(crate) loss_max: f64,
+    /// Where a search starts
+    #[arg(long, value_name = "RATE", default_value_t = 1000.0, value_parser = rates::rate, requires = "search")]
+    pub(crate) search_from: f64,
+    /// No rate above this one is offered in a search
+    #[arg(long, value_name = "RATE", default_value_t = 10e6, value_parser = rates::rate, requires = "search")]
+    pub(crate) rate_max: f64,
+    /// Distances between requests
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) arrivals: ArrivalsArgument,
+    /// Seed of exponential distances [default: a random one, which the record names]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Simulated clients, each with a port of its own
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) clients: u32,
+    /// Spread the clients over the addresses of this prefix that this host has
+    #[arg(long, value_name = "CIDR")]
+    pub(crate) sources: Option<authentick_proto::prefix::Prefix>,
+    /// Threads that send, each on a processor of its own
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) workers: u32,
+    /// Seconds that a request waits for its answer
+    #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
+    pub(crate) timeout: std::time::Duration,
+    /// Requests a second of further clients beside the measured ones, which alone are measured
+    #[arg(long, value_name = "RATE", value_parser = rates::rate)]
+    pub(crate) background: Option<f64>,
+    /// Report processor time and memory of this process of the server, which runs on this host
+    #[arg(long, value_name = "PID")]
+    pub(crate) server_pid: Option<u32>,
+    /// Join the spans of an authentick server whose metrics are at this address
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) server_metrics: Option<String>,
+    /// Client and server read the same clock, so that the true offset is zero [default: if they have one address]
+    #[arg(long)]
+    pub(crate) shared_clock: bool,
+    /// What the path is called in the record [default: loopback, local or network, by the address]
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) path: Option<String>,
+    /// Load this host although its address is public; must repeat TARGET's host
+    #[arg(long, value_name = "HOST")]
+    pub(crate) permit: Option<String>,
+    /// A file of prefixes that may be loaded besides loopback and private addresses, one on a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) allow_list: Option<PathBuf>,
+    /// Print the run record instead of the table
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Keep the run record
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Keep the steps as CSV
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+    /// Keep the report as a page
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Stress {
+    /// The server [default port: 123]
+    #[arg(value_name = "HOST")]
+    pub(crate) host: String,
+    /// Requests a second
+    #[arg(value_name = "RATE", value_parser = rates::rate)]
+    pub(crate) rate: f64,
+    /// How long, in seconds
+    #[arg(value_name = "SECONDS", value_parser = step_seconds)]
+    pub(crate) seconds: std::time::Duration,
+    /// Where the report goes
+    #[arg(value_name = "REPORT", default_value = "ntpdata.txt")]
+    pub(crate) report: PathBuf,
+    /// Load this host although its address is public; must repeat HOST
+    #[arg(long, value_name = "HOST")]
+    pub(crate) permit: Option<String>,
+    /// A file of prefixes that may be loaded besides loopback and private addresses, one on a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) allow_list: Option<PathBuf>,
+}
+
 fn aead(text: &str) -> Result<AeadId, String> {
     let id = text.parse().map(AeadId).map_err(|_| "no number".to_owned())?;
     match authentick_proto::auth::nts::algorithm(id) {
@@ -143,6 +331,21 @@ fn seconds(text: &str) -> Result<std::time::Duration, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.0..=MOST).contains(&seconds) => Ok(std::time::Duration::from_secs_f64(seconds)),
         _ => Err(format!("no number of seconds from 0 to {MOST}")),
+    }
+}
+
+fn step_seconds(text: &str) -> Result<std::time::Duration, String> {
+    const MOST: f64 = 3600.0;
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.01..=MOST).contains(&seconds) => Ok(std::time::Duration::from_secs_f64(seconds)),
+        _ => Err(format!("no number of seconds from 0.01 to {MOST}")),
+    }
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(share) if (0.0..1.0).contains(&share) => Ok(share),
+        _ => Err("no share from 0 to below 1, such as 0.01".to_owned()),
     }
 }
 

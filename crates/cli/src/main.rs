@@ -7,6 +7,7 @@ mod exit;
 mod host;
 mod measure;
 mod output;
+mod server;
 mod trust;
 
 use std::process::ExitCode;
@@ -32,6 +33,8 @@ fn main() -> ExitCode {
         Command::Demo(demo) => cmd::demo::run(&demo),
         Command::Serve(serve) => cmd::serve::run(&serve),
         Command::Query(query) => cmd::query::run(&query),
+        Command::Load(load) => cmd::load::run(&load),
+        Command::Stress(stress) => cmd::stress::run(&stress),
         Command::Keys(keys) => cmd::keys::run(&keys),
     };
     match result {

@@ -7,6 +7,7 @@
 //! - `plan`: what a run is to do, and what one host reports of a step.
 #![forbid(unsafe_code)]
 
+mod allow;
 mod client;
 mod connection;
 mod counts;
@@ -22,6 +23,7 @@ mod server_use;
 mod spans;
 mod worker;
 
+pub use allow::Allow;
 pub use generator::Generator;
 pub use plan::{Arrivals, Crew, Joinable, Order, Part, Plan, Scheme, Watch};
 pub use server_use::Process;

@@ -59,6 +59,8 @@ pub struct Plan {
     pub authorities_pem: Option<String>,
     /// AEAD algorithms to offer, the best first.
     pub aeads: Vec<u16>,
+    /// Turn to the keys that are exported the other way: the server answers nothing under the first ones.
+    pub alternative_keys: bool,
     /// Simulated clients on this host whose figures count.
     pub clients: u32,
     /// Further ones that make up the background.

@@ -93,7 +93,7 @@ impl Run {
         outcome
     }
 
-    fn step(&mut self, order: &Order, stepper: &mut Stepper<'_>, watch: &Arc<Watch>) -> Result<Step, String> {
+    fn step(&mut self, order: &Order, crew: &mut dyn Crew, watch: &Watch) -> Result<Step, String> {
         let before = self.server.map(|process| process.usage()).transpose()?;
         if let Some(spans) = &mut self.spans {
             spans.begin()?;

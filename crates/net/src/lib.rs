@@ -6,6 +6,7 @@
 
 pub mod affinity;
 pub mod clock;
+pub mod files;
 pub mod poller;
 pub mod privilege;
 pub mod tcp;

@@ -46,6 +46,19 @@ impl Prefix {
             _ => false,
         }
     }
+
+    /// The addresses of the block in ascending order. There can be very many: take what is needed.
+    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> + use<> {
+        let (first, host_bits, is_v4) = match self.address {
+            IpAddr::V4(block) => (u128::from(block.to_bits()), 32 - u32::from(self.length), true),
+            IpAddr::V6(block) => (block.to_bits(), 128 - u32::from(self.length), false),
+        };
+        let last = first | 1u128.checked_shl(host_bits).map_or(u128::MAX, |size| size - 1);
+        (first..=last).map(move |bits| match is_v4 {
+            true => IpAddr::V4(Ipv4Addr::from_bits(bits as u32)),
+            false => IpAddr::V6(Ipv6Addr::from_bits(bits)),
+        })
+    }
 }
 
 #[inline]
@@ -141,6 +154,18 @@ impl PrefixSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_of_a_block_are_all_that_it_contains() {
+        let addresses = |text: &str| -> Vec<String> {
+            let prefix: Prefix = text.parse().unwrap();
+            prefix.addresses().take(5).map(|address| address.to_string()).collect()
+        };
+        assert_eq!(addresses("192.0.2.252/30"), ["192.0.2.252", "192.0.2.253", "192.0.2.254", "192.0.2.255"]);
+        assert_eq!(addresses("2001:db8::/127"), ["2001:db8::", "2001:db8::1"]);
+        assert_eq!(addresses("255.255.255.255/32"), ["255.255.255.255"]);
+        assert_eq!(addresses("0.0.0.0/0").len() + addresses("::/0").len(), 10);
+    }
 
     fn address(text: &str) -> IpAddr {
         text.parse().unwrap()

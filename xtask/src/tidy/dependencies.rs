@@ -121,6 +121,7 @@ const TABLE: &[Line] = &[
             "authentick-crypto",
             "authentick-daemon",
             "authentick-ke",
+            "authentick-load",
             "authentick-net",
             "authentick-proto",
             "authentick-report",

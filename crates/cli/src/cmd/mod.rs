@@ -2,5 +2,7 @@
 
 pub(crate) mod demo;
 pub(crate) mod keys;
+pub(crate) mod load;
 pub(crate) mod query;
 pub(crate) mod serve;
+pub(crate) mod stress;

@@ -1,16 +1,15 @@
 //! `authentick query`: what time is it, who says so, and how long did that take.
 
 use std::fmt::Write as _;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use authentick_crypto::Entropy;
-use authentick_ke::client::{Ask, Dialled, KeError, Timing, dial};
+use authentick_ke::client::{Ask, Dialled, Timing, dial};
 use authentick_ke::tls::client_config;
 use authentick_proto::client::NtsSession;
 use authentick_report::units;
 use authentick_wire::header::{Header, Leap};
-use authentick_wire::ke::AeadId;
 use authentick_wire::time::{NtpSpan, NtpTime};
 use rustls::pki_types::ServerName;
 use serde::Serialize;
@@ -19,10 +18,8 @@ use crate::args::{Authentication, Query};
 use crate::exit::{Exit, Failure};
 use crate::measure::{Measurement, Unanswered, measure};
 use crate::output;
+use crate::server::{NTP_PORT, ServerArgument, aeads, ke_exit, resolve};
 use crate::trust;
-
-const NTP_PORT: u16 = 123;
-const DEFAULT_AEADS: [AeadId; 2] = [AeadId::AES_128_GCM_SIV, AeadId::SIV_CMAC_256];
 
 pub(crate) fn run(arguments: &Query) -> Result<Exit, Failure> {
     let server = ServerArgument::parse(&arguments.server)?;
@@ -49,37 +46,6 @@ pub(crate) fn run(arguments: &Query) -> Result<Exit, Failure> {
             }
             result
         }
-    }
-}
-
-/// `HOST[:PORT]`; an IPv6 address with a port stands in brackets.
-#[derive(Debug, PartialEq, Eq)]
-struct ServerArgument {
-    host: String,
-    port: Option<u16>,
-}
-
-impl ServerArgument {
-    fn parse(text: &str) -> Result<Self, Failure> {
-        let wrong = || {
-            let message = format!("{text:?} is no server; write HOST, HOST:PORT, or [ADDRESS]:PORT for IPv6");
-            Failure::new(Exit::Usage, message)
-        };
-        if let Ok(address) = text.parse::<SocketAddr>() {
-            return Ok(ServerArgument { host: address.ip().to_string(), port: Some(address.port()) });
-        }
-        if text.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() {
-            return Ok(ServerArgument { host: text.trim_matches(['[', ']']).to_owned(), port: None });
-        }
-        let (host, port) = match text.split_once(':') {
-            Some((host, port)) => (host, Some(port.parse().map_err(|_| wrong())?)),
-            None => (text, None),
-        };
-        let plain = |c: char| c.is_alphanumeric() || "-._".contains(c);
-        if host.is_empty() || !host.chars().all(plain) || port == Some(0) {
-            return Err(wrong());
-        }
-        Ok(ServerArgument { host: host.to_owned(), port })
     }
 }
 
@@ -142,11 +108,8 @@ impl<'a> Source<'a> {
                 let server_name = ServerName::try_from(name.to_owned()).map_err(|_| {
                     Failure::new(Exit::Usage, format!("--server-name {name:?} is no host name or address"))
                 })?;
-                let aeads = match &arguments.aead[..] {
-                    [] => DEFAULT_AEADS.to_vec(),
-                    chosen => chosen.to_vec(),
-                };
-                Some(Ask { tls: client_config(trust::roots(arguments.ca.as_deref())?), server_name, aeads })
+                let tls = client_config(trust::roots(arguments.ca.as_deref())?);
+                Some(Ask { tls, server_name, aeads: aeads(&arguments.aead) })
             }
         };
         let port = match ke {
@@ -216,27 +179,6 @@ impl<'a> Source<'a> {
         self.ntp = Some(ntp);
         self.session = Some(established.session);
         Ok(())
-    }
-}
-
-fn ke_exit(error: &KeError) -> Exit {
-    match error {
-        error if error.is_authentication() => Exit::Authentication,
-        error if error.is_refusal() => Exit::Unavailable,
-        _ => Exit::Silence,
-    }
-}
-
-/// The addresses of a host, at least one.
-fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Failure> {
-    let not_found = |problem: String| Failure::new(Exit::Silence, format!("{host}: {problem}"));
-    let addresses: Vec<SocketAddr> = (host, port)
-        .to_socket_addrs()
-        .map_err(|error| not_found(format!("cannot find its address: {error}")))?
-        .collect();
-    match addresses.is_empty() {
-        true => Err(not_found("it has no address".to_owned())),
-        false => Ok(addresses),
     }
 }
 
@@ -461,29 +403,5 @@ impl Report {
             _ => String::new(),
         };
         format!("{done} of {all} exchanges with {}{medians}\n", self.server)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn servers_are_written_in_all_usual_ways() {
-        for (text, host, port) in [
-            ("time.example", "time.example", None),
-            ("time.example:4123", "time.example", Some(4123)),
-            ("192.0.2.1", "192.0.2.1", None),
-            ("192.0.2.1:123", "192.0.2.1", Some(123)),
-            ("2001:db8::1", "2001:db8::1", None),
-            ("[2001:db8::1]", "2001:db8::1", None),
-            ("[2001:db8::1]:123", "2001:db8::1", Some(123)),
-        ] {
-            let expected = ServerArgument { host: host.to_owned(), port };
-            assert_eq!(ServerArgument::parse(text).unwrap(), expected, "{text}");
-        }
-        for text in ["", ":123", "host:", "host:port", "host:70000", "host:0", "a b", "http://host"] {
-            assert_eq!(ServerArgument::parse(text).unwrap_err().exit, Exit::Usage, "{text}");
-        }
     }
 }

@@ -144,6 +144,9 @@ impl Worker {
         }
         self.progressed(key, Progress::Waiting);
         let mut session = established.session;
+        if self.plan.alternative_keys {
+            session.switch_keys();
+        }
         match purpose {
             Purpose::Keys { client } => self.clients[client as usize].established(session, now_ns),
             Purpose::Operation { measured, client: None } => self.operation_ended(measured),

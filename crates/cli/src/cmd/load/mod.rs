@@ -1,0 +1,207 @@
+//! `authentick load`: offers a server load, and says what it holds.
+//!
+//! - `target`: who is loaded, whether that is allowed, and a first exchange that shows that it answers.
+//! - `progress`: what is shown while a run goes on.
+//! - `record`: what is kept of it.
+
+mod progress;
+mod record;
+mod target;
+
+use std::time::Duration;
+
+use authentick_crypto::Entropy;
+use authentick_load::runner::{Run, Steps};
+use authentick_load::search::Settings;
+use authentick_load::{Arrivals, Crew, Generator, Plan, Process, Scheme, SpanSource, Watch, rates};
+use authentick_report::load::{LoadRecord, text};
+
+use crate::args::{ArrivalsArgument, Load, LoadArguments, LoadScheme, Trust};
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+pub(crate) use self::progress::stop_on_signals;
+pub(crate) use self::target::{Permission, Target, Wanted};
+
+/// Addresses of a prefix that are tried as sources.
+const SOURCE_COUNT_MAX: usize = 65_536;
+
+pub(crate) fn run(load: &Load) -> Result<Exit, Failure> {
+    let (scheme, arguments, trust, replay_cookie) = match &load.scheme {
+        LoadScheme::Plain { load } => (Scheme::Plain, load, None, false),
+        LoadScheme::Nts { load, trust, replay_cookie } => (Scheme::Nts, load, Some(trust), *replay_cookie),
+        LoadScheme::Ke { load, trust } => (Scheme::Ke, load, Some(trust), false),
+        LoadScheme::Mix { load, trust, transfers_per_exchange, same_cookie } => {
+            let mix = Scheme::Mix { transfers: *transfers_per_exchange, same_cookie: *same_cookie };
+            (mix, load, Some(trust), false)
+        }
+    };
+    let steps = steps(arguments)?;
+    record::check_writable(arguments)?;
+    let watch = Watch::default();
+    stop_on_signals(&watch)?;
+    let target = target(scheme, arguments, trust)?;
+    let plan = plan(scheme, arguments, trust, replay_cookie, &target)?;
+    let mut run = Run {
+        steps,
+        duration: arguments.step_seconds,
+        background_rps: arguments.background.unwrap_or(0.0),
+        server: process(arguments.server_pid)?,
+        spans: spans(arguments.server_metrics.as_deref())?,
+    };
+    let mut crew = prepare(&plan, target.roots.clone(), &watch)?;
+    let mut record = record::begin(arguments, &plan, &target);
+    carry_out(&mut run, crew.as_mut(), &watch, &mut record, arguments.json);
+    finish(arguments, &record)
+}
+
+/// Carries a run out and puts what came of it into the record.
+fn carry_out(run: &mut Run, crew: &mut dyn Crew, watch: &Watch, record: &mut LoadRecord, quiet: bool) {
+    let rows = text::Rows::new(&record.address);
+    if !quiet {
+        output::result(&rows.header());
+    }
+    let bar = progress::Bar::start(run, watch);
+    let outcome = run.carry_out(crew, watch, |step| {
+        if !quiet {
+            bar.aside(|| output::result(&rows.row(step)));
+        }
+        bar.step();
+    });
+    bar.finish();
+    record::conclude(record, outcome, run);
+}
+
+/// Keeps and prints the record, and says how the command ends.
+fn finish(arguments: &LoadArguments, record: &LoadRecord) -> Result<Exit, Failure> {
+    let kept = record::keep(arguments, record);
+    match arguments.json {
+        true => output::result(&record.to_json()),
+        false => output::result(&format!("\n{}", text::summary(record))),
+    }
+    kept?;
+    let answered: u64 = record.steps.iter().map(|step| step.tally.answered).sum();
+    let invalid: u64 = record.steps.iter().map(|step| step.tally.invalid).sum();
+    match &record.interrupted {
+        Some(reason) if reason != STOPPED => Err(Failure::new(Exit::Unavailable, reason.clone())),
+        _ if answered > 0 || record.steps.is_empty() => Ok(Exit::Done),
+        _ if invalid > 0 => {
+            Err(Failure::new(Exit::Authentication, format!("{}: no answer passed every check", record.target)))
+        }
+        _ => Err(Failure::new(Exit::Silence, format!("{}: no answer", record.target))),
+    }
+}
+
+/// What the runner says of a run that its user ended.
+const STOPPED: &str = "stopped by the user";
+
+fn steps(arguments: &LoadArguments) -> Result<Steps, Failure> {
+    let wrong = |option: &str, error: rates::RatesError| Failure::new(Exit::Usage, format!("{option}: {error}"));
+    if arguments.closed.is_some() {
+        return Ok(Steps::Closed);
+    }
+    if arguments.search {
+        return Ok(Steps::Search(Settings {
+            start_rps: arguments.search_from.min(arguments.rate_max),
+            rate_max_rps: arguments.rate_max,
+            loss_max: arguments.loss_max,
+            ..Settings::default()
+        }));
+    }
+    let rates = match (&arguments.ramp, &arguments.geometric) {
+        (Some(text), _) => rates::ramp(text).map_err(|error| wrong("--ramp", error))?,
+        (_, Some(text)) => rates::geometric(text).map_err(|error| wrong("--geometric", error))?,
+        (None, None) => vec![arguments.rate.unwrap_or(DEFAULT_RATE_RPS)],
+    };
+    Ok(Steps::Open(rates))
+}
+
+const DEFAULT_RATE_RPS: f64 = 1000.0;
+
+fn target(scheme: Scheme, arguments: &LoadArguments, trust: Option<&Trust>) -> Result<Target, Failure> {
+    let permission = Permission::new(arguments.permit.as_deref(), arguments.allow_list.as_deref())?;
+    let wanted = Wanted { scheme, text: &arguments.target, trust, timeout: arguments.timeout };
+    Target::find(&wanted, &permission)
+}
+
+fn plan(
+    scheme: Scheme,
+    arguments: &LoadArguments,
+    trust: Option<&Trust>,
+    replay_cookie: bool,
+    target: &Target,
+) -> Result<Plan, Failure> {
+    authentick_net::files::raise_limit();
+    let arrivals = match (arguments.closed, arguments.arrivals) {
+        (Some(window), _) => Arrivals::Closed { window },
+        (None, ArrivalsArgument::Constant) => Arrivals::Constant,
+        (None, ArrivalsArgument::Exponential) => Arrivals::Exponential,
+    };
+    let seed = match arguments.seed {
+        Some(seed) => seed,
+        None => Entropy::from_system()?.u64() >> 11,
+    };
+    let background = arguments.background.is_some() && scheme != Scheme::Ke;
+    Ok(Plan {
+        scheme,
+        ntp: target.ntp,
+        ke: target.ke,
+        server_name: target.server_name.clone(),
+        authorities_pem: target.authorities_pem.clone(),
+        aeads: target.aeads.iter().map(|aead| aead.0).collect(),
+        alternative_keys: target.alternative_keys,
+        clients: arguments.clients.max(arguments.workers),
+        background_clients: if background { arguments.clients.max(arguments.workers) } else { 0 },
+        sources: sources(arguments)?,
+        workers: arguments.workers,
+        arrivals,
+        seed,
+        timeout: arguments.timeout.max(Duration::from_millis(1)),
+        ke_timeout: trust.map_or(Duration::from_secs(10), |trust| trust.ke_timeout).max(Duration::from_millis(1)),
+        replay_cookie,
+        joinable: arguments.server_metrics.is_some(),
+    })
+}
+
+/// The addresses of the prefix that this host can send from.
+fn sources(arguments: &LoadArguments) -> Result<Vec<std::net::IpAddr>, Failure> {
+    let Some(prefix) = arguments.sources else { return Ok(Vec::new()) };
+    let wanted = SOURCE_COUNT_MAX.min(arguments.clients.max(1) as usize);
+    let owned = |address: &std::net::IpAddr| std::net::UdpSocket::bind((*address, 0)).is_ok();
+    let sources: Vec<_> = prefix.addresses().take(SOURCE_COUNT_MAX).filter(owned).take(wanted).collect();
+    match sources.is_empty() {
+        true => {
+            let message = format!(
+                "--sources {prefix}: this host has none of these addresses; add them, for example with ip address add, \
+                 or ip route add local {prefix} dev lo"
+            );
+            Err(Failure::new(Exit::Usage, message))
+        }
+        false => Ok(sources),
+    }
+}
+
+fn process(pid: Option<u32>) -> Result<Option<Process>, Failure> {
+    let problem = |text: String| Failure::new(Exit::Usage, format!("--server-pid: {text}"));
+    pid.map(Process::new).transpose().map_err(problem)
+}
+
+fn spans(address: Option<&str>) -> Result<Option<SpanSource>, Failure> {
+    let problem = |text: String| Failure::new(Exit::Unavailable, format!("--server-metrics: {text}"));
+    address.map(SpanSource::new).transpose().map_err(problem)
+}
+
+fn prepare(
+    plan: &Plan,
+    roots: Option<authentick_ke::tls::Roots>,
+    watch: &Watch,
+) -> Result<Box<dyn Crew>, Failure> {
+    let what = if plan.scheme == Scheme::Nts { "clients get their keys" } else { "clients open their ports" };
+    let spinner = output::spinner(what);
+    let generator = Generator::prepare(plan, roots, watch);
+    spinner.finish_and_clear();
+    match generator {
+        Ok(generator) => Ok(Box::new(generator)),
+        Err(problem) => Err(Failure::new(Exit::Unavailable, problem)),
+    }
+}

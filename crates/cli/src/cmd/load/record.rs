@@ -1,0 +1,153 @@
+//! The record of a load run: what is put into it, and where it is kept.
+
+use std::fs;
+use std::path::Path;
+
+use authentick_load::runner::{Outcome, Run, Steps};
+use authentick_load::search::CONFIDENCE;
+use authentick_load::{Arrivals, Plan, Scheme};
+use authentick_net::clock::unix_seconds;
+use authentick_report::load::{LoadFormat, LoadRecord, Parameters, Search, csv, page};
+
+use super::target::Target;
+use crate::args::LoadArguments;
+use crate::exit::{Exit, Failure};
+use crate::host::{COMMIT, VERSION, host};
+
+/// A record without steps.
+pub(super) fn begin(arguments: &LoadArguments, plan: &Plan, target: &Target) -> LoadRecord {
+    let address = if plan.scheme == Scheme::Ke { target.ke } else { target.ntp };
+    let path = match &arguments.path {
+        Some(label) => label.clone(),
+        None if address.ip().is_loopback() => "loopback".to_owned(),
+        None if target.is_local(address) => "local".to_owned(),
+        None => "network".to_owned(),
+    };
+    let (scheme, transfers, same_cookie) = match plan.scheme {
+        Scheme::Plain => ("plain", None, false),
+        Scheme::Nts => ("nts", None, false),
+        Scheme::Ke => ("ke", None, false),
+        Scheme::Mix { transfers, same_cookie } => ("mix", Some(transfers), same_cookie),
+    };
+    let (arrivals, window) = match plan.arrivals {
+        Arrivals::Constant => ("constant", None),
+        Arrivals::Exponential => ("exponential", None),
+        Arrivals::Closed { window } => ("closed", Some(window)),
+    };
+    LoadRecord {
+        format: LoadFormat::V1,
+        command: command(),
+        version: VERSION.to_owned(),
+        commit: COMMIT.to_owned(),
+        started_unix_s: unix_seconds(),
+        host: host(),
+        path,
+        scheme: scheme.to_owned(),
+        authentication: target.aead.map_or_else(|| "none".to_owned(), |aead| aead.to_string()),
+        target: target.text.clone(),
+        address: address.to_string(),
+        engine: "sockets".to_owned(),
+        parameters: Parameters {
+            arrivals: arrivals.to_owned(),
+            window,
+            step_seconds: arguments.step_seconds.as_secs_f64(),
+            clients: plan.clients,
+            sources: arguments.sources.map(|prefix| prefix.to_string()),
+            workers: plan.workers,
+            timeout_seconds: plan.timeout.as_secs_f64(),
+            ke_timeout_seconds: plan.ke_timeout.as_secs_f64(),
+            seed: plan.seed,
+            replay_cookie: plan.replay_cookie,
+            transfers_per_exchange: transfers,
+            same_cookie,
+            background_rps: arguments.background.unwrap_or(0.0),
+            agents: Vec::new(),
+        },
+        shared_clock: arguments.shared_clock || target.is_local(address),
+        steps: Vec::new(),
+        capacity_rps: None,
+        search: None,
+        interrupted: None,
+    }
+}
+
+/// The command line as it was typed, with quotes where a shell needs them.
+fn command() -> String {
+    let plain = |word: &String| {
+        !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=,@%+[]".contains(c))
+    };
+    let quoted = |word: String| match plain(&word) {
+        true => word,
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    };
+    let words = std::env::args_os().skip(1).map(|word| quoted(word.to_string_lossy().into_owned()));
+    std::iter::once("authentick".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// Puts what came of the run into its record.
+pub(super) fn conclude(record: &mut LoadRecord, outcome: Outcome, run: &Run) {
+    record.steps = outcome.steps;
+    record.interrupted = outcome.interrupted;
+    let (Some(found), Steps::Search(settings)) = (outcome.found, &run.steps) else { return };
+    let over = record.interrupted.is_none();
+    record.capacity_rps = found.lower_rps.filter(|_| over);
+    let remark = match (found.lower_rps, found.generator_limited) {
+        _ if !over => Some("the search did not end".to_owned()),
+        (None, _) => Some("no rate held".to_owned()),
+        (Some(_), true) => {
+            Some("the generator, not the server, was the limit; use more --workers or hosts".to_owned())
+        }
+        (Some(_), false) if found.upper_rps.is_none() => {
+            Some(format!("every rate up to {} held, the highest that was allowed", settings.rate_max_rps))
+        }
+        (Some(_), false) => None,
+    };
+    record.search = Some(Search {
+        loss_max: settings.loss_max,
+        lower_rps: found.lower_rps,
+        upper_rps: found.upper_rps,
+        trial_count: found.trial_count,
+        confidence: CONFIDENCE,
+        loss_low: found.loss.0,
+        loss_high: found.loss.1,
+        remark,
+    });
+}
+
+/// Refuses files that could not be written afterwards, before any load.
+pub(super) fn check_writable(arguments: &LoadArguments) -> Result<(), Failure> {
+    for (option, file) in files(arguments) {
+        let opened = fs::OpenOptions::new().append(true).create(true).open(file);
+        opened.map_err(|error| unwritable(option, file, &error))?;
+    }
+    Ok(())
+}
+
+/// Writes the files that were asked for; all of them, even if one fails.
+pub(super) fn keep(arguments: &LoadArguments, record: &LoadRecord) -> Result<(), Failure> {
+    let mut result = Ok(());
+    for (option, file) in files(arguments) {
+        let text = match option {
+            "--record" => record.to_json(),
+            "--csv" => csv(record),
+            _ => page(std::slice::from_ref(record)),
+        };
+        if let Err(error) = fs::write(file, text) {
+            result = Err(unwritable(option, file, &error));
+        }
+    }
+    result
+}
+
+fn files(arguments: &LoadArguments) -> impl Iterator<Item = (&'static str, &Path)> {
+    let files = [("--record", &arguments.record), ("--csv", &arguments.csv), ("--html", &arguments.html)];
+    files.into_iter().filter_map(|(option, file)| Some((option, file.as_deref()?)))
+}
+
+fn unwritable(option: &str, file: &Path, error: &std::io::Error) -> Failure {
+    let exit = match error.kind() {
+        std::io::ErrorKind::PermissionDenied => Exit::Permission,
+        _ => Exit::Configuration,
+    };
+    Failure::new(exit, format!("{option} {}: cannot write: {error}; name another file", file.display()))
+}

@@ -1,0 +1,225 @@
+//! Who is to be loaded: its addresses, whether that is allowed, and a first exchange before any load.
+
+use std::fs;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::path::Path;
+use std::time::Duration;
+
+use authentick_crypto::Entropy;
+use authentick_ke::client::{Ask, Dialled, dial};
+use authentick_ke::tls::{Roots, client_config};
+use authentick_load::{Allow, Scheme};
+use authentick_wire::ke::AeadId;
+use rustls::pki_types::ServerName;
+
+use crate::args::Trust;
+use crate::exit::{Exit, Failure};
+use crate::measure::{Unanswered, measure};
+use crate::server::{NTP_PORT, ServerArgument, aeads, ke_exit, resolve};
+use crate::trust;
+
+/// What the user allows.
+#[derive(Debug)]
+pub(crate) struct Permission {
+    allow: Allow,
+    host: Option<String>,
+}
+
+impl Permission {
+    /// A host whose name the user repeated, and a list of prefixes.
+    pub(crate) fn new(permit: Option<&str>, list: Option<&Path>) -> Result<Self, Failure> {
+        let allow = match list {
+            None => Allow::default(),
+            Some(file) => {
+                let problem = |text: String| {
+                    Failure::new(Exit::Configuration, format!("--allow-list {}: {text}", file.display()))
+                };
+                let text = fs::read_to_string(file).map_err(|error| problem(format!("cannot read: {error}")))?;
+                Allow::from_list(&text)
+                    .map_err(|error| problem(format!("{error}; write prefixes such as 192.0.2.0/24")))?
+            }
+        };
+        Ok(Permission { allow, host: permit.map(str::to_owned) })
+    }
+
+    /// Refuses to load `address`, known as `host`, unless it is nobody else's or the user said so.
+    fn check(&self, host: &str, address: IpAddr) -> Result<(), Failure> {
+        if self.allow.contains(address) || self.host.as_deref() == Some(host) {
+            return Ok(());
+        }
+        let message = match &self.host {
+            Some(permitted) => format!(
+                "--permit names {permitted:?}, and {host:?} ({address}) is another host; repeat its name if it is yours \
+                 to load"
+            ),
+            None => format!(
+                "{host} ({address}) is a public address; if it is yours to load, say so with --permit {host}, or put it \
+                 on a list (--allow-list)"
+            ),
+        };
+        Err(Failure::new(Exit::Usage, message))
+    }
+}
+
+/// What is asked for.
+#[derive(Debug)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) scheme: Scheme,
+    /// `HOST[:PORT]`.
+    pub(crate) text: &'a str,
+    pub(crate) trust: Option<&'a Trust>,
+    pub(crate) timeout: Duration,
+}
+
+/// A server that has answered.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) text: String,
+    pub(crate) ntp: SocketAddr,
+    pub(crate) ke: SocketAddr,
+    pub(crate) server_name: String,
+    pub(crate) authorities_pem: Option<String>,
+    pub(crate) roots: Option<Roots>,
+    pub(crate) aeads: Vec<AeadId>,
+    /// The algorithm that the server chose.
+    pub(crate) aead: Option<AeadId>,
+    /// Keys are exported the other way.
+    pub(crate) alternative_keys: bool,
+    /// The address that this host asks from.
+    pub(crate) local: Option<IpAddr>,
+}
+
+impl Target {
+    /// Finds the server, and asks it once.
+    pub(crate) fn find(wanted: &Wanted<'_>, permission: &Permission) -> Result<Self, Failure> {
+        let server = ServerArgument::parse(wanted.text)?;
+        let mut target = match wanted.trust {
+            None => {
+                let ntp = resolve(&server.host, server.port.unwrap_or(NTP_PORT))?[0];
+                permission.check(&server.host, ntp.ip())?;
+                probe(ntp, None, wanted.timeout)?;
+                Target {
+                    text: wanted.text.to_owned(),
+                    ntp,
+                    ke: ntp,
+                    server_name: server.host.clone(),
+                    authorities_pem: None,
+                    roots: None,
+                    aeads: Vec::new(),
+                    aead: None,
+                    alternative_keys: false,
+                    local: None,
+                }
+            }
+            Some(trust) => Self::under_nts(wanted, trust, &server, permission)?,
+        };
+        let asked = if wanted.scheme == Scheme::Ke { target.ke } else { target.ntp };
+        target.local = local_towards(asked);
+        Ok(target)
+    }
+
+    fn under_nts(
+        wanted: &Wanted<'_>,
+        trust: &Trust,
+        server: &ServerArgument,
+        permission: &Permission,
+    ) -> Result<Self, Failure> {
+        let alone = wanted.scheme == Scheme::Ke;
+        let ke_port = server.port.filter(|_| alone).unwrap_or(trust.ke_port);
+        let addresses = resolve(&server.host, ke_port)?;
+        permission.check(&server.host, addresses[0].ip())?;
+        let name = trust.server_name.as_deref().unwrap_or(&server.host);
+        let server_name = ServerName::try_from(name.to_owned())
+            .map_err(|_| Failure::new(Exit::Usage, format!("--server-name {name:?} is no host name or address")))?;
+        let roots = trust::roots(trust.ca.as_deref())?;
+        let authorities_pem = trust.ca.as_ref().and_then(|file| fs::read_to_string(file).ok());
+        let aeads = aeads(&trust.aead);
+        let ask = Ask { tls: client_config(roots.clone()), server_name, aeads: aeads.clone() };
+        let exchange = |error| {
+            let message = format!("{}: key exchange on port {ke_port}: {error}", server.host);
+            Failure::new(ke_exit(&error), message)
+        };
+        let Dialled { established, address, .. } =
+            dial(&ask, &addresses[..1], trust.ke_timeout).map_err(exchange)?;
+        let port = established.ntp_port.or(server.port.filter(|_| !alone)).unwrap_or(NTP_PORT);
+        let (ntp_host, ntp) = match &established.ntp_server {
+            Some(name) => (name.clone(), resolve(name, port)?[0]),
+            None => (server.host.clone(), SocketAddr::new(address.ip(), port)),
+        };
+        let aead = established.aead;
+        let mut alternative_keys = false;
+        if !alone {
+            // A key exchange may send clients anywhere; load goes only where it may.
+            permission.check(&ntp_host, ntp.ip())?;
+            let mut session = established.session;
+            match probe(ntp, Some(&mut session), wanted.timeout) {
+                // The server may have exported its keys the other way; chrony, "NTS AES-128-GCM-SIV compliant exporter".
+                Err(_) if session.switch_keys() => {
+                    probe(ntp, Some(&mut session), wanted.timeout)?;
+                    alternative_keys = true;
+                }
+                result => result?,
+            }
+        }
+        Ok(Target {
+            text: wanted.text.to_owned(),
+            ntp,
+            ke: address,
+            server_name: name.to_owned(),
+            authorities_pem,
+            roots: Some(roots),
+            aeads,
+            aead: Some(aead),
+            alternative_keys,
+            local: None,
+        })
+    }
+
+    /// Whether the server is this host.
+    pub(crate) fn is_local(&self, asked: SocketAddr) -> bool {
+        asked.ip().is_loopback() || self.local == Some(asked.ip())
+    }
+}
+
+/// Asks once: who does not answer a single request need not be loaded.
+fn probe(
+    ntp: SocketAddr,
+    session: Option<&mut authentick_proto::client::NtsSession>,
+    timeout: Duration,
+) -> Result<(), Failure> {
+    let mut entropy = Entropy::from_system()?;
+    measure(ntp, session, &mut entropy, timeout).map(|_| ()).map_err(|unanswered| {
+        let exit = match &unanswered {
+            Unanswered::Silence { .. } => Exit::Silence,
+            Unanswered::Rejected(_) => Exit::Authentication,
+            Unanswered::NoCookie => Exit::Internal,
+            Unanswered::Io(_) => Exit::Silence,
+        };
+        Failure::new(exit, format!("{ntp}: {unanswered}"))
+    })
+}
+
+/// The address from which this host would send to `server`.
+fn local_towards(server: SocketAddr) -> Option<IpAddr> {
+    let any: SocketAddr = if server.is_ipv4() { ([0; 4], 0).into() } else { ([0u16; 8], 0).into() };
+    let socket = UdpSocket::bind(any).ok()?;
+    socket.connect(server).ok()?;
+    Some(socket.local_addr().ok()?.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn public_addresses_need_a_word_that_names_the_host() {
+        let address: IpAddr = "192.0.2.1".parse().unwrap();
+        let silent = Permission::new(None, None).unwrap();
+        let failure = silent.check("time.example", address).unwrap_err();
+        assert!(failure.exit == Exit::Usage && failure.message.contains("--permit time.example"));
+        assert!(silent.check("lab", "10.0.0.1".parse().unwrap()).is_ok());
+        let permission = Permission::new(Some("time.example"), None).unwrap();
+        assert!(permission.check("time.example", address).is_ok());
+        assert!(permission.check("other.example", address).is_err());
+    }
+}

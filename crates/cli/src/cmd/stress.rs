@@ -1,0 +1,164 @@
+//! `authentick stress`: NtpStress's arguments and report, over the load generator.
+//!
+//! What it prints is defined here, as the technical note "NTP Server Capacity Testing" (Spectracom) does not:
+//! - Average NTP Req/Sec: answers a second that passed every check.
+//! - Total Requests: requests that were sent.
+//! - Failed Requests: those without an answer in time, and those whose answer failed a check.
+//! - Bad Stratum Level: those of them whose answer had stratum 0 or one above 15.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use authentick_load::runner::{Run, Steps};
+use authentick_load::{Arrivals, Generator, Plan, Scheme, Watch};
+use authentick_report::load::{Cause, Step};
+
+use super::load::{Permission, Target, Wanted, stop_on_signals};
+use crate::args::Stress;
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+/// Ports that requests come from.
+const CLIENT_COUNT: u32 = 64;
+const TIMEOUT: Duration = Duration::from_secs(1);
+
+pub(crate) fn run(arguments: &Stress) -> Result<Exit, Failure> {
+    let unwritable = |error: std::io::Error| {
+        let exit = match error.kind() {
+            std::io::ErrorKind::PermissionDenied => Exit::Permission,
+            _ => Exit::Configuration,
+        };
+        let file = arguments.report.display();
+        Failure::new(exit, format!("{file}: cannot write: {error}; name another file after SECONDS"))
+    };
+    // First of all, as a report that cannot be written would waste the run.
+    fs::OpenOptions::new().append(true).create(true).open(&arguments.report).map_err(unwritable)?;
+    let permission = Permission::new(arguments.permit.as_deref(), arguments.allow_list.as_deref())?;
+    let wanted = Wanted { scheme: Scheme::Plain, text: &arguments.host, trust: None, timeout: TIMEOUT };
+    let target = Target::find(&wanted, &permission)?;
+    let watch = Watch::default();
+    stop_on_signals(&watch)?;
+    let mut generator = Generator::prepare(&plan(&target), None, &watch)
+        .map_err(|problem| Failure::new(Exit::Unavailable, problem))?;
+    let mut run = Run {
+        steps: Steps::Open(vec![arguments.rate]),
+        duration: arguments.seconds,
+        background_rps: 0.0,
+        server: None,
+        spans: None,
+    };
+    let over = AtomicBool::new(false);
+    let (outcome, seconds) = std::thread::scope(|scope| {
+        let rows = scope.spawn(|| rows(&watch, &over));
+        let outcome = run.carry_out(&mut generator, &watch, |_| {});
+        over.store(true, Ordering::Relaxed);
+        (outcome, rows.join().unwrap_or_default())
+    });
+    let Some(step) = outcome.steps.first() else {
+        let reason = outcome.interrupted.unwrap_or_else(|| "the run did not start".to_owned());
+        return Err(Failure::new(Exit::Internal, reason));
+    };
+    let lines = lines(step);
+    let text = format!(
+        "Server: {}\nRequests specified per second: {}\nTime duration (seconds): {}\n\n{}\n{lines}",
+        arguments.host,
+        arguments.rate,
+        arguments.seconds.as_secs_f64(),
+        table(&seconds),
+    );
+    let written = fs::write(&arguments.report, text).map_err(unwritable);
+    output::result(&lines);
+    written?;
+    if let Some(reason) = &step.why_invalid {
+        output::error(&format!("this run says nothing about the server: {reason}"));
+    }
+    match step.tally.answered {
+        0 if step.tally.invalid > 0 => {
+            Err(Failure::new(Exit::Authentication, format!("{}: no answer passed every check", arguments.host)))
+        }
+        0 => Err(Failure::new(Exit::Silence, format!("{}: no answer", arguments.host))),
+        _ => Ok(Exit::Done),
+    }
+}
+
+fn plan(target: &Target) -> Plan {
+    authentick_net::files::raise_limit();
+    Plan {
+        scheme: Scheme::Plain,
+        ntp: target.ntp,
+        ke: target.ke,
+        server_name: target.server_name.clone(),
+        authorities_pem: None,
+        aeads: Vec::new(),
+        alternative_keys: false,
+        clients: CLIENT_COUNT,
+        background_clients: 0,
+        sources: Vec::new(),
+        workers: 1,
+        arrivals: Arrivals::Constant,
+        seed: 0,
+        timeout: TIMEOUT,
+        ke_timeout: TIMEOUT,
+        replay_cookie: false,
+        joinable: false,
+    }
+}
+
+/// What was sent, answered and failed by the end of each second.
+fn rows(watch: &Watch, over: &AtomicBool) -> Vec<[u64; 3]> {
+    const TICK: Duration = Duration::from_millis(10);
+    let mut rows = Vec::new();
+    // Seconds count from the first request.
+    while watch.counts()[0] == 0 && !over.load(Ordering::Relaxed) {
+        std::thread::sleep(TICK);
+    }
+    let start = Instant::now();
+    while !over.load(Ordering::Relaxed) {
+        std::thread::sleep(TICK);
+        if start.elapsed().as_secs() as usize > rows.len() {
+            rows.push(watch.counts());
+        }
+    }
+    let last = watch.counts();
+    if rows.last() != Some(&last) {
+        rows.push(last);
+    }
+    rows
+}
+
+fn table(rows: &[[u64; 3]]) -> String {
+    let mut text = format!("{:>6}  {:>10}  {:>10}  {:>10}\n", "second", "sent", "answered", "failed");
+    let mut before = [0; 3];
+    for (index, row) in rows.iter().enumerate() {
+        let [sent, answered, failed] = std::array::from_fn(|column| row[column] - before[column]);
+        writeln!(text, "{:>6}  {sent:>10}  {answered:>10}  {failed:>10}", index + 1)
+            .expect("writing to a string cannot fail");
+        before = *row;
+    }
+    text
+}
+
+fn lines(step: &Step) -> String {
+    let tally = &step.tally;
+    // A kiss is what the checks call an answer of stratum 0.
+    let bad_stratum = tally.count_of(Cause::BadStratum) + tally.count_of(Cause::Kiss);
+    format!(
+        "Average NTP Req/Sec:\t{:.0}\nTotal Requests:\t{}\nFailed Requests:\t{}\nBad Stratum Level:\t{bad_stratum}\n",
+        step.answered_rps(),
+        tally.sent,
+        tally.lost + tally.invalid,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_differences() {
+        let text = table(&[[10, 8, 1], [25, 20, 3]]);
+        assert!(text.ends_with("     1          10           8           1\n     2          15          12           2\n"));
+    }
+}
