@@ -18,6 +18,10 @@ const LOG_MIDDLE_MAX: f64 = 0.3;
 /// What a linear axis extends beyond the values, as a share of its length.
 const MARGIN: f64 = 0.04;
 
+/// How far beyond the other lines the diagonal may go, as a factor.
+const DIAGONAL_MAX: f64 = 1.5;
+const PPM_PER_PERCENT: f64 = 10_000.0;
+
 const LEFT: f64 = 58.0;
 const RIGHT: f64 = 26.0;
 const TOP: f64 = 28.0;
@@ -28,8 +32,8 @@ const BOTTOM: f64 = 46.0;
 pub(crate) enum Unit {
     /// Events a second, from zero.
     Rate,
-    /// Percent, from zero.
-    Percent,
+    /// Parts per million, shown as percent on a logarithmic scale; zeros are left out.
+    Share,
     /// Nanoseconds, on a logarithmic scale.
     Time,
 }
@@ -158,7 +162,7 @@ impl Scale {
 impl Chart {
     /// The chart; `None` if there are fewer than two rates, or no value above zero.
     pub(crate) fn svg(&self, size: Size) -> Option<String> {
-        let points = || self.lines.iter().flat_map(|line| &line.points);
+        let points = || self.lines.iter().flat_map(|line| &line.points).filter(|point| self.shows(point));
         let mut rates: Vec<f64> = points().map(|point| point.rate).collect();
         rates.sort_by(f64::total_cmp);
         rates.dedup();
@@ -166,14 +170,15 @@ impl Chart {
             return None;
         }
         let values = points().map(|point| point.value);
-        let frame = Frame {
-            along: Scale::of_rates(&rates)?,
-            up: match self.unit {
-                Unit::Rate | Unit::Percent => Scale::from_zero(values)?,
-                Unit::Time => Scale::logarithmic(values)?,
-            },
-            size,
+        let most = values.clone().fold(0.0, f64::max);
+        // The diagonal shows how much more was offered, and does not crush the other lines.
+        let top = rates[rates.len() - 1].min(most * DIAGONAL_MAX);
+        let up = match self.unit {
+            Unit::Rate if self.has_diagonal => Scale::from_zero(values.chain([top]))?,
+            Unit::Rate => Scale::from_zero(values)?,
+            Unit::Share | Unit::Time => Scale::logarithmic(values)?,
         };
+        let frame = Frame { along: Scale::of_rates(&rates)?, up, top, size };
         let (width, height) = (size.width, size.height);
         let mut out = format!(
             "<svg class=\"plot {}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\">\n",
@@ -181,16 +186,23 @@ impl Chart {
         );
         self.draw_frame(&frame, &mut out);
         if self.has_diagonal {
-            let path =
-                frame.path(rates.iter().map(|&rate| (rate, rate)).filter(|&(rate, _)| frame.holds(rate)));
+            let below = rates.iter().copied().filter(|&rate| rate < frame.top);
+            let end = rates.last().map(|last| last.min(frame.top));
+            let path = frame.path(below.chain(end).map(|rate| (rate, rate)));
             // Writing to a string cannot fail.
             let _ = writeln!(out, "<path class=\"diagonal\" d=\"{path}\"/>");
         }
         for line in &self.lines {
-            frame.draw(line, &mut out);
+            let points: Vec<&Point> = line.points.iter().filter(|point| self.shows(point)).collect();
+            frame.draw(line, &points, &mut out);
         }
         out.push_str("</svg>\n");
         Some(out)
+    }
+
+    /// Whether a point is drawn: zero has no logarithm.
+    fn shows(&self, point: &Point) -> bool {
+        self.unit == Unit::Rate || point.value > 0.0
     }
 
     /// Grid, numbers and names of the axes.
@@ -201,7 +213,7 @@ impl Chart {
             let y = frame.y(value);
             let number = match self.unit {
                 Unit::Rate => rate_tick(value),
-                Unit::Percent => format!("{} %", plain(value)),
+                Unit::Share => format!("{} %", plain(value / PPM_PER_PERCENT)),
                 Unit::Time => tick(value as u64),
             };
             let _ = writeln!(
@@ -258,6 +270,8 @@ impl Chart {
 struct Frame {
     along: Scale,
     up: Scale,
+    /// Where the diagonal ends.
+    top: f64,
     size: Size,
 }
 
@@ -270,11 +284,6 @@ impl Frame {
         self.size.height - BOTTOM - self.up.position(value) * (self.size.height - TOP - BOTTOM)
     }
 
-    /// Whether a value is on the vertical axis rather than above it.
-    fn holds(&self, value: f64) -> bool {
-        self.up.position(value) < 1.0
-    }
-
     fn path(&self, points: impl Iterator<Item = (f64, f64)>) -> String {
         let mut path = String::new();
         for (rate, value) in points {
@@ -285,9 +294,9 @@ impl Frame {
     }
 
     /// A dot for each value, a line through the middle one of each rate, and crosses for steps that do not count.
-    fn draw(&self, line: &Line, out: &mut String) {
+    fn draw(&self, line: &Line, points: &[&Point], out: &mut String) {
         let class = class_of(line.colour);
-        let mut counted: Vec<&Point> = line.points.iter().filter(|point| point.valid).collect();
+        let mut counted: Vec<&Point> = points.iter().copied().filter(|point| point.valid).collect();
         counted
             .sort_by(|left, right| left.rate.total_cmp(&right.rate).then(left.value.total_cmp(&right.value)));
         let middles = counted.chunk_by(|left, right| left.rate == right.rate).map(|trials| {
@@ -298,11 +307,12 @@ impl Frame {
         if !path.is_empty() {
             let _ = writeln!(out, "<path class=\"{class}\" {} d=\"{path}\"/>", dashes_of(line.dashes));
         }
-        for point in &counted {
+        // Dots at zero would hide each other.
+        for point in counted.iter().filter(|point| point.value > 0.0) {
             let (x, y) = (self.x(point.rate), self.y(point.value));
             let _ = writeln!(out, "<circle class=\"dot {class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.5\"/>");
         }
-        for point in line.points.iter().filter(|point| !point.valid) {
+        for point in points.iter().filter(|point| !point.valid) {
             let cross = cross(self.x(point.rate), self.y(point.value));
             let _ = writeln!(out, "<path class=\"cross {class}\" d=\"{cross}\"/>");
         }
@@ -368,7 +378,7 @@ mod tests {
         {
             assert!(chart(Unit::Rate, points).svg(WIDE).is_none(), "{points:?}");
         }
-        assert!(chart(Unit::Percent, &[(1.0, 0.0, true), (2.0, 0.0, true)]).svg(WIDE).is_none());
+        assert!(chart(Unit::Share, &[(1.0, 0.0, true), (2.0, 0.0, true)]).svg(WIDE).is_none());
     }
 
     #[test]
@@ -379,6 +389,26 @@ mod tests {
             assert_eq!(svg.matches("class=\"dot ").count(), 2);
             let line = svg.lines().find(|line| line.starts_with("<path class=\"series series-0\"")).unwrap();
             assert_eq!(line.matches('L').count(), 1, "{line}");
+        }
+    }
+
+    #[test]
+    fn diagonal_is_cut_where_it_would_crush_the_lines() {
+        let saturated = chart(Unit::Rate, &[(1e3, 1e3, true), (2e3, 1e3, true), (9e3, 1e3, true)]);
+        for svg in drawn(&saturated) {
+            let diagonal = svg.lines().find(|line| line.starts_with("<path class=\"diagonal\"")).unwrap();
+            // From the first rate to the upper edge, which lies before the second.
+            assert_eq!(diagonal.matches('L').count(), 1, "{diagonal}");
+            assert!(svg.contains(">1\u{a0}k</text>"));
+        }
+    }
+
+    #[test]
+    fn shares_are_percent_and_zeros_are_not_drawn() {
+        let shares = chart(Unit::Share, &[(1e3, 0.0, true), (2e3, 100.0, true), (3e3, 200_000.0, true)]);
+        for svg in drawn(&shares) {
+            assert_eq!(svg.matches("class=\"dot ").count(), 2);
+            assert!(svg.contains(">0.1\u{a0}%</text>") && svg.contains(">10\u{a0}%</text>"), "{svg}");
         }
     }
 

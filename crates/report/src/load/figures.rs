@@ -143,21 +143,26 @@ pub(super) fn causes(page: &mut Page, run: Run<'_>) -> bool {
     let line = |(series, &(cause, _)): (usize, &(Cause, u64))| {
         let share = |step: &Step| {
             (step.tally.scheduled > 0)
-                .then(|| 100.0 * step.tally.count_of(cause) as f64 / step.tally.scheduled as f64)
+                .then(|| 1e6 * step.tally.count_of(cause) as f64 / step.tally.scheduled as f64)
         };
         (cause.name().to_owned(), run.line(series, series, share))
     };
     let named: Named = causes.iter().take(CAUSE_COUNT_MAX).enumerate().map(line).collect();
     let chart = Chart {
         label: "Causes of failures against the offered rate; the table of causes has their sums",
-        up: "share of what was to be sent",
+        up: "share of what was to be sent, logarithmic scale",
         along: along(&[run]),
-        unit: Unit::Percent,
+        unit: Unit::Share,
         has_diagonal: false,
         mark: None,
         lines: Vec::new(),
     };
-    draw(page, chart, named, "Each operation that was to be sent and failed has one cause.")
+    draw(
+        page,
+        chart,
+        named,
+        "Whatever failed has one cause; what did not happen at a rate is not drawn there.",
+    )
 }
 
 /// How long answers took: several steps of one run, or a step of each run.

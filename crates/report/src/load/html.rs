@@ -81,9 +81,9 @@ fn opening(page: &mut Page, run: Run<'_>) {
     }
     let host = &record.host;
     page.add(format_args!(
-        "<strong>{}</strong> offered {} to <strong>{}</strong> over the path <strong>{}</strong>: {}. ",
+        "{} of <strong>{}</strong> went to <strong>{}</strong> over the path <strong>{}</strong>: {}. ",
+        if operations(&record.scheme) == "requests" { "Requests" } else { "Key exchanges" },
         Escaped(&record.label()),
-        operations(&record.scheme),
         Escaped(&record.target),
         Escaped(&record.path),
         Escaped(&shape(record)),
@@ -145,9 +145,13 @@ fn findings(page: &mut Page, runs: &[Run<'_>]) {
     page.add(format_args!("</ul>\n"));
 }
 
-/// The valid step that answered most and has a latency.
+/// The valid step that stands for the run: the highest rate within the capacity, or the one that answered most.
 fn best(record: &LoadRecord) -> Option<(&Step, Percentiles)> {
-    let step = record.highest_answered()?;
+    let within =
+        |step: &&Step| step.valid && record.capacity_rps.is_some_and(|capacity| step.rate_rps() <= capacity);
+    let highest =
+        record.steps.iter().filter(within).max_by(|left, right| left.rate_rps().total_cmp(&right.rate_rps()));
+    let step = highest.or_else(|| record.highest_answered())?;
     Some((step, step.tally.latency_us?))
 }
 
@@ -207,8 +211,18 @@ fn steps(page: &mut Page, run: Run<'_>) {
     if record.steps.is_empty() {
         return page.add(format_args!("<p>No step was measured.</p>\n"));
     }
-    let headings =
-        ["Offered/s", "Sent/s", "Answered/s", "Lost %", "Invalid", "p50", "p99", "p99.9", "Max", "Remarks"];
+    let headings = [
+        "Offered/s",
+        "Sent/s",
+        "Answered/s",
+        "Lost\u{a0}%",
+        "Invalid",
+        "p50",
+        "p99",
+        "p99.9",
+        "Max",
+        "Remarks",
+    ];
     let ip = Ip::of(&record.address);
     let rows = record.steps.iter().map(|step| {
         let latency = step.tally.latency_us;
@@ -223,7 +237,7 @@ fn steps(page: &mut Page, run: Run<'_>) {
             point(|latency| latency.p99),
             point(|latency| latency.p999),
             point(|latency| latency.max),
-            remarks(step, ip).join("; "),
+            remarks(step, ip).join("; ").replace(" %", "\u{a0}%").replace(" GbE", "\u{a0}GbE"),
         ];
         Row { class: if step.valid { "" } else { VOID }, cells }
     });
@@ -306,7 +320,8 @@ fn hosts(page: &mut Page, run: Run<'_>) {
         "<p>A host that did not do its part is named as its own limit: what it lacks says nothing about the \
          server.</p>\n"
     ));
-    let headings = ["Host", "Offered/s", "Seconds", "Sent/s", "Answered/s", "Lost %", "Start skew", "Limit"];
+    let headings =
+        ["Host", "Offered/s", "Seconds", "Sent/s", "Answered/s", "Lost\u{a0}%", "Start skew", "Limit"];
     let mut rows = Vec::new();
     for step in record.steps.iter().filter(|step| !step.hosts.is_empty()) {
         let cells = |name: &str, offered: Option<f64>, tally: &Tally, skew: Option<String>, limit: String| {

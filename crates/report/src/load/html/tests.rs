@@ -18,10 +18,10 @@ fn every_section_has_its_figures() {
         &page,
         &[
             "over the path <strong>network</strong>",
-            "2,800 requests a second with at most 1.00 % lost",
+            "2,800 requests a second with at most 1 % lost",
             "<strong>1 step invalid</strong>",
             "<tr class=\"void\"><th scope=\"row\">8,000</th>",
-            "INVALID: generator fell behind: 56.3 % of its requests were given up",
+            "INVALID: generator fell behind: 56.3\u{a0}% of its requests were given up",
             "class=\"cross series series-0\"",
             ">capacity</text>",
             "<th scope=\"row\" class=\"word\">bad-tag</th>",
