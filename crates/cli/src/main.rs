@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         Command::Serve(serve) => cmd::serve::run(&serve),
         Command::Query(query) => cmd::query::run(&query),
         Command::Keys(keys) => cmd::keys::run(&keys),
+        Command::Report(report) => cmd::report::run(&report),
     };
     match result {
         Ok(exit) => exit.into(),

@@ -3,4 +3,5 @@
 pub(crate) mod demo;
 pub(crate) mod keys;
 pub(crate) mod query;
+pub(crate) mod report;
 pub(crate) mod serve;
