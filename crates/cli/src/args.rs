@@ -6,6 +6,9 @@ use authentick_load::rates;
 use authentick_wire::ke::AeadId;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+/// Runs that `report` takes: with an older one, as many as a page has letters for.
+const RUN_COUNT_MAX: usize = 25;
+
 /// Authenticated network time, and the instrument that measures what it costs.
 #[derive(Debug, Parser)]
 #[command(version, disable_help_subcommand = true)]
@@ -28,6 +31,8 @@ pub(crate) enum Command {
     Stress(Stress),
     /// Make, list, rotate and retire cookie keys
     Keys(Keys),
+    /// Render stored runs, and compare load runs
+    Report(Report),
 }
 
 #[derive(Args, Debug)]
@@ -94,6 +99,22 @@ pub(crate) struct Query {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Report {
+    /// Records of load runs, or of the demo; further load runs are compared with the first
+    #[arg(value_name = "RUN.json", required = true, num_args = 1..=RUN_COUNT_MAX)]
+    pub(crate) runs: Vec<PathBuf>,
+    /// Write a page that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Compare the load runs with this older one instead
+    #[arg(long, value_name = "OLD.json")]
+    pub(crate) against: Option<PathBuf>,
+    /// End with exit code 1 if a run carries less than this share of the older one, such as 0.95
+    #[arg(long, value_name = "RATIO", requires = "against", value_parser = least_ratio)]
+    pub(crate) fail_below: Option<f64>,
 }
 
 #[derive(Args, Debug)]
@@ -314,6 +335,13 @@ pub(crate) struct Stress {
     pub(crate) allow_list: Option<PathBuf>,
 }
 
+fn least_ratio(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(ratio) if ratio > 0.0 && ratio.is_finite() => Ok(ratio),
+        _ => Err("no ratio above 0, such as 0.95".to_owned()),
+    }
+}
+
 fn aead(text: &str) -> Result<AeadId, String> {
     let id = text.parse().map(AeadId).map_err(|_| "no number".to_owned())?;
     match authentick_proto::auth::nts::algorithm(id) {
@@ -365,5 +393,7 @@ mod tests {
         assert!(seconds("0.5").is_ok() && seconds("-1").is_err() && seconds("nan").is_err());
         assert_eq!(key_id("5f3a0c11"), Ok(0x5f3a_0c11));
         assert!(Arguments::try_parse_from(["authentick", "query", "host", "--count", "0"]).is_err());
+        assert_eq!(least_ratio("0.95"), Ok(0.95));
+        assert!(["0", "-1", "nan", "inf", "x"].iter().all(|text| least_ratio(text).is_err()));
     }
 }

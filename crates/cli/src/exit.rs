@@ -26,6 +26,12 @@ pub(crate) enum Exit {
     Configuration = 78,
 }
 
+impl Exit {
+    /// `report --fail-below`: the run carries less than it was to. Shares its code with [`Exit::Silence`], as no command
+    /// can end in both ways.
+    pub(crate) const GATE_FAILED: Exit = Exit::Silence;
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         ExitCode::from(exit as u8)

@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         Command::Load(load) => cmd::load::run(&load),
         Command::Stress(stress) => cmd::stress::run(&stress),
         Command::Keys(keys) => cmd::keys::run(&keys),
+        Command::Report(report) => cmd::report::run(&report),
     };
     match result {
         Ok(exit) => exit.into(),

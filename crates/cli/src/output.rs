@@ -35,13 +35,15 @@ pub(crate) fn progress(length: u64, what: &'static str) -> ProgressBar {
 
 /// A bar over this many milliseconds, with a message after it.
 pub(crate) fn bar(length_ms: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:32} {percent:>3} %  {msg}").expect("the template is well formed");
+    let style =
+        ProgressStyle::with_template("{bar:32} {percent:>3} %  {msg}").expect("the template is well formed");
     ProgressBar::with_draw_target(Some(length_ms), target()).with_style(style)
 }
 
 /// Something that takes nobody knows how long.
 pub(crate) fn spinner(what: &'static str) -> ProgressBar {
-    let style = ProgressStyle::with_template("{spinner} {elapsed}  {msg}").expect("the template is well formed");
+    let style =
+        ProgressStyle::with_template("{spinner} {elapsed}  {msg}").expect("the template is well formed");
     let spinner = ProgressBar::with_draw_target(None, target()).with_style(style).with_message(what);
     spinner.enable_steady_tick(std::time::Duration::from_millis(100));
     spinner

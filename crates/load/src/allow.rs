@@ -83,8 +83,12 @@ mod tests {
     #[test]
     fn list_adds_prefixes_and_names_a_line_that_is_none() {
         let allow = Allow::from_list("# ours\n192.0.2.0/24 # lab\n\n2001:db8::/32\n").unwrap();
-        assert!(allow.contains("192.0.2.9".parse().unwrap()) && allow.contains("2001:db8::9".parse().unwrap()));
-        assert!(allow.contains("127.0.0.1".parse().unwrap()) && !allow.contains("192.0.3.1".parse().unwrap()));
+        assert!(
+            allow.contains("192.0.2.9".parse().unwrap()) && allow.contains("2001:db8::9".parse().unwrap())
+        );
+        assert!(
+            allow.contains("127.0.0.1".parse().unwrap()) && !allow.contains("192.0.3.1".parse().unwrap())
+        );
         assert!(Allow::from_list("192.0.2.0/24\nnonsense").unwrap_err().starts_with("line 2: \"nonsense\""));
     }
 }

@@ -121,7 +121,7 @@ impl Page {
             row.extend(figures.map(cell));
             row
         });
-        self.table("Schemes side by side", &headings, 2, rows);
+        self.table("Schemes side by side", &headings, is_word, rows);
     }
 
     fn distribution(&mut self, record: &RunRecord) {
@@ -174,7 +174,7 @@ impl Page {
                 figure(|times| times.whole_deviation_ns.map(|deviation| time(deviation.round() as u64))),
             ]
         });
-        self.table("Percentiles of whole exchanges", &headings, 2, rows);
+        self.table("Percentiles of whole exchanges", &headings, is_word, rows);
     }
 
     fn key_exchanges(&mut self, record: &RunRecord) {
@@ -196,7 +196,7 @@ impl Page {
             row.extend([connect_ns, handshake_ns, exchange_ns, together].map(|ns| typeset(&time(ns))));
             row
         });
-        self.table("Times of the key exchange", &headings, 2, rows);
+        self.table("Times of the key exchange", &headings, is_word, rows);
     }
 
     fn failures(&mut self, record: &RunRecord) {
@@ -211,7 +211,7 @@ impl Page {
         }
         self.heading("Failures");
         self.add(format_args!("<p>Exchanges that failed have no time and are in no figure above.</p>\n"));
-        self.table("Failures by cause", &["Scheme", "Cause", "Count"], 2, rows.into_iter());
+        self.table("Failures by cause", &["Scheme", "Cause", "Count"], is_word, rows.into_iter());
     }
 
     /// How to read the page, and what it does not show.
@@ -242,6 +242,11 @@ impl Page {
 fn request_count(run: &SchemeRun) -> String {
     let count = run.failure_count().saturating_add(run.exchanges.len() as u64);
     format!("{count} {} with {}", if count == 1 { "time" } else { "times" }, Escaped(&run.label()))
+}
+
+/// The first two columns of every table are words.
+fn is_word(column: usize) -> bool {
+    column < 2
 }
 
 const NOTES: &str = "\

@@ -8,6 +8,7 @@
 //! the text table; the CSV quotes them and keeps them as they are.
 #![forbid(unsafe_code)]
 
+mod chart;
 mod columns;
 pub mod html;
 pub mod load;

@@ -48,16 +48,16 @@ impl Page {
         self.add(format_args!("<h2>{text}</h2>\n"));
     }
 
-    /// A table in a box of its own, which scrolls where the page is too narrow. The first `word_count` columns hold
-    /// words, the others numbers. Every cell is escaped here.
+    /// A table in a box of its own, which scrolls where the page is too narrow. Columns of words start on
+    /// the left, the others hold numbers. Every cell is escaped here.
     pub(crate) fn table(
         &mut self,
         label: &str,
         headings: &[&str],
-        word_count: usize,
+        is_word: impl Fn(usize) -> bool,
         rows: impl Iterator<Item = Vec<String>>,
     ) {
-        self.rows(label, headings, word_count, rows.map(|cells| Row { class: "", cells }));
+        self.rows(label, headings, is_word, rows.map(|cells| Row { class: "", cells }));
     }
 
     /// The same with a class for each row.
@@ -65,10 +65,10 @@ impl Page {
         &mut self,
         label: &str,
         headings: &[&str],
-        word_count: usize,
+        is_word: impl Fn(usize) -> bool,
         rows: impl Iterator<Item = Row>,
     ) {
-        let class = |column: usize| if column < word_count { " class=\"word\"" } else { "" };
+        let class = |column: usize| if is_word(column) { " class=\"word\"" } else { "" };
         self.add(format_args!(
             "<div class=\"scroll\" role=\"region\" aria-label=\"{label}\" tabindex=\"0\">\n"
         ));

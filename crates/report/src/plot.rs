@@ -35,9 +35,9 @@ const MARGIN: f64 = 0.03;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     /// The class that the style sheet knows it by.
-    class: &'static str,
-    width: f64,
-    height: f64,
+    pub(crate) class: &'static str,
+    pub(crate) width: f64,
+    pub(crate) height: f64,
 }
 
 /// For a wide window.

@@ -7,7 +7,7 @@
 
 mod golden_file;
 
-use authentick_report::load::{LoadRecord, compare, csv, text};
+use authentick_report::load::{LoadRecord, compare, csv, html, text};
 use golden_file::{check, read};
 use serde_json::Value;
 
@@ -30,6 +30,11 @@ fn text_is_golden() {
 #[test]
 fn csv_is_golden() {
     check("load.csv", &csv::csv(&record()));
+}
+
+#[test]
+fn html_is_golden() {
+    check("load.html", &html::page(&[&record()]));
 }
 
 /// A newer run without a search, on another path, that answers a tenth less.

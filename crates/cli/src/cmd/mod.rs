@@ -4,5 +4,6 @@ pub(crate) mod demo;
 pub(crate) mod keys;
 pub(crate) mod load;
 pub(crate) mod query;
+pub(crate) mod report;
 pub(crate) mod serve;
 pub(crate) mod stress;

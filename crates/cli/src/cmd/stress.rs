@@ -75,9 +75,10 @@ pub(crate) fn run(arguments: &Stress) -> Result<Exit, Failure> {
         output::error(&format!("this run says nothing about the server: {reason}"));
     }
     match step.tally.answered {
-        0 if step.tally.invalid > 0 => {
-            Err(Failure::new(Exit::Authentication, format!("{}: no answer passed every check", arguments.host)))
-        }
+        0 if step.tally.invalid > 0 => Err(Failure::new(
+            Exit::Authentication,
+            format!("{}: no answer passed every check", arguments.host),
+        )),
         0 => Err(Failure::new(Exit::Silence, format!("{}: no answer", arguments.host))),
         _ => Ok(Exit::Done),
     }
@@ -159,6 +160,8 @@ mod tests {
     #[test]
     fn rows_are_differences() {
         let text = table(&[[10, 8, 1], [25, 20, 3]]);
-        assert!(text.ends_with("     1          10           8           1\n     2          15          12           2\n"));
+        assert!(text.ends_with(
+            "     1          10           8           1\n     2          15          12           2\n"
+        ));
     }
 }

@@ -9,3 +9,4 @@ mod lab;
 mod operator;
 mod peers;
 mod query;
+mod report;

@@ -91,7 +91,7 @@ fn unreadable_key_is_exit_77() {
 }
 
 /// Runs a copy of the binary, in a folder that anyone can enter, as the user `nobody`.
-fn as_nobody(folder: &Path, arguments: &[&str]) -> std::process::Output {
+pub(crate) fn as_nobody(folder: &Path, arguments: &[&str]) -> std::process::Output {
     let program = folder.join("authentick");
     std::fs::copy(env!("CARGO_BIN_EXE_authentick"), &program).unwrap();
     Command::new("setpriv")

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use super::words::operations;
-use super::{LoadRecord, Step};
+use super::{LoadRecord, Percentiles, Step};
 use crate::columns::{aligned, printable};
 use crate::units::{microseconds, rate, ratio};
 
@@ -22,26 +22,38 @@ pub enum Yardstick {
     HighestAnswered,
 }
 
-/// Latency at a rate that both runs offered, in valid steps of both.
+/// What one run did at some rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LatencyPair {
-    /// Requests a second that were offered.
-    pub offered_rps: f64,
-    /// The newer run's median, in microseconds.
-    pub new_p50_us: f64,
-    /// The older run's median, in microseconds.
-    pub old_p50_us: f64,
-    /// The newer run's 99th percentile, in microseconds.
-    pub new_p99_us: f64,
-    /// The older run's 99th percentile, in microseconds.
-    pub old_p99_us: f64,
+pub struct At {
+    /// Answers a second.
+    pub answered_rps: f64,
+    /// Their latency in microseconds; `None` if there were none.
+    pub latency_us: Option<Percentiles>,
 }
 
-impl LatencyPair {
-    /// The new 99th percentile by the old one; `None` if the old one is zero.
+/// What both runs did at a rate that both offered, in valid steps.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RatePair {
+    /// Requests a second that were offered.
+    pub offered_rps: f64,
+    /// The newer run.
+    pub new: At,
+    /// The older run.
+    pub old: At,
+}
+
+impl RatePair {
+    /// The new 99th percentile of latency by the old one; `None` if there is none, or the old one is zero.
     #[must_use]
     pub fn p99_ratio(&self) -> Option<f64> {
-        (self.old_p99_us > 0.0).then(|| self.new_p99_us / self.old_p99_us)
+        let old = self.old.latency_us?.p99;
+        (old > 0.0).then_some(self.new.latency_us?.p99 / old)
+    }
+
+    /// The new answers by the old ones; `None` if there were no old ones.
+    #[must_use]
+    pub fn answered_ratio(&self) -> Option<f64> {
+        (self.old.answered_rps > 0.0).then(|| self.new.answered_rps / self.old.answered_rps)
     }
 }
 
@@ -54,8 +66,8 @@ pub struct Comparison {
     pub new_rps: Option<f64>,
     /// What the older run carried.
     pub old_rps: Option<f64>,
-    /// Latency at equal rates, the lowest rate first.
-    pub latencies: Vec<LatencyPair>,
+    /// What both did at equal rates, the lowest rate first.
+    pub pairs: Vec<RatePair>,
     /// What is not alike, so that the ratio may have other reasons than the server: a sentence each.
     pub differences: Vec<String>,
     what: &'static str,
@@ -78,7 +90,7 @@ pub fn against(new: &LoadRecord, old: &LoadRecord) -> Comparison {
         yardstick,
         new_rps: figure(new),
         old_rps: figure(old),
-        latencies: latencies(new, old),
+        pairs: pairs(new, old),
         differences: differences(new, old),
         what: operations(&new.scheme),
         runs: [new, old].map(|record| {
@@ -118,20 +130,28 @@ impl Comparison {
         for difference in &self.differences {
             say(&format!("differs: {difference}"));
         }
-        if self.latencies.is_empty() {
-            say("Latency: no rate was offered in a valid step of both.");
+        if self.pairs.is_empty() {
+            say("No rate was offered in a valid step of both.");
             return out;
         }
-        let heading = ["offered/s", "p50 new", "p50 old", "p99 new", "p99 old", "p99 ratio"];
-        let mut lines: Vec<[Cow<'_, str>; 6]> = vec![heading.map(Cow::Borrowed)];
-        lines.extend(self.latencies.iter().map(|pair| {
+        let heading =
+            ["offered/s", "answered/s new", "old", "ratio", "p50 new", "old", "p99 new", "old", "ratio"];
+        let mut lines: Vec<[Cow<'_, str>; 9]> = vec![heading.map(Cow::Borrowed)];
+        let or_dash = |text: Option<String>| text.map_or(Cow::Borrowed("-"), Cow::Owned);
+        lines.extend(self.pairs.iter().map(|pair| {
+            let point = |at: &At, get: fn(&Percentiles) -> f64| {
+                or_dash(at.latency_us.as_ref().map(get).map(microseconds))
+            };
             [
                 rate(pair.offered_rps).into(),
-                microseconds(pair.new_p50_us).into(),
-                microseconds(pair.old_p50_us).into(),
-                microseconds(pair.new_p99_us).into(),
-                microseconds(pair.old_p99_us).into(),
-                pair.p99_ratio().map_or(Cow::Borrowed("-"), |value| ratio(value).into()),
+                rate(pair.new.answered_rps).into(),
+                rate(pair.old.answered_rps).into(),
+                or_dash(pair.answered_ratio().map(ratio)),
+                point(&pair.new, |latency| latency.p50),
+                point(&pair.old, |latency| latency.p50),
+                point(&pair.new, |latency| latency.p99),
+                point(&pair.old, |latency| latency.p99),
+                or_dash(pair.p99_ratio().map(ratio)),
             ]
         }));
         out.write_str(&aligned(&lines, |_| false)).expect("writing to a string cannot fail");
@@ -157,15 +177,13 @@ impl Comparison {
     }
 }
 
-/// Median latencies at equal rates. Of several steps at one rate the middle one by its 99th percentile stands for all.
-fn latencies(new: &LoadRecord, old: &LoadRecord) -> Vec<LatencyPair> {
+/// Both runs at equal rates. Of several steps at one rate the middle one by its 99th percentile stands for all.
+fn pairs(new: &LoadRecord, old: &LoadRecord) -> Vec<RatePair> {
     let mut rates: Vec<f64> = offered(new).collect();
     rates.sort_by(f64::total_cmp);
     rates.dedup_by(|later, earlier| same_rate(*later, *earlier));
     let pair = |&offered_rps: &f64| {
-        let [(new_p50_us, new_p99_us), (old_p50_us, old_p99_us)] =
-            [middle_at(new, offered_rps)?, middle_at(old, offered_rps)?];
-        Some(LatencyPair { offered_rps, new_p50_us, old_p50_us, new_p99_us, old_p99_us })
+        Some(RatePair { offered_rps, new: middle_at(new, offered_rps)?, old: middle_at(old, offered_rps)? })
     };
     rates.iter().filter_map(pair).collect()
 }
@@ -179,17 +197,17 @@ pub(super) fn same_rate(left: f64, right: f64) -> bool {
     (left - right).abs() <= RATE_TOLERANCE * left.abs().max(right.abs())
 }
 
-/// Median and 99th percentile in microseconds at an offered rate.
-fn middle_at(record: &LoadRecord, offered_rps: f64) -> Option<(f64, f64)> {
+/// The middle one of the valid steps at an offered rate; such without answers are the slowest.
+fn middle_at(record: &LoadRecord, offered_rps: f64) -> Option<At> {
     let at = |step: &&Step| step.valid && step.offered_rps.is_some_and(|rate| same_rate(rate, offered_rps));
-    let mut found: Vec<(f64, f64)> = record
+    let mut found: Vec<At> = record
         .steps
         .iter()
         .filter(at)
-        .filter_map(|step| step.tally.latency_us)
-        .map(|latency| (latency.p50, latency.p99))
+        .map(|step| At { answered_rps: step.answered_rps(), latency_us: step.tally.latency_us })
         .collect();
-    found.sort_by(|left, right| left.1.total_cmp(&right.1));
+    let p99 = |at: &At| at.latency_us.map_or(f64::INFINITY, |latency| latency.p99);
+    found.sort_by(|left, right| p99(left).total_cmp(&p99(right)));
     found.get(found.len().checked_sub(1)? / 2).copied()
 }
 
@@ -256,9 +274,9 @@ mod tests {
         assert_eq!(comparison.ratio(), Some(1.0));
         assert!(comparison.differences.is_empty(), "{:?}", comparison.differences);
         // The fourth step is invalid in both.
-        let rates: Vec<f64> = comparison.latencies.iter().map(|pair| pair.offered_rps).collect();
+        let rates: Vec<f64> = comparison.pairs.iter().map(|pair| pair.offered_rps).collect();
         assert_eq!(rates, [1000.0, 2000.0, 4000.0]);
-        assert!(comparison.latencies.iter().all(|pair| pair.p99_ratio() == Some(1.0)));
+        assert!(comparison.pairs.iter().all(|pair| pair.p99_ratio() == Some(1.0)));
         assert!(!comparison.below(1.0) && comparison.below(1.001));
     }
 
@@ -320,8 +338,10 @@ mod tests {
             step
         };
         new.steps = vec![trial(900.0), trial(100.0), trial(300.0)];
-        let pairs = against(&new, &record()).latencies;
+        let pairs = against(&new, &record()).pairs;
         assert_eq!(pairs.len(), 1);
-        assert_eq!((pairs[0].new_p99_us, pairs[0].old_p99_us), (300.0, 260.0));
+        let p99 = |at: At| at.latency_us.unwrap().p99;
+        assert_eq!((p99(pairs[0].new), p99(pairs[0].old)), (300.0, 260.0));
+        assert_eq!(pairs[0].answered_ratio(), Some(1.0));
     }
 }

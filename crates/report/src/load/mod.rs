@@ -7,7 +7,9 @@
 pub mod ceiling;
 pub mod compare;
 pub mod csv;
+mod figures;
 mod histogram;
+pub mod html;
 mod tally;
 pub mod text;
 mod words;

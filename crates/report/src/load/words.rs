@@ -83,7 +83,7 @@ pub(super) fn capacity(record: &LoadRecord) -> String {
                 "{} {what} a second with at most {} % lost. That rate held in {}; {upper}. The true loss there is \
                  between {} % and {} % with {} % confidence.{}",
                 rate(capacity),
-                percent(search.loss_max),
+                (search.loss_max * 1e4).round() / 100.0,
                 plural(u64::from(search.trial_count), "trial"),
                 percent(search.loss_low),
                 percent(search.loss_high),

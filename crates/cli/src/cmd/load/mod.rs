@@ -85,9 +85,10 @@ fn finish(arguments: &LoadArguments, record: &LoadRecord) -> Result<Exit, Failur
     match &record.interrupted {
         Some(reason) if reason != STOPPED => Err(Failure::new(Exit::Unavailable, reason.clone())),
         _ if answered > 0 || record.steps.is_empty() => Ok(Exit::Done),
-        _ if invalid > 0 => {
-            Err(Failure::new(Exit::Authentication, format!("{}: no answer passed every check", record.target)))
-        }
+        _ if invalid > 0 => Err(Failure::new(
+            Exit::Authentication,
+            format!("{}: no answer passed every check", record.target),
+        )),
         _ => Err(Failure::new(Exit::Silence, format!("{}: no answer", record.target))),
     }
 }
@@ -96,7 +97,8 @@ fn finish(arguments: &LoadArguments, record: &LoadRecord) -> Result<Exit, Failur
 const STOPPED: &str = "stopped by the user";
 
 fn steps(arguments: &LoadArguments) -> Result<Steps, Failure> {
-    let wrong = |option: &str, error: rates::RatesError| Failure::new(Exit::Usage, format!("{option}: {error}"));
+    let wrong =
+        |option: &str, error: rates::RatesError| Failure::new(Exit::Usage, format!("{option}: {error}"));
     if arguments.closed.is_some() {
         return Ok(Steps::Closed);
     }
@@ -157,7 +159,9 @@ fn plan(
         arrivals,
         seed,
         timeout: arguments.timeout.max(Duration::from_millis(1)),
-        ke_timeout: trust.map_or(Duration::from_secs(10), |trust| trust.ke_timeout).max(Duration::from_millis(1)),
+        ke_timeout: trust
+            .map_or(Duration::from_secs(10), |trust| trust.ke_timeout)
+            .max(Duration::from_millis(1)),
         replay_cookie,
         joinable: arguments.server_metrics.is_some(),
     })

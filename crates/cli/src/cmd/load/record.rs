@@ -7,7 +7,9 @@ use authentick_load::runner::{Outcome, Run, Steps};
 use authentick_load::search::CONFIDENCE;
 use authentick_load::{Arrivals, Plan, Scheme};
 use authentick_net::clock::unix_seconds;
-use authentick_report::load::{LoadFormat, LoadRecord, Parameters, Search, csv, page};
+use authentick_report::load::csv::csv;
+use authentick_report::load::html::page;
+use authentick_report::load::{LoadFormat, LoadRecord, Parameters, Search};
 
 use super::target::Target;
 use crate::args::LoadArguments;
@@ -130,7 +132,7 @@ pub(super) fn keep(arguments: &LoadArguments, record: &LoadRecord) -> Result<(),
         let text = match option {
             "--record" => record.to_json(),
             "--csv" => csv(record),
-            _ => page(std::slice::from_ref(record)),
+            _ => page(&[record]),
         };
         if let Err(error) = fs::write(file, text) {
             result = Err(unwritable(option, file, &error));

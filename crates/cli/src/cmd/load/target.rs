@@ -34,7 +34,8 @@ impl Permission {
                 let problem = |text: String| {
                     Failure::new(Exit::Configuration, format!("--allow-list {}: {text}", file.display()))
                 };
-                let text = fs::read_to_string(file).map_err(|error| problem(format!("cannot read: {error}")))?;
+                let text =
+                    fs::read_to_string(file).map_err(|error| problem(format!("cannot read: {error}")))?;
                 Allow::from_list(&text)
                     .map_err(|error| problem(format!("{error}; write prefixes such as 192.0.2.0/24")))?
             }
@@ -129,8 +130,9 @@ impl Target {
         let addresses = resolve(&server.host, ke_port)?;
         permission.check(&server.host, addresses[0].ip())?;
         let name = trust.server_name.as_deref().unwrap_or(&server.host);
-        let server_name = ServerName::try_from(name.to_owned())
-            .map_err(|_| Failure::new(Exit::Usage, format!("--server-name {name:?} is no host name or address")))?;
+        let server_name = ServerName::try_from(name.to_owned()).map_err(|_| {
+            Failure::new(Exit::Usage, format!("--server-name {name:?} is no host name or address"))
+        })?;
         let roots = trust::roots(trust.ca.as_deref())?;
         let authorities_pem = trust.ca.as_ref().and_then(|file| fs::read_to_string(file).ok());
         let aeads = aeads(&trust.aead);

@@ -1,0 +1,158 @@
+//! `authentick report`: stored runs to text, to a page, and against an older run.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use authentick_report::load::compare::against;
+use authentick_report::load::{LoadFormat, LoadRecord, html as load_html, text};
+use authentick_report::{Format, RunRecord, html, table};
+use serde::Deserialize;
+
+use crate::args::Report;
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+/// What a file holds, by its `format`. Boxed, as records are large and of different sizes.
+enum Record {
+    Load(Box<LoadRecord>),
+    Demo(Box<RunRecord>),
+}
+
+pub(crate) fn run(arguments: &Report) -> Result<Exit, Failure> {
+    let mut loads = Vec::new();
+    let mut demos = Vec::new();
+    let mut out = String::new();
+    for path in &arguments.runs {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        match read(path)? {
+            Record::Load(record) => {
+                out += &text::summary(&record);
+                loads.push((path, record));
+            }
+            Record::Demo(record) => {
+                out += &table::text(&record);
+                demos.push((path, record));
+            }
+        }
+    }
+    let old = arguments.against.as_deref().map(|path| load(path, "--against")).transpose()?;
+    if let (Some(_), Some((path, _))) = (&old, demos.first()) {
+        return Err(wrong(
+            path,
+            "--against compares load runs, and this is a run of the demo",
+            "name a load record",
+        ));
+    }
+    // Without an older run the others are compared with the first.
+    let (base, compared) = match (&old, loads.split_first()) {
+        (Some(old), _) => (Some(old), &loads[..]),
+        (None, Some(((_, first), others))) => (Some(first), others),
+        (None, None) => (None, &loads[..]),
+    };
+    let mut failed = Vec::new();
+    if let Some(base) = base {
+        for (path, record) in compared {
+            let comparison = against(record, base);
+            out += &format!("\n{}:\n{}", path.display(), comparison.text());
+            if let Some(least) = arguments.fail_below.filter(|&least| comparison.below(least)) {
+                let found =
+                    comparison.ratio().map_or_else(|| "unknown".to_owned(), |ratio| format!("{ratio:.3}"));
+                failed.push(format!("{}: the ratio is {found}, less than {least}", path.display()));
+            }
+        }
+    }
+    if let Some(file) = &arguments.html {
+        let records: Vec<&LoadRecord> =
+            old.iter().chain(loads.iter().map(|(_, load)| load)).map(|load| &**load).collect();
+        let demos: Vec<&RunRecord> = demos.iter().map(|(_, demo)| &**demo).collect();
+        fs::write(file, page(&records, &demos)?).map_err(|error| unwritable(file, &error))?;
+        out += &format!("\nreport: {}\n", file.display());
+    }
+    output::result(&out);
+    match failed.is_empty() {
+        true => Ok(Exit::Done),
+        false => Err(Failure::new(Exit::GATE_FAILED, format!("the gate failed: {}", failed.join("; ")))),
+    }
+}
+
+/// A page holds load runs, or one run of the demo.
+fn page(loads: &[&LoadRecord], demos: &[&RunRecord]) -> Result<String, Failure> {
+    match (loads, demos) {
+        ([], [demo]) => Ok(html::page(demo)),
+        ([], _) => Err(usage("one page holds one run of the demo; render each with --html of its own")),
+        (_, []) => Ok(load_html::page(loads)),
+        (_, _) => {
+            Err(usage("one page holds load runs or a run of the demo, not both; render each kind on its own"))
+        }
+    }
+}
+
+fn usage(message: &str) -> Failure {
+    Failure::new(Exit::Usage, message)
+}
+
+/// A load record that an option names.
+fn load(path: &Path, option: &str) -> Result<Box<LoadRecord>, Failure> {
+    match read(path)? {
+        Record::Load(record) => Ok(record),
+        Record::Demo(_) => Err(wrong(
+            path,
+            "this is a run of the demo, and only load runs are compared",
+            &format!("name a load record with {option}"),
+        )),
+    }
+}
+
+/// Reads a record of any kind.
+fn read(path: &Path) -> Result<Record, Failure> {
+    #[derive(Deserialize)]
+    struct Head {
+        format: String,
+    }
+    let text = fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+    let no_record = |error: &dyn std::fmt::Display| {
+        let remedy =
+            "name a record that authentick wrote: of load with --record FILE, or the demo's run.json";
+        wrong(path, &error.to_string(), remedy)
+    };
+    let head: Head = serde_json::from_str(&text).map_err(|error| no_record(&error))?;
+    let load_format = LoadFormat::V1.name();
+    if head.format == load_format {
+        let record = LoadRecord::from_json(&text).map_err(|error| no_record(&error))?;
+        Ok(Record::Load(Box::new(record)))
+    } else if head.format == Format::V1.name() {
+        let record = RunRecord::from_json(&text).map_err(|error| no_record(&error))?;
+        Ok(Record::Demo(Box::new(record)))
+    } else {
+        let problem = format!(
+            "format: {:?} is not known here; this version reads {load_format:?} and {:?}",
+            head.format,
+            Format::V1.name()
+        );
+        Err(wrong(path, &problem, "render it with the version that wrote it, or a later one"))
+    }
+}
+
+fn wrong(path: &Path, problem: &str, remedy: &str) -> Failure {
+    Failure::new(Exit::Configuration, format!("{}: {problem}; {remedy}", path.display()))
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    let (exit, remedy) = match error.kind() {
+        ErrorKind::PermissionDenied => (Exit::Permission, "run as a user who may read it"),
+        ErrorKind::InvalidData => (Exit::Configuration, "a record is JSON in UTF-8; name one"),
+        _ => (Exit::Configuration, "name a file that exists"),
+    };
+    Failure::new(exit, format!("cannot read {}: {error}; {remedy}", path.display()))
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    let exit = match error.kind() {
+        ErrorKind::PermissionDenied => Exit::Permission,
+        _ => Exit::Configuration,
+    };
+    Failure::new(exit, format!("cannot write {}: {error}; name another file with --html", path.display()))
+}

@@ -1,0 +1,460 @@
+//! Figures against a rate as inline SVG: lines through steps that count, crosses for those that do not.
+//!
+//! Like [`crate::plot`], whose sizes, colours and logarithmic axis it shares: no script, no identifiers, and no text
+//! from a record but what is escaped before.
+
+use std::fmt::Write as _;
+
+use crate::plot::{Axis, Size, class_of, dashes_of};
+use crate::units::{tick, typeset};
+
+/// Least distances between the numbers on the axes, in SVG units.
+const DISTANCE_ALONG: f64 = 52.0;
+const DISTANCE_UP: f64 = 26.0;
+/// From this ratio of the largest rate to the smallest a logarithmic axis is considered.
+const LOG_RATIO_MIN: f64 = 8.0;
+/// Steps whose middle one lies this near to the smallest, as a share of the whole, were spaced by a factor.
+const LOG_MIDDLE_MAX: f64 = 0.3;
+/// What a linear axis extends beyond the values, as a share of its length.
+const MARGIN: f64 = 0.04;
+
+/// How far beyond the other lines the diagonal may go, as a factor.
+const DIAGONAL_MAX: f64 = 1.5;
+const PPM_PER_PERCENT: f64 = 10_000.0;
+
+const LEFT: f64 = 58.0;
+const RIGHT: f64 = 26.0;
+const TOP: f64 = 28.0;
+const BOTTOM: f64 = 46.0;
+
+/// What the numbers on the vertical axis are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Events a second, from zero.
+    Rate,
+    /// Parts per million, shown as percent on a logarithmic scale; zeros are left out.
+    Share,
+    /// Nanoseconds, on a logarithmic scale.
+    Time,
+}
+
+/// A figure at a rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Point {
+    /// Requests a second.
+    pub(crate) rate: f64,
+    pub(crate) value: f64,
+    /// Whether the step counts.
+    pub(crate) valid: bool,
+}
+
+/// A figure at all rates, in any order.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    /// Number of the colour, as of a series.
+    pub(crate) colour: usize,
+    /// Number of the dash pattern.
+    pub(crate) dashes: usize,
+    pub(crate) points: Vec<Point>,
+}
+
+/// Lines in one frame.
+#[derive(Clone, Debug)]
+pub(crate) struct Chart {
+    /// What it shows, for those who do not see it.
+    pub(crate) label: &'static str,
+    /// What the vertical axis counts.
+    pub(crate) up: &'static str,
+    /// What the horizontal axis counts.
+    pub(crate) along: &'static str,
+    pub(crate) unit: Unit,
+    /// Whether a line shows where as many would be answered as are offered.
+    pub(crate) has_diagonal: bool,
+    /// A rate with a name that is marked.
+    pub(crate) mark: Option<(f64, &'static str)>,
+    pub(crate) lines: Vec<Line>,
+}
+
+/// A piece of a line, for a legend.
+pub(crate) fn swatch(colour: usize, dashes: usize) -> String {
+    format!(
+        "<svg class=\"swatch\" viewBox=\"0 0 44 12\" aria-hidden=\"true\"><path class=\"{}\" {} d=\"M1 6H43\"/></svg>",
+        class_of(colour),
+        dashes_of(dashes)
+    )
+}
+
+/// A cross, for a legend.
+pub(crate) fn cross_swatch() -> String {
+    format!(
+        "<svg class=\"swatch\" viewBox=\"0 0 44 12\" aria-hidden=\"true\"><path class=\"cross\" d=\"{}\"/></svg>",
+        cross(22.0, 6.0)
+    )
+}
+
+/// The line where as many are answered as are offered, for a legend.
+pub(crate) fn diagonal_swatch() -> String {
+    "<svg class=\"swatch\" viewBox=\"0 0 44 12\" aria-hidden=\"true\"><path class=\"diagonal\" d=\"M1 6H43\"/></svg>"
+        .to_owned()
+}
+
+/// An axis of values that are not negative.
+#[derive(Clone, Copy, Debug)]
+enum Scale {
+    Linear { low: f64, high: f64 },
+    Logarithmic(Axis),
+}
+
+impl Scale {
+    /// An axis from zero, or from near the smallest value if all are far from zero.
+    fn linear(values: impl Iterator<Item = f64> + Clone) -> Option<Self> {
+        let high = values.clone().reduce(f64::max).filter(|&high| high > 0.0)?;
+        let low = values.fold(high, f64::min);
+        let low = if low < high / 2.0 { 0.0 } else { low - (high - low).max(high * MARGIN) };
+        Some(Scale::Linear { low, high: high + (high - low) * MARGIN })
+    }
+
+    fn from_zero(values: impl Iterator<Item = f64> + Clone) -> Option<Self> {
+        Scale::linear(values.chain([0.0]))
+    }
+
+    fn logarithmic(values: impl Iterator<Item = f64>) -> Option<Self> {
+        Axis::around(values.map(|value| value.round() as u64)).map(Scale::Logarithmic)
+    }
+
+    /// The axis of rates: logarithmic if their steps grow by a factor.
+    fn of_rates(rates: &[f64]) -> Option<Self> {
+        let (low, high) = (*rates.first()?, *rates.last()?);
+        let middle = (rates[rates.len() / 2] - low) / (high - low);
+        match low >= 1.0 && high / low >= LOG_RATIO_MIN && middle <= LOG_MIDDLE_MAX {
+            true => Scale::logarithmic(rates.iter().copied()),
+            false => Scale::linear(rates.iter().copied()),
+        }
+    }
+
+    /// How far along the axis a value stands, from 0 to 1.
+    fn position(self, value: f64) -> f64 {
+        match self {
+            Scale::Linear { low, high } => ((value - low) / (high - low)).clamp(0.0, 1.0),
+            Scale::Logarithmic(axis) => axis.position(value.round() as u64),
+        }
+    }
+
+    /// Round values with at least `distance` between them on an axis that is `length` long.
+    fn ticks(self, length: f64, distance: f64) -> Vec<f64> {
+        let (low, high) = match self {
+            Scale::Logarithmic(axis) => {
+                return axis.ticks(length, distance).into_iter().map(|value| value as f64).collect();
+            }
+            Scale::Linear { low, high } => (low, high),
+        };
+        let least = (high - low) * distance / length;
+        let decade = 10f64.powf(least.log10().floor());
+        let step =
+            [1.0, 2.0, 5.0, 10.0].map(|factor| factor * decade).into_iter().find(|&step| step >= least);
+        let step = step.unwrap_or(10.0 * decade);
+        let first = (low / step).ceil() as u64;
+        // Products, as sums would carry their errors along.
+        (first..).map(|index| index as f64 * step).take_while(|&value| value <= high).collect()
+    }
+}
+
+impl Chart {
+    /// The chart; `None` if there are fewer than two rates, or no value above zero.
+    pub(crate) fn svg(&self, size: Size) -> Option<String> {
+        let points = || self.lines.iter().flat_map(|line| &line.points).filter(|point| self.shows(point));
+        let mut rates: Vec<f64> = points().map(|point| point.rate).collect();
+        rates.sort_by(f64::total_cmp);
+        rates.dedup();
+        if rates.len() < 2 {
+            return None;
+        }
+        let values = points().map(|point| point.value);
+        let most = values.clone().fold(0.0, f64::max);
+        // The diagonal shows how much more was offered, and does not crush the other lines.
+        let top = rates[rates.len() - 1].min(most * DIAGONAL_MAX);
+        let up = match self.unit {
+            Unit::Rate if self.has_diagonal => Scale::from_zero(values.chain([top]))?,
+            Unit::Rate => Scale::from_zero(values)?,
+            Unit::Share | Unit::Time => Scale::logarithmic(values)?,
+        };
+        let frame = Frame { along: Scale::of_rates(&rates)?, up, top, size };
+        let (width, height) = (size.width, size.height);
+        let mut out = format!(
+            "<svg class=\"plot {}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\">\n",
+            size.class, self.label
+        );
+        self.draw_frame(&frame, &mut out);
+        if self.has_diagonal {
+            let below = rates.iter().copied().filter(|&rate| rate < frame.top);
+            let end = rates.last().map(|last| last.min(frame.top));
+            let path = frame.path(below.chain(end).map(|rate| (rate, rate)));
+            // Writing to a string cannot fail.
+            let _ = writeln!(out, "<path class=\"diagonal\" d=\"{path}\"/>");
+        }
+        for line in &self.lines {
+            let points: Vec<&Point> = line.points.iter().filter(|point| self.shows(point)).collect();
+            frame.draw(line, &points, &mut out);
+        }
+        out.push_str("</svg>\n");
+        Some(out)
+    }
+
+    /// Whether a point is drawn: zero has no logarithm.
+    fn shows(&self, point: &Point) -> bool {
+        self.unit == Unit::Rate || point.value > 0.0
+    }
+
+    /// Grid, numbers and names of the axes.
+    fn draw_frame(&self, frame: &Frame, out: &mut String) {
+        let (left, right) = (LEFT, frame.size.width - RIGHT);
+        let (top, bottom) = (TOP, frame.size.height - BOTTOM);
+        for value in frame.up.ticks(bottom - top, DISTANCE_UP) {
+            let y = frame.y(value);
+            let number = match self.unit {
+                Unit::Rate => rate_tick(value),
+                Unit::Share => format!("{} %", plain(value / PPM_PER_PERCENT)),
+                Unit::Time => tick(value as u64),
+            };
+            let _ = writeln!(
+                out,
+                "<path class=\"grid\" d=\"M{left} {y:.1}H{right}\"/>\
+                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+                left - 6.0,
+                y + 4.0,
+                typeset(&number)
+            );
+        }
+        for rate in frame.along.ticks(right - left, DISTANCE_ALONG) {
+            let x = frame.x(rate);
+            let _ = writeln!(
+                out,
+                "<path class=\"grid\" d=\"M{x:.1} {top}V{:.1}\"/>\
+                 <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+                bottom + 4.0,
+                bottom + 18.0,
+                typeset(&rate_tick(rate))
+            );
+        }
+        let logarithmic = match frame.along {
+            Scale::Linear { .. } => "",
+            Scale::Logarithmic(_) => ", logarithmic scale",
+        };
+        let _ = writeln!(
+            out,
+            "<path class=\"axis\" d=\"M{left} {top}V{bottom}H{right}\"/>\n\
+             <text x=\"0\" y=\"14\">{}</text>\n\
+             <text x=\"{right}\" y=\"{:.1}\" text-anchor=\"end\">{}{logarithmic}</text>",
+            self.up,
+            frame.size.height - 8.0,
+            self.along
+        );
+        if let Some((rate, name)) = self.mark {
+            let x = frame.x(rate);
+            // The name stands on the side that has more room.
+            let (at, anchor) = match x > (left + right) / 2.0 {
+                true => (x - 5.0, "end"),
+                false => (x + 5.0, "start"),
+            };
+            let _ = writeln!(
+                out,
+                "<path class=\"mark\" d=\"M{x:.1} {top}V{bottom}\"/>\
+                 <text class=\"name\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{name}</text>",
+                top + 12.0
+            );
+        }
+    }
+}
+
+/// Axes and the room to draw in.
+struct Frame {
+    along: Scale,
+    up: Scale,
+    /// Where the diagonal ends.
+    top: f64,
+    size: Size,
+}
+
+impl Frame {
+    fn x(&self, rate: f64) -> f64 {
+        LEFT + self.along.position(rate) * (self.size.width - LEFT - RIGHT)
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        self.size.height - BOTTOM - self.up.position(value) * (self.size.height - TOP - BOTTOM)
+    }
+
+    fn path(&self, points: impl Iterator<Item = (f64, f64)>) -> String {
+        let mut path = String::new();
+        for (rate, value) in points {
+            let letter = if path.is_empty() { 'M' } else { 'L' };
+            let _ = write!(path, "{letter}{:.1} {:.1}", self.x(rate), self.y(value));
+        }
+        path
+    }
+
+    /// A dot for each value, a line through the middle one of each rate, and crosses for steps that do not count.
+    fn draw(&self, line: &Line, points: &[&Point], out: &mut String) {
+        let class = class_of(line.colour);
+        let mut counted: Vec<&Point> = points.iter().copied().filter(|point| point.valid).collect();
+        counted
+            .sort_by(|left, right| left.rate.total_cmp(&right.rate).then(left.value.total_cmp(&right.value)));
+        let middles = counted.chunk_by(|left, right| left.rate == right.rate).map(|trials| {
+            let middle = trials[(trials.len() - 1) / 2];
+            (middle.rate, middle.value)
+        });
+        let path = self.path(middles);
+        if !path.is_empty() {
+            let _ = writeln!(out, "<path class=\"{class}\" {} d=\"{path}\"/>", dashes_of(line.dashes));
+        }
+        // Dots at zero would hide each other.
+        for point in counted.iter().filter(|point| point.value > 0.0) {
+            let (x, y) = (self.x(point.rate), self.y(point.value));
+            let _ = writeln!(out, "<circle class=\"dot {class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.5\"/>");
+        }
+        for point in points.iter().filter(|point| !point.valid) {
+            let cross = cross(self.x(point.rate), self.y(point.value));
+            let _ = writeln!(out, "<path class=\"cross {class}\" d=\"{cross}\"/>");
+        }
+    }
+}
+
+fn cross(x: f64, y: f64) -> String {
+    let (left, right, top, bottom) = (x - 4.0, x + 4.0, y - 4.0, y + 4.0);
+    format!("M{left:.1} {top:.1}L{right:.1} {bottom:.1}M{left:.1} {bottom:.1}L{right:.1} {top:.1}")
+}
+
+/// A round rate on an axis: `500`, `1.5 k`, `20 M`.
+fn rate_tick(rate: f64) -> String {
+    match rate {
+        1e6.. => format!("{} M", plain(rate / 1e6)),
+        1e3.. => format!("{} k", plain(rate / 1e3)),
+        _ => plain(rate),
+    }
+}
+
+/// A number without decimals that say nothing.
+fn plain(value: f64) -> String {
+    let text = format!("{value:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::{NARROW, WIDE};
+
+    fn chart(unit: Unit, points: &[(f64, f64, bool)]) -> Chart {
+        let points = points.iter().map(|&(rate, value, valid)| Point { rate, value, valid }).collect();
+        Chart {
+            label: "label",
+            up: "up",
+            along: "along",
+            unit,
+            has_diagonal: unit == Unit::Rate,
+            mark: Some((2000.0, "capacity")),
+            lines: vec![Line { colour: 0, dashes: 0, points }],
+        }
+    }
+
+    /// Both sizes; panics if a coordinate is no number or lies outside.
+    fn drawn(chart: &Chart) -> [String; 2] {
+        [WIDE, NARROW].map(|size| {
+            let svg = chart.svg(size).unwrap();
+            for path in svg.split(" d=\"").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+                for number in path.split(['M', 'L', 'H', 'V', ' ']).filter(|number| !number.is_empty()) {
+                    let number: f64 = number.parse().unwrap();
+                    assert!((0.0..=size.width).contains(&number), "{path}");
+                }
+            }
+            svg
+        })
+    }
+
+    #[test]
+    fn one_rate_or_nothing_has_no_chart() {
+        for points in
+            [&[][..], &[(1.0, 1.0, true)], &[(5.0, 1.0, true), (5.0, 2.0, true)], &[(0.0, 1.0, true)]]
+        {
+            assert!(chart(Unit::Rate, points).svg(WIDE).is_none(), "{points:?}");
+        }
+        assert!(chart(Unit::Share, &[(1.0, 0.0, true), (2.0, 0.0, true)]).svg(WIDE).is_none());
+    }
+
+    #[test]
+    fn invalid_step_is_a_cross_and_not_on_the_line() {
+        let chart = chart(Unit::Rate, &[(1e3, 1e3, true), (2e3, 5e2, false), (3e3, 2e3, true)]);
+        for svg in drawn(&chart) {
+            assert_eq!(svg.matches("class=\"cross ").count(), 1);
+            assert_eq!(svg.matches("class=\"dot ").count(), 2);
+            let line = svg.lines().find(|line| line.starts_with("<path class=\"series series-0\"")).unwrap();
+            assert_eq!(line.matches('L').count(), 1, "{line}");
+        }
+    }
+
+    #[test]
+    fn diagonal_is_cut_where_it_would_crush_the_lines() {
+        let saturated = chart(Unit::Rate, &[(1e3, 1e3, true), (2e3, 1e3, true), (9e3, 1e3, true)]);
+        for svg in drawn(&saturated) {
+            let diagonal = svg.lines().find(|line| line.starts_with("<path class=\"diagonal\"")).unwrap();
+            // From the first rate to the upper edge, which lies before the second.
+            assert_eq!(diagonal.matches('L').count(), 1, "{diagonal}");
+            assert!(svg.contains(">1\u{a0}k</text>"));
+        }
+    }
+
+    #[test]
+    fn shares_are_percent_and_zeros_are_not_drawn() {
+        let shares = chart(Unit::Share, &[(1e3, 0.0, true), (2e3, 100.0, true), (3e3, 200_000.0, true)]);
+        for svg in drawn(&shares) {
+            assert_eq!(svg.matches("class=\"dot ").count(), 2);
+            assert!(svg.contains(">0.1\u{a0}%</text>") && svg.contains(">10\u{a0}%</text>"), "{svg}");
+        }
+    }
+
+    #[test]
+    fn line_goes_through_the_middle_of_trials_at_one_rate() {
+        let once = chart(
+            Unit::Time,
+            &[(1e3, 100.0, true), (2e3, 300.0, true), (2e3, 50.0, true), (2e3, 90.0, true)],
+        );
+        let [svg, _] = drawn(&once);
+        let line = svg.lines().find(|line| line.starts_with("<path class=\"series")).unwrap();
+        let end = line.split('L').nth(1).unwrap().split('"').next().unwrap();
+        let (x, y) = end.split_once(' ').unwrap();
+        assert!(svg.contains(&format!("cx=\"{x}\" cy=\"{y}\"")), "{svg}");
+        assert_eq!(line.matches('L').count(), 1);
+    }
+
+    #[test]
+    fn rates_that_grow_by_a_factor_have_a_logarithmic_axis() {
+        let of = |rates: &[f64]| matches!(Scale::of_rates(rates), Some(Scale::Logarithmic(_)));
+        let geometric: Vec<f64> = (0..12).map(|index| 1000.0 * 1.5f64.powi(index)).collect();
+        let staircase: Vec<f64> = (1..=80).map(|index| 100.0 * f64::from(index)).collect();
+        assert!(of(&geometric) && !of(&staircase) && !of(&[100.0, 110.0]));
+    }
+
+    #[test]
+    fn ticks_keep_their_distance() {
+        for (low, high) in [(0.0, 1.0), (0.0, 8000.0), (110_000.0, 125_000.0), (0.3, 0.9), (1.0, 3e9)] {
+            let scale = Scale::linear([low, high].into_iter()).unwrap();
+            for length in [320.0, 780.0] {
+                let ticks = scale.ticks(length, DISTANCE_ALONG);
+                assert!((2..=16).contains(&ticks.len()), "{low} to {high}: {ticks:?}");
+                for pair in ticks.windows(2) {
+                    let distance = (scale.position(pair[1]) - scale.position(pair[0])) * length;
+                    assert!(distance >= DISTANCE_ALONG - 0.01, "{low} to {high}: {ticks:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_on_axes_have_no_idle_decimals() {
+        for (rate, expected) in
+            [(0.0, "0"), (0.5, "0.5"), (500.0, "500"), (1500.0, "1.5 k"), (2e4, "20 k"), (2.5e6, "2.5 M")]
+        {
+            assert_eq!(rate_tick(rate), expected);
+        }
+    }
+}

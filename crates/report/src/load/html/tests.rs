@@ -1,0 +1,148 @@
+//! What a page of load runs must show, and what must never get into it.
+
+use super::*;
+use crate::load::tests::record;
+
+const HOSTILE: &str = "<script>alert('x')</script>\"&";
+
+fn texts(page: &str, present: &[&str]) {
+    for text in present {
+        assert!(page.contains(text), "{text} is not in\n{page}");
+    }
+}
+
+#[test]
+fn every_section_has_its_figures() {
+    let page = page(&[&record()]);
+    texts(
+        &page,
+        &[
+            "over the path <strong>network</strong>",
+            "2,800 requests a second with at most 1 % lost",
+            "<strong>1 step invalid</strong>",
+            "<tr class=\"void\"><th scope=\"row\">8,000</th>",
+            "INVALID: generator fell behind: 56.3\u{a0}% of its requests were given up",
+            "class=\"cross series series-0\"",
+            ">capacity</text>",
+            "<th scope=\"row\" class=\"word\">bad-tag</th>",
+            "<tr class=\"total\"><th scope=\"row\" class=\"word\">total</th>",
+            "its own limit: generator fell behind: 87.5 %",
+            "<th scope=\"row\" class=\"word\">d_CNTP</th>",
+            "The largest request is 244 octets over IPv4",
+            "Limits: the path is network",
+        ],
+    );
+    // Four charts and two distributions, in two sizes each.
+    assert_eq!(page.matches("<svg class=\"plot ").count(), 10);
+}
+
+#[test]
+fn several_runs_stand_side_by_side_with_ratios() {
+    let (first, mut second) = (record(), record());
+    second.scheme = "plain".to_owned();
+    second.capacity_rps = Some(5600.0);
+    second.steps[1].tally.latency_us.as_mut().unwrap().p99 = 130.0;
+    let page = page(&[&first, &second]);
+    texts(
+        &page,
+        &[
+            "<h2>B against A</h2>",
+            "5,600 against 2,800 requests a second, a ratio of 2.00.",
+            "<li>scheme: new plain; old nts</li>",
+            "<td>130.0\u{a0}\u{b5}s</td><td>260.0\u{a0}\u{b5}s</td><td>0.50</td>",
+            "<h2>Steps of A</h2>",
+            "<h2>Steps of B</h2>",
+            "<span>B: 4,000/s</span>",
+        ],
+    );
+    assert!(!page.contains(">capacity</text>"), "whose capacity would it be?");
+}
+
+#[test]
+fn single_step_has_a_page_without_plots_against_the_rate() {
+    let mut record = record();
+    record.steps.truncate(1);
+    record.capacity_rps = None;
+    record.search = None;
+    let page = page(&[&record]);
+    for absent in ["What was answered", "Latency against the rate", "by cause", "INVALID", "class=\"void\""] {
+        assert!(!page.contains(absent), "{absent}");
+    }
+    texts(&page, &["How long answers took", "<h2>Steps</h2>", "not searched for"]);
+    // Distributions of latency and of spans.
+    assert_eq!(page.matches("<svg class=\"plot ").count(), 4);
+}
+
+#[test]
+fn run_without_steps_has_a_page() {
+    let mut record = record();
+    record.steps.clear();
+    record.interrupted = Some(HOSTILE.to_owned());
+    let page = page(&[&record]);
+    texts(
+        &page,
+        &["No step was measured", "nothing to draw", "The run was interrupted</strong>: &lt;script"],
+    );
+    assert!(!page.contains("<figure>"));
+}
+
+#[test]
+fn no_string_of_a_record_becomes_markup() {
+    let mut record = record();
+    let hostile = || HOSTILE.to_owned();
+    for text in [
+        &mut record.command,
+        &mut record.version,
+        &mut record.commit,
+        &mut record.path,
+        &mut record.scheme,
+        &mut record.authentication,
+        &mut record.target,
+        &mut record.address,
+        &mut record.engine,
+        &mut record.host.cpu,
+        &mut record.host.kernel,
+        &mut record.parameters.arrivals,
+        &mut record.parameters.agents[0],
+        &mut record.steps[3].hosts[0].name,
+    ] {
+        *text = hostile();
+    }
+    record.parameters.sources = Some(hostile());
+    record.interrupted = Some(hostile());
+    record.search.as_mut().unwrap().remark = Some(hostile());
+    record.steps[3].why_invalid = Some(hostile());
+    record.steps[3].hosts[1].why_invalid = Some(hostile());
+    for page in [page(&[&record]), page(&[&record, &crate::load::tests::record()])] {
+        assert!(!page.contains("<script") && !page.contains("alert('") && !page.contains("\"&<"), "{page}");
+        // Nineteen strings, of which the address is not shown.
+        assert!(page.matches("&lt;script&gt;").count() >= 18, "{}", page.matches("&lt;script&gt;").count());
+    }
+}
+
+#[test]
+fn page_needs_nothing_from_elsewhere_and_closes_what_it_opens() {
+    let single = page(&[&record()]);
+    for page in [single, page(&[&record(), &record(), &record(), &record()])] {
+        assert!(page.contains("default-src 'none'"));
+        for reference in ["http:", "https:", "src=", "href=", "url(", "@import", "<script", "<link", "id=\""]
+        {
+            assert!(!page.contains(reference), "{reference}");
+        }
+        for element in
+            ["p", "table", "div", "figure", "ul", "li", "svg", "dl", "dt", "dd", "td", "th", "tr", "text"]
+        {
+            let count = |text: String| page.matches(&text).count();
+            let opened = count(format!("<{element}>")) + count(format!("<{element} "));
+            assert_eq!(opened, count(format!("</{element}>")), "{element}");
+        }
+    }
+}
+
+#[test]
+fn closed_loop_is_drawn_against_what_it_sent() {
+    let mut record = record();
+    record.steps.iter_mut().for_each(|step| step.offered_rps = None);
+    record.parameters.window = Some(8);
+    texts(&page(&[&record]), &["sent a second", "closed loop with 8 in flight"]);
+}
