@@ -16,6 +16,9 @@ pub(crate) const GIVE_UP_NS: u64 = 100_000_000;
 /// One request in a hundred may leave this late. A step with more of them says nothing about the server.
 pub(crate) const LATENESS_MAX_NS: u64 = 1_000_000;
 
+/// The same for key exchanges, each of which costs a thread a fraction of a millisecond and takes several.
+pub(crate) const KE_LATENESS_MAX_NS: u64 = 5_000_000;
+
 /// Before something is due the thread spins for this long, as it would wake too late from a sleep.
 pub(crate) const SPIN_NS: u64 = 200_000;
 
@@ -40,5 +43,6 @@ pub(crate) const JOINABLE_COUNT_MAX: usize = 60_000;
 /// Numbers of descriptors from which on they are connections; below, clients.
 pub(crate) const CONNECTIONS_FROM: u64 = 1 << 32;
 
-const _: () = assert!(LATENESS_MAX_NS < GIVE_UP_NS, "what is given up has counted as late long before");
+const _: () = assert!(KE_LATENESS_MAX_NS < GIVE_UP_NS, "what is given up has counted as late long before");
+const _: () = assert!(LATENESS_MAX_NS < KE_LATENESS_MAX_NS, "a transfer is shorter than a key exchange");
 const _: () = assert!(SPIN_NS < LATENESS_MAX_NS, "a thread that wakes in time is not late");

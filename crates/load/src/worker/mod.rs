@@ -407,13 +407,20 @@ impl Worker {
         }
     }
 
+    const fn lateness_max_ns_of(scheme: Scheme) -> u64 {
+        match scheme {
+            Scheme::Plain | Scheme::Nts => limits::LATENESS_MAX_NS,
+            Scheme::Ke | Scheme::Mix { .. } => limits::KE_LATENESS_MAX_NS,
+        }
+    }
+
     /// Why the figures say nothing about the server; `None` if they do.
     fn why_invalid(&self) -> Option<String> {
         let Ledger { principal, accompanying, background, background_accompanying } = &self.ledger;
         let all = [principal, accompanying, background, background_accompanying];
         let local = |cause| all.iter().map(|counts| counts.count_of(cause)).sum::<u64>();
         let late_ns = self.lateness.quantile(0.99);
-        if local(Cause::FellBehind) > 0 || late_ns > limits::LATENESS_MAX_NS {
+        if local(Cause::FellBehind) > 0 || late_ns > Self::lateness_max_ns_of(self.plan.scheme) {
             let skipped = local(Cause::FellBehind);
             return Some(format!(
                 "generator fell behind: 1 % of requests left {:.1} ms late or more, {skipped} were given up; offer \

@@ -86,11 +86,16 @@ pub fn summary(record: &LoadRecord) -> String {
     let mut out = Summary(String::new());
     out.opening(record);
     out.steps(record);
-    out.causes(record);
-    out.figures(record);
-    out.beside(record);
-    out.spans(record);
-    out.hosts(record);
+    out.rest(record);
+    out.0
+}
+
+/// The same without the lines of the steps, for a reader who has seen them come one by one.
+#[must_use]
+pub fn conclusion(record: &LoadRecord) -> String {
+    let mut out = Summary(String::new());
+    out.opening(record);
+    out.rest(record);
     out.0
 }
 
@@ -100,6 +105,14 @@ struct Summary(String);
 type Cells = Vec<Cow<'static, str>>;
 
 impl Summary {
+    fn rest(&mut self, record: &LoadRecord) {
+        self.causes(record);
+        self.figures(record);
+        self.beside(record);
+        self.spans(record);
+        self.hosts(record);
+    }
+
     /// A sentence, whatever it is made of, on one line.
     fn say(&mut self, text: &str) {
         self.0 += &printable(text);

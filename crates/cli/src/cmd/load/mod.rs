@@ -77,7 +77,7 @@ fn finish(arguments: &LoadArguments, record: &LoadRecord) -> Result<Exit, Failur
     let kept = record::keep(arguments, record);
     match arguments.json {
         true => output::result(&record.to_json()),
-        false => output::result(&format!("\n{}", text::summary(record))),
+        false => output::result(&format!("\n{}", text::conclusion(record))),
     }
     kept?;
     let answered: u64 = record.steps.iter().map(|step| step.tally.answered).sum();
