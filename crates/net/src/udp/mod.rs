@@ -18,4 +18,4 @@ pub use client::{ClientSocket, Received};
 pub use engine::{SOCKET_COUNT_MAX, Turn, UdpEngine};
 pub use handler::Handler;
 pub use mmsg::BATCH_SIZE;
-pub use socket::{ServerSocket, bind_group};
+pub use socket::{ServerSocket, bind_group, dropped_count};

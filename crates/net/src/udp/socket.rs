@@ -67,21 +67,7 @@ impl ServerSocket {
     /// # Errors
     /// If the kernel does not tell.
     pub fn dropped_count(&self) -> io::Result<u64> {
-        // linux/sock_diag.h: SK_MEMINFO_DROPS is the ninth of these.
-        const DROPS: usize = 8;
-        let mut info = [0u32; 9];
-        let mut size = size_of_val(&info) as libc::socklen_t;
-        // SAFETY: getsockopt(2) writes at most `size` octets to `info`, and to `size`; both outlive the call.
-        let result = unsafe {
-            libc::getsockopt(
-                self.socket.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_MEMINFO,
-                info.as_mut_ptr().cast(),
-                &raw mut size,
-            )
-        };
-        if result == 0 { Ok(u64::from(info[DROPS])) } else { Err(io::Error::last_os_error()) }
+        dropped_count(self.as_fd())
     }
 }
 
@@ -89,6 +75,28 @@ impl AsFd for ServerSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
+
+/// Datagrams for `socket` that the kernel dropped because nobody read them in time.
+///
+/// # Errors
+/// If the kernel does not tell.
+pub fn dropped_count(socket: BorrowedFd<'_>) -> io::Result<u64> {
+    // linux/sock_diag.h: SK_MEMINFO_DROPS is the ninth of these.
+    const DROPS: usize = 8;
+    let mut info = [0u32; 9];
+    let mut size = size_of_val(&info) as libc::socklen_t;
+    // SAFETY: getsockopt(2) writes at most `size` octets to `info`, and to `size`; both outlive the call.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            info.as_mut_ptr().cast(),
+            &raw mut size,
+        )
+    };
+    if result == 0 { Ok(u64::from(info[DROPS])) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Binds `count` sockets to `address`, one for each worker. The port is tried alone first: sockets that share would
