@@ -16,7 +16,10 @@ pub fn create(name: &str) -> io::Result<File> {
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     // The last octet stays zero: the kernel wants a C string.
     if name.is_empty() || name.len() >= request.ifr_name.len() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("no interface can be named {name:?}")));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("no interface can be named {name:?}"),
+        ));
     }
     for (slot, octet) in request.ifr_name.iter_mut().zip(name.bytes()) {
         *slot = octet as libc::c_char;
