@@ -13,12 +13,15 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 pub mod certificates;
+pub mod corrupt;
+pub mod exchanges;
 pub mod filter;
 pub mod hosts;
 pub mod peers;
 pub mod process;
 pub mod quota;
 pub mod relay;
+pub mod servers;
 pub mod skip;
 
 pub use skip::Skip;
