@@ -14,6 +14,7 @@
 
 pub mod certificates;
 pub mod corrupt;
+pub mod daemon;
 pub mod exchanges;
 pub mod filter;
 pub mod hosts;

@@ -2,11 +2,12 @@
 //!
 //! `find` says that the running test is skipped where a peer is missing. Everything else panics where a test would.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::certificates::Lab;
+use crate::hosts::{Host, Hosts};
 use crate::process::{Process, free_port, text};
 use crate::skip::{is_root, skip};
 
@@ -20,7 +21,8 @@ pub fn folder() -> PathBuf {
 }
 
 /// Where a peer that was unpacked from packages has its libraries.
-pub(crate) fn libraries(peer: &Path) -> PathBuf {
+#[must_use]
+pub fn libraries(peer: &Path) -> PathBuf {
     peer.join(format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH))
 }
 
@@ -34,10 +36,32 @@ fn program(path: &str) -> Option<PathBuf> {
     Some(program)
 }
 
+/// Where a peer runs: the name of a network namespace, or this one.
+#[derive(Clone, Debug, Default)]
+struct Place(Option<String>);
+
+impl Place {
+    fn on(hosts: &Hosts, host: Host) -> Self {
+        Place(Some(hosts.name(host).to_owned()))
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        match &self.0 {
+            None => Command::new(program),
+            Some(namespace) => {
+                let mut command = Command::new("ip");
+                command.args(["netns", "exec", namespace]).arg(program);
+                command
+            }
+        }
+    }
+}
+
 /// Debian's chrony; it wants to be root even where it touches nothing.
 #[derive(Debug)]
 pub struct Chrony {
     folder: PathBuf,
+    place: Place,
 }
 
 impl Chrony {
@@ -45,16 +69,24 @@ impl Chrony {
     #[must_use]
     pub fn find() -> Option<Self> {
         program("chrony/usr/sbin/chronyd")?;
-        is_root("chronyd starts as root only").then(|| Chrony { folder: folder().join("chrony") })
+        is_root("chronyd starts as root only")
+            .then(|| Chrony { folder: folder().join("chrony"), place: Place::default() })
+    }
+
+    /// The same on a host.
+    #[must_use]
+    pub fn on(self, hosts: &Hosts, host: Host) -> Self {
+        Chrony { place: Place::on(hosts, host), ..self }
     }
 
     fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(self.folder.join(program));
+        let mut command = self.place.command(&self.folder.join(program));
         command.env("LD_LIBRARY_PATH", libraries(&self.folder));
         command
     }
 
     /// A client that asks once and prints what it found, without setting any clock (`-x -Q`).
+    #[must_use]
     pub fn ask_once(&self, lab: &Lab, source: &str) -> std::process::Output {
         self.command("usr/sbin/chronyd")
             .args(["-x", "-Q", "-t", "10", "-u", "root", source])
@@ -66,6 +98,7 @@ impl Chrony {
     }
 
     /// A daemon with these configuration lines, without setting any clock (`-x`).
+    #[must_use]
     pub fn daemon(&self, lab: &Lab, lines: &str) -> ChronyDaemon {
         let folder = lab.path().join("chrony");
         std::fs::create_dir(&folder).unwrap();
@@ -83,10 +116,11 @@ impl Chrony {
         )
         .unwrap();
         let process = Process::start(self.command("usr/sbin/chronyd").args(["-x", "-d", "-f"]).arg(config));
-        ChronyDaemon { process, socket, chronyc: self.command("usr/bin/chronyc") }
+        ChronyDaemon { process, socket, folder: self.folder.clone() }
     }
 
     /// A server under NTS on these ports, asserting stratum 1.
+    #[must_use]
     pub fn server(&self, lab: &Lab, ntp: u16, ke: u16) -> ChronyDaemon {
         let (key, chain) = (lab.key(), lab.chain());
         let mut daemon = self.daemon(
@@ -108,16 +142,20 @@ pub struct ChronyDaemon {
     /// The process.
     pub process: Process,
     socket: PathBuf,
-    chronyc: Command,
+    folder: PathBuf,
 }
 
 impl ChronyDaemon {
     /// What `chronyc` prints, with values separated by commas.
     pub fn ask(&mut self, what: &str) -> String {
-        let socket = self.socket.clone();
-        let mut command = Command::new(self.chronyc.get_program());
-        command.envs(self.chronyc.get_envs().filter_map(|(key, value)| Some((key, value?))));
-        let output = command.arg("-h").arg(socket).args(["-n", "-c", what]).output().unwrap();
+        // Through a socket file, so from anywhere.
+        let output = Command::new(self.folder.join("usr/bin/chronyc"))
+            .env("LD_LIBRARY_PATH", libraries(&self.folder))
+            .arg("-h")
+            .arg(&self.socket)
+            .args(["-n", "-c", what])
+            .output()
+            .unwrap();
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 }
@@ -128,16 +166,30 @@ impl ChronyDaemon {
 pub struct NtpdRs {
     daemon: PathBuf,
     control: PathBuf,
+    place: Place,
+    address: IpAddr,
 }
 
 impl NtpdRs {
     /// ntpd-rs, if it is here.
     #[must_use]
     pub fn find() -> Option<Self> {
-        Some(NtpdRs { daemon: program("ntpd-rs/bin/ntp-daemon")?, control: program("ntpd-rs/bin/ntp-ctl")? })
+        Some(NtpdRs {
+            daemon: program("ntpd-rs/bin/ntp-daemon")?,
+            control: program("ntpd-rs/bin/ntp-ctl")?,
+            place: Place::default(),
+            address: Ipv4Addr::LOCALHOST.into(),
+        })
+    }
+
+    /// The same on a host, where a server listens on the host's IPv4 address.
+    #[must_use]
+    pub fn on(self, hosts: &Hosts, host: Host) -> Self {
+        NtpdRs { place: Place::on(hosts, host), address: hosts.address(host), ..self }
     }
 
     /// A client of one NTS source.
+    #[must_use]
     pub fn client(&self, lab: &Lab, ke: SocketAddr) -> NtpdRsClient {
         let config = lab.path().join("ntpd-rs.toml");
         let socket = lab.path().join("ntpd-rs.sock");
@@ -154,7 +206,7 @@ impl NtpdRs {
             ),
         )
         .unwrap();
-        let mut command = Command::new(&self.daemon);
+        let mut command = self.place.command(&self.daemon);
         command.arg("-c").arg(&config);
         // The filter and the missing right belong to a thread and are inherited by what it starts.
         let process = std::thread::spawn(move || {
@@ -165,21 +217,22 @@ impl NtpdRs {
     }
 
     /// A server under NTS; without sources it only reads the clock.
+    #[must_use]
     pub fn server(&self, lab: &Lab, ntp: u16, ke: u16) -> Process {
-        let config = lab.path().join("ntpd-rs-server.toml");
+        let (config, address) = (lab.path().join("ntpd-rs-server.toml"), self.address);
         std::fs::write(
             &config,
             format!(
                 "[observability]\nlog-level = \"info\"\n[synchronization]\nlocal-stratum = 1\n\
-                 [[server]]\nlisten = \"127.0.0.1:{ntp}\"\n\
-                 [[nts-ke-server]]\nlisten = \"127.0.0.1:{ke}\"\nntp-port = {ntp}\n\
+                 [[server]]\nlisten = \"{address}:{ntp}\"\n\
+                 [[nts-ke-server]]\nlisten = \"{address}:{ke}\"\nntp-port = {ntp}\n\
                  certificate-chain-path = {:?}\nprivate-key-path = {:?}\n[keyset]\nstale-key-count = 1\n",
                 lab.chain(),
                 lab.key()
             ),
         )
         .unwrap();
-        let mut command = Command::new(&self.daemon);
+        let mut command = self.place.command(&self.daemon);
         command.arg("-c").arg(&config);
         std::thread::spawn(move || {
             forbid_setting_clocks();
@@ -240,6 +293,7 @@ impl FacebookTime {
     }
 
     /// The client: one key exchange and one authenticated exchange.
+    #[must_use]
     pub fn ask_once(&self, lab: &Lab, ke: SocketAddr, ntp: SocketAddr) -> std::process::Output {
         Command::new(self.folder.join("ntsketest"))
             .args(["-addr", &ke.to_string(), "-ntp-addr", &ntp.to_string(), "-ca"])
@@ -249,6 +303,7 @@ impl FacebookTime {
     }
 
     /// The server: two processes that share a key.
+    #[must_use]
     pub fn server(&self, lab: &Lab, ntp: u16, ke: u16) -> [Process; 2] {
         let exchange = Process::start(
             Command::new(self.folder.join("ntske"))

@@ -7,5 +7,4 @@ mod demo;
 mod interop;
 mod lab;
 mod operator;
-mod peers;
 mod query;
