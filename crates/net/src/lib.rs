@@ -1,4 +1,5 @@
-//! Moves datagrams in batches, and everything else that needs system calls: clocks, processors, privileges.
+//! Moves datagrams in batches, and everything else that needs system calls: clocks, processors, privileges,
+//! TUN devices.
 //!
 //! The one crate in which `unsafe` is at home. It does not know that the datagrams are NTP, and never looks inside.
 //! Linux only: `recvmmsg`, `sendmmsg`, kernel receive stamps.
@@ -10,4 +11,5 @@ pub mod files;
 pub mod poller;
 pub mod privilege;
 pub mod tcp;
+pub mod tun;
 pub mod udp;

@@ -116,6 +116,12 @@ const TABLE: &[Line] = &[
         reason: "the line exists so that tests of the protocol share one virtual world, which never meets a real clock",
     },
     Line {
+        package: "authentick-lab",
+        internal: &["authentick-crypto", "authentick-ke", "authentick-net", "authentick-wire"],
+        external: &["caps", "libc", "rcgen", "rustix", "rustls", "seccompiler", "tempfile"],
+        reason: "the line exists so that all tests share one bench, which knows no more of us than a peer does",
+    },
+    Line {
         package: "authentick",
         internal: &[
             "authentick-crypto",

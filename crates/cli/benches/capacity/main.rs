@@ -18,7 +18,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use self::lab::{Lab, Program};
+use authentick_lab::certificates::Lab;
+use authentick_lab::process::Process;
+
+use self::lab::Pair;
 use self::load::{Kind, Measured};
 
 type Error = Box<dyn std::error::Error>;
@@ -91,34 +94,33 @@ struct Row {
 }
 
 fn bench(size: Size) -> Result<(), Error> {
-    let folder = tempfile::tempdir()?;
-    let ca = certificates(folder.path())?;
-    let (lab, why_not) = match size.isolated {
-        true => Lab::new(),
-        false => Lab::loopback(),
+    let files = Lab::new();
+    let (pair, why_not) = match size.isolated {
+        true => Pair::new(),
+        false => Pair::loopback(),
     };
     if let Some(reason) = why_not {
         println!("on loopback, as namespaces cannot be made: {reason}");
     }
-    let address = lab.server_address();
+    let address = pair.server_address();
     let this = std::env::current_exe()?;
     let mut servers = Vec::new();
     for subject in [Subject::Echo, Subject::EchoWildcard] {
         let address = SocketAddr::new(listen(subject, address), subject.ports().0);
-        servers.push(Program::start(lab.on_server(&this).args(["--echo", &address.to_string()]))?);
+        servers.push(Process::start(pair.on_server(&this).args(["--echo", &address.to_string()])));
     }
     let ours = servers.len();
     for subject in [Subject::Ours, Subject::OursWildcard, Subject::OursTimed] {
-        let config = authentick(folder.path(), subject, listen(subject, address))?;
+        let config = authentick(files.path(), subject, listen(subject, address))?;
         let program = Path::new(env!("CARGO_BIN_EXE_authentick"));
-        servers.push(Program::start(lab.on_server(program).arg("serve").arg("--config").arg(config))?);
+        servers.push(Process::start(pair.on_server(program).arg("serve").arg("--config").arg(config)));
     }
     let chrony = match lab::chronyd() {
         Some((program, libraries)) => {
-            let config = chrony(folder.path())?;
-            let mut command = lab.on_server(&program);
+            let config = chrony(files.path())?;
+            let mut command = pair.on_server(&program);
             command.args(["-x", "-d", "-f"]).arg(config).env("LD_LIBRARY_PATH", libraries);
-            servers.push(Program::start(&mut command)?);
+            servers.push(Process::start(&mut command));
             true
         }
         None => {
@@ -131,7 +133,7 @@ fn bench(size: Size) -> Result<(), Error> {
     let mut rows = rows(chrony);
     for round in 0..size.round_count {
         for row in &mut rows {
-            let measured = load(&lab, &this, row, &ca, size.milliseconds)?;
+            let measured = load(&pair, &this, row, &files.ca(), size.milliseconds)?;
             row.rates.push(measured.rate());
             row.invalid += measured.invalid;
         }
@@ -139,7 +141,7 @@ fn bench(size: Size) -> Result<(), Error> {
             eprintln!("round {} of {}", round + 1, size.round_count);
         }
     }
-    print!("{}", report(&rows, &lab, &servers[ours]));
+    print!("{}", report(&rows, &pair, &servers[ours]));
     match rows.iter().all(|row| row.invalid == 0 && row.rates.iter().all(|&rate| rate > 0.0)) {
         true => Ok(()),
         false => Err("a server gave no answers, or bad ones".into()),
@@ -164,19 +166,23 @@ fn rows(chrony: bool) -> Vec<Row> {
     there.map(|(subject, kind)| Row { subject, kind, rates: Vec::new(), invalid: 0 }).collect()
 }
 
-fn load(lab: &Lab, this: &Path, row: &Row, ca: &Path, milliseconds: u64) -> Result<Measured, Error> {
+fn load(pair: &Pair, this: &Path, row: &Row, ca: &Path, milliseconds: u64) -> Result<Measured, Error> {
     let (ntp, ke) = row.subject.ports();
-    let target = SocketAddr::new(lab.server_address(), ntp).to_string();
+    let target = SocketAddr::new(pair.server_address(), ntp).to_string();
     let (kind, ke_port, milliseconds) = (row.kind.to_string(), ke.to_string(), milliseconds.to_string());
-    let output =
-        lab.on_client(this).args(["--load", &kind, &target, &ke_port]).arg(ca).arg(&milliseconds).output()?;
+    let output = pair
+        .on_client(this)
+        .args(["--load", &kind, &target, &ke_port])
+        .arg(ca)
+        .arg(&milliseconds)
+        .output()?;
     let text = String::from_utf8_lossy(&output.stdout);
     text.parse().map_err(|_| {
         format!("{:?} under {kind}: {text}{}", row.subject, String::from_utf8_lossy(&output.stderr)).into()
     })
 }
 
-fn report(rows: &[Row], lab: &Lab, node: &Program) -> String {
+fn report(rows: &[Row], pair: &Pair, node: &Process) -> String {
     let mut text = String::new();
     let median = |values: &[f64]| {
         let mut values = values.to_vec();
@@ -190,7 +196,7 @@ fn report(rows: &[Row], lab: &Lab, node: &Program) -> String {
     };
     line(format_args!(
         "path: {}; server on one core, generator on another; {} rounds",
-        lab.name(),
+        pair.name(),
         rows[0].rates.len()
     ));
     line(format_args!("{:<22} {:<16} {:>12}", "server", "load", "answers/s"));
@@ -251,22 +257,6 @@ fn listen(subject: Subject, address: IpAddr) -> IpAddr {
         Subject::EchoWildcard | Subject::OursWildcard => Ipv4Addr::UNSPECIFIED.into(),
         Subject::Echo | Subject::Ours | Subject::OursTimed | Subject::Chrony => address,
     }
-}
-
-/// A test authority and a server certificate; returns the authority's file.
-fn certificates(folder: &Path) -> Result<PathBuf, Error> {
-    let key = rcgen::KeyPair::generate()?;
-    let mut params = rcgen::CertificateParams::default();
-    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-    let authority = rcgen::CertifiedIssuer::self_signed(params, key)?;
-    let key = rcgen::KeyPair::generate()?;
-    let names = ["ntp.test", "127.0.0.1", "198.18.0.1"].map(str::to_owned).to_vec();
-    let certificate = rcgen::CertificateParams::new(names)?.signed_by(&key, &authority)?;
-    let ca = folder.join("ca.pem");
-    std::fs::write(&ca, authority.pem())?;
-    std::fs::write(folder.join("chain.pem"), certificate.pem() + &authority.pem())?;
-    std::fs::write(folder.join("key.pem"), key.serialize_pem())?;
-    Ok(ca)
 }
 
 fn authentick(folder: &Path, subject: Subject, listen: IpAddr) -> Result<PathBuf, Error> {

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use crate::lab::{Lab, Server, authentick, free_port, text, wait_for};
-use crate::peers::{Chrony, FacebookTime, NtpdRs};
+use authentick_lab::peers::{Chrony, FacebookTime, NtpdRs};
+
+use crate::lab::{Lab, Server, authentick, free_port, serve, start, text, wait_for};
 
 fn chrony_source(server: &Server, options: &str) -> String {
     format!("server 127.0.0.1 port {} minpoll 0 {options}", server.ntp.port())
@@ -14,7 +15,7 @@ fn chrony_takes_authenticated_time_from_us() {
     let Some(chrony) = Chrony::find() else { return };
     let (lab, server);
     lab = Lab::new();
-    server = lab.serve();
+    server = serve(&lab);
     let source = chrony_source(&server, &format!("iburst nts ntsport {}", server.ke.port()));
     let output = chrony.ask_once(&lab, &source);
     assert!(output.status.success(), "{}", text(&output));
@@ -26,7 +27,7 @@ fn chrony_takes_authenticated_time_from_us() {
 fn chrony_refuses_a_certificate_that_is_not_ours() {
     let Some(chrony) = Chrony::find() else { return };
     let (lab, other) = (Lab::new(), Lab::new());
-    let server = lab.serve();
+    let server = serve(&lab);
     let source = chrony_source(&server, &format!("iburst nts ntsport {}", server.ke.port()));
     let output = chrony.ask_once(&other, &source);
     assert!(!output.status.success());
@@ -40,7 +41,7 @@ fn restart_by_kill_costs_a_chrony_client_no_cookie() {
     let (ntp, ke) = (free_port(), free_port());
     let config =
         lab.config(&format!("listen = [\"127.0.0.1:{ntp}\"]"), &format!("ke-listen = [\"127.0.0.1:{ke}\"]"));
-    let server = Server::start(&config);
+    let server = start(&config);
     let lines = format!("server 127.0.0.1 port {ntp} iburst minpoll 0 maxpoll 0 nts ntsport {ke}");
     let mut client = chrony.daemon(&lab, &lines);
     // host,NTS,KeyID,Type,KLen,Last,Atmp,NAK,Cook,CLen
@@ -56,7 +57,7 @@ fn restart_by_kill_costs_a_chrony_client_no_cookie() {
     wait_for("answers", || (server.outcome("nts") >= 4.0).then_some(()));
     server.process.signal("-KILL");
     drop(server);
-    let server = Server::start(&config);
+    let server = start(&config);
     wait_for("answers after the restart", || (server.outcome("nts") >= 4.0).then_some(()));
     let (key_id, last_exchange, nak, _) = authdata().unwrap();
     assert_eq!((key_id, nak), (1, 0), "one key exchange ever, and no NAK");
@@ -71,7 +72,7 @@ fn restart_by_kill_costs_a_chrony_client_no_cookie() {
 fn chrony_goes_interleaved_with_us() {
     let Some(chrony) = Chrony::find() else { return };
     let lab = Lab::new();
-    let server = lab.serve();
+    let server = serve(&lab);
     let source = chrony_source(&server, "maxpoll 0 xleave");
     let mut client = chrony.daemon(&lab, &source);
     // The last eight fields of ntpdata: interleaved, authenticated, two kinds of timestamping, four totals.
@@ -95,7 +96,7 @@ fn ntpd_rs_takes_authenticated_time_from_us_with_aead_17_and_15() {
     let Some(ntpd_rs) = NtpdRs::find() else { return };
     for aeads in ["[15, 16, 17, 30]", "[15]"] {
         let lab = Lab::new();
-        let server = Server::start(&lab.config("", &format!("aeads = {aeads}")));
+        let server = start(&lab.config("", &format!("aeads = {aeads}")));
         let client = ntpd_rs.client(&lab, server.ke);
         let status = wait_for("ntpd-rs to have a full jar", || {
             Some(client.status()).filter(|status| status.contains("8/8") && server.outcome("nts") >= 2.0)
@@ -123,7 +124,7 @@ fn we_take_authenticated_time_from_ntpd_rs() {
 fn facebook_time_takes_authenticated_time_from_us_with_aead_30() {
     let Some(facebook_time) = FacebookTime::find() else { return };
     let lab = Lab::new();
-    let server = lab.serve();
+    let server = serve(&lab);
     let output = facebook_time.ask_once(&lab, server.ke, server.ntp);
     assert!(output.status.success() && text(&output).contains("[ntp] PASS"), "{}", text(&output));
     assert!(server.outcome("nts") >= 1.0);
@@ -144,8 +145,7 @@ fn upstream_chrony_is_mirrored() {
     let lab = Lab::new();
     let port = free_port();
     let upstream = chrony.daemon(&lab, &format!("local stratum 5\nallow\nport {port}"));
-    let server =
-        Server::start(&lab.config(&format!("reference = {{ upstream = \"127.0.0.1:{port}\" }}"), ""));
+    let server = start(&lab.config(&format!("reference = {{ upstream = \"127.0.0.1:{port}\" }}"), ""));
     wait_for("the upstream's stratum", || (server.metric("ntp_system_stratum") == 5.0).then_some(()));
     assert_eq!(server.metric("ntp_system_leap_indicator"), 0.0);
     let ntp = server.ntp.to_string();

@@ -7,6 +7,5 @@ mod demo;
 mod interop;
 mod lab;
 mod operator;
-mod peers;
 mod query;
 mod report;

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::lab::{Lab, Server, authentick, is_root, text, wait_for};
+use crate::lab::{Lab, authentick, is_root, serve, start, text, wait_for};
 
 /// Starts a server that must not start; returns what it said.
 fn refused(config: &Path, code: i32) -> String {
@@ -125,7 +125,7 @@ fn root_becomes_the_configured_user_after_binding() {
     }
     let lab = Lab::new();
     std::fs::set_permissions(lab.path(), PermissionsExt::from_mode(0o755)).unwrap();
-    let server = Server::start(&lab.config("user = \"nobody\"", ""));
+    let server = start(&lab.config("user = \"nobody\"", ""));
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.process.id())).unwrap();
     let line = |name: &str| status.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
     assert_eq!(line("Uid:").split_whitespace().nth(1), Some("65534"));
@@ -163,7 +163,7 @@ fn state_directory_open_to_others_is_refused_with_the_remedy() {
 #[test]
 fn sigterm_stops_cleanly() {
     let lab = Lab::new();
-    let mut server = lab.serve();
+    let mut server = serve(&lab);
     server.process.signal("-TERM");
     assert_eq!(server.process.wait(), 0, "{}", server.process.log());
 }
@@ -171,7 +171,7 @@ fn sigterm_stops_cleanly() {
 #[test]
 fn sighup_takes_over_a_new_certificate_and_keeps_the_old_one_if_the_new_is_bad() {
     let lab = Lab::new();
-    let mut server = lab.serve();
+    let mut server = serve(&lab);
     lab.renew(|params| params.distinguished_name.push(rcgen::DnType::CommonName, "renewed.test"));
     server.process.signal("-HUP");
     server.process.wait_for_line("certificate read again");
@@ -185,7 +185,7 @@ fn sighup_takes_over_a_new_certificate_and_keeps_the_old_one_if_the_new_is_bad()
 #[test]
 fn rotation_by_command_line_keeps_every_cookie_good_until_its_key_is_retired() {
     let lab = Lab::new();
-    let mut server = lab.serve();
+    let mut server = serve(&lab);
     let state = lab.state();
     let keys = |arguments: &[&str]| {
         let mut all = vec!["keys", "--state-directory", state.to_str().unwrap()];
@@ -241,11 +241,11 @@ fn full_disk_at_rotation_leaves_the_old_keys_sealing() {
         Command::new("mount").args(arguments).arg(lab.state()).status().unwrap().success()
     };
     if !mount(&["-t", "tmpfs", "-o", "size=16k,mode=700", "tmpfs"]) {
-        crate::lab::skip("a tmpfs cannot be mounted here");
+        authentick_lab::skip::skip("a tmpfs cannot be mounted here");
         return;
     }
     let unmount = Unmount(lab.state());
-    let mut server = Server::start(&lab.config("", "cookie-keys = { rotate = \"3s\", keep = 60 }"));
+    let mut server = start(&lab.config("", "cookie-keys = { rotate = \"3s\", keep = 60 }"));
     let fill = std::fs::write(lab.state().join("filler"), vec![1; 64 * 1024]);
     assert_eq!(fill.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
     let line = server.process.wait_for_line("cookie keys not rotated: ");
@@ -267,7 +267,7 @@ impl Drop for Unmount {
 #[test]
 fn rotation_happens_by_itself_and_costs_a_client_nothing() {
     let lab = Lab::new();
-    let server = Server::start(&lab.config("", "cookie-keys = { rotate = \"1s\", keep = 60 }"));
+    let server = start(&lab.config("", "cookie-keys = { rotate = \"1s\", keep = 60 }"));
     let output = server.query(&lab, &["--count", "25", "--interval", "0.2", "--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -279,7 +279,7 @@ fn rotation_happens_by_itself_and_costs_a_client_nothing() {
 #[test]
 fn received_datagrams_equal_the_sum_of_outcomes() {
     let lab = Lab::new();
-    let server = lab.serve();
+    let server = serve(&lab);
     let client = UdpSocket::bind("127.0.0.1:0").unwrap();
     let mut request = [0; 48];
     request[0] = 0x23;
@@ -300,7 +300,7 @@ fn received_datagrams_equal_the_sum_of_outcomes() {
 #[test]
 fn spans_can_be_joined_by_source_and_origin() {
     let lab = Lab::new();
-    let server = lab.serve();
+    let server = serve(&lab);
     let output = server.query(&lab, &["--aead", "15", "--json"]);
     let query: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let spans: serde_json::Value = serde_json::from_str(&server.get("/spans")).unwrap();

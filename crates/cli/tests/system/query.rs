@@ -3,20 +3,23 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use crate::lab::{Lab, Relay, Server, authentick, free_port, text};
+use crate::lab::{Changed, Lab, Relay, Server, authentick, free_port, serve, start, text};
 
 /// A server whose key exchange sends clients to a relay, which changes responses.
-fn behind_relay(lab: &Lab, change: impl FnMut(Vec<u8>) -> Vec<Vec<u8>> + Send + 'static) -> (Server, Relay) {
+fn behind_relay<F>(lab: &Lab, change: F) -> (Server, Relay<Changed<F>>)
+where
+    F: FnMut(Vec<u8>) -> Vec<Vec<u8>> + Send + 'static,
+{
     let port = free_port();
-    let server = Server::start(&lab.config("", &format!("advertise = {{ port = {port} }}")));
-    let relay = Relay::start(server.ntp, port, change);
+    let server = start(&lab.config("", &format!("advertise = {{ port = {port} }}")));
+    let relay = Relay::on_loopback(port, server.ntp, Changed(change));
     (server, relay)
 }
 
 #[test]
 fn authenticated_answer_names_who_vouched_and_how() {
     let lab = Lab::new();
-    let server = lab.serve();
+    let server = serve(&lab);
     for (aead, name) in
         [("15", "AES-SIV-CMAC-256"), ("16", "-384"), ("17", "-512"), ("30", "AES-128-GCM-SIV")]
     {
@@ -34,8 +37,7 @@ fn authenticated_answer_names_who_vouched_and_how() {
 #[test]
 fn both_families_are_served_and_asked() {
     let lab = Lab::new();
-    let server =
-        Server::start(&lab.config("listen = [\"[::1]:0\"]", "ke-listen = [\"[::1]:0\"]\naeads = [15]"));
+    let server = start(&lab.config("listen = [\"[::1]:0\"]", "ke-listen = [\"[::1]:0\"]\naeads = [15]"));
     let (ca, ke) = (lab.ca(), server.ke.port().to_string());
     let output = authentick(["query", "::1", "--ca", ca.to_str().unwrap(), "--ke-port", &ke]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
@@ -46,7 +48,7 @@ fn both_families_are_served_and_asked() {
 #[test]
 fn json_holds_everything_with_units() {
     let lab = Lab::new();
-    let server = lab.serve();
+    let server = serve(&lab);
     let output = server.query(&lab, &["--json", "--count", "3", "--interval", "0.01"]);
     let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(result["exit"], 0);
@@ -63,7 +65,7 @@ fn json_holds_everything_with_units() {
 #[test]
 fn plain_query_needs_no_key_exchange() {
     let lab = Lab::new();
-    let server = lab.serve();
+    let server = serve(&lab);
     let output = authentick(["query", &server.ntp.to_string(), "--auth", "plain"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     assert!(text(&output).contains("authenticated  no"));
@@ -87,7 +89,7 @@ fn silence_is_exit_1() {
 #[test]
 fn wrong_certificates_are_exit_2_and_name_the_check() {
     let failed = |lab: &Lab, arguments: &[&str], check: &str| {
-        let server = lab.serve();
+        let server = serve(lab);
         let output = server.query(lab, arguments);
         assert_eq!(output.status.code(), Some(2), "{}", text(&output));
         assert!(text(&output).contains(check), "{check} is not in {}", text(&output));
@@ -98,7 +100,7 @@ fn wrong_certificates_are_exit_2_and_name_the_check() {
     let early = Lab::with_certificate(|params| params.not_before = rcgen::date_time_ymd(2090, 1, 1));
     failed(&early, &[], "certificate validity: not yet valid");
     let (lab, stranger) = (Lab::new(), Lab::new());
-    let server = lab.serve();
+    let server = serve(&lab);
     let output = server.query(&stranger, &[]);
     assert_eq!(output.status.code(), Some(2), "{}", text(&output));
     assert!(text(&output).contains("certificate"), "{}", text(&output));

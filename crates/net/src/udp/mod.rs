@@ -22,4 +22,4 @@ pub use engine::{SOCKET_COUNT_MAX, Turn, UdpEngine};
 pub use handler::Handler;
 pub use mmsg::BATCH_SIZE;
 pub(crate) use socket::set_flag;
-pub use socket::{ServerSocket, bind_group};
+pub use socket::{ServerSocket, bind_group, dropped_count};

@@ -74,6 +74,28 @@ impl AsFd for ServerSocket {
     }
 }
 
+/// Datagrams for `socket` that the kernel dropped because nobody read them in time.
+///
+/// # Errors
+/// If the kernel does not tell.
+pub fn dropped_count(socket: BorrowedFd<'_>) -> io::Result<u64> {
+    // linux/sock_diag.h: SK_MEMINFO_DROPS is the ninth of these.
+    const DROPS: usize = 8;
+    let mut info = [0u32; 9];
+    let mut size = size_of_val(&info) as libc::socklen_t;
+    // SAFETY: getsockopt(2) writes at most `size` octets to `info`, and to `size`; both outlive the call.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            info.as_mut_ptr().cast(),
+            &raw mut size,
+        )
+    };
+    if result == 0 { Ok(u64::from(info[DROPS])) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Binds `count` sockets to `address`, one for each worker. The port is tried alone first: sockets that share would
 /// not notice that another process of this user has it.
 ///
@@ -92,25 +114,6 @@ pub fn bind_group(address: SocketAddr, count: usize) -> io::Result<Vec<ServerSoc
 /// Has the kernel stamp each datagram when it arrives.
 pub(super) fn set_receive_stamps(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_flag(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS)
-}
-
-/// Datagrams that the kernel dropped because the socket's buffer was full.
-pub(super) fn dropped_count(socket: BorrowedFd<'_>) -> io::Result<u64> {
-    // linux/sock_diag.h: SK_MEMINFO_DROPS is the ninth of these.
-    const DROPS: usize = 8;
-    let mut info = [0u32; 9];
-    let mut size = size_of_val(&info) as libc::socklen_t;
-    // SAFETY: getsockopt(2) writes at most `size` octets to `info`, and to `size`; both outlive the call.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_MEMINFO,
-            info.as_mut_ptr().cast(),
-            &raw mut size,
-        )
-    };
-    if result == 0 { Ok(u64::from(info[DROPS])) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Asks for a larger receive buffer, beyond the system's limit if the process may.

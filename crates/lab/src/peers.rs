@@ -1,17 +1,29 @@
 //! Real peers as processes: chrony, ntpd-rs, facebook/time. None of them can touch this machine's clock.
+//!
+//! `find` says that the running test is skipped where a peer is missing. Everything else panics where a test would.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::lab::{Lab, Process, is_root, skip};
+use crate::certificates::Lab;
+use crate::hosts::{Host, Hosts};
+use crate::process::{Process, free_port, text};
+use crate::skip::{is_root, skip};
 
 /// The folder that `cargo xtask peers` fills.
-fn folder() -> PathBuf {
+#[must_use]
+pub fn folder() -> PathBuf {
     match std::env::var_os("AUTHENTICK_PEERS") {
         Some(folder) => folder.into(),
         None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers"),
     }
+}
+
+/// Where a peer that was unpacked from packages has its libraries.
+#[must_use]
+pub fn libraries(peer: &Path) -> PathBuf {
+    peer.join(format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH))
 }
 
 /// A peer's program; says that the test is skipped if it is not there.
@@ -24,28 +36,58 @@ fn program(path: &str) -> Option<PathBuf> {
     Some(program)
 }
 
+/// Where a peer runs: the name of a network namespace, or this one.
+#[derive(Clone, Debug, Default)]
+struct Place(Option<String>);
+
+impl Place {
+    fn on(hosts: &Hosts, host: Host) -> Self {
+        Place(Some(hosts.name(host).to_owned()))
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        match &self.0 {
+            None => Command::new(program),
+            Some(namespace) => {
+                let mut command = Command::new("ip");
+                command.args(["netns", "exec", namespace]).arg(program);
+                command
+            }
+        }
+    }
+}
+
 /// Debian's chrony; it wants to be root even where it touches nothing.
-pub(crate) struct Chrony {
+#[derive(Debug)]
+pub struct Chrony {
     folder: PathBuf,
+    place: Place,
 }
 
 impl Chrony {
-    pub(crate) fn find() -> Option<Self> {
+    /// Debian's chrony, if it is here and may run.
+    #[must_use]
+    pub fn find() -> Option<Self> {
         program("chrony/usr/sbin/chronyd")?;
-        is_root("chronyd starts as root only").then(|| Chrony { folder: folder().join("chrony") })
+        is_root("chronyd starts as root only")
+            .then(|| Chrony { folder: folder().join("chrony"), place: Place::default() })
+    }
+
+    /// The same on a host.
+    #[must_use]
+    pub fn on(self, hosts: &Hosts, host: Host) -> Self {
+        Chrony { place: Place::on(hosts, host), ..self }
     }
 
     fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(self.folder.join(program));
-        command.env(
-            "LD_LIBRARY_PATH",
-            self.folder.join(format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH)),
-        );
+        let mut command = self.place.command(&self.folder.join(program));
+        command.env("LD_LIBRARY_PATH", libraries(&self.folder));
         command
     }
 
     /// A client that asks once and prints what it found, without setting any clock (`-x -Q`).
-    pub(crate) fn ask_once(&self, lab: &Lab, source: &str) -> std::process::Output {
+    #[must_use]
+    pub fn ask_once(&self, lab: &Lab, source: &str) -> std::process::Output {
         self.command("usr/sbin/chronyd")
             .args(["-x", "-Q", "-t", "10", "-u", "root", source])
             .arg(format!("ntstrustedcerts {}", lab.ca().display()))
@@ -56,7 +98,8 @@ impl Chrony {
     }
 
     /// A daemon with these configuration lines, without setting any clock (`-x`).
-    pub(crate) fn daemon(&self, lab: &Lab, lines: &str) -> ChronyDaemon {
+    #[must_use]
+    pub fn daemon(&self, lab: &Lab, lines: &str) -> ChronyDaemon {
         let folder = lab.path().join("chrony");
         std::fs::create_dir(&folder).unwrap();
         std::fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
@@ -73,11 +116,12 @@ impl Chrony {
         )
         .unwrap();
         let process = Process::start(self.command("usr/sbin/chronyd").args(["-x", "-d", "-f"]).arg(config));
-        ChronyDaemon { process, socket, chronyc: self.command("usr/bin/chronyc") }
+        ChronyDaemon { process, socket, folder: self.folder.clone() }
     }
 
     /// A server under NTS on these ports, asserting stratum 1.
-    pub(crate) fn server(&self, lab: &Lab, ntp: u16, ke: u16) -> ChronyDaemon {
+    #[must_use]
+    pub fn server(&self, lab: &Lab, ntp: u16, ke: u16) -> ChronyDaemon {
         let (key, chain) = (lab.key(), lab.chain());
         let mut daemon = self.daemon(
             lab,
@@ -92,37 +136,61 @@ impl Chrony {
     }
 }
 
-pub(crate) struct ChronyDaemon {
-    pub(crate) process: Process,
+/// A running `chronyd`.
+#[derive(Debug)]
+pub struct ChronyDaemon {
+    /// The process.
+    pub process: Process,
     socket: PathBuf,
-    chronyc: Command,
+    folder: PathBuf,
 }
 
 impl ChronyDaemon {
     /// What `chronyc` prints, with values separated by commas.
-    pub(crate) fn ask(&mut self, what: &str) -> String {
-        let socket = self.socket.clone();
-        let mut command = Command::new(self.chronyc.get_program());
-        command.envs(self.chronyc.get_envs().filter_map(|(key, value)| Some((key, value?))));
-        let output = command.arg("-h").arg(socket).args(["-n", "-c", what]).output().unwrap();
+    pub fn ask(&mut self, what: &str) -> String {
+        // Through a socket file, so from anywhere.
+        let output = Command::new(self.folder.join("usr/bin/chronyc"))
+            .env("LD_LIBRARY_PATH", libraries(&self.folder))
+            .arg("-h")
+            .arg(&self.socket)
+            .args(["-n", "-c", what])
+            .output()
+            .unwrap();
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 }
 
 /// ntpd-rs. As a client it would steer the clock: it runs behind a filter that answers every attempt with success and
 /// does nothing, and without the right to do it anyway.
-pub(crate) struct NtpdRs {
+#[derive(Debug)]
+pub struct NtpdRs {
     daemon: PathBuf,
     control: PathBuf,
+    place: Place,
+    address: IpAddr,
 }
 
 impl NtpdRs {
-    pub(crate) fn find() -> Option<Self> {
-        Some(NtpdRs { daemon: program("ntpd-rs/bin/ntp-daemon")?, control: program("ntpd-rs/bin/ntp-ctl")? })
+    /// ntpd-rs, if it is here.
+    #[must_use]
+    pub fn find() -> Option<Self> {
+        Some(NtpdRs {
+            daemon: program("ntpd-rs/bin/ntp-daemon")?,
+            control: program("ntpd-rs/bin/ntp-ctl")?,
+            place: Place::default(),
+            address: Ipv4Addr::LOCALHOST.into(),
+        })
+    }
+
+    /// The same on a host, where a server listens on the host's IPv4 address.
+    #[must_use]
+    pub fn on(self, hosts: &Hosts, host: Host) -> Self {
+        NtpdRs { place: Place::on(hosts, host), address: hosts.address(host), ..self }
     }
 
     /// A client of one NTS source.
-    pub(crate) fn client(&self, lab: &Lab, ke: SocketAddr) -> NtpdRsClient {
+    #[must_use]
+    pub fn client(&self, lab: &Lab, ke: SocketAddr) -> NtpdRsClient {
         let config = lab.path().join("ntpd-rs.toml");
         let socket = lab.path().join("ntpd-rs.sock");
         std::fs::write(
@@ -138,7 +206,7 @@ impl NtpdRs {
             ),
         )
         .unwrap();
-        let mut command = Command::new(&self.daemon);
+        let mut command = self.place.command(&self.daemon);
         command.arg("-c").arg(&config);
         // The filter and the missing right belong to a thread and are inherited by what it starts.
         let process = std::thread::spawn(move || {
@@ -149,21 +217,22 @@ impl NtpdRs {
     }
 
     /// A server under NTS; without sources it only reads the clock.
-    pub(crate) fn server(&self, lab: &Lab, ntp: u16, ke: u16) -> Process {
-        let config = lab.path().join("ntpd-rs-server.toml");
+    #[must_use]
+    pub fn server(&self, lab: &Lab, ntp: u16, ke: u16) -> Process {
+        let (config, address) = (lab.path().join("ntpd-rs-server.toml"), self.address);
         std::fs::write(
             &config,
             format!(
                 "[observability]\nlog-level = \"info\"\n[synchronization]\nlocal-stratum = 1\n\
-                 [[server]]\nlisten = \"127.0.0.1:{ntp}\"\n\
-                 [[nts-ke-server]]\nlisten = \"127.0.0.1:{ke}\"\nntp-port = {ntp}\n\
+                 [[server]]\nlisten = \"{address}:{ntp}\"\n\
+                 [[nts-ke-server]]\nlisten = \"{address}:{ke}\"\nntp-port = {ntp}\n\
                  certificate-chain-path = {:?}\nprivate-key-path = {:?}\n[keyset]\nstale-key-count = 1\n",
                 lab.chain(),
                 lab.key()
             ),
         )
         .unwrap();
-        let mut command = Command::new(&self.daemon);
+        let mut command = self.place.command(&self.daemon);
         command.arg("-c").arg(&config);
         std::thread::spawn(move || {
             forbid_setting_clocks();
@@ -174,16 +243,21 @@ impl NtpdRs {
     }
 }
 
-pub(crate) struct NtpdRsClient {
-    pub(crate) process: Process,
+/// ntpd-rs as a client.
+#[derive(Debug)]
+pub struct NtpdRsClient {
+    /// The process.
+    pub process: Process,
     control: PathBuf,
     config: PathBuf,
 }
 
 impl NtpdRsClient {
-    pub(crate) fn status(&self) -> String {
+    /// What `ntp-ctl status` prints.
+    #[must_use]
+    pub fn status(&self) -> String {
         let output = Command::new(&self.control).arg("-c").arg(&self.config).arg("status").output().unwrap();
-        crate::lab::text(&output)
+        text(&output)
     }
 }
 
@@ -205,18 +279,22 @@ fn forbid_setting_clocks() {
 }
 
 /// facebook/time: the key exchange, the responder and the test client are programs of their own.
-pub(crate) struct FacebookTime {
+#[derive(Debug)]
+pub struct FacebookTime {
     folder: PathBuf,
 }
 
 impl FacebookTime {
-    pub(crate) fn find() -> Option<Self> {
+    /// facebook/time, if it is here.
+    #[must_use]
+    pub fn find() -> Option<Self> {
         program("facebook-time/ntsketest")?;
         Some(FacebookTime { folder: folder().join("facebook-time") })
     }
 
     /// The client: one key exchange and one authenticated exchange.
-    pub(crate) fn ask_once(&self, lab: &Lab, ke: SocketAddr, ntp: SocketAddr) -> std::process::Output {
+    #[must_use]
+    pub fn ask_once(&self, lab: &Lab, ke: SocketAddr, ntp: SocketAddr) -> std::process::Output {
         Command::new(self.folder.join("ntsketest"))
             .args(["-addr", &ke.to_string(), "-ntp-addr", &ntp.to_string(), "-ca"])
             .arg(lab.ca())
@@ -225,7 +303,8 @@ impl FacebookTime {
     }
 
     /// The server: two processes that share a key.
-    pub(crate) fn server(&self, lab: &Lab, ntp: u16, ke: u16) -> [Process; 2] {
+    #[must_use]
+    pub fn server(&self, lab: &Lab, ntp: u16, ke: u16) -> [Process; 2] {
         let exchange = Process::start(
             Command::new(self.folder.join("ntske"))
                 .args(["-addr", &format!("127.0.0.1:{ke}"), "-cert"])
@@ -243,7 +322,7 @@ impl FacebookTime {
             "-workers",
             "2",
             "-monitoringport",
-            &crate::lab::free_port().to_string(),
+            &free_port().to_string(),
         ]));
         [exchange, responder]
     }

@@ -1,0 +1,130 @@
+//! A folder with a test authority's certificate and what it made for a server; and the configuration of ours.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use tempfile::TempDir;
+
+/// A folder with an authority's certificate, and one that it made for a server.
+pub struct Lab {
+    folder: TempDir,
+    authority: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl Lab {
+    /// A lab whose server certificate is good for `ntp.test` and for the addresses of loopback and of the first hosts
+    /// of [`crate::hosts`].
+    ///
+    /// # Panics
+    /// If no folder can be made.
+    #[must_use]
+    pub fn new() -> Self {
+        Lab::with_certificate(|_| {})
+    }
+
+    /// A lab whose server certificate is changed before it is signed.
+    ///
+    /// # Panics
+    /// If no folder can be made.
+    #[must_use]
+    pub fn with_certificate(change: impl FnOnce(&mut CertificateParams)) -> Self {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(rcgen::DnType::CommonName, "authentick test authority");
+        let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let lab = Lab { folder: tempfile::tempdir().unwrap(), authority };
+        std::fs::write(lab.ca(), lab.authority.pem()).unwrap();
+        lab.renew(change);
+        lab
+    }
+
+    /// Replaces the server's certificate and key.
+    ///
+    /// # Panics
+    /// If the certificate cannot be made as changed.
+    pub fn renew(&self, change: impl FnOnce(&mut CertificateParams)) {
+        let names =
+            ["ntp.test", "localhost", "127.0.0.1", "::1", "198.18.0.1", "fd00:a7::1"].map(str::to_owned);
+        let mut params = CertificateParams::new(names).unwrap();
+        params.distinguished_name.push(rcgen::DnType::CommonName, "ntp.test");
+        change(&mut params);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.authority).unwrap();
+        std::fs::write(self.chain(), certificate.pem() + &self.authority.pem()).unwrap();
+        std::fs::write(self.key(), key.serialize_pem()).unwrap();
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The authority's certificate.
+    #[must_use]
+    pub fn ca(&self) -> PathBuf {
+        self.path().join("ca.pem")
+    }
+
+    /// The server's certificate and the authority's.
+    #[must_use]
+    pub fn chain(&self) -> PathBuf {
+        self.path().join("chain.pem")
+    }
+
+    /// The server's private key.
+    #[must_use]
+    pub fn key(&self) -> PathBuf {
+        self.path().join("key.pem")
+    }
+
+    /// The state directory in [`Lab::config`].
+    #[must_use]
+    pub fn state(&self) -> PathBuf {
+        self.path().join("state")
+    }
+
+    /// Writes a configuration on loopback; `server` and `nts` add lines to those tables.
+    ///
+    /// # Panics
+    /// If the folder is gone.
+    #[must_use]
+    pub fn config(&self, server: &str, nts: &str) -> PathBuf {
+        let mut text = String::from("[server]\n");
+        let defaults = [
+            ("reference", "{ stratum = 1, id = \"TEST\" }"),
+            ("listen", "[\"127.0.0.1:0\"]"),
+            ("user", "\"root\""),
+            ("workers", "1"),
+        ];
+        for (key, value) in defaults {
+            if !server.contains(&format!("{key} =")) {
+                writeln!(text, "{key} = {value}").unwrap();
+            }
+        }
+        writeln!(text, "state-directory = {:?}\n{server}", self.state()).unwrap();
+        writeln!(text, "[nts]\ncertificate-chain = {:?}\nprivate-key = {:?}", self.chain(), self.key())
+            .unwrap();
+        if !nts.contains("ke-listen =") {
+            writeln!(text, "ke-listen = [\"127.0.0.1:0\"]").unwrap();
+        }
+        writeln!(text, "{nts}\n[metrics]\nlisten = \"127.0.0.1:0\"\nspan-clients = [\"127.0.0.0/8\"]")
+            .unwrap();
+        let file = self.path().join("authentick.toml");
+        std::fs::write(&file, text).unwrap();
+        file
+    }
+}
+
+impl Default for Lab {
+    fn default() -> Self {
+        Lab::new()
+    }
+}
+
+impl std::fmt::Debug for Lab {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lab").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}

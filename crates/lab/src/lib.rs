@@ -1,0 +1,28 @@
+//! What tests, benches and studies run on: hosts, paths, servers that misbehave, peers.
+//!
+//! For tests only; nothing shipped depends on it. Failing means panicking here, as in a test; only what the machine
+//! does not allow is a [`Skip`], which says so.
+//!
+//! - [`hosts`]: network namespaces joined by cables; [`filter`] counts, drops and rewrites what they send; [`quota`]
+//!   gives a process a share of a processor.
+//! - [`relay`]: a path between two hosts with a delay, jitter, loss and a rate.
+//! - [`servers`]: NTP servers that misbehave in a set way and count it; [`exchanges`]: the same for key exchange.
+//! - [`corrupt`]: stands between a client and a real server; damages and records what passes.
+//! - [`process`]: programs with a captured log; [`certificates`]; [`daemon`]: our own server; [`peers`]: others'.
+#![forbid(unsafe_code)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+pub mod certificates;
+pub mod corrupt;
+pub mod daemon;
+pub mod exchanges;
+pub mod filter;
+pub mod hosts;
+pub mod peers;
+pub mod process;
+pub mod quota;
+pub mod relay;
+pub mod servers;
+pub mod skip;
+
+pub use skip::Skip;

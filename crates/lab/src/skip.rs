@@ -1,0 +1,50 @@
+//! Tests that cannot run here, and say why.
+
+use std::fmt;
+use std::io::Write as _;
+
+/// Why something cannot be had on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skip(String);
+
+impl Skip {
+    /// A reason, as a part of a sentence.
+    #[must_use]
+    pub fn new(reason: impl Into<String>) -> Self {
+        Skip(reason.into())
+    }
+
+    /// Says that the running test is skipped; see [`skip`].
+    pub fn tell(&self) {
+        skip(&self.0);
+    }
+}
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Skip {}
+
+/// Says that a test does not run, and why, where `cargo xtask test` and a person will see it.
+pub fn skip(reason: &str) {
+    let name = std::thread::current().name().unwrap_or("a test").to_owned();
+    // Past the capture of test output.
+    let _ = writeln!(std::io::stderr(), "skipped {name}: {reason}");
+    if let Some(list) = std::env::var_os("AUTHENTICK_SKIPS") {
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(list);
+        let _ = file.and_then(|mut file| writeln!(file, "{name}: {reason}"));
+    }
+}
+
+/// Whether the test runs as root; says that it is skipped if not.
+#[must_use]
+pub fn is_root(what_for: &str) -> bool {
+    let root = authentick_net::privilege::is_root();
+    if !root {
+        skip(&format!("needs root: {what_for}"));
+    }
+    root
+}

@@ -1,0 +1,196 @@
+//! Paths with a delay, loss and a rate, as UDP and TCP meet them.
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use authentick_lab::hosts::{Host, Hosts};
+use authentick_lab::relay::{Link, Path};
+use authentick_lab::skip::skip;
+
+const MS: Duration = Duration::from_millis(1);
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Tests that measure time run one after another.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn hosts() -> Option<(Hosts, MutexGuard<'static, ()>)> {
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    Hosts::new(1).map_err(|skip| skip.tell()).ok().map(|hosts| (hosts, alone))
+}
+
+fn bind(hosts: &Hosts, host: Host, address: IpAddr) -> UdpSocket {
+    let socket = hosts.within(host, || UdpSocket::bind(SocketAddr::new(address, 0))).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket
+}
+
+/// A UDP echo on the server's end of a path and a socket connected to it on the client's.
+fn pair(hosts: &Hosts, server: IpAddr, client: IpAddr) -> (UdpSocket, UdpSocket) {
+    let server = bind(hosts, Host::Server, server);
+    let client = bind(hosts, Host::Client(0), client);
+    client.connect(server.local_addr().unwrap()).unwrap();
+    server.connect(client.local_addr().unwrap()).unwrap();
+    (server, client)
+}
+
+#[test]
+fn exchange_over_20_ms_each_way_takes_40_ms_over_both_families() {
+    let Some((hosts, _alone)) = hosts() else { return };
+    let path = Path::new(&hosts, 0, Link::delayed(20 * MS), Link::delayed(20 * MS), 1);
+    let addresses = [
+        (path.server_address(), path.client_address()),
+        (path.server_address_v6(), path.client_address_v6()),
+    ];
+    for (server, client) in addresses {
+        let (server, client) = pair(&hosts, server, client);
+        let mut times = Vec::new();
+        for _ in 0..21 {
+            let (start, mut buffer) = (Instant::now(), [0; 48]);
+            client.send(&[1; 48]).unwrap();
+            server.recv(&mut buffer).unwrap();
+            server.send(&buffer).unwrap();
+            client.recv(&mut buffer).unwrap();
+            times.push(start.elapsed());
+        }
+        times.sort_unstable();
+        // Never earlier; the middle one is not moved by what else runs on this machine.
+        assert!(times[0] >= 40 * MS, "{times:?}");
+        assert!(times[10] < 42 * MS, "{times:?}");
+    }
+}
+
+#[test]
+fn delays_of_both_directions_are_their_own_and_jitter_varies() {
+    let Some((hosts, _alone)) = hosts() else { return };
+    let path = Path::new(&hosts, 0, Link::delayed(30 * MS).with_jitter(20 * MS), Link::default(), 2);
+    let (server, client) = pair(&hosts, path.server_address(), path.client_address());
+    let times = |from: &UdpSocket, to: &UdpSocket| {
+        let time = |_| {
+            let start = Instant::now();
+            from.send(&[1; 48]).unwrap();
+            to.recv(&mut [0; 48]).unwrap();
+            start.elapsed()
+        };
+        let mut times: Vec<Duration> = (0..31).map(time).collect();
+        times.sort_unstable();
+        times
+    };
+    let (there, back) = (times(&client, &server), times(&server, &client));
+    assert!(there[0] >= 30 * MS && there[15] < 50 * MS, "{there:?}");
+    assert!(there[25] - there[5] > 6 * MS, "{there:?}");
+    assert!(back[15] < 2 * MS, "{back:?}");
+}
+
+#[test]
+fn one_in_ten_is_lost_and_counted() {
+    let Some((hosts, _alone)) = hosts() else { return };
+    let path = Path::new(&hosts, 0, Link::default().with_loss(100_000), Link::default(), 3);
+    let (server, client) = pair(&hosts, path.server_address(), path.client_address());
+    let before = path.there();
+    let receiver = std::thread::spawn(move || {
+        let (mut count, mut buffer) = (0, [0; 48]);
+        // The last datagrams say that it is over; one of them will pass.
+        while server.recv(&mut buffer).unwrap() == 48 {
+            count += 1;
+        }
+        count
+    });
+    for index in 0..2000 {
+        client.send(&[1; 48]).unwrap();
+        if index % 50 == 49 {
+            std::thread::sleep(MS);
+        }
+    }
+    let wait = Instant::now();
+    while path.there().offered < before.offered + 2000 {
+        assert!(wait.elapsed() < PATIENCE, "{:?}", path.there());
+        std::thread::sleep(MS);
+    }
+    let traffic = path.there();
+    for _ in 0..10 {
+        client.send(&[1; 4]).unwrap();
+    }
+    let received: u64 = receiver.join().unwrap();
+    // 1800 within four standard deviations of sqrt(2000 * 0.1 * 0.9).
+    assert!(received.abs_diff(1800) < 54, "{received}");
+    assert_eq!(received + traffic.lost - before.lost, 2000);
+    assert_eq!(traffic.passed + traffic.lost, traffic.offered);
+}
+
+#[test]
+fn tcp_transfer_passes_whole_over_a_lossy_path_with_a_rate() {
+    let Some((hosts, _alone)) = hosts() else { return };
+    let link = || Link::limited(100_000_000, 20 * MS).with_delay(2 * MS).with_loss(2000);
+    let path = Path::new(&hosts, 0, link(), link(), 4);
+    let listener = hosts.within(Host::Server, || TcpListener::bind((path.server_address(), 0))).unwrap();
+    let address = listener.local_addr().unwrap();
+    let sent: Vec<u8> = (0..2_000_000u32).map(|index| (index % 251) as u8).collect();
+    let expected = sent.clone();
+    let sender = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(&sent).unwrap();
+    });
+    let start = Instant::now();
+    let mut stream =
+        hosts.within(Host::Client(0), || TcpStream::connect_timeout(&address, PATIENCE)).unwrap();
+    // A handshake is a round trip.
+    assert!(start.elapsed() >= 4 * MS);
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut received = Vec::new();
+    stream.read_to_end(&mut received).unwrap();
+    sender.join().unwrap();
+    assert!(received == expected, "{} octets", received.len());
+    // 16 Mbit and headers take 160 ms at this rate.
+    assert!(start.elapsed() > 160 * MS, "{:?}", start.elapsed());
+}
+
+/// A flood is measured again if the machine was too busy to make it one; more than the rate never passes.
+#[test]
+fn flood_of_48_octets_passes_a_link_at_the_rate_of_its_frames() {
+    for (rate_bps, is_slow) in [(20_000_000, true), (100_000_000, false)] {
+        let Some((hosts, _alone)) = hosts() else { return };
+        let path = Path::new(&hosts, 0, Link::limited(rate_bps, 100 * MS), Link::default(), 5);
+        let expected = Link::packets_per_second(rate_bps, 48 + 28);
+        let shares: Vec<f64> = (0..8)
+            .map(|_| flood(&hosts, &path) / expected)
+            .inspect(|share| assert!(*share < 1.05, "{share}"))
+            .take_while(|share| *share < 0.95)
+            .collect();
+        if shares.len() == 8 {
+            assert!(!is_slow, "{shares:?}");
+            skip(&format!("the machine is too busy to fill {rate_bps} bit/s: {shares:.2?} of it"));
+        }
+    }
+}
+
+/// Datagrams a second that arrive while as many are sent as this machine can.
+fn flood(hosts: &Hosts, path: &Path) -> f64 {
+    let (server, client) = pair(hosts, path.server_address(), path.client_address());
+    let (stop, arrived) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                // A full device refuses.
+                let _ = client.send(&[1; 48]);
+            }
+        });
+        scope.spawn(|| {
+            server.set_read_timeout(Some(50 * MS)).unwrap();
+            while !stop.load(Ordering::Relaxed) {
+                if server.recv(&mut [0; 48]).is_ok() {
+                    arrived.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        });
+        std::thread::sleep(100 * MS);
+        let (start, before) = (Instant::now(), arrived.load(Ordering::Relaxed));
+        std::thread::sleep(500 * MS);
+        let rate = (arrived.load(Ordering::Relaxed) - before) as f64 / start.elapsed().as_secs_f64();
+        stop.store(true, Ordering::Relaxed);
+        rate
+    })
+}
