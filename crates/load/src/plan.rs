@@ -4,9 +4,10 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use authentick_report::load::{Histogram, Tally};
+use authentick_report::load::{Histogram, HostPart, Tally};
 use serde::{Deserialize, Serialize};
 
 /// What is offered to the server.
@@ -128,6 +129,7 @@ pub struct Watch {
     sent: AtomicU64,
     answered: AtomicU64,
     failed: AtomicU64,
+    late: Mutex<Option<Duration>>,
 }
 
 impl Watch {
@@ -154,6 +156,19 @@ impl Watch {
     pub fn counts(&self) -> [u64; 3] {
         [&self.sent, &self.answered, &self.failed].map(|count| count.load(Ordering::Relaxed))
     }
+
+    /// Notes how much later than intended a sending thread began its first operation. Once per thread and step: it
+    /// takes a lock.
+    pub fn note_start(&self, late: Duration) {
+        let mut noted = self.late.lock().unwrap_or_else(PoisonError::into_inner);
+        *noted = Some(noted.map_or(late, |before| before.min(late)));
+    }
+
+    /// How much later than intended the first operation began, by the earliest of all notes; `None` if there is none.
+    #[must_use]
+    pub fn start_late(&self) -> Option<Duration> {
+        *self.late.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Who carries out the steps of a run: the generator of this process, or agents.
@@ -165,4 +180,9 @@ pub trait Crew: Send {
     /// A sentence on why the step cannot be relied on at all. A generator that merely fell behind reports that in its
     /// part.
     fn step(&mut self, order: &Order, start: Instant, watch: &Watch) -> Result<Part, String>;
+
+    /// A row for each host of the last step; empty if there is one host only.
+    fn hosts(&self) -> &[HostPart] {
+        &[]
+    }
 }
