@@ -202,3 +202,44 @@ fn files_that_do_not_fit_are_told_apart() {
     assert!(matches!(make(&chain, &other_key, &root), Err(Key(_))));
     assert!(matches!(make(&chain, &key, &key), Err(Authorities(_))));
 }
+
+/// The commands are those of the manual, as it stands.
+#[test]
+fn certificates_made_as_the_manual_says_fit_their_uses() {
+    const MANUAL: &str = include_str!("../../../../../docs/manual/agents.md");
+    if std::process::Command::new("openssl").arg("version").output().is_err() {
+        // Past the capture of test output.
+        let _ =
+            writeln!(std::io::stderr(), "skipped certificates_made_as_the_manual_says: openssl is missing");
+        return;
+    }
+    let commands = MANUAL.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let run =
+        std::process::Command::new("sh").args(["-euc", commands]).current_dir(directory.path()).output();
+    let run = run.unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let identity = |name: &str| {
+        let read = |file: String| std::fs::read(directory.path().join(file)).unwrap();
+        let (chain, key) = (read(format!("{name}.pem")), read(format!("{name}.key")));
+        Identity::from_pem(&chain, &key, &read("authority.pem".to_owned())).unwrap()
+    };
+    let ordered_by = |client: &str| {
+        let (agent, coordinator) = (identity("a.lab"), identity(client));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        thread::scope(|scope| {
+            let serving = scope.spawn(|| {
+                let tls = ServerConnection::new(agent.server_config().unwrap()).unwrap();
+                link::open::<FromAgent, ToAgent>(listener.accept().unwrap().0, tls).map(drop)
+            });
+            let name = "a.lab".try_into().unwrap();
+            let tls = ClientConnection::new(coordinator.client_config().unwrap(), name).unwrap();
+            let _ = link::open::<ToAgent, FromAgent>(stream, tls);
+            serving.join().unwrap()
+        })
+    };
+    assert!(ordered_by("coordinator.lab").is_ok());
+    let refused = ordered_by("b.lab").unwrap_err();
+    assert!(matches!(refused, LinkError::Tls(rustls::Error::InvalidCertificate(_))), "{refused}");
+}
