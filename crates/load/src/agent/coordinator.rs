@@ -26,6 +26,9 @@ const TICK: Duration = Duration::from_millis(10);
 /// Messages of all agents that wait to be looked at; an agent that sends more waits itself.
 const EVENT_COUNT_MAX: usize = 256;
 
+/// The longest step that is asked of agents, whose own limits are lower.
+const DURATION_MAX: Duration = Duration::from_secs(86_400);
+
 /// A run over several hosts.
 pub struct Coordinator {
     agents: Vec<Connected>,
@@ -126,8 +129,9 @@ impl Coordinator {
         watch: &Watch,
     ) -> Result<(Part, Vec<HostPart>), AgentError> {
         let rates = [order.rate_rps.unwrap_or(0.0), order.background_rps];
-        if rates.iter().any(|rate| !rate.is_finite() || *rate < 0.0) {
-            return Err(AgentError::new("", Fault::Usage, "a rate is negative or no number"));
+        if rates.iter().any(|rate| !rate.is_finite() || *rate < 0.0) || order.duration > DURATION_MAX {
+            let message = "a rate is negative or no number, or a step is longer than a day";
+            return Err(AgentError::new("", Fault::Usage, message));
         }
         let orders = split(order, self.agents.len());
         let before = self.read_clocks()?;

@@ -161,3 +161,25 @@ fn dial(name: &str, host: &str, port: u16) -> Result<TcpStream, AgentError> {
 pub(super) fn out_of_turn(name: &str) -> AgentError {
     AgentError::new(name, Fault::Protocol, "it said something out of turn; run one version everywhere")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_are_named_by_host_and_port() {
+        for (name, expected) in [
+            ("a.lab:4470", Some(("a.lab", 4470))),
+            ("192.0.2.1:1", Some(("192.0.2.1", 1))),
+            ("[2001:db8::1]:65535", Some(("2001:db8::1", 65_535))),
+            ("a.lab", None),
+            ("a.lab:", None),
+            ("a.lab:0", None),
+            ("a.lab:65536", None),
+            (":4470", None),
+            ("[]:4470", None),
+        ] {
+            assert_eq!(host_and_port(name).ok(), expected, "{name}");
+        }
+    }
+}

@@ -69,6 +69,9 @@ pub(crate) const LEAD_MAX: Duration = Duration::from_secs(30);
 /// How much longer than duration and timeouts together a step may take until its report is there.
 pub(crate) const REPORT_MAX: Duration = Duration::from_secs(15);
 
+/// How long the next coordinator waits for one that is about to go: runs follow each other in scripts.
+pub(crate) const HANDOVER: Duration = Duration::from_millis(500);
+
 /// How long an agent waits until a coordinator that was turned away has read why.
 pub(crate) const LINGER: Duration = Duration::from_secs(1);
 

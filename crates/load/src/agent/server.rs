@@ -19,7 +19,7 @@ use rustls::{ServerConfig, ServerConnection};
 use super::bounds::{Allow, Limits, check_order, check_plan};
 use super::clock::{Monotonic, micros};
 use super::identity::Identity;
-use super::limits::{BEAT, CONNECTION_COUNT_MAX, JOINABLE_COUNT_MAX, LEAD_MAX, LINGER};
+use super::limits::{BEAT, CONNECTION_COUNT_MAX, HANDOVER, JOINABLE_COUNT_MAX, LEAD_MAX, LINGER};
 use super::link::{self, LinkError, Receiver, Sender};
 use super::message::{FromAgent, ToAgent, shown};
 use super::share::newest;
@@ -161,15 +161,21 @@ impl Drop for Open<'_> {
 struct Turn<'a>(&'a Mutex<Option<String>>);
 
 impl<'a> Turn<'a> {
-    /// Takes it for `name`, or says who has it.
+    /// Takes it for `name`, or says who has it and keeps it for longer than [`HANDOVER`].
     fn take(coordinator: &'a Mutex<Option<String>>, name: &str) -> Result<Self, String> {
-        let mut holder = lock(coordinator);
-        match holder.as_ref() {
-            Some(other) => Err(other.clone()),
-            None => {
-                *holder = Some(name.to_owned());
-                Ok(Turn(coordinator))
+        let deadline = Instant::now() + HANDOVER;
+        loop {
+            let mut holder = lock(coordinator);
+            match holder.as_ref() {
+                Some(other) if Instant::now() >= deadline => return Err(other.clone()),
+                Some(_) => {}
+                None => {
+                    *holder = Some(name.to_owned());
+                    return Ok(Turn(coordinator));
+                }
             }
+            drop(holder);
+            thread::sleep(TICK);
         }
     }
 }

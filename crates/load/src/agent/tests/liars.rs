@@ -42,7 +42,7 @@ fn agent_that_falls_silent_in_a_step_ends_it() {
     // It hears the order and says nothing more, not even that it lives.
     let error = exposed(|message, _| {
         matches!(message, ToAgent::Step { .. }).then(|| {
-            thread::sleep(Duration::from_secs(4));
+            thread::sleep(Duration::from_secs(3));
             vec![None]
         })
     });

@@ -166,3 +166,15 @@ fn generator_that_panics_costs_its_connection_and_not_the_agent() {
     assert_eq!(result.unwrap_err().fault, Fault::Lost);
     assert_free(&authority, &agent);
 }
+
+#[test]
+fn order_that_cannot_be_carried_out_never_leaves() {
+    let authority = Authority::new();
+    let agent = TestAgent::start(&authority);
+    let longest = Order { duration: Duration::MAX, ..order(1.0, 1.0) };
+    for wrong in [order(f64::NAN, 1.0), order(-1.0, 1.0), order(f64::INFINITY, 1.0), longest] {
+        let mut coordinator = connect(&authority, &[agent.name()]).unwrap();
+        let result = coordinator.step_everywhere(&wrong, Instant::now(), &Watch::default());
+        assert_eq!(result.unwrap_err().fault, Fault::Usage, "{wrong:?}");
+    }
+}
