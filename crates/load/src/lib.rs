@@ -5,8 +5,10 @@
 //! servers, and must not inherit our bugs. A step in which the generator itself fell behind says so.
 //!
 //! - `plan`: what a run is to do, and what one host reports of a step.
+//! - [`agent`]: the same over several hosts.
 #![forbid(unsafe_code)]
 
+pub mod agent;
 mod allow;
 mod client;
 mod connection;

@@ -129,7 +129,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// Adds what another thread or host did in the same step.
+    /// Adds what another thread or host did in the same step, of the same operations.
     pub fn merge(&mut self, other: Part) {
         fn join(mine: &mut Option<Tally>, other: Option<Tally>) {
             match (mine, other) {
@@ -142,7 +142,10 @@ impl Part {
         join(&mut self.accompanying, other.accompanying);
         join(&mut self.background, other.background);
         self.seconds = self.seconds.max(other.seconds);
-        self.why_invalid = self.why_invalid.take().or(other.why_invalid);
+        self.why_invalid = match (self.why_invalid.take(), other.why_invalid) {
+            (Some(mine), Some(other)) if mine != other => Some(format!("{mine}; {other}")),
+            (mine, other) => mine.or(other),
+        };
         self.lateness_ns.merge(&other.lateness_ns);
         self.busy_share = self.busy_share.into_iter().chain(other.busy_share).reduce(f64::max);
         self.request_size = self.request_size.max(other.request_size);

@@ -1,0 +1,185 @@
+//! The way to one agent: name, address, TLS, its welcome; and the threads that listen to it and give it signs of life.
+
+use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection};
+
+use super::error::{AgentError, Fault};
+use super::limits::{BEAT, HANDSHAKE_MAX};
+use super::link::{self, LinkError, Receiver, Sender};
+use super::message::{FromAgent, ToAgent, shown};
+use crate::plan::Watch;
+
+/// What an agent's reader saw, and when; and which agent's.
+pub(super) type Event = (usize, Result<(FromAgent, Instant), LinkError>);
+
+/// The step and the counts of an agent's last sign of life.
+pub(super) type Beat = (u64, [u64; 3]);
+
+/// An agent that takes orders.
+pub(super) struct Connected {
+    pub(super) name: String,
+    pub(super) sender: Sender<ToAgent>,
+    pub(super) beat: Arc<Mutex<Beat>>,
+    /// What the watch was told of this step.
+    pub(super) told: [u64; 3],
+    /// Ends the thread that gives signs of life when dropped.
+    _alive: SyncSender<()>,
+}
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.sender.finish();
+        self.sender.close();
+    }
+}
+
+impl Connected {
+    /// Adds to the watch what is new in these counts.
+    pub(super) fn tell(&mut self, counts: [u64; 3], watch: &Watch) {
+        let mut new = [0; 3];
+        for ((new, told), count) in new.iter_mut().zip(&mut self.told).zip(counts) {
+            *new = count.saturating_sub(*told);
+            *told = count.max(*told);
+        }
+        watch.add(new[0], new[1], new[2]);
+    }
+}
+
+/// Connects to one agent and starts the threads that read from it and give it signs of life.
+pub(super) fn connect(
+    index: usize,
+    name: &str,
+    tls: &Arc<ClientConfig>,
+    events: &SyncSender<Event>,
+) -> Result<Connected, AgentError> {
+    let (host, port) = host_and_port(name)?;
+    let server_name = ServerName::try_from(host.to_owned()).map_err(|_| {
+        AgentError::new(name, Fault::Usage, format!("{host:?} is no name that a certificate can have"))
+    })?;
+    let stream = dial(name, host, port)?;
+    let opened = ClientConnection::new(Arc::clone(tls), server_name)
+        .map_err(LinkError::Tls)
+        .and_then(|tls| link::open::<ToAgent, FromAgent>(stream, tls));
+    // Whether our certificate is accepted shows only in what comes after the handshake.
+    let (sender, mut receiver) = opened.map_err(|error| AgentError::unconnected(name, host, &error))?;
+    match receiver.receive().map_err(|error| AgentError::unconnected(name, host, &error))?.0 {
+        FromAgent::Welcome => {}
+        FromAgent::Busy { with } => {
+            let message = format!("it is busy with {}; wait, or end that run", shown(&with));
+            return Err(AgentError::new(name, Fault::Busy, message));
+        }
+        FromAgent::Refused { why } => {
+            return Err(AgentError::new(name, Fault::Refused, format!("refused: {}", shown(&why))));
+        }
+        FromAgent::Ready
+        | FromAgent::Beat { .. }
+        | FromAgent::Pong { .. }
+        | FromAgent::Done { .. }
+        | FromAgent::Failed { .. } => return Err(out_of_turn(name)),
+    }
+    let (alive, dead) = mpsc::sync_channel(0);
+    let beat = Arc::default();
+    let connected = Connected {
+        name: name.to_owned(),
+        sender: sender.clone(),
+        beat: Arc::clone(&beat),
+        told: [0; 3],
+        _alive: alive,
+    };
+    let events = events.clone();
+    start_thread(name, move || read(index, receiver, &beat, &events))?;
+    start_thread(name, move || {
+        while let Err(RecvTimeoutError::Timeout) = dead.recv_timeout(BEAT) {
+            if sender.send(&ToAgent::Beat).is_err() {
+                return;
+            }
+        }
+    })?;
+    Ok(connected)
+}
+
+fn start_thread(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), AgentError> {
+    match thread::Builder::new().name("agent".to_owned()).spawn(run) {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            Err(AgentError::new(name, Fault::Generator, format!("this host has no thread for it: {error}")))
+        }
+    }
+}
+
+/// Reads until the connection ends. Signs of life are kept here; everything else is handed on.
+fn read(index: usize, mut receiver: Receiver<FromAgent>, beat: &Mutex<Beat>, events: &SyncSender<Event>) {
+    loop {
+        let event = match receiver.receive() {
+            Ok((FromAgent::Beat { step, counts }, _)) => {
+                *beat.lock().unwrap_or_else(PoisonError::into_inner) = (step, counts);
+                continue;
+            }
+            other => other,
+        };
+        let is_last = event.is_err();
+        if events.send((index, event)).is_err() || is_last {
+            return;
+        }
+    }
+}
+
+/// `HOST:PORT`, HOST being a name or an address, IPv6 in brackets.
+fn host_and_port(name: &str) -> Result<(&str, u16), AgentError> {
+    let split = name.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
+    let host =
+        split.map(|(host, _)| host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host));
+    match (host, split) {
+        (Some(host), Some((_, port))) if !host.is_empty() && port != 0 => Ok((host, port)),
+        _ => Err(AgentError::new(name, Fault::Usage, "no agent; write HOST:PORT, IPv6 as [ADDRESS]:PORT")),
+    }
+}
+
+/// A connection to the first of the host's addresses that takes one.
+fn dial(name: &str, host: &str, port: u16) -> Result<TcpStream, AgentError> {
+    let unreachable = |message: String| AgentError::new(name, Fault::Unreachable, message);
+    let addresses = (host, port)
+        .to_socket_addrs()
+        .map_err(|error| unreachable(format!("{host:?} cannot be resolved: {error}")))?;
+    let mut problem = format!("{host:?} has no address");
+    for address in addresses {
+        match TcpStream::connect_timeout(&address, HANDSHAKE_MAX) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => problem = format!("cannot connect to {address}: {error}; is the agent started?"),
+        }
+    }
+    Err(unreachable(problem))
+}
+
+/// An agent that says what nobody asked for.
+pub(super) fn out_of_turn(name: &str) -> AgentError {
+    AgentError::new(name, Fault::Protocol, "it said something out of turn; run one version everywhere")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_are_named_by_host_and_port() {
+        for (name, expected) in [
+            ("a.lab:4470", Some(("a.lab", 4470))),
+            ("192.0.2.1:1", Some(("192.0.2.1", 1))),
+            ("[2001:db8::1]:65535", Some(("2001:db8::1", 65_535))),
+            ("a.lab", None),
+            ("a.lab:", None),
+            ("a.lab:0", None),
+            ("a.lab:65536", None),
+            (":4470", None),
+            ("[]:4470", None),
+        ] {
+            assert_eq!(host_and_port(name).ok(), expected, "{name}");
+        }
+    }
+}

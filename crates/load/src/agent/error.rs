@@ -1,0 +1,131 @@
+//! Why a run over several hosts does not begin, or ends: which agent, whose fault, and a sentence.
+
+use std::fmt;
+use std::time::Duration;
+
+use rustls::{AlertDescription, CertificateError};
+
+use super::link::LinkError;
+
+/// The kind of a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The list of agents, or the run, cannot be as it was asked for.
+    Usage,
+    /// The agent's name is unknown, or nobody answers there.
+    Unreachable,
+    /// One side does not accept the other's certificate.
+    Authentication,
+    /// It serves another coordinator.
+    Busy,
+    /// It does not do what was asked: its own list, its own limits.
+    Refused,
+    /// It was connected, and is gone or silent.
+    Lost,
+    /// What it says of its clock cannot be true.
+    Clock,
+    /// What it sends makes no sense.
+    Protocol,
+    /// Its generator failed.
+    Generator,
+    /// The run was stopped before it began.
+    Stopped,
+}
+
+/// Which agent failed, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentError {
+    /// The agent as it was named; empty if it is no agent's fault.
+    pub agent: String,
+    /// The kind of failure.
+    pub fault: Fault,
+    /// A sentence with the numbers, and the remedy if there is one.
+    pub message: String,
+}
+
+impl fmt::Display for AgentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.agent.as_str() {
+            "" => f.write_str(&self.message),
+            agent => write!(f, "agent {agent}: {}", self.message),
+        }
+    }
+}
+
+impl std::error::Error for AgentError {}
+
+impl AgentError {
+    pub(crate) fn new(agent: &str, fault: Fault, message: impl Into<String>) -> Self {
+        AgentError { agent: agent.to_owned(), fault, message: message.into() }
+    }
+
+    /// A connection that ended before the agent took orders.
+    pub(crate) fn unconnected(agent: &str, host: &str, error: &LinkError) -> Self {
+        let (fault, message) = match error {
+            LinkError::Tls(error) => (Fault::Authentication, untrusted(host, error)),
+            LinkError::NoAlpn => (Fault::Authentication, "it is no agent of authentick load".to_owned()),
+            LinkError::Message(error) => (Fault::Protocol, format!("it sent {error}")),
+            LinkError::Closed | LinkError::Silent | LinkError::Slow | LinkError::Io(_) => {
+                (Fault::Unreachable, format!("{error} before it took orders"))
+            }
+        };
+        AgentError::new(agent, fault, message)
+    }
+
+    /// A connection that ended afterwards.
+    pub(crate) fn lost(agent: &str, error: &LinkError, step: u64) -> Self {
+        let fault = match error {
+            LinkError::Message(_) => Fault::Protocol,
+            LinkError::Closed
+            | LinkError::Silent
+            | LinkError::Slow
+            | LinkError::Tls(_)
+            | LinkError::NoAlpn
+            | LinkError::Io(_) => Fault::Lost,
+        };
+        let message = match step {
+            0 => format!("lost before the first step: {error}"),
+            step => format!("lost in or after step {step}: {error}; a sum of the others would be wrong"),
+        };
+        AgentError::new(agent, fault, message)
+    }
+
+    pub(crate) fn late(agent: &str, what: &str, time: Duration) -> Self {
+        AgentError::new(agent, Fault::Lost, format!("no {what} within {} s", time.as_secs_f64()))
+    }
+}
+
+/// What TLS says, for the operator of a coordinator.
+fn untrusted(host: &str, error: &rustls::Error) -> String {
+    match error {
+        rustls::Error::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        ) => {
+            format!(
+                "its certificate is not for {host:?}; call it by a name in its certificate, or make it one"
+            )
+        }
+        // The signature is bad if two authorities share a name.
+        rustls::Error::InvalidCertificate(
+            CertificateError::UnknownIssuer | CertificateError::BadSignature,
+        ) => "its certificate is of another authority than the one given for agents".to_owned(),
+        rustls::Error::AlertReceived(
+            alert @ (AlertDescription::UnknownCA
+            | AlertDescription::BadCertificate
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::CertificateExpired
+            | AlertDescription::CertificateRequired
+            | AlertDescription::CertificateRevoked
+            | AlertDescription::UnsupportedCertificate
+            | AlertDescription::AccessDenied
+            | AlertDescription::DecryptError),
+        ) => format!(
+            "it does not accept our certificate ({alert:?}); it must be of the authority that the agent was given"
+        ),
+        rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
+            "it is no agent of authentick load".to_owned()
+        }
+        other => format!("TLS fails: {other}"),
+    }
+}

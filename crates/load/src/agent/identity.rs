@@ -1,0 +1,126 @@
+//! Who an agent or a coordinator is, and whom it believes: TLS 1.3 with certificates on both sides, nothing else.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+
+use super::limits::ALPN;
+
+/// A certificate chain with its key, and the authority of the other side's certificates.
+pub struct Identity {
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+    authorities: Arc<RootCertStore>,
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity").field("certificates", &self.chain.len()).finish_non_exhaustive()
+    }
+}
+
+/// Why texts make no identity. Each variant holds what is wrong with one of the files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IdentityError {
+    /// The own certificate chain.
+    Chain(String),
+    /// The own private key.
+    Key(String),
+    /// The certificates of the authority.
+    Authorities(String),
+}
+
+impl fmt::Display for IdentityError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            IdentityError::Chain(text) => write!(f, "certificate chain: {text}"),
+            IdentityError::Key(text) => write!(f, "private key: {text}"),
+            IdentityError::Authorities(text) => write!(f, "authority of the other side: {text}"),
+        }
+    }
+}
+
+impl std::error::Error for IdentityError {}
+
+impl Identity {
+    /// An identity from three PEM texts: the certificate chain, the own certificate first; its private key; and the
+    /// authorities, one of which must vouch for the other side.
+    ///
+    /// # Errors
+    /// If a text is no PEM of its kind, or the key does not belong to the chain.
+    pub fn from_pem(chain: &[u8], key: &[u8], authorities: &[u8]) -> Result<Self, IdentityError> {
+        let chain = certificates(chain).map_err(IdentityError::Chain)?;
+        let key = PrivateKeyDer::from_pem_slice(key)
+            .map_err(|error| IdentityError::Key(format!("no PEM private key: {error}")))?;
+        let mut roots = RootCertStore::empty();
+        for certificate in certificates(authorities).map_err(IdentityError::Authorities)? {
+            roots
+                .add(certificate)
+                .map_err(|error| IdentityError::Authorities(format!("unusable certificate: {error}")))?;
+        }
+        let identity = Identity { chain, key, authorities: Arc::new(roots) };
+        // Whatever does not fit is said at once, and not at the first connection.
+        identity.server_config()?;
+        identity.client_config()?;
+        Ok(identity)
+    }
+
+    /// The agent's side: whoever connects must have a certificate of the authority.
+    pub(crate) fn server_config(&self) -> Result<Arc<ServerConfig>, IdentityError> {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::clone(&self.authorities), Arc::clone(&provider))
+                .build()
+                .map_err(|error| IdentityError::Authorities(error.to_string()))?;
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .expect("the provider has suites for TLS 1.3")
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(self.chain.clone(), self.key.clone_key())
+            .map_err(unfit)?;
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        config.send_tls13_tickets = 0;
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        Ok(Arc::new(config))
+    }
+
+    /// The coordinator's side: an agent must have a certificate of the authority, for the name it is called by.
+    pub(crate) fn client_config(&self) -> Result<Arc<ClientConfig>, IdentityError> {
+        let mut config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .expect("the provider has suites for TLS 1.3")
+            .with_root_certificates(Arc::clone(&self.authorities))
+            .with_client_auth_cert(self.chain.clone(), self.key.clone_key())
+            .map_err(unfit)?;
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        config.resumption = Resumption::disabled();
+        Ok(Arc::new(config))
+    }
+}
+
+/// Whose fault it is that chain and key are not taken.
+fn unfit(error: rustls::Error) -> IdentityError {
+    match error {
+        rustls::Error::InconsistentKeys(_) => {
+            IdentityError::Key("does not belong to the first certificate of the chain".to_owned())
+        }
+        rustls::Error::InvalidCertificate(_) => IdentityError::Chain(error.to_string()),
+        other => IdentityError::Key(other.to_string()),
+    }
+}
+
+/// The certificates in a PEM text, at least one.
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    match chain {
+        Ok(chain) if chain.is_empty() => Err("no PEM certificate".to_owned()),
+        Ok(chain) => Ok(chain),
+        Err(error) => Err(format!("broken PEM certificate: {error}")),
+    }
+}

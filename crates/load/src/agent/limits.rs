@@ -1,0 +1,79 @@
+//! Sizes, counts and times of what agents and coordinators tell each other, and how they relate.
+
+use std::time::Duration;
+
+/// What speaks here, agreed upon in the TLS handshake.
+pub(crate) const ALPN: &[u8] = b"authentick-load/1";
+
+/// The longest message to an agent, in octets: a plan with its authorities is the largest.
+pub(crate) const ORDER_SIZE_MAX: u32 = 1 << 20;
+
+/// The longest message from an agent, in octets: the report of a step is the largest.
+pub(crate) const REPORT_SIZE_MAX: u32 = 32 << 20;
+
+/// Single operations in a report, and in the sum of all reports: as many as a server keeps spans of both kinds.
+pub(crate) const JOINABLE_COUNT_MAX: usize = 2 * 65_536;
+
+/// The longest JSON of one single operation, in octets: IPv6 with port, two 64-bit numbers, names and marks.
+const JOINABLE_SIZE_MAX: usize = 160;
+
+const _: () = assert!(
+    JOINABLE_COUNT_MAX * JOINABLE_SIZE_MAX < REPORT_SIZE_MAX as usize * 3 / 4,
+    "single operations leave a quarter of a report to the histograms"
+);
+
+/// Counts above this are nobody's: so many cannot be sent in a step, and [`AGENT_COUNT_MAX`] times as many do not
+/// overflow.
+pub(crate) const OPERATION_COUNT_MAX: u64 = 1 << 48;
+
+/// Agents in a run.
+pub(crate) const AGENT_COUNT_MAX: usize = 64;
+
+const _: () = assert!(
+    (OPERATION_COUNT_MAX as u128) * 4 * (AGENT_COUNT_MAX as u128) < u64::MAX as u128,
+    "sums over all agents fit"
+);
+
+/// Connections that an agent has open at once: one coordinator's, and those that are told that it is busy.
+pub(crate) const CONNECTION_COUNT_MAX: usize = 8;
+
+/// Connecting, and a TLS handshake.
+pub(crate) const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
+
+/// The distance of signs of life, which each side gives all the time.
+pub(crate) const BEAT: Duration = Duration::from_millis(250);
+
+/// Without an octet for so long, the other side is gone: ten signs of life are missing.
+pub(crate) const SILENCE_MAX: Duration = Duration::from_millis(2500);
+
+const _: () = assert!(SILENCE_MAX.as_millis() >= 4 * BEAT.as_millis(), "a late sign of life is no death");
+
+/// From a message's first octet to its last.
+pub(crate) const MESSAGE_MAX: Duration = Duration::from_secs(60);
+
+/// How long an agent may take to make its generator.
+pub(crate) const PREPARE_MAX: Duration = Duration::from_secs(60);
+
+/// How long an answer to a ping may take.
+pub(crate) const PING_MAX: Duration = Duration::from_secs(2);
+
+/// Pings in a comparison of clocks; the fastest counts.
+pub(crate) const PING_COUNT: u64 = 8;
+
+/// From the order to the common start, beside the time that the order is on its way.
+pub(crate) const LEAD: Duration = Duration::from_millis(250);
+
+/// The furthest start that an agent accepts.
+pub(crate) const LEAD_MAX: Duration = Duration::from_secs(30);
+
+/// How much longer than duration and timeouts together a step may take until its report is there.
+pub(crate) const REPORT_MAX: Duration = Duration::from_secs(15);
+
+/// How long the next coordinator waits for one that is about to go: runs follow each other in scripts.
+pub(crate) const HANDOVER: Duration = Duration::from_millis(500);
+
+/// How long an agent waits until a coordinator that was turned away has read why.
+pub(crate) const LINGER: Duration = Duration::from_secs(1);
+
+/// How fast two clocks may drift apart: what NTP tolerates of a clock, RFC 5905 section 11.
+pub(crate) const DRIFT_PPM: i128 = 500;

@@ -1,0 +1,274 @@
+//! One connection between coordinator and agent: messages over TLS over TCP, sent and received by different threads.
+//!
+//! A sender encrypts under one lock and writes under another, and a receiver holds none while it waits, so that neither
+//! waits for the other. What TLS itself wants to say leaves with the next message, a sign of life at the latest.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::marker::PhantomData;
+use std::net::{Shutdown, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustls::Connection;
+
+use super::limits::{ALPN, HANDSHAKE_MAX, MESSAGE_MAX, SILENCE_MAX};
+use super::message::{Inbox, Message, MessageError, emit};
+
+/// Why a connection is of no use any more.
+#[derive(Clone, Debug)]
+pub(crate) enum LinkError {
+    /// The other side closed it.
+    Closed,
+    /// Nothing came for [`SILENCE_MAX`].
+    Silent,
+    /// A message, or the handshake, took too long.
+    Slow,
+    /// TLS failed.
+    Tls(rustls::Error),
+    /// The other side speaks something else.
+    NoAlpn,
+    /// What came is no message.
+    Message(MessageError),
+    /// The host failed to send or receive.
+    Io(io::ErrorKind),
+}
+
+impl fmt::Display for LinkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LinkError::Closed => f.write_str("it closed the connection"),
+            LinkError::Silent => write!(f, "it was silent for {} ms", SILENCE_MAX.as_millis()),
+            LinkError::Slow => f.write_str("it took too long to say something"),
+            LinkError::Tls(error) => write!(f, "TLS: {error}"),
+            LinkError::NoAlpn => write!(f, "it does not speak {}", String::from_utf8_lossy(ALPN)),
+            LinkError::Message(error) => write!(f, "it sent {error}"),
+            LinkError::Io(kind) => write!(f, "the connection failed: {kind}"),
+        }
+    }
+}
+
+impl From<io::Error> for LinkError {
+    fn from(error: io::Error) -> Self {
+        // rustls wraps its own errors when it does the reading and writing.
+        if let Some(tls) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+            return LinkError::Tls(tls.clone());
+        }
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::NotConnected => LinkError::Closed,
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => LinkError::Silent,
+            kind => LinkError::Io(kind),
+        }
+    }
+}
+
+/// Shakes hands on a fresh connection and makes a sender of `S` and a receiver of `R` of it.
+pub(crate) fn open<S: Message, R: Message>(
+    stream: TcpStream,
+    tls: impl Into<Connection>,
+) -> Result<(Sender<S>, Receiver<R>), LinkError> {
+    let mut tls = tls.into();
+    stream.set_nodelay(true)?;
+    let mut timed = Timed { stream: &stream, deadline: Instant::now() + HANDSHAKE_MAX };
+    while tls.is_handshaking() {
+        tls.complete_io(&mut timed).map_err(|error| match LinkError::from(error) {
+            LinkError::Silent => LinkError::Slow,
+            other => other,
+        })?;
+    }
+    if tls.alpn_protocol() != Some(ALPN) {
+        return Err(LinkError::NoAlpn);
+    }
+    stream.set_read_timeout(Some(SILENCE_MAX))?;
+    stream.set_write_timeout(Some(SILENCE_MAX))?;
+    // A message is encrypted as a whole; its size is bounded.
+    tls.set_buffer_limit(None);
+    let mut inbox = Inbox::new();
+    // What came along with the end of the handshake.
+    let state = tls.process_new_packets().map_err(LinkError::Tls)?;
+    take(&mut tls, state.plaintext_bytes_to_read(), &mut inbox)?;
+    let shared = Arc::new(Shared { stream, tls: Mutex::new(tls), writing: Mutex::new(()) });
+    let sender = Sender { shared: Arc::clone(&shared), messages: PhantomData };
+    let receiver = Receiver { shared, inbox, since: Instant::now(), read_at: Instant::now() };
+    Ok((sender, receiver))
+}
+
+/// Moves decrypted octets to the inbox.
+fn take<M: Message>(tls: &mut Connection, size: usize, inbox: &mut Inbox<M>) -> Result<(), LinkError> {
+    let mut plain = vec![0; size];
+    tls.reader().read_exact(&mut plain)?;
+    inbox.push(&plain);
+    Ok(())
+}
+
+/// A stream with one deadline for all reading and writing.
+struct Timed<'a> {
+    stream: &'a TcpStream,
+    deadline: Instant,
+}
+
+impl Timed<'_> {
+    fn left(&self) -> io::Result<Duration> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+    }
+}
+
+impl Read for Timed<'_> {
+    fn read(&mut self, octets: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(Some(self.left()?))?;
+        self.stream.read(octets)
+    }
+}
+
+impl Write for Timed<'_> {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(Some(self.left()?))?;
+        self.stream.write(octets)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+struct Shared {
+    stream: TcpStream,
+    tls: Mutex<Connection>,
+    /// Held while encrypted octets are on their way out, so that they stay in order.
+    writing: Mutex<()>,
+}
+
+impl Shared {
+    fn tls(&self) -> MutexGuard<'_, Connection> {
+        self.tls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets `what` say something under TLS, and writes it.
+    fn write(&self, what: impl FnOnce(&mut Connection) -> io::Result<()>) -> Result<(), LinkError> {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sealed = Vec::new();
+        {
+            let mut tls = self.tls();
+            what(&mut tls)?;
+            while tls.wants_write() {
+                tls.write_tls(&mut sealed)?;
+            }
+        }
+        (&self.stream).write_all(&sealed)?;
+        Ok(())
+    }
+}
+
+/// The end that sends; its copies may be used by several threads.
+pub(crate) struct Sender<M> {
+    shared: Arc<Shared>,
+    messages: PhantomData<fn(M)>,
+}
+
+impl<M> Clone for Sender<M> {
+    fn clone(&self) -> Self {
+        Sender { shared: Arc::clone(&self.shared), messages: PhantomData }
+    }
+}
+
+impl<M: Message> Sender<M> {
+    /// Sends one message. If the other side takes nothing in for [`SILENCE_MAX`], the connection is of no more use.
+    pub(crate) fn send(&self, message: &M) -> Result<(), LinkError> {
+        let octets = emit(message).map_err(LinkError::Message)?;
+        let result = self.shared.write(|tls| tls.writer().write_all(&octets));
+        if result.is_err() {
+            // Half a message may be out: nothing after it would be understood.
+            self.close();
+        }
+        result
+    }
+
+    /// Says that nothing more is sent; the other side reads to the end.
+    pub(crate) fn finish(&self) {
+        let _ = self.shared.write(|tls| {
+            tls.send_close_notify();
+            Ok(())
+        });
+        let _ = self.shared.stream.shutdown(Shutdown::Write);
+    }
+
+    /// Ends the connection at once. Both receivers notice.
+    pub(crate) fn close(&self) {
+        let _ = self.shared.stream.shutdown(Shutdown::Both);
+    }
+}
+
+#[cfg(test)]
+impl<M> Sender<M> {
+    /// Sends octets that need not be a message.
+    pub(crate) fn send_octets(&self, octets: &[u8]) -> Result<(), LinkError> {
+        self.shared.write(|tls| tls.writer().write_all(octets))
+    }
+}
+
+/// The end that receives.
+pub(crate) struct Receiver<M> {
+    shared: Arc<Shared>,
+    inbox: Inbox<M>,
+    /// Since when part of a message is in the inbox.
+    since: Instant,
+    read_at: Instant,
+}
+
+impl<M: Message> Receiver<M> {
+    /// Waits for the next message; with the instant at which its last octets came.
+    pub(crate) fn receive(&mut self) -> Result<(M, Instant), LinkError> {
+        let mut raw = [0; 16_384];
+        loop {
+            if let Some(message) = self.inbox.next().map_err(LinkError::Message)? {
+                self.since = self.read_at;
+                return Ok((message, self.read_at));
+            }
+            let size = match (&self.shared.stream).read(&mut raw) {
+                Ok(0) => return Err(LinkError::Closed),
+                Ok(size) => size,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error.into()),
+            };
+            self.read_at = Instant::now();
+            if self.inbox.is_empty() {
+                self.since = self.read_at;
+            } else if self.read_at - self.since > MESSAGE_MAX {
+                return Err(LinkError::Slow);
+            }
+            self.unseal(&raw[..size])?;
+        }
+    }
+
+    fn unseal(&mut self, mut raw: &[u8]) -> Result<(), LinkError> {
+        let mut tls = self.shared.tls();
+        while !raw.is_empty() {
+            if tls.read_tls(&mut raw)? == 0 {
+                return Err(LinkError::Closed);
+            }
+            let state = tls.process_new_packets().map_err(LinkError::Tls)?;
+            take(&mut tls, state.plaintext_bytes_to_read(), &mut self.inbox)?;
+            if state.peer_has_closed() && self.inbox.is_empty() {
+                return Err(LinkError::Closed);
+            }
+        }
+        Ok(())
+    }
+
+    /// The first certificate of the other side, in DER.
+    pub(crate) fn certificate(&self) -> Option<Vec<u8>> {
+        self.shared.tls().peer_certificates()?.first().map(|certificate| certificate.to_vec())
+    }
+
+    /// Throws away what still comes, until the other side closes or `time` is up: closing at once would reset the
+    /// connection, and what was said last might be lost.
+    pub(crate) fn linger(self, time: Duration) {
+        let mut timed = Timed { stream: &self.shared.stream, deadline: Instant::now() + time };
+        let mut raw = [0; 4096];
+        while timed.read(&mut raw).is_ok_and(|size| size > 0) {}
+    }
+}

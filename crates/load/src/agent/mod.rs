@@ -1,0 +1,35 @@
+//! Load from several hosts at once: agents that take orders, and a coordinator that gives them in lockstep.
+//!
+//! Modelled on the runs with several NtpStress hosts in Spectracom's paper on the capacity of NTP servers: a start
+//! common to all, sums over all, a row for each. Both sides have certificates, and an agent loads nothing that is not
+//! on its own list: it would be a weapon otherwise.
+//!
+//! - [`Agent`]: the side that sends; [`Allow`] and [`Limits`] are its operator's word.
+//! - [`Coordinator`]: the side that orders; a [`Crew`](crate::Crew) like the generator of this process.
+//! - `message`, `link`: what they tell each other, over TLS 1.3.
+//! - `clock`: their clocks compared, and lies found out.
+//! - `share`: a run divided, its parts put together again.
+//!
+//! There is no sum of fewer hosts than were asked: whoever is lost ends the run.
+
+mod bounds;
+mod clock;
+mod coordinator;
+mod dial;
+mod error;
+mod identity;
+mod limits;
+mod link;
+mod message;
+mod server;
+mod share;
+#[cfg(test)]
+mod tests;
+
+pub use self::bounds::Limits;
+pub use self::coordinator::Coordinator;
+pub use self::error::{AgentError, Fault};
+pub use self::identity::{Identity, IdentityError};
+pub use self::server::Agent;
+pub use self::share::split;
+pub use crate::allow::Allow;

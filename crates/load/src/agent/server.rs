@@ -1,0 +1,443 @@
+//! An agent: waits for a coordinator, carries out its orders within the bounds of its own operator, reports.
+//!
+//! A connection has three threads: one reads, answers pings, and stops the generator the moment that the coordinator
+//! says so or is gone; one gives signs of life; one makes the generator and runs its steps. Whatever a coordinator does
+//! ends its own connection at most.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use authentick_ke::tls::CertificateInfo;
+use rustls::{ServerConfig, ServerConnection};
+
+use super::bounds::{Limits, check_order, check_plan};
+use super::clock::{Monotonic, micros};
+use super::identity::Identity;
+use super::limits::{BEAT, CONNECTION_COUNT_MAX, HANDOVER, JOINABLE_COUNT_MAX, LEAD_MAX, LINGER};
+use super::link::{self, LinkError, Receiver, Sender};
+use super::message::{FromAgent, ToAgent, shown};
+use super::share::newest;
+use crate::allow::Allow;
+use crate::plan::{Crew, Order, Plan, Watch};
+
+/// How often the listener looks for a connection and for the stop flag.
+const TICK: Duration = Duration::from_millis(20);
+
+/// An agent that listens.
+pub struct Agent {
+    listener: TcpListener,
+    tls: Arc<ServerConfig>,
+    allow: Allow,
+    limits: Limits,
+}
+
+impl Agent {
+    /// Listens on `address` for coordinators whose certificates are of the identity's authority. Load goes to addresses
+    /// in `allow` alone, and no further than `limits`.
+    ///
+    /// # Errors
+    /// If the address cannot be had, or the identity's parts do not fit each other.
+    pub fn bind(address: SocketAddr, identity: &Identity, allow: Allow, limits: Limits) -> io::Result<Self> {
+        let tls =
+            identity.server_config().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        Ok(Agent { listener, tls, allow, limits })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// If the host does not tell.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Serves one coordinator after another until `stop` is set; a step in progress is stopped then. `make` makes the
+    /// generator for a plan that has passed the agent's bounds, or says why it cannot.
+    ///
+    /// # Errors
+    /// If the listener fails for good.
+    pub fn run<F>(self, make: F, stop: &AtomicBool) -> io::Result<()>
+    where
+        F: Fn(Plan) -> Result<Box<dyn Crew>, String> + Send + Sync + 'static,
+    {
+        let desk = Arc::new(Desk {
+            tls: self.tls,
+            allow: self.allow,
+            limits: self.limits,
+            clock: Monotonic::start(),
+            make: Box::new(make),
+            coordinator: Mutex::new(None),
+            open: Mutex::new(HashMap::new()),
+        });
+        let mut handlers: Vec<thread::JoinHandle<()>> = Vec::new();
+        let mut serial = 0u64;
+        while !stop.load(Ordering::Relaxed) {
+            handlers.retain(|handler| !handler.is_finished());
+            match self.listener.accept() {
+                Ok((stream, peer)) => {
+                    serial += 1;
+                    match admit(&desk, stream, peer, serial) {
+                        Ok(handler) => handlers.extend(handler),
+                        Err(error) => log::warn!("{peer}: cannot be served: {error}"),
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Err(error),
+                // Nobody there, or a connection that was gone at once, or no descriptor: others come.
+                Err(_) => thread::sleep(TICK),
+            }
+        }
+        for stream in lock(&desk.open).values() {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        for handler in handlers {
+            // A handler that panicked has closed its connection, and the panic was printed.
+            let _ = handler.join();
+        }
+        Ok(())
+    }
+}
+
+/// Starts the thread of a connection; none if there are too many.
+fn admit(
+    desk: &Arc<Desk>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    serial: u64,
+) -> io::Result<Option<thread::JoinHandle<()>>> {
+    let mut open = lock(&desk.open);
+    if open.len() >= CONNECTION_COUNT_MAX {
+        return Ok(None);
+    }
+    stream.set_nonblocking(false)?;
+    open.insert(serial, stream.try_clone()?);
+    drop(open);
+    let desk = Arc::clone(desk);
+    let run = move || {
+        let _open = Open { desk: &desk, serial };
+        desk.serve(stream, peer);
+    };
+    thread::Builder::new().name("coordinator".to_owned()).spawn(run).map(Some)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes the generator for a plan.
+type Make = Box<dyn Fn(Plan) -> Result<Box<dyn Crew>, String> + Send + Sync>;
+
+/// What all connections share.
+struct Desk {
+    tls: Arc<ServerConfig>,
+    allow: Allow,
+    limits: Limits,
+    clock: Monotonic,
+    make: Make,
+    /// Whose orders are carried out.
+    coordinator: Mutex<Option<String>>,
+    open: Mutex<HashMap<u64, TcpStream>>,
+}
+
+/// A connection, counted while it is open.
+struct Open<'a> {
+    desk: &'a Desk,
+    serial: u64,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        lock(&self.desk.open).remove(&self.serial);
+    }
+}
+
+/// The right to give orders, until it is dropped.
+struct Turn<'a>(&'a Mutex<Option<String>>);
+
+impl<'a> Turn<'a> {
+    /// Takes it for `name`, or says who has it and keeps it for longer than [`HANDOVER`].
+    fn take(coordinator: &'a Mutex<Option<String>>, name: &str) -> Result<Self, String> {
+        let deadline = Instant::now() + HANDOVER;
+        loop {
+            let mut holder = lock(coordinator);
+            match holder.as_ref() {
+                Some(other) if Instant::now() >= deadline => return Err(other.clone()),
+                Some(_) => {}
+                None => {
+                    *holder = Some(name.to_owned());
+                    return Ok(Turn(coordinator));
+                }
+            }
+            drop(holder);
+            thread::sleep(TICK);
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *lock(self.0) = None;
+    }
+}
+
+/// What the reader hands on.
+enum Command {
+    Prepare(Box<Plan>),
+    Step { number: u64, order: Order, start_ns: u64, watch: Arc<Watch> },
+}
+
+/// What the threads of a connection know of its steps.
+#[derive(Default)]
+struct Progress {
+    step: u64,
+    watch: Arc<Watch>,
+    /// A command is being carried out.
+    is_at_work: bool,
+}
+
+impl Desk {
+    fn serve(&self, stream: TcpStream, peer: SocketAddr) {
+        let opened = ServerConnection::new(Arc::clone(&self.tls))
+            .map_err(LinkError::Tls)
+            .and_then(|tls| link::open::<FromAgent, ToAgent>(stream, tls));
+        let (sender, receiver) = match opened {
+            Ok(ends) => ends,
+            Err(error) => {
+                log::debug!("{peer}: turned away: {error}");
+                return;
+            }
+        };
+        let subject = receiver.certificate().and_then(|der| CertificateInfo::parse(&der));
+        let subject = subject.map_or_else(|| "unnamed".to_owned(), |certificate| shown(&certificate.subject));
+        let name = format!("{subject} ({peer})");
+        match Turn::take(&self.coordinator, &name) {
+            Ok(_turn) => {
+                log::info!("{name}: gives orders");
+                let end = self.obey(&name, &sender, receiver);
+                log::info!("{name}: {end}");
+            }
+            Err(with) => {
+                let _ = sender.send(&FromAgent::Busy { with });
+                sender.finish();
+                receiver.linger(LINGER);
+            }
+        }
+    }
+
+    /// Carries out orders until the connection ends; why it did.
+    fn obey(&self, name: &str, sender: &Sender<FromAgent>, receiver: Receiver<ToAgent>) -> String {
+        if let Err(error) = sender.send(&FromAgent::Welcome) {
+            return error.to_string();
+        }
+        let progress = Mutex::new(Progress::default());
+        let (commands, inbox) = mpsc::sync_channel(1);
+        let (read_to_end, reader_ended) = mpsc::sync_channel(1);
+        thread::scope(|scope| {
+            // However this ends, by a panic of the generator too, the connection ends, and with it the reader.
+            let _closing = Closing(sender);
+            let (_alive, dead) = mpsc::sync_channel::<()>(0);
+            let watched = &progress;
+            scope.spawn(move || {
+                let mut receiver = receiver;
+                let end = read(&mut receiver, sender, &self.clock, watched, &commands);
+                lock(watched).watch.stop();
+                drop(commands);
+                let why = match end {
+                    ReadEnd::Gone(why) => why,
+                    ReadEnd::Refused(why) => {
+                        let _ = sender.send(&FromAgent::Refused { why: why.clone() });
+                        sender.finish();
+                        receiver.linger(LINGER);
+                        why
+                    }
+                };
+                let _ = read_to_end.send(why);
+            });
+            scope.spawn(move || {
+                while let Err(RecvTimeoutError::Timeout) = dead.recv_timeout(BEAT) {
+                    let (step, counts) = {
+                        let progress = lock(watched);
+                        (progress.step, progress.watch.counts())
+                    };
+                    if sender.send(&FromAgent::Beat { step, counts }).is_err() {
+                        return;
+                    }
+                }
+            });
+            let mut work = Work { desk: self, name, sender, generator: None, step: 0 };
+            for command in inbox {
+                let result = work.carry_out(command, || lock(&progress).is_at_work = false);
+                if let Err(why) = result {
+                    // The reader goes on reading, so that the last message is not lost in a reset.
+                    let _ = sender.send(&FromAgent::Refused { why: why.clone() });
+                    sender.finish();
+                    let _ = reader_ended.recv_timeout(LINGER);
+                    return format!("refused: {why}");
+                }
+            }
+            reader_ended.recv().unwrap_or_default()
+        })
+    }
+}
+
+/// Closes the connection when dropped.
+struct Closing<'a>(&'a Sender<FromAgent>);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// Why nothing more is read.
+enum ReadEnd {
+    /// The connection has ended.
+    Gone(String),
+    /// What came makes no sense.
+    Refused(String),
+}
+
+/// Reads until the connection ends or makes no sense.
+fn read(
+    receiver: &mut Receiver<ToAgent>,
+    sender: &Sender<FromAgent>,
+    clock: &Monotonic,
+    progress: &Mutex<Progress>,
+    commands: &SyncSender<Command>,
+) -> ReadEnd {
+    loop {
+        let (message, at) = match receiver.receive() {
+            Ok(received) => received,
+            Err(LinkError::Message(error)) => return ReadEnd::Refused(format!("you sent {error}")),
+            Err(error) => return ReadEnd::Gone(error.to_string()),
+        };
+        let command = match message {
+            ToAgent::Beat => continue,
+            ToAgent::Stop => {
+                lock(progress).watch.stop();
+                continue;
+            }
+            ToAgent::Ping { number } => {
+                let received_ns = clock.at(at);
+                match sender.send(&FromAgent::Pong { number, received_ns, sent_ns: clock.now() }) {
+                    Ok(()) => continue,
+                    Err(error) => return ReadEnd::Gone(error.to_string()),
+                }
+            }
+            ToAgent::Prepare(plan) => Command::Prepare(plan),
+            // The watch is made here, so that a stop that follows at once finds it.
+            ToAgent::Step { number, order, start_ns } => {
+                Command::Step { number, order, start_ns, watch: Arc::default() }
+            }
+        };
+        {
+            let mut progress = lock(progress);
+            if progress.is_at_work {
+                return ReadEnd::Refused("an order came while another one was carried out".to_owned());
+            }
+            progress.is_at_work = true;
+            if let Command::Step { number, watch, .. } = &command {
+                (progress.step, progress.watch) = (*number, Arc::clone(watch));
+            }
+        }
+        if commands.try_send(command).is_err() {
+            return ReadEnd::Gone("orders are not carried out any more".to_owned());
+        }
+    }
+}
+
+/// The thread that makes the generator and runs it.
+struct Work<'a> {
+    desk: &'a Desk,
+    name: &'a str,
+    sender: &'a Sender<FromAgent>,
+    generator: Option<(Plan, Box<dyn Crew>)>,
+    step: u64,
+}
+
+impl Work<'_> {
+    /// Carries out one command and answers it; `idle` is called before the answer. An error is why it is refused.
+    fn carry_out(&mut self, command: Command, idle: impl FnOnce()) -> Result<(), String> {
+        let answer = match command {
+            Command::Prepare(plan) => self.prepare(*plan)?,
+            Command::Step { number, order, start_ns, watch } => {
+                self.step(number, &order, start_ns, &watch)?
+            }
+        };
+        idle();
+        // If it cannot be sent, the reader will notice too, and end.
+        match self.sender.send(&answer) {
+            Err(LinkError::Message(error)) => Err(format!("the report of the step would be {error}")),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    fn prepare(&mut self, plan: Plan) -> Result<FromAgent, String> {
+        if self.generator.is_some() {
+            return Err("a second plan came; a run has one".to_owned());
+        }
+        check_plan(&plan, &self.desk.allow, &self.desk.limits)?;
+        let crew = (self.desk.make)(plan.clone())?;
+        log::info!(
+            "{}: plans {:?} with {} clients against {} and {}",
+            self.name,
+            plan.scheme,
+            plan.clients,
+            plan.ntp,
+            plan.ke
+        );
+        self.generator = Some((plan, crew));
+        Ok(FromAgent::Ready)
+    }
+
+    fn step(
+        &mut self,
+        number: u64,
+        order: &Order,
+        start_ns: u64,
+        watch: &Watch,
+    ) -> Result<FromAgent, String> {
+        let Some((plan, crew)) = &mut self.generator else {
+            return Err("an order came before the plan".to_owned());
+        };
+        if number != self.step + 1 {
+            return Err(format!("step {number} was ordered after step {}", self.step));
+        }
+        check_order(order, plan, &self.desk.limits)?;
+        let now_ns = self.desk.clock.now();
+        let lead = i128::from(start_ns) - i128::from(now_ns);
+        let start = self.desk.clock.instant(start_ns);
+        let start = match start {
+            Some(start) if lead >= 0 && lead <= LEAD_MAX.as_nanos() as i128 => start,
+            _ => {
+                let most = LEAD_MAX.as_secs();
+                return Err(format!(
+                    "the start is {} us from now, and not within 0 to {most} s",
+                    micros(lead)
+                ));
+            }
+        };
+        self.step = number;
+        log::info!("{}: orders step {number}: {order:?}", self.name);
+        let mut part = match crew.step(order, start, watch) {
+            Ok(part) => part,
+            Err(why) => return Ok(FromAgent::Failed { step: number, why }),
+        };
+        newest(&mut part.joinables, JOINABLE_COUNT_MAX);
+        let has_begun = Instant::now() >= start;
+        let late_ns = watch.start_late().map_or(0, |late| u64::try_from(late.as_nanos()).unwrap_or(u64::MAX));
+        Ok(FromAgent::Done {
+            step: number,
+            started_ns: has_begun.then(|| start_ns.saturating_add(late_ns)),
+            counts: watch.counts(),
+            part: Box::new(part),
+        })
+    }
+}
