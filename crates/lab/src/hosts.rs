@@ -59,6 +59,7 @@ impl Hosts {
         let mut hosts = Hosts { names: Vec::new(), path_count: AtomicU32::new(0) };
         hosts.names.push(format!("{star}-s"));
         hosts.names.extend((1..=client_count).map(|number| format!("{star}-c{number}")));
+        remove_orphans();
         hosts.make().map_err(|reason| Skip::new(format!("no network namespaces: {reason}")))?;
         Ok(hosts)
     }
@@ -233,6 +234,27 @@ impl Drop for Hosts {
     }
 }
 
+/// Removes hosts whose process has ended without doing so, killed perhaps.
+fn remove_orphans() {
+    let names = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
+    for name in names.filter_map(|entry| entry.file_name().into_string().ok()) {
+        if owner(&name).is_some_and(|pid| !std::path::Path::new("/proc").join(pid.to_string()).exists()) {
+            // Somebody else may be doing the same.
+            let _ = run(Command::new("ip").args(["netns", "del", &name]), "");
+        }
+    }
+}
+
+/// The process that made the host of this name, as in `atk-1234-0-s`; `None` for names that are not of this kind.
+fn owner(name: &str) -> Option<u32> {
+    match name.split('-').collect::<Vec<_>>()[..] {
+        ["atk", pid, star, host] if star.parse::<u32>().is_ok() && host.starts_with(['s', 'c']) => {
+            pid.parse().ok()
+        }
+        _ => None,
+    }
+}
+
 /// Runs a command to its end with `input`; its standard error, if it fails.
 pub(crate) fn run(command: &mut Command, input: &str) -> Result<(), String> {
     let spawned = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
@@ -242,5 +264,18 @@ pub(crate) fn run(command: &mut Command, input: &str) -> Result<(), String> {
     match output.status.success() {
         true => written.map_err(|error| error.to_string()),
         false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owners_are_read_from_names_of_hosts_alone() {
+        assert_eq!((owner("atk-1234-0-s"), owner("atk-1-17-c4")), (Some(1234), Some(1)));
+        for other in ["atk-server", "atk-s-1234", "atk-1234-0", "atk-x-0-s", "other-1-0-s", "atk-1-0-x"] {
+            assert_eq!(owner(other), None, "{other}");
+        }
     }
 }

@@ -73,6 +73,23 @@ fn hosts_go_away_after_a_panic_and_stars_stand_side_by_side() {
 }
 
 #[test]
+fn hosts_of_a_process_that_was_killed_go_away_with_the_next_star() {
+    if let Err(skip) = Hosts::new(1) {
+        return skip.tell();
+    }
+    let mut dead = Command::new("true").spawn().unwrap();
+    dead.wait().unwrap();
+    let (orphan, owned) = (format!("atk-{}-0-s", dead.id()), format!("atk-{}-9999-s", std::process::id()));
+    for name in [&orphan, &owned] {
+        assert!(Command::new("ip").args(["netns", "add", name]).status().unwrap().success());
+    }
+    let _hosts = Hosts::new(1).unwrap();
+    let exists = |name: &str| std::path::Path::new("/run/netns").join(name).exists();
+    assert!(!exists(&orphan) && exists(&owned));
+    assert!(Command::new("ip").args(["netns", "del", &owned]).status().unwrap().success());
+}
+
+#[test]
 fn client_owns_further_source_addresses_of_both_families() {
     let hosts = match Hosts::new(2) {
         Ok(hosts) => hosts,

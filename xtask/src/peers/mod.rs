@@ -1,9 +1,11 @@
-//! The real components that the tests run against: other people's servers and clients.
+//! The real components that the tests run against: other people's servers and clients, and a tool of the lab.
 //!
 //! All of them live in one folder of the checkout, so the system stays as it is. What is there already is used again.
 
 mod chrony;
+mod debian;
 mod facebook_time;
+mod nftables;
 mod ntpd_rs;
 
 use std::path::{Path, PathBuf};
@@ -23,7 +25,7 @@ struct Peer {
     install: fn(&Path) -> Result<(), String>,
 }
 
-const PEERS: [Peer; 3] = [chrony::PEER, ntpd_rs::PEER, facebook_time::PEER];
+const PEERS: [Peer; 4] = [chrony::PEER, ntpd_rs::PEER, facebook_time::PEER, nftables::PEER];
 
 /// What became of one peer.
 #[derive(Debug, PartialEq, Eq)]
