@@ -1,6 +1,6 @@
 //! Load runs as one HTML page that needs nothing else: one run with its plots, or several side by side with ratios.
 //!
-//! What a page is made of is in [`crate::page`], which plots it has in `figures`. Every text of a record is escaped.
+//! What a page is made of is in `crate::page`, which plots it has in `figures`. Every text of a record is escaped.
 
 use super::ceiling::{Ip, LINKS_GBPS, requests_per_second};
 use super::compare::{At, Comparison, against};

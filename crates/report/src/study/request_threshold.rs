@@ -291,9 +291,9 @@ fn opening(page: &mut Page, single: &[LoadRecord], several: &[LoadRecord]) {
     for (name, records) in [("one host", single), ("several hosts", several)] {
         for record in records {
             page.add(format_args!(
-                "<p>Ours with {name}: <strong>{}</strong> against <strong>{}</strong> over the path <strong>{}</strong>, \
-                 <span class=\"unbroken\">{}</span>, <code>{}</code> (authentick {}, commit <code>{}</code>) on {}, \
-                 {}.</p>\n",
+                "<p>Ours with {name}: <strong>{}</strong> against <strong>{}</strong> over the path \
+                 <strong>{}</strong>, <span class=\"unbroken\">{}</span>, <code>{}</code> (authentick \
+                 {}, commit <code>{}</code>) on {}, {}.</p>\n",
                 Escaped(&record.label()),
                 Escaped(&record.target),
                 Escaped(&record.path),
@@ -349,8 +349,8 @@ fn shapes(page: &mut Page, single: &[LoadRecord]) {
         page.add(format_args!("<li>{}<span>the host was its own limit</span></li>\n", cross_swatch()));
     }
     page.add(format_args!(
-        "</ul>\n{wide}{narrow}<figcaption>Where a line leaves the dotted one, something is exhausted; the table says what \
-         it is in ours.</figcaption>\n</figure>\n"
+        "</ul>\n{wide}{narrow}<figcaption>Where a line leaves the dotted one, something is exhausted; the table says \
+         what it is in ours.</figcaption>\n</figure>\n"
     ));
 }
 
