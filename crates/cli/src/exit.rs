@@ -27,8 +27,8 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    /// `report --fail-below`: the run carries less than it was to. Shares its code with [`Exit::Silence`], as no command
-    /// can end in both ways.
+    /// `report --fail-below`: the run carries less than it was to. Shares its code with [`Exit::Silence`], as no
+    /// command can end in both ways.
     pub(crate) const GATE_FAILED: Exit = Exit::Silence;
 }
 

@@ -22,7 +22,7 @@ const MARGIN: f64 = 0.04;
 const DIAGONAL_MAX: f64 = 1.5;
 const PPM_PER_PERCENT: f64 = 10_000.0;
 
-const LEFT: f64 = 58.0;
+const LEFT: f64 = 66.0;
 const RIGHT: f64 = 26.0;
 const TOP: f64 = 28.0;
 const BOTTOM: f64 = 46.0;
@@ -125,8 +125,8 @@ impl Scale {
     /// The axis of rates: logarithmic if their steps grow by a factor.
     fn of_rates(rates: &[f64]) -> Option<Self> {
         let (low, high) = (*rates.first()?, *rates.last()?);
-        let middle = (rates[rates.len() / 2] - low) / (high - low);
-        match low >= 1.0 && high / low >= LOG_RATIO_MIN && middle <= LOG_MIDDLE_MAX {
+        let middle = (rates[(rates.len() - 1) / 2] - low) / (high - low);
+        match rates.len() > 2 && low >= 1.0 && high / low >= LOG_RATIO_MIN && middle <= LOG_MIDDLE_MAX {
             true => Scale::logarithmic(rates.iter().copied()),
             false => Scale::linear(rates.iter().copied()),
         }
@@ -431,7 +431,8 @@ mod tests {
         let of = |rates: &[f64]| matches!(Scale::of_rates(rates), Some(Scale::Logarithmic(_)));
         let geometric: Vec<f64> = (0..12).map(|index| 1000.0 * 1.5f64.powi(index)).collect();
         let staircase: Vec<f64> = (1..=80).map(|index| 100.0 * f64::from(index)).collect();
-        assert!(of(&geometric) && !of(&staircase) && !of(&[100.0, 110.0]));
+        assert!(of(&geometric) && of(&[1e3, 2e3, 4e3, 8e3]));
+        assert!(!of(&staircase) && !of(&[1e3, 4e3, 6e3, 9e3]) && !of(&[100.0, 110.0]) && !of(&[1.0, 100.0]));
     }
 
     #[test]

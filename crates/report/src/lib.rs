@@ -1,7 +1,9 @@
 //! Recorded runs to text, CSV and a self-contained HTML page with charts.
 //!
-//! A [`RunRecord`] holds what a run measured and on what, as raw values. [`summary`] draws figures from it;
-//! [`table::text`], [`table::csv`] and [`html::page`] render them. The crate is pure: it opens no socket, reads no
+//! A [`RunRecord`] holds what a run of the demo measured and on what, as raw values. [`summary`] draws figures from it;
+//! [`table::text`], [`table::csv`] and [`html::page`] render them. A [`load::LoadRecord`] holds a load run, and
+//! [`load::text`], [`load::csv`], [`load::html`] and [`load::compare`] render it. [`published`] holds what papers say,
+//! and [`study`] puts it beside what was measured here. The crate is pure: it opens no socket, reads no
 //! clock and no file, so a run from years ago renders to the same octets on any host.
 //!
 //! Strings in a record are whatever the file said. They become neither markup in the page nor control characters in
@@ -14,8 +16,10 @@ pub mod html;
 pub mod load;
 mod page;
 mod plot;
+pub mod published;
 pub mod run;
 pub mod stats;
+pub mod study;
 pub mod summary;
 pub mod table;
 pub mod units;

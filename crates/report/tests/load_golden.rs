@@ -8,6 +8,7 @@
 mod golden_file;
 
 use authentick_report::load::{LoadRecord, compare, csv, html, text};
+use authentick_report::study::request_threshold;
 use golden_file::{check, read};
 use serde_json::Value;
 
@@ -49,4 +50,17 @@ fn comparison_is_golden() {
     tally.answered -= 685;
     tally.lost += 685;
     check("load-against.txt", &compare::against(&new, &record()).text());
+}
+
+/// One host is the record without its agents; the updated configuration carries a quarter less.
+#[test]
+fn study_of_the_request_threshold_is_golden() {
+    let (mut single, several, mut updated) = (record(), record(), record());
+    single.steps.iter_mut().for_each(|step| step.hosts.clear());
+    single.parameters.agents.clear();
+    updated.capacity_rps = Some(2100.0);
+    let (single, several) = ([single], [several]);
+    let old_new = Some((&several[0], &updated));
+    check("request-threshold.txt", &request_threshold::text(&single, &several, old_new));
+    check("request-threshold.html", &request_threshold::page(&single, &several, old_new));
 }

@@ -1,6 +1,6 @@
 //! Load runs as one HTML page that needs nothing else: one run with its plots, or several side by side with ratios.
 //!
-//! What a page is made of is in [`crate::page`], which plots it has in `figures`. Every text of a record is escaped.
+//! What a page is made of is in `crate::page`, which plots it has in `figures`. Every text of a record is escaped.
 
 use super::ceiling::{Ip, LINKS_GBPS, requests_per_second};
 use super::compare::{At, Comparison, against};
@@ -9,11 +9,10 @@ use super::text::{lost_percent, skew, span};
 use super::words::{
     capacity, causes_of_run, generator, operations, operations_of, plural, remarks, shape, why,
 };
-use super::{LoadRecord, Percentiles, Step, Tally, selected};
+use super::{LOAD_STYLE, LoadRecord, Percentiles, Step, Tally, selected};
 use crate::page::{Escaped, Page, Row, cell};
 use crate::units::{count, memory, microseconds, rate, ratio, signed_time, typeset, utc};
 
-const STYLE: &str = concat!(include_str!("../page.css"), include_str!("load.css"));
 const TITLE: &str = "A time server under load";
 /// The class of a row that says nothing about the server.
 const VOID: &str = "void";
@@ -33,7 +32,7 @@ pub fn page(records: &[&LoadRecord]) -> String {
     let letter = |index: usize| if records.len() == 1 { "" } else { LETTERS[index] };
     let runs: Vec<Run<'_>> =
         records.iter().enumerate().map(|(index, &record)| Run { letter: letter(index), record }).collect();
-    let mut page = Page::new(TITLE, STYLE);
+    let mut page = Page::new(TITLE, LOAD_STYLE);
     for run in &runs {
         opening(&mut page, *run);
     }
@@ -118,7 +117,7 @@ fn findings(page: &mut Page, runs: &[Run<'_>]) {
         page.add(format_args!(
             "<li>{}{colon}<strong>Capacity</strong>: {}</li>\n",
             run.letter,
-            Escaped(&capacity(record))
+            Escaped(&capacity(record).replace(" %", "\u{a0}%"))
         ));
         if let Some((step, latency)) = best(record) {
             let size = |us| typeset(&microseconds(us));
@@ -280,6 +279,7 @@ fn beside(page: &mut Page, run: Run<'_>) {
         false => "The true offset is unknown, as client and server read different clocks.",
     };
     let generator = generator(record).map_or_else(String::new, |text| format!(" Of the generator: {text}."));
+    let generator = generator.replace(" us ", "\u{a0}\u{b5}s ").replace(" %", "\u{a0}%");
     page.add(format_args!("<p>{clock}{}</p>\n", Escaped(&generator)));
     let headings = [
         "Offered/s",
@@ -337,7 +337,7 @@ fn hosts(page: &mut Page, run: Run<'_>) {
             ]
         };
         let total = cells("total", step.offered_rps, &step.tally, None, String::new());
-        rows.push(Row { class: "total", cells: total });
+        rows.push(Row { class: if step.valid { "total" } else { "total void" }, cells: total });
         rows.extend(step.hosts.iter().map(|part| {
             let skew = Some(skew(part.start_skew_us, part.start_skew_error_us));
             let limit = match part.valid {

@@ -12,7 +12,7 @@ mod histogram;
 pub mod html;
 mod tally;
 pub mod text;
-mod words;
+pub(crate) mod words;
 
 use std::fmt;
 
@@ -21,6 +21,9 @@ use serde::{Deserialize, Serialize};
 pub use self::histogram::{Histogram, Percentiles};
 pub use self::tally::{Cause, Histograms, Operation, Tally};
 use crate::run::Host;
+
+/// The style of pages that show load runs.
+pub(crate) const LOAD_STYLE: &str = concat!(include_str!("../page.css"), include_str!("load.css"));
 
 /// What one load run offered to a server, and what came back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -175,7 +175,7 @@ fn top_causes(tally: &Tally) -> Option<String> {
 }
 
 /// Why a step or a host's part says nothing about the server.
-pub(super) fn why(why_invalid: Option<&String>) -> &str {
+pub(crate) fn why(why_invalid: Option<&String>) -> &str {
     why_invalid.map_or("the generator did not do its part", String::as_str)
 }
 

@@ -1,0 +1,3 @@
+//! Experiments of papers, repeated: what was published beside what was measured here, compared by shape.
+
+pub mod request_threshold;
