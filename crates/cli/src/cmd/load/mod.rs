@@ -1,9 +1,11 @@
 //! `authentick load`: offers a server load, and says what it holds.
 //!
+//! - `agent`: taking part in runs of others, and ordering agents.
 //! - `target`: who is loaded, whether that is allowed, and a first exchange that shows that it answers.
 //! - `progress`: what is shown while a run goes on.
 //! - `record`: what is kept of it.
 
+mod agent;
 mod progress;
 mod record;
 mod target;
@@ -35,6 +37,7 @@ pub(crate) fn run(load: &Load) -> Result<Exit, Failure> {
             let mix = Scheme::Mix { transfers: *transfers_per_exchange, same_cookie: *same_cookie };
             (mix, load, Some(trust), false)
         }
+        LoadScheme::Agent(arguments) => return agent::run(arguments),
     };
     let steps = steps(arguments)?;
     record::check_writable(arguments)?;
@@ -49,7 +52,10 @@ pub(crate) fn run(load: &Load) -> Result<Exit, Failure> {
         server: process(arguments.server_pid)?,
         spans: spans(arguments.server_metrics.as_deref())?,
     };
-    let mut crew = prepare(&plan, target.roots.clone(), &watch)?;
+    let mut crew = match arguments.coordination.agents.is_empty() {
+        true => prepare(&plan, target.roots.clone(), &watch)?,
+        false => agent::coordinate(&arguments.coordination, &plan, &watch)?,
+    };
     let mut record = record::begin(arguments, &plan, &target);
     carry_out(&mut run, crew.as_mut(), &watch, &mut record, arguments.json);
     finish(arguments, &record)

@@ -63,7 +63,7 @@ pub(super) fn begin(arguments: &LoadArguments, plan: &Plan, target: &Target) -> 
             transfers_per_exchange: transfers,
             same_cookie,
             background_rps: arguments.background.unwrap_or(0.0),
-            agents: Vec::new(),
+            agents: arguments.coordination.agents.clone(),
         },
         shared_clock: arguments.shared_clock || target.is_local(address),
         steps: Vec::new(),

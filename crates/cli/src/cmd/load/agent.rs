@@ -1,0 +1,119 @@
+//! `authentick load agent`, and the coordinator's side of it.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use authentick_ke::tls::Roots;
+use authentick_load::agent::{self, AgentError, Coordinator, Fault, Identity, IdentityError, Limits};
+use authentick_load::{Allow, Crew, Generator, Plan, Watch};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::args::{Agent, Coordination};
+use crate::exit::{Exit, Failure};
+use crate::{output, trust};
+
+/// Takes part in runs until a signal ends it.
+pub(super) fn run(arguments: &Agent) -> Result<Exit, Failure> {
+    let files = [
+        ("--certificate-chain", arguments.certificate_chain.as_path()),
+        ("--private-key", &arguments.private_key),
+        ("--coordinators-ca", &arguments.coordinators_ca),
+    ];
+    let identity = identity(files)?;
+    let limits = Limits {
+        rate_rps_max: arguments.rate_max,
+        client_count_max: arguments.clients_max,
+        duration_max: Duration::from_secs(arguments.seconds_max),
+        in_flight_max: arguments.in_flight_max,
+        worker_count_max: arguments.workers_max,
+    };
+    let allow = Allow::with(arguments.allow.clone());
+    let agent = agent::Agent::bind(arguments.listen, &identity, allow, limits).map_err(|error| {
+        let exit = match error.kind() {
+            std::io::ErrorKind::PermissionDenied => Exit::Permission,
+            _ => Exit::Configuration,
+        };
+        Failure::new(exit, format!("--listen {}: {error}", arguments.listen))
+    })?;
+    authentick_net::files::raise_limit();
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    log::info!("taking orders on {}", agent.address()?);
+    agent.run(generator, &stop)?;
+    debug_assert!(stop.load(Ordering::Relaxed), "only a signal ends an agent");
+    Ok(Exit::Done)
+}
+
+/// The generator for a plan that the agent has accepted.
+fn generator(plan: Plan) -> Result<Box<dyn Crew>, String> {
+    // Asked for only if the plan brings no authorities of its own.
+    let needs_roots = plan.scheme != authentick_load::Scheme::Plain && plan.authorities_pem.is_none();
+    let roots: Option<Roots> =
+        needs_roots.then(|| trust::roots(None)).transpose().map_err(|failure| failure.message)?;
+    Ok(Box::new(Generator::prepare(&plan, roots, &Watch::default())?))
+}
+
+/// A crew of agents.
+pub(super) fn coordinate(
+    arguments: &Coordination,
+    plan: &Plan,
+    watch: &Watch,
+) -> Result<Box<dyn Crew>, Failure> {
+    let (Some(chain), Some(key), Some(authorities)) =
+        (&arguments.certificate_chain, &arguments.private_key, &arguments.agent_ca)
+    else {
+        let message = "--agents needs --agent-ca, --certificate-chain and --private-key";
+        return Err(Failure::new(Exit::Usage, message));
+    };
+    let files = [
+        ("--certificate-chain", chain.as_path()),
+        ("--private-key", key.as_path()),
+        ("--agent-ca", authorities.as_path()),
+    ];
+    let identity = identity(files)?;
+    let spinner = output::spinner("agents get ready");
+    let coordinator = Coordinator::connect(&arguments.agents, &identity, plan, watch);
+    spinner.finish_and_clear();
+    match coordinator {
+        Ok(coordinator) => Ok(Box::new(coordinator)),
+        Err(error) => Err(Failure::new(exit(&error), error.to_string())),
+    }
+}
+
+/// How a command ends that could not use its agents.
+const fn exit(error: &AgentError) -> Exit {
+    match error.fault {
+        Fault::Usage => Exit::Usage,
+        Fault::Unreachable => Exit::Silence,
+        Fault::Authentication => Exit::Authentication,
+        _ => Exit::Unavailable,
+    }
+}
+
+/// Certificate chain, private key and the authorities of the other side, in this order, each with its option.
+fn identity(files: [(&str, &Path); 3]) -> Result<Identity, Failure> {
+    let mut texts = Vec::with_capacity(files.len());
+    for (option, file) in files {
+        let text = fs::read(file).map_err(|error| {
+            let exit = match error.kind() {
+                std::io::ErrorKind::PermissionDenied => Exit::Permission,
+                _ => Exit::Configuration,
+            };
+            Failure::new(exit, format!("{option} {}: cannot read: {error}", file.display()))
+        })?;
+        texts.push(text);
+    }
+    Identity::from_pem(&texts[0], &texts[1], &texts[2]).map_err(|error| {
+        let (option, file) = match &error {
+            IdentityError::Chain(_) => files[0],
+            IdentityError::Key(_) => files[1],
+            IdentityError::Authorities(_) => files[2],
+        };
+        Failure::new(Exit::Configuration, format!("{option} {}: {error}", file.display()))
+    })
+}
