@@ -230,6 +230,9 @@ pub(crate) struct Agent {
     /// Threads that send, at most
     #[arg(long, value_name = "N", default_value_t = AgentLimits::default().worker_count_max)]
     pub(crate) workers_max: u32,
+    /// Leave it to the system on which processors threads run: other generators share this host
+    #[arg(long)]
+    pub(crate) unpinned: bool,
     /// Operations in flight in a closed loop, at most
     #[arg(long, value_name = "N", default_value_t = AgentLimits::default().in_flight_max)]
     pub(crate) in_flight_max: u32,
@@ -330,6 +333,9 @@ pub(crate) struct LoadArguments {
     /// Threads that send, each on a processor of its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) workers: u32,
+    /// Leave it to the system on which processors these threads run
+    #[arg(long)]
+    pub(crate) unpinned: bool,
     /// Seconds that a request waits for its answer
     #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
     pub(crate) timeout: std::time::Duration,

@@ -58,7 +58,8 @@ impl Generator {
             let entropy = Entropy::from_system().map_err(|error| format!("no randomness: {error}"))?;
             let share = Share { index, count: plan.workers };
             let setup = Setup { plan: Arc::clone(&shared), ask: ask.clone(), share, entropy };
-            let cpu = (cpus.len() > 1).then(|| cpus[cpus.len() - 1 - index as usize % cpus.len()]);
+            let cpu =
+                (plan.pinned && cpus.len() > 1).then(|| cpus[cpus.len() - 1 - index as usize % cpus.len()]);
             let (thread, prepared) = Thread::start(setup, cpu, watch.clone())?;
             threads.push(thread);
             ready.push(prepared);

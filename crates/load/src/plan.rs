@@ -69,6 +69,8 @@ pub struct Plan {
     pub sources: Vec<std::net::IpAddr>,
     /// Threads that send.
     pub workers: u32,
+    /// Whether each has a processor of its own, the last ones of the host; not if several generators share it.
+    pub pinned: bool,
     /// When operations begin.
     pub arrivals: Arrivals,
     /// Seed of the arrivals.

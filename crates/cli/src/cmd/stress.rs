@@ -98,6 +98,7 @@ fn plan(target: &Target) -> Plan {
         background_clients: 0,
         sources: Vec::new(),
         workers: 1,
+        pinned: true,
         arrivals: Arrivals::Constant,
         seed: 0,
         timeout: TIMEOUT,

@@ -421,10 +421,13 @@ impl Worker {
         let local = |cause| all.iter().map(|counts| counts.count_of(cause)).sum::<u64>();
         let late_ns = self.lateness.quantile(0.99);
         if local(Cause::FellBehind) > 0 || late_ns > Self::lateness_max_ns_of(self.plan.scheme) {
-            let skipped = local(Cause::FellBehind);
+            let given_up = match local(Cause::FellBehind) {
+                0 => String::new(),
+                count => format!(", {count} were given up"),
+            };
             return Some(format!(
-                "generator fell behind: 1 % of requests left {:.1} ms late or more, {skipped} were given up; offer \
-                 less, or use more --workers or hosts",
+                "generator fell behind: 1 % of requests left {:.1} ms late or more{given_up}; offer less, or use more \
+                 --workers or hosts",
                 late_ns as f64 / 1e6
             ));
         }

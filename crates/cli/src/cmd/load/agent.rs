@@ -44,7 +44,8 @@ pub(super) fn run(arguments: &Agent) -> Result<Exit, Failure> {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     log::info!("taking orders on {}", agent.address()?);
-    agent.run(generator, &stop)?;
+    let unpinned = arguments.unpinned;
+    agent.run(move |plan| generator(Plan { pinned: plan.pinned && !unpinned, ..plan }), &stop)?;
     debug_assert!(stop.load(Ordering::Relaxed), "only a signal ends an agent");
     Ok(Exit::Done)
 }

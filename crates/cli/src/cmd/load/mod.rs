@@ -162,6 +162,7 @@ fn plan(
         background_clients: if background { arguments.clients.max(arguments.workers) } else { 0 },
         sources: sources(arguments)?,
         workers: arguments.workers,
+        pinned: !arguments.unpinned,
         arrivals,
         seed,
         timeout: arguments.timeout.max(Duration::from_millis(1)),

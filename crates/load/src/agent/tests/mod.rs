@@ -39,6 +39,7 @@ pub(super) fn plan() -> Plan {
         background_clients: 0,
         sources: vec![],
         workers: 1,
+        pinned: true,
         arrivals: Arrivals::Constant,
         seed: 7,
         timeout: Duration::from_millis(100),
