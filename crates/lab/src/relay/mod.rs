@@ -3,10 +3,10 @@
 //! For kernels without netem, fq and etf. It moves IP packets between a TUN device on either host, so UDP and TCP both
 //! pass; a thread for each direction carries out what its [`Link`] decides. Order is kept.
 //!
-//! Limits, seen on two shared cores with a debug build: a direction moves 300,000 to 500,000 packets a second, so a link
-//! of 1 Gbit/s is full of large packets (a TCP transfer makes 941 Mbit/s) and not of the smallest. What a thread does
-//! not come to read in time, the device's queue drops, which no count here shows. Packets leave about 0.1 ms late, and
-//! later while the thread gets no processor.
+//! Limits, seen on two shared cores with a debug build: a direction moves 300,000 to 500,000 packets a second, so a
+//! link of 1 Gbit/s is full of large packets (a TCP transfer makes 941 Mbit/s) and not of the smallest. What a thread
+//! does not come to read in time, the device's queue drops, which no count here shows. Packets leave about 0.1 ms late,
+//! and later while the thread gets no processor.
 
 mod link;
 
