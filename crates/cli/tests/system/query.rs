@@ -3,7 +3,10 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use crate::lab::{Changed, Lab, Relay, Server, authentick, free_port, serve, start, text};
+use authentick_lab::hosts::{Host, Hosts};
+use authentick_lab::relay::{Link, Path};
+
+use crate::lab::{Changed, Lab, Relay, Server, authentick, free_port, program, serve, start, text};
 
 /// A server whose key exchange sends clients to a relay, which changes responses.
 fn behind_relay<F>(lab: &Lab, change: F) -> (Server, Relay<Changed<F>>)
@@ -60,6 +63,46 @@ fn json_holds_everything_with_units() {
         ns("offset_ns").abs() < 100_000_000 && ns("delay_ns") > 0 && ns("round_trip_ns") >= ns("delay_ns")
     );
     assert!(result["timing"]["tls_handshake_ns"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn long_path_between_two_hosts_shows_as_delay_and_handshakes_take_round_trips() {
+    const ROUND_TRIP_NS: u64 = 40_000_000;
+    let hosts = match Hosts::new(1) {
+        Ok(hosts) => hosts,
+        Err(skip) => return skip.tell(),
+    };
+    let link = || Link::delayed(Duration::from_millis(20));
+    let path = match Path::new(&hosts, 0, link(), link(), 1) {
+        Ok(path) => path,
+        Err(skip) => return skip.tell(),
+    };
+    let (lab, (ntp, ke)) = (Lab::new(), (1123, 14_460));
+    let config =
+        lab.config(&format!("listen = [\"0.0.0.0:{ntp}\"]"), &format!("ke-listen = [\"0.0.0.0:{ke}\"]"));
+    let server = program().serve_on(&hosts, Host::Server, &config);
+    let (ca, address) = (lab.ca(), path.server_address().to_string());
+    let output = hosts
+        .on(Host::Client(0), program().path())
+        .args([
+            "query",
+            &address,
+            "--server-name",
+            "ntp.test",
+            "--ke-port",
+            &ke.to_string(),
+            "--json",
+            "--ca",
+        ])
+        .arg(ca)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let delay = result["exchanges"][0]["delay_ns"].as_u64().unwrap();
+    assert!(delay >= ROUND_TRIP_NS, "{delay}");
+    assert!(result["timing"]["tls_handshake_ns"].as_u64().unwrap() >= ROUND_TRIP_NS);
+    assert_eq!(hosts.within(Host::Server, || server.outcome("nts")), 1.0);
 }
 
 #[test]

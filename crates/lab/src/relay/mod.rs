@@ -3,10 +3,10 @@
 //! For kernels without netem, fq and etf. It moves IP packets between a TUN device on either host, so UDP and TCP both
 //! pass; a thread for each direction carries out what its [`Link`] decides. Order is kept.
 //!
-//! Limits, seen on two shared cores with a debug build: a direction moves 300,000 to 500,000 packets a second, so a link
-//! of 1 Gbit/s is full of large packets (a TCP transfer makes 941 Mbit/s) and not of the smallest. What a thread does
-//! not come to read in time, the device's queue drops, which no count here shows. Packets leave about 0.1 ms late, and
-//! later while the thread gets no processor.
+//! Limits, seen on two shared cores with a debug build: a direction moves 300,000 to 500,000 packets a second, so a
+//! link of 1 Gbit/s is full of large packets (a TCP transfer makes 941 Mbit/s) and not of the smallest. What a thread
+//! does not come to read in time, the device's queue drops, which no count here shows. Packets leave about 0.1 ms late,
+//! and later while the thread gets no processor.
 
 mod link;
 
@@ -24,6 +24,7 @@ use authentick_crypto::Entropy;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 pub use self::link::{ETHERNET_OVERHEAD, ETHERNET_SIZE_MIN, Fate, Link};
+use crate::Skip;
 use crate::hosts::{Host, Hosts};
 
 /// Larger than any packet of the devices, whose MTU is 1500.
@@ -88,10 +89,12 @@ impl Path {
     /// Lays a path: `there` leads from the client to the server, `back` from the server to the client. Random decisions
     /// come from `seed`.
     ///
+    /// # Errors
+    /// A skip, with the reason, where TUN devices cannot be had.
+    ///
     /// # Panics
-    /// If the hosts cannot have TUN devices, or have 128 paths already.
-    #[must_use]
-    pub fn new(hosts: &Hosts, client: usize, there: Link, back: Link, seed: u64) -> Self {
+    /// If the hosts have 128 paths already.
+    pub fn new(hosts: &Hosts, client: usize, there: Link, back: Link, seed: u64) -> Result<Self, Skip> {
         let number = u8::try_from(hosts.next_path()).ok().filter(|number| *number < 128).unwrap();
         let mut path = Path {
             number,
@@ -99,12 +102,12 @@ impl Path {
             stop: Arc::default(),
             threads: Vec::new(),
         };
-        let ends = [(Host::Client(client), 2), (Host::Server, 1)];
-        let [client_end, server_end] = ends.map(|(host, own)| path.end(hosts, host, own));
+        let client_end = path.end(hosts, Host::Client(client), 2)?;
+        let server_end = path.end(hosts, Host::Server, 1)?;
         let copy = |file: &File| file.try_clone().unwrap();
         path.run(copy(&client_end), copy(&server_end), there, seed, 0);
         path.run(server_end, client_end, back, seed.wrapping_add(1), 1);
-        path
+        Ok(path)
     }
 
     /// The server's IPv4 address on this path.
@@ -152,11 +155,11 @@ impl Path {
     }
 
     /// Makes the device on one host, with its address and the way to the other.
-    fn end(&self, hosts: &Hosts, host: Host, own: u8) -> File {
+    fn end(&self, hosts: &Hosts, host: Host, own: u8) -> Result<File, Skip> {
         let (name, peer) = (format!("path{}", self.number), 3 - own);
         let device = hosts
             .within(host, || authentick_net::tun::create(&name))
-            .unwrap_or_else(|error| panic!("no TUN device: {error}"));
+            .map_err(|error| Skip::new(format!("no TUN device: {error}")))?;
         hosts
             .ip(
                 host,
@@ -170,7 +173,7 @@ impl Path {
                 ),
             )
             .unwrap();
-        device
+        Ok(device)
     }
 
     fn run(&mut self, from: File, to: File, link: Link, seed: u64, direction: usize) {
