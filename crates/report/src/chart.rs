@@ -22,6 +22,9 @@ const MARGIN: f64 = 0.04;
 const DIAGONAL_MAX: f64 = 1.5;
 const PPM_PER_PERCENT: f64 = 10_000.0;
 
+/// The largest number that is drawn; nanoseconds of thirty years.
+const DRAWN_MAX: f64 = 1e18;
+
 const LEFT: f64 = 66.0;
 const RIGHT: f64 = 26.0;
 const TOP: f64 = 28.0;
@@ -200,9 +203,10 @@ impl Chart {
         Some(out)
     }
 
-    /// Whether a point is drawn: zero has no logarithm.
+    /// Whether a point is drawn: zero has no logarithm, and a stored number may be absurd.
     fn shows(&self, point: &Point) -> bool {
-        self.unit == Unit::Rate || point.value > 0.0
+        let sound = |number: f64| (0.0..=DRAWN_MAX).contains(&number);
+        sound(point.rate) && sound(point.value) && (self.unit == Unit::Rate || point.value > 0.0)
     }
 
     /// Grid, numbers and names of the axes.

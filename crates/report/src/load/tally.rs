@@ -258,15 +258,17 @@ impl Tally {
 
     /// Adds the operations of another host or thread; percentiles are those of all together.
     pub fn merge(&mut self, other: &Tally) {
-        self.scheduled += other.scheduled;
-        self.skipped += other.skipped;
-        self.sent += other.sent;
-        self.answered += other.answered;
-        self.lost += other.lost;
-        self.invalid += other.invalid;
-        self.surplus += other.surplus;
+        // A stored count may be anything; of what was measured none comes near the end of the range.
+        let add = |sum: &mut u64, count: u64| *sum = sum.saturating_add(count);
+        add(&mut self.scheduled, other.scheduled);
+        add(&mut self.skipped, other.skipped);
+        add(&mut self.sent, other.sent);
+        add(&mut self.answered, other.answered);
+        add(&mut self.lost, other.lost);
+        add(&mut self.invalid, other.invalid);
+        add(&mut self.surplus, other.surplus);
         for (&cause, &count) in &other.causes {
-            *self.causes.entry(cause).or_default() += count;
+            add(self.causes.entry(cause).or_default(), count);
         }
         self.histograms.latency_ns.merge(&other.histograms.latency_ns);
         self.histograms.offset_ns.merge(&other.histograms.offset_ns);
@@ -282,7 +284,7 @@ impl Tally {
     /// The share of sent operations that were not answered: 0.01 is one percent; 0 if nothing was sent.
     #[must_use]
     pub fn loss_ratio(&self) -> f64 {
-        if self.sent == 0 { 0.0 } else { (self.lost + self.invalid) as f64 / self.sent as f64 }
+        if self.sent == 0 { 0.0 } else { self.lost.saturating_add(self.invalid) as f64 / self.sent as f64 }
     }
 
     /// How many failed for this reason.

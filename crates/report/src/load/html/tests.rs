@@ -146,3 +146,41 @@ fn closed_loop_is_drawn_against_what_it_sent() {
     record.parameters.window = Some(8);
     texts(&page(&[&record]), &["sent a second", "closed loop with 8 in flight"]);
 }
+
+/// Whatever numbers a file holds, as long as it is read: each way of rendering ends, and draws inside its frame.
+#[test]
+fn extreme_values_are_rendered() {
+    let most = u64::MAX;
+    for (offered_rps, seconds) in [(0.0, 0.0), (-1e300, 1e-300), (1e300, 1e300), (1.0, -1.0)] {
+        let mut record = record();
+        for (index, step) in record.steps.iter_mut().enumerate() {
+            (step.offered_rps, step.seconds) = (Some(offered_rps * (index + 1) as f64), seconds);
+            let tally = Tally {
+                scheduled: most,
+                sent: most,
+                lost: most,
+                surplus: most,
+                causes: [(crate::load::Cause::Timeout, most)].into(),
+                ..Tally::default()
+            };
+            (step.accompanying, step.background) = (Some(tally.clone()), Some(tally.clone()));
+            step.tally = tally;
+            step.tally.histograms.latency_ns = vec![(i64::MIN, most), (0, 1), (i64::MAX, most)].into();
+            step.tally.histograms.offset_ns = step.tally.histograms.latency_ns.clone();
+            step.tally.summarise();
+            step.request_size = u32::MAX;
+            step.hosts.iter_mut().for_each(|part| part.start_skew_us = f64::MIN);
+            step.generator_cpu_share = Some(f64::MAX);
+        }
+        let record = LoadRecord::from_json(&record.to_json()).expect("the sums hold");
+        let page = page(&[&record, &crate::load::tests::record(), &record]);
+        for path in page.split(" d=\"").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+            for number in path.split(['M', 'L', 'H', 'V', ' ']).filter(|number| !number.is_empty()) {
+                let number: f64 = number.parse().unwrap();
+                assert!((0.0..=900.0).contains(&number), "{offered_rps} in {seconds} s: {path}");
+            }
+        }
+        assert!(crate::load::text::summary(&record).lines().count() > 30);
+        assert_eq!(crate::load::csv::csv(&record).lines().count(), 21);
+    }
+}
