@@ -73,8 +73,11 @@ pub enum KeError {
     Certificate(CertificateCheck, String),
     /// TLS failed otherwise.
     Tls(rustls::Error),
-    /// The server does not speak `ntske/1`.
-    Alpn,
+    /// The server does not speak `ntske/1`; whether it said so itself, by an alert.
+    Alpn {
+        /// It was the server that ended the connection.
+        alert: bool,
+    },
     /// The response breaks the syntax.
     Response(Malformed),
     /// The response is longer than any may be.
@@ -109,7 +112,7 @@ impl KeError {
         match self {
             KeError::Certificate(..)
             | KeError::Tls(_)
-            | KeError::Alpn
+            | KeError::Alpn { .. }
             | KeError::Response(_)
             | KeError::TooLong
             | KeError::Warning(_)
@@ -159,7 +162,7 @@ impl fmt::Display for KeError {
                 write!(f, "{check}: {detail}")
             }
             KeError::Tls(error) => write!(f, "TLS: {error}"),
-            KeError::Alpn => f.write_str("application protocol: the server does not speak ntske/1"),
+            KeError::Alpn { .. } => f.write_str("application protocol: the server does not speak ntske/1"),
             KeError::Response(malformed) => write!(f, "key exchange response: {malformed}"),
             KeError::TooLong => write!(f, "key exchange response: longer than {KE_RESPONSE_SIZE_MAX} octets"),
             KeError::Refused(code) => write!(f, "the server refused: {code}"),
@@ -192,8 +195,10 @@ impl From<rustls::Error> for KeError {
                 };
                 KeError::Certificate(check, problem.to_string())
             }
-            rustls::Error::NoApplicationProtocol
-            | rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol) => KeError::Alpn,
+            rustls::Error::NoApplicationProtocol => KeError::Alpn { alert: false },
+            rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol) => {
+                KeError::Alpn { alert: true }
+            }
             _ => KeError::Tls(error),
         }
     }
@@ -246,7 +251,7 @@ impl Dialogue {
         let state = self.tls.process_new_packets()?;
         if !self.tls.is_handshaking() && !self.asked {
             if self.tls.alpn_protocol() != Some(ALPN) {
-                return Err(KeError::Alpn);
+                return Err(KeError::Alpn { alert: false });
             }
             self.ask();
         }

@@ -241,7 +241,7 @@ fn each_behaviour_of_a_key_exchange_server_is_what_a_client_sees() {
         let handshake_failure = rustls::AlertDescription::HandshakeFailure;
         matches!(error, KeError::Tls(rustls::Error::AlertReceived(alert)) if *alert == handshake_failure)
     });
-    run(Behaviour::NoProtocol, counted(1, 0, 1), |error| matches!(error, KeError::Alpn));
+    run(Behaviour::NoProtocol, counted(1, 0, 1), |error| matches!(error, KeError::Alpn { alert: true }));
     run(Behaviour::Close, counted(1, 1, 0), |error| matches!(error, KeError::Closed));
     run(Behaviour::Error(ErrorCode::INTERNAL), counted(1, 1, 0), |error| {
         matches!(error, KeError::Refused(ErrorCode::INTERNAL))

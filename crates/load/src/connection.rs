@@ -213,8 +213,8 @@ fn cause(error: &KeError) -> Cause {
         KeError::Io(error) => io_cause(error, false),
         KeError::Timeout(_) => Cause::ResourceTemporarilyUnavailable,
         KeError::Closed => Cause::Reset,
-        KeError::Tls(rustls::Error::AlertReceived(_)) => Cause::TlsAlert,
-        KeError::Certificate(..) | KeError::Tls(_) | KeError::Alpn => Cause::Tls,
+        KeError::Tls(rustls::Error::AlertReceived(_)) | KeError::Alpn { alert: true } => Cause::TlsAlert,
+        KeError::Certificate(..) | KeError::Tls(_) | KeError::Alpn { .. } => Cause::Tls,
         KeError::Response(_)
         | KeError::TooLong
         | KeError::Refused(_)

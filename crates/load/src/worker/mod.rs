@@ -202,6 +202,7 @@ impl Worker {
     /// Sends for one step, and waits until everything has ended.
     pub(crate) fn step(&mut self, order: &Order, start_ns: u64, watch: &Watch) -> Report {
         self.clear();
+        self.stopped = false;
         let dropped_before = self.dropped_count();
         let (arrivals, seed) = (self.plan.arrivals, self.plan.seed);
         let lead = if order.background_rps > 0.0 { limits::BACKGROUND_LEAD } else { Duration::ZERO };
