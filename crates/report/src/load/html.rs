@@ -432,7 +432,7 @@ fn wires(page: &mut Page, run: Run<'_>) {
             let share = record.highest_answered().map(|step| 100.0 * step.answered_rps() / ceiling);
             let share =
                 share.map(|share| if share < 0.1 { "<0.1".to_owned() } else { format!("{share:.1}") });
-            Some(vec![format!("{link} Gbit/s"), rate(ceiling), cell(share)])
+            Some(vec![format!("{link}\u{a0}Gbit/s"), rate(ceiling), cell(share)])
         })
         .collect();
     let Some(rows) = rows.filter(|_| size > 0) else { return };
