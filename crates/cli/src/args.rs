@@ -242,7 +242,8 @@ pub(crate) struct Agent {
 #[derive(Args, Debug)]
 pub(crate) struct Coordination {
     /// Let these agents send instead of this host
-    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', requires_all = ["agent_ca", "certificate_chain", "private_key"])]
+    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',')]
+    #[arg(requires_all = ["agent_ca", "certificate_chain", "private_key"])]
     pub(crate) agents: Vec<String>,
     /// Authorities that vouch for agents, PEM
     #[arg(long, value_name = "FILE", requires = "agents")]

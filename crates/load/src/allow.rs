@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use authentick_proto::prefix::{Prefix, PrefixSet};
 
-/// Addresses that are nobody else's: loopback, private networks (RFC 1918, RFC 4193), link-local IPv6, and the block for
-/// measurements (RFC 2544).
+/// Addresses that are nobody else's: loopback, private networks (RFC 1918, RFC 4193), link-local IPv6, and the block
+/// for measurements (RFC 2544).
 const OWN: [&str; 8] = [
     "127.0.0.0/8",
     "10.0.0.0/8",

@@ -145,9 +145,8 @@ impl State {
             }
             "/spans" => {
                 self.collect();
-                let from = match position(request.uri().query().unwrap_or("")) {
-                    Some(from) => from,
-                    None => return response(StatusCode::BAD_REQUEST, "text/plain", SPANS_USAGE.to_owned()),
+                let Some(from) = position(request.uri().query().unwrap_or("")) else {
+                    return response(StatusCode::BAD_REQUEST, "text/plain", SPANS_USAGE.to_owned());
                 };
                 let records = self.kept.lock().unwrap_or_else(PoisonError::into_inner).records(from);
                 match serde_json::to_string(&records) {

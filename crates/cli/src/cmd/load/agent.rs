@@ -45,18 +45,18 @@ pub(super) fn run(arguments: &Agent) -> Result<Exit, Failure> {
     }
     log::info!("taking orders on {}", agent.address()?);
     let unpinned = arguments.unpinned;
-    agent.run(move |plan| generator(Plan { pinned: plan.pinned && !unpinned, ..plan }), &stop)?;
+    agent.run(move |plan| generator(&Plan { pinned: plan.pinned && !unpinned, ..plan }), &stop)?;
     debug_assert!(stop.load(Ordering::Relaxed), "only a signal ends an agent");
     Ok(Exit::Done)
 }
 
 /// The generator for a plan that the agent has accepted.
-fn generator(plan: Plan) -> Result<Box<dyn Crew>, String> {
+fn generator(plan: &Plan) -> Result<Box<dyn Crew>, String> {
     // Asked for only if the plan brings no authorities of its own.
     let needs_roots = plan.scheme != authentick_load::Scheme::Plain && plan.authorities_pem.is_none();
     let roots: Option<Roots> =
         needs_roots.then(|| trust::roots(None)).transpose().map_err(|failure| failure.message)?;
-    Ok(Box::new(Generator::prepare(&plan, roots, &Watch::default())?))
+    Ok(Box::new(Generator::prepare(plan, roots, &Watch::default())?))
 }
 
 /// A crew of agents.

@@ -50,12 +50,12 @@ impl Permission {
         }
         let message = match &self.host {
             Some(permitted) => format!(
-                "--permit names {permitted:?}, and {host:?} ({address}) is another host; repeat its name if it is yours \
-                 to load"
+                "--permit names {permitted:?}, and {host:?} ({address}) is another host; repeat its name if it is \
+                 yours to load"
             ),
             None => format!(
-                "{host} ({address}) is a public address; if it is yours to load, say so with --permit {host}, or put it \
-                 on a list (--allow-list)"
+                "{host} ({address}) is a public address; if it is yours to load, say so with --permit {host}, or put \
+                 it on a list (--allow-list)"
             ),
         };
         Err(Failure::new(Exit::Usage, message))
@@ -155,7 +155,7 @@ impl Target {
             permission.check(&ntp_host, ntp.ip())?;
             let mut session = established.session;
             match probe(ntp, Some(&mut session), wanted.timeout) {
-                // The server may have exported its keys the other way; chrony, "NTS AES-128-GCM-SIV compliant exporter".
+                // The server may have exported its keys the other way, as chrony does for AES-128-GCM-SIV.
                 Err(_) if session.switch_keys() => {
                     probe(ntp, Some(&mut session), wanted.timeout)?;
                     alternative_keys = true;

@@ -170,7 +170,7 @@ fn extreme_values_are_rendered() {
             step.tally.summarise();
             step.request_size = u32::MAX;
             step.hosts.iter_mut().for_each(|part| part.start_skew_us = f64::MIN);
-            step.generator_cpu_share = Some(f64::MAX);
+            step.generator_busy_share = Some(f64::MAX);
         }
         let record = LoadRecord::from_json(&record.to_json()).expect("the sums hold");
         let page = page(&[&record, &crate::load::tests::record(), &record]);
