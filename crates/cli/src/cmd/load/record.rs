@@ -97,7 +97,9 @@ pub(super) fn conclude(record: &mut LoadRecord, outcome: Outcome, run: &Run) {
     let remark = match (found.lower_rps, found.generator_limited) {
         _ if !over => Some("The search did not end.".to_owned()),
         (None, _) => Some("No rate held.".to_owned()),
-        _ if !settled => Some("The search was given up: rates held in some trials and not in others.".to_owned()),
+        _ if !settled => {
+            Some("The search was given up: rates held in some trials and not in others.".to_owned())
+        }
         (Some(_), true) => {
             Some("The generator, not the server, was the limit; use more --workers or hosts.".to_owned())
         }
