@@ -7,6 +7,10 @@ pub(crate) use authentick_net::udp::BATCH_SIZE;
 /// Requests that one thread prepares before it looks at what has arrived.
 pub(crate) const BEGIN_COUNT_MAX: usize = BATCH_SIZE;
 
+/// Of the requests that are due at once, a client sends one in so many, but at least one: eight of a full batch. Each
+/// client's share of a batch is one system call.
+pub(crate) const BURST_SHARE: usize = 8;
+
 /// Datagrams that are read from one socket before the others have their turn.
 pub(crate) const RECEIVE_COUNT_MAX: usize = 32;
 

@@ -92,6 +92,7 @@ impl Worker {
         }
         match begun {
             Ok(connection) => {
+                self.connections_due_ns = self.connections_due_ns.min(connection.deadline_ns);
                 let key = self.connections.insert(connection);
                 let number = CONNECTIONS_FROM + key as u64;
                 if self.poller.add(&self.connections[key], number, Connection::INTEREST).is_err() {
@@ -123,6 +124,23 @@ impl Worker {
         }
     }
 
+    /// Deals with what came of a connection's event.
+    fn progressed(&mut self, key: usize, progress: Progress) {
+        match progress {
+            Progress::Waiting => {
+                let connection = &mut self.connections[key];
+                if let Some(interest) = connection.new_interest() {
+                    let number = CONNECTIONS_FROM + key as u64;
+                    // The descriptor is in the set, as it was put there when the connection began.
+                    let _ = self.poller.change(&*connection, number, interest);
+                }
+            }
+            Progress::Established(established) => self.established(key, *established),
+            Progress::Failed(cause) => self.not_established(key, cause),
+            Progress::Closed => drop(self.connections.remove(key)),
+        }
+    }
+
     /// A connection is ready.
     pub(super) fn go_on(&mut self, key: usize) {
         if let Some(connection) = self.connections.get_mut(key) {
@@ -136,6 +154,7 @@ impl Worker {
         let now_ns = monotonic_ns();
         let connection = &mut self.connections[key];
         connection.deadline_ns = now_ns + LINGER_NS;
+        self.connections_due_ns = self.connections_due_ns.min(connection.deadline_ns);
         let (purpose, local) = (connection.purpose, connection.local);
         let (intended_ns, whole_ns) = (connection.intended_ns, now_ns.saturating_sub(connection.begun_ns));
         let (measured, principal) = self.group_of(purpose);
@@ -188,6 +207,7 @@ impl Worker {
         let connection = &mut self.connections[key];
         let purpose = connection.purpose;
         connection.deadline_ns = monotonic_ns() + LINGER_NS;
+        self.connections_due_ns = self.connections_due_ns.min(connection.deadline_ns);
         match connection.is_lingering() {
             true => self.progressed(key, Progress::Waiting),
             // It never stood, or hangs: there is nothing to wait for.
@@ -239,5 +259,7 @@ impl Worker {
                 false => self.not_established(key, connection.why_timed_out()),
             }
         }
+        let deadlines = self.connections.iter().map(|(_, connection)| connection.deadline_ns);
+        self.connections_due_ns = deadlines.min().unwrap_or(u64::MAX);
     }
 }

@@ -3,11 +3,13 @@
 //! - `send`: beginning operations, and batches of requests.
 //! - `receive`: answers, and everything else that arrives.
 //! - `keys`: key exchanges, and what follows them.
+//! - `ledger`: counts, and whether the generator did its part.
 //!
 //! The loop never waits while something is due: it sends, looks at what has arrived, ends what has waited too long, and
 //! spins when the next request is near, since a sleeping thread wakes too late.
 
 mod keys;
+mod ledger;
 mod receive;
 mod send;
 
@@ -20,12 +22,12 @@ use authentick_ke::client::Ask;
 use authentick_net::clock::monotonic_ns;
 use authentick_net::poller::{Interest, Poller};
 use authentick_net::udp::{ReceiveBatch, SendBatch};
-use authentick_report::load::{Cause, Operation};
 use slab::Slab;
 
+use self::ledger::Ledger;
 use self::send::Pending;
 use crate::client::Client;
-use crate::connection::{Connection, Progress, Purpose};
+use crate::connection::{Connection, Purpose};
 use crate::counts::{Counts, Times};
 use crate::flight::{Due, Flights};
 use crate::limits;
@@ -50,29 +52,6 @@ struct Stream {
     in_flight: u32,
 }
 
-/// Counts of the four kinds of operations.
-struct Ledger {
-    /// What the scheme is named for, of measured clients.
-    principal: Counts,
-    /// The other kind, of measured clients.
-    accompanying: Counts,
-    /// What the scheme is named for, of the background.
-    background: Counts,
-    /// The other kind, of the background.
-    background_accompanying: Counts,
-}
-
-impl Ledger {
-    fn of(&mut self, measured: bool, principal: bool) -> &mut Counts {
-        match (measured, principal) {
-            (true, true) => &mut self.principal,
-            (true, false) => &mut self.accompanying,
-            (false, true) => &mut self.background,
-            (false, false) => &mut self.background_accompanying,
-        }
-    }
-}
-
 /// A thread's state.
 pub(crate) struct Worker {
     plan: Arc<Plan>,
@@ -86,6 +65,8 @@ pub(crate) struct Worker {
     ready: Vec<u64>,
     flights: Flights,
     connections: Slab<Connection>,
+    /// No connection's time is up before this.
+    connections_due_ns: u64,
     clients: Vec<Client>,
     /// Clients whose figures count come first.
     measured_count: usize,
@@ -121,14 +102,6 @@ impl Worker {
     /// A sentence on what the host refused, and the remedy.
     pub(crate) fn new(setup: Setup) -> Result<Self, String> {
         let Setup { plan, ask, share, entropy } = setup;
-        let principal = match plan.scheme {
-            Scheme::Plain | Scheme::Nts => Operation::Transfer,
-            Scheme::Ke | Scheme::Mix { .. } => Operation::KeyExchange,
-        };
-        let other = match principal {
-            Operation::Transfer => Operation::KeyExchange,
-            Operation::KeyExchange => Operation::Transfer,
-        };
         let timeout_ns = u64::try_from(plan.timeout.as_nanos()).unwrap_or(u64::MAX / 4);
         let mut worker = Worker {
             ask,
@@ -141,6 +114,7 @@ impl Worker {
             ready: Vec::with_capacity(limits::BATCH_SIZE),
             flights: Flights::new(timeout_ns),
             connections: Slab::new(),
+            connections_due_ns: u64::MAX,
             clients: Vec::new(),
             measured_count: 0,
             cursors: [0; 2],
@@ -148,12 +122,7 @@ impl Worker {
             ended_at_once: Vec::new(),
             sources: plan.sources.clone(),
             source_index: share.index as usize,
-            ledger: Ledger {
-                principal: Counts::new(principal),
-                accompanying: Counts::new(other),
-                background: Counts::new(principal),
-                background_accompanying: Counts::new(other),
-            },
+            ledger: Ledger::new(plan.scheme),
             lateness: Times::default(),
             joinables: Vec::new(),
             request_size: 0,
@@ -264,10 +233,7 @@ impl Worker {
     }
 
     fn clear(&mut self) {
-        let Ledger { principal, accompanying, background, background_accompanying } = &mut self.ledger;
-        for counts in [principal, accompanying, background, background_accompanying] {
-            counts.clear();
-        }
+        self.ledger.clear();
         self.lateness.clear();
         self.joinables.clear();
         self.request_size = 0;
@@ -305,7 +271,7 @@ impl Worker {
             .iter()
             .filter(|_| !self.stopped)
             .filter_map(|stream| Some(stream.start_ns + stream.schedule.next_ns()?));
-        let connections = self.connections.iter().map(|(_, connection)| connection.deadline_ns);
+        let connections = (!self.connections.is_empty()).then_some(self.connections_due_ns);
         let closing = (now_ns < end_ns).then_some(end_ns);
         let next_ns = due.chain(self.flights.next_due_ns()).chain(connections).chain(closing).min();
         let left_ns = next_ns.map_or(u64::MAX, |next_ns| next_ns.saturating_sub(now_ns));
@@ -349,7 +315,7 @@ impl Worker {
                 }
             }
         }
-        if !self.connections.is_empty() {
+        if now_ns >= self.connections_due_ns {
             self.give_connections_up(now_ns);
         }
     }
@@ -400,72 +366,11 @@ impl Worker {
             accompanying: some(&self.ledger.accompanying),
             background,
             seconds,
-            why_invalid: self.why_invalid(),
+            why_invalid: self.ledger.why_invalid(self.plan.scheme, &self.lateness),
             lateness_ns: self.lateness.stored(),
             busy_share: (lasted_ns > 0).then(|| (1.0 - idle_ns as f64 / lasted_ns as f64).clamp(0.0, 1.0)),
             request_size: self.request_size as u32,
             joinables: std::mem::take(&mut self.joinables),
-        }
-    }
-
-    const fn lateness_max_ns_of(scheme: Scheme) -> u64 {
-        match scheme {
-            Scheme::Plain | Scheme::Nts => limits::LATENESS_MAX_NS,
-            Scheme::Ke | Scheme::Mix { .. } => limits::KE_LATENESS_MAX_NS,
-        }
-    }
-
-    /// Why the figures say nothing about the server; `None` if they do.
-    fn why_invalid(&self) -> Option<String> {
-        let Ledger { principal, accompanying, background, background_accompanying } = &self.ledger;
-        let all = [principal, accompanying, background, background_accompanying];
-        let local = |cause| all.iter().map(|counts| counts.count_of(cause)).sum::<u64>();
-        let late_ns = self.lateness.quantile(0.99);
-        if local(Cause::FellBehind) > 0 || late_ns > Self::lateness_max_ns_of(self.plan.scheme) {
-            let given_up = match local(Cause::FellBehind) {
-                0 => String::new(),
-                count => format!(", {count} were given up"),
-            };
-            return Some(format!(
-                "generator fell behind: 1 % of requests left {:.1} ms late or more{given_up}; offer less, or use more \
-                 --workers or hosts",
-                late_ns as f64 / 1e6
-            ));
-        }
-        for (cause, what) in [
-            (Cause::LocalBuffer, "the generator's sockets had no room for"),
-            (Cause::LocalPort, "the generator had no port, descriptor or idle client left for"),
-            (Cause::Local, "the generator's host refused"),
-        ] {
-            let count = local(cause);
-            if count > 0 {
-                return Some(format!("{what} {count} operations; use more --clients, --sources or hosts"));
-            }
-        }
-        let (dry, failed) = (principal.count_of(Cause::NoCookie), principal.failed);
-        // If the server loses requests, their cookies are gone, and that is no fault of the generator's.
-        if dry * 100 > principal.scheduled && failed * 100 <= principal.sent {
-            return Some(format!("clients had no cookie for {dry} requests; use more --clients"));
-        }
-        None
-    }
-}
-
-/// What a connection's progress is dealt with by; here so that `keys` need not know the loop.
-impl Worker {
-    fn progressed(&mut self, key: usize, progress: Progress) {
-        match progress {
-            Progress::Waiting => {
-                let connection = &mut self.connections[key];
-                if let Some(interest) = connection.new_interest() {
-                    let number = limits::CONNECTIONS_FROM + key as u64;
-                    // The descriptor is in the set, as it was put there when the connection began.
-                    let _ = self.poller.change(&*connection, number, interest);
-                }
-            }
-            Progress::Established(established) => self.established(key, *established),
-            Progress::Failed(cause) => self.not_established(key, cause),
-            Progress::Closed => drop(self.connections.remove(key)),
         }
     }
 }

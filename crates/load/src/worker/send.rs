@@ -12,7 +12,7 @@ use super::Worker;
 use crate::client::Client;
 use crate::connection::Purpose;
 use crate::flight::Flight;
-use crate::limits::{BATCH_SIZE, BEGIN_COUNT_MAX, CLIENT_SCAN_MAX, GIVE_UP_NS};
+use crate::limits::{BATCH_SIZE, BEGIN_COUNT_MAX, BURST_SHARE, CLIENT_SCAN_MAX, GIVE_UP_NS};
 use crate::plan::{Arrivals, Scheme};
 
 /// A request that is written and not sent.
@@ -150,7 +150,9 @@ impl Worker {
         if count == 0 {
             return None;
         }
-        let stay = self.together[group].div_ceil(count).max(1);
+        // A client sends a burst only if so many requests are due at once that system calls would be the limit.
+        let together = self.together[group];
+        let stay = together.div_ceil(count).max(together / BURST_SHARE).max(1);
         for _ in 0..count.min(CLIENT_SCAN_MAX) {
             let index = first + (self.cursors[group] / stay) % count;
             if fits(&self.clients[index], index as u32) {
@@ -177,7 +179,11 @@ impl Worker {
             Some(session) if self.plan.replay_cookie || same_cookie => {
                 Exchange::nts_replayed(session, &mut self.entropy, out)
             }
-            Some(session) => Exchange::nts(session, &mut self.entropy, out),
+            Some(session) => {
+                // Requests in flight will bring a cookie each.
+                let expected_count = client.outstanding as usize;
+                Exchange::nts_among(session, expected_count, &mut self.entropy, out)
+            }
             None => return Err(Cause::NoCookie),
         };
         let (exchange, size) = made.map_err(|_| Cause::NoCookie)?;

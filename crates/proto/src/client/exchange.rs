@@ -124,8 +124,22 @@ impl Exchange {
         entropy: &mut Entropy,
         out: &mut [u8],
     ) -> Result<(Self, usize), NoCookie> {
+        Self::nts_among(session, 0, entropy, out)
+    }
+
+    /// The same while other requests of the session are in flight, which will bring `expected_count` cookies: so many
+    /// fewer are asked for.
+    ///
+    /// # Panics
+    /// If `out` has fewer than [`REQUEST_SIZE_MAX`] octets.
+    pub fn nts_among(
+        session: &mut NtsSession,
+        expected_count: usize,
+        entropy: &mut Entropy,
+        out: &mut [u8],
+    ) -> Result<(Self, usize), NoCookie> {
         let cookie = session.jar.take().ok_or(NoCookie)?;
-        let wanted = COOKIE_COUNT - 1 - session.jar.count();
+        let wanted = (COOKIE_COUNT - 1).saturating_sub(session.jar.count() + expected_count);
         Ok(Self::authenticated(session, &cookie, wanted, entropy, out))
     }
 

@@ -79,3 +79,18 @@ fn replayed_cookie_stays_in_the_jar_and_asks_for_no_others() {
         assert_eq!(session.jar.oldest(), Some([7; 100].as_slice()));
     }
 }
+
+#[test]
+fn requests_in_flight_count_as_cookies_to_come() {
+    let mut session = session();
+    for _ in 0..COOKIE_COUNT {
+        session.jar.add(&[7; 100]);
+    }
+    let mut entropy = Entropy::from_seed(1);
+    let mut out = [0; DATAGRAM_SIZE_MAX];
+    for expected in 0..COOKIE_COUNT {
+        let (_, size) = Exchange::nts_among(&mut session, expected, &mut entropy, &mut out).unwrap();
+        assert_eq!(size, 228, "a burst out of a full jar asks for no placeholder");
+    }
+    assert!(Exchange::nts_among(&mut session, 0, &mut entropy, &mut out).is_err());
+}

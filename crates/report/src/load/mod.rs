@@ -227,12 +227,14 @@ pub struct HostPart {
 pub struct Search {
     /// The share of requests that may go unanswered, such as 0.01.
     pub loss_max: f64,
-    /// The highest rate that held in every trial, requests a second.
+    /// The highest rate that held, requests a second.
     pub lower_rps: Option<f64>,
     /// The lowest rate that did not, requests a second.
     pub upper_rps: Option<f64>,
-    /// Trials at the highest rate that held.
+    /// Valid trials at the highest rate that held.
     pub trial_count: u32,
+    /// How many of them held.
+    pub held_count: u32,
     /// An interval that holds the true loss at that rate with this confidence.
     pub confidence: f64,
     /// Its lower end, a share.

@@ -71,10 +71,8 @@ pub(super) fn shape(record: &LoadRecord) -> String {
 /// The capacity with what it rests on; without a search, the most that a valid step answered.
 pub(super) fn capacity(record: &LoadRecord) -> String {
     let what = operations(&record.scheme);
-    let remark = |search: &Search| match search.remark.as_deref().and_then(|text| text.split_at_checked(1)) {
-        Some((first, rest)) => format!(" {}{rest}.", first.to_uppercase()),
-        None => String::new(),
-    };
+    let remark =
+        |search: &Search| search.remark.as_ref().map_or_else(String::new, |remark| format!(" {remark}"));
     match (record.capacity_rps, &record.search) {
         (Some(capacity), Some(search)) => {
             let upper = match search.upper_rps {
@@ -82,10 +80,11 @@ pub(super) fn capacity(record: &LoadRecord) -> String {
                 None => "no higher rate was found that did not".to_owned(),
             };
             format!(
-                "{} {what} a second with at most {} % lost. That rate held in {}; {upper}. The true loss there is \
+                "{} {what} a second with at most {} % lost. That rate held in {} of {}; {upper}. The true loss there is \
                  between {} % and {} % with {} % confidence.{}",
                 rate(capacity),
                 (search.loss_max * 1e4).round() / 100.0,
+                search.held_count,
                 plural(u64::from(search.trial_count), "trial"),
                 percent(search.loss_low),
                 percent(search.loss_high),

@@ -93,15 +93,19 @@ pub(super) fn conclude(record: &mut LoadRecord, outcome: Outcome, run: &Run) {
     record.interrupted = outcome.interrupted;
     let (Some(found), Steps::Search(settings)) = (outcome.found, &run.steps) else { return };
     let over = record.interrupted.is_none();
-    record.capacity_rps = found.lower_rps.filter(|_| over);
+    let settled = found.held_count >= settings.trial_count;
+    record.capacity_rps = found.lower_rps.filter(|_| over && settled);
     let remark = match (found.lower_rps, found.generator_limited) {
-        _ if !over => Some("the search did not end".to_owned()),
-        (None, _) => Some("no rate held".to_owned()),
+        _ if !over => Some("The search did not end.".to_owned()),
+        (None, _) => Some("No rate held.".to_owned()),
+        _ if !settled => {
+            Some("The search was given up: rates held in some trials and not in others.".to_owned())
+        }
         (Some(_), true) => {
-            Some("the generator, not the server, was the limit; use more --workers or hosts".to_owned())
+            Some("The generator, not the server, was the limit; use more --workers or hosts.".to_owned())
         }
         (Some(_), false) if found.upper_rps.is_none() => Some(format!(
-            "every rate up to {}/s held, the highest that was allowed",
+            "Every rate up to {}/s held, the highest that was allowed.",
             rate(settings.rate_max_rps)
         )),
         (Some(_), false) => None,
@@ -111,6 +115,7 @@ pub(super) fn conclude(record: &mut LoadRecord, outcome: Outcome, run: &Run) {
         lower_rps: found.lower_rps,
         upper_rps: found.upper_rps,
         trial_count: found.trial_count,
+        held_count: found.held_count,
         confidence: CONFIDENCE,
         loss_low: found.loss.0,
         loss_high: found.loss.1,

@@ -1,0 +1,147 @@
+//! Counts of a worker's step, and whether the generator did its part.
+
+use authentick_report::load::{Cause, Operation};
+
+use crate::counts::{Counts, Times};
+use crate::limits;
+use crate::plan::Scheme;
+
+/// Counts of the four kinds of operations.
+pub(super) struct Ledger {
+    /// What the scheme is named for, of measured clients.
+    pub(super) principal: Counts,
+    /// The other kind, of measured clients.
+    pub(super) accompanying: Counts,
+    /// What the scheme is named for, of the background.
+    pub(super) background: Counts,
+    /// The other kind, of the background.
+    background_accompanying: Counts,
+}
+
+impl Ledger {
+    /// Nothing counted yet.
+    pub(super) fn new(scheme: Scheme) -> Self {
+        let (principal, other) = match scheme {
+            Scheme::Plain | Scheme::Nts => (Operation::Transfer, Operation::KeyExchange),
+            Scheme::Ke | Scheme::Mix { .. } => (Operation::KeyExchange, Operation::Transfer),
+        };
+        Ledger {
+            principal: Counts::new(principal),
+            accompanying: Counts::new(other),
+            background: Counts::new(principal),
+            background_accompanying: Counts::new(other),
+        }
+    }
+
+    /// The counts of one kind.
+    pub(super) fn of(&mut self, measured: bool, principal: bool) -> &mut Counts {
+        match (measured, principal) {
+            (true, true) => &mut self.principal,
+            (true, false) => &mut self.accompanying,
+            (false, true) => &mut self.background,
+            (false, false) => &mut self.background_accompanying,
+        }
+    }
+
+    fn all(&self) -> [&Counts; 4] {
+        [&self.principal, &self.accompanying, &self.background, &self.background_accompanying]
+    }
+
+    /// Starts again from zero.
+    pub(super) fn clear(&mut self) {
+        let Ledger { principal, accompanying, background, background_accompanying } = self;
+        for counts in [principal, accompanying, background, background_accompanying] {
+            counts.clear();
+        }
+    }
+
+    /// Why the figures say nothing about the server, given how late requests left; `None` if they do.
+    pub(super) fn why_invalid(&self, scheme: Scheme, lateness: &Times) -> Option<String> {
+        let local = |cause| self.all().iter().map(|counts| counts.count_of(cause)).sum::<u64>();
+        let late_ns = lateness.quantile(0.99);
+        if local(Cause::FellBehind) > 0 || late_ns > lateness_max_ns(scheme) {
+            let given_up = match local(Cause::FellBehind) {
+                0 => String::new(),
+                count => format!(", {count} were given up"),
+            };
+            return Some(format!(
+                "generator fell behind: 1 % of requests left {:.1} ms late or more{given_up}; offer less, or use more \
+                 --workers or hosts",
+                late_ns as f64 / 1e6
+            ));
+        }
+        for (cause, what) in [
+            (Cause::LocalBuffer, "the generator's sockets had no room for"),
+            (Cause::LocalPort, "the generator had no port, descriptor or idle client left for"),
+            (Cause::Local, "the generator's host refused"),
+        ] {
+            let count = local(cause);
+            if count > 0 {
+                return Some(format!("{what} {count} operations; use more --clients, --sources or hosts"));
+            }
+        }
+        let Counts { scheduled, sent, failed, .. } = self.principal;
+        let dry = self.principal.count_of(Cause::NoCookie);
+        // If the server loses requests, their cookies are gone, and that is no fault of the generator's.
+        (dry * 100 > scheduled && failed * 100 <= sent)
+            .then(|| format!("clients had no cookie for {dry} requests; use more --clients"))
+    }
+}
+
+/// How late one request in a hundred may be.
+const fn lateness_max_ns(scheme: Scheme) -> u64 {
+    match scheme {
+        Scheme::Plain | Scheme::Nts => limits::LATENESS_MAX_NS,
+        Scheme::Ke | Scheme::Mix { .. } => limits::KE_LATENESS_MAX_NS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn late(ns: i64) -> Times {
+        let mut times = Times::default();
+        for _ in 0..98 {
+            times.record(1000);
+        }
+        times.record(ns);
+        times.record(ns);
+        times
+    }
+
+    #[test]
+    fn generator_is_behind_if_one_request_in_a_hundred_is_late() {
+        let ledger = Ledger::new(Scheme::Plain);
+        assert_eq!(ledger.why_invalid(Scheme::Plain, &late(900_000)), None);
+        let why = ledger.why_invalid(Scheme::Plain, &late(2_000_000)).unwrap();
+        assert!(why.starts_with("generator fell behind: 1 % of requests left 2.0 ms late"), "{why}");
+        assert_eq!(ledger.why_invalid(Scheme::Ke, &late(2_000_000)), None);
+        assert!(ledger.why_invalid(Scheme::Ke, &late(6_000_000)).is_some());
+    }
+
+    #[test]
+    fn each_local_cause_invalidates_a_step_of_any_group() {
+        for cause in Cause::ALL.into_iter().filter(|cause| cause.is_local()) {
+            for (measured, principal) in [(true, true), (true, false), (false, true), (false, false)] {
+                let mut ledger = Ledger::new(Scheme::Nts);
+                ledger.of(measured, principal).skip(cause);
+                assert!(ledger.why_invalid(Scheme::Nts, &Times::default()).is_some(), "{cause}");
+            }
+        }
+    }
+
+    #[test]
+    fn want_of_cookies_is_the_servers_fault_if_it_loses_requests() {
+        let ledger = |dry: u64, failed: u64| {
+            let mut ledger = Ledger::new(Scheme::Nts);
+            (ledger.principal.scheduled, ledger.principal.sent) = (1000, 1000 - dry);
+            (0..dry).for_each(|_| ledger.principal.skip(Cause::NoCookie));
+            (0..failed).for_each(|_| ledger.principal.fail(Cause::Timeout));
+            ledger.why_invalid(Scheme::Nts, &Times::default())
+        };
+        assert_eq!(ledger(10, 0), None);
+        assert!(ledger(20, 0).is_some_and(|why| why.contains("20 requests")));
+        assert_eq!(ledger(20, 500), None);
+    }
+}
