@@ -363,6 +363,9 @@ pub(crate) struct LoadArguments {
     /// A file of prefixes that may be loaded besides loopback and private addresses, one on a line
     #[arg(long, value_name = "FILE")]
     pub(crate) allow_list: Option<PathBuf>,
+    /// Show the run on a live screen, on standard error; the table or the record follows on standard output
+    #[arg(long)]
+    pub(crate) tui: bool,
     /// Print the run record instead of the table
     #[arg(long)]
     pub(crate) json: bool,

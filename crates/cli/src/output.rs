@@ -1,18 +1,26 @@
 //! What is printed where: results on standard output, everything else on standard error.
 
 use std::io::{IsTerminal, Write};
+use std::sync::LazyLock;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// The bars that are shown. They stand aside for whatever else is printed.
+static BARS: LazyLock<MultiProgress> = LazyLock::new(|| MultiProgress::with_draw_target(target()));
 
 /// Prints a result. A reader that has gone away is no failure of ours.
 pub(crate) fn result(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    BARS.suspend(|| {
+        let mut out = std::io::stdout().lock();
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    });
 }
 
-/// Prints why a command failed.
+/// Prints why a command failed, or what else its user must know.
 pub(crate) fn error(message: &str) {
-    let _ = writeln!(std::io::stderr(), "authentick: {message}");
+    BARS.suspend(|| {
+        let _ = writeln!(std::io::stderr(), "authentick: {message}");
+    });
 }
 
 /// Starts the log on standard error, at `level` unless `RUST_LOG` says otherwise; under systemd, the journal adds the
@@ -26,27 +34,26 @@ pub(crate) fn start_log(level: &str) {
     builder.format_target(false).init();
 }
 
-/// A bar for something that takes a while; invisible unless standard error is a terminal.
+/// A bar for something that takes a while, in countable parts; invisible unless standard error is a terminal.
 pub(crate) fn progress(length: u64, what: &'static str) -> ProgressBar {
-    let style =
-        ProgressStyle::with_template("{msg} {bar:32} {pos}/{len}").expect("the template is well formed");
-    ProgressBar::with_draw_target(Some(length), target()).with_style(style).with_message(what)
+    shown(ProgressBar::new(length), "{msg} {bar:32} {pos}/{len}").with_message(what)
 }
 
 /// A bar over this many milliseconds, with a message after it.
 pub(crate) fn bar(length_ms: u64) -> ProgressBar {
-    let style =
-        ProgressStyle::with_template("{bar:32} {percent:>3} %  {msg}").expect("the template is well formed");
-    ProgressBar::with_draw_target(Some(length_ms), target()).with_style(style)
+    shown(ProgressBar::new(length_ms), "{bar:12} {percent:>3} %  {wide_msg}")
 }
 
 /// Something that takes nobody knows how long.
 pub(crate) fn spinner(what: &'static str) -> ProgressBar {
-    let style =
-        ProgressStyle::with_template("{spinner} {elapsed}  {msg}").expect("the template is well formed");
-    let spinner = ProgressBar::with_draw_target(None, target()).with_style(style).with_message(what);
+    let spinner = shown(ProgressBar::new_spinner(), "{spinner} {elapsed}  {wide_msg}").with_message(what);
     spinner.enable_steady_tick(std::time::Duration::from_millis(100));
     spinner
+}
+
+fn shown(bar: ProgressBar, template: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template(template).expect("the template is well formed");
+    BARS.add(bar.with_style(style))
 }
 
 /// Where bars go: nowhere, unless standard error is a terminal.

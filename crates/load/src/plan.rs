@@ -162,6 +162,7 @@ pub struct Watch(Arc<Progress>);
 #[derive(Debug, Default)]
 struct Progress {
     stop: AtomicBool,
+    ready: AtomicU64,
     sent: AtomicU64,
     answered: AtomicU64,
     failed: AtomicU64,
@@ -178,6 +179,17 @@ impl Watch {
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.0.stop.load(Ordering::Relaxed)
+    }
+
+    /// Counts clients that have their first keys.
+    pub fn add_ready(&self, count: u64) {
+        self.0.ready.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// Clients that have their first keys, background included; 0 if their scheme needs none before a step.
+    #[must_use]
+    pub fn ready_count(&self) -> u64 {
+        self.0.ready.load(Ordering::Relaxed)
     }
 
     /// Counts operations of measured clients.

@@ -75,7 +75,7 @@ impl Run {
                 Ok(step) => {
                     each(&step);
                     if let Some(search) = &mut search {
-                        search.take(trial(&step));
+                        search.take(Trial::from(&step));
                     }
                     outcome.steps.push(step);
                 }
@@ -139,8 +139,11 @@ impl FromPart for Step {
     }
 }
 
-fn trial(step: &Step) -> Trial {
-    Trial { sent: step.tally.sent, failed: step.tally.lost + step.tally.invalid, valid: step.valid }
+/// What a step says to a search; who shows a search while it goes on follows it with these.
+impl From<&Step> for Trial {
+    fn from(step: &Step) -> Self {
+        Trial { sent: step.tally.sent, failed: step.tally.lost + step.tally.invalid, valid: step.valid }
+    }
 }
 
 fn used(before: Usage, after: Usage, step: &Step) -> ServerUse {

@@ -139,6 +139,7 @@ const TABLE: &[Line] = &[
             "humantime",
             "indicatif",
             "log",
+            "ratatui",
             "rcgen",
             "rustls",
             "rustls-native-certs",

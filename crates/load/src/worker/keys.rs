@@ -19,7 +19,7 @@ impl Worker {
             return Ok(());
         }
         let give_up_ns = monotonic_ns() + 2 * self.ke_timeout_ns();
-        let mut next = 0;
+        let (mut next, mut told) = (0, 0);
         loop {
             let now_ns = monotonic_ns();
             while self.connections.len() < FIRST_KEYS_COUNT_MAX && next < self.clients.len() {
@@ -30,6 +30,9 @@ impl Worker {
             }
             self.turn(now_ns, PATIENCE_MAX);
             let without = self.clients.iter().filter(|client| !client.has_cookie()).count();
+            let ready = (self.clients.len() - without) as u64;
+            watch.add_ready(ready - told);
+            told = ready;
             if without == 0 {
                 return Ok(());
             }

@@ -7,7 +7,7 @@ use super::ceiling::Ip;
 use super::words::{
     capacity, causes_of_run, generator, operations, operations_of, plural, remarks, shape, why, wires,
 };
-use super::{LoadRecord, Spans, Step, Tally, selected};
+use super::{Cause, LoadRecord, Spans, Step, Tally, selected};
 use crate::columns::{aligned, printable};
 use crate::units::{count, memory, microseconds, percent, rate, signed_time, utc};
 
@@ -30,18 +30,31 @@ impl Rows {
     /// The headings, with a line end.
     #[must_use]
     pub fn header(&self) -> String {
-        line(["offered/s", "sent/s", "answered/s", "lost %", "invalid", "p50", "p99", "max"], "remarks")
+        line(Self::HEADINGS, "remarks")
     }
 
-    /// A step, with a line end. Invalid answers are counted, what was lost is a share of what was sent.
+    /// A step, with a line end.
     #[must_use]
     pub fn row(&self, step: &Step) -> String {
+        line(self.cells(step).each_ref().map(String::as_str), &self.remark(step))
+    }
+
+    /// What stands above [`Rows::cells`].
+    pub const HEADINGS: [&'static str; 8] =
+        ["offered/s", "sent/s", "answered/s", "lost %", "invalid", "p50", "p99", "max"];
+
+    /// How many characters the figures have room for, one apart.
+    pub const WIDTHS: [usize; 8] = [10, 10, 10, 6, 7, 9, 9, 9];
+
+    /// The figures of a step. Invalid answers are counted, what was lost is a share of what was sent.
+    #[must_use]
+    pub fn cells(&self, step: &Step) -> [String; 8] {
         let tally = &step.tally;
         let [p50, p99, max] = match tally.latency_us {
             Some(latency) => [latency.p50, latency.p99, latency.max].map(microseconds),
             None => [ABSENT; 3].map(str::to_owned),
         };
-        let cells = [
+        [
             step.offered_rps.map_or_else(|| ABSENT.to_owned(), rate),
             rate(step.sent_rps()),
             rate(step.answered_rps()),
@@ -50,29 +63,40 @@ impl Rows {
             p50,
             p99,
             max,
-        ];
-        line(cells.each_ref().map(String::as_str), &remarks(step, self.ip).join("; "))
+        ]
+    }
+
+    /// What is to be said of a step, the gravest first: empty, or on one line whatever it is made of.
+    #[must_use]
+    pub fn remark(&self, step: &Step) -> String {
+        printable(&remarks(step, self.ip).join("; ")).into_owned()
     }
 }
 
-/// Cells in columns of fixed widths; a cell that is too long moves what follows.
+/// Why operations of these steps failed, with their number, the most frequent cause first.
+#[must_use]
+pub fn failures(steps: &[Step]) -> Vec<(Cause, u64)> {
+    causes_of_run(steps, |step| Some(&step.tally))
+}
+
+/// Cells in columns of fixed widths, which fit into 80 characters; a cell that is too long moves what follows.
 fn line(cells: [&str; 8], remark: &str) -> String {
-    const WIDTHS: [usize; 8] = [11, 11, 11, 6, 7, 9, 9, 9];
     let mut out = String::new();
-    for (cell, width) in cells.into_iter().zip(WIDTHS) {
-        let gap = if out.is_empty() { "" } else { "  " };
+    for (cell, width) in cells.into_iter().zip(Rows::WIDTHS) {
+        let gap = if out.is_empty() { "" } else { " " };
         write!(out, "{gap}{cell:>width$}").expect("writing to a string cannot fail");
     }
     if !remark.is_empty() {
         out += "  ";
-        out += &printable(remark);
+        out += remark;
     }
     out.push('\n');
     out
 }
 
-/// What had no answer, as a share of what was sent, in percent.
-pub(super) fn lost_percent(tally: &Tally) -> String {
+/// What had no answer, as a share of what was sent, in percent; a dash if nothing was sent.
+#[must_use]
+pub fn lost_percent(tally: &Tally) -> String {
     match tally.sent {
         0 => ABSENT.to_owned(),
         sent => percent(tally.lost as f64 / sent as f64),
@@ -171,7 +195,7 @@ impl Summary {
     }
 
     fn causes(&mut self, record: &LoadRecord) {
-        let measured = causes_of_run(&record.steps, |step| Some(&step.tally));
+        let measured = failures(&record.steps);
         self.cause_table(&format!("Failed {} by cause", operations(&record.scheme)), &measured);
         if let Some(other) = record.steps.iter().find_map(|step| step.accompanying.as_ref()) {
             let causes = causes_of_run(&record.steps, |step| step.accompanying.as_ref());
@@ -179,12 +203,12 @@ impl Summary {
         }
     }
 
-    fn cause_table(&mut self, heading: &str, causes: &[(super::Cause, u64)]) {
+    fn cause_table(&mut self, heading: &str, causes: &[(Cause, u64)]) {
         if causes.is_empty() {
             return;
         }
         self.0 += &format!("\n{heading}:\n");
-        let line = |&(cause, number): &(super::Cause, u64)| {
+        let line = |&(cause, number): &(Cause, u64)| {
             vec![format!("  {cause}").into(), count(number).into(), cause.meaning().into()]
         };
         let lines: Vec<Cells> = causes.iter().map(line).collect();
@@ -342,8 +366,9 @@ impl Summary {
     }
 }
 
-/// How late a host began, and how far that may be off.
-pub(super) fn skew(us: f64, error_us: f64) -> String {
+/// How late a host began, and how far that may be off, both in microseconds.
+#[must_use]
+pub fn skew(us: f64, error_us: f64) -> String {
     format!("{} +-{}", signed_time((us * 1000.0).round() as i64), microseconds(error_us))
 }
 

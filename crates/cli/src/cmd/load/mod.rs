@@ -2,12 +2,14 @@
 //!
 //! - `agent`: taking part in runs of others, and ordering agents.
 //! - `target`: who is loaded, whether that is allowed, and a first exchange that shows that it answers.
-//! - `progress`: what is shown while a run goes on.
+//! - `progress`: what is shown while a run goes on, and how it is stopped.
+//! - `screen`: the live screen of `--tui`.
 //! - `record`: what is kept of it.
 
 mod agent;
 mod progress;
 mod record;
+mod screen;
 mod target;
 
 use std::time::Duration;
@@ -22,6 +24,7 @@ use crate::args::{ArrivalsArgument, Load, LoadArguments, LoadScheme, Trust};
 use crate::exit::{Exit, Failure};
 use crate::output;
 
+use self::progress::Display;
 pub(crate) use self::progress::stop_on_signals;
 pub(crate) use self::target::{Permission, Target, Wanted};
 
@@ -40,6 +43,9 @@ pub(crate) fn run(load: &Load) -> Result<Exit, Failure> {
         LoadScheme::Agent(arguments) => return agent::run(arguments),
     };
     let steps = steps(arguments)?;
+    if arguments.tui {
+        screen::terminal::check()?;
+    }
     record::check_writable(arguments)?;
     let watch = Watch::default();
     stop_on_signals(&watch)?;
@@ -57,34 +63,22 @@ pub(crate) fn run(load: &Load) -> Result<Exit, Failure> {
         false => agent::coordinate(&arguments.coordination, &plan, &watch)?,
     };
     let mut record = record::begin(arguments, &plan, &target);
-    carry_out(&mut run, crew.as_mut(), &watch, &mut record, arguments.json);
+    let display = Display::start(arguments, &run, &watch, &record)?;
+    let outcome = run.carry_out(crew.as_mut(), &watch, |step| display.step(step));
+    drop(display);
+    record::conclude(&mut record, outcome, &run);
     finish(arguments, &record)
-}
-
-/// Carries a run out and puts what came of it into the record.
-fn carry_out(run: &mut Run, crew: &mut dyn Crew, watch: &Watch, record: &mut LoadRecord, quiet: bool) {
-    let rows = text::Rows::new(&record.address);
-    if !quiet {
-        output::result(&rows.header());
-    }
-    let bar = progress::Bar::start(run, watch);
-    let outcome = run.carry_out(crew, watch, |step| {
-        if !quiet {
-            bar.aside(|| output::result(&rows.row(step)));
-        }
-        bar.step();
-    });
-    bar.finish();
-    record::conclude(record, outcome, run);
 }
 
 /// Keeps and prints the record, and says how the command ends.
 fn finish(arguments: &LoadArguments, record: &LoadRecord) -> Result<Exit, Failure> {
     let kept = record::keep(arguments, record);
-    match arguments.json {
-        true => output::result(&record.to_json()),
-        false => output::result(&format!("\n{}", text::conclusion(record))),
-    }
+    output::result(&match (arguments.json, arguments.tui) {
+        (true, _) => record.to_json(),
+        // The rows went away with the screen.
+        (false, true) => text::summary(record),
+        (false, false) => format!("\n{}", text::conclusion(record)),
+    });
     kept?;
     let answered: u64 = record.steps.iter().map(|step| step.tally.answered).sum();
     let invalid: u64 = record.steps.iter().map(|step| step.tally.invalid).sum();
@@ -207,10 +201,11 @@ fn prepare(
     roots: Option<authentick_ke::tls::Roots>,
     watch: &Watch,
 ) -> Result<Box<dyn Crew>, Failure> {
-    let what = if plan.scheme == Scheme::Nts { "clients get their keys" } else { "clients open their ports" };
-    let spinner = output::spinner(what);
+    let client_count = u64::from(plan.clients) + u64::from(plan.background_clients);
+    // Other schemes only open ports, which takes no time that is worth a bar.
+    let shown = (plan.scheme == Scheme::Nts).then(|| progress::preparation(client_count, watch));
     let generator = Generator::prepare(plan, roots, watch);
-    spinner.finish_and_clear();
+    drop(shown);
     match generator {
         Ok(generator) => Ok(Box::new(generator)),
         Err(problem) => Err(Failure::new(Exit::Unavailable, problem)),

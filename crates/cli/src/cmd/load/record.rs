@@ -10,6 +10,7 @@ use authentick_net::clock::unix_seconds;
 use authentick_report::load::csv::csv;
 use authentick_report::load::html::page;
 use authentick_report::load::{LoadFormat, LoadRecord, Parameters, Search};
+use authentick_report::units::rate;
 
 use super::target::Target;
 use crate::args::LoadArguments;
@@ -103,9 +104,10 @@ pub(super) fn conclude(record: &mut LoadRecord, outcome: Outcome, run: &Run) {
         (Some(_), true) => {
             Some("The generator, not the server, was the limit; use more --workers or hosts.".to_owned())
         }
-        (Some(_), false) if found.upper_rps.is_none() => {
-            Some(format!("Every rate up to {} held, the highest that was allowed.", settings.rate_max_rps))
-        }
+        (Some(_), false) if found.upper_rps.is_none() => Some(format!(
+            "Every rate up to {}/s held, the highest that was allowed.",
+            rate(settings.rate_max_rps)
+        )),
         (Some(_), false) => None,
     };
     record.search = Some(Search {
