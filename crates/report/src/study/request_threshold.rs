@@ -16,7 +16,7 @@ use crate::plot::{NARROW, WIDE};
 use crate::published::request_threshold::{
     EARLIER_RPS, HOSTS, SOURCE, TABLE_1, TABLE_2, UPDATED_RPS, updated_ratio,
 };
-use crate::units::{count, percent, rate, ratio, utc};
+use crate::units::{count, microseconds, percent, rate, ratio, utc};
 
 const TITLE: &str = "The request threshold, beside Spectracom\u{2019}s";
 /// Unanswered shares above this one are a limit that was reached.
@@ -131,7 +131,7 @@ fn ours_2(several: &[LoadRecord]) -> (Vec<String>, Vec<(bool, Vec<String>)>) {
     }
     let mut headings = vec!["Specified/s, each host".to_owned(), "Seconds".to_owned()];
     headings.extend(hosts.iter().map(ToString::to_string));
-    headings.extend(["Total", "Of the most", LIMIT].map(str::to_owned));
+    headings.extend(["Total", "Of the most", "Start skew", LIMIT].map(str::to_owned));
     let cells = |row: &Ours<'_>| {
         let step = row.step;
         let host_count = step.hosts.len().max(1) as f64;
@@ -144,10 +144,16 @@ fn ours_2(several: &[LoadRecord]) -> (Vec<String>, Vec<(bool, Vec<String>)>) {
             let part = step.hosts.iter().find(|part| part.name == *host);
             part.map_or_else(String::new, |part| with_share(step.per_second(part.tally.answered), total))
         }));
-        cells.extend([rate(total), share(row.share), limit(step)]);
+        cells.extend([rate(total), share(row.share), start_skew(step), limit(step)]);
         (step.valid, cells)
     };
     (headings, rows.iter().map(cells).collect())
+}
+
+/// How far from the common instant the host began that was furthest from it, at worst.
+fn start_skew(step: &Step) -> String {
+    let worst = step.hosts.iter().map(|part| part.start_skew_us.abs() + part.start_skew_error_us);
+    worst.reduce(f64::max).map_or_else(String::new, |us| format!("\u{2264} {}", microseconds(us)))
 }
 
 /// `2,452 (25 %)`.
@@ -156,6 +162,17 @@ fn with_share(rps: f64, total: f64) -> String {
         true => format!("{} ({})", rate(rps), share(rps / total)),
         false => rate(rps),
     }
+}
+
+/// What is to be said beside the tables: sentences.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Remarks {
+    /// On the whole study.
+    pub study: Vec<String>,
+    /// On our Table 2.
+    pub several_hosts: Vec<String>,
+    /// On the two configurations.
+    pub configurations: Vec<String>,
 }
 
 /// The third result in words: the published one, and ours.
@@ -173,6 +190,41 @@ fn third(comparison: Option<&Comparison>) -> [String; 2] {
     [published, ours]
 }
 
+/// What the server's process needed for a request under both configurations, and whether the ratio of rates tells of
+/// the server at all.
+fn third_in_detail(old: &LoadRecord, new: &LoadRecord) -> Vec<String> {
+    // A thread that has something to do for so much of its time is a limit.
+    const BUSY: f64 = 0.95;
+    let best = [old, new].map(LoadRecord::highest_answered);
+    let mut sentences = Vec::new();
+    let times = best.map(|step| step?.server?.cpu_us_per_request);
+    if let [Some(old_us), Some(new_us)] = times
+        && old_us > 0.0
+    {
+        sentences.push(format!(
+            "Processor time of the server for a request: {} against {}, a ratio of {}.",
+            microseconds(new_us),
+            microseconds(old_us),
+            ratio(new_us / old_us)
+        ));
+    }
+    for (name, step) in ["earlier", "updated"].into_iter().zip(best) {
+        let Some(step) = step else { continue };
+        let server_share =
+            step.server.filter(|_| step.seconds > 0.0).map(|used| used.cpu_seconds / step.seconds);
+        if step.generator_busy_share.is_some_and(|share| share > BUSY)
+            && server_share.is_some_and(|share| share < BUSY)
+        {
+            sentences.push(format!(
+                "With the {name} configuration the generator had no time left while the server\u{2019}s processor was \
+                 in use for {} % of the time: the server could have carried more.",
+                percent(server_share.unwrap_or(0.0))
+            ));
+        }
+    }
+    sentences
+}
+
 /// The study for a terminal. `single`: runs from one host, `several`: from several, `old_new`: the same server in an
 /// earlier and an updated configuration.
 #[must_use]
@@ -180,12 +232,20 @@ pub fn text(
     single: &[LoadRecord],
     several: &[LoadRecord],
     old_new: Option<(&LoadRecord, &LoadRecord)>,
+    remarks: &Remarks,
 ) -> String {
     type Cells = Vec<Cow<'static, str>>;
     let cells = |cells: Vec<String>| -> Cells {
         cells.iter().map(|cell| printable(cell).into_owned().into()).collect()
     };
     let mut out = format!("{SOURCE}, beside ours. Compare the shares, not the figures.\n");
+    let say = |out: &mut String, sentences: &[String]| {
+        for sentence in sentences {
+            out.push_str(&printable(sentence));
+            out.push('\n');
+        }
+    };
+    say(&mut out, &remarks.study);
     out += "\nTable 1, one host:\n";
     let mut headings: Cells = HEADINGS_1.map(Cow::Borrowed).to_vec();
     headings.push(LIMIT.into());
@@ -207,12 +267,12 @@ pub fn text(
         lines.extend(rows.into_iter().map(|(_, row)| cells(row)));
         out += &aligned(&lines, |column| column == last);
     }
+    say(&mut out, &remarks.several_hosts);
     out += "\nTwo configurations:\n";
     let comparison = old_new.map(|(old, new)| against(new, old));
-    for line in third(comparison.as_ref()) {
-        out += &printable(&line);
-        out.push('\n');
-    }
+    say(&mut out, &third(comparison.as_ref()));
+    say(&mut out, &remarks.configurations);
+    say(&mut out, &old_new.map_or_else(Vec::new, |(old, new)| third_in_detail(old, new)));
     for difference in comparison.iter().flat_map(|comparison| &comparison.differences) {
         out += &printable(&format!("differs: {difference}"));
         out.push('\n');
@@ -226,9 +286,10 @@ pub fn page(
     single: &[LoadRecord],
     several: &[LoadRecord],
     old_new: Option<(&LoadRecord, &LoadRecord)>,
+    remarks: &Remarks,
 ) -> String {
     let mut page = Page::new(TITLE, LOAD_STYLE);
-    opening(&mut page, single, several);
+    opening(&mut page, single, several, &remarks.study);
     page.heading("Table 1: one host");
     shapes(&mut page, single);
     let mut headings = HEADINGS_1.to_vec();
@@ -256,11 +317,12 @@ pub fn page(
         let last = borrowed.len() - 1;
         page.rows("Table 2, ours", &borrowed, |column| column == last, rows.into_iter().map(marked));
     }
+    sentences(&mut page, &remarks.several_hosts);
     page.heading("Two configurations");
     let comparison = old_new.map(|(old, new)| against(new, old));
-    for line in third(comparison.as_ref()) {
-        page.add(format_args!("<p>{}</p>\n", Escaped(&line)));
-    }
+    sentences(&mut page, &third(comparison.as_ref()));
+    sentences(&mut page, &remarks.configurations);
+    sentences(&mut page, &old_new.map_or_else(Vec::new, |(old, new)| third_in_detail(old, new)));
     let differences = comparison.map(|comparison| comparison.differences).unwrap_or_default();
     if !differences.is_empty() {
         page.add(format_args!("<p>What is not alike:</p>\n<ul>\n"));
@@ -270,6 +332,13 @@ pub fn page(
         page.add(format_args!("</ul>\n"));
     }
     page.finish()
+}
+
+/// A paragraph for each.
+fn sentences(page: &mut Page, sentences: &[String]) {
+    for sentence in sentences {
+        page.add(format_args!("<p>{}</p>\n", Escaped(sentence)));
+    }
 }
 
 /// A row that says nothing about the server looks different.
@@ -283,16 +352,27 @@ fn marked_right((valid, cells): (bool, Vec<String>)) -> Row {
 }
 
 /// What stands beside what, and where ours comes from.
-fn opening(page: &mut Page, single: &[LoadRecord], several: &[LoadRecord]) {
+fn opening(page: &mut Page, single: &[LoadRecord], several: &[LoadRecord], remarks: &[String]) {
     page.add(format_args!(
         "<p>{SOURCE}, tells how many requests a second a time server serviced when more and more were offered. Its \
          hardware is not ours, so shapes are compared: each row as a share of the most in its table.</p>\n"
     ));
+    sentences(page, remarks);
     for (name, records) in [("one host", single), ("several hosts", several)] {
-        for record in records {
+        // Runs that differ in nothing but rate and time share a paragraph.
+        for (index, record) in records.iter().enumerate() {
+            let like = |other: &&LoadRecord| alike(other, record);
+            if records[..index].iter().any(|other| like(&other)) {
+                continue;
+            }
+            let run_count = records[index..].iter().filter(like).count();
+            let first = match run_count {
+                1 => String::new(),
+                _ => format!("the first of {run_count} alike: "),
+            };
             page.add(format_args!(
                 "<p>Ours with {name}: <strong>{}</strong> against <strong>{}</strong> over the path \
-                 <strong>{}</strong>, <span class=\"unbroken\">{}</span>, <code>{}</code> (authentick \
+                 <strong>{}</strong>, <span class=\"unbroken\">{}</span>, {first}<code>{}</code> (authentick \
                  {}, commit <code>{}</code>) on {}, {}.</p>\n",
                 Escaped(&record.label()),
                 Escaped(&record.target),
@@ -306,6 +386,20 @@ fn opening(page: &mut Page, single: &[LoadRecord], several: &[LoadRecord]) {
             ));
         }
     }
+}
+
+/// Whether two runs are of one kind, against one server, by one program on one machine.
+fn alike(left: &LoadRecord, right: &LoadRecord) -> bool {
+    let what = |record: &LoadRecord| {
+        (
+            record.label(),
+            record.target.clone(),
+            record.path.clone(),
+            record.version.clone(),
+            record.commit.clone(),
+        )
+    };
+    what(left) == what(right) && left.host == right.host && left.parameters.agents == right.parameters.agents
 }
 
 /// Table 1 as two lines whose units are the most that each serviced.
@@ -357,6 +451,7 @@ fn shapes(page: &mut Page, single: &[LoadRecord]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::ServerUse;
     use crate::load::tests::record;
 
     fn alone() -> LoadRecord {
@@ -371,7 +466,7 @@ mod tests {
 
     #[test]
     fn rows_are_shares_of_the_most_in_their_table() {
-        let text = text(&[alone()], &[record()], None);
+        let text = text(&[alone()], &[record()], None, &Remarks::default());
         // 2,371 of 4,484 beside 2,000 of 3,425.
         let row: Vec<&str> = line(&text, "2,371").split_whitespace().take(10).collect();
         assert_eq!(row, ["3,000", "60", "2,371", "53", "%", "2,000", "2", "2,000", "58", "%"]);
@@ -386,7 +481,7 @@ mod tests {
 
     #[test]
     fn what_limited_each_row_is_named() {
-        let text = text(&[alone()], &[record()], None);
+        let text = text(&[alone()], &[record()], None, &Remarks::default());
         assert!(line(&text, "2,371").ends_with("nothing: what was specified was serviced"));
         assert!(line(&text, "3,548").ends_with("the server or the path: 14.37 % had no good answer"));
         assert!(line(&text, "4,321").contains("the host is its own limit: generator fell behind: 56.3 %"));
@@ -398,7 +493,7 @@ mod tests {
     fn third_result_stands_beside_ours() {
         let (old, mut new) = (record(), record());
         new.capacity_rps = Some(2240.0);
-        let text = text(&[], &[], Some((&old, &new)));
+        let text = text(&[], &[], Some((&old, &new)), &Remarks::default());
         assert!(text.contains("9,909/s, an updated one about 7,500/s, a ratio of 0.76."), "{text}");
         assert!(
             text.contains("Ours: Capacity: 2,240 against 2,800 requests a second, a ratio of 0.80."),
@@ -408,10 +503,33 @@ mod tests {
     }
 
     #[test]
+    fn generator_that_hides_a_difference_is_found_out() {
+        let (mut old, mut new) = (record(), record());
+        for (record, cpu_us) in [(&mut old, 2.0), (&mut new, 2.5)] {
+            let step = &mut record.steps[2];
+            step.generator_busy_share = Some(1.0);
+            step.server = Some(ServerUse {
+                cpu_seconds: step.seconds * 0.25,
+                cpu_us_per_request: Some(cpu_us),
+                resident_size: 0,
+            });
+        }
+        let text = text(&[], &[], Some((&old, &new)), &Remarks::default());
+        assert!(text.contains("2.5 us against 2.0 us, a ratio of 1.25."), "{text}");
+        assert!(line(&text, "With the updated configuration").contains("in use for 25.00 % of the time"));
+        // A server without a rest is the limit itself, and nothing is to be said.
+        for record in [&mut old, &mut new] {
+            let step = &mut record.steps[2];
+            step.server.as_mut().unwrap().cpu_seconds = step.seconds;
+        }
+        assert_eq!(third_in_detail(&old, &new).len(), 1);
+    }
+
+    #[test]
     fn page_has_both_tables_and_escapes_names() {
         let mut several = record();
         several.steps[3].hosts[1].name = "<b>\"host\"".to_owned();
-        let page = page(&[alone()], &[several], Some((&record(), &record())));
+        let page = page(&[alone()], &[several], Some((&record(), &record())), &Remarks::default());
         for text in
             ["4,484", "9,909", "a ratio of 0.76", "a ratio of 1.00", "&lt;b&gt;&quot;host&quot;", "<figure>"]
         {
@@ -431,7 +549,7 @@ mod tests {
 
     #[test]
     fn nothing_measured_is_said() {
-        let page = page(&[], &[], None);
+        let page = page(&[], &[], None, &Remarks::default());
         assert!(
             page.contains("Ours: not measured.") && page.contains("two configurations were not measured")
         );
