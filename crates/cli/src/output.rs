@@ -15,6 +15,11 @@ pub(crate) fn error(message: &str) {
     let _ = writeln!(std::io::stderr(), "authentick: {message}");
 }
 
+/// Prints what happens meanwhile.
+pub(crate) fn aside(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
 /// Starts the log on standard error, at `level` unless `RUST_LOG` says otherwise; under systemd, the journal adds the
 /// time.
 pub(crate) fn start_log(level: &str) {

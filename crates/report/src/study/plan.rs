@@ -230,12 +230,11 @@ impl StudyPlan {
                 self.runs.len()
             ));
         }
-        match (&self.settings.target, self.scale) {
-            (None, _) => remarks.study.push(
+        if self.settings.target.is_none() {
+            remarks.study.push(
                 "Generators and server are processes of one machine: its loopback was tested, not a network."
                     .to_owned(),
-            ),
-            (Some(_), _) => {}
+            );
         }
         if let Some(scale) = self.scale.filter(|&scale| scale != 1.0) {
             let why = match self.settings.scale {

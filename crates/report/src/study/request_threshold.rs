@@ -49,23 +49,41 @@ fn ours(records: &[LoadRecord]) -> Vec<Ours<'_>> {
     steps.into_iter().map(|step| Ours { step, share: share(step) }).collect()
 }
 
+/// Why a host did not do its part, without the remedy that follows in a record: the row is there to show the limit.
+fn reason(why: Option<&String>) -> &str {
+    let text = words::why(why);
+    text.split_once("; ").map_or(text, |(reason, _)| reason)
+}
+
 /// What kept a row from being higher.
 fn limit(step: &Step) -> String {
-    let hosts: Vec<String> = step
-        .hosts
-        .iter()
-        .filter(|part| !part.valid)
-        .map(|part| format!("{} is its own limit: {}", part.name, words::why(part.why_invalid.as_ref())))
-        .collect();
+    let hosts: Vec<_> = step.hosts.iter().filter(|part| !part.valid).collect();
     let unanswered = step.tally.loss_ratio();
-    if !hosts.is_empty() {
-        hosts.join("; ")
-    } else if !step.valid {
-        format!("the host is its own limit: {}", words::why(step.why_invalid.as_ref()))
-    } else if unanswered > LOSS_MAX {
-        format!("the server or the path: {} % had no good answer", percent(unanswered))
-    } else {
-        "nothing: what was specified was serviced".to_owned()
+    match hosts[..] {
+        [] if !step.valid => format!("the host is its own limit: {}", reason(step.why_invalid.as_ref())),
+        [] if unanswered > LOSS_MAX => {
+            format!("the server or the path: {} % had no good answer", percent(unanswered))
+        }
+        [] => "nothing: what was specified was serviced".to_owned(),
+        [part] => format!("{} is its own limit: {}", part.name, reason(part.why_invalid.as_ref())),
+        [..] => {
+            // The record has the details of each; what they have in common stands before the colon.
+            let kinds: Vec<&str> = hosts
+                .iter()
+                .map(|part| reason(part.why_invalid.as_ref()))
+                .map(|reason| reason.split_once(':').map_or(reason, |(kind, _)| kind))
+                .collect();
+            let names: Vec<&str> = hosts.iter().map(|part| part.name.as_str()).collect();
+            match kinds.iter().all(|kind| *kind == kinds[0]) {
+                true => format!("{} are their own limits: {}", names.join(", "), kinds[0]),
+                false => names
+                    .iter()
+                    .zip(&kinds)
+                    .map(|(name, kind)| format!("{name} is its own limit: {kind}"))
+                    .collect::<Vec<_>>()
+                    .join("; "),
+            }
+        }
     }
 }
 
@@ -487,6 +505,29 @@ mod tests {
         assert!(line(&text, "4,321").contains("the host is its own limit: generator fell behind: 56.3 %"));
         let row = line(&text, "198.18.0.12:4470 is its own limit");
         assert!(row.contains("generator fell behind: 87.5 %") && row.contains("2,750 (92 %)"), "{row}");
+    }
+
+    #[test]
+    fn several_hosts_that_are_their_own_limits_are_named_once() {
+        let mut step = record().steps[3].clone();
+        let why =
+            "generator fell behind: 1 % of requests left 2.2 ms late or more; offer less, or use more hosts";
+        for part in &mut step.hosts {
+            (part.valid, part.why_invalid) = (false, Some(why.to_owned()));
+        }
+        assert_eq!(
+            limit(&step),
+            "198.18.0.11:4470, 198.18.0.12:4470 are their own limits: generator fell behind"
+        );
+        step.hosts[0].why_invalid =
+            Some("the generator's host refused 3 operations; use more hosts".to_owned());
+        assert_eq!(
+            limit(&step),
+            "198.18.0.11:4470 is its own limit: the generator's host refused 3 operations; 198.18.0.12:4470 is its \
+             own limit: generator fell behind"
+        );
+        step.hosts.truncate(1);
+        assert!(limit(&step).ends_with("refused 3 operations"));
     }
 
     #[test]
