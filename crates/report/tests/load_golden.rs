@@ -65,6 +65,7 @@ fn study_of_the_request_threshold_is_golden() {
         study: vec!["On <the> study.".to_owned()],
         several_hosts: vec!["On several hosts.".to_owned()],
         configurations: vec!["On two configurations.".to_owned()],
+        processors: Some(1.0),
     };
     check("request-threshold.txt", &request_threshold::text(&single, &several, old_new, &remarks));
     check("request-threshold.html", &request_threshold::page(&single, &several, old_new, &remarks));

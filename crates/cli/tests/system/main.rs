@@ -9,3 +9,4 @@ mod lab;
 mod operator;
 mod query;
 mod report;
+mod study;

@@ -36,6 +36,9 @@ pub struct StudyPlan {
     pub hosts_remark: String,
     /// What the two configurations are, or why there are none: a sentence.
     pub configurations_remark: String,
+    /// Processors that the server has in both; null if nobody knows.
+    #[serde(default)]
+    pub processors: Option<f64>,
     /// The runs, in the order of measuring.
     pub runs: Vec<PlannedRun>,
 }
@@ -223,7 +226,7 @@ impl StudyPlan {
     /// What is to be said beside the tables. `missing_count`: runs without a record.
     #[must_use]
     pub fn remarks(&self, missing_count: usize) -> Remarks {
-        let mut remarks = Remarks::default();
+        let mut remarks = Remarks { processors: self.processors, ..Remarks::default() };
         if missing_count > 0 {
             remarks.study.push(format!(
                 "{missing_count} of {} runs are not measured yet; the same command again measures them.",
@@ -280,6 +283,7 @@ pub(crate) mod tests {
             hosts: vec!["127.0.0.1:40001".to_owned()],
             hosts_remark: "Hosts are alike.".to_owned(),
             configurations_remark: "Spans are off and on.".to_owned(),
+            processors: Some(0.1),
             runs,
         }
     }

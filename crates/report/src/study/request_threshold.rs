@@ -183,7 +183,7 @@ fn with_share(rps: f64, total: f64) -> String {
 }
 
 /// What is to be said beside the tables: sentences.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Remarks {
     /// On the whole study.
     pub study: Vec<String>,
@@ -191,6 +191,8 @@ pub struct Remarks {
     pub several_hosts: Vec<String>,
     /// On the two configurations.
     pub configurations: Vec<String>,
+    /// Processors that the server had in both configurations; `None` if nobody knows.
+    pub processors: Option<f64>,
 }
 
 /// The third result in words: the published one, and ours.
@@ -209,14 +211,14 @@ fn third(comparison: Option<&Comparison>) -> [String; 2] {
 }
 
 /// What the server's process needed for a request under both configurations, and whether the ratio of rates tells of
-/// the server at all.
-fn third_in_detail(old: &LoadRecord, new: &LoadRecord) -> Vec<String> {
-    // A thread that has something to do for so much of its time is a limit.
-    const BUSY: f64 = 0.95;
+/// the server at all. `processors`: how many the server had; `None` if nobody knows.
+fn third_in_detail(old: &LoadRecord, new: &LoadRecord, processors: Option<f64>) -> Vec<String> {
+    // A server that uses less of what it has is not at its limit.
+    const BUSY: f64 = 0.8;
     let best = [old, new].map(LoadRecord::highest_answered);
     let mut sentences = Vec::new();
     let times = best.map(|step| step?.server?.cpu_us_per_request);
-    if let [Some(old_us), Some(new_us)] = times
+    if let [Some(new_us), Some(old_us)] = [times[1], times[0]]
         && old_us > 0.0
     {
         sentences.push(format!(
@@ -227,16 +229,15 @@ fn third_in_detail(old: &LoadRecord, new: &LoadRecord) -> Vec<String> {
         ));
     }
     for (name, step) in ["earlier", "updated"].into_iter().zip(best) {
-        let Some(step) = step else { continue };
-        let server_share =
-            step.server.filter(|_| step.seconds > 0.0).map(|used| used.cpu_seconds / step.seconds);
-        if step.generator_busy_share.is_some_and(|share| share > BUSY)
-            && server_share.is_some_and(|share| share < BUSY)
-        {
+        let (Some(step), Some(processors)) = (step, processors) else { continue };
+        let available_seconds = step.seconds * processors;
+        let share =
+            step.server.filter(|_| available_seconds > 0.0).map(|used| used.cpu_seconds / available_seconds);
+        if let Some(share) = share.filter(|&share| share < BUSY) {
             sentences.push(format!(
-                "With the {name} configuration the generator had no time left while the server\u{2019}s processor was \
-                 in use for {} % of the time: the server could have carried more.",
-                percent(server_share.unwrap_or(0.0))
+                "With the {name} configuration the server used {} % of the processor time that it had: something else \
+                 was the limit, and the ratio says less than the processor time.",
+                percent(share)
             ));
         }
     }
@@ -290,7 +291,7 @@ pub fn text(
     let comparison = old_new.map(|(old, new)| against(new, old));
     say(&mut out, &third(comparison.as_ref()));
     say(&mut out, &remarks.configurations);
-    say(&mut out, &old_new.map_or_else(Vec::new, |(old, new)| third_in_detail(old, new)));
+    say(&mut out, &old_new.map_or_else(Vec::new, |(old, new)| third_in_detail(old, new, remarks.processors)));
     for difference in comparison.iter().flat_map(|comparison| &comparison.differences) {
         out += &printable(&format!("differs: {difference}"));
         out.push('\n');
@@ -340,7 +341,10 @@ pub fn page(
     let comparison = old_new.map(|(old, new)| against(new, old));
     sentences(&mut page, &third(comparison.as_ref()));
     sentences(&mut page, &remarks.configurations);
-    sentences(&mut page, &old_new.map_or_else(Vec::new, |(old, new)| third_in_detail(old, new)));
+    sentences(
+        &mut page,
+        &old_new.map_or_else(Vec::new, |(old, new)| third_in_detail(old, new, remarks.processors)),
+    );
     let differences = comparison.map(|comparison| comparison.differences).unwrap_or_default();
     if !differences.is_empty() {
         page.add(format_args!("<p>What is not alike:</p>\n<ul>\n"));
@@ -544,26 +548,25 @@ mod tests {
     }
 
     #[test]
-    fn generator_that_hides_a_difference_is_found_out() {
+    fn limit_that_is_not_the_servers_is_found_out() {
         let (mut old, mut new) = (record(), record());
         for (record, cpu_us) in [(&mut old, 2.0), (&mut new, 2.5)] {
             let step = &mut record.steps[2];
-            step.generator_busy_share = Some(1.0);
-            step.server = Some(ServerUse {
-                cpu_seconds: step.seconds * 0.25,
-                cpu_us_per_request: Some(cpu_us),
-                resident_size: 0,
-            });
+            let cpu_seconds = step.seconds * 0.09;
+            step.server = Some(ServerUse { cpu_seconds, cpu_us_per_request: Some(cpu_us), resident_size: 0 });
         }
-        let text = text(&[], &[], Some((&old, &new)), &Remarks::default());
-        assert!(text.contains("2.5 us against 2.0 us, a ratio of 1.25."), "{text}");
-        assert!(line(&text, "With the updated configuration").contains("in use for 25.00 % of the time"));
-        // A server without a rest is the limit itself, and nothing is to be said.
-        for record in [&mut old, &mut new] {
-            let step = &mut record.steps[2];
-            step.server.as_mut().unwrap().cpu_seconds = step.seconds;
-        }
-        assert_eq!(third_in_detail(&old, &new).len(), 1);
+        let sentences = |processors| third_in_detail(&old, &new, processors);
+        assert_eq!(
+            sentences(None),
+            ["Processor time of the server for a request: 2.5 us against 2.0 us, a ratio of 1.25."]
+        );
+        // Nine tenths of a quota are a limit, nine hundredths of a processor are none.
+        assert_eq!(sentences(Some(0.1)).len(), 1);
+        let idle = sentences(Some(1.0));
+        assert!(idle[2].starts_with("With the updated configuration the server used 9.00 %"), "{idle:?}");
+        let remarks = Remarks { processors: Some(1.0), ..Remarks::default() };
+        assert!(text(&[], &[], Some((&old, &new)), &remarks).contains(&idle[1]));
+        assert!(page(&[], &[], Some((&old, &new)), &remarks).contains(&idle[1]));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -40,6 +41,9 @@ const SCALE_MAX: Duration = Duration::from_secs(2);
 const WINDOW: u32 = 256;
 /// The share of a processor that the server has then, as an appliance's is slower than its clients.
 const SERVER_SHARE: f64 = 0.1;
+
+/// How often a configuration is measured until the generator has kept up.
+const ATTEMPT_COUNT_MAX: u32 = 5;
 
 /// Which server is running, where the study brings its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,6 +161,11 @@ fn plan(arguments: &StudyRun, inequality: Inequality) -> StudyPlan {
         },
         hosts: agents,
         configurations_remark: configurations_remark(is_ours, given, inequality),
+        processors: match inequality {
+            _ if !is_ours || given => None,
+            Inequality::Quotas => Some(SERVER_SHARE),
+            Inequality::Priorities | Inequality::None => Some(1.0),
+        },
         runs,
     }
 }
@@ -190,36 +199,52 @@ fn measure(
     place: &str,
     stop: &AtomicBool,
 ) -> Result<(), Failure> {
-    let mut words = vec!["load".to_owned(), "plain".to_owned()];
-    words.extend(bench.arguments(folder, run)?);
-    let part = folder.part(run);
-    words.extend(["--record".to_owned(), part.to_string_lossy().into_owned()]);
-    let status = helper::load(&words, stop)?;
-    match folder.take(run)? {
-        Some(record) => {
-            output::aside(&format!("{place} {}", line(run, &record)));
-            Ok(())
-        }
-        None if stop.load(Ordering::Relaxed) => Ok(()),
-        None => {
-            let exit = match status.code() {
-                Some(1) => Exit::Silence,
-                Some(2) => Exit::Authentication,
-                Some(64) => Exit::Usage,
-                Some(69) => Exit::Unavailable,
-                Some(77) => Exit::Permission,
-                Some(78) => Exit::Configuration,
-                _ => Exit::Internal,
+    // A row shows a limit, whosever it is. The ratio of two configurations needs two runs that are sound.
+    let attempt_count = match run.part {
+        Part::Old | Part::New => ATTEMPT_COUNT_MAX,
+        Part::Scale | Part::OneHost | Part::SeveralHosts => 1,
+    };
+    for attempt in 1..=attempt_count {
+        let mut words = vec!["load".to_owned(), "plain".to_owned()];
+        words.extend(bench.arguments(folder, run)?);
+        words.extend(["--record".to_owned(), folder.part(run).to_string_lossy().into_owned()]);
+        let status = helper::load(&words, stop)?;
+        let Some(record) = folder.take(run)? else {
+            return match stop.load(Ordering::Relaxed) {
+                true => Ok(()),
+                false => Err(nothing_came(run, status, &words)),
             };
-            let message = format!(
-                "{}: the run brought nothing ({status}): authentick {}; what was measured before it is kept, and the \
-                 same command goes on",
-                run.file,
-                words.join(" ")
-            );
-            Err(Failure::new(exit, message))
+        };
+        output::aside(&format!("{place} {}", line(run, &record)));
+        if attempt == attempt_count
+            || record.steps.iter().all(|step| step.valid)
+            || stop.load(Ordering::Relaxed)
+        {
+            break;
         }
+        output::aside("the generator fell behind; again");
     }
+    Ok(())
+}
+
+/// A run ended without a record.
+fn nothing_came(run: &PlannedRun, status: ExitStatus, words: &[String]) -> Failure {
+    let exit = match status.code() {
+        Some(1) => Exit::Silence,
+        Some(2) => Exit::Authentication,
+        Some(64) => Exit::Usage,
+        Some(69) => Exit::Unavailable,
+        Some(77) => Exit::Permission,
+        Some(78) => Exit::Configuration,
+        _ => Exit::Internal,
+    };
+    let message = format!(
+        "{}: the run brought nothing ({status}): authentick {}; what was measured before it is kept, and the same \
+         command goes on",
+        run.file,
+        words.join(" ")
+    );
+    Failure::new(exit, message)
 }
 
 /// A finished run for whoever watches.
