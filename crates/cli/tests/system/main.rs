@@ -10,3 +10,4 @@ mod operator;
 mod query;
 mod report;
 mod screen;
+mod study;
