@@ -49,7 +49,8 @@ impl Worker {
             None => None,
         };
         let Some(flight) = flight else {
-            if client.stray(origin) == Stray::Surplus {
+            let given_up = origin.is_some_and(|origin| self.flights.is_abandoned(origin));
+            if given_up || client.stray(origin) == Stray::Surplus {
                 let (measured, principal) = (client.measured, self.transfers_are_principal());
                 self.ledger.of(measured, principal).surplus += 1;
             }
