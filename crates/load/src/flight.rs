@@ -75,6 +75,11 @@ impl Flights {
         }
     }
 
+    /// How long one lasts at most.
+    pub(crate) fn life_ns(&self) -> u64 {
+        self.timeout_ns.saturating_mul(2)
+    }
+
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
         self.by_transmit.len()
