@@ -6,6 +6,8 @@
 mod demo;
 mod interop;
 mod lab;
+mod load;
 mod operator;
 mod query;
 mod report;
+mod stress;
