@@ -6,8 +6,10 @@
 mod demo;
 mod interop;
 mod lab;
+mod load;
 mod operator;
 mod query;
 mod report;
 mod screen;
 mod study;
+mod stress;
