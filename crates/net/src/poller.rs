@@ -60,7 +60,8 @@ impl Poller {
         Ok(epoll::modify(&self.epoll, descriptor, epoll::EventData::new_u64(number), interest.flags())?)
     }
 
-    /// Waits until a descriptor is ready or `patience` is over; hands the numbers of those that are ready to `ready`.
+    /// Waits until a descriptor is ready or `patience` is over, to the nanosecond as far as the kernel's timers allow
+    /// (`epoll_pwait2`, Linux 5.11); hands the numbers of those that are ready to `ready`.
     ///
     /// # Errors
     /// If the kernel fails to wait. A signal is none: it ends the wait.
@@ -88,6 +89,20 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
+
+    #[test]
+    fn patience_is_not_rounded_up_to_milliseconds() {
+        let mut poller = Poller::new().unwrap();
+        let patience = Duration::from_micros(300);
+        let lasted = (0..50).map(|_| {
+            let start = Instant::now();
+            poller.wait(patience, |_| {}).unwrap();
+            start.elapsed()
+        });
+        // The shortest, as anything can be late on a busy host.
+        let shortest = lasted.min().unwrap();
+        assert!(shortest >= patience && shortest < Duration::from_micros(900), "{shortest:?}");
+    }
 
     #[test]
     fn ready_descriptors_are_told_by_their_numbers() {

@@ -71,10 +71,8 @@ pub(super) fn shape(record: &LoadRecord) -> String {
 /// The capacity with what it rests on; without a search, the most that a valid step answered.
 pub(super) fn capacity(record: &LoadRecord) -> String {
     let what = operations(&record.scheme);
-    let remark = |search: &Search| match search.remark.as_deref().and_then(|text| text.split_at_checked(1)) {
-        Some((first, rest)) => format!(" {}{rest}.", first.to_uppercase()),
-        None => String::new(),
-    };
+    let remark =
+        |search: &Search| search.remark.as_ref().map_or_else(String::new, |remark| format!(" {remark}"));
     match (record.capacity_rps, &record.search) {
         (Some(capacity), Some(search)) => {
             let upper = match search.upper_rps {

@@ -188,7 +188,7 @@ fn step_title(state: &State) -> String {
 /// Between which rates a search is.
 fn searched(found: &Found, trial_count: u32) -> String {
     let held = match found.lower_rps {
-        Some(lower) => format!("{}/s held in {} of {trial_count} trials", rate(lower), found.trial_count),
+        Some(lower) => format!("{}/s held in {} of {trial_count} trials", rate(lower), found.held_count),
         None => "no rate has held yet".to_owned(),
     };
     let failed = match (found.upper_rps, found.generator_limited) {

@@ -115,14 +115,18 @@ fn several_hosts_are_golden_and_the_one_at_fault_comes_first() {
     assert!(frame.contains("and 7 more"), "{frame}");
 }
 
-/// The record's third step loses a quarter, so that the search turns back after it.
+/// The record's third step loses a seventh; a search that sees that twice turns back.
 #[test]
 fn search_is_golden_and_shows_its_bracket() {
     let settings = Settings { start_rps: 1000.0, ..Settings::default() };
-    let state = after(3, Steps::Search(settings), false);
+    let mut state = after(3, Steps::Search(settings), false);
+    assert_eq!(state.offered_rps(), Some(4000.0));
+    state.end_step(seconds(12.0), &record().steps[2]);
+    state.ended[3].hosts.clear();
+    state.sample(seconds(12.5), state.counts(), false);
     assert_eq!(state.offered_rps(), Some(3000.0));
     let frame = text(&state, 80, 24);
-    assert!(frame.contains("Trial 4: 3,000/s offered"), "{frame}");
+    assert!(frame.contains("Trial 5: 3,000/s offered"), "{frame}");
     assert!(frame.contains("2,000/s held in 1 of 3 trials; 4,000/s did not hold"), "{frame}");
     check("search-80x24.txt", &frame);
     check("search-120x40.txt", &text(&state, 120, 40));
