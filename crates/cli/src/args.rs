@@ -34,6 +34,8 @@ pub(crate) enum Command {
     Keys(Keys),
     /// Render stored runs, and compare load runs
     Report(Report),
+    /// Repeat a paper's experiments, and render them beside what was published
+    Study(Study),
 }
 
 #[derive(Args, Debug)]
@@ -57,6 +59,9 @@ pub(crate) struct Serve {
     /// Check the configuration and the files that it names, and stop
     #[arg(long)]
     pub(crate) check: bool,
+    /// Stop when standard input ends too, as it does with whoever holds its other end
+    #[arg(long, conflicts_with = "check")]
+    pub(crate) until_eof: bool,
 }
 
 /// How a server is to prove who it is.
@@ -236,6 +241,9 @@ pub(crate) struct Agent {
     /// Operations in flight in a closed loop, at most
     #[arg(long, value_name = "N", default_value_t = AgentLimits::default().in_flight_max)]
     pub(crate) in_flight_max: u32,
+    /// Stop when standard input ends too, as it does with whoever holds its other end
+    #[arg(long)]
+    pub(crate) until_eof: bool,
 }
 
 /// Which agents send, and who gives them orders.
@@ -402,10 +410,75 @@ pub(crate) struct Stress {
     pub(crate) allow_list: Option<PathBuf>,
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct Study {
+    #[command(subcommand)]
+    pub(crate) verb: StudyVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StudyVerb {
+    /// Measure what a paper measured, and render it
+    Run(Box<StudyRun>),
+    /// Render what is in a study's folder, and nothing else
+    Render {
+        /// The folder of the study
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
+}
+
+/// Papers whose experiments are repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PaperArgument {
+    /// Spectracom, "NTP Server Capacity Testing": the request threshold, from one host and from several
+    Threshold,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct StudyRun {
+    /// The paper
+    #[arg(value_name = "PAPER", value_enum)]
+    pub(crate) paper: PaperArgument,
+    /// Where plan, records and report go; the same command again goes on there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Take a minute instead of a quarter of an hour: rows of a second
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Seconds of each row, instead of the paper's
+    #[arg(long, value_name = "S", value_parser = step_seconds)]
+    pub(crate) step_seconds: Option<std::time::Duration>,
+    /// Multiply the paper's rates [default: 1 with --target, else so that this machine's limit lies among them]
+    #[arg(long, value_name = "FACTOR", value_parser = scale)]
+    pub(crate) scale: Option<f64>,
+    /// Measure this server instead of one of our own on loopback [default port: 123]
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub(crate) target: Option<String>,
+    /// Load this host although its address is public; must repeat --target's host
+    #[arg(long, value_name = "HOST", requires = "target")]
+    pub(crate) permit: Option<String>,
+    #[command(flatten)]
+    pub(crate) coordination: Coordination,
+    /// A record of the server in its earlier configuration, for the paper's third result
+    #[arg(long, value_name = "RUN.json", requires = "new")]
+    pub(crate) old: Option<PathBuf>,
+    /// A record of the server in its updated configuration
+    #[arg(long, value_name = "RUN.json", requires = "old")]
+    pub(crate) new: Option<PathBuf>,
+}
+
 fn least_ratio(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(ratio) if ratio > 0.0 && ratio.is_finite() => Ok(ratio),
         _ => Err("no ratio above 0, such as 0.95".to_owned()),
+    }
+}
+
+fn scale(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(factor) if (0.001..=10_000.0).contains(&factor) => Ok(factor),
+        _ => Err("no factor from 0.001 to 10000".to_owned()),
     }
 }
 

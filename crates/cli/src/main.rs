@@ -5,6 +5,7 @@ mod args;
 mod cmd;
 mod exit;
 mod host;
+mod input;
 mod measure;
 mod output;
 mod server;
@@ -28,7 +29,10 @@ fn main() -> ExitCode {
         }
     };
     // The demo's node would warn that nobody vouches for this host's clock, which is no matter there.
-    output::start_log(if matches!(arguments.command, Command::Demo(_)) { "error" } else { "info" });
+    output::start_log(match arguments.command {
+        Command::Demo(_) | Command::Study(_) => "error",
+        _ => "info",
+    });
     let result = match arguments.command {
         Command::Demo(demo) => cmd::demo::run(&demo),
         Command::Serve(serve) => cmd::serve::run(&serve),
@@ -37,6 +41,7 @@ fn main() -> ExitCode {
         Command::Stress(stress) => cmd::stress::run(&stress),
         Command::Keys(keys) => cmd::keys::run(&keys),
         Command::Report(report) => cmd::report::run(&report),
+        Command::Study(study) => cmd::study::run(&study),
     };
     match result {
         Ok(exit) => exit.into(),

@@ -23,6 +23,11 @@ pub(crate) fn error(message: &str) {
     });
 }
 
+/// Prints what happens meanwhile.
+pub(crate) fn aside(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
 /// Starts the log on standard error, at `level` unless `RUST_LOG` says otherwise; under systemd, the journal adds the
 /// time.
 pub(crate) fn start_log(level: &str) {

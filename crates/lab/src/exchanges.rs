@@ -30,6 +30,8 @@ const FULL_AFTER: Duration = Duration::from_millis(200);
 pub enum Behaviour {
     /// It never accepts, and its queue is full: nobody connects.
     Deaf,
+    /// It has closed its port: the host refuses.
+    Gone,
     /// It accepts and says nothing.
     Mute,
     /// It accepts and resets.
@@ -50,7 +52,9 @@ pub enum Behaviour {
 /// What a server did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Connections accepted.
+    /// Connections passed to a real server, before anything else.
+    pub passed: u64,
+    /// Connections accepted otherwise.
     pub accepted: u64,
     /// Requests read to their end under TLS.
     pub requests: u64,
@@ -64,17 +68,16 @@ pub struct KeServer {
     address: SocketAddr,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
-    /// What fills the queue of a server that never accepts.
-    _fillers: Vec<TcpStream>,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
+    passed: AtomicU64,
     accepted: AtomicU64,
     requests: AtomicU64,
     failed: AtomicU64,
     stop: AtomicBool,
-    /// Connections that a mute server keeps.
+    /// Connections that a mute server keeps, or that fill the queue of a deaf one.
     kept: Mutex<Vec<TcpStream>>,
 }
 
@@ -86,15 +89,29 @@ impl KeServer {
     /// If the listener or the certificate cannot be used.
     #[must_use]
     pub fn start(listener: TcpListener, behaviour: Behaviour, lab: &Lab) -> Self {
+        KeServer::run(listener, None, behaviour, lab)
+    }
+
+    /// The same, after the first `count` connections, which pass to the real server at `real`. It behaves as set
+    /// before the last of them has its answer.
+    ///
+    /// # Panics
+    /// If the listener or the certificate cannot be used.
+    #[must_use]
+    pub fn start_after(count: u64, real: SocketAddr, behaviour: Behaviour, lab: &Lab) -> Self {
+        KeServer::run(TcpListener::bind("127.0.0.1:0").unwrap(), Some((count, real)), behaviour, lab)
+    }
+
+    fn run(listener: TcpListener, first: Option<(u64, SocketAddr)>, behaviour: Behaviour, lab: &Lab) -> Self {
         let (address, shared) = (listener.local_addr().unwrap(), Arc::<Shared>::default());
-        let mut server = KeServer { address, shared, thread: None, _fillers: Vec::new() };
-        if behaviour == Behaviour::Deaf {
-            server._fillers = fill(&listener, address);
+        let mut acceptor =
+            Acceptor { listener, behaviour, tls: tls(behaviour, lab), shared: Arc::clone(&shared) };
+        if first.is_none() {
+            acceptor.close_up();
         }
-        listener.set_nonblocking(true).unwrap();
-        let (tls, shared) = (tls(behaviour, lab), Arc::clone(&server.shared));
-        server.thread = Some(std::thread::spawn(move || accept(&listener, behaviour, &tls, &shared)));
-        server
+        acceptor.listener.set_nonblocking(true).unwrap();
+        let thread = Some(std::thread::spawn(move || acceptor.run(first)));
+        KeServer { address, shared, thread }
     }
 
     /// Serves on a free port of 127.0.0.1.
@@ -115,10 +132,10 @@ impl KeServer {
     /// What it has done until now.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let [accepted, requests, failed] =
-            [&self.shared.accepted, &self.shared.requests, &self.shared.failed]
-                .map(|count| count.load(Ordering::Relaxed));
-        Counts { accepted, requests, failed }
+        let Shared { passed, accepted, requests, failed, .. } = &*self.shared;
+        let [passed, accepted, requests, failed] =
+            [passed, accepted, requests, failed].map(|count| count.load(Ordering::Relaxed));
+        Counts { passed, accepted, requests, failed }
     }
 }
 
@@ -132,19 +149,6 @@ impl Drop for KeServer {
     }
 }
 
-/// Makes the listener's queue as short as can be and connects until nobody else can.
-fn fill(listener: &TcpListener, mut address: SocketAddr) -> Vec<TcpStream> {
-    rustix::net::listen(listener, 0).unwrap();
-    if address.ip().is_unspecified() {
-        address.set_ip(if address.is_ipv4() {
-            [127, 0, 0, 1].into()
-        } else {
-            std::net::Ipv6Addr::LOCALHOST.into()
-        });
-    }
-    std::iter::from_fn(|| TcpStream::connect_timeout(&address, FULL_AFTER).ok()).collect()
-}
-
 fn tls(behaviour: Behaviour, lab: &Lab) -> Arc<ServerConfig> {
     let read = |path| std::fs::read(path).unwrap();
     let mut config = server_config(&Identity::from_pem(&read(lab.chain()), &read(lab.key())).unwrap());
@@ -154,19 +158,91 @@ fn tls(behaviour: Behaviour, lab: &Lab) -> Arc<ServerConfig> {
     config
 }
 
-fn accept(listener: &TcpListener, behaviour: Behaviour, tls: &Arc<ServerConfig>, shared: &Arc<Shared>) {
-    while !shared.stop.load(Ordering::Relaxed) {
-        let _ = poll(&mut [PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN)], Some(&IDLE));
-        if behaviour == Behaviour::Deaf {
-            // A poll that finds somebody returns at once.
-            std::thread::sleep(Duration::from_millis(20));
-            continue;
+/// The thread that accepts.
+struct Acceptor {
+    listener: TcpListener,
+    behaviour: Behaviour,
+    tls: Arc<ServerConfig>,
+    shared: Arc<Shared>,
+}
+
+impl Acceptor {
+    fn run(mut self, first: Option<(u64, SocketAddr)>) {
+        if let Some((count, real)) = first {
+            self.pass_first(count, real);
         }
-        let Ok((stream, _)) = listener.accept() else { continue };
-        shared.accepted.fetch_add(1, Ordering::Relaxed);
-        match behaviour {
-            Behaviour::Deaf => {}
-            Behaviour::Mute => shared.kept.lock().unwrap().push(stream),
+        while self.behaviour != Behaviour::Gone && !self.shared.stop.load(Ordering::Relaxed) {
+            if self.behaviour == Behaviour::Deaf {
+                // A poll that finds somebody returns at once.
+                std::thread::sleep(Duration::from_millis(20));
+            } else if let Some(stream) = self.accept() {
+                self.shared.accepted.fetch_add(1, Ordering::Relaxed);
+                self.treat(stream);
+            }
+        }
+    }
+
+    /// Somebody, if anybody has come.
+    fn accept(&self) -> Option<TcpStream> {
+        let _ = poll(&mut [PollFd::from_borrowed_fd(self.listener.as_fd(), PollFlags::IN)], Some(&IDLE));
+        let (stream, _) = self.listener.accept().ok()?;
+        stream.set_nonblocking(false).ok()?;
+        Some(stream)
+    }
+
+    /// Passes connections to a real server; whatever is to change for those who come later has changed when the last
+    /// of them gets through.
+    fn pass_first(&mut self, count: u64, real: SocketAddr) {
+        for left in (0..count).rev() {
+            let stream = loop {
+                if self.shared.stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                if let Some(stream) = self.accept() {
+                    break stream;
+                }
+            };
+            if left == 0 {
+                self.close_up();
+            }
+            self.shared.passed.fetch_add(1, Ordering::Relaxed);
+            std::thread::spawn(move || pass(&stream, real));
+        }
+    }
+
+    /// Sees to it that nobody gets in any more, if that is how it is to behave.
+    fn close_up(&mut self) {
+        match self.behaviour {
+            Behaviour::Deaf => self.fill(),
+            // Another port takes the place of the one that is given up.
+            Behaviour::Gone => self.listener = TcpListener::bind("127.0.0.1:0").unwrap(),
+            Behaviour::Mute
+            | Behaviour::Reset
+            | Behaviour::Alert(_)
+            | Behaviour::NoProtocol
+            | Behaviour::Close
+            | Behaviour::Error(_)
+            | Behaviour::Nonsense => {}
+        }
+    }
+
+    /// Makes the queue as short as can be and connects until nobody else can.
+    fn fill(&self) {
+        rustix::net::listen(&self.listener, 0).unwrap();
+        let mut address = self.listener.local_addr().unwrap();
+        if address.ip().is_unspecified() {
+            let loopback: [std::net::IpAddr; 2] =
+                [[127, 0, 0, 1].into(), std::net::Ipv6Addr::LOCALHOST.into()];
+            address.set_ip(loopback[usize::from(address.is_ipv6())]);
+        }
+        let fillers = std::iter::from_fn(|| TcpStream::connect_timeout(&address, FULL_AFTER).ok());
+        self.shared.kept.lock().unwrap().extend(fillers);
+    }
+
+    fn treat(&self, stream: TcpStream) {
+        match self.behaviour {
+            Behaviour::Deaf | Behaviour::Gone => {}
+            Behaviour::Mute => self.shared.kept.lock().unwrap().push(stream),
             Behaviour::Reset => {
                 // socket(7): closing with a linger time of zero resets.
                 let _ = sockopt::set_socket_linger(&stream, Some(Duration::ZERO));
@@ -176,19 +252,30 @@ fn accept(listener: &TcpListener, behaviour: Behaviour, tls: &Arc<ServerConfig>,
             | Behaviour::Close
             | Behaviour::Error(_)
             | Behaviour::Nonsense => {
-                let (tls, shared) = (Arc::clone(tls), Arc::clone(shared));
+                let (behaviour, tls) = (self.behaviour, Arc::clone(&self.tls));
+                let shared = Arc::clone(&self.shared);
                 std::thread::spawn(move || talk(stream, behaviour, tls, &shared));
             }
         }
     }
 }
 
+/// Passes a connection to a real server, both ways, until both sides have closed.
+fn pass(client: &TcpStream, real: SocketAddr) {
+    let Ok(server) = TcpStream::connect(real) else { return };
+    let copy = |mut from: &TcpStream, mut to: &TcpStream| {
+        let _ = std::io::copy(&mut from, &mut to);
+        let _ = to.shutdown(std::net::Shutdown::Write);
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| copy(client, &server));
+        copy(&server, client);
+    });
+}
+
 /// One connection to its end; errors are the client's affair.
 fn talk(stream: TcpStream, behaviour: Behaviour, tls: Arc<ServerConfig>, shared: &Shared) {
-    let set_up = stream
-        .set_nonblocking(false)
-        .and_then(|()| stream.set_read_timeout(Some(PATIENCE)))
-        .and_then(|()| stream.set_nodelay(true));
+    let set_up = stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.set_nodelay(true));
     let Ok(connection) = ServerConnection::new(tls) else { return };
     if set_up.is_err() {
         return;
@@ -208,8 +295,8 @@ fn talk(stream: TcpStream, behaviour: Behaviour, tls: Arc<ServerConfig>, shared:
     let answer = match behaviour {
         Behaviour::Error(code) => message(RecordType::ERROR, &code.0.to_be_bytes()),
         Behaviour::Nonsense => message(RecordType(0x3FFF), &[0xA5; 16]),
-        Behaviour::Deaf | Behaviour::Mute | Behaviour::Reset | Behaviour::Close => Vec::new(),
-        Behaviour::Alert(_) | Behaviour::NoProtocol => Vec::new(),
+        Behaviour::Deaf | Behaviour::Gone | Behaviour::Mute | Behaviour::Reset => Vec::new(),
+        Behaviour::Alert(_) | Behaviour::NoProtocol | Behaviour::Close => Vec::new(),
     };
     let _ = stream.write_all(&answer);
     stream.conn.send_close_notify();

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod bucket;
 pub mod certificates;
 pub mod corrupt;
 pub mod daemon;

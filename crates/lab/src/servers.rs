@@ -20,6 +20,8 @@ use authentick_wire::nts::NtsFields;
 use authentick_wire::packet::Packet;
 use rustix::net::sockopt;
 
+use crate::bucket::Bucket;
+
 /// Room for requests that come while the server pauses: some 5,000 plain ones. The kernel's usual 212,992 octets hold
 /// 256 of 48 octets.
 const RECEIVE_BUFFER_SIZE: usize = 4 << 20;
@@ -68,6 +70,7 @@ pub struct Policy {
     rules: Vec<(u64, u64, Fault)>,
     stop: Option<(u64, Ending)>,
     pause: Option<(Duration, Duration)>,
+    limit: Option<Bucket>,
 }
 
 impl Policy {
@@ -112,6 +115,13 @@ impl Policy {
         Policy { pause: Some((period, length)), ..self }
     }
 
+    /// The server answers at most `rate_rps` requests a second, and `burst` at once; to the others, which get no
+    /// number, it says nothing.
+    #[must_use]
+    pub fn limit(self, rate_rps: f64, burst: u32) -> Self {
+        Policy { limit: Some(Bucket::new(rate_rps, burst)), ..self }
+    }
+
     /// The rule for a request, by its place.
     fn rule(&self, number: u64) -> Option<usize> {
         self.rules.iter().position(|(count, phase, _)| number % count == *phase)
@@ -126,7 +136,7 @@ impl Policy {
     }
 }
 
-/// What a server did: `received` is the sum of `good`, `faults`, `ignored` and `malformed`.
+/// What a server did: `received` is the sum of `good`, `faults`, `ignored`, `limited` and `malformed`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Datagrams read.
@@ -137,6 +147,8 @@ pub struct Counts {
     pub faults: Vec<u64>,
     /// Requests after the end.
     pub ignored: u64,
+    /// Requests beyond the limit.
+    pub limited: u64,
     /// Datagrams that are no client's request; they get no answer and no number.
     pub malformed: u64,
     /// Datagrams sent, or due to be sent late.
@@ -276,6 +288,10 @@ impl Worker {
         };
         if self.policy.stop.is_some_and(|(count, _)| self.number >= count) {
             counts.ignored += 1;
+            return;
+        }
+        if self.policy.limit.as_mut().is_some_and(|bucket| !bucket.take(Instant::now())) {
+            counts.limited += 1;
             return;
         }
         self.number += 1;

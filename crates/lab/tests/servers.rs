@@ -228,9 +228,13 @@ fn each_behaviour_of_a_key_exchange_server_is_what_a_client_sees() {
         // A handshake that fails is counted after the client was told.
         wait_for("the counts", || (server.counts() == counts).then_some(()));
     };
-    let counted = |accepted, requests, failed| Counts { accepted, requests, failed };
+    let counted = |accepted, requests, failed| Counts { passed: 0, accepted, requests, failed };
     run(Behaviour::Deaf, counted(0, 0, 0), |error| {
         matches!(error, KeError::Timeout(Phase::Connect) | KeError::Connect(_))
+    });
+    run(Behaviour::Gone, counted(0, 0, 0), |error| match error {
+        KeError::Connect(error) => error.kind() == ErrorKind::ConnectionRefused,
+        _ => false,
     });
     run(Behaviour::Mute, counted(1, 0, 0), |error| matches!(error, KeError::Timeout(Phase::Handshake)));
     run(Behaviour::Reset, counted(1, 0, 0), |error| match error {
@@ -247,6 +251,40 @@ fn each_behaviour_of_a_key_exchange_server_is_what_a_client_sees() {
         matches!(error, KeError::Refused(ErrorCode::INTERNAL))
     });
     run(Behaviour::Nonsense, counted(1, 1, 0), |error| matches!(error, KeError::Response(_)));
+}
+
+#[test]
+fn first_connections_reach_the_real_server_and_the_next_one_does_not() {
+    let lab = Lab::new();
+    let real = KeServer::on_loopback(Behaviour::Error(ErrorCode::INTERNAL), &lab);
+    for behaviour in [Behaviour::Gone, Behaviour::Deaf, Behaviour::Close] {
+        let server = KeServer::start_after(2, real.address(), behaviour, &lab);
+        for _ in 0..2 {
+            let error = exchange(&server, &lab);
+            assert!(matches!(error, KeError::Refused(ErrorCode::INTERNAL)), "{behaviour:?}: {error:?}");
+        }
+        let error = exchange(&server, &lab);
+        let is_expected = match behaviour {
+            Behaviour::Close => matches!(error, KeError::Closed),
+            _ => matches!(error, KeError::Timeout(Phase::Connect) | KeError::Connect(_)),
+        };
+        assert!(is_expected, "{behaviour:?}: {error:?}");
+        assert_eq!(server.counts().passed, 2);
+    }
+    assert_eq!(real.counts().requests, 6);
+}
+
+#[test]
+fn limited_server_answers_its_rate_and_counts_the_rest() {
+    let server = NtpServer::on_loopback(Policy::good().limit(1.0, 5));
+    let socket = client(server.address());
+    let start = Instant::now();
+    for number in 1..=100 {
+        socket.send(&request(number)).unwrap();
+    }
+    let counts = wait_for("all datagrams", || Some(server.counts()).filter(|counts| counts.received == 100));
+    let most = 5 + start.elapsed().as_secs() + 1;
+    assert!((5..=most).contains(&counts.good) && counts.good + counts.limited == 100, "{counts:?}");
 }
 
 #[test]

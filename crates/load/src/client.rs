@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use authentick_net::udp::ClientSocket;
-use authentick_proto::client::NtsSession;
+use authentick_proto::client::{CookieJar, NtsSession};
 use authentick_report::load::Cause;
 
 /// First pause after a key exchange that failed; it doubles up to the last one.
@@ -21,6 +21,8 @@ pub(crate) struct Client {
     pub(crate) session: Option<NtsSession>,
     /// When the session began.
     established_ns: u64,
+    /// Sessions before it with which requests in flight were made: when each began and ended. Their jars are empty.
+    earlier: Vec<(u64, u64, NtsSession)>,
     /// Requests that it still hopes to see answered.
     pub(crate) outstanding: u32,
     /// A key exchange of it goes on.
@@ -63,6 +65,7 @@ impl Client {
             measured,
             session: None,
             established_ns: 0,
+            earlier: Vec::new(),
             outstanding: 0,
             exchanging: false,
             transfers_left: 0,
@@ -86,21 +89,40 @@ impl Client {
         !self.has_cookie() && hopeless && !self.exchanging && now_ns >= self.retry_at_ns
     }
 
-    /// It has keys.
-    pub(crate) fn established(&mut self, session: NtsSession, now_ns: u64) {
+    /// It has keys. Those that it had before are kept as long as answers under them may come: for `memory_ns`.
+    pub(crate) fn established(&mut self, session: NtsSession, now_ns: u64, memory_ns: u64) {
+        self.retire(now_ns);
+        self.earlier.retain(|&(_, ended_ns, _)| now_ns.saturating_sub(ended_ns) <= memory_ns);
         self.session = Some(session);
         self.established_ns = now_ns;
         self.exchanging = false;
         self.retry_pause_ns = RETRY_MIN_NS;
     }
 
-    /// A request that was sent at `sent_ns` showed that its keys are good for nothing; `false` if they are newer.
-    pub(crate) fn forget_keys(&mut self, sent_ns: u64) -> bool {
+    /// A request that was sent at `sent_ns` showed at `now_ns` that its keys are good for nothing; `false` if the
+    /// client has newer ones.
+    pub(crate) fn forget_keys(&mut self, sent_ns: u64, now_ns: u64) -> bool {
         let current = sent_ns >= self.established_ns;
         if current {
-            self.session = None;
+            self.retire(now_ns);
         }
         current
+    }
+
+    fn retire(&mut self, now_ns: u64) {
+        if let Some(mut session) = self.session.take() {
+            session.jar = CookieJar::default();
+            self.earlier.push((self.established_ns, now_ns, session));
+        }
+    }
+
+    /// The session with which a request was made that was sent at `sent_ns`.
+    pub(crate) fn session_of(&mut self, sent_ns: u64) -> Option<&mut NtsSession> {
+        if self.session.is_some() && sent_ns >= self.established_ns {
+            return self.session.as_mut();
+        }
+        let mut earlier = self.earlier.iter_mut().rev();
+        earlier.find(|(established_ns, _, _)| sent_ns >= *established_ns).map(|(_, _, session)| session)
     }
 
     /// Its key exchange failed: the next one is a while off.
@@ -158,6 +180,9 @@ impl Client {
 
 #[cfg(test)]
 mod tests {
+    use authentick_crypto::{Algorithm, Key};
+    use authentick_proto::cookie::SessionKeys;
+
     use super::*;
 
     fn client() -> Client {
@@ -175,6 +200,27 @@ mod tests {
         assert_eq!(causes, [Cause::BadOrigin, Cause::Malformed, Cause::Timeout]);
         client.stray(Some(7));
         assert_eq!((client.take_strangers(), client.take_strangers()), (1, 0));
+    }
+
+    /// A session whose keys tell it apart.
+    fn session(number: u8) -> NtsSession {
+        let key = || Key::new(Algorithm::SivCmac256, &[number; 32]).unwrap();
+        NtsSession::new(SessionKeys { c2s: key(), s2c: key() }, None)
+    }
+
+    #[test]
+    fn answers_are_checked_with_the_keys_of_their_requests() {
+        let mut client = client();
+        assert!(client.session_of(0).is_none());
+        client.established(session(1), 100, 50);
+        client.established(session(2), 200, 50);
+        assert!(client.forget_keys(210, 220) && !client.forget_keys(190, 220));
+        let number = |client: &mut Client, sent_ns| {
+            client.session_of(sent_ns).map(|session| session.keys().c2s.expose()[0])
+        };
+        assert_eq!([150, 200, 230].map(|sent_ns| number(&mut client, sent_ns)), [Some(1), Some(2), Some(2)]);
+        client.established(session(3), 251, 50);
+        assert_eq!([150, 210, 260].map(|sent_ns| number(&mut client, sent_ns)), [None, Some(2), Some(3)]);
     }
 
     #[test]

@@ -2,13 +2,17 @@
 //!
 //! Each request ends exactly once: when its answer passes, or when it has waited for two timeouts. In between an
 //! answer that comes after the first timeout is late, which is no answer in time, but says that nothing was dropped.
+//! Of those that ended without, the last ones are remembered for a while, so that an answer that comes even later is
+//! known for what it is.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use authentick_proto::client::Exchange;
 use authentick_report::load::Cause;
 use authentick_wire::time::NtpTime;
+
+use crate::limits::ABANDONED_COUNT_MAX;
 
 /// A request that waits for its answer.
 #[derive(Debug)]
@@ -38,6 +42,9 @@ pub(crate) struct Flights {
     /// Transmit timestamps in the order of sending, those that wait for the first timeout and for the second.
     waiting: VecDeque<(u64, u64)>,
     overdue: VecDeque<(u64, u64)>,
+    /// Transmit timestamps of the last requests that ended without an answer.
+    abandoned: HashSet<u64, BuildHasherDefault<Random>>,
+    abandoned_order: VecDeque<u64>,
     timeout_ns: u64,
 }
 
@@ -62,8 +69,15 @@ impl Flights {
             by_transmit: HashMap::default(),
             waiting: VecDeque::new(),
             overdue: VecDeque::new(),
+            abandoned: HashSet::default(),
+            abandoned_order: VecDeque::new(),
             timeout_ns,
         }
+    }
+
+    /// How long one lasts at most.
+    pub(crate) fn life_ns(&self) -> u64 {
+        self.timeout_ns.saturating_mul(2)
     }
 
     /// How many there are.
@@ -113,6 +127,7 @@ impl Flights {
             }
             self.overdue.pop_front();
             if let Some(flight) = self.remove(transmit) {
+                self.abandon(transmit);
                 return Some(Due::Over(flight));
             }
         }
@@ -129,6 +144,21 @@ impl Flights {
             }
         }
         None
+    }
+
+    fn abandon(&mut self, transmit: u64) {
+        if self.abandoned_order.len() == ABANDONED_COUNT_MAX
+            && let Some(oldest) = self.abandoned_order.pop_front()
+        {
+            self.abandoned.remove(&oldest);
+        }
+        self.abandoned.insert(transmit);
+        self.abandoned_order.push_back(transmit);
+    }
+
+    /// Whether a request with this transmit timestamp has ended without an answer, as far as is remembered.
+    pub(crate) fn is_abandoned(&self, transmit: u64) -> bool {
+        self.abandoned.contains(&transmit)
     }
 
     /// When [`Flights::due`] may have something next; may be too early, never too late.
@@ -192,6 +222,25 @@ mod tests {
         let Some(Due::Over(over)) = flights.due(210) else { panic!() };
         assert!(over.overdue);
         assert_eq!((flights.count(), flights.next_due_ns()), (0, None));
+    }
+
+    #[test]
+    fn requests_that_ended_without_an_answer_are_remembered_within_bounds() {
+        let mut entropy = Entropy::from_seed(3);
+        let mut flights = Flights::new(1);
+        let transmits: Vec<u64> = (0..ABANDONED_COUNT_MAX as u64 + 2)
+            .map(|now_ns| {
+                let flight = flight(&mut entropy, now_ns);
+                let transmit = flight.exchange.transmit().to_bits();
+                flights.add(flight);
+                transmit
+            })
+            .collect();
+        assert!(flights.remove(transmits[1]).is_some());
+        while flights.due(u64::MAX).is_some() {}
+        let known = |index: usize| flights.is_abandoned(transmits[index]);
+        assert_eq!([known(0), known(1), known(2), known(transmits.len() - 1)], [false, false, true, true]);
+        assert_eq!(flights.abandoned.len(), ABANDONED_COUNT_MAX);
     }
 
     #[test]

@@ -44,6 +44,9 @@ pub(crate) const CLIENT_SCAN_MAX: usize = 64;
 /// Single operations that a worker reports of a step.
 pub(crate) const JOINABLE_COUNT_MAX: usize = 60_000;
 
+/// Requests without an answer whose answers a worker still knows when they come after all: 2 s of 65,536 a second.
+pub(crate) const ABANDONED_COUNT_MAX: usize = 1 << 17;
+
 /// Numbers of descriptors from which on they are connections; below, clients.
 pub(crate) const CONNECTIONS_FROM: u64 = 1 << 32;
 

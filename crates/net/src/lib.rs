@@ -10,6 +10,7 @@ pub mod clock;
 pub mod files;
 pub mod poller;
 pub mod privilege;
+pub mod process;
 pub mod tcp;
 pub mod tun;
 pub mod udp;

@@ -8,7 +8,7 @@
 mod golden_file;
 
 use authentick_report::load::{LoadRecord, compare, csv, html, text};
-use authentick_report::study::request_threshold;
+use authentick_report::study::request_threshold::{self, Remarks};
 use golden_file::{check, read};
 use serde_json::Value;
 
@@ -61,6 +61,12 @@ fn study_of_the_request_threshold_is_golden() {
     updated.capacity_rps = Some(2100.0);
     let (single, several) = ([single], [several]);
     let old_new = Some((&several[0], &updated));
-    check("request-threshold.txt", &request_threshold::text(&single, &several, old_new));
-    check("request-threshold.html", &request_threshold::page(&single, &several, old_new));
+    let remarks = Remarks {
+        study: vec!["On <the> study.".to_owned()],
+        several_hosts: vec!["On several hosts.".to_owned()],
+        configurations: vec!["On two configurations.".to_owned()],
+        processors: Some(1.0),
+    };
+    check("request-threshold.txt", &request_threshold::text(&single, &several, old_new, &remarks));
+    check("request-threshold.html", &request_threshold::page(&single, &several, old_new, &remarks));
 }

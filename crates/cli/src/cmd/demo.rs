@@ -2,6 +2,7 @@
 //!
 //! Starts a node with a certificate of its own making, asks it with every scheme in turn, and shows what
 //! authentication added. Schemes alternate exchange by exchange, so that what disturbs the host disturbs all alike.
+//! Then it loads the node with each for a moment, in a closed loop, which finds what it holds without a search.
 
 use std::fs;
 use std::path::Path;
@@ -11,16 +12,20 @@ use authentick_crypto::Entropy;
 use authentick_daemon::{Config, Running, serve};
 use authentick_ke::client::{Ask, Timing, dial};
 use authentick_ke::tls::{Roots, client_config};
+use authentick_load::Watch;
 use authentick_net::affinity;
 use authentick_net::clock::unix_seconds;
 use authentick_proto::client::NtsSession;
+use authentick_report::load::LoadRecord;
+use authentick_report::load::text::Rows;
 use authentick_report::{Exchange, Failure as Cause, Format, KeyExchange, RunRecord, SchemeRun, html, table};
 use authentick_wire::ke::AeadId;
 use authentick_wire::time::NtpTime;
+use clap::Parser as _;
 use indicatif::ProgressBar;
 use rustls::pki_types::ServerName;
 
-use crate::args::Demo;
+use crate::args::{Arguments, Command, Demo};
 use crate::exit::{Exit, Failure};
 use crate::host::{COMMIT, VERSION, host};
 use crate::measure::{Measurement, measure};
@@ -62,16 +67,23 @@ pub(crate) fn run(arguments: &Demo) -> Result<Exit, Failure> {
         path: "loopback".to_owned(),
         schemes: contestants.into_iter().map(|contestant| contestant.run).collect(),
     };
-    let sound = node.stop();
     write(&arguments.out, &record)?;
+    let loads = load(folder.path(), &node)?;
+    let sound = node.stop();
+    write_loads(&arguments.out, &loads)?;
     match arguments.json {
         true => output::result(&record.to_json()),
         false => output::result(&format!(
-            "{}\nreport: {}\nrecord: {}\n",
+            "{}\n{}\nreports: {} and {}\nrecords: {}\n",
             table::text(&record),
+            loads_table(&loads),
             arguments.out.join("report.html").display(),
+            arguments.out.join("load.html").display(),
             arguments.out.join("run.json").display(),
         )),
+    }
+    if let Some(load) = loads.iter().find(|load| load.steps.iter().any(|step| step.tally.answered == 0)) {
+        return Err(Failure::new(Exit::Internal, format!("the load with {} was not answered", load.label())));
     }
     match record.schemes.iter().find(|run| run.failure_count() > 0) {
         Some(run) => Err(Failure::new(Exit::Internal, format!("some exchanges failed with {}", run.label()))),
@@ -200,6 +212,62 @@ fn exchange(measurement: &Measurement) -> Exchange {
 
 fn write(out: &Path, record: &RunRecord) -> Result<(), Failure> {
     for (name, text) in [("run.json", record.to_json()), ("report.html", html::page(record))] {
+        let file = out.join(name);
+        fs::write(&file, text).map_err(|error| unwritable(&file, &error))?;
+    }
+    Ok(())
+}
+
+/// How long each scheme is offered as load, and how many requests are in flight.
+const LOAD_SECONDS: &str = "1.5";
+const LOAD_WINDOW: &str = "64";
+
+/// Loads the node with each scheme.
+fn load(folder: &Path, node: &Running) -> Result<Vec<LoadRecord>, Failure> {
+    let target = node.ntp_addresses()[0].to_string();
+    let ke_port = node.ke_addresses()[0].port().to_string();
+    let authority = folder.join("chain.pem");
+    let authority = authority.to_string_lossy();
+    let shape = ["--closed", LOAD_WINDOW, "--step-seconds", LOAD_SECONDS, "--json"];
+    let trust = ["--ke-port", &ke_port, "--ca", &authority, "--server-name", "localhost"];
+    let progress = output::progress(2, "loads");
+    let mut records = Vec::new();
+    for (scheme, further) in [("plain", &[][..]), ("nts", &trust[..])] {
+        let words = [&["authentick", "load", scheme, &target], &shape[..], further].concat();
+        // The same words as a user would write, so that the demo runs what users run.
+        let parsed = Arguments::try_parse_from(words)
+            .map_err(|error| Failure::new(Exit::Internal, format!("the demo's own command line: {error}")))?;
+        let Command::Load(load) = parsed.command else { continue };
+        records.push(super::load::measure(&load, &Watch::default())?);
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    Ok(records)
+}
+
+fn loads_table(loads: &[LoadRecord]) -> String {
+    let title = format!(
+        "Loaded for {LOAD_SECONDS} s each in a closed loop with {LOAD_WINDOW} requests in flight, one thread sending:"
+    );
+    let width = loads.iter().map(|load| load.label().len()).max().unwrap_or(0);
+    let mut lines = vec![title];
+    for load in loads {
+        let rows = Rows::new(&load.address);
+        if lines.len() == 1 {
+            lines.push(format!("{:width$}  {}", "scheme", rows.header().trim_end()));
+        }
+        for step in &load.steps {
+            lines.push(format!("{:width$}  {}", load.label(), rows.row(step).trim_end()));
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+/// Keeps the records of the loads, and a page that sets them side by side.
+fn write_loads(out: &Path, loads: &[LoadRecord]) -> Result<(), Failure> {
+    let page = authentick_report::load::html::page(&loads.iter().collect::<Vec<_>>());
+    let records = loads.iter().map(|load| (format!("load-{}.json", load.scheme), load.to_json()));
+    for (name, text) in records.chain([("load.html".to_owned(), page)]) {
         let file = out.join(name);
         fs::write(&file, text).map_err(|error| unwritable(&file, &error))?;
     }

@@ -7,3 +7,4 @@ pub(crate) mod query;
 pub(crate) mod report;
 pub(crate) mod serve;
 pub(crate) mod stress;
+pub(crate) mod study;

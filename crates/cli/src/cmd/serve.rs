@@ -9,10 +9,17 @@ use signal_hook::iterator::Signals;
 
 use crate::args::Serve;
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::{input, output};
 
 /// How often the node's threads are looked at.
 const TICK: Duration = Duration::from_secs(1);
+
+/// What the node is told.
+enum Event {
+    Signal(i32),
+    /// Standard input has ended.
+    Eof,
+}
 
 pub(crate) fn run(arguments: &Serve) -> Result<Exit, Failure> {
     let config = Config::load(&arguments.config)?;
@@ -34,18 +41,25 @@ pub(crate) fn run(arguments: &Serve) -> Result<Exit, Failure> {
         log::info!("showing metrics on http://{address}/metrics");
     }
     let (caught, inbox) = mpsc::channel();
+    if arguments.until_eof {
+        let caught = caught.clone();
+        input::at_end(move || drop(caught.send(Event::Eof)))?;
+    }
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
-            if caught.send(signal).is_err() {
+            if caught.send(Event::Signal(signal)).is_err() {
                 return;
             }
         }
     })?;
     loop {
         match inbox.recv_timeout(TICK) {
-            Ok(SIGHUP) => node.reload(),
-            Ok(signal) => {
-                log::info!("stopping on signal {signal}");
+            Ok(Event::Signal(SIGHUP)) => node.reload(),
+            Ok(event) => {
+                match event {
+                    Event::Signal(signal) => log::info!("stopping on signal {signal}"),
+                    Event::Eof => log::info!("stopping as standard input has ended"),
+                }
                 return match node.stop() {
                     true => Ok(Exit::Done),
                     false => {

@@ -3,6 +3,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use authentick_report::load::LoadRecord;
 use authentick_report::{RunRecord, SchemeRun, units};
 
 use crate::lab::{authentick, text};
@@ -55,6 +56,14 @@ fn table_says_what_the_record_holds() {
             assert!(page.contains(&run.authentication));
         }
     }
+    for scheme in ["plain", "nts"] {
+        let file = folder.path().join(format!("authentick-demo/load-{scheme}.json"));
+        let load = LoadRecord::from_json(&std::fs::read_to_string(file).unwrap()).unwrap();
+        let tally = &load.steps[0].tally;
+        assert!(tally.answered > 1000 && tally.invalid == 0, "{scheme}: {tally:?}");
+        assert!(table.contains(&units::rate(load.steps[0].answered_rps())), "{table}");
+    }
+    assert!(folder.path().join("authentick-demo/load.html").exists());
 }
 
 #[test]

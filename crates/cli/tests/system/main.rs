@@ -3,10 +3,15 @@
 //! A test that needs rights or a peer that is missing says so and passes; `cargo xtask test` lists those at its end.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod agents;
+mod capacity;
 mod demo;
 mod interop;
 mod lab;
+mod load;
 mod operator;
 mod query;
 mod report;
 mod screen;
+mod study;
+mod stress;

@@ -169,8 +169,9 @@ impl Worker {
         if self.plan.alternative_keys {
             session.switch_keys();
         }
+        let memory_ns = self.flights.life_ns();
         match purpose {
-            Purpose::Keys { client } => self.clients[client as usize].established(session, now_ns),
+            Purpose::Keys { client } => self.clients[client as usize].established(session, now_ns, memory_ns),
             Purpose::Operation { measured, client: None } => self.operation_ended(measured),
             Purpose::Operation { client: Some(index), .. } => {
                 let Scheme::Mix { transfers, same_cookie } = self.plan.scheme else { return };
@@ -178,7 +179,7 @@ impl Worker {
                     session.jar.keep_oldest();
                 }
                 let client = &mut self.clients[index as usize];
-                client.established(session, now_ns);
+                client.established(session, now_ns, memory_ns);
                 client.transfers_left = transfers;
                 self.follow(index);
             }

@@ -281,6 +281,8 @@ impl Worker {
     /// Sends what is pending, receives, and ends what has waited too long; `true` if anything was done.
     fn turn(&mut self, now_ns: u64, patience: Duration) -> bool {
         self.flush();
+        // What follows a request that could not be sent does not wait.
+        let patience = if self.pending.is_empty() { patience } else { Duration::ZERO };
         self.end_at_once();
         let mut ready = std::mem::take(&mut self.ready);
         ready.clear();

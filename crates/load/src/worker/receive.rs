@@ -49,14 +49,15 @@ impl Worker {
             None => None,
         };
         let Some(flight) = flight else {
-            if client.stray(origin) == Stray::Surplus {
+            let given_up = origin.is_some_and(|origin| self.flights.is_abandoned(origin));
+            if given_up || client.stray(origin) == Stray::Surplus {
                 let (measured, principal) = (client.measured, self.transfers_are_principal());
                 self.ledger.of(measured, principal).surplus += 1;
             }
             return;
         };
         let (transmit, sent_ns) = (flight.exchange.transmit().to_bits(), flight.sent_ns);
-        match flight.exchange.receive(arrival.octets, client.session.as_mut()) {
+        match flight.exchange.receive(arrival.octets, client.session_of(sent_ns)) {
             Ok(response) => {
                 let at = arrival.at.unwrap_or(now);
                 let at_ns = now_ns.saturating_add_signed(-now.since(at).as_nanos().max(0));
@@ -66,7 +67,10 @@ impl Worker {
                 let cause = cause(check);
                 flight.noted.get_or_insert(cause);
                 // A server that cannot open the cookies of this session opens none of them.
-                if cause == Cause::Ntsn && self.plan.scheme == Scheme::Nts && client.forget_keys(sent_ns) {
+                if cause == Cause::Ntsn
+                    && self.plan.scheme == Scheme::Nts
+                    && client.forget_keys(sent_ns, now_ns)
+                {
                     self.renew_keys(index);
                 }
             }

@@ -216,7 +216,9 @@ impl Worker {
                 at += 1;
             }
         }
+        // What follows a request that could not be sent is pending already, in slots of requests that are gone.
         pending.clear();
+        pending.append(&mut self.pending);
         self.pending = pending;
     }
 

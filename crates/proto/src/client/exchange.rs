@@ -215,8 +215,9 @@ impl Exchange {
         self.transmit
     }
 
-    /// Checks a datagram that came from the server's address. `session` is the one that the request was made with;
-    /// new cookies go into its jar. Decrypts in place. At most one datagram passes.
+    /// Checks a datagram that came from the server's address. `session` is the one that the request was made with, if
+    /// it was made with one: without it no answer passes. New cookies go into its jar. Decrypts in place. At most one
+    /// datagram passes.
     pub fn receive(
         &mut self,
         datagram: &mut [u8],
@@ -247,7 +248,9 @@ impl Exchange {
                 };
                 open(datagram, authenticator, session)?
             }
-            _ => 0,
+            // Nobody can vouch for the answer.
+            (Some(_), None) => return Err(kiss.unwrap_or(Check::Authenticator)),
+            (None, _) => 0,
         };
         if let Some(kiss) = kiss {
             return Err(kiss);

@@ -1,6 +1,7 @@
 //! What a client session does over many exchanges; single exchanges are tested against the responder.
 
 use authentick_crypto::{Algorithm, Entropy, Key};
+use authentick_wire::header::{Header, Mode, ReferenceId};
 use authentick_wire::limits::{COOKIE_COUNT, COOKIE_SIZE_MAX, DATAGRAM_SIZE_MAX};
 use authentick_wire::nts::NtsFields;
 use authentick_wire::packet::Packet;
@@ -39,6 +40,26 @@ fn no_cookie_is_used_twice_and_an_empty_jar_asks_for_a_new_exchange() {
         assert_eq!(fields.cookie.unwrap().of(&out), [octet; 100]);
     }
     assert_eq!(Exchange::nts(&mut session, &mut entropy, &mut out).unwrap_err(), NoCookie);
+}
+
+#[test]
+fn answer_to_an_authenticated_request_never_passes_without_its_session() {
+    let (mut session, mut entropy) = (session(), Entropy::from_seed(1));
+    let mut out = [0; DATAGRAM_SIZE_MAX];
+    session.jar.add(&[1; 100]);
+    let (mut exchange, _) = Exchange::nts(&mut session, &mut entropy, &mut out).unwrap();
+    let request = Header::minimal_request(exchange.transmit());
+    let now = request.transmit;
+    let good = Header { mode: Mode::Server, stratum: 1, origin: now, receive: now, ..request };
+    let kiss = Header { stratum: 0, reference_id: ReferenceId::NTSN, ..good };
+    let mut check = |header: Header, session| {
+        let mut answer = [0; 48];
+        header.emit(&mut answer);
+        exchange.receive(&mut answer, session).unwrap_err()
+    };
+    assert_eq!(check(good, None), Check::Authenticator);
+    assert_eq!(check(kiss, None), Check::Kiss(ReferenceId::NTSN));
+    assert_eq!(check(good, Some(&mut session)), Check::Identifier);
 }
 
 #[test]

@@ -80,8 +80,8 @@ pub(super) fn capacity(record: &LoadRecord) -> String {
                 None => "no higher rate was found that did not".to_owned(),
             };
             format!(
-                "{} {what} a second with at most {} % lost. That rate held in {} of {}; {upper}. The true loss there is \
-                 between {} % and {} % with {} % confidence.{}",
+                "{} {what} a second with at most {} % lost. That rate held in {} of {}; {upper}. The true loss there \
+                 is between {} % and {} % with {} % confidence.{}",
                 rate(capacity),
                 (search.loss_max * 1e4).round() / 100.0,
                 search.held_count,

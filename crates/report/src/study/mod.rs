@@ -1,3 +1,4 @@
 //! Experiments of papers, repeated: what was published beside what was measured here, compared by shape.
 
+pub mod plan;
 pub mod request_threshold;

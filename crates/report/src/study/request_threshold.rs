@@ -16,7 +16,7 @@ use crate::plot::{NARROW, WIDE};
 use crate::published::request_threshold::{
     EARLIER_RPS, HOSTS, SOURCE, TABLE_1, TABLE_2, UPDATED_RPS, updated_ratio,
 };
-use crate::units::{count, percent, rate, ratio, utc};
+use crate::units::{count, microseconds, percent, rate, ratio, utc};
 
 const TITLE: &str = "The request threshold, beside Spectracom\u{2019}s";
 /// Unanswered shares above this one are a limit that was reached.
@@ -49,23 +49,41 @@ fn ours(records: &[LoadRecord]) -> Vec<Ours<'_>> {
     steps.into_iter().map(|step| Ours { step, share: share(step) }).collect()
 }
 
+/// Why a host did not do its part, without the remedy that follows in a record: the row is there to show the limit.
+fn reason(why: Option<&String>) -> &str {
+    let text = words::why(why);
+    text.split_once("; ").map_or(text, |(reason, _)| reason)
+}
+
 /// What kept a row from being higher.
 fn limit(step: &Step) -> String {
-    let hosts: Vec<String> = step
-        .hosts
-        .iter()
-        .filter(|part| !part.valid)
-        .map(|part| format!("{} is its own limit: {}", part.name, words::why(part.why_invalid.as_ref())))
-        .collect();
+    let hosts: Vec<_> = step.hosts.iter().filter(|part| !part.valid).collect();
     let unanswered = step.tally.loss_ratio();
-    if !hosts.is_empty() {
-        hosts.join("; ")
-    } else if !step.valid {
-        format!("the host is its own limit: {}", words::why(step.why_invalid.as_ref()))
-    } else if unanswered > LOSS_MAX {
-        format!("the server or the path: {} % had no good answer", percent(unanswered))
-    } else {
-        "nothing: what was specified was serviced".to_owned()
+    match hosts[..] {
+        [] if !step.valid => format!("the host is its own limit: {}", reason(step.why_invalid.as_ref())),
+        [] if unanswered > LOSS_MAX => {
+            format!("the server or the path: {} % had no good answer", percent(unanswered))
+        }
+        [] => "nothing: what was specified was serviced".to_owned(),
+        [part] => format!("{} is its own limit: {}", part.name, reason(part.why_invalid.as_ref())),
+        [..] => {
+            // The record has the details of each; what they have in common stands before the colon.
+            let kinds: Vec<&str> = hosts
+                .iter()
+                .map(|part| reason(part.why_invalid.as_ref()))
+                .map(|reason| reason.split_once(':').map_or(reason, |(kind, _)| kind))
+                .collect();
+            let names: Vec<&str> = hosts.iter().map(|part| part.name.as_str()).collect();
+            match kinds.iter().all(|kind| *kind == kinds[0]) {
+                true => format!("{} are their own limits: {}", names.join(", "), kinds[0]),
+                false => names
+                    .iter()
+                    .zip(&kinds)
+                    .map(|(name, kind)| format!("{name} is its own limit: {kind}"))
+                    .collect::<Vec<_>>()
+                    .join("; "),
+            }
+        }
     }
 }
 
@@ -131,7 +149,7 @@ fn ours_2(several: &[LoadRecord]) -> (Vec<String>, Vec<(bool, Vec<String>)>) {
     }
     let mut headings = vec!["Specified/s, each host".to_owned(), "Seconds".to_owned()];
     headings.extend(hosts.iter().map(ToString::to_string));
-    headings.extend(["Total", "Of the most", LIMIT].map(str::to_owned));
+    headings.extend(["Total", "Of the most", "Start skew", LIMIT].map(str::to_owned));
     let cells = |row: &Ours<'_>| {
         let step = row.step;
         let host_count = step.hosts.len().max(1) as f64;
@@ -144,10 +162,16 @@ fn ours_2(several: &[LoadRecord]) -> (Vec<String>, Vec<(bool, Vec<String>)>) {
             let part = step.hosts.iter().find(|part| part.name == *host);
             part.map_or_else(String::new, |part| with_share(step.per_second(part.tally.answered), total))
         }));
-        cells.extend([rate(total), share(row.share), limit(step)]);
+        cells.extend([rate(total), share(row.share), start_skew(step), limit(step)]);
         (step.valid, cells)
     };
     (headings, rows.iter().map(cells).collect())
+}
+
+/// How far from the common instant the host began that was furthest from it, at worst.
+fn start_skew(step: &Step) -> String {
+    let worst = step.hosts.iter().map(|part| part.start_skew_us.abs() + part.start_skew_error_us);
+    worst.reduce(f64::max).map_or_else(String::new, |us| format!("\u{2264} {}", microseconds(us)))
 }
 
 /// `2,452 (25 %)`.
@@ -156,6 +180,19 @@ fn with_share(rps: f64, total: f64) -> String {
         true => format!("{} ({})", rate(rps), share(rps / total)),
         false => rate(rps),
     }
+}
+
+/// What is to be said beside the tables: sentences.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Remarks {
+    /// On the whole study.
+    pub study: Vec<String>,
+    /// On our Table 2.
+    pub several_hosts: Vec<String>,
+    /// On the two configurations.
+    pub configurations: Vec<String>,
+    /// Processors that the server had in both configurations; `None` if nobody knows.
+    pub processors: Option<f64>,
 }
 
 /// The third result in words: the published one, and ours.
@@ -173,6 +210,40 @@ fn third(comparison: Option<&Comparison>) -> [String; 2] {
     [published, ours]
 }
 
+/// What the server's process needed for a request under both configurations, and whether the ratio of rates tells of
+/// the server at all. `processors`: how many the server had; `None` if nobody knows.
+fn third_in_detail(old: &LoadRecord, new: &LoadRecord, processors: Option<f64>) -> Vec<String> {
+    // A server that uses less of what it has is not at its limit.
+    const BUSY: f64 = 0.8;
+    let best = [old, new].map(LoadRecord::highest_answered);
+    let mut sentences = Vec::new();
+    let times = best.map(|step| step?.server?.cpu_us_per_request);
+    if let [Some(new_us), Some(old_us)] = [times[1], times[0]]
+        && old_us > 0.0
+    {
+        sentences.push(format!(
+            "Processor time of the server for a request: {} against {}, a ratio of {}.",
+            microseconds(new_us),
+            microseconds(old_us),
+            ratio(new_us / old_us)
+        ));
+    }
+    for (name, step) in ["earlier", "updated"].into_iter().zip(best) {
+        let (Some(step), Some(processors)) = (step, processors) else { continue };
+        let available_seconds = step.seconds * processors;
+        let share =
+            step.server.filter(|_| available_seconds > 0.0).map(|used| used.cpu_seconds / available_seconds);
+        if let Some(share) = share.filter(|&share| share < BUSY) {
+            sentences.push(format!(
+                "With the {name} configuration the server used {} % of the processor time that it had: something else \
+                 was the limit, and the ratio says less than the processor time.",
+                percent(share)
+            ));
+        }
+    }
+    sentences
+}
+
 /// The study for a terminal. `single`: runs from one host, `several`: from several, `old_new`: the same server in an
 /// earlier and an updated configuration.
 #[must_use]
@@ -180,12 +251,20 @@ pub fn text(
     single: &[LoadRecord],
     several: &[LoadRecord],
     old_new: Option<(&LoadRecord, &LoadRecord)>,
+    remarks: &Remarks,
 ) -> String {
     type Cells = Vec<Cow<'static, str>>;
     let cells = |cells: Vec<String>| -> Cells {
         cells.iter().map(|cell| printable(cell).into_owned().into()).collect()
     };
     let mut out = format!("{SOURCE}, beside ours. Compare the shares, not the figures.\n");
+    let say = |out: &mut String, sentences: &[String]| {
+        for sentence in sentences {
+            out.push_str(&printable(sentence));
+            out.push('\n');
+        }
+    };
+    say(&mut out, &remarks.study);
     out += "\nTable 1, one host:\n";
     let mut headings: Cells = HEADINGS_1.map(Cow::Borrowed).to_vec();
     headings.push(LIMIT.into());
@@ -207,12 +286,12 @@ pub fn text(
         lines.extend(rows.into_iter().map(|(_, row)| cells(row)));
         out += &aligned(&lines, |column| column == last);
     }
+    say(&mut out, &remarks.several_hosts);
     out += "\nTwo configurations:\n";
     let comparison = old_new.map(|(old, new)| against(new, old));
-    for line in third(comparison.as_ref()) {
-        out += &printable(&line);
-        out.push('\n');
-    }
+    say(&mut out, &third(comparison.as_ref()));
+    say(&mut out, &remarks.configurations);
+    say(&mut out, &old_new.map_or_else(Vec::new, |(old, new)| third_in_detail(old, new, remarks.processors)));
     for difference in comparison.iter().flat_map(|comparison| &comparison.differences) {
         out += &printable(&format!("differs: {difference}"));
         out.push('\n');
@@ -226,9 +305,10 @@ pub fn page(
     single: &[LoadRecord],
     several: &[LoadRecord],
     old_new: Option<(&LoadRecord, &LoadRecord)>,
+    remarks: &Remarks,
 ) -> String {
     let mut page = Page::new(TITLE, LOAD_STYLE);
-    opening(&mut page, single, several);
+    opening(&mut page, single, several, &remarks.study);
     page.heading("Table 1: one host");
     shapes(&mut page, single);
     let mut headings = HEADINGS_1.to_vec();
@@ -256,11 +336,15 @@ pub fn page(
         let last = borrowed.len() - 1;
         page.rows("Table 2, ours", &borrowed, |column| column == last, rows.into_iter().map(marked));
     }
+    sentences(&mut page, &remarks.several_hosts);
     page.heading("Two configurations");
     let comparison = old_new.map(|(old, new)| against(new, old));
-    for line in third(comparison.as_ref()) {
-        page.add(format_args!("<p>{}</p>\n", Escaped(&line)));
-    }
+    sentences(&mut page, &third(comparison.as_ref()));
+    sentences(&mut page, &remarks.configurations);
+    sentences(
+        &mut page,
+        &old_new.map_or_else(Vec::new, |(old, new)| third_in_detail(old, new, remarks.processors)),
+    );
     let differences = comparison.map(|comparison| comparison.differences).unwrap_or_default();
     if !differences.is_empty() {
         page.add(format_args!("<p>What is not alike:</p>\n<ul>\n"));
@@ -270,6 +354,13 @@ pub fn page(
         page.add(format_args!("</ul>\n"));
     }
     page.finish()
+}
+
+/// A paragraph for each.
+fn sentences(page: &mut Page, sentences: &[String]) {
+    for sentence in sentences {
+        page.add(format_args!("<p>{}</p>\n", Escaped(sentence)));
+    }
 }
 
 /// A row that says nothing about the server looks different.
@@ -283,16 +374,27 @@ fn marked_right((valid, cells): (bool, Vec<String>)) -> Row {
 }
 
 /// What stands beside what, and where ours comes from.
-fn opening(page: &mut Page, single: &[LoadRecord], several: &[LoadRecord]) {
+fn opening(page: &mut Page, single: &[LoadRecord], several: &[LoadRecord], remarks: &[String]) {
     page.add(format_args!(
         "<p>{SOURCE}, tells how many requests a second a time server serviced when more and more were offered. Its \
          hardware is not ours, so shapes are compared: each row as a share of the most in its table.</p>\n"
     ));
+    sentences(page, remarks);
     for (name, records) in [("one host", single), ("several hosts", several)] {
-        for record in records {
+        // Runs that differ in nothing but rate and time share a paragraph.
+        for (index, record) in records.iter().enumerate() {
+            let like = |other: &&LoadRecord| alike(other, record);
+            if records[..index].iter().any(|other| like(&other)) {
+                continue;
+            }
+            let run_count = records[index..].iter().filter(like).count();
+            let first = match run_count {
+                1 => String::new(),
+                _ => format!("the first of {run_count} alike: "),
+            };
             page.add(format_args!(
                 "<p>Ours with {name}: <strong>{}</strong> against <strong>{}</strong> over the path \
-                 <strong>{}</strong>, <span class=\"unbroken\">{}</span>, <code>{}</code> (authentick \
+                 <strong>{}</strong>, <span class=\"unbroken\">{}</span>, {first}<code>{}</code> (authentick \
                  {}, commit <code>{}</code>) on {}, {}.</p>\n",
                 Escaped(&record.label()),
                 Escaped(&record.target),
@@ -306,6 +408,20 @@ fn opening(page: &mut Page, single: &[LoadRecord], several: &[LoadRecord]) {
             ));
         }
     }
+}
+
+/// Whether two runs are of one kind, against one server, by one program on one machine.
+fn alike(left: &LoadRecord, right: &LoadRecord) -> bool {
+    let what = |record: &LoadRecord| {
+        (
+            record.label(),
+            record.target.clone(),
+            record.path.clone(),
+            record.version.clone(),
+            record.commit.clone(),
+        )
+    };
+    what(left) == what(right) && left.host == right.host && left.parameters.agents == right.parameters.agents
 }
 
 /// Table 1 as two lines whose units are the most that each serviced.
@@ -357,6 +473,7 @@ fn shapes(page: &mut Page, single: &[LoadRecord]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::ServerUse;
     use crate::load::tests::record;
 
     fn alone() -> LoadRecord {
@@ -371,7 +488,7 @@ mod tests {
 
     #[test]
     fn rows_are_shares_of_the_most_in_their_table() {
-        let text = text(&[alone()], &[record()], None);
+        let text = text(&[alone()], &[record()], None, &Remarks::default());
         // 2,371 of 4,484 beside 2,000 of 3,425.
         let row: Vec<&str> = line(&text, "2,371").split_whitespace().take(10).collect();
         assert_eq!(row, ["3,000", "60", "2,371", "53", "%", "2,000", "2", "2,000", "58", "%"]);
@@ -386,7 +503,7 @@ mod tests {
 
     #[test]
     fn what_limited_each_row_is_named() {
-        let text = text(&[alone()], &[record()], None);
+        let text = text(&[alone()], &[record()], None, &Remarks::default());
         assert!(line(&text, "2,371").ends_with("nothing: what was specified was serviced"));
         assert!(line(&text, "3,548").ends_with("the server or the path: 14.37 % had no good answer"));
         assert!(line(&text, "4,321").contains("the host is its own limit: generator fell behind: 56.3 %"));
@@ -395,10 +512,33 @@ mod tests {
     }
 
     #[test]
+    fn several_hosts_that_are_their_own_limits_are_named_once() {
+        let mut step = record().steps[3].clone();
+        let why =
+            "generator fell behind: 1 % of requests left 2.2 ms late or more; offer less, or use more hosts";
+        for part in &mut step.hosts {
+            (part.valid, part.why_invalid) = (false, Some(why.to_owned()));
+        }
+        assert_eq!(
+            limit(&step),
+            "198.18.0.11:4470, 198.18.0.12:4470 are their own limits: generator fell behind"
+        );
+        step.hosts[0].why_invalid =
+            Some("the generator's host refused 3 operations; use more hosts".to_owned());
+        assert_eq!(
+            limit(&step),
+            "198.18.0.11:4470 is its own limit: the generator's host refused 3 operations; 198.18.0.12:4470 is its \
+             own limit: generator fell behind"
+        );
+        step.hosts.truncate(1);
+        assert!(limit(&step).ends_with("refused 3 operations"));
+    }
+
+    #[test]
     fn third_result_stands_beside_ours() {
         let (old, mut new) = (record(), record());
         new.capacity_rps = Some(2240.0);
-        let text = text(&[], &[], Some((&old, &new)));
+        let text = text(&[], &[], Some((&old, &new)), &Remarks::default());
         assert!(text.contains("9,909/s, an updated one about 7,500/s, a ratio of 0.76."), "{text}");
         assert!(
             text.contains("Ours: Capacity: 2,240 against 2,800 requests a second, a ratio of 0.80."),
@@ -408,10 +548,32 @@ mod tests {
     }
 
     #[test]
+    fn limit_that_is_not_the_servers_is_found_out() {
+        let (mut old, mut new) = (record(), record());
+        for (record, cpu_us) in [(&mut old, 2.0), (&mut new, 2.5)] {
+            let step = &mut record.steps[2];
+            let cpu_seconds = step.seconds * 0.09;
+            step.server = Some(ServerUse { cpu_seconds, cpu_us_per_request: Some(cpu_us), resident_size: 0 });
+        }
+        let sentences = |processors| third_in_detail(&old, &new, processors);
+        assert_eq!(
+            sentences(None),
+            ["Processor time of the server for a request: 2.5 us against 2.0 us, a ratio of 1.25."]
+        );
+        // Nine tenths of a quota are a limit, nine hundredths of a processor are none.
+        assert_eq!(sentences(Some(0.1)).len(), 1);
+        let idle = sentences(Some(1.0));
+        assert!(idle[2].starts_with("With the updated configuration the server used 9.00 %"), "{idle:?}");
+        let remarks = Remarks { processors: Some(1.0), ..Remarks::default() };
+        assert!(text(&[], &[], Some((&old, &new)), &remarks).contains(&idle[1]));
+        assert!(page(&[], &[], Some((&old, &new)), &remarks).contains(&idle[1]));
+    }
+
+    #[test]
     fn page_has_both_tables_and_escapes_names() {
         let mut several = record();
         several.steps[3].hosts[1].name = "<b>\"host\"".to_owned();
-        let page = page(&[alone()], &[several], Some((&record(), &record())));
+        let page = page(&[alone()], &[several], Some((&record(), &record())), &Remarks::default());
         for text in
             ["4,484", "9,909", "a ratio of 0.76", "a ratio of 1.00", "&lt;b&gt;&quot;host&quot;", "<figure>"]
         {
@@ -431,7 +593,7 @@ mod tests {
 
     #[test]
     fn nothing_measured_is_said() {
-        let page = page(&[], &[], None);
+        let page = page(&[], &[], None, &Remarks::default());
         assert!(
             page.contains("Ours: not measured.") && page.contains("two configurations were not measured")
         );

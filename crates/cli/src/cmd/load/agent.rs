@@ -13,9 +13,9 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::args::{Agent, Coordination};
 use crate::exit::{Exit, Failure};
-use crate::{output, trust};
+use crate::{input, output, trust};
 
-/// Takes part in runs until a signal ends it.
+/// Takes part in runs until a signal ends it, or the end of its input if that is asked for.
 pub(super) fn run(arguments: &Agent) -> Result<Exit, Failure> {
     let files = [
         ("--certificate-chain", arguments.certificate_chain.as_path()),
@@ -43,10 +43,14 @@ pub(super) fn run(arguments: &Agent) -> Result<Exit, Failure> {
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
+    if arguments.until_eof {
+        let stop = Arc::clone(&stop);
+        input::at_end(move || stop.store(true, Ordering::Relaxed))?;
+    }
     log::info!("taking orders on {}", agent.address()?);
     let unpinned = arguments.unpinned;
     agent.run(move |plan| generator(&Plan { pinned: plan.pinned && !unpinned, ..plan }), &stop)?;
-    debug_assert!(stop.load(Ordering::Relaxed), "only a signal ends an agent");
+    debug_assert!(stop.load(Ordering::Relaxed), "only a signal or the end of its input ends an agent");
     Ok(Exit::Done)
 }
 

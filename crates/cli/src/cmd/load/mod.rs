@@ -20,7 +20,7 @@ use authentick_load::search::Settings;
 use authentick_load::{Arrivals, Crew, Generator, Plan, Process, Scheme, SpanSource, Watch, rates};
 use authentick_report::load::{LoadRecord, text};
 
-use crate::args::{ArrivalsArgument, Load, LoadArguments, LoadScheme, Trust};
+use crate::args::{Agent, ArrivalsArgument, Load, LoadArguments, LoadScheme, Trust};
 use crate::exit::{Exit, Failure};
 use crate::output;
 
@@ -32,42 +32,87 @@ pub(crate) use self::target::{Permission, Target, Wanted};
 const SOURCE_COUNT_MAX: usize = 65_536;
 
 pub(crate) fn run(load: &Load) -> Result<Exit, Failure> {
-    let (scheme, arguments, trust, replay_cookie) = match &load.scheme {
-        LoadScheme::Plain { load } => (Scheme::Plain, load, None, false),
-        LoadScheme::Nts { load, trust, replay_cookie } => (Scheme::Nts, load, Some(trust), *replay_cookie),
-        LoadScheme::Ke { load, trust } => (Scheme::Ke, load, Some(trust), false),
-        LoadScheme::Mix { load, trust, transfers_per_exchange, same_cookie } => {
-            let mix = Scheme::Mix { transfers: *transfers_per_exchange, same_cookie: *same_cookie };
-            (mix, load, Some(trust), false)
-        }
-        LoadScheme::Agent(arguments) => return agent::run(arguments),
+    let offer = match offer(load) {
+        Ok(offer) => offer,
+        Err(arguments) => return agent::run(arguments),
     };
-    let steps = steps(arguments)?;
-    if arguments.tui {
+    if offer.arguments.tui {
         screen::terminal::check()?;
     }
-    record::check_writable(arguments)?;
     let watch = Watch::default();
-    stop_on_signals(&watch)?;
-    let target = target(scheme, arguments, trust)?;
-    let plan = plan(scheme, arguments, trust, replay_cookie, &target)?;
-    let mut run = Run {
-        steps,
-        duration: arguments.step_seconds,
-        background_rps: arguments.background.unwrap_or(0.0),
-        server: process(arguments.server_pid)?,
-        spans: spans(arguments.server_metrics.as_deref())?,
-    };
-    let mut crew = match arguments.coordination.agents.is_empty() {
-        true => prepare(&plan, target.roots.clone(), &watch)?,
-        false => agent::coordinate(&arguments.coordination, &plan, &watch)?,
-    };
-    let mut record = record::begin(arguments, &plan, &target);
-    let display = Display::start(arguments, &run, &watch, &record)?;
-    let outcome = run.carry_out(crew.as_mut(), &watch, |step| display.step(step));
-    drop(display);
-    record::conclude(&mut record, outcome, &run);
-    finish(arguments, &record)
+    let record = offer.measure(&watch, stop_on_signals)?;
+    finish(offer.arguments, &record)
+}
+
+/// Carries a run out for another command, which prints and keeps what it likes of it.
+pub(crate) fn measure(load: &Load, watch: &Watch) -> Result<LoadRecord, Failure> {
+    match offer(load) {
+        Ok(offer) => offer.measure(watch, |_| Ok(())),
+        Err(_) => Err(Failure::new(Exit::Internal, "an agent measures nothing by itself")),
+    }
+}
+
+/// What the command line offers; as an error, that it is to be an agent instead.
+fn offer(load: &Load) -> Result<Offer<'_>, &Agent> {
+    Ok(match &load.scheme {
+        LoadScheme::Agent(arguments) => return Err(arguments),
+        LoadScheme::Plain { load } => {
+            Offer { scheme: Scheme::Plain, arguments: load, trust: None, replay: false }
+        }
+        LoadScheme::Nts { load, trust, replay_cookie } => {
+            Offer { scheme: Scheme::Nts, arguments: load, trust: Some(trust), replay: *replay_cookie }
+        }
+        LoadScheme::Ke { load, trust } => {
+            Offer { scheme: Scheme::Ke, arguments: load, trust: Some(trust), replay: false }
+        }
+        LoadScheme::Mix { load, trust, transfers_per_exchange, same_cookie } => {
+            let scheme = Scheme::Mix { transfers: *transfers_per_exchange, same_cookie: *same_cookie };
+            Offer { scheme, arguments: load, trust: Some(trust), replay: false }
+        }
+    })
+}
+
+/// What is to be offered, and to whom.
+struct Offer<'a> {
+    scheme: Scheme,
+    arguments: &'a LoadArguments,
+    /// How the server proves who it is; absent for plain NTP.
+    trust: Option<&'a Trust>,
+    /// Send one cookie of each client again and again.
+    replay: bool,
+}
+
+impl Offer<'_> {
+    /// Carries the run out. `ready` is called once the arguments are known to make sense, before anything is sent.
+    fn measure(
+        &self,
+        watch: &Watch,
+        ready: impl FnOnce(&Watch) -> Result<(), Failure>,
+    ) -> Result<LoadRecord, Failure> {
+        let Offer { scheme, arguments, trust, replay } = *self;
+        let steps = steps(arguments)?;
+        record::check_writable(arguments)?;
+        ready(watch)?;
+        let target = target(scheme, arguments, trust)?;
+        let plan = plan(scheme, arguments, trust, replay, &target)?;
+        let mut run = Run {
+            steps,
+            duration: arguments.step_seconds,
+            background_rps: arguments.background.unwrap_or(0.0),
+            server: process(arguments.server_pid)?,
+            spans: spans(arguments.server_metrics.as_deref())?,
+        };
+        let mut crew = match arguments.coordination.agents.is_empty() {
+            true => prepare(&plan, target.roots.clone(), watch)?,
+            false => agent::coordinate(&arguments.coordination, &plan, watch)?,
+        };
+        let mut record = record::begin(arguments, &plan, &target);
+        let display = Display::start(arguments, &run, watch, &record)?;
+        let outcome = run.carry_out(crew.as_mut(), watch, |step| display.step(step));
+        drop(display);
+        record::conclude(&mut record, outcome, &run);
+        Ok(record)
+    }
 }
 
 /// Keeps and prints the record, and says how the command ends.

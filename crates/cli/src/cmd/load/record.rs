@@ -15,7 +15,7 @@ use authentick_report::units::rate;
 use super::target::Target;
 use crate::args::LoadArguments;
 use crate::exit::{Exit, Failure};
-use crate::host::{COMMIT, VERSION, host};
+use crate::host::{COMMIT, VERSION, command, host};
 
 /// A record without steps.
 pub(super) fn begin(arguments: &LoadArguments, plan: &Plan, target: &Target) -> LoadRecord {
@@ -72,19 +72,6 @@ pub(super) fn begin(arguments: &LoadArguments, plan: &Plan, target: &Target) -> 
         search: None,
         interrupted: None,
     }
-}
-
-/// The command line as it was typed, with quotes where a shell needs them.
-fn command() -> String {
-    let plain = |word: &String| {
-        !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=,@%+[]".contains(c))
-    };
-    let quoted = |word: String| match plain(&word) {
-        true => word,
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    };
-    let words = std::env::args_os().skip(1).map(|word| quoted(word.to_string_lossy().into_owned()));
-    std::iter::once("authentick".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// Puts what came of the run into its record.

@@ -1,0 +1,14 @@
+//! Standard input, of which only the end matters: whoever holds the other end of the pipe has gone away.
+
+use std::io::{self, Read};
+
+/// Calls `then` once, on a thread of its own, when standard input has ended.
+pub(crate) fn at_end(then: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let wait = move || {
+        let mut octets = [0; 64];
+        // An input that cannot be read has ended too.
+        while matches!(io::stdin().read(&mut octets), Ok(1..)) {}
+        then();
+    };
+    std::thread::Builder::new().name("input".to_owned()).spawn(wait).map(drop)
+}

@@ -1,0 +1,80 @@
+//! Each way in which a key exchange can fail, made on purpose, is counted under its name, as often as it happened.
+
+use authentick_lab::exchanges::{Behaviour, KeServer};
+use authentick_report::load::{Cause, LoadRecord};
+use authentick_wire::ke::ErrorCode;
+
+use super::{failures, load_ending, only, under_nts};
+use crate::lab::{Lab, serve, wait_for};
+
+/// Connections that reach a real server first. One of them is the load's question whether anybody answers.
+const GOOD_COUNT: u64 = 5;
+
+const RATE: [&str; 4] = ["--rate", "20", "--step-seconds", "1"];
+
+/// Loads a server of key exchange that behaves like this after `good_count` connections.
+fn run(good_count: u64, behaviour: Behaviour, is_trusted: bool, code: i32) -> (LoadRecord, KeServer) {
+    let lab = Lab::new();
+    let real = serve(&lab);
+    let stranger = Lab::new();
+    let certificate = if is_trusted { &lab } else { &stranger };
+    let server = KeServer::start_after(good_count, real.ke, behaviour, certificate);
+    let arguments = under_nts("ke", server.address(), &lab, &[&RATE[..], &["--ke-timeout", "1"]].concat());
+    let record = load_ending(code, &arguments);
+    assert_eq!(server.counts().passed, good_count);
+    (record, server)
+}
+
+/// All but the good ones fail for this reason, and as many as the server says.
+fn compare(behaviour: Behaviour, is_trusted: bool, cause: Cause) {
+    let (record, server) = run(GOOD_COUNT, behaviour, is_trusted, 0);
+    let tally = &only(&record).tally;
+    let answered = GOOD_COUNT - 1;
+    assert_eq!(tally.answered, answered, "{behaviour:?}: {:?}", tally.causes);
+    assert_eq!(failures(tally), [(cause, tally.sent - answered)].into(), "{behaviour:?}");
+    assert!(tally.sent >= 15 && tally.scheduled == 20, "{behaviour:?}: {tally:?}");
+    // Some are counted after the client was told.
+    wait_for("the server's counts", || (server.counts().accepted == tally.sent - answered).then_some(()));
+    let failed = if cause.is_invalid() { tally.invalid } else { tally.lost };
+    assert_eq!(failed, tally.sent - answered, "{behaviour:?}");
+}
+
+#[test]
+fn every_misbehaviour_of_a_key_exchange_is_counted_under_its_name() {
+    let cases = [
+        (Behaviour::Reset, true, Cause::Reset),
+        (Behaviour::Close, true, Cause::Reset),
+        (Behaviour::Alert(40), true, Cause::TlsAlert),
+        (Behaviour::NoProtocol, true, Cause::TlsAlert),
+        (Behaviour::Error(ErrorCode::INTERNAL), true, Cause::KeRefused),
+        (Behaviour::Nonsense, true, Cause::KeRefused),
+        // The certificate is somebody else's from then on.
+        (Behaviour::Close, false, Cause::Tls),
+    ];
+    std::thread::scope(|scope| {
+        for (behaviour, is_trusted, cause) in cases {
+            scope.spawn(move || compare(behaviour, is_trusted, cause));
+        }
+    });
+}
+
+#[test]
+fn server_that_accepts_and_says_nothing_is_resource_temporarily_unavailable() {
+    compare(Behaviour::Mute, true, Cause::ResourceTemporarilyUnavailable);
+}
+
+#[test]
+fn server_that_accepts_nobody_is_connection_timed_out() {
+    let (record, server) = run(1, Behaviour::Deaf, true, 1);
+    let tally = &only(&record).tally;
+    assert_eq!(failures(tally), [(Cause::ConnectionTimedOut, tally.sent)].into());
+    assert!(tally.sent >= 15 && tally.lost == tally.sent && server.counts().accepted == 0);
+}
+
+#[test]
+fn port_without_a_listener_is_refused() {
+    let (record, server) = run(1, Behaviour::Gone, true, 1);
+    let tally = &only(&record).tally;
+    assert_eq!(failures(tally), [(Cause::Refused, tally.sent)].into());
+    assert!(tally.sent >= 15 && tally.lost == tally.sent && server.counts().accepted == 0);
+}

@@ -1,0 +1,104 @@
+//! The capacity tester against servers whose behaviour is known to the count: what its record says is true.
+//!
+//! Rates are low and bounds are wide, as machines are shared; nothing here is about speed. Counts are exact, as the
+//! servers count too. A load asks once before it begins: servers see one request, or one key exchange, more.
+//!
+//! - `conservation`: every operation is counted once, by both sides.
+//! - `latency`: a slow server shows, and a slow generator is not taken for one.
+//! - `causes`, `exchanges`: each way to fail, of transfers and of key exchanges.
+//! - `lifecycle`: NTS clients as a tap sees them; `renewal`: how they get new keys.
+//! - `models`: shapes of load, and the search; `server_side`: what is known of the server; `input`: what is refused.
+
+mod causes;
+mod conservation;
+mod exchanges;
+mod input;
+mod latency;
+mod lifecycle;
+mod models;
+mod renewal;
+mod server_side;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::process::Command;
+
+use authentick_lab::corrupt::Middle;
+use authentick_lab::process::Process;
+use authentick_report::load::{Cause, LoadRecord, Step, Tally};
+
+use crate::lab::{Lab, Relay, Server, authentick, free_port, program, start, text, wait_for};
+
+/// What every load here is told: the server shares the processors.
+const ALWAYS: [&str; 2] = ["--json", "--unpinned"];
+
+/// Runs `load` to its end, which is a good one.
+#[track_caller]
+fn load(arguments: &[impl AsRef<str>]) -> LoadRecord {
+    load_ending(0, arguments)
+}
+
+/// Runs `load` to its end, which has this code, and reads its record.
+#[track_caller]
+fn load_ending(code: i32, arguments: &[impl AsRef<str>]) -> LoadRecord {
+    let arguments: Vec<&str> = arguments.iter().map(AsRef::as_ref).collect();
+    let output = authentick(["load"].iter().chain(&arguments).chain(&ALWAYS).copied());
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", text(&output));
+    record(&String::from_utf8_lossy(&output.stdout))
+}
+
+/// The record in what a load has printed; reading it checks that its counts add up.
+#[track_caller]
+fn record(printed: &str) -> LoadRecord {
+    let line = printed.lines().find(|line| line.starts_with('{'));
+    let line = line.unwrap_or_else(|| panic!("no record in:\n{printed}"));
+    LoadRecord::from_json(line).unwrap_or_else(|error| panic!("{error}:\n{line}"))
+}
+
+/// Starts `load`, for a test that does something meanwhile.
+fn begin(arguments: &[impl AsRef<str>]) -> Process {
+    let arguments = arguments.iter().map(AsRef::as_ref);
+    Process::start(Command::new(program().path()).arg("load").args(arguments).args(ALWAYS))
+}
+
+/// The record of a load that was begun, once it has ended well.
+#[track_caller]
+fn finish(mut process: Process) -> LoadRecord {
+    assert_eq!(process.wait(), 0, "{}", process.log());
+    let printed =
+        wait_for("the record", || Some(process.log()).filter(|log| log.contains("authentick-load/")));
+    record(&printed)
+}
+
+/// The only step of a record.
+#[track_caller]
+fn only(record: &LoadRecord) -> &Step {
+    assert_eq!(record.steps.len(), 1);
+    &record.steps[0]
+}
+
+/// Arguments of a load with this scheme against a key exchange on loopback, with `more` after them.
+fn under_nts(scheme: &str, ke: SocketAddr, lab: &Lab, more: &[&str]) -> Vec<String> {
+    let (port, ca) = (ke.port().to_string(), lab.ca());
+    let all = [scheme, "127.0.0.1", "--ke-port", &port, "--ca", ca.to_str().unwrap()];
+    all.iter().chain(more).map(ToString::to_string).collect()
+}
+
+/// Runs such a load to its good end.
+#[track_caller]
+fn load_nts(scheme: &str, ke: SocketAddr, lab: &Lab, more: &[&str]) -> LoadRecord {
+    load(&under_nts(scheme, ke, lab, more))
+}
+
+/// Failures by cause, without what the generator did not send.
+fn failures(tally: &Tally) -> BTreeMap<Cause, u64> {
+    tally.causes.iter().map(|(&cause, &count)| (cause, count)).filter(|(cause, _)| !cause.is_skip()).collect()
+}
+
+/// A server whose key exchange sends clients to a relay.
+fn behind<M: Middle>(lab: &Lab, middle: M) -> (Server, Relay<M>) {
+    let port = free_port();
+    let server = start(&lab.config("", &format!("advertise = {{ port = {port} }}")));
+    let relay = Relay::on_loopback(port, server.ntp, middle);
+    (server, relay)
+}

@@ -1,0 +1,120 @@
+//! Shapes of load: distances, staircases, and the search for a capacity that is known.
+
+use authentick_lab::servers::{Fault, NtpServer, Policy};
+use authentick_lab::skip::skip;
+use authentick_report::load::LoadRecord;
+
+use super::{load, load_nts, only};
+use crate::lab::{Lab, serve};
+
+fn plain(server: &NtpServer, more: &[&str]) -> LoadRecord {
+    let address = server.address().to_string();
+    load(&[&["plain", address.as_str()], more].concat())
+}
+
+#[test]
+fn seed_repeats_exponential_arrivals() {
+    let server = NtpServer::on_loopback(Policy::good());
+    let exponential = |more: &[&str]| {
+        let arguments = ["--arrivals", "exponential", "--rate", "500", "--step-seconds", "1"];
+        let record = plain(&server, &[&arguments[..], more].concat());
+        assert_eq!(record.parameters.arrivals, "exponential");
+        (record.parameters.seed, only(&record).tally.scheduled)
+    };
+    let (seed, count) = exponential(&[]);
+    let seed_text = seed.to_string();
+    assert_eq!(exponential(&["--seed", &seed_text]), (seed, count));
+    // 500 within five of the standard deviations of a Poisson process.
+    assert!(count.abs_diff(500) <= 112, "{count}");
+    let others = ["1", "2", "3"].map(|seed| exponential(&["--seed", seed]).1);
+    assert!(others.iter().any(|&other| other != others[0]), "{others:?}");
+}
+
+#[test]
+fn steps_follow_the_ramp_and_the_ratio() {
+    let server = NtpServer::on_loopback(Policy::good());
+    let offered = |record: &LoadRecord| -> Vec<(f64, u64)> {
+        record.steps.iter().map(|step| (step.offered_rps.unwrap(), step.tally.scheduled)).collect()
+    };
+    let ramp = plain(&server, &["--ramp", "100:100:300", "--step-seconds", "0.4"]);
+    assert_eq!(offered(&ramp), [(100.0, 40), (200.0, 80), (300.0, 120)]);
+    let geometric = plain(&server, &["--geometric", "100:2:400", "--seconds", "0.4"]);
+    assert_eq!(offered(&geometric), [(100.0, 40), (200.0, 80), (400.0, 160)]);
+    let sent: u64 = ramp.steps.iter().chain(&geometric.steps).map(|step| step.tally.sent).sum();
+    assert_eq!(server.counts().received, sent + 2);
+    assert!(ramp.capacity_rps.is_none() && ramp.search.is_none());
+}
+
+#[test]
+fn closed_loop_keeps_its_window_in_flight() {
+    // An answer takes 50 ms: four at a time make 80 a second.
+    let delay = Fault::Late(std::time::Duration::from_millis(50));
+    let server = NtpServer::on_loopback(Policy::good().every(1, delay));
+    let record = plain(&server, &["--closed", "4", "--step-seconds", "2"]);
+    let step = only(&record);
+    assert_eq!((record.parameters.arrivals.as_str(), record.parameters.window), ("closed", Some(4)));
+    assert!((60..=164).contains(&step.tally.answered) && step.tally.answered == step.tally.sent, "{step:?}");
+    assert_eq!(server.counts().received, step.tally.sent + 1);
+}
+
+#[test]
+fn search_finds_a_capacity_that_is_known() {
+    const CAPACITY_RPS: f64 = 1000.0;
+    let arguments = ["--search", "--search-from", "600", "--step-seconds", "0.5", "--timeout", "0.15"];
+    for _ in 0..3 {
+        let server = NtpServer::on_loopback(Policy::good().limit(CAPACITY_RPS, 20));
+        let record = plain(&server, &arguments);
+        let search = record.search.as_ref().unwrap();
+        if record.steps.iter().any(|step| !step.valid) {
+            // A rate that this machine's noise made fail is no rate of the server's.
+            continue;
+        }
+        let capacity = record.capacity_rps.unwrap();
+        assert!((capacity / CAPACITY_RPS - 1.0).abs() < 0.1, "{capacity}");
+        let (lower, upper) = (search.lower_rps.unwrap(), search.upper_rps.unwrap());
+        assert!(lower == capacity && lower < upper && upper <= lower * 1.05, "{search:?}");
+        assert!(search.trial_count >= 3 && search.confidence == 0.95 && search.remark.is_none());
+        assert!(search.loss_low <= search.loss_high && search.loss_low < search.loss_max, "{search:?}");
+        let tried = |rate: f64| record.steps.iter().filter(|step| step.offered_rps == Some(rate)).count();
+        assert!(tried(lower) >= 3 && tried(upper) >= 1);
+        let counts = server.counts();
+        let answered: u64 = record.steps.iter().map(|step| step.tally.answered).sum();
+        assert_eq!(answered + 1, counts.good, "and nothing was late");
+        let words = authentick_report::load::text::conclusion(&record);
+        assert!(
+            words.contains("did not. The true loss there is between") && words.contains("95 % confidence")
+        );
+        return;
+    }
+    skip("this machine is too busy for a generator to keep its times");
+}
+
+#[test]
+fn files_are_written_and_can_be_read() {
+    let lab = Lab::new();
+    let server = serve(&lab);
+    let file = |name: &str| lab.path().join(name).to_str().unwrap().to_owned();
+    let (kept, csv, html) = (file("run.json"), file("run.csv"), file("run.html"));
+    let arguments =
+        ["--rate", "100", "--step-seconds", "0.5", "--record", &kept, "--csv", &csv, "--html", &html];
+    let record = load_nts("mix", server.ke, &lab, &arguments);
+    let kept = LoadRecord::from_json(&std::fs::read_to_string(kept).unwrap()).unwrap();
+    assert_eq!(kept, record, "what is kept is what is printed");
+
+    let csv = std::fs::read_to_string(csv).unwrap();
+    // The command is no column, so no field here has a comma or a line end in it.
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{csv}");
+    let of = |row: usize, name: &str| {
+        let column = rows[0].iter().position(|heading| *heading == name).unwrap();
+        rows[row][column]
+    };
+    assert_eq!((rows.len(), of(1, "part"), of(2, "part")), (3, "step", "accompanying"));
+    assert_eq!(of(1, "scheduled"), "50");
+    assert_eq!(of(1, "answered"), only(&record).tally.answered.to_string());
+    assert_eq!(of(2, "operation"), "transfer");
+
+    let page = std::fs::read_to_string(html).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"));
+    assert!(page.contains("<svg") && !page.contains("<script src") && page.contains("mix"));
+}

@@ -1,0 +1,131 @@
+//! What a record tells of the server's process and its own times, and what the load's own process uses.
+
+use std::time::Duration;
+
+use super::{begin, finish, load_nts, only};
+use crate::lab::{Lab, serve};
+use authentick_lab::skip::skip;
+
+#[test]
+fn server_s_process_and_spans_are_joined() {
+    let lab = Lab::new();
+    let server = serve(&lab);
+    let (pid, metrics) = (server.process.id().to_string(), server.metrics.to_string());
+    let arguments =
+        ["--rate", "400", "--step-seconds", "2", "--server-pid", &pid, "--server-metrics", &metrics];
+    let record = load_nts("nts", server.ke, &lab, &arguments);
+    let step = only(&record);
+    let used = step.server.unwrap();
+    assert!((0.0..20.0).contains(&used.cpu_seconds), "{used:?}");
+    let per_request = used.cpu_us_per_request.unwrap();
+    assert!((per_request - used.cpu_seconds * 1e6 / step.tally.answered as f64).abs() < 0.01, "{used:?}");
+    let (resident, _) = server.process.usage();
+    assert!(used.resident_size > 1 << 20 && used.resident_size.abs_diff(resident) < 16 << 20, "{used:?}");
+
+    let spans = step.spans.as_ref().unwrap();
+    assert_eq!((spans.joined, spans.unmatched), (step.tally.answered, 0));
+    let [cnts, sntp, snts, cntp] = [&spans.d_cnts_ns, &spans.d_sntp_ns, &spans.d_snts_ns, &spans.d_cntp_ns];
+    for times in [cnts, sntp, snts, cntp] {
+        assert_eq!(times.count(), spans.joined);
+        assert!(times.pairs()[0].0 >= 0);
+    }
+    // Equation (6) of the study: d_CNTP = d_CNTS - d_SNTS, for each exchange and so for the means.
+    let mean = |times: &authentick_report::load::Histogram| times.mean().unwrap();
+    assert!((mean(cnts) - mean(snts) - mean(cntp)).abs() < 1.0, "{spans:?}");
+    assert!(mean(snts) > 0.0 && mean(sntp) > 0.0 && mean(cntp) > 0.0);
+    assert_eq!(spans.d_cke_ns.count(), 0, "no client needed new keys");
+}
+
+#[test]
+fn spans_of_key_exchanges_are_joined_and_the_background_s_are_not() {
+    let lab = Lab::new();
+    let server = serve(&lab);
+    let metrics = server.metrics.to_string();
+    let arguments =
+        ["--rate", "20", "--background", "30", "--step-seconds", "1", "--server-metrics", &metrics];
+    let record = load_nts("mix", server.ke, &lab, &arguments);
+    let step = only(&record);
+    let spans = step.spans.as_ref().unwrap();
+    let transfers = step.accompanying.as_ref().unwrap().answered;
+    assert_eq!((spans.d_cke_ns.count(), spans.d_cnts_ns.count()), (step.tally.answered, transfers));
+    assert_eq!((spans.d_ske_ns.count(), spans.d_cntp_ns.count()), (step.tally.answered, transfers));
+    assert_eq!((spans.joined, spans.unmatched), (step.tally.answered + transfers, 0));
+    let mean = |times: &authentick_report::load::Histogram| times.mean().unwrap();
+    assert!(mean(&spans.d_cke_ns) > mean(&spans.d_ske_ns), "a client's exchange contains the server's");
+}
+
+#[test]
+fn server_that_ends_while_it_is_watched_makes_the_step_invalid_and_is_reported() {
+    let lab = Lab::new();
+    let server = serve(&lab);
+    let (pid, address) = (server.process.id().to_string(), server.ntp.to_string());
+    let arguments = ["--rate", "100", "--step-seconds", "1.5", "--timeout", "0.3", "--server-pid", &pid];
+    let process = begin(&[&["plain", address.as_str()], &arguments[..]].concat());
+    crate::lab::wait_for("requests", || (server.outcome("plain") > 20.0).then_some(()));
+    drop(server);
+    let record = finish(process);
+    let step = only(&record);
+    assert!(!step.valid && step.server.is_none() && step.tally.answered >= 20 && step.tally.lost > 0);
+    // A pid that nobody has is told before.
+    let lab = Lab::new();
+    let server = serve(&lab);
+    let output =
+        crate::lab::authentick(["load", "plain", &server.ntp.to_string(), "--server-pid", "4194305"]);
+    assert_eq!(output.status.code(), Some(64), "{}", crate::lab::text(&output));
+}
+
+/// Of a process: the most memory that it has held, in octets, and its open descriptors.
+fn held(pid: u32) -> Option<(u64, usize)> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some((kibibytes * 1024, std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count()))
+}
+
+/// The most descriptors that a process here may have open.
+fn descriptor_limit() -> u64 {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap_or(u64::MAX)
+}
+
+#[test]
+fn eight_thousand_clients_fit_into_200_mib() {
+    const CLIENT_COUNT: usize = 8000;
+    if descriptor_limit() < CLIENT_COUNT as u64 + 100 {
+        return skip("needs a limit of 8,100 open files (ulimit -Hn)");
+    }
+    let lab = Lab::new();
+    let server = serve(&lab);
+    let address = server.ntp.to_string();
+    let process = begin(&["plain", &address, "--clients", "8000", "--rate", "8000", "--step-seconds", "2"]);
+    let (mut most, mut descriptors) = (0, 0);
+    while !process.log().contains("authentick-load/") {
+        if let Some((memory, open)) = held(process.id()) {
+            (most, descriptors) = (most.max(memory), descriptors.max(open));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let record = finish(process);
+    let step = only(&record);
+    assert!(descriptors >= CLIENT_COUNT, "{descriptors}");
+    assert!((1 << 20..200 << 20).contains(&most), "{most} octets");
+    assert_eq!((step.tally.scheduled, record.parameters.clients), (16_000, 8000));
+    assert!(step.tally.answered > 1000, "{:?}", step.tally.causes);
+}
+
+#[test]
+fn metrics_that_are_not_there_or_time_nobody_are_told_before_any_load() {
+    let lab = Lab::new();
+    let server = serve(&lab);
+    let address = server.ntp.to_string();
+    let before = server.outcome("plain");
+    for endpoint in ["127.0.0.1:1", &address] {
+        let output =
+            crate::lab::authentick(["load", "plain", &address, "--server-metrics", endpoint, "--rate", "10"]);
+        assert_eq!(output.status.code(), Some(69), "{}", crate::lab::text(&output));
+        assert!(crate::lab::text(&output).contains("--server-metrics"));
+    }
+    // Each asked once whether the server answers.
+    assert_eq!(server.outcome("plain"), before + 2.0);
+}

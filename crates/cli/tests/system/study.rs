@@ -1,0 +1,259 @@
+//! `authentick study`: the request threshold on loopback with tiny steps, and what may happen to its folder.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use authentick_lab::process::Process;
+use authentick_report::load::LoadRecord;
+
+use crate::lab::{Lab, alone, serve, text, wait_for};
+
+fn study(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_authentick")).arg("study").args(arguments).output().unwrap()
+}
+
+fn run_arguments(folder: &Path) -> Vec<&str> {
+    vec!["run", "threshold", "--quick", "--step-seconds", "0.3", "--out", folder.to_str().unwrap()]
+}
+
+fn render(folder: &Path) -> Output {
+    study(&["render", folder.to_str().unwrap()])
+}
+
+#[track_caller]
+fn refused(output: &Output, code: i32, parts: &[&str]) {
+    assert_eq!(output.status.code(), Some(code), "{}", text(output));
+    let message = String::from_utf8_lossy(&output.stderr);
+    for part in parts {
+        assert!(message.contains(part), "{part:?} is not in {message:?}");
+    }
+}
+
+fn record(folder: &Path, name: &str) -> LoadRecord {
+    LoadRecord::from_json(&fs::read_to_string(folder.join(name)).unwrap()).unwrap()
+}
+
+/// The records of a folder by name, with what they hold.
+fn records(folder: &Path) -> BTreeMap<String, String> {
+    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names
+        .filter(|name| name.starts_with("run-"))
+        .map(|name| (name.clone(), fs::read_to_string(folder.join(name)).unwrap()))
+        .collect()
+}
+
+/// Processes whose parent is `pid`.
+fn children(pid: u32) -> Vec<PathBuf> {
+    let parent = |stat: &str| stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse::<u32>().ok();
+    let processes = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
+    processes
+        .filter(|path| fs::read_to_string(path.join("stat")).is_ok_and(|stat| parent(&stat) == Some(pid)))
+        .collect()
+}
+
+/// Whether a process runs: one that has ended may wait for its parent to notice.
+fn runs(process: &Path) -> bool {
+    fs::read_to_string(process.join("stat"))
+        .is_ok_and(|stat| stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z')))
+}
+
+#[test]
+fn both_tables_and_the_third_result_stand_beside_the_published_ones() {
+    let _turn = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("deep/er");
+    let output = study(&run_arguments(&out));
+    assert!(output.status.success(), "{}", text(&output));
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let table = |from: &str, to: &str| {
+        let (_, rest) = printed.split_once(from).unwrap_or_else(|| panic!("{from}\n{printed}"));
+        rest.split_once(to).unwrap_or_else(|| panic!("{to}\n{printed}")).0.to_owned()
+    };
+    // Rates below and above the limit, in the note's relations to each other.
+    let one_host: Vec<LoadRecord> = (1..=6).map(|row| record(&out, &format!("run-1-{row}.json"))).collect();
+    let rates: Vec<f64> = one_host.iter().map(|record| record.steps[0].offered_rps.unwrap()).collect();
+    let close = |ratio: f64, to: f64| assert!((ratio / to - 1.0).abs() < 1e-9, "{ratio} {to}: {rates:?}");
+    rates.iter().zip([1.0, 3.0, 4.0, 5.0, 6.0, 10.0]).for_each(|(rate, to)| close(rate / rates[0], to));
+    let flood = record(&out, "run-scale.json").steps[0].answered_rps();
+    assert!(rates[0] < flood && flood < rates[5], "{rates:?} {flood}");
+    let rows = table("Table 1, one host:\n", "\n\n");
+    let rows: Vec<&str> = rows.lines().skip(1).collect();
+    assert_eq!(rows.len(), 6, "{rows:#?}");
+    for (row, published) in rows.iter().zip(["1,000", "2,371", "3,548", "4,321", "4,377", "4,484"]) {
+        let limit = ["its own limit", "the server or the path", "nothing: what was"];
+        assert!(row.contains(published) && limit.iter().any(|part| row.contains(part)), "{row}");
+        assert_eq!(
+            row.matches('%').count(),
+            2 + row.matches("% had no").count() + row.matches("1 % of").count()
+        );
+    }
+    // Three hosts, whose rows add up.
+    let rows = table("Table 2, several hosts, ours:\n", "Our hosts are processes of one machine");
+    assert_eq!(rows.lines().count(), 6, "{rows}");
+    let several: Vec<LoadRecord> = (1..=5).map(|row| record(&out, &format!("run-2-{row}.json"))).collect();
+    for record in &several {
+        let step = &record.steps[0];
+        let answered: u64 = step.hosts.iter().map(|part| part.tally.answered).sum();
+        assert_eq!((step.hosts.len(), answered), (3, step.tally.answered));
+        assert_eq!(record.parameters.agents, several[0].parameters.agents);
+    }
+    let third = printed.lines().find(|line| line.starts_with("Ours: Most answered")).unwrap();
+    assert!(third.contains("requests a second, a ratio of "), "{third}");
+    assert!(printed.contains("a ratio of 0.76") && printed.contains("metrics.span-clients"), "{printed}");
+    assert!(printed.contains("Processor time of the server for a request"), "{printed}");
+    let new = record(&out, "run-new.json").steps[0].server.unwrap();
+    assert!(new.cpu_us_per_request.is_some_and(|us| us > 0.0), "{new:?}");
+
+    // Years later there is the folder, and nothing else.
+    let moved = folder.path().join("moved");
+    fs::rename(&out, &moved).unwrap();
+    let before = fs::read_to_string(moved.join("report.html")).unwrap();
+    fs::remove_file(moved.join("report.html")).unwrap();
+    fs::remove_file(moved.join("report.txt")).unwrap();
+    let output = render(&moved);
+    assert!(output.status.success(), "{}", text(&output));
+    assert_eq!(fs::read_to_string(moved.join("report.html")).unwrap(), before);
+    let report = fs::read_to_string(moved.join("report.txt")).unwrap();
+    assert!(printed.starts_with(&report) && String::from_utf8_lossy(&output.stdout).starts_with(&report));
+
+    goes_on(&moved);
+    damage_is_named(&moved);
+}
+
+/// The same command measures what is missing, and nothing else; another command is refused.
+fn goes_on(folder: &Path) {
+    let before = records(folder);
+    fs::remove_file(folder.join("run-2-5.json")).unwrap();
+    let output = render(folder);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 of 14 runs are not measured yet"));
+    let output = study(&run_arguments(folder));
+    assert!(output.status.success(), "{}", text(&output));
+    let after = records(folder);
+    let changed: Vec<&String> = after.keys().filter(|name| after[*name] != before[*name]).collect();
+    assert_eq!((changed, after.len()), (vec![&"run-2-5.json".to_owned()], before.len()));
+    let several = record(folder, "run-2-5.json");
+    assert_eq!(several.parameters.agents, record(folder, "run-2-1.json").parameters.agents);
+
+    let other =
+        study(&["run", "threshold", "--quick", "--step-seconds", "0.2", "--out", folder.to_str().unwrap()]);
+    refused(&other, 78, &["study.json", "under other settings", "--step-seconds 0.3", "run-*.json"]);
+    assert_eq!(records(folder), after);
+}
+
+/// Whatever is wrong in a folder is told with the file and the remedy; nothing is rendered.
+fn damage_is_named(folder: &Path) {
+    for (name, parts) in [
+        ("run-1-3.json", &["run-1-3.json", "not a load record", "remove it and measure it again"][..]),
+        ("study.json", &["study.json", "not a study's plan", "in another folder"]),
+    ] {
+        let file = folder.join(name);
+        let whole = fs::read_to_string(&file).unwrap();
+        fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+        let output = render(folder);
+        refused(&output, 78, parts);
+        assert!(output.stdout.is_empty());
+        fs::write(&file, &whole).unwrap();
+    }
+    let file = folder.join("run-1-3.json");
+    let whole = fs::read_to_string(&file).unwrap();
+    let tampered = whole.replacen("\"answered\":", "\"answered\":1", 1);
+    fs::write(&file, tampered).unwrap();
+    refused(&render(folder), 78, &["run-1-3.json", "do not add up"]);
+    fs::remove_file(&file).unwrap();
+    refused(
+        &render(folder),
+        78,
+        &["run-1-3.json", "missing, and records of later rows", "study run threshold"],
+    );
+    fs::write(&file, whole).unwrap();
+    assert!(render(folder).status.success());
+    fs::remove_file(folder.join("study.json")).unwrap();
+    refused(&render(folder), 78, &["study.json", "--out"]);
+    refused(&study(&run_arguments(folder)), 78, &["in the way", "another folder"]);
+}
+
+#[test]
+fn interrupted_study_keeps_its_rows_and_leaves_no_process() {
+    let _turn = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let started = |count: usize| {
+        let process = Process::start(
+            Command::new(env!("CARGO_BIN_EXE_authentick")).arg("study").args(run_arguments(folder.path())),
+        );
+        wait_for("rows", || {
+            (records(folder.path()).keys().filter(|name| name.ends_with(".json")).count() >= count)
+                .then_some(())
+        });
+        (children(process.id()), process)
+    };
+    // Table 1 has begun.
+    let (helpers, mut process) = started(3);
+    assert!(!helpers.is_empty());
+    process.signal("-TERM");
+    assert_eq!(process.wait(), 0, "{}", process.log());
+    assert!(process.log().contains("the same command goes on"), "{}", process.log());
+    wait_for("helpers to end", || helpers.iter().all(|helper| !runs(helper)).then_some(()));
+    let kept = records(folder.path());
+    assert!(kept.len() >= 3 && kept.len() < 14, "{:?}", kept.keys());
+    // Table 2 has begun, with agents.
+    let (helpers, mut process) = started(9);
+    assert!(helpers.len() >= 4, "{helpers:?}");
+    process.signal("-KILL");
+    process.wait();
+    wait_for("helpers to end", || helpers.iter().all(|helper| !runs(helper)).then_some(()));
+    let output = study(&run_arguments(folder.path()));
+    assert!(output.status.success(), "{}", text(&output));
+    let whole = records(folder.path());
+    assert_eq!(whole.keys().filter(|name| name.ends_with(".json")).count(), 14);
+    for (name, text) in &kept {
+        let interrupted = LoadRecord::from_json(text).unwrap().interrupted.is_some();
+        assert!(interrupted || whole[name] == *text, "{name} was measured again");
+    }
+}
+
+#[test]
+fn server_of_others_is_measured_at_the_notes_rates() {
+    let _turn = alone();
+    let (folder, lab) = (tempfile::tempdir().unwrap(), Lab::new());
+    let server = serve(&lab);
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../report/tests/golden/load.json");
+    let (target, golden) = (server.ntp.to_string(), golden.to_str().unwrap());
+    let mut arguments = run_arguments(folder.path());
+    arguments.extend(["--target", &target, "--old", golden, "--new", golden]);
+    let output = study(&arguments);
+    assert!(output.status.success(), "{}", text(&output));
+    let printed = text(&output);
+    assert!(printed.contains("Several hosts were not measured: no --agents were named."), "{printed}");
+    assert!(printed.contains("Ours: Capacity: 2,800 against 2,800 requests a second, a ratio of 1.00."));
+    assert!(!printed.contains("Our rates are"), "{printed}");
+    let rate = |row| record(folder.path(), &format!("run-1-{row}.json")).steps[0].offered_rps.unwrap();
+    assert_eq!([1, 2, 6].map(rate), [1000.0, 3000.0, 10_000.0]);
+    // Each row's requests came to the server, and one more that showed that it answers.
+    let sent: u64 =
+        (1..=6).map(|row| record(folder.path(), &format!("run-1-{row}.json")).steps[0].tally.sent).sum();
+    wait_for("all requests to be counted", || (server.outcome("plain") == (sent + 6) as f64).then_some(()));
+}
+
+#[test]
+fn orders_that_cannot_be_carried_out_are_refused() {
+    let _turn = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let with = |more: &[&str]| {
+        let mut arguments = run_arguments(folder.path());
+        arguments.extend(more);
+        study(&arguments)
+    };
+    let agents =
+        ["--agents", "127.0.0.1:1", "--agent-ca", "x", "--certificate-chain", "x", "--private-key", "x"];
+    refused(&with(&agents), 64, &["--agents needs --target"]);
+    refused(&with(&["--old", "x"]), 64, &["--new"]);
+    refused(&with(&["--scale", "0"]), 64, &["--scale", "factor"]);
+    refused(&with(&["--old", "/nowhere.json", "--new", "/nowhere.json"]), 78, &["/nowhere.json"]);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was begun");
+    // Nobody listens there.
+    refused(&with(&["--target", "127.0.0.1:9"]), 1, &["run-1-1.json", "the same command goes on"]);
+    let public = study(&["run", "threshold", "--out", "/dev/null/x"]);
+    refused(&public, 78, &["/dev/null/x"]);
+}
