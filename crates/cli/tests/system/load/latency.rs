@@ -7,7 +7,7 @@ use authentick_lab::servers::{NtpServer, Policy};
 use authentick_lab::skip::skip;
 use authentick_report::load::{Cause, LoadRecord, Percentiles};
 
-use super::{begin, finish, load, only};
+use super::{begin, finish, load, load_first, only};
 use crate::lab::{program, wait_for};
 
 const ATTEMPT_COUNT: usize = 4;
@@ -15,8 +15,9 @@ const ATTEMPT_COUNT: usize = 4;
 /// Loads a server with `arguments` until the generator has kept its times in every step, as a record of another run
 /// says nothing; `None` if this machine never lets it.
 fn valid(arguments: &[&str]) -> Option<LoadRecord> {
-    let found =
-        (0..ATTEMPT_COUNT).map(|_| load(arguments)).find(|record| record.steps.iter().all(|step| step.valid));
+    let found = (0..ATTEMPT_COUNT)
+        .map(|_| load_first(arguments))
+        .find(|record| record.steps.iter().all(|step| step.valid));
     if found.is_none() {
         skip("this machine is too busy for a generator to keep its times");
     }
