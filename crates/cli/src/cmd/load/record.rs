@@ -110,11 +110,16 @@ pub(super) fn conclude(record: &mut LoadRecord, outcome: Outcome, run: &Run) {
     });
 }
 
-/// Refuses files that could not be written afterwards, before any load.
+/// Refuses files that could not be written afterwards, before any load. Leaves none behind that was not there.
 pub(super) fn check_writable(arguments: &LoadArguments) -> Result<(), Failure> {
     for (option, file) in files(arguments) {
+        let was_there = file.exists();
         let opened = fs::OpenOptions::new().append(true).create(true).open(file);
         opened.map_err(|error| unwritable(option, file, &error))?;
+        if !was_there {
+            // If it cannot be removed it can be written, which is what matters.
+            let _ = fs::remove_file(file);
+        }
     }
     Ok(())
 }

@@ -44,6 +44,16 @@ fn silence_is_asked_once_and_not_loaded() {
 }
 
 #[test]
+fn run_that_does_not_begin_leaves_no_empty_file() {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.json");
+    refused(1, &["plain", &address, "--timeout", "0.2", "--record", file.to_str().unwrap()], &["no answer"]);
+    assert!(!file.exists());
+}
+
+#[test]
 fn wrong_authority_is_exit_2_before_any_load() {
     let (lab, other) = (Lab::new(), Lab::new());
     let server = serve(&lab);
