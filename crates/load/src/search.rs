@@ -47,6 +47,8 @@ pub struct Search {
     upper: Option<(f64, bool)>,
     /// The rate being tried.
     current_rps: f64,
+    /// Trials of it, one after the other, in which the generator did not do its part.
+    invalid_count: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,6 +77,10 @@ pub struct Found {
 /// The lowest rate that is tried.
 const RATE_MIN_RPS: f64 = 1.0;
 
+/// Trials at one rate that the generator may spoil before the rate is taken for too much for it. A host that others use
+/// spoils single ones at any rate.
+const INVALID_COUNT_MAX: u32 = 3;
+
 /// The share of the normal distribution that the interval covers, and its quantile.
 pub const CONFIDENCE: f64 = 0.95;
 const QUANTILE: f64 = 1.959_964;
@@ -84,7 +90,7 @@ impl Search {
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         let current_rps = settings.start_rps.clamp(RATE_MIN_RPS, settings.rate_max_rps.max(RATE_MIN_RPS));
-        Search { settings, lower: None, upper: None, current_rps }
+        Search { settings, lower: None, upper: None, current_rps, invalid_count: 0 }
     }
 
     /// The rate to try next; `None` if the search is over.
@@ -96,6 +102,11 @@ impl Search {
     /// Takes in what the trial of [`Search::next_rps`] showed.
     pub fn take(&mut self, trial: Trial) {
         let rate_rps = self.current_rps;
+        if !trial.valid && self.invalid_count + 1 < INVALID_COUNT_MAX {
+            self.invalid_count += 1;
+            return;
+        }
+        self.invalid_count = 0;
         let holds = trial.valid
             && trial.sent > 0
             && trial.failed as f64 <= self.settings.loss_max * trial.sent as f64;
@@ -232,6 +243,20 @@ mod tests {
         });
         assert!(found.generator_limited);
         assert!(found.lower_rps.is_some_and(|rate| (60_000.0..64_000.0).contains(&rate)), "{found:?}");
+    }
+
+    #[test]
+    fn trial_that_the_generator_spoils_is_repeated() {
+        let mut calls = 0;
+        // Two of three trials are spoilt, whatever the rate.
+        let (found, count) = run(Settings::default(), |rate_rps| {
+            calls += 1;
+            Trial { valid: calls % 3 == 0, ..capacity(50_000.0)(rate_rps) }
+        });
+        assert!(!found.generator_limited);
+        assert!(found.lower_rps.is_some_and(|rate| (48_000.0..51_000.0).contains(&rate)), "{found:?}");
+        let (_, sound_count) = run(Settings::default(), capacity(50_000.0));
+        assert_eq!(count, 3 * sound_count);
     }
 
     #[test]
