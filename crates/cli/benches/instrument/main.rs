@@ -5,9 +5,9 @@
 //! keeps to its schedule; what simulated clients cost in memory. Non-goals: how fast our server is (`capacity`).
 //! Offers are made to a socket that nobody reads: an echo in the driver needs BPF, which is not here.
 //!
-//! `cargo bench -p authentick --bench instrument` takes four minutes; as root it makes two network namespaces, otherwise
-//! it uses loopback and says so. `cargo xtask peers` brings chrony. `-- --milliseconds 50` shortens its steps. Among the
-//! tests it runs once, with steps of some milliseconds. It fails only if something does not answer.
+//! `cargo bench -p authentick --bench instrument` takes four minutes; as root it makes two network namespaces,
+//! otherwise it uses loopback and says so. `cargo xtask peers` brings chrony. `-- --milliseconds 50` shortens its
+//! steps. Among the tests it runs once, with steps of some milliseconds. It fails only if something does not answer.
 
 #[path = "../capacity/floor.rs"]
 #[expect(dead_code, reason = "the echo is another bench's")]

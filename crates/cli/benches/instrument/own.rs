@@ -147,12 +147,16 @@ pub(crate) fn run(arguments: &[&str]) -> Result<Measured, Error> {
     if let Some(problem) = outcome.interrupted {
         return Err(problem.into());
     }
-    let most = |value: fn(&Step) -> f64| outcome.steps.iter().map(value).fold(0.0, f64::max);
+    // A generator that is late goes on sending after the end of the step, and that time counts too.
+    let seconds = |step: &Step| step.seconds + step.lateness_us.map_or(0.0, |late| late.max / 1e6);
+    let most = |value: fn(&Step) -> u64| {
+        outcome.steps.iter().map(|step| value(step) as f64 / seconds(step)).fold(0.0, f64::max)
+    };
     let late = outcome.steps.last().and_then(|step| step.lateness_us);
     Ok(Measured {
         offered_rps: outcome.found.and_then(|found| found.lower_rps).unwrap_or(0.0),
-        sent_rps: most(Step::sent_rps),
-        answered_rps: most(Step::answered_rps),
+        sent_rps: most(|step| step.tally.sent),
+        answered_rps: most(|step| step.tally.answered),
         late_p99_us: late.map_or(0.0, |late| late.p99),
         resident_size: Process::new(std::process::id())?.usage()?.resident_size,
     })
