@@ -200,3 +200,38 @@ fn agent_refuses_targets_off_its_list_and_serves_one_coordinator_at_a_time() {
     assert_eq!(first.wait(), 0, "{}", first.log());
     assert!(first.log().contains("      1,000 "), "{}", first.log());
 }
+
+#[test]
+fn study_of_a_server_takes_its_hosts_from_the_agents() {
+    let _turn = alone();
+    let star = match Star::new(2) {
+        Ok(star) => star,
+        Err(skip) => return skip.tell(),
+    };
+    let out = star.lab.path().join("study");
+    let mut command = star.hosts.on(Host::Server, program().path());
+    command.args(["study", "run", "threshold", "--quick", "--step-seconds", "0.1", "--scale", "0.1"]);
+    command.args(["--target", &format!("198.18.0.1:{}", star.server.ntp.port())]);
+    command.args(["--agents", &format!("{},{}", star.name(0), star.name(1))]);
+    command.arg("--agent-ca").arg(star.lab.ca()).arg("--certificate-chain").arg(star.lab.chain());
+    command.arg("--private-key").arg(star.lab.key()).arg("--out").arg(&out);
+    let mut study = Process::start(&mut command);
+    assert_eq!(study.wait(), 0, "{}", study.log());
+    let report = std::fs::read_to_string(out.join("report.txt")).unwrap();
+    let ours = report.split_once("Table 2, several hosts, ours:\n").unwrap().1;
+    let head = ours.lines().next().unwrap();
+    assert!(head.contains(&star.name(0)) && head.contains(&star.name(1)), "{head}");
+    let rates: Vec<&str> =
+        ours.lines().skip(1).take(5).map(|row| row.split_whitespace().next().unwrap()).collect();
+    assert_eq!(rates, ["1,000", "5,000", "5,000", "5,000", "9,000"], "{ours}");
+    assert!(ours.contains("the agents that were named, 2 instead of three"), "{ours}");
+    assert!(
+        ours.contains("two configurations were not measured") && ours.contains("--old and --new"),
+        "{ours}"
+    );
+    for row in 1..=5 {
+        let record = read(&out.join(format!("run-2-{row}.json")));
+        let parts: u64 = record.steps[0].hosts.iter().map(|part| part.tally.answered).sum();
+        assert!(parts > 0 && parts == record.steps[0].tally.answered);
+    }
+}

@@ -3,7 +3,6 @@
 use authentick_lab::hosts::{Host, Hosts};
 use authentick_lab::peers::Chrony;
 use authentick_lab::process::text;
-use authentick_lab::skip::skip;
 use authentick_report::load::{LoadRecord, Operation};
 
 use crate::lab::{Lab, alone, program};
@@ -12,7 +11,7 @@ const NTP: u16 = 11_123;
 const KE: u16 = 14_460;
 
 /// A busy machine may keep a generator from its schedule for a while.
-const ATTEMPT_COUNT: usize = 5;
+const ATTEMPT_COUNT: usize = 8;
 
 /// What a scheme is to show.
 struct Case {
@@ -39,7 +38,7 @@ const CASES: [Case; 3] = [
 ];
 
 #[test]
-fn chrony_holds_modest_rates_of_every_scheme() {
+fn chrony_holds_modest_rates_of_every_scheme_unless_the_generator_says_that_it_did_not() {
     let _turn = alone();
     let Some(chrony) = Chrony::find() else { return };
     let hosts = match Hosts::new(1) {
@@ -59,7 +58,8 @@ fn chrony_holds_modest_rates_of_every_scheme() {
         if !step.valid {
             let why = step.why_invalid.as_deref().unwrap_or_default();
             assert!(why.starts_with("generator fell behind") && printed.contains("INVALID"), "{printed}");
-            skip(&format!("load {}: this machine is too busy: {why}", case.arguments[0]));
+            // No skip: a generator that is disturbed on every attempt must say so, and has.
+            eprintln!("load {}: this machine is too busy: {why}", case.arguments[0]);
             continue;
         }
         let sent = (case.rate_rps * step.seconds) as u64;

@@ -1,0 +1,319 @@
+//! What can the load generator itself do, and does it find what an independent one finds?
+//!
+//! Goals: the plain capacity of Debian's chrony by search, by closed loop and by the bare generator of the bench
+//! `capacity`, which shares no code with ours, within a tenth of each other; what one core of ours offers, checks, and
+//! keeps to its schedule; what simulated clients cost in memory. Non-goals: how fast our server is (`capacity`).
+//! Offers are made to a socket that nobody reads: an echo in the driver needs BPF, which is not here.
+//!
+//! `cargo bench -p authentick --bench instrument` takes four minutes; as root it makes two network namespaces,
+//! otherwise it uses loopback and says so. `cargo xtask peers` brings chrony. `-- --milliseconds 50` shortens its
+//! steps. Among the tests it runs once, with steps of some milliseconds. It fails only if something does not answer.
+
+#[path = "../capacity/floor.rs"]
+#[expect(dead_code, reason = "the echo is another bench's")]
+mod floor;
+mod lab;
+#[path = "../capacity/load.rs"]
+#[expect(dead_code, reason = "labels are another bench's")]
+mod load;
+mod own;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use authentick_lab::certificates::Lab;
+use authentick_lab::process::Process;
+use authentick_report::load::LoadRecord;
+use authentick_report::units::{count, memory, microseconds, rate};
+
+use self::lab::Place;
+use self::own::{Measured, Model};
+
+type Error = Box<dyn std::error::Error>;
+
+/// ntpperf, which could not send more from one core of such a machine: "Could not send requests at rate 65000".
+const NTPPERF_RPS: f64 = 65_000.0;
+/// Requests in flight, as many as the bare generator has.
+const WINDOW: &str = "512";
+/// What the pacer is to keep to.
+const PACED_RPS: f64 = 100_000.0;
+
+fn main() -> Result<(), Error> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words[..] {
+        ["--load", kind, ntp, ke_port, ca, milliseconds] => {
+            let target = load::Target { ntp: ntp.parse()?, ke_port: ke_port.parse()?, ca: ca.into() };
+            let measured = load::run(kind.parse()?, &target, Duration::from_millis(milliseconds.parse()?))?;
+            println!("{measured}");
+            Ok(())
+        }
+        ["--own", ..] => {
+            println!("{}", own::run(&words[1..])?);
+            Ok(())
+        }
+        [.., "--milliseconds", milliseconds] if words.contains(&"--bench") => {
+            bench(Size { milliseconds: milliseconds.parse()?, ..Size::FULL })
+        }
+        ["--milliseconds", milliseconds, ..] if words.contains(&"--bench") => {
+            bench(Size { milliseconds: milliseconds.parse()?, ..Size::FULL })
+        }
+        _ if words.contains(&"--bench") => bench(Size::FULL),
+        _ => bench(Size::SMOKE),
+    }
+}
+
+/// How much to measure.
+#[derive(Clone, Copy)]
+struct Size {
+    round_count: usize,
+    milliseconds: u64,
+    /// Where searches begin and end.
+    rates_rps: (f64, f64),
+    client_count: u32,
+    isolated: bool,
+}
+
+impl Size {
+    const FULL: Size = Size {
+        round_count: 3,
+        milliseconds: 500,
+        rates_rps: (100_000.0, 4e6),
+        client_count: 8000,
+        isolated: true,
+    };
+    const SMOKE: Size = Size {
+        round_count: 1,
+        milliseconds: 20,
+        rates_rps: (2000.0, 4000.0),
+        client_count: 64,
+        isolated: false,
+    };
+}
+
+/// One line of the result.
+struct Row {
+    what: String,
+    measured: String,
+    to_reach: &'static str,
+}
+
+/// What everything needs.
+struct Bench {
+    size: Size,
+    place: Place,
+    files: Lab,
+    this: PathBuf,
+    rows: Vec<Row>,
+}
+
+fn bench(size: Size) -> Result<(), Error> {
+    let (place, why_not) = Place::new(size.isolated);
+    if let Some(reason) = why_not {
+        println!("on loopback, as namespaces cannot be made: {reason}");
+    }
+    let mut bench =
+        Bench { size, place, files: Lab::new(), this: std::env::current_exe()?, rows: Vec::new() };
+    bench.capacity_of_chrony()?;
+    bench.offered()?;
+    bench.against_ours()?;
+    bench.print();
+    Ok(())
+}
+
+impl Bench {
+    fn add(&mut self, what: impl Into<String>, measured: String, to_reach: &'static str) {
+        self.rows.push(Row { what: what.into(), measured, to_reach });
+    }
+
+    fn print(&self) {
+        println!("path: {}; server on one core, generator on another", self.place.name());
+        if !self.size.isolated {
+            println!("smoke size: these figures say that the bench works, and nothing else");
+        }
+        println!("{:<62} {:>26}   to reach", "what", "measured");
+        for Row { what, measured, to_reach } in &self.rows {
+            println!("{what:<62} {measured:>26}   {to_reach}");
+        }
+    }
+
+    /// The same server's capacity by three ways that share little.
+    fn capacity_of_chrony(&mut self) -> Result<(), Error> {
+        let Some((program, libraries)) = lab::chronyd() else {
+            println!("without chrony: run `cargo xtask peers` first");
+            return Ok(());
+        };
+        let (ntp, ke) = (10_323, 14_660);
+        let folder = self.files.path().display();
+        let config = self.files.path().join("chrony.conf");
+        std::fs::write(
+            &config,
+            format!(
+                "local stratum 1\nallow\nport {ntp}\nntsport {ke}\nntsserverkey {folder}/key.pem\n\
+                 ntsservercert {folder}/chain.pem\nbindcmdaddress /\ncmdport 0\npidfile {folder}/chrony.pid\n\
+                 user root\n"
+            ),
+        )?;
+        let mut command = self.place.on_server(&program);
+        command.args(["-x", "-d", "-f"]).arg(config).env("LD_LIBRARY_PATH", libraries);
+        let mut chrony = Process::start(&mut command);
+        chrony.wait_for_line("chronyd version");
+        let target = SocketAddr::new(self.place.server_address(), ntp);
+        let mut rates: [Vec<f64>; 3] = Default::default();
+        for round in 0..self.size.round_count {
+            rates[0].push(self.searched(target)?);
+            rates[1].push(self.closed(target)?);
+            rates[2].push(self.bare(target, ke)?);
+            self.tell(round);
+        }
+        let names = ["load plain --search", "load plain --closed 512", "bare generator of another make"];
+        for (name, rates) in names.into_iter().zip(&rates) {
+            self.add(format!("chrony, answers/s: {name}"), rate(median(rates)), "-");
+        }
+        for (name, a, b) in [("search / closed", 0, 1), ("search / bare", 0, 2), ("closed / bare", 1, 2)] {
+            let ratios: Vec<f64> = rates[a].iter().zip(&rates[b]).map(|(a, b)| a / b).collect();
+            let (least, most) =
+                ratios.iter().fold((f64::MAX, 0.0f64), |(low, high), &r| (low.min(r), high.max(r)));
+            let measured = format!("{:.2} ({least:.2} .. {most:.2})", median(&ratios));
+            self.add(format!("chrony, {name}"), measured, "0.90 .. 1.10");
+        }
+        Ok(())
+    }
+
+    fn searched(&self, target: SocketAddr) -> Result<f64, Error> {
+        let (from, most) = self.size.rates_rps;
+        let record = self.load(
+            target,
+            &[
+                "--search".to_owned(),
+                "--search-from".to_owned(),
+                from.to_string(),
+                "--rate-max".to_owned(),
+                most.to_string(),
+            ],
+        )?;
+        // What was held may be nothing on a busy machine, which is no failure; no answer at all is one.
+        Ok(record.capacity_rps.unwrap_or(0.0))
+    }
+
+    fn closed(&self, target: SocketAddr) -> Result<f64, Error> {
+        let record = self.load(target, &["--closed".to_owned(), WINDOW.to_owned()])?;
+        Ok(record.steps.iter().map(authentick_report::load::Step::answered_rps).fold(0.0, f64::max))
+    }
+
+    /// A run of the program under test; its record.
+    fn load(&self, target: SocketAddr, model: &[String]) -> Result<LoadRecord, Error> {
+        let seconds = (self.size.milliseconds as f64 / 1e3).to_string();
+        let output = self
+            .place
+            .on_client(Path::new(env!("CARGO_BIN_EXE_authentick")))
+            .args(["load", "plain", &target.to_string(), "--json", "--timeout", "0.2"])
+            .args(["--step-seconds", &seconds])
+            .args(model)
+            .output()?;
+        let problem = || format!("load {target}: {}", String::from_utf8_lossy(&output.stderr));
+        let record =
+            LoadRecord::from_json(&String::from_utf8_lossy(&output.stdout)).map_err(|_| problem())?;
+        match record.steps.iter().any(|step| step.tally.answered > 0) {
+            true => Ok(record),
+            false => Err(problem().into()),
+        }
+    }
+
+    fn bare(&self, target: SocketAddr, ke_port: u16) -> Result<f64, Error> {
+        let output = self
+            .place
+            .on_client(&self.this)
+            .args(["--load", "Plain", &target.to_string(), &ke_port.to_string()])
+            .arg(self.files.ca())
+            .arg(self.size.milliseconds.to_string())
+            .output()?;
+        let problem = || format!("bare {target}: {}", String::from_utf8_lossy(&output.stderr));
+        let measured: load::Measured =
+            String::from_utf8_lossy(&output.stdout).parse().map_err(|_| problem())?;
+        match measured.rate() > 0.0 && measured.invalid == 0 {
+            true => Ok(measured.rate()),
+            false => Err(problem().into()),
+        }
+    }
+
+    /// What one core offers to somebody who takes everything and says nothing.
+    fn offered(&mut self) -> Result<(), Error> {
+        let sink = self.place.sink()?;
+        let target = sink.local_addr()?;
+        let (from, most) = self.size.rates_rps;
+        let kept = self.own(target, 0, "plain", 512, Model::Search { from, most })?;
+        self.add("one core, requests/s on schedule, to a silent socket", rate(kept.offered_rps), "500,000");
+        let flood = self.own(target, 0, "plain", 512, Model::Rate(most))?;
+        self.add("the same, without heed of the schedule", rate(flood.sent_rps), "-");
+        Ok(())
+    }
+
+    /// Answers checked, lateness and memory, against our own server.
+    fn against_ours(&mut self) -> Result<(), Error> {
+        let listen = format!("{}:0", self.place.server_address());
+        let config = self
+            .files
+            .config(&format!("listen = [{listen:?}]"), &format!("ke-listen = [{listen:?}]\nke-workers = 1"));
+        let mut command = self.place.on_server(Path::new(env!("CARGO_BIN_EXE_authentick")));
+        let mut server = Process::start(command.arg("serve").arg("--config").arg(config));
+        let ntp: SocketAddr = server.wait_for_line("serving time on ").parse()?;
+        let ke: SocketAddr = server.wait_for_line("exchanging keys on ").parse()?;
+        let (from, most) = self.size.rates_rps;
+        let checked = self.own(ntp, ke.port(), "plain", 512, Model::Flood { from, most })?.answering()?;
+        let ratio = checked.answered_rps / NTPPERF_RPS;
+        let measured = format!("{} ({ratio:.1} x ntpperf)", rate(checked.answered_rps));
+        self.add("one core, answers checked a second, plain", measured, "195,000 (3 x ntpperf)");
+        let checked = self.own(ntp, ke.port(), "nts", 512, Model::Flood { from, most })?.answering()?;
+        self.add("one core, answers checked a second, NTS", rate(checked.answered_rps), "-");
+        let paced = PACED_RPS.min(most);
+        let mut late = Vec::new();
+        for _ in 0..self.size.round_count {
+            late.push(self.own(ntp, ke.port(), "plain", 512, Model::Rate(paced))?.answering()?.late_p99_us);
+        }
+        let measured = microseconds(median(&late));
+        self.add(format!("lateness at {}/s, 99th percentile", rate(paced)), measured, "50 us");
+        let clients = self.size.client_count;
+        for scheme in ["plain", "nts"] {
+            let own = self.own(ntp, ke.port(), scheme, clients, Model::Rate(from / 10.0))?.answering()?;
+            let what = format!("{} clients, {scheme}, resident memory", count(clients.into()));
+            self.add(what, memory(own.resident_size), "200 MiB");
+        }
+        Ok(())
+    }
+
+    /// Our generator in a process of its own, without the program around it.
+    fn own(
+        &self,
+        ntp: SocketAddr,
+        ke_port: u16,
+        scheme: &str,
+        clients: u32,
+        model: Model,
+    ) -> Result<Measured, Error> {
+        let output = self
+            .place
+            .on_client(&self.this)
+            .args(["--own", scheme, &ntp.to_string(), &ke_port.to_string()])
+            .arg(self.files.ca())
+            .args([clients.to_string(), model.to_string(), self.size.milliseconds.to_string()])
+            .output()?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        text.trim().parse().map_err(|_| {
+            format!("{scheme} to {ntp}, {model}: {text}{}", String::from_utf8_lossy(&output.stderr)).into()
+        })
+    }
+
+    fn tell(&self, round: usize) {
+        if self.size.isolated {
+            eprintln!("round {} of {}", round + 1, self.size.round_count);
+        }
+    }
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
