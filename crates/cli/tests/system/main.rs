@@ -13,5 +13,5 @@ mod operator;
 mod query;
 mod report;
 mod screen;
-mod study;
 mod stress;
+mod study;
