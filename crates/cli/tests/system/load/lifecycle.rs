@@ -23,8 +23,8 @@ fn cookies_are_never_sent_twice_and_placeholders_make_up_for_losses() {
     let lab = Lab::new();
     let middle = (Tap::default(), Corrupt::new(Damage::LostResponse, 10));
     let (server, relay) = behind(&lab, middle);
-    // Each client asks every half second: its last request has ended long before.
-    let arguments = ["--rate", "100", "--step-seconds", "3", "--clients", "50", "--timeout", "0.2"];
+    // Each client asks every second: its last request has ended before, and even a slow answer is in time.
+    let arguments = ["--rate", "100", "--step-seconds", "4", "--clients", "100", "--timeout", "0.45"];
     let record = load_nts("nts", server.ke, &lab, &arguments);
     let tally = &only(&record).tally;
     relay.with(|(tap, corrupt)| {
