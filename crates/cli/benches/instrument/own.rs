@@ -147,10 +147,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result<Measured, Error> {
     if let Some(problem) = outcome.interrupted {
         return Err(problem.into());
     }
-    // A generator that is late goes on sending after the end of the step, and that time counts too.
-    let seconds = |step: &Step| step.seconds + step.lateness_us.map_or(0.0, |late| late.max / 1e6);
     let most = |value: fn(&Step) -> u64| {
-        outcome.steps.iter().map(|step| value(step) as f64 / seconds(step)).fold(0.0, f64::max)
+        outcome.steps.iter().map(|step| value(step) as f64 / step.seconds).fold(0.0, f64::max)
     };
     let late = outcome.steps.last().and_then(|step| step.lateness_us);
     Ok(Measured {

@@ -88,6 +88,7 @@ impl Worker {
         let begun = Connection::begin(self.plan.ke, source, ask, purpose, times_ns);
         let (measured, principal) = self.group_of(purpose);
         if measured && principal && !begun.as_ref().is_err_and(|cause| cause.is_skip()) {
+            self.last_sent_ns = begun_ns;
             self.lateness.record(begun_ns.saturating_sub(intended_ns) as i64);
         }
         match begun {

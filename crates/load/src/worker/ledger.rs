@@ -3,7 +3,6 @@
 use authentick_report::load::{Cause, Operation};
 
 use crate::counts::{Counts, Times};
-use crate::limits;
 use crate::plan::Scheme;
 
 /// Counts of the four kinds of operations.
@@ -55,11 +54,12 @@ impl Ledger {
         }
     }
 
-    /// Why the figures say nothing about the server, given how late requests left; `None` if they do.
-    pub(super) fn why_invalid(&self, scheme: Scheme, lateness: &Times) -> Option<String> {
+    /// Why the figures say nothing about the server, given how late requests left and how late one in a hundred may be;
+    /// `None` if they do.
+    pub(super) fn why_invalid(&self, late_max_ns: u64, lateness: &Times) -> Option<String> {
         let local = |cause| self.all().iter().map(|counts| counts.count_of(cause)).sum::<u64>();
         let late_ns = lateness.quantile(0.99);
-        if local(Cause::FellBehind) > 0 || late_ns > lateness_max_ns(scheme) {
+        if local(Cause::FellBehind) > 0 || late_ns > late_max_ns {
             let given_up = match local(Cause::FellBehind) {
                 0 => String::new(),
                 count => format!(", {count} were given up"),
@@ -88,17 +88,10 @@ impl Ledger {
     }
 }
 
-/// How late one request in a hundred may be.
-const fn lateness_max_ns(scheme: Scheme) -> u64 {
-    match scheme {
-        Scheme::Plain | Scheme::Nts => limits::LATENESS_MAX_NS,
-        Scheme::Ke | Scheme::Mix { .. } => limits::KE_LATENESS_MAX_NS,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits;
 
     fn late(ns: i64) -> Times {
         let mut times = Times::default();
@@ -113,11 +106,11 @@ mod tests {
     #[test]
     fn generator_is_behind_if_one_request_in_a_hundred_is_late() {
         let ledger = Ledger::new(Scheme::Plain);
-        assert_eq!(ledger.why_invalid(Scheme::Plain, &late(900_000)), None);
-        let why = ledger.why_invalid(Scheme::Plain, &late(2_000_000)).unwrap();
+        assert_eq!(ledger.why_invalid(limits::LATENESS_MAX_NS, &late(900_000)), None);
+        let why = ledger.why_invalid(limits::LATENESS_MAX_NS, &late(2_000_000)).unwrap();
         assert!(why.starts_with("generator fell behind: 1 % of requests left 2.0 ms late"), "{why}");
-        assert_eq!(ledger.why_invalid(Scheme::Ke, &late(2_000_000)), None);
-        assert!(ledger.why_invalid(Scheme::Ke, &late(6_000_000)).is_some());
+        assert_eq!(ledger.why_invalid(limits::KE_LATENESS_MAX_NS, &late(2_000_000)), None);
+        assert_eq!(ledger.why_invalid(u64::MAX, &late(6_000_000)), None);
     }
 
     #[test]
@@ -126,7 +119,7 @@ mod tests {
             for (measured, principal) in [(true, true), (true, false), (false, true), (false, false)] {
                 let mut ledger = Ledger::new(Scheme::Nts);
                 ledger.of(measured, principal).skip(cause);
-                assert!(ledger.why_invalid(Scheme::Nts, &Times::default()).is_some(), "{cause}");
+                assert!(ledger.why_invalid(u64::MAX, &Times::default()).is_some(), "{cause}");
             }
         }
     }
@@ -138,7 +131,7 @@ mod tests {
             (ledger.principal.scheduled, ledger.principal.sent) = (1000, 1000 - dry);
             (0..dry).for_each(|_| ledger.principal.skip(Cause::NoCookie));
             (0..failed).for_each(|_| ledger.principal.fail(Cause::Timeout));
-            ledger.why_invalid(Scheme::Nts, &Times::default())
+            ledger.why_invalid(u64::MAX, &Times::default())
         };
         assert_eq!(ledger(10, 0), None);
         assert!(ledger(20, 0).is_some_and(|why| why.contains("20 requests")));

@@ -84,6 +84,8 @@ pub(crate) struct Worker {
     request_size: usize,
     streams: Vec<Stream>,
     stopped: bool,
+    /// When a measured operation was sent last.
+    last_sent_ns: u64,
     /// Measured operations that were sent, answered and failed when the watch was told last.
     told: [u64; 3],
 }
@@ -128,6 +130,7 @@ impl Worker {
             request_size: 0,
             streams: Vec::new(),
             stopped: false,
+            last_sent_ns: 0,
             told: [0; 3],
             plan,
         };
@@ -172,6 +175,7 @@ impl Worker {
     pub(crate) fn step(&mut self, order: &Order, start_ns: u64, watch: &Watch) -> Report {
         self.clear();
         self.stopped = false;
+        self.last_sent_ns = 0;
         let dropped_before = self.dropped_count();
         let (arrivals, seed) = (self.plan.arrivals, self.plan.seed);
         let lead = if order.background_rps > 0.0 { limits::BACKGROUND_LEAD } else { Duration::ZERO };
@@ -227,7 +231,8 @@ impl Worker {
             }
         }
         self.tell(watch);
-        let lasted_ns = ended_ns.saturating_sub(start_ns);
+        // Who is late sends beyond the end, and must not look faster for it.
+        let lasted_ns = ended_ns.max(self.last_sent_ns).saturating_sub(start_ns);
         let part = self.part(lasted_ns, idle_ns);
         Report { part, dropped: self.dropped_count().saturating_sub(dropped_before) }
     }
@@ -322,6 +327,15 @@ impl Worker {
         }
     }
 
+    /// How late one request in a hundred may be; in a closed loop nothing is due, so nothing is late.
+    fn lateness_max_ns(&self) -> u64 {
+        match (self.plan.arrivals, self.plan.scheme) {
+            (Arrivals::Closed { .. }, _) => u64::MAX,
+            (_, Scheme::Plain | Scheme::Nts) => limits::LATENESS_MAX_NS,
+            (_, Scheme::Ke | Scheme::Mix { .. }) => limits::KE_LATENESS_MAX_NS,
+        }
+    }
+
     fn transfers_are_principal(&self) -> bool {
         matches!(self.plan.scheme, Scheme::Plain | Scheme::Nts)
     }
@@ -368,7 +382,7 @@ impl Worker {
             accompanying: some(&self.ledger.accompanying),
             background,
             seconds,
-            why_invalid: self.ledger.why_invalid(self.plan.scheme, &self.lateness),
+            why_invalid: self.ledger.why_invalid(self.lateness_max_ns(), &self.lateness),
             lateness_ns: self.lateness.stored(),
             busy_share: (lasted_ns > 0).then(|| (1.0 - idle_ns as f64 / lasted_ns as f64).clamp(0.0, 1.0)),
             request_size: self.request_size as u32,

@@ -241,6 +241,7 @@ impl Worker {
         let principal = self.transfers_are_principal();
         self.ledger.of(measured, principal).sent += 1;
         if measured {
+            self.last_sent_ns = sent_ns;
             self.lateness.record(sent_ns.saturating_sub(request.intended_ns) as i64);
         }
         self.flights.add(Flight {
