@@ -2,8 +2,9 @@
 //!
 //! Goals: the plain capacity of Debian's chrony by search, by closed loop and by the bare generator of the bench
 //! `capacity`, which shares no code with ours, within a tenth of each other; what one core of ours offers, checks, and
-//! keeps to its schedule; what simulated clients cost in memory. Non-goals: how fast our server is (`capacity`).
-//! Offers are made to a socket that nobody reads: an echo in the driver needs BPF, which is not here.
+//! keeps to its schedule; what simulated clients cost in memory; and what NTS adds to a round trip of our server.
+//! Non-goals: how fast our server is (`capacity`). Offers are made to a socket that nobody reads: an echo in the driver
+//! needs BPF, which is not here.
 //!
 //! `cargo bench -p authentick --bench instrument` takes four minutes; as root it makes two network namespaces,
 //! otherwise it uses loopback and says so. `cargo xtask peers` brings chrony. `-- --milliseconds 50` shortens its
@@ -36,6 +37,8 @@ type Error = Box<dyn std::error::Error>;
 const NTPPERF_RPS: f64 = 65_000.0;
 /// Requests in flight, as many as the bare generator has.
 const WINDOW: &str = "512";
+/// A rate at which requests meet no others.
+const QUIET_RPS: f64 = 1000.0;
 /// What the pacer is to keep to.
 const PACED_RPS: f64 = 100_000.0;
 
@@ -265,7 +268,7 @@ impl Bench {
         let ratio = checked.answered_rps / NTPPERF_RPS;
         let measured = format!("{} ({ratio:.1} x ntpperf)", rate(checked.answered_rps));
         self.add("one core, answers checked a second, plain", measured, "195,000 (3 x ntpperf)");
-        let checked = self.own(ntp, ke.port(), "nts", 512, Model::Flood { from, most })?.answering()?;
+        let checked = self.own(ntp, ke.port(), "nts15", 512, Model::Flood { from, most })?.answering()?;
         self.add("one core, answers checked a second, NTS", rate(checked.answered_rps), "-");
         let paced = PACED_RPS.min(most);
         let mut late = Vec::new();
@@ -274,11 +277,32 @@ impl Bench {
         }
         let measured = microseconds(median(&late));
         self.add(format!("lateness at {}/s, 99th percentile", rate(paced)), measured, "50 us");
+        self.latency(ntp, ke)?;
         let clients = self.size.client_count;
-        for scheme in ["plain", "nts"] {
+        for scheme in ["plain", "nts15"] {
             let own = self.own(ntp, ke.port(), scheme, clients, Model::Rate(from / 10.0))?.answering()?;
             let what = format!("{} clients, {scheme}, resident memory", count(clients.into()));
             self.add(what, memory(own.resident_size), "200 MiB");
+        }
+        Ok(())
+    }
+
+    /// What authentication adds to a round trip while nobody else asks.
+    fn latency(&mut self, ntp: SocketAddr, ke: SocketAddr) -> Result<(), Error> {
+        let schemes = ["plain", "nts15", "nts30"];
+        let mut medians: [Vec<f64>; 3] = Default::default();
+        for _ in 0..2 * self.size.round_count + 1 {
+            for (scheme, medians) in schemes.into_iter().zip(&mut medians) {
+                let own = self.own(ntp, ke.port(), scheme, 64, Model::Rate(QUIET_RPS))?.answering()?;
+                medians.push(own.latency_p50_us);
+            }
+        }
+        let plain = median(&medians[0]);
+        self.add(format!("median round trip at {}/s, plain", rate(QUIET_RPS)), microseconds(plain), "-");
+        for (name, medians) in [("AEAD 15", &medians[1]), ("AEAD 30", &medians[2])] {
+            let nts = median(medians);
+            let measured = format!("{} (+{:.1} %)", microseconds(nts), (nts / plain - 1.0) * 100.0);
+            self.add(format!("the same, NTS with {name}"), measured, "+3 %");
         }
         Ok(())
     }

@@ -60,6 +60,8 @@ pub(crate) struct Measured {
     pub(crate) answered_rps: f64,
     /// Lateness of the last step.
     pub(crate) late_p99_us: f64,
+    /// Median latency of the last step.
+    pub(crate) latency_p50_us: f64,
     /// Memory of the process at the end.
     pub(crate) resident_size: u64,
 }
@@ -73,8 +75,9 @@ impl Measured {
 
 impl fmt::Display for Measured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Measured { offered_rps, sent_rps, answered_rps, late_p99_us, resident_size } = self;
-        write!(f, "{offered_rps} {sent_rps} {answered_rps} {late_p99_us} {resident_size}")
+        let Measured { offered_rps, sent_rps, answered_rps, late_p99_us, latency_p50_us, resident_size } =
+            self;
+        write!(f, "{offered_rps} {sent_rps} {answered_rps} {late_p99_us} {latency_p50_us} {resident_size}")
     }
 }
 
@@ -83,11 +86,12 @@ impl FromStr for Measured {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         match text.split_whitespace().collect::<Vec<_>>()[..] {
-            [offered, sent, answered, late, resident] => Ok(Measured {
+            [offered, sent, answered, late, latency, resident] => Ok(Measured {
                 offered_rps: offered.parse()?,
                 sent_rps: sent.parse()?,
                 answered_rps: answered.parse()?,
                 late_p99_us: late.parse()?,
+                latency_p50_us: latency.parse()?,
                 resident_size: resident.parse()?,
             }),
             _ => Err("no measurement".into()),
@@ -104,12 +108,12 @@ pub(crate) fn run(arguments: &[&str]) -> Result<Measured, Error> {
     let model: Model = model.parse()?;
     authentick_net::files::raise_limit();
     let plan = Plan {
-        scheme: if scheme == "nts" { Scheme::Nts } else { Scheme::Plain },
+        scheme: if scheme == "plain" { Scheme::Plain } else { Scheme::Nts },
         ntp,
         ke: SocketAddr::new(ntp.ip(), ke_port.parse()?),
         server_name: "ntp.test".to_owned(),
         authorities_pem: Some(std::fs::read_to_string(ca)?),
-        aeads: vec![15],
+        aeads: vec![if scheme == "nts30" { 30 } else { 15 }],
         alternative_keys: false,
         clients: clients.parse()?,
         background_clients: 0,
@@ -151,11 +155,13 @@ pub(crate) fn run(arguments: &[&str]) -> Result<Measured, Error> {
         outcome.steps.iter().map(|step| value(step) as f64 / step.seconds).fold(0.0, f64::max)
     };
     let late = outcome.steps.last().and_then(|step| step.lateness_us);
+    let latency = outcome.steps.last().and_then(|step| step.tally.latency_us);
     Ok(Measured {
         offered_rps: outcome.found.and_then(|found| found.lower_rps).unwrap_or(0.0),
         sent_rps: most(|step| step.tally.sent),
         answered_rps: most(|step| step.tally.answered),
         late_p99_us: late.map_or(0.0, |late| late.p99),
+        latency_p50_us: latency.map_or(0.0, |latency| latency.p50),
         resident_size: Process::new(std::process::id())?.usage()?.resident_size,
     })
 }
