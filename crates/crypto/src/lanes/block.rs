@@ -14,11 +14,8 @@ pub(super) const BLOCK_SIZE: usize = 16;
 /// The octets of a block.
 pub(super) type Block = [u8; BLOCK_SIZE];
 
-/// Packets that are processed side by side at most, on any path.
-pub(super) const LANES_MAX: usize = 16;
-
 /// One place in memory per lane.
-pub(super) type Places = [*const u8; LANES_MAX];
+pub(super) type Places<const L: usize> = [*const u8; L];
 
 /// A register of blocks.
 pub(super) trait Blocks: Copy {
@@ -35,19 +32,19 @@ pub(super) trait Blocks: Copy {
     ///
     /// # Safety
     /// These octets are readable.
-    unsafe fn gather(places: &Places, register: usize, offset: usize) -> Self;
+    unsafe fn gather<const L: usize>(places: &Places<L>, register: usize, offset: usize) -> Self;
 
     /// Writes each lane to the place that `gather` would read it from. Where two lanes have one place, the later stays.
     ///
     /// # Safety
     /// These octets are writable, and nothing else refers to them.
-    unsafe fn scatter(self, places: &Places, register: usize, offset: usize);
+    unsafe fn scatter<const L: usize>(self, places: &Places<L>, register: usize, offset: usize);
 
     /// Register `register` of blocks that stand side by side in memory.
-    fn load(blocks: &[Block; LANES_MAX], register: usize) -> Self;
+    fn load<const L: usize>(blocks: &[Block; L], register: usize) -> Self;
 
     /// The opposite of `load`.
-    fn store(self, blocks: &mut [Block; LANES_MAX], register: usize);
+    fn store<const L: usize>(self, blocks: &mut [Block; L], register: usize);
 
     /// Exclusive or.
     fn xor(self, other: Self) -> Self;
@@ -117,13 +114,13 @@ macro_rules! blocks {
             }
 
             #[inline(always)]
-            unsafe fn gather(places: &Places, register: usize, offset: usize) -> Self {
+            unsafe fn gather<const L: usize>(places: &Places<L>, register: usize, offset: usize) -> Self {
                 let $at = |lane: usize| places[register * $width + lane].wrapping_add(offset).cast::<__m128i>();
                 $name($gather)
             }
 
             #[inline(always)]
-            unsafe fn scatter(self, places: &Places, register: usize, offset: usize) {
+            unsafe fn scatter<const L: usize>(self, places: &Places<L>, register: usize, offset: usize) {
                 let $value = self.0;
                 let lanes: [__m128i; $width] = $lanes;
                 for (lane, value) in lanes.into_iter().enumerate() {
@@ -134,14 +131,14 @@ macro_rules! blocks {
             }
 
             #[inline(always)]
-            fn load(blocks: &[Block; LANES_MAX], register: usize) -> Self {
+            fn load<const L: usize>(blocks: &[Block; L], register: usize) -> Self {
                 let from = &raw const blocks[register * $width..][..$width][0];
                 // SAFETY: the slice above has as many octets as are read; no alignment is needed.
                 $name(unsafe { $load(from.cast()) })
             }
 
             #[inline(always)]
-            fn store(self, blocks: &mut [Block; LANES_MAX], register: usize) {
+            fn store<const L: usize>(self, blocks: &mut [Block; L], register: usize) {
                 let to = &raw mut blocks[register * $width..][..$width][0];
                 // SAFETY: the slice above has as many octets as are written; no alignment is needed.
                 unsafe { $store(to.cast(), self.0) };

@@ -2,7 +2,7 @@
 
 use super::block::{Block, Blocks};
 use super::message::{Messages, choose};
-use super::schedule::Schedules;
+use super::schedule::RoundKeys;
 
 /// Reverses the octets of a block: CMAC's numbers are big-endian, the processor's little-endian.
 const REVERSE: Block = [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0];
@@ -19,8 +19,8 @@ pub(super) fn double<V: Blocks, const N: usize>(mut blocks: [V; N]) -> [V; N] {
 
 /// K1 and K2 of each lane's key number `which`. RFC 4493 section 2.3.
 #[inline(always)]
-pub(super) fn subkeys<V: Blocks, const S: usize, const N: usize, const WORDS: usize>(
-    keys: &Schedules<V, S, N>,
+pub(super) fn subkeys<V: Blocks, const N: usize, const WORDS: usize>(
+    keys: &impl RoundKeys<V, N>,
     which: usize,
 ) -> [[V; N]; 2] {
     let mut blocks = [V::zero(); N];
@@ -31,10 +31,10 @@ pub(super) fn subkeys<V: Blocks, const S: usize, const N: usize, const WORDS: us
 
 /// The CMAC of each lane's message, under its key number zero.
 #[inline(always)]
-pub(super) fn cmac<V: Blocks, const S: usize, const N: usize, const WORDS: usize>(
-    keys: &Schedules<V, S, N>,
+pub(super) fn cmac<V: Blocks, const N: usize, const L: usize, const WORDS: usize>(
+    keys: &impl RoundKeys<V, N>,
     subkeys: &[[V; N]; 2],
-    messages: &Messages<'_>,
+    messages: &Messages<'_, L>,
 ) -> [V; N] {
     // Section 2.4: a whole last block is masked with K1, another with K2.
     let whole: [V; N] = messages.mask(|lane| messages.last_size(lane) == 16);
@@ -42,15 +42,15 @@ pub(super) fn cmac<V: Blocks, const S: usize, const N: usize, const WORDS: usize
     for index in 0..N {
         last[index] = last[index].xor(choose(whole[index], subkeys[0][index], subkeys[1][index]));
     }
-    chain::<V, S, N, WORDS>(keys, messages, None, &last)
+    chain::<V, N, L, WORDS>(keys, messages, None, &last)
 }
 
 /// Chains all blocks of the messages but their last ones, which are given. `before_last` is added to the blocks before
 /// these.
 #[inline(always)]
-pub(super) fn chain<V: Blocks, const S: usize, const N: usize, const WORDS: usize>(
-    keys: &Schedules<V, S, N>,
-    messages: &Messages<'_>,
+pub(super) fn chain<V: Blocks, const N: usize, const L: usize, const WORDS: usize>(
+    keys: &impl RoundKeys<V, N>,
+    messages: &Messages<'_, L>,
     before_last: Option<&[V; N]>,
     last: &[V; N],
 ) -> [V; N] {

@@ -1,33 +1,30 @@
 //! Counter mode: each lane's text, in place, with the key stream of its own counter.
 
-use super::block::{BLOCK_SIZE, Block, Blocks, LANES_MAX, Places};
+use std::marker::PhantomData;
+
+use super::block::{BLOCK_SIZE, Block, Blocks, Places};
 use super::message::{PerLane, partial, put_partial};
-use super::schedule::Schedules;
+use super::schedule::RoundKeys;
 
 /// The texts of all lanes: exclusive, and as raw parts, since lanes without a job repeat the last one's.
-pub(super) struct Texts<'a> {
-    places: Places,
-    sizes: [usize; LANES_MAX],
+pub(super) struct Texts<'a, const L: usize> {
+    places: Places<L>,
+    sizes: [usize; L],
     used: usize,
-    octets: std::marker::PhantomData<&'a mut [u8]>,
+    octets: PhantomData<&'a mut [u8]>,
 }
 
-impl<'a> Texts<'a> {
-    /// Takes `text(lane)` for each lane below `used`; those from there to `lanes` repeat the last one.
+impl<'a, const L: usize> Texts<'a, L> {
+    /// Takes `text(lane)` for each lane below `used`; those from there on repeat the last one.
     #[inline(always)]
-    pub(super) fn new(lanes: usize, texts: impl ExactSizeIterator<Item = &'a mut [u8]>) -> Self {
+    pub(super) fn new(texts: impl ExactSizeIterator<Item = &'a mut [u8]>) -> Self {
         let used = texts.len();
-        let mut out = Texts {
-            places: [std::ptr::null(); LANES_MAX],
-            sizes: [0; LANES_MAX],
-            used,
-            octets: std::marker::PhantomData,
-        };
-        for (lane, text) in texts.take(LANES_MAX).enumerate() {
+        let mut out = Texts { places: [std::ptr::null(); L], sizes: [0; L], used, octets: PhantomData };
+        for (lane, text) in texts.take(L).enumerate() {
             out.places[lane] = text.as_mut_ptr();
             out.sizes[lane] = text.len();
         }
-        for lane in used..lanes.min(LANES_MAX) {
+        for lane in used..L {
             out.places[lane] = out.places[used - 1];
             out.sizes[lane] = out.sizes[used - 1];
         }
@@ -58,12 +55,12 @@ const REVERSE_END: Block = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 15, 14, 13, 12
 
 /// Encrypts or decrypts each lane's text under its key number `which`.
 #[inline(always)]
-pub(super) fn counter_mode<V: Blocks, const S: usize, const N: usize, const WORDS: usize>(
-    keys: &Schedules<V, S, N>,
+pub(super) fn counter_mode<V: Blocks, const N: usize, const L: usize, const WORDS: usize>(
+    keys: &impl RoundKeys<V, N>,
     which: usize,
     start: &[V; N],
     position: Position,
-    texts: &mut Texts<'_>,
+    texts: &mut Texts<'_, L>,
 ) {
     let reverse = V::broadcast(REVERSE_END);
     let one = V::broadcast(if position == Position::End { ONE_AT_END } else { ONE_AT_START });
@@ -105,7 +102,7 @@ pub(super) fn counter_mode<V: Blocks, const S: usize, const N: usize, const WORD
 
 /// Step `step` where not all texts have a whole block.
 #[inline(always)]
-fn ends(texts: &mut Texts<'_>, step: usize, stream: &PerLane) {
+fn ends<const L: usize>(texts: &mut Texts<'_, L>, step: usize, stream: &PerLane<L>) {
     for lane in 0..texts.used {
         let stream = u128::from_le_bytes(stream.0[lane]);
         let Some(rest) = texts.text(lane).get_mut(step * BLOCK_SIZE..) else { continue };

@@ -7,19 +7,28 @@ use super::block::{Blocks, Double, Quadruple, Single};
 use super::{Path, SivKey, floor, gcm_siv, siv};
 use crate::aead::{Algorithm, Key, Open, Seal};
 
-/// Runs jobs of one algorithm; does nothing without jobs.
+/// What the jobs of a call have in common.
+#[derive(Clone, Copy)]
+pub(super) enum Keys<'a> {
+    /// The algorithm; each job brings a key of its own, to be expanded.
+    Fresh(Algorithm),
+    /// A key of AES-SIV-CMAC-256.
+    Kept(&'a SivKey),
+}
+
+/// Runs jobs; does nothing without jobs.
 ///
 /// # Panics
 /// If the path is portable or not available.
-pub(super) fn seal(path: Path, algorithm: Algorithm, jobs: &mut [Seal<'_>]) {
-    assert!(path.is_available(), "no path is taken that the processor lacks");
+pub(super) fn seal(path: Path, keys: Keys<'_>, jobs: &mut [Seal<'_>]) {
+    assert!(path == super::path() || path.is_available(), "no path is taken that the processor lacks");
     match path {
         // SAFETY: the processor has what the path needs.
-        Path::Vaes512 => unsafe { vaes512::seal(algorithm, jobs) },
+        Path::Vaes512 => unsafe { vaes512::seal(keys, jobs) },
         // SAFETY: as above.
-        Path::Vaes256 => unsafe { vaes256::seal(algorithm, jobs) },
+        Path::Vaes256 => unsafe { vaes256::seal(keys, jobs) },
         // SAFETY: as above.
-        Path::AesNi => unsafe { aesni::seal(algorithm, jobs) },
+        Path::AesNi => unsafe { aesni::seal(keys, jobs) },
         Path::Portable => unreachable!("the portable path has no lanes"),
     }
 }
@@ -28,15 +37,15 @@ pub(super) fn seal(path: Path, algorithm: Algorithm, jobs: &mut [Seal<'_>]) {
 ///
 /// # Panics
 /// If the path is portable or not available.
-pub(super) fn open(path: Path, algorithm: Algorithm, jobs: &mut [Open<'_>]) {
-    assert!(path.is_available(), "no path is taken that the processor lacks");
+pub(super) fn open(path: Path, keys: Keys<'_>, jobs: &mut [Open<'_>]) {
+    assert!(path == super::path() || path.is_available(), "no path is taken that the processor lacks");
     match path {
         // SAFETY: the processor has what the path needs.
-        Path::Vaes512 => unsafe { vaes512::open(algorithm, jobs) },
+        Path::Vaes512 => unsafe { vaes512::open(keys, jobs) },
         // SAFETY: as above.
-        Path::Vaes256 => unsafe { vaes256::open(algorithm, jobs) },
+        Path::Vaes256 => unsafe { vaes256::open(keys, jobs) },
         // SAFETY: as above.
-        Path::AesNi => unsafe { aesni::open(algorithm, jobs) },
+        Path::AesNi => unsafe { aesni::open(keys, jobs) },
         Path::Portable => unreachable!("the portable path has no lanes"),
     }
 }
@@ -68,65 +77,74 @@ pub(super) fn encrypt_alone(path: Path, count: usize) -> Option<usize> {
 
 macro_rules! path {
     ($name:ident, $blocks:ident, $most:literal, $half:literal, $features:literal) => {
-        pub(super) mod $name {
+        mod $name {
             use super::*;
 
-            /// The widest lanes that are filled, and how many of the jobs fill them.
+            /// Lanes of all registers, of half of them, and of one.
             const MOST: usize = $most * $blocks::WIDTH;
             const HALF: usize = $half * $blocks::WIDTH;
+            const LEAST: usize = $blocks::WIDTH;
 
-            path!(run $blocks, $features, $most, $half, seal, Seal, [siv_seal siv::seal], [gcm_siv_seal gcm_siv::seal]);
-            path!(run $blocks, $features, $most, $half, open, Open, [siv_open siv::open], [gcm_siv_open gcm_siv::open]);
+            path!(verb $blocks, $most, $half, $features, seal, Seal, siv_seal, siv_seal_under, gcm_siv_seal, seal_under);
+            path!(verb $blocks, $most, $half, $features, open, Open, siv_open, siv_open_under, gcm_siv_open, open_under);
 
             #[target_feature(enable = $features)]
-            pub(in super::super) fn encrypt_alone(count: usize) -> usize {
+            pub(super) fn encrypt_alone(count: usize) -> usize {
                 floor::encrypt::<$blocks, $most>(count)
             }
         }
     };
     (
-        run $blocks:ident, $features:literal, $most:literal, $half:literal, $verb:ident, $job:ident,
-        [$siv:ident $siv_module:ident::$siv_verb:ident], [$gcm:ident $gcm_module:ident::$gcm_verb:ident]
+        verb $blocks:ident, $most:literal, $half:literal, $features:literal, $verb:ident, $job:ident,
+        $siv:ident, $siv_under:ident, $gcm_siv:ident, $under:ident
     ) => {
         #[target_feature(enable = $features)]
-        pub(in super::super) fn $verb(algorithm: Algorithm, jobs: &mut [$job<'_>]) {
+        pub(super) fn $verb(keys: Keys<'_>, jobs: &mut [$job<'_>]) {
             // Whole rounds of all lanes; what is left takes all lanes again if half of them do not suffice.
             let rest = jobs.len() % MOST;
             let full = if rest > HALF { jobs.len() } else { jobs.len() - rest };
             let (full, rest) = jobs.split_at_mut(full);
             if !full.is_empty() {
-                match algorithm {
-                    Algorithm::SivCmac256 => $siv::<$most, 4>(full),
-                    Algorithm::SivCmac384 => $siv::<$most, 6>(full),
-                    Algorithm::SivCmac512 => $siv::<$most, 8>(full),
-                    Algorithm::Aes128GcmSiv => $gcm::<$most>(full),
+                match keys {
+                    Keys::Kept(key) => $siv_under::<$most, MOST>(key, full),
+                    Keys::Fresh(Algorithm::SivCmac256) => $siv::<$most, MOST, 4>(full),
+                    Keys::Fresh(Algorithm::SivCmac384) => $siv::<$half, HALF, 6>(full),
+                    Keys::Fresh(Algorithm::SivCmac512) => $siv::<$half, HALF, 8>(full),
+                    Keys::Fresh(Algorithm::Aes128GcmSiv) => $gcm_siv::<$most, MOST>(full),
                 }
             }
-            if rest.len() > $blocks::WIDTH {
-                match algorithm {
-                    Algorithm::SivCmac256 => $siv::<$half, 4>(rest),
-                    Algorithm::SivCmac384 => $siv::<$half, 6>(rest),
-                    Algorithm::SivCmac512 => $siv::<$half, 8>(rest),
-                    Algorithm::Aes128GcmSiv => $gcm::<$half>(rest),
-                }
-            } else if !rest.is_empty() {
-                match algorithm {
-                    Algorithm::SivCmac256 => $siv::<1, 4>(rest),
-                    Algorithm::SivCmac384 => $siv::<1, 6>(rest),
-                    Algorithm::SivCmac512 => $siv::<1, 8>(rest),
-                    Algorithm::Aes128GcmSiv => $gcm::<1>(rest),
-                }
+            if rest.is_empty() {
+                return;
+            }
+            let is_small = rest.len() <= LEAST;
+            match keys {
+                Keys::Kept(key) if is_small => $siv_under::<1, LEAST>(key, rest),
+                Keys::Kept(key) => $siv_under::<$half, HALF>(key, rest),
+                Keys::Fresh(Algorithm::SivCmac256) if is_small => $siv::<1, LEAST, 4>(rest),
+                Keys::Fresh(Algorithm::SivCmac256) => $siv::<$half, HALF, 4>(rest),
+                Keys::Fresh(Algorithm::SivCmac384) => $siv::<$half, HALF, 6>(rest),
+                Keys::Fresh(Algorithm::SivCmac512) => $siv::<$half, HALF, 8>(rest),
+                Keys::Fresh(Algorithm::Aes128GcmSiv) if is_small => $gcm_siv::<1, LEAST>(rest),
+                Keys::Fresh(Algorithm::Aes128GcmSiv) => $gcm_siv::<$half, HALF>(rest),
             }
         }
 
+        #[inline(never)]
         #[target_feature(enable = $features)]
-        fn $siv<const N: usize, const WORDS: usize>(jobs: &mut [$job<'_>]) {
-            $siv_module::$siv_verb::<$blocks, N, WORDS>(jobs);
+        fn $siv<const N: usize, const L: usize, const WORDS: usize>(jobs: &mut [$job<'_>]) {
+            siv::$verb::<$blocks, N, L, WORDS>(jobs);
         }
 
+        #[inline(never)]
         #[target_feature(enable = $features)]
-        fn $gcm<const N: usize>(jobs: &mut [$job<'_>]) {
-            $gcm_module::$gcm_verb::<$blocks, N>(jobs);
+        fn $siv_under<const N: usize, const L: usize>(key: &SivKey, jobs: &mut [$job<'_>]) {
+            siv::$under::<$blocks, N, L>(key, jobs);
+        }
+
+        #[inline(never)]
+        #[target_feature(enable = $features)]
+        fn $gcm_siv<const N: usize, const L: usize>(jobs: &mut [$job<'_>]) {
+            gcm_siv::$verb::<$blocks, N, L>(jobs);
         }
     };
 }

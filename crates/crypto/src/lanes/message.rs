@@ -4,15 +4,17 @@
 //! about a last block is then done for all lanes at once. Until its turn a lane takes part with blocks that do not count.
 //! Where all lengths are equal, which is the normal case, no lane waits and nothing is looked up per lane.
 
-use super::block::{BLOCK_SIZE, Block, Blocks, LANES_MAX, Places};
+use std::marker::PhantomData;
+
+use super::block::{BLOCK_SIZE, Block, Blocks, Places};
 
 /// Blocks per lane, aligned for a register of any path.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-pub(super) struct PerLane(pub(super) [Block; LANES_MAX]);
+pub(super) struct PerLane<const L: usize>(pub(super) [Block; L]);
 
-impl PerLane {
-    pub(super) const ZERO: PerLane = PerLane([[0; BLOCK_SIZE]; LANES_MAX]);
+impl<const L: usize> PerLane<L> {
+    pub(super) const ZERO: Self = PerLane([[0; BLOCK_SIZE]; L]);
 
     #[inline(always)]
     pub(super) fn registers<V: Blocks, const N: usize>(&self) -> [V; N] {
@@ -50,55 +52,48 @@ pub(super) enum Padding {
 }
 
 /// The messages of all lanes.
-pub(super) struct Messages<'a> {
+pub(super) struct Messages<'a, const L: usize> {
     /// The last block, padded.
-    pub(super) last: PerLane,
-    /// How many octets the last block had before that.
-    last_size: [usize; LANES_MAX],
+    pub(super) last: PerLane<L>,
     /// Sizes of the messages in octets.
-    size: [usize; LANES_MAX],
+    sizes: [usize; L],
     /// Where the first block would lie if the message had `most` blocks before its last.
-    places: Places,
+    places: Places<L>,
     /// Blocks before the last, over all lanes.
     fewest: usize,
     most: usize,
-    has_empty: bool,
-    octets: std::marker::PhantomData<&'a [u8]>,
+    /// Whether all sizes are equal.
+    is_even: bool,
+    octets: PhantomData<&'a [u8]>,
 }
 
-impl<'a> Messages<'a> {
-    /// Cuts `message(lane)` for each lane below `used`; those from there to `lanes` repeat the last one.
+impl<'a, const L: usize> Messages<'a, L> {
+    /// Cuts `message(lane)` for each lane below `used`; those from there on repeat the last one.
     #[inline(always)]
-    pub(super) fn new(
-        lanes: usize,
-        used: usize,
-        padding: Padding,
-        message: impl Fn(usize) -> &'a [u8],
-    ) -> Self {
+    pub(super) fn new(used: usize, padding: Padding, message: impl Fn(usize) -> &'a [u8]) -> Self {
         let mut out = Messages {
             last: PerLane::ZERO,
-            last_size: [0; LANES_MAX],
-            size: [0; LANES_MAX],
-            places: [std::ptr::null(); LANES_MAX],
+            sizes: [0; L],
+            places: [std::ptr::null(); L],
             fewest: usize::MAX,
             most: 0,
-            has_empty: false,
-            octets: std::marker::PhantomData,
+            is_even: true,
+            octets: PhantomData,
         };
-        for lane in 0..lanes.min(LANES_MAX) {
+        let first_size = message(0).len();
+        for lane in 0..L {
             let octets = message(lane.min(used - 1));
             let whole = octets.len().saturating_sub(1) / BLOCK_SIZE;
             let rest = &octets[whole * BLOCK_SIZE..];
             out.last.0[lane] = last_block(rest, padding);
-            out.last_size[lane] = rest.len();
-            out.size[lane] = octets.len();
+            out.sizes[lane] = octets.len();
             // For now the place after the whole blocks; moved back by `most` below.
             out.places[lane] = rest.as_ptr();
             out.fewest = out.fewest.min(whole);
             out.most = out.most.max(whole);
-            out.has_empty |= octets.is_empty();
+            out.is_even &= octets.len() == first_size;
         }
-        for place in &mut out.places[..lanes.min(LANES_MAX)] {
+        for place in &mut out.places {
             *place = place.wrapping_sub(out.most * BLOCK_SIZE);
         }
         out
@@ -113,13 +108,16 @@ impl<'a> Messages<'a> {
     /// Size of the message of a lane in octets.
     #[inline(always)]
     pub(super) fn size(&self, lane: usize) -> usize {
-        self.size[lane]
+        self.sizes[lane]
     }
 
     /// Octets in the last block of a lane.
     #[inline(always)]
     pub(super) fn last_size(&self, lane: usize) -> usize {
-        self.last_size[lane]
+        match self.sizes[lane] {
+            0 => 0,
+            size => (size - 1) % BLOCK_SIZE + 1,
+        }
     }
 
     /// Whether some lane has not begun before `step`.
@@ -146,8 +144,8 @@ impl<'a> Messages<'a> {
             }
             return out;
         }
-        let mut places = [ZEROS.as_ptr(); LANES_MAX];
-        for lane in 0..N * V::WIDTH {
+        let mut places = [ZEROS.as_ptr(); L];
+        for lane in 0..L {
             if self.blocks_of(lane) + step >= self.most {
                 places[lane] = self.places[lane].wrapping_add(step * BLOCK_SIZE);
             }
@@ -159,27 +157,45 @@ impl<'a> Messages<'a> {
         out
     }
 
+    /// Whether no message has octets.
+    #[inline(always)]
+    pub(super) fn all_are_empty(&self) -> bool {
+        self.is_even && self.sizes[0] == 0
+    }
+
     /// Whether some message has no octets.
     #[inline(always)]
     pub(super) fn some_are_empty(&self) -> bool {
-        self.has_empty
+        self.sizes.contains(&0)
     }
 
     /// Whether the lane has a block in `step`, where step `step_count` is that of the last blocks.
     #[inline(always)]
     pub(super) fn is_in(&self, lane: usize, step: usize) -> bool {
-        self.size[lane] > 0 && self.blocks_of(lane) + step >= self.most
+        self.sizes[lane] > 0 && self.blocks_of(lane) + step >= self.most
     }
 
     #[inline(always)]
     fn blocks_of(&self, lane: usize) -> usize {
-        self.size[lane].saturating_sub(1) / BLOCK_SIZE
+        self.sizes[lane].saturating_sub(1) / BLOCK_SIZE
     }
 
-    /// Ones in the lanes that a public fact is true of.
+    /// Ones in the lanes that something is true of which follows from the sizes.
     #[inline(always)]
     pub(super) fn mask<V: Blocks, const N: usize>(&self, is_true: impl Fn(usize) -> bool) -> [V; N] {
-        mask(is_true)
+        match self.is_even {
+            true => [V::broadcast(if is_true(0) { ONES } else { ZEROS }); N],
+            false => mask::<V, N, L>(is_true),
+        }
+    }
+
+    /// [`slides`], for what follows from the sizes.
+    #[inline(always)]
+    pub(super) fn slides<V: Blocks, const N: usize>(&self, down: impl Fn(usize) -> usize) -> [V; N] {
+        match self.is_even {
+            true => [slide(down(0)); N],
+            false => slides::<V, N, L>(down),
+        }
     }
 }
 
@@ -188,9 +204,9 @@ static ONES: Block = [0xff; BLOCK_SIZE];
 
 /// Ones in the lanes that a public fact is true of.
 #[inline(always)]
-pub(super) fn mask<V: Blocks, const N: usize>(is_true: impl Fn(usize) -> bool) -> [V; N] {
-    let mut places = [ZEROS.as_ptr(); LANES_MAX];
-    for (lane, place) in places[..N * V::WIDTH].iter_mut().enumerate() {
+pub(super) fn mask<V: Blocks, const N: usize, const L: usize>(is_true: impl Fn(usize) -> bool) -> [V; N] {
+    let mut places = [ZEROS.as_ptr(); L];
+    for (lane, place) in places.iter_mut().enumerate() {
         if is_true(lane) {
             *place = ONES.as_ptr();
         }
@@ -209,8 +225,8 @@ pub(super) fn choose<V: Blocks>(mask: V, yes: V, no: V) -> V {
     no.xor(yes.xor(no).and(mask))
 }
 
-/// Orders that move a block up by octets, for each lane its own number, or leave it out or as it is.
-const SLIDE: [u8; 48] = {
+/// Sixteen octets of this, from any place, are an order for `reorder` that moves a block by octets.
+static SLIDES: [u8; 48] = {
     let mut table = [0x80; 48];
     let mut at = 0;
     while at < BLOCK_SIZE {
@@ -219,14 +235,19 @@ const SLIDE: [u8; 48] = {
     }
     table
 };
-static SLIDES: [u8; 48] = SLIDE;
 
-/// Orders for `reorder` after which octet `i` is octet `i + down(lane) - 16` of before, or zero if there is none.
-/// `down` is at most 32, and public.
+/// The order after which octet `i` is octet `i + down - 16` of before, or zero if there is none. `down` is at most 32,
+/// and public.
 #[inline(always)]
-pub(super) fn slides<V: Blocks, const N: usize>(down: impl Fn(usize) -> usize) -> [V; N] {
-    let mut places = [SLIDES.as_ptr(); LANES_MAX];
-    for (lane, place) in places[..N * V::WIDTH].iter_mut().enumerate() {
+pub(super) fn slide<V: Blocks>(down: usize) -> V {
+    V::broadcast(*SLIDES[down..].first_chunk().expect("`down` is at most 32"))
+}
+
+/// [`slide`] with a number per lane.
+#[inline(always)]
+fn slides<V: Blocks, const N: usize, const L: usize>(down: impl Fn(usize) -> usize) -> [V; N] {
+    let mut places = [SLIDES.as_ptr(); L];
+    for (lane, place) in places.iter_mut().enumerate() {
         *place = SLIDES[down(lane)..][..BLOCK_SIZE].as_ptr();
     }
     let mut out = [V::zero(); N];

@@ -79,7 +79,7 @@ pub fn encrypt_alone_on(path: Path, count: usize) -> Option<usize> {
 /// Tells which jobs are genuine, and zeroes the texts of those that are not.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn settle(jobs: &mut [crate::aead::Open<'_>], tags: &message::PerLane) {
+fn settle<const L: usize>(jobs: &mut [crate::aead::Open<'_>], tags: &message::PerLane<L>) {
     use subtle::ConstantTimeEq;
     for (job, tag) in jobs.iter_mut().zip(tags.0) {
         let difference = u128::from_ne_bytes(tag) ^ u128::from_ne_bytes(*job.tag);

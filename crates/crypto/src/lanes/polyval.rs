@@ -2,60 +2,71 @@
 
 use super::block::{Block, Blocks};
 use super::message::{Messages, choose};
+use super::schedule::wipe;
 
 /// The upper half of x^127 + x^126 + x^121 + 1 over x^64, in both halves: what a product is reduced by.
 const POLYNOMIAL: Block = [0, 0, 0, 0, 0, 0, 0, 0xc2, 0, 0, 0, 0, 0, 0, 0, 0xc2];
 
-/// The product of a and b over x^128. RFC 8452 section 3 ("dot").
-#[inline(always)]
-pub(super) fn dot<V: Blocks>(a: V, b: V) -> V {
-    let (low, high) = (a.multiply::<0x00>(b), a.multiply::<0x11>(b));
-    let middle = a.multiply::<0x01>(b).xor(a.multiply::<0x10>(b));
-    reduce(low, middle, high)
-}
+/// The keys of all lanes: H over x^64, and H.
+pub(super) struct Keys<V, const N: usize>([[V; N]; 2]);
 
-/// Two Montgomery steps of 64 bits each: the lower half of what is left is multiplied with the polynomial and thereby
-/// cancelled, and the rest moves down.
-#[inline(always)]
-fn reduce<V: Blocks>(low: V, middle: V, high: V) -> V {
-    let polynomial = V::broadcast(POLYNOMIAL);
-    let zero = V::zero();
-    let low = low.xor(zero.low_halves(middle));
-    let high = high.xor(middle.high_halves(zero));
-    let low = low.swap_halves().xor(low.multiply::<0x00>(polynomial));
-    let low = low.swap_halves().xor(low.multiply::<0x00>(polynomial));
-    high.xor(low)
-}
+impl<V: Blocks, const N: usize> Keys<V, N> {
+    /// What is multiplied with the lower half of a sum must be as small as what is multiplied with the upper one, so
+    /// that a product has 192 bits only and one reduction suffices.
+    #[inline(always)]
+    pub(super) fn new(keys: [V; N]) -> Self {
+        let mut low = keys;
+        for key in &mut low {
+            *key = over_x64(*key);
+        }
+        Keys([low, keys])
+    }
 
-/// Adds the messages, each filled up with zeros to whole blocks, to the sums. An empty message adds nothing.
-#[inline(always)]
-pub(super) fn absorb<V: Blocks, const N: usize>(keys: &[V; N], sums: &mut [V; N], messages: &Messages<'_>) {
-    let count = messages.step_count();
-    for step in 0..=count {
-        let blocks = if step == count { messages.last.registers() } else { messages.blocks(step) };
-        let next = absorb_blocks(keys, sums, &blocks);
-        if messages.some_wait(step) || messages.some_are_empty() {
-            // A lane whose message begins with this block takes part in this step, one with none in no step.
-            let begun: [V; N] = messages.mask(|lane| messages.is_in(lane, step));
-            for index in 0..N {
-                sums[index] = choose(begun[index], next[index], sums[index]);
+    #[inline(always)]
+    pub(super) fn wipe(&mut self) {
+        wipe(&mut self.0);
+    }
+
+    /// Adds one block per lane: each sum becomes (sum + block) H over x^128. RFC 8452 section 3 ("dot").
+    #[inline(always)]
+    pub(super) fn absorb_blocks(&self, sums: &[V; N], blocks: &[V; N]) -> [V; N] {
+        let mut out = *sums;
+        for index in 0..N {
+            let sum = sums[index].xor(blocks[index]);
+            let [low, high] = [self.0[0][index], self.0[1][index]];
+            let lower = sum.multiply::<0x00>(low).xor(sum.multiply::<0x01>(high));
+            let upper = sum.multiply::<0x10>(low).xor(sum.multiply::<0x11>(high));
+            out[index] = upper.xor(over_x64(lower));
+        }
+        out
+    }
+
+    /// Adds the messages, each filled up with zeros to whole blocks, to the sums. An empty message adds nothing.
+    #[inline(always)]
+    pub(super) fn absorb<const L: usize>(&self, sums: &mut [V; N], messages: &Messages<'_, L>) {
+        if messages.all_are_empty() {
+            return;
+        }
+        let count = messages.step_count();
+        let some_are_empty = messages.some_are_empty();
+        for step in 0..=count {
+            let blocks = if step == count { messages.last.registers() } else { messages.blocks(step) };
+            let next = self.absorb_blocks(sums, &blocks);
+            if messages.some_wait(step) || some_are_empty {
+                // A lane whose message begins with this block takes part in this step, one with none in no step.
+                let begun: [V; N] = messages.mask(|lane| messages.is_in(lane, step));
+                for index in 0..N {
+                    sums[index] = choose(begun[index], next[index], sums[index]);
+                }
+            } else {
+                *sums = next;
             }
-        } else {
-            *sums = next;
         }
     }
 }
 
-/// Adds one block per lane.
+/// A Montgomery step: the lower half is multiplied with the polynomial and thereby cancelled, the upper one moves down.
 #[inline(always)]
-pub(super) fn absorb_blocks<V: Blocks, const N: usize>(
-    keys: &[V; N],
-    sums: &[V; N],
-    blocks: &[V; N],
-) -> [V; N] {
-    let mut out = *sums;
-    for index in 0..N {
-        out[index] = dot(sums[index].xor(blocks[index]), keys[index]);
-    }
-    out
+fn over_x64<V: Blocks>(value: V) -> V {
+    value.swap_halves().xor(value.multiply::<0x00>(V::broadcast(POLYNOMIAL)))
 }

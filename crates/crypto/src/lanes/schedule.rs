@@ -5,6 +5,7 @@
 //! The last round of AES is an S-box behind a permutation of octets; with the opposite permutation before it, it is
 //! the S-box alone, for sixteen octets at once: the one word of each of four keys that an expansion step needs it for.
 
+use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{Ordering, compiler_fence};
 
@@ -13,35 +14,59 @@ use super::block::{Block, Blocks};
 /// Round keys of the longest expansion, that of AES-256.
 pub(super) const ROUND_KEYS_MAX: usize = 15;
 
+/// Where the round keys of a step come from.
+pub(super) trait RoundKeys<V: Blocks, const N: usize> {
+    /// Those of register `index` for one round, of the lanes' keys number `which`.
+    fn round_key(&self, which: usize, round: usize, index: usize) -> V;
+
+    /// Encrypts each lane of `blocks` under its key number `which`, all lanes in step.
+    #[inline(always)]
+    fn encrypt<const WORDS: usize>(&self, which: usize, blocks: &mut [V; N]) {
+        for (index, block) in blocks.iter_mut().enumerate() {
+            *block = block.xor(self.round_key(which, 0, index));
+        }
+        for round in 1..rounds(WORDS) {
+            for (index, block) in blocks.iter_mut().enumerate() {
+                *block = block.round(self.round_key(which, round, index));
+            }
+        }
+        for (index, block) in blocks.iter_mut().enumerate() {
+            *block = block.last_round(self.round_key(which, rounds(WORDS), index));
+        }
+    }
+}
+
 /// Round keys of `S` AES keys per lane, in `N` registers.
 #[repr(C, align(64))]
-pub(super) struct Schedules<V, const S: usize, const N: usize>(pub(super) [[[V; N]; S]; ROUND_KEYS_MAX]);
+pub(super) struct Schedules<V, const S: usize, const N: usize>([[[MaybeUninit<V>; N]; S]; ROUND_KEYS_MAX]);
 
 /// Rounds of a cipher whose key has `words` 32-bit words.
 pub(super) const fn rounds(words: usize) -> usize {
     words + 6
 }
 
-impl<V: Blocks, const S: usize, const N: usize> Schedules<V, S, N> {
+impl<V: Blocks, const S: usize, const N: usize> RoundKeys<V, N> for Schedules<V, S, N> {
     #[inline(always)]
-    pub(super) fn new() -> Self {
-        Schedules([[[V::zero(); N]; S]; ROUND_KEYS_MAX])
+    fn round_key(&self, which: usize, round: usize, index: usize) -> V {
+        // SAFETY: the caller of `new` has promised that the round keys are there.
+        unsafe { self.0[round][which][index].assume_init() }
+    }
+}
+
+impl<V: Blocks, const S: usize, const N: usize> Schedules<V, S, N> {
+    /// Room for round keys; to fill it with zeros would cost as much as some packets.
+    ///
+    /// # Safety
+    /// Round keys are put in before any is asked for: with `expand` those of as many words as are asked for, or singly.
+    #[inline(always)]
+    pub(super) unsafe fn new() -> Self {
+        Schedules([[[const { MaybeUninit::uninit() }; N]; S]; ROUND_KEYS_MAX])
     }
 
-    /// Encrypts each lane of `blocks` under its key number `which`, all lanes in step.
+    /// Puts in the round keys of one register.
     #[inline(always)]
-    pub(super) fn encrypt<const WORDS: usize>(&self, which: usize, blocks: &mut [V; N]) {
-        for (block, key) in blocks.iter_mut().zip(&self.0[0][which]) {
-            *block = block.xor(*key);
-        }
-        for keys in &self.0[1..rounds(WORDS)] {
-            for (block, key) in blocks.iter_mut().zip(&keys[which]) {
-                *block = block.round(*key);
-            }
-        }
-        for (block, key) in blocks.iter_mut().zip(&self.0[rounds(WORDS)][which]) {
-            *block = block.last_round(*key);
-        }
+    pub(super) fn put(&mut self, which: usize, round: usize, index: usize, key: V) {
+        self.0[round][which][index].write(key);
     }
 
     /// Expands keys of `WORDS` words: `keys[0]` are their first 16 octets, `keys[1]` what follows, if anything does.
@@ -65,13 +90,13 @@ impl<V: Blocks, const S: usize, const N: usize> Schedules<V, S, N> {
     /// Computes and keeps all round keys that follow from `words`.
     #[inline(always)]
     fn fill<const WORDS: usize>(&mut self, quad: &Quad<N>, mut words: [V; WORDS]) {
-        self.put(quad, 0, four(&words, 0));
+        self.put_quad(quad, 0, four(&words, 0));
         let mut round = 1;
         match WORDS {
             4 => {
                 for constant in CONSTANTS {
                     advance(&mut words, constant);
-                    self.put(quad, round, four(&words, 0));
+                    self.put_quad(quad, round, four(&words, 0));
                     round += 1;
                 }
             }
@@ -80,20 +105,20 @@ impl<V: Blocks, const S: usize, const N: usize> Schedules<V, S, N> {
                 for constants in CONSTANTS[..8].as_chunks::<2>().0 {
                     let [a, b] = [words[4], words[5]];
                     advance(&mut words, constants[0]);
-                    self.put(quad, round, [a, b, words[0], words[1]]);
-                    self.put(quad, round + 1, four(&words, 2));
+                    self.put_quad(quad, round, [a, b, words[0], words[1]]);
+                    self.put_quad(quad, round + 1, four(&words, 2));
                     advance(&mut words, constants[1]);
-                    self.put(quad, round + 2, four(&words, 0));
+                    self.put_quad(quad, round + 2, four(&words, 0));
                     round += 3;
                 }
             }
             8 => {
-                self.put(quad, round, four(&words, 4));
+                self.put_quad(quad, round, four(&words, 4));
                 for constant in &CONSTANTS[..7] {
                     advance(&mut words, *constant);
-                    self.put(quad, round + 1, four(&words, 0));
+                    self.put_quad(quad, round + 1, four(&words, 0));
                     if round + 2 < ROUND_KEYS_MAX {
-                        self.put(quad, round + 2, four(&words, 4));
+                        self.put_quad(quad, round + 2, four(&words, 4));
                     }
                     round += 2;
                 }
@@ -103,14 +128,23 @@ impl<V: Blocks, const S: usize, const N: usize> Schedules<V, S, N> {
     }
 
     #[inline(always)]
-    fn put(&mut self, quad: &Quad<N>, round: usize, words: [V; 4]) {
-        quad.put(&mut self.0[round], turn(words));
+    fn put_quad(&mut self, quad: &Quad<N>, round: usize, words: [V; 4]) {
+        for (offset, key) in turn(words).into_iter().enumerate() {
+            let at = quad.start + offset;
+            if at <= quad.last {
+                self.put(at / N, round, at % N, key);
+            }
+        }
     }
 
     /// Overwrites the round keys.
     #[inline(always)]
     pub(super) fn wipe<const WORDS: usize>(&mut self) {
-        self.0[..=rounds(WORDS)].iter_mut().for_each(wipe);
+        for register in self.0[..=rounds(WORDS)].iter_mut().flatten().flatten() {
+            // SAFETY: a reference is valid for writes.
+            unsafe { ptr::write_volatile(register, MaybeUninit::new(V::zero())) };
+        }
+        compiler_fence(Ordering::SeqCst);
     }
 }
 
@@ -139,16 +173,6 @@ impl<const N: usize> Quad<N> {
             *out = registers[at / N][at % N];
         }
         out
-    }
-
-    #[inline(always)]
-    fn put<V: Blocks, const S: usize>(&self, registers: &mut [[V; N]; S], values: [V; 4]) {
-        for (index, value) in values.into_iter().enumerate() {
-            let at = self.start + index;
-            if at <= self.last {
-                registers[at / N][at % N] = value;
-            }
-        }
     }
 }
 
