@@ -3,6 +3,8 @@
 #[cfg(target_arch = "x86_64")]
 use std::ptr;
 
+use std::array;
+
 use arrayvec::ArrayVec;
 
 use super::Path;
@@ -27,7 +29,7 @@ macro_rules! queues {
         impl<'a> $name<'a> {
             #[inline]
             pub(crate) fn new(path: Path) -> Self {
-                $name { path, queues: [const { ArrayVec::new_const() }; QUEUE_COUNT] }
+                $name { path, queues: array::from_fn(|_| ArrayVec::new()) }
             }
 
             /// Adds a job, whose nonce has a size that its algorithm accepts; runs its queue when that is full.
