@@ -1,20 +1,26 @@
-//! What does the authentication of one NTS request cost, alone and in batches?
+//! What does the authentication of one NTS request cost, alone and in batches, on each path?
 //!
 //! Goal: the time of the four AEAD jobs of a request with AEAD 15 or 30 (open the cookie, verify the request, seal the
-//! response, seal a fresh cookie), per request, for several batch sizes. Non-goal: parsing, copying, sockets.
+//! response, seal a fresh cookie), per request, for several batch sizes. Beside it stand the floor, which is the time
+//! that the AES blocks alone take from register to register, and how many times as long RustCrypto takes, one job after
+//! another. Non-goal: parsing, copying, sockets.
 //!
-//! Run with `cargo bench -p authentick-crypto`; among the tests it runs once, with a few rounds.
+//! Run with `cargo bench -p authentick-crypto --bench aead`; among the tests it runs once, with a few rounds.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use authentick_crypto::{
-    Algorithm, CachedKey, Entropy, Key, KeyRef, Open, Seal, TAG_SIZE, open_batch, seal_batch,
+    Algorithm, CachedKey, Entropy, Key, KeyRef, Open, Path, Seal, TAG_SIZE, encrypt_alone_on, open_batch_on,
+    seal_batch, seal_batch_on,
 };
 
 const ASSOCIATED_SIZE: usize = 188;
 const RESPONSE_HEAD_SIZE: usize = 84;
+const BATCHES: [usize; 4] = [1, 4, 16, 64];
+const ROUNDS: usize = 15;
 
+/// The texts of the jobs of one request.
 struct Request {
     c2s: Key,
     s2c: Key,
@@ -25,132 +31,181 @@ struct Request {
 
 fn main() {
     let full = std::env::args().any(|argument| argument == "--bench");
-    let budget = if full { Duration::from_millis(400) } else { Duration::from_millis(2) };
-    println!("AEAD jobs of one NTS request, ns per request (median of 9 rounds)");
-    println!(
-        "{:<20} {:>6} {:>8} {:>8} {:>8} {:>8} {:>8}",
-        "AEAD", "batch", "open", "verify", "seal", "fresh", "all"
-    );
+    let budget = if full { Duration::from_millis(8) } else { Duration::from_micros(20) };
+    let paths: Vec<Path> = Path::ALL.into_iter().filter(|path| path.is_available()).collect();
+    println!("AEAD jobs of one NTS request, ns per request (fastest of {ROUNDS} rounds of {budget:?})");
+    let columns = ["open", "verify", "seal", "fresh", "all", "floor", "x RustCrypto"];
+    print!("{:<14} {:<9} {:>5}", "AEAD", "path", "batch");
+    columns.iter().for_each(|column| print!(" {column:>7}"));
+    println!();
     for algorithm in [Algorithm::SivCmac256, Algorithm::Aes128GcmSiv] {
-        for batch in [1, 4, 16, 64] {
-            let costs = measure(algorithm, batch, budget / 9);
-            let all: f64 = costs.iter().sum();
-            print!("{:<20} {batch:>6}", format!("{algorithm:?}"));
-            costs.iter().for_each(|cost| print!(" {cost:>8.0}"));
-            println!(" {all:>8.0}");
+        for batch in BATCHES {
+            let mut bench = Bench::new(algorithm, batch);
+            // Paths take turns, so that a machine that slows down slows all of them.
+            let mut costs = vec![[f64::INFINITY; 4]; paths.len()];
+            for _ in 0..ROUNDS {
+                for (costs, path) in costs.iter_mut().zip(&paths) {
+                    let round = bench.round(*path, budget);
+                    costs.iter_mut().zip(round).for_each(|(cost, new)| *cost = cost.min(new));
+                }
+            }
+            let alls: Vec<f64> = costs.iter().map(|costs| costs.iter().sum()).collect();
+            let rustcrypto = alls.last().expect("the portable path is available");
+            for ((path, costs), all) in paths.iter().zip(&costs).zip(&alls) {
+                print!("{:<14} {path:<9} {batch:>5}", format!("{algorithm:?}"));
+                costs.iter().chain([all]).for_each(|cost| print!(" {cost:>7.1}"));
+                match block_cost(*path, budget) {
+                    Some(cost) => print!(" {:>7.1}", cost * block_count(algorithm) as f64),
+                    None => print!(" {:>7}", "-"),
+                }
+                println!(" {:>12.1}", rustcrypto / all);
+            }
         }
     }
 }
 
-fn measure(algorithm: Algorithm, batch: usize, budget: Duration) -> [f64; 4] {
-    let mut entropy = Entropy::from_seed(1);
-    let master = CachedKey::new(&entropy.array());
-    let associated = [0x23; ASSOCIATED_SIZE];
-    let head = [0x24; RESPONSE_HEAD_SIZE];
-    let (nonce, cookie_nonce) = ([9; 16], [8; 12]);
-    let nonce = &nonce[..algorithm.nonce_size()];
-    let cookie_size = 4 + 2 * algorithm.key_size();
-    let requests: Vec<Request> = (0..batch)
-        .map(|_| {
-            let mut octets = [0; 64];
-            entropy.fill(&mut octets);
-            let key = Key::new(algorithm, &octets[..algorithm.key_size()]).expect("the size is right");
-            let mut request = Request {
-                c2s: key.clone(),
-                s2c: key,
-                cookie: vec![7; cookie_size],
-                cookie_tag: [0; TAG_SIZE],
-                tag: [0; TAG_SIZE],
-            };
-            seal_batch(std::iter::once(Seal {
-                key: KeyRef::Cached(&master),
-                nonce: &cookie_nonce,
-                associated: None,
-                text: &mut request.cookie,
-                tag: &mut request.cookie_tag,
-            }));
-            seal_batch(std::iter::once(Seal {
-                key: KeyRef::Session(&request.c2s),
-                nonce,
-                associated: Some(&associated),
-                text: &mut [],
-                tag: &mut request.tag,
-            }));
-            request
-        })
-        .collect();
-
-    let mut cookies: Vec<Vec<u8>> = requests.iter().map(|request| request.cookie.clone()).collect();
-    let mut genuine = vec![false; batch];
-    let open = time(batch, budget, || {
-        for (cookie, request) in cookies.iter_mut().zip(&requests) {
-            cookie.copy_from_slice(&request.cookie);
+/// AES blocks of the four jobs of a request: of the modes and of what they derive from keys, without key expansion.
+fn block_count(algorithm: Algorithm) -> usize {
+    let blocks = |size: usize| size.div_ceil(16);
+    let cookie = cookie_size(algorithm);
+    let sealed = response_text_size(algorithm);
+    // Nonce, text twice; what the cookie's key gives is kept.
+    let cookies = 2 * (1 + 2 * blocks(cookie));
+    match algorithm {
+        Algorithm::Aes128GcmSiv => cookies + 2 * (4 + 1) + blocks(sealed),
+        Algorithm::SivCmac256 | Algorithm::SivCmac384 | Algorithm::SivCmac512 => {
+            let verify = blocks(ASSOCIATED_SIZE) + 1 + 1;
+            let seal = blocks(RESPONSE_HEAD_SIZE) + 1 + 2 * blocks(sealed);
+            cookies + verify + seal + 2 * 2
         }
-        open_batch(requests.iter().zip(&mut cookies).zip(&mut genuine).map(|((request, text), genuine)| {
-            Open {
-                key: KeyRef::Cached(&master),
-                nonce: &cookie_nonce,
-                associated: None,
-                text,
-                tag: &request.cookie_tag,
-                genuine,
-            }
-        }));
-    });
-    assert!(genuine.iter().all(|&genuine| genuine), "every cookie opens");
-
-    let verify = time(batch, budget, || {
-        open_batch(requests.iter().zip(&mut genuine).map(|(request, genuine)| Open {
-            key: KeyRef::Session(&request.c2s),
-            nonce,
-            associated: Some(&associated),
-            text: &mut [],
-            tag: &request.tag,
-            genuine,
-        }));
-    });
-    assert!(genuine.iter().all(|&genuine| genuine), "every request verifies");
-
-    let mut responses = vec![(vec![3; 4 + 32 + cookie_size], [0; TAG_SIZE]); batch];
-    let seal = time(batch, budget, || {
-        seal_batch(requests.iter().zip(&mut responses).map(|(request, (text, tag))| Seal {
-            key: KeyRef::Session(&request.s2c),
-            nonce,
-            associated: Some(&head),
-            text,
-            tag,
-        }));
-    });
-
-    let mut fresh_cookies = vec![(vec![3; cookie_size], [0; TAG_SIZE]); batch];
-    let fresh = time(batch, budget, || {
-        seal_batch(fresh_cookies.iter_mut().map(|(text, tag)| Seal {
-            key: KeyRef::Cached(&master),
-            nonce: &cookie_nonce,
-            associated: None,
-            text,
-            tag,
-        }));
-    });
-    black_box((&responses, &fresh_cookies));
-    [open, verify, seal, fresh]
+    }
 }
 
-/// Nanoseconds per job: the median of nine rounds of `budget` each.
-fn time(batch: usize, budget: Duration, mut run: impl FnMut()) -> f64 {
-    let mut rounds: Vec<f64> = (0..9)
-        .map(|_| {
-            let start = Instant::now();
-            let mut count = 0;
-            while start.elapsed() < budget {
-                for _ in 0..16 {
-                    run();
-                }
-                count += 16 * batch;
+fn cookie_size(algorithm: Algorithm) -> usize {
+    4 + 2 * algorithm.key_size()
+}
+
+/// An extension field with one cookie.
+fn response_text_size(algorithm: Algorithm) -> usize {
+    4 + 32 + cookie_size(algorithm)
+}
+
+/// Nanoseconds per AES block with nothing around it.
+fn block_cost(path: Path, budget: Duration) -> Option<f64> {
+    let rounds = (0..ROUNDS).map(|_| {
+        let start = Instant::now();
+        let mut count = 0;
+        while start.elapsed() < budget / 4 {
+            count += encrypt_alone_on(path, 200)?;
+        }
+        Some(start.elapsed().as_nanos() as f64 / count as f64)
+    });
+    rounds.reduce(|a, b| Some(a?.min(b?))).flatten()
+}
+
+/// The jobs of `batch` requests, and room for their results.
+struct Bench {
+    master: CachedKey,
+    nonce: Vec<u8>,
+    requests: Vec<Request>,
+    cookies: Vec<Vec<u8>>,
+    responses: Vec<(Vec<u8>, [u8; TAG_SIZE])>,
+    fresh: Vec<(Vec<u8>, [u8; TAG_SIZE])>,
+    genuine: Vec<bool>,
+}
+
+const COOKIE_NONCE: [u8; 12] = [8; 12];
+const ASSOCIATED: [u8; ASSOCIATED_SIZE] = [0x23; ASSOCIATED_SIZE];
+const RESPONSE_HEAD: [u8; RESPONSE_HEAD_SIZE] = [0x24; RESPONSE_HEAD_SIZE];
+
+impl Bench {
+    fn new(algorithm: Algorithm, batch: usize) -> Self {
+        let mut entropy = Entropy::from_seed(1);
+        let master = CachedKey::new(&entropy.array());
+        let nonce = vec![9; algorithm.nonce_size()];
+        let cookie = vec![7; cookie_size(algorithm)];
+        let requests: Vec<Request> = (0..batch)
+            .map(|_| {
+                let [c2s, s2c] = std::array::from_fn(|_| {
+                    let octets: [u8; 64] = entropy.array();
+                    Key::new(algorithm, &octets[..algorithm.key_size()]).expect("the size is right")
+                });
+                let (mut cookie, mut cookie_tag, mut tag) = (cookie.clone(), [0; TAG_SIZE], [0; TAG_SIZE]);
+                let key = KeyRef::Cached(&master);
+                let text = &mut cookie;
+                let tag_out = &mut cookie_tag;
+                let job = Seal { key, nonce: &COOKIE_NONCE, associated: None, text, tag: tag_out };
+                seal_batch(std::iter::once(job));
+                let key = KeyRef::Session(&c2s);
+                let job =
+                    Seal { key, nonce: &nonce, associated: Some(&ASSOCIATED), text: &mut [], tag: &mut tag };
+                seal_batch(std::iter::once(job));
+                Request { c2s, s2c, cookie, cookie_tag, tag }
+            })
+            .collect();
+        Bench {
+            master,
+            nonce,
+            cookies: requests.iter().map(|request| request.cookie.clone()).collect(),
+            responses: vec![(vec![3; response_text_size(algorithm)], [0; TAG_SIZE]); batch],
+            fresh: vec![(cookie, [0; TAG_SIZE]); batch],
+            genuine: vec![false; batch],
+            requests,
+        }
+    }
+
+    /// Nanoseconds per request of opening, verifying, sealing, and sealing a fresh cookie.
+    fn round(&mut self, path: Path, budget: Duration) -> [f64; 4] {
+        let Bench { master, nonce, requests, cookies, responses, fresh, genuine } = self;
+        let batch = requests.len();
+        let open = time(batch, budget, || {
+            for (cookie, request) in cookies.iter_mut().zip(&*requests) {
+                cookie.copy_from_slice(&request.cookie);
             }
-            start.elapsed().as_nanos() as f64 / count as f64
-        })
-        .collect();
-    rounds.sort_by(f64::total_cmp);
-    rounds[4]
+            let jobs = requests.iter().zip(&mut *cookies).zip(&mut *genuine);
+            let jobs = jobs.map(|((request, text), genuine)| {
+                let (key, tag) = (KeyRef::Cached(master), &request.cookie_tag);
+                Open { key, nonce: &COOKIE_NONCE, associated: None, text, tag, genuine }
+            });
+            open_batch_on(path, jobs);
+        });
+        assert!(genuine.iter().all(|&genuine| genuine), "every cookie opens");
+        genuine.fill(false);
+        let verify = time(batch, budget, || {
+            let jobs = requests.iter().zip(&mut *genuine).map(|(request, genuine)| {
+                let (key, associated) = (KeyRef::Session(&request.c2s), Some(&ASSOCIATED[..]));
+                Open { key, nonce, associated, text: &mut [], tag: &request.tag, genuine }
+            });
+            open_batch_on(path, jobs);
+        });
+        assert!(genuine.iter().all(|&genuine| genuine), "every request verifies");
+        let seal = time(batch, budget, || {
+            let jobs = requests.iter().zip(&mut *responses).map(|(request, (text, tag))| {
+                let key = KeyRef::Session(&request.s2c);
+                Seal { key, nonce, associated: Some(&RESPONSE_HEAD), text, tag }
+            });
+            seal_batch_on(path, jobs);
+        });
+        let fresh_cost = time(batch, budget, || {
+            let jobs = fresh.iter_mut().map(|(text, tag)| {
+                let key = KeyRef::Cached(master);
+                Seal { key, nonce: &COOKIE_NONCE, associated: None, text, tag }
+            });
+            seal_batch_on(path, jobs);
+        });
+        black_box((responses, fresh));
+        [open, verify, seal, fresh_cost]
+    }
+}
+
+/// Nanoseconds per job over about `budget`.
+fn time(batch: usize, budget: Duration, mut run: impl FnMut()) -> f64 {
+    let start = Instant::now();
+    let mut count = 0;
+    while start.elapsed() < budget {
+        let calls = 128_usize.div_ceil(batch);
+        (0..calls).for_each(|_| run());
+        count += calls * batch;
+    }
+    start.elapsed().as_nanos() as f64 / count as f64
 }

@@ -1,8 +1,8 @@
 //! AEAD algorithms of NTS, run over batches of independent jobs.
 //!
 //! The unit of work is a batch: [`seal_batch`] and [`open_batch`] take any number of jobs with different keys and
-//! lengths, and run those of AES-SIV-CMAC-256 side by side where the processor has AES instructions. Every other
-//! algorithm, and every other processor, goes through the RustCrypto crates one job at a time.
+//! lengths, sort them by algorithm and run them side by side where the processor has AES instructions. On every other
+//! processor they go through the RustCrypto crates, one at a time.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use aes_siv::siv::CmacSiv;
 use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use crate::lanes;
+use crate::lanes::{self, Path};
 
 /// Octets of the tag of every algorithm here.
 pub const TAG_SIZE: usize = 16;
@@ -115,6 +115,11 @@ impl Key {
         &self.octets[..self.algorithm.key_size()]
     }
 
+    /// The secret octets and zeros behind them.
+    pub(crate) const fn padded(&self) -> &[u8; KEY_SIZE_MAX] {
+        &self.octets
+    }
+
     fn first<const N: usize>(&self) -> &[u8; N] {
         self.octets.first_chunk().expect("no key is longer than KEY_SIZE_MAX")
     }
@@ -145,7 +150,7 @@ impl CachedKey {
     #[must_use]
     pub fn new(octets: &[u8; 32]) -> Self {
         let key = Key::new(Algorithm::SivCmac256, octets).expect("32 octets are a SIV-CMAC-256 key");
-        CachedKey { expanded: lanes::SivKey::new(key.first()), key }
+        CachedKey { expanded: lanes::SivKey::expand(&key), key }
     }
 
     /// The secret octets.
@@ -171,20 +176,17 @@ pub enum KeyRef<'a> {
 }
 
 impl<'a> KeyRef<'a> {
-    fn key(self) -> &'a Key {
+    pub(crate) fn key(self) -> &'a Key {
         match self {
             KeyRef::Session(key) => key,
             KeyRef::Cached(cached) => &cached.key,
         }
     }
 
-    fn lane_key(self) -> Option<lanes::LaneKey<'a>> {
+    pub(crate) fn expanded(self) -> Option<&'a lanes::SivKey> {
         match self {
-            KeyRef::Session(key) if key.algorithm == Algorithm::SivCmac256 && lanes::available() => {
-                Some(lanes::LaneKey::Raw(key.first()))
-            }
             KeyRef::Session(_) => None,
-            KeyRef::Cached(cached) => cached.expanded.as_ref().map(lanes::LaneKey::Expanded),
+            KeyRef::Cached(cached) => cached.expanded.as_ref(),
         }
     }
 }
@@ -225,36 +227,59 @@ pub struct Open<'a> {
 ///
 /// # Panics
 /// If a job's nonce has a size that its algorithm does not accept.
+#[inline]
 pub fn seal_batch<'a>(jobs: impl Iterator<Item = Seal<'a>>) {
-    let mut lanes = lanes::SealLanes::new();
-    for job in jobs {
-        assert!(
-            job.key.key().algorithm.accepts_nonce(job.nonce.len()),
-            "nonces are made to the algorithm's size"
-        );
-        match job.key.lane_key() {
-            Some(key) => lanes.push(key, job),
-            None => seal_one(&mut { job }),
-        }
+    seal_batch_on(lanes::path(), jobs);
+}
+
+/// [`seal_batch`] on a given path, for tests and benchmarks.
+///
+/// # Panics
+/// As [`seal_batch`], and if the processor lacks what the path needs.
+#[doc(hidden)]
+#[inline]
+pub fn seal_batch_on<'a>(path: Path, jobs: impl Iterator<Item = Seal<'a>>) {
+    let checked = jobs.inspect(|job| {
+        let is_accepted = job.key.key().algorithm.accepts_nonce(job.nonce.len());
+        assert!(is_accepted, "nonces are made to the algorithm's size");
+    });
+    if path == Path::Portable {
+        checked.for_each(|mut job| seal_one(&mut job));
+        return;
     }
-    lanes.flush();
+    let mut queues = lanes::SealQueues::new(path);
+    checked.for_each(|job| queues.push(job));
+    queues.flush();
 }
 
 /// Verifies and decrypts each job's text and sets its `genuine`. Jobs do not affect one another.
+#[inline]
 pub fn open_batch<'a>(jobs: impl Iterator<Item = Open<'a>>) {
-    let mut lanes = lanes::OpenLanes::new();
-    for job in jobs {
-        if !job.key.key().algorithm.accepts_nonce(job.nonce.len()) {
-            job.text.fill(0);
-            *job.genuine = false;
-            continue;
+    open_batch_on(lanes::path(), jobs);
+}
+
+/// [`open_batch`] on a given path, for tests and benchmarks.
+///
+/// # Panics
+/// If the processor lacks what the path needs.
+#[doc(hidden)]
+#[inline]
+pub fn open_batch_on<'a>(path: Path, jobs: impl Iterator<Item = Open<'a>>) {
+    let acceptable = jobs.filter_map(|job| {
+        if job.key.key().algorithm.accepts_nonce(job.nonce.len()) {
+            return Some(job);
         }
-        match job.key.lane_key() {
-            Some(key) => lanes.push(key, job),
-            None => open_one(&mut { job }),
-        }
+        job.text.fill(0);
+        *job.genuine = false;
+        None
+    });
+    if path == Path::Portable {
+        acceptable.for_each(|mut job| open_one(&mut job));
+        return;
     }
-    lanes.flush();
+    let mut queues = lanes::OpenQueues::new(path);
+    acceptable.for_each(|job| queues.push(job));
+    queues.flush();
 }
 
 fn seal_one(job: &mut Seal<'_>) {

@@ -15,6 +15,10 @@ pub mod hash;
 )]
 mod lanes;
 
-pub use aead::{Algorithm, CachedKey, Key, KeyRef, Open, Seal, TAG_SIZE, open_batch, seal_batch};
+pub use aead::{
+    Algorithm, CachedKey, Key, KeyRef, Open, Seal, TAG_SIZE, open_batch, open_batch_on, seal_batch,
+    seal_batch_on,
+};
 pub use entropy::Entropy;
 pub use hash::KeyedHash;
+pub use lanes::{Path, encrypt_alone_on, path};

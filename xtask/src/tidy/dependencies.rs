@@ -36,6 +36,7 @@ const TABLE: &[Line] = &[
             "aes",
             "aes-gcm-siv",
             "aes-siv",
+            "arrayvec",
             "getrandom",
             "rand_chacha",
             "siphasher",

@@ -1,83 +1,91 @@
-//! AES-SIV-CMAC-256 over up to eight independent packets at once.
+//! AEAD over many independent packets at once, with the AES instructions of x86-64.
 //!
 //! One AES block takes ten rounds, each of which must wait for the one before; a CMAC is a chain of such blocks. The
-//! processor could start a round of another packet in every cycle of that wait. So the same step of eight packets is
-//! done before the next step of any, and the wait is filled.
+//! processor could start a round of another packet in every cycle of that wait. So the same step of up to sixteen
+//! packets is done before the next step of any, and the wait is filled. Where an instruction works on two or four blocks
+//! at once (VAES), these blocks are those of different packets.
 //!
-//! Each lane has its own key, nonce and lengths. A shorter lane runs on with nothing, its result already taken.
+//! Each packet has a lane: its place in a register, and its register among those of the step. Keys, nonces and lengths
+//! differ per lane. The algorithms are written once, over a register of any width:
+//!
+//! - `block`: the registers, and what the processor can do with them;
+//! - `schedule`: round keys of all lanes, and one block in each;
+//! - `message`: octets of different lengths as chains that end together;
+//! - `cmac`, `counter`, `polyval`: the parts;
+//! - `siv`, `gcm_siv`: AES-SIV-CMAC and AES-128-GCM-SIV;
+//! - `entry`: one function per path and algorithm, into which all this is inlined.
+//!
+//! No branch and no address depends on a secret; lengths and whether a tag was right are public. Round keys are
+//! overwritten once per call.
 
 #[cfg(target_arch = "x86_64")]
-mod aesni;
+mod block;
+#[cfg(target_arch = "x86_64")]
+mod cmac;
+#[cfg(target_arch = "x86_64")]
+mod counter;
+#[cfg(target_arch = "x86_64")]
+mod entry;
+#[cfg(target_arch = "x86_64")]
+mod floor;
+#[cfg(target_arch = "x86_64")]
+mod gcm_siv;
+#[cfg(target_arch = "x86_64")]
+mod message;
+mod path;
+#[cfg(target_arch = "x86_64")]
+mod polyval;
+mod queue;
+#[cfg(target_arch = "x86_64")]
+mod schedule;
 #[cfg(target_arch = "x86_64")]
 mod siv;
 
-#[cfg(target_arch = "x86_64")]
-pub(crate) use siv::{OpenLanes, SealLanes, SivKey};
+pub use path::{Path, path};
+pub(crate) use queue::{OpenQueues, SealQueues};
 
-/// Packets that are processed side by side.
 #[cfg(target_arch = "x86_64")]
-pub(crate) const LANE_COUNT: usize = 8;
+pub(crate) use siv::SivKey;
 
-/// The key of one lane.
-#[derive(Clone, Copy)]
-pub(crate) enum LaneKey<'a> {
-    /// To be expanded.
-    Raw(&'a [u8; 32]),
-    /// Already expanded.
-    Expanded(&'a SivKey),
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) enum SivKey {}
+
+impl SivKey {
+    /// Expands a key of AES-SIV-CMAC-256; `None` on a processor without lanes.
+    pub(crate) fn expand(key: &crate::aead::Key) -> Option<Self> {
+        #[cfg(target_arch = "x86_64")]
+        return entry::expand(key);
+        #[cfg(not(target_arch = "x86_64"))]
+        return None;
+    }
 }
 
-/// Whether this processor has the instructions.
-#[inline]
-pub(crate) fn available() -> bool {
+/// Encrypts `count` blocks in each lane of a path, from registers to registers, and returns how many these are; `None`
+/// for the portable path, which has no lanes. The floor of benchmarks.
+///
+/// # Panics
+/// If the processor lacks what the path needs.
+#[doc(hidden)]
+#[must_use]
+pub fn encrypt_alone_on(path: Path, count: usize) -> Option<usize> {
     #[cfg(target_arch = "x86_64")]
-    return std::arch::is_x86_feature_detected!("aes") && std::arch::is_x86_feature_detected!("sse4.1");
-    #[cfg(not(target_arch = "x86_64"))]
-    return false;
+    if path != Path::Portable {
+        return entry::encrypt_alone(path, count);
+    }
+    let _ = (path, count);
+    None
 }
 
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) use elsewhere::{OpenLanes, SealLanes, SivKey};
-
-/// On processors without lanes no key is ever given to them.
-#[cfg(not(target_arch = "x86_64"))]
-mod elsewhere {
-    use super::LaneKey;
-    use crate::aead::{Open, Seal};
-
-    pub(crate) enum SivKey {}
-
-    impl SivKey {
-        pub(crate) fn new(_: &[u8; 32]) -> Option<Self> {
-            None
+/// Tells which jobs are genuine, and zeroes the texts of those that are not.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn settle<const L: usize>(jobs: &mut [crate::aead::Open<'_>], tags: &message::PerLane<L>) {
+    use subtle::ConstantTimeEq;
+    for (job, tag) in jobs.iter_mut().zip(tags.0) {
+        let difference = u128::from_ne_bytes(tag) ^ u128::from_ne_bytes(*job.tag);
+        *job.genuine = (difference as u64 | (difference >> 64) as u64).ct_eq(&0).into();
+        if !*job.genuine {
+            job.text.fill(0);
         }
-    }
-
-    pub(crate) struct SealLanes;
-
-    impl SealLanes {
-        pub(crate) fn new() -> Self {
-            SealLanes
-        }
-
-        pub(crate) fn push(&mut self, _: LaneKey<'_>, _: Seal<'_>) {
-            unreachable!("`available` is false here");
-        }
-
-        pub(crate) fn flush(&mut self) {}
-    }
-
-    pub(crate) struct OpenLanes;
-
-    impl OpenLanes {
-        pub(crate) fn new() -> Self {
-            OpenLanes
-        }
-
-        pub(crate) fn push(&mut self, _: LaneKey<'_>, _: Open<'_>) {
-            unreachable!("`available` is false here");
-        }
-
-        pub(crate) fn flush(&mut self) {}
     }
 }

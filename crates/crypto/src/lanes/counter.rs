@@ -1,0 +1,114 @@
+//! Counter mode: each lane's text, in place, with the key stream of its own counter.
+
+use std::marker::PhantomData;
+
+use super::block::{BLOCK_SIZE, Block, Blocks, Places};
+use super::message::{PerLane, partial, put_partial};
+use super::schedule::RoundKeys;
+
+/// The texts of all lanes: exclusive, and as raw parts, since lanes without a job repeat the last one's.
+pub(super) struct Texts<'a, const L: usize> {
+    places: Places<L>,
+    sizes: [usize; L],
+    used: usize,
+    octets: PhantomData<&'a mut [u8]>,
+}
+
+impl<'a, const L: usize> Texts<'a, L> {
+    /// Takes `text(lane)` for each lane below `used`; those from there on repeat the last one.
+    #[inline(always)]
+    pub(super) fn new(texts: impl ExactSizeIterator<Item = &'a mut [u8]>) -> Self {
+        let used = texts.len();
+        let mut out = Texts { places: [std::ptr::null(); L], sizes: [0; L], used, octets: PhantomData };
+        for (lane, text) in texts.take(L).enumerate() {
+            out.places[lane] = text.as_mut_ptr();
+            out.sizes[lane] = text.len();
+        }
+        for lane in used..L {
+            out.places[lane] = out.places[used - 1];
+            out.sizes[lane] = out.sizes[used - 1];
+        }
+        out
+    }
+
+    /// A lane's text.
+    #[inline(always)]
+    fn text(&mut self, lane: usize) -> &mut [u8] {
+        // SAFETY: place and size are those of a slice that is borrowed for `'a`; the result borrows all of them.
+        unsafe { std::slice::from_raw_parts_mut(self.places[lane].cast_mut(), self.sizes[lane]) }
+    }
+}
+
+/// Where in a block the counter is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Position {
+    /// The last 32 bits, big-endian. RFC 5297 section 2.5; its start leaves room for 2^31 blocks.
+    End,
+    /// The first 32 bits, little-endian. RFC 8452 section 4.
+    Start,
+}
+
+const ONE_AT_END: Block = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0];
+const ONE_AT_START: Block = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+/// Turns the last word from big-endian to little-endian and back.
+const REVERSE_END: Block = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 15, 14, 13, 12];
+
+/// Encrypts or decrypts each lane's text under its key number `which`.
+#[inline(always)]
+pub(super) fn counter_mode<V: Blocks, const N: usize, const L: usize, const WORDS: usize>(
+    keys: &impl RoundKeys<V, N>,
+    which: usize,
+    start: &[V; N],
+    position: Position,
+    texts: &mut Texts<'_, L>,
+) {
+    let reverse = V::broadcast(REVERSE_END);
+    let one = V::broadcast(if position == Position::End { ONE_AT_END } else { ONE_AT_START });
+    let mut counters = *start;
+    if position == Position::End {
+        for counter in &mut counters {
+            *counter = counter.reorder(reverse);
+        }
+    }
+    let lanes = &texts.sizes[..texts.used];
+    let whole_count = lanes.iter().min().map_or(0, |size| size / BLOCK_SIZE);
+    let count = lanes.iter().max().map_or(0, |size| size.div_ceil(BLOCK_SIZE));
+    for step in 0..count {
+        let mut stream = counters;
+        for index in 0..N {
+            if position == Position::End {
+                stream[index] = stream[index].reorder(reverse);
+            }
+            counters[index] = counters[index].add_words(one);
+        }
+        keys.encrypt::<WORDS>(which, &mut stream);
+        if step < whole_count {
+            // All are read before any is written, as lanes may repeat each other.
+            for (index, stream) in stream.iter_mut().enumerate() {
+                // SAFETY: each text has this block, as `step` is below `whole_count`.
+                *stream = stream.xor(unsafe { V::gather(&texts.places, index, step * BLOCK_SIZE) });
+            }
+            for (index, stream) in stream.iter().enumerate() {
+                // SAFETY: as above, and `texts` is an exclusive borrow of all texts.
+                unsafe { stream.scatter(&texts.places, index, step * BLOCK_SIZE) };
+            }
+        } else {
+            let mut stream = PerLane::of(&stream);
+            ends(texts, step, &stream);
+            stream.wipe();
+        }
+    }
+}
+
+/// Step `step` where not all texts have a whole block.
+#[inline(always)]
+fn ends<const L: usize>(texts: &mut Texts<'_, L>, step: usize, stream: &PerLane<L>) {
+    for lane in 0..texts.used {
+        let stream = u128::from_le_bytes(stream.0[lane]);
+        let Some(rest) = texts.text(lane).get_mut(step * BLOCK_SIZE..) else { continue };
+        match rest.first_chunk_mut() {
+            Some(block) => *block = (u128::from_le_bytes(*block) ^ stream).to_le_bytes(),
+            None => put_partial(rest, partial(rest) ^ stream),
+        }
+    }
+}

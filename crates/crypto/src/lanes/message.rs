@@ -1,0 +1,308 @@
+//! One message per lane, cut into blocks: whole blocks are read where they lie, the last one is made.
+//!
+//! Lengths differ between lanes. A shorter message starts later, so that all end in the same step: what is special
+//! about a last block is then done for all lanes at once. Until its turn a lane takes part with blocks that do not count.
+//! Where all lengths are equal, which is the normal case, no lane waits and nothing is looked up per lane.
+
+use std::marker::PhantomData;
+
+use super::block::{BLOCK_SIZE, Block, Blocks, Places};
+
+/// Blocks per lane, aligned for a register of any path.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct PerLane<const L: usize>(pub(super) [Block; L]);
+
+impl<const L: usize> PerLane<L> {
+    pub(super) const ZERO: Self = PerLane([[0; BLOCK_SIZE]; L]);
+
+    #[inline(always)]
+    pub(super) fn registers<V: Blocks, const N: usize>(&self) -> [V; N] {
+        let mut out = [V::zero(); N];
+        for (index, out) in out.iter_mut().enumerate() {
+            *out = V::load(&self.0, index);
+        }
+        out
+    }
+
+    /// Overwrites the blocks in a way that is not optimised out.
+    #[inline(always)]
+    pub(super) fn wipe(&mut self) {
+        // SAFETY: a reference is valid for writes.
+        unsafe { std::ptr::write_volatile(self, PerLane::ZERO) };
+    }
+
+    #[inline(always)]
+    pub(super) fn of<V: Blocks, const N: usize>(registers: &[V; N]) -> Self {
+        let mut out = PerLane::ZERO;
+        for (index, register) in registers.iter().enumerate() {
+            register.store(&mut out.0, index);
+        }
+        out
+    }
+}
+
+/// What stands behind the octets of a last block that is not whole.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Padding {
+    /// A one bit, then zeros: CMAC.
+    OneBit,
+    /// Zeros: POLYVAL.
+    Zeros,
+}
+
+/// The messages of all lanes.
+pub(super) struct Messages<'a, const L: usize> {
+    /// The last block, padded.
+    pub(super) last: PerLane<L>,
+    /// Sizes of the messages in octets.
+    sizes: [usize; L],
+    /// Where the first block would lie if the message had `most` blocks before its last.
+    places: Places<L>,
+    /// Blocks before the last, over all lanes.
+    fewest: usize,
+    most: usize,
+    /// Whether all sizes are equal.
+    is_even: bool,
+    octets: PhantomData<&'a [u8]>,
+}
+
+impl<'a, const L: usize> Messages<'a, L> {
+    /// Cuts `message(lane)` for each lane below `used`; those from there on repeat the last one.
+    #[inline(always)]
+    pub(super) fn new(used: usize, padding: Padding, message: impl Fn(usize) -> &'a [u8]) -> Self {
+        let mut out = Messages {
+            last: PerLane::ZERO,
+            sizes: [0; L],
+            places: [std::ptr::null(); L],
+            fewest: usize::MAX,
+            most: 0,
+            is_even: true,
+            octets: PhantomData,
+        };
+        let first_size = message(0).len();
+        for lane in 0..L {
+            let octets = message(lane.min(used - 1));
+            let whole = octets.len().saturating_sub(1) / BLOCK_SIZE;
+            let rest = &octets[whole * BLOCK_SIZE..];
+            out.last.0[lane] = last_block(rest, padding);
+            out.sizes[lane] = octets.len();
+            // For now the place after the whole blocks; moved back by `most` below.
+            out.places[lane] = rest.as_ptr();
+            out.fewest = out.fewest.min(whole);
+            out.most = out.most.max(whole);
+            out.is_even &= octets.len() == first_size;
+        }
+        for place in &mut out.places {
+            *place = place.wrapping_sub(out.most * BLOCK_SIZE);
+        }
+        out
+    }
+
+    /// Blocks of the longest message before its last.
+    #[inline(always)]
+    pub(super) fn step_count(&self) -> usize {
+        self.most
+    }
+
+    /// Size of the message of a lane in octets.
+    #[inline(always)]
+    pub(super) fn size(&self, lane: usize) -> usize {
+        self.sizes[lane]
+    }
+
+    /// Octets in the last block of a lane.
+    #[inline(always)]
+    pub(super) fn last_size(&self, lane: usize) -> usize {
+        match self.sizes[lane] {
+            0 => 0,
+            size => (size - 1) % BLOCK_SIZE + 1,
+        }
+    }
+
+    /// Whether some lane has not begun before `step`.
+    #[inline(always)]
+    pub(super) fn some_wait(&self, step: usize) -> bool {
+        self.fewest != self.most && step <= self.most - self.fewest
+    }
+
+    /// Ones where the lane has begun before `step`.
+    #[inline(always)]
+    pub(super) fn begun<V: Blocks, const N: usize>(&self, step: usize) -> [V; N] {
+        self.mask(|lane| self.blocks_of(lane) + step > self.most)
+    }
+
+    /// Block number `step` of each lane, counted in the longest message; anything where the lane has not begun.
+    #[inline(always)]
+    pub(super) fn blocks<V: Blocks, const N: usize>(&self, step: usize) -> [V; N] {
+        let mut out = [V::zero(); N];
+        if !self.some_wait(step) {
+            for (index, out) in out.iter_mut().enumerate() {
+                // SAFETY: `step` is below `most`, which all messages have as blocks before their last one, or at least
+                // as many as there are from `step` on.
+                *out = unsafe { V::gather(&self.places, index, step * BLOCK_SIZE) };
+            }
+            return out;
+        }
+        let mut places = [ZEROS.as_ptr(); L];
+        for lane in 0..L {
+            if self.blocks_of(lane) + step >= self.most {
+                places[lane] = self.places[lane].wrapping_add(step * BLOCK_SIZE);
+            }
+        }
+        for (index, out) in out.iter_mut().enumerate() {
+            // SAFETY: each place is that of a whole block of the lane's message, or of `ZEROS`.
+            *out = unsafe { V::gather(&places, index, 0) };
+        }
+        out
+    }
+
+    /// Whether no message has octets.
+    #[inline(always)]
+    pub(super) fn all_are_empty(&self) -> bool {
+        self.is_even && self.sizes[0] == 0
+    }
+
+    /// Whether some message has no octets.
+    #[inline(always)]
+    pub(super) fn some_are_empty(&self) -> bool {
+        self.sizes.contains(&0)
+    }
+
+    /// Whether the lane has a block in `step`, where step `step_count` is that of the last blocks.
+    #[inline(always)]
+    pub(super) fn is_in(&self, lane: usize, step: usize) -> bool {
+        self.sizes[lane] > 0 && self.blocks_of(lane) + step >= self.most
+    }
+
+    #[inline(always)]
+    fn blocks_of(&self, lane: usize) -> usize {
+        self.sizes[lane].saturating_sub(1) / BLOCK_SIZE
+    }
+
+    /// Ones in the lanes that something is true of which follows from the sizes.
+    #[inline(always)]
+    pub(super) fn mask<V: Blocks, const N: usize>(&self, is_true: impl Fn(usize) -> bool) -> [V; N] {
+        match self.is_even {
+            true => [V::broadcast(if is_true(0) { ONES } else { ZEROS }); N],
+            false => mask::<V, N, L>(is_true),
+        }
+    }
+
+    /// [`slides`], for what follows from the sizes.
+    #[inline(always)]
+    pub(super) fn slides<V: Blocks, const N: usize>(&self, down: impl Fn(usize) -> usize) -> [V; N] {
+        match self.is_even {
+            true => [slide(down(0)); N],
+            false => slides::<V, N, L>(down),
+        }
+    }
+}
+
+static ZEROS: Block = [0; BLOCK_SIZE];
+static ONES: Block = [0xff; BLOCK_SIZE];
+
+/// Ones in the lanes that a public fact is true of.
+#[inline(always)]
+pub(super) fn mask<V: Blocks, const N: usize, const L: usize>(is_true: impl Fn(usize) -> bool) -> [V; N] {
+    let mut places = [ZEROS.as_ptr(); L];
+    for (lane, place) in places.iter_mut().enumerate() {
+        if is_true(lane) {
+            *place = ONES.as_ptr();
+        }
+    }
+    let mut out = [V::zero(); N];
+    for (index, out) in out.iter_mut().enumerate() {
+        // SAFETY: each place is that of a static block.
+        *out = unsafe { V::gather(&places, index, 0) };
+    }
+    out
+}
+
+/// `yes` where `mask` has ones, `no` where it has zeros.
+#[inline(always)]
+pub(super) fn choose<V: Blocks>(mask: V, yes: V, no: V) -> V {
+    no.xor(yes.xor(no).and(mask))
+}
+
+/// Sixteen octets of this, from any place, are an order for `reorder` that moves a block by octets.
+static SLIDES: [u8; 48] = {
+    let mut table = [0x80; 48];
+    let mut at = 0;
+    while at < BLOCK_SIZE {
+        table[BLOCK_SIZE + at] = at as u8;
+        at += 1;
+    }
+    table
+};
+
+/// The order after which octet `i` is octet `i + down - 16` of before, or zero if there is none. `down` is at most 32,
+/// and public.
+#[inline(always)]
+pub(super) fn slide<V: Blocks>(down: usize) -> V {
+    V::broadcast(*SLIDES[down..].first_chunk().expect("`down` is at most 32"))
+}
+
+/// [`slide`] with a number per lane.
+#[inline(always)]
+fn slides<V: Blocks, const N: usize, const L: usize>(down: impl Fn(usize) -> usize) -> [V; N] {
+    let mut places = [SLIDES.as_ptr(); L];
+    for (lane, place) in places.iter_mut().enumerate() {
+        *place = SLIDES[down(lane)..][..BLOCK_SIZE].as_ptr();
+    }
+    let mut out = [V::zero(); N];
+    for (index, out) in out.iter_mut().enumerate() {
+        // SAFETY: each place is that of sixteen octets of the table.
+        *out = unsafe { V::gather(&places, index, 0) };
+    }
+    out
+}
+
+/// At most 16 octets as a block with its padding.
+#[inline(always)]
+fn last_block(octets: &[u8], padding: Padding) -> Block {
+    if let Ok(block) = octets.try_into() {
+        return block;
+    }
+    let bit = match padding {
+        Padding::OneBit => 0x80,
+        Padding::Zeros => 0,
+    };
+    (partial(octets) | bit << (8 * octets.len())).to_le_bytes()
+}
+
+/// Fewer than 16 octets as a little-endian number, read in two pieces that overlap.
+#[inline(always)]
+pub(super) fn partial(octets: &[u8]) -> u128 {
+    let size = octets.len();
+    if let (Some(first), Some(last)) = (octets.first_chunk(), octets.last_chunk()) {
+        let [first, last] = [first, last].map(|piece| u128::from(u64::from_le_bytes(*piece)));
+        return first | last << (8 * (size - 8));
+    }
+    if let (Some(first), Some(last)) = (octets.first_chunk(), octets.last_chunk()) {
+        let [first, last] = [first, last].map(|piece| u128::from(u32::from_le_bytes(*piece)));
+        return first | last << (8 * (size - 4));
+    }
+    let (Some(first), Some(last)) = (octets.first(), octets.last()) else { return 0 };
+    let middle = u128::from(octets[size / 2]) << (8 * (size / 2));
+    u128::from(*first) | middle | u128::from(*last) << (8 * (size - 1))
+}
+
+/// The opposite of `partial`.
+#[inline(always)]
+pub(super) fn put_partial(octets: &mut [u8], value: u128) {
+    let size = octets.len();
+    let value = value.to_le_bytes();
+    let piece = |at: usize| u64::from_le_bytes(value[at..at + 8].try_into().expect("eight octets are eight"));
+    if size >= 8 {
+        octets[..8].copy_from_slice(&piece(0).to_le_bytes());
+        octets[size - 8..].copy_from_slice(&piece(size - 8).to_le_bytes());
+    } else if size >= 4 {
+        octets[..4].copy_from_slice(&value[..4]);
+        octets[size - 4..].copy_from_slice(&value[size - 4..size]);
+    } else if size > 0 {
+        octets[0] = value[0];
+        octets[size / 2] = value[size / 2];
+        octets[size - 1] = value[size - 1];
+    }
+}
