@@ -32,6 +32,8 @@ pub(crate) enum Command {
     Stress(Stress),
     /// Make, list, rotate and retire cookie keys
     Keys(Keys),
+    /// Say what this host offers: instructions, clock, stamps, limits
+    Doctor(Doctor),
     /// Render stored runs, and compare load runs
     Report(Report),
     /// Repeat a paper's experiments, and render them beside what was published
@@ -121,6 +123,16 @@ pub(crate) struct Report {
     /// End with exit code 1 if a run carries less than this share of the older one, such as 0.95
     #[arg(long, value_name = "RATIO", requires = "against", value_parser = least_ratio)]
     pub(crate) fail_below: Option<f64>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Doctor {
+    /// Examine this host
+    #[arg(long, required = true)]
+    pub(crate) host: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Args, Debug)]

@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         Command::Load(load) => cmd::load::run(&load),
         Command::Stress(stress) => cmd::stress::run(&stress),
         Command::Keys(keys) => cmd::keys::run(&keys),
+        Command::Doctor(doctor) => cmd::doctor::run(&doctor),
         Command::Report(report) => cmd::report::run(&report),
         Command::Study(study) => cmd::study::run(&study),
     };

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod keys;
 pub(crate) mod load;
 pub(crate) mod query;

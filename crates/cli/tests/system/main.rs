@@ -6,6 +6,7 @@
 mod agents;
 mod capacity;
 mod demo;
+mod doctor;
 mod interop;
 mod lab;
 mod load;

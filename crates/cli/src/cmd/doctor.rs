@@ -1,0 +1,112 @@
+//! `authentick doctor --host`: what this host offers to a time server and to a load generator.
+//!
+//! Facts that decide how fast or how exact the program is here, each found by trying, none by guessing from names.
+
+use std::fmt::Write as _;
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
+
+use authentick_net::clock::{self, KernelClock};
+use authentick_net::udp::{ClientSocket, Received};
+use authentick_net::{affinity, files, privilege};
+use serde::Serialize;
+
+use crate::args::Doctor;
+use crate::exit::{Exit, Failure};
+use crate::host::host;
+use crate::output;
+
+/// What was found, as JSON shows it.
+#[derive(Debug, Serialize)]
+struct Findings {
+    cpu: String,
+    cpu_count: u32,
+    kernel: String,
+    /// Processors that this process may use.
+    usable_cpus: Vec<usize>,
+    /// What the authentication of NTS runs on.
+    aead_path: String,
+    /// Base-2 logarithm of the clock's precision in seconds.
+    clock_precision: i8,
+    /// What the kernel says of its clock.
+    kernel_clock: String,
+    /// Whether datagrams carry the kernel's receive stamp.
+    receive_stamps: bool,
+    /// The most files that this process may have open.
+    open_files_max: u64,
+    /// Whether ports below 1024 can be had, such as that of NTP.
+    low_ports: bool,
+}
+
+pub(crate) fn run(arguments: &Doctor) -> Result<Exit, Failure> {
+    let findings = Findings::find();
+    match arguments.json {
+        true => {
+            let text = serde_json::to_string_pretty(&findings)
+                .map_err(|error| Failure::new(Exit::Internal, error.to_string()))?;
+            output::result(&format!("{text}\n"));
+        }
+        false => output::result(&findings.text()),
+    }
+    Ok(Exit::Done)
+}
+
+impl Findings {
+    fn find() -> Self {
+        let host = host();
+        Findings {
+            cpu: host.cpu,
+            cpu_count: host.cpu_count,
+            kernel: host.kernel,
+            usable_cpus: affinity::allowed().unwrap_or_default(),
+            aead_path: authentick_crypto::path().to_string(),
+            clock_precision: clock::precision(),
+            kernel_clock: match clock::kernel_clock() {
+                KernelClock::Synchronised { error_max_us, .. } => {
+                    format!("synchronised, at most {error_max_us} us off")
+                }
+                KernelClock::Unsynchronised => "not synchronised".to_owned(),
+                KernelClock::Unknown => "unknown: it may not be asked here".to_owned(),
+            },
+            receive_stamps: has_receive_stamps().unwrap_or(false),
+            open_files_max: files::raise_limit(),
+            low_ports: privilege::may_bind_low_ports(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let yes =
+            |found: bool, otherwise: &str| if found { "yes".to_owned() } else { format!("no: {otherwise}") };
+        let cpus: Vec<String> = self.usable_cpus.iter().map(usize::to_string).collect();
+        let lines = [
+            ("processor", format!("{}, {} to use: {}", self.cpu, self.usable_cpus.len(), cpus.join(", "))),
+            ("kernel", self.kernel.clone()),
+            ("NTS authentication", self.aead_path.clone()),
+            ("clock", format!("steps of 2^{} s or less; {}", self.clock_precision, self.kernel_clock)),
+            (
+                "receive stamps",
+                yes(self.receive_stamps, "offsets and latencies include waiting for this process"),
+            ),
+            ("open files", format!("up to {}, one for each simulated client", self.open_files_max)),
+            ("ports below 1024", yes(self.low_ports, "start as root, or with CAP_NET_BIND_SERVICE")),
+        ];
+        let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        lines.iter().fold(String::new(), |mut text, (name, value)| {
+            writeln!(text, "{name:width$}  {value}").expect("writing to a string cannot fail");
+            text
+        })
+    }
+}
+
+/// Sends a datagram to ourselves, reads it late, and looks whether its stamp is from when it came.
+fn has_receive_stamps() -> std::io::Result<bool> {
+    const LATE: Duration = Duration::from_millis(5);
+    let server = UdpSocket::bind("127.0.0.1:0")?;
+    let client = ClientSocket::connect(server.local_addr()?)?;
+    server.send_to(b"stamp", client.local()?)?;
+    std::thread::sleep(LATE);
+    match client.receive(&mut [0; 16], Instant::now() + LATE)? {
+        Received::Datagram { at, .. } => Ok(clock::now().since(at).as_nanos() >= LATE.as_nanos() as i64 / 2),
+        Received::Refused | Received::Silence => Ok(false),
+    }
+}
