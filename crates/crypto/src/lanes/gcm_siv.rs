@@ -91,7 +91,7 @@ impl<V: Blocks, const N: usize, const L: usize> Keys<V, N, L> {
         let mut sums = [V::zero(); N];
         self.polyval.absorb(&mut sums, &associated);
         self.polyval.absorb(&mut sums, &texts);
-        texts.last.wipe();
+        texts.wipe();
         let mut sizes = PerLane::<L>::ZERO;
         for (lane, block) in sizes.0.iter_mut().enumerate() {
             let bits = |messages: &Messages<'_, L>| 8 * messages.size(lane) as u128;

@@ -53,17 +53,18 @@ pub(super) enum Padding {
 
 /// The messages of all lanes.
 pub(super) struct Messages<'a, const L: usize> {
-    /// The last block, padded.
-    pub(super) last: PerLane<L>,
     /// Sizes of the messages in octets.
     sizes: [usize; L],
     /// Where the first block would lie if the message had `most` blocks before its last.
     places: Places<L>,
+    /// The messages of fewer octets than a block has, each at the end of its block.
+    short: PerLane<L>,
     /// Blocks before the last, over all lanes.
     fewest: usize,
     most: usize,
     /// Whether all sizes are equal.
     is_even: bool,
+    padding: Padding,
     octets: PhantomData<&'a [u8]>,
 }
 
@@ -72,31 +73,66 @@ impl<'a, const L: usize> Messages<'a, L> {
     #[inline(always)]
     pub(super) fn new(used: usize, padding: Padding, message: impl Fn(usize) -> &'a [u8]) -> Self {
         let mut out = Messages {
-            last: PerLane::ZERO,
             sizes: [0; L],
             places: [std::ptr::null(); L],
-            fewest: usize::MAX,
+            short: PerLane::ZERO,
+            fewest: 0,
             most: 0,
             is_even: true,
+            padding,
             octets: PhantomData,
         };
-        let first_size = message(0).len();
+        let (mut least, mut largest) = (usize::MAX, 0);
         for lane in 0..L {
             let octets = message(lane.min(used - 1));
-            let whole = octets.len().saturating_sub(1) / BLOCK_SIZE;
-            let rest = &octets[whole * BLOCK_SIZE..];
-            out.last.0[lane] = last_block(rest, padding);
             out.sizes[lane] = octets.len();
-            // For now the place after the whole blocks; moved back by `most` below.
-            out.places[lane] = rest.as_ptr();
-            out.fewest = out.fewest.min(whole);
-            out.most = out.most.max(whole);
-            out.is_even &= octets.len() == first_size;
+            out.places[lane] = octets.as_ptr();
+            least = least.min(octets.len());
+            largest = largest.max(octets.len());
+            if octets.len() < BLOCK_SIZE {
+                copy_to_end(octets, &mut out.short.0[lane]);
+            }
         }
-        for place in &mut out.places {
-            *place = place.wrapping_sub(out.most * BLOCK_SIZE);
+        out.fewest = blocks_before_last(least);
+        out.most = blocks_before_last(largest);
+        out.is_even = least == largest;
+        if !out.is_even {
+            for (place, size) in out.places.iter_mut().zip(out.sizes) {
+                *place = place.wrapping_sub((out.most - blocks_before_last(size)) * BLOCK_SIZE);
+            }
         }
         out
+    }
+
+    /// The last blocks, padded.
+    #[inline(always)]
+    pub(super) fn last<V: Blocks, const N: usize>(&self) -> [V; N] {
+        let mut places = [ZEROS.as_ptr(); L];
+        for (lane, place) in places.iter_mut().enumerate() {
+            let behind = self.places[lane].wrapping_add(self.most * BLOCK_SIZE + self.last_size(lane));
+            *place = match self.sizes[lane] < BLOCK_SIZE {
+                true => self.short.0[lane].as_ptr(),
+                false => behind.wrapping_sub(BLOCK_SIZE),
+            };
+        }
+        let down: [V; N] = self.slides(|lane| 32 - self.last_size(lane));
+        let bits: [V; N] = match self.padding {
+            Padding::OneBit => self.pick(&BITS, |lane| 16 - self.last_size(lane)),
+            Padding::Zeros => [V::zero(); N],
+        };
+        let mut out = [V::zero(); N];
+        for (index, out) in out.iter_mut().enumerate() {
+            // SAFETY: each place is that of the last 16 octets of the lane's message, or of a block of `short`.
+            let octets: V = unsafe { V::gather(&places, index, 0) };
+            *out = octets.reorder(down[index]).xor(bits[index]);
+        }
+        out
+    }
+
+    /// Overwrites what this holds of the messages.
+    #[inline(always)]
+    pub(super) fn wipe(&mut self) {
+        self.short.wipe();
     }
 
     /// Blocks of the longest message before its last.
@@ -177,7 +213,7 @@ impl<'a, const L: usize> Messages<'a, L> {
 
     #[inline(always)]
     fn blocks_of(&self, lane: usize) -> usize {
-        self.sizes[lane].saturating_sub(1) / BLOCK_SIZE
+        blocks_before_last(self.sizes[lane])
     }
 
     /// Ones in the lanes that something is true of which follows from the sizes.
@@ -189,14 +225,34 @@ impl<'a, const L: usize> Messages<'a, L> {
         }
     }
 
-    /// [`slides`], for what follows from the sizes.
+    /// [`slide`] by what follows from the sizes.
     #[inline(always)]
     pub(super) fn slides<V: Blocks, const N: usize>(&self, down: impl Fn(usize) -> usize) -> [V; N] {
-        match self.is_even {
-            true => [slide(down(0)); N],
-            false => slides::<V, N, L>(down),
-        }
+        self.pick(&SLIDES, down)
     }
+
+    /// Sixteen octets of a table, from a place that follows from the sizes.
+    #[inline(always)]
+    fn pick<V: Blocks, const N: usize>(&self, table: &'static [u8], at: impl Fn(usize) -> usize) -> [V; N] {
+        let block = |lane: usize| table[at(lane)..].first_chunk::<BLOCK_SIZE>().expect("the table is longer");
+        if self.is_even {
+            return [V::broadcast(*block(0)); N];
+        }
+        let mut places = [ZEROS.as_ptr(); L];
+        for (lane, place) in places.iter_mut().enumerate() {
+            *place = block(lane).as_ptr();
+        }
+        let mut out = [V::zero(); N];
+        for (index, out) in out.iter_mut().enumerate() {
+            // SAFETY: each place is that of sixteen octets of the table.
+            *out = unsafe { V::gather(&places, index, 0) };
+        }
+        out
+    }
+}
+
+const fn blocks_before_last(size: usize) -> usize {
+    size.saturating_sub(1) / BLOCK_SIZE
 }
 
 static ZEROS: Block = [0; BLOCK_SIZE];
@@ -243,32 +299,26 @@ pub(super) fn slide<V: Blocks>(down: usize) -> V {
     V::broadcast(*SLIDES[down..].first_chunk().expect("`down` is at most 32"))
 }
 
-/// [`slide`] with a number per lane.
-#[inline(always)]
-fn slides<V: Blocks, const N: usize, const L: usize>(down: impl Fn(usize) -> usize) -> [V; N] {
-    let mut places = [SLIDES.as_ptr(); L];
-    for (lane, place) in places.iter_mut().enumerate() {
-        *place = SLIDES[down(lane)..][..BLOCK_SIZE].as_ptr();
-    }
-    let mut out = [V::zero(); N];
-    for (index, out) in out.iter_mut().enumerate() {
-        // SAFETY: each place is that of sixteen octets of the table.
-        *out = unsafe { V::gather(&places, index, 0) };
-    }
-    out
-}
+/// A one bit behind octets that end a block: the block from `16 - size` on is that of a last block of `size` octets.
+static BITS: [u8; 32] = {
+    let mut table = [0; 32];
+    table[BLOCK_SIZE] = 0x80;
+    table
+};
 
-/// At most 16 octets as a block with its padding.
+/// Puts fewer than 16 octets at the end of a block, in two pieces that overlap.
 #[inline(always)]
-fn last_block(octets: &[u8], padding: Padding) -> Block {
-    if let Ok(block) = octets.try_into() {
-        return block;
+fn copy_to_end(octets: &[u8], block: &mut Block) {
+    let start = BLOCK_SIZE - octets.len();
+    if let (Some(first), Some(last)) = (octets.first_chunk::<8>(), octets.last_chunk::<8>()) {
+        block[8..].copy_from_slice(last);
+        block[start..start + 8].copy_from_slice(first);
+    } else if let (Some(first), Some(last)) = (octets.first_chunk::<4>(), octets.last_chunk::<4>()) {
+        block[12..].copy_from_slice(last);
+        block[start..start + 4].copy_from_slice(first);
+    } else {
+        block[start..].iter_mut().zip(octets).for_each(|(to, from)| *to = *from);
     }
-    let bit = match padding {
-        Padding::OneBit => 0x80,
-        Padding::Zeros => 0,
-    };
-    (partial(octets) | bit << (8 * octets.len())).to_le_bytes()
 }
 
 /// Fewer than 16 octets as a little-endian number, read in two pieces that overlap.

@@ -137,7 +137,7 @@ impl<V: Blocks, const N: usize, K: RoundKeys<V, N>> Keys<V, N, K> {
         }
         let mut messages = Messages::<L>::new(used, Padding::OneBit, text);
         let tags = self.s2v_end::<L, WORDS>(sums, &messages);
-        messages.last.wipe();
+        messages.wipe();
         tags
     }
 
@@ -153,7 +153,7 @@ impl<V: Blocks, const N: usize, K: RoundKeys<V, N>> Keys<V, N, K> {
         let down: [V; N] = texts.slides(|lane| 32 - covered(lane));
         let up: [V; N] = texts.slides(|lane| 16 - covered(lane));
         let doubled = double(sums);
-        let (mut last, mut before_last): ([V; N], [V; N]) = (texts.last.registers(), sums);
+        let (mut last, mut before_last): ([V; N], [V; N]) = (texts.last(), sums);
         for index in 0..N {
             let sum = choose(short[index], doubled[index], sums[index]);
             let subkey = choose(whole[index], self.subkeys[0][index], self.subkeys[1][index]);
