@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use super::block::{BLOCK_SIZE, Block, Blocks, Places};
-use super::message::{PerLane, partial, put_partial, slide};
+use super::message::{PerLane, partial, put_partial, repeat_last, slide};
 use super::schedule::RoundKeys;
 
 /// The texts of all lanes: exclusive, and as raw parts, since lanes without a job repeat the last one's.
@@ -24,10 +24,8 @@ impl<'a, const L: usize> Texts<'a, L> {
             out.places[lane] = text.as_mut_ptr();
             out.sizes[lane] = text.len();
         }
-        for lane in used..L {
-            out.places[lane] = out.places[used - 1];
-            out.sizes[lane] = out.sizes[used - 1];
-        }
+        repeat_last(&mut out.places, used);
+        repeat_last(&mut out.sizes, used);
         out
     }
 
@@ -117,8 +115,8 @@ pub(super) fn counter_mode<V: Blocks, const N: usize, const L: usize, const WORD
     }
 }
 
-/// Step `step` where not all texts have a whole block.
-#[inline(always)]
+/// Step `step` where texts end that differ in size, or are shorter than a block.
+#[inline(never)]
 fn ends<const L: usize>(texts: &mut Texts<'_, L>, step: usize, stream: &PerLane<L>) {
     for lane in 0..texts.used {
         let stream = u128::from_le_bytes(stream.0[lane]);

@@ -5,6 +5,7 @@
 //! Where all lengths are equal, which is the normal case, no lane waits and nothing is looked up per lane.
 
 use std::marker::PhantomData;
+use std::ptr;
 
 use super::block::{BLOCK_SIZE, Block, Blocks, Places};
 
@@ -29,7 +30,7 @@ impl<const L: usize> PerLane<L> {
     #[inline(always)]
     pub(super) fn wipe(&mut self) {
         // SAFETY: a reference is valid for writes.
-        unsafe { std::ptr::write_volatile(self, PerLane::ZERO) };
+        unsafe { ptr::write_volatile(self, PerLane::ZERO) };
     }
 
     #[inline(always)]
@@ -57,8 +58,9 @@ pub(super) struct Messages<'a, const L: usize> {
     sizes: [usize; L],
     /// Where the first block would lie if the message had `most` blocks before its last.
     places: Places<L>,
-    /// The messages of fewer octets than a block has, each at the end of its block.
-    short: PerLane<L>,
+    /// Where the last 16 octets lie; those of messages with fewer are in `short`, at the end of a block.
+    ends: Places<L>,
+    short: &'a mut PerLane<L>,
     /// Blocks before the last, over all lanes.
     fewest: usize,
     most: usize,
@@ -69,52 +71,57 @@ pub(super) struct Messages<'a, const L: usize> {
 }
 
 impl<'a, const L: usize> Messages<'a, L> {
-    /// Cuts `message(lane)` for each lane below `used`; those from there on repeat the last one.
-    #[inline(always)]
-    pub(super) fn new(used: usize, padding: Padding, message: impl Fn(usize) -> &'a [u8]) -> Self {
-        let mut out = Messages {
-            sizes: [0; L],
-            places: [std::ptr::null(); L],
-            short: PerLane::ZERO,
-            fewest: 0,
-            most: 0,
-            is_even: true,
-            padding,
-            octets: PhantomData,
-        };
+    /// Cuts `message(lane)` for each lane below `used`; those from there on repeat the last one. `short` is room.
+    #[inline(never)]
+    pub(super) fn new<'m: 'a>(
+        short: &'a mut PerLane<L>,
+        used: usize,
+        padding: Padding,
+        message: impl Fn(usize) -> &'m [u8],
+    ) -> Self {
+        let mut sizes = [0; L];
+        let mut places = [ptr::null(); L];
+        let mut ends = [ptr::null(); L];
         let (mut least, mut largest) = (usize::MAX, 0);
-        for lane in 0..L {
-            let octets = message(lane.min(used - 1));
-            out.sizes[lane] = octets.len();
-            out.places[lane] = octets.as_ptr();
+        for lane in 0..used.min(L) {
+            let octets = message(lane);
+            sizes[lane] = octets.len();
+            places[lane] = octets.as_ptr();
+            ends[lane] = match octets.last_chunk::<BLOCK_SIZE>() {
+                Some(end) => end.as_ptr(),
+                None => {
+                    copy_to_end(octets, &mut short.0[lane]);
+                    short.0[lane].as_ptr()
+                }
+            };
             least = least.min(octets.len());
             largest = largest.max(octets.len());
-            if octets.len() < BLOCK_SIZE {
-                copy_to_end(octets, &mut out.short.0[lane]);
+        }
+        repeat_last(&mut sizes, used);
+        repeat_last(&mut places, used);
+        repeat_last(&mut ends, used);
+        let most = blocks_before_last(largest);
+        if least != largest {
+            for (place, size) in places.iter_mut().zip(sizes) {
+                *place = place.wrapping_sub((most - blocks_before_last(size)) * BLOCK_SIZE);
             }
         }
-        out.fewest = blocks_before_last(least);
-        out.most = blocks_before_last(largest);
-        out.is_even = least == largest;
-        if !out.is_even {
-            for (place, size) in out.places.iter_mut().zip(out.sizes) {
-                *place = place.wrapping_sub((out.most - blocks_before_last(size)) * BLOCK_SIZE);
-            }
+        Messages {
+            sizes,
+            places,
+            ends,
+            short,
+            fewest: blocks_before_last(least),
+            most,
+            is_even: least == largest,
+            padding,
+            octets: PhantomData,
         }
-        out
     }
 
     /// The last blocks, padded.
     #[inline(always)]
     pub(super) fn last<V: Blocks, const N: usize>(&self) -> [V; N] {
-        let mut places = [ZEROS.as_ptr(); L];
-        for (lane, place) in places.iter_mut().enumerate() {
-            let behind = self.places[lane].wrapping_add(self.most * BLOCK_SIZE + self.last_size(lane));
-            *place = match self.sizes[lane] < BLOCK_SIZE {
-                true => self.short.0[lane].as_ptr(),
-                false => behind.wrapping_sub(BLOCK_SIZE),
-            };
-        }
         let down: [V; N] = self.slides(|lane| 32 - self.last_size(lane));
         let bits: [V; N] = match self.padding {
             Padding::OneBit => self.pick(&BITS, |lane| 16 - self.last_size(lane)),
@@ -123,7 +130,7 @@ impl<'a, const L: usize> Messages<'a, L> {
         let mut out = [V::zero(); N];
         for (index, out) in out.iter_mut().enumerate() {
             // SAFETY: each place is that of the last 16 octets of the lane's message, or of a block of `short`.
-            let octets: V = unsafe { V::gather(&places, index, 0) };
+            let octets: V = unsafe { V::gather(&self.ends, index, 0) };
             *out = octets.reorder(down[index]).xor(bits[index]);
         }
         out
@@ -180,12 +187,10 @@ impl<'a, const L: usize> Messages<'a, L> {
             }
             return out;
         }
-        let mut places = [ZEROS.as_ptr(); L];
-        for lane in 0..L {
-            if self.blocks_of(lane) + step >= self.most {
-                places[lane] = self.places[lane].wrapping_add(step * BLOCK_SIZE);
-            }
-        }
+        let places: Places<L> = each_lane(|lane| match self.blocks_of(lane) + step >= self.most {
+            true => self.places[lane].wrapping_add(step * BLOCK_SIZE),
+            false => ZEROS.as_ptr(),
+        });
         for (index, out) in out.iter_mut().enumerate() {
             // SAFETY: each place is that of a whole block of the lane's message, or of `ZEROS`.
             *out = unsafe { V::gather(&places, index, 0) };
@@ -238,16 +243,32 @@ impl<'a, const L: usize> Messages<'a, L> {
         if self.is_even {
             return [V::broadcast(*block(0)); N];
         }
-        let mut places = [ZEROS.as_ptr(); L];
-        for (lane, place) in places.iter_mut().enumerate() {
-            *place = block(lane).as_ptr();
-        }
+        let places: Places<L> = each_lane(|lane| block(lane).as_ptr());
         let mut out = [V::zero(); N];
         for (index, out) in out.iter_mut().enumerate() {
             // SAFETY: each place is that of sixteen octets of the table.
             *out = unsafe { V::gather(&places, index, 0) };
         }
         out
+    }
+}
+
+/// The place of each lane. Not inlined: what runs once per lane would be there sixteen times.
+#[cold]
+#[inline(never)]
+fn each_lane<const L: usize>(place: impl Fn(usize) -> *const u8) -> Places<L> {
+    let mut places = [ZEROS.as_ptr(); L];
+    places.iter_mut().enumerate().for_each(|(lane, out)| *out = place(lane));
+    places
+}
+
+/// Fills the lanes from `used` on with what the last one before them has.
+#[inline(always)]
+pub(super) fn repeat_last<T: Copy, const L: usize>(lanes: &mut [T; L], used: usize) {
+    if let Some((before, rest)) = lanes.split_at_mut_checked(used)
+        && let Some(last) = before.last()
+    {
+        rest.fill(*last);
     }
 }
 
@@ -261,12 +282,7 @@ static ONES: Block = [0xff; BLOCK_SIZE];
 /// Ones in the lanes that a public fact is true of.
 #[inline(always)]
 pub(super) fn mask<V: Blocks, const N: usize, const L: usize>(is_true: impl Fn(usize) -> bool) -> [V; N] {
-    let mut places = [ZEROS.as_ptr(); L];
-    for (lane, place) in places.iter_mut().enumerate() {
-        if is_true(lane) {
-            *place = ONES.as_ptr();
-        }
-    }
+    let places: Places<L> = each_lane(|lane| if is_true(lane) { ONES.as_ptr() } else { ZEROS.as_ptr() });
     let mut out = [V::zero(); N];
     for (index, out) in out.iter_mut().enumerate() {
         // SAFETY: each place is that of a static block.
