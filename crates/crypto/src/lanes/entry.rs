@@ -94,6 +94,13 @@ macro_rules! path {
             path!(verb $blocks, $most, $half, $features, seal, Seal, siv_seal, siv_seal_under, gcm_siv_seal, seal_under);
             path!(verb $blocks, $most, $half, $features, open, Open, siv_open, siv_open_under, gcm_siv_open, open_under);
 
+            /// CMACs under the first half of each key, all lanes at once.
+            #[cfg(test)]
+            #[target_feature(enable = $features)]
+            pub(super) fn cmac(keys: &[Key], messages: &[&[u8]]) -> Vec<[u8; 16]> {
+                siv::cmac_of::<$blocks, $most, MOST>(keys, messages)
+            }
+
             #[target_feature(enable = $features)]
             pub(super) fn encrypt_alone(count: usize) -> usize {
                 floor::encrypt::<$blocks, $most>(count)
@@ -158,3 +165,6 @@ macro_rules! path {
 path!(vaes512, Quadruple, 4, 2, "vaes,vpclmulqdq,avx512f,avx512bw,avx512vl,aes,pclmulqdq,ssse3,sse4.1");
 path!(vaes256, Double, 8, 4, "vaes,vpclmulqdq,avx2,aes,pclmulqdq,ssse3,sse4.1");
 path!(aesni, Single, 8, 4, "aes,pclmulqdq,ssse3,sse4.1");
+
+#[cfg(test)]
+mod tests;
