@@ -26,8 +26,6 @@ fn agrees(seed: u64, count: usize, shape: Shape) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 96 }))]
-
     #[test]
     fn even_batches_equal_rustcrypto(seed: u64, count in 1..=64_usize) {
         agrees(seed, count, Shape::Even);
