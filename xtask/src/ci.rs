@@ -112,8 +112,8 @@ fn document(root: &Path) -> Result<End, String> {
     Ok(End::Done)
 }
 
-/// The tests of the crypto crate under valgrind: on the paths that it knows, which are those without AVX-512. A test that
-/// branches on a secret must fail there, else the others prove nothing.
+/// The tests of the crypto crate under valgrind: on the paths that it knows, which are those without AVX-512. A test
+/// that branches on a secret must fail there, else the others prove nothing.
 fn memcheck(root: &Path) -> Result<End, String> {
     if cfg!(not(all(target_arch = "x86_64", target_os = "linux"))) {
         return Ok(End::Skipped("memcheck follows secrets on x86-64 Linux only".to_owned()));

@@ -1,9 +1,9 @@
 //! Does the time of a batch tell anything about its secrets?
 //!
-//! Goal: for each path and AEAD, Welch's t between the times of two classes of secrets, as in "dude, is my code constant
-//! time?" (Reparaz, Balasch, Verbauwhede, 2017): a fixed key against random keys, a fixed text against random texts, a
-//! tag that is wrong in its first octet against one that is wrong in its last. Below 4.5 in magnitude nothing is seen;
-//! far above, and again above in a second run, something is there. Non-goal: proof. What memcheck follows
+//! Goal: for each path and AEAD, Welch's t between the times of two classes of secrets, as in "dude, is my code
+//! constant time?" (Reparaz, Balasch, Verbauwhede, 2017): a fixed key against random keys, a fixed text against random
+//! texts, a tag that is wrong in its first octet against one that is wrong in its last. Below 4.5 in magnitude nothing
+//! is seen; far above, and again above in a second run, something is there. Non-goal: proof. What memcheck follows
 //! (`src/lanes/secrecy.rs`) is stronger where it works; this one also sees AVX-512.
 //!
 //! Run with `cargo bench -p authentick-crypto --bench timing`; among the tests it runs once, with few samples. The

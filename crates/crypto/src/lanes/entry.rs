@@ -1,7 +1,7 @@
 //! Where each path begins: functions that enable its instructions, with everything they call inlined into them.
 //!
-//! A path has three widths: all of its lanes, half of them, and as few as it can. A rest that fills no width repeats its
-//! last job in the lanes left over, and drops what these compute.
+//! A path has three widths: all of its lanes, half of them, and as few as it can. A rest that fills no width repeats
+//! its last job in the lanes left over, and drops what these compute.
 
 use super::block::{Blocks, Double, Quadruple, Single};
 use super::{Path, SivKey, floor, gcm_siv, siv};
@@ -91,8 +91,12 @@ macro_rules! path {
             const HALF: usize = $half * $blocks::WIDTH;
             const LEAST: usize = $blocks::WIDTH;
 
-            path!(verb $blocks, $most, $half, $features, seal, Seal, siv_seal, siv_seal_under, gcm_siv_seal, seal_under);
-            path!(verb $blocks, $most, $half, $features, open, Open, siv_open, siv_open_under, gcm_siv_open, open_under);
+            path!(
+                verb $blocks, $most, $half, $features, seal, Seal, siv_seal, siv_seal_under, gcm_siv_seal, seal_under
+            );
+            path!(
+                verb $blocks, $most, $half, $features, open, Open, siv_open, siv_open_under, gcm_siv_open, open_under
+            );
 
             /// CMACs under the first half of each key, all lanes at once.
             #[cfg(test)]

@@ -1,4 +1,5 @@
 //! AES-128-GCM-SIV (RFC 8452) over one job per lane.
+#![expect(clippy::needless_range_loop, reason = "several arrays of registers are walked together")]
 
 use super::block::{Block, Blocks, Places};
 use super::counter::{Position, Texts, counter_mode};

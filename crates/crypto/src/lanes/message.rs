@@ -1,8 +1,8 @@
 //! One message per lane, cut into blocks: whole blocks are read where they lie, the last one is made.
 //!
 //! Lengths differ between lanes. A shorter message starts later, so that all end in the same step: what is special
-//! about a last block is then done for all lanes at once. Until its turn a lane takes part with blocks that do not count.
-//! Where all lengths are equal, which is the normal case, no lane waits and nothing is looked up per lane.
+//! about a last block is then done for all lanes at once. Until its turn a lane takes part with blocks that do not
+//! count. Where all lengths are equal, which is the normal case, no lane waits and nothing is looked up per lane.
 
 use std::marker::PhantomData;
 use std::ptr;

@@ -2,8 +2,8 @@
 //!
 //! One AES block takes ten rounds, each of which must wait for the one before; a CMAC is a chain of such blocks. The
 //! processor could start a round of another packet in every cycle of that wait. So the same step of up to sixteen
-//! packets is done before the next step of any, and the wait is filled. Where an instruction works on two or four blocks
-//! at once (VAES), these blocks are those of different packets.
+//! packets is done before the next step of any, and the wait is filled. Where an instruction works on two or four
+//! blocks at once (VAES), these blocks are those of different packets.
 //!
 //! Each packet has a lane: its place in a register, and its register among those of the step. Keys, nonces and lengths
 //! differ per lane. The algorithms are written once, over a register of any width:

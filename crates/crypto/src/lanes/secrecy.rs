@@ -40,8 +40,10 @@ pub(super) fn made_public(mut is_equal: u8) -> u8 {
 fn seal_and_open(path: Path, algorithm: Option<Algorithm>, sizes: &[usize]) {
     let mut octets = [0x3c; 64];
     make_secret(&mut octets);
-    let master = CachedKey::new(octets[..32].try_into().unwrap());
-    let session = algorithm.map(|algorithm| Key::new(algorithm, &octets[..algorithm.key_size()]).unwrap());
+    let master = CachedKey::new(octets.first_chunk().expect("64 octets begin with 32"));
+    let session = algorithm.map(|algorithm| {
+        Key::new(algorithm, &octets[..algorithm.key_size()]).expect("no key has more than 64 octets")
+    });
     let key = || session.as_ref().map_or(KeyRef::Cached(&master), KeyRef::Session);
     let nonce = &[5; 16][..algorithm.map_or(12, Algorithm::nonce_size)];
     let mut sealed: Vec<(Vec<u8>, [u8; 16])> = sizes.iter().map(|size| (vec![1; *size], [0; 16])).collect();
