@@ -27,6 +27,8 @@ pub(crate) enum Step {
     Doc,
     /// All tests, against all peers
     Test,
+    /// Memory errors, and branches on secrets, in what computes on secrets
+    Memcheck,
     /// Crates with one half of their features
     Features,
     /// Licences, sources and bans of dependencies
@@ -78,6 +80,7 @@ fn run_step(root: &Path, step: Step) -> Result<End, String> {
         Step::Tidy => tidy::run(root).map(|()| End::Done),
         Step::Doc => document(root),
         Step::Test => test::run(root, true, &[]).map(|()| End::Done),
+        Step::Memcheck => memcheck(root),
         Step::Features => features(root),
         Step::Deny => deny(root),
         Step::Fuzz if !root.join("fuzz").is_dir() => Ok(End::Skipped("there is no folder fuzz".to_owned())),
@@ -107,6 +110,30 @@ fn document(root: &Path) -> Result<End, String> {
     command.args(["doc", "--workspace", "--no-deps", "--all-features"]).env("RUSTDOCFLAGS", "-Dwarnings");
     process::run(&mut command)?;
     Ok(End::Done)
+}
+
+/// The tests of the crypto crate under valgrind: on the paths that it knows, which are those without AVX-512. A test
+/// that branches on a secret must fail there, else the others prove nothing.
+fn memcheck(root: &Path) -> Result<End, String> {
+    if cfg!(not(all(target_arch = "x86_64", target_os = "linux"))) {
+        return Ok(End::Skipped("memcheck follows secrets on x86-64 Linux only".to_owned()));
+    }
+    if !process::is_on_path("valgrind") {
+        return Ok(End::Skipped("valgrind is not installed".to_owned()));
+    }
+    let test = |words: &str| {
+        let mut command = process::cargo(root);
+        command.args("test -p authentick-crypto --lib --test paths".split(' ')).args(words.split(' '));
+        command.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", "valgrind -q --error-exitcode=9");
+        command.env("AUTHENTICK_PATHS", "AES-NI,portable").env("PROPTEST_CASES", "16");
+        command
+    };
+    process::run(&mut test("--quiet"))?;
+    let control = "lanes::secrecy::branch_on_a_secret";
+    match process::output(&mut test(&format!("--quiet -- --ignored --exact {control}"))) {
+        Ok(_) => Err(format!("memcheck has not complained of {control}")),
+        Err(_) => Ok(End::Done),
+    }
 }
 
 /// A crate that only ever builds together with the rest can lean on features that others turn on, or keep code that
@@ -176,7 +203,8 @@ mod tests {
     #[test]
     fn steps_are_named_in_their_order() {
         let names: Vec<String> = Step::value_variants().iter().map(|step| name(*step)).collect();
-        let expected = ["fmt", "clippy", "tidy", "doc", "test", "features", "deny", "fuzz", "msrv", "demo"];
+        let expected =
+            ["fmt", "clippy", "tidy", "doc", "test", "memcheck", "features", "deny", "fuzz", "msrv", "demo"];
         assert_eq!(names, expected);
     }
 

@@ -1,4 +1,4 @@
-//! Vectors of the RFCs, a differential test of the lanes against RustCrypto, and independence of jobs.
+//! Vectors of the RFCs on every path. What paths are compared by is in `tests/paths`.
 
 use hex_literal::hex;
 use proptest::prelude::*;
@@ -12,29 +12,35 @@ struct Case {
     text: Vec<u8>,
 }
 
-fn seal_all(cases: &[Case]) -> Vec<(Vec<u8>, [u8; TAG_SIZE])> {
-    let mut out: Vec<_> = cases.iter().map(|case| (case.text.clone(), [0; TAG_SIZE])).collect();
-    seal_batch(cases.iter().zip(&mut out).map(|(case, (text, tag))| Seal {
-        key: KeyRef::Session(&case.key),
-        nonce: &case.nonce,
-        associated: case.associated.as_deref(),
-        text,
-        tag,
-    }));
-    out
+fn paths() -> impl Iterator<Item = Path> {
+    Path::ALL.into_iter().filter(|path| path.is_available())
 }
 
-fn open_all(cases: &[Case], sealed: &[(Vec<u8>, [u8; TAG_SIZE])]) -> Vec<Option<Vec<u8>>> {
-    let mut out: Vec<_> = sealed.iter().map(|(text, _)| (text.clone(), false)).collect();
-    open_batch(cases.iter().zip(sealed).zip(&mut out).map(|((case, (_, tag)), (text, genuine))| Open {
+fn seal_case(path: Path, case: &Case) -> (Vec<u8>, [u8; TAG_SIZE]) {
+    let (mut text, mut tag) = (case.text.clone(), [0; TAG_SIZE]);
+    let job = Seal {
         key: KeyRef::Session(&case.key),
         nonce: &case.nonce,
         associated: case.associated.as_deref(),
-        text,
+        text: &mut text,
+        tag: &mut tag,
+    };
+    seal_batch_on(path, std::iter::once(job));
+    (text, tag)
+}
+
+fn open_case(path: Path, case: &Case, (text, tag): &(Vec<u8>, [u8; TAG_SIZE])) -> Option<Vec<u8>> {
+    let (mut text, mut genuine) = (text.clone(), true);
+    let job = Open {
+        key: KeyRef::Session(&case.key),
+        nonce: &case.nonce,
+        associated: case.associated.as_deref(),
+        text: &mut text,
         tag,
-        genuine,
-    }));
-    out.into_iter().map(|(text, genuine)| genuine.then_some(text)).collect()
+        genuine: &mut genuine,
+    };
+    open_batch_on(path, std::iter::once(job));
+    genuine.then_some(text)
 }
 
 fn check(
@@ -53,9 +59,11 @@ fn check(
     };
     let mut expected = sealed.to_vec();
     let (ciphertext, tag) = algorithm.split_sealed(&mut expected).unwrap();
-    let out = seal_all(std::slice::from_ref(&case));
-    assert_eq!((&*out[0].0, &out[0].1), (&*ciphertext, &*tag));
-    assert_eq!(open_all(&[case], &out), [Some(text.to_vec())]);
+    for path in paths() {
+        let out = seal_case(path, &case);
+        assert_eq!((&*out.0, &out.1), (&*ciphertext, &*tag), "{path}");
+        assert_eq!(open_case(path, &case, &out), Some(text.to_vec()), "{path}");
+    }
 }
 
 const RFC_5297_A2_KEY: [u8; 32] = hex!("7f7e7d7c7b7a79787776757473727170404142434445464748494a4b4c4d4e4f");
@@ -163,75 +171,13 @@ fn nonce_of_a_size_the_algorithm_lacks_opens_nothing() {
     for (algorithm, nonce_size) in [(Algorithm::SivCmac256, 0), (Algorithm::Aes128GcmSiv, 16)] {
         let key = Key::new(algorithm, &vec![1; algorithm.key_size()]).unwrap();
         let case = Case { key, nonce: vec![0; nonce_size], associated: Some(vec![]), text: vec![] };
-        assert_eq!(open_all(&[case], &[(vec![7; 20], [0; TAG_SIZE])]), [None]);
-    }
-}
-
-fn cases(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Case>> {
-    let octets = |size| proptest::collection::vec(any::<u8>(), size);
-    let case =
-        (0..4usize, octets(64..65), octets(1..40), proptest::option::of(octets(0..300)), octets(0..300))
-            .prop_map(|(algorithm, key, nonce, associated, text)| {
-                let algorithm = Algorithm::ALL[algorithm];
-                let nonce = if algorithm == Algorithm::Aes128GcmSiv { key[..12].to_vec() } else { nonce };
-                let key = Key::new(algorithm, &key[..algorithm.key_size()]).unwrap();
-                Case { key, nonce, associated, text }
-            });
-    proptest::collection::vec(case, count)
-}
-
-impl fmt::Debug for Case {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let associated = self.associated.as_ref().map(Vec::len);
-        write!(f, "{:?} {} {associated:?} {}", self.key, self.nonce.len(), self.text.len())
+        for path in paths() {
+            assert_eq!(open_case(path, &case, &(vec![7; 20], [0; TAG_SIZE])), None);
+        }
     }
 }
 
 proptest! {
-    #[test]
-    fn batch_equals_one_at_a_time_under_rustcrypto(cases in cases(1..40)) {
-        let batch = seal_all(&cases);
-        for (case, (text, tag)) in cases.iter().zip(&batch) {
-            let (mut alone, mut alone_tag) = (case.text.clone(), [0; TAG_SIZE]);
-            seal_one(&mut Seal {
-                key: KeyRef::Session(&case.key),
-                nonce: &case.nonce,
-                associated: case.associated.as_deref(),
-                text: &mut alone,
-                tag: &mut alone_tag,
-            });
-            prop_assert_eq!((text, tag), (&alone, &alone_tag));
-        }
-        let opened = open_all(&cases, &batch);
-        for (case, text) in cases.iter().zip(opened) {
-            prop_assert_eq!(Some(&case.text), text.as_ref());
-        }
-    }
-
-    #[test]
-    fn one_wrong_tag_fails_alone_and_yields_no_text(
-        cases in cases(1..20),
-        victim: prop::sample::Index,
-        bit in 0..128usize,
-    ) {
-        let mut sealed = seal_all(&cases);
-        let victim = victim.index(cases.len());
-        sealed[victim].1[bit / 8] ^= 1 << (bit % 8);
-        let mut out: Vec<_> = sealed.iter().map(|(text, _)| (text.clone(), false)).collect();
-        open_batch(cases.iter().zip(&sealed).zip(&mut out).map(|((case, (_, tag)), (text, genuine))| Open {
-            key: KeyRef::Session(&case.key),
-            nonce: &case.nonce,
-            associated: case.associated.as_deref(),
-            text,
-            tag,
-            genuine,
-        }));
-        for (index, (text, genuine)) in out.iter().enumerate() {
-            prop_assert_eq!(*genuine, index != victim);
-            if index == victim { prop_assert!(text.iter().all(|&octet| octet == 0)); }
-        }
-    }
-
     #[test]
     fn cached_key_equals_session_key(
         octets: [u8; 32],

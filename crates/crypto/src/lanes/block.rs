@@ -79,10 +79,11 @@ pub(super) trait Blocks: Copy {
     /// Halves a1 b1.
     fn high_halves(self, other: Self) -> Self;
 
-    /// The carryless product of a half of each: of `self` the high one if bit 0 of `HALVES` is set, of `other` if bit 4.
+    /// The carryless product of a half of each: of `self` the high one if bit 0 of `HALVES` is set, of `other` if bit 4
+    /// is.
     fn multiply<const HALVES: i32>(self, other: Self) -> Self;
 
-    /// Shifted up by one bit as a little-endian number of 128 bits, and the bit that falls out replaced by its remainder
+    /// Shifted up by one bit as a little-endian number of 128 bits, the bit that falls out replaced by its remainder
     /// 0x87: multiplication by x in the field of CMAC.
     fn double(self) -> Self;
 }
@@ -217,8 +218,7 @@ blocks! {
     Quadruple, __m512i, 4, zero _mm512_setzero_si512,
     // SAFETY: a value of this type exists only where AVX-512 is enabled.
     broadcast |block| unsafe { _mm512_broadcast_i32x4(single(&block)) },
-    // SAFETY: a value of this type exists only where AVX-512 is enabled.
-    gather |at| unsafe { _mm512_inserti64x4::<1>(_mm512_castsi256_si512(pair(at(0), at(1))), pair(at(2), at(3))) },
+    gather |at| quartet(pair(at(0), at(1)), pair(at(2), at(3))),
     lanes |value| quarters(value),
     load _mm512_loadu_si512, store _mm512_storeu_si512, xor _mm512_xor_si512, and _mm512_and_si512,
     add _mm512_add_epi32, shl _mm512_slli_epi32, sar _mm512_srai_epi32, octets _mm512_shuffle_epi8,
@@ -244,6 +244,14 @@ fn pair(low: *const __m128i, high: *const __m128i) -> __m256i {
     let low = unsafe { _mm256_castsi128_si256(low) };
     // SAFETY: as above.
     unsafe { _mm256_inserti128_si256::<1>(low, high) }
+}
+
+#[inline(always)]
+fn quartet(low: __m256i, high: __m256i) -> __m512i {
+    // SAFETY: this runs only where AVX-512 is enabled.
+    let low = unsafe { _mm512_castsi256_si512(low) };
+    // SAFETY: as above.
+    unsafe { _mm512_inserti64x4::<1>(low, high) }
 }
 
 #[inline(always)]

@@ -38,7 +38,7 @@ pub(super) fn cmac<V: Blocks, const N: usize, const L: usize, const WORDS: usize
 ) -> [V; N] {
     // Section 2.4: a whole last block is masked with K1, another with K2.
     let whole: [V; N] = messages.mask(|lane| messages.last_size(lane) == 16);
-    let mut last: [V; N] = messages.last.registers();
+    let mut last: [V; N] = messages.last();
     for index in 0..N {
         last[index] = last[index].xor(choose(whole[index], subkeys[0][index], subkeys[1][index]));
     }

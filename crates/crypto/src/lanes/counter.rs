@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use super::block::{BLOCK_SIZE, Block, Blocks, Places};
-use super::message::{PerLane, partial, put_partial};
+use super::message::{PerLane, partial, put_partial, repeat_last, slide};
 use super::schedule::RoundKeys;
 
 /// The texts of all lanes: exclusive, and as raw parts, since lanes without a job repeat the last one's.
@@ -24,10 +24,8 @@ impl<'a, const L: usize> Texts<'a, L> {
             out.places[lane] = text.as_mut_ptr();
             out.sizes[lane] = text.len();
         }
-        for lane in used..L {
-            out.places[lane] = out.places[used - 1];
-            out.sizes[lane] = out.sizes[used - 1];
-        }
+        repeat_last(&mut out.places, used);
+        repeat_last(&mut out.sizes, used);
         out
     }
 
@@ -73,6 +71,10 @@ pub(super) fn counter_mode<V: Blocks, const N: usize, const L: usize, const WORD
     let lanes = &texts.sizes[..texts.used];
     let whole_count = lanes.iter().min().map_or(0, |size| size / BLOCK_SIZE);
     let count = lanes.iter().max().map_or(0, |size| size.div_ceil(BLOCK_SIZE));
+    // Octets behind the whole blocks, if all texts have as many and none is shorter than a block.
+    let first = lanes.first().copied().unwrap_or(0);
+    let is_even = first >= BLOCK_SIZE && lanes.iter().all(|size| *size == first);
+    let even_rest = is_even.then_some(first % BLOCK_SIZE);
     for step in 0..count {
         let mut stream = counters;
         for index in 0..N {
@@ -92,6 +94,19 @@ pub(super) fn counter_mode<V: Blocks, const N: usize, const L: usize, const WORD
                 // SAFETY: as above, and `texts` is an exclusive borrow of all texts.
                 unsafe { stream.scatter(&texts.places, index, step * BLOCK_SIZE) };
             }
+        } else if let Some(rest) = even_rest {
+            // The last 16 octets of each text, of which the first are done: the stream moves behind them.
+            let behind: V = slide(rest);
+            let offset = step * BLOCK_SIZE + rest - BLOCK_SIZE;
+            for (index, stream) in stream.iter_mut().enumerate() {
+                // SAFETY: each text ends after these 16 octets and has at least as many.
+                let octets = unsafe { V::gather(&texts.places, index, offset) };
+                *stream = stream.reorder(behind).xor(octets);
+            }
+            for (index, stream) in stream.iter().enumerate() {
+                // SAFETY: as above, and `texts` is an exclusive borrow of all texts.
+                unsafe { stream.scatter(&texts.places, index, offset) };
+            }
         } else {
             let mut stream = PerLane::of(&stream);
             ends(texts, step, &stream);
@@ -100,8 +115,8 @@ pub(super) fn counter_mode<V: Blocks, const N: usize, const L: usize, const WORD
     }
 }
 
-/// Step `step` where not all texts have a whole block.
-#[inline(always)]
+/// Step `step` where texts end that differ in size, or are shorter than a block.
+#[inline(never)]
 fn ends<const L: usize>(texts: &mut Texts<'_, L>, step: usize, stream: &PerLane<L>) {
     for lane in 0..texts.used {
         let stream = u128::from_le_bytes(stream.0[lane]);

@@ -1,8 +1,9 @@
 //! AES-128-GCM-SIV (RFC 8452) over one job per lane.
+#![expect(clippy::needless_range_loop, reason = "several arrays of registers are walked together")]
 
 use super::block::{Block, Blocks, Places};
 use super::counter::{Position, Texts, counter_mode};
-use super::message::{Messages, Padding, PerLane, slide};
+use super::message::{Messages, Padding, PerLane, repeat_last, slide};
 use super::polyval;
 use super::schedule::{RoundKeys, Schedules, wipe};
 use super::settle;
@@ -35,11 +36,13 @@ impl<V: Blocks, const N: usize, const L: usize> Keys<V, N, L> {
     fn derive<'k>(&mut self, used: usize, key: impl Fn(usize) -> &'k Key, nonce: impl Fn(usize) -> &'k [u8]) {
         let mut places: Places<L> = [std::ptr::null(); L];
         let mut counters = PerLane::<L>::ZERO;
-        for lane in 0..L {
-            places[lane] = key(lane.min(used - 1)).padded().as_ptr();
-            let nonce = nonce(lane.min(used - 1)).first_chunk::<12>().expect("the caller checks the size");
+        for lane in 0..used.min(L) {
+            places[lane] = key(lane).padded().as_ptr();
+            let nonce = nonce(lane).first_chunk::<12>().expect("the caller checks the size");
             counters.0[lane][4..].copy_from_slice(nonce);
         }
+        repeat_last(&mut places, used);
+        repeat_last(&mut counters.0, used);
         let mut octets = [[[V::zero(); N]; 1]; 2];
         for index in 0..N {
             // SAFETY: a key is padded to 64 octets.
@@ -86,17 +89,19 @@ impl<V: Blocks, const N: usize, const L: usize> Keys<V, N, L> {
     ) -> [V; N] {
         /// Clears the most significant bit.
         const MASK: Block = [!0, !0, !0, !0, !0, !0, !0, !0, !0, !0, !0, !0, !0, !0, !0, 0x7f];
-        let associated = Messages::<L>::new(used, Padding::Zeros, associated);
-        let mut texts = Messages::<L>::new(used, Padding::Zeros, text);
+        let (mut short, mut short_texts) = (PerLane::ZERO, PerLane::ZERO);
+        let associated = Messages::<L>::new(&mut short, used, Padding::Zeros, associated);
+        let mut texts = Messages::<L>::new(&mut short_texts, used, Padding::Zeros, text);
         let mut sums = [V::zero(); N];
         self.polyval.absorb(&mut sums, &associated);
         self.polyval.absorb(&mut sums, &texts);
-        texts.last.wipe();
         let mut sizes = PerLane::<L>::ZERO;
-        for (lane, block) in sizes.0.iter_mut().enumerate() {
+        for (lane, block) in sizes.0[..used].iter_mut().enumerate() {
             let bits = |messages: &Messages<'_, L>| 8 * messages.size(lane) as u128;
             *block = (bits(&associated) | bits(&texts) << 64).to_le_bytes();
         }
+        repeat_last(&mut sizes.0, used);
+        texts.wipe();
         let mut tags = self.polyval.absorb_blocks(&sums, &sizes.registers());
         for index in 0..N {
             tags[index] = tags[index].xor(self.nonces[index]).and(V::broadcast(MASK));
@@ -142,9 +147,8 @@ pub(super) fn open<V: Blocks, const N: usize, const L: usize>(jobs: &mut [Open<'
         let used = jobs.len();
         keys.derive(used, |lane| jobs[lane].key.key(), |lane| jobs[lane].nonce);
         let mut claimed = PerLane::<L>::ZERO;
-        for (lane, claimed) in claimed.0.iter_mut().enumerate() {
-            *claimed = *jobs[lane.min(used - 1)].tag;
-        }
+        claimed.0.iter_mut().zip(&*jobs).for_each(|(claimed, job)| *claimed = *job.tag);
+        repeat_last(&mut claimed.0, used);
         let texts = &mut Texts::new(jobs.iter_mut().map(|job| &mut *job.text));
         keys.counter_mode(&claimed.registers(), texts);
         let tags =

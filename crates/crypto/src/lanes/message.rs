@@ -1,10 +1,11 @@
 //! One message per lane, cut into blocks: whole blocks are read where they lie, the last one is made.
 //!
 //! Lengths differ between lanes. A shorter message starts later, so that all end in the same step: what is special
-//! about a last block is then done for all lanes at once. Until its turn a lane takes part with blocks that do not count.
-//! Where all lengths are equal, which is the normal case, no lane waits and nothing is looked up per lane.
+//! about a last block is then done for all lanes at once. Until its turn a lane takes part with blocks that do not
+//! count. Where all lengths are equal, which is the normal case, no lane waits and nothing is looked up per lane.
 
 use std::marker::PhantomData;
+use std::ptr;
 
 use super::block::{BLOCK_SIZE, Block, Blocks, Places};
 
@@ -29,7 +30,7 @@ impl<const L: usize> PerLane<L> {
     #[inline(always)]
     pub(super) fn wipe(&mut self) {
         // SAFETY: a reference is valid for writes.
-        unsafe { std::ptr::write_volatile(self, PerLane::ZERO) };
+        unsafe { ptr::write_volatile(self, PerLane::ZERO) };
     }
 
     #[inline(always)]
@@ -53,50 +54,92 @@ pub(super) enum Padding {
 
 /// The messages of all lanes.
 pub(super) struct Messages<'a, const L: usize> {
-    /// The last block, padded.
-    pub(super) last: PerLane<L>,
     /// Sizes of the messages in octets.
     sizes: [usize; L],
     /// Where the first block would lie if the message had `most` blocks before its last.
     places: Places<L>,
+    /// Where the last 16 octets lie; those of messages with fewer are in `short`, at the end of a block.
+    ends: Places<L>,
+    short: &'a mut PerLane<L>,
     /// Blocks before the last, over all lanes.
     fewest: usize,
     most: usize,
     /// Whether all sizes are equal.
     is_even: bool,
+    padding: Padding,
     octets: PhantomData<&'a [u8]>,
 }
 
 impl<'a, const L: usize> Messages<'a, L> {
-    /// Cuts `message(lane)` for each lane below `used`; those from there on repeat the last one.
-    #[inline(always)]
-    pub(super) fn new(used: usize, padding: Padding, message: impl Fn(usize) -> &'a [u8]) -> Self {
-        let mut out = Messages {
-            last: PerLane::ZERO,
-            sizes: [0; L],
-            places: [std::ptr::null(); L],
-            fewest: usize::MAX,
-            most: 0,
-            is_even: true,
-            octets: PhantomData,
-        };
-        let first_size = message(0).len();
-        for lane in 0..L {
-            let octets = message(lane.min(used - 1));
-            let whole = octets.len().saturating_sub(1) / BLOCK_SIZE;
-            let rest = &octets[whole * BLOCK_SIZE..];
-            out.last.0[lane] = last_block(rest, padding);
-            out.sizes[lane] = octets.len();
-            // For now the place after the whole blocks; moved back by `most` below.
-            out.places[lane] = rest.as_ptr();
-            out.fewest = out.fewest.min(whole);
-            out.most = out.most.max(whole);
-            out.is_even &= octets.len() == first_size;
+    /// Cuts `message(lane)` for each lane below `used`; those from there on repeat the last one. `short` is room.
+    #[inline(never)]
+    pub(super) fn new<'m: 'a>(
+        short: &'a mut PerLane<L>,
+        used: usize,
+        padding: Padding,
+        message: impl Fn(usize) -> &'m [u8],
+    ) -> Self {
+        let mut sizes = [0; L];
+        let mut places = [ptr::null(); L];
+        let mut ends = [ptr::null(); L];
+        let (mut least, mut largest) = (usize::MAX, 0);
+        for lane in 0..used.min(L) {
+            let octets = message(lane);
+            sizes[lane] = octets.len();
+            places[lane] = octets.as_ptr();
+            ends[lane] = match octets.last_chunk::<BLOCK_SIZE>() {
+                Some(end) => end.as_ptr(),
+                None => {
+                    copy_to_end(octets, &mut short.0[lane]);
+                    short.0[lane].as_ptr()
+                }
+            };
+            least = least.min(octets.len());
+            largest = largest.max(octets.len());
         }
-        for place in &mut out.places {
-            *place = place.wrapping_sub(out.most * BLOCK_SIZE);
+        repeat_last(&mut sizes, used);
+        repeat_last(&mut places, used);
+        repeat_last(&mut ends, used);
+        let most = blocks_before_last(largest);
+        if least != largest {
+            for (place, size) in places.iter_mut().zip(sizes) {
+                *place = place.wrapping_sub((most - blocks_before_last(size)) * BLOCK_SIZE);
+            }
+        }
+        Messages {
+            sizes,
+            places,
+            ends,
+            short,
+            fewest: blocks_before_last(least),
+            most,
+            is_even: least == largest,
+            padding,
+            octets: PhantomData,
+        }
+    }
+
+    /// The last blocks, padded.
+    #[inline(always)]
+    pub(super) fn last<V: Blocks, const N: usize>(&self) -> [V; N] {
+        let down: [V; N] = self.slides(|lane| 32 - self.last_size(lane));
+        let bits: [V; N] = match self.padding {
+            Padding::OneBit => self.pick(&BITS, |lane| 16 - self.last_size(lane)),
+            Padding::Zeros => [V::zero(); N],
+        };
+        let mut out = [V::zero(); N];
+        for (index, out) in out.iter_mut().enumerate() {
+            // SAFETY: each place is that of the last 16 octets of the lane's message, or of a block of `short`.
+            let octets: V = unsafe { V::gather(&self.ends, index, 0) };
+            *out = octets.reorder(down[index]).xor(bits[index]);
         }
         out
+    }
+
+    /// Overwrites what this holds of the messages.
+    #[inline(always)]
+    pub(super) fn wipe(&mut self) {
+        self.short.wipe();
     }
 
     /// Blocks of the longest message before its last.
@@ -144,12 +187,10 @@ impl<'a, const L: usize> Messages<'a, L> {
             }
             return out;
         }
-        let mut places = [ZEROS.as_ptr(); L];
-        for lane in 0..L {
-            if self.blocks_of(lane) + step >= self.most {
-                places[lane] = self.places[lane].wrapping_add(step * BLOCK_SIZE);
-            }
-        }
+        let places: Places<L> = each_lane(|lane| match self.blocks_of(lane) + step >= self.most {
+            true => self.places[lane].wrapping_add(step * BLOCK_SIZE),
+            false => ZEROS.as_ptr(),
+        });
         for (index, out) in out.iter_mut().enumerate() {
             // SAFETY: each place is that of a whole block of the lane's message, or of `ZEROS`.
             *out = unsafe { V::gather(&places, index, 0) };
@@ -177,7 +218,7 @@ impl<'a, const L: usize> Messages<'a, L> {
 
     #[inline(always)]
     fn blocks_of(&self, lane: usize) -> usize {
-        self.sizes[lane].saturating_sub(1) / BLOCK_SIZE
+        blocks_before_last(self.sizes[lane])
     }
 
     /// Ones in the lanes that something is true of which follows from the sizes.
@@ -189,14 +230,50 @@ impl<'a, const L: usize> Messages<'a, L> {
         }
     }
 
-    /// [`slides`], for what follows from the sizes.
+    /// [`slide`] by what follows from the sizes.
     #[inline(always)]
     pub(super) fn slides<V: Blocks, const N: usize>(&self, down: impl Fn(usize) -> usize) -> [V; N] {
-        match self.is_even {
-            true => [slide(down(0)); N],
-            false => slides::<V, N, L>(down),
-        }
+        self.pick(&SLIDES, down)
     }
+
+    /// Sixteen octets of a table, from a place that follows from the sizes.
+    #[inline(always)]
+    fn pick<V: Blocks, const N: usize>(&self, table: &'static [u8], at: impl Fn(usize) -> usize) -> [V; N] {
+        let block = |lane: usize| table[at(lane)..].first_chunk::<BLOCK_SIZE>().expect("the table is longer");
+        if self.is_even {
+            return [V::broadcast(*block(0)); N];
+        }
+        let places: Places<L> = each_lane(|lane| block(lane).as_ptr());
+        let mut out = [V::zero(); N];
+        for (index, out) in out.iter_mut().enumerate() {
+            // SAFETY: each place is that of sixteen octets of the table.
+            *out = unsafe { V::gather(&places, index, 0) };
+        }
+        out
+    }
+}
+
+/// The place of each lane. Not inlined: what runs once per lane would be there sixteen times.
+#[cold]
+#[inline(never)]
+fn each_lane<const L: usize>(place: impl Fn(usize) -> *const u8) -> Places<L> {
+    let mut places = [ZEROS.as_ptr(); L];
+    places.iter_mut().enumerate().for_each(|(lane, out)| *out = place(lane));
+    places
+}
+
+/// Fills the lanes from `used` on with what the last one before them has.
+#[inline(always)]
+pub(super) fn repeat_last<T: Copy, const L: usize>(lanes: &mut [T; L], used: usize) {
+    if let Some((before, rest)) = lanes.split_at_mut_checked(used)
+        && let Some(last) = before.last()
+    {
+        rest.fill(*last);
+    }
+}
+
+const fn blocks_before_last(size: usize) -> usize {
+    size.saturating_sub(1) / BLOCK_SIZE
 }
 
 static ZEROS: Block = [0; BLOCK_SIZE];
@@ -205,12 +282,7 @@ static ONES: Block = [0xff; BLOCK_SIZE];
 /// Ones in the lanes that a public fact is true of.
 #[inline(always)]
 pub(super) fn mask<V: Blocks, const N: usize, const L: usize>(is_true: impl Fn(usize) -> bool) -> [V; N] {
-    let mut places = [ZEROS.as_ptr(); L];
-    for (lane, place) in places.iter_mut().enumerate() {
-        if is_true(lane) {
-            *place = ONES.as_ptr();
-        }
-    }
+    let places: Places<L> = each_lane(|lane| if is_true(lane) { ONES.as_ptr() } else { ZEROS.as_ptr() });
     let mut out = [V::zero(); N];
     for (index, out) in out.iter_mut().enumerate() {
         // SAFETY: each place is that of a static block.
@@ -243,32 +315,26 @@ pub(super) fn slide<V: Blocks>(down: usize) -> V {
     V::broadcast(*SLIDES[down..].first_chunk().expect("`down` is at most 32"))
 }
 
-/// [`slide`] with a number per lane.
-#[inline(always)]
-fn slides<V: Blocks, const N: usize, const L: usize>(down: impl Fn(usize) -> usize) -> [V; N] {
-    let mut places = [SLIDES.as_ptr(); L];
-    for (lane, place) in places.iter_mut().enumerate() {
-        *place = SLIDES[down(lane)..][..BLOCK_SIZE].as_ptr();
-    }
-    let mut out = [V::zero(); N];
-    for (index, out) in out.iter_mut().enumerate() {
-        // SAFETY: each place is that of sixteen octets of the table.
-        *out = unsafe { V::gather(&places, index, 0) };
-    }
-    out
-}
+/// A one bit behind octets that end a block: the block from `16 - size` on is that of a last block of `size` octets.
+static BITS: [u8; 32] = {
+    let mut table = [0; 32];
+    table[BLOCK_SIZE] = 0x80;
+    table
+};
 
-/// At most 16 octets as a block with its padding.
+/// Puts fewer than 16 octets at the end of a block, in two pieces that overlap.
 #[inline(always)]
-fn last_block(octets: &[u8], padding: Padding) -> Block {
-    if let Ok(block) = octets.try_into() {
-        return block;
+fn copy_to_end(octets: &[u8], block: &mut Block) {
+    let start = BLOCK_SIZE - octets.len();
+    if let (Some(first), Some(last)) = (octets.first_chunk::<8>(), octets.last_chunk::<8>()) {
+        block[8..].copy_from_slice(last);
+        block[start..start + 8].copy_from_slice(first);
+    } else if let (Some(first), Some(last)) = (octets.first_chunk::<4>(), octets.last_chunk::<4>()) {
+        block[12..].copy_from_slice(last);
+        block[start..start + 4].copy_from_slice(first);
+    } else {
+        block[start..].iter_mut().zip(octets).for_each(|(to, from)| *to = *from);
     }
-    let bit = match padding {
-        Padding::OneBit => 0x80,
-        Padding::Zeros => 0,
-    };
-    (partial(octets) | bit << (8 * octets.len())).to_le_bytes()
 }
 
 /// Fewer than 16 octets as a little-endian number, read in two pieces that overlap.

@@ -50,7 +50,7 @@ impl<V: Blocks, const N: usize> Keys<V, N> {
         let count = messages.step_count();
         let some_are_empty = messages.some_are_empty();
         for step in 0..=count {
-            let blocks = if step == count { messages.last.registers() } else { messages.blocks(step) };
+            let blocks = if step == count { messages.last() } else { messages.blocks(step) };
             let next = self.absorb_blocks(sums, &blocks);
             if messages.some_wait(step) || some_are_empty {
                 // A lane whose message begins with this block takes part in this step, one with none in no step.

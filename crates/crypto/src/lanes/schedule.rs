@@ -1,9 +1,10 @@
 //! Round keys of many AES keys at once (FIPS 197 section 5.2), and one block under each of them.
 //!
-//! The instruction that is made for key expansion, `aeskeygenassist`, is slow and serves one key. This module turns four
-//! registers of keys by a quarter instead, so that one register holds the same word of four keys in each of its lanes.
-//! The last round of AES is an S-box behind a permutation of octets; with the opposite permutation before it, it is
-//! the S-box alone, for sixteen octets at once: the one word of each of four keys that an expansion step needs it for.
+//! The instruction that is made for key expansion, `aeskeygenassist`, is slow and serves one key. This module turns
+//! four registers of keys by a quarter instead, so that one register holds the same word of four keys in each of its
+//! lanes. The last round of AES is an S-box behind a permutation of octets; with the opposite permutation before it, it
+//! is the S-box alone, for sixteen octets at once: the one word of each of four keys that an expansion step needs it
+//! for.
 
 use std::mem::MaybeUninit;
 use std::ptr;

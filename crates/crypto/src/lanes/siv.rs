@@ -5,7 +5,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 use super::block::{BLOCK_SIZE, Block, Blocks, Places};
 use super::cmac::{chain, cmac, double, subkeys};
 use super::counter::{Position, Texts, counter_mode};
-use super::message::{Messages, Padding, PerLane, choose, mask};
+use super::message::{Messages, Padding, PerLane, choose, mask, repeat_last};
 use super::schedule::{RoundKeys, Schedules, wipe};
 use super::settle;
 use crate::aead::{Key, Open, Seal};
@@ -75,9 +75,10 @@ fn expand_into<'k, V: Blocks, const N: usize, const L: usize, const WORDS: usize
     key: impl Fn(usize) -> &'k Key,
 ) {
     let mut places: Places<L> = [std::ptr::null(); L];
-    for (lane, place) in places.iter_mut().enumerate() {
-        *place = key(lane.min(used - 1)).padded().as_ptr();
+    for (lane, place) in places[..used].iter_mut().enumerate() {
+        *place = key(lane).padded().as_ptr();
     }
+    repeat_last(&mut places, used);
     let mut octets = [[[V::zero(); N]; 2]; 2];
     for (part, octets) in octets.iter_mut().enumerate().take(WORDS.div_ceil(4)) {
         for (half, octets) in octets.iter_mut().enumerate() {
@@ -112,12 +113,14 @@ impl<V: Blocks, const N: usize, K: RoundKeys<V, N>> Keys<V, N, K> {
         nonce: impl Fn(usize) -> &'a [u8],
         text: impl Fn(usize) -> &'a [u8],
     ) -> [V; N] {
-        let nonces = Messages::<L>::new(used, Padding::OneBit, nonce);
+        let (mut short, mut short_texts) = (PerLane::ZERO, PerLane::ZERO);
+        let nonces = Messages::<L>::new(&mut short, used, Padding::OneBit, nonce);
         let nonces = cmac::<V, N, L, WORDS>(&self.schedules, &self.subkeys, &nonces);
         let mut sums = self.start;
         if (0..used).any(|lane| associated(lane).is_some()) {
-            let messages =
-                Messages::<L>::new(used, Padding::OneBit, |lane| associated(lane).unwrap_or_default());
+            let messages = Messages::<L>::new(&mut short, used, Padding::OneBit, |lane| {
+                associated(lane).unwrap_or_default()
+            });
             let codes = cmac::<V, N, L, WORDS>(&self.schedules, &self.subkeys, &messages);
             let doubled = double(sums);
             let all_have = (0..used).all(|lane| associated(lane).is_some());
@@ -135,9 +138,9 @@ impl<V: Blocks, const N: usize, K: RoundKeys<V, N>> Keys<V, N, K> {
         for index in 0..N {
             sums[index] = sums[index].xor(nonces[index]);
         }
-        let mut messages = Messages::<L>::new(used, Padding::OneBit, text);
+        let mut messages = Messages::<L>::new(&mut short_texts, used, Padding::OneBit, text);
         let tags = self.s2v_end::<L, WORDS>(sums, &messages);
-        messages.last.wipe();
+        messages.wipe();
         tags
     }
 
@@ -153,7 +156,7 @@ impl<V: Blocks, const N: usize, K: RoundKeys<V, N>> Keys<V, N, K> {
         let down: [V; N] = texts.slides(|lane| 32 - covered(lane));
         let up: [V; N] = texts.slides(|lane| 16 - covered(lane));
         let doubled = double(sums);
-        let (mut last, mut before_last): ([V; N], [V; N]) = (texts.last.registers(), sums);
+        let (mut last, mut before_last): ([V; N], [V; N]) = (texts.last(), sums);
         for index in 0..N {
             let sum = choose(short[index], doubled[index], sums[index]);
             let subkey = choose(whole[index], self.subkeys[0][index], self.subkeys[1][index]);
@@ -194,9 +197,8 @@ impl<V: Blocks, const N: usize, K: RoundKeys<V, N>> Keys<V, N, K> {
     fn open<const L: usize, const WORDS: usize>(&self, jobs: &mut [Open<'_>]) {
         let used = jobs.len();
         let mut claimed = PerLane::<L>::ZERO;
-        for (lane, claimed) in claimed.0.iter_mut().enumerate() {
-            *claimed = *jobs[lane.min(used - 1)].tag;
-        }
+        claimed.0.iter_mut().zip(&*jobs).for_each(|(claimed, job)| *claimed = *job.tag);
+        repeat_last(&mut claimed.0, used);
         let texts = &mut Texts::new(jobs.iter_mut().map(|job| &mut *job.text));
         self.counter_mode::<L, WORDS>(&claimed.registers(), texts);
         let tags = self.s2v::<L, WORDS>(
@@ -246,3 +248,20 @@ macro_rules! verb {
 
 verb!(seal, seal_under, seal, Seal);
 verb!(open, open_under, open, Open);
+
+/// CMACs under the first half of each key, at most one per lane.
+#[cfg(test)]
+#[inline(always)]
+pub(super) fn cmac_of<V: Blocks, const N: usize, const L: usize>(
+    keys: &[Key],
+    messages: &[&[u8]],
+) -> Vec<Block> {
+    let zero = [V::zero(); N];
+    // SAFETY: `expand_into` puts the round keys in.
+    let mut expanded = Keys { schedules: unsafe { Schedules::new() }, subkeys: [zero; 2], start: zero };
+    expand_into::<V, N, L, 4>(&mut expanded, keys.len(), |lane| &keys[lane]);
+    let mut short = PerLane::ZERO;
+    let messages = Messages::<L>::new(&mut short, messages.len(), Padding::OneBit, |lane| messages[lane]);
+    let codes = cmac::<V, N, L, 4>(&expanded.schedules, &expanded.subkeys, &messages);
+    PerLane::<L>::of(&codes).0[..keys.len()].to_vec()
+}
