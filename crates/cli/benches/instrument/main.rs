@@ -6,7 +6,7 @@
 //! Non-goals: how fast our server is (`capacity`). Offers are made to a socket that nobody reads: an echo in the driver
 //! needs BPF, which is not here.
 //!
-//! `cargo bench -p authentick --bench instrument` takes four minutes; as root it makes two network namespaces,
+//! `cargo bench -p authentick --bench instrument` takes some six minutes; as root it makes two network namespaces,
 //! otherwise it uses loopback and says so. `cargo xtask peers` brings chrony. `-- --milliseconds 50` shortens its
 //! steps. Among the tests it runs once, with steps of some milliseconds. It fails only if something does not answer.
 
@@ -81,7 +81,7 @@ struct Size {
 impl Size {
     const FULL: Size = Size {
         round_count: 3,
-        milliseconds: 500,
+        milliseconds: 2000,
         rates_rps: (100_000.0, 4e6),
         client_count: 8000,
         isolated: true,
