@@ -1,6 +1,7 @@
 //! Counter mode: each lane's text, in place, with the key stream of its own counter.
 
 use std::marker::PhantomData;
+use std::ptr;
 
 use super::block::{BLOCK_SIZE, Block, Blocks, Places};
 use super::message::{PerLane, partial, put_partial, repeat_last, slide};
@@ -10,23 +11,39 @@ use super::schedule::RoundKeys;
 pub(super) struct Texts<'a, const L: usize> {
     places: Places<L>,
     sizes: [usize; L],
+    /// The smallest and the largest size.
+    least: usize,
+    largest: usize,
     used: usize,
     octets: PhantomData<&'a mut [u8]>,
 }
 
 impl<'a, const L: usize> Texts<'a, L> {
-    /// Takes `text(lane)` for each lane below `used`; those from there on repeat the last one.
+    /// No texts yet.
     #[inline(always)]
-    pub(super) fn new(texts: impl ExactSizeIterator<Item = &'a mut [u8]>) -> Self {
-        let used = texts.len();
-        let mut out = Texts { places: [std::ptr::null(); L], sizes: [0; L], used, octets: PhantomData };
-        for (lane, text) in texts.take(L).enumerate() {
-            out.places[lane] = text.as_mut_ptr();
-            out.sizes[lane] = text.len();
+    pub(super) fn new() -> Self {
+        Texts {
+            places: [ptr::null(); L],
+            sizes: [0; L],
+            least: usize::MAX,
+            largest: 0,
+            used: 0,
+            octets: PhantomData,
         }
-        repeat_last(&mut out.places, used);
-        repeat_last(&mut out.sizes, used);
-        out
+    }
+
+    /// Takes the texts, at least one and at most one per lane; lanes beyond repeat the last one.
+    #[inline(always)]
+    pub(super) fn take(&mut self, texts: impl Iterator<Item = &'a mut [u8]>) {
+        for text in texts.take(L) {
+            self.places[self.used] = text.as_mut_ptr();
+            self.sizes[self.used] = text.len();
+            self.least = self.least.min(text.len());
+            self.largest = self.largest.max(text.len());
+            self.used += 1;
+        }
+        repeat_last(&mut self.places, self.used);
+        repeat_last(&mut self.sizes, self.used);
     }
 
     /// A lane's text.
@@ -68,13 +85,11 @@ pub(super) fn counter_mode<V: Blocks, const N: usize, const L: usize, const WORD
             *counter = counter.reorder(reverse);
         }
     }
-    let lanes = &texts.sizes[..texts.used];
-    let whole_count = lanes.iter().min().map_or(0, |size| size / BLOCK_SIZE);
-    let count = lanes.iter().max().map_or(0, |size| size.div_ceil(BLOCK_SIZE));
+    let whole_count = texts.least / BLOCK_SIZE;
+    let count = texts.largest.div_ceil(BLOCK_SIZE);
     // Octets behind the whole blocks, if all texts have as many and none is shorter than a block.
-    let first = lanes.first().copied().unwrap_or(0);
-    let is_even = first >= BLOCK_SIZE && lanes.iter().all(|size| *size == first);
-    let even_rest = is_even.then_some(first % BLOCK_SIZE);
+    let is_even = texts.least >= BLOCK_SIZE && texts.least == texts.largest;
+    let even_rest = is_even.then_some(texts.least % BLOCK_SIZE);
     for step in 0..count {
         let mut stream = counters;
         for index in 0..N {

@@ -90,15 +90,17 @@ impl<V: Blocks, const N: usize, const L: usize> Keys<V, N, L> {
         /// Clears the most significant bit.
         const MASK: Block = [!0, !0, !0, !0, !0, !0, !0, !0, !0, !0, !0, !0, !0, !0, !0, 0x7f];
         let (mut short, mut short_texts) = (PerLane::ZERO, PerLane::ZERO);
-        let associated = Messages::<L>::new(&mut short, used, Padding::Zeros, associated);
-        let mut texts = Messages::<L>::new(&mut short_texts, used, Padding::Zeros, text);
+        let mut headers = Messages::<L>::new(&mut short, Padding::Zeros);
+        headers.cut(used, associated);
+        let mut texts = Messages::<L>::new(&mut short_texts, Padding::Zeros);
+        texts.cut(used, text);
         let mut sums = [V::zero(); N];
-        self.polyval.absorb(&mut sums, &associated);
+        self.polyval.absorb(&mut sums, &headers);
         self.polyval.absorb(&mut sums, &texts);
         let mut sizes = PerLane::<L>::ZERO;
         for (lane, block) in sizes.0[..used].iter_mut().enumerate() {
             let bits = |messages: &Messages<'_, L>| 8 * messages.size(lane) as u128;
-            *block = (bits(&associated) | bits(&texts) << 64).to_le_bytes();
+            *block = (bits(&headers) | bits(&texts) << 64).to_le_bytes();
         }
         repeat_last(&mut sizes.0, used);
         texts.wipe();
@@ -134,7 +136,9 @@ pub(super) fn seal<V: Blocks, const N: usize, const L: usize>(jobs: &mut [Seal<'
         for (job, tag) in jobs.iter_mut().zip(PerLane::<L>::of(&tags).0) {
             *job.tag = tag;
         }
-        keys.counter_mode(&tags, &mut Texts::new(jobs.iter_mut().map(|job| &mut *job.text)));
+        let mut texts = Texts::new();
+        texts.take(jobs.iter_mut().map(|job| &mut *job.text));
+        keys.counter_mode(&tags, &mut texts);
     }
     keys.wipe();
 }
@@ -149,8 +153,9 @@ pub(super) fn open<V: Blocks, const N: usize, const L: usize>(jobs: &mut [Open<'
         let mut claimed = PerLane::<L>::ZERO;
         claimed.0.iter_mut().zip(&*jobs).for_each(|(claimed, job)| *claimed = *job.tag);
         repeat_last(&mut claimed.0, used);
-        let texts = &mut Texts::new(jobs.iter_mut().map(|job| &mut *job.text));
-        keys.counter_mode(&claimed.registers(), texts);
+        let mut texts = Texts::new();
+        texts.take(jobs.iter_mut().map(|job| &mut *job.text));
+        keys.counter_mode(&claimed.registers(), &mut texts);
         let tags =
             keys.tags(used, |lane| jobs[lane].associated.unwrap_or_default(), |lane| &*jobs[lane].text);
         settle(jobs, &PerLane::<L>::of(&tags));

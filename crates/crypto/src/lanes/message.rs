@@ -71,51 +71,52 @@ pub(super) struct Messages<'a, const L: usize> {
 }
 
 impl<'a, const L: usize> Messages<'a, L> {
-    /// Cuts `message(lane)` for each lane below `used`; those from there on repeat the last one. `short` is room.
+    /// Nothing yet; `short` is room for the messages that are shorter than a block.
+    #[inline(always)]
+    pub(super) fn new(short: &'a mut PerLane<L>, padding: Padding) -> Self {
+        Messages {
+            sizes: [0; L],
+            places: [ptr::null(); L],
+            ends: [ptr::null(); L],
+            short,
+            fewest: 0,
+            most: 0,
+            is_even: true,
+            padding,
+            octets: PhantomData,
+        }
+    }
+
+    /// Cuts `message(lane)` for each lane below `used`; those from there on repeat the last one.
+    ///
+    /// Not inlined: there are several messages per job, and little of this is about registers.
     #[inline(never)]
-    pub(super) fn new<'m: 'a>(
-        short: &'a mut PerLane<L>,
-        used: usize,
-        padding: Padding,
-        message: impl Fn(usize) -> &'m [u8],
-    ) -> Self {
-        let mut sizes = [0; L];
-        let mut places = [ptr::null(); L];
-        let mut ends = [ptr::null(); L];
+    pub(super) fn cut<'m: 'a>(&mut self, used: usize, message: impl Fn(usize) -> &'m [u8]) {
         let (mut least, mut largest) = (usize::MAX, 0);
         for lane in 0..used.min(L) {
             let octets = message(lane);
-            sizes[lane] = octets.len();
-            places[lane] = octets.as_ptr();
-            ends[lane] = match octets.last_chunk::<BLOCK_SIZE>() {
+            self.sizes[lane] = octets.len();
+            self.places[lane] = octets.as_ptr();
+            self.ends[lane] = match octets.last_chunk::<BLOCK_SIZE>() {
                 Some(end) => end.as_ptr(),
                 None => {
-                    copy_to_end(octets, &mut short.0[lane]);
-                    short.0[lane].as_ptr()
+                    copy_to_end(octets, &mut self.short.0[lane]);
+                    self.short.0[lane].as_ptr()
                 }
             };
             least = least.min(octets.len());
             largest = largest.max(octets.len());
         }
-        repeat_last(&mut sizes, used);
-        repeat_last(&mut places, used);
-        repeat_last(&mut ends, used);
-        let most = blocks_before_last(largest);
-        if least != largest {
-            for (place, size) in places.iter_mut().zip(sizes) {
-                *place = place.wrapping_sub((most - blocks_before_last(size)) * BLOCK_SIZE);
+        repeat_last(&mut self.sizes, used);
+        repeat_last(&mut self.places, used);
+        repeat_last(&mut self.ends, used);
+        self.fewest = blocks_before_last(least);
+        self.most = blocks_before_last(largest);
+        self.is_even = least == largest;
+        if !self.is_even {
+            for (place, size) in self.places.iter_mut().zip(self.sizes) {
+                *place = place.wrapping_sub((self.most - blocks_before_last(size)) * BLOCK_SIZE);
             }
-        }
-        Messages {
-            sizes,
-            places,
-            ends,
-            short,
-            fewest: blocks_before_last(least),
-            most,
-            is_even: least == largest,
-            padding,
-            octets: PhantomData,
         }
     }
 

@@ -114,13 +114,13 @@ impl<V: Blocks, const N: usize, K: RoundKeys<V, N>> Keys<V, N, K> {
         text: impl Fn(usize) -> &'a [u8],
     ) -> [V; N] {
         let (mut short, mut short_texts) = (PerLane::ZERO, PerLane::ZERO);
-        let nonces = Messages::<L>::new(&mut short, used, Padding::OneBit, nonce);
+        let mut nonces = Messages::<L>::new(&mut short, Padding::OneBit);
+        nonces.cut(used, nonce);
         let nonces = cmac::<V, N, L, WORDS>(&self.schedules, &self.subkeys, &nonces);
         let mut sums = self.start;
         if (0..used).any(|lane| associated(lane).is_some()) {
-            let messages = Messages::<L>::new(&mut short, used, Padding::OneBit, |lane| {
-                associated(lane).unwrap_or_default()
-            });
+            let mut messages = Messages::<L>::new(&mut short, Padding::OneBit);
+            messages.cut(used, |lane| associated(lane).unwrap_or_default());
             let codes = cmac::<V, N, L, WORDS>(&self.schedules, &self.subkeys, &messages);
             let doubled = double(sums);
             let all_have = (0..used).all(|lane| associated(lane).is_some());
@@ -138,7 +138,8 @@ impl<V: Blocks, const N: usize, K: RoundKeys<V, N>> Keys<V, N, K> {
         for index in 0..N {
             sums[index] = sums[index].xor(nonces[index]);
         }
-        let mut messages = Messages::<L>::new(&mut short_texts, used, Padding::OneBit, text);
+        let mut messages = Messages::<L>::new(&mut short_texts, Padding::OneBit);
+        messages.cut(used, text);
         let tags = self.s2v_end::<L, WORDS>(sums, &messages);
         messages.wipe();
         tags
@@ -189,8 +190,9 @@ impl<V: Blocks, const N: usize, K: RoundKeys<V, N>> Keys<V, N, K> {
         for (job, tag) in jobs.iter_mut().zip(PerLane::<L>::of(&tags).0) {
             *job.tag = tag;
         }
-        let texts = &mut Texts::new(jobs.iter_mut().map(|job| &mut *job.text));
-        self.counter_mode::<L, WORDS>(&tags, texts);
+        let mut texts = Texts::new();
+        texts.take(jobs.iter_mut().map(|job| &mut *job.text));
+        self.counter_mode::<L, WORDS>(&tags, &mut texts);
     }
 
     #[inline(always)]
@@ -199,8 +201,9 @@ impl<V: Blocks, const N: usize, K: RoundKeys<V, N>> Keys<V, N, K> {
         let mut claimed = PerLane::<L>::ZERO;
         claimed.0.iter_mut().zip(&*jobs).for_each(|(claimed, job)| *claimed = *job.tag);
         repeat_last(&mut claimed.0, used);
-        let texts = &mut Texts::new(jobs.iter_mut().map(|job| &mut *job.text));
-        self.counter_mode::<L, WORDS>(&claimed.registers(), texts);
+        let mut texts = Texts::new();
+        texts.take(jobs.iter_mut().map(|job| &mut *job.text));
+        self.counter_mode::<L, WORDS>(&claimed.registers(), &mut texts);
         let tags = self.s2v::<L, WORDS>(
             used,
             |lane| jobs[lane].associated,
@@ -261,7 +264,8 @@ pub(super) fn cmac_of<V: Blocks, const N: usize, const L: usize>(
     let mut expanded = Keys { schedules: unsafe { Schedules::new() }, subkeys: [zero; 2], start: zero };
     expand_into::<V, N, L, 4>(&mut expanded, keys.len(), |lane| &keys[lane]);
     let mut short = PerLane::ZERO;
-    let messages = Messages::<L>::new(&mut short, messages.len(), Padding::OneBit, |lane| messages[lane]);
-    let codes = cmac::<V, N, L, 4>(&expanded.schedules, &expanded.subkeys, &messages);
+    let mut cut = Messages::<L>::new(&mut short, Padding::OneBit);
+    cut.cut(messages.len(), |lane| messages[lane]);
+    let codes = cmac::<V, N, L, 4>(&expanded.schedules, &expanded.subkeys, &cut);
     PerLane::<L>::of(&codes).0[..keys.len()].to_vec()
 }
