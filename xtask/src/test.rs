@@ -77,8 +77,14 @@ fn summary(skipped: &[&str]) -> String {
     format!("{heading}\n{lines}")
 }
 
-/// Whether the line names a peer that this machine cannot have, or a file in its folder.
+/// What a test says whose figures mean nothing while others use the machine. It is listed, and no fault of the tree's.
+const BUSY: &str = "machine is too busy";
+
+/// Whether the line names a peer that this machine cannot have, or a file in its folder, or says that others use it.
 fn is_excused(line: &str, peers: &[(&str, State)]) -> bool {
+    if line.contains(BUSY) {
+        return true;
+    }
     let mut absent = peers.iter().filter(|(_, state)| matches!(state, State::Impossible(_)));
     absent.any(|(name, _)| line.contains(name) || line.contains(&peers::folder_of(name)))
 }
@@ -123,6 +129,7 @@ mod tests {
         ];
         assert!(is_excused("aead_30: facebook/time is not there", &peers));
         assert!(is_excused("aead_30: facebook-time/ntske is missing", &peers));
+        assert!(is_excused("search: this machine is too busy for a generator to keep its times", &peers));
         assert!(!is_excused("one_shot: chrony is not there", &peers));
         assert!(!is_excused("query: ntpd-rs does not start", &peers));
         assert!(!is_excused("drop: needs root", &peers));
