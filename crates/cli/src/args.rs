@@ -296,6 +296,17 @@ pub(crate) struct Trust {
     pub(crate) ke_timeout: std::time::Duration,
 }
 
+/// Whom the user allows to load, besides what is nobody else's.
+#[derive(Args, Debug)]
+pub(crate) struct Permit {
+    /// Load this host although its address is public; must repeat the name of the server
+    #[arg(long, value_name = "HOST")]
+    pub(crate) permit: Option<String>,
+    /// A file of prefixes that may be loaded besides loopback and private addresses, one on a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) allow_list: Option<PathBuf>,
+}
+
 /// When requests leave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ArrivalsArgument {
@@ -377,12 +388,8 @@ pub(crate) struct LoadArguments {
     /// What the path is called in the record [default: loopback, local or network, by the address]
     #[arg(long, value_name = "LABEL")]
     pub(crate) path: Option<String>,
-    /// Load this host although its address is public; must repeat TARGET's host
-    #[arg(long, value_name = "HOST")]
-    pub(crate) permit: Option<String>,
-    /// A file of prefixes that may be loaded besides loopback and private addresses, one on a line
-    #[arg(long, value_name = "FILE")]
-    pub(crate) allow_list: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) permission: Permit,
     /// Show the run on a live screen, on standard error; the table or the record follows on standard output
     #[arg(long)]
     pub(crate) tui: bool,
@@ -414,12 +421,8 @@ pub(crate) struct Stress {
     /// Where the report goes
     #[arg(value_name = "REPORT", default_value = "ntpdata.txt")]
     pub(crate) report: PathBuf,
-    /// Load this host although its address is public; must repeat HOST
-    #[arg(long, value_name = "HOST")]
-    pub(crate) permit: Option<String>,
-    /// A file of prefixes that may be loaded besides loopback and private addresses, one on a line
-    #[arg(long, value_name = "FILE")]
-    pub(crate) allow_list: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) permission: Permit,
 }
 
 #[derive(Args, Debug)]

@@ -32,6 +32,16 @@ impl Exit {
     pub(crate) const GATE_FAILED: Exit = Exit::Silence;
 }
 
+impl Exit {
+    /// How a command ends that could not have what its user named: a file, a folder, an address.
+    pub(crate) fn of_access(error: &std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::PermissionDenied => Exit::Permission,
+            _ => Exit::Configuration,
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         ExitCode::from(exit as u8)

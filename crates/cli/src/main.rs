@@ -4,6 +4,7 @@
 mod args;
 mod cmd;
 mod exit;
+mod files;
 mod host;
 mod input;
 mod measure;

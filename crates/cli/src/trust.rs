@@ -16,10 +16,7 @@ pub(crate) fn roots(file: Option<&Path>) -> Result<Roots, Failure> {
 
 fn from_file(file: &Path) -> Result<Roots, Failure> {
     let pem = std::fs::read(file).map_err(|error| {
-        let exit = match error.kind() {
-            std::io::ErrorKind::PermissionDenied => Exit::Permission,
-            _ => Exit::Configuration,
-        };
+        let exit = Exit::of_access(&error);
         Failure::new(exit, format!("--ca {}: cannot read: {error}", file.display()))
     })?;
     Roots::from_pem(&pem).map_err(|problem| {

@@ -27,6 +27,7 @@ use rustls::pki_types::ServerName;
 
 use crate::args::{Arguments, Command, Demo};
 use crate::exit::{Exit, Failure};
+use crate::files;
 use crate::host::{COMMIT, VERSION, host};
 use crate::measure::{Measurement, measure};
 use crate::output;
@@ -275,9 +276,5 @@ fn write_loads(out: &Path, loads: &[LoadRecord]) -> Result<(), Failure> {
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    let exit = match error.kind() {
-        std::io::ErrorKind::PermissionDenied => Exit::Permission,
-        _ => Exit::Configuration,
-    };
-    Failure::new(exit, format!("cannot write {}: {error}; name another folder with --out", path.display()))
+    files::unwritable(path, error, "name another folder with --out")
 }

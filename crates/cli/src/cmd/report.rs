@@ -1,7 +1,6 @@
 //! `authentick report`: stored runs to text, to a page, and against an older run.
 
 use std::fs;
-use std::io::ErrorKind;
 use std::path::Path;
 
 use authentick_report::load::compare::against;
@@ -11,6 +10,7 @@ use serde::Deserialize;
 
 use crate::args::Report;
 use crate::exit::{Exit, Failure};
+use crate::files::{unreadable, unwritable, wrong};
 use crate::output;
 
 /// What a file holds, by its `format`. Boxed, as records are large and of different sizes.
@@ -68,7 +68,8 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit, Failure> {
         let records: Vec<&LoadRecord> =
             old.iter().chain(loads.iter().map(|(_, load)| load)).map(|load| &**load).collect();
         let demos: Vec<&RunRecord> = demos.iter().map(|(_, demo)| &**demo).collect();
-        fs::write(file, page(&records, &demos)?).map_err(|error| unwritable(file, &error))?;
+        fs::write(file, page(&records, &demos)?)
+            .map_err(|error| unwritable(file, &error, "name another file with --html"))?;
         out += &format!("\nreport: {}\n", file.display());
     }
     output::result(&out);
@@ -112,7 +113,9 @@ fn read(path: &Path) -> Result<Record, Failure> {
     struct Head {
         format: String,
     }
-    let text = fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+    let text = fs::read_to_string(path).map_err(|error| {
+        unreadable(path, &error, "a record is JSON in UTF-8; name one", "name a file that exists")
+    })?;
     let no_record = |error: &dyn std::fmt::Display| {
         let remedy =
             "name a record that authentick wrote: of load with --record FILE, or the demo's run.json";
@@ -134,25 +137,4 @@ fn read(path: &Path) -> Result<Record, Failure> {
         );
         Err(wrong(path, &problem, "render it with the version that wrote it, or a later one"))
     }
-}
-
-fn wrong(path: &Path, problem: &str, remedy: &str) -> Failure {
-    Failure::new(Exit::Configuration, format!("{}: {problem}; {remedy}", path.display()))
-}
-
-fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
-    let (exit, remedy) = match error.kind() {
-        ErrorKind::PermissionDenied => (Exit::Permission, "run as a user who may read it"),
-        ErrorKind::InvalidData => (Exit::Configuration, "a record is JSON in UTF-8; name one"),
-        _ => (Exit::Configuration, "name a file that exists"),
-    };
-    Failure::new(exit, format!("cannot read {}: {error}; {remedy}", path.display()))
-}
-
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    let exit = match error.kind() {
-        ErrorKind::PermissionDenied => Exit::Permission,
-        _ => Exit::Configuration,
-    };
-    Failure::new(exit, format!("cannot write {}: {error}; name another file with --html", path.display()))
 }

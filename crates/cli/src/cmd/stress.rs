@@ -18,7 +18,7 @@ use authentick_report::load::{Cause, Step};
 use super::load::{Permission, Target, Wanted, stop_on_signals};
 use crate::args::Stress;
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::{files, output};
 
 /// Ports that requests come from.
 const CLIENT_COUNT: u32 = 64;
@@ -26,16 +26,13 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(arguments: &Stress) -> Result<Exit, Failure> {
     let unwritable = |error: std::io::Error| {
-        let exit = match error.kind() {
-            std::io::ErrorKind::PermissionDenied => Exit::Permission,
-            _ => Exit::Configuration,
-        };
+        let exit = Exit::of_access(&error);
         let file = arguments.report.display();
         Failure::new(exit, format!("{file}: cannot write: {error}; name another file after SECONDS"))
     };
     // First of all, as a report that cannot be written would waste the run.
-    fs::OpenOptions::new().append(true).create(true).open(&arguments.report).map_err(unwritable)?;
-    let permission = Permission::new(arguments.permit.as_deref(), arguments.allow_list.as_deref())?;
+    files::check_writable(&arguments.report).map_err(unwritable)?;
+    let permission = Permission::new(&arguments.permission)?;
     let wanted = Wanted { scheme: Scheme::Plain, text: &arguments.host, trust: None, timeout: TIMEOUT };
     let target = Target::find(&wanted, &permission)?;
     let watch = Watch::default();

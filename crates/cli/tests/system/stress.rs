@@ -108,6 +108,7 @@ fn strangers_and_nonsense_are_refused() {
     let output = authentick(["stress", "192.0.2.1", "100", "1", report]);
     assert_eq!(output.status.code(), Some(64), "{}", text(&output));
     assert!(text(&output).contains("--permit 192.0.2.1"), "{}", text(&output));
+    assert!(!folder.path().join("report.txt").exists(), "a run that does not begin leaves no file");
     for (rate, seconds) in [("0", "1"), ("100", "0"), ("many", "1")] {
         let output = authentick(["stress", "127.0.0.1", rate, seconds, report]);
         assert_eq!(output.status.code(), Some(64), "{}", text(&output));

@@ -32,10 +32,7 @@ pub(super) fn run(arguments: &Agent) -> Result<Exit, Failure> {
     };
     let allow = Allow::with(arguments.allow.clone());
     let agent = agent::Agent::bind(arguments.listen, &identity, allow, limits).map_err(|error| {
-        let exit = match error.kind() {
-            std::io::ErrorKind::PermissionDenied => Exit::Permission,
-            _ => Exit::Configuration,
-        };
+        let exit = Exit::of_access(&error);
         Failure::new(exit, format!("--listen {}: {error}", arguments.listen))
     })?;
     authentick_net::files::raise_limit();
@@ -105,10 +102,7 @@ fn identity(files: [(&str, &Path); 3]) -> Result<Identity, Failure> {
     let mut texts = Vec::with_capacity(files.len());
     for (option, file) in files {
         let text = fs::read(file).map_err(|error| {
-            let exit = match error.kind() {
-                std::io::ErrorKind::PermissionDenied => Exit::Permission,
-                _ => Exit::Configuration,
-            };
+            let exit = Exit::of_access(&error);
             Failure::new(exit, format!("{option} {}: cannot read: {error}", file.display()))
         })?;
         texts.push(text);

@@ -166,7 +166,7 @@ fn steps(arguments: &LoadArguments) -> Result<Steps, Failure> {
 const DEFAULT_RATE_RPS: f64 = 1000.0;
 
 fn target(scheme: Scheme, arguments: &LoadArguments, trust: Option<&Trust>) -> Result<Target, Failure> {
-    let permission = Permission::new(arguments.permit.as_deref(), arguments.allow_list.as_deref())?;
+    let permission = Permission::new(&arguments.permission)?;
     let wanted = Wanted { scheme, text: &arguments.target, trust, timeout: arguments.timeout };
     Target::find(&wanted, &permission)
 }

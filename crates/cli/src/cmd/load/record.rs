@@ -15,6 +15,7 @@ use authentick_report::units::rate;
 use super::target::Target;
 use crate::args::LoadArguments;
 use crate::exit::{Exit, Failure};
+use crate::files;
 use crate::host::{COMMIT, VERSION, command, host};
 
 /// A record without steps.
@@ -110,16 +111,10 @@ pub(super) fn conclude(record: &mut LoadRecord, outcome: Outcome, run: &Run) {
     });
 }
 
-/// Refuses files that could not be written afterwards, before any load. Leaves none behind that was not there.
+/// Refuses files that could not be written afterwards, before any load.
 pub(super) fn check_writable(arguments: &LoadArguments) -> Result<(), Failure> {
-    for (option, file) in files(arguments) {
-        let was_there = file.exists();
-        let opened = fs::OpenOptions::new().append(true).create(true).open(file);
-        opened.map_err(|error| unwritable(option, file, &error))?;
-        if !was_there {
-            // If it cannot be removed it can be written, which is what matters.
-            let _ = fs::remove_file(file);
-        }
+    for (option, file) in named_files(arguments) {
+        files::check_writable(file).map_err(|error| unwritable(option, file, &error))?;
     }
     Ok(())
 }
@@ -127,7 +122,7 @@ pub(super) fn check_writable(arguments: &LoadArguments) -> Result<(), Failure> {
 /// Writes the files that were asked for; all of them, even if one fails.
 pub(super) fn keep(arguments: &LoadArguments, record: &LoadRecord) -> Result<(), Failure> {
     let mut result = Ok(());
-    for (option, file) in files(arguments) {
+    for (option, file) in named_files(arguments) {
         let text = match option {
             "--record" => record.to_json(),
             "--csv" => csv(record),
@@ -140,15 +135,12 @@ pub(super) fn keep(arguments: &LoadArguments, record: &LoadRecord) -> Result<(),
     result
 }
 
-fn files(arguments: &LoadArguments) -> impl Iterator<Item = (&'static str, &Path)> {
+fn named_files(arguments: &LoadArguments) -> impl Iterator<Item = (&'static str, &Path)> {
     let files = [("--record", &arguments.record), ("--csv", &arguments.csv), ("--html", &arguments.html)];
     files.into_iter().filter_map(|(option, file)| Some((option, file.as_deref()?)))
 }
 
 fn unwritable(option: &str, file: &Path, error: &std::io::Error) -> Failure {
-    let exit = match error.kind() {
-        std::io::ErrorKind::PermissionDenied => Exit::Permission,
-        _ => Exit::Configuration,
-    };
+    let exit = Exit::of_access(error);
     Failure::new(exit, format!("{option} {}: cannot write: {error}; name another file", file.display()))
 }

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::path::Path;
 use std::time::Duration;
 
 use authentick_crypto::Entropy;
@@ -12,7 +11,7 @@ use authentick_load::{Allow, Scheme};
 use authentick_wire::ke::AeadId;
 use rustls::pki_types::ServerName;
 
-use crate::args::Trust;
+use crate::args::{Permit, Trust};
 use crate::exit::{Exit, Failure};
 use crate::measure::{Unanswered, measure};
 use crate::server::{NTP_PORT, ServerArgument, aeads, ke_exit, resolve};
@@ -27,8 +26,8 @@ pub(crate) struct Permission {
 
 impl Permission {
     /// A host whose name the user repeated, and a list of prefixes.
-    pub(crate) fn new(permit: Option<&str>, list: Option<&Path>) -> Result<Self, Failure> {
-        let allow = match list {
+    pub(crate) fn new(arguments: &Permit) -> Result<Self, Failure> {
+        let allow = match &arguments.allow_list {
             None => Allow::default(),
             Some(file) => {
                 let problem = |text: String| {
@@ -40,7 +39,7 @@ impl Permission {
                     .map_err(|error| problem(format!("{error}; write prefixes such as 192.0.2.0/24")))?
             }
         };
-        Ok(Permission { allow, host: permit.map(str::to_owned) })
+        Ok(Permission { allow, host: arguments.permit.clone() })
     }
 
     /// Refuses to load `address`, known as `host`, unless it is nobody else's or the user said so.
@@ -216,11 +215,14 @@ mod tests {
     #[test]
     fn public_addresses_need_a_word_that_names_the_host() {
         let address: IpAddr = "192.0.2.1".parse().unwrap();
-        let silent = Permission::new(None, None).unwrap();
+        let permission = |host: Option<&str>| {
+            Permission::new(&Permit { permit: host.map(str::to_owned), allow_list: None }).unwrap()
+        };
+        let silent = permission(None);
         let failure = silent.check("time.example", address).unwrap_err();
         assert!(failure.exit == Exit::Usage && failure.message.contains("--permit time.example"));
         assert!(silent.check("lab", "10.0.0.1".parse().unwrap()).is_ok());
-        let permission = Permission::new(Some("time.example"), None).unwrap();
+        let permission = permission(Some("time.example"));
         assert!(permission.check("time.example", address).is_ok());
         assert!(permission.check("other.example", address).is_err());
     }

@@ -11,7 +11,8 @@ use authentick_report::load::LoadRecord;
 use authentick_report::study::plan::{FILE, Part, PlannedRun, StudyPlan};
 use authentick_report::study::request_threshold;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
+use crate::files::{self, wrong};
 use crate::output;
 
 const TEXT: &str = "report.txt";
@@ -200,24 +201,11 @@ impl Folder {
     }
 }
 
-fn wrong(path: &Path, problem: &str, remedy: &str) -> Failure {
-    Failure::new(Exit::Configuration, format!("{}: {problem}; {remedy}", path.display()))
-}
-
-/// A file that cannot be read, with the remedy.
+/// A file of a study that cannot be read, with the remedy.
 pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
-    let (exit, remedy) = match error.kind() {
-        ErrorKind::PermissionDenied => (Exit::Permission, "run as a user who may read it"),
-        ErrorKind::InvalidData => (Exit::Configuration, "it is to be JSON in UTF-8; restore it"),
-        _ => (Exit::Configuration, "name a folder that can be read"),
-    };
-    Failure::new(exit, format!("cannot read {}: {error}; {remedy}", path.display()))
+    files::unreadable(path, error, "it is to be JSON in UTF-8; restore it", "name a folder that can be read")
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    let exit = match error.kind() {
-        ErrorKind::PermissionDenied => Exit::Permission,
-        _ => Exit::Configuration,
-    };
-    Failure::new(exit, format!("cannot write {}: {error}; name a folder that can be written", path.display()))
+    files::unwritable(path, error, "name a folder that can be written")
 }

@@ -1,0 +1,37 @@
+//! Files that a user named and that are not as they should be: which one, what is wrong, and what to do.
+
+use std::io::{Error, ErrorKind};
+use std::path::Path;
+
+use crate::exit::{Exit, Failure};
+
+/// A file with the wrong content.
+pub(crate) fn wrong(path: &Path, problem: &str, remedy: &str) -> Failure {
+    Failure::new(Exit::Configuration, format!("{}: {problem}; {remedy}", path.display()))
+}
+
+/// A file that cannot be read; what to do if it is no text, and if it is something else than a want of rights.
+pub(crate) fn unreadable(path: &Path, error: &Error, if_no_text: &str, otherwise: &str) -> Failure {
+    let remedy = match error.kind() {
+        ErrorKind::PermissionDenied => "run as a user who may read it",
+        ErrorKind::InvalidData => if_no_text,
+        _ => otherwise,
+    };
+    Failure::new(Exit::of_access(error), format!("cannot read {}: {error}; {remedy}", path.display()))
+}
+
+/// A file that cannot be written.
+pub(crate) fn unwritable(path: &Path, error: &Error, remedy: &str) -> Failure {
+    Failure::new(Exit::of_access(error), format!("cannot write {}: {error}; {remedy}", path.display()))
+}
+
+/// Whether a file can be written later. Leaves none behind that was not there.
+pub(crate) fn check_writable(path: &Path) -> std::io::Result<()> {
+    let was_there = path.exists();
+    std::fs::OpenOptions::new().append(true).create(true).open(path)?;
+    if !was_there {
+        // If it cannot be removed it can be written, which is what matters.
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
+}
