@@ -205,7 +205,7 @@ mod tests {
     /// A session whose keys tell it apart.
     fn session(number: u8) -> NtsSession {
         let key = || Key::new(Algorithm::SivCmac256, &[number; 32]).unwrap();
-        NtsSession::new(SessionKeys { c2s: key(), s2c: key() }, None)
+        NtsSession::new(SessionKeys::new(&key(), &key()).unwrap(), None)
     }
 
     #[test]
@@ -216,7 +216,7 @@ mod tests {
         client.established(session(2), 200, 50);
         assert!(client.forget_keys(210, 220) && !client.forget_keys(190, 220));
         let number = |client: &mut Client, sent_ns| {
-            client.session_of(sent_ns).map(|session| session.keys().c2s.expose()[0])
+            client.session_of(sent_ns).map(|session| session.keys().expose()[0])
         };
         assert_eq!([150, 200, 230].map(|sent_ns| number(&mut client, sent_ns)), [Some(1), Some(2), Some(2)]);
         client.established(session(3), 251, 50);
