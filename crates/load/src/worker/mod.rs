@@ -337,7 +337,7 @@ impl Worker {
     }
 
     fn transfers_are_principal(&self) -> bool {
-        matches!(self.plan.scheme, Scheme::Plain | Scheme::Nts)
+        self.plan.scheme.measures_transfers()
     }
 
     /// An operation of a stream has ended, so that a closed loop may begin another one.
@@ -371,7 +371,7 @@ impl Worker {
     fn part(&mut self, lasted_ns: u64, idle_ns: u64) -> Part {
         for client in &mut self.clients {
             let count = client.take_strangers();
-            let principal = matches!(self.plan.scheme, Scheme::Plain | Scheme::Nts);
+            let principal = self.plan.scheme.measures_transfers();
             self.ledger.of(client.measured, principal).surplus += count;
         }
         let some = |counts: &Counts| (counts.scheduled > 0).then(|| counts.tally());
