@@ -1,13 +1,14 @@
 //! Who is to be loaded: its addresses, whether that is allowed, and a first exchange before any load.
 
 use std::fs;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use authentick_crypto::Entropy;
 use authentick_ke::client::{Ask, Dialled, dial};
 use authentick_ke::tls::{Roots, client_config};
 use authentick_load::{Allow, Scheme};
+use authentick_net::udp::ClientSocket;
 use authentick_wire::ke::AeadId;
 use rustls::pki_types::ServerName;
 
@@ -202,10 +203,7 @@ fn probe(
 
 /// The address from which this host would send to `server`.
 fn local_towards(server: SocketAddr) -> Option<IpAddr> {
-    let any: SocketAddr = if server.is_ipv4() { ([0; 4], 0).into() } else { ([0u16; 8], 0).into() };
-    let socket = UdpSocket::bind(any).ok()?;
-    socket.connect(server).ok()?;
-    Some(socket.local_addr().ok()?.ip())
+    Some(ClientSocket::connect(server).ok()?.local().ok()?.ip())
 }
 
 #[cfg(test)]
