@@ -14,7 +14,7 @@ use rustls::pki_types::ServerName;
 
 use crate::args::{Permit, Trust};
 use crate::exit::{Exit, Failure};
-use crate::measure::{Unanswered, measure};
+use crate::measure::measure_with_either_keys;
 use crate::server::{NTP_PORT, ServerArgument, aeads, ke_exit, resolve};
 use crate::trust;
 
@@ -154,14 +154,7 @@ impl Target {
             // A key exchange may send clients anywhere; load goes only where it may.
             permission.check(&ntp_host, ntp.ip())?;
             let mut session = established.session;
-            match probe(ntp, Some(&mut session), wanted.timeout) {
-                // The server may have exported its keys the other way, as chrony does for AES-128-GCM-SIV.
-                Err(_) if session.switch_keys() => {
-                    probe(ntp, Some(&mut session), wanted.timeout)?;
-                    alternative_keys = true;
-                }
-                result => result?,
-            }
+            alternative_keys = probe(ntp, Some(&mut session), wanted.timeout)?;
         }
         Ok(Target {
             text: wanted.text.to_owned(),
@@ -183,22 +176,16 @@ impl Target {
     }
 }
 
-/// Asks once: who does not answer a single request need not be loaded.
+/// Asks once: who does not answer a single request need not be loaded. Returns whether its keys are exported the other
+/// way.
 fn probe(
     ntp: SocketAddr,
     session: Option<&mut authentick_proto::client::NtsSession>,
     timeout: Duration,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let mut entropy = Entropy::from_system()?;
-    measure(ntp, session, &mut entropy, timeout).map(|_| ()).map_err(|unanswered| {
-        let exit = match &unanswered {
-            Unanswered::Silence { .. } => Exit::Silence,
-            Unanswered::Rejected(_) => Exit::Authentication,
-            Unanswered::NoCookie => Exit::Internal,
-            Unanswered::Io(_) => Exit::Silence,
-        };
-        Failure::new(exit, format!("{ntp}: {unanswered}"))
-    })
+    let measured = measure_with_either_keys(ntp, session, &mut entropy, timeout);
+    measured.map(|(_, other_keys)| other_keys).map_err(|unanswered| unanswered.failure(ntp))
 }
 
 /// The address from which this host would send to `server`.
