@@ -1,7 +1,7 @@
 //! Simulated clients: each has a port of its own and, with NTS, keys and a jar of cookies.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
 use authentick_net::udp::ClientSocket;
 use authentick_proto::client::{CookieJar, NtsSession};
@@ -53,11 +53,7 @@ pub(crate) enum Stray {
 impl Client {
     /// A client that asks `server` from `source`, or from wherever the host chooses.
     pub(crate) fn connect(server: SocketAddr, source: Option<IpAddr>, measured: bool) -> io::Result<Self> {
-        let any: IpAddr = match server {
-            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-        };
-        let socket = ClientSocket::connect_from(SocketAddr::new(source.unwrap_or(any), 0), server)?;
+        let socket = ClientSocket::connect_from(server, source)?;
         let local = socket.local()?;
         Ok(Client {
             socket,
