@@ -4,8 +4,8 @@
 //! cookies of their own; and the share of NTS that is not AEAD, by comparison with the bench `aead` of the crate
 //! `crypto`. Non-goals: system calls, and the cost of memory that no cache holds.
 //!
-//! Run with `cargo bench -p authentick-proto --bench responder`; among the tests it runs once, with a few rounds. A name
-//! from the first column as argument runs that row alone, as a profiler wants it.
+//! Run with `cargo bench -p authentick-proto --bench responder`; among the tests it runs once, with a few rounds. A
+//! name from the first column as argument runs that row alone, as a profiler wants it.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -48,7 +48,7 @@ pub struct SessionKeys {
 }
 
 impl SessionKeys {
-    /// The key that authenticates requests, and the one that authenticates responses; `None` if their algorithms differ.
+    /// The key that authenticates requests and the one that authenticates responses; `None` if their algorithms differ.
     #[must_use]
     pub fn new(c2s: &Key, s2c: &Key) -> Option<Self> {
         let (algorithm, size) = (c2s.algorithm(), c2s.expose().len());

@@ -5,8 +5,8 @@
 //! packets is done before the next step of any, and the wait is filled. Where an instruction works on two or four
 //! blocks at once (VAES), these blocks are those of different packets.
 //!
-//! Each packet has a lane: its place in a register, and its register among those of the step. Keys and octets differ per
-//! lane, sizes do not. The algorithms are written once, over a register of any width:
+//! Each packet has a lane: its place in a register, and its register among those of the step. Keys and octets differ
+//! between lanes, sizes do not. The algorithms are written once, over a register of any width:
 //!
 //! - `block`: the registers, and what the processor can do with them;
 //! - `schedule`: round keys of all lanes, and one block in each;
