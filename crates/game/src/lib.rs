@@ -9,3 +9,5 @@
 #![forbid(unsafe_code)]
 
 pub mod algebra;
+pub mod mac;
+pub mod verdict;
