@@ -51,6 +51,9 @@ pub struct Attempt<Forged> {
     pub forged: Option<Forged>,
 }
 
+/// What stands above attempts in a listing.
+pub const COLUMNS: &str = "verdict   scheme     believed of tried  what was tried";
+
 impl<Forged> Attempt<Forged> {
     /// An attempt that has not begun.
     #[must_use]
@@ -89,7 +92,7 @@ impl<Forged> Attempt<Forged> {
 impl<Forged> fmt::Display for Attempt<Forged> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Attempt { against, tried, tries, wins, verdict, .. } = self;
-        write!(f, "{verdict:8}  {against:12} {wins:>5} of {tries:<5}  {tried}")?;
+        write!(f, "{verdict:8}  {against:11} {wins:>7} of {tries:<5}  {tried}")?;
         if self.is_as_expected() { Ok(()) } else { write!(f, "  (expected: {})", self.expected) }
     }
 }
@@ -121,7 +124,8 @@ mod tests {
         let mut attempt = Attempt::new("MD5", "a suffix", Verdict::Reject);
         attempt.note((), true);
         let text = attempt.to_string();
-        assert!(text.starts_with("WIN-AUTH  MD5"), "{text}");
+        assert!(text.starts_with("WIN-AUTH  MD5               1 of 1      a suffix"), "{text}");
+        assert_eq!(text.find(" of "), COLUMNS.find(" of "));
         assert!(text.ends_with("a suffix  (expected: REJECT)"), "{text}");
     }
 }

@@ -21,12 +21,26 @@ pub enum RepeatedNonce {
     LosesHashKey,
 }
 
+/// Whether a tag is a state from which the digest goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Extension {
+    /// Never.
+    Impossible,
+    /// If all of it is there: not in NTPv4, which has room for 20 octets.
+    OfWholeTags,
+    /// As it is on the wire.
+    Possible,
+}
+
 /// Why an algorithm is not to be recommended to a server without state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Objection {
-    /// Whoever has a whole tag can make that of a longer message.
+    /// Whoever has a tag can make that of a longer message.
     Extends,
+    /// Only that tags are cut prevents it.
+    ExtendsUnlessCut,
     /// What lies beneath is broken, if not in this use.
     BrokenPrimitive,
     /// A nonce that repeats loses it, and a server without state cannot keep one from repeating.
@@ -39,6 +53,7 @@ impl Objection {
     pub const fn words(self) -> &'static str {
         match self {
             Objection::Extends => "tags can be extended",
+            Objection::ExtendsUnlessCut => "only cut tags cannot be extended",
             Objection::BrokenPrimitive => "broken for collisions",
             Objection::RepeatedNonce => "lost if a nonce repeats",
         }
@@ -61,8 +76,8 @@ pub struct SecurityFactors {
     pub primitive_bits: Option<u32>,
     /// Fourth factor: base-2 logarithm of the messages that a key may authenticate; `None` if nobody has set a limit.
     pub messages_log2_max: Option<u32>,
-    /// Whether a tag on the wire of NTPv4 is a state from which a digest goes on.
-    pub extends: bool,
+    /// Whether a tag is a state from which the digest goes on.
+    pub extension: Extension,
     /// What a repeated nonce does.
     pub repeated_nonce: RepeatedNonce,
 }
@@ -78,7 +93,7 @@ impl SecurityFactors {
             primitive: "MD5",
             primitive_bits: None,
             messages_log2_max: None,
-            extends: false,
+            extension: Extension::Impossible,
             repeated_nonce: RepeatedNonce::TakesNone,
         };
         let sha2 = |primitive, bits, tag_bits| SecurityFactors {
@@ -96,14 +111,20 @@ impl SecurityFactors {
             ..factors
         };
         match algorithm {
-            MacAlgorithm::Md5 => SecurityFactors { extends: true, ..factors },
-            MacAlgorithm::Sha1 => {
-                SecurityFactors { primitive: "SHA-1", tag_bits: 160, extends: true, ..factors }
+            MacAlgorithm::Md5 => SecurityFactors { extension: Extension::Possible, ..factors },
+            MacAlgorithm::Sha1 => SecurityFactors {
+                primitive: "SHA-1",
+                tag_bits: 160,
+                extension: Extension::Possible,
+                ..factors
+            },
+            MacAlgorithm::Sha256 => {
+                SecurityFactors { extension: Extension::OfWholeTags, ..sha2("SHA-256", 128, 160) }
             }
-            // What NTPv4 cuts off a tag is state that nobody sees; see `length_extension`.
-            MacAlgorithm::Sha256 => sha2("SHA-256", 128, 160),
             MacAlgorithm::Sha384 => sha2("SHA-384", 192, 160),
-            MacAlgorithm::Sha512 => sha2("SHA-512", 256, 160),
+            MacAlgorithm::Sha512 => {
+                SecurityFactors { extension: Extension::OfWholeTags, ..sha2("SHA-512", 256, 160) }
+            }
             MacAlgorithm::HmacMd5 => factors,
             // draft-aanchal4-ntp-mac-00 section 2: 112 bits.
             MacAlgorithm::HmacSha224 => sha2("SHA-224", 112, 128),
@@ -144,7 +165,8 @@ impl SecurityFactors {
         let loses_key =
             matches!(self.repeated_nonce, RepeatedNonce::LosesNonce | RepeatedNonce::LosesHashKey);
         [
-            (self.extends, Objection::Extends),
+            (self.extension == Extension::Possible, Objection::Extends),
+            (self.extension == Extension::OfWholeTags, Objection::ExtendsUnlessCut),
             (self.primitive_bits.is_none(), Objection::BrokenPrimitive),
             (loses_key, Objection::RepeatedNonce),
         ]
@@ -175,12 +197,10 @@ mod tests {
     }
 
     #[test]
-    fn only_cmac_hmac_sha224_gmac_siv_and_cut_digests_have_no_objection() {
+    fn only_sha384_hmac_sha224_cmac_and_gmac_siv_have_no_objection() {
         let free = MacAlgorithm::ALL.into_iter().filter(|a| SecurityFactors::of(*a).objections().is_empty());
         let expected = [
-            MacAlgorithm::Sha256,
             MacAlgorithm::Sha384,
-            MacAlgorithm::Sha512,
             MacAlgorithm::HmacSha224,
             MacAlgorithm::Cmac128,
             MacAlgorithm::Cmac256,

@@ -24,7 +24,7 @@ use crate::algebra::Field;
 use crate::algebra::binary::Binary;
 use crate::algebra::polynomial::Polynomial;
 use crate::algebra::roots::roots;
-use crate::verdict::{Attempt, Verdict};
+use crate::verdict::{Attempt, COLUMNS, Verdict};
 
 /// What the adversary has won: the key of GMAC's hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -267,11 +267,16 @@ impl fmt::Display for GmacNonce {
         writeln!(f, "GMAC under a nonce that repeats once (seed {})", self.seed)?;
         writeln!(f, "\n{} answers and requests seen, {REPEATED_COUNT} under one nonce", self.captured_count)?;
         let degree = self.degree.map_or("0".to_owned(), |degree| degree.to_string());
-        writeln!(f, "two tags make a polynomial of degree {degree} with {} roots", self.candidate_count)?;
+        writeln!(
+            f,
+            "two tags make a polynomial of degree {degree}; roots that are not zero: {}",
+            self.candidate_count
+        )?;
         match &self.hash_key {
             Some(key) => writeln!(f, "hash key H = {key}; the key of AES stays hidden\n")?,
             None => writeln!(f, "none of them is the hash key\n")?,
         }
+        writeln!(f, "  {COLUMNS}")?;
         self.attempts.iter().try_for_each(|attempt| writeln!(f, "  {attempt}"))
     }
 }

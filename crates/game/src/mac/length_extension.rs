@@ -33,7 +33,7 @@ use serde::Serialize;
 use super::digest::Digest;
 use super::tagged::{Tagged, hex};
 use super::victim::{KEY_ID, Victim, answer, request};
-use crate::verdict::{Attempt, Verdict};
+use crate::verdict::{Attempt, COLUMNS, Verdict};
 
 /// The longest key that the adversary guesses at, and that the search of framings tries, in octets.
 pub const KEY_SIZE_MAX: usize = 128;
@@ -197,9 +197,9 @@ impl fmt::Display for LengthExtension {
             "Length extension: from one tag to that of a longer message, without the key (seed {})",
             self.seed
         )?;
-        writeln!(f, "\nmessages: what the MAC lets through")?;
+        writeln!(f, "\nmessages: what the MAC lets through\n  {COLUMNS}")?;
         self.messages.iter().try_for_each(|attempt| writeln!(f, "  {attempt}"))?;
-        writeln!(f, "\npackets: what NTP's framing lets through as well")?;
+        writeln!(f, "\npackets: what NTP's framing lets through as well\n  {COLUMNS}")?;
         self.packets.iter().try_for_each(|attempt| writeln!(f, "  {attempt}"))?;
         writeln!(f, "\nkeys, by their octets, under which the padding reads as an extension field")?;
         self.framing.iter().try_for_each(|framing| writeln!(f, "  {framing}"))

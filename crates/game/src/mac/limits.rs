@@ -242,7 +242,7 @@ impl fmt::Display for Limits {
         writeln!(f, " {:>11} {:>11}  {:>9} {:>9}", "AES128, 48", "POLY., 48", "8 octets", "12 octets")?;
         for row in &self.rows {
             let at = |log2: Option<f64>| log2.map_or("-".to_owned(), power);
-            write!(f, "  {:<7}", format!("2^{}", row.messages_log2))?;
+            write!(f, "  {:<7}", power_of(row.messages_log2))?;
             row.advantages.iter().try_for_each(|one| write!(f, " {:>11}", at(one.published_log2)))?;
             let sized = row.advantages.iter().filter(|one| one.sized_log2.is_some());
             sized.clone().try_for_each(|one| write!(f, " {:>11}", at(one.sized_log2)))?;
@@ -256,14 +256,16 @@ impl fmt::Display for Limits {
                 repetition(row.repetition_of_12_octets)
             )?;
         }
+        let full_rate = format!("{RATE_PER_SECOND} a second");
         writeln!(
             f,
-            "\nhow long a key lasts           messages   at one a minute  at {RATE_PER_SECOND} a second"
+            "\n{:<54} {:>8} {:>15} {:>14}",
+            "how long a key lasts", "messages", "one a minute", full_rate
         )?;
         for limit in &self.limits {
             writeln!(
                 f,
-                "  {:<9} {:<42} {:>7} {:>15} {:>12}",
+                "  {:<9} {:<42} {:>8} {:>15} {:>14}",
                 limit.algorithm,
                 limit.reason,
                 power_of(limit.messages_log2),
@@ -273,7 +275,8 @@ impl fmt::Display for Limits {
         }
         writeln!(
             f,
-            "\nfactors       tag  key  beneath              bound  level  messages  speaks against it"
+            "\n{:<13} {:>3}  {:>3}  {:<9} {:>4}  {:>5}  {:>5}  {:>8}  speaks against it",
+            "four factors", "tag", "key", "beneath", "bits", "bound", "level", "messages"
         )?;
         for row in &self.factors {
             let factors = &row.factors;
@@ -281,7 +284,7 @@ impl fmt::Display for Limits {
             let objections: Vec<_> = row.objections.iter().map(|objection| objection.words()).collect();
             writeln!(
                 f,
-                "  {:<11} {:>3}  {:>3}  {:<9} {:>9}  {:>5}  {:>5}  {:>8}  {}",
+                "  {:<11} {:>3}  {:>3}  {:<9} {:>4}  {:>5}  {:>5}  {:>8}  {}",
                 factors.algorithm,
                 factors.tag_bits,
                 factors.key_bits,
@@ -298,7 +301,7 @@ impl fmt::Display for Limits {
 }
 
 fn power_of(log2: f64) -> String {
-    if log2.fract() == 0.0 { format!("2^{log2}") } else { format!("2^{log2:.1}") }
+    if log2.fract() == 0.0 { format!("2^{log2}") } else { format!("2^{log2:.2}") }
 }
 
 #[cfg(test)]
@@ -360,7 +363,7 @@ mod tests {
     fn text_has_every_row_and_json_every_factor() {
         let limits = Limits::of(&[48.0, 20.5]);
         let text = limits.to_string();
-        assert!(text.contains("\n  2^48 ") && text.contains("\n  2^20.5 "), "{text}");
+        assert!(text.contains("\n  2^48 ") && text.contains("\n  2^20.50 "), "{text}");
         assert!(
             text.contains("8166 years") && text.contains("42.6 h") && text.contains("319 years"),
             "{text}"

@@ -18,7 +18,7 @@ use super::digest::Digest;
 use super::tagged::Tagged;
 use super::victim::{Victim, answer, request, shifted};
 use super::{gmac_nonce, length_extension, poly1305_nonce};
-use crate::verdict::{Attempt, Verdict};
+use crate::verdict::{Attempt, COLUMNS, Verdict};
 
 /// What came of the program against one algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -139,7 +139,7 @@ impl fmt::Display for Others {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "HMAC, CMAC and GMAC-SIV before the same adversary (seed {})", self.seed)?;
         for one in &self.withstood {
-            writeln!(f)?;
+            writeln!(f, "\n  {COLUMNS}")?;
             one.attempts.iter().try_for_each(|attempt| writeln!(f, "  {attempt}"))?;
             let when = match one.equal_messages_show_under_other_nonces {
                 None => "",

@@ -32,7 +32,7 @@ use crate::algebra::Field;
 use crate::algebra::polynomial::Polynomial;
 use crate::algebra::prime::Prime;
 use crate::algebra::roots::roots;
-use crate::verdict::{Attempt, Verdict};
+use crate::verdict::{Attempt, COLUMNS, Verdict};
 
 /// Multiples of 2^128 by which the difference of two tags can miss that of the polynomials, in each direction.
 const CARRY_MAX: u32 = 4;
@@ -234,6 +234,7 @@ impl fmt::Display for Poly1305Nonce {
             Some(key) => writeln!(f, "one-time key of that nonce: r = {}, s = {}\n", &key[..32], &key[32..])?,
             None => writeln!(f, "{} one-time keys are left\n", self.candidate_count)?,
         }
+        writeln!(f, "  {COLUMNS}")?;
         self.attempts.iter().try_for_each(|attempt| writeln!(f, "  {attempt}"))?;
         writeln!(
             f,

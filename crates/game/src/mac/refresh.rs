@@ -28,7 +28,7 @@ use serde::Serialize;
 use super::gmac_nonce;
 use super::tagged::{NONCE_SIZE, Tagged};
 use super::victim::{Victim, answer, request, shifted};
-use crate::verdict::{Attempt, Verdict};
+use crate::verdict::{Attempt, COLUMNS, Verdict};
 
 /// Answers a second that a NIST server gives on average: Sherman and Levine, "Usage Analysis of the NIST Internet Time
 /// Service", as both drafts cite it.
@@ -338,6 +338,7 @@ impl fmt::Display for Refresh {
             "\nsimulated with {} random bits, keys that go after {} answers, and {} replays a minute",
             self.simulated_nonce_bits, self.simulated_limit, self.replays_a_minute
         )?;
+        writeln!(f, "  {COLUMNS}")?;
         for case in &self.cases {
             writeln!(f, "  {}", case.forgeries)?;
             writeln!(
