@@ -19,13 +19,11 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use aes::{Aes128Enc, Aes256Enc};
-use md5::Md5;
-use sha1::Sha1;
-use sha2::{Sha224, Sha256, Sha384, Sha512};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
 use crate::lanes::{self, Path};
+use digest::{Md5, Sha1, Sha224, Sha256, Sha384, Sha512};
 
 /// Most octets of a key of any size. A key file of chrony has lines of less than 2048 characters, so none is longer.
 pub const MAC_KEY_SIZE_MAX: usize = 2048;

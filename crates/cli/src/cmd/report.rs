@@ -5,8 +5,7 @@ use std::path::Path;
 
 use authentick_report::load::compare::against;
 use authentick_report::load::{LoadFormat, LoadRecord, html as load_html, text};
-use authentick_report::{Format, RunRecord, html, table};
-use serde::Deserialize;
+use authentick_report::{Format, RunRecord, html, stored, table};
 
 use crate::args::Report;
 use crate::exit::{Exit, Failure};
@@ -109,10 +108,6 @@ fn load(path: &Path, option: &str) -> Result<Box<LoadRecord>, Failure> {
 
 /// Reads a record of any kind.
 fn read(path: &Path) -> Result<Record, Failure> {
-    #[derive(Deserialize)]
-    struct Head {
-        format: String,
-    }
     let text = fs::read_to_string(path).map_err(|error| {
         unreadable(path, &error, "a record is JSON in UTF-8; name one", "name a file that exists")
     })?;
@@ -121,18 +116,17 @@ fn read(path: &Path) -> Result<Record, Failure> {
             "name a record that authentick wrote: of load with --record FILE, or the demo's run.json";
         wrong(path, &error.to_string(), remedy)
     };
-    let head: Head = serde_json::from_str(&text).map_err(|error| no_record(&error))?;
+    let format = stored::format_of(&text).map_err(|error| no_record(&error))?;
     let load_format = LoadFormat::V1.name();
-    if head.format == load_format {
+    if format == load_format {
         let record = LoadRecord::from_json(&text).map_err(|error| no_record(&error))?;
         Ok(Record::Load(Box::new(record)))
-    } else if head.format == Format::V1.name() {
+    } else if format == Format::V1.name() {
         let record = RunRecord::from_json(&text).map_err(|error| no_record(&error))?;
         Ok(Record::Demo(Box::new(record)))
     } else {
         let problem = format!(
-            "format: {:?} is not known here; this version reads {load_format:?} and {:?}",
-            head.format,
+            "format: {format:?} is not known here; this version reads {load_format:?} and {:?}",
             Format::V1.name()
         );
         Err(wrong(path, &problem, "render it with the version that wrote it, or a later one"))

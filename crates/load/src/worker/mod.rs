@@ -27,7 +27,7 @@ use slab::Slab;
 use self::ledger::Ledger;
 use self::send::Pending;
 use crate::client::Client;
-use crate::connection::{Connection, Purpose};
+use crate::connection::Connection;
 use crate::counts::{Counts, Times};
 use crate::flight::{Due, Flights};
 use crate::limits;
@@ -74,8 +74,6 @@ pub(crate) struct Worker {
     cursors: [usize; 2],
     /// How many operations of each group began together last.
     together: [usize; 2],
-    /// Key exchanges that failed while they were begun.
-    ended_at_once: Vec<Purpose>,
     sources: Vec<IpAddr>,
     source_index: usize,
     ledger: Ledger,
@@ -121,7 +119,6 @@ impl Worker {
             measured_count: 0,
             cursors: [0; 2],
             together: [1; 2],
-            ended_at_once: Vec::new(),
             sources: plan.sources.clone(),
             source_index: share.index as usize,
             ledger: Ledger::new(plan.scheme),
@@ -288,7 +285,6 @@ impl Worker {
         self.flush();
         // What follows a request that could not be sent does not wait.
         let patience = if self.pending.is_empty() { patience } else { Duration::ZERO };
-        self.end_at_once();
         let mut ready = std::mem::take(&mut self.ready);
         ready.clear();
         // The kernel fails to wait only if it is handed nonsense.
@@ -337,7 +333,7 @@ impl Worker {
     }
 
     fn transfers_are_principal(&self) -> bool {
-        matches!(self.plan.scheme, Scheme::Plain | Scheme::Nts)
+        self.plan.scheme.measures_transfers()
     }
 
     /// An operation of a stream has ended, so that a closed loop may begin another one.
@@ -371,7 +367,7 @@ impl Worker {
     fn part(&mut self, lasted_ns: u64, idle_ns: u64) -> Part {
         for client in &mut self.clients {
             let count = client.take_strangers();
-            let principal = matches!(self.plan.scheme, Scheme::Plain | Scheme::Nts);
+            let principal = self.plan.scheme.measures_transfers();
             self.ledger.of(client.measured, principal).surplus += count;
         }
         let some = |counts: &Counts| (counts.scheduled > 0).then(|| counts.tally());

@@ -74,7 +74,8 @@ impl Worker {
 
     fn fill_window(&mut self, index: usize, window: u32, now_ns: u64, end_ns: u64) -> usize {
         let mut count = 0;
-        while count < BEGIN_COUNT_MAX {
+        // What fails at once leaves its place to another one, but not before answers were looked at.
+        while count < BEGIN_COUNT_MAX.min(window as usize) {
             let stream = &self.streams[index];
             if now_ns < stream.start_ns || now_ns >= end_ns || stream.in_flight >= window {
                 break;
@@ -99,14 +100,16 @@ impl Worker {
 
     /// Begins one operation that the scheme is named for.
     fn begin(&mut self, measured: bool, intended_ns: u64) -> Result<(), Cause> {
-        match self.plan.scheme {
+        let goes_on = match self.plan.scheme {
             Scheme::Plain => {
                 let client = self.choose(measured, |_, _| true).ok_or(Cause::LocalPort)?;
                 self.push_transfer(client, intended_ns)?;
+                true
             }
             Scheme::Nts => {
                 let client = self.choose_with_cookie(measured)?;
                 self.push_transfer(client, intended_ns)?;
+                true
             }
             Scheme::Ke => self.begin_exchange(Purpose::Operation { measured, client: None }, intended_ns)?,
             Scheme::Mix { .. } => {
@@ -114,12 +117,14 @@ impl Worker {
                     !client.exchanging && client.transfers_left == 0 && client.outstanding == 0
                 };
                 let client = self.choose(measured, idle).ok_or(Cause::LocalPort)?;
-                self.begin_exchange(Purpose::Operation { measured, client: Some(client) }, intended_ns)?;
-                self.clients[client as usize].exchanging = true;
+                let purpose = Purpose::Operation { measured, client: Some(client) };
+                let goes_on = self.begin_exchange(purpose, intended_ns)?;
+                self.clients[client as usize].exchanging = goes_on;
+                goes_on
             }
-        }
+        };
         for stream in &mut self.streams {
-            stream.in_flight += u32::from(stream.measured == measured);
+            stream.in_flight += u32::from(goes_on && stream.measured == measured);
         }
         Ok(())
     }

@@ -11,13 +11,12 @@ use std::io;
 use std::mem;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::ptr;
 
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
 use authentick_wire::time::NtpTime;
 
 use super::control::{self, Control};
-use super::mmsg::BATCH_SIZE;
+use super::mmsg::{self, BATCH_SIZE};
 
 type Buffer = [u8; DATAGRAM_SIZE_MAX];
 
@@ -145,25 +144,9 @@ impl ReceiveBatch {
         }
         self.count = 0;
         let headers = &mut self.slots.headers[..count_max.min(BATCH_SIZE)];
-        // SAFETY: recvmmsg(2) writes to the headers and to what they point to: live memory of this batch, of the sizes
-        // that the headers give, to which no reference exists now.
-        let count = unsafe {
-            libc::recvmmsg(
-                socket.as_raw_fd(),
-                headers.as_mut_ptr(),
-                headers.len() as libc::c_uint,
-                libc::MSG_DONTWAIT,
-                ptr::null_mut(),
-            )
-        };
-        if count < 0 {
-            let error = io::Error::last_os_error();
-            return match error.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(0),
-                _ => Err(error),
-            };
-        }
-        self.count = count as usize;
+        // SAFETY: the headers point to live memory of this batch, of the sizes that they give, to which no reference
+        // exists now.
+        self.count = unsafe { mmsg::receive(socket, headers, libc::MSG_DONTWAIT) }?;
         Ok(self.count)
     }
 

@@ -97,26 +97,10 @@ impl Batch {
         }
         self.dirty_count = 0;
         let flags = if wait { libc::MSG_WAITFORONE } else { libc::MSG_DONTWAIT };
-        // SAFETY: recvmmsg(2) writes to the headers and to what they point to: live memory of this batch, of the sizes
-        // that the headers give, to which no reference exists now.
-        let count = unsafe {
-            libc::recvmmsg(
-                socket.as_raw_fd(),
-                self.incoming.as_mut_ptr(),
-                BATCH_SIZE as libc::c_uint,
-                flags,
-                ptr::null_mut(),
-            )
-        };
-        if count < 0 {
-            let error = io::Error::last_os_error();
-            return match error.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(0),
-                _ => Err(error),
-            };
-        }
-        self.dirty_count = count as usize;
-        Ok(count as usize)
+        // SAFETY: the headers point to live memory of this batch, of the sizes that they give, to which no reference
+        // exists now.
+        self.dirty_count = unsafe { receive(socket, &mut self.incoming, flags) }?;
+        Ok(self.dirty_count)
     }
 
     /// Lends the first `count` datagrams, as the last [`Batch::receive`] left them, to `handler`, and prepares the
@@ -210,6 +194,39 @@ impl Batch {
         }
         self.outgoing_count = 0;
         flushed
+    }
+}
+
+/// Receives as many datagrams as there are headers, at most; returns how many came, 0 if none did.
+///
+/// # Errors
+/// The kernel's; that nothing came in time, or that a signal came first, is none.
+///
+/// # Safety
+/// What the headers point to lives, is as large as they say, and is not referred to during the call.
+pub(super) unsafe fn receive(
+    socket: BorrowedFd<'_>,
+    headers: &mut [libc::mmsghdr],
+    flags: libc::c_int,
+) -> io::Result<usize> {
+    // SAFETY: recvmmsg(2) writes to the headers, of which it is told the number, and to what they point to, for which
+    // the caller answers.
+    let count = unsafe {
+        libc::recvmmsg(
+            socket.as_raw_fd(),
+            headers.as_mut_ptr(),
+            headers.len() as libc::c_uint,
+            flags,
+            ptr::null_mut(),
+        )
+    };
+    if count >= 0 {
+        return Ok(count as usize);
+    }
+    let error = io::Error::last_os_error();
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(0),
+        _ => Err(error),
     }
 }
 

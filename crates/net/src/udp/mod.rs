@@ -17,7 +17,7 @@ mod mmsg;
 mod socket;
 
 pub use bulk::{Arrival, ReceiveBatch, SendBatch};
-pub use client::{ClientSocket, Received};
+pub use client::{ClientSocket, Received, anywhere};
 pub use engine::{SOCKET_COUNT_MAX, Turn, UdpEngine};
 pub use handler::Handler;
 pub use mmsg::BATCH_SIZE;

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use authentick_crypto::{Entropy, KeyRef, Open, Seal, TAG_SIZE, open_batch, seal_batch};
+use authentick_crypto::{Entropy, Open, Seal, TAG_SIZE, open_batch, seal_batch};
 use authentick_wire::Writer;
 use authentick_wire::extension::{self, FieldType, Fields};
 use authentick_wire::header::{Header, Leap, Mode, ReferenceId};
@@ -200,10 +200,10 @@ impl Exchange {
         let (text, tag) =
             algorithm.split_sealed(&mut rest[..sealed.size()]).expect("the sealed part has room for a tag");
         seal_batch(std::iter::once(Seal {
-            key: KeyRef::Session(&session.keys().c2s),
+            key: session.keys().c2s(),
             nonce,
             associated: Some(&before[..associated_size]),
-            text,
+            text: text.into(),
             tag,
         }));
         (exchange, size)
@@ -286,10 +286,10 @@ fn open(
     let (text, tag) = algorithm.split_sealed(sealed).ok_or(Check::Tag)?;
     let mut genuine = false;
     open_batch(std::iter::once(Open {
-        key: KeyRef::Session(&session.keys().s2c),
+        key: session.keys().s2c(),
         nonce: authenticator.nonce.of(before),
         associated: Some(&before[..authenticator.associated_size]),
-        text: &mut *text,
+        text: (&mut *text).into(),
         tag,
         genuine: &mut genuine,
     }));

@@ -24,7 +24,7 @@ mod verify;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use authentick_crypto::{Entropy, KeyRef, Seal, open_batch, seal_batch};
+use authentick_crypto::{Entropy, Seal, open_batch, seal_batch};
 use authentick_wire::Reason;
 use authentick_wire::datagram::Datagram;
 use authentick_wire::header::{Header, Mode, ReferenceId};
@@ -41,7 +41,7 @@ use self::probe::{Probe, Stage};
 use self::respond::{Echo, SealedPart};
 use self::snapshot::Snapshot;
 use self::verify::{Authenticated, Rejected};
-use crate::cookie::{self, SessionKeys, TEXT_SIZE_MAX};
+use crate::cookie::{self, SessionKeys};
 use crate::delays::{Step, pause};
 use crate::keyset::KeySet;
 use crate::limits::BATCH_SIZE;
@@ -95,9 +95,9 @@ struct Slot {
     request_receive: NtpTime,
     identifier: Option<Span>,
     nts: Option<NtsRequest>,
-    cookie_text: [u8; TEXT_SIZE_MAX],
     genuine: bool,
-    session: Option<SessionKeys>,
+    /// The keys out of the cookie, from when it opened to the end of the batch.
+    session: SessionKeys,
     part: Option<SealedPart>,
     receive: NtpTime,
     /// The client, if its response's true transmit time is to be remembered.
@@ -135,9 +135,8 @@ impl Default for Slot {
             request_receive: NtpTime::ZERO,
             identifier: None,
             nts: None,
-            cookie_text: [0; TEXT_SIZE_MAX],
             genuine: false,
-            session: None,
+            session: SessionKeys::unset(),
             part: None,
             receive: NtpTime::ZERO,
             remember: None,
@@ -257,8 +256,8 @@ impl Responder {
             count += 1;
             slot.genuine = false;
             let cookie = nts.cookie.of(datagram.request);
-            let job = keys
-                .and_then(|keys| cookie::open_job(keys, cookie, &mut slot.cookie_text, &mut slot.genuine));
+            let job =
+                keys.and_then(|keys| cookie::open_job(keys, cookie, &mut slot.session, &mut slot.genuine));
             if job.is_none() {
                 slot.state = nak(Outcome::NakUnknownKey);
             }
@@ -268,13 +267,7 @@ impl Responder {
             return 0;
         }
         for slot in &mut self.slots[..batch.len()] {
-            let (State::Admitted(_), Some(nts)) = (slot.state, slot.nts) else { continue };
-            slot.session = match slot.genuine {
-                true => SessionKeys::parse(&slot.cookie_text[..cookie::text_size(nts.cookie.size())]),
-                false => None,
-            };
-            slot.cookie_text.fill(0);
-            if slot.session.is_none() {
+            if let (State::Admitted(_), false) = (slot.state, slot.genuine) {
                 slot.state = nak(Outcome::NakCookie);
             }
         }
@@ -284,11 +277,8 @@ impl Responder {
     /// Verifies all NTS requests whose cookies opened; returns how many may be answered.
     fn verify(&mut self, batch: &mut [Datagram<'_>]) -> usize {
         open_batch(self.slots.iter_mut().zip(&mut *batch).filter_map(|(slot, datagram)| {
-            let (State::Admitted(_), Some(nts), Some(session)) = (slot.state, &slot.nts, &slot.session)
-            else {
-                return None;
-            };
-            match verify::nts_job(datagram.request, &nts.authenticator, session, &mut slot.genuine) {
+            let (State::Admitted(_), Some(nts)) = (slot.state, &slot.nts) else { return None };
+            match verify::nts_job(datagram.request, &nts.authenticator, &slot.session, &mut slot.genuine) {
                 Ok(job) => Some(job),
                 Err(rejected) => {
                     slot.state = rejected.into();
@@ -298,17 +288,13 @@ impl Responder {
         }));
         let mut count = 0;
         for (slot, datagram) in self.slots.iter_mut().zip(batch) {
-            let (State::Admitted(admitted), Some(nts), Some(session)) =
-                (slot.state, &mut slot.nts, &slot.session)
-            else {
-                continue;
-            };
+            let (State::Admitted(admitted), Some(nts)) = (slot.state, &mut slot.nts) else { continue };
             let earned = verify::nts(
                 admitted,
                 slot.genuine,
                 datagram.request,
                 &nts.authenticator,
-                session,
+                slot.session.algorithm(),
                 nts.cookie.size(),
             );
             slot.state = match earned {
@@ -325,8 +311,8 @@ impl Responder {
 
     fn seal_fresh_cookies(&mut self, keys: &KeySet, batch: &mut [Datagram<'_>]) {
         for (slot, datagram) in self.slots.iter_mut().zip(&mut *batch) {
-            let (State::Authenticated(..), Some(nts), Some(session), Some(identifier)) =
-                (slot.state, &slot.nts, &slot.session, slot.identifier)
+            let (State::Authenticated(..), Some(nts), Some(identifier)) =
+                (slot.state, &slot.nts, slot.identifier)
             else {
                 continue;
             };
@@ -335,7 +321,7 @@ impl Responder {
                 datagram.response,
                 datagram.request.len(),
                 identifier.of(datagram.request),
-                session,
+                slot.session.algorithm(),
                 1 + nts.placeholder_count,
                 &mut self.entropy,
             );
@@ -345,12 +331,10 @@ impl Responder {
             }
         }
         let places = self.slots.iter().zip(batch).filter_map(|(slot, datagram)| {
-            let (State::Authenticated(..), Some(part), Some(session)) =
-                (slot.state, &slot.part, &slot.session)
-            else {
-                return None;
-            };
-            Some(respond::cookie_places(datagram.response, part, session).map(move |place| (session, place)))
+            let (State::Authenticated(..), Some(part)) = (slot.state, &slot.part) else { return None };
+            let session = &slot.session;
+            let places = respond::cookie_places(datagram.response, part, session.algorithm());
+            Some(places.map(move |place| (session, place)))
         });
         cookie::seal_all(keys, &mut self.entropy, places.flatten());
     }
@@ -404,11 +388,8 @@ impl Responder {
 
     fn seal(&mut self, batch: &mut [Datagram<'_>]) {
         seal_batch(self.slots.iter().zip(batch).filter_map(|(slot, datagram)| {
-            let (State::Authenticated(..), Some(part), Some(session)) =
-                (slot.state, &slot.part, &slot.session)
-            else {
-                return None;
-            };
+            let (State::Authenticated(..), Some(part)) = (slot.state, &slot.part) else { return None };
+            let session = &slot.session;
             let (before, rest) = datagram.response.split_at_mut(part.sealed.start());
             let before = &*before;
             let (text, tag) = session
@@ -416,10 +397,10 @@ impl Responder {
                 .split_sealed(&mut rest[..part.sealed.size()])
                 .expect("the sealed part was laid out with a tag");
             Some(Seal {
-                key: KeyRef::Session(&session.s2c),
+                key: session.s2c(),
                 nonce: part.nonce.of(before),
                 associated: Some(&before[..part.associated_size]),
-                text,
+                text: text.into(),
                 tag,
             })
         }));
@@ -437,8 +418,9 @@ impl Responder {
                 }
             };
             self.outcomes.count(outcome);
-            // Session keys are wiped when dropped.
-            slot.session = None;
+            if slot.nts.is_some() {
+                slot.session.wipe();
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Writing responses: headers with time for the authenticated, kisses without for the rest.
 
-use authentick_crypto::{Entropy, TAG_SIZE};
+use authentick_crypto::{Algorithm, Entropy, TAG_SIZE};
 use authentick_wire::Writer;
 use authentick_wire::extension::{self, FieldType};
 use authentick_wire::header::{Header, Leap, Mode, ReferenceId};
@@ -11,7 +11,7 @@ use authentick_wire::time::{NtpShort, NtpTime};
 use super::interleave::Interleave;
 use super::snapshot::Snapshot;
 use super::verify::Authenticated;
-use crate::cookie::{self, SessionKeys};
+use crate::cookie;
 
 /// What a response must repeat of its request.
 #[derive(Clone, Copy, Debug)]
@@ -44,11 +44,10 @@ pub(super) fn lay_out_nts(
     response: &mut [u8],
     size_max: usize,
     identifier: &[u8],
-    session: &SessionKeys,
+    algorithm: Algorithm,
     cookie_count: usize,
     entropy: &mut Entropy,
 ) -> Option<SealedPart> {
-    let algorithm = session.algorithm();
     let mut nonce = [0; 16];
     let nonce = &mut nonce[..algorithm.nonce_size()];
     entropy.fill(nonce);
@@ -72,9 +71,8 @@ pub(super) fn lay_out_nts(
 pub(super) fn cookie_places<'a>(
     response: &'a mut [u8],
     part: &SealedPart,
-    session: &SessionKeys,
+    algorithm: Algorithm,
 ) -> impl Iterator<Item = &'a mut [u8]> + use<'a> {
-    let algorithm = session.algorithm();
     let (text, _) = algorithm
         .split_sealed(&mut response[part.sealed.start()..part.sealed.end()])
         .expect("the sealed part was laid out with a tag");

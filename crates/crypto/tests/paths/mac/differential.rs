@@ -3,9 +3,10 @@
 use aes_gcm::Aes128Gcm;
 use aes_gcm::aead::{AeadInOut, KeyInit};
 use authentick_crypto::mac::MacAlgorithm;
-use authentick_crypto::{Algorithm, Entropy, Key, KeyRef, Path, Seal, seal_batch_on};
+use authentick_crypto::{Algorithm, Entropy, Key, Path, Seal, seal_batch_on};
 use cmac::{Cmac, Mac};
 use md5::{Digest, Md5};
+use poly1305::Poly1305;
 use proptest::prelude::*;
 use sha1::Sha1;
 use sha2::{Sha224, Sha256, Sha384, Sha512};
@@ -35,12 +36,15 @@ fn expected(case: &Case) -> Vec<u8> {
         }
         MacAlgorithm::GmacSiv128 => {
             let (key, mut tag) = (Key::new(Algorithm::Aes128GcmSiv, key).unwrap(), [0; 16]);
-            let (key, nonce) = (KeyRef::Session(&key), &nonce()[..]);
-            let job = Seal { key, nonce, associated: Some(message), text: &mut [], tag: &mut tag };
+            let (key, nonce) = ((&key).into(), &nonce()[..]);
+            let job = Seal { key, nonce, associated: Some(message), text: (&mut [][..]).into(), tag: &mut tag };
             seal_batch_on(authentick_crypto::path(), std::iter::once(job));
             tag.to_vec()
         }
-        MacAlgorithm::Poly1305 => poly1305(&one_time(key, &nonce()), message),
+        MacAlgorithm::Poly1305 => {
+            let poly1305 = Poly1305::new(&one_time(key, &nonce()).into());
+            poly1305.compute_unpadded(message).to_vec()
+        }
     }
 }
 
@@ -87,72 +91,6 @@ fn one_time(key: &[u8], nonce: &[u8; 12]) -> [u8; 32] {
         *place = state[index].wrapping_add(start[index]).to_le_bytes();
     }
     out
-}
-
-/// RFC 8439 section 2.5, in numbers of nine digits of 16 bits.
-fn poly1305(key: &[u8; 32], message: &[u8]) -> Vec<u8> {
-    let digits = |octets: &[u8]| -> [u64; 9] {
-        std::array::from_fn(|index| {
-            let octet = |at: usize| octets.get(at).copied().map(u64::from).unwrap_or_default();
-            octet(2 * index) | octet(2 * index + 1) << 8
-        })
-    };
-    let mut clamped = key[..16].to_vec();
-    (3..16).step_by(4).for_each(|index| clamped[index] &= 15);
-    (4..16).step_by(4).for_each(|index| clamped[index] &= 252);
-    let r = digits(&clamped);
-    let mut sum = [0; 9];
-    for block in message.chunks(16) {
-        let block = digits(&[block, &[1]].concat());
-        let mut product = [0; 19];
-        for (i, (sum, block)) in sum.iter().zip(block).enumerate() {
-            for (j, r) in r.iter().enumerate() {
-                product[i + j] += (sum + block) * r;
-            }
-        }
-        sum = reduce(&product);
-    }
-    // Once more, as what is between p and 2^130 is still to be brought below p.
-    let over = reduce(&std::array::from_fn(|index| {
-        sum.get(index).copied().unwrap_or_default() + u64::from(index == 0) * 5
-    }));
-    let is_below = sum.iter().rev().lt(over.iter().rev());
-    let sum = if is_below { sum } else { over };
-    let mut out = Vec::new();
-    let mut carry = 0;
-    for (sum, s) in sum.iter().zip(digits(&key[16..])).take(8) {
-        carry += sum + s;
-        out.extend((carry as u16).to_le_bytes());
-        carry >>= 16;
-    }
-    out
-}
-
-/// A number modulo 2^130 - 5, below 2^130.
-fn reduce(digits: &[u64; 19]) -> [u64; 9] {
-    let mut digits = *digits;
-    loop {
-        let mut carry = 0;
-        for digit in &mut digits {
-            carry += *digit;
-            *digit = carry & 0xffff;
-            carry >>= 16;
-        }
-        assert_eq!(carry, 0, "a product of two numbers of nine digits has room");
-        let is_reduced = digits[9..].iter().all(|digit| *digit == 0) && digits[8] < 4;
-        if is_reduced {
-            return *digits.first_chunk().unwrap();
-        }
-        // What stands from bit 130 on counts five times from bit 0 on.
-        let mut next = [0; 19];
-        next[..8].copy_from_slice(&digits[..8]);
-        next[8] = digits[8] & 3;
-        for index in 8..19 {
-            let above = digits.get(index + 1).copied().unwrap_or_default();
-            next[index - 8] += 5 * ((digits[index] >> 2) | (above & 3) << 14);
-        }
-        digits = next;
-    }
 }
 
 fn agrees(cases: &[Case], hint: &str) {
