@@ -5,7 +5,9 @@
 //! its victims do, never a key. What it attacks is the code that serves and asks in earnest (`crypto`, `wire`), not a
 //! copy made to be broken.
 //!
+//! - [`mac`]: message authentication codes, by the drafts that led to RFC 8573.
 //! - [`algebra`]: roots of polynomials over the two fields in which GMAC and Poly1305 compute.
+//! - [`verdict`]: what came of an attempt.
 #![forbid(unsafe_code)]
 
 pub mod algebra;

@@ -72,7 +72,8 @@ pub struct SecurityFactors {
     pub key_bits: u32,
     /// Third factor: what lies beneath.
     pub primitive: &'static str,
-    /// Bits of security that the primitive is held to give; `None` if it is broken, as MD5 and SHA-1 are for collisions.
+    /// Bits of security that the primitive is held to give; `None` if it is broken, as MD5 and SHA-1 are for
+    /// collisions.
     pub primitive_bits: Option<u32>,
     /// Fourth factor: base-2 logarithm of the messages that a key may authenticate; `None` if nobody has set a limit.
     pub messages_log2_max: Option<u32>,

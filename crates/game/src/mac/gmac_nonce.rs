@@ -65,8 +65,8 @@ fn hash(message: &[u8]) -> Polynomial<Binary> {
     Polynomial::new(coefficients)
 }
 
-/// The polynomial in H that vanishes at the hash key, if `a` and `b` were said under one nonce; `None` if a tag is not a
-/// whole one.
+/// The polynomial in H that vanishes at the hash key, if `a` and `b` were said under one nonce; `None` if a tag is
+/// not a whole one.
 fn difference(a: &Tagged, b: &Tagged) -> Option<Polynomial<Binary>> {
     let tag = |tagged: &Tagged| Some(Polynomial::constant(Binary::from_block(*tagged.tag.as_array()?)));
     Some(hash(&a.message).plus(&hash(&b.message)).plus(&tag(a)?).plus(&tag(b)?))
@@ -237,8 +237,8 @@ impl World {
         vec![under_repeated, under_other, requests, unseen, no_repetition]
     }
 
-    /// Puts `message` before a victim with the tag that `key` makes under the nonce of `seen`, or says that it was under
-    /// `nonce`.
+    /// Puts `message` before a victim with the tag that `key` makes under the nonce of `seen`, or says that it was
+    /// under `nonce`.
     fn forge(
         &self,
         key: HashKey,

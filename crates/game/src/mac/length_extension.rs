@@ -42,8 +42,8 @@ pub const KEY_SIZE_MAX: usize = 128;
 /// the block of a digest have been seen.
 const PACKET_SIZES_WITH_FIELD: std::ops::RangeInclusive<usize> = 64..=188;
 
-/// The field that the adversary adds: chrony's experimental one (type 0xF323), by which a server says that its clock has
-/// an epoch of its own.
+/// The field that the adversary adds: chrony's experimental one (type 0xF323), by which a server says that its clock
+/// has an epoch of its own.
 const ADDED_FIELD: [u8; 28] = {
     let mut field = [0; 28];
     let head = [0xf3, 0x23, 0x00, 0x1c, 0xf5, 0xbe, 0xdd, 0x9a];

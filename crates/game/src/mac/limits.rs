@@ -1,14 +1,14 @@
 //! How many messages a key may authenticate: the drafts' table of what a forger may hope for, for any number, and how
 //! long the usual limits last.
 //!
-//! draft-ietf-ntp-mac section 6 gives, for q messages whose tags are known, an advantage of q^2 / 2^128 for HMAC-MD5, CMAC
-//! and GMAC, of q^2 / 2^224 for HMAC-SHA-224, and of e^(q^2 / 2^129) / 2^103 for Poly1305; and no less than 2^-128 for
-//! any, as a tag can be guessed. What the table leaves out:
+//! draft-ietf-ntp-mac section 6 gives, for q messages whose tags are known, an advantage of q^2 / 2^128 for HMAC-MD5,
+//! CMAC and GMAC, of q^2 / 2^224 for HMAC-SHA-224, and of e^(q^2 / 2^129) / 2^103 for Poly1305; and no less than
+//! 2^-128 for any, as a tag can be guessed. What the table leaves out:
 //!
-//! - **The size of messages.** CMAC's bound counts blocks (Iwata and Kurosawa, "Stronger Security Bounds for OMAC, TMAC,
-//!   and XCBC": 4 s^2 / 2^128 for s blocks), that of Poly1305 is for messages of up to 16 octets (Bernstein, "The
-//!   Poly1305-AES Message-Authentication Code": 8 / 2^106 for each 16 octets). For 48 octets they are 36 and 3 times as
-//!   large.
+//! - **The size of messages.** CMAC's bound counts blocks (Iwata and Kurosawa, "Stronger Security Bounds for OMAC,
+//!   TMAC, and XCBC": 4 s^2 / 2^128 for s blocks), that of Poly1305 is for messages of up to 16 octets (Bernstein,
+//!   "The Poly1305-AES Message-Authentication Code": 8 / 2^106 for each 16 octets). For 48 octets they are 36 and 3
+//!   times as large.
 //! - **Nonces.** The bounds of GMAC and Poly1305 hold while no nonce repeats. With eight random octets that is the
 //!   birthday of 2^64 values: at q = 2^32, where the table still promises 2^-64 and 2^-103, the key is lost with
 //!   probability 0.39.
@@ -36,8 +36,8 @@ pub const ALGORITHMS: [MacAlgorithm; 5] = [
     MacAlgorithm::Poly1305,
 ];
 
-/// Base-2 logarithm of a forger's advantage after 2^`messages_log2` messages: the drafts' table, never less than a guess
-/// nor more than certainty (0). `None` for what is not in the table.
+/// Base-2 logarithm of a forger's advantage after 2^`messages_log2` messages: the drafts' table, never less than a
+/// guess nor more than certainty (0). `None` for what is not in the table.
 #[must_use]
 pub fn published_advantage_log2(algorithm: MacAlgorithm, messages_log2: f64) -> Option<f64> {
     let log2 = match algorithm {

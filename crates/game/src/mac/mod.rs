@@ -1,11 +1,11 @@
 //! The game of message authentication codes: what draft-aanchal4-ntp-mac-00 and draft-ietf-ntp-mac argue, as programs.
 //!
-//! Each file is an attack or an argument, and says under which conditions it holds. An attack takes [`Tagged`] messages,
-//! as they are on the net, and gives back others for a [`Victim`] to judge, so that it can be put before any code that
-//! verifies; here that is `crypto`'s.
+//! Each file is an attack or an argument, and says under which conditions it holds. An attack takes [`Tagged`]
+//! messages, as they are on the net, and gives back others for a [`Victim`] to judge, so that it can be put before
+//! any code that verifies; here that is `crypto`'s.
 //!
-//! Deliberately absent: nonces in packets, which travel in an extension field that `wire` does not have yet. Where it has
-//! one, [`Tagged::from_packet`] and [`Tagged::to_packet`] are the place.
+//! Deliberately absent: nonces in packets, which travel in an extension field that `wire` does not have yet. Where it
+//! has one, [`Tagged::from_packet`] and [`Tagged::to_packet`] are the place.
 
 pub mod digest;
 pub mod factors;

@@ -1,9 +1,9 @@
 //! HMAC, CMAC and GMAC-SIV before the same adversary: nothing.
 //!
-//! It does all that breaks the others: it takes a tag for the state of a digest and goes on; it takes two tags under one
-//! nonce for those of GMAC, and of Poly1305, and solves; it adds up tags as if they were linear. HMAC and CMAC take no
-//! nonce, so that all their tags are, so to speak, under one nonce. GMAC-SIV encrypts the hash of nonce and message
-//! (RFC 8452), so that a nonce that repeats leaves no sum without a mask.
+//! It does all that breaks the others: it takes a tag for the state of a digest and goes on; it takes two tags under
+//! one nonce for those of GMAC, and of Poly1305, and solves; it adds up tags as if they were linear. HMAC and CMAC
+//! take no nonce, so that all their tags are, so to speak, under one nonce. GMAC-SIV encrypts the hash of nonce and
+//! message (RFC 8452), so that a nonce that repeats leaves no sum without a mask.
 //!
 //! What does show is that two messages are equal: of HMAC and CMAC always, of GMAC-SIV under a repeated nonce. Who sees
 //! the messages, as with NTP everybody does, learns nothing from it.

@@ -1,16 +1,16 @@
 //! Poly1305 under a repeated nonce: the one-time key falls, and with it that nonce, for good.
 //!
-//! ChaCha20 makes of key and nonce a one-time key of two halves, r and s; the tag is a polynomial in r modulo 2^130 - 5,
-//! plus s, modulo 2^128 (RFC 8439 sections 2.5 and 2.6). For a header of 48 octets, blocks b1 to b3 with a one behind
-//! each:
+//! ChaCha20 makes of key and nonce a one-time key of two halves, r and s; the tag is a polynomial in r modulo
+//! 2^130 - 5, plus s, modulo 2^128 (RFC 8439 sections 2.5 and 2.6). For a header of 48 octets, blocks b1 to b3 with a
+//! one behind each:
 //!
 //! ```text
 //! T = ((b1 r^3 + b2 r^2 + b3 r mod 2^130 - 5) + s) mod 2^128
 //! ```
 //!
 //! The difference of two tags under one nonce lacks s. It is that of two numbers below 2^130 but for a multiple of
-//! 2^128, so nine multiples are tried; r is a root of one of the nine polynomials, and known by its 22 bits that must be
-//! zero.
+//! 2^128, so nine multiples are tried; r is a root of one of the nine polynomials, and known by its 22 bits that must
+//! be zero.
 //!
 //! **The draft is too kind to Poly1305.** draft-ietf-ntp-mac section 6 says that none but GMAC gives away its
 //! authentication key when a nonce repeats, and counts that in favour of Poly1305. It is true that another nonce has
@@ -238,8 +238,8 @@ impl fmt::Display for Poly1305Nonce {
         self.attempts.iter().try_for_each(|attempt| writeln!(f, "  {attempt}"))?;
         writeln!(
             f,
-            "\nThe draft counts it in favour of Poly1305 that other nonces stay good. But nobody in NTP refuses a nonce\n\
-             that has been used: with one, the adversary answers every request until the key is replaced."
+            "\nThe draft counts it in favour of Poly1305 that other nonces stay good. But nobody in NTP refuses\n\
+             a nonce that has been used: with one, the adversary answers every request until the key is replaced."
         )
     }
 }

@@ -1,17 +1,18 @@
-//! The three ways of replacing a GMAC key in time that draft-ietf-ntp-mac section 6.1 weighs, and why none of them works.
+//! The three ways of replacing a GMAC key in time that draft-ietf-ntp-mac section 6.1 weighs, and why none of them
+//! works.
 //!
 //! A server without state cannot count up a nonce, so it draws eight random octets for each answer. After 2^32 answers
 //! under one key a nonce repeats "with high probability", and the key is lost. The draft's cases:
 //!
-//! - **Nobody counts.** 2^32 answers last for thousands of years if one client asks once a minute. A man in the middle who
-//!   replays one old request, as fast as the server answers, has them in two days.
+//! - **Nobody counts.** 2^32 answers last for thousands of years if one client asks once a minute. A man in the
+//!   middle who replays one old request, as fast as the server answers, has them in two days.
 //! - **The client counts** the answers that it gets, and asks for a new key in time. The answers to the replays never
 //!   reach it.
 //! - **The server counts** all its answers, and then replaces the keys of all clients. The same replays make it do so
 //!   every other day; NTP has no means for it but its operators.
 //!
-//! The draft does not say how high the probability is: 0.39 at 2^32. So even a server that counts loses two keys in five
-//! to who only listens. To have it at 2^-32, as NIST SP 800-38D section 8 demands, a key would have to go after
+//! The draft does not say how high the probability is: 0.39 at 2^32. So even a server that counts loses two keys in
+//! five to who only listens. To have it at 2^-32, as NIST SP 800-38D section 8 demands, a key would have to go after
 //! 2^16.5 answers, every few seconds.
 //!
 //! The cases are computed at full size and simulated with a shorter nonce, down to the forged answer. A replay is

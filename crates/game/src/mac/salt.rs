@@ -8,8 +8,8 @@
 //!
 //! - With random nonces, each association repeats its own nonces far sooner than it meets one of another: of n
 //!   associations with q messages each, n q^2 / 2^65 pairs are expected within associations and n^2 q^2 / 2^97 across
-//!   them, 70,000 times less. The salt collision is no danger; the eight octets are. Twelve random octets without a salt
-//!   leave only n^2 q^2 / 2^97 pairs in all.
+//!   them, 70,000 times less. The salt collision is no danger; the eight octets are. Twelve random octets without a
+//!   salt leave only n^2 q^2 / 2^97 pairs in all.
 //! - With nonces that count up from zero, which need state, an association never repeats its own, but two with one salt
 //!   repeat each other's from the first message on: the salt collision is fatal.
 

@@ -1,7 +1,7 @@
 //! A message as it is on the net, with what authenticates it: what the adversary sees, and what it makes.
 //!
-//! Deliberately absent: packets whose nonce travels in an extension field, which `wire` does not know yet. What an attack
-//! needs of such a packet is its nonce, the octets under the MAC, and the tag; what it gives back is the same.
+//! Deliberately absent: packets whose nonce travels in an extension field, which `wire` does not know yet. What an
+//! attack needs of such a packet is its nonce, the octets under the MAC, and the tag; what it gives back is the same.
 
 use std::fmt::Write as _;
 
