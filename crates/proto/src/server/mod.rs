@@ -1,6 +1,6 @@
 //! The batch responder: datagrams in, responses out, one counted outcome each.
 //!
-//! A batch goes through the stages together, so that authentication can work on many packets side by side:
+//! A batch goes through the stages in groups, so that authentication can work on many packets side by side:
 //!
 //! ```text
 //! parse -> admit -> open cookies -> verify -> lay out and seal fresh cookies -> build headers -> seal
