@@ -383,8 +383,11 @@ impl Handler for Worker {
     }
 
     fn respond(&mut self, batch: &mut [Datagram<'_>]) {
-        let moment =
-            Moment { snapshot: **self.snapshot.load(), keys: self.keys.as_mut().map(|keys| &**keys.load()) };
+        let moment = Moment {
+            snapshot: **self.snapshot.load(),
+            keys: self.keys.as_mut().map(|keys| &**keys.load()),
+            symmetric: None,
+        };
         match &mut self.recorder {
             None => self.responder.respond(moment, &mut SystemClock, &mut (), batch),
             Some(recorder) => self.responder.respond(moment, &mut SystemClock, recorder, batch),

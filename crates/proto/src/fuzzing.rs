@@ -70,7 +70,7 @@ pub fn responder(octets: &[u8]) {
     let mut entropy = Entropy::from_seed(2);
     let interleave = Arc::new(Interleave::new(16, &mut entropy));
     let mut responder = Responder::new(Arc::new(Policy::open()), Some(interleave), entropy);
-    let moment = Moment { snapshot: Snapshot::unsynchronised(-20), keys: Some(&keys) };
+    let moment = Moment { snapshot: Snapshot::unsynchronised(-20), keys: Some(&keys), symmetric: None };
     let mut now = NtpTime::from_unix(1_700_000_000, 1000);
     responder.respond(moment, &mut now, &mut (), &mut batch);
     responder.sent(now, now);

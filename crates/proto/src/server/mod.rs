@@ -45,6 +45,7 @@ use crate::cookie::{self, SessionKeys};
 use crate::delays::{Step, pause};
 use crate::keyset::KeySet;
 use crate::limits::BATCH_SIZE;
+use crate::symmetric::SymmetricKeys;
 
 /// Where the responder's time comes from. A fixed instant is a clock that stands still.
 pub trait Clock {
@@ -71,6 +72,8 @@ pub struct Moment<'a> {
     pub snapshot: Snapshot,
     /// The cookie keys; absent where NTS is not served: NTS requests are then answered with NTSN.
     pub keys: Option<&'a KeySet>,
+    /// The symmetric keys; absent where none are served: requests with a MAC then name an unknown key.
+    pub symmetric: Option<&'a SymmetricKeys>,
 }
 
 /// Answers batches of datagrams. Each worker owns one; nothing is allocated after it was made.
@@ -83,6 +86,8 @@ pub struct Responder {
     outcomes: Outcomes,
     refused_count: u64,
     last_receive: NtpTime,
+    /// Which of the symmetric keys' counters are this responder's.
+    worker: usize,
 }
 
 /// The state of one datagram between stages. It keeps places, not references, so it outlives each stage's borrows.
@@ -157,7 +162,15 @@ impl Responder {
             outcomes: Outcomes::default(),
             refused_count: 0,
             last_receive: NtpTime::ZERO,
+            worker: 0,
         }
+    }
+
+    /// The same as the worker with a number: what it does with symmetric keys is counted there. Two responders that run
+    /// at the same time have different numbers.
+    #[must_use]
+    pub fn with_worker(self, worker: usize) -> Self {
+        Responder { worker, ..self }
     }
 
     /// What became of all datagrams so far.
