@@ -12,7 +12,9 @@ use std::fmt;
 use std::net::IpAddr;
 
 use authentick_crypto::mac::{MacAlgorithm, MacKey};
+use authentick_proto::limits::SYMMETRIC_KEY_COUNT_MAX;
 use authentick_proto::prefix::{Prefix, PrefixSet};
+use authentick_proto::symmetric::{SALT_SIZE, SymmetricKey};
 use zeroize::Zeroizing;
 
 use super::notes::{self, Note};
@@ -20,10 +22,6 @@ use super::types::{self, Type};
 
 /// Octets of a line. chrony reads no longer ones.
 pub const LINE_SIZE_MAX: usize = 2047;
-/// Keys of a file.
-pub const KEY_COUNT_MAX: usize = 65_536;
-/// Octets of GMAC's salt, the part of the nonce that is kept with the key.
-pub const SALT_SIZE: usize = 4;
 /// ntpd reads a key of more characters as hexadecimal.
 pub(super) const NTP_TEXT_SIZE_MAX: usize = 20;
 /// ntpd cuts a longer key.
@@ -100,12 +98,8 @@ impl State {
 /// A key of the file.
 #[derive(Debug)]
 pub struct Key {
-    /// Its id, never 0.
-    pub id: u32,
-    /// The key.
-    pub key: MacKey,
-    /// With GMAC: the fixed first part of the nonce. Without one, the whole nonce is random.
-    pub salt: Option<[u8; SALT_SIZE]>,
+    /// The key, with its id.
+    pub key: SymmetricKey,
     /// Which servers are trusted with the key, if ntpd's list says so. It says nothing of clients.
     pub servers: Option<PrefixSet>,
     /// Where it stands, from 1.
@@ -115,6 +109,18 @@ pub struct Key {
 }
 
 impl Key {
+    /// Its id, never 0.
+    #[must_use]
+    pub const fn id(&self) -> u32 {
+        self.key.id()
+    }
+
+    /// Its algorithm.
+    #[must_use]
+    pub const fn algorithm(&self) -> MacAlgorithm {
+        self.key.algorithm()
+    }
+
     /// How it stands at `now`, in Unix seconds.
     #[must_use]
     pub const fn state(&self, now: u64) -> State {
@@ -149,7 +155,7 @@ impl Keys {
     /// The key with this id.
     #[must_use]
     pub fn find(&self, id: u32) -> Option<&Key> {
-        self.keys.iter().find(|key| key.id == id)
+        self.keys.iter().find(|key| key.id() == id)
     }
 
     /// The keys that are accepted at `now`, in Unix seconds.
@@ -157,10 +163,15 @@ impl Keys {
         self.keys.iter().filter(move |key| key.state(now) != State::Expired)
     }
 
+    /// The same, for a set of them.
+    pub fn into_accepted(self, now: u64) -> impl Iterator<Item = SymmetricKey> {
+        self.keys.into_iter().filter(move |key| key.state(now) != State::Expired).map(|key| key.key)
+    }
+
     /// Takes out the key with this id.
     #[must_use]
     pub fn take(&mut self, id: u32) -> Option<Key> {
-        let index = self.keys.iter().position(|key| key.id == id)?;
+        let index = self.keys.iter().position(|key| key.id() == id)?;
         Some(self.keys.swap_remove(index))
     }
 }
@@ -237,8 +248,11 @@ pub fn parse(octets: &[u8], format: Format) -> Result<Keys, Mistake> {
         let entry = entry(line, index + 1, format).map_err(at)?;
         shows.extend(&entry.shows);
         entries.push(entry);
-        if entries.len() > KEY_COUNT_MAX {
-            return Err(at((format!("more than {KEY_COUNT_MAX} keys"), "split the file".to_owned())));
+        if entries.len() > SYMMETRIC_KEY_COUNT_MAX {
+            return Err(at((
+                format!("more than {SYMMETRIC_KEY_COUNT_MAX} keys"),
+                "split the file".to_owned(),
+            )));
         }
     }
     let dialect = match format {
@@ -269,8 +283,13 @@ pub fn parse(octets: &[u8], format: Format) -> Result<Keys, Mistake> {
         }
         let key = MacKey::new(entry.algorithm, &octets)
             .map_err(|error| at((format!("key {id}: {error}"), size_remedy(entry.algorithm))))?;
+        let key = SymmetricKey::new(id, key);
+        let key = match salt {
+            Some(salt) => key.with_salt(salt).expect("a salt was read only for GMAC"),
+            None => key,
+        };
         let note = note.unwrap_or(Note { id, ..Note::default() });
-        keys.keys.push(Key { id, key, salt, servers: entry.servers, line, note });
+        keys.keys.push(Key { key, servers: entry.servers, line, note });
     }
     keys.retired = noted.into_values().map(|(_, note)| note).filter(|note| note.retired.is_some()).collect();
     keys.retired.sort_by_key(|note| note.id);

@@ -55,7 +55,7 @@ fn stored_text_is_read_again_with_mode_0600_through_a_link() {
     std::os::unix::fs::symlink(file.path(), &link).unwrap();
     let by_link = KeyFile::new(&link, Format::Auto);
     by_link.store(b"2 MD5 crocus-crocus\n").unwrap();
-    assert_eq!(file.load().unwrap().keys[0].id, 2);
+    assert_eq!(file.load().unwrap().keys[0].id(), 2);
     assert_eq!(fs::metadata(file.path()).unwrap().mode() & 0o7777, 0o600);
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2, "nothing else is left");
@@ -68,5 +68,5 @@ fn file_that_cannot_be_written_leaves_the_old_one() {
     fs::create_dir(directory.path().join("keys.new")).unwrap();
     let error = file.store(b"2 MD5 crocus-crocus\n").unwrap_err();
     assert!(matches!(error, KeyFileError::Io(..)), "{error}");
-    assert_eq!(file.load().unwrap().keys[0].id, 1);
+    assert_eq!(file.load().unwrap().keys[0].id(), 1);
 }

@@ -35,7 +35,7 @@ fn file_of_chrony_is_read_as_it_is() {
          30\tAES128\tHEX:{HEX32}\n31 AES256 HEX:{HEX64}\n32 SHA512 HEX:{HEX64}{HEX64}\n4294967295 AES128 ASCII:0123456789abcdef"
     );
     let keys = read(&text);
-    let found: Vec<_> = keys.keys.iter().map(|key| (key.id, key.key.algorithm().name(), key.line)).collect();
+    let found: Vec<_> = keys.keys.iter().map(|key| (key.id(), key.algorithm().name(), key.line)).collect();
     assert_eq!(
         found,
         [
@@ -50,11 +50,11 @@ fn file_of_chrony_is_read_as_it_is() {
             (4_294_967_295, "AES128", 14),
         ]
     );
-    assert_eq!(keys.find(1).unwrap().key.expose(), b"AVeryLongAndSecretPassword");
-    assert_eq!(keys.find(2).unwrap().key.expose(), octets(HEX40));
-    assert_eq!(keys.find(10).unwrap().key.expose(), b"tulip");
-    assert_eq!(keys.find(20).unwrap().key.expose(), b"crocus");
-    assert_eq!(keys.find(4_294_967_295).unwrap().key.expose(), b"0123456789abcdef");
+    assert_eq!(keys.find(1).unwrap().key.key().expose(), b"AVeryLongAndSecretPassword");
+    assert_eq!(keys.find(2).unwrap().key.key().expose(), octets(HEX40));
+    assert_eq!(keys.find(10).unwrap().key.key().expose(), b"tulip");
+    assert_eq!(keys.find(20).unwrap().key.key().expose(), b"crocus");
+    assert_eq!(keys.find(4_294_967_295).unwrap().key.key().expose(), b"0123456789abcdef");
     assert_eq!(keys.dialect, Some(Dialect::Chrony));
 }
 
@@ -67,14 +67,18 @@ fn file_of_ntpd_is_read_as_it_is() {
     );
     let keys = read(&text);
     assert_eq!(keys.dialect, Some(Dialect::Ntp));
-    assert_eq!(keys.find(1).unwrap().key.expose(), b"2M%qzh,6ZGeWY)7G}2Q>");
-    assert_eq!(keys.find(11).unwrap().key.expose(), octets(HEX40));
-    assert_eq!(keys.find(12).unwrap().key.algorithm(), MacAlgorithm::Md5);
+    assert_eq!(keys.find(1).unwrap().key.key().expose(), b"2M%qzh,6ZGeWY)7G}2Q>");
+    assert_eq!(keys.find(11).unwrap().key.key().expose(), octets(HEX40));
+    assert_eq!(keys.find(12).unwrap().algorithm(), MacAlgorithm::Md5);
     for id in [13, 14, 15] {
-        let key = &keys.find(id).unwrap().key;
-        assert_eq!((key.algorithm(), key.expose()), (MacAlgorithm::Cmac128, &octets(HEX32)[..]), "{id}");
+        let key = keys.find(id).unwrap();
+        assert_eq!(
+            (key.algorithm(), key.key.key().expose()),
+            (MacAlgorithm::Cmac128, &octets(HEX32)[..]),
+            "{id}"
+        );
     }
-    assert_eq!(keys.find(17).unwrap().key.expose(), b"20octetsareallofthem");
+    assert_eq!(keys.find(17).unwrap().key.key().expose(), b"20octetsareallofthem");
     assert!(keys.warnings.is_empty(), "{:?}", keys.warnings);
     for (id, address, is_trusted) in [
         (14, "203.0.113.1", true),
@@ -95,10 +99,11 @@ fn our_types_are_read_beside_both() {
          5 GMAC-SIV128 HEX:{HEX32}\n6 POLY1305 HEX:{HEX64}\n7 gmac128 {HEX32}\n"
     );
     let keys = read(&text);
-    let found: Vec<_> = keys.keys.iter().map(|key| key.key.algorithm()).collect();
+    let found: Vec<_> = keys.keys.iter().map(|key| key.algorithm()).collect();
     use MacAlgorithm::{Gmac128, GmacSiv128, HmacMd5, HmacSha224, Poly1305};
     assert_eq!(found, [HmacMd5, HmacSha224, Gmac128, Gmac128, GmacSiv128, Poly1305, Gmac128]);
-    let salts: Vec<_> = keys.keys.iter().filter_map(|key| key.salt.map(|salt| (key.id, salt))).collect();
+    let salts: Vec<_> =
+        keys.keys.iter().filter_map(|key| key.key.salt().map(|salt| (key.id(), salt))).collect();
     assert_eq!(salts, [(4, [1, 2, 3, 4])]);
     assert_eq!((keys.dialect, keys.warnings.len()), (None, 0));
 }
@@ -115,23 +120,23 @@ fn long_key_without_prefix_is_read_as_the_owner_of_the_file_reads_it() {
         ("", Format::Ntp, &octets(HEX40)),
     ] {
         let keys = parse(format!("{before}{line}").as_bytes(), format).unwrap();
-        assert_eq!(keys.find(1).unwrap().key.expose(), expected, "{before:?} {format:?}");
+        assert_eq!(keys.find(1).unwrap().key.key().expose(), expected, "{before:?} {format:?}");
         assert!(!keys.warnings.iter().any(|warning| warning.contains("hexadecimal")), "{:?}", keys.warnings);
     }
     // Nothing shows whose it is, or both do: ntpd's reading, and a warning with line and id.
     for before in ["\n", "; chrony\n2 M tulip\n"] {
         let keys = read(&format!("{before}{line}"));
         let key = keys.find(1).unwrap();
-        assert_eq!(key.key.expose(), octets(HEX40));
+        assert_eq!(key.key.key().expose(), octets(HEX40));
         let warned =
             keys.warnings.iter().filter(|warning| warning.contains("hexadecimal")).collect::<Vec<_>>();
         assert!(warned.len() == 1 && warned[0].contains(&format!("line {}: key 1", key.line)), "{warned:?}");
     }
     // AES256 is chrony's name: 32 characters are its 32 octets, which NTPsec would have padded for its AES-256.
-    assert_eq!(one(&format!("1 AES256 {HEX32}")).key.expose(), HEX32.as_bytes());
+    assert_eq!(one(&format!("1 AES256 {HEX32}")).key.key().expose(), HEX32.as_bytes());
     assert!(mistake(&format!("1 AES-256 {HEX32}"), Format::Auto).problem.contains("this one has 16"));
     // As text this key of chrony's would be too long for its type, so it is no text.
-    assert_eq!(one(&format!("1 AES128 {HEX32}")).key.expose(), octets(HEX32));
+    assert_eq!(one(&format!("1 AES128 {HEX32}")).key.key().expose(), octets(HEX32));
     assert!(mistake(&format!("1 AES128 {HEX32}"), Format::Chrony).problem.contains("this one has 32"));
 }
 
@@ -222,7 +227,7 @@ fn notes_say_how_a_key_stands() {
     assert_eq!(states(99), [State::Replaced, State::Current]);
     assert_eq!(states(100), [State::Expired, State::Current]);
     assert_eq!(keys.accepted(99).count(), 2);
-    assert_eq!(keys.accepted(100).map(|key| key.id).collect::<Vec<_>>(), [2]);
+    assert_eq!(keys.accepted(100).map(|key| key.id()).collect::<Vec<_>>(), [2]);
     assert_eq!(keys.keys[0].note.made, Some(10));
     assert_eq!(keys.retired.iter().map(|note| note.id).collect::<Vec<_>>(), [3]);
     let back = mistake(&format!("{text}3 MD5 back-again\n"), Format::Auto);
