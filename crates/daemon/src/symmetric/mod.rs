@@ -13,6 +13,7 @@
 //!
 //! Deliberately absent: which key is used for what. That is said by who reads.
 
+pub mod edit;
 pub mod file;
 pub mod notes;
 pub mod text;
