@@ -9,6 +9,7 @@ pub mod metrics;
 mod reference;
 pub mod serve;
 mod shared;
+pub mod symmetric;
 
 pub use config::{Config, ConfigError};
 pub use serve::{Running, StartError};
