@@ -71,6 +71,8 @@ pub(crate) struct Serve {
 pub(crate) enum Authentication {
     /// Network Time Security (RFC 8915)
     Nts,
+    /// With a key that both sides know (RFC 8573): --keys and --key-id
+    Mac,
     /// Not at all
     Plain,
 }
@@ -95,6 +97,15 @@ pub(crate) struct Query {
     /// Offer this AEAD algorithm alone: 15, 16, 17 or 30; may be repeated, the best first [default: 30, 15]
     #[arg(long, value_name = "ID", value_parser = aead)]
     pub(crate) aead: Vec<AeadId>,
+    /// The file with the key, as chrony and ntpd have them
+    #[arg(long, value_name = "FILE", required_if_eq("auth", "mac"))]
+    pub(crate) keys: Option<PathBuf>,
+    /// Which of its keys
+    #[arg(long, value_name = "N", required_if_eq("auth", "mac"), value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) key_id: Option<u32>,
+    /// Whose key file it is, where it could be either's
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) keys_format: KeysFormat,
     /// Exchanges
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) count: u32,
@@ -107,6 +118,32 @@ pub(crate) struct Query {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Programs with key files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KeysFormat {
+    /// As it looks
+    #[default]
+    Auto,
+    /// chrony's
+    Chrony,
+    /// ntpd's
+    Ntp,
+}
+
+/// The key that clients share with the server.
+#[derive(Args, Debug)]
+pub(crate) struct SharedKeyArguments {
+    /// The file with the key, as chrony and ntpd have them
+    #[arg(long, value_name = "FILE")]
+    pub(crate) keys: PathBuf,
+    /// Which of its keys
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) key_id: u32,
+    /// Whose key file it is, where it could be either's
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) keys_format: KeysFormat,
 }
 
 #[derive(Args, Debug)]
@@ -182,6 +219,13 @@ pub(crate) enum LoadScheme {
     Plain {
         #[command(flatten)]
         load: Box<LoadArguments>,
+    },
+    /// NTP under a key that all clients share with the server
+    Mac {
+        #[command(flatten)]
+        load: Box<LoadArguments>,
+        #[command(flatten)]
+        key: SharedKeyArguments,
     },
     /// NTS: clients with keys and cookies of their own, which exchange keys when they have none
     Nts {

@@ -153,6 +153,7 @@ impl SymmetricKey {
     }
 
     /// Counts one event of `worker`.
+    #[cfg(any(feature = "server", test))]
     #[inline]
     pub(crate) fn count(&self, worker: usize, event: Event) {
         if let Some(counters) = self.counters.get(worker) {
@@ -185,6 +186,7 @@ impl Nonce {
 }
 
 /// What is done with a key.
+#[cfg(any(feature = "server", test))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// A tag was right, and the answer got one.
@@ -205,6 +207,7 @@ struct Counters {
 }
 
 impl Counters {
+    #[cfg(any(feature = "server", test))]
     #[inline]
     fn count(&self, event: Event) {
         let counter = match event {

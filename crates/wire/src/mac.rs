@@ -72,8 +72,6 @@ pub const fn accepts_digest(version: u8, tag_size: usize, size: usize) -> bool {
 pub struct MacFields {
     /// Names the key.
     pub key_id: u32,
-    /// Octets before the key identifier, which the digest covers.
-    pub covered_size: usize,
     /// The digest.
     pub digest: Span,
     /// The body of the nonce field, if the last field is one.
@@ -86,12 +84,17 @@ impl MacFields {
     pub fn locate(packet: &Packet<'_>) -> Option<Self> {
         let Trailer::Mac { key_id, digest } = packet.trailer() else { return None };
         let digest = Span::new(packet.octets().len() - digest.len(), digest.len());
-        let covered_size = digest.start() - KEY_ID_SIZE;
         let last = if packet.has_fields() { packet.fields().last() } else { None };
         let nonce = last
             .filter(|field| field.kind == FieldType::MAC_NONCE && field.body.len() == NONCE_BODY_SIZE)
             .map(|field| Span::new(field.offset + FIELD_HEADER_SIZE, NONCE_BODY_SIZE));
-        Some(MacFields { key_id, covered_size, digest, nonce })
+        Some(MacFields { key_id, digest, nonce })
+    }
+
+    /// Octets before the key identifier, which the digest covers.
+    #[must_use]
+    pub const fn covered_size(&self) -> usize {
+        covered_size(self.digest)
     }
 
     /// The octets of the nonce field's body in `packet`, the packet in which these fields were found.
@@ -110,6 +113,12 @@ impl MacFields {
             && self.digest.size() == 16
             && self.digest.of(packet.octets()).iter().all(|&octet| octet == 0)
     }
+}
+
+/// Octets before the key identifier of a packet whose digest stands at `digest`.
+#[must_use]
+pub const fn covered_size(digest: Span) -> usize {
+    digest.start() - KEY_ID_SIZE
 }
 
 /// Writes a nonce field.
@@ -156,7 +165,7 @@ mod tests {
             emit_trailer(out, 7, 16).unwrap();
         });
         let fields = locate(&plain).unwrap();
-        assert_eq!((fields.key_id, fields.covered_size, fields.nonce), (7, 48, None));
+        assert_eq!((fields.key_id, fields.covered_size(), fields.nonce), (7, 48, None));
         assert_eq!((fields.digest.start(), fields.digest.size()), (52, 16));
         let nonced = packet(4, |out| {
             emit_nonce(out, &[9; 12]).unwrap();
@@ -164,7 +173,7 @@ mod tests {
         });
         assert_eq!(nonced.len(), 84);
         let fields = locate(&nonced).unwrap();
-        assert_eq!((fields.covered_size, fields.nonce_of(&nonced)), (64, Some(&[9; 12])));
+        assert_eq!((fields.covered_size(), fields.nonce_of(&nonced)), (64, Some(&[9; 12])));
     }
 
     #[test]

@@ -162,7 +162,7 @@ fn compare(contestants: &mut [Contestant], node: &Running, count: u32) -> Result
         for turn in 0..contestants.len() {
             let contestant = &mut contestants[(first + turn) % contestants.len()];
             std::thread::sleep(PAUSE);
-            let result = measure(server, contestant.session.as_mut(), &mut entropy, TIMEOUT);
+            let result = measure(server, contestant.session.as_mut().into(), &mut entropy, TIMEOUT);
             if index < WARM_UP {
                 continue;
             }

@@ -57,7 +57,11 @@ impl Worker {
             return;
         };
         let (transmit, sent_ns) = (flight.exchange.transmit().to_bits(), flight.sent_ns);
-        match flight.exchange.receive(arrival.octets, client.session_of(sent_ns)) {
+        let checked = match &self.key {
+            Some(key) => flight.exchange.receive_mac(arrival.octets, key),
+            None => flight.exchange.receive(arrival.octets, client.session_of(sent_ns)),
+        };
+        match checked {
             Ok(response) => {
                 let at = arrival.at.unwrap_or(now);
                 let at_ns = now_ns.saturating_add_signed(-now.since(at).as_nanos().max(0));
@@ -107,7 +111,8 @@ fn cause(check: Check) -> Cause {
     match check {
         Check::Kiss(ReferenceId::NTSN) => Cause::Ntsn,
         Check::Kiss(_) => Cause::Kiss,
-        Check::Authenticator | Check::Tag | Check::Identifier => Cause::BadTag,
+        Check::CryptoNak(_) => Cause::CryptoNak,
+        Check::Authenticator | Check::Tag | Check::Identifier | Check::KeyId(_) => Cause::BadTag,
         Check::Origin | Check::Duplicate => Cause::BadOrigin,
         Check::Stratum(_) => Cause::BadStratum,
         Check::Leap => Cause::BadLeap,

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 
 use authentick_net::clock::{self, monotonic_ns};
-use authentick_proto::client::Exchange;
+use authentick_proto::client::{Exchange, Untagged, tag_requests};
 use authentick_report::load::Cause;
 use authentick_wire::time::{NtpSpan, NtpTime};
 
@@ -19,6 +19,8 @@ use crate::plan::{Arrivals, Scheme};
 pub(super) struct Pending {
     exchange: Exchange,
     client: u32,
+    /// What is missing, if it is to have a MAC: the tag.
+    untagged: Option<Untagged>,
     intended_ns: u64,
     /// When the making of the request began.
     begun_ns: u64,
@@ -101,7 +103,7 @@ impl Worker {
     /// Begins one operation that the scheme is named for.
     fn begin(&mut self, measured: bool, intended_ns: u64) -> Result<(), Cause> {
         let goes_on = match self.plan.scheme {
-            Scheme::Plain => {
+            Scheme::Plain | Scheme::Mac => {
                 let client = self.choose(measured, |_, _| true).ok_or(Cause::LocalPort)?;
                 self.push_transfer(client, intended_ns)?;
                 true
@@ -179,29 +181,41 @@ impl Worker {
         let out = self.out.buffer(slot);
         let client = &mut self.clients[index as usize];
         let same_cookie = matches!(self.plan.scheme, Scheme::Mix { same_cookie: true, .. });
-        let made = match &mut client.session {
+        let mut untagged = None;
+        let made = match (&self.key, &mut client.session) {
             _ if self.plan.scheme == Scheme::Plain => Ok(Exchange::plain(&mut self.entropy, out)),
-            Some(session) if self.plan.replay_cookie || same_cookie => {
+            (Some(key), _) => {
+                let (exchange, rest) = Exchange::mac_untagged(key, &mut self.entropy, out);
+                untagged = Some(rest);
+                Ok((exchange, rest.size()))
+            }
+            (None, Some(session)) if self.plan.replay_cookie || same_cookie => {
                 Exchange::nts_replayed(session, &mut self.entropy, out)
             }
-            Some(session) => {
+            (None, Some(session)) => {
                 // Requests in flight will bring a cookie each.
                 let expected_count = client.outstanding as usize;
                 Exchange::nts_among(session, expected_count, &mut self.entropy, out)
             }
-            None => return Err(Cause::NoCookie),
+            (None, None) => return Err(Cause::NoCookie),
         };
         let (exchange, size) = made.map_err(|_| Cause::NoCookie)?;
         self.out.set_size(slot, size);
         self.request_size = self.request_size.max(size);
         client.outstanding += 1;
-        self.pending.push(Pending { exchange, client: index, intended_ns, begun_ns });
+        self.pending.push(Pending { exchange, client: index, untagged, intended_ns, begun_ns });
         Ok(())
     }
 
     /// Sends all pending requests, those of one client in one system call.
     pub(super) fn flush(&mut self) {
         let mut pending = std::mem::take(&mut self.pending);
+        if let Some(key) = &self.key {
+            let requests = pending.iter().zip(self.out.buffers());
+            tag_requests(
+                requests.filter_map(|(request, octets)| Some((key, request.untagged.as_ref()?, octets))),
+            );
+        }
         let mut at = 0;
         while at < pending.len() {
             let client = pending[at].client;

@@ -68,6 +68,11 @@ impl SendBatch {
         self.0.buffers[slot].get_mut()
     }
 
+    /// The buffers of all slots, in their order.
+    pub fn buffers(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        self.0.buffers.iter_mut().map(|buffer| &mut buffer.get_mut()[..])
+    }
+
     /// Says how many octets of a slot are the request.
     ///
     /// # Panics

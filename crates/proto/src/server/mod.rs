@@ -6,6 +6,9 @@
 //! parse -> admit -> open cookies -> verify -> lay out and seal fresh cookies -> build headers -> seal
 //! ```
 //!
+//! Requests with a MAC skip what is about cookies: `mac` verifies them after those of NTS, lays their responses out,
+//! and tags them at the end.
+//!
 //! Transmit timestamps are read after everything that can be done before them (RFC 8915 section 5.7 advises so): only
 //! the last AEAD pass stands between the stamp and the engine's flush.
 //!
@@ -15,6 +18,7 @@
 mod admit;
 pub mod interleave;
 pub mod limit;
+mod mac;
 pub mod outcome;
 pub mod probe;
 mod respond;
@@ -29,6 +33,7 @@ use authentick_wire::Reason;
 use authentick_wire::datagram::Datagram;
 use authentick_wire::header::{Header, Mode, ReferenceId};
 use authentick_wire::limits::HEADER_SIZE;
+use authentick_wire::mac::MacFields;
 use authentick_wire::nts::{Authenticator, NtsFields, Span};
 use authentick_wire::packet::{Packet, Trailer};
 use authentick_wire::time::{NtpSpan, NtpTime};
@@ -36,6 +41,7 @@ use authentick_wire::time::{NtpSpan, NtpTime};
 pub use self::admit::Policy;
 use self::admit::{Admitted, Refused};
 use self::interleave::Interleave;
+use self::mac::MacSlot;
 use self::outcome::{Outcome, Outcomes};
 use self::probe::{Probe, Stage};
 use self::respond::{Echo, SealedPart};
@@ -86,6 +92,10 @@ pub struct Responder {
     outcomes: Outcomes,
     refused_count: u64,
     last_receive: NtpTime,
+    /// For each slot, what only requests with a MAC need.
+    macs: Box<[MacSlot]>,
+    /// Requests with a MAC in this batch that policy lets through.
+    mac_count: usize,
     /// Which of the symmetric keys' counters are this responder's.
     worker: usize,
 }
@@ -100,6 +110,9 @@ struct Slot {
     request_receive: NtpTime,
     identifier: Option<Span>,
     nts: Option<NtsRequest>,
+    /// The MAC of the request, and where that of its response goes.
+    mac: Option<MacFields>,
+    tag: Option<Span>,
     genuine: bool,
     /// The keys out of the cookie, from when it opened to the end of the batch.
     session: SessionKeys,
@@ -115,10 +128,14 @@ enum State {
     Silent(Outcome),
     /// A refusal is sent; it needs no time and no proof.
     Kiss(ReferenceId, Outcome),
+    /// The same with the four octets behind it that say: not with that key.
+    CryptoNak(ReferenceId, Outcome),
     /// Well formed.
     Parsed,
     /// Let through by policy; an NTS request, to be verified.
     Admitted(Admitted),
+    /// Let through by policy; a request with a MAC, to be verified.
+    Keyed(Admitted),
     /// May be given time.
     Authenticated(Authenticated, Outcome),
 }
@@ -140,6 +157,8 @@ impl Default for Slot {
             request_receive: NtpTime::ZERO,
             identifier: None,
             nts: None,
+            mac: None,
+            tag: None,
             genuine: false,
             session: SessionKeys::unset(),
             part: None,
@@ -162,6 +181,8 @@ impl Responder {
             outcomes: Outcomes::default(),
             refused_count: 0,
             last_receive: NtpTime::ZERO,
+            macs: (0..BATCH_SIZE).map(|_| MacSlot::default()).collect(),
+            mac_count: 0,
             worker: 0,
         }
     }
@@ -206,7 +227,8 @@ impl Responder {
         let nts_count = self.open_cookies(moment.keys, batch);
         probe.end_of(Stage::Open, nts_count);
         let nts_count = if nts_count > 0 { self.verify(batch) } else { 0 };
-        probe.end_of(Stage::Verify, nts_count);
+        let mac_count = if self.mac_count > 0 { self.verify_macs(moment.symmetric, batch) } else { 0 };
+        probe.end_of(Stage::Verify, nts_count + mac_count);
         if let (Some(keys), 1..) = (moment.keys, nts_count) {
             self.seal_fresh_cookies(keys, batch);
         }
@@ -216,7 +238,10 @@ impl Responder {
         if nts_count > 0 {
             self.seal(batch);
         }
-        probe.end_of(Stage::Seal, nts_count);
+        if let (Some(keys), 1..) = (moment.symmetric, mac_count) {
+            self.tag(keys, batch);
+        }
+        probe.end_of(Stage::Seal, nts_count + mac_count);
         self.settle();
         probe.finish(batch);
     }
@@ -245,12 +270,17 @@ impl Responder {
     }
 
     fn admit(&mut self, clock: &mut impl Clock, batch: &[Datagram<'_>]) {
+        self.mac_count = 0;
         for (slot, datagram) in self.slots.iter_mut().zip(batch) {
             let State::Parsed = slot.state else { continue };
             let decision =
                 self.policy.admit(datagram.source.ip(), || clock.monotonic_us(), &mut self.refused_count);
             slot.state = match decision {
                 Ok(admitted) if slot.nts.is_some() => State::Admitted(admitted),
+                Ok(admitted) if slot.mac.is_some() => {
+                    self.mac_count += 1;
+                    State::Keyed(admitted)
+                }
                 Ok(admitted) => State::Authenticated(verify::plain(admitted), Outcome::Plain),
                 Err(Refused::Silently(outcome)) => State::Silent(outcome),
                 Err(Refused::Kiss(code, outcome)) => State::Kiss(code, outcome),
@@ -361,14 +391,19 @@ impl Responder {
             let (request, response) = (&*datagram.request, &mut *datagram.response);
             if let State::Kiss(..) | State::Authenticated(..) = slot.state
                 && slot.part.is_none()
+                && slot.tag.is_none()
             {
                 let identifier = slot.identifier.map(|identifier| identifier.of(request));
                 datagram.response_size = respond::echo_identifier(&mut response[..request.len()], identifier);
             }
             let Some(header) = response.first_chunk_mut::<HEADER_SIZE>() else { continue };
             match slot.state {
-                State::Silent(_) | State::Parsed | State::Admitted(_) => {}
+                State::Silent(_) | State::Parsed | State::Admitted(_) | State::Keyed(_) => {}
                 State::Kiss(code, _) => respond::build_kiss(header, &slot.echo, code),
+                State::CryptoNak(code, _) => {
+                    respond::build_kiss(header, &slot.echo, code);
+                    datagram.response_size = mac::end_crypto_nak(response);
+                }
                 State::Authenticated(proof, _) => {
                     count += 1;
                     // RFC 9769 section 2: no two receive timestamps of a client are equal.
@@ -422,10 +457,11 @@ impl Responder {
     fn settle(&mut self) {
         for slot in &mut self.slots[..self.used_count] {
             let outcome = match slot.state {
-                State::Silent(outcome) | State::Kiss(_, outcome) | State::Authenticated(_, outcome) => {
-                    outcome
-                }
-                State::Parsed | State::Admitted(_) => {
+                State::Silent(outcome)
+                | State::Kiss(_, outcome)
+                | State::CryptoNak(_, outcome)
+                | State::Authenticated(_, outcome) => outcome,
+                State::Parsed | State::Admitted(_) | State::Keyed(_) => {
                     debug_assert!(false, "a datagram left the stages undecided");
                     Outcome::Malformed
                 }
@@ -443,6 +479,7 @@ impl From<Rejected> for State {
         match rejected {
             Rejected::Silently(outcome) => State::Silent(outcome),
             Rejected::Nak(outcome) => nak(outcome),
+            Rejected::CryptoNak(code, outcome) => State::CryptoNak(code, outcome),
         }
     }
 }
@@ -454,6 +491,8 @@ const fn nak(outcome: Outcome) -> State {
 fn parse_one(slot: &mut Slot, datagram: &Datagram<'_>) -> Result<(), Outcome> {
     slot.nts = None;
     slot.part = None;
+    slot.mac = None;
+    slot.tag = None;
     slot.remember = None;
     if datagram.truncated {
         return Err(Outcome::Malformed);
@@ -476,7 +515,10 @@ fn parse_one(slot: &mut Slot, datagram: &Datagram<'_>) -> Result<(), Outcome> {
     match packet.trailer() {
         Trailer::None => {}
         Trailer::CryptoNak => return Err(Outcome::NotARequest),
-        Trailer::Mac { .. } => return Err(Outcome::UnknownMac),
+        Trailer::Mac { .. } => slot.mac = MacFields::locate(&packet),
+    }
+    if slot.mac.is_some_and(|mac| mac.is_ms_sntp(&packet)) {
+        return Err(Outcome::MsSntp);
     }
     let header: Header = packet.header();
     slot.echo = Echo { version: header.version, mode, poll: header.poll, origin: header.transmit };
@@ -487,6 +529,10 @@ fn parse_one(slot: &mut Slot, datagram: &Datagram<'_>) -> Result<(), Outcome> {
         let fields = NtsFields::locate(&packet).map_err(|_| Outcome::NtsMalformed)?;
         slot.identifier = fields.identifier;
         if fields.is_nts() {
+            //= RFC 7822 section 3: fields that need MACs of different algorithms are not combined.
+            if slot.mac.is_some() {
+                return Err(Outcome::NtsMalformed);
+            }
             //= RFC 8915 section 5.7: a request has one identifier, one cookie and one authenticator, in mode 3.
             let (Some(_), Some(cookie), Some(authenticator), Mode::Server) =
                 (fields.identifier, fields.cookie, fields.authenticator, mode)
