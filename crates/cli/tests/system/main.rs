@@ -16,3 +16,4 @@ mod report;
 mod screen;
 mod stress;
 mod study;
+mod symmetric;

@@ -43,12 +43,15 @@ impl KeyFileError {
     pub fn remedy(&self) -> String {
         match self {
             KeyFileError::Io(path, error) => match error.kind() {
-                io::ErrorKind::NotFound => {
-                    format!(
+                io::ErrorKind::NotFound => match path.parent() {
+                    Some(parent) if !parent.as_os_str().is_empty() && !parent.exists() => {
+                        format!("make the directory {}", parent.display())
+                    }
+                    _ => format!(
                         "name a file that exists, or run: authentick keys symmetric generate --keys {}",
                         path.display()
-                    )
-                }
+                    ),
+                },
                 io::ErrorKind::PermissionDenied => "run as the user who owns it".to_owned(),
                 io::ErrorKind::StorageFull => "make room on that disk".to_owned(),
                 _ => format!("see that {} can be read and written", path.display()),
