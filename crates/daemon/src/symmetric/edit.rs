@@ -257,7 +257,7 @@ impl Draft {
     }
 }
 
-/// Octets of a fresh key: what the algorithm takes; of a digest's, as many as the digest has, and no more than ntpd reads.
+/// Octets of a fresh key: what the algorithm takes; for a digest as many as it has itself, up to what ntpd reads.
 const fn fresh_size(algorithm: MacAlgorithm) -> usize {
     match algorithm {
         MacAlgorithm::Md5
