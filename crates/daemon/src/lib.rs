@@ -4,9 +4,12 @@
 #![forbid(unsafe_code)]
 
 pub mod config;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 pub mod keystore;
 pub mod metrics;
 mod reference;
+mod replace;
 pub mod serve;
 mod shared;
 pub mod symmetric;

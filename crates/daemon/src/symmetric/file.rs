@@ -2,12 +2,14 @@
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 use zeroize::Zeroizing;
+
+use crate::replace::{beside, replace};
 
 use super::text::{self, Format, Keys, Mistake};
 
@@ -160,7 +162,7 @@ impl KeyFile {
     /// # Errors
     /// If the lock file beside it cannot be made.
     pub fn lock(&self) -> Result<Lock, KeyFileError> {
-        let path = self.beside("lock");
+        let path = beside(&self.path, ".lock");
         let io = |error| KeyFileError::Io(path.clone(), error);
         let file = OpenOptions::new()
             .create(true)
@@ -180,45 +182,9 @@ impl KeyFile {
     pub fn store(&self, text: &[u8]) -> Result<(), KeyFileError> {
         // A name that is a link leads to the file: that is replaced, and the link stays.
         let target = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
-        let fresh = KeyFile::new(&target, self.format).beside("new");
-        let written = write_fresh(&fresh, &target, text);
-        if written.is_err() {
-            // A part of a file helps nobody, and may be what filled the disk.
-            let _ = fs::remove_file(&fresh);
-        }
-        written
+        let owner = fs::metadata(&target).ok().map(|old| (old.uid(), old.gid()));
+        replace(&target, text, owner).map_err(|(path, error)| KeyFileError::Io(path, error))
     }
-
-    fn beside(&self, suffix: &str) -> PathBuf {
-        let mut name = self.path.clone().into_os_string();
-        name.push(".");
-        name.push(suffix);
-        PathBuf::from(name)
-    }
-}
-
-fn write_fresh(fresh: &Path, target: &Path, text: &[u8]) -> Result<(), KeyFileError> {
-    let at = |path: &Path| {
-        let path = path.to_owned();
-        move |error| KeyFileError::Io(path, error)
-    };
-    // A leftover of a crash might have another mode.
-    match fs::remove_file(fresh) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(fresh)(error)),
-        _ => {}
-    }
-    let mut file =
-        OpenOptions::new().create_new(true).write(true).mode(0o600).open(fresh).map_err(at(fresh))?;
-    if let Ok(old) = fs::metadata(target)
-        && authentick_net::privilege::is_root()
-    {
-        fchown(&file, Some(old.uid()), Some(old.gid())).map_err(at(fresh))?;
-    }
-    file.write_all(text).map_err(at(fresh))?;
-    file.sync_all().map_err(at(fresh))?;
-    fs::rename(fresh, target).map_err(at(target))?;
-    let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(directory).and_then(|directory| directory.sync_all()).map_err(at(directory))
 }
 
 #[cfg(test)]

@@ -380,6 +380,12 @@ fn key_id(word: &[u8]) -> Result<u32, Wrong> {
     }
 }
 
+/// The id of the key on a line of a file that has been read; `None` if there is no key on it.
+pub(super) fn line_id(line: &[u8]) -> Option<u32> {
+    let word = line.split(|octet| matches!(octet, b' ' | b'\t')).find(|word| !word.is_empty())?;
+    key_id(word).ok()
+}
+
 /// ntpd's list of those who may prove with the key that they are a server.
 fn servers(id: u32, list: &[u8]) -> Result<PrefixSet, Wrong> {
     let parse = |item: &[u8]| std::str::from_utf8(item).ok().and_then(|item| item.parse().ok());
@@ -393,14 +399,19 @@ fn servers(id: u32, list: &[u8]) -> Result<PrefixSet, Wrong> {
     }
 }
 
+/// A key with the word before it that says how it is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Prefixed<'a> {
+pub(super) enum Prefixed<'a> {
     Hex(&'a [u8]),
     Ascii(&'a [u8]),
 }
 
+impl Prefixed<'_> {
+    pub(super) const HEX: &'static str = "HEX:";
+}
+
 fn prefix(word: &[u8]) -> Option<Prefixed<'_>> {
-    match word.strip_prefix(b"HEX:") {
+    match word.strip_prefix(Prefixed::HEX.as_bytes()) {
         Some(digits) => Some(Prefixed::Hex(digits)),
         None => word.strip_prefix(b"ASCII:").map(Prefixed::Ascii),
     }
