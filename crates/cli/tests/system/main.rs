@@ -18,3 +18,4 @@ mod report;
 mod screen;
 mod stress;
 mod study;
+mod symmetric;

@@ -4,6 +4,7 @@
 //! Rotation has an overlap: the old key is accepted beside the new one until the moment in its note. What is retired
 //! leaves a note behind, because whoever still has the old key must not meet another one under its id.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use authentick_crypto::Entropy;
@@ -13,7 +14,7 @@ use zeroize::Zeroizing;
 
 use super::file::{KeyFile, KeyFileError};
 use super::notes::{self, Note};
-use super::text::{self, Dialect, Keys, NTP_KEY_SIZE_MAX, NTP_TEXT_SIZE_MAX, Prefixed, State};
+use super::text::{self, Dialect, Key, Keys, NTP_KEY_SIZE_MAX, NTP_TEXT_SIZE_MAX, Prefixed, State};
 use super::types::Type;
 
 /// The highest id that ntpd and NTPsec read.
@@ -194,13 +195,14 @@ impl Draft {
             Dialect::Ntp => NTP_ID_MAX,
         };
         let is_retired = |id| keys.retired.iter().any(|note| note.id == id);
-        let is_free = |id: &u32| keys.find(*id).is_none() && !is_retired(*id);
+        let taken: HashSet<u32> =
+            keys.keys.iter().map(Key::id).chain(keys.retired.iter().map(|note| note.id)).collect();
         let id = match order.id {
             Some(id) if keys.find(id).is_some() => return Err(EditError::Taken(id)),
             Some(id) if is_retired(id) => return Err(EditError::Retired(id)),
             Some(id) if !(1..=most).contains(&id) => return Err(EditError::Id(id, most)),
             Some(id) => id,
-            None => (from..=most).chain(1..from.min(most)).find(is_free).ok_or(EditError::Full)?,
+            None => (from..=most).chain(1..from.min(most)).find(|id| !taken.contains(id)).ok_or(EditError::Full)?,
         };
         if order.salt && order.algorithm != MacAlgorithm::Gmac128 {
             return Err(EditError::NoSalt(order.algorithm));
@@ -257,7 +259,7 @@ impl Draft {
     }
 }
 
-/// Octets of a fresh key: what the algorithm takes; of a digest's, as many as the digest has, and no more than ntpd reads.
+/// Octets of a fresh key: what the algorithm takes; for a digest as many as it has itself, up to what ntpd reads.
 const fn fresh_size(algorithm: MacAlgorithm) -> usize {
     match algorithm {
         MacAlgorithm::Md5

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
+use authentick_net::privilege;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use zeroize::Zeroizing;
 
@@ -43,12 +44,15 @@ impl KeyFileError {
     pub fn remedy(&self) -> String {
         match self {
             KeyFileError::Io(path, error) => match error.kind() {
-                io::ErrorKind::NotFound => {
-                    format!(
+                io::ErrorKind::NotFound => match path.parent() {
+                    Some(parent) if !parent.as_os_str().is_empty() && !parent.exists() => {
+                        format!("make the directory {}", parent.display())
+                    }
+                    _ => format!(
                         "name a file that exists, or run: authentick keys symmetric generate --keys {}",
                         path.display()
-                    )
-                }
+                    ),
+                },
                 io::ErrorKind::PermissionDenied => "run as the user who owns it".to_owned(),
                 io::ErrorKind::StorageFull => "make room on that disk".to_owned(),
                 _ => format!("see that {} can be read and written", path.display()),
@@ -171,6 +175,10 @@ impl KeyFile {
             .mode(0o600)
             .open(&path)
             .map_err(io)?;
+        if let Some((user, group)) = self.owner().filter(|_| privilege::is_root()) {
+            // Whoever owns the keys may change them without root too.
+            fchown(&file, Some(user), Some(group)).map_err(io)?;
+        }
         flock(&file, FlockOperation::LockExclusive).map_err(|error| io(error.into()))?;
         Ok(Lock(file))
     }
@@ -182,8 +190,12 @@ impl KeyFile {
     pub fn store(&self, text: &[u8]) -> Result<(), KeyFileError> {
         // A name that is a link leads to the file: that is replaced, and the link stays.
         let target = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
-        let owner = fs::metadata(&target).ok().map(|old| (old.uid(), old.gid()));
-        replace(&target, text, owner).map_err(|(path, error)| KeyFileError::Io(path, error))
+        replace(&target, text, self.owner()).map_err(|(path, error)| KeyFileError::Io(path, error))
+    }
+
+    /// User and group of the file, if there is one.
+    fn owner(&self) -> Option<(u32, u32)> {
+        fs::metadata(&self.path).ok().map(|old| (old.uid(), old.gid()))
     }
 }
 

@@ -133,7 +133,7 @@ impl Keeper {
         let file = KeyFile::new(&symmetric.keys, symmetric.format);
         let mut keeper =
             Keeper { file, allowed: symmetric.allowed, ledger, state: Arc::new(state), is_kept: true };
-        keeper.note_written(written);
+        keeper.note_written(&written);
         keeper
     }
 
@@ -176,8 +176,8 @@ impl Keeper {
             let most = if key.uses.is_exact { "" } else { "at most " };
             let share = if key.uses.count >= key.limit { "all" } else { "half" };
             log::warn!(
-                "symmetric key {} ({}) has been used {most}{} times, {share} of the 2^{} after which it should be another: \
-                 authentick keys symmetric rotate {}",
+                "symmetric key {} ({}) has been used {most}{} times, {share} of the 2^{} after which it should be \
+                 another: authentick keys symmetric rotate {}",
                 key.id,
                 key.algorithm,
                 key.uses.count,
@@ -185,7 +185,7 @@ impl Keeper {
                 key.id
             );
         }
-        self.note_written(written);
+        self.note_written(&written);
     }
 
     /// Writes the uses down when no worker counts any more.
@@ -218,12 +218,12 @@ impl Keeper {
         self.state.keys.store(Arc::clone(&set));
         let details = Details { keys: set, before: self.ledger.before(), retires };
         self.state.details.store(Arc::new(details));
-        self.note_written(written);
+        self.note_written(&written);
     }
 
     /// Logs a change between being able to write uses and not.
-    fn note_written(&mut self, written: Result<(), Refused>) {
-        match (&written, self.is_kept) {
+    fn note_written(&mut self, written: &Result<(), Refused>) {
+        match (written, self.is_kept) {
             (Err((path, error)), true) => log::error!(
                 "uses of symmetric keys are not kept over a restart: {}: {error}; see that the state directory can be \
                  written",

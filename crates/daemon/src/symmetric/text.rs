@@ -1,8 +1,8 @@
 //! The text of a key file: octets in, keys or the line of the first mistake out.
 //!
 //! chrony's lines are `ID [TYPE] KEY`, with MD5 as the type that is not named, and `HEX:` or `ASCII:` before the key;
-//! a key without either is text. ntpd's are `ID TYPE KEY [SERVERS] [# COMMENT]`; a key of up to 20 characters is text, a
-//! longer one hexadecimal. Where one line means different keys to the two, what else is in the file decides whose it
+//! a key without either is text. ntpd's are `ID TYPE KEY [SERVERS] [# COMMENT]`; a key of up to 20 characters is text,
+//! a longer one hexadecimal. Where one line means different keys to the two, what else is in the file decides whose it
 //! is, or the reader's [`Format`]; if nothing does, ntpd's reading holds and a warning says so.
 //!
 //! Deliberately absent: what these programs do in silence. Nothing is padded, nothing cut, no line skipped.
@@ -485,8 +485,8 @@ fn decode(
         && fits(word.len() / 2)
     {
         warnings.push(format!(
-            "line {}: key {id} is read as {} octets in hexadecimal, as ntpd does; to chrony it is {} characters of text: \
-             write HEX: or ASCII: before it, or say whose file it is",
+            "line {}: key {id} is read as {} octets in hexadecimal, as ntpd does; to chrony it is {} characters of \
+             text: write HEX: or ASCII: before it, or say whose file it is",
             entry.line,
             word.len() / 2,
             word.len()

@@ -101,7 +101,7 @@ impl Type {
 }
 
 /// What to write instead of an unknown type.
-pub(super) const REMEDY: &str = "write one of MD5, SHA1, SHA256, SHA384, SHA512, AES128, AES256, HMAC-MD5, HMAC-SHA224, \
+pub const REMEDY: &str = "write one of MD5, SHA1, SHA256, SHA384, SHA512, AES128, AES256, HMAC-MD5, HMAC-SHA224, \
      GMAC128, GMAC-SIV128, POLY1305";
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use proptest::prelude::*;
 
 use super::*;
-use crate::symmetric::text::Format;
+use crate::symmetric::text::{Format, Key};
 
 const DAY: u64 = 86_400;
 
@@ -51,7 +51,7 @@ fn keys_of_every_type_are_made_and_read_again_in_both_dialects() {
         let salted = Order { salt: true, ..order(MacAlgorithm::Gmac128) };
         generate(&file, salted, dialect, 0, &mut entropy).unwrap();
         let keys = file.load().unwrap();
-        let found: Vec<_> = keys.keys.iter().map(|key| key.algorithm()).collect();
+        let found: Vec<_> = keys.keys.iter().map(Key::algorithm).collect();
         assert_eq!(found[..12], MacAlgorithm::ALL);
         assert!(keys.find(13).unwrap().key.salt().is_some());
         assert_eq!((keys.dialect, keys.warnings.len()), (Some(dialect), 0), "{:?}", keys.warnings);
@@ -75,18 +75,20 @@ fn new_key_is_written_as_the_file_is() {
 
 #[test]
 fn rotation_overlaps_and_other_lines_stay_as_they_are() {
-    let before = "! of chrony\n\n  3\tMD5  tulips-tulips\n# authentick: key 5 made 1970-01-01T00:00:00Z\n5 AES128 ASCII:0123456789abcdef\n";
+    let before = "! of chrony\n\n  3\tMD5  tulips-tulips\n\
+                  # authentick: key 5 made 1970-01-01T00:00:00Z\n5 AES128 ASCII:0123456789abcdef\n";
     let (_directory, file) = file(before);
     let mut entropy = Entropy::from_seed(1);
     let (keys, next) = rotate(&file, 5, None, 30 * DAY, DAY, &mut entropy).unwrap();
     assert_eq!(next, 6);
     assert_eq!(keys.find(6).unwrap().algorithm(), MacAlgorithm::Cmac128);
     assert_ne!(keys.find(6).unwrap().key.key().expose(), keys.find(5).unwrap().key.key().expose());
-    assert_eq!(keys.accepted(31 * DAY - 1).map(|key| key.id()).collect::<Vec<_>>(), [3, 5, 6]);
-    assert_eq!(keys.accepted(31 * DAY).map(|key| key.id()).collect::<Vec<_>>(), [3, 6]);
+    assert_eq!(keys.accepted(31 * DAY - 1).map(Key::id).collect::<Vec<_>>(), [3, 5, 6]);
+    assert_eq!(keys.accepted(31 * DAY).map(Key::id).collect::<Vec<_>>(), [3, 6]);
     let text = text_of(&file);
     assert!(text.starts_with(&before[..before.find("# authentick").unwrap()]), "{text}");
-    let note = "# authentick: key 5 made 1970-01-01T00:00:00Z replaced-by 6 retires 1970-02-01T00:00:00Z\n5 AES128 ASCII:";
+    let note = "# authentick: key 5 made 1970-01-01T00:00:00Z replaced-by 6 retires 1970-02-01T00:00:00Z\n\
+                5 AES128 ASCII:";
     assert!(text.contains(note), "{text}");
     // A key without a note gets one, before its line.
     rotate(&file, 3, Some(9), DAY, DAY, &mut entropy).unwrap();
@@ -108,7 +110,7 @@ fn rotation_overlaps_and_other_lines_stay_as_they_are() {
 fn retired_key_leaves_its_id_and_no_secret() {
     let (_directory, file) = file("1 MD5 tulips-tulips\n2 MD5 crocus-crocus\n");
     let keys = retire(&file, 1, DAY).unwrap();
-    assert_eq!(keys.keys.iter().map(|key| key.id()).collect::<Vec<_>>(), [2]);
+    assert_eq!(keys.keys.iter().map(Key::id).collect::<Vec<_>>(), [2]);
     assert_eq!(text_of(&file), "# authentick: key 1 retired 1970-01-02T00:00:00Z\n2 MD5 crocus-crocus\n");
     let mut entropy = Entropy::from_seed(1);
     let mut make = |id| {
@@ -171,9 +173,12 @@ fn keys() -> impl Strategy<Value = (u32, MacAlgorithm, Vec<u8>, Option<[u8; SALT
 proptest! {
     #[test]
     fn what_is_written_is_read((id, algorithm, octets, salt) in keys()) {
-        for (dialect, format) in
-            [(Dialect::Chrony, Format::Chrony), (Dialect::Ntp, Format::Ntp), (Dialect::Chrony, Format::Auto), (Dialect::Ntp, Format::Auto)]
-        {
+        for (dialect, format) in [
+            (Dialect::Chrony, Format::Chrony),
+            (Dialect::Ntp, Format::Ntp),
+            (Dialect::Chrony, Format::Auto),
+            (Dialect::Ntp, Format::Auto),
+        ] {
             let Some(line) = line(id, algorithm, &octets, salt, dialect) else {
                 prop_assert!(dialect == Dialect::Ntp && !(11..=32).contains(&octets.len()));
                 continue;
@@ -193,9 +198,11 @@ proptest! {
     #[test]
     fn any_words_are_read_or_refused(
         words in prop::collection::vec(prop::sample::select(vec![
-            "1", "2", "0", "4294967296", "MD5", "M", "AES128", "aes", "GMAC128", "SHA1", "TIGER", "HEX:", "HEX:00", "ASCII:x",
+            "1", "2", "0", "4294967296", "MD5", "M", "AES128", "aes", "GMAC128", "SHA1", "TIGER", "HEX:", "HEX:00",
+            "ASCII:x",
             "HEX:000102030405060708090a0b0c0d0e0f", "000102030405060708090a0b0c0d0e0f", "0123456789abcdef", ":01020304",
-            "#", "# authentick: key 1 made", "1970-01-01T00:00:00Z", "192.0.2.1", " ", "\t", "\n", "\n", "\r\n", "!", "retires",
+            "#", "# authentick: key 1 made", "1970-01-01T00:00:00Z", "192.0.2.1", " ", "\t", "\n", "\n", "\r\n", "!",
+            "retires",
         ]), 0..40),
         glue in any::<bool>(),
     ) {

@@ -32,7 +32,8 @@ fn file_of_chrony_is_read_as_it_is() {
     let text = format!(
         "# comment\n! comment\n ; comment\n% comment\n\n1 MD5 AVeryLongAndSecretPassword\n  2   SHA1 HEX:{HEX40}\n\
          10 tulip\n20 MD5 ASCII:crocus\n25 SHA1 HEX:1dc764e0791b11fa67efc7ecbc4b0d73f68a070c\n\
-         30\tAES128\tHEX:{HEX32}\n31 AES256 HEX:{HEX64}\n32 SHA512 HEX:{HEX64}{HEX64}\n4294967295 AES128 ASCII:0123456789abcdef"
+         30\tAES128\tHEX:{HEX32}\n31 AES256 HEX:{HEX64}\n32 SHA512 HEX:{HEX64}{HEX64}\n\
+         4294967295 AES128 ASCII:0123456789abcdef"
     );
     let keys = read(&text);
     let found: Vec<_> = keys.keys.iter().map(|key| (key.id(), key.algorithm().name(), key.line)).collect();
@@ -63,7 +64,8 @@ fn file_of_ntpd_is_read_as_it_is() {
     let text = format!(
         "# ntpkey_MD5key_host.3902000000\n 1 MD5 2M%qzh,6ZGeWY)7G}}2Q>  # MD5 key\n\
          11 SHA1 {HEX40}  # SHA1 key\n12 M seventeenletters\n13 AES {HEX32}\n14 AES-128 {HEX32} # x y z\n\
-         15 aes128cmac {HEX32} 192.0.2.1,2001:db8::/32\n16 sha-256 {HEX64} 198.51.100.0/24 # list\n17 SHA1 20octetsareallofthem"
+         15 aes128cmac {HEX32} 192.0.2.1,2001:db8::/32\n16 sha-256 {HEX64} 198.51.100.0/24 # list\n\
+         17 SHA1 20octetsareallofthem"
     );
     let keys = read(&text);
     assert_eq!(keys.dialect, Some(Dialect::Ntp));
@@ -99,7 +101,7 @@ fn our_types_are_read_beside_both() {
          5 GMAC-SIV128 HEX:{HEX32}\n6 POLY1305 HEX:{HEX64}\n7 gmac128 {HEX32}\n"
     );
     let keys = read(&text);
-    let found: Vec<_> = keys.keys.iter().map(|key| key.algorithm()).collect();
+    let found: Vec<_> = keys.keys.iter().map(Key::algorithm).collect();
     use MacAlgorithm::{Gmac128, GmacSiv128, HmacMd5, HmacSha224, Poly1305};
     assert_eq!(found, [HmacMd5, HmacSha224, Gmac128, Gmac128, GmacSiv128, Poly1305, Gmac128]);
     let salts: Vec<_> =
@@ -219,7 +221,8 @@ fn short_keys_are_warned_of() {
 
 #[test]
 fn notes_say_how_a_key_stands() {
-    let text = "# authentick: key 1 made 1970-01-01T00:00:10Z replaced-by 2 retires 1970-01-01T00:01:40Z\n1 MD5 tulips-tulips\n\
+    let text = "# authentick: key 1 made 1970-01-01T00:00:10Z replaced-by 2 retires 1970-01-01T00:01:40Z\n\
+                1 MD5 tulips-tulips\n\
                 # authentick: key 3 retired 1970-01-01T00:00:05Z\n# authentick: key 9 made 1970-01-01T00:00:05Z\n\
                 2 MD5 crocus-crocus\n";
     let keys = read(text);
@@ -227,7 +230,7 @@ fn notes_say_how_a_key_stands() {
     assert_eq!(states(99), [State::Replaced, State::Current]);
     assert_eq!(states(100), [State::Expired, State::Current]);
     assert_eq!(keys.accepted(99).count(), 2);
-    assert_eq!(keys.accepted(100).map(|key| key.id()).collect::<Vec<_>>(), [2]);
+    assert_eq!(keys.accepted(100).map(Key::id).collect::<Vec<_>>(), [2]);
     assert_eq!(keys.keys[0].note.made, Some(10));
     assert_eq!(keys.retired.iter().map(|note| note.id).collect::<Vec<_>>(), [3]);
     let back = mistake(&format!("{text}3 MD5 back-again\n"), Format::Auto);
