@@ -202,7 +202,10 @@ impl Draft {
             Some(id) if is_retired(id) => return Err(EditError::Retired(id)),
             Some(id) if !(1..=most).contains(&id) => return Err(EditError::Id(id, most)),
             Some(id) => id,
-            None => (from..=most).chain(1..from.min(most)).find(|id| !taken.contains(id)).ok_or(EditError::Full)?,
+            None => (from..=most)
+                .chain(1..from.min(most))
+                .find(|id| !taken.contains(id))
+                .ok_or(EditError::Full)?,
         };
         if order.salt && order.algorithm != MacAlgorithm::Gmac128 {
             return Err(EditError::NoSalt(order.algorithm));
