@@ -177,6 +177,7 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
         snapshot: Arc::new(ArcSwap::from_pointee(watcher.look())),
         nts,
         symmetric: keeper.as_ref().map(Keeper::state),
+        batch_size: config.batch_size,
         workers: (0..worker_count).map(|_| Default::default()).collect(),
         spans: spans.map(|metrics| Arc::new(SpanRing::new(metrics.span_clients.clone()))),
         started: Instant::now(),
@@ -368,7 +369,7 @@ fn work(
     responder: Responder,
     stop: &AtomicBool,
 ) -> io::Result<()> {
-    let mut engine = UdpEngine::new(sockets, PATIENCE)?;
+    let mut engine = UdpEngine::new(sockets, PATIENCE, shared.batch_size)?;
     let mut worker = Worker {
         responder,
         snapshot: Cache::new(Arc::clone(&shared.snapshot)),

@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use authentick_crypto::{Algorithm, Entropy, Key, path};
+use authentick_crypto::{Algorithm, Entropy, Key, SealBatch, path};
 use authentick_proto::client::{Exchange, NtsSession};
 use authentick_proto::cookie::{self, SessionKeys};
 use authentick_proto::keyset::KeySet;
@@ -90,9 +90,12 @@ impl Bench {
                 Some(algorithm) => {
                     let mut session = session(algorithm, &keys, &mut entropy);
                     // As a client whose jar is full: no placeholders.
-                    Exchange::nts_among(&mut session, COOKIE_COUNT, &mut entropy, &mut request)
-                        .expect("there is a cookie")
-                        .1
+                    let made = Exchange::nts_among(&mut session, COOKIE_COUNT, &mut entropy, &mut request);
+                    let (_, unsealed) = made.expect("there is a cookie");
+                    let mut batch = SealBatch::new();
+                    batch.push(unsealed.job(&session, &mut request));
+                    batch.run();
+                    unsealed.size()
                 }
             };
             request.truncate(size);

@@ -11,6 +11,7 @@ mod game;
 mod interop;
 mod lab;
 mod load;
+mod mac;
 mod operator;
 mod query;
 mod report;

@@ -26,6 +26,7 @@ use authentick_proto::symmetric::SymmetricKey;
 use slab::Slab;
 
 use self::ledger::Ledger;
+use self::receive::Inspected;
 use self::send::Pending;
 use crate::client::Client;
 use crate::connection::Connection;
@@ -66,6 +67,10 @@ pub(crate) struct Worker {
     out: SendBatch,
     pending: Vec<Pending>,
     back: ReceiveBatch,
+    /// Whose socket each datagram of `back` came from.
+    owners: Vec<u32>,
+    /// What became of them, while they are looked at.
+    inspected: Vec<Option<Inspected>>,
     ready: Vec<u64>,
     flights: Flights,
     connections: Slab<Connection>,
@@ -116,6 +121,8 @@ impl Worker {
             out: SendBatch::default(),
             pending: Vec::with_capacity(limits::BATCH_SIZE),
             back: ReceiveBatch::default(),
+            owners: Vec::with_capacity(limits::BATCH_SIZE),
+            inspected: Vec::with_capacity(limits::BATCH_SIZE),
             ready: Vec::with_capacity(limits::BATCH_SIZE),
             flights: Flights::new(timeout_ns),
             connections: Slab::new(),
@@ -300,6 +307,7 @@ impl Worker {
                 Some(key) => self.go_on(key as usize),
             }
         }
+        self.take_all();
         let happened = !ready.is_empty();
         self.ready = ready;
         self.give_up(now_ns);

@@ -41,22 +41,53 @@ impl Untagged {
     pub const fn size(&self) -> usize {
         self.digest.end()
     }
-}
 
-/// Tags requests that were written with these keys, all together.
-///
-/// # Panics
-/// If a request is shorter than [`Untagged::size`].
-pub fn tag_requests<'a>(requests: impl Iterator<Item = (&'a SymmetricKey, &'a Untagged, &'a mut [u8])>) {
-    tag_batch(requests.map(|(key, untagged, request)| {
-        let (covered, rest) = request.split_at_mut(covered_size(untagged.digest));
+    /// The job that tags the request in `out`, where it was written, under the key it was made with.
+    ///
+    /// # Panics
+    /// If `out` is shorter than the request.
+    #[inline]
+    #[must_use]
+    pub fn job<'a>(&'a self, key: &'a SymmetricKey, out: &'a mut [u8]) -> Tag<'a> {
+        let (covered, rest) = out.split_at_mut(covered_size(self.digest));
         Tag {
             key: key.key(),
-            nonce: untagged.nonce.as_ref().map(Nonce::octets),
+            nonce: self.nonce.as_ref().map(Nonce::octets),
             message: covered,
-            tag: &mut rest[KEY_ID_SIZE..KEY_ID_SIZE + untagged.digest.size()],
+            tag: &mut rest[KEY_ID_SIZE..KEY_ID_SIZE + self.digest.size()],
         }
-    }));
+    }
+}
+
+/// A datagram that is the answer to a request with a MAC, if it is genuine: it has passed every check before that of the
+/// tag. Many of them are verified together.
+#[derive(Clone, Copy, Debug)]
+pub struct MacCandidate {
+    header: Header,
+    fields: MacFields,
+    nonce: Option<Nonce>,
+}
+
+impl MacCandidate {
+    /// The job that verifies `datagram`, out of which the candidate was made; `None` if its digest has a size that none
+    /// of the key has.
+    #[inline]
+    #[must_use]
+    pub fn job<'a>(
+        &'a self,
+        datagram: &'a [u8],
+        key: &'a SymmetricKey,
+        genuine: &'a mut bool,
+    ) -> Option<Verify<'a>> {
+        let fits = self.fields.digest.size() == digest_size(key.algorithm().tag_size());
+        fits.then_some(Verify {
+            key: key.key(),
+            nonce: self.nonce.as_ref().map(Nonce::octets),
+            message: &datagram[..self.fields.covered_size()],
+            tag: self.fields.digest.of(datagram),
+            genuine,
+        })
+    }
 }
 
 impl Exchange {
@@ -66,11 +97,11 @@ impl Exchange {
     /// If `out` has fewer than [`REQUEST_SIZE_MAX`] octets.
     pub fn mac(key: &SymmetricKey, entropy: &mut Entropy, out: &mut [u8]) -> (Self, usize) {
         let (exchange, untagged) = Exchange::mac_untagged(key, entropy, out);
-        tag_requests(std::iter::once((key, &untagged, &mut *out)));
+        tag_batch(std::iter::once(untagged.job(key, out)));
         (exchange, untagged.size())
     }
 
-    /// The same without the tag, which [`tag_requests`] writes for many requests together.
+    /// The same without the tag, so that many requests can be tagged together.
     ///
     /// # Panics
     /// If `out` has fewer than [`REQUEST_SIZE_MAX`] octets.
@@ -99,6 +130,15 @@ impl Exchange {
     /// Checks a datagram that came from the server's address in answer to a request with a MAC. `key` is the one that
     /// the request was made with. At most one datagram passes.
     pub fn receive_mac(&mut self, datagram: &[u8], key: &SymmetricKey) -> Result<Response, Check> {
+        let candidate = self.inspect_mac(datagram, key)?;
+        let mut genuine = false;
+        verify_batch(candidate.job(datagram, key, &mut genuine).into_iter());
+        self.conclude_mac(&candidate, genuine)
+    }
+
+    /// The checks of [`Exchange::receive_mac`] that come before that of the tag, so that the tags of many datagrams can be
+    /// verified together.
+    pub fn inspect_mac(&self, datagram: &[u8], key: &SymmetricKey) -> Result<MacCandidate, Check> {
         let packet = Packet::parse(datagram).map_err(Check::Syntax)?;
         let header = packet.header();
         if header.mode != Mode::Server || header.version != 4 {
@@ -121,26 +161,21 @@ impl Exchange {
         if fields.key_id != key.id() {
             return Err(Check::KeyId(fields.key_id));
         }
-        if !is_genuine(datagram, &fields, key) {
+        let nonce = fields.nonce_of(datagram).and_then(|body| key.nonce_of(body));
+        Ok(MacCandidate { header, fields, nonce })
+    }
+
+    /// The rest of the checks, after the candidate's job has said whether the datagram is `genuine`; without a job it is
+    /// not.
+    pub fn conclude_mac(&mut self, candidate: &MacCandidate, genuine: bool) -> Result<Response, Check> {
+        if self.answered {
+            return Err(Check::Duplicate);
+        }
+        if !genuine {
             return Err(Check::Tag);
         }
-        check_content(&header)?;
+        check_content(&candidate.header)?;
         self.answered = true;
-        Ok(Response { header, cookie_count: 0 })
+        Ok(Response { header: candidate.header, cookie_count: 0 })
     }
-}
-
-fn is_genuine(datagram: &[u8], fields: &MacFields, key: &SymmetricKey) -> bool {
-    let nonce = fields.nonce_of(datagram).and_then(|body| key.nonce_of(body));
-    let mut genuine = false;
-    if fields.digest.size() == digest_size(key.algorithm().tag_size()) {
-        verify_batch(std::iter::once(Verify {
-            key: key.key(),
-            nonce: nonce.as_ref().map(Nonce::octets),
-            message: &datagram[..fields.covered_size()],
-            tag: fields.digest.of(datagram),
-            genuine: &mut genuine,
-        }));
-    }
-    genuine
 }

@@ -5,8 +5,8 @@ mod mac;
 mod sample;
 mod session;
 
-pub use exchange::{Check, Exchange, NoCookie, Response};
-pub use mac::{Untagged, tag_requests};
+pub use exchange::{Candidate, Check, Exchange, NoCookie, Response, Unsealed};
+pub use mac::{MacCandidate, Untagged};
 pub use sample::Sample;
 pub use session::{CookieJar, NtsSession};
 

@@ -11,7 +11,7 @@ use super::respond_to;
 use crate::client::Exchange;
 use crate::limits::REQUEST_SIZE_MAX;
 use crate::server::outcome::Outcome;
-use crate::symmetric::{Allowed, SymmetricKey, SymmetricKeys};
+use crate::symmetric::{Allowed, Nonce, SymmetricKey, SymmetricKeys};
 
 /// A key for each algorithm, and one of GMAC with a salt, with the identifiers from 1 on.
 fn keys() -> Vec<SymmetricKey> {
@@ -34,7 +34,7 @@ fn tagged(key: &SymmetricKey, mut packet: Vec<u8>) -> Vec<u8> {
     }
     let mut digest = vec![0; digest_size(key.algorithm().tag_size())];
     if nonce.is_some() == key.algorithm().nonce_size().is_some() {
-        let nonce = nonce.as_ref().map(|nonce| nonce.octets());
+        let nonce = nonce.as_ref().map(Nonce::octets);
         tag_batch(std::iter::once(Tag { key: key.key(), nonce, message: &packet, tag: &mut digest }));
     }
     packet.extend(key.id().to_be_bytes());

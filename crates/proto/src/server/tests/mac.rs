@@ -4,7 +4,7 @@ use authentick_crypto::mac::{MacAlgorithm, MacKey, Tag, tag_batch};
 use authentick_wire::mac::{MacFields, emit_nonce};
 
 use super::*;
-use crate::client::{Untagged, tag_requests};
+use crate::client::Untagged;
 use crate::symmetric::{Allowed, Counts, SymmetricKey};
 
 /// The identifier of the first key; the others follow.
@@ -455,9 +455,8 @@ fn requests_that_are_tagged_together_are_those_that_are_tagged_alone() {
             (Exchange::mac_untagged(key, &mut entropy, &mut octets).1, octets)
         })
         .collect();
-    let jobs =
-        keys.iter().zip(&mut requests).map(|(key, (untagged, octets))| (key, &*untagged, &mut octets[..]));
-    tag_requests(jobs);
+    let jobs = keys.iter().zip(&mut requests).map(|(key, (untagged, octets))| untagged.job(key, octets));
+    tag_batch(jobs);
     let mut entropy = Entropy::from_seed(5);
     for (key, (untagged, octets)) in keys.iter().zip(&requests) {
         let mut alone = vec![0; DATAGRAM_SIZE_MAX];
