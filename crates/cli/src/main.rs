@@ -10,6 +10,7 @@ mod input;
 mod measure;
 mod output;
 mod server;
+mod symmetric;
 mod trust;
 
 use std::process::ExitCode;
