@@ -169,10 +169,10 @@ fn check_and_start_name_file_line_and_remedy() {
             &text(&output),
             &["authentick.toml", "symmetric.keys", "keys: line 2: 0 is no key id", "choose one"],
         );
-        keyed.chmod(0o640);
+        keyed.chmod(0o604);
         let output = authentick(arguments());
         assert_eq!(output.status.code(), Some(78), "{}", text(&output));
-        assert_names(&text(&output), &["mode 640", "chmod 600"]);
+        assert_names(&text(&output), &["mode 604", "chmod 600"]);
         std::fs::remove_file(&keyed.file).unwrap();
         let output = authentick(arguments());
         assert_eq!(output.status.code(), Some(78), "{}", text(&output));

@@ -30,7 +30,7 @@ pub struct KeyFile {
 pub enum KeyFileError {
     /// The system refused an operation on this path.
     Io(PathBuf, io::Error),
-    /// Others than the owner may read or change the file; its mode.
+    /// Others than owner and group may read the file, or others than the owner change it; its mode.
     Mode(PathBuf, u32),
     /// The path is a directory, a pipe or the like.
     NotAFile(PathBuf),
@@ -82,7 +82,7 @@ impl fmt::Display for KeyFileError {
         match self {
             KeyFileError::Io(path, error) => write!(f, "{}: {error}", path.display()),
             KeyFileError::Mode(path, mode) => {
-                write!(f, "{}: mode {mode:o} lets others than its owner at the keys", path.display())
+                write!(f, "{}: mode {mode:o} lets others than its owner and group at the keys", path.display())
             }
             KeyFileError::NotAFile(path) => write!(f, "{}: not a file", path.display()),
             KeyFileError::Text(path, Mistake { line: 0, problem, .. }) => {
@@ -147,7 +147,8 @@ impl KeyFile {
             return Err(KeyFileError::NotAFile(self.path.clone()));
         }
         let mode = metadata.mode() & 0o7777;
-        if mode & 0o077 != 0 {
+        // The group may read: that is how Debian installs chrony's keys.
+        if mode & 0o037 != 0 {
             return Err(KeyFileError::Mode(self.path.clone(), mode));
         }
         if metadata.len() > FILE_SIZE_MAX {

@@ -14,13 +14,13 @@ fn file(text: &str, mode: u32) -> (tempfile::TempDir, KeyFile) {
 
 #[test]
 fn files_open_to_others_are_refused_with_the_remedy() {
-    for mode in [0o640, 0o604, 0o620, 0o602, 0o610, 0o666] {
+    for mode in [0o660, 0o604, 0o620, 0o602, 0o610, 0o666] {
         let (_directory, file) = file("1 MD5 tulips-tulips\n", mode);
         let error = file.load().unwrap_err();
         assert!(error.to_string().contains(&format!("mode {mode:o}")), "{error}");
         assert_eq!(error.remedy(), format!("run: chmod 600 {}", file.path().display()));
     }
-    for mode in [0o600, 0o400] {
+    for mode in [0o600, 0o400, 0o640] {
         let (_directory, file) = file("1 MD5 tulips-tulips\n", mode);
         assert_eq!(file.load().unwrap().keys.len(), 1, "{mode:o}");
     }
