@@ -37,7 +37,8 @@ fn expected(case: &Case) -> Vec<u8> {
         MacAlgorithm::GmacSiv128 => {
             let (key, mut tag) = (Key::new(Algorithm::Aes128GcmSiv, key).unwrap(), [0; 16]);
             let (key, nonce) = ((&key).into(), &nonce()[..]);
-            let job = Seal { key, nonce, associated: Some(message), text: (&mut [][..]).into(), tag: &mut tag };
+            let job =
+                Seal { key, nonce, associated: Some(message), text: (&mut [][..]).into(), tag: &mut tag };
             seal_batch_on(authentick_crypto::path(), std::iter::once(job));
             tag.to_vec()
         }
