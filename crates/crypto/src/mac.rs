@@ -22,7 +22,7 @@ use aes::{Aes128Enc, Aes256Enc};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-use crate::lanes::{self, Path};
+use crate::lanes::{self, KeptKey, Mac, Packet, Path};
 use digest::{Md5, Sha1, Sha224, Sha256, Sha384, Sha512};
 
 /// Most octets of a key of any size. A key file of chrony has lines of less than 2048 characters, so none is longer.
@@ -205,6 +205,8 @@ pub struct MacKey {
     algorithm: MacAlgorithm,
     octets: Zeroizing<Box<[u8]>>,
     state: State,
+    /// The same for the lanes, if there are any for the algorithm.
+    kept: Option<(Mac, Box<KeptKey>)>,
 }
 
 /// What an algorithm makes of a key. Each overwrites itself when dropped.
@@ -246,7 +248,9 @@ impl MacKey {
             MacAlgorithm::GmacSiv128 => State::GmacSiv128(Box::new(gmac_siv::Key::new(exactly(octets)))),
             MacAlgorithm::Poly1305 => State::Poly1305(Box::new(poly1305::Key::new(exactly(octets)))),
         };
-        Ok(MacKey { algorithm, octets: Zeroizing::new(octets.into()), state })
+        let expand = |mac| KeptKey::expand(mac, octets).map(|key| (mac, Box::new(key)));
+        let kept = Mac::of(algorithm).and_then(expand);
+        Ok(MacKey { algorithm, octets: Zeroizing::new(octets.into()), state, kept })
     }
 
     /// The algorithm.
@@ -260,6 +264,17 @@ impl MacKey {
     #[must_use]
     pub fn expose(&self) -> &[u8] {
         &self.octets
+    }
+
+    /// What the lanes of a path need of a job; `None` if there are none.
+    #[inline(always)]
+    fn packet<'a>(&'a self, path: Path, nonce: Option<&'a [u8]>, message: &'a [u8]) -> Option<Packet<'a>> {
+        match &self.kept {
+            Some((mac, key)) if path != Path::Portable => {
+                Some(Packet { mac: *mac, key, nonce: nonce.unwrap_or_default(), message })
+            }
+            _ => None,
+        }
     }
 
     /// The untruncated output of the algorithm, in the first octets of what is returned.
@@ -341,14 +356,21 @@ pub fn tag_batch<'a>(jobs: impl Iterator<Item = Tag<'a>>) {
 #[doc(hidden)]
 #[inline]
 pub fn tag_batch_on<'a>(path: Path, jobs: impl Iterator<Item = Tag<'a>>) {
-    assert!(path.is_available(), "this processor has no {path}");
-    jobs.for_each(|mut job| tag_one(&mut job));
+    assert!(path == lanes::path() || path.is_available(), "this processor has no {path}");
+    let mut queue = lanes::TagQueue::new(path);
+    for mut job in jobs {
+        let algorithm = job.key.algorithm;
+        assert!(algorithm.accepts_nonce(job.nonce), "nonces are made to the algorithm's size");
+        assert!(algorithm.accepts_tag(job.tag.len()), "tags are made to the algorithm's size, or truncated");
+        match job.key.packet(path, job.nonce, job.message) {
+            Some(packet) => queue.push(packet, job.tag.first_chunk_mut().expect("the size was checked")),
+            None => tag_one(&mut job),
+        }
+    }
+    queue.flush();
 }
 
 fn tag_one(job: &mut Tag<'_>) {
-    let algorithm = job.key.algorithm;
-    assert!(algorithm.accepts_nonce(job.nonce), "nonces are made to the algorithm's size");
-    assert!(algorithm.accepts_tag(job.tag.len()), "tags are made to the algorithm's size, or truncated");
     let whole = job.key.compute(job.nonce, job.message);
     job.tag.copy_from_slice(&whole[..job.tag.len()]);
 }
@@ -366,15 +388,24 @@ pub fn verify_batch<'a>(jobs: impl Iterator<Item = Verify<'a>>) {
 #[doc(hidden)]
 #[inline]
 pub fn verify_batch_on<'a>(path: Path, jobs: impl Iterator<Item = Verify<'a>>) {
-    assert!(path.is_available(), "this processor has no {path}");
-    jobs.for_each(|mut job| verify_one(&mut job));
+    assert!(path == lanes::path() || path.is_available(), "this processor has no {path}");
+    let mut queue = lanes::VerifyQueue::new(path);
+    for job in jobs {
+        let algorithm = job.key.algorithm;
+        if !algorithm.accepts_nonce(job.nonce) || !algorithm.accepts_tag(job.tag.len()) {
+            *job.genuine = false;
+            continue;
+        }
+        match (job.key.packet(path, job.nonce, job.message), job.tag.first_chunk()) {
+            (Some(packet), Some(tag)) => queue.push(packet, tag, job.genuine),
+            _ => *job.genuine = verify_one(&job),
+        }
+    }
+    queue.flush();
 }
 
-fn verify_one(job: &mut Verify<'_>) {
-    let algorithm = job.key.algorithm;
-    *job.genuine = algorithm.accepts_nonce(job.nonce)
-        && algorithm.accepts_tag(job.tag.len())
-        && is_equal(&job.key.compute(job.nonce, job.message)[..job.tag.len()], job.tag);
+fn verify_one(job: &Verify<'_>) -> bool {
+    is_equal(&job.key.compute(job.nonce, job.message)[..job.tag.len()], job.tag)
 }
 
 /// Compares tags of one size in a time that does not depend on where they differ.

@@ -231,5 +231,7 @@ macro_rules! each_path {
 
 each_path!(path);
 
+pub(super) mod mac;
+
 #[cfg(test)]
 mod tests;
