@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         Command::Doctor(doctor) => cmd::doctor::run(&doctor),
         Command::Report(report) => cmd::report::run(&report),
         Command::Study(study) => cmd::study::run(&study),
+        Command::Game(game) => cmd::game::run(&game),
     };
     match result {
         Ok(exit) => exit.into(),

@@ -183,7 +183,7 @@ mod tests {
             answer.map(|answer| other_end.send_to(answer, from).unwrap());
         });
         let key = |octet| Key::new(Algorithm::SivCmac256, &[octet; 32]).unwrap();
-        let keys = |octet| SessionKeys { c2s: key(octet), s2c: key(octet + 1) };
+        let keys = |octet| SessionKeys::new(&key(octet), &key(octet + 1)).unwrap();
         let mut session = NtsSession::new(keys(1), Some(keys(3)));
         assert!(session.jar.add(&[5; 100]) && session.jar.add(&[6; 100]));
         let mut entropy = Entropy::from_system().unwrap();

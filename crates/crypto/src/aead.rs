@@ -1,6 +1,6 @@
 //! AEAD algorithms of NTS, run over batches of independent jobs.
 //!
-//! The unit of work is a batch: [`seal_batch`] and [`open_batch`] take any number of jobs with different keys and
+//! The unit of work is a batch: [`SealBatch`] and [`OpenBatch`] take any number of jobs with different keys and
 //! lengths, sort them by algorithm and run them side by side where the processor has AES instructions. On every other
 //! processor they go through the RustCrypto crates, one at a time.
 
@@ -248,11 +248,109 @@ pub struct Open<'a> {
     pub genuine: &'a mut bool,
 }
 
-/// Encrypts each job's text and writes its tag. Jobs do not affect one another.
+/// Texts to encrypt. They run in groups while they are added, and all of them have run when [`SealBatch::run`] returns;
+/// a batch that is dropped before leaves some texts as they were.
+///
+/// Jobs do not affect one another.
+pub struct SealBatch<'a> {
+    path: Path,
+    /// Stays empty where there are no lanes.
+    queue: lanes::SealQueue<'a>,
+}
+
+impl<'a> SealBatch<'a> {
+    /// No jobs yet, on the path of this process.
+    #[inline(always)]
+    #[must_use]
+    pub fn new() -> Self {
+        SealBatch::on(lanes::path())
+    }
+
+    #[inline(always)]
+    fn on(path: Path) -> Self {
+        SealBatch { path, queue: lanes::SealQueue::new(path) }
+    }
+
+    /// Adds a job.
+    ///
+    /// # Panics
+    /// If its nonce has a size that its algorithm does not accept.
+    // Inlined, so that the parts of a job need not go through memory.
+    #[inline(always)]
+    pub fn push(&mut self, job: Seal<'a>) {
+        let is_accepted = job.key.algorithm.accepts_nonce(job.nonce.len());
+        assert!(is_accepted, "nonces are made to the algorithm's size");
+        match self.path {
+            Path::Portable => seal_one(job),
+            Path::Vaes512 | Path::Vaes256 | Path::AesNi => self.queue.push(job),
+        }
+    }
+
+    /// Encrypts every text that was added and writes its tag.
+    #[inline(always)]
+    pub fn run(&mut self) {
+        self.queue.flush();
+    }
+}
+
+impl Default for SealBatch<'_> {
+    fn default() -> Self {
+        SealBatch::new()
+    }
+}
+
+/// Texts to verify and decrypt, otherwise as [`SealBatch`].
+pub struct OpenBatch<'a> {
+    path: Path,
+    /// Stays empty where there are no lanes.
+    queue: lanes::OpenQueue<'a>,
+}
+
+impl<'a> OpenBatch<'a> {
+    /// No jobs yet, on the path of this process.
+    #[inline(always)]
+    #[must_use]
+    pub fn new() -> Self {
+        OpenBatch::on(lanes::path())
+    }
+
+    #[inline(always)]
+    fn on(path: Path) -> Self {
+        OpenBatch { path, queue: lanes::OpenQueue::new(path) }
+    }
+
+    /// Adds a job.
+    #[inline(always)]
+    pub fn push(&mut self, job: Open<'a>) {
+        if !job.key.algorithm.accepts_nonce(job.nonce.len()) {
+            job.text.into_out().fill(0);
+            *job.genuine = false;
+            return;
+        }
+        match self.path {
+            Path::Portable => open_one(job),
+            Path::Vaes512 | Path::Vaes256 | Path::AesNi => self.queue.push(job),
+        }
+    }
+
+    /// Verifies and decrypts every text that was added, and sets its `genuine`.
+    #[inline(always)]
+    pub fn run(&mut self) {
+        self.queue.flush();
+    }
+}
+
+impl Default for OpenBatch<'_> {
+    fn default() -> Self {
+        OpenBatch::new()
+    }
+}
+
+/// Encrypts each job's text and writes its tag.
 ///
 /// # Panics
-/// If a job's nonce has a size that its algorithm does not accept.
-#[inline(always)]
+/// As [`SealBatch::push`].
+#[inline]
 pub fn seal_batch<'a>(jobs: impl Iterator<Item = Seal<'a>>) {
     seal_batch_on(lanes::path(), jobs);
 }
@@ -262,23 +360,15 @@ pub fn seal_batch<'a>(jobs: impl Iterator<Item = Seal<'a>>) {
 /// # Panics
 /// As [`seal_batch`], and if the processor lacks what the path needs.
 #[doc(hidden)]
-#[inline(always)]
+#[inline]
 pub fn seal_batch_on<'a>(path: Path, jobs: impl Iterator<Item = Seal<'a>>) {
-    let checked = jobs.inspect(|job| {
-        let is_accepted = job.key.algorithm.accepts_nonce(job.nonce.len());
-        assert!(is_accepted, "nonces are made to the algorithm's size");
-    });
-    if path == Path::Portable {
-        checked.for_each(seal_one);
-        return;
-    }
-    let mut queue = lanes::SealQueue::new(path);
-    checked.for_each(|job| queue.push(job));
-    queue.flush();
+    let mut batch = SealBatch::on(path);
+    jobs.for_each(|job| batch.push(job));
+    batch.run();
 }
 
-/// Verifies and decrypts each job's text and sets its `genuine`. Jobs do not affect one another.
-#[inline(always)]
+/// Verifies and decrypts each job's text and sets its `genuine`.
+#[inline]
 pub fn open_batch<'a>(jobs: impl Iterator<Item = Open<'a>>) {
     open_batch_on(lanes::path(), jobs);
 }
@@ -288,23 +378,11 @@ pub fn open_batch<'a>(jobs: impl Iterator<Item = Open<'a>>) {
 /// # Panics
 /// If the processor lacks what the path needs.
 #[doc(hidden)]
-#[inline(always)]
+#[inline]
 pub fn open_batch_on<'a>(path: Path, jobs: impl Iterator<Item = Open<'a>>) {
-    let acceptable = jobs.filter_map(|job| {
-        if job.key.algorithm.accepts_nonce(job.nonce.len()) {
-            return Some(job);
-        }
-        job.text.into_out().fill(0);
-        *job.genuine = false;
-        None
-    });
-    if path == Path::Portable {
-        acceptable.for_each(open_one);
-        return;
-    }
-    let mut queue = lanes::OpenQueue::new(path);
-    acceptable.for_each(|job| queue.push(job));
-    queue.flush();
+    let mut batch = OpenBatch::on(path);
+    jobs.for_each(|job| batch.push(job));
+    batch.run();
 }
 
 fn seal_one(job: Seal<'_>) {

@@ -17,8 +17,8 @@ mod lanes;
 pub mod mac;
 
 pub use aead::{
-    Algorithm, CachedKey, Key, KeyRef, Open, Seal, TAG_SIZE, Text, open_batch, open_batch_on, seal_batch,
-    seal_batch_on,
+    Algorithm, CachedKey, Key, KeyRef, Open, OpenBatch, Seal, SealBatch, TAG_SIZE, Text, open_batch,
+    open_batch_on, seal_batch, seal_batch_on,
 };
 pub use entropy::Entropy;
 pub use hash::KeyedHash;

@@ -5,7 +5,7 @@
 //! `crypto`. Non-goals: system calls, and the cost of memory that no cache holds.
 //!
 //! Run with `cargo bench -p authentick-proto --bench responder`; among the tests it runs once, with a few rounds. A
-//! name from the first column as argument runs that row alone, as a profiler wants it.
+//! name from the first column and a batch size as arguments run that alone, as a profiler wants it.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -32,8 +32,15 @@ fn main() {
     let full = std::env::args().any(|argument| argument == "--bench");
     let budget = if full { Duration::from_millis(10) } else { Duration::from_micros(50) };
     println!("Responder, ns per request (fastest of {ROUNDS} rounds of {budget:?}), AES path {}", path());
+    let wanted: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let mut batches = BATCHES.to_vec();
+    if let Some(batch) = wanted.get(1) {
+        batches.retain(|known| known.to_string() == *batch);
+        assert!(!batches.is_empty(), "{batch} is none of {BATCHES:?}");
+    }
     print!("{:<14}", "batch");
-    BATCHES.iter().for_each(|batch| print!(" {batch:>7}"));
+    batches.iter().for_each(|batch| print!(" {batch:>7}"));
     println!();
     let mut benches: Vec<Bench> =
         [None].into_iter().chain(Algorithm::ALL.map(Some)).map(Bench::new).collect();
@@ -46,8 +53,8 @@ fn main() {
     let mut costs = vec![[f64::INFINITY; BATCHES.len()]; benches.len()];
     for _ in 0..ROUNDS {
         for (bench, costs) in benches.iter_mut().zip(&mut costs) {
-            for (cost, batch) in costs.iter_mut().zip(BATCHES) {
-                *cost = cost.min(bench.round(batch, budget));
+            for (cost, batch) in costs.iter_mut().zip(&batches) {
+                *cost = cost.min(bench.round(*batch, budget));
             }
         }
     }

@@ -19,7 +19,6 @@ use authentick_crypto::{Algorithm, Entropy, Key, KeyRef, Open, Seal, TAG_SIZE, T
 use authentick_wire::ke::AeadId;
 
 use crate::auth::nts::{aead_id, algorithm};
-use crate::delays::{Step, pause};
 use crate::keyset::{CookieKey, KeySet};
 
 const ID_SIZE: usize = 4;
@@ -142,12 +141,12 @@ pub fn seal_all<'a>(
     entropy: &mut Entropy,
     places: impl Iterator<Item = (&'a SessionKeys, &'a mut [u8])>,
 ) {
-    pause(Step::SealCookies);
     seal_batch(places.map(|(session, out)| seal_job(keys.current(), session, entropy, out)));
 }
 
+/// The job that seals a fresh cookie into `out`, which has [`size`] octets for the session.
 #[inline]
-fn seal_job<'a>(
+pub(crate) fn seal_job<'a>(
     key: &'a CookieKey,
     session: &'a SessionKeys,
     entropy: &mut Entropy,

@@ -2,6 +2,7 @@
 
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod game;
 pub(crate) mod keys;
 pub(crate) mod load;
 pub(crate) mod query;

@@ -7,6 +7,7 @@ mod agents;
 mod capacity;
 mod demo;
 mod doctor;
+mod game;
 mod interop;
 mod lab;
 mod load;

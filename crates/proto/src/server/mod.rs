@@ -24,7 +24,7 @@ mod verify;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use authentick_crypto::{Entropy, Seal, open_batch, seal_batch};
+use authentick_crypto::{Entropy, OpenBatch, Seal, SealBatch};
 use authentick_wire::Reason;
 use authentick_wire::datagram::Datagram;
 use authentick_wire::header::{Header, Mode, ReferenceId};
@@ -38,7 +38,7 @@ use self::admit::{Admitted, Refused};
 use self::interleave::Interleave;
 use self::outcome::{Outcome, Outcomes};
 use self::probe::{Probe, Stage};
-use self::respond::{Echo, SealedPart};
+use self::respond::{CookiePlaces, Echo, SealedPart};
 use self::snapshot::Snapshot;
 use self::verify::{Authenticated, Rejected};
 use crate::cookie::{self, SessionKeys};
@@ -188,9 +188,11 @@ impl Responder {
         self.used_count = batch.len();
         self.parse(batch);
         probe.end_of(Stage::Parse, batch.len());
-        self.admit(clock, batch);
+        let nts_count = self.admit(clock, batch);
         probe.end_of(Stage::Admit, batch.len());
-        let nts_count = self.open_cookies(moment.keys, batch);
+        if nts_count > 0 {
+            self.open_cookies(moment.keys, batch);
+        }
         probe.end_of(Stage::Open, nts_count);
         let nts_count = if nts_count > 0 { self.verify(batch) } else { 0 };
         probe.end_of(Stage::Verify, nts_count);
@@ -231,61 +233,60 @@ impl Responder {
         }
     }
 
-    fn admit(&mut self, clock: &mut impl Clock, batch: &[Datagram<'_>]) {
+    /// Applies the policy; returns how many NTS requests it let through.
+    fn admit(&mut self, clock: &mut impl Clock, batch: &[Datagram<'_>]) -> usize {
+        let mut nts_count = 0;
         for (slot, datagram) in self.slots.iter_mut().zip(batch) {
             let State::Parsed = slot.state else { continue };
             let decision =
                 self.policy.admit(datagram.source.ip(), || clock.monotonic_us(), &mut self.refused_count);
             slot.state = match decision {
-                Ok(admitted) if slot.nts.is_some() => State::Admitted(admitted),
+                Ok(admitted) if slot.nts.is_some() => {
+                    nts_count += 1;
+                    State::Admitted(admitted)
+                }
                 Ok(admitted) => State::Authenticated(verify::plain(admitted), Outcome::Plain),
                 Err(Refused::Silently(outcome)) => State::Silent(outcome),
                 Err(Refused::Kiss(code, outcome)) => State::Kiss(code, outcome),
             };
         }
+        nts_count
     }
 
-    /// Opens the cookies of all NTS requests; returns how many there are.
-    fn open_cookies(&mut self, keys: Option<&KeySet>, batch: &[Datagram<'_>]) -> usize {
-        let mut count = 0;
-        open_batch(self.slots.iter_mut().zip(batch).filter_map(|(slot, datagram)| {
-            let (State::Admitted(_), Some(nts)) = (slot.state, slot.nts) else { return None };
-            if count == 0 {
-                pause(Step::OpenCookies);
-            }
-            count += 1;
+    /// Opens the cookies of all NTS requests.
+    fn open_cookies(&mut self, keys: Option<&KeySet>, batch: &[Datagram<'_>]) {
+        pause(Step::OpenCookies);
+        let mut jobs = OpenBatch::new();
+        for (slot, datagram) in self.slots.iter_mut().zip(batch) {
+            let (State::Admitted(_), Some(nts)) = (slot.state, slot.nts) else { continue };
             slot.genuine = false;
             let cookie = nts.cookie.of(datagram.request);
             let job =
                 keys.and_then(|keys| cookie::open_job(keys, cookie, &mut slot.session, &mut slot.genuine));
-            if job.is_none() {
-                slot.state = nak(Outcome::NakUnknownKey);
+            match job {
+                Some(job) => jobs.push(job),
+                None => slot.state = nak(Outcome::NakUnknownKey),
             }
-            job
-        }));
-        if count == 0 {
-            return 0;
         }
+        jobs.run();
         for slot in &mut self.slots[..batch.len()] {
             if let (State::Admitted(_), false) = (slot.state, slot.genuine) {
                 slot.state = nak(Outcome::NakCookie);
             }
         }
-        count
     }
 
     /// Verifies all NTS requests whose cookies opened; returns how many may be answered.
     fn verify(&mut self, batch: &mut [Datagram<'_>]) -> usize {
-        open_batch(self.slots.iter_mut().zip(&mut *batch).filter_map(|(slot, datagram)| {
-            let (State::Admitted(_), Some(nts)) = (slot.state, &slot.nts) else { return None };
+        let mut jobs = OpenBatch::new();
+        for (slot, datagram) in self.slots.iter_mut().zip(&mut *batch) {
+            let (State::Admitted(_), Some(nts)) = (slot.state, &slot.nts) else { continue };
             match verify::nts_job(datagram.request, &nts.authenticator, &slot.session, &mut slot.genuine) {
-                Ok(job) => Some(job),
-                Err(rejected) => {
-                    slot.state = rejected.into();
-                    None
-                }
+                Ok(job) => jobs.push(job),
+                Err(rejected) => slot.state = rejected.into(),
             }
-        }));
+        }
+        jobs.run();
         let mut count = 0;
         for (slot, datagram) in self.slots.iter_mut().zip(batch) {
             let (State::Admitted(admitted), Some(nts)) = (slot.state, &mut slot.nts) else { continue };
@@ -309,40 +310,44 @@ impl Responder {
         count
     }
 
+    /// Lays out the responses to verified NTS requests, and seals a fresh cookie into each place for one.
     fn seal_fresh_cookies(&mut self, keys: &KeySet, batch: &mut [Datagram<'_>]) {
-        for (slot, datagram) in self.slots.iter_mut().zip(&mut *batch) {
+        pause(Step::SealCookies);
+        let (key, entropy) = (keys.current(), &mut self.entropy);
+        let mut jobs = SealBatch::new();
+        for (slot, datagram) in self.slots.iter_mut().zip(batch) {
             let (State::Authenticated(..), Some(nts), Some(identifier)) =
                 (slot.state, &slot.nts, slot.identifier)
             else {
                 continue;
             };
+            let algorithm = slot.session.algorithm();
             //= RFC 8915 section 5.7: one cookie for the one spent, and one for each placeholder.
             slot.part = respond::lay_out_nts(
                 datagram.response,
                 datagram.request.len(),
                 identifier.of(datagram.request),
-                slot.session.algorithm(),
+                algorithm,
                 1 + nts.placeholder_count,
-                &mut self.entropy,
+                entropy,
             );
-            match &slot.part {
-                Some(part) => datagram.response_size = part.sealed.end(),
-                None => slot.state = State::Silent(Outcome::NoRoom),
+            let Some(part) = &slot.part else {
+                slot.state = State::Silent(Outcome::NoRoom);
+                continue;
+            };
+            datagram.response_size = part.sealed.end();
+            for place in CookiePlaces::new(datagram.response, part, algorithm) {
+                jobs.push(cookie::seal_job(key, &slot.session, entropy, place));
             }
         }
-        let places = self.slots.iter().zip(batch).filter_map(|(slot, datagram)| {
-            let (State::Authenticated(..), Some(part)) = (slot.state, &slot.part) else { return None };
-            let session = &slot.session;
-            let places = respond::cookie_places(datagram.response, part, session.algorithm());
-            Some(places.map(move |place| (session, place)))
-        });
-        cookie::seal_all(keys, &mut self.entropy, places.flatten());
+        jobs.run();
     }
 
     /// Writes all headers; returns how many carry time.
     fn build(&mut self, snapshot: &Snapshot, clock: &mut impl Clock, batch: &mut [Datagram<'_>]) -> usize {
         pause(Step::BuildHeaders);
         let now = clock.now();
+        let root_dispersion = snapshot.root_dispersion_at(now);
         let mut count = 0;
         for (slot, datagram) in self.slots.iter_mut().zip(batch) {
             let (request, response) = (&*datagram.request, &mut *datagram.response);
@@ -379,7 +384,7 @@ impl Responder {
                             stamps.transmit = transmit;
                         }
                     }
-                    respond::build_header(proof, header, &echo, stamps, snapshot);
+                    respond::build_header(proof, header, &echo, stamps, snapshot, root_dispersion);
                 }
             }
         }
@@ -387,8 +392,9 @@ impl Responder {
     }
 
     fn seal(&mut self, batch: &mut [Datagram<'_>]) {
-        seal_batch(self.slots.iter().zip(batch).filter_map(|(slot, datagram)| {
-            let (State::Authenticated(..), Some(part)) = (slot.state, &slot.part) else { return None };
+        let mut jobs = SealBatch::new();
+        for (slot, datagram) in self.slots.iter().zip(batch) {
+            let (State::Authenticated(..), Some(part)) = (slot.state, &slot.part) else { continue };
             let session = &slot.session;
             let (before, rest) = datagram.response.split_at_mut(part.sealed.start());
             let before = &*before;
@@ -396,14 +402,15 @@ impl Responder {
                 .algorithm()
                 .split_sealed(&mut rest[..part.sealed.size()])
                 .expect("the sealed part was laid out with a tag");
-            Some(Seal {
+            jobs.push(Seal {
                 key: session.s2c(),
                 nonce: part.nonce.of(before),
                 associated: Some(&before[..part.associated_size]),
                 text: text.into(),
                 tag,
-            })
-        }));
+            });
+        }
+        jobs.run();
     }
 
     fn settle(&mut self) {
@@ -438,6 +445,7 @@ const fn nak(outcome: Outcome) -> State {
     State::Kiss(ReferenceId::NTSN, outcome)
 }
 
+#[inline(always)]
 fn parse_one(slot: &mut Slot, datagram: &Datagram<'_>) -> Result<(), Outcome> {
     slot.nts = None;
     slot.part = None;

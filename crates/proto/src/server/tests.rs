@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use authentick_crypto::{Algorithm, Key};
+use authentick_crypto::{Algorithm, Key, seal_batch};
 use authentick_wire::Writer;
 use authentick_wire::extension::{self, FieldType};
 use authentick_wire::header::Leap;

@@ -27,6 +27,7 @@ pub(super) const fn plain(_: Admitted) -> Authenticated {
 }
 
 /// The job that verifies an NTS request in place; fails if its nonce breaks a rule of RFC 8915 section 5.6.
+#[inline(always)]
 pub(super) fn nts_job<'a>(
     request: &'a mut [u8],
     authenticator: &Authenticator,
@@ -61,6 +62,7 @@ pub(super) struct Earned {
 }
 
 /// Judges a request after its job has run.
+#[inline(always)]
 pub(super) fn nts(
     _: Admitted,
     genuine: bool,
