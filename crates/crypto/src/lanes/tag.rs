@@ -39,15 +39,7 @@ pub(super) unsafe fn cmac<V: Blocks, const N: usize, const L: usize, const WORDS
     } else {
         // SAFETY: the keys are the caller's, and have so many words.
         let own = unsafe { Own::new(lanes) };
-        let last = add(last, &Kept::<V, N>::masks(&own, which));
-        if V::WIDTH == 1 {
-            chain::<V, N, WORDS>(&own, &messages, None, &last)
-        } else {
-            let mut keys = own.gather::<V, N, WORDS>();
-            let tags = chain::<V, N, WORDS>(&keys, &messages, None, &last);
-            keys.wipe::<WORDS>();
-            tags
-        }
+        chain::<V, N, WORDS>(&own, &messages, None, &add(last, &Kept::<V, N>::masks(&own, which)))
     };
     // SAFETY: the caller says so.
     unsafe { settle(verb, tags, lanes, used) };

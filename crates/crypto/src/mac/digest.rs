@@ -80,7 +80,7 @@ digest!(
     64,
     [u32; 4],
     16,
-    md5::block_api::compress,
+    super::md5::compress,
     to_le_bytes,
     [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476]
 );
