@@ -45,6 +45,7 @@ mod polyval;
 mod schedule;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod secrecy;
+pub(crate) mod sha512;
 #[cfg(target_arch = "x86_64")]
 mod siv;
 #[cfg(target_arch = "x86_64")]

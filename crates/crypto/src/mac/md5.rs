@@ -80,11 +80,10 @@ static SINES: [u32; 64] = [
 /// The state after these blocks.
 #[inline]
 pub(super) fn compress(state: &mut Words, blocks: &[[u8; 64]]) {
-    let sines = black_box(&SINES);
     for block in blocks {
         let (octets, _) = block.as_chunks();
         let words = std::array::from_fn(|index| u32::from_le_bytes(octets[index]));
-        let mixed = mix(*state, &words, sines);
+        let mixed = mix(*state, &words, black_box(&SINES));
         state.iter_mut().zip(mixed).for_each(|(word, mixed)| *word = word.wrapping_add(mixed));
     }
 }
