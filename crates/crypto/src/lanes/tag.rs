@@ -57,11 +57,15 @@ pub(super) unsafe fn gmac<V: Blocks, const N: usize, const L: usize>(
     used: usize,
 ) {
     let tags = if have_one_key(lanes) {
-        // SAFETY: the caller says so; the key is the caller's.
-        unsafe { gmac_under::<V, N, L>(&&*lanes[0].key, shape, lanes) }
+        // SAFETY: the key is the caller's.
+        let key: &KeptKey = unsafe { &*lanes[0].key };
+        // SAFETY: the caller says so.
+        unsafe { gmac_under::<V, N, L>(&key, shape, lanes) }
     } else {
-        // SAFETY: the caller says so; the keys are the caller's.
-        unsafe { gmac_under::<V, N, L>(&Own::new(lanes), shape, lanes) }
+        // SAFETY: the keys are the caller's.
+        let own = unsafe { Own::new(lanes) };
+        // SAFETY: the caller says so.
+        unsafe { gmac_under::<V, N, L>(&own, shape, lanes) }
     };
     // SAFETY: the caller says so.
     unsafe { settle(verb, tags, lanes, used) };
@@ -97,7 +101,7 @@ unsafe fn gmac_under<V: Blocks, const N: usize, const L: usize>(
     if shape.size > 0 {
         sums = polyval.absorb_blocks(&sums, &reversed(messages.last::<V, N, L>(Padding::Zeros)));
     }
-    let sizes = V::broadcast((8 * (shape.size as u128) << 64).to_le_bytes());
+    let sizes = V::broadcast(((8 * shape.size as u128) << 64).to_le_bytes());
     add(tags, &reversed(polyval.absorb_blocks(&sums, &[sizes; N])))
 }
 

@@ -66,7 +66,7 @@ impl<'a> TagBatch<'a> {
     /// If its nonce is not what its algorithm takes, or its tag has less than [`MAC_TAG_SIZE_MIN`] or more than
     /// [`MacAlgorithm::tag_size`] octets.
     #[inline(always)]
-    pub fn push(&mut self, job: Tag<'a>) {
+    pub fn push(&mut self, mut job: Tag<'a>) {
         let algorithm = job.key.algorithm;
         assert!(algorithm.accepts_nonce(job.nonce), "nonces are made to the algorithm's size");
         assert!(algorithm.accepts_tag(job.tag.len()), "tags are made to the algorithm's size, or truncated");
@@ -75,7 +75,7 @@ impl<'a> TagBatch<'a> {
                 self.queue
                     .push(packet, job.tag.first_chunk_mut().expect("lanes have tags of sixteen octets"));
             }
-            None => tag_one(job),
+            None => tag_one(&mut job),
         }
     }
 
@@ -114,7 +114,7 @@ impl<'a> VerifyBatch<'a> {
 
     /// Adds a job.
     #[inline(always)]
-    pub fn push(&mut self, job: Verify<'a>) {
+    pub fn push(&mut self, mut job: Verify<'a>) {
         let algorithm = job.key.algorithm;
         if !algorithm.accepts_nonce(job.nonce) || !algorithm.accepts_tag(job.tag.len()) {
             *job.genuine = false;
@@ -125,7 +125,7 @@ impl<'a> VerifyBatch<'a> {
                 let tag = job.tag.first_chunk().expect("lanes have tags of sixteen octets");
                 self.queue.push(packet, tag, job.genuine);
             }
-            None => verify_one(job),
+            None => verify_one(&mut job),
         }
     }
 
@@ -184,13 +184,13 @@ pub fn verify_batch_on<'a>(path: Path, jobs: impl Iterator<Item = Verify<'a>>) {
 }
 
 #[inline(never)]
-fn tag_one(job: Tag<'_>) {
+fn tag_one(job: &mut Tag<'_>) {
     let whole = job.key.compute(job.nonce, job.message);
     job.tag.copy_from_slice(&whole[..job.tag.len()]);
 }
 
 #[inline(never)]
-fn verify_one(job: Verify<'_>) {
+fn verify_one(job: &mut Verify<'_>) {
     *job.genuine = is_equal(&job.key.compute(job.nonce, job.message)[..job.tag.len()], job.tag);
 }
 
