@@ -1,17 +1,20 @@
 //! MACs over packets: RFC 5905's keyed digests, RFC 8573's AES-CMAC, and those that "Message Authentication Codes for
 //! the Network Time Protocol" (draft-ietf-ntp-mac, 2016) compares with them.
 //!
-//! The unit of work is a batch, as in [`crate::aead`]: [`tag_batch`] and [`verify_batch`] take jobs with different keys
-//! and algorithms. A key is expanded once, when it is made; all that a packet costs is the packet.
+//! The unit of work is a batch, as in [`crate::aead`]: [`TagBatch`] and [`VerifyBatch`] take jobs with different keys and
+//! algorithms. A key is expanded once, when it is made; all that a packet costs is the packet. CMAC, GMAC and GMAC-SIV
+//! run side by side where the processor has AES instructions, the others one packet after another.
 //!
 //! Deliberately absent: key ids, key files, the names that other programs give to these algorithms, and the choice of
 //! nonces.
 
+mod batch;
 mod cmac;
 mod digest;
 mod gmac;
 mod gmac_siv;
 mod hmac;
+mod md5;
 mod poly1305;
 
 use std::error::Error;
@@ -19,10 +22,10 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use aes::{Aes128Enc, Aes256Enc};
-use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-use crate::lanes::{self, Path};
+use crate::lanes::{KeptKey, Mac, Packet, Path};
+pub use batch::{Tag, TagBatch, Verify, VerifyBatch, tag_batch, tag_batch_on, verify_batch, verify_batch_on};
 use digest::{Md5, Sha1, Sha224, Sha256, Sha384, Sha512};
 
 /// Most octets of a key of any size. A key file of chrony has lines of less than 2048 characters, so none is longer.
@@ -205,6 +208,8 @@ pub struct MacKey {
     algorithm: MacAlgorithm,
     octets: Zeroizing<Box<[u8]>>,
     state: State,
+    /// The same for the lanes, if there are any for the algorithm.
+    kept: Option<(Mac, Box<KeptKey>)>,
 }
 
 /// What an algorithm makes of a key. Each overwrites itself when dropped.
@@ -246,7 +251,9 @@ impl MacKey {
             MacAlgorithm::GmacSiv128 => State::GmacSiv128(Box::new(gmac_siv::Key::new(exactly(octets)))),
             MacAlgorithm::Poly1305 => State::Poly1305(Box::new(poly1305::Key::new(exactly(octets)))),
         };
-        Ok(MacKey { algorithm, octets: Zeroizing::new(octets.into()), state })
+        let expand = |mac| KeptKey::expand(mac, octets).map(|key| (mac, Box::new(key)));
+        let kept = Mac::of(algorithm).and_then(expand);
+        Ok(MacKey { algorithm, octets: Zeroizing::new(octets.into()), state, kept })
     }
 
     /// The algorithm.
@@ -260,6 +267,17 @@ impl MacKey {
     #[must_use]
     pub fn expose(&self) -> &[u8] {
         &self.octets
+    }
+
+    /// What the lanes of a path need of a job; `None` if there are none.
+    #[inline(always)]
+    fn packet<'a>(&'a self, path: Path, nonce: Option<&'a [u8]>, message: &'a [u8]) -> Option<Packet<'a>> {
+        match &self.kept {
+            Some((mac, key)) if path != Path::Portable => {
+                Some(Packet { mac: *mac, key, nonce: nonce.unwrap_or_default(), message })
+            }
+            _ => None,
+        }
     }
 
     /// The untruncated output of the algorithm, in the first octets of what is returned.
@@ -293,94 +311,6 @@ impl fmt::Debug for MacKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "MacKey({:?})", self.algorithm)
     }
-}
-
-/// One tag to compute.
-#[derive(Debug)]
-pub struct Tag<'a> {
-    /// The key.
-    pub key: &'a MacKey,
-    /// Exactly [`MacAlgorithm::nonce_size`] octets, or `None` for an algorithm that takes no nonce.
-    pub nonce: Option<&'a [u8]>,
-    /// What is authenticated.
-    pub message: &'a [u8],
-    /// The tag, out. If it is shorter than [`MacAlgorithm::tag_size`], these are the tag's first octets.
-    pub tag: &'a mut [u8],
-}
-
-/// One tag to verify.
-#[derive(Debug)]
-pub struct Verify<'a> {
-    /// The key.
-    pub key: &'a MacKey,
-    /// As in [`Tag::nonce`]; another size makes the job fail.
-    pub nonce: Option<&'a [u8]>,
-    /// What was authenticated.
-    pub message: &'a [u8],
-    /// The tag, or its first octets, that came with the message; one of less than [`MAC_TAG_SIZE_MIN`] or more than
-    /// [`MacAlgorithm::tag_size`] makes the job fail.
-    pub tag: &'a [u8],
-    /// Out: whether tag, message, nonce and key belong together.
-    pub genuine: &'a mut bool,
-}
-
-/// Writes each job's tag. Jobs do not affect one another.
-///
-/// # Panics
-/// If a job's nonce is not what its algorithm takes, or its tag has less than [`MAC_TAG_SIZE_MIN`] or more than
-/// [`MacAlgorithm::tag_size`] octets.
-#[inline]
-pub fn tag_batch<'a>(jobs: impl Iterator<Item = Tag<'a>>) {
-    tag_batch_on(lanes::path(), jobs);
-}
-
-/// [`tag_batch`] on a given path, for tests and benchmarks.
-///
-/// # Panics
-/// As [`tag_batch`], and if the processor lacks what the path needs.
-#[doc(hidden)]
-#[inline]
-pub fn tag_batch_on<'a>(path: Path, jobs: impl Iterator<Item = Tag<'a>>) {
-    assert!(path.is_available(), "this processor has no {path}");
-    jobs.for_each(|mut job| tag_one(&mut job));
-}
-
-fn tag_one(job: &mut Tag<'_>) {
-    let algorithm = job.key.algorithm;
-    assert!(algorithm.accepts_nonce(job.nonce), "nonces are made to the algorithm's size");
-    assert!(algorithm.accepts_tag(job.tag.len()), "tags are made to the algorithm's size, or truncated");
-    let whole = job.key.compute(job.nonce, job.message);
-    job.tag.copy_from_slice(&whole[..job.tag.len()]);
-}
-
-/// Verifies each job's tag and sets its `genuine`. Jobs do not affect one another.
-#[inline]
-pub fn verify_batch<'a>(jobs: impl Iterator<Item = Verify<'a>>) {
-    verify_batch_on(lanes::path(), jobs);
-}
-
-/// [`verify_batch`] on a given path, for tests and benchmarks.
-///
-/// # Panics
-/// If the processor lacks what the path needs.
-#[doc(hidden)]
-#[inline]
-pub fn verify_batch_on<'a>(path: Path, jobs: impl Iterator<Item = Verify<'a>>) {
-    assert!(path.is_available(), "this processor has no {path}");
-    jobs.for_each(|mut job| verify_one(&mut job));
-}
-
-fn verify_one(job: &mut Verify<'_>) {
-    let algorithm = job.key.algorithm;
-    *job.genuine = algorithm.accepts_nonce(job.nonce)
-        && algorithm.accepts_tag(job.tag.len())
-        && is_equal(&job.key.compute(job.nonce, job.message)[..job.tag.len()], job.tag);
-}
-
-/// Compares tags of one size in a time that does not depend on where they differ.
-fn is_equal(computed: &[u8], claimed: &[u8]) -> bool {
-    let difference = computed.iter().zip(claimed).fold(0, |sum, (a, b)| sum | (a ^ b));
-    difference.ct_eq(&0).into()
 }
 
 #[cfg(test)]

@@ -40,7 +40,6 @@ const TABLE: &[Line] = &[
             "chacha20",
             "getrandom",
             "ghash",
-            "md-5",
             "rand_chacha",
             "sha1",
             "sha2",

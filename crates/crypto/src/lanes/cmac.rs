@@ -5,7 +5,7 @@ use super::message::{Messages, Padding};
 use super::schedule::RoundKeys;
 
 /// Reverses the octets of a block: CMAC's numbers are big-endian, the processor's little-endian.
-const REVERSE: Block = [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0];
+pub(super) const REVERSE: Block = [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0];
 
 /// Multiplication by x in GF(2^128). RFC 5297 section 2.3.
 #[inline(always)]

@@ -56,6 +56,21 @@ pub(super) fn encrypt_alone(path: Path, count: usize) -> Option<usize> {
     }
 }
 
+/// Runs as many jobs as there are lanes, or all of `jobs`; returns the rest.
+#[inline(always)]
+fn take<T: Copy, const L: usize>(jobs: &[T], run: impl FnOnce(&[T; L], usize)) -> &[T] {
+    if let Some((lanes, rest)) = jobs.split_first_chunk() {
+        run(lanes, L);
+        return rest;
+    }
+    if let Some(last) = jobs.last() {
+        let mut padded = [*last; L];
+        padded[..jobs.len()].copy_from_slice(jobs);
+        run(&padded, jobs.len());
+    }
+    &[]
+}
+
 macro_rules! path {
     ($name:ident, $blocks:ident, $most:literal, $half:literal, $features:literal) => {
         mod $name {
@@ -75,40 +90,17 @@ macro_rules! path {
                     // SAFETY: as promised to this function.
                     rest = unsafe {
                         match rest.len() {
-                            1..=LEAST => take::<1, LEAST>(verb, shape, rest),
+                            1..=LEAST => {
+                                take(rest, |lanes, used| fill::<1, LEAST>(verb, shape, lanes, used))
+                            }
                             // Keys longer than those of AES-128 have too many round keys for all lanes.
                             length if length <= HALF || is_long(shape.algorithm) => {
-                                take::<$half, HALF>(verb, shape, rest)
+                                take(rest, |lanes, used| fill::<$half, HALF>(verb, shape, lanes, used))
                             }
-                            _ => take::<$most, MOST>(verb, shape, rest),
+                            _ => take(rest, |lanes, used| fill::<$most, MOST>(verb, shape, lanes, used)),
                         }
                     };
                 }
-            }
-
-            /// Runs as many jobs as there are lanes, or all of `lanes`; returns the rest.
-            ///
-            /// # Safety
-            /// As [`super::run`].
-            #[inline]
-            #[target_feature(enable = $features)]
-            unsafe fn take<'l, const N: usize, const L: usize>(
-                verb: Verb,
-                shape: &Shape,
-                lanes: &'l [Lane],
-            ) -> &'l [Lane] {
-                if let Some((lanes, rest)) = lanes.split_first_chunk::<L>() {
-                    // SAFETY: as promised to this function.
-                    unsafe { fill::<N, L>(verb, shape, lanes, L) };
-                    return rest;
-                }
-                if let Some(last) = lanes.last() {
-                    let mut padded = [*last; L];
-                    padded[..lanes.len()].copy_from_slice(lanes);
-                    // SAFETY: as promised to this function.
-                    unsafe { fill::<N, L>(verb, shape, &padded, lanes.len()) };
-                }
-                &[]
             }
 
             /// Runs the first `used` of `lanes`; those beyond repeat the last of them.
@@ -221,9 +213,25 @@ const fn is_long(algorithm: Algorithm) -> bool {
     matches!(algorithm, Algorithm::SivCmac384 | Algorithm::SivCmac512)
 }
 
-path!(vaes512, Quadruple, 4, 2, "vaes,vpclmulqdq,avx512f,avx512bw,avx512vl,aes,pclmulqdq,ssse3,sse4.1");
-path!(vaes256, Double, 8, 4, "vaes,vpclmulqdq,avx2,aes,pclmulqdq,ssse3,sse4.1");
-path!(aesni, Single, 8, 4, "aes,pclmulqdq,ssse3,sse4.1");
+/// Calls a macro for each path, with its registers: which they are, how many in all of its lanes and in half of them,
+/// and the features that they take.
+macro_rules! each_path {
+    ($make:ident) => {
+        $make!(
+            vaes512,
+            Quadruple,
+            4,
+            2,
+            "vaes,vpclmulqdq,avx512f,avx512bw,avx512vl,aes,pclmulqdq,ssse3,sse4.1"
+        );
+        $make!(vaes256, Double, 8, 4, "vaes,vpclmulqdq,avx2,aes,pclmulqdq,ssse3,sse4.1");
+        $make!(aesni, Single, 8, 4, "aes,pclmulqdq,ssse3,sse4.1");
+    };
+}
+
+each_path!(path);
+
+pub(super) mod mac;
 
 #[cfg(test)]
 mod tests;

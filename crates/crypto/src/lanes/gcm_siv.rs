@@ -13,7 +13,7 @@ use super::settle;
 const WORDS: usize = 4;
 
 /// What a job's key and nonce give. Section 4.
-struct Keys<V, const N: usize> {
+pub(super) struct Keys<V, const N: usize> {
     /// First of the key-generating key, then of the message-encryption key.
     schedule: Schedules<V, 1, N>,
     /// The message-authentication key.
@@ -41,28 +41,47 @@ impl<V: Blocks, const N: usize> Keys<V, N> {
         // SAFETY: the caller says that the nonce is readable.
         let nonces = unsafe { Messages::new(12, |lane| lanes[lane].nonce) };
         let nonces: [V; N] = nonces.last::<V, N, L>(Padding::Zeros);
+        let polyval = Keys::generate(&schedule, &nonces, &mut octets[0][0]);
+        schedule.expand::<WORDS>(&octets);
+        wipe(&mut octets[0]);
+        Keys { schedule, polyval: polyval::Keys::new(polyval), nonces }
+    }
+
+    /// The message-authentication keys; the message-encryption keys are written to `encryption`.
+    #[inline(always)]
+    fn generate(generating: &impl RoundKeys<V, N>, nonces: &[V; N], encryption: &mut [V; N]) -> [V; N] {
         let behind_counter: V = slide(12);
-        let mut blocks = [nonces; 4];
+        let mut blocks = [*nonces; 4];
         for (number, blocks) in blocks.iter_mut().enumerate() {
             let mut counter = [0; 16];
             counter[0] = number as u8;
             for block in &mut *blocks {
                 *block = block.reorder(behind_counter).xor(V::broadcast(counter));
             }
-            schedule.encrypt::<WORDS>(0, blocks);
+            generating.encrypt::<WORDS>(0, blocks);
         }
         let mut polyval = [V::zero(); N];
         for index in 0..N {
             polyval[index] = blocks[0][index].low_halves(blocks[1][index]);
-            octets[0][0][index] = blocks[2][index].low_halves(blocks[3][index]);
+            encryption[index] = blocks[2][index].low_halves(blocks[3][index]);
         }
+        polyval
+    }
+
+    /// The keys of nonces under key-generating keys that are kept.
+    #[inline(always)]
+    pub(super) fn under(generating: &impl RoundKeys<V, N>, nonces: [V; N]) -> Self {
+        let mut octets = [[[V::zero(); N]; 1]; 2];
+        let polyval = Keys::generate(generating, &nonces, &mut octets[0][0]);
+        // SAFETY: `expand` puts in the round keys of `WORDS` words.
+        let mut schedule: Schedules<V, 1, N> = unsafe { Schedules::new() };
         schedule.expand::<WORDS>(&octets);
         wipe(&mut octets[0]);
         Keys { schedule, polyval: polyval::Keys::new(polyval), nonces }
     }
 
     #[inline(always)]
-    fn wipe(&mut self) {
+    pub(super) fn wipe(&mut self) {
         self.schedule.wipe::<WORDS>();
         self.polyval.wipe();
     }
@@ -78,18 +97,26 @@ impl<V: Blocks, const N: usize> Keys<V, N> {
         lanes: &[Lane; L],
         text: impl Fn(usize) -> *const u8,
     ) -> [V; N] {
+        // SAFETY: the caller says so.
+        let headers = unsafe { Messages::new(shape.associated.unwrap_or(0), |lane| lanes[lane].associated) };
+        // SAFETY: the caller says so.
+        self.tags_of::<L>(&headers, &unsafe { Messages::new(shape.text, text) })
+    }
+
+    /// As `tags`.
+    #[inline(always)]
+    pub(super) fn tags_of<const L: usize>(
+        &self,
+        headers: &Messages<impl Fn(usize) -> *const u8>,
+        texts: &Messages<impl Fn(usize) -> *const u8>,
+    ) -> [V; N] {
         /// Clears the most significant bit.
         const MASK: Block = [!0, !0, !0, !0, !0, !0, !0, !0, !0, !0, !0, !0, !0, !0, !0, 0x7f];
-        let associated_size = shape.associated.unwrap_or(0);
-        // SAFETY: the caller says so.
-        let headers = unsafe { Messages::new(associated_size, |lane| lanes[lane].associated) };
-        // SAFETY: the caller says so.
-        let texts = unsafe { Messages::new(shape.text, text) };
         let mut sums = [V::zero(); N];
-        self.polyval.absorb::<L>(&mut sums, &headers);
-        self.polyval.absorb::<L>(&mut sums, &texts);
+        self.polyval.absorb::<L>(&mut sums, headers);
+        self.polyval.absorb::<L>(&mut sums, texts);
         let bits = |size: usize| 8 * size as u128;
-        let sizes = V::broadcast((bits(associated_size) | bits(shape.text) << 64).to_le_bytes());
+        let sizes = V::broadcast((bits(headers.size()) | bits(texts.size()) << 64).to_le_bytes());
         let mut tags = add(self.polyval.absorb_blocks(&sums, &[sizes; N]), &self.nonces);
         tags.iter_mut().for_each(|tag| *tag = tag.and(V::broadcast(MASK)));
         self.schedule.encrypt::<WORDS>(0, &mut tags);

@@ -50,13 +50,6 @@ pub(super) struct Lane {
     pub(super) genuine: *mut bool,
 }
 
-/// Jobs of one shape, borrowed for `'a`.
-struct Group<'a> {
-    shape: Shape,
-    lanes: ArrayVec<Lane, JOBS_MAX>,
-    borrowed: PhantomData<&'a mut [u8]>,
-}
-
 /// What is done to the jobs of a queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
@@ -64,31 +57,66 @@ pub(super) enum Verb {
     Open,
 }
 
-/// Jobs that wait, all to be sealed or all to be opened.
-struct Groups<'a> {
+/// A kind of jobs: what groups need to know of it.
+pub(super) trait Work: Copy {
+    /// What decides which instructions a job takes.
+    type Shape: Copy + PartialEq;
+    /// Where the parts of one job lie.
+    type Lane: Copy;
+    /// The shape of a group that has had no job.
+    const START: Self::Shape;
+
+    /// Runs jobs.
+    ///
+    /// # Safety
+    /// The lanes are of jobs of this shape, which are borrowed by the caller.
+    unsafe fn run(self, path: Path, shape: &Self::Shape, lanes: &[Self::Lane]);
+}
+
+impl Work for Verb {
+    type Shape = Shape;
+    type Lane = Lane;
+    const START: Shape =
+        Shape { algorithm: Algorithm::SivCmac256, kept: ptr::null(), nonce: 0, associated: None, text: 0 };
+
+    #[inline(always)]
+    unsafe fn run(self, path: Path, shape: &Shape, lanes: &[Lane]) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as promised to this function.
+        unsafe {
+            super::entry::run(path, self, shape, lanes);
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        unreachable!("{path} has no lanes for {} and {}", shape.text, lanes.len());
+    }
+}
+
+/// Jobs of one shape, borrowed for `'a`.
+struct Group<'a, W: Work> {
+    shape: W::Shape,
+    lanes: ArrayVec<W::Lane, JOBS_MAX>,
+    borrowed: PhantomData<&'a mut [u8]>,
+}
+
+/// Jobs that wait for the same work.
+pub(super) struct Groups<'a, W: Work> {
     path: Path,
-    verb: Verb,
-    groups: [Group<'a>; GROUP_COUNT],
+    work: W,
+    groups: [Group<'a, W>; GROUP_COUNT],
     /// The group of the last job; the next one is most often like it.
     last: usize,
 }
 
-impl<'a> Groups<'a> {
+impl<W: Work> Groups<'_, W> {
     #[inline(always)]
-    fn new(path: Path, verb: Verb) -> Self {
-        let shape = Shape {
-            algorithm: Algorithm::SivCmac256,
-            kept: ptr::null(),
-            nonce: 0,
-            associated: None,
-            text: 0,
-        };
-        let group = |_| Group { shape, lanes: ArrayVec::new(), borrowed: PhantomData };
-        Groups { path, verb, groups: array::from_fn(group), last: 0 }
+    pub(super) fn new(path: Path, work: W) -> Self {
+        let group = |_| Group { shape: W::START, lanes: ArrayVec::new(), borrowed: PhantomData };
+        Groups { path, work, groups: array::from_fn(group), last: 0 }
     }
 
+    /// Adds a job, whose parts are borrowed as long as this value; runs its group when that is full.
     #[inline(always)]
-    fn push(&mut self, shape: Shape, lane: Lane) {
+    pub(super) fn push(&mut self, shape: W::Shape, lane: W::Lane) {
         if self.groups[self.last].shape != shape {
             self.turn_to(shape);
         }
@@ -101,8 +129,8 @@ impl<'a> Groups<'a> {
 
     /// Makes the group of `shape` the last one: one that has jobs, else an empty one, else the fullest, after it ran.
     #[inline(never)]
-    fn turn_to(&mut self, shape: Shape) {
-        let is_like = |group: &Group<'_>| !group.lanes.is_empty() && group.shape == shape;
+    fn turn_to(&mut self, shape: W::Shape) {
+        let is_like = |group: &Group<'_, W>| !group.lanes.is_empty() && group.shape == shape;
         let found = self.groups.iter().position(is_like);
         self.last = found
             .or_else(|| self.groups.iter().position(|group| group.lanes.is_empty()))
@@ -115,8 +143,9 @@ impl<'a> Groups<'a> {
         self.groups[self.last].shape = shape;
     }
 
+    /// Runs what waits.
     #[inline(always)]
-    fn flush(&mut self) {
+    pub(super) fn flush(&mut self) {
         for index in 0..GROUP_COUNT {
             if !self.groups[index].lanes.is_empty() {
                 self.run(index);
@@ -128,19 +157,14 @@ impl<'a> Groups<'a> {
     #[inline(never)]
     fn run(&mut self, index: usize) {
         let group = &mut self.groups[index];
-        #[cfg(target_arch = "x86_64")]
         // SAFETY: the lanes were made from jobs of this shape, which are borrowed as long as this group lives.
-        unsafe {
-            super::entry::run(self.path, self.verb, &group.shape, &group.lanes);
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        unreachable!("{} has no lanes", self.path);
+        unsafe { self.work.run(self.path, &group.shape, &group.lanes) };
         group.lanes.clear();
     }
 }
 
 /// Texts that wait to be sealed.
-pub(crate) struct SealQueue<'a>(Groups<'a>);
+pub(crate) struct SealQueue<'a>(Groups<'a, Verb>);
 
 impl<'a> SealQueue<'a> {
     #[inline(always)]
@@ -179,7 +203,7 @@ impl<'a> SealQueue<'a> {
 }
 
 /// Texts that wait to be opened.
-pub(crate) struct OpenQueue<'a>(Groups<'a>);
+pub(crate) struct OpenQueue<'a>(Groups<'a, Verb>);
 
 impl<'a> OpenQueue<'a> {
     #[inline(always)]

@@ -1,4 +1,4 @@
-//! AEAD over many independent packets at once, with the AES instructions of x86-64.
+//! AEADs and MACs over many independent packets at once, with the AES instructions of x86-64.
 //!
 //! One AES block takes ten rounds, each of which must wait for the one before; a CMAC is a chain of such blocks. The
 //! processor could start a round of another packet in every cycle of that wait. So the same step of up to sixteen
@@ -14,6 +14,7 @@
 //! - `message`: octets as chains of blocks;
 //! - `cmac`, `counter`, `polyval`: the parts;
 //! - `siv`, `gcm_siv`: AES-SIV-CMAC and AES-128-GCM-SIV;
+//! - `mac`, `kept`, `tag`: jobs of MACs, their keys, and CMAC, GMAC and GMAC-SIV;
 //! - `entry`: one function per path and algorithm, into which all this is inlined.
 //!
 //! No branch and no address depends on a secret; lengths and whether a tag was right are public. Round keys are
@@ -33,6 +34,9 @@ mod floor;
 mod gcm_siv;
 mod group;
 #[cfg(target_arch = "x86_64")]
+mod kept;
+mod mac;
+#[cfg(target_arch = "x86_64")]
 mod message;
 mod path;
 #[cfg(target_arch = "x86_64")]
@@ -41,14 +45,36 @@ mod polyval;
 mod schedule;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod secrecy;
+pub(crate) mod sha512;
 #[cfg(target_arch = "x86_64")]
 mod siv;
+#[cfg(target_arch = "x86_64")]
+mod tag;
 
 pub(crate) use group::{OpenQueue, SealQueue};
+pub(crate) use mac::{Mac, Packet, TagQueue, VerifyQueue};
 pub use path::{Path, path};
 
 #[cfg(target_arch = "x86_64")]
+pub(crate) use kept::KeptKey;
+#[cfg(target_arch = "x86_64")]
 pub(crate) use siv::SivKey;
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) enum KeptKey {}
+
+impl KeptKey {
+    /// Expands a key of a MAC, of the size that its keys have; `None` on a processor without lanes.
+    pub(crate) fn expand(mac: Mac, octets: &[u8]) -> Option<Self> {
+        #[cfg(target_arch = "x86_64")]
+        return entry::mac::expand(mac, octets);
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            let _ = (mac, octets);
+            None
+        }
+    }
+}
 
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) enum SivKey {}
@@ -91,18 +117,25 @@ unsafe fn settle<const L: usize>(
     lanes: &[group::Lane; L],
     used: usize,
 ) {
-    use subtle::ConstantTimeEq;
     for (lane, difference) in lanes[..used.min(L)].iter().zip(differences.0) {
-        let difference = u128::from_ne_bytes(difference);
-        let is_equal = (difference as u64 | (difference >> 64) as u64).ct_eq(&0).unwrap_u8();
-        // From here on it is public.
-        #[cfg(test)]
-        let is_equal = secrecy::made_public(is_equal);
+        let is_genuine = is_none(difference);
         // SAFETY: the job borrows this place alone.
-        unsafe { *lane.genuine = is_equal == 1 };
-        if is_equal != 1 {
+        unsafe { *lane.genuine = is_genuine };
+        if !is_genuine {
             // SAFETY: the text has as many octets, and the job borrows them alone.
             unsafe { std::ptr::write_bytes(lane.text, 0, shape.text) };
         }
     }
+}
+
+/// Whether a computed and a claimed tag differ in nothing, which is public from here on.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn is_none(difference: block::Block) -> bool {
+    use subtle::ConstantTimeEq;
+    let difference = u128::from_ne_bytes(difference);
+    let is_equal = (difference as u64 | (difference >> 64) as u64).ct_eq(&0).unwrap_u8();
+    #[cfg(test)]
+    let is_equal = secrecy::made_public(is_equal);
+    is_equal == 1
 }

@@ -22,6 +22,28 @@ impl<V: Blocks, const N: usize> Keys<V, N> {
         Keys([low, keys])
     }
 
+    /// The keys under which POLYVAL of blocks whose octets are reversed is GHASH under `subkey`, reversed, in all lanes.
+    /// RFC 8452 appendix A.
+    #[inline(always)]
+    pub(super) fn of_ghash(subkey: Block) -> Self {
+        let number = u128::from_be_bytes(subkey);
+        let carry = 0_u128.wrapping_sub(number >> 127);
+        let times_x = number << 1 ^ carry & (0xc2 << 120 | 1);
+        Keys::new([V::broadcast(times_x.to_le_bytes()); N])
+    }
+
+    /// What `from_parts` makes keys of.
+    #[inline(always)]
+    pub(super) fn parts(self) -> [[V; N]; 2] {
+        self.0
+    }
+
+    /// Keys that were taken apart.
+    #[inline(always)]
+    pub(super) fn from_parts(parts: [[V; N]; 2]) -> Self {
+        Keys(parts)
+    }
+
     #[inline(always)]
     pub(super) fn wipe(&mut self) {
         wipe(&mut self.0);

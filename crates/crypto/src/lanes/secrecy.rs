@@ -8,6 +8,7 @@ use std::arch::asm;
 
 use super::*;
 use crate::aead::{Algorithm, CachedKey, Key, KeyRef, Open, Seal, open_batch_on, seal_batch_on};
+use crate::mac::{MacAlgorithm, MacKey, Tag, Verify, tag_batch_on, verify_batch_on};
 
 /// `VG_USERREQ__MAKE_MEM_UNDEFINED` and `VG_USERREQ__MAKE_MEM_DEFINED` of memcheck.h.
 const UNDEFINED: u64 = 0x4d43_0001;
@@ -87,6 +88,55 @@ fn no_branch_and_no_address_depends_on_a_secret() {
                 seal_and_open(path, algorithm, &vec![104; count]);
                 let sizes: Vec<usize> = (0..count).map(|lane| lane * 13).collect();
                 seal_and_open(path, algorithm, &sizes);
+            }
+        }
+    }
+}
+
+/// Computes the tags of secret messages of these sizes under secret keys, and verifies them where that is ours.
+fn tag_and_verify(path: Path, algorithm: MacAlgorithm, is_one_key: bool, sizes: &[usize]) {
+    let key = |index: usize| {
+        let mut octets = vec![index as u8; (*algorithm.key_sizes().end()).min(32)];
+        make_secret(&mut octets);
+        MacKey::new(algorithm, &octets).expect("no other size is taken")
+    };
+    let keys: Vec<MacKey> = (0..if is_one_key { 1 } else { sizes.len() }).map(key).collect();
+    let mut messages: Vec<Vec<u8>> = sizes.iter().map(|size| vec![1; *size]).collect();
+    messages.iter_mut().for_each(|message| make_secret(message));
+    let nonce = algorithm.nonce_size().map(|size| &[5; 12][..size]);
+    let mut tags = vec![vec![0; algorithm.tag_size()]; sizes.len()];
+    let jobs = || keys.iter().cycle().zip(&messages);
+    tag_batch_on(path, jobs().zip(&mut tags).map(|((key, message), tag)| Tag { key, nonce, message, tag }));
+    // What is compared elsewhere is made public elsewhere.
+    if path == Path::Portable || Mac::of(algorithm).is_none() {
+        return;
+    }
+    for wrong in [None, Some(0), Some(sizes.len() - 1)] {
+        let mut claimed = tags.clone();
+        if let Some(wrong) = wrong {
+            claimed[wrong][3] ^= 1;
+        }
+        let mut genuine = vec![false; sizes.len()];
+        let claims = jobs().zip(&claimed).zip(&mut genuine);
+        verify_batch_on(
+            path,
+            claims.map(|(((key, message), tag), genuine)| Verify { key, nonce, message, tag, genuine }),
+        );
+        let expected: Vec<bool> = (0..sizes.len()).map(|index| Some(index) != wrong).collect();
+        assert_eq!(genuine, expected);
+    }
+}
+
+#[test]
+fn no_branch_and_no_address_of_a_mac_depends_on_a_secret() {
+    for path in Path::ALL.into_iter().filter(|path| path.is_available()) {
+        for algorithm in MacAlgorithm::ALL {
+            for (count, is_one_key) in
+                [1, 3, 8, 17].into_iter().flat_map(|count| [(count, true), (count, false)])
+            {
+                tag_and_verify(path, algorithm, is_one_key, &vec![48; count]);
+                let sizes: Vec<usize> = (0..count).map(|lane| lane * 13).collect();
+                tag_and_verify(path, algorithm, is_one_key, &sizes);
             }
         }
     }

@@ -80,7 +80,7 @@ digest!(
     64,
     [u32; 4],
     16,
-    md5::block_api::compress,
+    super::md5::compress,
     to_le_bytes,
     [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476]
 );
@@ -116,7 +116,7 @@ digest!(
     128,
     [u64; 8],
     48,
-    sha2::block_api::compress512,
+    crate::lanes::sha512::compress,
     to_be_bytes,
     [
         0xcbbb_9d5d_c105_9ed8,
@@ -134,7 +134,7 @@ digest!(
     128,
     [u64; 8],
     64,
-    sha2::block_api::compress512,
+    crate::lanes::sha512::compress,
     to_be_bytes,
     [
         0x6a09_e667_f3bc_c908,

@@ -78,7 +78,7 @@ impl Factor {
     #[inline]
     fn new(clamped: u128) -> Self {
         let (low, high) = halves(clamped);
-        Factor { low, high, folded: high + (high >> 2) }
+        Factor { low, high, folded: high.wrapping_add(high >> 2) }
     }
 }
 
@@ -94,17 +94,19 @@ impl Sum {
     fn absorb(&mut self, factor: &Factor, block: u128, bit: u64) {
         let (low, carry) = self.low.overflowing_add(block);
         let (a, b) = halves(low);
-        let c = self.high + bit + u64::from(carry);
-        let wide = |x: u64, y: u64| u128::from(x) * u128::from(y);
-        // c is at most 6, and the words of r are below 2^60: none of these sums comes to 2^127, nor the last to 2^64.
-        let first = wide(a, factor.low) + wide(b, factor.folded);
-        let second =
-            wide(a, factor.high) + wide(b, factor.low) + u128::from(c * factor.folded) + (first >> 64);
-        let third = c * factor.low + (second >> 64) as u64;
+        let sum = |x: u128, y: u128| x.wrapping_add(y);
+        let wide = |x: u64, y: u64| u128::from(x).wrapping_mul(u128::from(y));
+        let c = self.high.wrapping_add(bit).wrapping_add(u64::from(carry));
+        // c is at most 6, and the words of r are below 2^60: none of these sums comes to 2^127, nor the last to 2^64. They
+        // wrap for another reason: a check would be a branch on a secret.
+        let first = sum(wide(a, factor.low), wide(b, factor.folded));
+        let second = sum(wide(a, factor.high), wide(b, factor.low));
+        let second = sum(sum(second, c.wrapping_mul(factor.folded).into()), first >> 64);
+        let third = c.wrapping_mul(factor.low).wrapping_add((second >> 64) as u64);
         // What stands from bit 130 on counts five times from bit 0 on.
-        let over = (third >> 2) + (third & !3);
+        let over = (third >> 2).wrapping_add(third & !3);
         let (low, carry) = (second << 64 | u128::from(first as u64)).overflowing_add(over.into());
-        *self = Sum { low, high: (third & 3) + u64::from(carry) };
+        *self = Sum { low, high: (third & 3).wrapping_add(u64::from(carry)) };
     }
 
     /// The lower 128 bits of the sum modulo 2^130 - 5.
@@ -112,7 +114,7 @@ impl Sum {
     fn reduced(&self) -> u128 {
         let (over, carry) = self.low.overflowing_add(5);
         // One if the sum is at least 2^130 - 5.
-        let is_over = u128::from((self.high + u64::from(carry)) >> 2);
+        let is_over = u128::from(self.high.wrapping_add(u64::from(carry)) >> 2);
         let mask = 0_u128.wrapping_sub(is_over);
         over & mask | self.low & !mask
     }

@@ -388,13 +388,13 @@ fn nonce_of_another_size_or_one_too_many_verifies_nothing() {
 #[test]
 #[should_panic(expected = "nonces are made to the algorithm's size")]
 fn tag_without_its_nonce_is_an_error_of_the_caller() {
-    tag_on(lanes::path(), &key_of(MacAlgorithm::Gmac128, 1), None, &SERVER);
+    tag_on(crate::path(), &key_of(MacAlgorithm::Gmac128, 1), None, &SERVER);
 }
 
 #[test]
 #[should_panic(expected = "nonces are made to the algorithm's size")]
 fn tag_with_a_nonce_that_is_not_used_is_an_error_of_the_caller() {
-    tag_on(lanes::path(), &key_of(MacAlgorithm::Cmac128, 1), Some(&[0; 12]), &SERVER);
+    tag_on(crate::path(), &key_of(MacAlgorithm::Cmac128, 1), Some(&[0; 12]), &SERVER);
 }
 
 #[test]

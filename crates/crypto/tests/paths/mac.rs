@@ -4,12 +4,14 @@ mod differential;
 mod forgery;
 mod wycheproof;
 
+use std::rc::Rc;
+
 use authentick_crypto::mac::{MacAlgorithm, MacKey, Tag, Verify, tag_batch_on, verify_batch_on};
 use authentick_crypto::{Entropy, Path};
 
 /// A packet to authenticate.
 pub(crate) struct Case {
-    pub(crate) key: MacKey,
+    pub(crate) key: Rc<MacKey>,
     pub(crate) nonce: Option<[u8; 12]>,
     pub(crate) message: Vec<u8>,
     pub(crate) tag_size: usize,
@@ -27,21 +29,66 @@ pub(crate) fn case(entropy: &mut Entropy, algorithm: MacAlgorithm, size: usize) 
     entropy.fill(&mut message);
     let excess = algorithm.tag_size() - 16;
     Case {
-        key: MacKey::new(algorithm, &octets).unwrap(),
+        key: Rc::new(MacKey::new(algorithm, &octets).unwrap()),
         nonce: algorithm.nonce_size().map(|_| entropy.array()),
         message,
         tag_size: 16 + usize::from(entropy.array::<1>()[0]) % (excess + 1),
     }
 }
 
-/// `count` cases of any algorithm and size.
-pub(crate) fn cases(entropy: &mut Entropy, count: usize) -> Vec<Case> {
-    let make = |_| {
-        let [algorithm, size, limit] = entropy.array::<3>().map(usize::from);
-        let size = if limit % 2 == 0 { size % 50 } else { 4 * size };
-        case(entropy, MacAlgorithm::ALL[algorithm % MacAlgorithm::ALL.len()], size)
+/// How the cases of a batch resemble one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// One algorithm and one size, a key for each.
+    Even(MacAlgorithm),
+    /// The same, and one key for all.
+    OneKey(MacAlgorithm),
+    /// Six algorithms and sizes that take turns, with three keys each: more than are collected at once.
+    Few,
+    /// Any algorithm and size, a key for each.
+    Mixed,
+}
+
+/// The algorithms whose packets run side by side.
+const SIDE_BY_SIDE: [MacAlgorithm; 4] =
+    [MacAlgorithm::Cmac128, MacAlgorithm::Cmac256, MacAlgorithm::Gmac128, MacAlgorithm::GmacSiv128];
+
+/// Every shape.
+pub(crate) fn shapes() -> impl Iterator<Item = Shape> {
+    let one =
+        SIDE_BY_SIDE.into_iter().flat_map(|algorithm| [Shape::Even(algorithm), Shape::OneKey(algorithm)]);
+    one.chain([Shape::Few, Shape::Mixed])
+}
+
+/// `count` random cases.
+pub(crate) fn cases(entropy: &mut Entropy, count: usize, shape: Shape) -> Vec<Case> {
+    let plan = |entropy: &mut Entropy| {
+        let [choice, side_by_side, size, limit] = entropy.array::<4>().map(usize::from);
+        let algorithm = match shape {
+            Shape::Even(algorithm) | Shape::OneKey(algorithm) => algorithm,
+            Shape::Few if side_by_side % 4 > 0 => SIDE_BY_SIDE[choice % SIDE_BY_SIDE.len()],
+            Shape::Few | Shape::Mixed => MacAlgorithm::ALL[choice % MacAlgorithm::ALL.len()],
+        };
+        // Short sizes have branches of their own, so half of the sizes are short.
+        (algorithm, if limit % 2 == 0 { size % 50 } else { 4 * size })
     };
-    (0..count).map(make).collect()
+    let (plan_count, key_count) = match shape {
+        Shape::Even(_) => (1, count),
+        Shape::OneKey(_) => (1, 1),
+        Shape::Few => (6, 3),
+        Shape::Mixed => (count, 1),
+    };
+    let plans: Vec<_> = (0..plan_count).map(|_| plan(entropy)).collect();
+    let mut out: Vec<Case> = Vec::new();
+    for index in 0..count {
+        let (algorithm, size) = plans[index % plan_count];
+        let mut new = case(entropy, algorithm, size);
+        if let Some(before) = index.checked_sub(plan_count * key_count) {
+            new.key = Rc::clone(&out[before].key);
+        }
+        out.push(new);
+    }
+    out
 }
 
 /// The tags of all cases, as one batch.

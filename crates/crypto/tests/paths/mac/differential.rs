@@ -12,7 +12,7 @@ use sha1::Sha1;
 use sha2::{Sha224, Sha256, Sha384, Sha512};
 
 use super::super::paths;
-use super::{Case, case, cases, tags, verify};
+use super::{Case, SIDE_BY_SIDE, Shape, case, cases, shapes, tags, verify};
 
 /// The untruncated tag, in another way.
 fn expected(case: &Case) -> Vec<u8> {
@@ -39,7 +39,7 @@ fn expected(case: &Case) -> Vec<u8> {
             let (key, nonce) = ((&key).into(), &nonce()[..]);
             let job =
                 Seal { key, nonce, associated: Some(message), text: (&mut [][..]).into(), tag: &mut tag };
-            seal_batch_on(authentick_crypto::path(), std::iter::once(job));
+            seal_batch_on(Path::Portable, std::iter::once(job));
             tag.to_vec()
         }
         MacAlgorithm::Poly1305 => {
@@ -125,10 +125,50 @@ fn key_that_is_used_again_gives_the_same_tags() {
     }
 }
 
+fn batch_agrees(seed: u64, count: usize, shape: Shape) {
+    let cases = cases(&mut Entropy::from_seed(seed), count, shape);
+    agrees(&cases, &format!("seed {seed}, {count} cases {shape:?}"));
+}
+
 proptest! {
     #[test]
+    fn even_batches_agree(seed: u64, count in 1..=64_usize, algorithm in 0..MacAlgorithm::ALL.len()) {
+        batch_agrees(seed, count, Shape::Even(MacAlgorithm::ALL[algorithm]));
+    }
+
+    #[test]
+    fn batches_under_one_key_agree(seed: u64, count in 1..=64_usize, algorithm in 0..MacAlgorithm::ALL.len()) {
+        batch_agrees(seed, count, Shape::OneKey(MacAlgorithm::ALL[algorithm]));
+    }
+
+    #[test]
+    fn batches_of_few_shapes_agree(seed: u64, count in 1..=64_usize) {
+        batch_agrees(seed, count, Shape::Few);
+    }
+
+    #[test]
     fn mixed_batches_agree(seed: u64, count in 0..=70_usize) {
-        agrees(&cases(&mut Entropy::from_seed(seed), count), &format!("seed {seed}, {count} cases"));
+        batch_agrees(seed, count, Shape::Mixed);
+    }
+}
+
+/// All shapes, each batch size.
+#[test]
+fn batches_of_each_size_agree() {
+    for count in (1..=64).chain([65, 127, 128, 129]) {
+        shapes().for_each(|shape| batch_agrees(count as u64, count, shape));
+    }
+}
+
+/// All lanes are full, in each width of a path.
+#[test]
+fn every_size_agrees_in_full_lanes() {
+    for algorithm in SIDE_BY_SIDE {
+        for (size, count) in (0..=300).flat_map(|size| [(size, 16), (size, 6)]) {
+            let mut entropy = Entropy::from_seed(size as u64);
+            let cases: Vec<Case> = (0..count).map(|_| case(&mut entropy, algorithm, size)).collect();
+            agrees(&cases, &format!("{count} of {size} octets"));
+        }
     }
 }
 

@@ -1,10 +1,12 @@
 //! No bit of a packet, its nonce, its tag or its key can change unnoticed, and a wrong job fails alone.
 
+use std::rc::Rc;
+
 use authentick_crypto::Entropy;
 use authentick_crypto::mac::{MacAlgorithm, MacKey};
 
 use super::super::paths;
-use super::{Case, case, cases, tags, verify};
+use super::{Case, case, cases, shapes, tags, verify};
 
 /// As many copies as there are bits, each with another bit of one part flipped.
 fn flipped(original: &Case, bit_count: usize, flip: impl Fn(&mut Parts, usize)) -> Vec<Case> {
@@ -15,7 +17,7 @@ fn flipped(original: &Case, bit_count: usize, flip: impl Fn(&mut Parts, usize)) 
             message: original.message.clone(),
         };
         flip(&mut parts, bit);
-        let key = MacKey::new(original.key.algorithm(), &parts.key).unwrap();
+        let key = Rc::new(MacKey::new(original.key.algorithm(), &parts.key).unwrap());
         Case { key, nonce: parts.nonce, message: parts.message, tag_size: original.tag_size }
     };
     (0..bit_count).map(copy).collect()
@@ -64,16 +66,45 @@ fn each_bit_of_packet_nonce_key_and_tag_counts() {
 
 #[test]
 fn wrong_tag_in_any_place_of_a_batch_fails_alone() {
-    for path in paths() {
-        for (seed, count) in [1, 2, 4, 5, 8, 9, 16, 17, 64].into_iter().enumerate() {
-            let cases = cases(&mut Entropy::from_seed(seed as u64), count);
-            let tags = tags(path, &cases);
-            for victim in 0..count {
-                let mut tags = tags.clone();
-                flip(&mut tags[victim], (victim * 37 + seed) % 128);
-                let expected: Vec<bool> = (0..count).map(|index| index != victim).collect();
-                assert_eq!(verify(path, &cases, &tags), expected, "{path}, {victim} of {count}");
+    for (seed, count) in [1, 2, 4, 5, 8, 9, 16, 17, 64].into_iter().enumerate() {
+        for shape in shapes() {
+            let cases = cases(&mut Entropy::from_seed(seed as u64), count, shape);
+            for path in paths() {
+                let tags = tags(path, &cases);
+                for victim in 0..count {
+                    let mut tags = tags.clone();
+                    flip(&mut tags[victim], (victim * 37 + seed) % 128);
+                    let expected: Vec<bool> = (0..count).map(|index| index != victim).collect();
+                    let genuine = verify(path, &cases, &tags);
+                    assert_eq!(genuine, expected, "{path}, {victim} of {count} {shape:?}");
+                }
             }
+        }
+    }
+}
+
+/// Tags that are too short, nonces that lack or are too many, each among jobs that fill the lanes.
+#[test]
+fn job_that_cannot_be_right_fails_alone() {
+    for shape in shapes() {
+        let mut cases = cases(&mut Entropy::from_seed(3), 40, shape);
+        for path in paths() {
+            let mut claimed = tags(path, &cases);
+            let mut expected = vec![true; cases.len()];
+            for index in (0..cases.len()).step_by(7) {
+                claimed[index].truncate(15);
+                expected[index] = false;
+            }
+            assert_eq!(verify(path, &cases, &claimed), expected, "{path}, {shape:?}");
+        }
+        let whole: Vec<_> = paths().into_iter().map(|path| (path, tags(path, &cases))).collect();
+        let mut expected = vec![true; cases.len()];
+        for (case, expected) in cases.iter_mut().zip(&mut expected).step_by(5) {
+            case.nonce = if case.nonce.is_some() { None } else { Some([0; 12]) };
+            *expected = false;
+        }
+        for (path, tags) in whole {
+            assert_eq!(verify(path, &cases, &tags), expected, "{path}, {shape:?}");
         }
     }
 }
@@ -86,7 +117,7 @@ fn tag_of_another_algorithm_under_the_same_key_is_refused() {
             .into_iter()
             .map(|algorithm| {
                 let size = if algorithm.key_sizes().contains(&16) { 16 } else { 32 };
-                let key = MacKey::new(algorithm, &key[..size]).unwrap();
+                let key = Rc::new(MacKey::new(algorithm, &key[..size]).unwrap());
                 let nonce = algorithm.nonce_size().map(|_| [1; 12]);
                 Case { key, nonce, message: vec![0x23; 48], tag_size: 16 }
             })

@@ -1,0 +1,184 @@
+//! CMAC, GMAC and GMAC-SIV of one packet per lane, under keys that are kept.
+
+use std::ptr;
+
+use super::block::{BLOCK_SIZE, Block, Blocks};
+use super::cmac::{REVERSE, add, chain};
+use super::kept::{Kept, KeptKey, Own};
+use super::mac::{Lane, NONCE_SIZE, Shape, Verb};
+use super::message::{Messages, Padding, PerLane};
+use super::{gcm_siv, is_none, polyval};
+
+/// Whether all lanes have one key, which is then read once for all.
+#[inline(always)]
+pub(super) fn have_one_key<const L: usize>(lanes: &[Lane; L]) -> bool {
+    // Without a branch per lane.
+    lanes.iter().fold(true, |is_one, lane| is_one & ptr::eq(lane.key, lanes[0].key))
+}
+
+/// CMAC (RFC 4493) of jobs, under keys of `WORDS` words.
+///
+/// # Safety
+/// The lanes are of jobs of this shape.
+#[inline(always)]
+pub(super) unsafe fn cmac<V: Blocks, const N: usize, const L: usize, const WORDS: usize>(
+    verb: Verb,
+    shape: &Shape,
+    lanes: &[Lane; L],
+    used: usize,
+) {
+    // SAFETY: the caller says so.
+    let messages = unsafe { Messages::new(shape.size, |lane| lanes[lane].message) };
+    // Section 2.4: a whole last block is masked with K1, another with K2.
+    let which = usize::from(messages.last_size() != BLOCK_SIZE);
+    let last = messages.last::<V, N, L>(Padding::OneBit);
+    let tags = if have_one_key(lanes) {
+        // SAFETY: the key is the caller's.
+        let key = unsafe { &*lanes[0].key };
+        chain::<V, N, WORDS>(&key, &messages, None, &add(last, &Kept::<V, N>::masks(&key, which)))
+    } else {
+        // SAFETY: the keys are the caller's, and have so many words.
+        let own = unsafe { Own::new(lanes) };
+        chain::<V, N, WORDS>(&own, &messages, None, &add(last, &Kept::<V, N>::masks(&own, which)))
+    };
+    // SAFETY: the caller says so.
+    unsafe { settle(verb, tags, lanes, used) };
+}
+
+/// GMAC of jobs: AES-128-GCM (NIST SP 800-38D section 7.1) of an empty text.
+///
+/// # Safety
+/// The lanes are of jobs of this shape.
+#[inline(always)]
+pub(super) unsafe fn gmac<V: Blocks, const N: usize, const L: usize>(
+    verb: Verb,
+    shape: &Shape,
+    lanes: &[Lane; L],
+    used: usize,
+) {
+    let tags = if have_one_key(lanes) {
+        // SAFETY: the key is the caller's.
+        let key: &KeptKey = unsafe { &*lanes[0].key };
+        // SAFETY: the caller says so.
+        unsafe { gmac_under::<V, N, L>(&key, shape, lanes) }
+    } else {
+        // SAFETY: the keys are the caller's.
+        let own = unsafe { Own::new(lanes) };
+        // SAFETY: the caller says so.
+        unsafe { gmac_under::<V, N, L>(&own, shape, lanes) }
+    };
+    // SAFETY: the caller says so.
+    unsafe { settle(verb, tags, lanes, used) };
+}
+
+/// # Safety
+/// As [`gmac`].
+#[inline(always)]
+unsafe fn gmac_under<V: Blocks, const N: usize, const L: usize>(
+    keys: &impl Kept<V, N>,
+    shape: &Shape,
+    lanes: &[Lane; L],
+) -> [V; N] {
+    /// The counter behind the nonce.
+    const ONE: Block = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+    // SAFETY: the caller says so.
+    let mut tags: [V; N] = unsafe { nonces(lanes) };
+    tags.iter_mut().for_each(|nonce| *nonce = nonce.xor(V::broadcast(ONE)));
+    keys.encrypt::<4>(0, &mut tags);
+    // GHASH is POLYVAL with the octets of each block reversed. RFC 8452 appendix A.
+    let reverse = V::broadcast(REVERSE);
+    let reversed = |mut blocks: [V; N]| {
+        blocks.iter_mut().for_each(|block| *block = block.reorder(reverse));
+        blocks
+    };
+    let polyval = polyval::Keys::from_parts([keys.masks(0), keys.masks(1)]);
+    // SAFETY: the caller says so.
+    let messages = unsafe { Messages::new(shape.size, |lane| lanes[lane].message) };
+    let mut sums = [V::zero(); N];
+    for step in 0..messages.count_before_last() {
+        sums = polyval.absorb_blocks(&sums, &reversed(messages.blocks(step)));
+    }
+    if shape.size > 0 {
+        sums = polyval.absorb_blocks(&sums, &reversed(messages.last::<V, N, L>(Padding::Zeros)));
+    }
+    let sizes = V::broadcast(((8 * shape.size as u128) << 64).to_le_bytes());
+    add(tags, &reversed(polyval.absorb_blocks(&sums, &[sizes; N])))
+}
+
+/// GMAC-SIV of jobs: AES-128-GCM-SIV (RFC 8452 section 4) of an empty text.
+///
+/// # Safety
+/// The lanes are of jobs of this shape.
+#[inline(always)]
+pub(super) unsafe fn gmac_siv<V: Blocks, const N: usize, const L: usize>(
+    verb: Verb,
+    shape: &Shape,
+    lanes: &[Lane; L],
+    used: usize,
+) {
+    // SAFETY: the caller says so.
+    let nonces: [V; N] = unsafe { nonces(lanes) };
+    let mut keys = if have_one_key(lanes) {
+        // SAFETY: the key is the caller's.
+        let key: &KeptKey = unsafe { &*lanes[0].key };
+        gcm_siv::Keys::under(&key, nonces)
+    } else {
+        // SAFETY: the keys are the caller's.
+        let own = unsafe { Own::new(lanes) };
+        let mut generating = own.gather::<V, N, 4>();
+        let keys = gcm_siv::Keys::under(&generating, nonces);
+        generating.wipe::<4>();
+        keys
+    };
+    // SAFETY: the caller says so.
+    let messages = unsafe { Messages::new(shape.size, |lane| lanes[lane].message) };
+    // SAFETY: nothing is read of empty texts.
+    let texts = unsafe { Messages::new(0, |lane| lanes[lane].message) };
+    let tags = keys.tags_of::<L>(&messages, &texts);
+    keys.wipe();
+    // SAFETY: the caller says so.
+    unsafe { settle(verb, tags, lanes, used) };
+}
+
+/// The nonces, and zeros behind them.
+///
+/// # Safety
+/// Each lane has a nonce of 12 octets.
+#[inline(always)]
+unsafe fn nonces<V: Blocks, const N: usize, const L: usize>(lanes: &[Lane; L]) -> [V; N] {
+    // SAFETY: the caller says so.
+    let nonces = unsafe { Messages::new(NONCE_SIZE, |lane| lanes[lane].nonce) };
+    nonces.last::<V, N, L>(Padding::Zeros)
+}
+
+/// Writes the tags, or tells which of the first `used` are those that were claimed.
+///
+/// # Safety
+/// The lanes are of jobs that want this.
+#[inline(always)]
+unsafe fn settle<V: Blocks, const N: usize, const L: usize>(
+    verb: Verb,
+    mut tags: [V; N],
+    lanes: &[Lane; L],
+    used: usize,
+) {
+    match verb {
+        Verb::Tag => {
+            for (index, tag) in tags.into_iter().enumerate() {
+                // SAFETY: a tag has sixteen octets, and the job borrows it alone.
+                unsafe { tag.scatter(|lane| lanes[lane].tag.cast(), index) };
+            }
+        }
+        Verb::Verify => {
+            for (index, tag) in tags.iter_mut().enumerate() {
+                // SAFETY: a tag has sixteen octets.
+                *tag = tag.xor(unsafe { V::gather(|lane| lanes[lane].tag.cast_const().cast(), index) });
+            }
+            let differences = PerLane::<L>::of(&tags).0;
+            for (lane, difference) in lanes[..used.min(L)].iter().zip(differences) {
+                // SAFETY: the job borrows this place alone.
+                unsafe { *lane.genuine = is_none(difference) };
+            }
+        }
+    }
+}

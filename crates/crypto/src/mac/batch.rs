@@ -1,0 +1,201 @@
+//! Packets whose MACs are computed or verified together.
+
+use subtle::ConstantTimeEq;
+
+use super::MacKey;
+use crate::lanes::{self, Path};
+
+#[cfg(doc)]
+use super::{MAC_TAG_SIZE_MIN, MacAlgorithm};
+
+/// One tag to compute.
+#[derive(Debug)]
+pub struct Tag<'a> {
+    /// The key.
+    pub key: &'a MacKey,
+    /// Exactly [`MacAlgorithm::nonce_size`] octets, or `None` for an algorithm that takes no nonce.
+    pub nonce: Option<&'a [u8]>,
+    /// What is authenticated.
+    pub message: &'a [u8],
+    /// The tag, out. If it is shorter than [`MacAlgorithm::tag_size`], these are the tag's first octets.
+    pub tag: &'a mut [u8],
+}
+
+/// One tag to verify.
+#[derive(Debug)]
+pub struct Verify<'a> {
+    /// The key.
+    pub key: &'a MacKey,
+    /// As in [`Tag::nonce`]; another size makes the job fail.
+    pub nonce: Option<&'a [u8]>,
+    /// What was authenticated.
+    pub message: &'a [u8],
+    /// The tag, or its first octets, that came with the message; one of less than [`MAC_TAG_SIZE_MIN`] or more than
+    /// [`MacAlgorithm::tag_size`] makes the job fail.
+    pub tag: &'a [u8],
+    /// Out: whether tag, message, nonce and key belong together.
+    pub genuine: &'a mut bool,
+}
+
+/// Tags to compute. Jobs run in groups while they are added, and all of them have run when [`TagBatch::run`] returns; a
+/// batch that is dropped before leaves some tags as they were.
+///
+/// Jobs do not affect one another.
+pub struct TagBatch<'a> {
+    path: Path,
+    /// Stays empty where there are no lanes.
+    queue: lanes::TagQueue<'a>,
+}
+
+impl<'a> TagBatch<'a> {
+    /// No jobs yet, on the path of this process.
+    #[inline(always)]
+    #[must_use]
+    pub fn new() -> Self {
+        TagBatch::on(lanes::path())
+    }
+
+    #[inline(always)]
+    fn on(path: Path) -> Self {
+        TagBatch { path, queue: lanes::TagQueue::new(path) }
+    }
+
+    /// Adds a job.
+    ///
+    /// # Panics
+    /// If its nonce is not what its algorithm takes, or its tag has less than [`MAC_TAG_SIZE_MIN`] or more than
+    /// [`MacAlgorithm::tag_size`] octets.
+    #[inline(always)]
+    pub fn push(&mut self, mut job: Tag<'a>) {
+        let algorithm = job.key.algorithm;
+        assert!(algorithm.accepts_nonce(job.nonce), "nonces are made to the algorithm's size");
+        assert!(algorithm.accepts_tag(job.tag.len()), "tags are made to the algorithm's size, or truncated");
+        match job.key.packet(self.path, job.nonce, job.message) {
+            Some(packet) => {
+                self.queue
+                    .push(packet, job.tag.first_chunk_mut().expect("lanes have tags of sixteen octets"));
+            }
+            None => tag_one(&mut job),
+        }
+    }
+
+    /// Writes every tag that was added.
+    #[inline(always)]
+    pub fn run(&mut self) {
+        self.queue.flush();
+    }
+}
+
+impl Default for TagBatch<'_> {
+    fn default() -> Self {
+        TagBatch::new()
+    }
+}
+
+/// Tags to verify, otherwise as [`TagBatch`].
+pub struct VerifyBatch<'a> {
+    path: Path,
+    /// Stays empty where there are no lanes.
+    queue: lanes::VerifyQueue<'a>,
+}
+
+impl<'a> VerifyBatch<'a> {
+    /// No jobs yet, on the path of this process.
+    #[inline(always)]
+    #[must_use]
+    pub fn new() -> Self {
+        VerifyBatch::on(lanes::path())
+    }
+
+    #[inline(always)]
+    fn on(path: Path) -> Self {
+        VerifyBatch { path, queue: lanes::VerifyQueue::new(path) }
+    }
+
+    /// Adds a job.
+    #[inline(always)]
+    pub fn push(&mut self, mut job: Verify<'a>) {
+        let algorithm = job.key.algorithm;
+        if !algorithm.accepts_nonce(job.nonce) || !algorithm.accepts_tag(job.tag.len()) {
+            *job.genuine = false;
+            return;
+        }
+        match job.key.packet(self.path, job.nonce, job.message) {
+            Some(packet) => {
+                let tag = job.tag.first_chunk().expect("lanes have tags of sixteen octets");
+                self.queue.push(packet, tag, job.genuine);
+            }
+            None => verify_one(&mut job),
+        }
+    }
+
+    /// Verifies every tag that was added, and sets its `genuine`.
+    #[inline(always)]
+    pub fn run(&mut self) {
+        self.queue.flush();
+    }
+}
+
+impl Default for VerifyBatch<'_> {
+    fn default() -> Self {
+        VerifyBatch::new()
+    }
+}
+
+/// Writes each job's tag.
+///
+/// # Panics
+/// As [`TagBatch::push`].
+#[inline]
+pub fn tag_batch<'a>(jobs: impl Iterator<Item = Tag<'a>>) {
+    tag_batch_on(lanes::path(), jobs);
+}
+
+/// [`tag_batch`] on a given path, for tests and benchmarks.
+///
+/// # Panics
+/// As [`tag_batch`], and if the processor lacks what the path needs.
+#[doc(hidden)]
+#[inline]
+pub fn tag_batch_on<'a>(path: Path, jobs: impl Iterator<Item = Tag<'a>>) {
+    assert!(path == lanes::path() || path.is_available(), "this processor has no {path}");
+    let mut batch = TagBatch::on(path);
+    jobs.for_each(|job| batch.push(job));
+    batch.run();
+}
+
+/// Verifies each job's tag and sets its `genuine`.
+#[inline]
+pub fn verify_batch<'a>(jobs: impl Iterator<Item = Verify<'a>>) {
+    verify_batch_on(lanes::path(), jobs);
+}
+
+/// [`verify_batch`] on a given path, for tests and benchmarks.
+///
+/// # Panics
+/// If the processor lacks what the path needs.
+#[doc(hidden)]
+#[inline]
+pub fn verify_batch_on<'a>(path: Path, jobs: impl Iterator<Item = Verify<'a>>) {
+    assert!(path == lanes::path() || path.is_available(), "this processor has no {path}");
+    let mut batch = VerifyBatch::on(path);
+    jobs.for_each(|job| batch.push(job));
+    batch.run();
+}
+
+#[inline(never)]
+fn tag_one(job: &mut Tag<'_>) {
+    let whole = job.key.compute(job.nonce, job.message);
+    job.tag.copy_from_slice(&whole[..job.tag.len()]);
+}
+
+#[inline(never)]
+fn verify_one(job: &mut Verify<'_>) {
+    *job.genuine = is_equal(&job.key.compute(job.nonce, job.message)[..job.tag.len()], job.tag);
+}
+
+/// Compares tags of one size in a time that does not depend on where they differ.
+fn is_equal(computed: &[u8], claimed: &[u8]) -> bool {
+    let difference = computed.iter().zip(claimed).fold(0, |sum, (a, b)| sum | (a ^ b));
+    difference.ct_eq(&0).into()
+}
