@@ -1,5 +1,5 @@
-//! Keys that a server and its clients share beforehand: a key has an identifier, an algorithm and secret octets, and both
-//! sides know all three. RFC 5905 section 7.3, RFC 8573.
+//! Keys that a server and its clients share beforehand: a key has an identifier, an algorithm and secret octets, and
+//! both sides know all three. RFC 5905 section 7.3, RFC 8573.
 //!
 //! A set is immutable once built: who changes keys builds a [successor](SymmetricKeys::successor) and swaps pointers.
 //! Looking a key up allocates nothing and costs one or two cache lines.
@@ -129,7 +129,7 @@ impl SymmetricKey {
         Some(Nonce(octets))
     }
 
-    /// The nonce that a field's body stands for, or `None` if the algorithm takes none or the body is none of this key's.
+    /// The nonce that a field's body stands for; `None` if the algorithm takes none, or the body is none of this key's.
     #[inline]
     pub(crate) fn nonce_of(&self, body: &[u8; NONCE_BODY_SIZE]) -> Option<Nonce> {
         self.algorithm().nonce_size()?;
@@ -360,8 +360,8 @@ struct Place {
 }
 
 impl SymmetricKeys {
-    /// A set of `keys`, of which the responders with the numbers 0 to `worker_count - 1` count the uses. Those of higher
-    /// numbers count nothing; zero is right for a client.
+    /// A set of `keys`, of which the responders with the numbers 0 to `worker_count - 1` count the uses. Those of
+    /// higher numbers count nothing; zero is right for a client.
     ///
     /// # Errors
     /// If two keys share an identifier, one has the identifier zero, or there are too many.
