@@ -304,7 +304,7 @@ fn wrong_tags_are_counted_by_key() {
 fn replaced_key_retires_by_itself() {
     let keyed = Keyed::new(&format!("1 AES128 HEX:{HEX}\n"));
     let config = keyed.config("");
-    keyed.good_verb(&["rotate", "1", "--overlap", "4s"]);
+    keyed.good_verb(&["rotate", "1", "--overlap", "10s"]);
     let mut server = start(&config);
     let client = Keyed::new(&format!("1 AES128 HEX:{HEX}\n"));
     assert_eq!(client.query(&server, 1, &[]).status.code(), Some(0));

@@ -202,12 +202,12 @@ impl Keeper {
         if over.is_empty() {
             return;
         }
+        let kept = details.keys.iter().filter(|key| !is_over(key.id())).map(copy);
+        self.replace(kept.collect::<Vec<_>>(), details.retires.clone());
         for id in &over {
             let end = details.retires.get(id).copied().unwrap_or(now);
             log::info!("symmetric key {id} is not accepted any more, as its note says: {}", notes::time(end));
         }
-        let kept = details.keys.iter().filter(|key| !is_over(key.id())).map(copy);
-        self.replace(kept.collect::<Vec<_>>(), details.retires.clone());
     }
 
     fn replace(&mut self, keys: impl IntoIterator<Item = SymmetricKey>, retires: HashMap<u32, u64>) {

@@ -55,8 +55,7 @@ fn keys_of_every_type_are_made_and_read_again_in_both_dialects() {
         assert_eq!(found[..12], MacAlgorithm::ALL);
         assert!(keys.find(13).unwrap().key.salt().is_some());
         assert_eq!((keys.dialect, keys.warnings.len()), (Some(dialect), 0), "{:?}", keys.warnings);
-        let secrets: std::collections::HashSet<_> =
-            keys.keys.iter().map(|key| key.key.key().expose()).collect();
+        let secrets: HashSet<_> = keys.keys.iter().map(|key| key.key.key().expose()).collect();
         assert_eq!(secrets.len(), 13, "no key is made twice");
     }
 }
