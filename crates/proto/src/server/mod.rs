@@ -1,6 +1,6 @@
 //! The batch responder: datagrams in, responses out, one counted outcome each.
 //!
-//! A batch goes through the stages together, so that authentication can work on many packets side by side:
+//! A batch goes through the stages in groups, so that authentication can work on many packets side by side:
 //!
 //! ```text
 //! parse -> admit -> open cookies -> verify -> lay out and seal fresh cookies -> build headers -> seal
@@ -50,7 +50,7 @@ use self::verify::{Authenticated, Rejected};
 use crate::cookie::{self, SessionKeys};
 use crate::delays::{Step, pause};
 use crate::keyset::KeySet;
-use crate::limits::BATCH_SIZE;
+use crate::limits::{BATCH_SIZE, GROUP_SIZE};
 use crate::symmetric::SymmetricKeys;
 
 /// Where the responder's time comes from. A fixed instant is a clock that stands still.
@@ -88,7 +88,10 @@ pub struct Responder {
     interleave: Option<Arc<Interleave>>,
     entropy: Entropy,
     slots: Box<[Slot]>,
-    used_count: usize,
+    /// Answers of the last batch whose true transmit time is to be remembered.
+    departures: Vec<Departure>,
+    /// Datagrams of the last batch.
+    batch_size: usize,
     outcomes: Outcomes,
     refused_count: u64,
     last_receive: NtpTime,
@@ -115,9 +118,14 @@ struct Slot {
     /// The keys out of the cookie, from when it opened to the end of the batch.
     session: SessionKeys,
     part: Option<SealedPart>,
+}
+
+/// An answer to a client that asks in interleaved mode.
+struct Departure {
+    /// Its place in the batch.
+    index: usize,
+    client: IpAddr,
     receive: NtpTime,
-    /// The client, if its response's true transmit time is to be remembered.
-    remember: Option<IpAddr>,
 }
 
 #[derive(Clone, Copy)]
@@ -160,8 +168,6 @@ impl Default for Slot {
             genuine: false,
             session: SessionKeys::unset(),
             part: None,
-            receive: NtpTime::ZERO,
-            remember: None,
         }
     }
 }
@@ -174,12 +180,13 @@ impl Responder {
             policy,
             interleave,
             entropy,
-            slots: (0..BATCH_SIZE).map(|_| Slot::default()).collect(),
-            used_count: 0,
+            slots: (0..GROUP_SIZE).map(|_| Slot::default()).collect(),
+            departures: Vec::with_capacity(BATCH_SIZE),
+            batch_size: 0,
             outcomes: Outcomes::default(),
             refused_count: 0,
             last_receive: NtpTime::ZERO,
-            macs: (0..BATCH_SIZE).map(|_| MacSlot::default()).collect(),
+            macs: (0..GROUP_SIZE).map(|_| MacSlot::default()).collect(),
             worker: 0,
         }
     }
@@ -203,7 +210,8 @@ impl Responder {
     }
 
     /// Writes a response for each datagram that deserves one, never larger than its request, and counts an outcome for
-    /// every datagram. At most [`BATCH_SIZE`] datagrams.
+    /// every datagram. At most [`BATCH_SIZE`] datagrams, which go through the stages in groups: the first-level cache
+    /// holds a group and what is known about it, and `probe` sees each group as a batch.
     ///
     /// # Panics
     /// If the batch is larger, or a response buffer smaller than its request.
@@ -215,8 +223,23 @@ impl Responder {
         batch: &mut [Datagram<'_>],
     ) {
         assert!(batch.len() <= BATCH_SIZE, "an engine's batch is no larger than BATCH_SIZE");
+        self.departures.clear();
+        self.batch_size = batch.len();
+        for (number, group) in batch.chunks_mut(GROUP_SIZE).enumerate() {
+            self.respond_to_group(number * GROUP_SIZE, moment, clock, probe, group);
+        }
+    }
+
+    /// Answers at most [`GROUP_SIZE`] datagrams, of which the first has the place `first` in its batch.
+    fn respond_to_group(
+        &mut self,
+        first: usize,
+        moment: Moment<'_>,
+        clock: &mut impl Clock,
+        probe: &mut impl Probe,
+        batch: &mut [Datagram<'_>],
+    ) {
         probe.start(batch);
-        self.used_count = batch.len();
         self.parse(batch);
         probe.end_of(Stage::Parse, batch.len());
         let (nts_count, mac_count) = self.admit(clock, batch);
@@ -232,7 +255,7 @@ impl Responder {
             self.seal_fresh_cookies(keys, batch);
         }
         probe.end_of(Stage::Fresh, nts_count);
-        let built_count = self.build(&moment.snapshot, clock, batch);
+        let built_count = self.build(first, &moment.snapshot, clock, batch);
         probe.end_of(Stage::Build, built_count);
         if nts_count > 0 {
             self.seal(batch);
@@ -241,7 +264,7 @@ impl Responder {
             self.tag(keys, batch);
         }
         probe.end_of(Stage::Seal, nts_count + mac_count);
-        self.settle();
+        self.settle(batch.len());
         probe.finish(batch);
     }
 
@@ -249,13 +272,10 @@ impl Responder {
     /// in interleaved mode can learn it. Responses are taken to have left at even intervals.
     pub fn sent(&mut self, from: NtpTime, to: NtpTime) {
         let Some(interleave) = &self.interleave else { return };
-        let slots = &self.slots[..self.used_count];
-        let step = to.since(from).to_bits().max(0) / (slots.len().max(1) as i64);
-        for (index, slot) in slots.iter().enumerate() {
-            if let Some(client) = slot.remember {
-                let left = from + NtpSpan::from_bits(step * (index as i64 + 1));
-                interleave.remember(client, slot.receive, Interleave::transmit_stamp(left));
-            }
+        let step = to.since(from).to_bits().max(0) / (self.batch_size.max(1) as i64);
+        for departure in &self.departures {
+            let left = from + NtpSpan::from_bits(step * (departure.index as i64 + 1));
+            interleave.remember(departure.client, departure.receive, Interleave::transmit_stamp(left));
         }
     }
 
@@ -383,12 +403,18 @@ impl Responder {
     }
 
     /// Writes all headers; returns how many carry time.
-    fn build(&mut self, snapshot: &Snapshot, clock: &mut impl Clock, batch: &mut [Datagram<'_>]) -> usize {
+    fn build(
+        &mut self,
+        first: usize,
+        snapshot: &Snapshot,
+        clock: &mut impl Clock,
+        batch: &mut [Datagram<'_>],
+    ) -> usize {
         pause(Step::BuildHeaders);
         let now = clock.now();
         let root_dispersion = snapshot.root_dispersion_at(now);
         let mut count = 0;
-        for (slot, datagram) in self.slots.iter_mut().zip(batch) {
+        for (index, (slot, datagram)) in self.slots.iter_mut().zip(batch).enumerate() {
             let (request, response) = (&*datagram.request, &mut *datagram.response);
             if let State::Kiss(..) | State::Authenticated(..) = slot.state
                 && slot.part.is_none()
@@ -413,14 +439,13 @@ impl Responder {
                         receive = receive + NtpSpan::from_bits(2);
                     }
                     self.last_receive = receive;
-                    slot.receive = receive;
                     let mut stamps = respond::basic_stamps(receive, now);
                     let mut echo = slot.echo;
                     if let Some(interleave) = &self.interleave
                         && Interleave::asks(slot.request_origin)
                     {
                         let client = datagram.source.ip();
-                        slot.remember = Some(client);
+                        self.departures.push(Departure { index: first + index, client, receive });
                         if slot.request_receive != echo.origin
                             && let Some(transmit) = interleave.take(client, slot.request_origin)
                         {
@@ -457,8 +482,8 @@ impl Responder {
         jobs.run();
     }
 
-    fn settle(&mut self) {
-        for slot in &mut self.slots[..self.used_count] {
+    fn settle(&mut self, count: usize) {
+        for slot in &mut self.slots[..count] {
             let outcome = match slot.state {
                 State::Silent(outcome)
                 | State::Kiss(_, outcome)
@@ -497,7 +522,6 @@ fn parse_one(slot: &mut Slot, datagram: &Datagram<'_>) -> Result<(), Outcome> {
     slot.part = None;
     slot.mac = None;
     slot.tag = None;
-    slot.remember = None;
     if datagram.truncated {
         return Err(Outcome::Malformed);
     }
