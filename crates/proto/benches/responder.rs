@@ -1,8 +1,8 @@
 //! What does the responder take per request, without sockets: plain, under each MAC, and NTS under each AEAD?
 //!
 //! Goal: nanoseconds per request from datagram to response, for several batch sizes, over 512 clients with keys and
-//! cookies of their own, or one symmetric key; and the share of NTS that is not AEAD, by comparison with the bench `aead` of the crate
-//! `crypto`. Non-goals: system calls, and the cost of memory that no cache holds.
+//! cookies of their own, or one symmetric key; and the share of NTS that is not AEAD, by comparison with the bench
+//! `aead` of the crate `crypto`. Non-goals: system calls, and the cost of memory that no cache holds.
 //!
 //! Run with `cargo bench -p authentick-proto --bench responder`; among the tests it runs once, with a few rounds. A
 //! name from the first column and a batch size as arguments run that alone, as a profiler wants it.
