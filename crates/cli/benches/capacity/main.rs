@@ -125,6 +125,7 @@ fn bench(size: Size) -> Result<(), Error> {
     }
     let address = pair.server_address();
     let this = std::env::current_exe()?;
+    write_keys(&files.path().join("keys"))?;
     let mut servers = Vec::new();
     for subject in [Subject::Echo, Subject::EchoWildcard] {
         let address = SocketAddr::new(listen(subject, address), subject.ports().0);
@@ -177,6 +178,9 @@ fn rows(chrony: bool) -> Vec<Row> {
         (Subject::OursWildcard, Kind::Plain),
         (Subject::OursTimed, Kind::Plain),
         (Subject::Chrony, Kind::Plain),
+        (Subject::Echo, Kind::EchoMac),
+        (Subject::Ours, Kind::Cmac),
+        (Subject::Chrony, Kind::Cmac),
         (Subject::Echo, Kind::EchoNts),
         (Subject::Ours, Kind::Nts15),
         (Subject::Ours, Kind::Nts30),
@@ -243,6 +247,9 @@ fn report(rows: &[Row], pair: &Pair, node: &Process) -> String {
             (Subject::EchoWildcard, Kind::EchoPlain),
             "0.93",
         ),
+        ("AES-CMAC / chrony", (ours, Kind::Cmac), (chrony, Kind::Cmac), "1.10"),
+        ("AES-CMAC / our plain", (ours, Kind::Cmac), (ours, Kind::Plain), "0.93"),
+        ("AES-CMAC / echo of its size", (ours, Kind::Cmac), (echo, Kind::EchoMac), "-"),
         ("NTS 15 / chrony", (ours, Kind::Nts15), (chrony, Kind::Nts15), "1.35"),
         ("NTS 30 / chrony's 15", (ours, Kind::Nts30), (chrony, Kind::Nts15), "1.35"),
         ("NTS 15 / our plain", (ours, Kind::Nts15), (ours, Kind::Plain), "0.90"),
@@ -252,14 +259,14 @@ fn report(rows: &[Row], pair: &Pair, node: &Process) -> String {
         ("plain, spans on / off", (Subject::OursTimed, Kind::Plain), (ours, Kind::Plain), "-"),
         ("NTS 15, spans on / off", (Subject::OursTimed, Kind::Nts15), (ours, Kind::Nts15), "-"),
     ];
-    line(format_args!("{:<26} {:>6} {:>15}   {}", "ratio", "median", "min .. max", "to reach"));
+    line(format_args!("{:<28} {:>6} {:>15}   {}", "ratio", "median", "min .. max", "to reach"));
     for (name, (a, a_kind), (b, b_kind), goal) in pairs {
         let (Some(a), Some(b)) = (find(a, a_kind), find(b, b_kind)) else { continue };
         let ratios: Vec<f64> = a.rates.iter().zip(&b.rates).map(|(a, b)| a / b).collect();
         let (least, most) =
             ratios.iter().fold((f64::MAX, 0.0f64), |(low, high), &r| (low.min(r), high.max(r)));
         line(format_args!(
-            "{name:<26} {:>6.2} {:>15}   {goal}",
+            "{name:<28} {:>6.2} {:>15}   {goal}",
             median(&ratios),
             format!("{least:.2} .. {most:.2}")
         ));
@@ -296,6 +303,12 @@ fn report(rows: &[Row], pair: &Pair, node: &Process) -> String {
     text
 }
 
+/// Writes the symmetric keys for nobody else to read, as both servers want it.
+fn write_keys(file: &Path) -> Result<(), Error> {
+    std::fs::write(file, load::key_file())?;
+    Ok(std::fs::set_permissions(file, std::os::unix::fs::PermissionsExt::from_mode(0o600))?)
+}
+
 /// The address that a server listens on.
 fn listen(subject: Subject, address: IpAddr) -> IpAddr {
     match subject {
@@ -324,7 +337,8 @@ fn authentick(folder: &Path, subject: Subject, listen: IpAddr) -> Result<PathBuf
             "[server]\nlisten = [\"{listen}:{ntp}\"]\nworkers = 1\nbatch-size = {batch}\nuser = \"root\"\n\
              reference = {{ stratum = 1, id = \"GPS\" }}\nstate-directory = \"{folder}/state-{subject:?}\"\n\
              [nts]\nke-listen = [\"{listen}:{ke}\"]\nke-workers = 1\n\
-             certificate-chain = \"{folder}/chain.pem\"\nprivate-key = \"{folder}/key.pem\"\n{metrics}"
+             certificate-chain = \"{folder}/chain.pem\"\nprivate-key = \"{folder}/key.pem\"\n\
+             [symmetric]\nkeys = \"{folder}/keys\"\n{metrics}"
         ),
     )?;
     Ok(config)
@@ -337,7 +351,7 @@ fn chrony(folder: &Path) -> Result<PathBuf, Error> {
         &config,
         format!(
             "local stratum 1\nallow\nport {ntp}\nntsport {ke}\nntsserverkey {folder}/key.pem\n\
-             ntsservercert {folder}/chain.pem\nbindcmdaddress /\ncmdport 0\npidfile {folder}/chrony.pid\nuser root\n"
+             ntsservercert {folder}/chain.pem\nkeyfile {folder}/keys\nbindcmdaddress /\ncmdport 0\npidfile {folder}/chrony.pid\nuser root\n"
         ),
     )?;
     Ok(config)
