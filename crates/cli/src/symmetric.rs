@@ -36,19 +36,19 @@ impl KeyName<'_> {
                 true => "it holds none".to_owned(),
                 false => format!("name another one with --key-id: {}", shortened(&known)),
             };
-            return Err(self.problem(format!("there is no key {id}; {remedy}")));
+            return Err(self.problem(&format!("there is no key {id}; {remedy}")));
         };
         if key.state(unix_seconds()) == State::Expired {
             let remedy = match key.note.replaced_by {
                 Some(next) => format!("use --key-id {next}, which replaces it"),
                 None => "name another one".to_owned(),
             };
-            return Err(self.problem(format!("line {}: key {id} is retired; {remedy}", key.line)));
+            return Err(self.problem(&format!("line {}: key {id} is retired; {remedy}", key.line)));
         }
         if !key.trusts(server) {
             let remedy = format!("add {server} to the servers at the end of the line");
             return Err(
-                self.problem(format!("line {}: key {id} is not trusted for {server}; {remedy}", key.line))
+                self.problem(&format!("line {}: key {id} is not trusted for {server}; {remedy}", key.line))
             );
         }
         let of_this_key = format!("key {id} ");
@@ -73,7 +73,7 @@ impl KeyName<'_> {
         })
     }
 
-    fn problem(self, text: String) -> Failure {
+    fn problem(self, text: &str) -> Failure {
         Failure::new(Exit::Configuration, format!("--keys {}: {text}", self.file.display()))
     }
 }

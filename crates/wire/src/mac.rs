@@ -21,9 +21,9 @@
 //! takes none the field is one of those that nobody knows: covered, and ignored. A receiver that does not know the
 //! field at all does not know the key either.
 //!
-//! What is not here: MS-SNTP, whose requests ask a Windows domain controller to sign with a machine's account. They look
-//! like a MAC of version 3 whose digest is zero ([`MacFields::is_ms_sntp`]); those with 72 octets behind the header are
-//! no NTP packets to [`Packet::parse`].
+//! What is not here: MS-SNTP, whose requests ask a Windows domain controller to sign with a machine's account. They
+//! look like a MAC of version 3 whose digest is zero ([`MacFields::is_ms_sntp`]); those with 72 octets behind the
+//! header are no NTP packets to [`Packet::parse`].
 
 use crate::extension::{self, FieldType};
 use crate::limits::{FIELD_HEADER_SIZE, FIELD_SIZE_MIN, MAC_SIZE_MAX};

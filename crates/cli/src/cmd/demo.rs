@@ -154,14 +154,16 @@ fn start(folder: &Path) -> Result<Running, Failure> {
         "[server]\nlisten = [\"127.0.0.1:0\"]\nworkers = 1\nuser = \"root\"\n\
          reference = {{ stratum = 1, id = \"DEMO\" }}\n\
          state-directory = {:?}\n[nts]\nke-listen = [\"127.0.0.1:0\"]\ncertificate-chain = {chain:?}\n\
-         private-key = {key_file:?}\n[symmetric]\nkeys = {:?}\n",
+         private-key = {key_file:?}\n\
+         [symmetric]\nkeys = {:?}\n",
         folder.join("state"),
         self::key_file(folder),
     );
     Ok(serve::start(&Config::parse(&folder.join("demo.toml"), &text)?)?)
 }
 
-/// Plain NTP, a MAC under a symmetric key, and NTS with the algorithm that every server has and with the one of the shortest cookies.
+/// Plain NTP, a MAC under a symmetric key, and NTS with the algorithm that every server has and with the one of the
+/// shortest cookies.
 fn contestants(folder: &Path, node: &Running) -> Result<Vec<Contestant>, Failure> {
     let without_exchange = |scheme: &str, authentication: &str| SchemeRun {
         scheme: scheme.to_owned(),

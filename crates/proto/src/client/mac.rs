@@ -59,8 +59,8 @@ impl Untagged {
     }
 }
 
-/// A datagram that is the answer to a request with a MAC, if it is genuine: it has passed every check before that of the
-/// tag. Many of them are verified together.
+/// A datagram that is the answer to a request with a MAC, if it is genuine: it has passed every check before that of
+/// the tag. Many of them are verified together.
 #[derive(Clone, Copy, Debug)]
 pub struct MacCandidate {
     header: Header,
@@ -136,8 +136,8 @@ impl Exchange {
         self.conclude_mac(&candidate, genuine)
     }
 
-    /// The checks of [`Exchange::receive_mac`] that come before that of the tag, so that the tags of many datagrams can be
-    /// verified together.
+    /// The checks of [`Exchange::receive_mac`] that come before that of the tag, so that the tags of many datagrams can
+    /// be verified together.
     pub fn inspect_mac(&self, datagram: &[u8], key: &SymmetricKey) -> Result<MacCandidate, Check> {
         let packet = Packet::parse(datagram).map_err(Check::Syntax)?;
         let header = packet.header();
@@ -165,8 +165,8 @@ impl Exchange {
         Ok(MacCandidate { header, fields, nonce })
     }
 
-    /// The rest of the checks, after the candidate's job has said whether the datagram is `genuine`; without a job it is
-    /// not.
+    /// The rest of the checks, after the candidate's job has said whether the datagram is `genuine`; without a job it
+    /// is not.
     pub fn conclude_mac(&mut self, candidate: &MacCandidate, genuine: bool) -> Result<Response, Check> {
         if self.answered {
             return Err(Check::Duplicate);
