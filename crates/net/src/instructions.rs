@@ -1,8 +1,8 @@
 //! Hiding instructions from this process, so that what asks the processor for them does without.
 //!
 //! Linux can make CPUID fault (`arch_prctl`, `ARCH_SET_CPUID`), on processors that can. A handler then answers in its
-//! stead, without the bits of AES, carry-less multiplication and SHA. Who asked before keeps what it was told, as
-//! libraries do that ask when they are loaded: they need a mask of their own. The instructions themselves go on working.
+//! stead, without the bits of AES, carry-less multiplication and SHA. Who asked before keeps what it was told, as do
+//! libraries that ask when they are loaded: they need masks of their own. The instructions themselves go on working.
 
 use std::io;
 
