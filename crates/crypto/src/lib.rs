@@ -1,7 +1,7 @@
-//! Authenticated encryption over batches of independent packets, and where random octets come from.
+//! Authenticated encryption and MACs over batches of independent packets, and where random octets come from.
 //!
 //! The only crate that calls cryptographic primitives (TLS keeps its own provider inside `ke`). It knows no NTP: a
-//! job is a key, a nonce, associated data and a text.
+//! job is a key, a nonce, associated data and a text, or a key, a nonce and a message.
 //!
 //! Secrets are zeroised when dropped and print as their algorithm alone. Tags are compared in constant time, and no
 //! branch or table index depends on a secret.
@@ -14,6 +14,7 @@ pub mod hash;
     expect(unsafe_code, reason = "loads, stores and the entry to AES instructions")
 )]
 mod lanes;
+pub mod mac;
 
 pub use aead::{
     Algorithm, CachedKey, Key, KeyRef, Open, Seal, TAG_SIZE, open_batch, open_batch_on, seal_batch,

@@ -6,6 +6,7 @@
 mod case;
 mod differential;
 mod forgery;
+mod mac;
 mod wycheproof;
 
 use authentick_crypto::Path;

@@ -1,0 +1,387 @@
+//! MACs over packets: RFC 5905's keyed digests, RFC 8573's AES-CMAC, and those that "Message Authentication Codes for
+//! the Network Time Protocol" (draft-ietf-ntp-mac, 2016) compares with them.
+//!
+//! The unit of work is a batch, as in [`crate::aead`]: [`tag_batch`] and [`verify_batch`] take jobs with different keys
+//! and algorithms. A key is expanded once, when it is made; all that a packet costs is the packet.
+//!
+//! Deliberately absent: key ids, key files, the names that other programs give to these algorithms, and the choice of
+//! nonces.
+
+mod cmac;
+mod digest;
+mod gmac;
+mod gmac_siv;
+mod hmac;
+mod poly1305;
+
+use std::error::Error;
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use aes::{Aes128Enc, Aes256Enc};
+use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
+
+use crate::lanes::{self, Path};
+use digest::{Md5, Sha1, Sha224, Sha256, Sha384, Sha512};
+
+/// Most octets of a key of any size. A key file of chrony has lines of less than 2048 characters, so none is longer.
+pub const MAC_KEY_SIZE_MAX: usize = 2048;
+
+/// Fewest octets of a truncated tag. RFC 5905 and RFC 8573 know none below it.
+pub const MAC_TAG_SIZE_MIN: usize = 16;
+
+/// Most octets of a tag, those of SHA-512.
+pub const MAC_TAG_SIZE_MAX: usize = 64;
+
+/// A MAC algorithm for NTP packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum MacAlgorithm {
+    /// MD5(key || packet). RFC 5905 section 7.3. Can be extended by who does not know the key.
+    Md5,
+    /// SHA-1(key || packet).
+    Sha1,
+    /// SHA-256(key || packet).
+    Sha256,
+    /// SHA-384(key || packet).
+    Sha384,
+    /// SHA-512(key || packet).
+    Sha512,
+    /// HMAC-MD5. RFC 2104.
+    HmacMd5,
+    /// HMAC-SHA-224 truncated to 16 octets. RFC 2104, RFC 7630 section 4.
+    HmacSha224,
+    /// AES-128-CMAC. RFC 4493, RFC 8573.
+    Cmac128,
+    /// AES-256-CMAC. NIST SP 800-38B.
+    Cmac256,
+    /// AES-128-GMAC with a nonce of 12 octets, which is never used twice with a key. NIST SP 800-38D.
+    Gmac128,
+    /// AES-128-GCM-SIV of an empty text. RFC 8452. A nonce that is used twice shows only whether packets are equal.
+    GmacSiv128,
+    /// Poly1305 under a one-time key that ChaCha20 makes of key and nonce. RFC 8439 section 2.6. A nonce that is used
+    /// twice gives away the tags of that nonce.
+    Poly1305,
+}
+
+impl MacAlgorithm {
+    /// Every algorithm.
+    pub const ALL: [MacAlgorithm; 12] = [
+        MacAlgorithm::Md5,
+        MacAlgorithm::Sha1,
+        MacAlgorithm::Sha256,
+        MacAlgorithm::Sha384,
+        MacAlgorithm::Sha512,
+        MacAlgorithm::HmacMd5,
+        MacAlgorithm::HmacSha224,
+        MacAlgorithm::Cmac128,
+        MacAlgorithm::Cmac256,
+        MacAlgorithm::Gmac128,
+        MacAlgorithm::GmacSiv128,
+        MacAlgorithm::Poly1305,
+    ];
+
+    /// Octets of an untruncated tag.
+    #[must_use]
+    pub const fn tag_size(self) -> usize {
+        match self {
+            MacAlgorithm::Sha1 => 20,
+            MacAlgorithm::Sha256 => 32,
+            MacAlgorithm::Sha384 => 48,
+            MacAlgorithm::Sha512 => 64,
+            MacAlgorithm::Md5
+            | MacAlgorithm::HmacMd5
+            | MacAlgorithm::HmacSha224
+            | MacAlgorithm::Cmac128
+            | MacAlgorithm::Cmac256
+            | MacAlgorithm::Gmac128
+            | MacAlgorithm::GmacSiv128
+            | MacAlgorithm::Poly1305 => 16,
+        }
+    }
+
+    /// Octets that a key can have. Keyed digests take any number; each of the others takes one size only.
+    #[must_use]
+    pub const fn key_sizes(self) -> RangeInclusive<usize> {
+        match self {
+            MacAlgorithm::Md5
+            | MacAlgorithm::Sha1
+            | MacAlgorithm::Sha256
+            | MacAlgorithm::Sha384
+            | MacAlgorithm::Sha512 => RangeInclusive::new(1, MAC_KEY_SIZE_MAX),
+            MacAlgorithm::HmacMd5
+            | MacAlgorithm::HmacSha224
+            | MacAlgorithm::Cmac128
+            | MacAlgorithm::Gmac128
+            | MacAlgorithm::GmacSiv128 => RangeInclusive::new(16, 16),
+            MacAlgorithm::Cmac256 | MacAlgorithm::Poly1305 => RangeInclusive::new(32, 32),
+        }
+    }
+
+    /// Octets of a nonce; `None` for an algorithm that takes none.
+    #[must_use]
+    pub const fn nonce_size(self) -> Option<usize> {
+        match self {
+            MacAlgorithm::Gmac128 | MacAlgorithm::GmacSiv128 | MacAlgorithm::Poly1305 => Some(NONCE_SIZE),
+            MacAlgorithm::Md5
+            | MacAlgorithm::Sha1
+            | MacAlgorithm::Sha256
+            | MacAlgorithm::Sha384
+            | MacAlgorithm::Sha512
+            | MacAlgorithm::HmacMd5
+            | MacAlgorithm::HmacSha224
+            | MacAlgorithm::Cmac128
+            | MacAlgorithm::Cmac256 => None,
+        }
+    }
+
+    /// The name of the type in a key file.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            MacAlgorithm::Md5 => "MD5",
+            MacAlgorithm::Sha1 => "SHA1",
+            MacAlgorithm::Sha256 => "SHA256",
+            MacAlgorithm::Sha384 => "SHA384",
+            MacAlgorithm::Sha512 => "SHA512",
+            MacAlgorithm::HmacMd5 => "HMAC-MD5",
+            MacAlgorithm::HmacSha224 => "HMAC-SHA224",
+            MacAlgorithm::Cmac128 => "AES128",
+            MacAlgorithm::Cmac256 => "AES256",
+            MacAlgorithm::Gmac128 => "GMAC128",
+            MacAlgorithm::GmacSiv128 => "GMAC-SIV128",
+            MacAlgorithm::Poly1305 => "POLY1305",
+        }
+    }
+
+    /// Whether a nonce of this size, or none, is what the algorithm takes.
+    #[inline]
+    fn accepts_nonce(self, nonce: Option<&[u8]>) -> bool {
+        nonce.map(<[u8]>::len) == self.nonce_size()
+    }
+
+    /// Whether a tag may have `size` octets.
+    #[inline]
+    fn accepts_tag(self, size: usize) -> bool {
+        (MAC_TAG_SIZE_MIN..=self.tag_size()).contains(&size)
+    }
+}
+
+const NONCE_SIZE: usize = 12;
+
+impl fmt::Display for MacAlgorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A key has a size that its algorithm does not take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrongKeySize {
+    /// The algorithm.
+    pub algorithm: MacAlgorithm,
+    /// Octets of the key.
+    pub size: usize,
+}
+
+impl fmt::Display for WrongKeySize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (algorithm, sizes) = (self.algorithm, self.algorithm.key_sizes());
+        write!(f, "a key of {algorithm} has {}", sizes.start())?;
+        if sizes.start() != sizes.end() {
+            write!(f, " to {}", sizes.end())?;
+        }
+        write!(f, " octets, this one has {}", self.size)
+    }
+}
+
+impl Error for WrongKeySize {}
+
+/// A key, expanded once: round keys, subkeys, the state of a digest that has read the key.
+///
+/// Everything secret lies on the heap, so that a key that is moved leaves no copy behind, and is overwritten when it is
+/// dropped.
+pub struct MacKey {
+    algorithm: MacAlgorithm,
+    octets: Zeroizing<Box<[u8]>>,
+    state: State,
+}
+
+/// What an algorithm makes of a key. Each overwrites itself when dropped.
+enum State {
+    Md5(Box<digest::Key<Md5>>),
+    Sha1(Box<digest::Key<Sha1>>),
+    Sha256(Box<digest::Key<Sha256>>),
+    Sha384(Box<digest::Key<Sha384>>),
+    Sha512(Box<digest::Key<Sha512>>),
+    HmacMd5(Box<hmac::Key<Md5>>),
+    HmacSha224(Box<hmac::Key<Sha224>>),
+    Cmac128(Box<cmac::Key<Aes128Enc>>),
+    Cmac256(Box<cmac::Key<Aes256Enc>>),
+    Gmac128(Box<gmac::Key>),
+    GmacSiv128(Box<gmac_siv::Key>),
+    Poly1305(Box<poly1305::Key>),
+}
+
+impl MacKey {
+    /// Expands a key.
+    ///
+    /// # Errors
+    /// If it has a size that is not in [`MacAlgorithm::key_sizes`].
+    pub fn new(algorithm: MacAlgorithm, octets: &[u8]) -> Result<Self, WrongKeySize> {
+        if !algorithm.key_sizes().contains(&octets.len()) {
+            return Err(WrongKeySize { algorithm, size: octets.len() });
+        }
+        let state = match algorithm {
+            MacAlgorithm::Md5 => State::Md5(Box::new(digest::Key::new(octets))),
+            MacAlgorithm::Sha1 => State::Sha1(Box::new(digest::Key::new(octets))),
+            MacAlgorithm::Sha256 => State::Sha256(Box::new(digest::Key::new(octets))),
+            MacAlgorithm::Sha384 => State::Sha384(Box::new(digest::Key::new(octets))),
+            MacAlgorithm::Sha512 => State::Sha512(Box::new(digest::Key::new(octets))),
+            MacAlgorithm::HmacMd5 => State::HmacMd5(Box::new(hmac::Key::new(octets))),
+            MacAlgorithm::HmacSha224 => State::HmacSha224(Box::new(hmac::Key::new(octets))),
+            MacAlgorithm::Cmac128 => State::Cmac128(Box::new(cmac::Key::new(exactly::<16>(octets).into()))),
+            MacAlgorithm::Cmac256 => State::Cmac256(Box::new(cmac::Key::new(exactly::<32>(octets).into()))),
+            MacAlgorithm::Gmac128 => State::Gmac128(Box::new(gmac::Key::new(exactly(octets)))),
+            MacAlgorithm::GmacSiv128 => State::GmacSiv128(Box::new(gmac_siv::Key::new(exactly(octets)))),
+            MacAlgorithm::Poly1305 => State::Poly1305(Box::new(poly1305::Key::new(exactly(octets)))),
+        };
+        Ok(MacKey { algorithm, octets: Zeroizing::new(octets.into()), state })
+    }
+
+    /// The algorithm.
+    #[inline]
+    #[must_use]
+    pub const fn algorithm(&self) -> MacAlgorithm {
+        self.algorithm
+    }
+
+    /// The secret octets.
+    #[must_use]
+    pub fn expose(&self) -> &[u8] {
+        &self.octets
+    }
+
+    /// The untruncated output of the algorithm, in the first octets of what is returned.
+    fn compute(&self, nonce: Option<&[u8]>, message: &[u8]) -> [u8; MAC_TAG_SIZE_MAX] {
+        let mut out = [0; MAC_TAG_SIZE_MAX];
+        let nonce = || exactly(nonce.unwrap_or_default());
+        match &self.state {
+            State::Md5(key) => key.tag(message, &mut out),
+            State::Sha1(key) => key.tag(message, &mut out),
+            State::Sha256(key) => key.tag(message, &mut out),
+            State::Sha384(key) => key.tag(message, &mut out),
+            State::Sha512(key) => key.tag(message, &mut out),
+            State::HmacMd5(key) => key.tag(message, &mut out),
+            State::HmacSha224(key) => key.tag(message, &mut out),
+            State::Cmac128(key) => out[..16].copy_from_slice(&key.tag(message)),
+            State::Cmac256(key) => out[..16].copy_from_slice(&key.tag(message)),
+            State::Gmac128(key) => out[..16].copy_from_slice(&key.tag(nonce(), message)),
+            State::GmacSiv128(key) => out[..16].copy_from_slice(&key.tag(nonce(), message)),
+            State::Poly1305(key) => out[..16].copy_from_slice(&key.tag(nonce(), message)),
+        }
+        out
+    }
+}
+
+/// Octets whose size the caller has checked.
+fn exactly<const N: usize>(octets: &[u8]) -> &[u8; N] {
+    octets.try_into().expect("the size was checked")
+}
+
+impl fmt::Debug for MacKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MacKey({:?})", self.algorithm)
+    }
+}
+
+/// One tag to compute.
+#[derive(Debug)]
+pub struct Tag<'a> {
+    /// The key.
+    pub key: &'a MacKey,
+    /// Exactly [`MacAlgorithm::nonce_size`] octets, or `None` for an algorithm that takes no nonce.
+    pub nonce: Option<&'a [u8]>,
+    /// What is authenticated.
+    pub message: &'a [u8],
+    /// The tag, out. If it is shorter than [`MacAlgorithm::tag_size`], these are the tag's first octets.
+    pub tag: &'a mut [u8],
+}
+
+/// One tag to verify.
+#[derive(Debug)]
+pub struct Verify<'a> {
+    /// The key.
+    pub key: &'a MacKey,
+    /// As in [`Tag::nonce`]; another size makes the job fail.
+    pub nonce: Option<&'a [u8]>,
+    /// What was authenticated.
+    pub message: &'a [u8],
+    /// The tag, or its first octets, that came with the message; one of less than [`MAC_TAG_SIZE_MIN`] or more than
+    /// [`MacAlgorithm::tag_size`] makes the job fail.
+    pub tag: &'a [u8],
+    /// Out: whether tag, message, nonce and key belong together.
+    pub genuine: &'a mut bool,
+}
+
+/// Writes each job's tag. Jobs do not affect one another.
+///
+/// # Panics
+/// If a job's nonce is not what its algorithm takes, or its tag has less than [`MAC_TAG_SIZE_MIN`] or more than
+/// [`MacAlgorithm::tag_size`] octets.
+#[inline]
+pub fn tag_batch<'a>(jobs: impl Iterator<Item = Tag<'a>>) {
+    tag_batch_on(lanes::path(), jobs);
+}
+
+/// [`tag_batch`] on a given path, for tests and benchmarks.
+///
+/// # Panics
+/// As [`tag_batch`], and if the processor lacks what the path needs.
+#[doc(hidden)]
+#[inline]
+pub fn tag_batch_on<'a>(path: Path, jobs: impl Iterator<Item = Tag<'a>>) {
+    assert!(path.is_available(), "this processor has no {path}");
+    jobs.for_each(|mut job| tag_one(&mut job));
+}
+
+fn tag_one(job: &mut Tag<'_>) {
+    let algorithm = job.key.algorithm;
+    assert!(algorithm.accepts_nonce(job.nonce), "nonces are made to the algorithm's size");
+    assert!(algorithm.accepts_tag(job.tag.len()), "tags are made to the algorithm's size, or truncated");
+    let whole = job.key.compute(job.nonce, job.message);
+    job.tag.copy_from_slice(&whole[..job.tag.len()]);
+}
+
+/// Verifies each job's tag and sets its `genuine`. Jobs do not affect one another.
+#[inline]
+pub fn verify_batch<'a>(jobs: impl Iterator<Item = Verify<'a>>) {
+    verify_batch_on(lanes::path(), jobs);
+}
+
+/// [`verify_batch`] on a given path, for tests and benchmarks.
+///
+/// # Panics
+/// If the processor lacks what the path needs.
+#[doc(hidden)]
+#[inline]
+pub fn verify_batch_on<'a>(path: Path, jobs: impl Iterator<Item = Verify<'a>>) {
+    assert!(path.is_available(), "this processor has no {path}");
+    jobs.for_each(|mut job| verify_one(&mut job));
+}
+
+fn verify_one(job: &mut Verify<'_>) {
+    let algorithm = job.key.algorithm;
+    *job.genuine = algorithm.accepts_nonce(job.nonce)
+        && algorithm.accepts_tag(job.tag.len())
+        && is_equal(&job.key.compute(job.nonce, job.message)[..job.tag.len()], job.tag);
+}
+
+/// Compares tags of one size in a time that does not depend on where they differ.
+fn is_equal(computed: &[u8], claimed: &[u8]) -> bool {
+    let difference = computed.iter().zip(claimed).fold(0, |sum, (a, b)| sum | (a ^ b));
+    difference.ct_eq(&0).into()
+}
+
+#[cfg(test)]
+mod tests;
