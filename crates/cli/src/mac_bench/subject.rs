@@ -1,0 +1,90 @@
+//! Something that is timed: an algorithm by somebody's code, and the packets that it is given.
+
+use authentick_crypto::mac::MacAlgorithm;
+use authentick_report::mac::{Algorithm, Implementation, KeyUse};
+
+use super::SIZE;
+
+/// Computes so many batches of tags, of packets and nonces that differ.
+pub(super) type Work = Box<dyn FnMut(u64)>;
+
+/// A line of the tables.
+pub(super) struct Subject {
+    pub(super) algorithm: Algorithm,
+    pub(super) implementation: Implementation,
+    pub(super) key: KeyUse,
+    pub(super) batch: u32,
+    pub(super) work: Work,
+}
+
+pub(super) const NONCE_SIZE: usize = 12;
+
+/// The key, of which algorithms take 16 or 32 octets.
+pub(super) const KEY: [u8; 32] = [
+    0x7e, 0xa6, 0x2a, 0xe6, 0x4d, 0x19, 0x01, 0x14, 0xd4, 0x6d, 0x5a, 0x08, 0x2f, 0x94, 0x8e, 0xc1, 0x4d,
+    0x19, 0x01, 0x14, 0xd4, 0x6d, 0x5a, 0x08, 0x2f, 0x94, 0x8e, 0xc1, 0x7e, 0xa6, 0x2a, 0xe6,
+];
+
+/// The name of our algorithm in a report.
+pub(super) const fn named(algorithm: MacAlgorithm) -> Algorithm {
+    match algorithm {
+        MacAlgorithm::Md5 => Algorithm::Md5,
+        MacAlgorithm::Sha1 => Algorithm::Sha1,
+        MacAlgorithm::Sha256 => Algorithm::Sha256,
+        MacAlgorithm::Sha384 => Algorithm::Sha384,
+        MacAlgorithm::Sha512 => Algorithm::Sha512,
+        MacAlgorithm::HmacMd5 => Algorithm::HmacMd5,
+        MacAlgorithm::HmacSha224 => Algorithm::HmacSha224,
+        MacAlgorithm::Cmac128 => Algorithm::Cmac128,
+        MacAlgorithm::Cmac256 => Algorithm::Cmac256,
+        MacAlgorithm::Gmac128 => Algorithm::Gmac128,
+        MacAlgorithm::GmacSiv128 => Algorithm::GmacSiv128,
+        MacAlgorithm::Poly1305 => Algorithm::Poly1305,
+    }
+}
+
+/// The part of the key that an algorithm takes: as the drafts have it, 16 octets, or 32 where there is no such key.
+pub(super) fn key_of(algorithm: MacAlgorithm) -> &'static [u8] {
+    const USUAL: usize = 16;
+    let size = USUAL.max(*algorithm.key_sizes().start());
+    &KEY[..size]
+}
+
+/// Octets of an algorithm's tag on the wire: no more than NTPv4 carries.
+pub(super) fn tag_size(algorithm: MacAlgorithm) -> usize {
+    const MOST: usize = 20;
+    algorithm.tag_size().min(MOST)
+}
+
+/// An NTP header whose transmit timestamp is `number`.
+pub(super) fn packet() -> [u8; SIZE] {
+    let mut packet = [0; SIZE];
+    // Version 4, mode 4, stratum 1, poll 6, precision -23.
+    packet[..4].copy_from_slice(&[0x24, 1, 6, 0xe9]);
+    packet
+}
+
+/// Stamps a packet with a number, so that no two are alike.
+#[inline]
+pub(super) fn stamp(packet: &mut [u8; SIZE], number: u64) {
+    packet[SIZE - 8..].copy_from_slice(&number.to_be_bytes());
+}
+
+/// A nonce from a number: the drafts' salt, and what is new for each packet.
+#[inline]
+pub(super) fn nonce(number: u64) -> [u8; NONCE_SIZE] {
+    let mut nonce = [0x5a; NONCE_SIZE];
+    nonce[4..].copy_from_slice(&number.to_be_bytes());
+    nonce
+}
+
+/// Work that does `once` for each batch, with a number that is new each time.
+pub(super) fn work(mut once: impl FnMut(u64) + 'static) -> Work {
+    let mut number = 0_u64;
+    Box::new(move |count| {
+        for _ in 0..count {
+            number += 1;
+            once(number);
+        }
+    })
+}
