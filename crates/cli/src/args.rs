@@ -487,6 +487,8 @@ pub(crate) enum StudyVerb {
 pub(crate) enum PaperArgument {
     /// Spectracom, "NTP Server Capacity Testing": the request threshold, from one host and from several
     Threshold,
+    /// draft-aanchal4-ntp-mac-00 and draft-ietf-ntp-mac: MACs for NTP, on this host
+    Mac,
 }
 
 #[derive(Args, Debug)]
@@ -497,7 +499,7 @@ pub(crate) struct StudyRun {
     /// Where plan, records and report go; the same command again goes on there
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// Take a minute instead of a quarter of an hour: rows of a second
+    /// Take a minute or less instead of a quarter of an hour (threshold) or two minutes (mac)
     #[arg(long)]
     pub(crate) quick: bool,
     /// Seconds of each row, instead of the paper's

@@ -109,8 +109,8 @@ pub(crate) fn serve(extent: Extent) -> Result<Exit, Failure> {
         Err(error) => (
             Whose::Others,
             vec![format!(
-                "Ours are not measured without the instructions, as they cannot be hidden from us here: {error}. OpenSSL \
-                 and aws-lc are told by {VARIABLE}={MASK}."
+                "Ours are not measured without the instructions, as they cannot be hidden from us here: {error}. \
+                 OpenSSL and aws-lc are told by {VARIABLE}={MASK}."
             )],
         ),
     };

@@ -48,13 +48,20 @@ pub(super) fn subjects(algorithm: MacAlgorithm) -> Result<Vec<Subject>, ErrorSta
     Ok(subjects)
 }
 
-/// A tag for comparison, and the message of which ours is the same; `None` for what OpenSSL lacks.
+/// What is compared with ours.
+pub(super) struct Compared {
+    pub(super) tag: Vec<u8>,
+    /// The message of which ours is the same.
+    pub(super) message: Vec<u8>,
+}
+
+/// A tag for comparison; `None` for what OpenSSL lacks.
 pub(super) fn single(
     algorithm: MacAlgorithm,
     key: KeyUse,
     number: u64,
     message: &[u8; SIZE],
-) -> Result<Option<(Vec<u8>, Vec<u8>)>, ErrorStack> {
+) -> Result<Option<Compared>, ErrorStack> {
     let Some(mut compute) = computation(algorithm, key)? else { return Ok(None) };
     // A kept key that has been used must not remember the packet before.
     compute(number - 1, &[0; SIZE])?;
@@ -64,7 +71,7 @@ pub(super) fn single(
         same.extend((SIZE as u64).to_le_bytes());
         same.extend(0_u64.to_le_bytes());
     }
-    Ok(Some((tag, same)))
+    Ok(Some(Compared { tag, message: same }))
 }
 
 fn computation(algorithm: MacAlgorithm, key_use: KeyUse) -> Result<Option<Compute>, ErrorStack> {

@@ -17,7 +17,8 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Compares everybody's tags with ours and makes ready. `remarks` come with the figures; see [`Whose`] for the rest.
+    /// Compares everybody's tags with ours and makes ready. `remarks` come with the figures; see [`Whose`] for the
+    /// rest.
     pub(super) fn new(
         extent: Extent,
         instructions: Instructions,
@@ -118,8 +119,8 @@ fn compare_tags() -> Result<(), Failure> {
     for algorithm in MacAlgorithm::ALL {
         for key in [authentick_report::mac::KeyUse::Kept, authentick_report::mac::KeyUse::SetUp] {
             let found = super::openssl::single(algorithm, key, NUMBER, &message);
-            if let Some((tag, message)) = found.map_err(|error| openssl_failed(algorithm, &error))? {
-                same(algorithm, "OpenSSL", &tag, &nonce, &message)?;
+            if let Some(theirs) = found.map_err(|error| openssl_failed(algorithm, &error))? {
+                same(algorithm, "OpenSSL", &theirs.tag, &nonce, &theirs.message)?;
             }
         }
     }

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod agents;
+mod bench;
 mod capacity;
 mod demo;
 mod doctor;
@@ -16,3 +17,4 @@ mod report;
 mod screen;
 mod stress;
 mod study;
+mod study_mac;

@@ -5,9 +5,9 @@
 //! those. Whether its tag travels as RFC 5905 has it is told apart, as peers speak no extension field of ours.
 
 use super::security::{Carrier, Factors};
-use super::{Algorithm, Instructions, MacRecord, Side, Timing};
+use super::{Algorithm, Implementation, Instructions, KeyUse, MacRecord, Side, Timing};
 use crate::published::mac::{self, ALGORITHMS, Machine, NIST_RPS};
-use crate::units::ratio;
+use crate::units::{count, ratio};
 
 /// Seconds for which a key is used: a year, as NTP has no means to refresh one.
 const KEY_LIFETIME_S: f64 = 365.25 * 86_400.0;
@@ -134,6 +134,22 @@ const fn host_name(instructions: Instructions) -> &'static str {
     }
 }
 
+/// For this host as a client that uses OpenSSL's code, with the instructions and without: what follows hangs on the
+/// code too. Empty if that was not measured.
+#[must_use]
+pub fn by_openssl(record: &MacRecord) -> Vec<Verdict> {
+    let verdict = |instructions: Instructions| {
+        let side = record.side(instructions)?;
+        let rates = Algorithm::ALL.into_iter().filter_map(|algorithm| {
+            let timing = side.timing(algorithm, Implementation::OpenSsl, KeyUse::Kept, 1)?;
+            Some((algorithm, timing.throughput_kps().median))
+        });
+        let verdict = Verdict::new(format!("{}, by OpenSSL", host_name(instructions)), Role::Client, rates);
+        (!verdict.ranked.is_empty()).then_some(verdict)
+    };
+    [Instructions::With, Instructions::Without].into_iter().filter_map(verdict).collect()
+}
+
 /// For the drafts' machines as servers, from their figures. GMAC-SIV has none but its cycles on one of them.
 #[must_use]
 pub fn published() -> Vec<Verdict> {
@@ -157,13 +173,14 @@ pub fn findings(record: &MacRecord) -> Vec<String> {
         let Some(best) = verdict.recommended() else { continue };
         let place = format!("{}, as a {}", capital(&verdict.host), verdict.role.name());
         sentences.push(format!(
-            "{place}: {}, {:.0} thousand packets a second{}.",
+            "{place}: {}, {} thousand packets a second{}.",
             best.algorithm,
-            best.throughput_kps,
+            count(best.throughput_kps.round() as u64),
             to_md5(verdict, best)
         ));
     }
     sentences.extend(conclusion(&here));
+    sentences.extend(others(&by_openssl(record)));
     sentences.extend(siv(&here));
     sentences.extend(published_findings());
     sentences
@@ -206,6 +223,16 @@ fn conclusion(here: &[Verdict]) -> Option<String> {
             against.join("; ")
         ),
     })
+}
+
+/// What would be recommended if the code were OpenSSL's.
+fn others(verdicts: &[Verdict]) -> Option<String> {
+    let places: Vec<String> = verdicts
+        .iter()
+        .filter_map(|verdict| Some(format!("{}: {}", verdict.host, verdict.recommended()?.algorithm)))
+        .collect();
+    (!places.is_empty())
+        .then(|| format!("The same by other code, one packet at a time: {}.", places.join("; ")))
 }
 
 /// What GMAC-SIV would gain, if there were a standard for it.
@@ -318,6 +345,25 @@ mod tests {
         scale(&mut record, Instructions::With, Algorithm::Md5, 0.01);
         scale(&mut record, Instructions::With, Algorithm::HmacMd5, 0.01);
         assert!(findings(&record).join("\n").contains("conclusion stands"));
+    }
+
+    #[test]
+    fn other_code_may_lead_to_another_recommendation() {
+        let mut record = record();
+        scale(&mut record, Instructions::Without, Algorithm::Cmac128, 9.0);
+        scale(&mut record, Instructions::Without, Algorithm::Cmac256, 9.0);
+        let side = &mut record.sides[1];
+        let cmac = side.timings.iter_mut().filter(|timing| {
+            timing.algorithm == Algorithm::Cmac128 && timing.implementation == Implementation::OpenSsl
+        });
+        cmac.flat_map(|timing| &mut timing.ns).for_each(|ns| *ns /= 9.0);
+        let found = findings(&record).join("\n");
+        assert!(found.contains("(client): HMAC-SHA224/128"), "{found}");
+        assert!(found.contains("instructions, by OpenSSL: CMAC(AES-128)."), "{found}");
+        record.sides.iter_mut().for_each(|side| {
+            side.timings.retain(|timing| timing.implementation != Implementation::OpenSsl);
+        });
+        assert!(by_openssl(&record).is_empty() && !findings(&record).join("").contains("by OpenSSL"));
     }
 
     #[test]

@@ -26,9 +26,24 @@ pub fn study(record: &MacRecord, remarks: &[String]) -> String {
     out
 }
 
+/// Columns of a sentence; tables may be wider.
+const WIDTH: usize = 110;
+
+/// Each sentence on lines of its own, the further ones indented.
 fn say(out: &mut String, sentences: &[String]) {
     for sentence in sentences {
-        out.push_str(&printable(sentence));
+        let mut column = 0;
+        for (index, word) in printable(sentence).split(' ').enumerate() {
+            let width = word.chars().count();
+            let gap = match (index, column + 1 + width > WIDTH) {
+                (0, _) => "",
+                (_, true) => "\n  ",
+                (_, false) => " ",
+            };
+            column = if gap == "\n  " { 2 + width } else { column + gap.len() + width };
+            *out += gap;
+            *out += word;
+        }
         out.push('\n');
     }
 }
@@ -54,14 +69,14 @@ fn table_text(table: &Table) -> String {
 
 /// Headings over several lines, so that they are about as narrow as figures.
 fn folded(headings: &[String]) -> Vec<Vec<Cow<'_, str>>> {
-    const WIDTH: usize = 14;
+    const HEADING_WIDTH: usize = 14;
     let columns: Vec<Vec<String>> = headings
         .iter()
         .map(|heading| {
             let mut lines = vec![String::new()];
             for word in heading.split(' ') {
                 let last = lines.last_mut().expect("there is one");
-                match last.is_empty() || last.chars().count() + 1 + word.chars().count() <= WIDTH {
+                match last.is_empty() || last.chars().count() + 1 + word.chars().count() <= HEADING_WIDTH {
                     true if last.is_empty() => last.push_str(word),
                     true => *last += &format!(" {word}"),
                     false => lines.push(word.to_owned()),
@@ -110,6 +125,16 @@ mod tests {
         let at = |text: &str, part: &str| text.find(part).unwrap();
         assert!(at(&bench, host) < at(&bench, "1 of 9"));
         assert!(at(&study, host) > at(&study, "9 of 9") && study.contains("A remark."));
+    }
+
+    #[test]
+    fn sentences_are_folded_and_lose_no_word() {
+        let mut out = String::new();
+        let sentence = "word ".repeat(60).trim_end().to_owned();
+        say(&mut out, std::slice::from_ref(&sentence));
+        assert!(out.lines().count() == 3 && out.lines().all(|line| line.len() <= WIDTH), "{out}");
+        assert!(out.lines().skip(1).all(|line| line.starts_with("  word")));
+        assert_eq!(out.split_whitespace().collect::<Vec<_>>().join(" "), sentence);
     }
 
     #[test]

@@ -15,7 +15,9 @@ pub(super) fn section(record: &MacRecord) -> Section {
         Role::Client.messages_log2(),
         Role::Server.messages_log2()
     )];
-    section.tables = vec![factors(), verdicts("Recommended on this host", recommend::here(record))];
+    let mut here = recommend::here(record);
+    here.extend(recommend::by_openssl(record));
+    section.tables = vec![factors(), verdicts("Recommended on this host", here)];
     let mut published =
         verdicts("Recommended on the drafts\u{2019} machines, by their figures", recommend::published());
     published.notes.push("By throughput of draft-ietf-ntp-mac, sections 4 and 5, as a server.".to_owned());
@@ -124,7 +126,7 @@ mod tests {
     fn each_host_has_its_recommendation_and_what_was_faster() {
         let section = section(&record());
         let [factors, here, published] = &section.tables[..] else { panic!("{section:?}") };
-        assert_eq!((factors.rows.len(), here.rows.len(), published.rows.len()), (12, 4, 6));
+        assert_eq!((factors.rows.len(), here.rows.len(), published.rows.len()), (12, 6, 6));
         assert_eq!(here.rows[0][..4], ["this host", "client", "CMAC(AES-128)", "16,667"]);
         assert!(here.rows[0][6].contains("GMAC(AES-128) (one repeated nonce gives the key away)"));
         let marvell = &published.rows[5];

@@ -118,6 +118,47 @@ pub(super) fn multiples(record: &MacRecord) -> Section {
     section
 }
 
+/// The ratios that matter most, in sentences: to OpenSSL, and of CMAC to legacy MD5 as published.
+pub(super) fn ratios(record: &MacRecord) -> Vec<String> {
+    const CMAC: Algorithm = Algorithm::Cmac128;
+    let mut sentences = Vec::new();
+    for side in SIDES.into_iter().filter_map(|which| record.side(which)) {
+        let to_rival = |algorithm, ours: Option<&Timing>| {
+            Some(ours?.speed_ratio(side.rival(algorithm, KeyUse::Kept)?).median)
+        };
+        let one = Algorithm::ALL
+            .into_iter()
+            .filter_map(|algorithm| Some((algorithm, to_rival(algorithm, side.ours(algorithm, 1))?)));
+        let Some((slowest, least)) = one.min_by(|a, b| a.1.total_cmp(&b.1)) else { continue };
+        let cmac = [side.ours(CMAC, 1), side.fastest_batch(CMAC)].map(|ours| to_rival(CMAC, ours).map(ratio));
+        let [one, batch] = cmac.map(or_absent);
+        sentences.push(format!(
+            "Ours / OpenSSL one at a time (GMAC-SIV: aws-lc), {} the instructions: {} at least, that is {slowest}; \
+             {CMAC} {one} one at a time, {batch} in its best batch.",
+            which(side.instructions),
+            ratio(least),
+        ));
+    }
+    let own: Vec<String> = own_columns(record)
+        .iter()
+        .filter_map(|column| {
+            let (own, side) = column;
+            let [cmac, md5] = [CMAC, Algorithm::Md5].map(|algorithm| own.timing(side, algorithm));
+            let name = own_heading(column);
+            Some(format!("{} {name}", ratio(cmac?.speed_ratio(md5?).median)))
+        })
+        .collect();
+    let published = Machine::ALL
+        .iter()
+        .filter_map(|&machine| Some(format!("{} {}", ratio(ratio_to_md5(CMAC, machine)?), machine.name())));
+    let published: Vec<String> = published.collect();
+    if !own.is_empty() {
+        let (own, published) = (own.join(", "), published.join(", "));
+        sentences.push(format!("{CMAC} / legacy MD5 here: {own}. Published: {published}."));
+    }
+    sentences
+}
+
 /// ` (aws-lc)` where it stands in for OpenSSL.
 fn foreign(timing: &Timing) -> &'static str {
     match timing.implementation {
@@ -400,6 +441,20 @@ mod tests {
             row(&section.tables[1], "CMAC(AES-128)")[1..],
             ["1.80 (1.80 to 1.80)", "1.80 (1.80 to 1.80)", "1.80 (1.80 to 1.80)", "1.72"]
         );
+    }
+
+    #[test]
+    fn ratios_are_quoted_beside_the_published_ones() {
+        let sentences = ratios(&record());
+        assert!(sentences[0].contains("with the instructions: 1.50 at least, that is "), "{sentences:?}");
+        assert!(sentences[0].ends_with("CMAC(AES-128) 1.50 one at a time, 5.00 in its best batch."));
+        assert!(sentences[2].contains("here: 2.67 Ours with, 1.48 Ours without"), "{sentences:?}");
+        assert!(
+            sentences[2].contains("Published: 2.43 Xeon with AES-NI, 1.39 Xeon without AES-NI, 0.96 PPC74xx")
+        );
+        let mut bare = record();
+        bare.sides.clear();
+        assert!(ratios(&bare).is_empty());
     }
 
     #[test]

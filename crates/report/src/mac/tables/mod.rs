@@ -65,6 +65,7 @@ pub(super) enum Order {
 pub(super) fn sections(record: &MacRecord, order: Order) -> Vec<Section> {
     let mut findings = Section::new("What follows");
     findings.sentences = recommend::findings(record);
+    findings.sentences.extend(beside::ratios(record));
     let mut sections = vec![findings];
     let mut host: Vec<Section> = record.sides.iter().map(|side| ours::section(record, side)).collect();
     host.push(beside::multiples(record));
