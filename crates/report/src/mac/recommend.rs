@@ -208,8 +208,8 @@ fn conclusion(here: &[Verdict]) -> Option<String> {
         })
         .collect();
     let rule = format!(
-        "of what reaches {} bits, survives a repeated nonce, lasts a year without a new key and travels as RFC \
-         5905\u{2019}s MAC",
+        "of what is more than a digest of key and packet, reaches {} bits, survives a repeated nonce, lasts a year \
+         without a new key and travels as RFC 5905\u{2019}s MAC",
         super::security::LEVEL_MIN_BITS
     );
     Some(match against.is_empty() {

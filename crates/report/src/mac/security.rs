@@ -7,17 +7,28 @@ use super::Algorithm;
 /// The least level that is recommended here, in bits: the lowest that the first draft lists.
 pub const LEVEL_MIN_BITS: u32 = 112;
 
-/// What is lost when one nonce comes twice under a key.
+/// What a repeated nonce does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NonceRepeat {
-    /// There is no nonce.
-    NoNonce,
-    /// Nothing but that equal packets show as equal.
-    Nothing,
+pub enum RepeatedNonce {
+    /// Nothing: there are no nonces.
+    TakesNone,
+    /// It shows which packets are equal.
+    ShowsEquality,
     /// Tags under that nonce can be forged.
-    ThatNonce,
-    /// The authentication key, and with it every tag (Joux; draft-ietf-ntp-mac, section 6.1).
-    Key,
+    LosesNonce,
+    /// The key of the hash is lost, and with it every tag (Joux; draft-ietf-ntp-mac, section 6.1).
+    LosesHashKey,
+}
+
+/// Whether a tag is a state from which the digest goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extension {
+    /// Never.
+    Impossible,
+    /// If all of it is there: not in NTPv4, which has room for 20 octets.
+    OfWholeTags,
+    /// As it is on the wire.
+    Possible,
 }
 
 /// How a tag travels.
@@ -38,17 +49,16 @@ pub struct Factors {
     pub tag_bits: u32,
     /// Bits of the key.
     pub key_bits: u32,
-    /// Bits of the primitive's strength; `None` where the draft says "NA", or where what is made of it is no proven
-    /// MAC.
-    pub primitive_bits: Option<u32>,
-    /// What stands behind it: the primitive, and why its strength is this.
+    /// What lies beneath.
     pub primitive: &'static str,
-    /// How many packets a key may authenticate, as a power of two.
-    pub messages_log2: u32,
-    /// Who says so.
-    pub limit_source: &'static str,
-    /// What a repeated nonce costs.
-    pub nonce_repeat: NonceRepeat,
+    /// Bits of its strength; `None` where the first draft says "NA", as MD5 and SHA-1 are broken for collisions.
+    pub primitive_bits: Option<u32>,
+    /// How many packets a key may authenticate, as a power of two; `None` if nobody has set a limit.
+    pub messages_log2: Option<u32>,
+    /// Whether a tag is a state from which the digest goes on.
+    pub extension: Extension,
+    /// What a repeated nonce does.
+    pub repeated_nonce: RepeatedNonce,
     /// How a tag travels.
     pub carrier: Carrier,
 }
@@ -56,81 +66,69 @@ pub struct Factors {
 impl Factors {
     /// The factors of an algorithm.
     #[must_use]
-    pub const fn of(algorithm: Algorithm) -> Self {
-        const BIRTHDAY: &str = "half the tag, by the birthday bound of draft-ietf-ntp-mac, section 6";
-        const CMAC_LIMIT: &str = "NIST SP 800-38B, as draft-ietf-ntp-mac, section 6 cites it";
-        const RANDOM_NONCES: &str = "random nonces: NIST SP 800-38D; draft-ietf-ntp-mac, section 6.1";
-        const PREFIX: &str = "keyed prefix: a tag can be extended without the key";
-        const CUT_PREFIX: &str = "keyed prefix: truncation hides the state, and nobody proves more";
+    pub fn of(algorithm: Algorithm) -> Self {
         let plain = Factors {
             algorithm,
             tag_bits: 128,
             key_bits: 128,
+            primitive: "MD5",
             primitive_bits: None,
-            primitive: PREFIX,
-            messages_log2: 64,
-            limit_source: BIRTHDAY,
-            nonce_repeat: NonceRepeat::NoNonce,
+            messages_log2: None,
+            extension: Extension::Impossible,
+            repeated_nonce: RepeatedNonce::TakesNone,
             carrier: Carrier::Trailer,
         };
+        let sha2 =
+            |primitive, bits, tag_bits| Factors { primitive, primitive_bits: Some(bits), tag_bits, ..plain };
+        let aes = |key_bits, messages_log2, repeated_nonce| Factors {
+            key_bits,
+            primitive: if key_bits == 256 { "AES-256" } else { "AES-128" },
+            primitive_bits: Some(key_bits),
+            messages_log2,
+            repeated_nonce,
+            carrier: match repeated_nonce {
+                RepeatedNonce::TakesNone => Carrier::Trailer,
+                _ => Carrier::ExtensionField,
+            },
+            ..plain
+        };
         match algorithm {
-            Algorithm::Md5 => plain,
-            Algorithm::Sha1 => Factors { tag_bits: 160, messages_log2: 80, ..plain },
-            Algorithm::Sha256 | Algorithm::Sha384 | Algorithm::Sha512 => {
-                Factors { tag_bits: 160, messages_log2: 80, primitive: CUT_PREFIX, ..plain }
+            Algorithm::Md5 => Factors { extension: Extension::Possible, ..plain },
+            Algorithm::Sha1 => {
+                Factors { primitive: "SHA-1", tag_bits: 160, extension: Extension::Possible, ..plain }
             }
-            Algorithm::HmacMd5 => {
-                Factors { primitive: "MD5: no level in the draft; not for new uses, RFC 6151", ..plain }
-            }
-            Algorithm::HmacSha224 => Factors {
-                primitive_bits: Some(112),
-                primitive: "SHA-224, by draft-aanchal4-ntp-mac-00, section 2",
-                ..plain
-            },
-            Algorithm::Cmac128 => Factors {
-                primitive_bits: Some(128),
-                primitive: "AES-128",
-                messages_log2: 48,
-                limit_source: CMAC_LIMIT,
-                ..plain
-            },
-            Algorithm::Cmac256 => Factors {
-                key_bits: 256,
-                primitive_bits: Some(256),
-                primitive: "AES-256",
-                messages_log2: 48,
-                limit_source: CMAC_LIMIT,
-                ..plain
-            },
-            Algorithm::Gmac128 => Factors {
-                primitive_bits: Some(128),
-                primitive: "AES-128",
-                messages_log2: 32,
-                limit_source: RANDOM_NONCES,
-                nonce_repeat: NonceRepeat::Key,
-                carrier: Carrier::ExtensionField,
-                ..plain
-            },
-            Algorithm::GmacSiv128 => Factors {
-                primitive_bits: Some(128),
-                primitive: "AES-128",
-                messages_log2: 48,
-                limit_source: "as CMAC's; a repeated nonce adds nothing",
-                nonce_repeat: NonceRepeat::Nothing,
-                carrier: Carrier::ExtensionField,
-                ..plain
-            },
+            Algorithm::Sha256 => Factors { extension: Extension::OfWholeTags, ..sha2("SHA-256", 128, 160) },
+            Algorithm::Sha384 => sha2("SHA-384", 192, 160),
+            Algorithm::Sha512 => Factors { extension: Extension::OfWholeTags, ..sha2("SHA-512", 256, 160) },
+            Algorithm::HmacMd5 => plain,
+            // draft-aanchal4-ntp-mac-00, section 2: 112 bits.
+            Algorithm::HmacSha224 => sha2("SHA-224", 112, 128),
+            // NIST SP 800-38B, as draft-ietf-ntp-mac, section 6 cites it.
+            Algorithm::Cmac128 => aes(128, Some(48), RepeatedNonce::TakesNone),
+            Algorithm::Cmac256 => aes(256, Some(48), RepeatedNonce::TakesNone),
+            // NIST SP 800-38D: random nonces; draft-ietf-ntp-mac, section 6.1.
+            Algorithm::Gmac128 => aes(128, Some(32), RepeatedNonce::LosesHashKey),
+            Algorithm::GmacSiv128 => aes(128, None, RepeatedNonce::ShowsEquality),
             Algorithm::Poly1305 => Factors {
                 key_bits: 256,
-                primitive_bits: Some(256),
                 primitive: "ChaCha20",
-                messages_log2: 32,
-                limit_source: RANDOM_NONCES,
-                nonce_repeat: NonceRepeat::ThatNonce,
+                primitive_bits: Some(256),
+                // A nonce of twelve random octets repeats as GMAC's does.
+                messages_log2: Some(32),
+                repeated_nonce: RepeatedNonce::LosesNonce,
                 carrier: Carrier::ExtensionField,
                 ..plain
             },
         }
+    }
+
+    /// Whether it is a digest of key and packet, as RFC 5905 has it: what HMAC was made to replace (RFC 2104).
+    #[must_use]
+    pub const fn is_keyed_digest(&self) -> bool {
+        matches!(
+            self.algorithm,
+            Algorithm::Md5 | Algorithm::Sha1 | Algorithm::Sha256 | Algorithm::Sha384 | Algorithm::Sha512
+        )
     }
 
     /// "The upper bound on the security level provided by any MAC against brute-force attacks is min (key-length,
@@ -170,20 +168,26 @@ impl Factors {
     /// may be.
     #[must_use]
     pub fn objection(&self, messages_log2: f64) -> Option<String> {
-        match (self.level_bits(), self.nonce_repeat) {
-            (None, _) => Some(self.primitive.to_owned()),
+        let said = match (self.extension, self.repeated_nonce) {
+            (Extension::Possible, _) => Some("tags can be extended without the key"),
+            (Extension::OfWholeTags, _) => Some("only cut tags cannot be extended"),
+            (_, RepeatedNonce::LosesHashKey) => Some("one repeated nonce gives the key away"),
+            (_, RepeatedNonce::LosesNonce) => Some("a repeated nonce lets packets under it be forged"),
+            (_, _) if self.is_keyed_digest() => Some("a digest of key and packet, for which HMAC was made"),
+            (_, _) => None,
+        };
+        if let Some(said) = said {
+            return Some(said.to_owned());
+        }
+        match (self.level_bits(), self.messages_log2) {
+            (None, _) => Some(format!("{} is broken for collisions", self.primitive)),
             (Some(level), _) if level < LEVEL_MIN_BITS => {
                 Some(format!("{level} bits are less than {LEVEL_MIN_BITS}"))
             }
-            (Some(_), NonceRepeat::Key) => Some("one repeated nonce gives the key away".to_owned()),
-            (Some(_), NonceRepeat::ThatNonce) => {
-                Some("a repeated nonce lets packets under it be forged".to_owned())
+            (Some(_), Some(limit)) if messages_log2 > f64::from(limit) => {
+                Some(format!("a key is good for 2^{limit} packets, not for 2^{messages_log2:.1}"))
             }
-            (Some(_), NonceRepeat::NoNonce | NonceRepeat::Nothing) => (messages_log2
-                > f64::from(self.messages_log2))
-            .then(|| {
-                format!("a key is good for 2^{} packets, not for 2^{messages_log2:.1}", self.messages_log2)
-            }),
+            (Some(_), Some(_) | None) => None,
         }
     }
 }
@@ -238,8 +242,10 @@ mod tests {
         for (algorithm, reason) in [
             (Algorithm::Md5, "extended without the key"),
             (Algorithm::Sha1, "extended without the key"),
-            (Algorithm::Sha512, "keyed prefix"),
-            (Algorithm::HmacMd5, "RFC 6151"),
+            (Algorithm::Sha256, "only cut tags"),
+            (Algorithm::Sha384, "for which HMAC was made"),
+            (Algorithm::Sha512, "only cut tags"),
+            (Algorithm::HmacMd5, "MD5 is broken for collisions"),
             (Algorithm::Gmac128, "gives the key away"),
             (Algorithm::Poly1305, "under it be forged"),
         ] {

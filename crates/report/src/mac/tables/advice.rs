@@ -2,16 +2,16 @@
 
 use super::{Section, Table, kilo, or_absent};
 use crate::mac::recommend::{self, Ranked, Role, Verdict};
-use crate::mac::security::{Carrier, Factors, LEVEL_MIN_BITS, NonceRepeat};
+use crate::mac::security::{Carrier, Extension, Factors, LEVEL_MIN_BITS, RepeatedNonce};
 use crate::mac::{Algorithm, MacRecord};
 
 pub(super) fn section(record: &MacRecord) -> Section {
     let mut section = Section::new("Which algorithm for which host");
     section.sentences = vec![format!(
-        "Recommended is the fastest of what reaches {LEVEL_MIN_BITS} bits, loses nothing when a nonce comes twice, \
-         as servers keep no state by which they could avoid that, is good for as many packets as a key sees in a \
-         year, and travels as RFC 5905\u{2019}s MAC. A client asks once a minute, a server answers 28,000 times a \
-         second: 2^{:.1} and 2^{:.1} answers.",
+        "Recommended is the fastest of what is more than a digest of key and packet, reaches {LEVEL_MIN_BITS} bits, \
+         loses nothing when a nonce comes twice, as servers keep no state by which they could avoid that, is good \
+         for as many packets as a key sees in a year, and travels as RFC 5905\u{2019}s MAC. A client asks once a \
+         minute, a server answers 28,000 times a second: 2^{:.1} and 2^{:.1} answers.",
         Role::Client.messages_log2(),
         Role::Server.messages_log2()
     )];
@@ -33,31 +33,41 @@ fn factors() -> Table {
             "Tag, bits",
             "Key, bits",
             "min(key, tag)",
+            "Primitive",
+            "Its bits",
             "Level, bits",
             "Packets per key",
+            "Extension",
             "A repeated nonce costs",
             "Tag travels",
-            "Primitive, or why there is no level",
-            "Whose limit of packets",
         ],
     );
-    table.words = vec![6, 7, 8, 9];
+    table.words = vec![4, 8, 9, 10];
     table.rows = Algorithm::ALL
         .into_iter()
         .map(|algorithm| {
             let factors = Factors::of(algorithm);
+            let bits = |bits: Option<u32>| or_absent(bits.map(|bits| bits.to_string()));
             vec![
                 algorithm.to_string(),
                 factors.tag_bits.to_string(),
                 factors.key_bits.to_string(),
                 factors.bound_bits().to_string(),
-                or_absent(factors.level_bits().map(|bits| bits.to_string())),
-                format!("2^{}", factors.messages_log2),
-                match factors.nonce_repeat {
-                    NonceRepeat::NoNonce => "there is none",
-                    NonceRepeat::Nothing => "nothing",
-                    NonceRepeat::ThatNonce => "forgery under it",
-                    NonceRepeat::Key => "the key",
+                factors.primitive.to_owned(),
+                bits(factors.primitive_bits),
+                bits(factors.level_bits()),
+                packets(&factors),
+                match factors.extension {
+                    Extension::Impossible => "no",
+                    Extension::OfWholeTags => "of whole tags",
+                    Extension::Possible => "yes",
+                }
+                .to_owned(),
+                match factors.repeated_nonce {
+                    RepeatedNonce::TakesNone => "there is none",
+                    RepeatedNonce::ShowsEquality => "nothing",
+                    RepeatedNonce::LosesNonce => "forgery under it",
+                    RepeatedNonce::LosesHashKey => "the key",
                 }
                 .to_owned(),
                 match factors.carrier {
@@ -65,18 +75,23 @@ fn factors() -> Table {
                     Carrier::ExtensionField => "in a field of ours",
                 }
                 .to_owned(),
-                factors.primitive.to_owned(),
-                factors.limit_source.to_owned(),
             ]
         })
         .collect();
     table.notes.push(
-        "Tags of SHA-1 and longer are 20 octets on the wire, that of HMAC-SHA-224 is 16. All messages here have 48 \
-         octets, three blocks of AES. The level is the least of key, tag and primitive; the later draft\u{2019}s \
-         table gives a forger of Poly1305 2^-103 from the first packet on."
+        "Limits of packets are those of NIST SP 800-38B and SP 800-38D, as draft-ietf-ntp-mac, section 6 cites them; \
+         where there is none nobody has set one. Tags of SHA-1 and longer are 20 octets on the wire, that of \
+         HMAC-SHA-224 is 16. All messages here have 48 octets, three blocks of AES. The level is the least of key, \
+         tag and primitive; the later draft\u{2019}s table gives a forger of Poly1305 2^-103 from the first packet \
+         on."
             .to_owned(),
     );
     table
+}
+
+/// The limit of packets under a key, as a power of two.
+pub(super) fn packets(factors: &Factors) -> String {
+    or_absent(factors.messages_log2.map(|log2| format!("2^{log2}")))
 }
 
 fn verdicts(name: &str, verdicts: Vec<Verdict>) -> Table {
@@ -131,9 +146,12 @@ mod tests {
         assert!(here.rows[0][6].contains("GMAC(AES-128) (one repeated nonce gives the key away)"));
         let marvell = &published.rows[5];
         assert_eq!(marvell[..4], ["Marvell", "server", "CMAC(AES-128)", "246"]);
-        assert!(marvell[6].contains("HMAC-MD5 (MD5: no level in the draft; not for new uses, RFC 6151)"));
+        assert!(marvell[6].contains("HMAC-MD5 (MD5 is broken for collisions)"));
         assert!(section.sentences[0].contains("2^19.0 and 2^39.7 answers"), "{:?}", section.sentences);
         let gmac = factors.rows.iter().find(|row| row[0] == "GMAC(AES-128)").unwrap();
-        assert_eq!(gmac[1..8], ["128", "128", "128", "128", "2^32", "the key", "in a field of ours"]);
+        assert_eq!(
+            gmac[1..],
+            ["128", "128", "128", "AES-128", "128", "128", "2^32", "no", "the key", "in a field of ours"]
+        );
     }
 }

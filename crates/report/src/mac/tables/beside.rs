@@ -328,7 +328,7 @@ fn advantages(name: String, rows: &[Advantage]) -> Table {
                     _ => format!("2^{}", ((log2 * 10.0).round() / 10.0)),
                 }))
             }));
-            cells.push(format!("2^{}", factors.messages_log2));
+            cells.push(super::advice::packets(&factors));
             cells
         })
         .collect();
