@@ -1,7 +1,10 @@
-//! All subjects in turn, round after round, so that a machine that slows down slows all of them.
+//! All subjects in turn, round after round, so that a machine that slows down slows all of them. Turns are timed by the
+//! processor time that this thread uses, so that whoever else wants the processor takes nothing from a subject.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use authentick_net::clock::thread_cpu_ns;
+use authentick_net::instructions::clear_upper_halves;
 use authentick_report::mac::Timing;
 
 use super::hundredth;
@@ -14,6 +17,14 @@ struct Turn {
     count: u64,
     /// Nanoseconds of a packet, by round.
     ns: Vec<f64>,
+}
+
+/// The processor time that `work` takes, which finds no traces of others in the vector registers.
+fn timed(work: impl FnOnce()) -> Duration {
+    clear_upper_halves();
+    let start = thread_cpu_ns();
+    work();
+    Duration::from_nanos(thread_cpu_ns() - start)
 }
 
 /// The subjects of a process.
@@ -29,9 +40,7 @@ impl Rounds {
         let turns = subjects.into_iter().map(|mut subject| {
             let mut count = 1;
             loop {
-                let start = Instant::now();
-                (subject.work)(count);
-                let elapsed = start.elapsed();
+                let elapsed = timed(|| (subject.work)(count));
                 // A first call may wait for whatever; a count is believed when it takes a good part of the turn.
                 if elapsed * 4 >= turn {
                     let per_batch = elapsed.as_secs_f64() / count as f64;
@@ -49,11 +58,10 @@ impl Rounds {
         let count = self.turns.len();
         for index in 0..count {
             let turn = &mut self.turns[(self.first + index) % count];
-            let start = Instant::now();
-            (turn.subject.work)(turn.count);
+            let elapsed = timed(|| (turn.subject.work)(turn.count));
             let packets = turn.count * u64::from(turn.subject.batch);
-            // What takes no time at all is not measured; a record has times above zero.
-            let ns = hundredth(start.elapsed().as_nanos() as f64 / packets as f64).max(0.01);
+            // A record has times above zero.
+            let ns = hundredth(elapsed.as_nanos() as f64 / packets as f64).max(0.01);
             turn.ns.push(ns);
         }
         // A step that shares no divisor with most counts.
@@ -83,11 +91,14 @@ mod tests {
     use super::*;
     use crate::mac_bench::subject::work;
 
-    fn sleeper(algorithm: Algorithm, batch: u32, log: &Rc<Cell<u64>>) -> Subject {
+    fn spinner(algorithm: Algorithm, batch: u32, log: &Rc<Cell<u64>>) -> Subject {
         let log = Rc::clone(log);
         let work = work(move |_| {
             log.set(log.get() + 1);
-            std::thread::sleep(Duration::from_micros(100));
+            // Waiting takes no processor time, and is no work.
+            std::thread::sleep(Duration::from_micros(50));
+            let start = thread_cpu_ns();
+            while thread_cpu_ns() < start + 100_000 {}
         });
         Subject { algorithm, implementation: Implementation::Authentick, key: KeyUse::Kept, batch, work }
     }
@@ -95,7 +106,7 @@ mod tests {
     #[test]
     fn time_is_divided_by_packets_and_every_round_counts() {
         let log = Rc::new(Cell::new(0));
-        let subjects = vec![sleeper(Algorithm::Md5, 1, &log), sleeper(Algorithm::Sha1, 4, &log)];
+        let subjects = vec![spinner(Algorithm::Md5, 1, &log), spinner(Algorithm::Sha1, 4, &log)];
         let mut rounds = Rounds::new(subjects, Duration::from_millis(2));
         let before = log.get();
         for _ in 0..3 {
@@ -104,7 +115,7 @@ mod tests {
         assert!(log.get() >= before + 6, "each subject works in each round");
         let timings = rounds.timings();
         assert_eq!(timings.iter().map(|timing| timing.ns.len()).collect::<Vec<_>>(), [3, 3]);
-        // A sleep takes its time at least; that of a batch is shared by its packets.
+        // The time of a batch is shared by its packets.
         for (timing, least) in timings.iter().zip([100_000.0, 25_000.0]) {
             assert!(timing.ns.iter().all(|&ns| ns >= least), "{timing:?}");
         }

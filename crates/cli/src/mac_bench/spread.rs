@@ -1,6 +1,7 @@
 //! Single tags, each timed for itself by the time-stamp counter: the drafts' argument is that time servers want MACs
 //! whose latency does not vary.
 
+use authentick_net::instructions::clear_upper_halves;
 use authentick_net::ticks;
 use authentick_report::mac::{Algorithm, Implementation, Spread};
 use authentick_report::stats::{Percentile, Sample};
@@ -49,6 +50,7 @@ impl Spreads {
     /// One turn of each.
     pub(super) fn round(&mut self) {
         for watched in std::iter::once(&mut self.floor).chain(&mut self.watched) {
+            clear_upper_halves();
             // The first ones after somebody else's turn find cold caches.
             (watched.work)(u64::from(self.count / 8) + 1);
             for _ in 0..self.count {

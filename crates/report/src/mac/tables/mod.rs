@@ -120,9 +120,9 @@ pub(super) fn opening(record: &MacRecord) -> Vec<String> {
             record.command
         ),
         format!(
-            "One thread. {} rounds, in which everything takes its turn for {} ms, both processes too; medians stand \
-             with their extremes, and ratios are taken within a round. On a machine that others use the extremes are \
-             theirs.",
+            "One thread, and a second is one of processor time. {} rounds, in which everything takes its turn for {} \
+             ms, both processes too; medians stand with their extremes, and ratios are taken within a round. On a \
+             machine that others use the extremes are theirs.",
             record.round_count, record.turn_ms
         ),
         clock,
