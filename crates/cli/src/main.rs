@@ -46,6 +46,7 @@ fn main() -> ExitCode {
         Command::Report(report) => cmd::report::run(&report),
         Command::Bench(bench) => cmd::bench::run(&bench),
         Command::Study(study) => cmd::study::run(&study),
+        Command::Game(game) => cmd::game::run(&game),
     };
     match result {
         Ok(exit) => exit.into(),

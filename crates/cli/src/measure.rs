@@ -11,6 +11,8 @@ use authentick_wire::header::ReferenceId;
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
 use authentick_wire::time::NtpTime;
 
+use crate::exit::{Exit, Failure};
+
 /// An answer that passed every check.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measurement {
@@ -44,6 +46,24 @@ impl Unanswered {
     /// Whether the server said that it cannot open our cookies.
     pub(crate) fn is_nts_nak(&self) -> bool {
         matches!(self, Unanswered::Rejected(checks) if checks.contains(&Check::Kiss(ReferenceId::NTSN)))
+    }
+
+    /// How a command ends that `server` did not answer.
+    pub(crate) fn failure(&self, server: SocketAddr) -> Failure {
+        Failure::new(self.exit(), format!("{server}: {self}"))
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            Unanswered::Silence { .. } => Exit::Silence,
+            Unanswered::Rejected(_) => Exit::Authentication,
+            Unanswered::NoCookie => Exit::Internal,
+            Unanswered::Io(error) => match error.kind() {
+                io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => Exit::Silence,
+                io::ErrorKind::PermissionDenied => Exit::Permission,
+                _ => Exit::Internal,
+            },
+        }
     }
 }
 
@@ -118,6 +138,88 @@ pub(crate) fn measure(
             Received::Refused => refused = true,
             Received::Silence if checks.is_empty() => return Err(Unanswered::Silence { refused }),
             Received::Silence => return Err(Unanswered::Rejected(checks)),
+        }
+    }
+}
+
+/// The same, once more under the other keys if a server is silent under those of `session` or cannot open its cookies:
+/// it may have exported them the other way; chrony, "NTS AES-128-GCM-SIV compliant exporter". `session` stays with the
+/// keys that were used last. The flag says that the answer came under the other ones.
+pub(crate) fn measure_with_either_keys(
+    server: SocketAddr,
+    mut session: Option<&mut NtsSession>,
+    entropy: &mut Entropy,
+    timeout: Duration,
+) -> Result<(Measurement, bool), Unanswered> {
+    let first = measure(server, session.as_deref_mut(), entropy, timeout);
+    if let (Err(unanswered), Some(session)) = (&first, session)
+        && (unanswered.is_nts_nak() || matches!(unanswered, Unanswered::Silence { .. }))
+        && session.switch_keys()
+    {
+        return measure(server, Some(session), entropy, timeout).map(|measurement| (measurement, true));
+    }
+    first.map(|measurement| (measurement, false))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use authentick_crypto::{Algorithm, Key};
+    use authentick_proto::cookie::SessionKeys;
+
+    use super::*;
+
+    const TIMEOUT: Duration = Duration::from_millis(50);
+
+    /// Asks a server that answers the first request, if any, with these octets; how many requests came, why none was
+    /// answered, and whether the session still has other keys.
+    fn asked(answer: Option<&'static [u8]>) -> (usize, Unanswered, bool) {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = server.local_addr().unwrap();
+        let other_end = server.try_clone().unwrap();
+        let answering = std::thread::spawn(move || {
+            let (_, from) = other_end.recv_from(&mut [0; 2048]).unwrap();
+            answer.map(|answer| other_end.send_to(answer, from).unwrap());
+        });
+        let key = |octet| Key::new(Algorithm::SivCmac256, &[octet; 32]).unwrap();
+        let keys = |octet| SessionKeys::new(&key(octet), &key(octet + 1)).unwrap();
+        let mut session = NtsSession::new(keys(1), Some(keys(3)));
+        assert!(session.jar.add(&[5; 100]) && session.jar.add(&[6; 100]));
+        let mut entropy = Entropy::from_system().unwrap();
+        let unanswered =
+            measure_with_either_keys(address, Some(&mut session), &mut entropy, TIMEOUT).unwrap_err();
+        answering.join().unwrap();
+        server.set_nonblocking(true).unwrap();
+        let more = std::iter::from_fn(|| server.recv(&mut [0; 2048]).ok()).count();
+        (1 + more, unanswered, session.switch_keys())
+    }
+
+    #[test]
+    fn silent_server_is_asked_under_either_keys_and_one_that_talks_is_not() {
+        let (count, unanswered, other_keys_left) = asked(None);
+        assert!(matches!(unanswered, Unanswered::Silence { .. }), "{unanswered}");
+        assert_eq!((count, other_keys_left), (2, false));
+        let (count, unanswered, other_keys_left) = asked(Some(&[0; 48]));
+        assert!(matches!(unanswered, Unanswered::Rejected(_)), "{unanswered}");
+        assert_eq!((count, other_keys_left), (1, true));
+    }
+
+    #[test]
+    fn each_reason_has_the_exit_code_of_whose_fault_it_is() {
+        let io = |kind: io::ErrorKind| Unanswered::Io(kind.into());
+        for (unanswered, exit) in [
+            (Unanswered::Silence { refused: true }, Exit::Silence),
+            (Unanswered::Rejected(vec![Check::Tag]), Exit::Authentication),
+            (Unanswered::NoCookie, Exit::Internal),
+            (io(io::ErrorKind::NetworkUnreachable), Exit::Silence),
+            (io(io::ErrorKind::HostUnreachable), Exit::Silence),
+            (io(io::ErrorKind::PermissionDenied), Exit::Permission),
+            (io(io::ErrorKind::AddrNotAvailable), Exit::Internal),
+        ] {
+            let failure = unanswered.failure("192.0.2.1:123".parse().unwrap());
+            assert_eq!(failure.exit, exit, "{unanswered}");
+            assert!(failure.message.starts_with("192.0.2.1:123: "), "{}", failure.message);
         }
     }
 }

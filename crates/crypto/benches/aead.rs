@@ -11,11 +11,11 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use authentick_crypto::{
-    Algorithm, CachedKey, Entropy, Key, KeyRef, Open, Path, Seal, TAG_SIZE, encrypt_alone_on, open_batch_on,
-    seal_batch, seal_batch_on,
+    Algorithm, CachedKey, Entropy, Key, KeyRef, Open, Path, Seal, TAG_SIZE, Text, encrypt_alone_on,
+    open_batch_on, seal_batch, seal_batch_on,
 };
 
-const ASSOCIATED_SIZE: usize = 188;
+const ASSOCIATED_SIZE: usize = 184;
 const RESPONSE_HEAD_SIZE: usize = 84;
 const BATCHES: [usize; 4] = [1, 4, 16, 64];
 const ROUNDS: usize = 15;
@@ -82,12 +82,12 @@ fn block_count(algorithm: Algorithm) -> usize {
 }
 
 fn cookie_size(algorithm: Algorithm) -> usize {
-    4 + 2 * algorithm.key_size()
+    2 * algorithm.key_size()
 }
 
 /// An extension field with one cookie.
 fn response_text_size(algorithm: Algorithm) -> usize {
-    4 + 32 + cookie_size(algorithm)
+    4 + 16 + TAG_SIZE + cookie_size(algorithm)
 }
 
 /// Nanoseconds per AES block with nothing around it.
@@ -114,7 +114,7 @@ struct Bench {
     genuine: Vec<bool>,
 }
 
-const COOKIE_NONCE: [u8; 12] = [8; 12];
+const COOKIE_NONCE: [u8; 16] = [8; 16];
 const ASSOCIATED: [u8; ASSOCIATED_SIZE] = [0x23; ASSOCIATED_SIZE];
 const RESPONSE_HEAD: [u8; RESPONSE_HEAD_SIZE] = [0x24; RESPONSE_HEAD_SIZE];
 
@@ -131,14 +131,15 @@ impl Bench {
                     Key::new(algorithm, &octets[..algorithm.key_size()]).expect("the size is right")
                 });
                 let (mut cookie, mut cookie_tag, mut tag) = (cookie.clone(), [0; TAG_SIZE], [0; TAG_SIZE]);
-                let key = KeyRef::Cached(&master);
-                let text = &mut cookie;
+                let key = (&master).into();
+                let text = &mut cookie[..];
                 let tag_out = &mut cookie_tag;
-                let job = Seal { key, nonce: &COOKIE_NONCE, associated: None, text, tag: tag_out };
-                seal_batch(std::iter::once(job));
-                let key = KeyRef::Session(&c2s);
                 let job =
-                    Seal { key, nonce: &nonce, associated: Some(&ASSOCIATED), text: &mut [], tag: &mut tag };
+                    Seal { key, nonce: &COOKIE_NONCE, associated: None, text: text.into(), tag: tag_out };
+                seal_batch(std::iter::once(job));
+                let key = (&c2s).into();
+                let job =
+                    Seal { key, nonce: &nonce, associated: Some(&ASSOCIATED), text: empty(), tag: &mut tag };
                 seal_batch(std::iter::once(job));
                 Request { c2s, s2c, cookie, cookie_tag, tag }
             })
@@ -159,12 +160,10 @@ impl Bench {
         let Bench { master, nonce, requests, cookies, responses, fresh, genuine } = self;
         let batch = requests.len();
         let open = time(batch, budget, || {
-            for (cookie, request) in cookies.iter_mut().zip(&*requests) {
-                cookie.copy_from_slice(&request.cookie);
-            }
             let jobs = requests.iter().zip(&mut *cookies).zip(&mut *genuine);
             let jobs = jobs.map(|((request, text), genuine)| {
-                let (key, tag) = (KeyRef::Cached(master), &request.cookie_tag);
+                let (key, tag) = (KeyRef::from(&*master), &request.cookie_tag);
+                let text = Text::new(&request.cookie, text).expect("the sizes are equal");
                 Open { key, nonce: &COOKIE_NONCE, associated: None, text, tag, genuine }
             });
             open_batch_on(path, jobs);
@@ -173,22 +172,23 @@ impl Bench {
         genuine.fill(false);
         let verify = time(batch, budget, || {
             let jobs = requests.iter().zip(&mut *genuine).map(|(request, genuine)| {
-                let (key, associated) = (KeyRef::Session(&request.c2s), Some(&ASSOCIATED[..]));
-                Open { key, nonce, associated, text: &mut [], tag: &request.tag, genuine }
+                let (key, associated) = ((&request.c2s).into(), Some(&ASSOCIATED[..]));
+                Open { key, nonce, associated, text: empty(), tag: &request.tag, genuine }
             });
             open_batch_on(path, jobs);
         });
         assert!(genuine.iter().all(|&genuine| genuine), "every request verifies");
         let seal = time(batch, budget, || {
             let jobs = requests.iter().zip(&mut *responses).map(|(request, (text, tag))| {
-                let key = KeyRef::Session(&request.s2c);
-                Seal { key, nonce, associated: Some(&RESPONSE_HEAD), text, tag }
+                let key = (&request.s2c).into();
+                Seal { key, nonce, associated: Some(&RESPONSE_HEAD), text: text.as_mut_slice().into(), tag }
             });
             seal_batch_on(path, jobs);
         });
         let fresh_cost = time(batch, budget, || {
-            let jobs = fresh.iter_mut().map(|(text, tag)| {
-                let key = KeyRef::Cached(master);
+            let jobs = fresh.iter_mut().zip(&*cookies).map(|((text, tag), cookie)| {
+                let key = KeyRef::from(&*master);
+                let text = Text::new(cookie, text).expect("the sizes are equal");
                 Seal { key, nonce: &COOKIE_NONCE, associated: None, text, tag }
             });
             seal_batch_on(path, jobs);
@@ -196,6 +196,10 @@ impl Bench {
         black_box((responses, fresh));
         [open, verify, seal, fresh_cost]
     }
+}
+
+fn empty<'a>() -> Text<'a> {
+    (&mut [][..]).into()
 }
 
 /// Nanoseconds per job over about `budget`.

@@ -12,9 +12,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use authentick_crypto::{
-    Algorithm, Entropy, Key, KeyRef, Open, Path, Seal, TAG_SIZE, open_batch_on, seal_batch_on,
-};
+use authentick_crypto::{Algorithm, Entropy, Key, Open, Path, Seal, TAG_SIZE, open_batch_on, seal_batch_on};
 
 const BATCH: usize = 16;
 const TEXT_SIZE: usize = 104;
@@ -119,7 +117,7 @@ impl Batch {
         let nonce = &[3; 16][..self.algorithm.nonce_size()];
         let jobs = self.keys.iter().zip(&mut self.texts).zip(&mut self.tags).map(|((key, text), tag)| {
             let text = &mut text[..text_size];
-            Seal { key: KeyRef::Session(key), nonce, associated: Some(&[4; 84]), text, tag }
+            Seal { key: key.into(), nonce, associated: Some(&[4; 84]), text: text.into(), tag }
         });
         seal_batch_on(path, jobs);
     }
@@ -130,7 +128,7 @@ impl Batch {
         let jobs = self.keys.iter().zip(&mut self.texts).zip(&self.tags).zip(&mut self.genuine);
         let jobs = jobs.map(|(((key, text), tag), genuine)| {
             let text = &mut text[..text_size];
-            Open { key: KeyRef::Session(key), nonce, associated: Some(&[4; 84]), text, tag, genuine }
+            Open { key: key.into(), nonce, associated: Some(&[4; 84]), text: text.into(), tag, genuine }
         });
         open_batch_on(path, jobs);
     }

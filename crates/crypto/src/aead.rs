@@ -1,6 +1,6 @@
 //! AEAD algorithms of NTS, run over batches of independent jobs.
 //!
-//! The unit of work is a batch: [`seal_batch`] and [`open_batch`] take any number of jobs with different keys and
+//! The unit of work is a batch: [`SealBatch`] and [`OpenBatch`] take any number of jobs with different keys and
 //! lengths, sort them by algorithm and run them side by side where the processor has AES instructions. On every other
 //! processor they go through the RustCrypto crates, one at a time.
 
@@ -8,12 +8,13 @@ use std::fmt;
 
 use aes::{Aes128, Aes192, Aes256};
 use aes_gcm_siv::Aes128GcmSiv;
+use aes_gcm_siv::aead::inout::InOutBuf;
 use aes_gcm_siv::aead::{AeadInOut, KeyInit};
 use aes_siv::siv::CmacSiv;
 use subtle::ConstantTimeEq;
-use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::lanes::{self, Path};
+use crate::wipe;
 
 /// Octets of the tag of every algorithm here.
 pub const TAG_SIZE: usize = 16;
@@ -84,9 +85,8 @@ impl Algorithm {
 }
 
 /// A key and its algorithm. Expanded anew for each use, as a session key is used once per packet.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+#[derive(Clone)]
 pub struct Key {
-    #[zeroize(skip)]
     algorithm: Algorithm,
     octets: [u8; KEY_SIZE_MAX],
 }
@@ -114,14 +114,11 @@ impl Key {
     pub fn expose(&self) -> &[u8] {
         &self.octets[..self.algorithm.key_size()]
     }
+}
 
-    /// The secret octets and zeros behind them.
-    pub(crate) const fn padded(&self) -> &[u8; KEY_SIZE_MAX] {
-        &self.octets
-    }
-
-    fn first<const N: usize>(&self) -> &[u8; N] {
-        self.octets.first_chunk().expect("no key is longer than KEY_SIZE_MAX")
+impl Drop for Key {
+    fn drop(&mut self) {
+        wipe(&mut self.octets);
     }
 }
 
@@ -156,7 +153,7 @@ impl CachedKey {
     /// The secret octets.
     #[must_use]
     pub fn expose(&self) -> &[u8; 32] {
-        self.key.first()
+        self.key.octets.first_chunk().expect("no key is longer than KEY_SIZE_MAX")
     }
 }
 
@@ -166,33 +163,62 @@ impl fmt::Debug for CachedKey {
     }
 }
 
-/// The key of a job.
-#[derive(Clone, Copy, Debug)]
-pub enum KeyRef<'a> {
-    /// Expanded for this job.
-    Session(&'a Key),
-    /// Already expanded.
-    Cached(&'a CachedKey),
+/// The key of a job: octets to be expanded for it, from a [`Key`] or from where they lie, or a [`CachedKey`].
+#[derive(Clone, Copy)]
+pub struct KeyRef<'a> {
+    algorithm: Algorithm,
+    /// As many as the algorithm's keys have.
+    octets: &'a [u8],
+    expanded: Option<&'a lanes::SivKey>,
 }
 
 impl<'a> KeyRef<'a> {
-    pub(crate) fn key(self) -> &'a Key {
-        match self {
-            KeyRef::Session(key) => key,
-            KeyRef::Cached(cached) => &cached.key,
+    /// A key of exactly [`Algorithm::key_size`] octets, else `None`.
+    #[inline]
+    #[must_use]
+    pub const fn new(algorithm: Algorithm, octets: &'a [u8]) -> Option<Self> {
+        if octets.len() == algorithm.key_size() {
+            Some(KeyRef { algorithm, octets, expanded: None })
+        } else {
+            None
         }
     }
 
-    pub(crate) fn expanded(self) -> Option<&'a lanes::SivKey> {
-        match self {
-            KeyRef::Session(_) => None,
-            KeyRef::Cached(cached) => cached.expanded.as_ref(),
-        }
+    /// Algorithm, octets, and the expanded key if there is one.
+    #[inline(always)]
+    pub(crate) fn parts(self) -> (Algorithm, &'a [u8], Option<&'a lanes::SivKey>) {
+        (self.algorithm, self.octets, self.expanded)
+    }
+
+    fn first<const N: usize>(self) -> &'a [u8; N] {
+        self.octets.first_chunk().expect("a key has as many octets as its algorithm's keys")
     }
 }
 
-/// One text to encrypt in place.
-#[derive(Debug)]
+impl<'a> From<&'a Key> for KeyRef<'a> {
+    #[inline]
+    fn from(key: &'a Key) -> Self {
+        KeyRef { algorithm: key.algorithm, octets: key.expose(), expanded: None }
+    }
+}
+
+impl<'a> From<&'a CachedKey> for KeyRef<'a> {
+    #[inline]
+    fn from(cached: &'a CachedKey) -> Self {
+        KeyRef { expanded: cached.expanded.as_ref(), ..KeyRef::from(&cached.key) }
+    }
+}
+
+impl fmt::Debug for KeyRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeyRef({:?})", self.algorithm)
+    }
+}
+
+/// A text in memory: where it is read, and where it is written, in the same place or apart. Any `&mut [u8]` is one.
+pub type Text<'a> = InOutBuf<'a, 'a, u8>;
+
+/// One text to encrypt.
 pub struct Seal<'a> {
     /// The key.
     pub key: KeyRef<'a>,
@@ -201,13 +227,12 @@ pub struct Seal<'a> {
     /// Associated data. For SIV, absent and empty differ: an absent one is no component of S2V. RFC 5297 section 2.4.
     pub associated: Option<&'a [u8]>,
     /// Plaintext in, ciphertext out.
-    pub text: &'a mut [u8],
+    pub text: Text<'a>,
     /// The tag, out.
     pub tag: &'a mut [u8; TAG_SIZE],
 }
 
-/// One text to verify and decrypt in place.
-#[derive(Debug)]
+/// One text to verify and decrypt.
 pub struct Open<'a> {
     /// The key.
     pub key: KeyRef<'a>,
@@ -216,17 +241,115 @@ pub struct Open<'a> {
     /// Associated data, as in [`Seal::associated`].
     pub associated: Option<&'a [u8]>,
     /// Ciphertext in; plaintext out, or zeros if the job failed.
-    pub text: &'a mut [u8],
+    pub text: Text<'a>,
     /// The tag that came with the text.
     pub tag: &'a [u8; TAG_SIZE],
     /// Out: whether text, associated data, nonce and key belong together.
     pub genuine: &'a mut bool,
 }
 
-/// Encrypts each job's text and writes its tag. Jobs do not affect one another.
+/// Texts to encrypt. They run in groups while they are added, and all of them have run when [`SealBatch::run`] returns;
+/// a batch that is dropped before leaves some texts as they were.
+///
+/// Jobs do not affect one another.
+pub struct SealBatch<'a> {
+    path: Path,
+    /// Stays empty where there are no lanes.
+    queue: lanes::SealQueue<'a>,
+}
+
+impl<'a> SealBatch<'a> {
+    /// No jobs yet, on the path of this process.
+    #[inline(always)]
+    #[must_use]
+    pub fn new() -> Self {
+        SealBatch::on(lanes::path())
+    }
+
+    #[inline(always)]
+    fn on(path: Path) -> Self {
+        SealBatch { path, queue: lanes::SealQueue::new(path) }
+    }
+
+    /// Adds a job.
+    ///
+    /// # Panics
+    /// If its nonce has a size that its algorithm does not accept.
+    // Inlined, so that the parts of a job need not go through memory.
+    #[inline(always)]
+    pub fn push(&mut self, job: Seal<'a>) {
+        let is_accepted = job.key.algorithm.accepts_nonce(job.nonce.len());
+        assert!(is_accepted, "nonces are made to the algorithm's size");
+        match self.path {
+            Path::Portable => seal_one(job),
+            Path::Vaes512 | Path::Vaes256 | Path::AesNi => self.queue.push(job),
+        }
+    }
+
+    /// Encrypts every text that was added and writes its tag.
+    #[inline(always)]
+    pub fn run(&mut self) {
+        self.queue.flush();
+    }
+}
+
+impl Default for SealBatch<'_> {
+    fn default() -> Self {
+        SealBatch::new()
+    }
+}
+
+/// Texts to verify and decrypt, otherwise as [`SealBatch`].
+pub struct OpenBatch<'a> {
+    path: Path,
+    /// Stays empty where there are no lanes.
+    queue: lanes::OpenQueue<'a>,
+}
+
+impl<'a> OpenBatch<'a> {
+    /// No jobs yet, on the path of this process.
+    #[inline(always)]
+    #[must_use]
+    pub fn new() -> Self {
+        OpenBatch::on(lanes::path())
+    }
+
+    #[inline(always)]
+    fn on(path: Path) -> Self {
+        OpenBatch { path, queue: lanes::OpenQueue::new(path) }
+    }
+
+    /// Adds a job.
+    #[inline(always)]
+    pub fn push(&mut self, job: Open<'a>) {
+        if !job.key.algorithm.accepts_nonce(job.nonce.len()) {
+            job.text.into_out().fill(0);
+            *job.genuine = false;
+            return;
+        }
+        match self.path {
+            Path::Portable => open_one(job),
+            Path::Vaes512 | Path::Vaes256 | Path::AesNi => self.queue.push(job),
+        }
+    }
+
+    /// Verifies and decrypts every text that was added, and sets its `genuine`.
+    #[inline(always)]
+    pub fn run(&mut self) {
+        self.queue.flush();
+    }
+}
+
+impl Default for OpenBatch<'_> {
+    fn default() -> Self {
+        OpenBatch::new()
+    }
+}
+
+/// Encrypts each job's text and writes its tag.
 ///
 /// # Panics
-/// If a job's nonce has a size that its algorithm does not accept.
+/// As [`SealBatch::push`].
 #[inline]
 pub fn seal_batch<'a>(jobs: impl Iterator<Item = Seal<'a>>) {
     seal_batch_on(lanes::path(), jobs);
@@ -239,20 +362,12 @@ pub fn seal_batch<'a>(jobs: impl Iterator<Item = Seal<'a>>) {
 #[doc(hidden)]
 #[inline]
 pub fn seal_batch_on<'a>(path: Path, jobs: impl Iterator<Item = Seal<'a>>) {
-    let checked = jobs.inspect(|job| {
-        let is_accepted = job.key.key().algorithm.accepts_nonce(job.nonce.len());
-        assert!(is_accepted, "nonces are made to the algorithm's size");
-    });
-    if path == Path::Portable {
-        checked.for_each(|mut job| seal_one(&mut job));
-        return;
-    }
-    let mut queues = lanes::SealQueues::new(path);
-    checked.for_each(|job| queues.push(job));
-    queues.flush();
+    let mut batch = SealBatch::on(path);
+    jobs.for_each(|job| batch.push(job));
+    batch.run();
 }
 
-/// Verifies and decrypts each job's text and sets its `genuine`. Jobs do not affect one another.
+/// Verifies and decrypts each job's text and sets its `genuine`.
 #[inline]
 pub fn open_batch<'a>(jobs: impl Iterator<Item = Open<'a>>) {
     open_batch_on(lanes::path(), jobs);
@@ -265,47 +380,35 @@ pub fn open_batch<'a>(jobs: impl Iterator<Item = Open<'a>>) {
 #[doc(hidden)]
 #[inline]
 pub fn open_batch_on<'a>(path: Path, jobs: impl Iterator<Item = Open<'a>>) {
-    let acceptable = jobs.filter_map(|job| {
-        if job.key.key().algorithm.accepts_nonce(job.nonce.len()) {
-            return Some(job);
-        }
-        job.text.fill(0);
-        *job.genuine = false;
-        None
-    });
-    if path == Path::Portable {
-        acceptable.for_each(|mut job| open_one(&mut job));
-        return;
-    }
-    let mut queues = lanes::OpenQueues::new(path);
-    acceptable.for_each(|job| queues.push(job));
-    queues.flush();
+    let mut batch = OpenBatch::on(path);
+    jobs.for_each(|job| batch.push(job));
+    batch.run();
 }
 
-fn seal_one(job: &mut Seal<'_>) {
-    let key = job.key.key();
+fn seal_one(job: Seal<'_>) {
+    let key = job.key;
     let headers = job.associated.into_iter().chain([job.nonce]);
-    let text = &mut *job.text;
+    let text = job.text;
     // None of these can fail: a packet is far shorter than any limit, and there are at most two headers.
     const INFALLIBLE: &str = "a packet is within every limit of the algorithm";
     let tag: [u8; TAG_SIZE] = match key.algorithm {
         Algorithm::SivCmac256 => CmacSiv::<Aes128>::new(key.first::<32>().into())
-            .encrypt_inout_detached(headers, text.into())
+            .encrypt_inout_detached(headers, text)
             .expect(INFALLIBLE)
             .into(),
         Algorithm::SivCmac384 => CmacSiv::<Aes192>::new(key.first::<48>().into())
-            .encrypt_inout_detached(headers, text.into())
+            .encrypt_inout_detached(headers, text)
             .expect(INFALLIBLE)
             .into(),
         Algorithm::SivCmac512 => CmacSiv::<Aes256>::new(key.first::<64>().into())
-            .encrypt_inout_detached(headers, text.into())
+            .encrypt_inout_detached(headers, text)
             .expect(INFALLIBLE)
             .into(),
         Algorithm::Aes128GcmSiv => Aes128GcmSiv::new(key.first::<16>().into())
             .encrypt_inout_detached(
                 job.nonce.try_into().expect("the size was checked"),
                 job.associated.unwrap_or_default(),
-                text.into(),
+                text,
             )
             .expect(INFALLIBLE)
             .into(),
@@ -313,31 +416,31 @@ fn seal_one(job: &mut Seal<'_>) {
     *job.tag = tag;
 }
 
-fn open_one(job: &mut Open<'_>) {
-    let key = job.key.key();
+fn open_one(mut job: Open<'_>) {
+    let key = job.key;
     let headers = job.associated.into_iter().chain([job.nonce]);
-    let text = &mut *job.text;
+    let text = job.text.reborrow();
     let tag = &(*job.tag).into();
     *job.genuine = match key.algorithm {
         Algorithm::SivCmac256 => {
-            CmacSiv::<Aes128>::new(key.first::<32>().into()).decrypt_inout_detached(headers, text.into(), tag)
+            CmacSiv::<Aes128>::new(key.first::<32>().into()).decrypt_inout_detached(headers, text, tag)
         }
         Algorithm::SivCmac384 => {
-            CmacSiv::<Aes192>::new(key.first::<48>().into()).decrypt_inout_detached(headers, text.into(), tag)
+            CmacSiv::<Aes192>::new(key.first::<48>().into()).decrypt_inout_detached(headers, text, tag)
         }
         Algorithm::SivCmac512 => {
-            CmacSiv::<Aes256>::new(key.first::<64>().into()).decrypt_inout_detached(headers, text.into(), tag)
+            CmacSiv::<Aes256>::new(key.first::<64>().into()).decrypt_inout_detached(headers, text, tag)
         }
         Algorithm::Aes128GcmSiv => Aes128GcmSiv::new(key.first::<16>().into()).decrypt_inout_detached(
             job.nonce.try_into().expect("the size was checked"),
             job.associated.unwrap_or_default(),
-            text.into(),
+            text,
             tag,
         ),
     }
     .is_ok();
     if !*job.genuine {
-        job.text.fill(0);
+        job.text.into_out().fill(0);
     }
 }
 

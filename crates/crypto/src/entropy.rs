@@ -1,12 +1,15 @@
-//! The source of random octets: ChaCha20, seeded by the operating system or, for replays, by a number.
+//! The source of random octets: ChaCha12, seeded by the operating system or, for replays, by a number.
+//!
+//! Twelve rounds, as in the crate `rand`: the best attack known reaches seven, and the nonces of a response take a
+//! third less time than with twenty.
 
 use std::fmt;
 
-use rand_chacha::ChaCha20Rng;
+use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
 /// A cryptographic random source. Not shared: each thread owns one.
-pub struct Entropy(ChaCha20Rng);
+pub struct Entropy(ChaCha12Rng);
 
 impl Entropy {
     /// A source seeded with 256 bits from the operating system.
@@ -16,13 +19,13 @@ impl Entropy {
     pub fn from_system() -> std::io::Result<Self> {
         let mut seed = zeroize::Zeroizing::new([0; 32]);
         getrandom::fill(&mut *seed).map_err(|error| std::io::Error::other(error.to_string()))?;
-        Ok(Entropy(ChaCha20Rng::from_seed(*seed)))
+        Ok(Entropy(ChaCha12Rng::from_seed(*seed)))
     }
 
     /// A source that repeats itself for the same `seed`: for simulation, tests and benchmarks only.
     #[must_use]
     pub fn from_seed(seed: u64) -> Self {
-        Entropy(ChaCha20Rng::seed_from_u64(seed))
+        Entropy(ChaCha12Rng::seed_from_u64(seed))
     }
 
     /// Fills `octets`.
@@ -50,7 +53,7 @@ impl Entropy {
 
 impl fmt::Debug for Entropy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Entropy(ChaCha20)")
+        f.write_str("Entropy(ChaCha12)")
     }
 }
 

@@ -17,9 +17,16 @@ mod lanes;
 pub mod mac;
 
 pub use aead::{
-    Algorithm, CachedKey, Key, KeyRef, Open, Seal, TAG_SIZE, open_batch, open_batch_on, seal_batch,
-    seal_batch_on,
+    Algorithm, CachedKey, Key, KeyRef, Open, OpenBatch, Seal, SealBatch, TAG_SIZE, Text, open_batch,
+    open_batch_on, seal_batch, seal_batch_on,
 };
 pub use entropy::Entropy;
 pub use hash::KeyedHash;
 pub use lanes::{Path, encrypt_alone_on, path};
+
+/// Overwrites a secret with zeros, in a way that is not optimised out.
+#[inline]
+pub fn wipe(octets: &mut [u8]) {
+    octets.fill(0);
+    zeroize::optimization_barrier(octets);
+}

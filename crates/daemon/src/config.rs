@@ -11,6 +11,7 @@ use std::time::Duration;
 use authentick_crypto::Algorithm;
 use authentick_ke::server::Limits;
 use authentick_ke::session::Terms;
+use authentick_net::udp::BATCH_SIZE;
 use authentick_proto::auth::nts::algorithm;
 use authentick_proto::limits::KEY_COUNT_MAX;
 use authentick_proto::prefix::{Prefix, PrefixSet};
@@ -39,6 +40,7 @@ mod raw {
     pub(super) struct Server {
         pub(super) listen: Vec<String>,
         pub(super) workers: usize,
+        pub(super) batch_size: usize,
         pub(super) engine: String,
         pub(super) reference: Reference,
         pub(super) state_directory: String,
@@ -146,6 +148,7 @@ mod raw {
             Server {
                 listen: strings(&["0.0.0.0:123", "[::]:123"]),
                 workers: 0,
+                batch_size: authentick_net::udp::BATCH_SIZE,
                 engine: "auto".to_owned(),
                 reference: Reference::Name("kernel".to_owned()),
                 state_directory: "/var/lib/authentick".to_owned(),
@@ -200,6 +203,8 @@ pub struct Config {
     pub listen: Vec<SocketAddr>,
     /// Threads that answer them; 0: one per processor.
     pub workers: usize,
+    /// Datagrams that are received, answered and sent together, at most.
+    pub batch_size: usize,
     /// What vouches for the time.
     pub reference: Reference,
     /// Where cookie keys are kept.
@@ -380,6 +385,7 @@ impl Resolver<'_> {
         Ok(Config {
             listen: self.addresses("server.listen", &server.listen)?,
             workers: self.thread_count("server.workers", server.workers)?,
+            batch_size: self.batch_size(server.batch_size)?,
             reference: self.reference(&server.reference)?,
             state_directory: self.absolute("server.state-directory", &server.state_directory)?,
             user: server.user,
@@ -436,6 +442,16 @@ impl Resolver<'_> {
         match count {
             0..=THREAD_COUNT_MAX => Ok(count),
             _ => Err(self.wrong(key, count, "too many threads", "write 0 for one per processor")),
+        }
+    }
+
+    fn batch_size(&self, size: usize) -> Result<usize, ConfigError> {
+        match size {
+            1..=BATCH_SIZE => Ok(size),
+            _ => {
+                let remedy = format!("write 1 to {BATCH_SIZE}, or leave it out");
+                Err(self.wrong("server.batch-size", size, "no such batch", &remedy))
+            }
         }
     }
 
@@ -663,6 +679,8 @@ mod tests {
             ("[server]\nlisten = [\"[::]:123\", \"[::]:123\"]", &["listed twice"]),
             ("[server]\nlistne = []", &["line 2", "unknown field", "listne"]),
             ("[server]\nworkers = -1", &["line 2", "invalid value", "-1"]),
+            ("[server]\nbatch-size = 0", &["server.batch-size", "\"0\"", "1 to 64"]),
+            ("[server]\nbatch-size = 65", &["server.batch-size", "\"65\"", "1 to 64"]),
             ("[server]\nengine = \"xdp\"", &["server.engine", "\"xdp\"", "\"udp\""]),
             ("[server]\nrefusal = \"loud\"", &["server.refusal", "\"kiss\""]),
             ("[server]\nreference = \"gps\"", &["server.reference", "kernel"]),

@@ -155,6 +155,7 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
     let shared = Arc::new(Shared {
         snapshot: Arc::new(ArcSwap::from_pointee(watcher.look())),
         nts,
+        batch_size: config.batch_size,
         workers: (0..worker_count).map(|_| Default::default()).collect(),
         spans: spans.map(|metrics| Arc::new(SpanRing::new(metrics.span_clients.clone()))),
         started: Instant::now(),
@@ -337,7 +338,7 @@ fn work(
     responder: Responder,
     stop: &AtomicBool,
 ) -> io::Result<()> {
-    let mut engine = UdpEngine::new(sockets, PATIENCE)?;
+    let mut engine = UdpEngine::new(sockets, PATIENCE, shared.batch_size)?;
     let mut worker = Worker {
         responder,
         snapshot: Cache::new(Arc::clone(&shared.snapshot)),

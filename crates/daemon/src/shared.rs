@@ -22,6 +22,8 @@ pub(crate) struct Shared {
     pub(crate) workers: Vec<WorkerCounters>,
     pub(crate) spans: Option<Arc<SpanRing>>,
     pub(crate) started: Instant,
+    /// Datagrams that a worker takes at a time, at most.
+    pub(crate) batch_size: usize,
 }
 
 /// The state of Network Time Security.

@@ -42,7 +42,7 @@ fn export_keys(
         export(octets, &[protocol_high, protocol_low, high, low, direction])?;
         Ok::<_, rustls::Error>(Key::new(algorithm, octets).expect("the size is the algorithm's"))
     };
-    Ok(SessionKeys { c2s: key(0)?, s2c: key(1)? })
+    Ok(SessionKeys::new(&key(0)?, &key(1)?).expect("both are of one algorithm"))
 }
 
 /// The AEAD number in the exporter's context where one side did not send record 1024: chrony 4.4 to 4.6.0 export keys

@@ -41,8 +41,11 @@ fn provider() -> Arc<CryptoProvider> {
     })
 }
 
-/// The certificates in a PEM text, at least one.
-fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+/// The certificates in a PEM text, at least one, in its order. Keys and whatever else stands between them are skipped.
+///
+/// # Errors
+/// What is wrong with the text, in words that do not say where it came from: it has no certificate, or a broken one.
+pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match chain {
         Ok(chain) if chain.is_empty() => Err("no PEM certificate".to_owned()),
@@ -88,5 +91,28 @@ impl CertificateInfo {
             not_before: certificate.validity().not_before.timestamp(),
             not_after: certificate.validity().not_after.timestamp(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certificates_are_read_in_order_and_the_want_of_any_is_an_error() {
+        let block =
+            |kind: &str, text: &str| format!("-----BEGIN {kind}-----\n{text}\n-----END {kind}-----\n");
+        let pem =
+            block("CERTIFICATE", "AQID") + &block("PRIVATE KEY", "BwcH") + &block("CERTIFICATE", "BAUG");
+        let found = certificates(pem.as_bytes()).unwrap();
+        assert_eq!(
+            found.iter().map(|certificate| &**certificate).collect::<Vec<_>>(),
+            [[1, 2, 3], [4, 5, 6]]
+        );
+        for text in ["", "AQID", &block("PRIVATE KEY", "BwcH")] {
+            assert_eq!(certificates(text.as_bytes()).unwrap_err(), "no PEM certificate", "{text}");
+        }
+        let error = certificates((pem + &block("CERTIFICATE", "?")).as_bytes()).unwrap_err();
+        assert!(error.starts_with("broken PEM certificate: "), "{error}");
     }
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use authentick_net::udp::dropped_count;
+use authentick_net::udp::{anywhere, dropped_count};
 use authentick_wire::header::ReferenceId;
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
 use authentick_wire::packet::Packet;
@@ -384,9 +384,7 @@ impl<M: Middle> Turner<M> {
                 if self.clients.len() >= CLIENT_COUNT_MAX {
                     return Err(std::io::Error::other("too many clients"));
                 }
-                let any: SocketAddr =
-                    if self.server.is_ipv4() { ([0; 4], 0).into() } else { ([0u16; 8], 0).into() };
-                let socket = UdpSocket::bind(any)?;
+                let socket = UdpSocket::bind(anywhere(self.server))?;
                 socket.connect(self.server)?;
                 self.adopt(socket)?;
                 self.clients.push(client);

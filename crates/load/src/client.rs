@@ -1,7 +1,7 @@
 //! Simulated clients: each has a port of its own and, with NTS, keys and a jar of cookies.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
 use authentick_net::udp::ClientSocket;
 use authentick_proto::client::{CookieJar, NtsSession};
@@ -53,11 +53,7 @@ pub(crate) enum Stray {
 impl Client {
     /// A client that asks `server` from `source`, or from wherever the host chooses.
     pub(crate) fn connect(server: SocketAddr, source: Option<IpAddr>, measured: bool) -> io::Result<Self> {
-        let any: IpAddr = match server {
-            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-        };
-        let socket = ClientSocket::connect_from(SocketAddr::new(source.unwrap_or(any), 0), server)?;
+        let socket = ClientSocket::connect_from(server, source)?;
         let local = socket.local()?;
         Ok(Client {
             socket,
@@ -116,8 +112,17 @@ impl Client {
         }
     }
 
-    /// The session with which a request was made that was sent at `sent_ns`.
-    pub(crate) fn session_of(&mut self, sent_ns: u64) -> Option<&mut NtsSession> {
+    /// The session with which a request was made that was made or sent at `sent_ns`.
+    pub(crate) fn session_of(&self, sent_ns: u64) -> Option<&NtsSession> {
+        if self.session.is_some() && sent_ns >= self.established_ns {
+            return self.session.as_ref();
+        }
+        let mut earlier = self.earlier.iter().rev();
+        earlier.find(|(established_ns, _, _)| sent_ns >= *established_ns).map(|(_, _, session)| session)
+    }
+
+    /// The same, to put cookies into its jar.
+    pub(crate) fn session_of_mut(&mut self, sent_ns: u64) -> Option<&mut NtsSession> {
         if self.session.is_some() && sent_ns >= self.established_ns {
             return self.session.as_mut();
         }
@@ -205,7 +210,7 @@ mod tests {
     /// A session whose keys tell it apart.
     fn session(number: u8) -> NtsSession {
         let key = || Key::new(Algorithm::SivCmac256, &[number; 32]).unwrap();
-        NtsSession::new(SessionKeys { c2s: key(), s2c: key() }, None)
+        NtsSession::new(SessionKeys::new(&key(), &key()).unwrap(), None)
     }
 
     #[test]
@@ -216,7 +221,7 @@ mod tests {
         client.established(session(2), 200, 50);
         assert!(client.forget_keys(210, 220) && !client.forget_keys(190, 220));
         let number = |client: &mut Client, sent_ns| {
-            client.session_of(sent_ns).map(|session| session.keys().c2s.expose()[0])
+            client.session_of(sent_ns).map(|session| session.keys().expose()[0])
         };
         assert_eq!([150, 200, 230].map(|sent_ns| number(&mut client, sent_ns)), [Some(1), Some(2), Some(2)]);
         client.established(session(3), 251, 50);

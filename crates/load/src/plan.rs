@@ -29,6 +29,16 @@ pub enum Scheme {
     },
 }
 
+impl Scheme {
+    /// Whether transfers are what is measured, and key exchanges accompany them; `false`: it is the other way round.
+    pub(crate) fn measures_transfers(self) -> bool {
+        match self {
+            Scheme::Plain | Scheme::Nts => true,
+            Scheme::Ke | Scheme::Mix { .. } => false,
+        }
+    }
+}
+
 /// When operations begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -99,7 +99,7 @@ impl Run {
             spans.begin()?;
         }
         let part = crew.step(order, next_start(order.background_rps > 0.0), watch)?;
-        let mut step = Step::from_part(&part, order.rate_rps, crew.hosts().to_vec());
+        let mut step = step_of(&part, order.rate_rps, crew.hosts().to_vec());
         if let (Some(process), Some(before)) = (self.server, before) {
             step.server = process.usage().ok().map(|after| used(before, after, &step));
             if step.server.is_none() {
@@ -115,27 +115,21 @@ impl Run {
 }
 
 /// A generator's part as a step of a record.
-trait FromPart {
-    fn from_part(part: &Part, offered_rps: Option<f64>, hosts: Vec<HostPart>) -> Self;
-}
-
-impl FromPart for Step {
-    fn from_part(part: &Part, offered_rps: Option<f64>, hosts: Vec<HostPart>) -> Self {
-        Step {
-            offered_rps,
-            seconds: part.seconds,
-            tally: part.tally.clone(),
-            accompanying: part.accompanying.clone(),
-            background: part.background.as_ref().map(Tally::without_histograms),
-            valid: part.why_invalid.is_none(),
-            why_invalid: part.why_invalid.clone(),
-            generator_busy_share: part.busy_share,
-            lateness_us: part.lateness_ns.percentiles(1000.0),
-            request_size: part.request_size,
-            server: None,
-            spans: None,
-            hosts,
-        }
+fn step_of(part: &Part, offered_rps: Option<f64>, hosts: Vec<HostPart>) -> Step {
+    Step {
+        offered_rps,
+        seconds: part.seconds,
+        tally: part.tally.clone(),
+        accompanying: part.accompanying.clone(),
+        background: part.background.as_ref().map(Tally::without_histograms),
+        valid: part.why_invalid.is_none(),
+        why_invalid: part.why_invalid.clone(),
+        generator_busy_share: part.busy_share,
+        lateness_us: part.lateness_ns.percentiles(1000.0),
+        request_size: part.request_size,
+        server: None,
+        spans: None,
+        hosts,
     }
 }
 

@@ -1,102 +1,138 @@
 //! Cookies: the session keys of a client, sealed so that the server need not remember them. RFC 8915 section 6.
 //!
 //! ```text
-//!  0  key identifier u32, in the clear
-//!  4  nonce, 12 random octets
+//!  0  key identifier u32 \
+//!  4  AEAD number u16     | in the clear; together the nonce
+//!  6  ten random octets  /
 //! 16  tag
-//! 32  ciphertext of: AEAD number u16 | zero u16 | C2S key | S2C key
+//! 32  ciphertext of: C2S key | S2C key
 //! ```
 //!
-//! Sealed with AES-SIV-CMAC-256 without associated data; the identifier needs no cover, as another key would not
-//! open. SIV keeps its promise when a nonce repeats: two cookies of the same contents would look the same, no more.
-//! A cookie has 100 octets for AEAD 15, 132 for 16, 164 for 17 and 68 for 30, always a multiple of four.
+//! Sealed with AES-SIV-CMAC-256 without associated data. The first sixteen octets are its nonce as they stand, so all
+//! of them are authenticated, and a cookie is whole blocks. SIV keeps its promise when a nonce repeats: two cookies of
+//! the same contents would look the same, no more. A cookie has 96 octets for AEAD 15, 128 for 16, 160 for 17 and 64
+//! for 30.
 
-use authentick_crypto::{Algorithm, Entropy, Key, KeyRef, Open, Seal, TAG_SIZE, seal_batch};
+use std::fmt;
+
+use authentick_crypto::{Algorithm, Entropy, Key, KeyRef, Open, Seal, TAG_SIZE, Text, seal_batch, wipe};
 use authentick_wire::ke::AeadId;
 
 use crate::auth::nts::{aead_id, algorithm};
-use crate::delays::{Step, pause};
 use crate::keyset::{CookieKey, KeySet};
 
 const ID_SIZE: usize = 4;
-const NONCE_SIZE: usize = 12;
-const HEAD_SIZE: usize = ID_SIZE + NONCE_SIZE + TAG_SIZE;
-const NUMBER_SIZE: usize = 4;
+const NUMBER_SIZE: usize = 2;
+const NONCE_SIZE: usize = 16;
+const HEAD_SIZE: usize = NONCE_SIZE + TAG_SIZE;
 
 /// Octets of the longest text inside a cookie.
-pub const TEXT_SIZE_MAX: usize = NUMBER_SIZE + 2 * 64;
+const TEXT_SIZE_MAX: usize = text_size(Algorithm::SivCmac512);
+
+const fn text_size(algorithm: Algorithm) -> usize {
+    2 * algorithm.key_size()
+}
 
 /// Octets of a cookie for a session with `algorithm`.
 #[must_use]
 pub const fn size(algorithm: Algorithm) -> usize {
-    HEAD_SIZE + NUMBER_SIZE + 2 * algorithm.key_size()
+    HEAD_SIZE + text_size(algorithm)
 }
 
-/// The keys of one client, both under the same algorithm.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The keys of one client, both under the same algorithm: as octets, in the order in which a cookie holds them.
+#[derive(Clone)]
 pub struct SessionKeys {
-    /// Authenticates requests.
-    pub c2s: Key,
-    /// Authenticates responses.
-    pub s2c: Key,
+    algorithm: Algorithm,
+    octets: [u8; TEXT_SIZE_MAX],
 }
 
 impl SessionKeys {
+    /// The key that authenticates requests and the one that authenticates responses; `None` if their algorithms differ.
+    #[must_use]
+    pub fn new(c2s: &Key, s2c: &Key) -> Option<Self> {
+        let (algorithm, size) = (c2s.algorithm(), c2s.expose().len());
+        let mut keys = SessionKeys { algorithm, octets: [0; TEXT_SIZE_MAX] };
+        keys.octets[..size].copy_from_slice(c2s.expose());
+        keys.octets[size..2 * size].copy_from_slice((s2c.algorithm() == algorithm).then(|| s2c.expose())?);
+        Some(keys)
+    }
+
+    /// Keys that nobody should use: a place for those of a cookie.
+    pub(crate) const fn unset() -> Self {
+        SessionKeys { algorithm: Algorithm::SivCmac256, octets: [0; TEXT_SIZE_MAX] }
+    }
+
     /// The algorithm of both keys.
+    #[inline]
     #[must_use]
     pub const fn algorithm(&self) -> Algorithm {
-        self.s2c.algorithm()
+        self.algorithm
     }
 
-    /// Reads the text of an opened cookie; `None` if it is not one of ours.
+    /// Authenticates requests.
+    #[inline]
     #[must_use]
-    pub fn parse(text: &[u8]) -> Option<Self> {
-        let (number, keys) = text.split_first_chunk::<NUMBER_SIZE>()?;
-        let algorithm = algorithm(AeadId(u16::from_be_bytes([number[0], number[1]])))?;
-        let (c2s, s2c) = keys.split_at_checked(algorithm.key_size())?;
-        Some(SessionKeys { c2s: Key::new(algorithm, c2s)?, s2c: Key::new(algorithm, s2c)? })
+    pub fn c2s(&self) -> KeyRef<'_> {
+        self.key(0)
     }
 
-    fn emit(&self, text: &mut [u8]) {
-        let (number, keys) = text.split_at_mut(NUMBER_SIZE);
-        let AeadId(id) = aead_id(self.algorithm());
-        let [high, low] = id.to_be_bytes();
-        number.copy_from_slice(&[high, low, 0, 0]);
-        let (c2s, s2c) = keys.split_at_mut(self.algorithm().key_size());
-        c2s.copy_from_slice(self.c2s.expose());
-        s2c.copy_from_slice(self.s2c.expose());
+    /// Authenticates responses.
+    #[inline]
+    #[must_use]
+    pub fn s2c(&self) -> KeyRef<'_> {
+        self.key(1)
+    }
+
+    #[inline]
+    fn key(&self, index: usize) -> KeyRef<'_> {
+        let size = self.algorithm.key_size();
+        KeyRef::new(self.algorithm, &self.octets[index * size..][..size])
+            .expect("the size is the algorithm's")
+    }
+
+    /// Both keys: the text inside a cookie. Secret.
+    #[inline]
+    #[must_use]
+    pub fn expose(&self) -> &[u8] {
+        &self.octets[..text_size(self.algorithm)]
+    }
+
+    /// Overwrites both keys.
+    #[inline]
+    pub(crate) fn wipe(&mut self) {
+        let size = text_size(self.algorithm);
+        wipe(&mut self.octets[..size]);
     }
 }
 
-/// The identifier of the key that sealed `cookie`; `None` if it is too short to be one.
-#[must_use]
-pub fn key_id(cookie: &[u8]) -> Option<u32> {
-    if cookie.len() < HEAD_SIZE + NUMBER_SIZE || cookie.len() > HEAD_SIZE + TEXT_SIZE_MAX {
-        return None;
+impl Drop for SessionKeys {
+    fn drop(&mut self) {
+        wipe(&mut self.octets);
     }
-    cookie.first_chunk().map(|id| u32::from_be_bytes(*id))
 }
 
-/// The job that opens `cookie` into `text`, whose first [`text_size`] octets it uses; `None` if no key of `keys`
-/// sealed it.
+impl fmt::Debug for SessionKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SessionKeys({:?})", self.algorithm)
+    }
+}
+
+/// The job that opens `cookie` into `session`, which holds zeros if it fails; `None` if no key of `keys` sealed it.
+#[inline]
 pub fn open_job<'a>(
     keys: &'a KeySet,
     cookie: &'a [u8],
-    text: &'a mut [u8; TEXT_SIZE_MAX],
+    session: &'a mut SessionKeys,
     genuine: &'a mut bool,
 ) -> Option<Open<'a>> {
-    let key = keys.find(key_id(cookie)?)?;
-    let (nonce, rest) = cookie[ID_SIZE..].split_at(NONCE_SIZE);
+    let (nonce, rest) = cookie.split_first_chunk::<NONCE_SIZE>()?;
     let (tag, ciphertext) = rest.split_first_chunk()?;
-    let text = &mut text[..ciphertext.len()];
-    text.copy_from_slice(ciphertext);
-    Some(Open { key: KeyRef::Cached(key.key()), nonce, associated: None, text, tag, genuine })
-}
-
-/// Octets of text inside a cookie of `cookie_size` octets.
-#[must_use]
-pub const fn text_size(cookie_size: usize) -> usize {
-    cookie_size.saturating_sub(HEAD_SIZE)
+    let [a, b, c, d, high, low, ..] = *nonce;
+    let algorithm = algorithm(AeadId(u16::from_be_bytes([high, low])))?;
+    let key = keys.find(u32::from_be_bytes([a, b, c, d]))?;
+    session.algorithm = algorithm;
+    let text = Text::new(ciphertext, &mut session.octets[..text_size(algorithm)]).ok()?;
+    Some(Open { key: key.key().into(), nonce, associated: None, text, tag, genuine })
 }
 
 /// Seals a fresh cookie into each of `places`, each of [`size`] octets for its session, with the current key.
@@ -105,24 +141,26 @@ pub fn seal_all<'a>(
     entropy: &mut Entropy,
     places: impl Iterator<Item = (&'a SessionKeys, &'a mut [u8])>,
 ) {
-    pause(Step::SealCookies);
     seal_batch(places.map(|(session, out)| seal_job(keys.current(), session, entropy, out)));
 }
 
-fn seal_job<'a>(
+/// The job that seals a fresh cookie into `out`, which has [`size`] octets for the session.
+#[inline]
+pub(crate) fn seal_job<'a>(
     key: &'a CookieKey,
-    session: &SessionKeys,
+    session: &'a SessionKeys,
     entropy: &mut Entropy,
     out: &'a mut [u8],
 ) -> Seal<'a> {
-    let (head, text) = out.split_at_mut(HEAD_SIZE);
-    let (id, rest) = head.split_at_mut(ID_SIZE);
-    let (nonce, tag) = rest.split_at_mut(NONCE_SIZE);
-    id.copy_from_slice(&key.id().to_be_bytes());
-    entropy.fill(nonce);
-    session.emit(text);
+    let (head, text) = out.split_first_chunk_mut::<HEAD_SIZE>().expect("a place has the size of a cookie");
+    let (nonce, tag) = head.split_at_mut(NONCE_SIZE);
+    let AeadId(number) = aead_id(session.algorithm);
+    entropy.fill(&mut nonce[ID_SIZE + NUMBER_SIZE..]);
+    nonce[..ID_SIZE].copy_from_slice(&key.id().to_be_bytes());
+    nonce[ID_SIZE..][..NUMBER_SIZE].copy_from_slice(&number.to_be_bytes());
+    let text = Text::new(session.expose(), text).expect("a place has the size of a cookie");
     let tag = tag.as_mut_array().expect("the head ends with a tag");
-    Seal { key: KeyRef::Cached(key.key()), nonce, associated: None, text, tag }
+    Seal { key: key.key().into(), nonce, associated: None, text, tag }
 }
 
 #[cfg(test)]
@@ -132,7 +170,7 @@ mod tests {
 
     fn session(algorithm: Algorithm) -> SessionKeys {
         let key = |octet| Key::new(algorithm, &vec![octet; algorithm.key_size()]).unwrap();
-        SessionKeys { c2s: key(1), s2c: key(2) }
+        SessionKeys::new(&key(1), &key(2)).unwrap()
     }
 
     fn sealed(keys: &KeySet, session: &SessionKeys) -> Vec<u8> {
@@ -141,19 +179,21 @@ mod tests {
         cookie
     }
 
-    fn open(keys: &KeySet, cookie: &[u8]) -> Option<SessionKeys> {
-        let (mut text, mut genuine) = ([0; TEXT_SIZE_MAX], false);
-        open_batch(std::iter::once(open_job(keys, cookie, &mut text, &mut genuine)?));
-        genuine.then(|| SessionKeys::parse(&text[..text_size(cookie.len())]))?
+    /// Algorithm and keys.
+    fn open(keys: &KeySet, cookie: &[u8]) -> Option<(Algorithm, Vec<u8>)> {
+        let (mut session, mut genuine) = (SessionKeys::unset(), false);
+        open_batch(std::iter::once(open_job(keys, cookie, &mut session, &mut genuine)?));
+        genuine.then(|| (session.algorithm(), session.expose().to_vec()))
     }
 
     #[test]
     fn cookie_of_each_algorithm_opens_and_has_its_size() {
         let keys = KeySet::generate(0, &mut Entropy::from_seed(1));
-        for (algorithm, octets) in Algorithm::ALL.into_iter().zip([100, 132, 164, 68]) {
+        for (algorithm, octets) in Algorithm::ALL.into_iter().zip([96, 128, 160, 64]) {
             let cookie = sealed(&keys, &session(algorithm));
             assert_eq!(cookie.len(), octets);
-            assert_eq!(open(&keys, &cookie), Some(session(algorithm)));
+            let expected = session(algorithm).expose().to_vec();
+            assert_eq!(open(&keys, &cookie), Some((algorithm, expected)));
         }
     }
 

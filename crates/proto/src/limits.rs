@@ -2,8 +2,11 @@
 
 use authentick_wire::limits::{COOKIE_COUNT, COOKIE_SIZE_MAX, DATAGRAM_SIZE_MAX, HEADER_SIZE};
 
-/// Datagrams that go through the stages of the responder together.
+/// Datagrams that the responder takes at once.
 pub const BATCH_SIZE: usize = 64;
+
+/// Datagrams that go through the stages of the responder together: as many as the widest lanes take.
+pub const GROUP_SIZE: usize = 16;
 
 /// Cookie keys that a key set holds: one future, one current, the rest retired.
 pub const KEY_COUNT_MAX: usize = 66;

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use crate::plot::{Axis, Size, class_of, dashes_of};
+use crate::plot::{Area, Axis, BOTTOM, RIGHT, Size, TOP, class_of, dashes_of};
 use crate::units::{tick, typeset};
 
 /// Least distances between the numbers on the axes, in SVG units.
@@ -26,9 +26,6 @@ const PPM_PER_PERCENT: f64 = 10_000.0;
 const DRAWN_MAX: f64 = 1e18;
 
 const LEFT: f64 = 66.0;
-const RIGHT: f64 = 26.0;
-const TOP: f64 = 28.0;
-const BOTTOM: f64 = 46.0;
 
 /// What the numbers on the vertical axis are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,48 +208,24 @@ impl Chart {
 
     /// Grid, numbers and names of the axes.
     fn draw_frame(&self, frame: &Frame, out: &mut String) {
-        let (left, right) = (LEFT, frame.size.width - RIGHT);
-        let (top, bottom) = (TOP, frame.size.height - BOTTOM);
+        let area = Area::new(frame.size, LEFT);
+        let Area { left, right, top, bottom } = area;
         for value in frame.up.ticks(bottom - top, DISTANCE_UP) {
-            let y = frame.y(value);
             let number = match self.unit {
                 Unit::Rate => rate_tick(value),
                 Unit::Share => format!("{} %", plain(value / PPM_PER_PERCENT)),
                 Unit::Time => tick(value as u64),
             };
-            let _ = writeln!(
-                out,
-                "<path class=\"grid\" d=\"M{left} {y:.1}H{right}\"/>\
-                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-                left - 6.0,
-                y + 4.0,
-                typeset(&number)
-            );
+            area.draw_row(frame.y(value), &typeset(&number), out);
         }
         for rate in frame.along.ticks(right - left, DISTANCE_ALONG) {
-            let x = frame.x(rate);
-            let _ = writeln!(
-                out,
-                "<path class=\"grid\" d=\"M{x:.1} {top}V{:.1}\"/>\
-                 <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-                bottom + 4.0,
-                bottom + 18.0,
-                typeset(&rate_tick(rate))
-            );
+            area.draw_column(frame.x(rate), &typeset(&rate_tick(rate)), out);
         }
         let logarithmic = match frame.along {
             Scale::Linear { .. } => "",
             Scale::Logarithmic(_) => ", logarithmic scale",
         };
-        let _ = writeln!(
-            out,
-            "<path class=\"axis\" d=\"M{left} {top}V{bottom}H{right}\"/>\n\
-             <text x=\"0\" y=\"14\">{}</text>\n\
-             <text x=\"{right}\" y=\"{:.1}\" text-anchor=\"end\">{}{logarithmic}</text>",
-            self.up,
-            frame.size.height - 8.0,
-            self.along
-        );
+        area.draw_axes(self.up, &format!("{}{logarithmic}", self.along), out);
         if let Some((rate, name)) = self.mark {
             let x = frame.x(rate);
             // The name stands on the side that has more room.

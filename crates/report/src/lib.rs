@@ -21,6 +21,7 @@ mod plot;
 pub mod published;
 pub mod run;
 pub mod stats;
+pub mod stored;
 pub mod study;
 pub mod summary;
 pub mod table;

@@ -45,10 +45,11 @@ pub(crate) const WIDE: Size = Size { class: "wide", width: 860.0, height: 380.0 
 /// For a phone: the same text is larger beside a smaller plot.
 pub(crate) const NARROW: Size = Size { class: "narrow", width: 400.0, height: 320.0 };
 
+/// What stands around the axes has this much room. On the left it depends on the numbers.
+pub(crate) const RIGHT: f64 = 26.0;
+pub(crate) const TOP: f64 = 28.0;
+pub(crate) const BOTTOM: f64 = 46.0;
 const LEFT: f64 = 46.0;
-const RIGHT: f64 = 26.0;
-const TOP: f64 = 28.0;
-const BOTTOM: f64 = 46.0;
 
 /// What a plot of distributions says. None of it comes from a record.
 #[derive(Clone, Copy, Debug)]
@@ -122,6 +123,60 @@ pub(crate) fn class_of(series: usize) -> String {
 
 pub(crate) fn dashes_of(series: usize) -> String {
     format!("stroke-dasharray=\"{}\"", DASHES[series % DASHES.len()])
+}
+
+/// The rectangle that a plot's axes enclose, in SVG units.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Area {
+    pub(crate) left: f64,
+    pub(crate) right: f64,
+    pub(crate) top: f64,
+    pub(crate) bottom: f64,
+}
+
+impl Area {
+    /// The area of a plot of which so much is left of the vertical axis.
+    pub(crate) fn new(size: Size, left: f64) -> Self {
+        Area { left, right: size.width - RIGHT, top: TOP, bottom: size.height - BOTTOM }
+    }
+
+    /// A line of the grid at this height, and its number beside the vertical axis. Texts are markup, here and below.
+    pub(crate) fn draw_row(&self, y: f64, number: &str, out: &mut String) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            out,
+            "<path class=\"grid\" d=\"M{} {y:.1}H{}\"/>\
+             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{number}</text>",
+            self.left,
+            self.right,
+            self.left - 6.0,
+            y + 4.0
+        );
+    }
+
+    /// A line of the grid so far along, and its number below the horizontal axis.
+    pub(crate) fn draw_column(&self, x: f64, number: &str, out: &mut String) {
+        let _ = writeln!(
+            out,
+            "<path class=\"grid\" d=\"M{x:.1} {}V{:.1}\"/>\
+             <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{number}</text>",
+            self.top,
+            self.bottom + 4.0,
+            self.bottom + 18.0
+        );
+    }
+
+    /// The axes and what they count.
+    pub(crate) fn draw_axes(&self, up: &str, along: &str, out: &mut String) {
+        let Area { left, right, top, bottom } = self;
+        let _ = writeln!(
+            out,
+            "<path class=\"axis\" d=\"M{left} {top}V{bottom}H{right}\"/>\n\
+             <text x=\"0\" y=\"14\">{up}</text>\n\
+             <text x=\"{right}\" y=\"{:.1}\" text-anchor=\"end\">{along}</text>",
+            bottom + BOTTOM - 8.0
+        );
+    }
 }
 
 /// A logarithmic axis, of nanoseconds or of another integer.
@@ -201,38 +256,15 @@ impl Frame {
 
     /// Grid, numbers and names of the axes.
     fn draw(&self, out: &mut String) {
-        let (left, right) = (LEFT, self.size.width - RIGHT);
-        let (top, bottom) = (TOP, self.size.height - BOTTOM);
+        let area = Area::new(self.size, LEFT);
         for share in SHARES {
-            let y = self.y(f64::from(share) / 100.0);
-            let _ = writeln!(
-                out,
-                "<path class=\"grid\" d=\"M{left} {y:.1}H{right}\"/>\
-                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{share}\u{a0}%</text>",
-                left - 6.0,
-                y + 4.0
-            );
+            area.draw_row(self.y(f64::from(share) / 100.0), &format!("{share}\u{a0}%"), out);
         }
         for ns in self.axis.ticks(self.inner_width(), TICK_DISTANCE_MIN) {
-            let x = self.x(ns);
-            let _ = writeln!(
-                out,
-                "<path class=\"grid\" d=\"M{x:.1} {top}V{:.1}\"/>\
-                 <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-                bottom + 4.0,
-                bottom + 18.0,
-                typeset(&tick(ns))
-            );
+            area.draw_column(self.x(ns), &typeset(&tick(ns)), out);
         }
-        let _ = writeln!(
-            out,
-            "<path class=\"axis\" d=\"M{left} {top}V{bottom}H{right}\"/>\n\
-             <text x=\"0\" y=\"14\">share of {} that took at most this long</text>\n\
-             <text x=\"{right}\" y=\"{:.1}\" text-anchor=\"end\">{}, logarithmic scale</text>",
-            self.words.share_of,
-            self.size.height - 8.0,
-            self.words.time
-        );
+        let up = format!("share of {} that took at most this long", self.words.share_of);
+        area.draw_axes(&up, &format!("{}, logarithmic scale", self.words.time), out);
     }
 
     /// The path of the steps: up by one n-th at each of the n values. Values that fall on the same half unit make one

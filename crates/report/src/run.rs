@@ -8,6 +8,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::stats::Sample;
+use crate::stored::{self, Unreadable};
 
 /// What one run measured, and on what.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -146,22 +147,22 @@ impl std::error::Error for RunError {
     }
 }
 
+impl From<Unreadable> for RunError {
+    fn from(unreadable: Unreadable) -> Self {
+        match unreadable {
+            Unreadable::Format(found) => RunError::Format(found),
+            Unreadable::Json(error) => RunError::Json(error),
+        }
+    }
+}
+
 impl RunRecord {
     /// Reads a record.
     ///
     /// # Errors
     /// If the text is no JSON, is in another format, or lacks a field.
     pub fn from_json(text: &str) -> Result<Self, RunError> {
-        #[derive(Deserialize)]
-        struct Head {
-            format: String,
-        }
-        // The format comes first: what another one lacks is no fault of the file.
-        let head: Head = serde_json::from_str(text).map_err(RunError::Json)?;
-        if head.format != Format::V1.name() {
-            return Err(RunError::Format(head.format));
-        }
-        serde_json::from_str(text).map_err(RunError::Json)
+        Ok(stored::read(text, Format::V1.name())?)
     }
 
     /// The record as indented JSON with a line end after it.
@@ -190,10 +191,15 @@ impl SchemeRun {
     /// The name for a reader: `plain`, `nts (AES-SIV-CMAC-256)`.
     #[must_use]
     pub fn label(&self) -> String {
-        match self.authentication.as_str() {
-            "" | "none" => self.scheme.clone(),
-            authentication => format!("{} ({authentication})", self.scheme),
-        }
+        label(&self.scheme, &self.authentication)
+    }
+}
+
+/// A scheme's name for a reader, with what authenticates, if anything does.
+pub(crate) fn label(scheme: &str, authentication: &str) -> String {
+    match authentication {
+        "" | "none" => scheme.to_owned(),
+        authentication => format!("{scheme} ({authentication})"),
     }
 }
 
@@ -321,6 +327,12 @@ pub(crate) mod tests {
         let wrong = complete().to_json().replace("\"cpu_count\": 4", "\"cpu_count\": -4");
         let error = RunRecord::from_json(&wrong).unwrap_err().to_string();
         assert!(error.contains("-4") && error.contains("u32"), "{error}");
+    }
+
+    #[test]
+    fn label_names_what_authenticates_if_anything_does() {
+        assert_eq!(label("nts", "AES-SIV-CMAC-256"), "nts (AES-SIV-CMAC-256)");
+        assert_eq!([label("plain", "none"), label("plain", "")], ["plain", "plain"]);
     }
 
     #[test]

@@ -154,7 +154,7 @@ impl World {
             let octets: [u8; 64] = self.entropy.array();
             Key::new(algorithm, &octets[..algorithm.key_size()]).expect("the size is the algorithm's")
         };
-        let keys = SessionKeys { c2s: key(), s2c: key() };
+        let keys = SessionKeys::new(&key(), &key()).expect("both are of one algorithm");
         let mut cookies = vec![vec![0; cookie::size(algorithm)]; COOKIE_COUNT];
         let places = cookies.iter_mut().map(|cookie| (&keys, &mut cookie[..]));
         cookie::seal_all(&self.keys, &mut self.entropy, places);

@@ -11,24 +11,28 @@ pub struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// A reader at the start of `octets`.
+    #[inline(always)]
     #[must_use]
     pub const fn new(octets: &'a [u8]) -> Self {
         Reader { octets, at: 0 }
     }
 
     /// Octets read so far.
+    #[inline(always)]
     #[must_use]
     pub const fn offset(&self) -> usize {
         self.at
     }
 
     /// Octets not yet read.
+    #[inline(always)]
     #[must_use]
     pub const fn left(&self) -> usize {
         self.octets.len() - self.at
     }
 
     /// The next `count` octets; [`Reason::Truncated`] if fewer are left.
+    #[inline(always)]
     pub fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
         let octets = self
             .octets
@@ -40,6 +44,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next two octets as an integer.
+    #[inline(always)]
     pub fn u16(&mut self) -> Result<u16, Malformed> {
         let octets = self.take(2)?;
         Ok(u16::from_be_bytes([octets[0], octets[1]]))
@@ -55,18 +60,21 @@ pub struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     /// A writer at the start of `octets`.
+    #[inline(always)]
     #[must_use]
     pub const fn new(octets: &'a mut [u8]) -> Self {
         Writer { octets, at: 0 }
     }
 
     /// Octets written so far.
+    #[inline(always)]
     #[must_use]
     pub const fn offset(&self) -> usize {
         self.at
     }
 
     /// The next `count` octets, to be filled by the caller. They hold whatever the buffer held before.
+    #[inline(always)]
     pub fn reserve(&mut self, count: usize) -> Result<&mut [u8], NoRoom> {
         let room = self.octets.get_mut(self.at..).and_then(|rest| rest.get_mut(..count)).ok_or(NoRoom)?;
         self.at += count;
@@ -74,17 +82,20 @@ impl<'a> Writer<'a> {
     }
 
     /// Copies `octets`.
+    #[inline(always)]
     pub fn put(&mut self, octets: &[u8]) -> Result<(), NoRoom> {
         self.reserve(octets.len())?.copy_from_slice(octets);
         Ok(())
     }
 
     /// Writes a two-octet integer.
+    #[inline(always)]
     pub fn u16(&mut self, value: u16) -> Result<(), NoRoom> {
         self.put(&value.to_be_bytes())
     }
 
     /// Writes `count` zero octets.
+    #[inline(always)]
     pub fn zeros(&mut self, count: usize) -> Result<(), NoRoom> {
         self.reserve(count)?.fill(0);
         Ok(())

@@ -70,6 +70,7 @@ impl<'a> Fields<'a> {
 impl<'a> Iterator for Fields<'a> {
     type Item = Result<Field<'a>, Malformed>;
 
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         let offset = self.at;
         let rest = self.packet.get(offset..)?;
@@ -94,6 +95,7 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 /// Writes a field's header for a body of `body_size` octets; the caller writes the body and pads it to four octets.
+#[inline(always)]
 pub fn emit_header(out: &mut Writer<'_>, kind: FieldType, body_size: usize) -> Result<(), NoRoom> {
     let size = FIELD_HEADER_SIZE + body_size.next_multiple_of(4);
     out.u16(kind.0)?;
@@ -101,6 +103,7 @@ pub fn emit_header(out: &mut Writer<'_>, kind: FieldType, body_size: usize) -> R
 }
 
 /// Writes a whole field, zero-padded to a multiple of four octets.
+#[inline(always)]
 pub fn emit(out: &mut Writer<'_>, kind: FieldType, body: &[u8]) -> Result<(), NoRoom> {
     emit_header(out, kind, body.len())?;
     out.put(body)?;

@@ -52,6 +52,7 @@ impl Span {
     /// # Panics
     /// If `packet` is shorter than the one in which the span was found.
     #[must_use]
+    #[inline]
     pub fn of(self, packet: &[u8]) -> &[u8] {
         &packet[self.start()..self.end()]
     }
@@ -86,6 +87,9 @@ pub struct NtsFields {
 impl NtsFields {
     /// Finds the NTS fields of `packet`. Fails on a field that appears twice before the authenticator (placeholders
     /// may), a short identifier, or an authenticator whose inner lengths contradict the field's.
+    // Inlined, as most of what it finds goes to memory of the caller's: returned as a whole, it would be copied
+    // before it has arrived there.
+    #[inline(always)]
     pub fn locate(packet: &Packet<'_>) -> Result<Self, Malformed> {
         let mut found = NtsFields::default();
         let mut placeholder_seen = false;
@@ -125,6 +129,7 @@ impl NtsFields {
     }
 }
 
+#[inline(always)]
 fn set_once(slot: &mut Option<Span>, value: Span, offset: usize) -> Result<(), Malformed> {
     match slot.replace(value) {
         None => Ok(()),
@@ -132,6 +137,7 @@ fn set_once(slot: &mut Option<Span>, value: Span, offset: usize) -> Result<(), M
     }
 }
 
+#[inline(always)]
 fn locate_authenticator(offset: usize, body: &[u8]) -> Result<Authenticator, Malformed> {
     let contradiction = Malformed::new(Reason::InnerLength, offset);
     let lengths: &[u8; LENGTHS_SIZE] = body.first_chunk().ok_or(contradiction)?;
@@ -161,12 +167,14 @@ fn locate_authenticator(offset: usize, body: &[u8]) -> Result<Authenticator, Mal
     })
 }
 
+#[inline]
 fn is_zero(octets: &[u8]) -> bool {
     octets.iter().all(|&octet| octet == 0)
 }
 
 /// Placeholders of `cookie_size` octets among the fields of a decrypted text, at most seven. RFC 8915 section 5.5
 /// lets a client encrypt them.
+#[inline]
 pub fn count_encrypted_placeholders(plaintext: &[u8], cookie_size: usize) -> Result<usize, Malformed> {
     let mut count = 0;
     for field in Fields::new(plaintext, 0, FIELD_HEADER_SIZE) {
@@ -192,6 +200,7 @@ pub const fn cookie_field_size(cookie_size: usize) -> usize {
 
 /// Writes an authenticator around `nonce`, with room for `ciphertext_size` octets that the caller fills, and
 /// `padding_size` zero octets at its end; returns where the nonce stands and where the ciphertext goes.
+#[inline(always)]
 pub fn emit_authenticator(
     out: &mut Writer<'_>,
     nonce: &[u8],

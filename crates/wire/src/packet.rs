@@ -37,6 +37,7 @@ pub enum Trailer<'a> {
 impl<'a> Packet<'a> {
     /// Checks the syntax of a whole datagram. RFC 7822 section 3, with chrony's reading of where a MAC begins: a rest
     /// of 20 or 24 octets is a MAC, a longer one must start with an extension field.
+    #[inline(always)]
     pub fn parse(octets: &'a [u8]) -> Result<Self, Malformed> {
         let header: &[u8; HEADER_SIZE] =
             octets.first_chunk().ok_or(Malformed::new(Reason::Truncated, octets.len()))?;
@@ -64,6 +65,7 @@ impl<'a> Packet<'a> {
 
     /// The fixed header.
     #[must_use]
+    #[inline]
     pub fn header(&self) -> Header {
         Header::parse(self.header)
     }
@@ -87,6 +89,7 @@ impl<'a> Packet<'a> {
     }
 
     /// The extension fields in the order of the wire.
+    #[inline]
     pub fn fields(&self) -> impl Iterator<Item = Field<'a>> + use<'a> {
         // `parse` walked the same octets with the same rules, so no item is an error.
         Fields::new(&self.octets[..self.fields_end], HEADER_SIZE, FIELD_SIZE_MIN).map_while(Result::ok)
@@ -94,6 +97,7 @@ impl<'a> Packet<'a> {
 
     /// What follows the fields.
     #[must_use]
+    #[inline]
     pub fn trailer(&self) -> Trailer<'a> {
         match self.octets[self.fields_end..].split_first_chunk::<4>() {
             None => Trailer::None,
@@ -103,6 +107,7 @@ impl<'a> Packet<'a> {
     }
 }
 
+#[inline(always)]
 fn end_of_fields(octets: &[u8]) -> Result<usize, Malformed> {
     let mut at = HEADER_SIZE;
     loop {

@@ -1,4 +1,4 @@
-//! What the protocol crates do without: clocks, threads, sockets and randomness of their own.
+//! What the protocol crates and the game do without: clocks, threads, sockets and randomness of their own.
 //!
 //! Time, entropy and keys come in as arguments, so that whole histories replay from a seed. Tests may use all of these,
 //! and `delays.rs` may sleep: it compiles to nothing outside one test.
@@ -7,7 +7,7 @@ use super::Finding;
 use super::source::{line_of, words};
 use super::tree::Tree;
 
-const PURE: [&str; 2] = ["crates/proto/src/", "crates/wire/src/"];
+const PURE: [&str; 3] = ["crates/game/src/", "crates/proto/src/", "crates/wire/src/"];
 
 const EXEMPT: [&str; 1] = ["crates/proto/src/delays.rs"];
 
@@ -97,6 +97,7 @@ mod tests {
         assert_eq!(lines("crates/proto/src/server/mod.rs", IMPURE), [2, 3, 4, 5]);
         assert_eq!(lines("crates/wire/src/time.rs", "fn a() { std::time::SystemTime::now(); }\n"), [1]);
         assert_eq!(lines("crates/wire/src/a.rs", "fn a() { std::thread::yield_now(); }\n"), [1]);
+        assert_eq!(lines("crates/game/src/mac/salt.rs", "fn a() { Instant::now(); }\n"), [1]);
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl Kind {
     pub(crate) const fn label(self) -> &'static str {
         match self {
             Kind::EchoPlain => "48 octets",
-            Kind::EchoNts => "228 octets",
+            Kind::EchoNts => "224 octets",
             Kind::Plain => "plain",
             Kind::Nts15 => "NTS, AEAD 15",
             Kind::Nts30 => "NTS, AEAD 30",
@@ -127,7 +127,7 @@ struct Clients {
 pub(crate) fn run(kind: Kind, target: &Target, duration: Duration) -> Result<Measured, Error> {
     let load = match kind {
         Kind::EchoPlain => echoed(target, 48, duration)?,
-        Kind::EchoNts => echoed(target, 228, duration)?,
+        Kind::EchoNts => echoed(target, 224, duration)?,
         Kind::Plain | Kind::Nts15 | Kind::Nts30 => served(&Clients::new(kind, target)?, target, duration)?,
     };
     Ok(Measured { answered: load.answered, invalid: load.invalid, seconds: load.seconds })

@@ -5,7 +5,7 @@
 //! each NTS request has a client, a key and a cookie of its own, and answers are checked, a sample of them down to the
 //! tag. Non-goals: absolute figures (the machine may be shared), latency, key exchange.
 //!
-//! `cargo bench -p authentick --bench capacity` takes two minutes; as root it makes two network namespaces, otherwise
+//! `cargo bench -p authentick --bench capacity` takes three minutes; as root it makes two network namespaces, otherwise
 //! it uses loopback and says so. `cargo xtask peers` brings chrony. Among the tests it runs once, for a few
 //! milliseconds.
 
@@ -35,8 +35,26 @@ enum Subject {
     OursWildcard,
     /// Ours, with the generator among the clients whose requests are timed.
     OursTimed,
+    /// Ours, with smaller batches.
+    OursBatch1,
+    OursBatch4,
+    OursBatch16,
     Chrony,
 }
+
+/// Our servers, the plain one first.
+const OURS: [Subject; 6] = [
+    Subject::Ours,
+    Subject::OursWildcard,
+    Subject::OursTimed,
+    Subject::OursBatch1,
+    Subject::OursBatch4,
+    Subject::OursBatch16,
+];
+
+/// Our servers by the size of their batches.
+const BATCHES: [(usize, Subject); 4] =
+    [(1, Subject::OursBatch1), (4, Subject::OursBatch4), (16, Subject::OursBatch16), (64, Subject::Ours)];
 
 impl Subject {
     const fn name(self) -> &'static str {
@@ -46,6 +64,9 @@ impl Subject {
             Subject::Ours => "authentick",
             Subject::OursWildcard => "authentick, wildcard",
             Subject::OursTimed => "authentick, spans on",
+            Subject::OursBatch1 => "authentick, batch 1",
+            Subject::OursBatch4 => "authentick, batch 4",
+            Subject::OursBatch16 => "authentick, batch 16",
             Subject::Chrony => "chrony",
         }
     }
@@ -110,7 +131,7 @@ fn bench(size: Size) -> Result<(), Error> {
         servers.push(Process::start(pair.on_server(&this).args(["--echo", &address.to_string()])));
     }
     let ours = servers.len();
-    for subject in [Subject::Ours, Subject::OursWildcard, Subject::OursTimed] {
+    for subject in OURS {
         let config = authentick(files.path(), subject, listen(subject, address))?;
         let program = Path::new(env!("CARGO_BIN_EXE_authentick"));
         servers.push(Process::start(pair.on_server(program).arg("serve").arg("--config").arg(config)));
@@ -162,7 +183,10 @@ fn rows(chrony: bool) -> Vec<Row> {
         (Subject::OursTimed, Kind::Nts15),
         (Subject::Chrony, Kind::Nts15),
     ];
-    let there = rows.into_iter().filter(|&(subject, _)| chrony || subject != Subject::Chrony);
+    let smaller = BATCHES.into_iter().filter(|(_, subject)| *subject != Subject::Ours);
+    let smaller =
+        smaller.flat_map(|(_, subject)| [Kind::Plain, Kind::Nts15, Kind::Nts30].map(|kind| (subject, kind)));
+    let there = rows.into_iter().chain(smaller).filter(|&(subject, _)| chrony || subject != Subject::Chrony);
     there.map(|(subject, kind)| Row { subject, kind, rates: Vec::new(), invalid: 0 }).collect()
 }
 
@@ -220,8 +244,10 @@ fn report(rows: &[Row], pair: &Pair, node: &Process) -> String {
             "0.93",
         ),
         ("NTS 15 / chrony", (ours, Kind::Nts15), (chrony, Kind::Nts15), "1.35"),
-        ("NTS 30 / chrony's 15", (ours, Kind::Nts30), (chrony, Kind::Nts15), "-"),
+        ("NTS 30 / chrony's 15", (ours, Kind::Nts30), (chrony, Kind::Nts15), "1.35"),
         ("NTS 15 / our plain", (ours, Kind::Nts15), (ours, Kind::Plain), "0.90"),
+        ("NTS 30 / our plain", (ours, Kind::Nts30), (ours, Kind::Plain), "0.90"),
+        ("chrony's NTS 15 / its plain", (chrony, Kind::Nts15), (chrony, Kind::Plain), "-"),
         ("NTS 15 / echo of its size", (ours, Kind::Nts15), (echo, Kind::EchoNts), "-"),
         ("plain, spans on / off", (Subject::OursTimed, Kind::Plain), (ours, Kind::Plain), "-"),
         ("NTS 15, spans on / off", (Subject::OursTimed, Kind::Nts15), (ours, Kind::Nts15), "-"),
@@ -237,6 +263,25 @@ fn report(rows: &[Row], pair: &Pair, node: &Process) -> String {
             median(&ratios),
             format!("{least:.2} .. {most:.2}")
         ));
+    }
+    line(format_args!(
+        "{:<6} {:>16} {:>16} {:>16} {:>16}   median ratios, by datagrams at a time",
+        "batch", "plain / chrony", "NTS 15 / chrony", "NTS 15 / plain", "NTS 30 / plain"
+    ));
+    for (batch, subject) in BATCHES {
+        let ratio = |kind, other, other_kind| {
+            let (a, b) = (find(subject, kind)?, find(other, other_kind)?);
+            Some(median(&a.rates.iter().zip(&b.rates).map(|(a, b)| a / b).collect::<Vec<_>>()))
+        };
+        let ratios = [
+            ratio(Kind::Plain, chrony, Kind::Plain),
+            ratio(Kind::Nts15, chrony, Kind::Nts15),
+            ratio(Kind::Nts15, subject, Kind::Plain),
+            ratio(Kind::Nts30, subject, Kind::Plain),
+        ];
+        let cells = ratios.map(|ratio| ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}")));
+        let [a, b, c, d] = cells;
+        line(format_args!("{batch:<6} {a:>16} {b:>16} {c:>16} {d:>16}"));
     }
     let (resident, cpu) = node.usage();
     line(format_args!(
@@ -255,7 +300,13 @@ fn report(rows: &[Row], pair: &Pair, node: &Process) -> String {
 fn listen(subject: Subject, address: IpAddr) -> IpAddr {
     match subject {
         Subject::EchoWildcard | Subject::OursWildcard => Ipv4Addr::UNSPECIFIED.into(),
-        Subject::Echo | Subject::Ours | Subject::OursTimed | Subject::Chrony => address,
+        Subject::Echo
+        | Subject::Ours
+        | Subject::OursTimed
+        | Subject::OursBatch1
+        | Subject::OursBatch4
+        | Subject::OursBatch16
+        | Subject::Chrony => address,
     }
 }
 
@@ -266,10 +317,11 @@ fn authentick(folder: &Path, subject: Subject, listen: IpAddr) -> Result<PathBuf
         Subject::OursTimed => "[metrics]\nlisten = \"127.0.0.1:0\"\nspan-clients = [\"0.0.0.0/0\"]\n",
         _ => "",
     };
+    let batch = BATCHES.iter().find(|(_, known)| *known == subject).map_or(64, |(batch, _)| *batch);
     std::fs::write(
         &config,
         format!(
-            "[server]\nlisten = [\"{listen}:{ntp}\"]\nworkers = 1\nuser = \"root\"\n\
+            "[server]\nlisten = [\"{listen}:{ntp}\"]\nworkers = 1\nbatch-size = {batch}\nuser = \"root\"\n\
              reference = {{ stratum = 1, id = \"GPS\" }}\nstate-directory = \"{folder}/state-{subject:?}\"\n\
              [nts]\nke-listen = [\"{listen}:{ke}\"]\nke-workers = 1\n\
              certificate-chain = \"{folder}/chain.pem\"\nprivate-key = \"{folder}/key.pem\"\n{metrics}"

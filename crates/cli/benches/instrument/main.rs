@@ -56,10 +56,9 @@ fn main() -> Result<(), Error> {
             println!("{}", own::run(&words[1..])?);
             Ok(())
         }
-        [.., "--milliseconds", milliseconds] if words.contains(&"--bench") => {
-            bench(Size { milliseconds: milliseconds.parse()?, ..Size::FULL })
-        }
-        ["--milliseconds", milliseconds, ..] if words.contains(&"--bench") => {
+        [.., "--milliseconds", milliseconds] | ["--milliseconds", milliseconds, ..]
+            if words.contains(&"--bench") =>
+        {
             bench(Size { milliseconds: milliseconds.parse()?, ..Size::FULL })
         }
         _ if words.contains(&"--bench") => bench(Size::FULL),

@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod game;
 pub(crate) mod keys;
 pub(crate) mod load;
 pub(crate) mod query;

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::args::{Authentication, Query};
 use crate::exit::{Exit, Failure};
-use crate::measure::{Measurement, Unanswered, measure};
+use crate::measure::{Measurement, measure_with_either_keys};
 use crate::output;
 use crate::server::{NTP_PORT, ServerArgument, aeads, ke_exit, resolve};
 use crate::trust;
@@ -131,32 +131,13 @@ impl<'a> Source<'a> {
             self.exchange_keys(report)?;
         }
         let ntp = self.ntp.expect("known from the start or from the key exchange");
-        let mut result = measure(ntp, self.session.as_mut(), entropy, timeout);
-        // The server may have exported its keys the other way; chrony, "NTS AES-128-GCM-SIV compliant exporter".
-        if let (Err(unanswered), Some(session)) = (&result, &mut self.session)
-            && (unanswered.is_nts_nak() || matches!(unanswered, Unanswered::Silence { .. }))
-            && session.switch_keys()
-        {
-            result = measure(ntp, Some(session), entropy, timeout);
-        }
-        result.map_err(|unanswered| {
+        let result = measure_with_either_keys(ntp, self.session.as_mut(), entropy, timeout);
+        result.map(|(measurement, _)| measurement).map_err(|unanswered| {
             if unanswered.is_nts_nak() {
                 // The cookies are worthless: the next exchange starts with new keys.
                 self.session = None;
             }
-            let exit = match &unanswered {
-                Unanswered::Silence { .. } => Exit::Silence,
-                Unanswered::Rejected(_) => Exit::Authentication,
-                Unanswered::NoCookie => Exit::Internal,
-                Unanswered::Io(error) => match error.kind() {
-                    std::io::ErrorKind::NetworkUnreachable | std::io::ErrorKind::HostUnreachable => {
-                        Exit::Silence
-                    }
-                    std::io::ErrorKind::PermissionDenied => Exit::Permission,
-                    _ => Exit::Internal,
-                },
-            };
-            Failure::new(exit, format!("{ntp}: {unanswered}"))
+            unanswered.failure(ntp)
         })
     }
 

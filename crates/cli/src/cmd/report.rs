@@ -6,8 +6,7 @@ use std::path::Path;
 use authentick_report::load::compare::against;
 use authentick_report::load::{LoadFormat, LoadRecord, html as load_html, text};
 use authentick_report::mac::{self, MacFormat, MacRecord};
-use authentick_report::{Format, RunRecord, html, table};
-use serde::Deserialize;
+use authentick_report::{Format, RunRecord, html, stored, table};
 
 use crate::args::Report;
 use crate::exit::{Exit, Failure};
@@ -118,10 +117,6 @@ fn load(path: &Path, option: &str) -> Result<Box<LoadRecord>, Failure> {
 
 /// Reads a record of any kind.
 fn read(path: &Path) -> Result<Record, Failure> {
-    #[derive(Deserialize)]
-    struct Head {
-        format: String,
-    }
     let text = fs::read_to_string(path).map_err(|error| {
         unreadable(path, &error, "a record is JSON in UTF-8; name one", "name a file that exists")
     })?;
@@ -130,21 +125,20 @@ fn read(path: &Path) -> Result<Record, Failure> {
                       bench mac --json printed";
         wrong(path, &error.to_string(), remedy)
     };
-    let head: Head = serde_json::from_str(&text).map_err(|error| no_record(&error))?;
+    let format = stored::format_of(&text).map_err(|error| no_record(&error))?;
     let load_format = LoadFormat::V1.name();
-    if head.format == load_format {
+    if format == load_format {
         let record = LoadRecord::from_json(&text).map_err(|error| no_record(&error))?;
         Ok(Record::Load(Box::new(record)))
-    } else if head.format == Format::V1.name() {
+    } else if format == Format::V1.name() {
         let record = RunRecord::from_json(&text).map_err(|error| no_record(&error))?;
         Ok(Record::Demo(Box::new(record)))
-    } else if head.format == MacFormat::V1.name() {
+    } else if format == MacFormat::V1.name() {
         let record = MacRecord::from_json(&text).map_err(|error| no_record(&error))?;
         Ok(Record::Mac(Box::new(record)))
     } else {
         let problem = format!(
-            "format: {:?} is not known here; this version reads {load_format:?}, {:?} and {:?}",
-            head.format,
+            "format: {format:?} is not known here; this version reads {load_format:?}, {:?} and {:?}",
             Format::V1.name(),
             MacFormat::V1.name()
         );

@@ -88,3 +88,51 @@ pub(super) fn work(mut once: impl FnMut(u64) + 'static) -> Work {
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use authentick_game::mac::factors::{Extension, RepeatedNonce, SecurityFactors};
+    use authentick_report::mac::security::{self, Factors};
+
+    use super::*;
+
+    /// `report` depends on no cryptography and so has factors of its own: they are those of the game.
+    #[test]
+    fn factors_of_the_report_are_those_of_the_game() {
+        for algorithm in MacAlgorithm::ALL {
+            let (ours, game) = (Factors::of(named(algorithm)), SecurityFactors::of(algorithm));
+            let lengths = (ours.tag_bits, ours.key_bits, ours.primitive_bits, ours.primitive);
+            assert_eq!(
+                lengths,
+                (game.tag_bits, game.key_bits, game.primitive_bits, game.primitive),
+                "{algorithm}"
+            );
+            assert_eq!(ours.messages_log2, game.messages_log2_max, "{algorithm}");
+            assert_eq!((ours.bound_bits(), ours.level_bits()), (game.bound_bits(), game.level_bits()));
+            let extension = match game.extension {
+                Extension::Impossible => security::Extension::Impossible,
+                Extension::OfWholeTags => security::Extension::OfWholeTags,
+                Extension::Possible => security::Extension::Possible,
+            };
+            let repeated_nonce = match game.repeated_nonce {
+                RepeatedNonce::TakesNone => security::RepeatedNonce::TakesNone,
+                RepeatedNonce::ShowsEquality => security::RepeatedNonce::ShowsEquality,
+                RepeatedNonce::LosesNonce => security::RepeatedNonce::LosesNonce,
+                RepeatedNonce::LosesHashKey => security::RepeatedNonce::LosesHashKey,
+            };
+            assert_eq!((ours.extension, ours.repeated_nonce), (extension, repeated_nonce), "{algorithm}");
+            // What the game objects to is not recommended; HMAC is asked for instead of SHA-384 besides.
+            let is_free = game.objections().is_empty() && algorithm != MacAlgorithm::Sha384;
+            assert_eq!(ours.objection(1.0).is_none(), is_free, "{algorithm}");
+        }
+    }
+
+    #[test]
+    fn keys_and_tags_are_those_of_the_drafts() {
+        for algorithm in MacAlgorithm::ALL {
+            let factors = Factors::of(named(algorithm));
+            assert_eq!(key_of(algorithm).len() * 8, factors.key_bits as usize, "{algorithm}");
+            assert_eq!(tag_size(algorithm) * 8, factors.tag_bits as usize, "{algorithm}");
+        }
+    }
+}

@@ -8,6 +8,7 @@ mod bench;
 mod capacity;
 mod demo;
 mod doctor;
+mod game;
 mod interop;
 mod lab;
 mod load;

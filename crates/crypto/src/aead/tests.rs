@@ -19,10 +19,10 @@ fn paths() -> impl Iterator<Item = Path> {
 fn seal_case(path: Path, case: &Case) -> (Vec<u8>, [u8; TAG_SIZE]) {
     let (mut text, mut tag) = (case.text.clone(), [0; TAG_SIZE]);
     let job = Seal {
-        key: KeyRef::Session(&case.key),
+        key: (&case.key).into(),
         nonce: &case.nonce,
         associated: case.associated.as_deref(),
-        text: &mut text,
+        text: text.as_mut_slice().into(),
         tag: &mut tag,
     };
     seal_batch_on(path, std::iter::once(job));
@@ -32,10 +32,10 @@ fn seal_case(path: Path, case: &Case) -> (Vec<u8>, [u8; TAG_SIZE]) {
 fn open_case(path: Path, case: &Case, (text, tag): &(Vec<u8>, [u8; TAG_SIZE])) -> Option<Vec<u8>> {
     let (mut text, mut genuine) = (text.clone(), true);
     let job = Open {
-        key: KeyRef::Session(&case.key),
+        key: (&case.key).into(),
         nonce: &case.nonce,
         associated: case.associated.as_deref(),
-        text: &mut text,
+        text: text.as_mut_slice().into(),
         tag,
         genuine: &mut genuine,
     };
@@ -186,9 +186,9 @@ proptest! {
     ) {
         let (session, cached) = (Key::new(Algorithm::SivCmac256, &octets).unwrap(), CachedKey::new(&octets));
         let mut sealed = [(text.clone(), [0; TAG_SIZE]), (text, [0; TAG_SIZE])];
-        let keys = [KeyRef::Session(&session), KeyRef::Cached(&cached)];
+        let keys = [(&session).into(), (&cached).into()];
         seal_batch(sealed.iter_mut().zip(keys).map(|((text, tag), key)| {
-            Seal { key, nonce: &nonce, associated: None, text, tag }
+            Seal { key, nonce: &nonce, associated: None, text: text.as_mut_slice().into(), tag }
         }));
         prop_assert_eq!(&sealed[0], &sealed[1]);
     }

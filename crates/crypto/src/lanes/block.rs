@@ -14,9 +14,6 @@ pub(super) const BLOCK_SIZE: usize = 16;
 /// The octets of a block.
 pub(super) type Block = [u8; BLOCK_SIZE];
 
-/// One place in memory per lane.
-pub(super) type Places<const L: usize> = [*const u8; L];
-
 /// A register of blocks.
 pub(super) trait Blocks: Copy {
     /// How many blocks a register has.
@@ -28,17 +25,17 @@ pub(super) trait Blocks: Copy {
     /// The same block in every lane.
     fn broadcast(block: Block) -> Self;
 
-    /// Lane by lane the 16 octets that are `offset` after the places of register `register`.
+    /// The 16 octets at the place of each lane of register `register`.
     ///
     /// # Safety
     /// These octets are readable.
-    unsafe fn gather<const L: usize>(places: &Places<L>, register: usize, offset: usize) -> Self;
+    unsafe fn gather(place: impl Fn(usize) -> *const u8, register: usize) -> Self;
 
-    /// Writes each lane to the place that `gather` would read it from. Where two lanes have one place, the later stays.
+    /// Writes each lane to its place. Where two lanes have one place, the later stays.
     ///
     /// # Safety
     /// These octets are writable, and nothing else refers to them.
-    unsafe fn scatter<const L: usize>(self, places: &Places<L>, register: usize, offset: usize);
+    unsafe fn scatter(self, place: impl Fn(usize) -> *mut u8, register: usize);
 
     /// Register `register` of blocks that stand side by side in memory.
     fn load<const L: usize>(blocks: &[Block; L], register: usize) -> Self;
@@ -115,19 +112,18 @@ macro_rules! blocks {
             }
 
             #[inline(always)]
-            unsafe fn gather<const L: usize>(places: &Places<L>, register: usize, offset: usize) -> Self {
-                let $at = |lane: usize| places[register * $width + lane].wrapping_add(offset).cast::<__m128i>();
+            unsafe fn gather(place: impl Fn(usize) -> *const u8, register: usize) -> Self {
+                let $at = |lane: usize| place(register * $width + lane).cast::<__m128i>();
                 $name($gather)
             }
 
             #[inline(always)]
-            unsafe fn scatter<const L: usize>(self, places: &Places<L>, register: usize, offset: usize) {
+            unsafe fn scatter(self, place: impl Fn(usize) -> *mut u8, register: usize) {
                 let $value = self.0;
                 let lanes: [__m128i; $width] = $lanes;
                 for (lane, value) in lanes.into_iter().enumerate() {
-                    let place = places[register * $width + lane].wrapping_add(offset).cast_mut();
                     // SAFETY: the caller says that these 16 octets may be written; no alignment is needed.
-                    unsafe { _mm_storeu_si128(place.cast(), value) };
+                    unsafe { _mm_storeu_si128(place(register * $width + lane).cast(), value) };
                 }
             }
 

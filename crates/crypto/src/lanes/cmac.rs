@@ -1,7 +1,7 @@
 //! CMAC (RFC 4493) of one message per lane.
 
-use super::block::{Block, Blocks};
-use super::message::{Messages, choose};
+use super::block::{BLOCK_SIZE, Block, Blocks};
+use super::message::{Messages, Padding};
 use super::schedule::RoundKeys;
 
 /// Reverses the octets of a block: CMAC's numbers are big-endian, the processor's little-endian.
@@ -15,6 +15,15 @@ pub(super) fn double<V: Blocks, const N: usize>(mut blocks: [V; N]) -> [V; N] {
         *block = block.reorder(reverse).double().reorder(reverse);
     }
     blocks
+}
+
+/// Exclusive or, lane by lane.
+#[inline(always)]
+pub(super) fn add<V: Blocks, const N: usize>(mut to: [V; N], other: &[V; N]) -> [V; N] {
+    for (to, other) in to.iter_mut().zip(other) {
+        *to = to.xor(*other);
+    }
+    to
 }
 
 /// K1 and K2 of each lane's key number `which`. RFC 4493 section 2.3.
@@ -34,45 +43,33 @@ pub(super) fn subkeys<V: Blocks, const N: usize, const WORDS: usize>(
 pub(super) fn cmac<V: Blocks, const N: usize, const L: usize, const WORDS: usize>(
     keys: &impl RoundKeys<V, N>,
     subkeys: &[[V; N]; 2],
-    messages: &Messages<'_, L>,
+    messages: &Messages<impl Fn(usize) -> *const u8>,
 ) -> [V; N] {
     // Section 2.4: a whole last block is masked with K1, another with K2.
-    let whole: [V; N] = messages.mask(|lane| messages.last_size(lane) == 16);
-    let mut last: [V; N] = messages.last();
-    for index in 0..N {
-        last[index] = last[index].xor(choose(whole[index], subkeys[0][index], subkeys[1][index]));
-    }
-    chain::<V, N, L, WORDS>(keys, messages, None, &last)
+    let is_whole = messages.last_size() == BLOCK_SIZE;
+    let last = add(messages.last::<V, N, L>(Padding::OneBit), &subkeys[usize::from(!is_whole)]);
+    chain::<V, N, WORDS>(keys, messages, None, &last)
 }
 
 /// Chains all blocks of the messages but their last ones, which are given. `before_last` is added to the blocks before
 /// these.
 #[inline(always)]
-pub(super) fn chain<V: Blocks, const N: usize, const L: usize, const WORDS: usize>(
+pub(super) fn chain<V: Blocks, const N: usize, const WORDS: usize>(
     keys: &impl RoundKeys<V, N>,
-    messages: &Messages<'_, L>,
+    messages: &Messages<impl Fn(usize) -> *const u8>,
     before_last: Option<&[V; N]>,
     last: &[V; N],
 ) -> [V; N] {
     let mut state = [V::zero(); N];
-    let count = messages.step_count();
-    for step in 0..=count {
-        if messages.some_wait(step) {
-            let begun: [V; N] = messages.begun(step);
-            for index in 0..N {
-                state[index] = state[index].and(begun[index]);
-            }
-        }
-        let blocks = if step == count { *last } else { messages.blocks(step) };
-        for index in 0..N {
-            state[index] = state[index].xor(blocks[index]);
-        }
+    let count = messages.count_before_last();
+    for step in 0..count {
+        state = add(state, &messages.blocks(step));
         if let (Some(mask), true) = (before_last, step + 1 == count) {
-            for index in 0..N {
-                state[index] = state[index].xor(mask[index]);
-            }
+            state = add(state, mask);
         }
         keys.encrypt::<WORDS>(0, &mut state);
     }
+    state = add(state, last);
+    keys.encrypt::<WORDS>(0, &mut state);
     state
 }

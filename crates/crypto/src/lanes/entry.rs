@@ -4,54 +4,29 @@
 //! its last job in the lanes left over, and drops what these compute.
 
 use super::block::{Blocks, Double, Quadruple, Single};
+use super::group::{Lane, Shape, Verb};
 use super::{Path, SivKey, floor, gcm_siv, siv};
-use crate::aead::{Algorithm, Key, Open, Seal};
+use crate::aead::{Algorithm, Key};
 
-/// What the jobs of a call have in common.
-#[derive(Clone, Copy)]
-pub(super) enum Keys<'a> {
-    /// The algorithm; each job brings a key of its own, to be expanded.
-    Fresh(Algorithm),
-    /// A key of AES-SIV-CMAC-256.
-    Kept(&'a SivKey),
-}
-
-/// Runs jobs; does nothing without jobs.
+/// Runs jobs.
 ///
 /// # Panics
 /// If the path is portable or not available.
-pub(super) fn seal(path: Path, keys: Keys<'_>, jobs: &mut [Seal<'_>]) {
+///
+/// # Safety
+/// The lanes are of jobs of this shape, which are borrowed by the caller; a kept key is the caller's too.
+pub(super) unsafe fn run(path: Path, verb: Verb, shape: &Shape, lanes: &[Lane]) {
     assert!(path == super::path() || path.is_available(), "no path is taken that the processor lacks");
     match path {
         // One packet fills one block, and narrow registers are a little faster.
         // SAFETY: the processor has what the path needs, which for VAES is more than what this needs.
-        Path::Vaes512 | Path::Vaes256 if jobs.len() == 1 => unsafe { aesni::seal(keys, jobs) },
-        // SAFETY: the processor has what the path needs.
-        Path::Vaes512 => unsafe { vaes512::seal(keys, jobs) },
+        Path::Vaes512 | Path::Vaes256 if lanes.len() == 1 => unsafe { aesni::run(verb, shape, lanes) },
+        // SAFETY: the processor has what the path needs; the rest is as promised to this function.
+        Path::Vaes512 => unsafe { vaes512::run(verb, shape, lanes) },
         // SAFETY: as above.
-        Path::Vaes256 => unsafe { vaes256::seal(keys, jobs) },
+        Path::Vaes256 => unsafe { vaes256::run(verb, shape, lanes) },
         // SAFETY: as above.
-        Path::AesNi => unsafe { aesni::seal(keys, jobs) },
-        Path::Portable => unreachable!("the portable path has no lanes"),
-    }
-}
-
-/// As `seal`.
-///
-/// # Panics
-/// If the path is portable or not available.
-pub(super) fn open(path: Path, keys: Keys<'_>, jobs: &mut [Open<'_>]) {
-    assert!(path == super::path() || path.is_available(), "no path is taken that the processor lacks");
-    match path {
-        // One packet fills one block, and narrow registers are a little faster.
-        // SAFETY: the processor has what the path needs, which for VAES is more than what this needs.
-        Path::Vaes512 | Path::Vaes256 if jobs.len() == 1 => unsafe { aesni::open(keys, jobs) },
-        // SAFETY: the processor has what the path needs.
-        Path::Vaes512 => unsafe { vaes512::open(keys, jobs) },
-        // SAFETY: as above.
-        Path::Vaes256 => unsafe { vaes256::open(keys, jobs) },
-        // SAFETY: as above.
-        Path::AesNi => unsafe { aesni::open(keys, jobs) },
+        Path::AesNi => unsafe { aesni::run(verb, shape, lanes) },
         Path::Portable => unreachable!("the portable path has no lanes"),
     }
 }
@@ -91,18 +66,107 @@ macro_rules! path {
             const HALF: usize = $half * $blocks::WIDTH;
             const LEAST: usize = $blocks::WIDTH;
 
-            path!(
-                verb $blocks, $most, $half, $features, seal, Seal, siv_seal, siv_seal_under, gcm_siv_seal, seal_under
-            );
-            path!(
-                verb $blocks, $most, $half, $features, open, Open, siv_open, siv_open_under, gcm_siv_open, open_under
-            );
+            /// # Safety
+            /// As [`super::run`], and the processor has the features.
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn run(verb: Verb, shape: &Shape, lanes: &[Lane]) {
+                let mut rest = lanes;
+                while !rest.is_empty() {
+                    // SAFETY: as promised to this function.
+                    rest = unsafe {
+                        match rest.len() {
+                            1..=LEAST => take::<1, LEAST>(verb, shape, rest),
+                            // Keys longer than those of AES-128 have too many round keys for all lanes.
+                            length if length <= HALF || is_long(shape.algorithm) => {
+                                take::<$half, HALF>(verb, shape, rest)
+                            }
+                            _ => take::<$most, MOST>(verb, shape, rest),
+                        }
+                    };
+                }
+            }
+
+            /// Runs as many jobs as there are lanes, or all of `lanes`; returns the rest.
+            ///
+            /// # Safety
+            /// As [`super::run`].
+            #[inline]
+            #[target_feature(enable = $features)]
+            unsafe fn take<'l, const N: usize, const L: usize>(
+                verb: Verb,
+                shape: &Shape,
+                lanes: &'l [Lane],
+            ) -> &'l [Lane] {
+                if let Some((lanes, rest)) = lanes.split_first_chunk::<L>() {
+                    // SAFETY: as promised to this function.
+                    unsafe { fill::<N, L>(verb, shape, lanes, L) };
+                    return rest;
+                }
+                if let Some(last) = lanes.last() {
+                    let mut padded = [*last; L];
+                    padded[..lanes.len()].copy_from_slice(lanes);
+                    // SAFETY: as promised to this function.
+                    unsafe { fill::<N, L>(verb, shape, &padded, lanes.len()) };
+                }
+                &[]
+            }
+
+            /// Runs the first `used` of `lanes`; those beyond repeat the last of them.
+            ///
+            /// # Safety
+            /// As [`super::run`].
+            #[inline]
+            #[target_feature(enable = $features)]
+            unsafe fn fill<const N: usize, const L: usize>(
+                verb: Verb,
+                shape: &Shape,
+                lanes: &[Lane; L],
+                used: usize,
+            ) {
+                // SAFETY: a kept key lives as long as the jobs; the rest is as promised to this function.
+                unsafe {
+                    match (shape.kept.as_ref(), shape.algorithm, verb) {
+                        (Some(key), _, Verb::Seal) => kept_seal::<N, L>(key, shape, lanes, used),
+                        (Some(key), _, Verb::Open) => kept_open::<N, L>(key, shape, lanes, used),
+                        (None, Algorithm::SivCmac256, _) => siv::<N, L, 4>(verb, shape, lanes, used),
+                        (None, Algorithm::SivCmac384, _) => siv::<N, L, 6>(verb, shape, lanes, used),
+                        (None, Algorithm::SivCmac512, _) => siv::<N, L, 8>(verb, shape, lanes, used),
+                        (None, Algorithm::Aes128GcmSiv, Verb::Seal) => gcm_seal::<N, L>(shape, lanes, used),
+                        (None, Algorithm::Aes128GcmSiv, Verb::Open) => gcm_open::<N, L>(shape, lanes, used),
+                    }
+                }
+            }
+
+            /// # Safety
+            /// As [`super::run`].
+            #[inline]
+            #[target_feature(enable = $features)]
+            unsafe fn siv<const N: usize, const L: usize, const WORDS: usize>(
+                verb: Verb,
+                shape: &Shape,
+                lanes: &[Lane; L],
+                used: usize,
+            ) {
+                // SAFETY: as promised to this function.
+                unsafe {
+                    match (verb, shape.text) {
+                        (Verb::Seal, 0) => siv_seal::<N, L, WORDS, 1>(shape, lanes, used),
+                        (Verb::Seal, _) => siv_seal::<N, L, WORDS, 2>(shape, lanes, used),
+                        (Verb::Open, 0) => siv_open::<N, L, WORDS, 1>(shape, lanes, used),
+                        (Verb::Open, _) => siv_open::<N, L, WORDS, 2>(shape, lanes, used),
+                    }
+                }
+            }
+
+            path!(verb $blocks, $features, Seal, siv_seal, kept_seal, gcm_seal);
+            path!(verb $blocks, $features, Open, siv_open, kept_open, gcm_open);
 
             /// CMACs under the first half of each key, all lanes at once.
             #[cfg(test)]
             #[target_feature(enable = $features)]
-            pub(super) fn cmac(keys: &[Key], messages: &[&[u8]]) -> Vec<[u8; 16]> {
-                siv::cmac_of::<$blocks, $most, MOST>(keys, messages)
+            pub(super) fn cmac(key: &Key, message: &[u8]) -> Vec<[u8; 16]> {
+                let keys = std::array::from_fn(|_| key.clone());
+                siv::cmac_of::<$blocks, $most, MOST>(&keys, &[message; MOST]).to_vec()
             }
 
             #[target_feature(enable = $features)]
@@ -112,58 +176,49 @@ macro_rules! path {
         }
     };
     (
-        verb $blocks:ident, $most:literal, $half:literal, $features:literal, $verb:ident, $job:ident,
-        $siv:ident, $siv_under:ident, $gcm_siv:ident, $under:ident
+        verb $blocks:ident, $features:literal, $verb:ident, $siv:ident, $kept:ident, $gcm_siv:ident
     ) => {
-        #[target_feature(enable = $features)]
-        pub(super) fn $verb(keys: Keys<'_>, jobs: &mut [$job<'_>]) {
-            // Whole rounds of all lanes; what is left takes all lanes again if half of them do not suffice.
-            let rest = jobs.len() % MOST;
-            let full = if rest > HALF { jobs.len() } else { jobs.len() - rest };
-            let (full, rest) = jobs.split_at_mut(full);
-            if !full.is_empty() {
-                match keys {
-                    Keys::Kept(key) => $siv_under::<$most, MOST>(key, full),
-                    Keys::Fresh(Algorithm::SivCmac256) => $siv::<$most, MOST, 4>(full),
-                    Keys::Fresh(Algorithm::SivCmac384) => $siv::<$half, HALF, 6>(full),
-                    Keys::Fresh(Algorithm::SivCmac512) => $siv::<$half, HALF, 8>(full),
-                    Keys::Fresh(Algorithm::Aes128GcmSiv) => $gcm_siv::<$most, MOST>(full),
-                }
-            }
-            if rest.is_empty() {
-                return;
-            }
-            let is_small = rest.len() <= LEAST;
-            match keys {
-                Keys::Kept(key) if is_small => $siv_under::<1, LEAST>(key, rest),
-                Keys::Kept(key) => $siv_under::<$half, HALF>(key, rest),
-                Keys::Fresh(Algorithm::SivCmac256) if is_small => $siv::<1, LEAST, 4>(rest),
-                Keys::Fresh(Algorithm::SivCmac256) => $siv::<$half, HALF, 4>(rest),
-                Keys::Fresh(Algorithm::SivCmac384) => $siv::<$half, HALF, 6>(rest),
-                Keys::Fresh(Algorithm::SivCmac512) => $siv::<$half, HALF, 8>(rest),
-                Keys::Fresh(Algorithm::Aes128GcmSiv) if is_small => $gcm_siv::<1, LEAST>(rest),
-                Keys::Fresh(Algorithm::Aes128GcmSiv) => $gcm_siv::<$half, HALF>(rest),
-            }
-        }
-
+        /// # Safety
+        /// As [`super::run`].
         #[inline(never)]
         #[target_feature(enable = $features)]
-        fn $siv<const N: usize, const L: usize, const WORDS: usize>(jobs: &mut [$job<'_>]) {
-            siv::$verb::<$blocks, N, L, WORDS>(jobs);
+        unsafe fn $siv<const N: usize, const L: usize, const WORDS: usize, const S: usize>(
+            shape: &Shape,
+            lanes: &[Lane; L],
+            used: usize,
+        ) {
+            // SAFETY: as promised to this function.
+            unsafe { siv::run::<$blocks, N, L, WORDS, S>(Verb::$verb, shape, lanes, used) };
         }
 
+        /// # Safety
+        /// As [`super::run`].
         #[inline(never)]
         #[target_feature(enable = $features)]
-        fn $siv_under<const N: usize, const L: usize>(key: &SivKey, jobs: &mut [$job<'_>]) {
-            siv::$under::<$blocks, N, L>(key, jobs);
+        unsafe fn $kept<const N: usize, const L: usize>(
+            key: &SivKey,
+            shape: &Shape,
+            lanes: &[Lane; L],
+            used: usize,
+        ) {
+            // SAFETY: as promised to this function.
+            unsafe { siv::run_under::<$blocks, N, L>(key, Verb::$verb, shape, lanes, used) };
         }
 
+        /// # Safety
+        /// As [`super::run`].
         #[inline(never)]
         #[target_feature(enable = $features)]
-        fn $gcm_siv<const N: usize, const L: usize>(jobs: &mut [$job<'_>]) {
-            gcm_siv::$verb::<$blocks, N, L>(jobs);
+        unsafe fn $gcm_siv<const N: usize, const L: usize>(shape: &Shape, lanes: &[Lane; L], used: usize) {
+            // SAFETY: as promised to this function.
+            unsafe { gcm_siv::run::<$blocks, N, L>(Verb::$verb, shape, lanes, used) };
         }
     };
+}
+
+/// Whether the keys of an algorithm are longer than those of AES-128.
+const fn is_long(algorithm: Algorithm) -> bool {
+    matches!(algorithm, Algorithm::SivCmac384 | Algorithm::SivCmac512)
 }
 
 path!(vaes512, Quadruple, 4, 2, "vaes,vpclmulqdq,avx512f,avx512bw,avx512vl,aes,pclmulqdq,ssse3,sse4.1");

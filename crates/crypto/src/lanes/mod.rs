@@ -5,12 +5,13 @@
 //! packets is done before the next step of any, and the wait is filled. Where an instruction works on two or four
 //! blocks at once (VAES), these blocks are those of different packets.
 //!
-//! Each packet has a lane: its place in a register, and its register among those of the step. Keys, nonces and lengths
-//! differ per lane. The algorithms are written once, over a register of any width:
+//! Each packet has a lane: its place in a register, and its register among those of the step. Keys and octets differ
+//! between lanes, sizes do not. The algorithms are written once, over a register of any width:
 //!
 //! - `block`: the registers, and what the processor can do with them;
 //! - `schedule`: round keys of all lanes, and one block in each;
-//! - `message`: octets of different lengths as chains that end together;
+//! - `group`: jobs that wait for others of their shape;
+//! - `message`: octets as chains of blocks;
 //! - `cmac`, `counter`, `polyval`: the parts;
 //! - `siv`, `gcm_siv`: AES-SIV-CMAC and AES-128-GCM-SIV;
 //! - `entry`: one function per path and algorithm, into which all this is inlined.
@@ -30,12 +31,12 @@ mod entry;
 mod floor;
 #[cfg(target_arch = "x86_64")]
 mod gcm_siv;
+mod group;
 #[cfg(target_arch = "x86_64")]
 mod message;
 mod path;
 #[cfg(target_arch = "x86_64")]
 mod polyval;
-mod queue;
 #[cfg(target_arch = "x86_64")]
 mod schedule;
 #[cfg(all(test, target_arch = "x86_64"))]
@@ -43,8 +44,8 @@ mod secrecy;
 #[cfg(target_arch = "x86_64")]
 mod siv;
 
+pub(crate) use group::{OpenQueue, SealQueue};
 pub use path::{Path, path};
-pub(crate) use queue::{OpenQueues, SealQueues};
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use siv::SivKey;
@@ -79,19 +80,29 @@ pub fn encrypt_alone_on(path: Path, count: usize) -> Option<usize> {
 }
 
 /// Tells which jobs are genuine, and zeroes the texts of those that are not.
+///
+/// # Safety
+/// The first `used` lanes are of jobs of this shape, to be opened.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn settle<const L: usize>(jobs: &mut [crate::aead::Open<'_>], tags: &message::PerLane<L>) {
+unsafe fn settle<const L: usize>(
+    differences: &message::PerLane<L>,
+    shape: &group::Shape,
+    lanes: &[group::Lane; L],
+    used: usize,
+) {
     use subtle::ConstantTimeEq;
-    for (job, tag) in jobs.iter_mut().zip(tags.0) {
-        let difference = u128::from_ne_bytes(tag) ^ u128::from_ne_bytes(*job.tag);
+    for (lane, difference) in lanes[..used.min(L)].iter().zip(differences.0) {
+        let difference = u128::from_ne_bytes(difference);
         let is_equal = (difference as u64 | (difference >> 64) as u64).ct_eq(&0).unwrap_u8();
         // From here on it is public.
         #[cfg(test)]
         let is_equal = secrecy::made_public(is_equal);
-        *job.genuine = is_equal == 1;
-        if !*job.genuine {
-            job.text.fill(0);
+        // SAFETY: the job borrows this place alone.
+        unsafe { *lane.genuine = is_equal == 1 };
+        if is_equal != 1 {
+            // SAFETY: the text has as many octets, and the job borrows them alone.
+            unsafe { std::ptr::write_bytes(lane.text, 0, shape.text) };
         }
     }
 }

@@ -1,7 +1,7 @@
 //! POLYVAL (RFC 8452 section 3): sums of products in GF(2^128), each lane with its own key.
 
 use super::block::{Block, Blocks};
-use super::message::{Messages, choose};
+use super::message::{Messages, Padding};
 use super::schedule::wipe;
 
 /// The upper half of x^127 + x^126 + x^121 + 1 over x^64, in both halves: what a product is reduced by.
@@ -43,25 +43,18 @@ impl<V: Blocks, const N: usize> Keys<V, N> {
 
     /// Adds the messages, each filled up with zeros to whole blocks, to the sums. An empty message adds nothing.
     #[inline(always)]
-    pub(super) fn absorb<const L: usize>(&self, sums: &mut [V; N], messages: &Messages<'_, L>) {
-        if messages.all_are_empty() {
+    pub(super) fn absorb<const L: usize>(
+        &self,
+        sums: &mut [V; N],
+        messages: &Messages<impl Fn(usize) -> *const u8>,
+    ) {
+        if messages.size() == 0 {
             return;
         }
-        let count = messages.step_count();
-        let some_are_empty = messages.some_are_empty();
-        for step in 0..=count {
-            let blocks = if step == count { messages.last() } else { messages.blocks(step) };
-            let next = self.absorb_blocks(sums, &blocks);
-            if messages.some_wait(step) || some_are_empty {
-                // A lane whose message begins with this block takes part in this step, one with none in no step.
-                let begun: [V; N] = messages.mask(|lane| messages.is_in(lane, step));
-                for index in 0..N {
-                    sums[index] = choose(begun[index], next[index], sums[index]);
-                }
-            } else {
-                *sums = next;
-            }
+        for step in 0..messages.count_before_last() {
+            *sums = self.absorb_blocks(sums, &messages.blocks(step));
         }
+        *sums = self.absorb_blocks(sums, &messages.last::<V, N, L>(Padding::Zeros));
     }
 }
 

@@ -70,7 +70,8 @@ impl<V: Blocks, const S: usize, const N: usize> Schedules<V, S, N> {
         self.0[round][which][index].write(key);
     }
 
-    /// Expands keys of `WORDS` words: `keys[0]` are their first 16 octets, `keys[1]` what follows, if anything does.
+    /// Expands keys of `WORDS` words: `keys[0]` are their first 16 octets, and `keys[1]` their last, which are the same
+    /// if they have no more, and overlap if they have 24.
     #[inline(always)]
     pub(super) fn expand<const WORDS: usize>(&mut self, keys: &[[[V; N]; S]; 2]) {
         let mut start = 0;
@@ -81,7 +82,7 @@ impl<V: Blocks, const S: usize, const N: usize> Schedules<V, S, N> {
             words[..4].copy_from_slice(&first);
             if WORDS > 4 {
                 let rest = turn(quad.of(&keys[1]));
-                words[4..].copy_from_slice(&rest[..WORDS - 4]);
+                words[4..].copy_from_slice(&rest[8 - WORDS..]);
             }
             self.fill(&quad, words);
             start += 4;

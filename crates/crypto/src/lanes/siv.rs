@@ -2,13 +2,14 @@
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use super::block::{BLOCK_SIZE, Block, Blocks, Places};
-use super::cmac::{chain, cmac, double, subkeys};
-use super::counter::{Position, Texts, counter_mode};
-use super::message::{Messages, Padding, PerLane, choose, mask, repeat_last};
+use super::block::{BLOCK_SIZE, Block, Blocks};
+use super::cmac::{add, chain, cmac, double, subkeys};
+use super::counter::{Position, counter_mode};
+use super::group::{Lane, Shape, Verb};
+use super::message::{Messages, Padding, PerLane, slide};
 use super::schedule::{RoundKeys, Schedules, wipe};
 use super::settle;
-use crate::aead::{Key, Open, Seal};
+use crate::aead::Key;
 
 /// Which of a lane's two keys does what. RFC 5297 section 2.6: the first half authenticates, the second encrypts.
 const MAC: usize = 0;
@@ -31,7 +32,8 @@ impl SivKey {
         let zero = [V::zero(); 1];
         // SAFETY: `expand_into` puts the round keys in.
         let mut keys = Keys { schedules: unsafe { Schedules::new() }, subkeys: [zero; 2], start: zero };
-        expand_into::<V, 1, 1, 4>(&mut keys, 1, |_| key);
+        // SAFETY: the key is one of AES-SIV-CMAC-256, which has 32 octets.
+        unsafe { expand_into::<V, 2, 1, 4>(&mut keys, |_| key.expose().as_ptr()) };
         let first = |register: V| PerLane::<1>::of(&[register]).0[0];
         let mut out = SivKey {
             rounds: [[[0; 16]; 2]; ROUND_KEYS],
@@ -58,7 +60,7 @@ impl<V: Blocks, const N: usize> RoundKeys<V, N> for &SivKey {
     }
 }
 
-/// Both expanded keys of each lane, and what follows from the first.
+/// The expanded keys of each lane, and what follows from the first. The second is needed by jobs with a text.
 struct Keys<V, const N: usize, K> {
     schedules: K,
     /// K1 and K2 of CMAC. RFC 4493 section 2.3.
@@ -67,25 +69,22 @@ struct Keys<V, const N: usize, K> {
     start: [V; N],
 }
 
-/// Expands the keys of `used` jobs, of which the last one's is repeated in the lanes beyond.
+/// Expands the first `S` keys of each lane, each of `WORDS` words.
+///
+/// # Safety
+/// At the place of each lane all of its keys are readable.
 #[inline(always)]
-fn expand_into<'k, V: Blocks, const N: usize, const L: usize, const WORDS: usize>(
-    keys: &mut Keys<V, N, Schedules<V, 2, N>>,
-    used: usize,
-    key: impl Fn(usize) -> &'k Key,
+unsafe fn expand_into<V: Blocks, const S: usize, const N: usize, const WORDS: usize>(
+    keys: &mut Keys<V, N, Schedules<V, S, N>>,
+    place: impl Fn(usize) -> *const u8,
 ) {
-    let mut places: Places<L> = [std::ptr::null(); L];
-    for (lane, place) in places[..used].iter_mut().enumerate() {
-        *place = key(lane).padded().as_ptr();
-    }
-    repeat_last(&mut places, used);
-    let mut octets = [[[V::zero(); N]; 2]; 2];
+    let mut octets = [[[V::zero(); N]; S]; 2];
     for (part, octets) in octets.iter_mut().enumerate().take(WORDS.div_ceil(4)) {
-        for (half, octets) in octets.iter_mut().enumerate() {
+        for (which, octets) in octets.iter_mut().enumerate() {
+            let offset = 4 * WORDS * which + (4 * WORDS - BLOCK_SIZE) * part;
             for (index, octets) in octets.iter_mut().enumerate() {
-                let offset = 4 * WORDS * half + BLOCK_SIZE * part;
-                // SAFETY: offsets are at most 48, and a key is padded to 64 octets.
-                *octets = unsafe { V::gather(&places, index, offset) };
+                // SAFETY: the sixteen octets end where the key does, or begin where it does.
+                *octets = unsafe { V::gather(|lane| place(lane).wrapping_add(offset), index) };
             }
         }
     }
@@ -105,167 +104,179 @@ impl<V: Blocks, const N: usize, K: RoundKeys<V, N>> Keys<V, N, K> {
     }
 
     /// S2V over associated data (where there is any), nonce and plaintext. RFC 5297 section 2.4.
+    ///
+    /// # Safety
+    /// The lanes have this shape, and the plaintexts are `shape.text` octets at `text`.
     #[inline(always)]
-    fn s2v<'a, const L: usize, const WORDS: usize>(
+    unsafe fn s2v<const L: usize, const WORDS: usize>(
         &self,
-        used: usize,
-        associated: impl Fn(usize) -> Option<&'a [u8]>,
-        nonce: impl Fn(usize) -> &'a [u8],
-        text: impl Fn(usize) -> &'a [u8],
+        shape: &Shape,
+        lanes: &[Lane; L],
+        text: impl Fn(usize) -> *const u8,
     ) -> [V; N] {
-        let (mut short, mut short_texts) = (PerLane::ZERO, PerLane::ZERO);
-        let mut nonces = Messages::<L>::new(&mut short, Padding::OneBit);
-        nonces.cut(used, nonce);
-        let nonces = cmac::<V, N, L, WORDS>(&self.schedules, &self.subkeys, &nonces);
         let mut sums = self.start;
-        if (0..used).any(|lane| associated(lane).is_some()) {
-            let mut messages = Messages::<L>::new(&mut short, Padding::OneBit);
-            messages.cut(used, |lane| associated(lane).unwrap_or_default());
-            let codes = cmac::<V, N, L, WORDS>(&self.schedules, &self.subkeys, &messages);
-            let doubled = double(sums);
-            let all_have = (0..used).all(|lane| associated(lane).is_some());
-            for index in 0..N {
-                sums[index] = doubled[index].xor(codes[index]);
-            }
-            if !all_have {
-                let has: [V; N] = mask::<V, N, L>(|lane| associated(lane.min(used - 1)).is_some());
-                for index in 0..N {
-                    sums[index] = choose(has[index], sums[index], self.start[index]);
-                }
-            }
+        if let Some(size) = shape.associated {
+            // SAFETY: the caller says so.
+            let messages = unsafe { Messages::new(size, |lane| lanes[lane].associated) };
+            sums = add(double(sums), &cmac::<V, N, L, WORDS>(&self.schedules, &self.subkeys, &messages));
         }
-        sums = double(sums);
-        for index in 0..N {
-            sums[index] = sums[index].xor(nonces[index]);
-        }
-        let mut messages = Messages::<L>::new(&mut short_texts, Padding::OneBit);
-        messages.cut(used, text);
-        let tags = self.s2v_end::<L, WORDS>(sums, &messages);
-        messages.wipe();
-        tags
+        // SAFETY: the caller says so.
+        let messages = unsafe { Messages::new(shape.nonce, |lane| lanes[lane].nonce) };
+        sums = add(double(sums), &cmac::<V, N, L, WORDS>(&self.schedules, &self.subkeys, &messages));
+        // SAFETY: the caller says so.
+        self.s2v_end::<L, WORDS>(sums, &unsafe { Messages::new(shape.text, text) })
     }
 
     /// The last component: its CMAC with the sum over its last 16 octets, or under its padding if it has fewer.
     #[inline(always)]
-    fn s2v_end<const L: usize, const WORDS: usize>(&self, sums: [V; N], texts: &Messages<'_, L>) -> [V; N] {
-        let is_short = |lane: usize| texts.size(lane) < BLOCK_SIZE;
-        // The sum covers this many octets of the last block, and the rest of it the end of the block before.
-        let covered = |lane: usize| if is_short(lane) { BLOCK_SIZE } else { texts.last_size(lane) };
-        let short: [V; N] = texts.mask(is_short);
-        // A short text is padded before CMAC, which then sees a whole block.
-        let whole: [V; N] = texts.mask(|lane| covered(lane) == BLOCK_SIZE);
-        let down: [V; N] = texts.slides(|lane| 32 - covered(lane));
-        let up: [V; N] = texts.slides(|lane| 16 - covered(lane));
-        let doubled = double(sums);
-        let (mut last, mut before_last): ([V; N], [V; N]) = (texts.last(), sums);
-        for index in 0..N {
-            let sum = choose(short[index], doubled[index], sums[index]);
-            let subkey = choose(whole[index], self.subkeys[0][index], self.subkeys[1][index]);
-            last[index] = last[index].xor(sum.reorder(down[index])).xor(subkey);
-            before_last[index] = sum.reorder(up[index]);
+    fn s2v_end<const L: usize, const WORDS: usize>(
+        &self,
+        sums: [V; N],
+        texts: &Messages<impl Fn(usize) -> *const u8>,
+    ) -> [V; N] {
+        let last: [V; N] = texts.last::<V, N, L>(Padding::OneBit);
+        let [whole, padded] = &self.subkeys;
+        let keys = &self.schedules;
+        if texts.size() < BLOCK_SIZE {
+            // Padded before CMAC, which then sees a whole block.
+            return chain::<V, N, WORDS>(keys, texts, None, &add(add(last, &double(sums)), whole));
         }
-        chain::<V, N, L, WORDS>(&self.schedules, texts, Some(&before_last), &last)
+        let covered = texts.last_size();
+        if covered == BLOCK_SIZE {
+            return chain::<V, N, WORDS>(keys, texts, None, &add(add(last, &sums), whole));
+        }
+        // The sum covers so many octets of the last block, and the rest of it the end of the block before.
+        let (down, up): (V, V) = (slide(2 * BLOCK_SIZE - covered), slide(BLOCK_SIZE - covered));
+        let (mut end, mut before) = (sums, sums);
+        end.iter_mut().for_each(|sum| *sum = sum.reorder(down));
+        before.iter_mut().for_each(|sum| *sum = sum.reorder(up));
+        chain::<V, N, WORDS>(keys, texts, Some(&before), &add(add(last, &end), padded))
     }
 
-    /// Encrypts or decrypts each lane's text in place under the synthetic IV. RFC 5297 section 2.5.
+    /// Encrypts or decrypts each lane's text under the synthetic IV. RFC 5297 section 2.5.
+    ///
+    /// # Safety
+    /// The lanes have texts of `size` octets.
     #[inline(always)]
-    fn counter_mode<const L: usize, const WORDS: usize>(&self, tags: &[V; N], texts: &mut Texts<'_, L>) {
+    unsafe fn counter_mode<const L: usize, const WORDS: usize>(
+        &self,
+        tags: &[V; N],
+        size: usize,
+        lanes: &[Lane; L],
+    ) {
         /// Zeroes bits 31 and 63, from the right.
         const MASK: Block = [!0, !0, !0, !0, !0, !0, !0, !0, 0x7f, !0, !0, !0, 0x7f, !0, !0, !0];
         let mut start = *tags;
         for tag in &mut start {
             *tag = tag.and(V::broadcast(MASK));
         }
-        counter_mode::<V, N, L, WORDS>(&self.schedules, CTR, &start, Position::End, texts);
-    }
-
-    #[inline(always)]
-    fn seal<const L: usize, const WORDS: usize>(&self, jobs: &mut [Seal<'_>]) {
-        let tags = self.s2v::<L, WORDS>(
-            jobs.len(),
-            |lane| jobs[lane].associated,
-            |lane| jobs[lane].nonce,
-            |lane| &*jobs[lane].text,
-        );
-        for (job, tag) in jobs.iter_mut().zip(PerLane::<L>::of(&tags).0) {
-            *job.tag = tag;
+        // SAFETY: the caller says so.
+        unsafe {
+            counter_mode::<V, N, L, WORDS>(&self.schedules, CTR, &start, Position::End, size, lanes);
         }
-        let mut texts = Texts::new();
-        texts.take(jobs.iter_mut().map(|job| &mut *job.text));
-        self.counter_mode::<L, WORDS>(&tags, &mut texts);
     }
 
+    /// # Safety
+    /// The lanes are of jobs of this shape.
     #[inline(always)]
-    fn open<const L: usize, const WORDS: usize>(&self, jobs: &mut [Open<'_>]) {
-        let used = jobs.len();
-        let mut claimed = PerLane::<L>::ZERO;
-        claimed.0.iter_mut().zip(&*jobs).for_each(|(claimed, job)| *claimed = *job.tag);
-        repeat_last(&mut claimed.0, used);
-        let mut texts = Texts::new();
-        texts.take(jobs.iter_mut().map(|job| &mut *job.text));
-        self.counter_mode::<L, WORDS>(&claimed.registers(), &mut texts);
-        let tags = self.s2v::<L, WORDS>(
-            used,
-            |lane| jobs[lane].associated,
-            |lane| jobs[lane].nonce,
-            |lane| &*jobs[lane].text,
-        );
-        settle(jobs, &PerLane::<L>::of(&tags));
+    unsafe fn run<const L: usize, const WORDS: usize>(
+        &self,
+        verb: Verb,
+        shape: &Shape,
+        lanes: &[Lane; L],
+        used: usize,
+    ) {
+        match verb {
+            Verb::Seal => {
+                // SAFETY: the caller says so.
+                let tags = unsafe { self.s2v::<L, WORDS>(shape, lanes, |lane| lanes[lane].source) };
+                // The text may be written, now that it has been read.
+                // SAFETY: the caller says so.
+                unsafe { self.counter_mode::<L, WORDS>(&tags, shape.text, lanes) };
+                for (index, tag) in tags.into_iter().enumerate() {
+                    // SAFETY: a tag has sixteen octets, and the job borrows it alone.
+                    unsafe { tag.scatter(|lane| lanes[lane].tag.cast(), index) };
+                }
+            }
+            Verb::Open => {
+                let mut claimed = [V::zero(); N];
+                for (index, claimed) in claimed.iter_mut().enumerate() {
+                    // SAFETY: a tag has sixteen octets.
+                    *claimed = unsafe { V::gather(|lane| lanes[lane].tag.cast_const().cast(), index) };
+                }
+                // SAFETY: the caller says so.
+                unsafe { self.counter_mode::<L, WORDS>(&claimed, shape.text, lanes) };
+                // SAFETY: the caller says so.
+                let tags =
+                    unsafe { self.s2v::<L, WORDS>(shape, lanes, |lane| lanes[lane].text.cast_const()) };
+                // SAFETY: the caller says so.
+                unsafe { settle(&PerLane::<L>::of(&add(tags, &claimed)), shape, lanes, used) };
+            }
+        }
     }
 }
 
-macro_rules! verb {
-    ($fresh:ident, $kept:ident, $verb:ident, $job:ident) => {
-        /// Runs jobs under keys of two times `WORDS` words, which are expanded for them.
-        #[inline(always)]
-        pub(super) fn $fresh<V: Blocks, const N: usize, const L: usize, const WORDS: usize>(
-            jobs: &mut [$job<'_>],
-        ) {
-            let zero = [V::zero(); N];
-            // SAFETY: `expand_into` puts the round keys in.
-            let mut keys = Keys { schedules: unsafe { Schedules::new() }, subkeys: [zero; 2], start: zero };
-            for jobs in jobs.chunks_mut(L) {
-                expand_into::<V, N, L, WORDS>(&mut keys, jobs.len(), |lane| jobs[lane].key.key());
-                keys.$verb::<L, WORDS>(jobs);
-            }
-            keys.schedules.wipe::<WORDS>();
-            keys.wipe();
-        }
+/// Runs jobs under keys that are expanded for them; `S` is one if there is no text, else two.
+///
+/// # Safety
+/// The lanes are of jobs of this shape, under keys of two times `WORDS` words.
+#[inline(always)]
+pub(super) unsafe fn run<V: Blocks, const N: usize, const L: usize, const WORDS: usize, const S: usize>(
+    verb: Verb,
+    shape: &Shape,
+    lanes: &[Lane; L],
+    used: usize,
+) {
+    let zero = [V::zero(); N];
+    // SAFETY: `expand_into` puts the round keys in.
+    let schedules = unsafe { Schedules::<V, S, N>::new() };
+    let mut keys = Keys { schedules, subkeys: [zero; 2], start: zero };
+    // SAFETY: the caller says so.
+    unsafe { expand_into::<V, S, N, WORDS>(&mut keys, |lane| lanes[lane].key) };
+    // SAFETY: the caller says so.
+    unsafe { keys.run::<L, WORDS>(verb, shape, lanes, used) };
+    keys.schedules.wipe::<WORDS>();
+    keys.wipe();
+}
 
-        /// Runs jobs that are all under `key`.
-        #[inline(always)]
-        pub(super) fn $kept<V: Blocks, const N: usize, const L: usize>(key: &SivKey, jobs: &mut [$job<'_>]) {
-            let [first, second] = key.subkeys;
-            let mut keys = Keys {
-                schedules: key,
-                subkeys: [[V::broadcast(first); N], [V::broadcast(second); N]],
-                start: [V::broadcast(key.start); N],
-            };
-            for jobs in jobs.chunks_mut(L) {
-                keys.$verb::<L, 4>(jobs);
-            }
-            keys.wipe();
-        }
+/// Runs jobs that are all under `key`.
+///
+/// # Safety
+/// The lanes are of jobs of this shape.
+#[inline(always)]
+pub(super) unsafe fn run_under<V: Blocks, const N: usize, const L: usize>(
+    key: &SivKey,
+    verb: Verb,
+    shape: &Shape,
+    lanes: &[Lane; L],
+    used: usize,
+) {
+    let [first, second] = key.subkeys;
+    let mut keys = Keys {
+        schedules: key,
+        subkeys: [[V::broadcast(first); N], [V::broadcast(second); N]],
+        start: [V::broadcast(key.start); N],
     };
+    // SAFETY: the caller says so.
+    unsafe { keys.run::<L, 4>(verb, shape, lanes, used) };
+    keys.wipe();
 }
 
-verb!(seal, seal_under, seal, Seal);
-verb!(open, open_under, open, Open);
-
-/// CMACs under the first half of each key, at most one per lane.
+/// CMACs under the first half of each key, of messages of one size.
 #[cfg(test)]
 #[inline(always)]
 pub(super) fn cmac_of<V: Blocks, const N: usize, const L: usize>(
-    keys: &[Key],
-    messages: &[&[u8]],
-) -> Vec<Block> {
+    keys: &[Key; L],
+    messages: &[&[u8]; L],
+) -> [Block; L] {
     let zero = [V::zero(); N];
     // SAFETY: `expand_into` puts the round keys in.
-    let mut expanded = Keys { schedules: unsafe { Schedules::new() }, subkeys: [zero; 2], start: zero };
-    expand_into::<V, N, L, 4>(&mut expanded, keys.len(), |lane| &keys[lane]);
-    let mut short = PerLane::ZERO;
-    let mut cut = Messages::<L>::new(&mut short, Padding::OneBit);
-    cut.cut(messages.len(), |lane| messages[lane]);
-    let codes = cmac::<V, N, L, 4>(&expanded.schedules, &expanded.subkeys, &cut);
-    PerLane::<L>::of(&codes).0[..keys.len()].to_vec()
+    let schedules = unsafe { Schedules::<V, 1, N>::new() };
+    let mut expanded = Keys { schedules, subkeys: [zero; 2], start: zero };
+    // SAFETY: the keys are readable.
+    unsafe { expand_into::<V, 1, N, 4>(&mut expanded, |lane| keys[lane].expose().as_ptr()) };
+    assert!(messages.iter().all(|message| message.len() == messages[0].len()), "messages are of one size");
+    // SAFETY: so many octets are readable.
+    let messages = unsafe { Messages::new(messages[0].len(), |lane| messages[lane].as_ptr()) };
+    PerLane::<L>::of(&cmac::<V, N, L, 4>(&expanded.schedules, &expanded.subkeys, &messages)).0
 }

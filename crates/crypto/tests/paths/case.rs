@@ -1,7 +1,8 @@
 //! Jobs that own what they refer to, made from a seed, and run as one batch on a path.
 
 use authentick_crypto::{
-    Algorithm, CachedKey, Entropy, Key, KeyRef, Open, Path, Seal, TAG_SIZE, open_batch_on, seal_batch_on,
+    Algorithm, CachedKey, Entropy, Key, KeyRef, Open, Path, Seal, TAG_SIZE, Text, open_batch_on,
+    seal_batch_on,
 };
 
 /// The key of a case.
@@ -32,6 +33,8 @@ pub(crate) fn kept_keys(entropy: &mut Entropy) -> [CachedKey; 3] {
 pub(crate) enum Shape {
     /// One algorithm and equal sizes: what a server sees.
     Even,
+    /// Six of these, taking turns: more than are collected at once.
+    Few,
     /// Any algorithm, session and kept keys, sizes from nothing to a large packet.
     Mixed,
 }
@@ -52,10 +55,14 @@ pub(crate) fn cases(entropy: &mut Entropy, count: usize, shape: Shape) -> Vec<Ca
         let associated_size = (draw(entropy, 4) > 0).then(|| size(entropy, &mut draw));
         (algorithm, nonce_size, associated_size, size(entropy, &mut draw))
     };
-    let shared = plan(entropy);
-    let make = |_| {
-        let (algorithm, nonce_size, associated_size, text_size) =
-            if shape == Shape::Even { shared } else { plan(entropy) };
+    let plan_count = match shape {
+        Shape::Even => 1,
+        Shape::Few => 6,
+        Shape::Mixed => count,
+    };
+    let plans: Vec<_> = (0..plan_count).map(|_| plan(entropy)).collect();
+    let make = |index: usize| {
+        let (algorithm, nonce_size, associated_size, text_size) = plans[index % plan_count];
         let mut octets = |size: usize| {
             let mut octets = vec![0; size];
             entropy.fill(&mut octets);
@@ -77,9 +84,18 @@ pub(crate) fn cases(entropy: &mut Entropy, count: usize, shape: Shape) -> Vec<Ca
 
 fn key<'a>(case: &'a Case, kept: &'a [CachedKey; 3]) -> KeyRef<'a> {
     match &case.key {
-        CaseKey::Session(key) => KeyRef::Session(key),
-        CaseKey::Kept(index) => KeyRef::Cached(&kept[*index]),
+        CaseKey::Session(key) => key.into(),
+        CaseKey::Kept(index) => (&kept[*index]).into(),
     }
+}
+
+/// Every other text is read from `source` and written to `text`, whose octets are made to mean nothing.
+fn in_place_or_apart<'a>(index: usize, source: &'a [u8], text: &'a mut Vec<u8>) -> Text<'a> {
+    if index.is_multiple_of(2) {
+        return text.as_mut_slice().into();
+    }
+    text.fill(0xee);
+    Text::new(source, text).unwrap()
 }
 
 /// Seals all cases in one batch.
@@ -87,11 +103,11 @@ pub(crate) fn seal(path: Path, cases: &[Case], kept: &[CachedKey; 3]) -> Vec<Sea
     let mut out: Vec<Sealed> = cases.iter().map(|case| (case.text.clone(), [0; TAG_SIZE])).collect();
     seal_batch_on(
         path,
-        cases.iter().zip(&mut out).map(|(case, (text, tag))| Seal {
+        cases.iter().zip(&mut out).enumerate().map(|(index, (case, (text, tag)))| Seal {
             key: key(case, kept),
             nonce: &case.nonce,
             associated: case.associated.as_deref(),
-            text,
+            text: in_place_or_apart(index, &case.text, text),
             tag,
         }),
     );
@@ -108,14 +124,16 @@ pub(crate) fn open(
     let mut out: Vec<(Vec<u8>, bool)> = sealed.iter().map(|(text, _)| (text.clone(), false)).collect();
     open_batch_on(
         path,
-        cases.iter().zip(sealed).zip(&mut out).map(|((case, (_, tag)), (text, genuine))| Open {
-            key: key(case, kept),
-            nonce: &case.nonce,
-            associated: case.associated.as_deref(),
-            text,
-            tag,
-            genuine,
-        }),
+        cases.iter().zip(sealed).zip(&mut out).enumerate().map(
+            |(index, ((case, (source, tag)), (text, genuine)))| Open {
+                key: key(case, kept),
+                nonce: &case.nonce,
+                associated: case.associated.as_deref(),
+                text: in_place_or_apart(index, source, text),
+                tag,
+                genuine,
+            },
+        ),
     );
     out
 }

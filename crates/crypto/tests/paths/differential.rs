@@ -32,16 +32,22 @@ proptest! {
     }
 
     #[test]
+    fn batches_of_few_shapes_equal_rustcrypto(seed: u64, count in 1..=64_usize) {
+        agrees(seed, count, Shape::Few);
+    }
+
+    #[test]
     fn mixed_batches_equal_rustcrypto(seed: u64, count in 1..=64_usize) {
         agrees(seed, count, Shape::Mixed);
     }
 }
 
-/// Both shapes, each batch size.
+/// All shapes, each batch size.
 #[test]
 fn batches_of_each_size_equal_rustcrypto() {
     for count in (1..=64).chain([65, 127, 128, 129]) {
         agrees(count as u64, count, Shape::Even);
+        agrees(count as u64, count, Shape::Few);
         agrees(count as u64, count, Shape::Mixed);
     }
 }

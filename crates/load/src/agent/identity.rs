@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use authentick_ke::tls::certificates;
 use rustls::client::Resumption;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
@@ -112,15 +113,5 @@ fn unfit(error: rustls::Error) -> IdentityError {
         }
         rustls::Error::InvalidCertificate(_) => IdentityError::Chain(error.to_string()),
         other => IdentityError::Key(other.to_string()),
-    }
-}
-
-/// The certificates in a PEM text, at least one.
-fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
-    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    match chain {
-        Ok(chain) if chain.is_empty() => Err("no PEM certificate".to_owned()),
-        Ok(chain) => Ok(chain),
-        Err(error) => Err(format!("broken PEM certificate: {error}")),
     }
 }

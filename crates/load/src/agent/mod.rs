@@ -24,7 +24,7 @@ mod message;
 mod server;
 mod share;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use self::bounds::Limits;
 pub use self::coordinator::Coordinator;

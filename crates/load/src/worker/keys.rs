@@ -76,11 +76,11 @@ impl Worker {
         }
     }
 
-    /// Begins a key exchange.
+    /// Begins a key exchange. `true`: it goes on; `false`: it was counted as sent, and has failed already.
     ///
     /// # Errors
     /// The cause for which nothing was sent.
-    pub(super) fn begin_exchange(&mut self, purpose: Purpose, intended_ns: u64) -> Result<(), Cause> {
+    pub(super) fn begin_exchange(&mut self, purpose: Purpose, intended_ns: u64) -> Result<bool, Cause> {
         let source = self.next_source();
         let Some(ask) = &self.ask else { return Err(Cause::Local) };
         let begun_ns = monotonic_ns();
@@ -101,7 +101,7 @@ impl Worker {
                     return Err(Cause::Local);
                 }
                 self.ledger.of(measured, principal).sent += 1;
-                Ok(())
+                Ok(true)
             }
             Err(cause) if cause.is_skip() => Err(cause),
             Err(cause) => {
@@ -110,9 +110,7 @@ impl Worker {
                 counts.sent += 1;
                 counts.fail(cause);
                 self.unestablished(purpose);
-                // The caller counts this operation as begun, so that it must end after that.
-                self.ended_at_once.push(purpose);
-                Ok(())
+                Ok(false)
             }
         }
     }
@@ -234,18 +232,6 @@ impl Worker {
         }
     }
 
-    /// Ends operations that failed before they were counted as begun.
-    pub(super) fn end_at_once(&mut self) {
-        while let Some(purpose) = self.ended_at_once.pop() {
-            if let Purpose::Operation { measured, client } = purpose {
-                if let Some(client) = client {
-                    self.clients[client as usize].exchanging = false;
-                }
-                self.operation_ended(measured);
-            }
-        }
-    }
-
     /// Ends key exchanges whose time is up, and closes connections that the server leaves open.
     pub(super) fn give_connections_up(&mut self, now_ns: u64) {
         let over: Vec<usize> = self
@@ -263,5 +249,63 @@ impl Worker {
         }
         let deadlines = self.connections.iter().map(|(_, connection)| connection.deadline_ns);
         self.connections_due_ns = deadlines.min().unwrap_or(u64::MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use authentick_crypto::Entropy;
+    use authentick_ke::client::Ask;
+    use authentick_ke::tls::{Roots, client_config};
+    use authentick_wire::ke::AeadId;
+    use rustls::pki_types::ServerName;
+
+    use super::*;
+    use crate::agent::tests::plan;
+    use crate::plan::{Arrivals, Order, Plan};
+    use crate::schedule::Share;
+    use crate::worker::Setup;
+
+    /// A worker whose key exchanges fail at once: TCP connects to no broadcast address, such as this one of loopback.
+    fn failing(scheme: Scheme) -> Worker {
+        let ke = "127.255.255.255:4460".parse().unwrap();
+        let plan = Plan { scheme, ke, clients: 1, arrivals: Arrivals::Closed { window: 4 }, ..plan() };
+        let ask = Ask {
+            tls: client_config(Roots::from_der([])),
+            server_name: ServerName::try_from("ntp.test").unwrap(),
+            aeads: vec![AeadId::SIV_CMAC_256],
+        };
+        let share = Share { index: 0, count: 1 };
+        let entropy = Entropy::from_system().unwrap();
+        Worker::new(Setup { plan: Arc::new(plan), ask: Some(ask), share, entropy }).unwrap()
+    }
+
+    #[test]
+    fn exchange_that_fails_at_once_does_not_go_on_and_is_as_good_as_sent() {
+        let mut worker = failing(Scheme::Ke);
+        let purpose = Purpose::Operation { measured: true, client: None };
+        assert_eq!(worker.begin_exchange(purpose, monotonic_ns()), Ok(false));
+        let counts = &worker.ledger.principal;
+        assert_eq!((counts.sent, counts.failed, counts.count_of(Cause::Unreachable)), (1, 1, 1));
+        assert!(worker.connections.is_empty());
+        worker.ask = None;
+        assert_eq!(worker.begin_exchange(purpose, monotonic_ns()), Err(Cause::Local));
+    }
+
+    #[test]
+    fn closed_loop_goes_on_with_idle_clients_after_exchanges_that_fail_at_once() {
+        for scheme in [Scheme::Ke, Scheme::Mix { transfers: 1, same_cookie: false }] {
+            let mut worker = failing(scheme);
+            let order = Order { rate_rps: None, background_rps: 0.0, duration: Duration::from_millis(50) };
+            let report = worker.step(&order, monotonic_ns(), &Watch::default());
+            let tally = &report.part.tally;
+            assert!(tally.sent > 4, "{scheme:?}: {} places were used again", tally.sent);
+            assert_eq!((tally.scheduled, tally.lost), (tally.sent, tally.sent), "{scheme:?}");
+            assert_eq!(tally.causes, [(Cause::Unreachable, tally.sent)].into(), "{scheme:?}");
+            assert!(!worker.is_busy() && !worker.clients.iter().any(|client| client.exchanging));
+        }
     }
 }

@@ -20,9 +20,9 @@ pub(super) struct Ledger {
 impl Ledger {
     /// Nothing counted yet.
     pub(super) fn new(scheme: Scheme) -> Self {
-        let (principal, other) = match scheme {
-            Scheme::Plain | Scheme::Nts => (Operation::Transfer, Operation::KeyExchange),
-            Scheme::Ke | Scheme::Mix { .. } => (Operation::KeyExchange, Operation::Transfer),
+        let (principal, other) = match scheme.measures_transfers() {
+            true => (Operation::Transfer, Operation::KeyExchange),
+            false => (Operation::KeyExchange, Operation::Transfer),
         };
         Ledger {
             principal: Counts::new(principal),

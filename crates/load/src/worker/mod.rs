@@ -25,9 +25,10 @@ use authentick_net::udp::{ReceiveBatch, SendBatch};
 use slab::Slab;
 
 use self::ledger::Ledger;
+use self::receive::Inspected;
 use self::send::Pending;
 use crate::client::Client;
-use crate::connection::{Connection, Purpose};
+use crate::connection::Connection;
 use crate::counts::{Counts, Times};
 use crate::flight::{Due, Flights};
 use crate::limits;
@@ -62,6 +63,10 @@ pub(crate) struct Worker {
     out: SendBatch,
     pending: Vec<Pending>,
     back: ReceiveBatch,
+    /// Whose socket each datagram of `back` came from.
+    owners: Vec<u32>,
+    /// What became of them, while they are looked at.
+    inspected: Vec<Option<Inspected>>,
     ready: Vec<u64>,
     flights: Flights,
     connections: Slab<Connection>,
@@ -74,8 +79,6 @@ pub(crate) struct Worker {
     cursors: [usize; 2],
     /// How many operations of each group began together last.
     together: [usize; 2],
-    /// Key exchanges that failed while they were begun.
-    ended_at_once: Vec<Purpose>,
     sources: Vec<IpAddr>,
     source_index: usize,
     ledger: Ledger,
@@ -113,6 +116,8 @@ impl Worker {
             out: SendBatch::default(),
             pending: Vec::with_capacity(limits::BATCH_SIZE),
             back: ReceiveBatch::default(),
+            owners: Vec::with_capacity(limits::BATCH_SIZE),
+            inspected: Vec::with_capacity(limits::BATCH_SIZE),
             ready: Vec::with_capacity(limits::BATCH_SIZE),
             flights: Flights::new(timeout_ns),
             connections: Slab::new(),
@@ -121,7 +126,6 @@ impl Worker {
             measured_count: 0,
             cursors: [0; 2],
             together: [1; 2],
-            ended_at_once: Vec::new(),
             sources: plan.sources.clone(),
             source_index: share.index as usize,
             ledger: Ledger::new(plan.scheme),
@@ -288,7 +292,6 @@ impl Worker {
         self.flush();
         // What follows a request that could not be sent does not wait.
         let patience = if self.pending.is_empty() { patience } else { Duration::ZERO };
-        self.end_at_once();
         let mut ready = std::mem::take(&mut self.ready);
         ready.clear();
         // The kernel fails to wait only if it is handed nonsense.
@@ -299,6 +302,7 @@ impl Worker {
                 Some(key) => self.go_on(key as usize),
             }
         }
+        self.take_all();
         let happened = !ready.is_empty();
         self.ready = ready;
         self.give_up(now_ns);
@@ -337,7 +341,7 @@ impl Worker {
     }
 
     fn transfers_are_principal(&self) -> bool {
-        matches!(self.plan.scheme, Scheme::Plain | Scheme::Nts)
+        self.plan.scheme.measures_transfers()
     }
 
     /// An operation of a stream has ended, so that a closed loop may begin another one.
@@ -371,7 +375,7 @@ impl Worker {
     fn part(&mut self, lasted_ns: u64, idle_ns: u64) -> Part {
         for client in &mut self.clients {
             let count = client.take_strangers();
-            let principal = matches!(self.plan.scheme, Scheme::Plain | Scheme::Nts);
+            let principal = self.plan.scheme.measures_transfers();
             self.ledger.of(client.measured, principal).surplus += count;
         }
         let some = |counts: &Counts| (counts.scheduled > 0).then(|| counts.tally());

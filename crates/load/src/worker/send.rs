@@ -3,8 +3,9 @@
 use std::io;
 use std::os::fd::AsFd;
 
+use authentick_crypto::SealBatch;
 use authentick_net::clock::{self, monotonic_ns};
-use authentick_proto::client::Exchange;
+use authentick_proto::client::{Exchange, Unsealed};
 use authentick_report::load::Cause;
 use authentick_wire::time::{NtpSpan, NtpTime};
 
@@ -18,6 +19,8 @@ use crate::plan::{Arrivals, Scheme};
 /// A request that is written and not sent.
 pub(super) struct Pending {
     exchange: Exchange,
+    /// What seals it, if anything does.
+    unsealed: Option<Unsealed>,
     client: u32,
     intended_ns: u64,
     /// When the making of the request began.
@@ -74,7 +77,8 @@ impl Worker {
 
     fn fill_window(&mut self, index: usize, window: u32, now_ns: u64, end_ns: u64) -> usize {
         let mut count = 0;
-        while count < BEGIN_COUNT_MAX {
+        // What fails at once leaves its place to another one, but not before answers were looked at.
+        while count < BEGIN_COUNT_MAX.min(window as usize) {
             let stream = &self.streams[index];
             if now_ns < stream.start_ns || now_ns >= end_ns || stream.in_flight >= window {
                 break;
@@ -99,14 +103,16 @@ impl Worker {
 
     /// Begins one operation that the scheme is named for.
     fn begin(&mut self, measured: bool, intended_ns: u64) -> Result<(), Cause> {
-        match self.plan.scheme {
+        let goes_on = match self.plan.scheme {
             Scheme::Plain => {
                 let client = self.choose(measured, |_, _| true).ok_or(Cause::LocalPort)?;
                 self.push_transfer(client, intended_ns)?;
+                true
             }
             Scheme::Nts => {
                 let client = self.choose_with_cookie(measured)?;
                 self.push_transfer(client, intended_ns)?;
+                true
             }
             Scheme::Ke => self.begin_exchange(Purpose::Operation { measured, client: None }, intended_ns)?,
             Scheme::Mix { .. } => {
@@ -114,12 +120,14 @@ impl Worker {
                     !client.exchanging && client.transfers_left == 0 && client.outstanding == 0
                 };
                 let client = self.choose(measured, idle).ok_or(Cause::LocalPort)?;
-                self.begin_exchange(Purpose::Operation { measured, client: Some(client) }, intended_ns)?;
-                self.clients[client as usize].exchanging = true;
+                let purpose = Purpose::Operation { measured, client: Some(client) };
+                let goes_on = self.begin_exchange(purpose, intended_ns)?;
+                self.clients[client as usize].exchanging = goes_on;
+                goes_on
             }
-        }
+        };
         for stream in &mut self.streams {
-            stream.in_flight += u32::from(stream.measured == measured);
+            stream.in_flight += u32::from(goes_on && stream.measured == measured);
         }
         Ok(())
     }
@@ -175,27 +183,47 @@ impl Worker {
         let client = &mut self.clients[index as usize];
         let same_cookie = matches!(self.plan.scheme, Scheme::Mix { same_cookie: true, .. });
         let made = match &mut client.session {
-            _ if self.plan.scheme == Scheme::Plain => Ok(Exchange::plain(&mut self.entropy, out)),
+            _ if self.plan.scheme == Scheme::Plain => {
+                let (exchange, size) = Exchange::plain(&mut self.entropy, out);
+                Ok((exchange, size, None))
+            }
             Some(session) if self.plan.replay_cookie || same_cookie => {
-                Exchange::nts_replayed(session, &mut self.entropy, out)
+                Exchange::nts_replayed(session, &mut self.entropy, out).map(with_size)
             }
             Some(session) => {
                 // Requests in flight will bring a cookie each.
                 let expected_count = client.outstanding as usize;
-                Exchange::nts_among(session, expected_count, &mut self.entropy, out)
+                Exchange::nts_among(session, expected_count, &mut self.entropy, out).map(with_size)
             }
             None => return Err(Cause::NoCookie),
         };
-        let (exchange, size) = made.map_err(|_| Cause::NoCookie)?;
+        let (exchange, size, unsealed) = made.map_err(|_| Cause::NoCookie)?;
         self.out.set_size(slot, size);
         self.request_size = self.request_size.max(size);
         client.outstanding += 1;
-        self.pending.push(Pending { exchange, client: index, intended_ns, begun_ns });
+        self.pending.push(Pending { exchange, unsealed, client: index, intended_ns, begun_ns });
         Ok(())
+    }
+
+    /// Seals all pending requests side by side.
+    fn seal(&mut self) {
+        let mut batch = SealBatch::new();
+        for (request, out) in self.pending.iter().zip(self.out.buffers()) {
+            let client = &self.clients[request.client as usize];
+            // A session that was given up since is still known.
+            if let (Some(unsealed), Some(session)) = (&request.unsealed, client.session_of(request.begun_ns))
+            {
+                batch.push(unsealed.job(session, out));
+            }
+        }
+        batch.run();
     }
 
     /// Sends all pending requests, those of one client in one system call.
     pub(super) fn flush(&mut self) {
+        if self.pending.iter().any(|request| request.unsealed.is_some()) {
+            self.seal();
+        }
         let mut pending = std::mem::take(&mut self.pending);
         let mut at = 0;
         while at < pending.len() {
@@ -287,6 +315,10 @@ pub(super) fn obstacle(error: &io::Error) -> Option<Cause> {
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => Some(Cause::Unreachable),
         _ => None,
     }
+}
+
+fn with_size((exchange, unsealed): (Exchange, Unsealed)) -> (Exchange, usize, Option<Unsealed>) {
+    (exchange, unsealed.size(), Some(unsealed))
 }
 
 fn later(time: NtpTime, ns: u64) -> NtpTime {

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -41,19 +41,20 @@ impl ClientSocket {
     /// # Errors
     /// If there is no route, or no socket to be had.
     pub fn connect(server: SocketAddr) -> io::Result<Self> {
-        let any: SocketAddr = match server {
-            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-        };
-        Self::connect_from(any, server)
+        Self::connect_from(server, None)
     }
 
-    /// The same from `source`, whose port may be 0 for a random one, with room for many answers that nobody has read.
+    /// The same from `source`, or from wherever the host chooses.
     ///
     /// # Errors
-    /// If the address is none of this host, there is no route, or no socket or port to be had.
-    pub fn connect_from(source: SocketAddr, server: SocketAddr) -> io::Result<Self> {
-        let socket = UdpSocket::bind(source)?;
+    /// If the address is none of this host or of another family than the server's, there is no route, or no socket or
+    /// port to be had.
+    pub fn connect_from(server: SocketAddr, source: Option<IpAddr>) -> io::Result<Self> {
+        let local = match source {
+            Some(source) => SocketAddr::new(source, 0),
+            None => anywhere(server),
+        };
+        let socket = UdpSocket::bind(local)?;
         set_receive_stamps(socket.as_fd())?;
         enlarge_receive_buffer(socket.as_fd());
         socket.connect(server)?;
@@ -142,6 +143,16 @@ impl ClientSocket {
     }
 }
 
+/// Where to bind a socket that is to reach `server` from whichever address and port the host chooses: the unspecified
+/// address of the server's family, port 0.
+#[must_use]
+pub fn anywhere(server: SocketAddr) -> SocketAddr {
+    match server {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    }
+}
+
 impl AsFd for ClientSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
@@ -169,6 +180,24 @@ mod tests {
         let Received::Datagram { size, at } = client.receive(&mut buffer, soon()).unwrap() else { panic!() };
         assert_eq!(&buffer[..size], b"pong");
         assert!(at.since(before).as_nanos() >= 0 && clock::now().since(at).as_nanos() >= 0);
+    }
+
+    #[test]
+    fn socket_has_the_servers_family_and_the_source_that_was_asked_for() {
+        for server in ["127.0.0.1:9", "[::1]:9"] {
+            let server: SocketAddr = server.parse().unwrap();
+            let any = anywhere(server);
+            assert!(any.ip().is_unspecified() && any.port() == 0 && any.is_ipv4() == server.is_ipv4());
+        }
+        let server: SocketAddr = "127.0.0.1:9".parse().unwrap();
+        let local = |source: Option<&str>| {
+            let source = source.map(|source| source.parse().unwrap());
+            ClientSocket::connect_from(server, source).and_then(|client| client.local())
+        };
+        assert_eq!(local(None).unwrap().ip().to_string(), "127.0.0.1");
+        let from = local(Some("127.0.0.9")).unwrap();
+        assert!(from.ip().to_string() == "127.0.0.9" && from.port() > 0, "{from}");
+        assert_eq!(local(Some("192.0.2.1")).unwrap_err().kind(), io::ErrorKind::AddrNotAvailable);
     }
 
     #[test]

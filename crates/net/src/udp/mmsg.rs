@@ -17,13 +17,12 @@ use std::ptr;
 use authentick_wire::datagram::Datagram;
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
 
+use super::buffer::Buffer;
 use super::control::{self, Ancillary, Control};
 use super::handler::Handler;
 
 /// Datagrams that are received, answered and sent together.
 pub const BATCH_SIZE: usize = 64;
-
-type Buffer = [u8; DATAGRAM_SIZE_MAX];
 
 /// The memory of one worker's batches.
 pub(super) struct Batch {
@@ -63,8 +62,8 @@ impl Batch {
         let no_address: libc::sockaddr_storage = unsafe { mem::zeroed() };
         let no_part = libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 };
         let mut batch = Batch {
-            requests: cells([0; DATAGRAM_SIZE_MAX]),
-            responses: cells([0; DATAGRAM_SIZE_MAX]),
+            requests: cells(Buffer::ZERO),
+            responses: cells(Buffer::ZERO),
             sources: cells(no_address),
             controls: cells(Control([0; control::CONTROL_SIZE])),
             request_parts: cells(no_part),
@@ -87,9 +86,14 @@ impl Batch {
         batch
     }
 
-    /// Receives up to [`BATCH_SIZE`] datagrams. With `wait`, blocks for the first, as long as the socket's receive
+    /// Receives up to `count_max` datagrams, at most [`BATCH_SIZE`]. With `wait`, blocks for the first, as long as the socket's receive
     /// timeout says; else returns at once. Returns how many came, 0 if none did in time.
-    pub(super) fn receive(&mut self, socket: BorrowedFd<'_>, wait: bool) -> io::Result<usize> {
+    pub(super) fn receive(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        wait: bool,
+        count_max: usize,
+    ) -> io::Result<usize> {
         for message in &mut self.incoming[..self.dirty_count] {
             message.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
             message.msg_hdr.msg_controllen = control::CONTROL_SIZE;
@@ -97,26 +101,10 @@ impl Batch {
         }
         self.dirty_count = 0;
         let flags = if wait { libc::MSG_WAITFORONE } else { libc::MSG_DONTWAIT };
-        // SAFETY: recvmmsg(2) writes to the headers and to what they point to: live memory of this batch, of the sizes
-        // that the headers give, to which no reference exists now.
-        let count = unsafe {
-            libc::recvmmsg(
-                socket.as_raw_fd(),
-                self.incoming.as_mut_ptr(),
-                BATCH_SIZE as libc::c_uint,
-                flags,
-                ptr::null_mut(),
-            )
-        };
-        if count < 0 {
-            let error = io::Error::last_os_error();
-            return match error.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(0),
-                _ => Err(error),
-            };
-        }
-        self.dirty_count = count as usize;
-        Ok(count as usize)
+        // SAFETY: the headers point to live memory of this batch, of the sizes that they give, to which no reference
+        // exists now.
+        self.dirty_count = unsafe { receive(socket, &mut self.incoming[..count_max], flags) }?;
+        Ok(self.dirty_count)
     }
 
     /// Lends the first `count` datagrams, as the last [`Batch::receive`] left them, to `handler`, and prepares the
@@ -132,9 +120,9 @@ impl Batch {
             // SAFETY: the kernel wrote an address there; no reference to it exists.
             let source = unsafe { self.sources[slot].get().read() };
             // SAFETY: `self` is borrowed mutably, and this is the only reference to this buffer while it is lent.
-            let request = unsafe { &mut *self.requests[slot].get() };
+            let request = unsafe { &mut (*self.requests[slot].get()).octets };
             // SAFETY: likewise.
-            let response = unsafe { &mut *self.responses[slot].get() };
+            let response = unsafe { &mut (*self.responses[slot].get()).octets };
             let size = (message.msg_len as usize).min(DATAGRAM_SIZE_MAX);
             ancillaries[slot] = ancillary;
             datagrams[slot].write(Datagram {
@@ -210,6 +198,39 @@ impl Batch {
         }
         self.outgoing_count = 0;
         flushed
+    }
+}
+
+/// Receives as many datagrams as there are headers, at most; returns how many came, 0 if none did.
+///
+/// # Errors
+/// The kernel's; that nothing came in time, or that a signal came first, is none.
+///
+/// # Safety
+/// What the headers point to lives, is as large as they say, and is not referred to during the call.
+pub(super) unsafe fn receive(
+    socket: BorrowedFd<'_>,
+    headers: &mut [libc::mmsghdr],
+    flags: libc::c_int,
+) -> io::Result<usize> {
+    // SAFETY: recvmmsg(2) writes to the headers, of which it is told the number, and to what they point to, for which
+    // the caller answers.
+    let count = unsafe {
+        libc::recvmmsg(
+            socket.as_raw_fd(),
+            headers.as_mut_ptr(),
+            headers.len() as libc::c_uint,
+            flags,
+            ptr::null_mut(),
+        )
+    };
+    if count >= 0 {
+        return Ok(count as usize);
+    }
+    let error = io::Error::last_os_error();
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(0),
+        _ => Err(error),
     }
 }
 

@@ -8,6 +8,7 @@
 //! - `client`: one connected socket with receive stamps.
 //! - `bulk`: batches of requests and answers over many such sockets.
 
+mod buffer;
 mod bulk;
 mod client;
 mod control;
@@ -17,7 +18,7 @@ mod mmsg;
 mod socket;
 
 pub use bulk::{Arrival, ReceiveBatch, SendBatch};
-pub use client::{ClientSocket, Received};
+pub use client::{ClientSocket, Received, anywhere};
 pub use engine::{SOCKET_COUNT_MAX, Turn, UdpEngine};
 pub use handler::Handler;
 pub use mmsg::BATCH_SIZE;

@@ -4,7 +4,7 @@ mod exchange;
 mod sample;
 mod session;
 
-pub use exchange::{Check, Exchange, NoCookie, Response};
+pub use exchange::{Candidate, Check, Exchange, NoCookie, Response, Unsealed};
 pub use sample::Sample;
 pub use session::{CookieJar, NtsSession};
 

@@ -24,7 +24,7 @@ mod verify;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use authentick_crypto::{Entropy, KeyRef, Seal, open_batch, seal_batch};
+use authentick_crypto::{Entropy, OpenBatch, Seal, SealBatch};
 use authentick_wire::Reason;
 use authentick_wire::datagram::Datagram;
 use authentick_wire::header::{Header, Mode, ReferenceId};
@@ -38,13 +38,13 @@ use self::admit::{Admitted, Refused};
 use self::interleave::Interleave;
 use self::outcome::{Outcome, Outcomes};
 use self::probe::{Probe, Stage};
-use self::respond::{Echo, SealedPart};
+use self::respond::{CookiePlaces, Echo, SealedPart};
 use self::snapshot::Snapshot;
 use self::verify::{Authenticated, Rejected};
-use crate::cookie::{self, SessionKeys, TEXT_SIZE_MAX};
+use crate::cookie::{self, SessionKeys};
 use crate::delays::{Step, pause};
 use crate::keyset::KeySet;
-use crate::limits::BATCH_SIZE;
+use crate::limits::{BATCH_SIZE, GROUP_SIZE};
 
 /// Where the responder's time comes from. A fixed instant is a clock that stands still.
 pub trait Clock {
@@ -79,7 +79,10 @@ pub struct Responder {
     interleave: Option<Arc<Interleave>>,
     entropy: Entropy,
     slots: Box<[Slot]>,
-    used_count: usize,
+    /// Answers of the last batch whose true transmit time is to be remembered.
+    departures: Vec<Departure>,
+    /// Datagrams of the last batch.
+    batch_size: usize,
     outcomes: Outcomes,
     refused_count: u64,
     last_receive: NtpTime,
@@ -95,13 +98,18 @@ struct Slot {
     request_receive: NtpTime,
     identifier: Option<Span>,
     nts: Option<NtsRequest>,
-    cookie_text: [u8; TEXT_SIZE_MAX],
     genuine: bool,
-    session: Option<SessionKeys>,
+    /// The keys out of the cookie, from when it opened to the end of the batch.
+    session: SessionKeys,
     part: Option<SealedPart>,
+}
+
+/// An answer to a client that asks in interleaved mode.
+struct Departure {
+    /// Its place in the batch.
+    index: usize,
+    client: IpAddr,
     receive: NtpTime,
-    /// The client, if its response's true transmit time is to be remembered.
-    remember: Option<IpAddr>,
 }
 
 #[derive(Clone, Copy)]
@@ -135,12 +143,9 @@ impl Default for Slot {
             request_receive: NtpTime::ZERO,
             identifier: None,
             nts: None,
-            cookie_text: [0; TEXT_SIZE_MAX],
             genuine: false,
-            session: None,
+            session: SessionKeys::unset(),
             part: None,
-            receive: NtpTime::ZERO,
-            remember: None,
         }
     }
 }
@@ -153,8 +158,9 @@ impl Responder {
             policy,
             interleave,
             entropy,
-            slots: (0..BATCH_SIZE).map(|_| Slot::default()).collect(),
-            used_count: 0,
+            slots: (0..GROUP_SIZE).map(|_| Slot::default()).collect(),
+            departures: Vec::with_capacity(BATCH_SIZE),
+            batch_size: 0,
             outcomes: Outcomes::default(),
             refused_count: 0,
             last_receive: NtpTime::ZERO,
@@ -173,7 +179,8 @@ impl Responder {
     }
 
     /// Writes a response for each datagram that deserves one, never larger than its request, and counts an outcome for
-    /// every datagram. At most [`BATCH_SIZE`] datagrams.
+    /// every datagram. At most [`BATCH_SIZE`] datagrams, which go through the stages in groups: the first-level cache
+    /// holds a group and what is known about it, and `probe` sees each group as a batch.
     ///
     /// # Panics
     /// If the batch is larger, or a response buffer smaller than its request.
@@ -185,13 +192,30 @@ impl Responder {
         batch: &mut [Datagram<'_>],
     ) {
         assert!(batch.len() <= BATCH_SIZE, "an engine's batch is no larger than BATCH_SIZE");
+        self.departures.clear();
+        self.batch_size = batch.len();
+        for (number, group) in batch.chunks_mut(GROUP_SIZE).enumerate() {
+            self.respond_to_group(number * GROUP_SIZE, moment, clock, probe, group);
+        }
+    }
+
+    /// Answers at most [`GROUP_SIZE`] datagrams, of which the first has the place `first` in its batch.
+    fn respond_to_group(
+        &mut self,
+        first: usize,
+        moment: Moment<'_>,
+        clock: &mut impl Clock,
+        probe: &mut impl Probe,
+        batch: &mut [Datagram<'_>],
+    ) {
         probe.start(batch);
-        self.used_count = batch.len();
         self.parse(batch);
         probe.end_of(Stage::Parse, batch.len());
-        self.admit(clock, batch);
+        let nts_count = self.admit(clock, batch);
         probe.end_of(Stage::Admit, batch.len());
-        let nts_count = self.open_cookies(moment.keys, batch);
+        if nts_count > 0 {
+            self.open_cookies(moment.keys, batch);
+        }
         probe.end_of(Stage::Open, nts_count);
         let nts_count = if nts_count > 0 { self.verify(batch) } else { 0 };
         probe.end_of(Stage::Verify, nts_count);
@@ -199,13 +223,13 @@ impl Responder {
             self.seal_fresh_cookies(keys, batch);
         }
         probe.end_of(Stage::Fresh, nts_count);
-        let built_count = self.build(&moment.snapshot, clock, batch);
+        let built_count = self.build(first, &moment.snapshot, clock, batch);
         probe.end_of(Stage::Build, built_count);
         if nts_count > 0 {
             self.seal(batch);
         }
         probe.end_of(Stage::Seal, nts_count);
-        self.settle();
+        self.settle(batch.len());
         probe.finish(batch);
     }
 
@@ -213,13 +237,10 @@ impl Responder {
     /// in interleaved mode can learn it. Responses are taken to have left at even intervals.
     pub fn sent(&mut self, from: NtpTime, to: NtpTime) {
         let Some(interleave) = &self.interleave else { return };
-        let slots = &self.slots[..self.used_count];
-        let step = to.since(from).to_bits().max(0) / (slots.len().max(1) as i64);
-        for (index, slot) in slots.iter().enumerate() {
-            if let Some(client) = slot.remember {
-                let left = from + NtpSpan::from_bits(step * (index as i64 + 1));
-                interleave.remember(client, slot.receive, Interleave::transmit_stamp(left));
-            }
+        let step = to.since(from).to_bits().max(0) / (self.batch_size.max(1) as i64);
+        for departure in &self.departures {
+            let left = from + NtpSpan::from_bits(step * (departure.index as i64 + 1));
+            interleave.remember(departure.client, departure.receive, Interleave::transmit_stamp(left));
         }
     }
 
@@ -232,83 +253,69 @@ impl Responder {
         }
     }
 
-    fn admit(&mut self, clock: &mut impl Clock, batch: &[Datagram<'_>]) {
+    /// Applies the policy; returns how many NTS requests it let through.
+    fn admit(&mut self, clock: &mut impl Clock, batch: &[Datagram<'_>]) -> usize {
+        let mut nts_count = 0;
         for (slot, datagram) in self.slots.iter_mut().zip(batch) {
             let State::Parsed = slot.state else { continue };
             let decision =
                 self.policy.admit(datagram.source.ip(), || clock.monotonic_us(), &mut self.refused_count);
             slot.state = match decision {
-                Ok(admitted) if slot.nts.is_some() => State::Admitted(admitted),
+                Ok(admitted) if slot.nts.is_some() => {
+                    nts_count += 1;
+                    State::Admitted(admitted)
+                }
                 Ok(admitted) => State::Authenticated(verify::plain(admitted), Outcome::Plain),
                 Err(Refused::Silently(outcome)) => State::Silent(outcome),
                 Err(Refused::Kiss(code, outcome)) => State::Kiss(code, outcome),
             };
         }
+        nts_count
     }
 
-    /// Opens the cookies of all NTS requests; returns how many there are.
-    fn open_cookies(&mut self, keys: Option<&KeySet>, batch: &[Datagram<'_>]) -> usize {
-        let mut count = 0;
-        open_batch(self.slots.iter_mut().zip(batch).filter_map(|(slot, datagram)| {
-            let (State::Admitted(_), Some(nts)) = (slot.state, slot.nts) else { return None };
-            if count == 0 {
-                pause(Step::OpenCookies);
-            }
-            count += 1;
+    /// Opens the cookies of all NTS requests.
+    fn open_cookies(&mut self, keys: Option<&KeySet>, batch: &[Datagram<'_>]) {
+        pause(Step::OpenCookies);
+        let mut jobs = OpenBatch::new();
+        for (slot, datagram) in self.slots.iter_mut().zip(batch) {
+            let (State::Admitted(_), Some(nts)) = (slot.state, slot.nts) else { continue };
             slot.genuine = false;
             let cookie = nts.cookie.of(datagram.request);
-            let job = keys
-                .and_then(|keys| cookie::open_job(keys, cookie, &mut slot.cookie_text, &mut slot.genuine));
-            if job.is_none() {
-                slot.state = nak(Outcome::NakUnknownKey);
+            let job =
+                keys.and_then(|keys| cookie::open_job(keys, cookie, &mut slot.session, &mut slot.genuine));
+            match job {
+                Some(job) => jobs.push(job),
+                None => slot.state = nak(Outcome::NakUnknownKey),
             }
-            job
-        }));
-        if count == 0 {
-            return 0;
         }
+        jobs.run();
         for slot in &mut self.slots[..batch.len()] {
-            let (State::Admitted(_), Some(nts)) = (slot.state, slot.nts) else { continue };
-            slot.session = match slot.genuine {
-                true => SessionKeys::parse(&slot.cookie_text[..cookie::text_size(nts.cookie.size())]),
-                false => None,
-            };
-            slot.cookie_text.fill(0);
-            if slot.session.is_none() {
+            if let (State::Admitted(_), false) = (slot.state, slot.genuine) {
                 slot.state = nak(Outcome::NakCookie);
             }
         }
-        count
     }
 
     /// Verifies all NTS requests whose cookies opened; returns how many may be answered.
     fn verify(&mut self, batch: &mut [Datagram<'_>]) -> usize {
-        open_batch(self.slots.iter_mut().zip(&mut *batch).filter_map(|(slot, datagram)| {
-            let (State::Admitted(_), Some(nts), Some(session)) = (slot.state, &slot.nts, &slot.session)
-            else {
-                return None;
-            };
-            match verify::nts_job(datagram.request, &nts.authenticator, session, &mut slot.genuine) {
-                Ok(job) => Some(job),
-                Err(rejected) => {
-                    slot.state = rejected.into();
-                    None
-                }
+        let mut jobs = OpenBatch::new();
+        for (slot, datagram) in self.slots.iter_mut().zip(&mut *batch) {
+            let (State::Admitted(_), Some(nts)) = (slot.state, &slot.nts) else { continue };
+            match verify::nts_job(datagram.request, &nts.authenticator, &slot.session, &mut slot.genuine) {
+                Ok(job) => jobs.push(job),
+                Err(rejected) => slot.state = rejected.into(),
             }
-        }));
+        }
+        jobs.run();
         let mut count = 0;
         for (slot, datagram) in self.slots.iter_mut().zip(batch) {
-            let (State::Admitted(admitted), Some(nts), Some(session)) =
-                (slot.state, &mut slot.nts, &slot.session)
-            else {
-                continue;
-            };
+            let (State::Admitted(admitted), Some(nts)) = (slot.state, &mut slot.nts) else { continue };
             let earned = verify::nts(
                 admitted,
                 slot.genuine,
                 datagram.request,
                 &nts.authenticator,
-                session,
+                slot.session.algorithm(),
                 nts.cookie.size(),
             );
             slot.state = match earned {
@@ -323,44 +330,52 @@ impl Responder {
         count
     }
 
+    /// Lays out the responses to verified NTS requests, and seals a fresh cookie into each place for one.
     fn seal_fresh_cookies(&mut self, keys: &KeySet, batch: &mut [Datagram<'_>]) {
-        for (slot, datagram) in self.slots.iter_mut().zip(&mut *batch) {
-            let (State::Authenticated(..), Some(nts), Some(session), Some(identifier)) =
-                (slot.state, &slot.nts, &slot.session, slot.identifier)
+        pause(Step::SealCookies);
+        let (key, entropy) = (keys.current(), &mut self.entropy);
+        let mut jobs = SealBatch::new();
+        for (slot, datagram) in self.slots.iter_mut().zip(batch) {
+            let (State::Authenticated(..), Some(nts), Some(identifier)) =
+                (slot.state, &slot.nts, slot.identifier)
             else {
                 continue;
             };
+            let algorithm = slot.session.algorithm();
             //= RFC 8915 section 5.7: one cookie for the one spent, and one for each placeholder.
             slot.part = respond::lay_out_nts(
                 datagram.response,
                 datagram.request.len(),
                 identifier.of(datagram.request),
-                session,
+                algorithm,
                 1 + nts.placeholder_count,
-                &mut self.entropy,
+                entropy,
             );
-            match &slot.part {
-                Some(part) => datagram.response_size = part.sealed.end(),
-                None => slot.state = State::Silent(Outcome::NoRoom),
+            let Some(part) = &slot.part else {
+                slot.state = State::Silent(Outcome::NoRoom);
+                continue;
+            };
+            datagram.response_size = part.sealed.end();
+            for place in CookiePlaces::new(datagram.response, part, algorithm) {
+                jobs.push(cookie::seal_job(key, &slot.session, entropy, place));
             }
         }
-        let places = self.slots.iter().zip(batch).filter_map(|(slot, datagram)| {
-            let (State::Authenticated(..), Some(part), Some(session)) =
-                (slot.state, &slot.part, &slot.session)
-            else {
-                return None;
-            };
-            Some(respond::cookie_places(datagram.response, part, session).map(move |place| (session, place)))
-        });
-        cookie::seal_all(keys, &mut self.entropy, places.flatten());
+        jobs.run();
     }
 
     /// Writes all headers; returns how many carry time.
-    fn build(&mut self, snapshot: &Snapshot, clock: &mut impl Clock, batch: &mut [Datagram<'_>]) -> usize {
+    fn build(
+        &mut self,
+        first: usize,
+        snapshot: &Snapshot,
+        clock: &mut impl Clock,
+        batch: &mut [Datagram<'_>],
+    ) -> usize {
         pause(Step::BuildHeaders);
         let now = clock.now();
+        let root_dispersion = snapshot.root_dispersion_at(now);
         let mut count = 0;
-        for (slot, datagram) in self.slots.iter_mut().zip(batch) {
+        for (index, (slot, datagram)) in self.slots.iter_mut().zip(batch).enumerate() {
             let (request, response) = (&*datagram.request, &mut *datagram.response);
             if let State::Kiss(..) | State::Authenticated(..) = slot.state
                 && slot.part.is_none()
@@ -380,14 +395,13 @@ impl Responder {
                         receive = receive + NtpSpan::from_bits(2);
                     }
                     self.last_receive = receive;
-                    slot.receive = receive;
                     let mut stamps = respond::basic_stamps(receive, now);
                     let mut echo = slot.echo;
                     if let Some(interleave) = &self.interleave
                         && Interleave::asks(slot.request_origin)
                     {
                         let client = datagram.source.ip();
-                        slot.remember = Some(client);
+                        self.departures.push(Departure { index: first + index, client, receive });
                         if slot.request_receive != echo.origin
                             && let Some(transmit) = interleave.take(client, slot.request_origin)
                         {
@@ -395,7 +409,7 @@ impl Responder {
                             stamps.transmit = transmit;
                         }
                     }
-                    respond::build_header(proof, header, &echo, stamps, snapshot);
+                    respond::build_header(proof, header, &echo, stamps, snapshot, root_dispersion);
                 }
             }
         }
@@ -403,30 +417,29 @@ impl Responder {
     }
 
     fn seal(&mut self, batch: &mut [Datagram<'_>]) {
-        seal_batch(self.slots.iter().zip(batch).filter_map(|(slot, datagram)| {
-            let (State::Authenticated(..), Some(part), Some(session)) =
-                (slot.state, &slot.part, &slot.session)
-            else {
-                return None;
-            };
+        let mut jobs = SealBatch::new();
+        for (slot, datagram) in self.slots.iter().zip(batch) {
+            let (State::Authenticated(..), Some(part)) = (slot.state, &slot.part) else { continue };
+            let session = &slot.session;
             let (before, rest) = datagram.response.split_at_mut(part.sealed.start());
             let before = &*before;
             let (text, tag) = session
                 .algorithm()
                 .split_sealed(&mut rest[..part.sealed.size()])
                 .expect("the sealed part was laid out with a tag");
-            Some(Seal {
-                key: KeyRef::Session(&session.s2c),
+            jobs.push(Seal {
+                key: session.s2c(),
                 nonce: part.nonce.of(before),
                 associated: Some(&before[..part.associated_size]),
-                text,
+                text: text.into(),
                 tag,
-            })
-        }));
+            });
+        }
+        jobs.run();
     }
 
-    fn settle(&mut self) {
-        for slot in &mut self.slots[..self.used_count] {
+    fn settle(&mut self, count: usize) {
+        for slot in &mut self.slots[..count] {
             let outcome = match slot.state {
                 State::Silent(outcome) | State::Kiss(_, outcome) | State::Authenticated(_, outcome) => {
                     outcome
@@ -437,8 +450,9 @@ impl Responder {
                 }
             };
             self.outcomes.count(outcome);
-            // Session keys are wiped when dropped.
-            slot.session = None;
+            if slot.nts.is_some() {
+                slot.session.wipe();
+            }
         }
     }
 }
@@ -456,10 +470,10 @@ const fn nak(outcome: Outcome) -> State {
     State::Kiss(ReferenceId::NTSN, outcome)
 }
 
+#[inline(always)]
 fn parse_one(slot: &mut Slot, datagram: &Datagram<'_>) -> Result<(), Outcome> {
     slot.nts = None;
     slot.part = None;
-    slot.remember = None;
     if datagram.truncated {
         return Err(Outcome::Malformed);
     }

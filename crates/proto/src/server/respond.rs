@@ -1,6 +1,6 @@
 //! Writing responses: headers with time for the authenticated, kisses without for the rest.
 
-use authentick_crypto::{Entropy, TAG_SIZE};
+use authentick_crypto::{Algorithm, Entropy, TAG_SIZE};
 use authentick_wire::Writer;
 use authentick_wire::extension::{self, FieldType};
 use authentick_wire::header::{Header, Leap, Mode, ReferenceId};
@@ -11,7 +11,7 @@ use authentick_wire::time::{NtpShort, NtpTime};
 use super::interleave::Interleave;
 use super::snapshot::Snapshot;
 use super::verify::Authenticated;
-use crate::cookie::{self, SessionKeys};
+use crate::cookie;
 
 /// What a response must repeat of its request.
 #[derive(Clone, Copy, Debug)]
@@ -40,15 +40,15 @@ pub(super) struct SealedPart {
 
 /// Writes the fields of an NTS response behind a header that is yet to come: the identifier, and an authenticator with
 /// room for as many cookies as fit into `size_max` octets, at most `cookie_count`. `None` if not even one fits.
+#[inline(always)]
 pub(super) fn lay_out_nts(
     response: &mut [u8],
     size_max: usize,
     identifier: &[u8],
-    session: &SessionKeys,
+    algorithm: Algorithm,
     cookie_count: usize,
     entropy: &mut Entropy,
 ) -> Option<SealedPart> {
-    let algorithm = session.algorithm();
     let mut nonce = [0; 16];
     let nonce = &mut nonce[..algorithm.nonce_size()];
     entropy.fill(nonce);
@@ -68,23 +68,37 @@ pub(super) fn lay_out_nts(
     Some(SealedPart { associated_size, nonce, sealed })
 }
 
-/// The places in a laid-out response that fresh cookies go to; writes the cookies' field headers.
-pub(super) fn cookie_places<'a>(
-    response: &'a mut [u8],
-    part: &SealedPart,
-    session: &SessionKeys,
-) -> impl Iterator<Item = &'a mut [u8]> + use<'a> {
-    let algorithm = session.algorithm();
-    let (text, _) = algorithm
-        .split_sealed(&mut response[part.sealed.start()..part.sealed.end()])
-        .expect("the sealed part was laid out with a tag");
-    let size = cookie::size(algorithm);
-    text.chunks_exact_mut(cookie_field_size(size)).map(move |field| {
+/// The places in a laid-out response that fresh cookies go to. Writes the header of each cookie's field.
+pub(super) struct CookiePlaces<'a> {
+    cookie_size: usize,
+    /// Fields that are yet to come.
+    rest: &'a mut [u8],
+}
+
+impl<'a> CookiePlaces<'a> {
+    #[inline(always)]
+    pub(super) fn new(response: &'a mut [u8], part: &SealedPart, algorithm: Algorithm) -> Self {
+        let (rest, _) = algorithm
+            .split_sealed(&mut response[part.sealed.start()..part.sealed.end()])
+            .expect("the sealed part was laid out with a tag");
+        CookiePlaces { cookie_size: cookie::size(algorithm), rest }
+    }
+}
+
+impl<'a> Iterator for CookiePlaces<'a> {
+    /// Octets of a cookie's size.
+    type Item = &'a mut [u8];
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        let size = cookie_field_size(self.cookie_size);
+        let (field, rest) = std::mem::take(&mut self.rest).split_at_mut_checked(size)?;
+        self.rest = rest;
         let mut out = Writer::new(&mut *field);
-        extension::emit_header(&mut out, FieldType::NTS_COOKIE, size)
+        extension::emit_header(&mut out, FieldType::NTS_COOKIE, self.cookie_size)
             .expect("a field has room for its header");
-        &mut field[FIELD_HEADER_SIZE..FIELD_HEADER_SIZE + size]
-    })
+        Some(&mut field[FIELD_HEADER_SIZE..FIELD_HEADER_SIZE + self.cookie_size])
+    }
 }
 
 /// Copies a unique identifier behind the header of a plain response or a kiss; returns the response's size, which is
@@ -99,13 +113,14 @@ pub(super) fn echo_identifier(response: &mut [u8], identifier: Option<&[u8]>) ->
     echoed.unwrap_or(HEADER_SIZE)
 }
 
-/// Writes the header of a response that gives time.
+/// Writes the header of a response that gives time; `root_dispersion` is the snapshot's at this time.
 pub(super) fn build_header(
     _: Authenticated,
     response: &mut [u8; HEADER_SIZE],
     echo: &Echo,
     stamps: Stamps,
     snapshot: &Snapshot,
+    root_dispersion: NtpShort,
 ) {
     Header {
         leap: snapshot.leap,
@@ -115,7 +130,7 @@ pub(super) fn build_header(
         poll: echo.poll,
         precision: snapshot.precision,
         root_delay: snapshot.root_delay,
-        root_dispersion: snapshot.root_dispersion_at(stamps.receive),
+        root_dispersion,
         reference_id: snapshot.reference_id,
         reference: snapshot.reference,
         origin: echo.origin,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use authentick_crypto::{Algorithm, Key};
+use authentick_crypto::{Algorithm, Key, seal_batch};
 use authentick_wire::Writer;
 use authentick_wire::extension::{self, FieldType};
 use authentick_wire::header::Leap;
@@ -96,7 +96,7 @@ impl Server {
 
     fn session(&mut self, algorithm: Algorithm, cookie_count: usize) -> NtsSession {
         let key = |octet| Key::new(algorithm, &vec![octet; algorithm.key_size()]).unwrap();
-        let keys = SessionKeys { c2s: key(0xC2), s2c: key(0x5C) };
+        let keys = SessionKeys::new(&key(0xC2), &key(0x5C)).unwrap();
         let mut cookies = vec![vec![0; cookie::size(algorithm)]; cookie_count];
         let places = cookies.iter_mut().map(|cookie| (&keys, &mut cookie[..]));
         cookie::seal_all(&self.keys, &mut Entropy::from_seed(9), places);
@@ -153,10 +153,10 @@ fn sealed_request(
     let (text, tag) = session.algorithm().split_sealed(&mut rest[..sealed.size()]).unwrap();
     text.copy_from_slice(plaintext);
     seal_batch(std::iter::once(Seal {
-        key: KeyRef::Session(&session.keys().c2s),
+        key: session.keys().c2s(),
         nonce: nonce_at.of(before),
         associated: Some(&before[..associated_size]),
-        text,
+        text: text.into(),
         tag,
     }));
     octets
@@ -263,9 +263,9 @@ fn placeholders_inside_the_ciphertext_count() {
     let placeholder = field(FieldType::NTS_COOKIE_PLACEHOLDER, &vec![0; cookie.len()]);
     let request = sealed_request(&session, &fields, &[1; 16], &placeholder.repeat(3), 0);
     let response = server.ask(&request);
-    assert_eq!(response.len(), 48 + 36 + 8 + 16 + 16 + 4 * 104);
+    assert_eq!(response.len(), 48 + 36 + 8 + 16 + 16 + 4 * 100);
     let request = sealed_request(&session, &fields, &[1; 16], &placeholder.repeat(14), 0);
-    assert_eq!(server.ask(&request).len(), 48 + 36 + 8 + 16 + 16 + 8 * 104, "eight cookies at the most");
+    assert_eq!(server.ask(&request).len(), 48 + 36 + 8 + 16 + 16 + 8 * 100, "eight cookies at the most");
 }
 
 #[test]
@@ -380,8 +380,8 @@ fn no_flipped_bit_of_a_request_is_answered_with_authenticated_time() {
         assert_ne!(outcome, Outcome::Nts, "bit {bit}");
         *outcomes.entry(outcome).or_insert(0) += 1;
     }
-    assert_eq!(outcomes[&Outcome::NakUnknownKey], 32, "the key identifier");
-    assert_eq!(outcomes[&Outcome::NakCookie], 96 * 8, "the rest of the cookie");
+    assert_eq!(outcomes[&Outcome::NakUnknownKey], 48, "the key identifier and the AEAD number");
+    assert_eq!(outcomes[&Outcome::NakCookie], 90 * 8, "the rest of the cookie");
     assert!(outcomes[&Outcome::NakTag] > 1000, "{outcomes:?}");
 }
 

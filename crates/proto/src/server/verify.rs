@@ -1,6 +1,6 @@
 //! Authentication: the only place that turns an admitted request into one that may be given time.
 
-use authentick_crypto::{KeyRef, Open};
+use authentick_crypto::{Algorithm, Open};
 use authentick_wire::nts::{Authenticator, count_encrypted_placeholders};
 
 use super::admit::Admitted;
@@ -27,6 +27,7 @@ pub(super) const fn plain(_: Admitted) -> Authenticated {
 }
 
 /// The job that verifies an NTS request in place; fails if its nonce breaks a rule of RFC 8915 section 5.6.
+#[inline(always)]
 pub(super) fn nts_job<'a>(
     request: &'a mut [u8],
     authenticator: &Authenticator,
@@ -44,10 +45,10 @@ pub(super) fn nts_job<'a>(
     let sealed = &mut rest[..authenticator.ciphertext.size()];
     let (text, tag) = algorithm.split_sealed(sealed).ok_or(broken)?;
     Ok(Open {
-        key: KeyRef::Session(&session.c2s),
+        key: session.c2s(),
         nonce: authenticator.nonce.of(before),
         associated: Some(&before[..authenticator.associated_size]),
-        text,
+        text: text.into(),
         tag,
         genuine,
     })
@@ -61,12 +62,13 @@ pub(super) struct Earned {
 }
 
 /// Judges a request after its job has run.
+#[inline(always)]
 pub(super) fn nts(
     _: Admitted,
     genuine: bool,
     request: &mut [u8],
     authenticator: &Authenticator,
-    session: &SessionKeys,
+    algorithm: Algorithm,
     cookie_size: usize,
 ) -> Result<Earned, Rejected> {
     if !genuine {
@@ -74,7 +76,7 @@ pub(super) fn nts(
     }
     let sealed = &mut request[authenticator.ciphertext.start()..authenticator.ciphertext.end()];
     let broken = Rejected::Silently(Outcome::NtsMalformed);
-    let (text, _) = session.algorithm().split_sealed(sealed).ok_or(broken)?;
+    let (text, _) = algorithm.split_sealed(sealed).ok_or(broken)?;
     match count_encrypted_placeholders(text, cookie_size) {
         Ok(encrypted_placeholder_count) => {
             Ok(Earned { proof: Authenticated(()), encrypted_placeholder_count })

@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::histogram::{Histogram, Percentiles};
 pub use self::tally::{Cause, Histograms, Operation, Tally};
-use crate::run::Host;
+use crate::run::{self, Host};
+use crate::stored::{self, Unreadable};
 
 /// The style of pages that show load runs.
 pub(crate) const LOAD_STYLE: &str = concat!(include_str!("../page.css"), include_str!("load.css"));
@@ -282,22 +283,22 @@ impl std::error::Error for LoadError {
     }
 }
 
+impl From<Unreadable> for LoadError {
+    fn from(unreadable: Unreadable) -> Self {
+        match unreadable {
+            Unreadable::Format(found) => LoadError::Format(found),
+            Unreadable::Json(error) => LoadError::Json(error),
+        }
+    }
+}
+
 impl LoadRecord {
     /// Reads a record.
     ///
     /// # Errors
     /// If the text is no JSON, is in another format, lacks a field, or has counts that do not add up.
     pub fn from_json(text: &str) -> Result<Self, LoadError> {
-        #[derive(Deserialize)]
-        struct Head {
-            format: String,
-        }
-        // The format comes first: what another one lacks is no fault of the file.
-        let head: Head = serde_json::from_str(text).map_err(LoadError::Json)?;
-        if head.format != LoadFormat::V1.name() {
-            return Err(LoadError::Format(head.format));
-        }
-        let record: LoadRecord = serde_json::from_str(text).map_err(LoadError::Json)?;
+        let record: LoadRecord = stored::read(text, LoadFormat::V1.name())?;
         match record.steps.iter().position(|step| !step.adds_up()) {
             Some(index) => Err(LoadError::Sums(index + 1)),
             None => Ok(record),
@@ -307,10 +308,7 @@ impl LoadRecord {
     /// The scheme's name for a reader: `plain`, `nts (AEAD_AES_SIV_CMAC_256)`.
     #[must_use]
     pub fn label(&self) -> String {
-        match self.authentication.as_str() {
-            "" | "none" => self.scheme.clone(),
-            authentication => format!("{} ({authentication})", self.scheme),
-        }
+        run::label(&self.scheme, &self.authentication)
     }
 
     /// The valid step that had the most answers a second; `None` if no step is valid.

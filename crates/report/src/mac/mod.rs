@@ -22,6 +22,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::run::Host;
+use crate::stored::{self, Unreadable};
 
 /// Octets of the packet over which all of it is measured: an NTP header.
 pub const PACKET_SIZE: u32 = 48;
@@ -288,22 +289,22 @@ impl std::error::Error for MacError {
     }
 }
 
+impl From<Unreadable> for MacError {
+    fn from(unreadable: Unreadable) -> Self {
+        match unreadable {
+            Unreadable::Format(found) => MacError::Format(found),
+            Unreadable::Json(error) => MacError::Json(error),
+        }
+    }
+}
+
 impl MacRecord {
     /// Reads a record.
     ///
     /// # Errors
     /// If the text is no JSON, is in another format, lacks a field, or holds figures that cannot be.
     pub fn from_json(text: &str) -> Result<Self, MacError> {
-        #[derive(Deserialize)]
-        struct Head {
-            format: String,
-        }
-        // The format comes first: what another one lacks is no fault of the file.
-        let head: Head = serde_json::from_str(text).map_err(MacError::Json)?;
-        if head.format != MacFormat::V1.name() {
-            return Err(MacError::Format(head.format));
-        }
-        let record: MacRecord = serde_json::from_str(text).map_err(MacError::Json)?;
+        let record: MacRecord = stored::read(text, MacFormat::V1.name())?;
         record.check().map_err(MacError::Unsound)?;
         Ok(record)
     }

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::plan::{Paper, PlanError, StudyFormat};
+use crate::stored;
 
 /// The name of the record in the folder.
 pub const RECORD: &str = "run-mac.json";
@@ -44,7 +45,7 @@ impl MacPlan {
     /// If the text is no JSON, is in another format or of another paper, or lacks a field.
     pub fn from_json(text: &str) -> Result<Self, PlanError> {
         match Paper::of_plan(text)? {
-            Paper::Mac => serde_json::from_str(text).map_err(PlanError::Json),
+            Paper::Mac => Ok(stored::read(text, StudyFormat::V1.name())?),
             other @ Paper::Threshold => Err(PlanError::Paper(other)),
         }
     }

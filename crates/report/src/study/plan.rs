@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::request_threshold::Remarks;
 use crate::published::request_threshold::{TABLE_1, TABLE_2};
+use crate::stored::{self, Unreadable};
 use crate::units::ratio;
 
 /// The name of the file that holds a plan.
@@ -81,19 +82,10 @@ impl Paper {
     /// If the text is no JSON, is in another format, or names no paper that is known here.
     pub fn of_plan(text: &str) -> Result<Self, PlanError> {
         #[derive(Deserialize)]
-        struct Head {
-            format: String,
-        }
-        #[derive(Deserialize)]
         struct Body {
             paper: Paper,
         }
-        // The format comes first: what another one lacks is no fault of the file.
-        let head: Head = serde_json::from_str(text).map_err(PlanError::Json)?;
-        if head.format != StudyFormat::V1.name() {
-            return Err(PlanError::Format(head.format));
-        }
-        let body: Body = serde_json::from_str(text).map_err(PlanError::Json)?;
+        let body: Body = stored::read(text, StudyFormat::V1.name())?;
         Ok(body.paper)
     }
 
@@ -198,6 +190,15 @@ impl std::error::Error for PlanError {
     }
 }
 
+impl From<Unreadable> for PlanError {
+    fn from(unreadable: Unreadable) -> Self {
+        match unreadable {
+            Unreadable::Format(found) => PlanError::Format(found),
+            Unreadable::Json(error) => PlanError::Json(error),
+        }
+    }
+}
+
 impl PlannedRun {
     /// The rows of Table 1, in its order.
     #[must_use]
@@ -238,7 +239,7 @@ impl StudyPlan {
             Paper::Threshold => {}
             other @ Paper::Mac => return Err(PlanError::Paper(other)),
         }
-        let plan: StudyPlan = serde_json::from_str(text).map_err(PlanError::Json)?;
+        let plan: StudyPlan = stored::read(text, StudyFormat::V1.name())?;
         let plain = |name: &str| {
             name.ends_with(".json")
                 && !name.starts_with('.')

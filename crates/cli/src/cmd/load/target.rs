@@ -1,19 +1,20 @@
 //! Who is to be loaded: its addresses, whether that is allowed, and a first exchange before any load.
 
 use std::fs;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use authentick_crypto::Entropy;
 use authentick_ke::client::{Ask, Dialled, dial};
 use authentick_ke::tls::{Roots, client_config};
 use authentick_load::{Allow, Scheme};
+use authentick_net::udp::ClientSocket;
 use authentick_wire::ke::AeadId;
 use rustls::pki_types::ServerName;
 
 use crate::args::{Permit, Trust};
 use crate::exit::{Exit, Failure};
-use crate::measure::{Unanswered, measure};
+use crate::measure::measure_with_either_keys;
 use crate::server::{NTP_PORT, ServerArgument, aeads, ke_exit, resolve};
 use crate::trust;
 
@@ -153,14 +154,7 @@ impl Target {
             // A key exchange may send clients anywhere; load goes only where it may.
             permission.check(&ntp_host, ntp.ip())?;
             let mut session = established.session;
-            match probe(ntp, Some(&mut session), wanted.timeout) {
-                // The server may have exported its keys the other way, as chrony does for AES-128-GCM-SIV.
-                Err(_) if session.switch_keys() => {
-                    probe(ntp, Some(&mut session), wanted.timeout)?;
-                    alternative_keys = true;
-                }
-                result => result?,
-            }
+            alternative_keys = probe(ntp, Some(&mut session), wanted.timeout)?;
         }
         Ok(Target {
             text: wanted.text.to_owned(),
@@ -182,30 +176,21 @@ impl Target {
     }
 }
 
-/// Asks once: who does not answer a single request need not be loaded.
+/// Asks once: who does not answer a single request need not be loaded. Returns whether its keys are exported the other
+/// way.
 fn probe(
     ntp: SocketAddr,
     session: Option<&mut authentick_proto::client::NtsSession>,
     timeout: Duration,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let mut entropy = Entropy::from_system()?;
-    measure(ntp, session, &mut entropy, timeout).map(|_| ()).map_err(|unanswered| {
-        let exit = match &unanswered {
-            Unanswered::Silence { .. } => Exit::Silence,
-            Unanswered::Rejected(_) => Exit::Authentication,
-            Unanswered::NoCookie => Exit::Internal,
-            Unanswered::Io(_) => Exit::Silence,
-        };
-        Failure::new(exit, format!("{ntp}: {unanswered}"))
-    })
+    let measured = measure_with_either_keys(ntp, session, &mut entropy, timeout);
+    measured.map(|(_, other_keys)| other_keys).map_err(|unanswered| unanswered.failure(ntp))
 }
 
 /// The address from which this host would send to `server`.
 fn local_towards(server: SocketAddr) -> Option<IpAddr> {
-    let any: SocketAddr = if server.is_ipv4() { ([0; 4], 0).into() } else { ([0u16; 8], 0).into() };
-    let socket = UdpSocket::bind(any).ok()?;
-    socket.connect(server).ok()?;
-    Some(socket.local_addr().ok()?.ip())
+    Some(ClientSocket::connect(server).ok()?.local().ok()?.ip())
 }
 
 #[cfg(test)]

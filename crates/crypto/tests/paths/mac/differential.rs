@@ -3,7 +3,7 @@
 use aes_gcm::Aes128Gcm;
 use aes_gcm::aead::{AeadInOut, KeyInit};
 use authentick_crypto::mac::MacAlgorithm;
-use authentick_crypto::{Algorithm, Entropy, Key, KeyRef, Path, Seal, seal_batch_on};
+use authentick_crypto::{Algorithm, Entropy, Key, Path, Seal, seal_batch_on};
 use cmac::{Cmac, Mac};
 use md5::{Digest, Md5};
 use poly1305::Poly1305;
@@ -36,8 +36,9 @@ fn expected(case: &Case) -> Vec<u8> {
         }
         MacAlgorithm::GmacSiv128 => {
             let (key, mut tag) = (Key::new(Algorithm::Aes128GcmSiv, key).unwrap(), [0; 16]);
-            let (key, nonce) = (KeyRef::Session(&key), &nonce()[..]);
-            let job = Seal { key, nonce, associated: Some(message), text: &mut [], tag: &mut tag };
+            let (key, nonce) = ((&key).into(), &nonce()[..]);
+            let job =
+                Seal { key, nonce, associated: Some(message), text: (&mut [][..]).into(), tag: &mut tag };
             seal_batch_on(authentick_crypto::path(), std::iter::once(job));
             tag.to_vec()
         }

@@ -26,7 +26,7 @@ mod liars;
 mod steps;
 
 /// A plan for targets that nobody sends anything to.
-pub(super) fn plan() -> Plan {
+pub(crate) fn plan() -> Plan {
     Plan {
         scheme: Scheme::Nts,
         ntp: "127.0.0.1:123".parse().unwrap(),

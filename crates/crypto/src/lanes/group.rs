@@ -1,0 +1,218 @@
+//! Jobs that wait for others of their shape, to fill the lanes together. No allocation.
+//!
+//! Jobs share a step only if their sizes are equal. What then differs between lanes are addresses alone: no lane waits,
+//! nothing is masked, and what follows from a size is computed once for all. Servers see few shapes. Where every job
+//! has another one, each runs alone, which costs no more than it would without lanes.
+
+use std::array;
+use std::marker::PhantomData;
+use std::ptr;
+
+use arrayvec::ArrayVec;
+
+use super::{Path, SivKey};
+use crate::aead::{Algorithm, Open, Seal, TAG_SIZE};
+
+/// Jobs that run in one call: as many as the widest path has lanes.
+pub(super) const JOBS_MAX: usize = 16;
+
+/// Shapes that are collected at once: two algorithms, with and without something.
+const GROUP_COUNT: usize = 4;
+
+/// What decides which instructions a job takes. All of it is public.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub(super) algorithm: Algorithm,
+    /// The kept key that all jobs are under; null if each has its own, to be expanded.
+    pub(super) kept: *const SivKey,
+    /// Octets of the nonce.
+    pub(super) nonce: usize,
+    /// Octets of the associated data; `None` is not the same as none.
+    pub(super) associated: Option<usize>,
+    /// Octets of the text.
+    pub(super) text: usize,
+}
+
+/// Where the parts of one job lie.
+#[derive(Clone, Copy)]
+pub(super) struct Lane {
+    /// As many octets as the algorithm's key has. Not read under a kept key.
+    pub(super) key: *const u8,
+    pub(super) nonce: *const u8,
+    pub(super) associated: *const u8,
+    /// Where the text is read; equal to `text`, or apart from it.
+    pub(super) source: *const u8,
+    /// Where the text is written.
+    pub(super) text: *mut u8,
+    /// The tag: written when sealing, else only read.
+    pub(super) tag: *mut [u8; TAG_SIZE],
+    /// Written when opening, else null.
+    pub(super) genuine: *mut bool,
+}
+
+/// Jobs of one shape, borrowed for `'a`.
+struct Group<'a> {
+    shape: Shape,
+    lanes: ArrayVec<Lane, JOBS_MAX>,
+    borrowed: PhantomData<&'a mut [u8]>,
+}
+
+/// What is done to the jobs of a queue.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verb {
+    Seal,
+    Open,
+}
+
+/// Jobs that wait, all to be sealed or all to be opened.
+struct Groups<'a> {
+    path: Path,
+    verb: Verb,
+    groups: [Group<'a>; GROUP_COUNT],
+    /// The group of the last job; the next one is most often like it.
+    last: usize,
+}
+
+impl<'a> Groups<'a> {
+    #[inline(always)]
+    fn new(path: Path, verb: Verb) -> Self {
+        let shape = Shape {
+            algorithm: Algorithm::SivCmac256,
+            kept: ptr::null(),
+            nonce: 0,
+            associated: None,
+            text: 0,
+        };
+        let group = |_| Group { shape, lanes: ArrayVec::new(), borrowed: PhantomData };
+        Groups { path, verb, groups: array::from_fn(group), last: 0 }
+    }
+
+    #[inline(always)]
+    fn push(&mut self, shape: Shape, lane: Lane) {
+        if self.groups[self.last].shape != shape {
+            self.turn_to(shape);
+        }
+        let group = &mut self.groups[self.last];
+        group.lanes.push(lane);
+        if group.lanes.is_full() {
+            self.run(self.last);
+        }
+    }
+
+    /// Makes the group of `shape` the last one: one that has jobs, else an empty one, else the fullest, after it ran.
+    #[inline(never)]
+    fn turn_to(&mut self, shape: Shape) {
+        let is_like = |group: &Group<'_>| !group.lanes.is_empty() && group.shape == shape;
+        let found = self.groups.iter().position(is_like);
+        self.last = found
+            .or_else(|| self.groups.iter().position(|group| group.lanes.is_empty()))
+            .unwrap_or_else(|| {
+                let fullest = (0..GROUP_COUNT).max_by_key(|&index| self.groups[index].lanes.len());
+                let fullest = fullest.expect("there are groups");
+                self.run(fullest);
+                fullest
+            });
+        self.groups[self.last].shape = shape;
+    }
+
+    #[inline(always)]
+    fn flush(&mut self) {
+        for index in 0..GROUP_COUNT {
+            if !self.groups[index].lanes.is_empty() {
+                self.run(index);
+            }
+        }
+    }
+
+    /// Runs and removes the jobs of a group, of which there is at least one.
+    #[inline(never)]
+    fn run(&mut self, index: usize) {
+        let group = &mut self.groups[index];
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the lanes were made from jobs of this shape, which are borrowed as long as this group lives.
+        unsafe {
+            super::entry::run(self.path, self.verb, &group.shape, &group.lanes);
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        unreachable!("{} has no lanes", self.path);
+        group.lanes.clear();
+    }
+}
+
+/// Texts that wait to be sealed.
+pub(crate) struct SealQueue<'a>(Groups<'a>);
+
+impl<'a> SealQueue<'a> {
+    #[inline(always)]
+    pub(crate) fn new(path: Path) -> Self {
+        SealQueue(Groups::new(path, Verb::Seal))
+    }
+
+    /// Adds a job, whose nonce has a size that its algorithm accepts; runs its group when that is full.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, mut job: Seal<'a>) {
+        let (algorithm, key, kept) = job.key.parts();
+        let shape = Shape {
+            algorithm,
+            kept: kept.map_or(ptr::null(), ptr::from_ref),
+            nonce: job.nonce.len(),
+            associated: job.associated.map(<[u8]>::len),
+            text: job.text.len(),
+        };
+        let lane = Lane {
+            key: key.as_ptr(),
+            nonce: job.nonce.as_ptr(),
+            associated: job.associated.unwrap_or_default().as_ptr(),
+            source: job.text.get_in().as_ptr(),
+            text: job.text.get_out().as_mut_ptr(),
+            tag: job.tag,
+            genuine: ptr::null_mut(),
+        };
+        self.0.push(shape, lane);
+    }
+
+    /// Runs what waits.
+    #[inline(always)]
+    pub(crate) fn flush(&mut self) {
+        self.0.flush();
+    }
+}
+
+/// Texts that wait to be opened.
+pub(crate) struct OpenQueue<'a>(Groups<'a>);
+
+impl<'a> OpenQueue<'a> {
+    #[inline(always)]
+    pub(crate) fn new(path: Path) -> Self {
+        OpenQueue(Groups::new(path, Verb::Open))
+    }
+
+    /// As [`SealQueue::push`].
+    #[inline(always)]
+    pub(crate) fn push(&mut self, mut job: Open<'a>) {
+        let (algorithm, key, kept) = job.key.parts();
+        let shape = Shape {
+            algorithm,
+            kept: kept.map_or(ptr::null(), ptr::from_ref),
+            nonce: job.nonce.len(),
+            associated: job.associated.map(<[u8]>::len),
+            text: job.text.len(),
+        };
+        let lane = Lane {
+            key: key.as_ptr(),
+            nonce: job.nonce.as_ptr(),
+            associated: job.associated.unwrap_or_default().as_ptr(),
+            source: job.text.get_in().as_ptr(),
+            text: job.text.get_out().as_mut_ptr(),
+            tag: ptr::from_ref(job.tag).cast_mut(),
+            genuine: job.genuine,
+        };
+        self.0.push(shape, lane);
+    }
+
+    /// Runs what waits.
+    #[inline(always)]
+    pub(crate) fn flush(&mut self) {
+        self.0.flush();
+    }
+}

@@ -1,0 +1,376 @@
+//! How many messages a key may authenticate: the drafts' table of what a forger may hope for, for any number, and how
+//! long the usual limits last.
+//!
+//! draft-ietf-ntp-mac section 6 gives, for q messages whose tags are known, an advantage of q^2 / 2^128 for HMAC-MD5,
+//! CMAC and GMAC, of q^2 / 2^224 for HMAC-SHA-224, and of e^(q^2 / 2^129) / 2^103 for Poly1305; and no less than
+//! 2^-128 for any, as a tag can be guessed. What the table leaves out:
+//!
+//! - **The size of messages.** CMAC's bound counts blocks (Iwata and Kurosawa, "Stronger Security Bounds for OMAC,
+//!   TMAC, and XCBC": 4 s^2 / 2^128 for s blocks), that of Poly1305 is for messages of up to 16 octets (Bernstein,
+//!   "The Poly1305-AES Message-Authentication Code": 8 / 2^106 for each 16 octets). For 48 octets they are 36 and 3
+//!   times as large.
+//! - **Nonces.** The bounds of GMAC and Poly1305 hold while no nonce repeats. With eight random octets that is the
+//!   birthday of 2^64 values: at q = 2^32, where the table still promises 2^-64 and 2^-103, the key is lost with
+//!   probability 0.39.
+
+use std::fmt;
+
+use authentick_crypto::mac::MacAlgorithm;
+use serde::Serialize;
+
+use super::factors::SecurityFactors;
+use super::refresh::{RATE_PER_SECOND, lasts_s, repetition_probability};
+
+/// Octets of the messages that NTP authenticates: a header.
+pub const MESSAGE_SIZE: usize = 48;
+
+/// Base-2 logarithm of what a forger may hope for who guesses a tag of 16 octets.
+const GUESS_LOG2: f64 = -128.0;
+
+/// Algorithms of the drafts' table, in its order.
+pub const ALGORITHMS: [MacAlgorithm; 5] = [
+    MacAlgorithm::HmacMd5,
+    MacAlgorithm::HmacSha224,
+    MacAlgorithm::Cmac128,
+    MacAlgorithm::Gmac128,
+    MacAlgorithm::Poly1305,
+];
+
+/// Base-2 logarithm of a forger's advantage after 2^`messages_log2` messages: the drafts' table, never less than a
+/// guess nor more than certainty (0). `None` for what is not in the table.
+#[must_use]
+pub fn published_advantage_log2(algorithm: MacAlgorithm, messages_log2: f64) -> Option<f64> {
+    let log2 = match algorithm {
+        MacAlgorithm::HmacMd5 | MacAlgorithm::Cmac128 | MacAlgorithm::Gmac128 => 2.0 * messages_log2 - 128.0,
+        MacAlgorithm::HmacSha224 => 2.0 * messages_log2 - 224.0,
+        MacAlgorithm::Poly1305 => poly1305_growth_log2(messages_log2) - 103.0,
+        MacAlgorithm::Md5
+        | MacAlgorithm::Sha1
+        | MacAlgorithm::Sha256
+        | MacAlgorithm::Sha384
+        | MacAlgorithm::Sha512
+        | MacAlgorithm::Cmac256
+        | MacAlgorithm::GmacSiv128 => return None,
+    };
+    Some(log2.clamp(GUESS_LOG2, 0.0))
+}
+
+/// The same with the size of messages in `octets`, for algorithms whose bound depends on it: CMAC with either key, and
+/// Poly1305. `None` for others.
+#[must_use]
+pub fn sized_advantage_log2(algorithm: MacAlgorithm, messages_log2: f64, octets: usize) -> Option<f64> {
+    let blocks_log2 = (octets.div_ceil(16).max(1) as f64).log2();
+    let log2 = match algorithm {
+        MacAlgorithm::Cmac128 | MacAlgorithm::Cmac256 => 2.0 + 2.0 * (messages_log2 + blocks_log2) - 128.0,
+        MacAlgorithm::Poly1305 => 3.0 + blocks_log2 + poly1305_growth_log2(messages_log2) - 106.0,
+        MacAlgorithm::Md5
+        | MacAlgorithm::Sha1
+        | MacAlgorithm::Sha256
+        | MacAlgorithm::Sha384
+        | MacAlgorithm::Sha512
+        | MacAlgorithm::HmacMd5
+        | MacAlgorithm::HmacSha224
+        | MacAlgorithm::Gmac128
+        | MacAlgorithm::GmacSiv128 => return None,
+    };
+    Some(log2.clamp(GUESS_LOG2, 0.0))
+}
+
+/// Base-2 logarithm of e^(q^2 / 2^129).
+fn poly1305_growth_log2(messages_log2: f64) -> f64 {
+    (2.0 * messages_log2 - 129.0).exp2() * std::f64::consts::LOG2_E
+}
+
+/// What a forger may hope for against one algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Advantage {
+    /// The algorithm, by the name of its type in a key file.
+    pub algorithm: &'static str,
+    /// As published, as a base-2 logarithm.
+    pub published_log2: Option<f64>,
+    /// For messages of 48 octets, if their size is in the bound.
+    pub sized_log2: Option<f64>,
+}
+
+/// One row of the table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Base-2 logarithm of q.
+    pub messages_log2: f64,
+    /// By algorithm, in the drafts' order.
+    pub advantages: Vec<Advantage>,
+    /// The probability that one of q nonces of eight random octets repeats.
+    pub repetition_of_8_octets: f64,
+    /// The same with twelve random octets.
+    pub repetition_of_12_octets: f64,
+}
+
+impl Row {
+    /// The row for q = 2^`messages_log2`.
+    #[must_use]
+    pub fn of(messages_log2: f64) -> Self {
+        let advantages = ALGORITHMS.map(|algorithm| Advantage {
+            algorithm: algorithm.name(),
+            published_log2: published_advantage_log2(algorithm, messages_log2),
+            sized_log2: sized_advantage_log2(algorithm, messages_log2, MESSAGE_SIZE),
+        });
+        Row {
+            messages_log2,
+            advantages: advantages.to_vec(),
+            repetition_of_8_octets: repetition_probability(messages_log2, 64.0),
+            repetition_of_12_octets: repetition_probability(messages_log2, 96.0),
+        }
+    }
+}
+
+/// How long a key lasts whose messages are limited.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Limit {
+    /// The algorithm, by the name of its type in a key file.
+    pub algorithm: &'static str,
+    /// Why so many.
+    pub reason: &'static str,
+    /// Base-2 logarithm of the messages.
+    pub messages_log2: f64,
+    /// Seconds that they last at one a minute.
+    pub seconds_at_one_a_minute: f64,
+    /// Seconds that they last at NIST's average rate of 28,000 a second.
+    pub seconds_at_full_rate: f64,
+}
+
+impl Limit {
+    fn of(algorithm: MacAlgorithm, reason: &'static str, messages_log2: f64) -> Self {
+        Limit {
+            algorithm: algorithm.name(),
+            reason,
+            messages_log2,
+            seconds_at_one_a_minute: lasts_s(messages_log2, 1.0 / 60.0),
+            seconds_at_full_rate: lasts_s(messages_log2, RATE_PER_SECOND),
+        }
+    }
+
+    fn all() -> Vec<Self> {
+        let blocks_log2 = (MESSAGE_SIZE.div_ceil(16) as f64).log2();
+        vec![
+            Limit::of(MacAlgorithm::Cmac128, "NIST SP 800-38B: 2^48 messages", 48.0),
+            Limit::of(MacAlgorithm::Cmac128, "2^48 blocks, as the draft reads it", 48.0 - blocks_log2),
+            Limit::of(MacAlgorithm::Gmac128, "NIST SP 800-38D: 2^32 nonces of 12 octets", 32.0),
+            Limit::of(MacAlgorithm::Gmac128, "birthday of nonces of 12 octets", 48.0),
+            Limit::of(MacAlgorithm::Gmac128, "birthday of nonces of 8 octets", 32.0),
+            Limit::of(MacAlgorithm::Poly1305, "birthday of nonces of 8 octets", 32.0),
+        ]
+    }
+}
+
+/// The table, the limits and the factors.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Limits {
+    /// The drafts' table of advantages.
+    pub rows: Vec<Row>,
+    /// How long keys last.
+    pub limits: Vec<Limit>,
+    /// The four factors of each algorithm.
+    pub factors: Vec<Factors>,
+}
+
+/// The four factors, and what follows from them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Factors {
+    /// The factors.
+    #[serde(flatten)]
+    pub factors: SecurityFactors,
+    /// The shorter of key and tag, in bits.
+    pub bound_bits: u32,
+    /// The security level in bits, unless what lies beneath is broken.
+    pub level_bits: Option<u32>,
+    /// What speaks against the algorithm for a server without state.
+    pub objections: Vec<super::factors::Objection>,
+}
+
+/// Numbers of messages in the table, unless others are asked for.
+pub const MESSAGES_LOG2: [f64; 8] = [0.0, 16.0, 32.0, 40.0, 48.0, 56.0, 64.0, 68.0];
+
+impl Limits {
+    /// The table for numbers of messages that are 2 to the power of each of `messages_log2`.
+    #[must_use]
+    pub fn of(messages_log2: &[f64]) -> Self {
+        let factors = MacAlgorithm::ALL.map(|algorithm| {
+            let factors = SecurityFactors::of(algorithm);
+            Factors {
+                factors,
+                bound_bits: factors.bound_bits(),
+                level_bits: factors.level_bits(),
+                objections: factors.objections(),
+            }
+        });
+        Limits {
+            rows: messages_log2.iter().copied().map(Row::of).collect(),
+            limits: Limit::all(),
+            factors: factors.to_vec(),
+        }
+    }
+}
+
+/// A time in the largest unit of which there is one.
+fn lasting(seconds: f64) -> String {
+    const UNITS: [(f64, &str); 4] =
+        [(365.25 * 86_400.0, "years"), (86_400.0, "days"), (3600.0, "h"), (60.0, "min")];
+    let (size, unit) = UNITS.into_iter().find(|(size, _)| seconds >= 2.0 * size).unwrap_or((1.0, "s"));
+    let value = seconds / size;
+    match value {
+        1e6.. => format!("{value:.1e} {unit}"),
+        100.0.. => format!("{value:.0} {unit}"),
+        _ => format!("{value:.1} {unit}"),
+    }
+}
+
+/// A probability or advantage as a power of two.
+fn power(log2: f64) -> String {
+    if log2 >= 0.0 { "1".to_owned() } else { format!("2^{log2:.1}") }
+}
+
+impl fmt::Display for Limits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "How many messages a key may authenticate")?;
+        writeln!(f, "\na forger's advantage after q messages, as draft-ietf-ntp-mac section 6 has it,")?;
+        writeln!(
+            f,
+            "that for {MESSAGE_SIZE} octets if their size counts, and the probability of a repeated nonce"
+        )?;
+        write!(f, "  {:<7}", "q")?;
+        ALGORITHMS.iter().try_for_each(|algorithm| write!(f, " {algorithm:>11}"))?;
+        writeln!(f, " {:>11} {:>11}  {:>9} {:>9}", "AES128, 48", "POLY., 48", "8 octets", "12 octets")?;
+        for row in &self.rows {
+            let at = |log2: Option<f64>| log2.map_or("-".to_owned(), power);
+            write!(f, "  {:<7}", power_of(row.messages_log2))?;
+            row.advantages.iter().try_for_each(|one| write!(f, " {:>11}", at(one.published_log2)))?;
+            let sized = row.advantages.iter().filter(|one| one.sized_log2.is_some());
+            sized.clone().try_for_each(|one| write!(f, " {:>11}", at(one.sized_log2)))?;
+            let repetition = |probability: f64| {
+                if probability == 0.0 { "0".to_owned() } else { power(probability.log2()) }
+            };
+            writeln!(
+                f,
+                "  {:>9} {:>9}",
+                repetition(row.repetition_of_8_octets),
+                repetition(row.repetition_of_12_octets)
+            )?;
+        }
+        let full_rate = format!("{RATE_PER_SECOND} a second");
+        writeln!(
+            f,
+            "\n{:<54} {:>8} {:>15} {:>14}",
+            "how long a key lasts", "messages", "one a minute", full_rate
+        )?;
+        for limit in &self.limits {
+            writeln!(
+                f,
+                "  {:<9} {:<42} {:>8} {:>15} {:>14}",
+                limit.algorithm,
+                limit.reason,
+                power_of(limit.messages_log2),
+                lasting(limit.seconds_at_one_a_minute),
+                lasting(limit.seconds_at_full_rate)
+            )?;
+        }
+        writeln!(
+            f,
+            "\n{:<13} {:>3}  {:>3}  {:<9} {:>4}  {:>5}  {:>5}  {:>8}  speaks against it",
+            "four factors", "tag", "key", "beneath", "bits", "bound", "level", "messages"
+        )?;
+        for row in &self.factors {
+            let factors = &row.factors;
+            let bits = |bits: Option<u32>| bits.map_or("-".to_owned(), |bits| bits.to_string());
+            let objections: Vec<_> = row.objections.iter().map(|objection| objection.words()).collect();
+            writeln!(
+                f,
+                "  {:<11} {:>3}  {:>3}  {:<9} {:>4}  {:>5}  {:>5}  {:>8}  {}",
+                factors.algorithm,
+                factors.tag_bits,
+                factors.key_bits,
+                factors.primitive,
+                bits(factors.primitive_bits),
+                row.bound_bits,
+                bits(row.level_bits),
+                factors.messages_log2_max.map_or("-".to_owned(), |log2| format!("2^{log2}")),
+                if objections.is_empty() { "nothing".to_owned() } else { objections.join(", ") }
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn power_of(log2: f64) -> String {
+    if log2.fract() == 0.0 { format!("2^{log2}") } else { format!("2^{log2:.2}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn published(algorithm: MacAlgorithm, messages_log2: f64) -> f64 {
+        published_advantage_log2(algorithm, messages_log2).unwrap()
+    }
+
+    #[test]
+    fn advantages_are_those_of_the_drafts_table() {
+        for algorithm in [MacAlgorithm::HmacMd5, MacAlgorithm::Cmac128, MacAlgorithm::Gmac128] {
+            assert_eq!(published(algorithm, 32.0), -64.0);
+            assert_eq!(published(algorithm, 48.0), -32.0);
+            assert_eq!(published(algorithm, 64.0), 0.0);
+            assert_eq!(published(algorithm, 70.0), 0.0);
+        }
+        assert_eq!(published(MacAlgorithm::HmacSha224, 64.0), -96.0);
+        assert_eq!(published(MacAlgorithm::HmacSha224, 32.0), GUESS_LOG2, "a guess is never worse");
+        // "Poly1305 can easily handle up to q = 2^64 but security degrades pretty rapidly after that."
+        assert_eq!(published(MacAlgorithm::Poly1305, 48.0).round(), -103.0);
+        assert!((published(MacAlgorithm::Poly1305, 64.0) + 102.279).abs() < 0.001);
+        assert_eq!(published(MacAlgorithm::Poly1305, 68.0), 0.0);
+    }
+
+    #[test]
+    fn size_of_messages_counts_against_cmac_and_poly1305() {
+        let grown = |algorithm| {
+            sized_advantage_log2(algorithm, 48.0, MESSAGE_SIZE).unwrap() - published(algorithm, 48.0)
+        };
+        assert!((grown(MacAlgorithm::Cmac128) - 36_f64.log2()).abs() < 1e-9);
+        assert!((grown(MacAlgorithm::Poly1305) - 3_f64.log2()).abs() < 1e-9);
+        assert_eq!(
+            sized_advantage_log2(MacAlgorithm::Poly1305, 48.0, 16),
+            Some(published(MacAlgorithm::Poly1305, 48.0))
+        );
+        assert_eq!(sized_advantage_log2(MacAlgorithm::HmacMd5, 48.0, 48), None);
+    }
+
+    #[test]
+    fn broken_algorithms_have_no_published_advantage() {
+        for algorithm in MacAlgorithm::ALL {
+            let is_listed = published_advantage_log2(algorithm, 1.0).is_some();
+            assert_eq!(is_listed, ALGORITHMS.contains(&algorithm), "{algorithm}");
+        }
+    }
+
+    #[test]
+    fn advantage_never_falls_with_more_messages() {
+        for algorithm in ALGORITHMS {
+            let all: Vec<f64> =
+                (0..1280).map(|tenth| published(algorithm, f64::from(tenth) / 10.0)).collect();
+            assert!(all.is_sorted(), "{algorithm}");
+        }
+    }
+
+    #[test]
+    fn text_has_every_row_and_json_every_factor() {
+        let limits = Limits::of(&[48.0, 20.5]);
+        let text = limits.to_string();
+        assert!(text.contains("\n  2^48 ") && text.contains("\n  2^20.50 "), "{text}");
+        assert!(
+            text.contains("8166 years") && text.contains("42.6 h") && text.contains("319 years"),
+            "{text}"
+        );
+        let json = serde_json::to_value(&limits).unwrap();
+        assert_eq!(json["factors"].as_array().unwrap().len(), MacAlgorithm::ALL.len());
+        assert_eq!(json["factors"][7]["algorithm"], "AES128");
+        assert_eq!(json["factors"][7]["bound_bits"], 128);
+    }
+}

@@ -1,0 +1,82 @@
+//! A message as it is on the net, with what authenticates it: what the adversary sees, and what it makes.
+//!
+//! Deliberately absent: packets whose nonce travels in an extension field, which `wire` does not know yet. What an
+//! attack needs of such a packet is its nonce, the octets under the MAC, and the tag; what it gives back is the same.
+
+use std::fmt::Write as _;
+
+use authentick_wire::packet::{Packet, Trailer};
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+
+/// Octets of a nonce.
+pub const NONCE_SIZE: usize = 12;
+
+/// A message and its tag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tagged {
+    /// Salt and nonce, under an algorithm that takes one.
+    pub nonce: Option<[u8; NONCE_SIZE]>,
+    /// The octets that the tag is about.
+    pub message: Vec<u8>,
+    /// The tag, or its first octets.
+    pub tag: Vec<u8>,
+}
+
+impl Tagged {
+    /// What a packet with a MAC behind it says, and the identifier of the key; `None` for any other packet.
+    #[must_use]
+    pub fn from_packet(packet: &[u8]) -> Option<(u32, Tagged)> {
+        let parsed = Packet::parse(packet).ok()?;
+        let Trailer::Mac { key_id, digest } = parsed.trailer() else { return None };
+        let message = &packet[..packet.len() - digest.len() - size_of::<u32>()];
+        Some((key_id, Tagged { nonce: None, message: message.to_vec(), tag: digest.to_vec() }))
+    }
+
+    /// The packet with a MAC behind it. RFC 5905 section 7.3.
+    #[must_use]
+    pub fn to_packet(&self, key_id: u32) -> Vec<u8> {
+        [&self.message[..], &key_id.to_be_bytes(), &self.tag].concat()
+    }
+}
+
+impl Serialize for Tagged {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Tagged", 3)?;
+        fields.serialize_field("nonce", &self.nonce.map(|nonce| hex(&nonce)))?;
+        fields.serialize_field("message", &hex(&self.message))?;
+        fields.serialize_field("tag", &hex(&self.tag))?;
+        fields.end()
+    }
+}
+
+/// Octets as hexadecimal digits.
+#[must_use]
+pub fn hex(octets: &[u8]) -> String {
+    octets.iter().fold(String::with_capacity(2 * octets.len()), |mut text, octet| {
+        write!(text, "{octet:02x}").expect("writing to a string cannot fail");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packet_and_what_it_says_are_turned_into_each_other() {
+        let mut message = vec![0; 48];
+        message[0] = 4 << 3 | 3;
+        let tagged = Tagged { nonce: None, message, tag: vec![9; 16] };
+        let packet = tagged.to_packet(7);
+        assert_eq!((packet.len(), Tagged::from_packet(&packet)), (68, Some((7, tagged))));
+        assert_eq!(Tagged::from_packet(&packet[..48]), None);
+        assert_eq!(Tagged::from_packet(&packet[..47]), None);
+    }
+
+    #[test]
+    fn json_has_hexadecimal_digits() {
+        let tagged = Tagged { nonce: Some([0xab; 12]), message: vec![1, 0x2f], tag: Vec::new() };
+        let json = serde_json::to_string(&tagged).unwrap();
+        assert_eq!(json, r#"{"nonce":"abababababababababababab","message":"012f","tag":""}"#);
+    }
+}

@@ -1,0 +1,131 @@
+//! What came of the adversary's attempts, as a referee sees it.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// How an attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Verdict {
+    /// A victim believed something that nobody who holds the key has said.
+    #[serde(rename = "WIN-AUTH")]
+    WinAuthentication,
+    /// Nothing was believed.
+    #[serde(rename = "REJECT")]
+    Reject,
+}
+
+impl Verdict {
+    /// The verdict on something of which it is known whether a victim `believed` it.
+    #[must_use]
+    pub const fn of(believed: bool) -> Self {
+        if believed { Verdict::WinAuthentication } else { Verdict::Reject }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Verdict::WinAuthentication => "WIN-AUTH",
+            Verdict::Reject => "REJECT",
+        })
+    }
+}
+
+/// Something that the adversary tried, perhaps in many ways or many times.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Attempt<Forged> {
+    /// The scheme.
+    pub against: String,
+    /// What was tried.
+    pub tried: String,
+    /// Messages that were put before a victim.
+    pub tries: u64,
+    /// Of these, those that were believed.
+    pub wins: u64,
+    /// What came of it: a win, if one try was believed.
+    pub verdict: Verdict,
+    /// What the theory says.
+    pub expected: Verdict,
+    /// The last message that was believed, or, if none was, the last one that was not.
+    pub forged: Option<Forged>,
+}
+
+/// What stands above attempts in a listing.
+pub const COLUMNS: &str = "verdict   scheme     believed of tried  what was tried";
+
+impl<Forged> Attempt<Forged> {
+    /// An attempt that has not begun.
+    #[must_use]
+    pub fn new(against: impl fmt::Display, tried: impl Into<String>, expected: Verdict) -> Self {
+        Attempt {
+            against: against.to_string(),
+            tried: tried.into(),
+            tries: 0,
+            wins: 0,
+            verdict: Verdict::Reject,
+            expected,
+            forged: None,
+        }
+    }
+
+    /// Takes down one try, and whether it was believed; says the same.
+    pub fn note(&mut self, forged: Forged, believed: bool) -> bool {
+        self.tries += 1;
+        self.wins += u64::from(believed);
+        if believed || self.wins == 0 {
+            self.forged = Some(forged);
+        }
+        if believed {
+            self.verdict = Verdict::WinAuthentication;
+        }
+        believed
+    }
+
+    /// Whether it ended as the theory says, after one try at least.
+    #[must_use]
+    pub fn is_as_expected(&self) -> bool {
+        self.tries > 0 && self.verdict == self.expected
+    }
+}
+
+impl<Forged> fmt::Display for Attempt<Forged> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Attempt { against, tried, tries, wins, verdict, .. } = self;
+        write!(f, "{verdict:8}  {against:11} {wins:>7} of {tries:<5}  {tried}")?;
+        if self.is_as_expected() { Ok(()) } else { write!(f, "  (expected: {})", self.expected) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_believed_try_wins_and_no_try_is_no_result() {
+        let mut attempt = Attempt::new("MD5", "nothing", Verdict::WinAuthentication);
+        assert!(!attempt.is_as_expected());
+        attempt.note(1, false);
+        assert_eq!((attempt.verdict, attempt.forged), (Verdict::Reject, Some(1)));
+        assert!(!attempt.is_as_expected());
+        attempt.note(2, true);
+        attempt.note(3, false);
+        assert!(attempt.is_as_expected());
+        assert_eq!((attempt.tries, attempt.wins, attempt.forged), (3, 1, Some(2)));
+    }
+
+    #[test]
+    fn attempt_that_never_began_is_no_success_of_the_scheme() {
+        assert!(!Attempt::<()>::new("AES128", "nothing", Verdict::Reject).is_as_expected());
+    }
+
+    #[test]
+    fn unexpected_verdict_is_shown_with_the_expected_one() {
+        let mut attempt = Attempt::new("MD5", "a suffix", Verdict::Reject);
+        attempt.note((), true);
+        let text = attempt.to_string();
+        assert!(text.starts_with("WIN-AUTH  MD5               1 of 1      a suffix"), "{text}");
+        assert_eq!(text.find(" of "), COLUMNS.find(" of "));
+        assert!(text.ends_with("a suffix  (expected: REJECT)"), "{text}");
+    }
+}
