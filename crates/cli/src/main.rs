@@ -11,6 +11,7 @@ mod mac_bench;
 mod measure;
 mod output;
 mod server;
+mod symmetric;
 mod trust;
 
 use std::process::ExitCode;

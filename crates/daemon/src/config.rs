@@ -16,8 +16,11 @@ use authentick_proto::auth::nts::algorithm;
 use authentick_proto::limits::KEY_COUNT_MAX;
 use authentick_proto::prefix::{Prefix, PrefixSet};
 use authentick_proto::server::limit::Rate;
+use authentick_proto::symmetric::Allowed;
 use authentick_wire::header::ReferenceId;
 use authentick_wire::ke::AeadId;
+
+use crate::symmetric::Format;
 
 /// Where the configuration is if nobody says otherwise.
 pub const DEFAULT_PATH: &str = "/etc/authentick/authentick.toml";
@@ -32,6 +35,7 @@ mod raw {
         #[serde(default)]
         pub(super) server: Server,
         pub(super) nts: Option<Nts>,
+        pub(super) symmetric: Option<Symmetric>,
         pub(super) metrics: Option<Metrics>,
     }
 
@@ -125,6 +129,18 @@ mod raw {
 
     #[derive(Debug, Deserialize)]
     #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+    pub(super) struct Symmetric {
+        pub(super) keys: String,
+        #[serde(default = "auto")]
+        pub(super) format: String,
+        #[serde(default)]
+        pub(super) allow_legacy: bool,
+        #[serde(default)]
+        pub(super) allow_experimental: bool,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "kebab-case", deny_unknown_fields)]
     pub(super) struct Metrics {
         pub(super) listen: String,
         #[serde(default)]
@@ -137,6 +153,10 @@ mod raw {
 
     fn ke_listen() -> Vec<String> {
         strings(&["0.0.0.0:4460", "[::]:4460"])
+    }
+
+    fn auto() -> String {
+        "auto".to_owned()
     }
 
     fn aeads() -> Vec<i64> {
@@ -221,6 +241,8 @@ pub struct Config {
     pub rate: Option<Rate>,
     /// Network Time Security; absent: not served.
     pub nts: Option<Nts>,
+    /// Keys that clients share with the server; absent: none.
+    pub symmetric: Option<Symmetric>,
     /// Where metrics are shown; absent: nowhere.
     pub metrics: Option<Metrics>,
     /// The file that all this came from, for messages.
@@ -246,6 +268,17 @@ pub struct Nts {
     pub rotate: Duration,
     /// How many retired cookie keys still open.
     pub keep: usize,
+}
+
+/// Settings of symmetric keys.
+#[derive(Clone, Debug)]
+pub struct Symmetric {
+    /// The file with the keys.
+    pub keys: PathBuf,
+    /// Whose key file it is.
+    pub format: Format,
+    /// Which algorithms are accepted beside those that nothing speaks against.
+    pub allowed: Allowed,
 }
 
 /// Settings of the metrics endpoint.
@@ -394,6 +427,7 @@ impl Resolver<'_> {
             interleaved: server.interleaved,
             rate: self.rate(&server.rate_limit)?,
             nts: raw.nts.map(|nts| self.nts(&nts)).transpose()?,
+            symmetric: raw.symmetric.map(|symmetric| self.symmetric(&symmetric)).transpose()?,
             metrics: raw.metrics.map(|metrics| self.metrics(&metrics)).transpose()?,
             file: self.file.to_owned(),
         })
@@ -629,6 +663,23 @@ impl Resolver<'_> {
         }
     }
 
+    fn symmetric(&self, raw: &raw::Symmetric) -> Result<Symmetric, ConfigError> {
+        let format = match raw.format.as_str() {
+            "auto" => Format::Auto,
+            "chrony" => Format::Chrony,
+            "ntp" => Format::Ntp,
+            other => {
+                let remedy = "write \"auto\", \"chrony\" or \"ntp\"";
+                return Err(self.wrong("symmetric.format", other, "no such format of key files", remedy));
+            }
+        };
+        Ok(Symmetric {
+            keys: self.absolute("symmetric.keys", &raw.keys)?,
+            format,
+            allowed: Allowed { keyed_digests: raw.allow_legacy, nonces: raw.allow_experimental },
+        })
+    }
+
     fn metrics(&self, raw: &raw::Metrics) -> Result<Metrics, ConfigError> {
         Ok(Metrics {
             listen: self.address("metrics.listen", &raw.listen)?,
@@ -655,7 +706,12 @@ mod tests {
         assert_eq!(config.listen.len(), 2);
         assert_eq!(config.reference, Reference::Kernel);
         assert_eq!(config.state_directory, Path::new("/var/lib/authentick"));
-        assert!(config.nts.is_none() && config.metrics.is_none() && config.rate.is_none());
+        assert!(
+            config.nts.is_none()
+                && config.symmetric.is_none()
+                && config.metrics.is_none()
+                && config.rate.is_none()
+        );
     }
 
     #[test]
@@ -664,6 +720,8 @@ mod tests {
         let nts = config.nts.unwrap();
         assert_eq!(nts.rotate, Duration::from_secs(86_400));
         assert_eq!((nts.keep, nts.ke_limits.connection_count), (7, 512));
+        let symmetric = config.symmetric.unwrap();
+        assert_eq!((symmetric.format, symmetric.allowed), (Format::Auto, Allowed::default()));
         assert_eq!(config.reference, Reference::Asserted { stratum: 1, id: ReferenceId(*b"GPS\0") });
     }
 
@@ -700,6 +758,10 @@ mod tests {
             (&format!("{nts}advertise = {{ port = 0 }}"), &["advertise.port", "1 to 65535"]),
             (&format!("{nts}advertise = {{ server = \"a b\" }}"), &["advertise.server", "a b"]),
             (&format!("{nts}ke-limits = {{ timeout = \"1h\" }}"), &["timeout", "1h", "5m"]),
+            ("[symmetric]\nformat = \"auto\"", &["missing field", "keys"]),
+            ("[symmetric]\nkeys = \"keys\"", &["symmetric.keys", "\"keys\"", "slash"]),
+            ("[symmetric]\nkeys = \"/k\"\nformat = \"ntpd\"", &["symmetric.format", "ntpd", "\"ntp\""]),
+            ("[symmetric]\nkeys = \"/k\"\nallow-md5 = true", &["line 3", "unknown field", "allow-md5"]),
             ("[metrics]\nlisten = \"9975\"", &["metrics.listen", "9975"]),
             ("[server\n", &["line 1"]),
         ] {

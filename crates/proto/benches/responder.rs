@@ -149,7 +149,7 @@ impl Bench {
                 response_size: 0,
             })
             .collect();
-        let moment = Moment { snapshot: SNAPSHOT, keys: Some(&self.keys) };
+        let moment = Moment { snapshot: SNAPSHOT, keys: Some(&self.keys), symmetric: None };
         self.responder.respond(moment, &mut now, &mut (), &mut datagrams);
         self.next += batch;
     }

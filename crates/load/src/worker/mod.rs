@@ -22,6 +22,7 @@ use authentick_ke::client::Ask;
 use authentick_net::clock::monotonic_ns;
 use authentick_net::poller::{Interest, Poller};
 use authentick_net::udp::{ReceiveBatch, SendBatch};
+use authentick_proto::symmetric::SymmetricKey;
 use slab::Slab;
 
 use self::ledger::Ledger;
@@ -34,6 +35,7 @@ use crate::flight::{Due, Flights};
 use crate::limits;
 use crate::plan::{Arrivals, Joinable, Order, Part, Plan, Scheme, Watch};
 use crate::schedule::{Schedule, Share};
+use crate::shared_key::SharedKey;
 
 /// What a worker needs to exist.
 pub(crate) struct Setup {
@@ -57,6 +59,8 @@ struct Stream {
 pub(crate) struct Worker {
     plan: Arc<Plan>,
     ask: Option<Ask>,
+    /// The key that all clients share with the server.
+    key: Option<SymmetricKey>,
     share: Share,
     entropy: Entropy,
     poller: Poller,
@@ -110,6 +114,7 @@ impl Worker {
         let timeout_ns = u64::try_from(plan.timeout.as_nanos()).unwrap_or(u64::MAX / 4);
         let mut worker = Worker {
             ask,
+            key: plan.shared_key.as_ref().map(SharedKey::expand).transpose()?,
             share,
             entropy,
             poller: Poller::new().map_err(|error| format!("cannot wait for sockets: {error}"))?,
@@ -335,7 +340,7 @@ impl Worker {
     fn lateness_max_ns(&self) -> u64 {
         match (self.plan.arrivals, self.plan.scheme) {
             (Arrivals::Closed { .. }, _) => u64::MAX,
-            (_, Scheme::Plain | Scheme::Nts) => limits::LATENESS_MAX_NS,
+            (_, Scheme::Plain | Scheme::Mac | Scheme::Nts) => limits::LATENESS_MAX_NS,
             (_, Scheme::Ke | Scheme::Mix { .. }) => limits::KE_LATENESS_MAX_NS,
         }
     }
@@ -356,7 +361,9 @@ impl Worker {
     /// A transfer is over for its client: the next one of a key exchange follows, or the operation has ended.
     fn transfer_ended(&mut self, index: u32) {
         match self.plan.scheme {
-            Scheme::Plain | Scheme::Nts => self.operation_ended(self.clients[index as usize].measured),
+            Scheme::Plain | Scheme::Mac | Scheme::Nts => {
+                self.operation_ended(self.clients[index as usize].measured);
+            }
             Scheme::Mix { .. } => self.follow(index),
             Scheme::Ke => {}
         }

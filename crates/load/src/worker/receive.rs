@@ -3,8 +3,9 @@
 use std::os::fd::AsFd;
 
 use authentick_crypto::OpenBatch;
+use authentick_crypto::mac::verify_batch;
 use authentick_net::clock::{self, monotonic_ns};
-use authentick_proto::client::{Candidate, Check, Sample};
+use authentick_proto::client::{Candidate, Check, MacCandidate, Sample};
 use authentick_report::load::Cause;
 use authentick_wire::header::ReferenceId;
 use authentick_wire::limits::HEADER_SIZE;
@@ -25,8 +26,16 @@ pub(super) struct Inspected {
     /// Of the request.
     transmit: u64,
     sent_ns: u64,
-    candidate: Candidate,
+    candidate: Found,
     genuine: bool,
+}
+
+/// What it may be the answer to.
+enum Found {
+    /// A request with a MAC.
+    Mac(MacCandidate),
+    /// One under NTS, or a plain one.
+    Other(Candidate),
 }
 
 impl Worker {
@@ -57,7 +66,10 @@ impl Worker {
         for (arrival, &index) in owners.iter().enumerate() {
             inspected.push(self.inspect(index, arrival, now_ns));
         }
-        self.open(&mut inspected);
+        match &self.key {
+            Some(_) => self.verify(&mut inspected),
+            None => self.open(&mut inspected),
+        }
         for (arrival, inspected) in inspected.drain(..).enumerate() {
             if let Some(inspected) = inspected {
                 self.conclude(arrival, &inspected, now, now_ns);
@@ -83,7 +95,11 @@ impl Worker {
             return None;
         };
         let (transmit, sent_ns) = (flight.exchange.transmit().to_bits(), flight.sent_ns);
-        match flight.exchange.inspect(arrival.octets) {
+        let inspected = match &self.key {
+            Some(key) => flight.exchange.inspect_mac(arrival.octets, key).map(Found::Mac),
+            None => flight.exchange.inspect(arrival.octets).map(Found::Other),
+        };
+        match inspected {
             Ok(candidate) => Some(Inspected { client: index, transmit, sent_ns, candidate, genuine: false }),
             Err(check) => {
                 self.refused(transmit, check, now_ns);
@@ -92,10 +108,26 @@ impl Worker {
         }
     }
 
+    /// Verifies those under a symmetric key.
+    fn verify(&mut self, inspected: &mut [Option<Inspected>]) {
+        let Some(key) = &self.key else { return };
+        verify_batch(self.back.datagrams().zip(inspected).filter_map(|(datagram, inspected)| {
+            let Some(Inspected { candidate: Found::Mac(candidate), genuine, .. }) = inspected else {
+                return None;
+            };
+            candidate.job(datagram, key, genuine)
+        }));
+    }
+
+    /// Opens those under NTS.
     fn open(&mut self, inspected: &mut [Option<Inspected>]) {
         let mut batch = OpenBatch::new();
         for (datagram, inspected) in self.back.datagrams().zip(inspected) {
-            let Some(Inspected { client, sent_ns, candidate, genuine, .. }) = inspected else { continue };
+            let Some(Inspected { client, sent_ns, candidate: Found::Other(candidate), genuine, .. }) =
+                inspected
+            else {
+                continue;
+            };
             if let Some(session) = self.clients[*client as usize].session_of(*sent_ns)
                 && let Some(job) = candidate.job(datagram, session, genuine)
             {
@@ -115,7 +147,11 @@ impl Worker {
             return;
         };
         let session = self.clients[*index as usize].session_of_mut(*sent_ns);
-        match flight.exchange.conclude(candidate, *genuine, arrival.octets, session) {
+        let concluded = match candidate {
+            Found::Mac(candidate) => flight.exchange.conclude_mac(candidate, *genuine),
+            Found::Other(candidate) => flight.exchange.conclude(candidate, *genuine, arrival.octets, session),
+        };
+        match concluded {
             Ok(response) => {
                 let at = arrival.at.unwrap_or(now);
                 let at_ns = now_ns.saturating_add_signed(-now.since(at).as_nanos().max(0));
@@ -180,7 +216,8 @@ fn cause(check: Check) -> Cause {
     match check {
         Check::Kiss(ReferenceId::NTSN) => Cause::Ntsn,
         Check::Kiss(_) => Cause::Kiss,
-        Check::Authenticator | Check::Tag | Check::Identifier => Cause::BadTag,
+        Check::CryptoNak(_) => Cause::CryptoNak,
+        Check::Authenticator | Check::Tag | Check::Identifier | Check::KeyId(_) => Cause::BadTag,
         Check::Origin | Check::Duplicate => Cause::BadOrigin,
         Check::Stratum(_) => Cause::BadStratum,
         Check::Leap => Cause::BadLeap,

@@ -4,8 +4,9 @@ use std::io;
 use std::os::fd::AsFd;
 
 use authentick_crypto::SealBatch;
+use authentick_crypto::mac::tag_batch;
 use authentick_net::clock::{self, monotonic_ns};
-use authentick_proto::client::{Exchange, Unsealed};
+use authentick_proto::client::{Exchange, Unsealed, Untagged};
 use authentick_report::load::Cause;
 use authentick_wire::time::{NtpSpan, NtpTime};
 
@@ -22,6 +23,8 @@ pub(super) struct Pending {
     /// What seals it, if anything does.
     unsealed: Option<Unsealed>,
     client: u32,
+    /// What is missing, if it is to have a MAC: the tag.
+    untagged: Option<Untagged>,
     intended_ns: u64,
     /// When the making of the request began.
     begun_ns: u64,
@@ -104,7 +107,7 @@ impl Worker {
     /// Begins one operation that the scheme is named for.
     fn begin(&mut self, measured: bool, intended_ns: u64) -> Result<(), Cause> {
         let goes_on = match self.plan.scheme {
-            Scheme::Plain => {
+            Scheme::Plain | Scheme::Mac => {
                 let client = self.choose(measured, |_, _| true).ok_or(Cause::LocalPort)?;
                 self.push_transfer(client, intended_ns)?;
                 true
@@ -182,26 +185,32 @@ impl Worker {
         let out = self.out.buffer(slot);
         let client = &mut self.clients[index as usize];
         let same_cookie = matches!(self.plan.scheme, Scheme::Mix { same_cookie: true, .. });
-        let made = match &mut client.session {
+        let mut untagged = None;
+        let made = match (&self.key, &mut client.session) {
             _ if self.plan.scheme == Scheme::Plain => {
                 let (exchange, size) = Exchange::plain(&mut self.entropy, out);
                 Ok((exchange, size, None))
             }
-            Some(session) if self.plan.replay_cookie || same_cookie => {
+            (Some(key), _) => {
+                let (exchange, rest) = Exchange::mac_untagged(key, &mut self.entropy, out);
+                untagged = Some(rest);
+                Ok((exchange, rest.size(), None))
+            }
+            (None, Some(session)) if self.plan.replay_cookie || same_cookie => {
                 Exchange::nts_replayed(session, &mut self.entropy, out).map(with_size)
             }
-            Some(session) => {
+            (None, Some(session)) => {
                 // Requests in flight will bring a cookie each.
                 let expected_count = client.outstanding as usize;
                 Exchange::nts_among(session, expected_count, &mut self.entropy, out).map(with_size)
             }
-            None => return Err(Cause::NoCookie),
+            (None, None) => return Err(Cause::NoCookie),
         };
         let (exchange, size, unsealed) = made.map_err(|_| Cause::NoCookie)?;
         self.out.set_size(slot, size);
         self.request_size = self.request_size.max(size);
         client.outstanding += 1;
-        self.pending.push(Pending { exchange, unsealed, client: index, intended_ns, begun_ns });
+        self.pending.push(Pending { exchange, unsealed, untagged, client: index, intended_ns, begun_ns });
         Ok(())
     }
 
@@ -223,6 +232,10 @@ impl Worker {
     pub(super) fn flush(&mut self) {
         if self.pending.iter().any(|request| request.unsealed.is_some()) {
             self.seal();
+        }
+        if let Some(key) = &self.key {
+            let requests = self.pending.iter().zip(self.out.buffers());
+            tag_batch(requests.filter_map(|(request, out)| Some(request.untagged.as_ref()?.job(key, out))));
         }
         let mut pending = std::mem::take(&mut self.pending);
         let mut at = 0;

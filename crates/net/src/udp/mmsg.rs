@@ -86,8 +86,8 @@ impl Batch {
         batch
     }
 
-    /// Receives up to `count_max` datagrams, at most [`BATCH_SIZE`]. With `wait`, blocks for the first, as long as the socket's receive
-    /// timeout says; else returns at once. Returns how many came, 0 if none did in time.
+    /// Receives up to `count_max` datagrams, at most [`BATCH_SIZE`]. With `wait`, blocks for the first, as long as the
+    /// socket's receive timeout says; else returns at once. Returns how many came, 0 if none did in time.
     pub(super) fn receive(
         &mut self,
         socket: BorrowedFd<'_>,

@@ -24,9 +24,11 @@ use crate::limits::{REQUEST_SIZE_MAX, ROOT_DISTANCE_MAX_SECONDS};
 #[derive(Clone, Debug)]
 pub struct Exchange {
     /// Random, so that only who saw the request can answer it; the true departure time stays with the caller.
-    transmit: NtpTime,
-    identifier: Option<[u8; IDENTIFIER_SIZE_MIN]>,
-    answered: bool,
+    pub(super) transmit: NtpTime,
+    pub(super) identifier: Option<[u8; IDENTIFIER_SIZE_MIN]>,
+    /// Whether the request has a MAC.
+    pub(super) keyed: bool,
+    pub(super) answered: bool,
 }
 
 /// An NTS request that is written but for its tag: many of them are sealed together.
@@ -148,6 +150,11 @@ pub enum Check {
     Authenticator,
     /// Its tag is wrong.
     Tag,
+    /// It is tagged with another key than the request.
+    KeyId(u32),
+    /// It is a crypto-NAK: the server does not accept the key. The kiss code, where there is one, says why. RFC 5905
+    /// section 9.2.
+    CryptoNak(Option<ReferenceId>),
     /// What was encrypted is not made of extension fields.
     Encrypted(authentick_wire::Malformed),
     /// It is a kiss-o'-death with this code. RFC 5905 section 7.4.
@@ -172,6 +179,13 @@ impl fmt::Display for Check {
             Check::Identifier => f.write_str("unique identifier: missing or not that of the request"),
             Check::Authenticator => f.write_str("authenticator: missing"),
             Check::Tag => f.write_str("tag: wrong authentication tag"),
+            Check::KeyId(id) => write!(f, "key id: tagged with key {id}, which is not that of the request"),
+            Check::CryptoNak(None) => {
+                f.write_str("crypto-NAK: the server does not accept the key or the tag")
+            }
+            Check::CryptoNak(Some(code)) => {
+                write!(f, "crypto-NAK, kiss code {code:?}: the server does not accept the key or the tag")
+            }
             Check::Encrypted(malformed) => write!(f, "encrypted fields: {malformed}"),
             Check::Kiss(code) => write!(f, "kiss code {code:?}: the server turned the request down"),
             Check::Timestamps => f.write_str("timestamps: receive or transmit time is zero"),
@@ -190,10 +204,14 @@ impl Exchange {
     /// # Panics
     /// If `out` has fewer than 48 octets.
     pub fn plain(entropy: &mut Entropy, out: &mut [u8]) -> (Self, usize) {
-        let exchange = Exchange { transmit: random_time(entropy), identifier: None, answered: false };
+        let exchange = Exchange::with_time(random_time(entropy));
         let header = out.first_chunk_mut().expect("a request needs 48 octets of room");
         Header::minimal_request(exchange.transmit).emit(header);
         (exchange, HEADER_SIZE)
+    }
+
+    pub(super) const fn with_time(transmit: NtpTime) -> Self {
+        Exchange { transmit, identifier: None, keyed: false, answered: false }
     }
 
     /// Writes an NTS request to `out`, with a cookie out of the jar and placeholders so that the jar becomes full
@@ -251,7 +269,7 @@ impl Exchange {
     ) -> (Self, Unsealed) {
         const ROOM: &str = "REQUEST_SIZE_MAX octets hold a request";
         let exchange =
-            Exchange { transmit: random_time(entropy), identifier: Some(entropy.array()), answered: false };
+            Exchange { identifier: Some(entropy.array()), ..Exchange::with_time(random_time(entropy)) };
         let algorithm = session.algorithm();
         let mut nonce = [0; 16];
         let nonce = &mut nonce[..algorithm.nonce_size()];
@@ -350,28 +368,35 @@ impl Exchange {
             (Some(_), Some(_)) if !genuine => return Err(Check::Tag),
             (Some(authenticator), Some(session)) => take_cookies(datagram, authenticator, session)?,
             // Nobody can vouch for the answer.
+            (None, _) if self.keyed => return Err(kiss.unwrap_or(Check::Authenticator)),
             (Some(_), None) => return Err(kiss.unwrap_or(Check::Authenticator)),
             (None, _) => 0,
         };
-        if let Some(kiss) = kiss {
-            return Err(*kiss);
-        }
-        if header.receive.is_zero() || header.transmit.is_zero() {
-            return Err(Check::Timestamps);
-        }
-        if header.leap == Leap::Unsynchronised {
-            return Err(Check::Leap);
-        }
-        if !(1..16).contains(&header.stratum) {
-            return Err(Check::Stratum(header.stratum));
-        }
-        let root_distance_ns = header.root_delay.as_nanos() / 2 + header.root_dispersion.as_nanos();
-        if root_distance_ns >= ROOT_DISTANCE_MAX_SECONDS * 1_000_000_000 {
-            return Err(Check::RootDistance);
-        }
+        check_content(header)?;
         self.answered = true;
         Ok(Response { header: *header, cookie_count })
     }
+}
+
+/// What a response says, once it is known from whom it comes.
+pub(super) fn check_content(header: &Header) -> Result<(), Check> {
+    if header.stratum == 0 {
+        return Err(Check::Kiss(header.reference_id));
+    }
+    if header.receive.is_zero() || header.transmit.is_zero() {
+        return Err(Check::Timestamps);
+    }
+    if header.leap == Leap::Unsynchronised {
+        return Err(Check::Leap);
+    }
+    if !(1..16).contains(&header.stratum) {
+        return Err(Check::Stratum(header.stratum));
+    }
+    let root_distance_ns = header.root_delay.as_nanos() / 2 + header.root_dispersion.as_nanos();
+    if root_distance_ns >= ROOT_DISTANCE_MAX_SECONDS * 1_000_000_000 {
+        return Err(Check::RootDistance);
+    }
+    Ok(())
 }
 
 /// Puts the cookies of a decrypted response into the jar; returns how many.
@@ -392,7 +417,7 @@ fn take_cookies(
     Ok(count)
 }
 
-fn random_time(entropy: &mut Entropy) -> NtpTime {
+pub(super) fn random_time(entropy: &mut Entropy) -> NtpTime {
     // Zero would mean "unknown", and a server could not tell it from a missing timestamp.
     NtpTime::from_bits(entropy.u64().max(1))
 }
