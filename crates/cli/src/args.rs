@@ -37,10 +37,49 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Render stored runs, and compare load runs
     Report(Report),
+    /// Measure what cryptography costs here, beside what was published
+    Bench(Bench),
     /// Repeat a paper's experiments, and render them beside what was published
     Study(Study),
     /// Play the adversary: which attacks on an authentication scheme succeed, and under which conditions
     Game(Game),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Bench {
+    #[command(subcommand)]
+    pub(crate) verb: BenchVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchVerb {
+    /// MACs of NTP packets: the tables of the drafts on MACs for NTP, and which algorithm suits this host
+    Mac(BenchMac),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct BenchMac {
+    /// Take some seconds instead of two minutes
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Rounds, in which all that is compared takes its turn [default: 31, with --quick 7]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: Option<u32>,
+    /// Milliseconds of a turn [default: 20, with --quick 3]
+    #[arg(long, value_name = "MS", value_parser = turn_ms)]
+    pub(crate) turn_ms: Option<std::time::Duration>,
+    /// Single MACs of each kind that are timed in a round [default: 4000, with --quick 2000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    pub(crate) singles: Option<u32>,
+    /// Print the record instead of the tables
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write a page that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Be the process from which the instructions are hidden, under the orders of another
+    #[arg(long, hide = true, conflicts_with_all = ["json", "html"])]
+    pub(crate) without_instructions: bool,
 }
 
 #[derive(Args, Debug)]
@@ -595,6 +634,8 @@ pub(crate) enum StudyVerb {
 pub(crate) enum PaperArgument {
     /// Spectracom, "NTP Server Capacity Testing": the request threshold, from one host and from several
     Threshold,
+    /// draft-aanchal4-ntp-mac-00 and draft-ietf-ntp-mac: MACs for NTP, on this host
+    Mac,
 }
 
 #[derive(Args, Debug)]
@@ -605,7 +646,7 @@ pub(crate) struct StudyRun {
     /// Where plan, records and report go; the same command again goes on there
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// Take a minute instead of a quarter of an hour: rows of a second
+    /// Take a minute or less instead of a quarter of an hour (threshold) or two minutes (mac)
     #[arg(long)]
     pub(crate) quick: bool,
     /// Seconds of each row, instead of the paper's
@@ -690,6 +731,13 @@ fn seconds(text: &str) -> Result<std::time::Duration, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.0..=MOST).contains(&seconds) => Ok(std::time::Duration::from_secs_f64(seconds)),
         _ => Err(format!("no number of seconds from 0 to {MOST}")),
+    }
+}
+
+fn turn_ms(text: &str) -> Result<std::time::Duration, String> {
+    match text.parse::<f64>() {
+        Ok(ms) if (0.01..=10_000.0).contains(&ms) => Ok(std::time::Duration::from_secs_f64(ms / 1e3)),
+        _ => Err("no number of milliseconds from 0.01 to 10000".to_owned()),
     }
 }
 

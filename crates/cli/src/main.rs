@@ -7,6 +7,7 @@ mod exit;
 mod files;
 mod host;
 mod input;
+mod mac_bench;
 mod measure;
 mod output;
 mod server;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         Command::Keys(keys) => cmd::keys::run(&keys),
         Command::Doctor(doctor) => cmd::doctor::run(&doctor),
         Command::Report(report) => cmd::report::run(&report),
+        Command::Bench(bench) => cmd::bench::run(&bench),
         Command::Study(study) => cmd::study::run(&study),
         Command::Game(game) => cmd::game::run(&game),
     };

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod agents;
+mod bench;
 mod capacity;
 mod demo;
 mod doctor;
@@ -18,4 +19,5 @@ mod report;
 mod screen;
 mod stress;
 mod study;
+mod study_mac;
 mod symmetric;
