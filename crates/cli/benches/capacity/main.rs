@@ -351,7 +351,8 @@ fn chrony(folder: &Path) -> Result<PathBuf, Error> {
         &config,
         format!(
             "local stratum 1\nallow\nport {ntp}\nntsport {ke}\nntsserverkey {folder}/key.pem\n\
-             ntsservercert {folder}/chain.pem\nkeyfile {folder}/keys\nbindcmdaddress /\ncmdport 0\npidfile {folder}/chrony.pid\nuser root\n"
+             ntsservercert {folder}/chain.pem\nkeyfile {folder}/keys\nbindcmdaddress /\ncmdport 0\n\
+             pidfile {folder}/chrony.pid\nuser root\n"
         ),
     )?;
     Ok(config)

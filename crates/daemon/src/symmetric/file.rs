@@ -82,7 +82,11 @@ impl fmt::Display for KeyFileError {
         match self {
             KeyFileError::Io(path, error) => write!(f, "{}: {error}", path.display()),
             KeyFileError::Mode(path, mode) => {
-                write!(f, "{}: mode {mode:o} lets others than its owner and group at the keys", path.display())
+                write!(
+                    f,
+                    "{}: mode {mode:o} lets others than its owner and group at the keys",
+                    path.display()
+                )
             }
             KeyFileError::NotAFile(path) => write!(f, "{}: not a file", path.display()),
             KeyFileError::Text(path, Mistake { line: 0, problem, .. }) => {
