@@ -31,7 +31,7 @@ pub(crate) enum Step {
     Memcheck,
     /// What computes on secrets, without any instruction that is made for it
     Portable,
-    /// Crates with one half of their features
+    /// Crates with one half of their features, and the bench beside OpenSSL
     Features,
     /// Licences, sources and bans of dependencies
     Deny,
@@ -140,7 +140,7 @@ fn memcheck(root: &Path) -> Result<End, String> {
 }
 
 /// A crate that only ever builds together with the rest can lean on features that others turn on, or keep code that
-/// none of its own halves needs.
+/// none of its own halves needs. What a feature adds is tested where it is on.
 fn features(root: &Path) -> Result<End, String> {
     for choice in [
         "authentick-proto",
@@ -151,7 +151,11 @@ fn features(root: &Path) -> Result<End, String> {
     ] {
         cargo(root, &format!("clippy --no-default-features -p {choice} -- -D warnings"))?;
     }
-    Ok(End::Done)
+    // The bench of MACs beside OpenSSL, whose tags must be ours.
+    cargo(
+        root,
+        "test -p authentick --features openssl --bin authentick --test system -- mac_bench bench:: study_mac::",
+    )
 }
 
 fn deny(root: &Path) -> Result<End, String> {

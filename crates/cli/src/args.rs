@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use authentick_crypto::mac::MacAlgorithm;
 use authentick_load::agent::Limits as AgentLimits;
 use authentick_load::rates;
 use authentick_wire::ke::AeadId;
@@ -30,16 +31,55 @@ pub(crate) enum Command {
     Load(Load),
     /// Ask a server for the time at a set rate, with NtpStress's arguments and report
     Stress(Stress),
-    /// Make, list, rotate and retire cookie keys
+    /// Make, list, rotate and retire cookie keys; and symmetric keys: `keys symmetric`
     Keys(Keys),
     /// Say what this host offers: instructions, clock, stamps, limits
     Doctor(Doctor),
     /// Render stored runs, and compare load runs
     Report(Report),
+    /// Measure what cryptography costs here, beside what was published
+    Bench(Bench),
     /// Repeat a paper's experiments, and render them beside what was published
     Study(Study),
     /// Play the adversary: which attacks on an authentication scheme succeed, and under which conditions
     Game(Game),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Bench {
+    #[command(subcommand)]
+    pub(crate) verb: BenchVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchVerb {
+    /// MACs of NTP packets: the tables of the drafts on MACs for NTP, and which algorithm suits this host
+    Mac(BenchMac),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct BenchMac {
+    /// Take some seconds instead of two minutes
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Rounds, in which all that is compared takes its turn [default: 31, with --quick 7]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: Option<u32>,
+    /// Milliseconds of a turn [default: 20, with --quick 3]
+    #[arg(long, value_name = "MS", value_parser = turn_ms)]
+    pub(crate) turn_ms: Option<std::time::Duration>,
+    /// Single MACs of each kind that are timed in a round [default: 4000, with --quick 2000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    pub(crate) singles: Option<u32>,
+    /// Print the record instead of the tables
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write a page that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Be the process from which the instructions are hidden, under the orders of another
+    #[arg(long, hide = true, conflicts_with_all = ["json", "html"])]
+    pub(crate) without_instructions: bool,
 }
 
 #[derive(Args, Debug)]
@@ -73,6 +113,8 @@ pub(crate) struct Serve {
 pub(crate) enum Authentication {
     /// Network Time Security (RFC 8915)
     Nts,
+    /// With a key that both sides know (RFC 8573): --keys and --key-id
+    Mac,
     /// Not at all
     Plain,
 }
@@ -97,6 +139,15 @@ pub(crate) struct Query {
     /// Offer this AEAD algorithm alone: 15, 16, 17 or 30; may be repeated, the best first [default: 30, 15]
     #[arg(long, value_name = "ID", value_parser = aead)]
     pub(crate) aead: Vec<AeadId>,
+    /// The file with the key, as chrony and ntpd have them
+    #[arg(long, value_name = "FILE", required_if_eq("auth", "mac"))]
+    pub(crate) keys: Option<PathBuf>,
+    /// Which of its keys
+    #[arg(long, value_name = "N", required_if_eq("auth", "mac"), value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) key_id: Option<u32>,
+    /// Whose key file it is, where it could be either's
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) keys_format: KeysFormat,
     /// Exchanges
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) count: u32,
@@ -109,6 +160,32 @@ pub(crate) struct Query {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Programs with key files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KeysFormat {
+    /// As it looks
+    #[default]
+    Auto,
+    /// chrony's
+    Chrony,
+    /// ntpd's
+    Ntp,
+}
+
+/// The key that clients share with the server.
+#[derive(Args, Debug)]
+pub(crate) struct SharedKeyArguments {
+    /// The file with the key, as chrony and ntpd have them
+    #[arg(long, value_name = "FILE")]
+    pub(crate) keys: PathBuf,
+    /// Which of its keys
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) key_id: u32,
+    /// Whose key file it is, where it could be either's
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) keys_format: KeysFormat,
 }
 
 #[derive(Args, Debug)]
@@ -220,6 +297,56 @@ pub(crate) enum KeysVerb {
         #[arg(value_name = "ID", value_parser = key_id)]
         id: u32,
     },
+    /// The same for symmetric keys, in a file that chrony and ntpd can read too
+    Symmetric(SymmetricKeys),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SymmetricKeys {
+    #[command(subcommand)]
+    pub(crate) verb: SymmetricVerb,
+    /// The key file, instead of the one in the configuration
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) keys: Option<PathBuf>,
+    /// Whose key file it is, where it could be either's, and how a new one is written [auto: as chrony's]
+    #[arg(long, global = true, value_enum, default_value_t)]
+    pub(crate) keys_format: KeysFormat,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SymmetricVerb {
+    /// Make a key, and the file if there is none
+    Generate {
+        /// Its type
+        #[arg(long = "type", value_name = "TYPE", default_value = "AES128", value_parser = mac_algorithm)]
+        algorithm: MacAlgorithm,
+        /// Its id [default: the lowest that is free]
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        id: Option<u32>,
+        /// With GMAC128: four octets of nonces are kept with the key, and eight random ones are on the wire
+        #[arg(long)]
+        salt: bool,
+    },
+    /// List ids, types, states, ages and uses, never secrets
+    List,
+    /// Make a key that takes the place of another; both are accepted for some time
+    Rotate {
+        /// The old one's id
+        #[arg(value_name = "ID", value_parser = clap::value_parser!(u32).range(1..))]
+        id: u32,
+        /// The new one's id [default: the next that is free]
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        new_id: Option<u32>,
+        /// How long the old one is still accepted
+        #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = overlap)]
+        overlap: std::time::Duration,
+    },
+    /// Remove a key: requests under it are not given time any more
+    Retire {
+        /// Its id
+        #[arg(value_name = "ID", value_parser = clap::value_parser!(u32).range(1..))]
+        id: u32,
+    },
 }
 
 #[derive(Args, Debug)]
@@ -234,6 +361,13 @@ pub(crate) enum LoadScheme {
     Plain {
         #[command(flatten)]
         load: Box<LoadArguments>,
+    },
+    /// NTP under a key that all clients share with the server
+    Mac {
+        #[command(flatten)]
+        load: Box<LoadArguments>,
+        #[command(flatten)]
+        key: SharedKeyArguments,
     },
     /// NTS: clients with keys and cookies of their own, which exchange keys when they have none
     Nts {
@@ -500,6 +634,8 @@ pub(crate) enum StudyVerb {
 pub(crate) enum PaperArgument {
     /// Spectracom, "NTP Server Capacity Testing": the request threshold, from one host and from several
     Threshold,
+    /// draft-aanchal4-ntp-mac-00 and draft-ietf-ntp-mac: MACs for NTP, on this host
+    Mac,
 }
 
 #[derive(Args, Debug)]
@@ -510,7 +646,7 @@ pub(crate) struct StudyRun {
     /// Where plan, records and report go; the same command again goes on there
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// Take a minute instead of a quarter of an hour: rows of a second
+    /// Take a minute or less instead of a quarter of an hour (threshold) or two minutes (mac)
     #[arg(long)]
     pub(crate) quick: bool,
     /// Seconds of each row, instead of the paper's
@@ -572,11 +708,36 @@ fn key_id(text: &str) -> Result<u32, String> {
     u32::from_str_radix(text, 16).map_err(|_| "no key identifier: eight hexadecimal digits".to_owned())
 }
 
+fn mac_algorithm(text: &str) -> Result<MacAlgorithm, String> {
+    use authentick_daemon::symmetric::types::Type;
+    match Type::find(text.as_bytes()) {
+        Some(Type::Known(algorithm, _)) => Ok(algorithm),
+        Some(Type::Foreign(name)) => Err(format!("keys of type {name} are not implemented here")),
+        None => Err(format!("no type of keys; {}", authentick_daemon::symmetric::types::REMEDY)),
+    }
+}
+
+fn overlap(text: &str) -> Result<std::time::Duration, String> {
+    const MOST: std::time::Duration = std::time::Duration::from_secs(3650 * 86_400);
+    match humantime::parse_duration(text) {
+        Ok(duration) if duration <= MOST => Ok(duration),
+        Ok(_) => Err("more than 3650 days; retire the key by hand instead".to_owned()),
+        Err(error) => Err(format!("{error}; durations look like 30d or 12h")),
+    }
+}
+
 fn seconds(text: &str) -> Result<std::time::Duration, String> {
     const MOST: f64 = 86_400.0;
     match text.parse::<f64>() {
         Ok(seconds) if (0.0..=MOST).contains(&seconds) => Ok(std::time::Duration::from_secs_f64(seconds)),
         _ => Err(format!("no number of seconds from 0 to {MOST}")),
+    }
+}
+
+fn turn_ms(text: &str) -> Result<std::time::Duration, String> {
+    match text.parse::<f64>() {
+        Ok(ms) if (0.01..=10_000.0).contains(&ms) => Ok(std::time::Duration::from_secs_f64(ms / 1e3)),
+        _ => Err("no number of milliseconds from 0.01 to 10000".to_owned()),
     }
 }
 

@@ -7,9 +7,11 @@ mod exit;
 mod files;
 mod host;
 mod input;
+mod mac_bench;
 mod measure;
 mod output;
 mod server;
+mod symmetric;
 mod trust;
 
 use std::process::ExitCode;
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         Command::Keys(keys) => cmd::keys::run(&keys),
         Command::Doctor(doctor) => cmd::doctor::run(&doctor),
         Command::Report(report) => cmd::report::run(&report),
+        Command::Bench(bench) => cmd::bench::run(&bench),
         Command::Study(study) => cmd::study::run(&study),
         Command::Game(game) => cmd::game::run(&game),
     };

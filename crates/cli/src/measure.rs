@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use authentick_crypto::Entropy;
 use authentick_net::udp::{ClientSocket, Received};
 use authentick_proto::client::{Check, Exchange, NtsSession, Response, Sample};
+use authentick_proto::symmetric::SymmetricKey;
 use authentick_wire::header::ReferenceId;
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
 use authentick_wire::time::NtpTime;
@@ -96,20 +97,40 @@ impl std::fmt::Display for Unanswered {
     }
 }
 
-/// Asks `server` once, under `session` if there is one. Answers that fail a check are passed over, as anyone can send
+/// What a request is authenticated with.
+#[derive(Debug)]
+pub(crate) enum Credential<'a> {
+    /// Nothing.
+    None,
+    /// The keys and cookies of a session.
+    Nts(&'a mut NtsSession),
+    /// A key that the server knows too.
+    Mac(&'a SymmetricKey),
+}
+
+impl<'a> From<Option<&'a mut NtsSession>> for Credential<'a> {
+    fn from(session: Option<&'a mut NtsSession>) -> Self {
+        session.map_or(Credential::None, Credential::Nts)
+    }
+}
+
+/// Asks `server` once, with `credential`. Answers that fail a check are passed over, as anyone can send
 /// them; what they failed is told if none passes before `timeout`.
 pub(crate) fn measure(
     server: SocketAddr,
-    mut session: Option<&mut NtsSession>,
+    mut credential: Credential<'_>,
     entropy: &mut Entropy,
     timeout: Duration,
 ) -> Result<Measurement, Unanswered> {
     let socket = ClientSocket::connect(server)?;
     let start = Instant::now();
     let mut buffer = [0; DATAGRAM_SIZE_MAX];
-    let (mut exchange, size) = match &mut session {
-        Some(session) => Exchange::nts(session, entropy, &mut buffer).map_err(|_| Unanswered::NoCookie)?,
-        None => Exchange::plain(entropy, &mut buffer),
+    let (mut exchange, size) = match &mut credential {
+        Credential::None => Exchange::plain(entropy, &mut buffer),
+        Credential::Nts(session) => {
+            Exchange::nts(session, entropy, &mut buffer).map_err(|_| Unanswered::NoCookie)?
+        }
+        Credential::Mac(key) => Exchange::mac(key, entropy, &mut buffer),
     };
     let sent = socket.send(&buffer[..size])?;
     let deadline = Instant::now() + timeout;
@@ -117,7 +138,13 @@ pub(crate) fn measure(
     loop {
         match socket.receive(&mut buffer, deadline)? {
             Received::Datagram { size, at } => {
-                match exchange.receive(&mut buffer[..size], session.as_deref_mut()) {
+                let datagram = &mut buffer[..size];
+                let checked = match &mut credential {
+                    Credential::None => exchange.receive(datagram, None),
+                    Credential::Nts(session) => exchange.receive(datagram, Some(session)),
+                    Credential::Mac(key) => exchange.receive_mac(datagram, key),
+                };
+                match checked {
                     Ok(response) => {
                         let sample = Sample::new(&response.header, sent, at);
                         return Ok(Measurement {
@@ -151,12 +178,13 @@ pub(crate) fn measure_with_either_keys(
     entropy: &mut Entropy,
     timeout: Duration,
 ) -> Result<(Measurement, bool), Unanswered> {
-    let first = measure(server, session.as_deref_mut(), entropy, timeout);
+    let first = measure(server, session.as_deref_mut().into(), entropy, timeout);
     if let (Err(unanswered), Some(session)) = (&first, session)
         && (unanswered.is_nts_nak() || matches!(unanswered, Unanswered::Silence { .. }))
         && session.switch_keys()
     {
-        return measure(server, Some(session), entropy, timeout).map(|measurement| (measurement, true));
+        return measure(server, Credential::Nts(session), entropy, timeout)
+            .map(|measurement| (measurement, true));
     }
     first.map(|measurement| (measurement, false))
 }

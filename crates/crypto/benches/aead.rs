@@ -11,8 +11,8 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use authentick_crypto::{
-    Algorithm, CachedKey, Entropy, Key, KeyRef, Open, Path, Seal, TAG_SIZE, Text, encrypt_alone_on,
-    open_batch_on, seal_batch, seal_batch_on,
+    Algorithm, CachedKey, Entropy, Key, KeyRef, Open, OpenBatch, Path, Seal, SealBatch, TAG_SIZE, Text,
+    encrypt_alone_on, seal_batch,
 };
 
 const ASSOCIATED_SIZE: usize = 184;
@@ -160,38 +160,41 @@ impl Bench {
         let Bench { master, nonce, requests, cookies, responses, fresh, genuine } = self;
         let batch = requests.len();
         let open = time(batch, budget, || {
-            let jobs = requests.iter().zip(&mut *cookies).zip(&mut *genuine);
-            let jobs = jobs.map(|((request, text), genuine)| {
+            let mut jobs = OpenBatch::on(path);
+            for ((request, text), genuine) in requests.iter().zip(&mut *cookies).zip(&mut *genuine) {
                 let (key, tag) = (KeyRef::from(&*master), &request.cookie_tag);
                 let text = Text::new(&request.cookie, text).expect("the sizes are equal");
-                Open { key, nonce: &COOKIE_NONCE, associated: None, text, tag, genuine }
-            });
-            open_batch_on(path, jobs);
+                jobs.push(Open { key, nonce: &COOKIE_NONCE, associated: None, text, tag, genuine });
+            }
+            jobs.run();
         });
         assert!(genuine.iter().all(|&genuine| genuine), "every cookie opens");
         genuine.fill(false);
         let verify = time(batch, budget, || {
-            let jobs = requests.iter().zip(&mut *genuine).map(|(request, genuine)| {
+            let mut jobs = OpenBatch::on(path);
+            for (request, genuine) in requests.iter().zip(&mut *genuine) {
                 let (key, associated) = ((&request.c2s).into(), Some(&ASSOCIATED[..]));
-                Open { key, nonce, associated, text: empty(), tag: &request.tag, genuine }
-            });
-            open_batch_on(path, jobs);
+                jobs.push(Open { key, nonce, associated, text: empty(), tag: &request.tag, genuine });
+            }
+            jobs.run();
         });
         assert!(genuine.iter().all(|&genuine| genuine), "every request verifies");
         let seal = time(batch, budget, || {
-            let jobs = requests.iter().zip(&mut *responses).map(|(request, (text, tag))| {
-                let key = (&request.s2c).into();
-                Seal { key, nonce, associated: Some(&RESPONSE_HEAD), text: text.as_mut_slice().into(), tag }
-            });
-            seal_batch_on(path, jobs);
+            let mut jobs = SealBatch::on(path);
+            for (request, (text, tag)) in requests.iter().zip(&mut *responses) {
+                let (key, text) = ((&request.s2c).into(), text.as_mut_slice().into());
+                jobs.push(Seal { key, nonce, associated: Some(&RESPONSE_HEAD), text, tag });
+            }
+            jobs.run();
         });
         let fresh_cost = time(batch, budget, || {
-            let jobs = fresh.iter_mut().zip(&*cookies).map(|((text, tag), cookie)| {
+            let mut jobs = SealBatch::on(path);
+            for ((text, tag), cookie) in fresh.iter_mut().zip(&*cookies) {
                 let key = KeyRef::from(&*master);
                 let text = Text::new(cookie, text).expect("the sizes are equal");
-                Seal { key, nonce: &COOKIE_NONCE, associated: None, text, tag }
-            });
-            seal_batch_on(path, jobs);
+                jobs.push(Seal { key, nonce: &COOKIE_NONCE, associated: None, text, tag });
+            }
+            jobs.run();
         });
         black_box((responses, fresh));
         [open, verify, seal, fresh_cost]

@@ -266,8 +266,14 @@ impl<'a> SealBatch<'a> {
         SealBatch::on(lanes::path())
     }
 
+    /// The same on a given path, for tests and benchmarks.
+    ///
+    /// # Panics
+    /// When jobs run, if the processor lacks what the path needs.
+    #[doc(hidden)]
     #[inline(always)]
-    fn on(path: Path) -> Self {
+    #[must_use]
+    pub fn on(path: Path) -> Self {
         SealBatch { path, queue: lanes::SealQueue::new(path) }
     }
 
@@ -314,8 +320,14 @@ impl<'a> OpenBatch<'a> {
         OpenBatch::on(lanes::path())
     }
 
+    /// The same on a given path, for tests and benchmarks.
+    ///
+    /// # Panics
+    /// When jobs run, if the processor lacks what the path needs.
+    #[doc(hidden)]
     #[inline(always)]
-    fn on(path: Path) -> Self {
+    #[must_use]
+    pub fn on(path: Path) -> Self {
         OpenBatch { path, queue: lanes::OpenQueue::new(path) }
     }
 

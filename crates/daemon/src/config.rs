@@ -11,12 +11,16 @@ use std::time::Duration;
 use authentick_crypto::Algorithm;
 use authentick_ke::server::Limits;
 use authentick_ke::session::Terms;
+use authentick_net::udp::BATCH_SIZE;
 use authentick_proto::auth::nts::algorithm;
 use authentick_proto::limits::KEY_COUNT_MAX;
 use authentick_proto::prefix::{Prefix, PrefixSet};
 use authentick_proto::server::limit::Rate;
+use authentick_proto::symmetric::Allowed;
 use authentick_wire::header::ReferenceId;
 use authentick_wire::ke::AeadId;
+
+use crate::symmetric::Format;
 
 /// Where the configuration is if nobody says otherwise.
 pub const DEFAULT_PATH: &str = "/etc/authentick/authentick.toml";
@@ -31,6 +35,7 @@ mod raw {
         #[serde(default)]
         pub(super) server: Server,
         pub(super) nts: Option<Nts>,
+        pub(super) symmetric: Option<Symmetric>,
         pub(super) metrics: Option<Metrics>,
     }
 
@@ -39,6 +44,7 @@ mod raw {
     pub(super) struct Server {
         pub(super) listen: Vec<String>,
         pub(super) workers: usize,
+        pub(super) batch_size: usize,
         pub(super) engine: String,
         pub(super) reference: Reference,
         pub(super) state_directory: String,
@@ -123,6 +129,18 @@ mod raw {
 
     #[derive(Debug, Deserialize)]
     #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+    pub(super) struct Symmetric {
+        pub(super) keys: String,
+        #[serde(default = "auto")]
+        pub(super) format: String,
+        #[serde(default)]
+        pub(super) allow_legacy: bool,
+        #[serde(default)]
+        pub(super) allow_experimental: bool,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "kebab-case", deny_unknown_fields)]
     pub(super) struct Metrics {
         pub(super) listen: String,
         #[serde(default)]
@@ -137,6 +155,10 @@ mod raw {
         strings(&["0.0.0.0:4460", "[::]:4460"])
     }
 
+    fn auto() -> String {
+        "auto".to_owned()
+    }
+
     fn aeads() -> Vec<i64> {
         vec![15, 16, 17, 30]
     }
@@ -146,6 +168,7 @@ mod raw {
             Server {
                 listen: strings(&["0.0.0.0:123", "[::]:123"]),
                 workers: 0,
+                batch_size: authentick_net::udp::BATCH_SIZE,
                 engine: "auto".to_owned(),
                 reference: Reference::Name("kernel".to_owned()),
                 state_directory: "/var/lib/authentick".to_owned(),
@@ -200,6 +223,8 @@ pub struct Config {
     pub listen: Vec<SocketAddr>,
     /// Threads that answer them; 0: one per processor.
     pub workers: usize,
+    /// Datagrams that are received, answered and sent together, at most.
+    pub batch_size: usize,
     /// What vouches for the time.
     pub reference: Reference,
     /// Where cookie keys are kept.
@@ -216,6 +241,8 @@ pub struct Config {
     pub rate: Option<Rate>,
     /// Network Time Security; absent: not served.
     pub nts: Option<Nts>,
+    /// Keys that clients share with the server; absent: none.
+    pub symmetric: Option<Symmetric>,
     /// Where metrics are shown; absent: nowhere.
     pub metrics: Option<Metrics>,
     /// The file that all this came from, for messages.
@@ -241,6 +268,17 @@ pub struct Nts {
     pub rotate: Duration,
     /// How many retired cookie keys still open.
     pub keep: usize,
+}
+
+/// Settings of symmetric keys.
+#[derive(Clone, Debug)]
+pub struct Symmetric {
+    /// The file with the keys.
+    pub keys: PathBuf,
+    /// Whose key file it is.
+    pub format: Format,
+    /// Which algorithms are accepted beside those that nothing speaks against.
+    pub allowed: Allowed,
 }
 
 /// Settings of the metrics endpoint.
@@ -380,6 +418,7 @@ impl Resolver<'_> {
         Ok(Config {
             listen: self.addresses("server.listen", &server.listen)?,
             workers: self.thread_count("server.workers", server.workers)?,
+            batch_size: self.batch_size(server.batch_size)?,
             reference: self.reference(&server.reference)?,
             state_directory: self.absolute("server.state-directory", &server.state_directory)?,
             user: server.user,
@@ -388,6 +427,7 @@ impl Resolver<'_> {
             interleaved: server.interleaved,
             rate: self.rate(&server.rate_limit)?,
             nts: raw.nts.map(|nts| self.nts(&nts)).transpose()?,
+            symmetric: raw.symmetric.map(|symmetric| self.symmetric(&symmetric)).transpose()?,
             metrics: raw.metrics.map(|metrics| self.metrics(&metrics)).transpose()?,
             file: self.file.to_owned(),
         })
@@ -436,6 +476,16 @@ impl Resolver<'_> {
         match count {
             0..=THREAD_COUNT_MAX => Ok(count),
             _ => Err(self.wrong(key, count, "too many threads", "write 0 for one per processor")),
+        }
+    }
+
+    fn batch_size(&self, size: usize) -> Result<usize, ConfigError> {
+        match size {
+            1..=BATCH_SIZE => Ok(size),
+            _ => {
+                let remedy = format!("write 1 to {BATCH_SIZE}, or leave it out");
+                Err(self.wrong("server.batch-size", size, "no such batch", &remedy))
+            }
         }
     }
 
@@ -613,6 +663,23 @@ impl Resolver<'_> {
         }
     }
 
+    fn symmetric(&self, raw: &raw::Symmetric) -> Result<Symmetric, ConfigError> {
+        let format = match raw.format.as_str() {
+            "auto" => Format::Auto,
+            "chrony" => Format::Chrony,
+            "ntp" => Format::Ntp,
+            other => {
+                let remedy = "write \"auto\", \"chrony\" or \"ntp\"";
+                return Err(self.wrong("symmetric.format", other, "no such format of key files", remedy));
+            }
+        };
+        Ok(Symmetric {
+            keys: self.absolute("symmetric.keys", &raw.keys)?,
+            format,
+            allowed: Allowed { keyed_digests: raw.allow_legacy, nonces: raw.allow_experimental },
+        })
+    }
+
     fn metrics(&self, raw: &raw::Metrics) -> Result<Metrics, ConfigError> {
         Ok(Metrics {
             listen: self.address("metrics.listen", &raw.listen)?,
@@ -639,7 +706,12 @@ mod tests {
         assert_eq!(config.listen.len(), 2);
         assert_eq!(config.reference, Reference::Kernel);
         assert_eq!(config.state_directory, Path::new("/var/lib/authentick"));
-        assert!(config.nts.is_none() && config.metrics.is_none() && config.rate.is_none());
+        assert!(
+            config.nts.is_none()
+                && config.symmetric.is_none()
+                && config.metrics.is_none()
+                && config.rate.is_none()
+        );
     }
 
     #[test]
@@ -648,6 +720,8 @@ mod tests {
         let nts = config.nts.unwrap();
         assert_eq!(nts.rotate, Duration::from_secs(86_400));
         assert_eq!((nts.keep, nts.ke_limits.connection_count), (7, 512));
+        let symmetric = config.symmetric.unwrap();
+        assert_eq!((symmetric.format, symmetric.allowed), (Format::Auto, Allowed::default()));
         assert_eq!(config.reference, Reference::Asserted { stratum: 1, id: ReferenceId(*b"GPS\0") });
     }
 
@@ -663,6 +737,8 @@ mod tests {
             ("[server]\nlisten = [\"[::]:123\", \"[::]:123\"]", &["listed twice"]),
             ("[server]\nlistne = []", &["line 2", "unknown field", "listne"]),
             ("[server]\nworkers = -1", &["line 2", "invalid value", "-1"]),
+            ("[server]\nbatch-size = 0", &["server.batch-size", "\"0\"", "1 to 64"]),
+            ("[server]\nbatch-size = 65", &["server.batch-size", "\"65\"", "1 to 64"]),
             ("[server]\nengine = \"xdp\"", &["server.engine", "\"xdp\"", "\"udp\""]),
             ("[server]\nrefusal = \"loud\"", &["server.refusal", "\"kiss\""]),
             ("[server]\nreference = \"gps\"", &["server.reference", "kernel"]),
@@ -682,6 +758,10 @@ mod tests {
             (&format!("{nts}advertise = {{ port = 0 }}"), &["advertise.port", "1 to 65535"]),
             (&format!("{nts}advertise = {{ server = \"a b\" }}"), &["advertise.server", "a b"]),
             (&format!("{nts}ke-limits = {{ timeout = \"1h\" }}"), &["timeout", "1h", "5m"]),
+            ("[symmetric]\nformat = \"auto\"", &["missing field", "keys"]),
+            ("[symmetric]\nkeys = \"keys\"", &["symmetric.keys", "\"keys\"", "slash"]),
+            ("[symmetric]\nkeys = \"/k\"\nformat = \"ntpd\"", &["symmetric.format", "ntpd", "\"ntp\""]),
+            ("[symmetric]\nkeys = \"/k\"\nallow-md5 = true", &["line 3", "unknown field", "allow-md5"]),
             ("[metrics]\nlisten = \"9975\"", &["metrics.listen", "9975"]),
             ("[server\n", &["line 1"]),
         ] {

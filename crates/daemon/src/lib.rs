@@ -4,11 +4,15 @@
 #![forbid(unsafe_code)]
 
 pub mod config;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 pub mod keystore;
 pub mod metrics;
 mod reference;
+mod replace;
 pub mod serve;
 mod shared;
+pub mod symmetric;
 
 pub use config::{Config, ConfigError};
 pub use serve::{Running, StartError};

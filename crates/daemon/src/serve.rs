@@ -26,17 +26,20 @@ use authentick_proto::server::interleave::Interleave;
 use authentick_proto::server::limit::Limiter;
 use authentick_proto::server::snapshot::Snapshot;
 use authentick_proto::server::{Clock, Moment, Policy, Responder};
+use authentick_proto::symmetric::SymmetricKeys;
 use authentick_wire::datagram::Datagram;
 use authentick_wire::time::NtpTime;
 use tokio::sync::oneshot;
 
-use crate::config::{Config, ConfigError, Nts};
+use crate::config::{Config, ConfigError, Nts, Symmetric};
 use crate::keystore::{KeyFile, KeyFileError};
 use crate::metrics::counters::Totals;
 use crate::metrics::spans::{Recorder, SpanRing};
 use crate::metrics::{self, Exporter};
 use crate::reference::Watcher;
 use crate::shared::{NtsState, Shared};
+use crate::symmetric::Keys;
+use crate::symmetric::keeper::{self, Keeper};
 
 /// How often the clock's state, the keys' age and the threads are looked at.
 const TICK: Duration = Duration::from_secs(1);
@@ -87,6 +90,8 @@ pub struct Running {
     ke_stoppers: Vec<Stopper>,
     metrics_stop: Option<oneshot::Sender<()>>,
     threads: Vec<JoinHandle<()>>,
+    /// Stops after the others, because it writes down what they have counted.
+    supervisor: Option<JoinHandle<()>>,
 }
 
 enum Command {
@@ -108,6 +113,12 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
             .and_then(|()| file.load().map(|_| ()))
             .map_err(|error| state_error(config, &error))?;
     }
+    if let Some(symmetric) = &config.symmetric {
+        let keys = load_symmetric(config, symmetric)?;
+        keeper::warn(&symmetric.keys, &keys, symmetric.allowed);
+        let file = KeyFile::new(&config.state_directory);
+        file.check_directory().map_err(|error| state_error(config, &error))?;
+    }
     Ok(())
 }
 
@@ -122,6 +133,10 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
     let entropy = || Entropy::from_system().map_err(|error| StartError::System("get random octets", error));
 
     let identity = config.nts.as_ref().map(|nts| load_identity(config, nts)).transpose()?;
+    let symmetric = match &config.symmetric {
+        Some(symmetric) => Some((symmetric, load_symmetric(config, symmetric)?)),
+        None => None,
+    };
     let user = server_user(config)?;
     let sockets = bind_ntp(config, worker_count)?;
     let ntp_addresses: Vec<SocketAddr> = sockets[0].iter().map(ServerSocket::local).collect();
@@ -132,7 +147,7 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
     let ke_listeners = bind_ke(config, ke_worker_count)?;
     let metrics_listener = bind_metrics(config)?;
     let key_file = KeyFile::new(&config.state_directory);
-    if config.nts.is_some() {
+    if config.nts.is_some() || config.symmetric.is_some() {
         key_file.prepare_directory(user.as_ref()).map_err(|error| state_error(config, &error))?;
     }
     if let Some(user) = &user {
@@ -151,10 +166,18 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
         }
         None => None,
     };
+    let keeper = symmetric.map(|(symmetric, keys)| {
+        keeper::warn(&symmetric.keys, &keys, symmetric.allowed);
+        let keeper = Keeper::start(symmetric, keys, worker_count, &config.state_directory);
+        keeper.warn_of_rights();
+        keeper
+    });
     let spans = config.metrics.as_ref().filter(|metrics| !metrics.span_clients.is_empty());
     let shared = Arc::new(Shared {
         snapshot: Arc::new(ArcSwap::from_pointee(watcher.look())),
         nts,
+        symmetric: keeper.as_ref().map(Keeper::state),
+        batch_size: config.batch_size,
         workers: (0..worker_count).map(|_| Default::default()).collect(),
         spans: spans.map(|metrics| Arc::new(SpanRing::new(metrics.span_clients.clone()))),
         started: Instant::now(),
@@ -172,6 +195,7 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
         ke_stoppers: Vec::new(),
         metrics_stop: None,
         threads: Vec::new(),
+        supervisor: None,
     };
     let policy = Arc::new(Policy {
         allow: config.allow.clone(),
@@ -186,7 +210,8 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
         false => None,
     };
     for (index, sockets) in sockets.into_iter().enumerate() {
-        let responder = Responder::new(Arc::clone(&policy), interleave.clone(), entropy()?);
+        let responder =
+            Responder::new(Arc::clone(&policy), interleave.clone(), entropy()?).with_worker(index);
         node.start_ntp_worker(index, cpus[index % cpus.len()], sockets, responder)?;
     }
     if let Some(nts) = &config.nts {
@@ -209,11 +234,12 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
         config: config.clone(),
         shared: Arc::clone(&node.shared),
         key_file,
+        keeper,
         watcher,
         entropy: entropy()?,
         rotate_not_before: Instant::now(),
     };
-    node.spawn("supervisor".to_owned(), move || supervisor.run(&inbox))?;
+    node.supervisor = Some(thread("supervisor".to_owned(), move || supervisor.run(&inbox))?);
     Ok(node)
 }
 
@@ -242,7 +268,8 @@ impl Running {
         Totals::of(&self.shared.workers)
     }
 
-    /// Reads certificate, private key and cookie keys again. What cannot be read stays as it was, and is logged.
+    /// Reads certificate, private key, cookie keys and symmetric keys again. What cannot be read stays as it was, and
+    /// is logged.
     pub fn reload(&self) {
         // A supervisor that is gone has already been reported by `is_sound`.
         let _ = self.commands.send(Command::Reload);
@@ -251,7 +278,7 @@ impl Running {
     /// Whether every thread is still at work.
     #[must_use]
     pub fn is_sound(&self) -> bool {
-        !self.threads.iter().any(JoinHandle::is_finished)
+        !self.threads.iter().chain(&self.supervisor).any(JoinHandle::is_finished)
     }
 
     /// Stops all threads and waits for them; `false` if one of them had failed.
@@ -260,8 +287,7 @@ impl Running {
     }
 
     fn spawn(&mut self, name: String, run: impl FnOnce() + Send + 'static) -> Result<(), StartError> {
-        let thread = Builder::new().name(name).spawn(run);
-        self.threads.push(thread.map_err(|error| StartError::System("start a thread", error))?);
+        self.threads.push(thread(name, run)?);
         Ok(())
     }
 
@@ -316,10 +342,12 @@ impl Running {
 
     fn stop_threads(&mut self) -> bool {
         self.stop.store(true, Ordering::Relaxed);
-        let _ = self.commands.send(Command::Stop);
         self.ke_stoppers.iter().for_each(Stopper::stop);
         drop(self.metrics_stop.take());
-        self.threads.drain(..).all(|thread| thread.join().is_ok())
+        let failed = self.threads.drain(..).filter_map(|thread| thread.join().err()).count();
+        let _ = self.commands.send(Command::Stop);
+        let supervised = self.supervisor.take().is_none_or(|supervisor| supervisor.join().is_ok());
+        failed == 0 && supervised
     }
 }
 
@@ -327,6 +355,10 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.stop_threads();
     }
+}
+
+fn thread(name: String, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StartError> {
+    Builder::new().name(name).spawn(run).map_err(|error| StartError::System("start a thread", error))
 }
 
 /// One worker until it is told to stop.
@@ -337,11 +369,12 @@ fn work(
     responder: Responder,
     stop: &AtomicBool,
 ) -> io::Result<()> {
-    let mut engine = UdpEngine::new(sockets, PATIENCE)?;
+    let mut engine = UdpEngine::new(sockets, PATIENCE, shared.batch_size)?;
     let mut worker = Worker {
         responder,
         snapshot: Cache::new(Arc::clone(&shared.snapshot)),
         keys: shared.nts.as_ref().map(|nts| Cache::new(Arc::clone(&nts.keys))),
+        symmetric: shared.symmetric.as_ref().map(|symmetric| Cache::new(Arc::clone(&symmetric.keys))),
         recorder: shared.spans.as_ref().map(|spans| Recorder::new(Arc::clone(spans))),
     };
     let counters = &shared.workers[index];
@@ -362,6 +395,7 @@ struct Worker {
     responder: Responder,
     snapshot: Cache<Arc<ArcSwap<Snapshot>>, Arc<Snapshot>>,
     keys: Option<Cache<Arc<ArcSwap<KeySet>>, Arc<KeySet>>>,
+    symmetric: Option<Cache<Arc<ArcSwap<SymmetricKeys>>, Arc<SymmetricKeys>>>,
     recorder: Option<Recorder>,
 }
 
@@ -383,8 +417,11 @@ impl Handler for Worker {
     }
 
     fn respond(&mut self, batch: &mut [Datagram<'_>]) {
-        let moment =
-            Moment { snapshot: **self.snapshot.load(), keys: self.keys.as_mut().map(|keys| &**keys.load()) };
+        let moment = Moment {
+            snapshot: **self.snapshot.load(),
+            keys: self.keys.as_mut().map(|keys| &**keys.load()),
+            symmetric: self.symmetric.as_mut().map(|keys| &**keys.load()),
+        };
         match &mut self.recorder {
             None => self.responder.respond(moment, &mut SystemClock, &mut (), batch),
             Some(recorder) => self.responder.respond(moment, &mut SystemClock, recorder, batch),
@@ -401,6 +438,7 @@ struct Supervisor {
     config: Config,
     shared: Arc<Shared>,
     key_file: KeyFile,
+    keeper: Option<Keeper>,
     watcher: Watcher,
     entropy: Entropy,
     rotate_not_before: Instant,
@@ -412,14 +450,20 @@ impl Supervisor {
             match inbox.recv_timeout(TICK) {
                 Err(RecvTimeoutError::Timeout) => self.tick(),
                 Ok(Command::Reload) => self.reload(),
-                Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => break,
             }
+        }
+        if let Some(keeper) = self.keeper {
+            keeper.close();
         }
     }
 
     fn tick(&mut self) {
         self.shared.snapshot.store(Arc::new(self.watcher.look()));
         self.rotate();
+        if let Some(keeper) = &mut self.keeper {
+            keeper.tick();
+        }
     }
 
     fn rotate(&mut self) {
@@ -450,6 +494,9 @@ impl Supervisor {
     }
 
     fn reload(&mut self) {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.reload();
+        }
         let (Some(nts), Some(state)) = (&self.config.nts, &self.shared.nts) else { return };
         match load_identity(&self.config, nts) {
             Ok(identity) => {
@@ -517,6 +564,13 @@ fn load_identity(config: &Config, nts: &Nts) -> Result<Identity, ConfigError> {
             }
         };
         ConfigError::new(&config.file, key, path.display(), error, remedy)
+    })
+}
+
+fn load_symmetric(config: &Config, symmetric: &Symmetric) -> Result<Keys, ConfigError> {
+    keeper::load(symmetric).map_err(|error| ConfigError {
+        is_permission: error.is_permission(),
+        ..ConfigError::new(&config.file, "symmetric.keys", symmetric.keys.display(), &error, error.remedy())
     })
 }
 

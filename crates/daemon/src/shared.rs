@@ -13,15 +13,19 @@ use authentick_proto::server::snapshot::Snapshot;
 
 use crate::metrics::counters::{KeCounters, WorkerCounters};
 use crate::metrics::spans::SpanRing;
+use crate::symmetric::keeper::SymmetricState;
 
 /// The state of a node.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
     pub(crate) nts: Option<NtsState>,
+    pub(crate) symmetric: Option<Arc<SymmetricState>>,
     pub(crate) workers: Vec<WorkerCounters>,
     pub(crate) spans: Option<Arc<SpanRing>>,
     pub(crate) started: Instant,
+    /// Datagrams that a worker takes at a time, at most.
+    pub(crate) batch_size: usize,
 }
 
 /// The state of Network Time Security.

@@ -14,6 +14,7 @@ use std::time::Instant;
 use authentick_net::udp::{anywhere, dropped_count};
 use authentick_wire::header::ReferenceId;
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
+use authentick_wire::mac::MacFields;
 use authentick_wire::packet::Packet;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
@@ -72,7 +73,7 @@ impl<F: FnMut(Vec<u8>) -> Vec<Vec<u8>> + Send + 'static> Middle for Changed<F> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
     /// One bit of the response's tag is flipped: the first of the ciphertext, which with AES-SIV begins with its tag;
-    /// with other algorithms it fails the same check.
+    /// with other algorithms it fails the same check. Under a symmetric key, the first of the digest.
     Tag,
     /// The response is replaced by a kiss with the request's unique identifier and no authenticator.
     Kiss(ReferenceId),
@@ -82,7 +83,7 @@ pub enum Damage {
     LostResponse,
 }
 
-/// Damages every so-manieth NTS exchange.
+/// Damages every so-manieth authenticated exchange, under NTS or a symmetric key.
 #[derive(Clone, Copy, Debug)]
 pub struct Corrupt {
     damage: Damage,
@@ -102,7 +103,7 @@ impl Corrupt {
         Corrupt { damage, every, seen: 0, damaged: 0 }
     }
 
-    /// NTS requests or responses that it has had before it, whichever it damages.
+    /// Authenticated requests or responses that it has had before it, whichever it damages.
     #[must_use]
     pub const fn seen(&self) -> u64 {
         self.seen
@@ -125,12 +126,11 @@ impl Corrupt {
 
 impl Middle for Corrupt {
     fn request(&mut self, request: &[u8], _: SocketAddr) -> bool {
-        self.damage != Damage::LostRequest || nts_fields(request).is_none() || !self.strikes()
+        self.damage != Damage::LostRequest || tag_start(request).is_none() || !self.strikes()
     }
 
     fn response(&mut self, mut response: Vec<u8>, _: SocketAddr) -> Vec<Vec<u8>> {
-        let authenticator = nts_fields(&response).and_then(|fields| fields.authenticator);
-        let (false, Some(authenticator)) = (self.damage == Damage::LostRequest, authenticator) else {
+        let (false, Some(tag_start)) = (self.damage == Damage::LostRequest, tag_start(&response)) else {
             return vec![response];
         };
         if !self.strikes() {
@@ -138,7 +138,7 @@ impl Middle for Corrupt {
         }
         match self.damage {
             Damage::Tag => {
-                response[authenticator.ciphertext.start()] ^= 1;
+                response[tag_start] ^= 1;
                 vec![response]
             }
             Damage::Kiss(code) => {
@@ -149,6 +149,14 @@ impl Middle for Corrupt {
             }
             Damage::LostRequest | Damage::LostResponse => Vec::new(),
         }
+    }
+}
+
+/// Where the tag of a packet begins, if it is authenticated.
+fn tag_start(octets: &[u8]) -> Option<usize> {
+    match nts_fields(octets) {
+        Some(fields) => Some(fields.authenticator?.ciphertext.start()),
+        None => Some(MacFields::locate(&Packet::parse(octets).ok()?)?.digest.start()),
     }
 }
 

@@ -85,11 +85,13 @@ impl Chrony {
         command
     }
 
-    /// A client that asks once and prints what it found, without setting any clock (`-x -Q`).
+    /// A client with these configuration lines that asks once and prints what it found, without setting any clock
+    /// (`-x -Q`).
     #[must_use]
-    pub fn ask_once(&self, lab: &Lab, source: &str) -> std::process::Output {
+    pub fn ask_once(&self, lab: &Lab, lines: &str) -> std::process::Output {
         self.command("usr/sbin/chronyd")
-            .args(["-x", "-Q", "-t", "10", "-u", "root", source])
+            .args(["-x", "-Q", "-t", "10", "-u", "root"])
+            .args(lines.lines())
             .arg(format!("ntstrustedcerts {}", lab.ca().display()))
             .args(["cmdport 0", "bindcmdaddress /"])
             .arg(format!("pidfile {}", lab.path().join("chrony-once.pid").display()))

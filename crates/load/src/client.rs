@@ -112,8 +112,17 @@ impl Client {
         }
     }
 
-    /// The session with which a request was made that was sent at `sent_ns`.
-    pub(crate) fn session_of(&mut self, sent_ns: u64) -> Option<&mut NtsSession> {
+    /// The session with which a request was made that was made or sent at `sent_ns`.
+    pub(crate) fn session_of(&self, sent_ns: u64) -> Option<&NtsSession> {
+        if self.session.is_some() && sent_ns >= self.established_ns {
+            return self.session.as_ref();
+        }
+        let mut earlier = self.earlier.iter().rev();
+        earlier.find(|(established_ns, _, _)| sent_ns >= *established_ns).map(|(_, _, session)| session)
+    }
+
+    /// The same, to put cookies into its jar.
+    pub(crate) fn session_of_mut(&mut self, sent_ns: u64) -> Option<&mut NtsSession> {
         if self.session.is_some() && sent_ns >= self.established_ns {
             return self.session.as_mut();
         }

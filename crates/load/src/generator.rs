@@ -45,10 +45,7 @@ impl Generator {
     /// A sentence on what is missing, with the remedy.
     pub fn prepare(plan: &Plan, roots: Option<Roots>, watch: &Watch) -> Result<Self, String> {
         check(plan)?;
-        let ask = match plan.scheme {
-            Scheme::Plain => None,
-            Scheme::Nts | Scheme::Ke | Scheme::Mix { .. } => Some(ask(plan, roots)?),
-        };
+        let ask = plan.scheme.exchanges_keys().then(|| ask(plan, roots)).transpose()?;
         // The last processors: a server on this host that is pinned to some starts at the first.
         let cpus = affinity::allowed().unwrap_or_default();
         let shared = Arc::new(plan.clone());
@@ -147,6 +144,9 @@ fn check(plan: &Plan) -> Result<(), String> {
         _ if plan.timeout.is_zero() || plan.ke_timeout.is_zero() => Err("a timeout of zero".to_owned()),
         _ if plan.sources.iter().any(|source| family(source) != plan.ntp.is_ipv4()) => {
             Err(format!("--sources and {} are of different families", plan.ntp.ip()))
+        }
+        _ if plan.scheme == Scheme::Mac && plan.shared_key.is_none() => {
+            Err("there is no key for requests with a MAC".to_owned())
         }
         _ => Ok(()),
     }

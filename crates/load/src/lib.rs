@@ -22,6 +22,7 @@ pub mod runner;
 pub mod schedule;
 pub mod search;
 mod server_use;
+mod shared_key;
 mod spans;
 mod worker;
 
@@ -29,4 +30,5 @@ pub use allow::Allow;
 pub use generator::Generator;
 pub use plan::{Arrivals, Crew, Joinable, Order, Part, Plan, Scheme, Watch};
 pub use server_use::Process;
+pub use shared_key::SharedKey;
 pub use spans::SpanSource;

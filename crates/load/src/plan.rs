@@ -10,12 +10,16 @@ use std::time::{Duration, Instant};
 use authentick_report::load::{Histogram, HostPart, Tally};
 use serde::{Deserialize, Serialize};
 
+use crate::shared_key::SharedKey;
+
 /// What is offered to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheme {
     /// NTP without authentication.
     Plain,
+    /// NTP under a symmetric key, which all clients share.
+    Mac,
     /// NTS: transfers by clients that keep keys and cookies, and exchange keys when they have none.
     Nts,
     /// Key exchanges alone.
@@ -33,8 +37,17 @@ impl Scheme {
     /// Whether transfers are what is measured, and key exchanges accompany them; `false`: it is the other way round.
     pub(crate) fn measures_transfers(self) -> bool {
         match self {
-            Scheme::Plain | Scheme::Nts => true,
+            Scheme::Plain | Scheme::Mac | Scheme::Nts => true,
             Scheme::Ke | Scheme::Mix { .. } => false,
+        }
+    }
+
+    /// Whether there are key exchanges.
+    #[must_use]
+    pub fn exchanges_keys(self) -> bool {
+        match self {
+            Scheme::Plain | Scheme::Mac => false,
+            Scheme::Nts | Scheme::Ke | Scheme::Mix { .. } => true,
         }
     }
 }
@@ -61,12 +74,15 @@ pub struct Plan {
     pub scheme: Scheme,
     /// The NTP server. For NTS, a key exchange may name another one.
     pub ntp: SocketAddr,
-    /// The key exchange server; unused with plain NTP.
+    /// The key exchange server; unused without key exchanges.
     pub ke: SocketAddr,
     /// The name that the server's certificate must have.
     pub server_name: String,
     /// Certificates of the authorities to trust; absent: those that the host trusts.
     pub authorities_pem: Option<String>,
+    /// The symmetric key of [`Scheme::Mac`].
+    #[serde(default)]
+    pub shared_key: Option<SharedKey>,
     /// AEAD algorithms to offer, the best first.
     pub aeads: Vec<u16>,
     /// Turn to the keys that are exported the other way: the server answers nothing under the first ones.

@@ -25,6 +25,13 @@ pub fn monotonic_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// Nanoseconds of processor time that this thread has used; what others do to the processor meanwhile is not in them.
+#[must_use]
+pub fn thread_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// The precision of [`now`] as the header's log2 seconds: the shortest time between two readings. RFC 5905 section 7.3.
 #[must_use]
 pub fn precision() -> i8 {
@@ -100,6 +107,14 @@ mod tests {
         assert!(monotonic_ns() - start >= 2_000_000);
         assert!(now().since(first).as_nanos() > 1_000_000);
         assert!((-30..=-10).contains(&precision()), "{}", precision());
+    }
+
+    #[test]
+    fn waiting_takes_no_processor_time() {
+        let start = thread_cpu_ns();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert!(thread_cpu_ns() - start < 10_000_000);
+        while thread_cpu_ns() - start < 10_000_000 {}
     }
 
     #[test]

@@ -8,9 +8,11 @@
 pub mod affinity;
 pub mod clock;
 pub mod files;
+pub mod instructions;
 pub mod poller;
 pub mod privilege;
 pub mod process;
 pub mod tcp;
+pub mod ticks;
 pub mod tun;
 pub mod udp;

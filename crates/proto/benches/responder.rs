@@ -1,8 +1,8 @@
-//! What does the responder take per request, without sockets: plain, and NTS under each AEAD?
+//! What does the responder take per request, without sockets: plain, under each MAC, and NTS under each AEAD?
 //!
 //! Goal: nanoseconds per request from datagram to response, for several batch sizes, over 512 clients with keys and
-//! cookies of their own; and the share of NTS that is not AEAD, by comparison with the bench `aead` of the crate
-//! `crypto`. Non-goals: system calls, and the cost of memory that no cache holds.
+//! cookies of their own, or one symmetric key; and the share of NTS that is not AEAD, by comparison with the bench
+//! `aead` of the crate `crypto`. Non-goals: system calls, and the cost of memory that no cache holds.
 //!
 //! Run with `cargo bench -p authentick-proto --bench responder`; among the tests it runs once, with a few rounds. A
 //! name from the first column and a batch size as arguments run that alone, as a profiler wants it.
@@ -11,13 +11,15 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use authentick_crypto::{Algorithm, Entropy, Key, path};
+use authentick_crypto::mac::{MacAlgorithm, MacKey};
+use authentick_crypto::{Algorithm, Entropy, Key, SealBatch, path};
 use authentick_proto::client::{Exchange, NtsSession};
 use authentick_proto::cookie::{self, SessionKeys};
 use authentick_proto::keyset::KeySet;
 use authentick_proto::server::outcome::Outcome;
 use authentick_proto::server::snapshot::Snapshot;
 use authentick_proto::server::{Moment, Policy, Responder};
+use authentick_proto::symmetric::{Allowed, SymmetricKeys};
 use authentick_wire::datagram::Datagram;
 use authentick_wire::header::{Leap, ReferenceId};
 use authentick_wire::limits::{COOKIE_COUNT, HEADER_SIZE};
@@ -42,8 +44,9 @@ fn main() {
     print!("{:<14}", "batch");
     batches.iter().for_each(|batch| print!(" {batch:>7}"));
     println!();
+    let (macs, aeads) = (MacAlgorithm::ALL.map(Scheme::Mac), Algorithm::ALL.map(Scheme::Nts));
     let mut benches: Vec<Bench> =
-        [None].into_iter().chain(Algorithm::ALL.map(Some)).map(Bench::new).collect();
+        [Scheme::Plain].into_iter().chain(macs).chain(aeads).map(Bench::new).collect();
     let wanted: Vec<String> =
         std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     if !wanted.is_empty() {
@@ -65,11 +68,20 @@ fn main() {
     }
 }
 
+/// How requests are authenticated.
+#[derive(Clone, Copy)]
+enum Scheme {
+    Plain,
+    Mac(MacAlgorithm),
+    Nts(Algorithm),
+}
+
 /// A server, and a request of each of many clients.
 struct Bench {
     name: String,
     responder: Responder,
     keys: KeySet,
+    symmetric: SymmetricKeys,
     requests: Vec<Vec<u8>>,
     responses: Vec<[u8; BUFFER_SIZE]>,
     next: usize,
@@ -77,36 +89,54 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(algorithm: Option<Algorithm>) -> Self {
+    fn new(scheme: Scheme) -> Self {
         let mut entropy = Entropy::from_seed(1);
         let keys = KeySet::generate(0, &mut entropy);
+        let shared = MacAlgorithm::ALL.into_iter().zip(1..).map(|(algorithm, id)| {
+            let key = MacKey::new(algorithm, &[7; 32][..(*algorithm.key_sizes().end()).min(32)]);
+            (id, key.expect("the size is right"))
+        });
+        let symmetric = SymmetricKeys::new(shared, Allowed::ALL, 1).expect("identifiers are distinct");
         let request = |_| {
             let mut request = vec![0; BUFFER_SIZE];
-            let size = match algorithm {
-                None => {
+            let size = match scheme {
+                Scheme::Plain => {
                     Exchange::plain(&mut entropy, &mut request);
                     HEADER_SIZE
                 }
-                Some(algorithm) => {
+                Scheme::Mac(algorithm) => {
+                    let key = symmetric.iter().find(|key| key.algorithm() == algorithm);
+                    Exchange::mac(key.expect("each has a key"), &mut entropy, &mut request).1
+                }
+                Scheme::Nts(algorithm) => {
                     let mut session = session(algorithm, &keys, &mut entropy);
                     // As a client whose jar is full: no placeholders.
-                    Exchange::nts_among(&mut session, COOKIE_COUNT, &mut entropy, &mut request)
-                        .expect("there is a cookie")
-                        .1
+                    let made = Exchange::nts_among(&mut session, COOKIE_COUNT, &mut entropy, &mut request);
+                    let (_, unsealed) = made.expect("there is a cookie");
+                    let mut batch = SealBatch::new();
+                    batch.push(unsealed.job(&session, &mut request));
+                    batch.run();
+                    unsealed.size()
                 }
             };
             request.truncate(size);
             request
         };
         let requests = (0..CLIENT_COUNT).map(request).collect();
+        let (name, outcome) = match scheme {
+            Scheme::Plain => ("plain".to_owned(), Outcome::Plain),
+            Scheme::Mac(algorithm) => (algorithm.name().to_owned(), Outcome::Mac),
+            Scheme::Nts(algorithm) => (format!("{algorithm:?}"), Outcome::Nts),
+        };
         Bench {
-            name: algorithm.map_or("plain".to_owned(), |algorithm| format!("{algorithm:?}")),
+            name,
             responder: Responder::new(Arc::new(Policy::open()), None, Entropy::from_seed(2)),
             keys,
+            symmetric,
             requests,
             responses: vec![[0; BUFFER_SIZE]; BATCHES[BATCHES.len() - 1]],
             next: 0,
-            outcome: if algorithm.is_some() { Outcome::Nts } else { Outcome::Plain },
+            outcome,
         }
     }
 
@@ -146,7 +176,8 @@ impl Bench {
                 response_size: 0,
             })
             .collect();
-        let moment = Moment { snapshot: SNAPSHOT, keys: Some(&self.keys) };
+        let (keys, symmetric) = (Some(&self.keys), Some(&self.symmetric));
+        let moment = Moment { snapshot: SNAPSHOT, keys, symmetric };
         self.responder.respond(moment, &mut now, &mut (), &mut datagrams);
         self.next += batch;
     }

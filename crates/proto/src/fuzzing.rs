@@ -15,8 +15,14 @@ use crate::client::{Exchange, NtsSession};
 use crate::cookie::{self, SessionKeys};
 use crate::keyset::KeySet;
 use crate::server::interleave::Interleave;
+use crate::server::outcome::Outcomes;
 use crate::server::snapshot::Snapshot;
 use crate::server::{Moment, Policy, Responder};
+use crate::symmetric::SymmetricKeys;
+
+mod mac;
+
+pub use mac::{mac_request, mac_response};
 
 fn keys() -> KeySet {
     KeySet::generate(0, &mut Entropy::from_seed(1))
@@ -54,6 +60,12 @@ pub fn responder(octets: &[u8]) {
         let cut = usize::from(shape >> 2) * rest.len() / 64;
         requests.extend(sealed(&keys, algorithm, &rest[..cut], &rest[cut..]));
     }
+    respond_to(requests, None);
+}
+
+/// Answers `requests` as one batch under the same keys, and checks what is always so; returns what became of them.
+fn respond_to(mut requests: Vec<Vec<u8>>, symmetric: Option<&SymmetricKeys>) -> Outcomes {
+    let keys = keys();
     let mut buffers = vec![vec![0xEE; DATAGRAM_SIZE_MAX]; requests.len()];
     let mut batch: Vec<Datagram<'_>> = requests
         .iter_mut()
@@ -70,7 +82,7 @@ pub fn responder(octets: &[u8]) {
     let mut entropy = Entropy::from_seed(2);
     let interleave = Arc::new(Interleave::new(16, &mut entropy));
     let mut responder = Responder::new(Arc::new(Policy::open()), Some(interleave), entropy);
-    let moment = Moment { snapshot: Snapshot::unsynchronised(-20), keys: Some(&keys) };
+    let moment = Moment { snapshot: Snapshot::unsynchronised(-20), keys: Some(&keys), symmetric };
     let mut now = NtpTime::from_unix(1_700_000_000, 1000);
     responder.respond(moment, &mut now, &mut (), &mut batch);
     responder.sent(now, now);
@@ -79,6 +91,7 @@ pub fn responder(octets: &[u8]) {
         assert!(datagram.response_size <= datagram.request.len(), "amplified");
         assert!(datagram.response_size == 0 || datagram.response[0] & 7 != 3, "a request came back");
     }
+    *responder.outcomes()
 }
 
 /// Any octets as a response: a client takes none of them for an answer to its NTS request.
@@ -146,5 +159,7 @@ mod tests {
         replay("cookie", super::cookie);
         replay("responder", super::responder);
         replay("client_response", super::client_response);
+        replay("mac_request", super::mac_request);
+        replay("mac_response", super::mac_response);
     }
 }

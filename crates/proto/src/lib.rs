@@ -7,6 +7,7 @@
 //! - `server`: [`server::Responder`] takes a batch of datagrams through its stages.
 //! - `client`: [`client::Exchange`] is one request and the checks on what comes back.
 //! - [`keyset`], [`cookie`]: what makes a server of NTS stateless.
+//! - [`symmetric`]: keys that server and client share beforehand.
 //! - [`prefix`]: who may ask, or be asked.
 #![forbid(unsafe_code)]
 
@@ -23,5 +24,6 @@ mod outcomes;
 pub mod prefix;
 #[cfg(feature = "server")]
 pub mod server;
+pub mod symmetric;
 
 pub use authentick_wire as wire;

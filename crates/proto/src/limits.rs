@@ -2,11 +2,17 @@
 
 use authentick_wire::limits::{COOKIE_COUNT, COOKIE_SIZE_MAX, DATAGRAM_SIZE_MAX, HEADER_SIZE};
 
-/// Datagrams that go through the stages of the responder together.
+/// Datagrams that the responder takes at once.
 pub const BATCH_SIZE: usize = 64;
+
+/// Datagrams that go through the stages of the responder together: as many as the widest lanes take.
+pub const GROUP_SIZE: usize = 16;
 
 /// Cookie keys that a key set holds: one future, one current, the rest retired.
 pub const KEY_COUNT_MAX: usize = 66;
+
+/// Symmetric keys that a server knows: as many as the identifiers of NTPsec, which are 16 bits wide.
+pub const SYMMETRIC_KEY_COUNT_MAX: usize = 1 << 16;
 
 /// Buckets of the rate limiter, four prefixes each.
 pub const LIMITER_BUCKET_COUNT: usize = 1 << 16;

@@ -302,7 +302,7 @@ fn cross(x: f64, y: f64) -> String {
 }
 
 /// A round rate on an axis: `500`, `1.5 k`, `20 M`.
-fn rate_tick(rate: f64) -> String {
+pub(crate) fn rate_tick(rate: f64) -> String {
     match rate {
         1e6.. => format!("{} M", plain(rate / 1e6)),
         1e3.. => format!("{} k", plain(rate / 1e3)),

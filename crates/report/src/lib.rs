@@ -2,9 +2,10 @@
 //!
 //! A [`RunRecord`] holds what a run of the demo measured and on what, as raw values. [`summary`] draws figures from it;
 //! [`table::text`], [`table::csv`] and [`html::page`] render them. A [`load::LoadRecord`] holds a load run, and
-//! [`load::text`], [`load::csv`], [`load::html`] and [`load::compare`] render it. [`published`] holds what papers say,
-//! and [`study`] puts it beside what was measured here. The crate is pure: it opens no socket, reads no
-//! clock and no file, so a run from years ago renders to the same octets on any host.
+//! [`load::text`], [`load::csv`], [`load::html`] and [`load::compare`] render it; a [`mac::MacRecord`] holds a bench of
+//! MACs, with renderers beside it. [`published`] holds what papers say, and [`study`] puts it beside what was measured
+//! here. The crate is pure: it opens no socket, reads no clock and no file, so a run from years ago renders to the same
+//! octets on any host.
 //!
 //! Strings in a record are whatever the file said. They become neither markup in the page nor control characters in
 //! the text table; the CSV quotes them and keeps them as they are.
@@ -14,6 +15,7 @@ mod chart;
 mod columns;
 pub mod html;
 pub mod load;
+pub mod mac;
 mod page;
 mod plot;
 pub mod published;

@@ -3,6 +3,7 @@
 use crate::extension::Fields;
 use crate::ke::{AeadId, Response};
 use crate::limits::{FIELD_HEADER_SIZE, HEADER_SIZE};
+use crate::mac::MacFields;
 use crate::nts::{self, NtsFields};
 use crate::packet::{Packet, Trailer};
 
@@ -19,6 +20,11 @@ pub fn packet(octets: &[u8]) {
     let mut header = [0; HEADER_SIZE];
     packet.header().emit(&mut header);
     assert_eq!(header, octets[..HEADER_SIZE]);
+    if let Some(mac) = MacFields::locate(&packet) {
+        assert_eq!(mac.digest.end(), octets.len());
+        assert_eq!(octets[mac.covered_size()..][..4], mac.key_id.to_be_bytes());
+        assert!(mac.nonce.is_none_or(|nonce| nonce.end() == mac.covered_size()));
+    }
     if let Ok(fields) = NtsFields::locate(&packet) {
         let spans = [fields.identifier, fields.cookie].into_iter().flatten();
         let inner = fields.authenticator.iter().flat_map(|a| [a.nonce, a.ciphertext]);

@@ -104,6 +104,10 @@ impl ReferenceId {
     pub const RSTR: ReferenceId = ReferenceId(*b"RSTR");
     /// Kiss code: poll less often.
     pub const RATE: ReferenceId = ReferenceId(*b"RATE");
+    /// Kiss code: authentication or identification failed.
+    pub const CRYP: ReferenceId = ReferenceId(*b"CRYP");
+    /// Kiss code: no key found: it was never installed, or is not trusted.
+    pub const NKEY: ReferenceId = ReferenceId(*b"NKEY");
     /// Kiss code: NTS negative acknowledgement. RFC 8915 section 5.7.
     pub const NTSN: ReferenceId = ReferenceId(*b"NTSN");
 

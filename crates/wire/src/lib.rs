@@ -22,6 +22,7 @@ pub mod fuzzing;
 pub mod header;
 pub mod ke;
 pub mod limits;
+pub mod mac;
 pub mod nts;
 pub mod packet;
 pub mod time;

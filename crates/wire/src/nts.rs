@@ -24,7 +24,7 @@ pub struct Span {
 }
 
 impl Span {
-    fn new(start: usize, size: usize) -> Self {
+    pub(crate) fn new(start: usize, size: usize) -> Self {
         // A packet has at most DATAGRAM_SIZE_MAX octets, far below 2^16.
         Span { start: start as u16, size: size as u16 }
     }

@@ -146,11 +146,13 @@ const TABLE: &[Line] = &[
             "authentick-wire",
         ],
         external: &[
+            "aws-lc-rs",
             "clap",
             "env_logger",
             "humantime",
             "indicatif",
             "log",
+            "openssl",
             "ratatui",
             "rcgen",
             "rustls",

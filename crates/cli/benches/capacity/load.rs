@@ -8,9 +8,11 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use authentick_crypto::Entropy;
+use authentick_crypto::mac::{MacAlgorithm, MacKey};
 use authentick_ke::client::{Ask, dial};
 use authentick_ke::tls::{Roots, client_config};
 use authentick_proto::client::{Exchange, NtsSession};
+use authentick_proto::symmetric::SymmetricKey;
 use authentick_wire::ke::AeadId;
 use rustls::pki_types::ServerName;
 
@@ -19,6 +21,8 @@ use super::floor::{Load, generate};
 
 /// Clients with keys of their own.
 const CLIENT_COUNT: usize = 128;
+/// Symmetric keys, of which each client has one.
+const KEY_COUNT: u32 = 8;
 const SOCKET_COUNT: usize = 8;
 /// Requests in flight on each socket.
 const WINDOW: usize = 64;
@@ -30,10 +34,14 @@ const SAMPLE: u64 = 64;
 pub(crate) enum Kind {
     /// 48 octets that come back as they are.
     EchoPlain,
+    /// As many octets as a request with a MAC of 16 octets has.
+    EchoMac,
     /// As many octets as an NTS request has.
     EchoNts,
     /// NTP.
     Plain,
+    /// NTP with AES-CMAC, RFC 8573: eight keys that the clients share.
+    Cmac,
     /// NTS with AEAD 15.
     Nts15,
     /// NTS with AEAD 30.
@@ -44,8 +52,10 @@ impl Kind {
     pub(crate) const fn label(self) -> &'static str {
         match self {
             Kind::EchoPlain => "48 octets",
+            Kind::EchoMac => "68 octets",
             Kind::EchoNts => "224 octets",
             Kind::Plain => "plain",
+            Kind::Cmac => "AES-CMAC",
             Kind::Nts15 => "NTS, AEAD 15",
             Kind::Nts30 => "NTS, AEAD 30",
         }
@@ -55,7 +65,7 @@ impl Kind {
         match self {
             Kind::Nts15 => Some(AeadId::SIV_CMAC_256),
             Kind::Nts30 => Some(AeadId::AES_128_GCM_SIV),
-            Kind::EchoPlain | Kind::EchoNts | Kind::Plain => None,
+            Kind::EchoPlain | Kind::EchoMac | Kind::EchoNts | Kind::Plain | Kind::Cmac => None,
         }
     }
 }
@@ -70,8 +80,9 @@ impl FromStr for Kind {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let all = [Kind::EchoPlain, Kind::EchoNts, Kind::Plain, Kind::Nts15, Kind::Nts30];
-        all.into_iter().find(|kind| kind.to_string() == text).ok_or_else(|| format!("no load {text}").into())
+        let echoes = [Kind::EchoPlain, Kind::EchoMac, Kind::EchoNts];
+        let all = [Kind::Plain, Kind::Cmac, Kind::Nts15, Kind::Nts30].into_iter().chain(echoes);
+        all.clone().find(|kind| kind.to_string() == text).ok_or_else(|| format!("no load {text}").into())
     }
 }
 
@@ -121,14 +132,35 @@ impl FromStr for Measured {
 struct Clients {
     requests: Vec<Vec<u8>>,
     /// By transmit timestamp.
-    waiting: HashMap<[u8; 8], (Exchange, Option<NtsSession>)>,
+    waiting: HashMap<[u8; 8], (Exchange, Secret)>,
+}
+
+/// What the answer to a request is checked with.
+enum Secret {
+    Nothing,
+    Key(SymmetricKey),
+    Session(Box<NtsSession>),
+}
+
+/// The symmetric key with this identifier.
+fn symmetric_key(id: u32) -> SymmetricKey {
+    let key = MacKey::new(MacAlgorithm::Cmac128, &[id as u8; 16]).expect("a key of AES-128 has 16 octets");
+    SymmetricKey::new(id, key)
+}
+
+/// The lines of a key file, which chrony reads too.
+pub(crate) fn key_file() -> String {
+    (1..=KEY_COUNT).map(|id| format!("{id} AES128 HEX:{}\n", format!("{id:02x}").repeat(16))).collect()
 }
 
 pub(crate) fn run(kind: Kind, target: &Target, duration: Duration) -> Result<Measured, Error> {
     let load = match kind {
         Kind::EchoPlain => echoed(target, 48, duration)?,
+        Kind::EchoMac => echoed(target, 68, duration)?,
         Kind::EchoNts => echoed(target, 224, duration)?,
-        Kind::Plain | Kind::Nts15 | Kind::Nts30 => served(&Clients::new(kind, target)?, target, duration)?,
+        Kind::Plain | Kind::Cmac | Kind::Nts15 | Kind::Nts30 => {
+            served(&Clients::new(kind, target)?, target, duration)?
+        }
     };
     Ok(Measured { answered: load.answered, invalid: load.invalid, seconds: load.seconds })
 }
@@ -152,22 +184,27 @@ impl Clients {
     fn new(kind: Kind, target: &Target) -> Result<Self, Error> {
         let mut entropy = Entropy::from_system()?;
         let mut clients = Clients { requests: Vec::new(), waiting: HashMap::new() };
-        for _ in 0..CLIENT_COUNT {
+        for number in 0..CLIENT_COUNT as u32 {
             let mut request = vec![0; 2048];
-            let (exchange, size, session) = match kind.aead() {
+            let (exchange, size, secret) = match kind.aead() {
+                None if kind == Kind::Cmac => {
+                    let key = symmetric_key(1 + number % KEY_COUNT);
+                    let (exchange, size) = Exchange::mac(&key, &mut entropy, &mut request);
+                    (exchange, size, Secret::Key(key))
+                }
                 None => {
                     let (exchange, size) = Exchange::plain(&mut entropy, &mut request);
-                    (exchange, size, None)
+                    (exchange, size, Secret::Nothing)
                 }
                 Some(aead) => {
                     let mut session = session(target, aead)?;
                     let (exchange, size) = Exchange::nts(&mut session, &mut entropy, &mut request)?;
-                    (exchange, size, Some(session))
+                    (exchange, size, Secret::Session(Box::new(session)))
                 }
             };
             request.truncate(size);
             let transmit = request[40..48].try_into()?;
-            clients.waiting.insert(transmit, (exchange, session));
+            clients.waiting.insert(transmit, (exchange, secret));
             clients.requests.push(request);
         }
         Ok(clients)
@@ -176,8 +213,13 @@ impl Clients {
     /// Whether an answer passes every check of its client.
     fn accept(&self, answer: &mut [u8]) -> bool {
         let origin: [u8; 8] = answer[24..32].try_into().expect("eight octets");
-        let Some((exchange, session)) = self.waiting.get(&origin) else { return false };
-        exchange.clone().receive(answer, session.clone().as_mut()).is_ok()
+        let Some((exchange, secret)) = self.waiting.get(&origin) else { return false };
+        let mut exchange = exchange.clone();
+        match secret {
+            Secret::Nothing => exchange.receive(answer, None).is_ok(),
+            Secret::Key(key) => exchange.receive_mac(answer, key).is_ok(),
+            Secret::Session(session) => exchange.receive(answer, Some(&mut session.as_ref().clone())).is_ok(),
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 //! each NTS request has a client, a key and a cookie of its own, and answers are checked, a sample of them down to the
 //! tag. Non-goals: absolute figures (the machine may be shared), latency, key exchange.
 //!
-//! `cargo bench -p authentick --bench capacity` takes two minutes; as root it makes two network namespaces, otherwise
+//! `cargo bench -p authentick --bench capacity` takes three minutes; as root it makes two network namespaces, otherwise
 //! it uses loopback and says so. `cargo xtask peers` brings chrony. Among the tests it runs once, for a few
 //! milliseconds.
 
@@ -35,8 +35,26 @@ enum Subject {
     OursWildcard,
     /// Ours, with the generator among the clients whose requests are timed.
     OursTimed,
+    /// Ours, with smaller batches.
+    OursBatch1,
+    OursBatch4,
+    OursBatch16,
     Chrony,
 }
+
+/// Our servers, the plain one first.
+const OURS: [Subject; 6] = [
+    Subject::Ours,
+    Subject::OursWildcard,
+    Subject::OursTimed,
+    Subject::OursBatch1,
+    Subject::OursBatch4,
+    Subject::OursBatch16,
+];
+
+/// Our servers by the size of their batches.
+const BATCHES: [(usize, Subject); 4] =
+    [(1, Subject::OursBatch1), (4, Subject::OursBatch4), (16, Subject::OursBatch16), (64, Subject::Ours)];
 
 impl Subject {
     const fn name(self) -> &'static str {
@@ -46,6 +64,9 @@ impl Subject {
             Subject::Ours => "authentick",
             Subject::OursWildcard => "authentick, wildcard",
             Subject::OursTimed => "authentick, spans on",
+            Subject::OursBatch1 => "authentick, batch 1",
+            Subject::OursBatch4 => "authentick, batch 4",
+            Subject::OursBatch16 => "authentick, batch 16",
             Subject::Chrony => "chrony",
         }
     }
@@ -104,13 +125,14 @@ fn bench(size: Size) -> Result<(), Error> {
     }
     let address = pair.server_address();
     let this = std::env::current_exe()?;
+    write_keys(&files.path().join("keys"))?;
     let mut servers = Vec::new();
     for subject in [Subject::Echo, Subject::EchoWildcard] {
         let address = SocketAddr::new(listen(subject, address), subject.ports().0);
         servers.push(Process::start(pair.on_server(&this).args(["--echo", &address.to_string()])));
     }
     let ours = servers.len();
-    for subject in [Subject::Ours, Subject::OursWildcard, Subject::OursTimed] {
+    for subject in OURS {
         let config = authentick(files.path(), subject, listen(subject, address))?;
         let program = Path::new(env!("CARGO_BIN_EXE_authentick"));
         servers.push(Process::start(pair.on_server(program).arg("serve").arg("--config").arg(config)));
@@ -156,13 +178,19 @@ fn rows(chrony: bool) -> Vec<Row> {
         (Subject::OursWildcard, Kind::Plain),
         (Subject::OursTimed, Kind::Plain),
         (Subject::Chrony, Kind::Plain),
+        (Subject::Echo, Kind::EchoMac),
+        (Subject::Ours, Kind::Cmac),
+        (Subject::Chrony, Kind::Cmac),
         (Subject::Echo, Kind::EchoNts),
         (Subject::Ours, Kind::Nts15),
         (Subject::Ours, Kind::Nts30),
         (Subject::OursTimed, Kind::Nts15),
         (Subject::Chrony, Kind::Nts15),
     ];
-    let there = rows.into_iter().filter(|&(subject, _)| chrony || subject != Subject::Chrony);
+    let smaller = BATCHES.into_iter().filter(|(_, subject)| *subject != Subject::Ours);
+    let smaller =
+        smaller.flat_map(|(_, subject)| [Kind::Plain, Kind::Nts15, Kind::Nts30].map(|kind| (subject, kind)));
+    let there = rows.into_iter().chain(smaller).filter(|&(subject, _)| chrony || subject != Subject::Chrony);
     there.map(|(subject, kind)| Row { subject, kind, rates: Vec::new(), invalid: 0 }).collect()
 }
 
@@ -219,24 +247,48 @@ fn report(rows: &[Row], pair: &Pair, node: &Process) -> String {
             (Subject::EchoWildcard, Kind::EchoPlain),
             "0.93",
         ),
+        ("AES-CMAC / chrony", (ours, Kind::Cmac), (chrony, Kind::Cmac), "1.10"),
+        ("AES-CMAC / our plain", (ours, Kind::Cmac), (ours, Kind::Plain), "0.93"),
+        ("AES-CMAC / echo of its size", (ours, Kind::Cmac), (echo, Kind::EchoMac), "-"),
         ("NTS 15 / chrony", (ours, Kind::Nts15), (chrony, Kind::Nts15), "1.35"),
-        ("NTS 30 / chrony's 15", (ours, Kind::Nts30), (chrony, Kind::Nts15), "-"),
+        ("NTS 30 / chrony's 15", (ours, Kind::Nts30), (chrony, Kind::Nts15), "1.35"),
         ("NTS 15 / our plain", (ours, Kind::Nts15), (ours, Kind::Plain), "0.90"),
+        ("NTS 30 / our plain", (ours, Kind::Nts30), (ours, Kind::Plain), "0.90"),
+        ("chrony's NTS 15 / its plain", (chrony, Kind::Nts15), (chrony, Kind::Plain), "-"),
         ("NTS 15 / echo of its size", (ours, Kind::Nts15), (echo, Kind::EchoNts), "-"),
         ("plain, spans on / off", (Subject::OursTimed, Kind::Plain), (ours, Kind::Plain), "-"),
         ("NTS 15, spans on / off", (Subject::OursTimed, Kind::Nts15), (ours, Kind::Nts15), "-"),
     ];
-    line(format_args!("{:<26} {:>6} {:>15}   {}", "ratio", "median", "min .. max", "to reach"));
+    line(format_args!("{:<28} {:>6} {:>15}   {}", "ratio", "median", "min .. max", "to reach"));
     for (name, (a, a_kind), (b, b_kind), goal) in pairs {
         let (Some(a), Some(b)) = (find(a, a_kind), find(b, b_kind)) else { continue };
         let ratios: Vec<f64> = a.rates.iter().zip(&b.rates).map(|(a, b)| a / b).collect();
         let (least, most) =
             ratios.iter().fold((f64::MAX, 0.0f64), |(low, high), &r| (low.min(r), high.max(r)));
         line(format_args!(
-            "{name:<26} {:>6.2} {:>15}   {goal}",
+            "{name:<28} {:>6.2} {:>15}   {goal}",
             median(&ratios),
             format!("{least:.2} .. {most:.2}")
         ));
+    }
+    line(format_args!(
+        "{:<6} {:>16} {:>16} {:>16} {:>16}   median ratios, by datagrams at a time",
+        "batch", "plain / chrony", "NTS 15 / chrony", "NTS 15 / plain", "NTS 30 / plain"
+    ));
+    for (batch, subject) in BATCHES {
+        let ratio = |kind, other, other_kind| {
+            let (a, b) = (find(subject, kind)?, find(other, other_kind)?);
+            Some(median(&a.rates.iter().zip(&b.rates).map(|(a, b)| a / b).collect::<Vec<_>>()))
+        };
+        let ratios = [
+            ratio(Kind::Plain, chrony, Kind::Plain),
+            ratio(Kind::Nts15, chrony, Kind::Nts15),
+            ratio(Kind::Nts15, subject, Kind::Plain),
+            ratio(Kind::Nts30, subject, Kind::Plain),
+        ];
+        let cells = ratios.map(|ratio| ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}")));
+        let [a, b, c, d] = cells;
+        line(format_args!("{batch:<6} {a:>16} {b:>16} {c:>16} {d:>16}"));
     }
     let (resident, cpu) = node.usage();
     line(format_args!(
@@ -251,11 +303,23 @@ fn report(rows: &[Row], pair: &Pair, node: &Process) -> String {
     text
 }
 
+/// Writes the symmetric keys for nobody else to read, as both servers want it.
+fn write_keys(file: &Path) -> Result<(), Error> {
+    std::fs::write(file, load::key_file())?;
+    Ok(std::fs::set_permissions(file, std::os::unix::fs::PermissionsExt::from_mode(0o600))?)
+}
+
 /// The address that a server listens on.
 fn listen(subject: Subject, address: IpAddr) -> IpAddr {
     match subject {
         Subject::EchoWildcard | Subject::OursWildcard => Ipv4Addr::UNSPECIFIED.into(),
-        Subject::Echo | Subject::Ours | Subject::OursTimed | Subject::Chrony => address,
+        Subject::Echo
+        | Subject::Ours
+        | Subject::OursTimed
+        | Subject::OursBatch1
+        | Subject::OursBatch4
+        | Subject::OursBatch16
+        | Subject::Chrony => address,
     }
 }
 
@@ -266,13 +330,15 @@ fn authentick(folder: &Path, subject: Subject, listen: IpAddr) -> Result<PathBuf
         Subject::OursTimed => "[metrics]\nlisten = \"127.0.0.1:0\"\nspan-clients = [\"0.0.0.0/0\"]\n",
         _ => "",
     };
+    let batch = BATCHES.iter().find(|(_, known)| *known == subject).map_or(64, |(batch, _)| *batch);
     std::fs::write(
         &config,
         format!(
-            "[server]\nlisten = [\"{listen}:{ntp}\"]\nworkers = 1\nuser = \"root\"\n\
+            "[server]\nlisten = [\"{listen}:{ntp}\"]\nworkers = 1\nbatch-size = {batch}\nuser = \"root\"\n\
              reference = {{ stratum = 1, id = \"GPS\" }}\nstate-directory = \"{folder}/state-{subject:?}\"\n\
              [nts]\nke-listen = [\"{listen}:{ke}\"]\nke-workers = 1\n\
-             certificate-chain = \"{folder}/chain.pem\"\nprivate-key = \"{folder}/key.pem\"\n{metrics}"
+             certificate-chain = \"{folder}/chain.pem\"\nprivate-key = \"{folder}/key.pem\"\n\
+             [symmetric]\nkeys = \"{folder}/keys\"\n{metrics}"
         ),
     )?;
     Ok(config)
@@ -285,7 +351,8 @@ fn chrony(folder: &Path) -> Result<PathBuf, Error> {
         &config,
         format!(
             "local stratum 1\nallow\nport {ntp}\nntsport {ke}\nntsserverkey {folder}/key.pem\n\
-             ntsservercert {folder}/chain.pem\nbindcmdaddress /\ncmdport 0\npidfile {folder}/chrony.pid\nuser root\n"
+             ntsservercert {folder}/chain.pem\nkeyfile {folder}/keys\nbindcmdaddress /\ncmdport 0\n\
+             pidfile {folder}/chrony.pid\nuser root\n"
         ),
     )?;
     Ok(config)

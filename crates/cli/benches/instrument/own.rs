@@ -113,6 +113,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<Measured, Error> {
         ke: SocketAddr::new(ntp.ip(), ke_port.parse()?),
         server_name: "ntp.test".to_owned(),
         authorities_pem: Some(std::fs::read_to_string(ca)?),
+        shared_key: None,
         aeads: vec![if scheme == "nts30" { 30 } else { 15 }],
         alternative_keys: false,
         clients: clients.parse()?,

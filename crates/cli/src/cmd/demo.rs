@@ -4,11 +4,14 @@
 //! authentication added. Schemes alternate exchange by exchange, so that what disturbs the host disturbs all alike.
 //! Then it loads the node with each for a moment, in a closed loop, which finds what it holds without a search.
 
-use std::fs;
-use std::path::Path;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use authentick_crypto::Entropy;
+use authentick_crypto::mac::MacAlgorithm;
 use authentick_daemon::{Config, Running, serve};
 use authentick_ke::client::{Ask, Timing, dial};
 use authentick_ke::tls::{Roots, client_config};
@@ -16,6 +19,7 @@ use authentick_load::Watch;
 use authentick_net::affinity;
 use authentick_net::clock::unix_seconds;
 use authentick_proto::client::NtsSession;
+use authentick_proto::symmetric::SymmetricKey;
 use authentick_report::load::LoadRecord;
 use authentick_report::load::text::Rows;
 use authentick_report::{Exchange, Failure as Cause, Format, KeyExchange, RunRecord, SchemeRun, html, table};
@@ -25,12 +29,13 @@ use clap::Parser as _;
 use indicatif::ProgressBar;
 use rustls::pki_types::ServerName;
 
-use crate::args::{Arguments, Command, Demo};
+use crate::args::{Arguments, Command, Demo, KeysFormat};
 use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::host::{COMMIT, VERSION, host};
-use crate::measure::{Measurement, measure};
+use crate::measure::{Credential, Measurement, measure};
 use crate::output;
+use crate::symmetric::KeyName;
 
 /// Where client and server run: on two processors if there are two, so that neither waits for the other's.
 fn pin_client() {
@@ -95,11 +100,46 @@ pub(crate) fn run(arguments: &Demo) -> Result<Exit, Failure> {
 
 /// One scheme, and what it has measured so far.
 struct Contestant {
-    session: Option<NtsSession>,
+    means: Means,
     run: SchemeRun,
 }
 
-/// Starts a node on free ports, with keys and certificate in `folder`.
+/// What a contestant's requests are authenticated with.
+enum Means {
+    Nothing,
+    Key(SymmetricKey),
+    Session(Box<NtsSession>),
+}
+
+impl Means {
+    fn credential(&mut self) -> Credential<'_> {
+        match self {
+            Means::Nothing => Credential::None,
+            Means::Key(key) => Credential::Mac(key),
+            Means::Session(session) => Credential::Nts(session),
+        }
+    }
+}
+
+/// The symmetric key of the demo.
+const KEY_ID: u32 = 1;
+const KEY_ALGORITHM: MacAlgorithm = MacAlgorithm::Cmac128;
+
+/// Where it is kept: a file as chrony has it.
+fn key_file(folder: &Path) -> PathBuf {
+    folder.join("symmetric-keys")
+}
+
+/// Makes the key that clients and node share.
+fn write_key(folder: &Path) -> Result<(), Failure> {
+    let octets: [u8; 16] = Entropy::from_system()?.array();
+    let digits: String = octets.iter().map(|octet| format!("{octet:02X}")).collect();
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(key_file(folder))?;
+    writeln!(file, "{KEY_ID} {KEY_ALGORITHM} HEX:{digits}")?;
+    Ok(())
+}
+
+/// Starts a node on free ports, with keys of both kinds and certificate in `folder`.
 fn start(folder: &Path) -> Result<Running, Failure> {
     let internal =
         |error: rcgen::Error| Failure::new(Exit::Internal, format!("cannot make a certificate: {error}"));
@@ -109,26 +149,36 @@ fn start(folder: &Path) -> Result<Running, Failure> {
     let (chain, key_file) = (folder.join("chain.pem"), folder.join("key.pem"));
     fs::write(&chain, certificate.pem())?;
     fs::write(&key_file, key.serialize_pem())?;
+    write_key(folder)?;
     let text = format!(
         "[server]\nlisten = [\"127.0.0.1:0\"]\nworkers = 1\nuser = \"root\"\n\
          reference = {{ stratum = 1, id = \"DEMO\" }}\n\
          state-directory = {:?}\n[nts]\nke-listen = [\"127.0.0.1:0\"]\ncertificate-chain = {chain:?}\n\
-         private-key = {key_file:?}\n",
+         private-key = {key_file:?}\n\
+         [symmetric]\nkeys = {:?}\n",
         folder.join("state"),
+        self::key_file(folder),
     );
     Ok(serve::start(&Config::parse(&folder.join("demo.toml"), &text)?)?)
 }
 
-/// Plain NTP, and NTS with the algorithm that every server has and with the one of the shortest cookies.
+/// Plain NTP, a MAC under a symmetric key, and NTS with the algorithm that every server has and with the one of the
+/// shortest cookies.
 fn contestants(folder: &Path, node: &Running) -> Result<Vec<Contestant>, Failure> {
-    let plain = SchemeRun {
-        scheme: "plain".to_owned(),
-        authentication: "none".to_owned(),
+    let without_exchange = |scheme: &str, authentication: &str| SchemeRun {
+        scheme: scheme.to_owned(),
+        authentication: authentication.to_owned(),
         key_exchange: None,
         exchanges: Vec::new(),
         failures: Vec::new(),
     };
-    let mut contestants = vec![Contestant { session: None, run: plain }];
+    let file = key_file(folder);
+    let name = KeyName { file: &file, id: KEY_ID, format: KeysFormat::Auto };
+    let key = name.find(node.ntp_addresses()[0].ip())?;
+    let mut contestants = vec![
+        Contestant { means: Means::Nothing, run: without_exchange("plain", "none") },
+        Contestant { means: Means::Key(key), run: without_exchange("mac", KEY_ALGORITHM.name()) },
+    ];
     let authority = fs::read(folder.join("chain.pem"))?;
     let roots = Roots::from_pem(&authority).map_err(|problem| Failure::new(Exit::Internal, problem))?;
     let tls = client_config(roots);
@@ -138,7 +188,7 @@ fn contestants(folder: &Path, node: &Running) -> Result<Vec<Contestant>, Failure
         let dialled = dial(&ask, node.ke_addresses(), KE_TIMEOUT)
             .map_err(|error| Failure::new(Exit::Internal, format!("key exchange with {aead}: {error}")))?;
         contestants.push(Contestant {
-            session: Some(dialled.established.session),
+            means: Means::Session(Box::new(dialled.established.session)),
             run: SchemeRun {
                 scheme: "nts".to_owned(),
                 authentication: aead.to_string(),
@@ -162,7 +212,7 @@ fn compare(contestants: &mut [Contestant], node: &Running, count: u32) -> Result
         for turn in 0..contestants.len() {
             let contestant = &mut contestants[(first + turn) % contestants.len()];
             std::thread::sleep(PAUSE);
-            let result = measure(server, contestant.session.as_mut(), &mut entropy, TIMEOUT);
+            let result = measure(server, contestant.means.credential(), &mut entropy, TIMEOUT);
             if index < WARM_UP {
                 continue;
             }
@@ -231,9 +281,12 @@ fn load(folder: &Path, node: &Running) -> Result<Vec<LoadRecord>, Failure> {
     let authority = authority.to_string_lossy();
     let shape = ["--closed", LOAD_WINDOW, "--step-seconds", LOAD_SECONDS, "--json"];
     let trust = ["--ke-port", &ke_port, "--ca", &authority, "--server-name", "localhost"];
-    let progress = output::progress(2, "loads");
+    let (key_file, key_id) = (key_file(folder), KEY_ID.to_string());
+    let key_file = key_file.to_string_lossy();
+    let key = ["--keys", &key_file, "--key-id", &key_id];
+    let progress = output::progress(3, "loads");
     let mut records = Vec::new();
-    for (scheme, further) in [("plain", &[][..]), ("nts", &trust[..])] {
+    for (scheme, further) in [("plain", &[][..]), ("mac", &key[..]), ("nts", &trust[..])] {
         let words = [&["authentick", "load", scheme, &target], &shape[..], further].concat();
         // The same words as a user would write, so that the demo runs what users run.
         let parsed = Arguments::try_parse_from(words)

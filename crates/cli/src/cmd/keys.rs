@@ -1,4 +1,6 @@
-//! `authentick keys`: the cookie keys of a server, without the server.
+//! `authentick keys`: the keys of a server, without the server: those of cookies here, symmetric ones in [`symmetric`].
+
+mod symmetric;
 
 use std::fmt::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
@@ -18,10 +20,13 @@ use crate::output;
 const KEEP: usize = 7;
 
 pub(crate) fn run(arguments: &Keys) -> Result<Exit, Failure> {
+    if let KeysVerb::Symmetric(verb) = &arguments.verb {
+        return symmetric::run(arguments, verb);
+    }
     let (file, configured_keep) = key_file(arguments)?;
     let mut entropy = Entropy::from_system()?;
     let keys = match arguments.verb {
-        KeysVerb::List => load(&file)?,
+        KeysVerb::List | KeysVerb::Symmetric(_) => load(&file)?,
         KeysVerb::Generate => {
             file.prepare_directory(None).map_err(|error| failure(&error))?;
             if file.load().map_err(|error| failure(&error))?.is_some() {

@@ -8,6 +8,7 @@ use authentick_crypto::Entropy;
 use authentick_ke::client::{Ask, Dialled, Timing, dial};
 use authentick_ke::tls::client_config;
 use authentick_proto::client::NtsSession;
+use authentick_proto::symmetric::SymmetricKey;
 use authentick_report::units;
 use authentick_wire::header::{Header, Leap};
 use authentick_wire::time::{NtpSpan, NtpTime};
@@ -16,9 +17,10 @@ use serde::Serialize;
 
 use crate::args::{Authentication, Query};
 use crate::exit::{Exit, Failure};
-use crate::measure::{Measurement, measure_with_either_keys};
+use crate::measure::{Credential, Measurement, measure, measure_with_either_keys};
 use crate::output;
 use crate::server::{NTP_PORT, ServerArgument, aeads, ke_exit, resolve};
+use crate::symmetric::KeyName;
 use crate::trust;
 
 pub(crate) fn run(arguments: &Query) -> Result<Exit, Failure> {
@@ -97,12 +99,14 @@ struct Source<'a> {
     addresses: Vec<SocketAddr>,
     ntp: Option<SocketAddr>,
     session: Option<NtsSession>,
+    key: Option<SymmetricKey>,
 }
 
 impl<'a> Source<'a> {
     fn new(arguments: &'a Query, server: &'a ServerArgument, report: &mut Report) -> Result<Self, Failure> {
+        let name = key_name(arguments)?;
         let ke = match arguments.auth {
-            Authentication::Plain => None,
+            Authentication::Plain | Authentication::Mac => None,
             Authentication::Nts => {
                 let name = arguments.server_name.as_deref().unwrap_or(&server.host);
                 let server_name = ServerName::try_from(name.to_owned()).map_err(|_| {
@@ -121,7 +125,12 @@ impl<'a> Source<'a> {
         report.timing.resolve_ns = nanos(start.elapsed());
         let ntp = if ke.is_none() { addresses.first().copied() } else { None };
         report.address = ntp;
-        Ok(Source { arguments, server, ke, addresses, ntp, session: None })
+        let key = match (name, ntp) {
+            (Some(name), Some(ntp)) => Some(name.find(ntp.ip())?),
+            _ => None,
+        };
+        report.authentication = key.as_ref().map(Vouched::from);
+        Ok(Source { arguments, server, ke, addresses, ntp, session: None, key })
     }
 
     fn measure(&mut self, entropy: &mut Entropy, report: &mut Report) -> Result<Measurement, Failure> {
@@ -131,8 +140,12 @@ impl<'a> Source<'a> {
             self.exchange_keys(report)?;
         }
         let ntp = self.ntp.expect("known from the start or from the key exchange");
-        let result = measure_with_either_keys(ntp, self.session.as_mut(), entropy, timeout);
-        result.map(|(measurement, _)| measurement).map_err(|unanswered| {
+        let result = match &self.key {
+            Some(key) => measure(ntp, Credential::Mac(key), entropy, timeout),
+            None => measure_with_either_keys(ntp, self.session.as_mut(), entropy, timeout)
+                .map(|(measurement, _)| measurement),
+        };
+        result.map_err(|unanswered| {
             if unanswered.is_nts_nak() {
                 // The cookies are worthless: the next exchange starts with new keys.
                 self.session = None;
@@ -160,6 +173,22 @@ impl<'a> Source<'a> {
         self.ntp = Some(ntp);
         self.session = Some(established.session);
         Ok(())
+    }
+}
+
+/// The key that the arguments name. An option that would do nothing is refused.
+fn key_name(arguments: &Query) -> Result<Option<KeyName<'_>>, Failure> {
+    match (arguments.auth, &arguments.keys, arguments.key_id) {
+        (Authentication::Mac, Some(file), Some(id)) => {
+            Ok(Some(KeyName { file, id, format: arguments.keys_format }))
+        }
+        (Authentication::Mac, ..) => {
+            Err(Failure::new(Exit::Usage, "--auth mac needs a key: --keys FILE --key-id N"))
+        }
+        (Authentication::Nts | Authentication::Plain, None, None) => Ok(None),
+        (Authentication::Nts | Authentication::Plain, ..) => {
+            Err(Failure::new(Exit::Usage, "--keys and --key-id are for --auth mac"))
+        }
     }
 }
 
@@ -192,7 +221,17 @@ struct Report {
 
 /// Who vouched for the keys, and what they are for.
 #[derive(Debug, Serialize)]
-struct Vouched {
+#[serde(untagged)]
+enum Vouched {
+    /// By a certificate, under NTS.
+    Nts(Session),
+    /// By a key that both sides know.
+    Mac { algorithm: &'static str, key_id: u32 },
+}
+
+/// What a key exchange brought.
+#[derive(Debug, Serialize)]
+struct Session {
     aead: u16,
     aead_name: String,
     cookie_count: usize,
@@ -239,7 +278,7 @@ impl From<&Dialled> for Vouched {
     fn from(dialled: &Dialled) -> Self {
         let established = &dialled.established;
         let certificate = established.certificate.as_ref();
-        Vouched {
+        Vouched::Nts(Session {
             aead: established.aead.0,
             aead_name: established.aead.to_string(),
             cookie_count: established.session.jar.count(),
@@ -248,7 +287,13 @@ impl From<&Dialled> for Vouched {
             valid_until: certificate.and_then(|certificate| date(certificate.not_after)),
             key_exchange_address: dialled.address,
             key_exchange_source: dialled.local,
-        }
+        })
+    }
+}
+
+impl From<&SymmetricKey> for Vouched {
+    fn from(key: &SymmetricKey) -> Self {
+        Vouched::Mac { algorithm: key.algorithm().name(), key_id: key.id() }
     }
 }
 
@@ -312,6 +357,7 @@ impl Report {
             address: None,
             scheme: match authentication {
                 Authentication::Nts => "nts",
+                Authentication::Mac => "mac",
                 Authentication::Plain => "plain",
             },
             authentication: None,
@@ -334,7 +380,10 @@ impl Report {
         line("server", &format!("{}{address}", self.server));
         match &self.authentication {
             None => line("authenticated", "no"),
-            Some(vouched) => {
+            Some(Vouched::Mac { algorithm, key_id }) => {
+                line("authenticated", &format!("MAC, {algorithm}, key {key_id}"));
+            }
+            Some(Vouched::Nts(vouched)) => {
                 line("authenticated", &format!("NTS, {}", vouched.aead_name));
                 if let (Some(subject), Some(issuer)) = (&vouched.subject, &vouched.issuer) {
                     line("vouched for by", &format!("{subject} (issuer: {issuer})"));

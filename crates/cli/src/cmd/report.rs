@@ -5,6 +5,7 @@ use std::path::Path;
 
 use authentick_report::load::compare::against;
 use authentick_report::load::{LoadFormat, LoadRecord, html as load_html, text};
+use authentick_report::mac::{self, MacFormat, MacRecord};
 use authentick_report::{Format, RunRecord, html, stored, table};
 
 use crate::args::Report;
@@ -16,11 +17,13 @@ use crate::output;
 enum Record {
     Load(Box<LoadRecord>),
     Demo(Box<RunRecord>),
+    Mac(Box<MacRecord>),
 }
 
 pub(crate) fn run(arguments: &Report) -> Result<Exit, Failure> {
     let mut loads = Vec::new();
     let mut demos = Vec::new();
+    let mut macs = Vec::new();
     let mut out = String::new();
     for path in &arguments.runs {
         if !out.is_empty() {
@@ -35,15 +38,18 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit, Failure> {
                 out += &table::text(&record);
                 demos.push((path, record));
             }
+            Record::Mac(record) => {
+                out += &mac::text::bench(&record);
+                macs.push((path, record));
+            }
         }
     }
     let old = arguments.against.as_deref().map(|path| load(path, "--against")).transpose()?;
-    if let (Some(_), Some((path, _))) = (&old, demos.first()) {
-        return Err(wrong(
-            path,
-            "--against compares load runs, and this is a run of the demo",
-            "name a load record",
-        ));
+    let demo = demos.first().map(|(path, _)| (path, "a run of the demo"));
+    let other = demo.or(macs.first().map(|(path, _)| (path, "a bench of MACs")));
+    if let (Some(_), Some((path, what))) = (&old, other) {
+        let problem = format!("--against compares load runs, and this is {what}");
+        return Err(wrong(path, &problem, "name a load record"));
     }
     // Without an older run the others are compared with the first.
     let (base, compared) = match (&old, loads.split_first()) {
@@ -67,7 +73,8 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit, Failure> {
         let records: Vec<&LoadRecord> =
             old.iter().chain(loads.iter().map(|(_, load)| load)).map(|load| &**load).collect();
         let demos: Vec<&RunRecord> = demos.iter().map(|(_, demo)| &**demo).collect();
-        fs::write(file, page(&records, &demos)?)
+        let macs: Vec<&MacRecord> = macs.iter().map(|(_, bench)| &**bench).collect();
+        fs::write(file, page(&records, &demos, &macs)?)
             .map_err(|error| unwritable(file, &error, "name another file with --html"))?;
         out += &format!("\nreport: {}\n", file.display());
     }
@@ -78,15 +85,18 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit, Failure> {
     }
 }
 
-/// A page holds load runs, or one run of the demo.
-fn page(loads: &[&LoadRecord], demos: &[&RunRecord]) -> Result<String, Failure> {
-    match (loads, demos) {
-        ([], [demo]) => Ok(html::page(demo)),
-        ([], _) => Err(usage("one page holds one run of the demo; render each with --html of its own")),
-        (_, []) => Ok(load_html::page(loads)),
-        (_, _) => {
+/// A page holds load runs, or one run of the demo, or one bench of MACs.
+fn page(loads: &[&LoadRecord], demos: &[&RunRecord], macs: &[&MacRecord]) -> Result<String, Failure> {
+    match (loads, demos, macs) {
+        ([], [demo], []) => Ok(html::page(demo)),
+        ([], [], [bench]) => Ok(mac::html::bench(bench)),
+        ([], _, []) => Err(usage("one page holds one run of the demo; render each with --html of its own")),
+        ([], [], _) => Err(usage("one page holds one bench of MACs; render each with --html of its own")),
+        (_, [], []) => Ok(load_html::page(loads)),
+        (_, _, []) => {
             Err(usage("one page holds load runs or a run of the demo, not both; render each kind on its own"))
         }
+        (_, _, _) => Err(usage("one page holds a bench of MACs alone; render each kind on its own")),
     }
 }
 
@@ -96,14 +106,13 @@ fn usage(message: &str) -> Failure {
 
 /// A load record that an option names.
 fn load(path: &Path, option: &str) -> Result<Box<LoadRecord>, Failure> {
-    match read(path)? {
-        Record::Load(record) => Ok(record),
-        Record::Demo(_) => Err(wrong(
-            path,
-            "this is a run of the demo, and only load runs are compared",
-            &format!("name a load record with {option}"),
-        )),
-    }
+    let what = match read(path)? {
+        Record::Load(record) => return Ok(record),
+        Record::Demo(_) => "a run of the demo",
+        Record::Mac(_) => "a bench of MACs",
+    };
+    let problem = format!("this is {what}, and only load runs are compared");
+    Err(wrong(path, &problem, &format!("name a load record with {option}")))
 }
 
 /// Reads a record of any kind.
@@ -112,8 +121,8 @@ fn read(path: &Path) -> Result<Record, Failure> {
         unreadable(path, &error, "a record is JSON in UTF-8; name one", "name a file that exists")
     })?;
     let no_record = |error: &dyn std::fmt::Display| {
-        let remedy =
-            "name a record that authentick wrote: of load with --record FILE, or the demo's run.json";
+        let remedy = "name a record that authentick wrote: of load with --record FILE, the demo's run.json, or what \
+                      bench mac --json printed";
         wrong(path, &error.to_string(), remedy)
     };
     let format = stored::format_of(&text).map_err(|error| no_record(&error))?;
@@ -124,10 +133,14 @@ fn read(path: &Path) -> Result<Record, Failure> {
     } else if format == Format::V1.name() {
         let record = RunRecord::from_json(&text).map_err(|error| no_record(&error))?;
         Ok(Record::Demo(Box::new(record)))
+    } else if format == MacFormat::V1.name() {
+        let record = MacRecord::from_json(&text).map_err(|error| no_record(&error))?;
+        Ok(Record::Mac(Box::new(record)))
     } else {
         let problem = format!(
-            "format: {format:?} is not known here; this version reads {load_format:?} and {:?}",
-            Format::V1.name()
+            "format: {format:?} is not known here; this version reads {load_format:?}, {:?} and {:?}",
+            Format::V1.name(),
+            MacFormat::V1.name()
         );
         Err(wrong(path, &problem, "render it with the version that wrote it, or a later one"))
     }

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod agents;
+mod bench;
 mod capacity;
 mod demo;
 mod doctor;
@@ -11,9 +12,12 @@ mod game;
 mod interop;
 mod lab;
 mod load;
+mod mac;
 mod operator;
 mod query;
 mod report;
 mod screen;
 mod stress;
 mod study;
+mod study_mac;
+mod symmetric;

@@ -16,7 +16,7 @@
 
 use std::fmt::{self, Write as _};
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -25,6 +25,8 @@ use authentick_net::privilege::{self, User};
 use authentick_proto::keyset::{CookieKey, KeySet, KeySetError, Role};
 use rustix::fs::{FlockOperation, flock};
 use zeroize::Zeroizing;
+
+use crate::replace::replace;
 
 const MAGIC: &str = "authentick-cookie-keys 1";
 const NAME: &str = "cookie-keys";
@@ -183,33 +185,9 @@ impl KeyFile {
     /// # Errors
     /// If the new file cannot be written whole; the old one is then still in place.
     pub fn store(&self, keys: &KeySet) -> Result<(), KeyFileError> {
-        let fresh = self.directory.join("cookie-keys.new");
-        let written = self.write_fresh(&fresh, keys);
-        if written.is_err() {
-            // A part of a file helps nobody, and may be what filled the disk.
-            let _ = fs::remove_file(&fresh);
-        }
-        written
-    }
-
-    fn write_fresh(&self, fresh: &Path, keys: &KeySet) -> Result<(), KeyFileError> {
-        // A leftover of a crash might have another mode.
-        match fs::remove_file(fresh) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(self.io(fresh, error)),
-            _ => {}
-        }
-        let mut file = OpenOptions::new()
-            .create_new(true)
-            .write(true)
-            .mode(0o600)
-            .open(fresh)
-            .map_err(|error| self.io(fresh, error))?;
-        self.hand_over(&file).map_err(|error| self.io(fresh, error))?;
-        file.write_all(emit(keys).as_bytes()).map_err(|error| self.io(fresh, error))?;
-        file.sync_all().map_err(|error| self.io(fresh, error))?;
-        fs::rename(fresh, self.path()).map_err(|error| self.io(&self.path(), error))?;
-        let directory = File::open(&self.directory).map_err(|error| self.io(&self.directory, error))?;
-        directory.sync_all().map_err(|error| self.io(&self.directory, error))
+        let directory = fs::metadata(&self.directory).map_err(|error| self.io(&self.directory, error))?;
+        replace(&self.path(), emit(keys).as_bytes(), Some((directory.uid(), directory.gid())))
+            .map_err(|(path, error)| KeyFileError::Io(path, error))
     }
 
     /// A file that root makes here belongs to whom the directory belongs to: the server may not be root any more.

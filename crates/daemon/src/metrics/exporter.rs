@@ -30,9 +30,12 @@ use tokio::sync::{Semaphore, oneshot};
 use super::counters::Totals;
 use super::spans::{Kept, Position};
 use crate::shared::Shared;
+use crate::symmetric::keeper::{Shown, SymmetricState};
 
 /// Readers at once; more wait for their turn in the kernel's queue.
 const READER_COUNT_MAX: usize = 16;
+/// Symmetric keys with counters of their own on the page.
+const SHOWN_KEY_COUNT_MAX: usize = 1024;
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
 const COLLECT_INTERVAL: Duration = Duration::from_millis(250);
@@ -246,6 +249,9 @@ impl Collector for View {
             "Always 1; the label says which version runs",
             [("version", env!("CARGO_PKG_VERSION"), 1.0)],
         )?;
+        if let Some(symmetric) = &shared.symmetric {
+            out.symmetric(symmetric)?;
+        }
         let Some(nts) = &shared.nts else { return Ok(()) };
         out.counter(
             "nts_ke_connections_accepted",
@@ -314,6 +320,84 @@ impl Out<'_, '_> {
         let mut metric = self.encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
         for (label, value) in values {
             ConstCounter::new(value).encode(metric.encode_family(&[("outcome", label)])?)?;
+        }
+        Ok(())
+    }
+
+    fn symmetric(&mut self, symmetric: &SymmetricState) -> std::fmt::Result {
+        let all = symmetric.shown();
+        self.gauge("ntp_symmetric_keys", "Symmetric keys in force", all.len() as f64)?;
+        self.counter(
+            "ntp_symmetric_key_reload_failures",
+            "Times that the key file could not be read again; the old keys stay in force",
+            symmetric.reload_failures.load(Ordering::Relaxed),
+        )?;
+        // Thousands of keys make a long page: then only those are on it that somebody has named.
+        let is_named = |key: &Shown| key.counts.answered + key.counts.wrong_tags + key.counts.not_allowed > 0;
+        let few = all.len() <= SHOWN_KEY_COUNT_MAX;
+        let keys: Vec<Shown> =
+            all.into_iter().filter(|key| few || is_named(key)).take(SHOWN_KEY_COUNT_MAX).collect();
+        self.per_key(&keys, MetricType::Counter, "requests", "Requests that named the key", |key| {
+            Some(key.counts.answered + key.counts.wrong_tags + key.counts.not_allowed)
+        })?;
+        self.per_key(&keys, MetricType::Counter, "answers", "Answers under the key", |key| {
+            Some(key.counts.answered)
+        })?;
+        self.per_key(
+            &keys,
+            MetricType::Counter,
+            "wrong_tags",
+            "Requests that named the key and whose tag was wrong",
+            |key| Some(key.counts.wrong_tags),
+        )?;
+        self.per_key(
+            &keys,
+            MetricType::Counter,
+            "not_allowed",
+            "Requests that named the key while its algorithm is not allowed",
+            |key| Some(key.counts.not_allowed),
+        )?;
+        self.per_key(
+            &keys,
+            MetricType::Gauge,
+            "uses",
+            "Tags made under the key by clients and by this server, those before its start included",
+            |key| Some(key.uses),
+        )?;
+        self.per_key(
+            &keys,
+            MetricType::Gauge,
+            "uses_limit",
+            "Uses after which the key should be another one",
+            |key| key.limit,
+        )?;
+        self.per_key(
+            &keys,
+            MetricType::Gauge,
+            "retires_timestamp_seconds",
+            "From when on the key is not accepted any more, in Unix seconds",
+            |key| key.retires,
+        )
+    }
+
+    fn per_key(
+        &mut self,
+        keys: &[Shown],
+        kind: MetricType,
+        name: &str,
+        help: &str,
+        value: impl Fn(&Shown) -> Option<u64>,
+    ) -> std::fmt::Result {
+        let name = format!("ntp_symmetric_key_{name}");
+        let mut metric = self.encoder.encode_descriptor(&name, help, None, kind)?;
+        for key in keys {
+            let Some(value) = value(key) else { continue };
+            let labels = [("key", key.id.to_string()), ("type", key.name.to_owned())];
+            let metric = metric.encode_family(&labels)?;
+            match kind {
+                MetricType::Counter => ConstCounter::new(value).encode(metric)?,
+                _ => ConstGauge::new(value as f64).encode(metric)?,
+            }
         }
         Ok(())
     }

@@ -46,7 +46,7 @@ const SOURCE_COUNT_MAX: usize = 65_536;
 pub(crate) fn check_plan(plan: &Plan, allow: &Allow, limits: &Limits) -> Result<(), String> {
     let targets = [
         (plan.scheme != Scheme::Ke, "NTP", plan.ntp),
-        (plan.scheme != Scheme::Plain, "key exchange", plan.ke),
+        (plan.scheme.exchanges_keys(), "key exchange", plan.ke),
     ];
     for (_, what, target) in targets.into_iter().filter(|&(is_used, ..)| is_used) {
         let address = target.ip();
@@ -71,6 +71,9 @@ pub(crate) fn check_plan(plan: &Plan, allow: &Allow, limits: &Limits) -> Result<
             return Err(format!("{timeout:?} for {what} is not within 0 to {TIMEOUT_MAX:?}"));
         }
     }
+    if let Some(key) = &plan.shared_key {
+        key.expand()?;
+    }
     if plan.aeads.len() > AEAD_COUNT_MAX || plan.sources.len() > SOURCE_COUNT_MAX {
         return Err(format!(
             "more than {AEAD_COUNT_MAX} algorithms or {SOURCE_COUNT_MAX} source addresses are not taken"
@@ -82,7 +85,7 @@ pub(crate) fn check_plan(plan: &Plan, allow: &Allow, limits: &Limits) -> Result<
 /// Refuses an order that goes beyond `limits`; `plan` says what one operation is.
 pub(crate) fn check_order(order: &Order, plan: &Plan, limits: &Limits) -> Result<(), String> {
     let each = match plan.scheme {
-        Scheme::Plain | Scheme::Nts | Scheme::Ke => 1.0,
+        Scheme::Plain | Scheme::Mac | Scheme::Nts | Scheme::Ke => 1.0,
         Scheme::Mix { transfers, .. } => 1.0 + f64::from(transfers),
     };
     let rates = [order.rate_rps.unwrap_or(0.0), order.background_rps];
@@ -166,9 +169,12 @@ mod tests {
         let check = |plan: &Plan| check_plan(plan, &Allow::default(), &Limits::default());
         let error = check(&Plan { ntp: foreign, ..plan() }).unwrap_err();
         assert!(error.contains("192.0.2.7") && error.contains("--allow 192.0.2.7"), "{error}");
-        for (scheme, ntp_used, ke_used) in
-            [(Scheme::Plain, true, false), (Scheme::Nts, true, true), (Scheme::Ke, false, true)]
-        {
+        for (scheme, ntp_used, ke_used) in [
+            (Scheme::Plain, true, false),
+            (Scheme::Mac, true, false),
+            (Scheme::Nts, true, true),
+            (Scheme::Ke, false, true),
+        ] {
             assert_eq!(check(&Plan { scheme, ntp: foreign, ..plan() }).is_err(), ntp_used, "{scheme:?}");
             assert_eq!(check(&Plan { scheme, ke: foreign, ..plan() }).is_err(), ke_used, "{scheme:?}");
         }

@@ -383,7 +383,7 @@ impl Crew for Coordinator {
 /// How long a step may go on after its last operation began: each may wait for its key exchange and its answers twice.
 fn tail(plan: &Plan) -> Duration {
     let transfers = match plan.scheme {
-        Scheme::Plain | Scheme::Nts | Scheme::Ke => 1,
+        Scheme::Plain | Scheme::Mac | Scheme::Nts | Scheme::Ke => 1,
         Scheme::Mix { transfers, .. } => transfers,
     };
     let waits = plan.timeout.saturating_mul(transfers).saturating_add(plan.ke_timeout).saturating_mul(2);

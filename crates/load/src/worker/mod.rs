@@ -22,9 +22,11 @@ use authentick_ke::client::Ask;
 use authentick_net::clock::monotonic_ns;
 use authentick_net::poller::{Interest, Poller};
 use authentick_net::udp::{ReceiveBatch, SendBatch};
+use authentick_proto::symmetric::SymmetricKey;
 use slab::Slab;
 
 use self::ledger::Ledger;
+use self::receive::Inspected;
 use self::send::Pending;
 use crate::client::Client;
 use crate::connection::Connection;
@@ -33,6 +35,7 @@ use crate::flight::{Due, Flights};
 use crate::limits;
 use crate::plan::{Arrivals, Joinable, Order, Part, Plan, Scheme, Watch};
 use crate::schedule::{Schedule, Share};
+use crate::shared_key::SharedKey;
 
 /// What a worker needs to exist.
 pub(crate) struct Setup {
@@ -56,12 +59,18 @@ struct Stream {
 pub(crate) struct Worker {
     plan: Arc<Plan>,
     ask: Option<Ask>,
+    /// The key that all clients share with the server.
+    key: Option<SymmetricKey>,
     share: Share,
     entropy: Entropy,
     poller: Poller,
     out: SendBatch,
     pending: Vec<Pending>,
     back: ReceiveBatch,
+    /// Whose socket each datagram of `back` came from.
+    owners: Vec<u32>,
+    /// What became of them, while they are looked at.
+    inspected: Vec<Option<Inspected>>,
     ready: Vec<u64>,
     flights: Flights,
     connections: Slab<Connection>,
@@ -105,12 +114,15 @@ impl Worker {
         let timeout_ns = u64::try_from(plan.timeout.as_nanos()).unwrap_or(u64::MAX / 4);
         let mut worker = Worker {
             ask,
+            key: plan.shared_key.as_ref().map(SharedKey::expand).transpose()?,
             share,
             entropy,
             poller: Poller::new().map_err(|error| format!("cannot wait for sockets: {error}"))?,
             out: SendBatch::default(),
             pending: Vec::with_capacity(limits::BATCH_SIZE),
             back: ReceiveBatch::default(),
+            owners: Vec::with_capacity(limits::BATCH_SIZE),
+            inspected: Vec::with_capacity(limits::BATCH_SIZE),
             ready: Vec::with_capacity(limits::BATCH_SIZE),
             flights: Flights::new(timeout_ns),
             connections: Slab::new(),
@@ -295,6 +307,7 @@ impl Worker {
                 Some(key) => self.go_on(key as usize),
             }
         }
+        self.take_all();
         let happened = !ready.is_empty();
         self.ready = ready;
         self.give_up(now_ns);
@@ -327,7 +340,7 @@ impl Worker {
     fn lateness_max_ns(&self) -> u64 {
         match (self.plan.arrivals, self.plan.scheme) {
             (Arrivals::Closed { .. }, _) => u64::MAX,
-            (_, Scheme::Plain | Scheme::Nts) => limits::LATENESS_MAX_NS,
+            (_, Scheme::Plain | Scheme::Mac | Scheme::Nts) => limits::LATENESS_MAX_NS,
             (_, Scheme::Ke | Scheme::Mix { .. }) => limits::KE_LATENESS_MAX_NS,
         }
     }
@@ -348,7 +361,9 @@ impl Worker {
     /// A transfer is over for its client: the next one of a key exchange follows, or the operation has ended.
     fn transfer_ended(&mut self, index: u32) {
         match self.plan.scheme {
-            Scheme::Plain | Scheme::Nts => self.operation_ended(self.clients[index as usize].measured),
+            Scheme::Plain | Scheme::Mac | Scheme::Nts => {
+                self.operation_ended(self.clients[index as usize].measured);
+            }
             Scheme::Mix { .. } => self.follow(index),
             Scheme::Ke => {}
         }

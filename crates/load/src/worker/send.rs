@@ -3,8 +3,10 @@
 use std::io;
 use std::os::fd::AsFd;
 
+use authentick_crypto::SealBatch;
+use authentick_crypto::mac::tag_batch;
 use authentick_net::clock::{self, monotonic_ns};
-use authentick_proto::client::Exchange;
+use authentick_proto::client::{Exchange, Unsealed, Untagged};
 use authentick_report::load::Cause;
 use authentick_wire::time::{NtpSpan, NtpTime};
 
@@ -18,7 +20,11 @@ use crate::plan::{Arrivals, Scheme};
 /// A request that is written and not sent.
 pub(super) struct Pending {
     exchange: Exchange,
+    /// What seals it, if anything does.
+    unsealed: Option<Unsealed>,
     client: u32,
+    /// What is missing, if it is to have a MAC: the tag.
+    untagged: Option<Untagged>,
     intended_ns: u64,
     /// When the making of the request began.
     begun_ns: u64,
@@ -101,7 +107,7 @@ impl Worker {
     /// Begins one operation that the scheme is named for.
     fn begin(&mut self, measured: bool, intended_ns: u64) -> Result<(), Cause> {
         let goes_on = match self.plan.scheme {
-            Scheme::Plain => {
+            Scheme::Plain | Scheme::Mac => {
                 let client = self.choose(measured, |_, _| true).ok_or(Cause::LocalPort)?;
                 self.push_transfer(client, intended_ns)?;
                 true
@@ -179,28 +185,58 @@ impl Worker {
         let out = self.out.buffer(slot);
         let client = &mut self.clients[index as usize];
         let same_cookie = matches!(self.plan.scheme, Scheme::Mix { same_cookie: true, .. });
-        let made = match &mut client.session {
-            _ if self.plan.scheme == Scheme::Plain => Ok(Exchange::plain(&mut self.entropy, out)),
-            Some(session) if self.plan.replay_cookie || same_cookie => {
-                Exchange::nts_replayed(session, &mut self.entropy, out)
+        let mut untagged = None;
+        let made = match (&self.key, &mut client.session) {
+            _ if self.plan.scheme == Scheme::Plain => {
+                let (exchange, size) = Exchange::plain(&mut self.entropy, out);
+                Ok((exchange, size, None))
             }
-            Some(session) => {
+            (Some(key), _) => {
+                let (exchange, rest) = Exchange::mac_untagged(key, &mut self.entropy, out);
+                untagged = Some(rest);
+                Ok((exchange, rest.size(), None))
+            }
+            (None, Some(session)) if self.plan.replay_cookie || same_cookie => {
+                Exchange::nts_replayed(session, &mut self.entropy, out).map(with_size)
+            }
+            (None, Some(session)) => {
                 // Requests in flight will bring a cookie each.
                 let expected_count = client.outstanding as usize;
-                Exchange::nts_among(session, expected_count, &mut self.entropy, out)
+                Exchange::nts_among(session, expected_count, &mut self.entropy, out).map(with_size)
             }
-            None => return Err(Cause::NoCookie),
+            (None, None) => return Err(Cause::NoCookie),
         };
-        let (exchange, size) = made.map_err(|_| Cause::NoCookie)?;
+        let (exchange, size, unsealed) = made.map_err(|_| Cause::NoCookie)?;
         self.out.set_size(slot, size);
         self.request_size = self.request_size.max(size);
         client.outstanding += 1;
-        self.pending.push(Pending { exchange, client: index, intended_ns, begun_ns });
+        self.pending.push(Pending { exchange, unsealed, untagged, client: index, intended_ns, begun_ns });
         Ok(())
+    }
+
+    /// Seals all pending requests side by side.
+    fn seal(&mut self) {
+        let mut batch = SealBatch::new();
+        for (request, out) in self.pending.iter().zip(self.out.buffers()) {
+            let client = &self.clients[request.client as usize];
+            // A session that was given up since is still known.
+            if let (Some(unsealed), Some(session)) = (&request.unsealed, client.session_of(request.begun_ns))
+            {
+                batch.push(unsealed.job(session, out));
+            }
+        }
+        batch.run();
     }
 
     /// Sends all pending requests, those of one client in one system call.
     pub(super) fn flush(&mut self) {
+        if self.pending.iter().any(|request| request.unsealed.is_some()) {
+            self.seal();
+        }
+        if let Some(key) = &self.key {
+            let requests = self.pending.iter().zip(self.out.buffers());
+            tag_batch(requests.filter_map(|(request, out)| Some(request.untagged.as_ref()?.job(key, out))));
+        }
         let mut pending = std::mem::take(&mut self.pending);
         let mut at = 0;
         while at < pending.len() {
@@ -292,6 +328,10 @@ pub(super) fn obstacle(error: &io::Error) -> Option<Cause> {
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => Some(Cause::Unreachable),
         _ => None,
     }
+}
+
+fn with_size((exchange, unsealed): (Exchange, Unsealed)) -> (Exchange, usize, Option<Unsealed>) {
+    (exchange, unsealed.size(), Some(unsealed))
 }
 
 fn later(time: NtpTime, ns: u64) -> NtpTime {

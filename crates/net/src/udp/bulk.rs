@@ -15,10 +15,9 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
 use authentick_wire::time::NtpTime;
 
+use super::buffer::Buffer;
 use super::control::{self, Control};
 use super::mmsg::{self, BATCH_SIZE};
-
-type Buffer = [u8; DATAGRAM_SIZE_MAX];
 
 /// Buffers, and the headers that describe them to the kernel.
 struct Slots {
@@ -32,7 +31,7 @@ impl Slots {
     fn new() -> Self {
         // SAFETY: an mmsghdr is integers and pointers, for which all zeros is a value.
         let header: libc::mmsghdr = unsafe { mem::zeroed() };
-        let buffers: Vec<_> = (0..BATCH_SIZE).map(|_| UnsafeCell::new([0; DATAGRAM_SIZE_MAX])).collect();
+        let buffers: Vec<_> = (0..BATCH_SIZE).map(|_| UnsafeCell::new(Buffer::ZERO)).collect();
         let part = |buffer: &UnsafeCell<Buffer>| libc::iovec {
             iov_base: buffer.get().cast(),
             iov_len: DATAGRAM_SIZE_MAX,
@@ -65,7 +64,12 @@ impl SendBatch {
     /// # Panics
     /// If there is no such slot.
     pub fn buffer(&mut self, slot: usize) -> &mut [u8; DATAGRAM_SIZE_MAX] {
-        self.0.buffers[slot].get_mut()
+        &mut self.0.buffers[slot].get_mut().octets
+    }
+
+    /// The buffers of all slots.
+    pub fn buffers(&mut self) -> impl Iterator<Item = &mut [u8; DATAGRAM_SIZE_MAX]> {
+        self.0.buffers.iter_mut().map(|buffer| &mut buffer.get_mut().octets)
     }
 
     /// Says how many octets of a slot are the request.
@@ -100,7 +104,7 @@ impl SendBatch {
     }
 }
 
-/// Room for up to [`BATCH_SIZE`] datagrams of one socket.
+/// Room for up to [`BATCH_SIZE`] datagrams, of one socket or of several.
 pub struct ReceiveBatch {
     slots: Slots,
     /// Read and written through the headers' pointers only.
@@ -119,7 +123,9 @@ impl Default for ReceiveBatch {
         for (header, control) in slots.headers.iter_mut().zip(&controls) {
             header.msg_hdr.msg_control = control.get().cast();
         }
-        ReceiveBatch { slots, controls, count: BATCH_SIZE }
+        let mut batch = ReceiveBatch { slots, controls, count: BATCH_SIZE };
+        batch.clear();
+        batch
     }
 }
 
@@ -133,34 +139,56 @@ pub struct Arrival<'a> {
 }
 
 impl ReceiveBatch {
-    /// Receives what waits on a connected socket, at most `count_max` and a batch; returns how many.
-    ///
-    /// # Errors
-    /// The kernel's, among them what the network has said about requests before; nothing that waits is none.
-    pub fn receive(&mut self, socket: BorrowedFd<'_>, count_max: usize) -> io::Result<usize> {
+    /// Forgets all datagrams.
+    pub fn clear(&mut self) {
         for header in &mut self.slots.headers[..self.count] {
             header.msg_hdr.msg_controllen = control::CONTROL_SIZE;
             header.msg_hdr.msg_flags = 0;
         }
         self.count = 0;
-        let headers = &mut self.slots.headers[..count_max.min(BATCH_SIZE)];
-        // SAFETY: the headers point to live memory of this batch, of the sizes that they give, to which no reference
-        // exists now.
-        self.count = unsafe { mmsg::receive(socket, headers, libc::MSG_DONTWAIT) }?;
-        Ok(self.count)
     }
 
-    /// A datagram of the last call.
+    /// How many more datagrams there is room for.
+    #[must_use]
+    pub const fn room(&self) -> usize {
+        BATCH_SIZE - self.count
+    }
+
+    /// Adds what waits on a connected socket, at most `count_max` and as much as there is room for; returns how many
+    /// datagrams were added.
+    ///
+    /// # Errors
+    /// The kernel's, among them what the network has said about requests before; nothing that waits is none.
+    pub fn receive(&mut self, socket: BorrowedFd<'_>, count_max: usize) -> io::Result<usize> {
+        let count = count_max.min(self.room());
+        let headers = &mut self.slots.headers[self.count..][..count];
+        // SAFETY: the headers point to live memory of this batch, of the sizes that they give, to which no reference
+        // exists now.
+        let count = unsafe { mmsg::receive(socket, headers, libc::MSG_DONTWAIT) }?;
+        self.count += count;
+        Ok(count)
+    }
+
+    /// The octets of all datagrams, in the order in which they were added.
+    pub fn datagrams(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        let Slots { buffers, headers, .. } = &mut self.slots;
+        let parts = buffers.iter_mut().zip(&*headers).take(self.count);
+        parts.map(|(buffer, header)| {
+            &mut buffer.get_mut().octets[..(header.msg_len as usize).min(DATAGRAM_SIZE_MAX)]
+        })
+    }
+
+    /// A datagram, counted from the first that was added.
     ///
     /// # Panics
-    /// If the last call brought fewer.
+    /// If there are fewer.
     pub fn arrival(&mut self, index: usize) -> Arrival<'_> {
         assert!(index < self.count, "only received datagrams are read");
         let header = &self.slots.headers[index];
         // SAFETY: the kernel has filled this message's control part, and nothing writes to it now.
         let ancillary = unsafe { control::read(&header.msg_hdr) };
         let size = (header.msg_len as usize).min(DATAGRAM_SIZE_MAX);
-        Arrival { octets: &mut self.slots.buffers[index].get_mut()[..size], at: ancillary.received }
+        Arrival { octets: &mut self.slots.buffers[index].get_mut().octets[..size], at: ancillary.received }
     }
 }
 
@@ -205,9 +233,15 @@ mod tests {
             assert_eq!(buffer[..size], vec![slot as u8; 48 - slot]);
             server.send_to(&buffer[..size], from).unwrap();
         }
-        assert_eq!(back.receive(client.as_fd(), 2).unwrap(), 2);
+        assert_eq!(back.receive(client.as_fd(), 1).unwrap(), 1);
+        assert_eq!(back.arrival(0).octets, vec![1; 47]);
+        back.clear();
+        assert_eq!(back.receive(client.as_fd(), 1).unwrap(), 1);
         assert_eq!(back.receive(client.as_fd(), 64).unwrap(), 1);
-        let arrival = back.arrival(0);
+        assert_eq!(back.room(), BATCH_SIZE - 2);
+        let sizes: Vec<usize> = back.datagrams().map(|datagram| datagram.len()).collect();
+        assert_eq!(sizes, [46, 45]);
+        let arrival = back.arrival(1);
         assert_eq!(arrival.octets, vec![3; 45]);
         assert!(arrival.at.unwrap().since(before).as_nanos() >= 0);
         assert_eq!(back.receive(client.as_fd(), 64).unwrap(), 0);

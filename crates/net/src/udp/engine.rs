@@ -21,6 +21,8 @@ pub struct UdpEngine {
     sockets: Vec<ServerSocket>,
     patience: Timespec,
     batch: Batch,
+    /// Datagrams that are received and sent together, at most.
+    batch_size: usize,
     /// Whether a socket's last batch was full, so that there is probably more: then it is read without asking first.
     full: [bool; SOCKET_COUNT_MAX],
 }
@@ -37,11 +39,16 @@ pub struct Turn {
 }
 
 impl UdpEngine {
-    /// An engine for 1 to [`SOCKET_COUNT_MAX`] sockets; a turn waits for at most `patience` when nothing comes.
+    /// An engine for 1 to [`SOCKET_COUNT_MAX`] sockets; a turn waits for at most `patience` when nothing comes, and
+    /// takes at most `batch_size` datagrams of each socket, 1 to [`BATCH_SIZE`].
     ///
     /// # Errors
     /// If there are too many sockets or none, or the kernel refuses to set the timeout.
-    pub fn new(sockets: Vec<ServerSocket>, patience: Duration) -> io::Result<Self> {
+    ///
+    /// # Panics
+    /// If there is no such batch.
+    pub fn new(sockets: Vec<ServerSocket>, patience: Duration, batch_size: usize) -> io::Result<Self> {
+        assert!((1..=BATCH_SIZE).contains(&batch_size), "a batch has 1 to {BATCH_SIZE} datagrams");
         if sockets.is_empty() || sockets.len() > SOCKET_COUNT_MAX {
             let text = format!("an engine serves 1 to {SOCKET_COUNT_MAX} sockets, not {}", sockets.len());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
@@ -50,7 +57,7 @@ impl UdpEngine {
             sockopt::set_socket_timeout(socket, sockopt::Timeout::Recv, Some(patience))?;
         }
         let patience = Timespec::try_from(patience).map_err(io::Error::other)?;
-        Ok(UdpEngine { sockets, patience, batch: Batch::new(), full: [false; SOCKET_COUNT_MAX] })
+        Ok(UdpEngine { sockets, patience, batch: Batch::new(), batch_size, full: [false; SOCKET_COUNT_MAX] })
     }
 
     /// The addresses that are served.
@@ -78,8 +85,8 @@ impl UdpEngine {
         }
         for (socket, full) in self.sockets.iter().zip(&mut self.full) {
             let socket = socket.as_fd();
-            let count = self.batch.receive(socket, alone)?;
-            *full = count == BATCH_SIZE;
+            let count = self.batch.receive(socket, alone, self.batch_size)?;
+            *full = count == self.batch_size;
             if count == 0 {
                 continue;
             }
@@ -163,7 +170,7 @@ mod tests {
             .map(|address| ServerSocket::bind(address.parse().unwrap(), false).unwrap())
             .collect();
         let addresses = sockets.iter().map(|socket| loopback(socket.local())).collect();
-        (UdpEngine::new(sockets, PATIENCE).unwrap(), addresses)
+        (UdpEngine::new(sockets, PATIENCE, BATCH_SIZE).unwrap(), addresses)
     }
 
     #[test]
@@ -189,6 +196,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn smaller_batches_bring_everything_too() {
+        let socket = ServerSocket::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+        client.connect(socket.local()).unwrap();
+        let mut engine = UdpEngine::new(vec![socket], PATIENCE, 3).unwrap();
+        (0..7).for_each(|_| assert_eq!(client.send(&[1; 48]).unwrap(), 48));
+        let received = [echo(&mut engine), echo(&mut engine), echo(&mut engine)].map(|turn| turn.received);
+        assert_eq!(received, [3, 3, 1]);
     }
 
     #[test]
@@ -228,9 +246,9 @@ mod tests {
 
     #[test]
     fn engine_without_sockets_or_with_too_many_is_refused() {
-        assert!(UdpEngine::new(Vec::new(), PATIENCE).is_err());
+        assert!(UdpEngine::new(Vec::new(), PATIENCE, BATCH_SIZE).is_err());
         let socket = || ServerSocket::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
         let many = (0..=SOCKET_COUNT_MAX).map(|_| socket()).collect();
-        assert!(UdpEngine::new(many, PATIENCE).is_err());
+        assert!(UdpEngine::new(many, PATIENCE, BATCH_SIZE).is_err());
     }
 }

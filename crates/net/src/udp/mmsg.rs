@@ -17,13 +17,12 @@ use std::ptr;
 use authentick_wire::datagram::Datagram;
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
 
+use super::buffer::Buffer;
 use super::control::{self, Ancillary, Control};
 use super::handler::Handler;
 
 /// Datagrams that are received, answered and sent together.
 pub const BATCH_SIZE: usize = 64;
-
-type Buffer = [u8; DATAGRAM_SIZE_MAX];
 
 /// The memory of one worker's batches.
 pub(super) struct Batch {
@@ -63,8 +62,8 @@ impl Batch {
         let no_address: libc::sockaddr_storage = unsafe { mem::zeroed() };
         let no_part = libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 };
         let mut batch = Batch {
-            requests: cells([0; DATAGRAM_SIZE_MAX]),
-            responses: cells([0; DATAGRAM_SIZE_MAX]),
+            requests: cells(Buffer::ZERO),
+            responses: cells(Buffer::ZERO),
             sources: cells(no_address),
             controls: cells(Control([0; control::CONTROL_SIZE])),
             request_parts: cells(no_part),
@@ -87,9 +86,14 @@ impl Batch {
         batch
     }
 
-    /// Receives up to [`BATCH_SIZE`] datagrams. With `wait`, blocks for the first, as long as the socket's receive
-    /// timeout says; else returns at once. Returns how many came, 0 if none did in time.
-    pub(super) fn receive(&mut self, socket: BorrowedFd<'_>, wait: bool) -> io::Result<usize> {
+    /// Receives up to `count_max` datagrams, at most [`BATCH_SIZE`]. With `wait`, blocks for the first, as long as the
+    /// socket's receive timeout says; else returns at once. Returns how many came, 0 if none did in time.
+    pub(super) fn receive(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        wait: bool,
+        count_max: usize,
+    ) -> io::Result<usize> {
         for message in &mut self.incoming[..self.dirty_count] {
             message.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
             message.msg_hdr.msg_controllen = control::CONTROL_SIZE;
@@ -99,7 +103,7 @@ impl Batch {
         let flags = if wait { libc::MSG_WAITFORONE } else { libc::MSG_DONTWAIT };
         // SAFETY: the headers point to live memory of this batch, of the sizes that they give, to which no reference
         // exists now.
-        self.dirty_count = unsafe { receive(socket, &mut self.incoming, flags) }?;
+        self.dirty_count = unsafe { receive(socket, &mut self.incoming[..count_max], flags) }?;
         Ok(self.dirty_count)
     }
 
@@ -116,9 +120,9 @@ impl Batch {
             // SAFETY: the kernel wrote an address there; no reference to it exists.
             let source = unsafe { self.sources[slot].get().read() };
             // SAFETY: `self` is borrowed mutably, and this is the only reference to this buffer while it is lent.
-            let request = unsafe { &mut *self.requests[slot].get() };
+            let request = unsafe { &mut (*self.requests[slot].get()).octets };
             // SAFETY: likewise.
-            let response = unsafe { &mut *self.responses[slot].get() };
+            let response = unsafe { &mut (*self.responses[slot].get()).octets };
             let size = (message.msg_len as usize).min(DATAGRAM_SIZE_MAX);
             ancillaries[slot] = ancillary;
             datagrams[slot].write(Datagram {

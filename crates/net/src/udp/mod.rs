@@ -8,6 +8,7 @@
 //! - `client`: one connected socket with receive stamps.
 //! - `bulk`: batches of requests and answers over many such sockets.
 
+mod buffer;
 mod bulk;
 mod client;
 mod control;

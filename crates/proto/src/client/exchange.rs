@@ -6,12 +6,14 @@
 
 use std::fmt;
 
-use authentick_crypto::{Entropy, Open, Seal, TAG_SIZE, open_batch, seal_batch};
+use authentick_crypto::{Entropy, Open, OpenBatch, Seal, SealBatch, TAG_SIZE};
 use authentick_wire::Writer;
 use authentick_wire::extension::{self, FieldType, Fields};
 use authentick_wire::header::{Header, Leap, Mode, ReferenceId};
 use authentick_wire::limits::{COOKIE_COUNT, FIELD_HEADER_SIZE, HEADER_SIZE, IDENTIFIER_SIZE_MIN};
-use authentick_wire::nts::{NtsFields, authenticator_size, cookie_field_size, emit_authenticator};
+use authentick_wire::nts::{
+    Authenticator, NtsFields, Span, authenticator_size, cookie_field_size, emit_authenticator,
+};
 use authentick_wire::packet::{Packet, Trailer};
 use authentick_wire::time::NtpTime;
 
@@ -22,9 +24,91 @@ use crate::limits::{REQUEST_SIZE_MAX, ROOT_DISTANCE_MAX_SECONDS};
 #[derive(Clone, Debug)]
 pub struct Exchange {
     /// Random, so that only who saw the request can answer it; the true departure time stays with the caller.
-    transmit: NtpTime,
-    identifier: Option<[u8; IDENTIFIER_SIZE_MIN]>,
-    answered: bool,
+    pub(super) transmit: NtpTime,
+    pub(super) identifier: Option<[u8; IDENTIFIER_SIZE_MIN]>,
+    /// Whether the request has a MAC.
+    pub(super) keyed: bool,
+    pub(super) answered: bool,
+}
+
+/// An NTS request that is written but for its tag: many of them are sealed together.
+#[derive(Clone, Copy, Debug)]
+pub struct Unsealed {
+    associated_size: usize,
+    nonce: Span,
+    sealed: Span,
+}
+
+impl Unsealed {
+    /// Octets of the request.
+    #[must_use]
+    pub const fn size(&self) -> usize {
+        self.sealed.end()
+    }
+
+    /// The job that seals the request in `out`, where it was written, under the keys it was made with.
+    ///
+    /// # Panics
+    /// If `out` is shorter than the request.
+    #[inline]
+    #[must_use]
+    pub fn job<'a>(&self, session: &'a NtsSession, out: &'a mut [u8]) -> Seal<'a> {
+        let (before, rest) = out.split_at_mut(self.sealed.start());
+        let before = &*before;
+        let (text, tag) = session
+            .algorithm()
+            .split_sealed(&mut rest[..self.sealed.size()])
+            .expect("the sealed part has room for a tag");
+        Seal {
+            key: session.keys().c2s(),
+            nonce: self.nonce.of(before),
+            associated: Some(&before[..self.associated_size]),
+            text: text.into(),
+            tag,
+        }
+    }
+
+    fn seal(&self, session: &NtsSession, out: &mut [u8]) {
+        let mut batch = SealBatch::new();
+        batch.push(self.job(session, out));
+        batch.run();
+    }
+}
+
+/// A datagram that is the answer to a request, if it is genuine: it has passed every check that needs no key. Many of
+/// them are opened together.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate {
+    header: Header,
+    kiss: Option<Check>,
+    authenticator: Option<Authenticator>,
+}
+
+impl Candidate {
+    /// The job that verifies and decrypts `datagram`, out of which the candidate was made; `None` if there is nothing
+    /// to verify, or what is sealed is too short for a tag.
+    #[inline]
+    #[must_use]
+    pub fn job<'a>(
+        &self,
+        datagram: &'a mut [u8],
+        session: &'a NtsSession,
+        genuine: &'a mut bool,
+    ) -> Option<Open<'a>> {
+        let authenticator = self.authenticator?;
+        let (before, rest) = datagram.split_at_mut(authenticator.ciphertext.start());
+        let before = &*before;
+        let sealed = &mut rest[..authenticator.ciphertext.size()];
+        let (text, tag) = session.algorithm().split_sealed(sealed)?;
+        Some(Open {
+            key: session.keys().s2c(),
+            nonce: authenticator.nonce.of(before),
+            associated: Some(&before[..authenticator.associated_size]),
+            text: text.into(),
+            tag,
+            genuine,
+        })
+    }
 }
 
 /// There is no cookie left: a new key exchange is needed.
@@ -66,6 +150,11 @@ pub enum Check {
     Authenticator,
     /// Its tag is wrong.
     Tag,
+    /// It is tagged with another key than the request.
+    KeyId(u32),
+    /// It is a crypto-NAK: the server does not accept the key. The kiss code, where there is one, says why. RFC 5905
+    /// section 9.2.
+    CryptoNak(Option<ReferenceId>),
     /// What was encrypted is not made of extension fields.
     Encrypted(authentick_wire::Malformed),
     /// It is a kiss-o'-death with this code. RFC 5905 section 7.4.
@@ -90,6 +179,13 @@ impl fmt::Display for Check {
             Check::Identifier => f.write_str("unique identifier: missing or not that of the request"),
             Check::Authenticator => f.write_str("authenticator: missing"),
             Check::Tag => f.write_str("tag: wrong authentication tag"),
+            Check::KeyId(id) => write!(f, "key id: tagged with key {id}, which is not that of the request"),
+            Check::CryptoNak(None) => {
+                f.write_str("crypto-NAK: the server does not accept the key or the tag")
+            }
+            Check::CryptoNak(Some(code)) => {
+                write!(f, "crypto-NAK, kiss code {code:?}: the server does not accept the key or the tag")
+            }
             Check::Encrypted(malformed) => write!(f, "encrypted fields: {malformed}"),
             Check::Kiss(code) => write!(f, "kiss code {code:?}: the server turned the request down"),
             Check::Timestamps => f.write_str("timestamps: receive or transmit time is zero"),
@@ -108,10 +204,14 @@ impl Exchange {
     /// # Panics
     /// If `out` has fewer than 48 octets.
     pub fn plain(entropy: &mut Entropy, out: &mut [u8]) -> (Self, usize) {
-        let exchange = Exchange { transmit: random_time(entropy), identifier: None, answered: false };
+        let exchange = Exchange::with_time(random_time(entropy));
         let header = out.first_chunk_mut().expect("a request needs 48 octets of room");
         Header::minimal_request(exchange.transmit).emit(header);
         (exchange, HEADER_SIZE)
+    }
+
+    pub(super) const fn with_time(transmit: NtpTime) -> Self {
+        Exchange { transmit, identifier: None, keyed: false, answered: false }
     }
 
     /// Writes an NTS request to `out`, with a cookie out of the jar and placeholders so that the jar becomes full
@@ -124,11 +224,13 @@ impl Exchange {
         entropy: &mut Entropy,
         out: &mut [u8],
     ) -> Result<(Self, usize), NoCookie> {
-        Self::nts_among(session, 0, entropy, out)
+        let (exchange, unsealed) = Self::nts_among(session, 0, entropy, out)?;
+        unsealed.seal(session, out);
+        Ok((exchange, unsealed.size()))
     }
 
     /// The same while other requests of the session are in flight, which will bring `expected_count` cookies: so many
-    /// fewer are asked for.
+    /// fewer are asked for. The request is yet to be sealed.
     ///
     /// # Panics
     /// If `out` has fewer than [`REQUEST_SIZE_MAX`] octets.
@@ -137,7 +239,7 @@ impl Exchange {
         expected_count: usize,
         entropy: &mut Entropy,
         out: &mut [u8],
-    ) -> Result<(Self, usize), NoCookie> {
+    ) -> Result<(Self, Unsealed), NoCookie> {
         let cookie = session.jar.take().ok_or(NoCookie)?;
         let wanted = (COOKIE_COUNT - 1).saturating_sub(session.jar.count() + expected_count);
         Ok(Self::authenticated(session, &cookie, wanted, entropy, out))
@@ -152,7 +254,7 @@ impl Exchange {
         session: &NtsSession,
         entropy: &mut Entropy,
         out: &mut [u8],
-    ) -> Result<(Self, usize), NoCookie> {
+    ) -> Result<(Self, Unsealed), NoCookie> {
         let cookie = session.jar.oldest().ok_or(NoCookie)?;
         Ok(Self::authenticated(session, cookie, 0, entropy, out))
     }
@@ -164,10 +266,10 @@ impl Exchange {
         wanted: usize,
         entropy: &mut Entropy,
         out: &mut [u8],
-    ) -> (Self, usize) {
+    ) -> (Self, Unsealed) {
         const ROOM: &str = "REQUEST_SIZE_MAX octets hold a request";
         let exchange =
-            Exchange { transmit: random_time(entropy), identifier: Some(entropy.array()), answered: false };
+            Exchange { identifier: Some(entropy.array()), ..Exchange::with_time(random_time(entropy)) };
         let algorithm = session.algorithm();
         let mut nonce = [0; 16];
         let nonce = &mut nonce[..algorithm.nonce_size()];
@@ -193,20 +295,8 @@ impl Exchange {
             writer.zeros(cookie.len()).expect(ROOM);
         }
         let associated_size = writer.offset();
-        let (_, sealed) = emit_authenticator(&mut writer, nonce, TAG_SIZE, 0).expect(ROOM);
-        let size = writer.offset();
-
-        let (before, rest) = out.split_at_mut(sealed.start());
-        let (text, tag) =
-            algorithm.split_sealed(&mut rest[..sealed.size()]).expect("the sealed part has room for a tag");
-        seal_batch(std::iter::once(Seal {
-            key: session.keys().c2s(),
-            nonce,
-            associated: Some(&before[..associated_size]),
-            text: text.into(),
-            tag,
-        }));
-        (exchange, size)
+        let (nonce, sealed) = emit_authenticator(&mut writer, nonce, TAG_SIZE, 0).expect(ROOM);
+        (exchange, Unsealed { associated_size, nonce, sealed })
     }
 
     /// The transmit timestamp of the request, by which a server's records of it can be found.
@@ -223,6 +313,20 @@ impl Exchange {
         datagram: &mut [u8],
         session: Option<&mut NtsSession>,
     ) -> Result<Response, Check> {
+        let candidate = self.inspect(datagram)?;
+        let mut genuine = false;
+        if let Some(session) = &session
+            && let Some(job) = candidate.job(datagram, session, &mut genuine)
+        {
+            let mut batch = OpenBatch::new();
+            batch.push(job);
+            batch.run();
+        }
+        self.conclude(&candidate, genuine, datagram, session)
+    }
+
+    /// The checks of [`Exchange::receive`] that need no key.
+    pub fn inspect(&self, datagram: &[u8]) -> Result<Candidate, Check> {
         let packet = Packet::parse(datagram).map_err(Check::Syntax)?;
         let header = packet.header();
         if header.mode != Mode::Server || header.version != 4 || packet.trailer() != Trailer::None {
@@ -235,67 +339,74 @@ impl Exchange {
             return Err(Check::Duplicate);
         }
         let kiss = (header.stratum == 0).then_some(Check::Kiss(header.reference_id));
-        let cookie_count = match (&self.identifier, session) {
-            (Some(identifier), Some(session)) => {
-                let fields = NtsFields::locate(&packet).map_err(Check::Syntax)?;
-                if fields.identifier.map(|span| span.of(datagram)) != Some(identifier) {
-                    return Err(Check::Identifier);
-                }
-                let Some(authenticator) = fields.authenticator else {
-                    // Of all unauthenticated responses only a kiss with our identifier means anything: who sent it
-                    // has at least seen the request. RFC 8915 section 5.7.
-                    return Err(kiss.unwrap_or(Check::Authenticator));
-                };
-                open(datagram, authenticator, session)?
+        let mut authenticator = None;
+        if let Some(identifier) = &self.identifier {
+            let fields = NtsFields::locate(&packet).map_err(Check::Syntax)?;
+            if fields.identifier.map(|span| span.of(datagram)) != Some(identifier) {
+                return Err(Check::Identifier);
             }
+            // Of all unauthenticated responses only a kiss with our identifier means anything: who sent it has at
+            // least seen the request. RFC 8915 section 5.7.
+            authenticator = Some(fields.authenticator.ok_or(kiss.unwrap_or(Check::Authenticator))?);
+        }
+        Ok(Candidate { header, kiss, authenticator })
+    }
+
+    /// The rest of the checks, after the candidate's job has run on `datagram` and said whether it is `genuine`.
+    pub fn conclude(
+        &mut self,
+        candidate: &Candidate,
+        genuine: bool,
+        datagram: &mut [u8],
+        session: Option<&mut NtsSession>,
+    ) -> Result<Response, Check> {
+        let Candidate { header, kiss, authenticator } = candidate;
+        if self.answered {
+            return Err(Check::Duplicate);
+        }
+        let cookie_count = match (authenticator, session) {
+            (Some(_), Some(_)) if !genuine => return Err(Check::Tag),
+            (Some(authenticator), Some(session)) => take_cookies(datagram, authenticator, session)?,
             // Nobody can vouch for the answer.
+            (None, _) if self.keyed => return Err(kiss.unwrap_or(Check::Authenticator)),
             (Some(_), None) => return Err(kiss.unwrap_or(Check::Authenticator)),
             (None, _) => 0,
         };
-        if let Some(kiss) = kiss {
-            return Err(kiss);
-        }
-        if header.receive.is_zero() || header.transmit.is_zero() {
-            return Err(Check::Timestamps);
-        }
-        if header.leap == Leap::Unsynchronised {
-            return Err(Check::Leap);
-        }
-        if !(1..16).contains(&header.stratum) {
-            return Err(Check::Stratum(header.stratum));
-        }
-        let root_distance_ns = header.root_delay.as_nanos() / 2 + header.root_dispersion.as_nanos();
-        if root_distance_ns >= ROOT_DISTANCE_MAX_SECONDS * 1_000_000_000 {
-            return Err(Check::RootDistance);
-        }
+        check_content(header)?;
         self.answered = true;
-        Ok(Response { header, cookie_count })
+        Ok(Response { header: *header, cookie_count })
     }
 }
 
-/// Verifies and decrypts; returns how many cookies went into the jar.
-fn open(
+/// What a response says, once it is known from whom it comes.
+pub(super) fn check_content(header: &Header) -> Result<(), Check> {
+    if header.stratum == 0 {
+        return Err(Check::Kiss(header.reference_id));
+    }
+    if header.receive.is_zero() || header.transmit.is_zero() {
+        return Err(Check::Timestamps);
+    }
+    if header.leap == Leap::Unsynchronised {
+        return Err(Check::Leap);
+    }
+    if !(1..16).contains(&header.stratum) {
+        return Err(Check::Stratum(header.stratum));
+    }
+    let root_distance_ns = header.root_delay.as_nanos() / 2 + header.root_dispersion.as_nanos();
+    if root_distance_ns >= ROOT_DISTANCE_MAX_SECONDS * 1_000_000_000 {
+        return Err(Check::RootDistance);
+    }
+    Ok(())
+}
+
+/// Puts the cookies of a decrypted response into the jar; returns how many.
+fn take_cookies(
     datagram: &mut [u8],
-    authenticator: authentick_wire::nts::Authenticator,
+    authenticator: &Authenticator,
     session: &mut NtsSession,
 ) -> Result<usize, Check> {
-    let algorithm = session.algorithm();
-    let (before, rest) = datagram.split_at_mut(authenticator.ciphertext.start());
-    let before = &*before;
-    let sealed = &mut rest[..authenticator.ciphertext.size()];
-    let (text, tag) = algorithm.split_sealed(sealed).ok_or(Check::Tag)?;
-    let mut genuine = false;
-    open_batch(std::iter::once(Open {
-        key: session.keys().s2c(),
-        nonce: authenticator.nonce.of(before),
-        associated: Some(&before[..authenticator.associated_size]),
-        text: (&mut *text).into(),
-        tag,
-        genuine: &mut genuine,
-    }));
-    if !genuine {
-        return Err(Check::Tag);
-    }
+    let sealed = &mut datagram[authenticator.ciphertext.start()..authenticator.ciphertext.end()];
+    let (text, _) = session.algorithm().split_sealed(sealed).ok_or(Check::Tag)?;
     let mut count = 0;
     for field in Fields::new(text, 0, FIELD_HEADER_SIZE) {
         let field = field.map_err(Check::Encrypted)?;
@@ -306,7 +417,7 @@ fn open(
     Ok(count)
 }
 
-fn random_time(entropy: &mut Entropy) -> NtpTime {
+pub(super) fn random_time(entropy: &mut Entropy) -> NtpTime {
     // Zero would mean "unknown", and a server could not tell it from a missing timestamp.
     NtpTime::from_bits(entropy.u64().max(1))
 }

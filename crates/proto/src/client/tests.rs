@@ -2,7 +2,7 @@
 
 use authentick_crypto::{Algorithm, Entropy, Key};
 use authentick_wire::header::{Header, Mode, ReferenceId};
-use authentick_wire::limits::{COOKIE_COUNT, COOKIE_SIZE_MAX, DATAGRAM_SIZE_MAX};
+use authentick_wire::limits::{COOKIE_COUNT, COOKIE_SIZE_MAX, DATAGRAM_SIZE_MAX, HEADER_SIZE};
 use authentick_wire::nts::NtsFields;
 use authentick_wire::packet::Packet;
 
@@ -53,14 +53,20 @@ fn answer_to_an_authenticated_request_never_passes_without_its_session() {
     let now = request.transmit;
     let good = Header { mode: Mode::Server, stratum: 1, origin: now, receive: now, ..request };
     let kiss = Header { stratum: 0, reference_id: ReferenceId::NTSN, ..good };
-    let mut check = |header: Header, session| {
+    let mut identifier = [0; 36];
+    identifier.copy_from_slice(&out[HEADER_SIZE..HEADER_SIZE + 36]);
+    let mut check = |header: Header, identifier: &[u8], with_session: bool| {
         let mut answer = [0; 48];
         header.emit(&mut answer);
-        exchange.receive(&mut answer, session).unwrap_err()
+        let mut answer = [&answer[..], identifier].concat();
+        exchange.receive(&mut answer, with_session.then_some(&mut session)).unwrap_err()
     };
-    assert_eq!(check(good, None), Check::Authenticator);
-    assert_eq!(check(kiss, None), Check::Kiss(ReferenceId::NTSN));
-    assert_eq!(check(good, Some(&mut session)), Check::Identifier);
+    for with_session in [false, true] {
+        assert_eq!(check(good, &identifier, with_session), Check::Authenticator);
+        assert_eq!(check(kiss, &identifier, with_session), Check::Kiss(ReferenceId::NTSN));
+        assert_eq!(check(good, &[], with_session), Check::Identifier);
+        assert_eq!(check(kiss, &[], with_session), Check::Identifier);
+    }
 }
 
 #[test]
@@ -96,7 +102,7 @@ fn replayed_cookie_stays_in_the_jar_and_asks_for_no_others() {
     let mut entropy = Entropy::from_seed(1);
     for _ in 0..3 {
         let mut out = [0; DATAGRAM_SIZE_MAX];
-        let (_, size) = Exchange::nts_replayed(&session, &mut entropy, &mut out).unwrap();
+        let size = Exchange::nts_replayed(&session, &mut entropy, &mut out).unwrap().1.size();
         assert_eq!(size, 228);
         assert_eq!(session.jar.oldest(), Some([7; 100].as_slice()));
     }
@@ -111,7 +117,7 @@ fn requests_in_flight_count_as_cookies_to_come() {
     let mut entropy = Entropy::from_seed(1);
     let mut out = [0; DATAGRAM_SIZE_MAX];
     for expected in 0..COOKIE_COUNT {
-        let (_, size) = Exchange::nts_among(&mut session, expected, &mut entropy, &mut out).unwrap();
+        let size = Exchange::nts_among(&mut session, expected, &mut entropy, &mut out).unwrap().1.size();
         assert_eq!(size, 228, "a burst out of a full jar asks for no placeholder");
     }
     assert!(Exchange::nts_among(&mut session, 0, &mut entropy, &mut out).is_err());

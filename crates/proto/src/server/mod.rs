@@ -1,10 +1,13 @@
 //! The batch responder: datagrams in, responses out, one counted outcome each.
 //!
-//! A batch goes through the stages together, so that authentication can work on many packets side by side:
+//! A batch goes through the stages in groups, so that authentication can work on many packets side by side:
 //!
 //! ```text
 //! parse -> admit -> open cookies -> verify -> lay out and seal fresh cookies -> build headers -> seal
 //! ```
+//!
+//! Requests with a MAC skip what is about cookies: `mac` verifies them after those of NTS, lays their responses out,
+//! and tags them at the end.
 //!
 //! Transmit timestamps are read after everything that can be done before them (RFC 8915 section 5.7 advises so): only
 //! the last AEAD pass stands between the stamp and the engine's flush.
@@ -15,6 +18,7 @@
 mod admit;
 pub mod interleave;
 pub mod limit;
+mod mac;
 pub mod outcome;
 pub mod probe;
 mod respond;
@@ -29,6 +33,7 @@ use authentick_wire::Reason;
 use authentick_wire::datagram::Datagram;
 use authentick_wire::header::{Header, Mode, ReferenceId};
 use authentick_wire::limits::HEADER_SIZE;
+use authentick_wire::mac::MacFields;
 use authentick_wire::nts::{Authenticator, NtsFields, Span};
 use authentick_wire::packet::{Packet, Trailer};
 use authentick_wire::time::{NtpSpan, NtpTime};
@@ -36,6 +41,7 @@ use authentick_wire::time::{NtpSpan, NtpTime};
 pub use self::admit::Policy;
 use self::admit::{Admitted, Refused};
 use self::interleave::Interleave;
+use self::mac::MacSlot;
 use self::outcome::{Outcome, Outcomes};
 use self::probe::{Probe, Stage};
 use self::respond::{CookiePlaces, Echo, SealedPart};
@@ -44,7 +50,8 @@ use self::verify::{Authenticated, Rejected};
 use crate::cookie::{self, SessionKeys};
 use crate::delays::{Step, pause};
 use crate::keyset::KeySet;
-use crate::limits::BATCH_SIZE;
+use crate::limits::{BATCH_SIZE, GROUP_SIZE};
+use crate::symmetric::SymmetricKeys;
 
 /// Where the responder's time comes from. A fixed instant is a clock that stands still.
 pub trait Clock {
@@ -71,6 +78,8 @@ pub struct Moment<'a> {
     pub snapshot: Snapshot,
     /// The cookie keys; absent where NTS is not served: NTS requests are then answered with NTSN.
     pub keys: Option<&'a KeySet>,
+    /// The symmetric keys; absent where none are served: requests with a MAC then name an unknown key.
+    pub symmetric: Option<&'a SymmetricKeys>,
 }
 
 /// Answers batches of datagrams. Each worker owns one; nothing is allocated after it was made.
@@ -79,10 +88,17 @@ pub struct Responder {
     interleave: Option<Arc<Interleave>>,
     entropy: Entropy,
     slots: Box<[Slot]>,
-    used_count: usize,
+    /// Answers of the last batch whose true transmit time is to be remembered.
+    departures: Vec<Departure>,
+    /// Datagrams of the last batch.
+    batch_size: usize,
     outcomes: Outcomes,
     refused_count: u64,
     last_receive: NtpTime,
+    /// For each slot, what only requests with a MAC need.
+    macs: Box<[MacSlot]>,
+    /// Which of the symmetric keys' counters are this responder's.
+    worker: usize,
 }
 
 /// The state of one datagram between stages. It keeps places, not references, so it outlives each stage's borrows.
@@ -95,13 +111,21 @@ struct Slot {
     request_receive: NtpTime,
     identifier: Option<Span>,
     nts: Option<NtsRequest>,
+    /// The MAC of the request, and where that of its response goes.
+    mac: Option<MacFields>,
+    tag: Option<Span>,
     genuine: bool,
     /// The keys out of the cookie, from when it opened to the end of the batch.
     session: SessionKeys,
     part: Option<SealedPart>,
+}
+
+/// An answer to a client that asks in interleaved mode.
+struct Departure {
+    /// Its place in the batch.
+    index: usize,
+    client: IpAddr,
     receive: NtpTime,
-    /// The client, if its response's true transmit time is to be remembered.
-    remember: Option<IpAddr>,
 }
 
 #[derive(Clone, Copy)]
@@ -110,10 +134,14 @@ enum State {
     Silent(Outcome),
     /// A refusal is sent; it needs no time and no proof.
     Kiss(ReferenceId, Outcome),
+    /// The same with the four octets behind it that say: not with that key.
+    CryptoNak(ReferenceId, Outcome),
     /// Well formed.
     Parsed,
     /// Let through by policy; an NTS request, to be verified.
     Admitted(Admitted),
+    /// Let through by policy; a request with a MAC, to be verified.
+    Keyed(Admitted),
     /// May be given time.
     Authenticated(Authenticated, Outcome),
 }
@@ -135,11 +163,11 @@ impl Default for Slot {
             request_receive: NtpTime::ZERO,
             identifier: None,
             nts: None,
+            mac: None,
+            tag: None,
             genuine: false,
             session: SessionKeys::unset(),
             part: None,
-            receive: NtpTime::ZERO,
-            remember: None,
         }
     }
 }
@@ -152,12 +180,22 @@ impl Responder {
             policy,
             interleave,
             entropy,
-            slots: (0..BATCH_SIZE).map(|_| Slot::default()).collect(),
-            used_count: 0,
+            slots: (0..GROUP_SIZE).map(|_| Slot::default()).collect(),
+            departures: Vec::with_capacity(BATCH_SIZE),
+            batch_size: 0,
             outcomes: Outcomes::default(),
             refused_count: 0,
             last_receive: NtpTime::ZERO,
+            macs: (0..GROUP_SIZE).map(|_| MacSlot::default()).collect(),
+            worker: 0,
         }
+    }
+
+    /// The same as the worker with a number: what it does with symmetric keys is counted there. Two responders that run
+    /// at the same time have different numbers.
+    #[must_use]
+    pub fn with_worker(self, worker: usize) -> Self {
+        Responder { worker, ..self }
     }
 
     /// What became of all datagrams so far.
@@ -172,7 +210,8 @@ impl Responder {
     }
 
     /// Writes a response for each datagram that deserves one, never larger than its request, and counts an outcome for
-    /// every datagram. At most [`BATCH_SIZE`] datagrams.
+    /// every datagram. At most [`BATCH_SIZE`] datagrams, which go through the stages in groups: the first-level cache
+    /// holds a group and what is known about it, and `probe` sees each group as a batch.
     ///
     /// # Panics
     /// If the batch is larger, or a response buffer smaller than its request.
@@ -184,29 +223,48 @@ impl Responder {
         batch: &mut [Datagram<'_>],
     ) {
         assert!(batch.len() <= BATCH_SIZE, "an engine's batch is no larger than BATCH_SIZE");
+        self.departures.clear();
+        self.batch_size = batch.len();
+        for (number, group) in batch.chunks_mut(GROUP_SIZE).enumerate() {
+            self.respond_to_group(number * GROUP_SIZE, moment, clock, probe, group);
+        }
+    }
+
+    /// Answers at most [`GROUP_SIZE`] datagrams, of which the first has the place `first` in its batch.
+    fn respond_to_group(
+        &mut self,
+        first: usize,
+        moment: Moment<'_>,
+        clock: &mut impl Clock,
+        probe: &mut impl Probe,
+        batch: &mut [Datagram<'_>],
+    ) {
         probe.start(batch);
-        self.used_count = batch.len();
         self.parse(batch);
         probe.end_of(Stage::Parse, batch.len());
-        let nts_count = self.admit(clock, batch);
+        let (nts_count, mac_count) = self.admit(clock, batch);
         probe.end_of(Stage::Admit, batch.len());
         if nts_count > 0 {
             self.open_cookies(moment.keys, batch);
         }
         probe.end_of(Stage::Open, nts_count);
         let nts_count = if nts_count > 0 { self.verify(batch) } else { 0 };
-        probe.end_of(Stage::Verify, nts_count);
+        let mac_count = if mac_count > 0 { self.verify_macs(moment.symmetric, batch) } else { 0 };
+        probe.end_of(Stage::Verify, nts_count + mac_count);
         if let (Some(keys), 1..) = (moment.keys, nts_count) {
             self.seal_fresh_cookies(keys, batch);
         }
         probe.end_of(Stage::Fresh, nts_count);
-        let built_count = self.build(&moment.snapshot, clock, batch);
+        let built_count = self.build(first, &moment.snapshot, clock, batch);
         probe.end_of(Stage::Build, built_count);
         if nts_count > 0 {
             self.seal(batch);
         }
-        probe.end_of(Stage::Seal, nts_count);
-        self.settle();
+        if let (Some(keys), 1..) = (moment.symmetric, mac_count) {
+            self.tag(keys, batch);
+        }
+        probe.end_of(Stage::Seal, nts_count + mac_count);
+        self.settle(batch.len());
         probe.finish(batch);
     }
 
@@ -214,13 +272,10 @@ impl Responder {
     /// in interleaved mode can learn it. Responses are taken to have left at even intervals.
     pub fn sent(&mut self, from: NtpTime, to: NtpTime) {
         let Some(interleave) = &self.interleave else { return };
-        let slots = &self.slots[..self.used_count];
-        let step = to.since(from).to_bits().max(0) / (slots.len().max(1) as i64);
-        for (index, slot) in slots.iter().enumerate() {
-            if let Some(client) = slot.remember {
-                let left = from + NtpSpan::from_bits(step * (index as i64 + 1));
-                interleave.remember(client, slot.receive, Interleave::transmit_stamp(left));
-            }
+        let step = to.since(from).to_bits().max(0) / (self.batch_size.max(1) as i64);
+        for departure in &self.departures {
+            let left = from + NtpSpan::from_bits(step * (departure.index as i64 + 1));
+            interleave.remember(departure.client, departure.receive, Interleave::transmit_stamp(left));
         }
     }
 
@@ -233,9 +288,9 @@ impl Responder {
         }
     }
 
-    /// Applies the policy; returns how many NTS requests it let through.
-    fn admit(&mut self, clock: &mut impl Clock, batch: &[Datagram<'_>]) -> usize {
-        let mut nts_count = 0;
+    /// Applies the policy; returns how many NTS requests and how many with a MAC it let through.
+    fn admit(&mut self, clock: &mut impl Clock, batch: &[Datagram<'_>]) -> (usize, usize) {
+        let (mut nts_count, mut mac_count) = (0, 0);
         for (slot, datagram) in self.slots.iter_mut().zip(batch) {
             let State::Parsed = slot.state else { continue };
             let decision =
@@ -245,12 +300,16 @@ impl Responder {
                     nts_count += 1;
                     State::Admitted(admitted)
                 }
+                Ok(admitted) if slot.mac.is_some() => {
+                    mac_count += 1;
+                    State::Keyed(admitted)
+                }
                 Ok(admitted) => State::Authenticated(verify::plain(admitted), Outcome::Plain),
                 Err(Refused::Silently(outcome)) => State::Silent(outcome),
                 Err(Refused::Kiss(code, outcome)) => State::Kiss(code, outcome),
             };
         }
-        nts_count
+        (nts_count, mac_count)
     }
 
     /// Opens the cookies of all NTS requests.
@@ -344,23 +403,34 @@ impl Responder {
     }
 
     /// Writes all headers; returns how many carry time.
-    fn build(&mut self, snapshot: &Snapshot, clock: &mut impl Clock, batch: &mut [Datagram<'_>]) -> usize {
+    fn build(
+        &mut self,
+        first: usize,
+        snapshot: &Snapshot,
+        clock: &mut impl Clock,
+        batch: &mut [Datagram<'_>],
+    ) -> usize {
         pause(Step::BuildHeaders);
         let now = clock.now();
         let root_dispersion = snapshot.root_dispersion_at(now);
         let mut count = 0;
-        for (slot, datagram) in self.slots.iter_mut().zip(batch) {
+        for (index, (slot, datagram)) in self.slots.iter_mut().zip(batch).enumerate() {
             let (request, response) = (&*datagram.request, &mut *datagram.response);
             if let State::Kiss(..) | State::Authenticated(..) = slot.state
                 && slot.part.is_none()
+                && slot.tag.is_none()
             {
                 let identifier = slot.identifier.map(|identifier| identifier.of(request));
                 datagram.response_size = respond::echo_identifier(&mut response[..request.len()], identifier);
             }
             let Some(header) = response.first_chunk_mut::<HEADER_SIZE>() else { continue };
             match slot.state {
-                State::Silent(_) | State::Parsed | State::Admitted(_) => {}
+                State::Silent(_) | State::Parsed | State::Admitted(_) | State::Keyed(_) => {}
                 State::Kiss(code, _) => respond::build_kiss(header, &slot.echo, code),
+                State::CryptoNak(code, _) => {
+                    respond::build_kiss(header, &slot.echo, code);
+                    datagram.response_size = mac::end_crypto_nak(response);
+                }
                 State::Authenticated(proof, _) => {
                     count += 1;
                     // RFC 9769 section 2: no two receive timestamps of a client are equal.
@@ -369,14 +439,13 @@ impl Responder {
                         receive = receive + NtpSpan::from_bits(2);
                     }
                     self.last_receive = receive;
-                    slot.receive = receive;
                     let mut stamps = respond::basic_stamps(receive, now);
                     let mut echo = slot.echo;
                     if let Some(interleave) = &self.interleave
                         && Interleave::asks(slot.request_origin)
                     {
                         let client = datagram.source.ip();
-                        slot.remember = Some(client);
+                        self.departures.push(Departure { index: first + index, client, receive });
                         if slot.request_receive != echo.origin
                             && let Some(transmit) = interleave.take(client, slot.request_origin)
                         {
@@ -413,13 +482,14 @@ impl Responder {
         jobs.run();
     }
 
-    fn settle(&mut self) {
-        for slot in &mut self.slots[..self.used_count] {
+    fn settle(&mut self, count: usize) {
+        for slot in &mut self.slots[..count] {
             let outcome = match slot.state {
-                State::Silent(outcome) | State::Kiss(_, outcome) | State::Authenticated(_, outcome) => {
-                    outcome
-                }
-                State::Parsed | State::Admitted(_) => {
+                State::Silent(outcome)
+                | State::Kiss(_, outcome)
+                | State::CryptoNak(_, outcome)
+                | State::Authenticated(_, outcome) => outcome,
+                State::Parsed | State::Admitted(_) | State::Keyed(_) => {
                     debug_assert!(false, "a datagram left the stages undecided");
                     Outcome::Malformed
                 }
@@ -437,6 +507,7 @@ impl From<Rejected> for State {
         match rejected {
             Rejected::Silently(outcome) => State::Silent(outcome),
             Rejected::Nak(outcome) => nak(outcome),
+            Rejected::CryptoNak(code, outcome) => State::CryptoNak(code, outcome),
         }
     }
 }
@@ -449,7 +520,8 @@ const fn nak(outcome: Outcome) -> State {
 fn parse_one(slot: &mut Slot, datagram: &Datagram<'_>) -> Result<(), Outcome> {
     slot.nts = None;
     slot.part = None;
-    slot.remember = None;
+    slot.mac = None;
+    slot.tag = None;
     if datagram.truncated {
         return Err(Outcome::Malformed);
     }
@@ -471,7 +543,10 @@ fn parse_one(slot: &mut Slot, datagram: &Datagram<'_>) -> Result<(), Outcome> {
     match packet.trailer() {
         Trailer::None => {}
         Trailer::CryptoNak => return Err(Outcome::NotARequest),
-        Trailer::Mac { .. } => return Err(Outcome::UnknownMac),
+        Trailer::Mac { .. } => slot.mac = MacFields::locate(&packet),
+    }
+    if slot.mac.is_some_and(|mac| mac.is_ms_sntp(&packet)) {
+        return Err(Outcome::MsSntp);
     }
     let header: Header = packet.header();
     slot.echo = Echo { version: header.version, mode, poll: header.poll, origin: header.transmit };
@@ -482,6 +557,10 @@ fn parse_one(slot: &mut Slot, datagram: &Datagram<'_>) -> Result<(), Outcome> {
         let fields = NtsFields::locate(&packet).map_err(|_| Outcome::NtsMalformed)?;
         slot.identifier = fields.identifier;
         if fields.is_nts() {
+            //= RFC 7822 section 3: fields that need MACs of different algorithms are not combined.
+            if slot.mac.is_some() {
+                return Err(Outcome::NtsMalformed);
+            }
             //= RFC 8915 section 5.7: a request has one identifier, one cookie and one authenticator, in mode 3.
             let (Some(_), Some(cookie), Some(authenticator), Mode::Server) =
                 (fields.identifier, fields.cookie, fields.authenticator, mode)

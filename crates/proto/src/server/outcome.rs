@@ -9,12 +9,20 @@ crate::outcomes! {
         Plain = "plain",
         /// Time was given under NTS.
         Nts = "nts",
+        /// Time was given under a symmetric key.
+        Mac = "mac",
         /// NTSN: the cookie names a key that is not, or no longer, in the set. RFC 8915 section 5.7.
         NakUnknownKey = "nts_nak_unknown_key",
         /// NTSN: the cookie does not open under the key that it names.
         NakCookie = "nts_nak_cookie",
         /// NTSN: the cookie opens, the request's own tag is wrong.
         NakTag = "nts_nak_tag",
+        /// Crypto-NAK: the MAC names a key that is not known here. RFC 5905 section 9.2.
+        MacNakUnknownKey = "mac_nak_unknown_key",
+        /// Crypto-NAK: the MAC's key is known, and its algorithm is not allowed.
+        MacNakNotAllowed = "mac_nak_not_allowed",
+        /// Crypto-NAK: the MAC is wrong, or lacks the nonce that its key needs.
+        MacNakTag = "mac_nak_tag",
         /// RATE: the client asks more often than allowed.
         KissRate = "kiss_rate",
         /// DENY: the client may not ask here.
@@ -31,8 +39,8 @@ crate::outcomes! {
         NtsMalformed = "nts_malformed",
         /// Silence: a version of NTP that is not served.
         Version = "unsupported_version",
-        /// Silence: a MAC under a key that is not known here.
-        UnknownMac = "unknown_mac",
+        /// Silence: a request to be signed for a machine of a Windows domain (MS-SNTP).
+        MsSntp = "ms_sntp",
         /// Silence: a response would have been larger than the request.
         NoRoom = "no_room",
     }
@@ -48,9 +56,13 @@ impl Outcome {
         match self {
             Outcome::Plain
             | Outcome::Nts
+            | Outcome::Mac
             | Outcome::NakUnknownKey
             | Outcome::NakCookie
             | Outcome::NakTag
+            | Outcome::MacNakUnknownKey
+            | Outcome::MacNakNotAllowed
+            | Outcome::MacNakTag
             | Outcome::KissRate
             | Outcome::KissDeny => true,
             Outcome::RateLimited
@@ -59,7 +71,7 @@ impl Outcome {
             | Outcome::Malformed
             | Outcome::NtsMalformed
             | Outcome::Version
-            | Outcome::UnknownMac
+            | Outcome::MsSntp
             | Outcome::NoRoom => false,
         }
     }

@@ -1,6 +1,7 @@
 //! Authentication: the only place that turns an admitted request into one that may be given time.
 
 use authentick_crypto::{Algorithm, Open};
+use authentick_wire::header::ReferenceId;
 use authentick_wire::nts::{Authenticator, count_encrypted_placeholders};
 
 use super::admit::Admitted;
@@ -19,6 +20,8 @@ pub(super) enum Rejected {
     Silently(Outcome),
     /// With an NTSN kiss. RFC 8915 section 5.7.
     Nak(Outcome),
+    /// With a crypto-NAK that carries a kiss code. RFC 5905 section 9.2.
+    CryptoNak(ReferenceId, Outcome),
 }
 
 /// A request without any proof: policy let it through, which is all that plain NTP asks for.
@@ -52,6 +55,14 @@ pub(super) fn nts_job<'a>(
         tag,
         genuine,
     })
+}
+
+/// Judges a request with a MAC after its job has run.
+pub(super) const fn mac(_: Admitted, genuine: bool) -> Result<Authenticated, Rejected> {
+    match genuine {
+        true => Ok(Authenticated(())),
+        false => Err(Rejected::CryptoNak(ReferenceId::CRYP, Outcome::MacNakTag)),
+    }
 }
 
 /// What a verified NTS request has earned.

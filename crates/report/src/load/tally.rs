@@ -44,6 +44,8 @@ pub enum Cause {
     KeRefused,
     /// The server cannot open the cookie.
     Ntsn,
+    /// The server does not accept the symmetric key, or the tag under it.
+    CryptoNak,
     /// Another kiss-o'-death.
     Kiss,
     /// The tag is wrong, or missing.
@@ -72,7 +74,7 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause.
-    pub const ALL: [Cause; 22] = [
+    pub const ALL: [Cause; 23] = [
         Cause::Timeout,
         Cause::Late,
         Cause::Refused,
@@ -83,6 +85,7 @@ impl Cause {
         Cause::Tls,
         Cause::KeRefused,
         Cause::Ntsn,
+        Cause::CryptoNak,
         Cause::Kiss,
         Cause::BadTag,
         Cause::BadOrigin,
@@ -106,6 +109,7 @@ impl Cause {
                 | Cause::Tls
                 | Cause::KeRefused
                 | Cause::Ntsn
+                | Cause::CryptoNak
                 | Cause::Kiss
                 | Cause::BadTag
                 | Cause::BadOrigin
@@ -141,6 +145,7 @@ impl Cause {
             Cause::Tls => "tls",
             Cause::KeRefused => "ke-refused",
             Cause::Ntsn => "ntsn",
+            Cause::CryptoNak => "crypto-nak",
             Cause::Kiss => "kiss",
             Cause::BadTag => "bad-tag",
             Cause::BadOrigin => "bad-origin",
@@ -174,6 +179,7 @@ impl Cause {
             Cause::Tls => "TLS failed otherwise: the certificate, the application protocol",
             Cause::KeRefused => "the key exchange ended with an error, or without what is needed",
             Cause::Ntsn => "the server cannot open the cookie (NTS NAK)",
+            Cause::CryptoNak => "the server does not accept the symmetric key or the tag (crypto-NAK)",
             Cause::Kiss => "a kiss-o'-death other than NTSN",
             Cause::BadTag => "the authentication tag of the answer is wrong, or missing",
             Cause::BadOrigin => "the answer's origin timestamp fits no request",

@@ -1,4 +1,6 @@
 //! The stored format of a study's plan, version 1: `study.json`, which says what each record in its folder is.
+//! [`Paper`] says whose plan it is: that of the request threshold is here, that of the MAC drafts in
+//! [`mac`](super::mac).
 //!
 //! Whoever carries a study out writes the plan before the first run, and a record as each run ends. With the records
 //! it renders for ever: nothing else is needed. Fields that a later version adds are ignored.
@@ -69,6 +71,32 @@ impl StudyFormat {
 pub enum Paper {
     /// Spectracom, technical note "NTP Server Capacity Testing".
     Threshold,
+    /// The drafts "Message Authentication Codes for the Network Time Protocol".
+    Mac,
+}
+
+impl Paper {
+    /// The paper that a plan is of.
+    ///
+    /// # Errors
+    /// If the text is no JSON, is in another format, or names no paper that is known here.
+    pub fn of_plan(text: &str) -> Result<Self, PlanError> {
+        #[derive(Deserialize)]
+        struct Body {
+            paper: Paper,
+        }
+        let body: Body = stored::read(text, StudyFormat::V1.name())?;
+        Ok(body.paper)
+    }
+
+    /// Its name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Paper::Threshold => "threshold",
+            Paper::Mac => "mac",
+        }
+    }
 }
 
 /// What all runs of a study share: runs under other settings are another study.
@@ -135,6 +163,8 @@ pub enum PlanError {
     Json(serde_json::Error),
     /// This run's record would lie outside of the folder.
     Outside(String),
+    /// It is the plan of this paper, not of the one that was asked for.
+    Paper(Paper),
 }
 
 impl fmt::Display for PlanError {
@@ -146,6 +176,7 @@ impl fmt::Display for PlanError {
             }
             PlanError::Json(error) => write!(f, "not a study's plan: {error}"),
             PlanError::Outside(file) => write!(f, "runs: {file:?} is not the name of a file in this folder"),
+            PlanError::Paper(paper) => write!(f, "paper: this is a study of {:?}", paper.name()),
         }
     }
 }
@@ -154,7 +185,7 @@ impl std::error::Error for PlanError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             PlanError::Json(error) => Some(error),
-            PlanError::Format(_) | PlanError::Outside(_) => None,
+            PlanError::Format(_) | PlanError::Outside(_) | PlanError::Paper(_) => None,
         }
     }
 }
@@ -201,8 +232,13 @@ impl StudyPlan {
     /// Reads a plan.
     ///
     /// # Errors
-    /// If the text is no JSON, is in another format, lacks a field, or names a file outside of its folder.
+    /// If the text is no JSON, is in another format or of another paper, lacks a field, or names a file outside of its
+    /// folder.
     pub fn from_json(text: &str) -> Result<Self, PlanError> {
+        match Paper::of_plan(text)? {
+            Paper::Threshold => {}
+            other @ Paper::Mac => return Err(PlanError::Paper(other)),
+        }
         let plan: StudyPlan = stored::read(text, StudyFormat::V1.name())?;
         let plain = |name: &str| {
             name.ends_with(".json")
@@ -313,6 +349,7 @@ pub(crate) mod tests {
         let error = |text: &str| StudyPlan::from_json(text).unwrap_err().to_string();
         assert!(error(&text.replace("study/1", "study/9")).contains("authentick-study/9"));
         assert!(error(&text.replace("\"settings\"", "\"set\"")).contains("missing field `settings`"));
+        assert!(error(&text.replace("\"threshold\"", "\"mac\"")).contains("a study of \"mac\""));
         for outside in ["../run-1-1.json", "/etc/x.json", ".hidden.json", "run", ""] {
             let error = error(&text.replace("run-1-1.json", outside));
             assert!(error.contains("not the name of a file in this folder"), "{outside}: {error}");

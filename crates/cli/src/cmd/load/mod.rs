@@ -17,12 +17,15 @@ use std::time::Duration;
 use authentick_crypto::Entropy;
 use authentick_load::runner::{Run, Steps};
 use authentick_load::search::Settings;
-use authentick_load::{Arrivals, Crew, Generator, Plan, Process, Scheme, SpanSource, Watch, rates};
+use authentick_load::{
+    Arrivals, Crew, Generator, Plan, Process, Scheme, SharedKey, SpanSource, Watch, rates,
+};
 use authentick_report::load::{LoadRecord, text};
 
 use crate::args::{Agent, ArrivalsArgument, Load, LoadArguments, LoadScheme, Trust};
 use crate::exit::{Exit, Failure};
 use crate::output;
+use crate::symmetric::KeyName;
 
 use self::progress::Display;
 pub(crate) use self::progress::stop_on_signals;
@@ -57,17 +60,22 @@ fn offer(load: &Load) -> Result<Offer<'_>, &Agent> {
     Ok(match &load.scheme {
         LoadScheme::Agent(arguments) => return Err(arguments),
         LoadScheme::Plain { load } => {
-            Offer { scheme: Scheme::Plain, arguments: load, trust: None, replay: false }
+            Offer { scheme: Scheme::Plain, arguments: load, trust: None, key: None, replay: false }
+        }
+        LoadScheme::Mac { load, key } => {
+            let key = Some(key.into());
+            Offer { scheme: Scheme::Mac, arguments: load, trust: None, key, replay: false }
         }
         LoadScheme::Nts { load, trust, replay_cookie } => {
-            Offer { scheme: Scheme::Nts, arguments: load, trust: Some(trust), replay: *replay_cookie }
+            let replay = *replay_cookie;
+            Offer { scheme: Scheme::Nts, arguments: load, trust: Some(trust), key: None, replay }
         }
         LoadScheme::Ke { load, trust } => {
-            Offer { scheme: Scheme::Ke, arguments: load, trust: Some(trust), replay: false }
+            Offer { scheme: Scheme::Ke, arguments: load, trust: Some(trust), key: None, replay: false }
         }
         LoadScheme::Mix { load, trust, transfers_per_exchange, same_cookie } => {
             let scheme = Scheme::Mix { transfers: *transfers_per_exchange, same_cookie: *same_cookie };
-            Offer { scheme, arguments: load, trust: Some(trust), replay: false }
+            Offer { scheme, arguments: load, trust: Some(trust), key: None, replay: false }
         }
     })
 }
@@ -76,8 +84,10 @@ fn offer(load: &Load) -> Result<Offer<'_>, &Agent> {
 struct Offer<'a> {
     scheme: Scheme,
     arguments: &'a LoadArguments,
-    /// How the server proves who it is; absent for plain NTP.
+    /// How the server proves who it is in key exchanges; absent where there are none.
     trust: Option<&'a Trust>,
+    /// The key that clients share with the server, if they do.
+    key: Option<KeyName<'a>>,
     /// Send one cookie of each client again and again.
     replay: bool,
 }
@@ -89,11 +99,11 @@ impl Offer<'_> {
         watch: &Watch,
         ready: impl FnOnce(&Watch) -> Result<(), Failure>,
     ) -> Result<LoadRecord, Failure> {
-        let Offer { scheme, arguments, trust, replay } = *self;
+        let Offer { scheme, arguments, trust, key, replay } = *self;
         let steps = steps(arguments)?;
         record::check_writable(arguments)?;
         ready(watch)?;
-        let target = target(scheme, arguments, trust)?;
+        let target = target(scheme, arguments, trust, key)?;
         let plan = plan(scheme, arguments, trust, replay, &target)?;
         let mut run = Run {
             steps,
@@ -165,9 +175,14 @@ fn steps(arguments: &LoadArguments) -> Result<Steps, Failure> {
 
 const DEFAULT_RATE_RPS: f64 = 1000.0;
 
-fn target(scheme: Scheme, arguments: &LoadArguments, trust: Option<&Trust>) -> Result<Target, Failure> {
+fn target(
+    scheme: Scheme,
+    arguments: &LoadArguments,
+    trust: Option<&Trust>,
+    key: Option<KeyName<'_>>,
+) -> Result<Target, Failure> {
     let permission = Permission::new(&arguments.permission)?;
-    let wanted = Wanted { scheme, text: &arguments.target, trust, timeout: arguments.timeout };
+    let wanted = Wanted { scheme, text: &arguments.target, trust, key, timeout: arguments.timeout };
     Target::find(&wanted, &permission)
 }
 
@@ -195,6 +210,7 @@ fn plan(
         ke: target.ke,
         server_name: target.server_name.clone(),
         authorities_pem: target.authorities_pem.clone(),
+        shared_key: target.key.as_ref().map(SharedKey::from),
         aeads: target.aeads.iter().map(|aead| aead.0).collect(),
         alternative_keys: target.alternative_keys,
         clients: arguments.clients.max(arguments.workers),

@@ -29,6 +29,7 @@ pub(super) fn begin(arguments: &LoadArguments, plan: &Plan, target: &Target) -> 
     };
     let (scheme, transfers, same_cookie) = match plan.scheme {
         Scheme::Plain => ("plain", None, false),
+        Scheme::Mac => ("mac", None, false),
         Scheme::Nts => ("nts", None, false),
         Scheme::Ke => ("ke", None, false),
         Scheme::Mix { transfers, same_cookie } => ("mix", Some(transfers), same_cookie),
@@ -37,6 +38,11 @@ pub(super) fn begin(arguments: &LoadArguments, plan: &Plan, target: &Target) -> 
         Arrivals::Constant => ("constant", None),
         Arrivals::Exponential => ("exponential", None),
         Arrivals::Closed { window } => ("closed", Some(window)),
+    };
+    let authentication = match (&target.aead, &target.key) {
+        (Some(aead), _) => aead.to_string(),
+        (None, Some(key)) => key.algorithm().to_string(),
+        (None, None) => "none".to_owned(),
     };
     LoadRecord {
         format: LoadFormat::V1,
@@ -47,7 +53,7 @@ pub(super) fn begin(arguments: &LoadArguments, plan: &Plan, target: &Target) -> 
         host: host(),
         path,
         scheme: scheme.to_owned(),
-        authentication: target.aead.map_or_else(|| "none".to_owned(), |aead| aead.to_string()),
+        authentication,
         target: target.text.clone(),
         address: address.to_string(),
         engine: "sockets".to_owned(),

@@ -9,13 +9,15 @@ use authentick_ke::client::{Ask, Dialled, dial};
 use authentick_ke::tls::{Roots, client_config};
 use authentick_load::{Allow, Scheme};
 use authentick_net::udp::ClientSocket;
+use authentick_proto::symmetric::SymmetricKey;
 use authentick_wire::ke::AeadId;
 use rustls::pki_types::ServerName;
 
 use crate::args::{Permit, Trust};
 use crate::exit::{Exit, Failure};
-use crate::measure::measure_with_either_keys;
+use crate::measure::{Credential, measure, measure_with_either_keys};
 use crate::server::{NTP_PORT, ServerArgument, aeads, ke_exit, resolve};
+use crate::symmetric::KeyName;
 use crate::trust;
 
 /// What the user allows.
@@ -69,6 +71,7 @@ pub(crate) struct Wanted<'a> {
     /// `HOST[:PORT]`.
     pub(crate) text: &'a str,
     pub(crate) trust: Option<&'a Trust>,
+    pub(crate) key: Option<KeyName<'a>>,
     pub(crate) timeout: Duration,
 }
 
@@ -84,6 +87,8 @@ pub(crate) struct Target {
     pub(crate) aeads: Vec<AeadId>,
     /// The algorithm that the server chose.
     pub(crate) aead: Option<AeadId>,
+    /// The key that clients share with it.
+    pub(crate) key: Option<SymmetricKey>,
     /// Keys are exported the other way.
     pub(crate) alternative_keys: bool,
     /// The address that this host asks from.
@@ -98,7 +103,11 @@ impl Target {
             None => {
                 let ntp = resolve(&server.host, server.port.unwrap_or(NTP_PORT))?[0];
                 permission.check(&server.host, ntp.ip())?;
-                probe(ntp, None, wanted.timeout)?;
+                let key = wanted.key.map(|name| name.find(ntp.ip())).transpose()?;
+                match &key {
+                    Some(key) => probe_with(key, ntp, wanted.timeout)?,
+                    None => _ = probe(ntp, None, wanted.timeout)?,
+                }
                 Target {
                     text: wanted.text.to_owned(),
                     ntp,
@@ -108,6 +117,7 @@ impl Target {
                     roots: None,
                     aeads: Vec::new(),
                     aead: None,
+                    key,
                     alternative_keys: false,
                     local: None,
                 }
@@ -165,6 +175,7 @@ impl Target {
             roots: Some(roots),
             aeads,
             aead: Some(aead),
+            key: None,
             alternative_keys,
             local: None,
         })
@@ -186,6 +197,13 @@ fn probe(
     let mut entropy = Entropy::from_system()?;
     let measured = measure_with_either_keys(ntp, session, &mut entropy, timeout);
     measured.map(|(_, other_keys)| other_keys).map_err(|unanswered| unanswered.failure(ntp))
+}
+
+/// The same under a key.
+fn probe_with(key: &SymmetricKey, ntp: SocketAddr, timeout: Duration) -> Result<(), Failure> {
+    let mut entropy = Entropy::from_system()?;
+    let measured = measure(ntp, Credential::Mac(key), &mut entropy, timeout);
+    measured.map(|_| ()).map_err(|unanswered| unanswered.failure(ntp))
 }
 
 /// The address from which this host would send to `server`.

@@ -8,15 +8,15 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use authentick_report::load::LoadRecord;
-use authentick_report::study::plan::{FILE, Part, PlannedRun, StudyPlan};
+use authentick_report::study::plan::{FILE, Paper, Part, PlanError, PlannedRun, StudyPlan};
 use authentick_report::study::request_threshold;
 
 use crate::exit::Failure;
 use crate::files::{self, wrong};
 use crate::output;
 
-const TEXT: &str = "report.txt";
-const PAGE: &str = "report.html";
+pub(super) const TEXT: &str = "report.txt";
+pub(super) const PAGE: &str = "report.html";
 
 /// A folder whose plan is known.
 #[derive(Debug)]
@@ -38,18 +38,7 @@ struct Records {
 impl Folder {
     /// The study that is in `path`.
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
-        let file = path.join(FILE);
-        let text = fs::read_to_string(&file).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => wrong(
-                &file,
-                "there is no such file",
-                "name the folder that authentick study run was given with --out",
-            ),
-            _ => unreadable(&file, &error),
-        })?;
-        let plan = StudyPlan::from_json(&text).map_err(|error| {
-            wrong(&file, &error.to_string(), "restore it, or measure anew in another folder")
-        })?;
+        let plan = StudyPlan::from_json(&plan_text(path)?).map_err(|error| no_plan(path, &error))?;
         Ok(Folder { path: path.to_owned(), plan })
     }
 
@@ -141,9 +130,7 @@ impl Folder {
     }
 
     fn write(&self, name: &str, text: &str) -> Result<(), Failure> {
-        let (file, part) = (self.path.join(name), self.path.join(format!("{name}.part")));
-        let written = fs::write(&part, text).and_then(|()| fs::rename(&part, &file));
-        written.map_err(|error| unwritable(&file, &error))
+        write(&self.path, name, text)
     }
 
     fn records(&self) -> Result<Records, Failure> {
@@ -201,11 +188,45 @@ impl Folder {
     }
 }
 
+/// The text of the plan that is in `path`.
+pub(super) fn plan_text(path: &Path) -> Result<String, Failure> {
+    let file = path.join(FILE);
+    fs::read_to_string(&file).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => wrong(
+            &file,
+            "there is no such file",
+            "name the folder that authentick study run was given with --out",
+        ),
+        _ => unreadable(&file, &error),
+    })
+}
+
+/// The paper whose study is in `path`.
+pub(super) fn paper(path: &Path) -> Result<Paper, Failure> {
+    Paper::of_plan(&plan_text(path)?).map_err(|error| no_plan(path, &error))
+}
+
+/// A plan that is not what it should be.
+pub(super) fn no_plan(path: &Path, error: &PlanError) -> Failure {
+    let remedy = match error {
+        PlanError::Paper(_) => "name another folder with --out",
+        _ => "restore it, or measure anew in another folder",
+    };
+    wrong(&path.join(FILE), &error.to_string(), remedy)
+}
+
+/// Writes a file of a study, whole or not at all.
+pub(super) fn write(path: &Path, name: &str, text: &str) -> Result<(), Failure> {
+    let (file, part) = (path.join(name), path.join(format!("{name}.part")));
+    let written = fs::write(&part, text).and_then(|()| fs::rename(&part, &file));
+    written.map_err(|error| unwritable(&file, &error))
+}
+
 /// A file of a study that cannot be read, with the remedy.
 pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     files::unreadable(path, error, "it is to be JSON in UTF-8; restore it", "name a folder that can be read")
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
     files::unwritable(path, error, "name a folder that can be written")
 }

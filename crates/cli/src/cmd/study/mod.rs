@@ -1,6 +1,7 @@
 //! `authentick study`: repeats a paper's experiments, and renders them beside what was published.
 //!
 //! - `threshold`: the runs of Spectracom's note on the request threshold.
+//! - `mac`: the bench of MACs, beside the nine tables of the drafts.
 //! - `folder`: plan, records and report of a study on the disk.
 //! - `helper`: further processes of this program: the server, agents, and single load runs.
 //! - `hosts`: agents on this machine that stand for hosts of unequal strength.
@@ -8,7 +9,10 @@
 mod folder;
 mod helper;
 mod hosts;
+mod mac;
 mod threshold;
+
+use authentick_report::study::plan::Paper;
 
 use crate::args::{PaperArgument, Study, StudyVerb};
 use crate::exit::{Exit, Failure};
@@ -17,9 +21,13 @@ pub(crate) fn run(study: &Study) -> Result<Exit, Failure> {
     match &study.verb {
         StudyVerb::Run(arguments) => match arguments.paper {
             PaperArgument::Threshold => threshold::run(arguments),
+            PaperArgument::Mac => mac::run(arguments),
         },
         StudyVerb::Render { folder } => {
-            folder::Folder::read(folder)?.render()?;
+            match folder::paper(folder)? {
+                Paper::Threshold => folder::Folder::read(folder)?.render()?,
+                Paper::Mac => mac::render(folder)?,
+            }
             Ok(Exit::Done)
         }
     }

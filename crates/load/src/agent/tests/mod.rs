@@ -33,6 +33,7 @@ pub(crate) fn plan() -> Plan {
         ke: "127.0.0.1:4460".parse().unwrap(),
         server_name: "ntp.test".to_owned(),
         authorities_pem: None,
+        shared_key: None,
         aeads: vec![30, 15],
         alternative_keys: false,
         clients: 9,

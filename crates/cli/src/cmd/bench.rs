@@ -1,0 +1,56 @@
+//! `authentick bench`: what cryptography costs on this machine.
+//!
+//! `bench mac` prints the tables of the drafts on MACs for NTP, with ours beside; `mac_bench` measures them.
+
+use std::fs;
+use std::path::Path;
+
+use authentick_report::mac::{html, text};
+
+use crate::args::{Bench, BenchMac, BenchVerb};
+use crate::exit::{Exit, Failure};
+use crate::files;
+use crate::mac_bench::{self, Extent};
+use crate::output;
+
+pub(crate) fn run(bench: &Bench) -> Result<Exit, Failure> {
+    match &bench.verb {
+        BenchVerb::Mac(arguments) => mac(arguments),
+    }
+}
+
+fn mac(arguments: &BenchMac) -> Result<Exit, Failure> {
+    let extent = extent(arguments);
+    if arguments.without_instructions {
+        return mac_bench::serve(extent);
+    }
+    if let Some(file) = &arguments.html {
+        // First of all, as a page that cannot be written would waste everything else.
+        files::check_writable(file).map_err(|error| unwritable(file, &error))?;
+    }
+    let record = mac_bench::run(extent)?;
+    if let Some(file) = &arguments.html {
+        fs::write(file, html::bench(&record)).map_err(|error| unwritable(file, &error))?;
+    }
+    output::result(&match arguments.json {
+        true => record.to_json(),
+        false => text::bench(&record),
+    });
+    if let Some(file) = arguments.html.as_ref().filter(|_| !arguments.json) {
+        output::result(&format!("\nreport: {}\n", file.display()));
+    }
+    Ok(Exit::Done)
+}
+
+fn extent(arguments: &BenchMac) -> Extent {
+    let base = if arguments.quick { Extent::QUICK } else { Extent::FULL };
+    Extent {
+        round_count: arguments.rounds.unwrap_or(base.round_count),
+        turn: arguments.turn_ms.unwrap_or(base.turn),
+        single_count: arguments.singles.unwrap_or(base.single_count),
+    }
+}
+
+fn unwritable(file: &Path, error: &std::io::Error) -> Failure {
+    files::unwritable(file, error, "name another file with --html")
+}

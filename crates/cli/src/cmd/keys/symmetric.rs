@@ -1,0 +1,249 @@
+//! `authentick keys symmetric`: the keys that a server shares with its clients.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use authentick_crypto::Entropy;
+use authentick_daemon::Config;
+use authentick_daemon::symmetric::edit::{self, EditError, Order};
+use authentick_daemon::symmetric::uses::{Stored, limit_of};
+use authentick_daemon::symmetric::{Dialect, Format, Key, KeyFile, KeyFileError, Keys as Held, notes};
+use authentick_net::clock::unix_seconds;
+use authentick_net::privilege;
+use authentick_proto::symmetric::Caution;
+use serde::Serialize;
+
+use crate::args::{Keys, KeysFormat, SymmetricKeys, SymmetricVerb};
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+/// Where the keys are, and what the configuration says of them.
+struct Place {
+    file: KeyFile,
+    dialect: Dialect,
+    /// Where the server keeps their uses, if that is known.
+    state_directory: Option<PathBuf>,
+    /// Who the server becomes if it is started as root, if that is known.
+    user: Option<String>,
+}
+
+pub(super) fn run(arguments: &Keys, symmetric: &SymmetricKeys) -> Result<Exit, Failure> {
+    let place = place(arguments, symmetric)?;
+    let (file, now) = (&place.file, unix_seconds());
+    let mut entropy = Entropy::from_system()?;
+    let keys = match symmetric.verb {
+        SymmetricVerb::List => file.load().map_err(|error| unreadable(&error))?,
+        SymmetricVerb::Generate { algorithm, id, salt } => {
+            let is_new = !file.path().exists();
+            let order = Order { id, algorithm, salt };
+            let made = edit::generate(file, order, place.dialect, now, &mut entropy);
+            let (keys, id) = made.map_err(|error| unchanged(&place, &error))?;
+            if is_new {
+                place.hand_over()?;
+            }
+            log::info!("key {id} is made");
+            if let Some(caution) = Caution::of(algorithm) {
+                output::error(&format!("warning: key {id} is for {algorithm}: {caution}"));
+            }
+            keys
+        }
+        SymmetricVerb::Rotate { id, new_id, overlap } => {
+            let rotated = edit::rotate(file, id, new_id, overlap.as_secs(), now, &mut entropy);
+            let (keys, next) = rotated.map_err(|error| unchanged(&place, &error))?;
+            let end = notes::time(now.saturating_add(overlap.as_secs()));
+            log::info!("key {next} takes the place of key {id}, which is accepted until {end}");
+            keys
+        }
+        SymmetricVerb::Retire { id } => {
+            edit::retire(file, id, now).map_err(|error| unchanged(&place, &error))?
+        }
+    };
+    show(&place, &keys, now, arguments.json)?;
+    if !matches!(symmetric.verb, SymmetricVerb::List) {
+        log::info!("a running server takes this over on SIGHUP");
+    }
+    Ok(Exit::Done)
+}
+
+fn place(arguments: &Keys, symmetric: &SymmetricKeys) -> Result<Place, Failure> {
+    let named = match symmetric.keys_format {
+        KeysFormat::Auto => Format::Auto,
+        KeysFormat::Chrony => Format::Chrony,
+        KeysFormat::Ntp => Format::Ntp,
+    };
+    let (path, format, state_directory, user) = match &symmetric.keys {
+        Some(path) => (path.clone(), named, None, None),
+        None => {
+            let config = Config::load(&arguments.config)?;
+            let Some(configured) = config.symmetric else {
+                let message = format!(
+                    "{}: there is no [symmetric] in it; name a key file with --keys",
+                    arguments.config.display()
+                );
+                return Err(Failure::new(Exit::Configuration, message));
+            };
+            let format = if named == Format::Auto { configured.format } else { named };
+            (configured.keys, format, Some(config.state_directory), Some(config.user))
+        }
+    };
+    let dialect = match format {
+        Format::Auto | Format::Chrony => Dialect::Chrony,
+        Format::Ntp => Dialect::Ntp,
+    };
+    let state_directory = arguments.state_directory.clone().or(state_directory);
+    Ok(Place { file: KeyFile::new(&path, format), dialect, state_directory, user })
+}
+
+impl Place {
+    /// A new file that root has made belongs to the user that the server runs as, which reads it again on SIGHUP.
+    fn hand_over(&self) -> Result<(), Failure> {
+        let Some(name) = self.user.as_ref().filter(|name| privilege::is_root() && *name != "root") else {
+            return Ok(());
+        };
+        let path = self.file.path().display();
+        match privilege::find_user(name) {
+            Ok(Some(user)) => user.own(self.file.path()).map_err(|error| {
+                Failure::new(Exit::of_access(&error), format!("cannot give {path} to {name}: {error}"))
+            }),
+            Ok(None) | Err(_) => {
+                log::warn!("there is no user {name} yet, who is to own {path}");
+                Ok(())
+            }
+        }
+    }
+}
+
+fn unreadable(error: &KeyFileError) -> Failure {
+    let exit = if error.is_permission() { Exit::Permission } else { Exit::Configuration };
+    Failure::new(exit, format!("{error}; {}", error.remedy()))
+}
+
+fn unchanged(place: &Place, error: &EditError) -> Failure {
+    match error {
+        EditError::File(error) => unreadable(error),
+        error => {
+            let path = place.file.path().display();
+            Failure::new(Exit::Usage, format!("{path}: {error}; {}", error.remedy()))
+        }
+    }
+}
+
+/// A line of the list. What is not known is absent.
+#[derive(Serialize)]
+struct Shown {
+    id: u32,
+    state: &'static str,
+    #[serde(rename = "type")]
+    kind: Option<&'static str>,
+    bits: Option<usize>,
+    salted: bool,
+    line: Option<usize>,
+    made: Option<String>,
+    age_s: Option<u64>,
+    replaced_by: Option<u32>,
+    /// From when on the key is not accepted, or when it was removed.
+    retires: Option<String>,
+    /// Tags made under the key, by clients and the server; the most that they can be unless `uses_exact`.
+    uses: Option<u64>,
+    uses_exact: Option<bool>,
+    uses_limit: Option<u64>,
+}
+
+impl Shown {
+    fn of(key: &Key, stored: Option<&Stored>, now: u64) -> Self {
+        let uses = stored.map(|stored| stored.of(&key.key));
+        Shown {
+            id: key.id(),
+            state: key.state(now).label(),
+            kind: Some(key.algorithm().name()),
+            bits: Some(8 * key.key.key().expose().len()),
+            salted: key.key.salt().is_some(),
+            line: Some(key.line),
+            made: key.note.made.map(notes::time),
+            age_s: key.note.made.map(|made| now.saturating_sub(made)),
+            replaced_by: key.note.replaced_by,
+            retires: key.note.retires.map(notes::time),
+            uses: uses.map(|uses| uses.count),
+            uses_exact: uses.map(|uses| uses.is_exact),
+            uses_limit: limit_of(&key.key),
+        }
+    }
+
+    fn retired(note: &notes::Note, now: u64) -> Self {
+        Shown {
+            id: note.id,
+            state: "retired",
+            kind: None,
+            bits: None,
+            salted: false,
+            line: None,
+            made: note.made.map(notes::time),
+            age_s: note.made.map(|made| now.saturating_sub(made)),
+            replaced_by: note.replaced_by,
+            retires: note.retired.map(notes::time),
+            uses: None,
+            uses_exact: None,
+            uses_limit: None,
+        }
+    }
+
+    fn write(&self, out: &mut String) -> std::fmt::Result {
+        write!(out, "{:>10}  {:<11}", self.id, self.kind.unwrap_or("-"))?;
+        match self.bits {
+            Some(bits) => write!(out, "  {bits:>4} bits")?,
+            None => write!(out, "  {:>9}", "")?,
+        }
+        write!(out, "  {:<8}", self.state)?;
+        match (&self.made, self.age_s) {
+            (Some(made), Some(age)) => {
+                let age = humantime::format_duration(Duration::from_secs(age));
+                write!(out, "  made {made} ({age} ago)")?;
+            }
+            _ => write!(out, "  made at an unknown time")?,
+        }
+        if let Some(uses) = self.uses {
+            let most = if self.uses_exact == Some(true) { "" } else { "at most " };
+            write!(out, "  used {most}{uses} times")?;
+            if let Some(limit) = self.uses_limit {
+                write!(out, " of 2^{}", limit.ilog2())?;
+            }
+        }
+        if let Some(next) = self.replaced_by {
+            write!(out, "  replaced by {next}")?;
+        }
+        if let Some(end) = &self.retires {
+            let verb = if self.kind.is_some() { "retires" } else { "retired" };
+            write!(out, "  {verb} {end}")?;
+        }
+        writeln!(out)
+    }
+}
+
+fn show(place: &Place, keys: &Held, now: u64, json: bool) -> Result<(), Failure> {
+    let stored = match &place.state_directory {
+        None => None,
+        Some(directory) => {
+            Stored::load(directory).inspect_err(|error| log::warn!("uses are not known: {error}")).ok()
+        }
+    };
+    let path = place.file.path().display();
+    for warning in &keys.warnings {
+        output::error(&format!("warning: {path}: {warning}"));
+    }
+    let held = keys.keys.iter().map(|key| Shown::of(key, stored.as_ref(), now));
+    let retired = keys.retired.iter().map(|note| Shown::retired(note, now));
+    let shown: Vec<Shown> = held.chain(retired).collect();
+    if json {
+        let text = serde_json::to_string_pretty(&shown)
+            .map_err(|error| Failure::new(Exit::Internal, error.to_string()))?;
+        output::result(&format!("{text}\n"));
+        return Ok(());
+    }
+    let mut text = String::new();
+    for key in shown {
+        key.write(&mut text).expect("writing to a string cannot fail");
+    }
+    output::result(&text);
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! The drafts on MACs for NTP: one bench on this host, kept beside its plan, and rendered with the drafts' nine tables.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use authentick_net::clock::unix_seconds;
+use authentick_report::mac::{MacRecord, html, text};
+use authentick_report::study::mac::{MacPlan, MacSettings, RECORD};
+use authentick_report::study::plan::{FILE, Paper, StudyFormat};
+
+use super::folder::{PAGE, TEXT, no_plan, plan_text, unreadable, unwritable, write};
+use crate::args::StudyRun;
+use crate::exit::{Exit, Failure};
+use crate::files::wrong;
+use crate::host::{COMMIT, VERSION, command};
+use crate::mac_bench::{self, Extent};
+use crate::output;
+
+pub(super) fn run(arguments: &StudyRun) -> Result<Exit, Failure> {
+    refuse_what_has_no_meaning(arguments)?;
+    let path = &arguments.out;
+    open(path, &plan(arguments))?;
+    if record(path)?.is_none() {
+        let extent = if arguments.quick { Extent::QUICK } else { Extent::FULL };
+        write(path, RECORD, &mac_bench::run(extent)?.to_json())?;
+    }
+    render(path)?;
+    Ok(Exit::Done)
+}
+
+/// Options of the other study. One that did nothing would be worse than none.
+fn refuse_what_has_no_meaning(arguments: &StudyRun) -> Result<(), Failure> {
+    let given = [
+        ("--step-seconds", arguments.step_seconds.is_some()),
+        ("--scale", arguments.scale.is_some()),
+        ("--target", arguments.target.is_some()),
+        ("--agents", !arguments.coordination.agents.is_empty()),
+        ("--old and --new", arguments.old.is_some()),
+    ];
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => {
+            let message = format!(
+                "{option}: of study run threshold alone, as this study loads no server; leave it out"
+            );
+            Err(Failure::new(Exit::Usage, message))
+        }
+        None => Ok(()),
+    }
+}
+
+fn plan(arguments: &StudyRun) -> MacPlan {
+    MacPlan {
+        format: StudyFormat::V1,
+        paper: Paper::Mac,
+        command: command(),
+        started_unix_s: unix_seconds(),
+        settings: MacSettings {
+            version: VERSION.to_owned(),
+            commit: COMMIT.to_owned(),
+            quick: arguments.quick,
+            openssl: mac_bench::openssl_version(),
+        },
+    }
+}
+
+/// Makes sure that the folder holds this study, or begins it there.
+fn open(path: &Path, plan: &MacPlan) -> Result<(), Failure> {
+    let file = path.join(FILE);
+    if file.exists() {
+        let known = read_plan(path)?;
+        if known.settings == plan.settings {
+            return Ok(());
+        }
+        let problem = format!(
+            "the folder holds a study by authentick {} (commit {}) under other settings: {}",
+            known.settings.version, known.settings.commit, known.command
+        );
+        let remedy = format!("name another folder with --out, or remove {} and {RECORD}", file.display());
+        return Err(wrong(&file, &problem, &remedy));
+    }
+    fs::create_dir_all(path).map_err(|error| unwritable(path, &error))?;
+    if path.join(RECORD).exists() {
+        let problem = format!("it is in the way, as there is no {FILE} that says what it is");
+        return Err(wrong(&path.join(RECORD), &problem, "remove it, or name another folder with --out"));
+    }
+    write(path, FILE, &plan.to_json())
+}
+
+fn read_plan(path: &Path) -> Result<MacPlan, Failure> {
+    MacPlan::from_json(&plan_text(path)?).map_err(|error| no_plan(path, &error))
+}
+
+/// The record, if it has been measured.
+fn record(path: &Path) -> Result<Option<MacRecord>, Failure> {
+    let file = path.join(RECORD);
+    let text = match fs::read_to_string(&file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        text => text.map_err(|error| unreadable(&file, &error))?,
+    };
+    let remedy = format!(
+        "restore it, or remove it and measure it again with authentick study run mac --out {}",
+        path.display()
+    );
+    MacRecord::from_json(&text).map(Some).map_err(|error| wrong(&file, &error.to_string(), &remedy))
+}
+
+/// Writes text and page from what is in the folder, and prints the text.
+pub(super) fn render(path: &Path) -> Result<(), Failure> {
+    let plan = read_plan(path)?;
+    let Some(record) = record(path)? else {
+        let problem = "it is missing: the study was begun, and not carried out";
+        let remedy = format!("repeat the command of the study: {}", plan.command);
+        return Err(wrong(&path.join(RECORD), problem, &remedy));
+    };
+    let remarks = plan.remarks();
+    let text = text::study(&record, &remarks);
+    write(path, TEXT, &text)?;
+    write(path, PAGE, &html::study(&record, &remarks))?;
+    output::result(&format!("{text}\nreport: {}\n", path.join(PAGE).display()));
+    Ok(())
+}

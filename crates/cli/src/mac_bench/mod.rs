@@ -1,0 +1,106 @@
+//! The bench of MACs: how long our algorithms take for a packet, one at a time and in batches, beside OpenSSL's and
+//! aws-lc's in the same process, with and without the instructions for AES and SHA.
+//!
+//! - `subject`: something that is timed.
+//! - `ours`, `openssl` (with the cargo feature of that name), `aws_lc`: who computes the tags.
+//! - `rounds`: all subjects in turn, round after round.
+//! - `spread`: single tags, each timed for itself.
+//! - `side`: one process: its subjects, and what it saw of the processor.
+//! - `masked`: a second process of this program, from which the instructions are hidden.
+//!
+//! Before anything is timed, what others compute is compared with what we compute: only equal tags are equal work.
+
+mod aws_lc;
+mod masked;
+#[cfg(feature = "openssl")]
+mod openssl;
+mod ours;
+mod rounds;
+mod side;
+mod spread;
+mod subject;
+
+use std::time::Duration;
+
+use authentick_net::clock::unix_seconds;
+use authentick_net::ticks;
+use authentick_report::mac::{Instructions, MacFormat, MacRecord, PACKET_SIZE};
+
+use crate::exit::Failure;
+use crate::host::{COMMIT, VERSION, command, host};
+use crate::output;
+use masked::Masked;
+pub(crate) use masked::serve;
+use side::Process;
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    /// Rounds.
+    pub(crate) round_count: u32,
+    /// How long each subject computes in a round.
+    pub(crate) turn: Duration,
+    /// Single tags of each subject that are timed in a round.
+    pub(crate) single_count: u32,
+}
+
+impl Extent {
+    /// About two minutes.
+    pub(crate) const FULL: Extent =
+        Extent { round_count: 31, turn: Duration::from_millis(20), single_count: 4000 };
+    /// A few seconds.
+    pub(crate) const QUICK: Extent =
+        Extent { round_count: 7, turn: Duration::from_millis(3), single_count: 2000 };
+}
+
+/// Octets of a packet.
+const SIZE: usize = PACKET_SIZE as usize;
+
+/// Measures, with a bar on a terminal.
+pub(crate) fn run(extent: Extent) -> Result<MacRecord, Failure> {
+    let started_unix_s = unix_seconds();
+    let reference_hz = ticks::reference_hz();
+    let mut process = Process::new(extent, Instructions::With, Vec::new())?;
+    let mut masked = Masked::start(extent)?;
+    let bar = output::progress(extent.round_count.into(), "rounds");
+    for _ in 0..extent.round_count {
+        process.round();
+        if let Some(masked) = &mut masked {
+            masked.round()?;
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    let mut sides = vec![process.finish(reference_hz)];
+    sides.extend(masked.map(Masked::finish).transpose()?);
+    Ok(MacRecord {
+        format: MacFormat::V1,
+        version: VERSION.to_owned(),
+        commit: COMMIT.to_owned(),
+        command: command(),
+        started_unix_s,
+        host: host(),
+        packet_size: PACKET_SIZE,
+        round_count: extent.round_count,
+        turn_ms: extent.turn.as_secs_f64() * 1e3,
+        reference_hz,
+        openssl: openssl_version(),
+        sides,
+    })
+}
+
+/// OpenSSL's name for itself, if this program was built with it.
+pub(crate) fn openssl_version() -> Option<String> {
+    #[cfg(feature = "openssl")]
+    {
+        Some(::openssl::version::version().to_owned())
+    }
+    #[cfg(not(feature = "openssl"))]
+    None
+}
+
+/// A number of nanoseconds as a record has it: what is left out says nothing, and shorter numbers survive a file to the
+/// last bit.
+fn hundredth(ns: f64) -> f64 {
+    (ns * 100.0).round() / 100.0
+}

@@ -1,0 +1,138 @@
+//! Something that is timed: an algorithm by somebody's code, and the packets that it is given.
+
+use authentick_crypto::mac::MacAlgorithm;
+use authentick_report::mac::{Algorithm, Implementation, KeyUse};
+
+use super::SIZE;
+
+/// Computes so many batches of tags, of packets and nonces that differ.
+pub(super) type Work = Box<dyn FnMut(u64)>;
+
+/// A line of the tables.
+pub(super) struct Subject {
+    pub(super) algorithm: Algorithm,
+    pub(super) implementation: Implementation,
+    pub(super) key: KeyUse,
+    pub(super) batch: u32,
+    pub(super) work: Work,
+}
+
+pub(super) const NONCE_SIZE: usize = 12;
+
+/// The key, of which algorithms take 16 or 32 octets.
+pub(super) const KEY: [u8; 32] = [
+    0x7e, 0xa6, 0x2a, 0xe6, 0x4d, 0x19, 0x01, 0x14, 0xd4, 0x6d, 0x5a, 0x08, 0x2f, 0x94, 0x8e, 0xc1, 0x4d,
+    0x19, 0x01, 0x14, 0xd4, 0x6d, 0x5a, 0x08, 0x2f, 0x94, 0x8e, 0xc1, 0x7e, 0xa6, 0x2a, 0xe6,
+];
+
+/// The name of our algorithm in a report.
+pub(super) const fn named(algorithm: MacAlgorithm) -> Algorithm {
+    match algorithm {
+        MacAlgorithm::Md5 => Algorithm::Md5,
+        MacAlgorithm::Sha1 => Algorithm::Sha1,
+        MacAlgorithm::Sha256 => Algorithm::Sha256,
+        MacAlgorithm::Sha384 => Algorithm::Sha384,
+        MacAlgorithm::Sha512 => Algorithm::Sha512,
+        MacAlgorithm::HmacMd5 => Algorithm::HmacMd5,
+        MacAlgorithm::HmacSha224 => Algorithm::HmacSha224,
+        MacAlgorithm::Cmac128 => Algorithm::Cmac128,
+        MacAlgorithm::Cmac256 => Algorithm::Cmac256,
+        MacAlgorithm::Gmac128 => Algorithm::Gmac128,
+        MacAlgorithm::GmacSiv128 => Algorithm::GmacSiv128,
+        MacAlgorithm::Poly1305 => Algorithm::Poly1305,
+    }
+}
+
+/// The part of the key that an algorithm takes: as the drafts have it, 16 octets, or 32 where there is no such key.
+pub(super) fn key_of(algorithm: MacAlgorithm) -> &'static [u8] {
+    const USUAL: usize = 16;
+    let size = USUAL.max(*algorithm.key_sizes().start());
+    &KEY[..size]
+}
+
+/// Octets of an algorithm's tag on the wire: no more than NTPv4 carries.
+pub(super) fn tag_size(algorithm: MacAlgorithm) -> usize {
+    const MOST: usize = 20;
+    algorithm.tag_size().min(MOST)
+}
+
+/// An NTP header whose transmit timestamp is `number`.
+pub(super) fn packet() -> [u8; SIZE] {
+    let mut packet = [0; SIZE];
+    // Version 4, mode 4, stratum 1, poll 6, precision -23.
+    packet[..4].copy_from_slice(&[0x24, 1, 6, 0xe9]);
+    packet
+}
+
+/// Stamps a packet with a number, so that no two are alike.
+#[inline]
+pub(super) fn stamp(packet: &mut [u8; SIZE], number: u64) {
+    packet[SIZE - 8..].copy_from_slice(&number.to_be_bytes());
+}
+
+/// A nonce from a number: the drafts' salt, and what is new for each packet.
+#[inline]
+pub(super) fn nonce(number: u64) -> [u8; NONCE_SIZE] {
+    let mut nonce = [0x5a; NONCE_SIZE];
+    nonce[4..].copy_from_slice(&number.to_be_bytes());
+    nonce
+}
+
+/// Work that does `once` for each batch, with a number that is new each time.
+pub(super) fn work(mut once: impl FnMut(u64) + 'static) -> Work {
+    let mut number = 0_u64;
+    Box::new(move |count| {
+        for _ in 0..count {
+            number += 1;
+            once(number);
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use authentick_game::mac::factors::{Extension, RepeatedNonce, SecurityFactors};
+    use authentick_report::mac::security::{self, Factors};
+
+    use super::*;
+
+    /// `report` depends on no cryptography and so has factors of its own: they are those of the game.
+    #[test]
+    fn factors_of_the_report_are_those_of_the_game() {
+        for algorithm in MacAlgorithm::ALL {
+            let (ours, game) = (Factors::of(named(algorithm)), SecurityFactors::of(algorithm));
+            let lengths = (ours.tag_bits, ours.key_bits, ours.primitive_bits, ours.primitive);
+            assert_eq!(
+                lengths,
+                (game.tag_bits, game.key_bits, game.primitive_bits, game.primitive),
+                "{algorithm}"
+            );
+            assert_eq!(ours.messages_log2, game.messages_log2_max, "{algorithm}");
+            assert_eq!((ours.bound_bits(), ours.level_bits()), (game.bound_bits(), game.level_bits()));
+            let extension = match game.extension {
+                Extension::Impossible => security::Extension::Impossible,
+                Extension::OfWholeTags => security::Extension::OfWholeTags,
+                Extension::Possible => security::Extension::Possible,
+            };
+            let repeated_nonce = match game.repeated_nonce {
+                RepeatedNonce::TakesNone => security::RepeatedNonce::TakesNone,
+                RepeatedNonce::ShowsEquality => security::RepeatedNonce::ShowsEquality,
+                RepeatedNonce::LosesNonce => security::RepeatedNonce::LosesNonce,
+                RepeatedNonce::LosesHashKey => security::RepeatedNonce::LosesHashKey,
+            };
+            assert_eq!((ours.extension, ours.repeated_nonce), (extension, repeated_nonce), "{algorithm}");
+            // What the game objects to is not recommended; HMAC is asked for instead of SHA-384 besides.
+            let is_free = game.objections().is_empty() && algorithm != MacAlgorithm::Sha384;
+            assert_eq!(ours.objection(1.0).is_none(), is_free, "{algorithm}");
+        }
+    }
+
+    #[test]
+    fn keys_and_tags_are_those_of_the_drafts() {
+        for algorithm in MacAlgorithm::ALL {
+            let factors = Factors::of(named(algorithm));
+            assert_eq!(key_of(algorithm).len() * 8, factors.key_bits as usize, "{algorithm}");
+            assert_eq!(tag_size(algorithm) * 8, factors.tag_bits as usize, "{algorithm}");
+        }
+    }
+}

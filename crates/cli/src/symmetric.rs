@@ -1,0 +1,87 @@
+//! The symmetric key that a client uses: found in a key file by its identifier, with what speaks against it said.
+
+use std::net::IpAddr;
+use std::path::Path;
+
+use authentick_daemon::symmetric::{Format, KeyFile, Keys, State};
+use authentick_net::clock::unix_seconds;
+use authentick_proto::symmetric::{Caution, SymmetricKey};
+
+use crate::args::{KeysFormat, SharedKeyArguments};
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+/// What the command line calls a key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyName<'a> {
+    pub(crate) file: &'a Path,
+    pub(crate) id: u32,
+    pub(crate) format: KeysFormat,
+}
+
+impl<'a> From<&'a SharedKeyArguments> for KeyName<'a> {
+    fn from(arguments: &'a SharedKeyArguments) -> Self {
+        KeyName { file: &arguments.keys, id: arguments.key_id, format: arguments.keys_format }
+    }
+}
+
+impl KeyName<'_> {
+    /// The key, for a server at `server`. What is unwise about it goes to standard error.
+    pub(crate) fn find(self, server: IpAddr) -> Result<SymmetricKey, Failure> {
+        let id = self.id;
+        let mut keys = self.load()?;
+        let Some(key) = keys.take(id) else {
+            let known: Vec<String> = keys.keys.iter().map(|key| key.id().to_string()).collect();
+            let remedy = match known.is_empty() {
+                true => "it holds none".to_owned(),
+                false => format!("name another one with --key-id: {}", shortened(&known)),
+            };
+            return Err(self.problem(&format!("there is no key {id}; {remedy}")));
+        };
+        if key.state(unix_seconds()) == State::Expired {
+            let remedy = match key.note.replaced_by {
+                Some(next) => format!("use --key-id {next}, which replaces it"),
+                None => "name another one".to_owned(),
+            };
+            return Err(self.problem(&format!("line {}: key {id} is retired; {remedy}", key.line)));
+        }
+        if !key.trusts(server) {
+            let remedy = format!("add {server} to the servers at the end of the line");
+            return Err(
+                self.problem(&format!("line {}: key {id} is not trusted for {server}; {remedy}", key.line))
+            );
+        }
+        let of_this_key = format!("key {id} ");
+        for warning in keys.warnings.iter().filter(|warning| warning.contains(&of_this_key)) {
+            output::error(&format!("warning: --keys {}: {warning}", self.file.display()));
+        }
+        if let Some(caution) = Caution::of(key.algorithm()) {
+            output::error(&format!("warning: key {id} is for {}: {caution}", key.algorithm()));
+        }
+        Ok(key.key)
+    }
+
+    fn load(self) -> Result<Keys, Failure> {
+        let format = match self.format {
+            KeysFormat::Auto => Format::Auto,
+            KeysFormat::Chrony => Format::Chrony,
+            KeysFormat::Ntp => Format::Ntp,
+        };
+        KeyFile::new(self.file, format).load().map_err(|error| {
+            let exit = if error.is_permission() { Exit::Permission } else { Exit::Configuration };
+            Failure::new(exit, format!("--keys {error}; {}", error.remedy()))
+        })
+    }
+
+    fn problem(self, text: &str) -> Failure {
+        Failure::new(Exit::Configuration, format!("--keys {}: {text}", self.file.display()))
+    }
+}
+
+/// The first of many.
+fn shortened(words: &[String]) -> String {
+    const SHOWN: usize = 10;
+    let rest = words.len().saturating_sub(SHOWN);
+    let shown = words[..words.len().min(SHOWN)].join(", ");
+    if rest == 0 { shown } else { format!("{shown} and {rest} more") }
+}

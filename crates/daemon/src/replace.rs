@@ -1,0 +1,55 @@
+//! Replacing a file as a whole: a crash or a full disk leaves the old one.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{OpenOptionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use authentick_net::privilege;
+
+/// An operation that the system refused, and on which path.
+pub(crate) type Refused = (PathBuf, io::Error);
+
+/// `path` with `suffix` behind its name.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.to_owned().into_os_string();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Writes `octets` to `target.new`, flushes them to the disk, and renames. The file has mode 0600, and belongs to
+/// `owner` (user and group) if root writes it.
+///
+/// # Errors
+/// If the new file cannot be written whole; the old one is then still in place.
+pub(crate) fn replace(target: &Path, octets: &[u8], owner: Option<(u32, u32)>) -> Result<(), Refused> {
+    let fresh = beside(target, ".new");
+    let written = write(&fresh, target, octets, owner);
+    if written.is_err() {
+        // A part of a file helps nobody, and may be what filled the disk.
+        let _ = fs::remove_file(&fresh);
+    }
+    written
+}
+
+fn write(fresh: &Path, target: &Path, octets: &[u8], owner: Option<(u32, u32)>) -> Result<(), Refused> {
+    let at = |path: &Path| {
+        let path = path.to_owned();
+        move |error| (path, error)
+    };
+    // A leftover of a crash might have another mode.
+    match fs::remove_file(fresh) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(fresh)(error)),
+        _ => {}
+    }
+    let mut file =
+        OpenOptions::new().create_new(true).write(true).mode(0o600).open(fresh).map_err(at(fresh))?;
+    if let Some((user, group)) = owner.filter(|_| privilege::is_root()) {
+        fchown(&file, Some(user), Some(group)).map_err(at(fresh))?;
+    }
+    file.write_all(octets).map_err(at(fresh))?;
+    file.sync_all().map_err(at(fresh))?;
+    fs::rename(fresh, target).map_err(at(target))?;
+    let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(directory).and_then(|directory| directory.sync_all()).map_err(at(directory))
+}

@@ -1,0 +1,25 @@
+//! Symmetric keys in files that chrony and ntpd read too.
+//!
+//! ```text
+//! # authentick: key 30 made 2026-08-22T12:00:00Z replaced-by 31 retires 2026-09-21T12:00:00Z
+//! 30 AES128 HEX:<32 hexadecimal digits>
+//! # authentick: key 31 made 2026-08-22T12:00:00Z
+//! 31 AES128 HEX:<32 hexadecimal digits>
+//! ```
+//!
+//! A line is a key: its id, its type, the key. What these programs have no place for stands in notes, which are
+//! comments to them. [`text`] reads, [`edit`] changes, [`file`] keeps, [`uses`] counts; none of them prints a secret,
+//! and no message repeats a word of the file that might be one.
+//!
+//! Deliberately absent: which key is used for what. That is said by who reads.
+
+pub mod edit;
+pub mod file;
+pub(crate) mod keeper;
+pub mod notes;
+pub mod text;
+pub mod types;
+pub mod uses;
+
+pub use file::{KeyFile, KeyFileError};
+pub use text::{Dialect, Format, Key, Keys, Mistake, State};

@@ -1,0 +1,386 @@
+//! Which algorithm for which host, computed from throughput and from what an algorithm withstands; and whether the
+//! drafts' conclusion, CMAC, follows from today's figures as it did from theirs.
+//!
+//! An algorithm is recommended that nothing is to be said against ([`Factors::objection`]) and that is the fastest of
+//! those. Whether its tag travels as RFC 5905 has it is told apart, as peers speak no extension field of ours.
+
+use super::security::{Carrier, Factors};
+use super::{Algorithm, Implementation, Instructions, KeyUse, MacRecord, Side, Timing};
+use crate::published::mac::{self, ALGORITHMS, Machine, NIST_RPS};
+use crate::units::{count, ratio};
+
+/// Seconds for which a key is used: a year, as NTP has no means to refresh one.
+const KEY_LIFETIME_S: f64 = 365.25 * 86_400.0;
+/// "Assuming that the client queries once per minute" (draft-ietf-ntp-mac, section 6.1).
+const CLIENT_RPS: f64 = 1.0 / 60.0;
+
+/// Who authenticates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A client, which has one packet at a time.
+    Client,
+    /// A server, which takes packets in batches.
+    Server,
+}
+
+impl Role {
+    /// Answers under one key in its lifetime, as a power of two.
+    #[must_use]
+    pub fn messages_log2(self) -> f64 {
+        let rate_rps = match self {
+            Role::Client => CLIENT_RPS,
+            Role::Server => NIST_RPS,
+        };
+        (rate_rps * KEY_LIFETIME_S).log2()
+    }
+
+    /// In a table.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Role::Client => "client",
+            Role::Server => "server",
+        }
+    }
+}
+
+/// An algorithm on a host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ranked {
+    /// The algorithm.
+    pub algorithm: Algorithm,
+    /// Thousands of packets a second.
+    pub throughput_kps: f64,
+    /// How its tag travels.
+    pub carrier: Carrier,
+    /// Why it is not recommended.
+    pub objection: Option<String>,
+}
+
+/// What follows for a host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// The host.
+    pub host: String,
+    /// What it does.
+    pub role: Role,
+    /// All algorithms that were measured there, the fastest first.
+    pub ranked: Vec<Ranked>,
+}
+
+impl Verdict {
+    fn new(host: String, role: Role, rates: impl Iterator<Item = (Algorithm, f64)>) -> Self {
+        let mut ranked: Vec<Ranked> = rates
+            .map(|(algorithm, throughput_kps)| {
+                let factors = Factors::of(algorithm);
+                let objection = factors.objection(role.messages_log2());
+                Ranked { algorithm, throughput_kps, carrier: factors.carrier, objection }
+            })
+            .collect();
+        ranked.sort_by(|a, b| b.throughput_kps.total_cmp(&a.throughput_kps));
+        Verdict { host, role, ranked }
+    }
+
+    /// The fastest that nothing is to be said against, whatever carries its tag.
+    #[must_use]
+    pub fn fastest(&self) -> Option<&Ranked> {
+        self.ranked.iter().find(|ranked| ranked.objection.is_none())
+    }
+
+    /// The fastest of these whose tag travels as RFC 5905 has it: the recommendation.
+    #[must_use]
+    pub fn recommended(&self) -> Option<&Ranked> {
+        self.ranked.iter().find(|ranked| ranked.objection.is_none() && ranked.carrier == Carrier::Trailer)
+    }
+
+    /// An algorithm's place in the ranking.
+    #[must_use]
+    pub fn of(&self, algorithm: Algorithm) -> Option<&Ranked> {
+        self.ranked.iter().find(|ranked| ranked.algorithm == algorithm)
+    }
+}
+
+/// For this host as client and as server, with the instructions and without.
+#[must_use]
+pub fn here(record: &MacRecord) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    for instructions in [Instructions::With, Instructions::Without] {
+        let Some(side) = record.side(instructions) else { continue };
+        for role in [Role::Client, Role::Server] {
+            let rates = Algorithm::ALL.into_iter().filter_map(|algorithm| {
+                let timing = timing(side, algorithm, role)?;
+                Some((algorithm, timing.throughput_kps().median))
+            });
+            let verdict = Verdict::new(host_name(instructions).to_owned(), role, rates);
+            if !verdict.ranked.is_empty() {
+                verdicts.push(verdict);
+            }
+        }
+    }
+    verdicts
+}
+
+fn timing(side: &Side, algorithm: Algorithm, role: Role) -> Option<&Timing> {
+    match role {
+        Role::Client => side.ours(algorithm, 1),
+        Role::Server => side.fastest_batch(algorithm),
+    }
+}
+
+const fn host_name(instructions: Instructions) -> &'static str {
+    match instructions {
+        Instructions::With => "this host",
+        Instructions::Without => "this host without AES and SHA instructions",
+    }
+}
+
+/// For this host as a client that uses OpenSSL's code, with the instructions and without: what follows hangs on the
+/// code too. Empty if that was not measured.
+#[must_use]
+pub fn by_openssl(record: &MacRecord) -> Vec<Verdict> {
+    let verdict = |instructions: Instructions| {
+        let side = record.side(instructions)?;
+        let rates = Algorithm::ALL.into_iter().filter_map(|algorithm| {
+            let timing = side.timing(algorithm, Implementation::OpenSsl, KeyUse::Kept, 1)?;
+            Some((algorithm, timing.throughput_kps().median))
+        });
+        let verdict = Verdict::new(format!("{}, by OpenSSL", host_name(instructions)), Role::Client, rates);
+        (!verdict.ranked.is_empty()).then_some(verdict)
+    };
+    [Instructions::With, Instructions::Without].into_iter().filter_map(verdict).collect()
+}
+
+/// For the drafts' machines as servers, from their figures. GMAC-SIV has none but its cycles on one of them.
+#[must_use]
+pub fn published() -> Vec<Verdict> {
+    let rates = |machine: Machine| {
+        let cells = ALGORITHMS.into_iter().filter_map(move |algorithm| mac::cell(algorithm, machine));
+        cells.map(|cell| (cell.algorithm, cell.throughput_kps))
+    };
+    let verdict = |machine: Machine| Verdict::new(machine.name().to_owned(), Role::Server, rates(machine));
+    Machine::ALL.into_iter().map(verdict).collect()
+}
+
+/// The conclusion of the later draft.
+const CONCLUSION: Algorithm = Algorithm::Cmac128;
+
+/// What follows, in sentences.
+#[must_use]
+pub fn findings(record: &MacRecord) -> Vec<String> {
+    let here = here(record);
+    let mut sentences = Vec::new();
+    for verdict in &here {
+        let Some(best) = verdict.recommended() else { continue };
+        let place = format!("{}, as a {}", capital(&verdict.host), verdict.role.name());
+        sentences.push(format!(
+            "{place}: {}, {} thousand packets a second{}.",
+            best.algorithm,
+            count(best.throughput_kps.round() as u64),
+            to_md5(verdict, best)
+        ));
+    }
+    sentences.extend(conclusion(&here));
+    sentences.extend(others(&by_openssl(record)));
+    sentences.extend(siv(&here));
+    sentences.extend(published_findings());
+    sentences
+}
+
+fn to_md5(verdict: &Verdict, best: &Ranked) -> String {
+    verdict.of(Algorithm::Md5).map_or_else(String::new, |md5| {
+        format!(", {} times what legacy MD5 does", ratio(best.throughput_kps / md5.throughput_kps))
+    })
+}
+
+/// Whether CMAC is what is recommended everywhere here.
+fn conclusion(here: &[Verdict]) -> Option<String> {
+    if here.is_empty() {
+        return None;
+    }
+    let against: Vec<String> = here
+        .iter()
+        .filter_map(|verdict| {
+            let best = verdict.recommended().filter(|best| best.algorithm != CONCLUSION)?;
+            let by = verdict.of(CONCLUSION).map_or_else(String::new, |cmac| {
+                format!(", {} times as fast", ratio(best.throughput_kps / cmac.throughput_kps))
+            });
+            Some(format!("{} ({}): {}{by}", verdict.host, verdict.role.name(), best.algorithm))
+        })
+        .collect();
+    let rule = format!(
+        "of what is more than a digest of key and packet, reaches {} bits, survives a repeated nonce, lasts a year \
+         without a new key and travels as RFC 5905\u{2019}s MAC",
+        super::security::LEVEL_MIN_BITS
+    );
+    Some(match against.is_empty() {
+        true => format!(
+            "The drafts\u{2019} conclusion stands: {rule}, {CONCLUSION} is the fastest in all {} cases here.",
+            here.len()
+        ),
+        false => format!(
+            "The drafts\u{2019} conclusion does not stand everywhere: {rule}, something is faster than \
+             {CONCLUSION}: {}.",
+            against.join("; ")
+        ),
+    })
+}
+
+/// What would be recommended if the code were OpenSSL's.
+fn others(verdicts: &[Verdict]) -> Option<String> {
+    let places: Vec<String> = verdicts
+        .iter()
+        .filter_map(|verdict| Some(format!("{}: {}", verdict.host, verdict.recommended()?.algorithm)))
+        .collect();
+    (!places.is_empty())
+        .then(|| format!("The same by other code, one packet at a time: {}.", places.join("; ")))
+}
+
+/// What GMAC-SIV would gain, if there were a standard for it.
+fn siv(here: &[Verdict]) -> Option<String> {
+    let places: Vec<String> = here
+        .iter()
+        .filter_map(|verdict| {
+            let (siv, cmac) = (verdict.of(Algorithm::GmacSiv128)?, verdict.of(CONCLUSION)?);
+            let of = ratio(siv.throughput_kps / cmac.throughput_kps);
+            Some(format!("{} ({}): {of}", verdict.host, verdict.role.name()))
+        })
+        .collect();
+    (!places.is_empty()).then(|| {
+        format!(
+            "{} withstands a repeated nonce too, and no standard carries it in NTP. Its speed by \
+             {CONCLUSION}\u{2019}s: {}. The draft\u{2019}s figures give {}.",
+            Algorithm::GmacSiv128,
+            places.join("; "),
+            mac::cell(CONCLUSION, Machine::XeonWith)
+                .map_or_else(String::new, |cmac| ratio(cmac.cycles / mac::GMAC_SIV_CYCLES)),
+        )
+    })
+}
+
+/// What the drafts' own figures say of their sentence on CMAC.
+fn published_findings() -> Vec<String> {
+    let verdicts = published();
+    let mut faster = Vec::new();
+    for verdict in &verdicts {
+        let Some(cmac) = verdict.of(CONCLUSION) else { continue };
+        let others: Vec<String> = verdict
+            .ranked
+            .iter()
+            .take_while(|ranked| ranked.algorithm != CONCLUSION)
+            .filter(|ranked| !matches!(ranked.algorithm, Algorithm::Gmac128 | Algorithm::Md5))
+            .map(|ranked| {
+                format!("{} {} times", ranked.algorithm, ratio(ranked.throughput_kps / cmac.throughput_kps))
+            })
+            .collect();
+        if !others.is_empty() {
+            faster.push(format!("{} ({})", verdict.host, others.join(", ")));
+        }
+    }
+    let recommended = verdicts
+        .iter()
+        .filter(|verdict| verdict.recommended().is_some_and(|ranked| ranked.algorithm == CONCLUSION));
+    let recommended = recommended.count();
+    vec![format!(
+        "\u{201c}Leaving out GMAC, it has the best performance with and without hardware support\u{201d} \
+         (draft-ietf-ntp-mac, section 7, of CMAC). Its own tables say otherwise, legacy MD5 left out too, on {} of {} \
+         machines: {}. By security and speed together CMAC is recommended on {recommended} of them.",
+        faster.len(),
+        verdicts.len(),
+        faster.join("; "),
+    )]
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mac::tests::{record, scale};
+
+    #[test]
+    fn year_of_nist_answers_wears_gmac_out_and_not_cmac() {
+        assert!((Role::Server.messages_log2() - 39.68).abs() < 0.01);
+        assert!((Role::Client.messages_log2() - 19.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn draft_that_calls_cmac_the_fastest_but_gmac_is_held_against_its_tables() {
+        let found = published_findings().join(" ");
+        assert!(
+            found.contains(
+                "on 3 of 6 machines: Cortex-A9 (HMAC-MD5 1.01 times); Cortex-A53 (HMAC-MD5 1.41 times); \
+                                Marvell (HMAC-MD5 1.78 times, Poly1305(ChaCha20) 1.11 times)"
+            ),
+            "{found}"
+        );
+        assert!(found.contains("CMAC is recommended on 6 of them"), "{found}");
+    }
+
+    #[test]
+    fn fastest_that_may_be_used_is_recommended_not_the_fastest() {
+        let verdicts = here(&record());
+        assert_eq!(verdicts.len(), 4);
+        for verdict in &verdicts {
+            let rates: Vec<f64> = verdict.ranked.iter().map(|ranked| ranked.throughput_kps).collect();
+            assert!(rates.is_sorted_by(|a, b| a >= b));
+            assert_eq!(verdict.ranked[0].algorithm, Algorithm::Gmac128, "the record is made so");
+            assert_eq!(verdict.recommended().unwrap().algorithm, Algorithm::Cmac128);
+        }
+        assert!(findings(&record()).iter().any(|found| found.contains("conclusion stands")));
+    }
+
+    #[test]
+    fn conclusion_falls_where_another_is_faster() {
+        let mut record = record();
+        scale(&mut record, Instructions::Without, Algorithm::HmacSha224, 0.01);
+        let found = findings(&record).join("\n");
+        assert!(found.contains("does not stand everywhere"), "{found}");
+        assert!(found.contains("without AES and SHA instructions (client): HMAC-SHA224/128, "), "{found}");
+        assert!(!found.contains("this host (client): HMAC"), "{found}");
+        // What is fast and unsafe changes nothing.
+        let mut record = crate::mac::tests::record();
+        scale(&mut record, Instructions::With, Algorithm::Md5, 0.01);
+        scale(&mut record, Instructions::With, Algorithm::HmacMd5, 0.01);
+        assert!(findings(&record).join("\n").contains("conclusion stands"));
+    }
+
+    #[test]
+    fn other_code_may_lead_to_another_recommendation() {
+        let mut record = record();
+        scale(&mut record, Instructions::Without, Algorithm::Cmac128, 9.0);
+        scale(&mut record, Instructions::Without, Algorithm::Cmac256, 9.0);
+        let side = &mut record.sides[1];
+        let cmac = side.timings.iter_mut().filter(|timing| {
+            timing.algorithm == Algorithm::Cmac128 && timing.implementation == Implementation::OpenSsl
+        });
+        cmac.flat_map(|timing| &mut timing.ns).for_each(|ns| *ns /= 9.0);
+        let found = findings(&record).join("\n");
+        assert!(found.contains("(client): HMAC-SHA224/128"), "{found}");
+        assert!(found.contains("instructions, by OpenSSL: CMAC(AES-128)."), "{found}");
+        record.sides.iter_mut().for_each(|side| {
+            side.timings.retain(|timing| timing.implementation != Implementation::OpenSsl);
+        });
+        assert!(by_openssl(&record).is_empty() && !findings(&record).join("").contains("by OpenSSL"));
+    }
+
+    #[test]
+    fn extension_field_is_told_apart_from_the_mac_that_peers_know() {
+        let mut record = record();
+        scale(&mut record, Instructions::With, Algorithm::GmacSiv128, 0.01);
+        let verdict = &here(&record)[0];
+        assert_eq!(verdict.fastest().unwrap().algorithm, Algorithm::GmacSiv128);
+        assert_eq!(verdict.recommended().unwrap().algorithm, Algorithm::Cmac128);
+    }
+
+    #[test]
+    fn host_of_which_nothing_is_known_has_no_verdict() {
+        let mut record = record();
+        record.sides.retain(|side| side.instructions == Instructions::With);
+        assert_eq!(here(&record).len(), 2);
+        record.sides.clear();
+        assert!(here(&record).is_empty() && findings(&record).len() == 1);
+    }
+}

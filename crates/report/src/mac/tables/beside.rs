@@ -1,0 +1,470 @@
+//! Ours beside what the drafts published: as multiples of legacy MD5, and table by table.
+
+use super::{ABSENT, Section, Table, kilo, or_absent, ratio_range, which};
+use crate::mac::recommend::Role;
+use crate::mac::security::Factors;
+use crate::mac::{Algorithm, Implementation, Instructions, KeyUse, MacRecord, Side, Timing};
+use crate::published::mac::{
+    ALGORITHMS, Advantage, Cell, Column, Content, GMAC_SIV_CYCLES, Lengths, Machine, Table as Published,
+    cells, ratio_to_md5, tables,
+};
+use crate::published::{mac_draft_00, mac_draft_ietf};
+use crate::units::ratio;
+
+/// Messages after which a forger's advantage is told, as powers of two; and after a year at NIST's rate.
+const QUERIES_LOG2: [f64; 3] = [20.0, 32.0, 48.0];
+
+/// Both processes, in the order of columns.
+const SIDES: [Instructions; 2] = [Instructions::With, Instructions::Without];
+
+/// What of ours stands in a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Own {
+    One,
+    Batch,
+    Rival,
+}
+
+impl Own {
+    const ALL: [Own; 3] = [Own::One, Own::Batch, Own::Rival];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Own::One => "Ours",
+            Own::Batch => "Ours in batches",
+            Own::Rival => "OpenSSL here",
+        }
+    }
+
+    fn timing(self, side: &Side, algorithm: Algorithm) -> Option<&Timing> {
+        match self {
+            Own::One => side.ours(algorithm, 1),
+            Own::Batch => side.fastest_batch(algorithm),
+            Own::Rival => side.rival(algorithm, KeyUse::Kept),
+        }
+    }
+}
+
+/// The columns of this host: what, and of which process.
+fn own_columns(record: &MacRecord) -> Vec<(Own, &Side)> {
+    let sides = SIDES.into_iter().filter_map(|which| record.side(which));
+    Own::ALL.into_iter().flat_map(|own| sides.clone().map(move |side| (own, side))).collect()
+}
+
+fn own_heading((own, side): &(Own, &Side)) -> String {
+    format!("{} {}", own.name(), which(side.instructions))
+}
+
+/// Every algorithm as a multiple of legacy MD5 of the same code, process and batch, beside the published ones; and what
+/// the instructions are worth.
+pub(super) fn multiples(record: &MacRecord) -> Section {
+    let mut section = Section::new("As multiples of legacy MD5");
+    section.sentences = vec![
+        "How many times as many packets as with legacy MD5: of the same machine, and of ours by the same code, with \
+         the same instructions. Absolute figures of other hardware say nothing here."
+            .to_owned(),
+    ];
+    let columns = own_columns(record);
+    let mut headings = vec!["Algorithm".to_owned()];
+    headings.extend(columns.iter().map(own_heading));
+    headings.extend(Machine::ALL.map(|machine| machine.name().to_owned()));
+    let mut table = Table::new("Algorithm / legacy MD5", headings);
+    for algorithm in Algorithm::ALL {
+        let mut row = vec![algorithm.to_string()];
+        row.extend(columns.iter().map(|(own, side)| {
+            let [timing, md5] = [algorithm, Algorithm::Md5].map(|algorithm| own.timing(side, algorithm));
+            or_absent(
+                timing.zip(md5).map(|(timing, md5)| {
+                    format!("{}{}", ratio(timing.speed_ratio(md5).median), foreign(timing))
+                }),
+            )
+        }));
+        row.extend(Machine::ALL.map(|machine| {
+            or_absent(ratio_to_md5(algorithm, machine).map(|times| {
+                format!("{}{}", ratio(times), mark(&mac_draft_ietf::TABLES, algorithm, machine))
+            }))
+        }));
+        table.rows.push(row);
+    }
+    table.notes = vec![
+        "With and without: the instructions for AES, carry-less multiplication and SHA. In batches: of the size that \
+         is fastest, both of the algorithm and of legacy MD5. GMAC-SIV on the Xeon is by the 5.9 cycles per octet of \
+         draft-ietf-ntp-mac, section 8. (aws-lc): by OpenSSL\u{2019}s legacy MD5."
+            .to_owned(),
+    ];
+    table.notes.extend(disagreements(&mac_draft_ietf::TABLES));
+    section.tables.push(table);
+    let mut worth = Table::new(
+        "With the instructions / without them",
+        ["Algorithm", "Ours (extremes)", "Ours in batches (extremes)", "OpenSSL here (extremes)"],
+    );
+    for algorithm in Algorithm::ALL {
+        let mut row = vec![algorithm.to_string()];
+        row.extend(
+            Own::ALL.map(|own| or_absent(record.worth(|side| own.timing(side, algorithm)).map(ratio_range))),
+        );
+        worth.rows.push(row);
+    }
+    let published = |algorithm| {
+        let [with, without] = [Machine::XeonWith, Machine::XeonWithout]
+            .map(|machine| crate::published::mac::cell(algorithm, machine).map(|cell| cell.throughput_kps));
+        Some(ratio(with? / without?))
+    };
+    worth.headings.push("Published, Xeon".to_owned());
+    for (row, algorithm) in worth.rows.iter_mut().zip(Algorithm::ALL) {
+        row.push(or_absent(published(algorithm)));
+    }
+    section.tables.push(worth);
+    section
+}
+
+/// The ratios that matter most, in sentences: to OpenSSL, and of CMAC to legacy MD5 as published.
+pub(super) fn ratios(record: &MacRecord) -> Vec<String> {
+    const CMAC: Algorithm = Algorithm::Cmac128;
+    let mut sentences = Vec::new();
+    for side in SIDES.into_iter().filter_map(|which| record.side(which)) {
+        let to_rival = |algorithm, ours: Option<&Timing>| {
+            Some(ours?.speed_ratio(side.rival(algorithm, KeyUse::Kept)?).median)
+        };
+        let one = Algorithm::ALL
+            .into_iter()
+            .filter_map(|algorithm| Some((algorithm, to_rival(algorithm, side.ours(algorithm, 1))?)));
+        let Some((slowest, least)) = one.min_by(|a, b| a.1.total_cmp(&b.1)) else { continue };
+        let cmac = [side.ours(CMAC, 1), side.fastest_batch(CMAC)].map(|ours| to_rival(CMAC, ours).map(ratio));
+        let [one, batch] = cmac.map(or_absent);
+        sentences.push(format!(
+            "Ours / OpenSSL one at a time (GMAC-SIV: aws-lc), {} the instructions: {} at least, that is {slowest}; \
+             {CMAC} {one} one at a time, {batch} in its best batch.",
+            which(side.instructions),
+            ratio(least),
+        ));
+    }
+    let own: Vec<String> = own_columns(record)
+        .iter()
+        .filter_map(|column| {
+            let (own, side) = column;
+            let [cmac, md5] = [CMAC, Algorithm::Md5].map(|algorithm| own.timing(side, algorithm));
+            let name = own_heading(column);
+            Some(format!("{} {name}", ratio(cmac?.speed_ratio(md5?).median)))
+        })
+        .collect();
+    let published = Machine::ALL
+        .iter()
+        .filter_map(|&machine| Some(format!("{} {}", ratio(ratio_to_md5(CMAC, machine)?), machine.name())));
+    let published: Vec<String> = published.collect();
+    if !own.is_empty() {
+        let (own, published) = (own.join(", "), published.join(", "));
+        sentences.push(format!("{CMAC} / legacy MD5 here: {own}. Published: {published}."));
+    }
+    sentences
+}
+
+/// ` (aws-lc)` where it stands in for OpenSSL.
+fn foreign(timing: &Timing) -> &'static str {
+    match timing.implementation {
+        Implementation::AwsLc => " (aws-lc)",
+        Implementation::OpenSsl | Implementation::Authentick => "",
+    }
+}
+
+/// The nine tables, ours beside each.
+pub(super) fn drafts(record: &MacRecord) -> Section {
+    let mut section = Section::new("The nine tables of the drafts, and ours");
+    section.sentences = vec![
+        "In brackets: how many times as fast as legacy MD5 of the same column. Ratios are compared, not figures of \
+         different hardware."
+            .to_owned(),
+    ];
+    let published = tables();
+    let count = published.len();
+    section.tables = published
+        .into_iter()
+        .enumerate()
+        .map(|(index, published)| {
+            let name = format!(
+                "{} of {count}: {}, {}. {}",
+                index + 1,
+                published.draft,
+                published.section,
+                published.title
+            );
+            match published.content {
+                Content::Lengths(rows, has_level) => lengths(name, rows, has_level),
+                Content::Throughput(columns) => {
+                    figures(record, &name, published, columns, Figure::Throughput)
+                }
+                Content::Cycles(columns) => figures(record, &name, published, columns, Figure::Cycles),
+                Content::Advantages(rows) => advantages(name, rows),
+            }
+        })
+        .collect();
+    section
+}
+
+fn lengths(name: String, rows: &[Lengths], has_level: bool) -> Table {
+    let mut headings = vec!["Algorithm", "Key", "Tag"];
+    if has_level {
+        headings.push("Security level");
+    }
+    headings.extend(["Ours: key", "Tag", "min(key, tag), bits", "Level, bits"]);
+    let mut table = Table::new(name, headings);
+    table.rows = rows
+        .iter()
+        .map(|row| {
+            let factors = Factors::of(row.algorithm);
+            let mut cells =
+                vec![row.algorithm.to_string(), row.key_size.to_string(), row.tag_size.to_string()];
+            if has_level {
+                cells.push(row.security_bits.map_or_else(|| "NA".to_owned(), |bits| bits.to_string()));
+            }
+            cells.extend([
+                (factors.key_bits / 8).to_string(),
+                (factors.tag_bits / 8).to_string(),
+                factors.bound_bits().to_string(),
+                or_absent(factors.level_bits().map(|bits| bits.to_string())),
+            ]);
+            cells
+        })
+        .collect();
+    table
+}
+
+/// What a table of figures counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Figure {
+    Throughput,
+    Cycles,
+}
+
+fn figures(
+    record: &MacRecord,
+    name: &str,
+    published: &Published,
+    columns: &[Column],
+    figure: Figure,
+) -> Table {
+    let draft = tables_of(published);
+    let own = own_columns(record);
+    let mut headings = vec!["Algorithm".to_owned()];
+    headings.extend(columns.iter().map(|column| column.machine.name().to_owned()));
+    headings.extend(own.iter().map(own_heading));
+    let unit = match figure {
+        Figure::Throughput => "thousands",
+        Figure::Cycles => "of ours, reference cycles",
+    };
+    let mut table = Table::new(format!("{name} ({unit})"), headings);
+    for (index, algorithm) in ALGORITHMS.into_iter().enumerate() {
+        let mut row = vec![algorithm.to_string()];
+        row.extend(columns.iter().map(|column| {
+            let (value, md5) = (column.figures[index], column.figures[0]);
+            let times = match figure {
+                Figure::Throughput => value / md5,
+                Figure::Cycles => md5 / value,
+            };
+            let shown = match figure {
+                Figure::Throughput => kilo(value),
+                Figure::Cycles => value.to_string(),
+            };
+            format!("{shown}{} ({})", mark(draft, algorithm, column.machine), ratio(times))
+        }));
+        row.extend(own.iter().map(|(own, side)| own_cell(record, *own, side, algorithm, figure)));
+        table.rows.push(row);
+    }
+    let here: Vec<Machine> = columns.iter().map(|column| column.machine).collect();
+    table.notes = disagreements_on(draft, &here);
+    if figure == Figure::Cycles && published.draft == mac_draft_ietf::TABLES[0].draft {
+        table.notes.extend(gmac_siv(record, columns));
+    }
+    table
+}
+
+/// A figure of ours with its ratio to our legacy MD5.
+fn own_cell(record: &MacRecord, own: Own, side: &Side, algorithm: Algorithm, figure: Figure) -> String {
+    let Some(timing) = own.timing(side, algorithm) else { return ABSENT.to_owned() };
+    let shown = match (figure, record.reference_hz) {
+        (Figure::Throughput, _) => kilo(timing.throughput_kps().median),
+        (Figure::Cycles, Some(hz)) => format!("{:.1}", timing.cycles(hz)),
+        (Figure::Cycles, None) => return ABSENT.to_owned(),
+    };
+    let times = own.timing(side, Algorithm::Md5).map(|md5| ratio(timing.speed_ratio(md5).median));
+    times.map_or_else(|| shown.clone(), |times| format!("{shown} ({times})"))
+}
+
+/// GMAC-SIV, of which the draft tells cycles alone, outside of its tables.
+fn gmac_siv(record: &MacRecord, columns: &[Column]) -> Option<String> {
+    columns.iter().find(|column| column.machine == Machine::XeonWith)?;
+    let published = ratio_to_md5(Algorithm::GmacSiv128, Machine::XeonWith).map(ratio)?;
+    let own: Vec<String> = own_columns(record)
+        .into_iter()
+        .filter(|(own, side)| own.timing(side, Algorithm::GmacSiv128).is_some())
+        .map(|(own, side)| {
+            let name = if own == Own::Rival { "aws-lc here" } else { own.name() };
+            let cell = own_cell(record, own, side, Algorithm::GmacSiv128, Figure::Cycles);
+            format!("{name} {}: {cell}", which(side.instructions))
+        })
+        .collect();
+    Some(format!(
+        "In no table, but in section 8: GMAC-SIV, {GMAC_SIV_CYCLES} ({published}) on the Xeon with AES-NI. {}",
+        own.join("; ")
+    ))
+}
+
+fn advantages(name: String, rows: &[Advantage]) -> Table {
+    let year = Role::Server.messages_log2();
+    let mut headings = vec!["Algorithm".to_owned(), "Published".to_owned()];
+    headings.extend(QUERIES_LOG2.map(|q| format!("At q = 2^{q}")));
+    headings.push(format!("At q = 2^{year:.1}, a year of 28,000/s"));
+    headings.push("Packets per key, at most".to_owned());
+    let mut table = Table::new(name, headings);
+    table.words = vec![1];
+    table.rows = rows
+        .iter()
+        .map(|row| {
+            let factors = Factors::of(row.algorithm);
+            let mut cells = vec![row.algorithm.to_string(), row.formula.to_owned()];
+            cells.extend(QUERIES_LOG2.into_iter().chain([year]).map(|q| {
+                or_absent(factors.advantage_log2(q).map(|log2| match log2 {
+                    0.0 => "1".to_owned(),
+                    _ => format!("2^{}", ((log2 * 10.0).round() / 10.0)),
+                }))
+            }));
+            cells.push(super::advice::packets(&factors));
+            cells
+        })
+        .collect();
+    table.notes.push(
+        "No advantage is less than that of a guess, 1/2^min(key, tag): of HMAC-SHA224 the draft\u{2019}s formula is \
+         that of the whole tag."
+            .to_owned(),
+    );
+    table
+}
+
+/// All tables of the draft that a table is of.
+fn tables_of(published: &Published) -> &'static [Published] {
+    match published.draft == mac_draft_00::TABLES[0].draft {
+        true => &mac_draft_00::TABLES,
+        false => &mac_draft_ietf::TABLES,
+    }
+}
+
+/// A star where throughput and cycles of a cell disagree.
+fn mark(draft: &[Published], algorithm: Algorithm, machine: Machine) -> &'static str {
+    let is_it = |cell: &Cell| cell.algorithm == algorithm && cell.machine == machine && cell.disagrees();
+    if cells(draft).iter().any(is_it) { "*" } else { "" }
+}
+
+/// What the stars mean.
+fn disagreements(draft: &[Published]) -> Vec<String> {
+    disagreements_on(draft, &Machine::ALL)
+}
+
+fn disagreements_on(draft: &[Published], machines: &[Machine]) -> Vec<String> {
+    let here = cells(draft).into_iter().filter(|cell| machines.contains(&cell.machine));
+    here.filter_map(|cell| cell.disagreement()).map(|sentence| format!("* {sentence}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mac::tests::record;
+
+    fn row(table: &Table, name: &str) -> Vec<String> {
+        table.rows.iter().find(|row| row[0] == name).unwrap_or_else(|| panic!("{name}: {table:?}")).clone()
+    }
+
+    #[test]
+    fn nine_tables_stand_by_name_with_ours_beside() {
+        let tables = drafts(&record()).tables;
+        assert_eq!(tables.len(), 9);
+        for (index, table) in tables.iter().enumerate() {
+            let draft = if index < 3 { "draft-aanchal4-ntp-mac-00" } else { "draft-ietf-ntp-mac" };
+            assert!(
+                table.name.starts_with(&format!("{} of 9: {draft}, section ", index + 1)),
+                "{}",
+                table.name
+            );
+            assert!(table.rows.iter().all(|row| row.len() == table.headings.len()), "{}", table.name);
+            assert!(matches!(table.rows.len(), 5 | 6));
+        }
+        assert_eq!(
+            row(&tables[1], "CMAC(AES-128)")[1..],
+            [
+                "7,567 (2.43)",
+                "4,388 (1.39)",
+                "16,667 (2.67)",
+                "9,259 (1.48)",
+                "55,556 (2.67)",
+                "30,864 (1.48)",
+                "11,111 (2.67)",
+                "6,173 (1.48)"
+            ]
+        );
+        assert_eq!(row(&tables[2], "GMAC(AES-128)")[1], "3.009 (5.33)");
+        assert_eq!(row(&tables[0], "HMAC-SHA224/128")[1..5], ["16", "28", "112", "16"]);
+        assert_eq!(row(&tables[0], "HMAC-MD5")[3], "NA");
+        assert_eq!(
+            row(&tables[8], "CMAC(AES-128)")[1..],
+            ["q^2/2^{128}", "2^-88", "2^-64", "2^-32", "2^-48.6", "2^48"]
+        );
+    }
+
+    #[test]
+    fn cells_that_disagree_are_marked_with_the_reason() {
+        let tables = drafts(&record()).tables;
+        assert_eq!(row(&tables[4], "Poly1305(ChaCha20)")[1], "2,598* (0.83)");
+        assert_eq!(row(&tables[7], "GMAC(AES-128)")[1], "50* (1.04)");
+        assert_eq!(row(&tables[6], "GMAC(AES-128)")[1..3], ["681* (1.14)", "1,362 (2.51)"]);
+        let stars: usize = tables
+            .iter()
+            .flat_map(|table| table.rows.iter().flatten())
+            .filter(|cell| cell.contains('*'))
+            .count();
+        // Poly1305 with and without in two tables of each draft, and GMAC on the PowerPC in two.
+        assert_eq!(stars, 2 * 2 * 2 + 2);
+        assert!(tables[6].notes[0].contains("a clock of 1.63 GHz"), "{:?}", tables[6].notes);
+        assert_eq!((tables[4].notes.len(), tables[6].notes.len()), (2, 1));
+        assert!(tables[5].notes[2].contains("GMAC-SIV, 5.9 (2.71) on the Xeon"), "{:?}", tables[5].notes);
+        assert!(tables[5].notes[2].contains("aws-lc here without"), "{:?}", tables[5].notes);
+        assert_eq!(tables[2].notes.len(), 2);
+    }
+
+    #[test]
+    fn multiples_stand_beside_those_of_each_machine() {
+        let section = multiples(&record());
+        let cmac = row(&section.tables[0], "CMAC(AES-128)");
+        assert_eq!(cmac[1..7], ["2.67", "1.48", "2.67", "1.48", "2.67", "1.48"]);
+        assert_eq!(cmac[7..], ["2.43", "1.39", "0.96", "0.76", "0.82", "0.64"]);
+        let siv = row(&section.tables[0], "GMAC-SIV(AES-128)");
+        assert_eq!(siv[5..9], ["1.45 (aws-lc)", "0.81 (aws-lc)", "2.71", "-"]);
+        assert_eq!(
+            row(&section.tables[1], "CMAC(AES-128)")[1..],
+            ["1.80 (1.80 to 1.80)", "1.80 (1.80 to 1.80)", "1.80 (1.80 to 1.80)", "1.72"]
+        );
+    }
+
+    #[test]
+    fn ratios_are_quoted_beside_the_published_ones() {
+        let sentences = ratios(&record());
+        assert!(sentences[0].contains("with the instructions: 1.50 at least, that is "), "{sentences:?}");
+        assert!(sentences[0].ends_with("CMAC(AES-128) 1.50 one at a time, 5.00 in its best batch."));
+        assert!(sentences[2].contains("here: 2.67 Ours with, 1.48 Ours without"), "{sentences:?}");
+        assert!(
+            sentences[2].contains("Published: 2.43 Xeon with AES-NI, 1.39 Xeon without AES-NI, 0.96 PPC74xx")
+        );
+        let mut bare = record();
+        bare.sides.clear();
+        assert!(ratios(&bare).is_empty());
+    }
+
+    #[test]
+    fn one_process_alone_has_its_columns_alone() {
+        let mut record = record();
+        record.sides.retain(|side| side.instructions == Instructions::With);
+        let tables = drafts(&record).tables;
+        assert_eq!(tables[1].headings.len(), 1 + 2 + 3);
+        assert!(multiples(&record).tables[1].rows.iter().all(|row| row[1..4] == [ABSENT; 3]));
+        record.reference_hz = None;
+        assert!(drafts(&record).tables[2].rows.iter().all(|row| row[3..].iter().all(|cell| cell == ABSENT)));
+    }
+}
