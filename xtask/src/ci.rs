@@ -7,7 +7,7 @@ use std::time::Instant;
 use cargo_metadata::MetadataCommand;
 use clap::ValueEnum;
 
-use crate::{fuzz, process, test, tidy};
+use crate::{fuzz, portable, process, test, tidy};
 
 /// How long each fuzz target runs: a look at whether it still builds and starts, no search.
 const FUZZ_SECONDS: u32 = 10;
@@ -29,6 +29,8 @@ pub(crate) enum Step {
     Test,
     /// Memory errors, and branches on secrets, in what computes on secrets
     Memcheck,
+    /// What computes on secrets, without any instruction that is made for it
+    Portable,
     /// Crates with one half of their features, and the bench beside OpenSSL
     Features,
     /// Licences, sources and bans of dependencies
@@ -81,6 +83,7 @@ fn run_step(root: &Path, step: Step) -> Result<End, String> {
         Step::Doc => document(root),
         Step::Test => test::run(root, true, &[]).map(|()| End::Done),
         Step::Memcheck => memcheck(root),
+        Step::Portable => portable::run(root).map(|reason| reason.map_or(End::Done, End::Skipped)),
         Step::Features => features(root),
         Step::Deny => deny(root),
         Step::Fuzz if !root.join("fuzz").is_dir() => Ok(End::Skipped("there is no folder fuzz".to_owned())),
@@ -207,8 +210,10 @@ mod tests {
     #[test]
     fn steps_are_named_in_their_order() {
         let names: Vec<String> = Step::value_variants().iter().map(|step| name(*step)).collect();
-        let expected =
-            ["fmt", "clippy", "tidy", "doc", "test", "memcheck", "features", "deny", "fuzz", "msrv", "demo"];
+        let expected = [
+            "fmt", "clippy", "tidy", "doc", "test", "memcheck", "portable", "features", "deny", "fuzz",
+            "msrv", "demo",
+        ];
         assert_eq!(names, expected);
     }
 

@@ -6,6 +6,7 @@
 mod ci;
 mod fuzz;
 mod peers;
+mod portable;
 mod process;
 mod test;
 mod tidy;

@@ -9,10 +9,11 @@
 pub mod aead;
 pub mod entropy;
 pub mod hash;
-#[cfg_attr(
-    target_arch = "x86_64",
-    expect(unsafe_code, reason = "loads, stores and the entry to AES instructions")
-)]
+#[cfg(all(target_arch = "x86_64", not(authentick_lanes = "none")))]
+#[expect(unsafe_code, reason = "loads, stores and the entry to AES instructions")]
+mod lanes;
+#[cfg(any(not(target_arch = "x86_64"), authentick_lanes = "none"))]
+#[path = "lanes/none.rs"]
 mod lanes;
 pub mod mac;
 

@@ -1,9 +1,9 @@
 //! MACs over packets: RFC 5905's keyed digests, RFC 8573's AES-CMAC, and those that "Message Authentication Codes for
 //! the Network Time Protocol" (draft-ietf-ntp-mac, 2016) compares with them.
 //!
-//! The unit of work is a batch, as in [`crate::aead`]: [`TagBatch`] and [`VerifyBatch`] take jobs with different keys and
-//! algorithms. A key is expanded once, when it is made; all that a packet costs is the packet. CMAC, GMAC and GMAC-SIV
-//! run side by side where the processor has AES instructions, the others one packet after another.
+//! The unit of work is a batch, as in [`crate::aead`]: [`TagBatch`] and [`VerifyBatch`] take jobs with different keys
+//! and algorithms. A key is expanded once, when it is made; all that a packet costs is the packet. CMAC, GMAC and
+//! GMAC-SIV run side by side where the processor has AES instructions, the others one packet after another.
 //!
 //! Deliberately absent: key ids, key files, the names that other programs give to these algorithms, and the choice of
 //! nonces.
@@ -24,7 +24,7 @@ use std::ops::RangeInclusive;
 use aes::{Aes128Enc, Aes256Enc};
 use zeroize::Zeroizing;
 
-use crate::lanes::{KeptKey, Mac, Packet, Path};
+use crate::lanes::{self, Path};
 pub use batch::{Tag, TagBatch, Verify, VerifyBatch, tag_batch, tag_batch_on, verify_batch, verify_batch_on};
 use digest::{Md5, Sha1, Sha224, Sha256, Sha384, Sha512};
 
@@ -209,7 +209,7 @@ pub struct MacKey {
     octets: Zeroizing<Box<[u8]>>,
     state: State,
     /// The same for the lanes, if there are any for the algorithm.
-    kept: Option<(Mac, Box<KeptKey>)>,
+    kept: Option<lanes::MacKey>,
 }
 
 /// What an algorithm makes of a key. Each overwrites itself when dropped.
@@ -251,8 +251,7 @@ impl MacKey {
             MacAlgorithm::GmacSiv128 => State::GmacSiv128(Box::new(gmac_siv::Key::new(exactly(octets)))),
             MacAlgorithm::Poly1305 => State::Poly1305(Box::new(poly1305::Key::new(exactly(octets)))),
         };
-        let expand = |mac| KeptKey::expand(mac, octets).map(|key| (mac, Box::new(key)));
-        let kept = Mac::of(algorithm).and_then(expand);
+        let kept = lanes::MacKey::expand(algorithm, octets);
         Ok(MacKey { algorithm, octets: Zeroizing::new(octets.into()), state, kept })
     }
 
@@ -269,14 +268,12 @@ impl MacKey {
         &self.octets
     }
 
-    /// What the lanes of a path need of a job; `None` if there are none.
+    /// The key for the lanes of a path; `None` if there are none.
     #[inline(always)]
-    fn packet<'a>(&'a self, path: Path, nonce: Option<&'a [u8]>, message: &'a [u8]) -> Option<Packet<'a>> {
-        match &self.kept {
-            Some((mac, key)) if path != Path::Portable => {
-                Some(Packet { mac: *mac, key, nonce: nonce.unwrap_or_default(), message })
-            }
-            _ => None,
+    fn kept_on(&self, path: Path) -> Option<&lanes::MacKey> {
+        match path {
+            Path::Vaes512 | Path::Vaes256 | Path::AesNi => self.kept.as_ref(),
+            Path::Portable => None,
         }
     }
 

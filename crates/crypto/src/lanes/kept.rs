@@ -12,7 +12,7 @@ use super::schedule::{ROUND_KEYS_MAX, RoundKeys, Schedules, rounds, wipe};
 /// An expanded key. It begins where a line of the cache does, and one of AES-128 has four of them.
 #[derive(Zeroize, ZeroizeOnDrop)]
 #[repr(C, align(64))]
-pub(crate) struct KeptKey {
+pub(super) struct KeptKey {
     /// CMAC: K1 and K2. GMAC: the keys of POLYVAL. GMAC-SIV: nothing.
     masks: [Block; 2],
     rounds: [Block; ROUND_KEYS_MAX],

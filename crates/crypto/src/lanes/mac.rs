@@ -3,12 +3,13 @@
 use std::ptr;
 
 use super::group::{Groups, Work};
-use super::{KeptKey, Path};
+use super::kept::KeptKey;
+use super::{Path, entry};
 use crate::mac::MacAlgorithm;
 
 /// A MAC that has lanes. Its tag has sixteen octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mac {
+pub(super) enum Mac {
     Cmac128,
     Cmac256,
     Gmac128,
@@ -16,14 +17,14 @@ pub(crate) enum Mac {
 }
 
 /// Octets of a tag.
-pub(crate) const TAG_SIZE: usize = 16;
+const TAG_SIZE: usize = 16;
 
 /// Octets of a nonce, where there is one.
 pub(super) const NONCE_SIZE: usize = 12;
 
 impl Mac {
     /// What an algorithm is here; `None` if its packets run one after another.
-    pub(crate) const fn of(algorithm: MacAlgorithm) -> Option<Self> {
+    const fn of(algorithm: MacAlgorithm) -> Option<Self> {
         match algorithm {
             MacAlgorithm::Cmac128 => Some(Mac::Cmac128),
             MacAlgorithm::Cmac256 => Some(Mac::Cmac256),
@@ -76,35 +77,46 @@ impl Work for Verb {
 
     #[inline(always)]
     unsafe fn run(self, path: Path, shape: &Shape, lanes: &[Lane]) {
-        #[cfg(target_arch = "x86_64")]
         // SAFETY: as promised to this function.
-        unsafe {
-            super::entry::mac::run(path, self, shape, lanes);
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        unreachable!("{path} has no lanes for {:?} of {} octets, {}", shape.mac, shape.size, lanes.len());
+        unsafe { entry::mac::run(path, self, shape, lanes) };
     }
 }
 
-/// What all jobs have: a key, a nonce, which is empty if the algorithm takes none, and a message.
-#[derive(Clone, Copy)]
-pub(crate) struct Packet<'a> {
-    pub(crate) mac: Mac,
-    pub(crate) key: &'a KeptKey,
-    pub(crate) nonce: &'a [u8],
-    pub(crate) message: &'a [u8],
+/// A key of a MAC that has lanes.
+pub(crate) struct MacKey {
+    mac: Mac,
+    expanded: Box<KeptKey>,
 }
 
-impl Packet<'_> {
-    #[inline(always)]
-    fn shape(&self) -> Shape {
-        Shape { mac: self.mac, size: self.message.len() }
+impl MacKey {
+    /// Expands a key, of the size that its algorithm's keys have; `None` if the algorithm or the processor has no
+    /// lanes.
+    pub(crate) fn expand(algorithm: MacAlgorithm, octets: &[u8]) -> Option<Self> {
+        let mac = Mac::of(algorithm)?;
+        Some(MacKey { mac, expanded: Box::new(entry::mac::expand(mac, octets)?) })
     }
+}
 
-    #[inline(always)]
-    fn lane(&self, tag: *mut [u8; TAG_SIZE], genuine: *mut bool) -> Lane {
-        Lane { key: self.key, nonce: self.nonce.as_ptr(), message: self.message.as_ptr(), tag, genuine }
-    }
+/// Shape and lane of a job. The nonce is empty if the algorithm takes none.
+#[inline(always)]
+fn job(
+    key: &MacKey,
+    nonce: &[u8],
+    message: &[u8],
+    tag: *mut [u8; TAG_SIZE],
+    genuine: *mut bool,
+) -> (Shape, Lane) {
+    let shape = Shape { mac: key.mac, size: message.len() };
+    (
+        shape,
+        Lane {
+            key: &raw const *key.expanded,
+            nonce: nonce.as_ptr(),
+            message: message.as_ptr(),
+            tag,
+            genuine,
+        },
+    )
 }
 
 /// Tags that wait to be computed.
@@ -116,11 +128,18 @@ impl<'a> TagQueue<'a> {
         TagQueue(Groups::new(path, Verb::Tag))
     }
 
-    /// Adds a job, whose key was expanded for its algorithm and whose nonce has that one's size; runs its group when
-    /// that is full.
+    /// Adds a job, whose nonce is what its algorithm takes, or empty if it takes none; runs its group when that is
+    /// full.
     #[inline(always)]
-    pub(crate) fn push(&mut self, packet: Packet<'a>, tag: &'a mut [u8; TAG_SIZE]) {
-        self.0.push(packet.shape(), packet.lane(tag, ptr::null_mut()));
+    pub(crate) fn push(
+        &mut self,
+        key: &'a MacKey,
+        nonce: &'a [u8],
+        message: &'a [u8],
+        tag: &'a mut [u8; TAG_SIZE],
+    ) {
+        let (shape, lane) = job(key, nonce, message, tag, ptr::null_mut());
+        self.0.push(shape, lane);
     }
 
     /// Runs what waits.
@@ -141,8 +160,16 @@ impl<'a> VerifyQueue<'a> {
 
     /// As [`TagQueue::push`].
     #[inline(always)]
-    pub(crate) fn push(&mut self, packet: Packet<'a>, tag: &'a [u8; TAG_SIZE], genuine: &'a mut bool) {
-        self.0.push(packet.shape(), packet.lane(ptr::from_ref(tag).cast_mut(), genuine));
+    pub(crate) fn push(
+        &mut self,
+        key: &'a MacKey,
+        nonce: &'a [u8],
+        message: &'a [u8],
+        tag: &'a [u8; TAG_SIZE],
+        genuine: &'a mut bool,
+    ) {
+        let (shape, lane) = job(key, nonce, message, ptr::from_ref(tag).cast_mut(), genuine);
+        self.0.push(shape, lane);
     }
 
     /// Runs what waits.

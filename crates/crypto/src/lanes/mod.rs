@@ -15,79 +15,40 @@
 //! - `cmac`, `counter`, `polyval`: the parts;
 //! - `siv`, `gcm_siv`: AES-SIV-CMAC and AES-128-GCM-SIV;
 //! - `mac`, `kept`, `tag`: jobs of MACs, their keys, and CMAC, GMAC and GMAC-SIV;
+//! - `sha512`: one packet after another, but with an instruction of the processor's own;
 //! - `entry`: one function per path and algorithm, into which all this is inlined.
+//!
+//! A build for another processor has `none.rs` in the place of this module. So has one with
+//! `--cfg authentick_lanes="none"`, which is how the portable path is tested without any instruction that is made for
+//! cryptography (`cargo xtask ci --only portable`).
 //!
 //! No branch and no address depends on a secret; lengths and whether a tag was right are public. Round keys are
 //! overwritten once per call.
 
-#[cfg(target_arch = "x86_64")]
 mod block;
-#[cfg(target_arch = "x86_64")]
 mod cmac;
-#[cfg(target_arch = "x86_64")]
 mod counter;
-#[cfg(target_arch = "x86_64")]
 mod entry;
-#[cfg(target_arch = "x86_64")]
 mod floor;
-#[cfg(target_arch = "x86_64")]
 mod gcm_siv;
 mod group;
-#[cfg(target_arch = "x86_64")]
 mod kept;
 mod mac;
-#[cfg(target_arch = "x86_64")]
 mod message;
 mod path;
-#[cfg(target_arch = "x86_64")]
 mod polyval;
-#[cfg(target_arch = "x86_64")]
 mod schedule;
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(test)]
 mod secrecy;
-pub(crate) mod sha512;
-#[cfg(target_arch = "x86_64")]
+mod sha512;
 mod siv;
-#[cfg(target_arch = "x86_64")]
 mod tag;
 
 pub(crate) use group::{OpenQueue, SealQueue};
-pub(crate) use mac::{Mac, Packet, TagQueue, VerifyQueue};
+pub(crate) use mac::{MacKey, TagQueue, VerifyQueue};
 pub use path::{Path, path};
-
-#[cfg(target_arch = "x86_64")]
-pub(crate) use kept::KeptKey;
-#[cfg(target_arch = "x86_64")]
+pub(crate) use sha512::compress as compress_sha512;
 pub(crate) use siv::SivKey;
-
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) enum KeptKey {}
-
-impl KeptKey {
-    /// Expands a key of a MAC, of the size that its keys have; `None` on a processor without lanes.
-    pub(crate) fn expand(mac: Mac, octets: &[u8]) -> Option<Self> {
-        #[cfg(target_arch = "x86_64")]
-        return entry::mac::expand(mac, octets);
-        #[cfg(not(target_arch = "x86_64"))]
-        {
-            let _ = (mac, octets);
-            None
-        }
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) enum SivKey {}
-
-impl SivKey {
-    /// Expands a key of AES-SIV-CMAC-256; `None` on a processor without lanes.
-    pub(crate) fn expand(key: &crate::aead::Key) -> Option<Self> {
-        #[cfg(target_arch = "x86_64")]
-        return entry::expand(key);
-        #[cfg(not(target_arch = "x86_64"))]
-        return None;
-    }
-}
 
 /// Encrypts `count` blocks in each lane of a path, from registers to registers, and returns how many these are; `None`
 /// for the portable path, which has no lanes. The floor of benchmarks.
@@ -97,19 +58,13 @@ impl SivKey {
 #[doc(hidden)]
 #[must_use]
 pub fn encrypt_alone_on(path: Path, count: usize) -> Option<usize> {
-    #[cfg(target_arch = "x86_64")]
-    if path != Path::Portable {
-        return entry::encrypt_alone(path, count);
-    }
-    let _ = (path, count);
-    None
+    entry::encrypt_alone(path, count)
 }
 
 /// Tells which jobs are genuine, and zeroes the texts of those that are not.
 ///
 /// # Safety
 /// The first `used` lanes are of jobs of this shape, to be opened.
-#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn settle<const L: usize>(
     differences: &message::PerLane<L>,
@@ -129,7 +84,6 @@ unsafe fn settle<const L: usize>(
 }
 
 /// Whether a computed and a claimed tag differ in nothing, which is public from here on.
-#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn is_none(difference: block::Block) -> bool {
     use subtle::ConstantTimeEq;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-/// A way to compute AEADs. All give the same results.
+/// A way to compute AEADs and MACs. All give the same results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Path {
     /// VAES and AVX-512: four blocks an instruction, sixteen packets side by side.
@@ -23,7 +23,7 @@ impl Path {
     /// Whether this processor can take it.
     #[must_use]
     pub fn is_available(self) -> bool {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", not(authentick_lanes = "none")))]
         {
             use std::arch::is_x86_feature_detected as has;
             let aesni = has!("aes") && has!("pclmulqdq") && has!("ssse3") && has!("sse4.1");
@@ -36,7 +36,7 @@ impl Path {
                 Path::Portable => true,
             }
         }
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(any(not(target_arch = "x86_64"), authentick_lanes = "none"))]
         {
             self == Path::Portable
         }

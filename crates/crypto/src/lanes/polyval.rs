@@ -22,8 +22,8 @@ impl<V: Blocks, const N: usize> Keys<V, N> {
         Keys([low, keys])
     }
 
-    /// The keys under which POLYVAL of blocks whose octets are reversed is GHASH under `subkey`, reversed.
-    /// RFC 8452 appendix A.
+    /// The keys, equal in all lanes, under which POLYVAL of blocks whose octets are reversed is GHASH under `subkey`,
+    /// reversed. RFC 8452 appendix A.
     #[inline(always)]
     pub(super) fn of_ghash(subkey: Block) -> Self {
         let number = u128::from_be_bytes(subkey);

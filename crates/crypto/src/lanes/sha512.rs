@@ -1,15 +1,14 @@
 //! The compression function of SHA-512 (FIPS 180-4 section 6.4.2) with rotations that leave their source as it was.
 //!
 //! That is what BMI2 adds for it: a round rotates two words to three places each, and copies none of them first. The
-//! crate `sha2` prepares the words of a single block with vectors instead, and takes a tenth longer; it serves all other
-//! processors, and is the peer in tests.
+//! crate `sha2` prepares the words of a single block with vectors instead, and takes a tenth longer. It serves all
+//! other processors, and is the peer in tests.
 
 use std::hint::black_box;
 
 /// The state after these blocks.
 #[inline]
 pub(crate) fn compress(state: &mut [u64; 8], blocks: &[[u8; 128]]) {
-    #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("bmi1") && std::arch::is_x86_feature_detected!("bmi2") {
         // SAFETY: the processor has both features.
         unsafe { with_bmi2(state, blocks) };
@@ -18,7 +17,6 @@ pub(crate) fn compress(state: &mut [u64; 8], blocks: &[[u8; 128]]) {
     sha2::block_api::compress512(state, blocks);
 }
 
-#[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "bmi1,bmi2")]
 fn with_bmi2(state: &mut [u64; 8], blocks: &[[u8; 128]]) {
     for block in blocks {

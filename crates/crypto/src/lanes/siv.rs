@@ -8,7 +8,7 @@ use super::counter::{Position, counter_mode};
 use super::group::{Lane, Shape, Verb};
 use super::message::{Messages, Padding, PerLane, slide};
 use super::schedule::{RoundKeys, Schedules, wipe};
-use super::settle;
+use super::{entry, settle};
 use crate::aead::Key;
 
 /// Which of a lane's two keys does what. RFC 5297 section 2.6: the first half authenticates, the second encrypts.
@@ -27,6 +27,11 @@ pub(crate) struct SivKey {
 }
 
 impl SivKey {
+    /// Expands a key of AES-SIV-CMAC-256; `None` on a processor without lanes.
+    pub(crate) fn expand(key: &Key) -> Option<Self> {
+        entry::expand(key)
+    }
+
     #[inline(always)]
     pub(super) fn new<V: Blocks>(key: &Key) -> Self {
         let zero = [V::zero(); 1];

@@ -70,10 +70,10 @@ impl<'a> TagBatch<'a> {
         let algorithm = job.key.algorithm;
         assert!(algorithm.accepts_nonce(job.nonce), "nonces are made to the algorithm's size");
         assert!(algorithm.accepts_tag(job.tag.len()), "tags are made to the algorithm's size, or truncated");
-        match job.key.packet(self.path, job.nonce, job.message) {
-            Some(packet) => {
-                self.queue
-                    .push(packet, job.tag.first_chunk_mut().expect("lanes have tags of sixteen octets"));
+        match job.key.kept_on(self.path) {
+            Some(key) => {
+                let tag = job.tag.first_chunk_mut().expect("lanes have tags of sixteen octets");
+                self.queue.push(key, job.nonce.unwrap_or_default(), job.message, tag);
             }
             None => tag_one(&mut job),
         }
@@ -120,10 +120,10 @@ impl<'a> VerifyBatch<'a> {
             *job.genuine = false;
             return;
         }
-        match job.key.packet(self.path, job.nonce, job.message) {
-            Some(packet) => {
+        match job.key.kept_on(self.path) {
+            Some(key) => {
                 let tag = job.tag.first_chunk().expect("lanes have tags of sixteen octets");
-                self.queue.push(packet, tag, job.genuine);
+                self.queue.push(key, job.nonce.unwrap_or_default(), job.message, tag, job.genuine);
             }
             None => verify_one(&mut job),
         }

@@ -1,9 +1,8 @@
 //! The compression function of MD5. RFC 1321 section 3.4.
 //!
 //! It is written here because a packet's time is the time of one chain: 128 steps, each of which waits for the one
-//! before. The crate `md-5` leaves it to the compiler in which order a step adds, and that adds the constant last, behind
-//! what the chain waits for, as it does with all constants. Here it does not know that they are constants. The crate is
-//! the peer in tests.
+//! before. The crate `md-5` leaves it to the compiler in which order a step adds, and that adds constants last, behind
+//! what the chain waits for. Here it does not know that they are constants. The crate is the peer in tests.
 
 use std::hint::black_box;
 

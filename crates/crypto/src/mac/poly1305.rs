@@ -97,8 +97,8 @@ impl Sum {
         let sum = |x: u128, y: u128| x.wrapping_add(y);
         let wide = |x: u64, y: u64| u128::from(x).wrapping_mul(u128::from(y));
         let c = self.high.wrapping_add(bit).wrapping_add(u64::from(carry));
-        // c is at most 6, and the words of r are below 2^60: none of these sums comes to 2^127, nor the last to 2^64. They
-        // wrap for another reason: a check would be a branch on a secret.
+        // c is at most 6, and the words of r are below 2^60: none of these sums comes to 2^127, nor the last to 2^64.
+        // They wrap for another reason: a check would be a branch on a secret.
         let first = sum(wide(a, factor.low), wide(b, factor.folded));
         let second = sum(wide(a, factor.high), wide(b, factor.low));
         let second = sum(sum(second, c.wrapping_mul(factor.folded).into()), first >> 64);

@@ -1,0 +1,121 @@
+//! The tests of the crypto crate in a build without any instruction that is made for cryptography.
+//!
+//! The portable path runs on crates that look for such instructions by themselves, so that a processor that has them
+//! never runs the code of those that have not. This build switches them off, and the lanes too: it compiles what other
+//! processors than x86-64 compile. What it cannot show is how that behaves where octets are ordered otherwise.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use cargo_metadata::Message;
+
+use crate::process;
+
+/// What makes the build: each crate's own switch.
+const FLAGS: &str = "-Dwarnings --cfg authentick_lanes=\"none\" --cfg aes_backend=\"soft\" \
+    --cfg polyval_backend=\"soft\" --cfg sha1_backend=\"soft\" --cfg sha2_backend=\"soft\" \
+    --cfg chacha20_backend=\"soft\" --cfg md5_backend=\"soft\"";
+
+/// The build beside the ordinary one, so that neither undoes the other.
+const FOLDER: &str = "target/portable";
+
+/// How the names of the instructions begin: AES, multiplication without carry, SHA.
+const INSTRUCTIONS: [&str; 8] = ["aes", "vaes", "pclmul", "vpclmul", "sha1", "sha256", "sha512", "vsha512"];
+
+/// Runs the tests, after a look at what they were compiled to; returns why there was no such look, if there was none.
+pub(crate) fn run(root: &Path) -> Result<Option<String>, String> {
+    let reason = if cfg!(not(target_arch = "x86_64")) {
+        Some("the names of this processor's instructions are not known: the build was not looked at")
+    } else if !process::is_on_path("objdump") {
+        Some("objdump is not installed: the build was not looked at")
+    } else {
+        None
+    };
+    if reason.is_none() {
+        check(root)?;
+    }
+    process::run(test(root, true).arg("--quiet"))?;
+    Ok(reason.map(str::to_owned))
+}
+
+/// Fails if the build has one of the instructions, or if the ordinary one seems to have none.
+fn check(root: &Path) -> Result<(), String> {
+    for program in programs(root, true)? {
+        if let Some(line) = first_instruction(&program)? {
+            return Err(format!("{} is not portable: {line}", program.display()));
+        }
+    }
+    for program in programs(root, false)? {
+        if first_instruction(&program)?.is_none() {
+            return Err(format!("{} has no such instruction: the look is blind", program.display()));
+        }
+    }
+    Ok(())
+}
+
+fn test(root: &Path, is_portable: bool) -> Command {
+    let mut command = process::cargo(root);
+    command.args("test -p authentick-crypto --lib --test paths".split(' '));
+    if is_portable {
+        command.args(["--target-dir", FOLDER]).env("RUSTFLAGS", FLAGS);
+    }
+    command
+}
+
+/// Builds the tests.
+fn programs(root: &Path, is_portable: bool) -> Result<Vec<PathBuf>, String> {
+    let mut command = test(root, is_portable);
+    command.args(["--no-run", "--message-format=json-render-diagnostics"]);
+    let output = process::output(&mut command)?;
+    let mut programs = Vec::new();
+    for message in Message::parse_stream(output.as_bytes()) {
+        if let Message::CompilerArtifact(artifact) = message.map_err(|error| error.to_string())? {
+            programs.extend(artifact.executable.map(PathBuf::from));
+        }
+    }
+    if programs.is_empty() {
+        return Err(format!("`{}` has built no program", process::line(&command)));
+    }
+    Ok(programs)
+}
+
+/// The first instruction that is made for cryptography.
+fn first_instruction(program: &Path) -> Result<Option<String>, String> {
+    let mut command = Command::new("objdump");
+    command.args(["--disassemble", "--no-show-raw-insn"]).arg(program).stdout(Stdio::piped());
+    let name = process::line(&command);
+    let failed = |error| format!("`{name}`: {error}");
+    let mut child = command.spawn().map_err(failed)?;
+    let mut found = None;
+    // Read to the end, as a program that nobody listens to fails.
+    for line in BufReader::new(child.stdout.take().expect("the output is piped")).split(b'\n') {
+        let line = String::from_utf8_lossy(&line.map_err(failed)?).into_owned();
+        if found.is_none() && is_made_for_cryptography(&line) {
+            found = Some(line.trim().to_owned());
+        }
+    }
+    let status = child.wait().map_err(failed)?;
+    if status.success() { Ok(found) } else { Err(format!("`{name}` failed: {status}")) }
+}
+
+/// Whether a line of a disassembly, `address:<tab>instruction operands`, has one of the instructions.
+fn is_made_for_cryptography(line: &str) -> bool {
+    let Some((_, instruction)) = line.split_once(":\t") else { return false };
+    INSTRUCTIONS.iter().any(|name| instruction.starts_with(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instructions_are_told_from_names_of_functions() {
+        assert!(is_made_for_cryptography("  40112a:\taesenc %xmm1,%xmm0"));
+        assert!(is_made_for_cryptography("   8e6a2:\tvpclmullqlqdq %zmm6,%zmm3,%zmm6"));
+        assert!(is_made_for_cryptography("   8e6a2:\tsha256rnds2 %xmm0,%xmm1,%xmm2"));
+        assert!(!is_made_for_cryptography("   8e6a2:\tcall   8e550 <sha2::sha256::compress>"));
+        assert!(!is_made_for_cryptography("000000000008e550 <aes::soft::encrypt>:"));
+        assert!(!is_made_for_cryptography("   8e6a2:\tvpshufb %xmm7,%xmm0,%xmm0"));
+    }
+}
