@@ -4,11 +4,12 @@
 //! the net for the adversary to keep, hold back, and answer; it never sees the key, nor a salt.
 //!
 //! **How a nonce comes to repeat.** Ours are random, from a generator that the system seeds, so one repeats if the
-//! generator does. That happens to a virtual machine that is put back to a snapshot of its memory (Ristenpart and Yilek,
-//! "When Good Randomness Goes Bad: Virtual Machine Reset Vulnerabilities and Hedging Deployed Cryptography", NDSS 2010),
-//! and it is what [`Pair::restore_server`] does. To who sees the net it is the same as a counter that is lost, as which
-//! the drafts have it, as two random nonces that are equal, which [`refresh`](super::refresh) waits for, or as
-//! associations whose salts and counters are equal, which [`salt`](super::salt) counts.
+//! generator does. That happens to a virtual machine that is put back to a snapshot of its memory (Ristenpart and
+//! Yilek, "When Good Randomness Goes Bad: Virtual Machine Reset Vulnerabilities and Hedging Deployed Cryptography",
+//! NDSS 2010), and it is what [`Pair::restore_server`] does. Who sees the net cannot tell it from a counter that is
+//! lost, as servers without state would lose one, from two random nonces that are equal, which
+//! [`refresh`](super::refresh) waits for, or from associations whose salts and counters are equal, which
+//! [`salt`](super::salt) counts.
 //!
 //! A client that is put back gives nothing away: its transmit timestamp is drawn before its nonce, so it repeats the
 //! request to the last octet.

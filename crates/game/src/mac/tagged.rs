@@ -1,7 +1,8 @@
 //! A message as it is on the net, with what authenticates it: what the adversary sees, and what it makes.
 //!
-//! In a packet the nonce travels in an extension field, which the tag covers too; a salt does not travel. What an attack
-//! needs of a packet is what stands in that field, the octets under the MAC, and the tag; what it gives back is the same.
+//! In a packet the nonce travels in an extension field, which the tag covers too; a salt does not travel. What an
+//! attack needs of a packet is what stands in that field, the octets under the MAC, and the tag; what it gives back is
+//! the same.
 
 use std::fmt::Write as _;
 
