@@ -19,6 +19,7 @@ use authentick_crypto::{Algorithm, Entropy, Key, KeyRef, Open, Seal, TAG_SIZE, T
 use authentick_wire::ke::AeadId;
 
 use crate::auth::nts::{aead_id, algorithm};
+use crate::delays::{Step, pause};
 use crate::keyset::{CookieKey, KeySet};
 
 const ID_SIZE: usize = 4;
@@ -58,6 +59,7 @@ impl SessionKeys {
     }
 
     /// Keys that nobody should use: a place for those of a cookie.
+    #[cfg(any(feature = "server", test))]
     pub(crate) const fn unset() -> Self {
         SessionKeys { algorithm: Algorithm::SivCmac256, octets: [0; TEXT_SIZE_MAX] }
     }
@@ -98,6 +100,7 @@ impl SessionKeys {
     }
 
     /// Overwrites both keys.
+    #[cfg(feature = "server")]
     #[inline]
     pub(crate) fn wipe(&mut self) {
         let size = text_size(self.algorithm);
@@ -141,6 +144,7 @@ pub fn seal_all<'a>(
     entropy: &mut Entropy,
     places: impl Iterator<Item = (&'a SessionKeys, &'a mut [u8])>,
 ) {
+    pause(Step::SealCookies);
     seal_batch(places.map(|(session, out)| seal_job(keys.current(), session, entropy, out)));
 }
 

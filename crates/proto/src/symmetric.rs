@@ -10,6 +10,10 @@
 //! allocate when a set is replaced.
 //!
 //! Deliberately absent: files, and what a key is called in them.
+#![cfg_attr(
+    not(any(feature = "client", feature = "server")),
+    expect(dead_code, reason = "nonces are drawn and read by client and server alone")
+)]
 
 use std::error::Error;
 use std::fmt;
