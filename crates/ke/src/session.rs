@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn first_choice_of_the_client_wins_and_gets_eight_cookies() {
         for (offered, chosen, size) in
-            [(&[15][..], 15, 100), (&[17, 15], 17, 164), (&[99, 16, 15], 16, 132), (&[30, 15], 30, 68)]
+            [(&[15][..], 15, 96), (&[17, 15], 17, 160), (&[99, 16, 15], 16, 128), (&[30, 15], 30, 64)]
         {
             let asked = ask(&request(offered, true), &Terms::default());
             assert_eq!(asked.answer, Answer::Cookies(AeadId(chosen)));

@@ -5,6 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::certificates::Lab;
 use crate::hosts::{Host, Hosts};
@@ -134,6 +135,11 @@ impl Chrony {
             ),
         );
         daemon.process.wait_for_line("chronyd version");
+        // It opens its sockets after it has said so, and answers its own client after that.
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while daemon.ask("tracking").is_empty() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(20));
+        }
         daemon
     }
 }

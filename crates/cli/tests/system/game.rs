@@ -42,6 +42,37 @@ fn attacks_win_and_lose_where_they_should() {
     assert_eq!(json(&["length-extension", "--seed", "7"]), played, "the same seed");
 }
 
+/// Verdicts at the client, then at the server, of one algorithm's attempts on whole packets.
+fn on_the_wire(played: &Value, pointer: &str) -> [Vec<String>; 2] {
+    ["client", "server"].map(|victim| {
+        let verdicts = verdicts(played, &format!("{pointer}/{victim}"));
+        verdicts.into_iter().map(str::to_owned).collect()
+    })
+}
+
+#[test]
+fn whole_packets_win_against_our_client_and_server_where_they_should() {
+    let (win, lose) = ("WIN-AUTH", "REJECT");
+    let played = json(&["gmac-nonce", "--seed", "7"]);
+    for pointer in ["/on_the_wire", "/on_the_wire_with_salt"] {
+        let [client, server] = on_the_wire(&played, pointer);
+        assert_eq!(client, [win, win, win, win, lose]);
+        assert_eq!(server, [win, win, win, lose]);
+    }
+    let played = json(&["poly1305-nonce", "--seed", "7"]);
+    assert_eq!(on_the_wire(&played, "/on_the_wire"), [[win, lose, lose, lose]; 2]);
+    let played = json(&["length-extension", "--seed", "7"]);
+    for verdicts in on_the_wire(&played, "/on_the_wire") {
+        assert_eq!(verdicts[..4], [win; 4], "keys of 5, 7, 69 and 71 octets");
+        assert!(verdicts[4..].iter().all(|verdict| verdict == lose) && verdicts.len() >= 12);
+    }
+    let played = json(&["others", "--seed", "7"]);
+    for index in 0..5 {
+        let verdicts = on_the_wire(&played, &format!("/withstood/{index}/on_the_wire"));
+        assert_eq!(verdicts, [[lose; 5]; 2]);
+    }
+}
+
 #[test]
 fn words_have_the_figures_of_the_draft() {
     let output = authentick(["game", "mac", "refresh"]);

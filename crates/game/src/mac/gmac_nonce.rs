@@ -18,6 +18,8 @@ use authentick_crypto::Entropy;
 use authentick_crypto::mac::MacAlgorithm;
 use serde::Serialize;
 
+use super::forged_packets;
+use super::pair::OnTheWire;
 use super::tagged::{NONCE_SIZE, Tagged, hex};
 use super::victim::{Victim, answer, request, shifted};
 use crate::algebra::Field;
@@ -31,6 +33,12 @@ use crate::verdict::{Attempt, COLUMNS, Verdict};
 pub struct HashKey(Binary);
 
 impl HashKey {
+    /// The key that is this block, won or guessed.
+    #[must_use]
+    pub fn from_block(block: [u8; 16]) -> Self {
+        HashKey(Binary::from_block(block))
+    }
+
     /// The block, E_K(0).
     #[must_use]
     pub const fn to_block(self) -> [u8; 16] {
@@ -127,6 +135,10 @@ pub struct GmacNonce {
     pub hash_key: Option<String>,
     /// What was tried with it.
     pub attempts: Vec<Attempt<Tagged>>,
+    /// The same against our own client and server, whose nonces are twelve random octets.
+    pub on_the_wire: OnTheWire,
+    /// The same where nonces are a salt, which is not on the wire, and eight random octets.
+    pub on_the_wire_with_salt: OnTheWire,
 }
 
 /// Answers whose nonces are all different, and requests.
@@ -157,13 +169,18 @@ impl GmacNonce {
             candidate_count: keys.len(),
             hash_key: key.map(|key| hex(&key.to_block())),
             attempts,
+            on_the_wire: forged_packets::gmac(false, &mut entropy),
+            on_the_wire_with_salt: forged_packets::gmac(true, &mut entropy),
         }
     }
 
     /// Whether everything went as the theory says.
     #[must_use]
     pub fn is_as_expected(&self) -> bool {
-        self.hash_key.is_some() && self.attempts.iter().all(Attempt::is_as_expected)
+        self.hash_key.is_some()
+            && self.attempts.iter().all(Attempt::is_as_expected)
+            && self.on_the_wire.is_as_expected()
+            && self.on_the_wire_with_salt.is_as_expected()
     }
 }
 
@@ -229,7 +246,7 @@ impl World {
         for pair in self.captured[REPEATED_COUNT..].windows(2) {
             let answer = shifted(&answer(&request(entropy), entropy), 3600);
             // Any block serves who has none: zero, if two tags leave no candidate.
-            let nothing = HashKey(Binary::zero());
+            let nothing = HashKey::from_block([0; 16]);
             for key in candidates(&pair[0], &pair[1], entropy).into_iter().chain([nothing]) {
                 self.forge(key, &pair[0], None, &answer, &mut no_repetition);
             }
@@ -277,7 +294,11 @@ impl fmt::Display for GmacNonce {
             None => writeln!(f, "none of them is the hash key\n")?,
         }
         writeln!(f, "  {COLUMNS}")?;
-        self.attempts.iter().try_for_each(|attempt| writeln!(f, "  {attempt}"))
+        self.attempts.iter().try_for_each(|attempt| writeln!(f, "  {attempt}"))?;
+        writeln!(f, "\nwhole packets, after our server was restored once; nonces of twelve random octets")?;
+        self.on_the_wire.fmt(f)?;
+        writeln!(f, "\nthe same with a salt and eight random octets")?;
+        self.on_the_wire_with_salt.fmt(f)
     }
 }
 

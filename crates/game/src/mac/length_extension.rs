@@ -31,6 +31,8 @@ use authentick_wire::limits::HEADER_SIZE;
 use serde::Serialize;
 
 use super::digest::Digest;
+use super::forged_packets;
+use super::pair::OnTheWire;
 use super::tagged::{Tagged, hex};
 use super::victim::{KEY_ID, Victim, answer, request};
 use crate::verdict::{Attempt, COLUMNS, Verdict};
@@ -44,7 +46,7 @@ const PACKET_SIZES_WITH_FIELD: std::ops::RangeInclusive<usize> = 64..=188;
 
 /// The field that the adversary adds: chrony's experimental one (type 0xF323), by which a server says that its clock
 /// has an epoch of its own.
-const ADDED_FIELD: [u8; 28] = {
+pub const ADDED_FIELD: [u8; 28] = {
     let mut field = [0; 28];
     let head = [0xf3, 0x23, 0x00, 0x1c, 0xf5, 0xbe, 0xdd, 0x9a];
     let mut at = 0;
@@ -69,7 +71,7 @@ pub fn extend(digest: Digest, captured: &Tagged, key_size: usize, suffix: &[u8])
 /// A longer packet with a MAC, if the key has `key_size` octets; `None` if `packet` has no MAC.
 ///
 /// The glue becomes the start of an extension field, if it can be read as one, and `field` follows as another. If it
-/// cannot, the packet is made all the same: whoever reads it decides.
+/// cannot, the packet is made all the same: whoever reads it decides. The tag is as long as that of `packet`.
 #[must_use]
 pub fn extend_packet(digest: Digest, packet: &[u8], key_size: usize, field: &[u8]) -> Option<Vec<u8>> {
     let (key_id, captured) = Tagged::from_packet(packet)?;
@@ -77,7 +79,9 @@ pub fn extend_packet(digest: Digest, packet: &[u8], key_size: usize, field: &[u8
     let size = usize::from(u16::from_be_bytes([glue[2], glue[3]]));
     let rest = size.checked_sub(glue.len()).unwrap_or(glue.len().next_multiple_of(4) - glue.len());
     let suffix = [&vec![0; rest], field].concat();
-    Some(extend(digest, &captured, key_size, &suffix).to_packet(key_id))
+    let mut forged = extend(digest, &captured, key_size, &suffix);
+    forged.tag.truncate(captured.tag.len());
+    Some(forged.to_packet(key_id))
 }
 
 /// Which sizes of keys let an extended packet pass as a packet.
@@ -161,6 +165,8 @@ pub struct LengthExtension {
     pub packets: Vec<Attempt<String>>,
     /// Which sizes of keys let an extended packet through, by digest.
     pub framing: Vec<Framing>,
+    /// Packets that our own client and server have sent, extended.
+    pub on_the_wire: OnTheWire,
 }
 
 impl LengthExtension {
@@ -171,7 +177,8 @@ impl LengthExtension {
         let messages = extended_messages(&mut entropy);
         let packets = extended_packets(&mut entropy);
         let framing = Digest::ALL.into_iter().map(|digest| Framing::search(digest, &mut entropy)).collect();
-        LengthExtension { seed, messages, packets, framing }
+        let on_the_wire = forged_packets::extended(&mut entropy);
+        LengthExtension { seed, messages, packets, framing, on_the_wire }
     }
 
     /// Whether everything went as the theory says.
@@ -187,6 +194,7 @@ impl LengthExtension {
         framing
             && self.messages.iter().all(Attempt::is_as_expected)
             && self.packets.iter().all(Attempt::is_as_expected)
+            && self.on_the_wire.is_as_expected()
     }
 }
 
@@ -202,7 +210,8 @@ impl fmt::Display for LengthExtension {
         writeln!(f, "\npackets: what NTP's framing lets through as well\n  {COLUMNS}")?;
         self.packets.iter().try_for_each(|attempt| writeln!(f, "  {attempt}"))?;
         writeln!(f, "\nkeys, by their octets, under which the padding reads as an extension field")?;
-        self.framing.iter().try_for_each(|framing| writeln!(f, "  {framing}"))
+        self.framing.iter().try_for_each(|framing| writeln!(f, "  {framing}"))?;
+        write!(f, "\npackets of our own client and server\n{}", self.on_the_wire)
     }
 }
 

@@ -1,18 +1,19 @@
 //! The game of message authentication codes: what draft-aanchal4-ntp-mac-00 and draft-ietf-ntp-mac argue, as programs.
 //!
 //! Each file is an attack or an argument, and says under which conditions it holds. An attack takes [`Tagged`]
-//! messages, as they are on the net, and gives back others for a [`Victim`] to judge, so that it can be put before
-//! any code that verifies; here that is `crypto`'s.
+//! messages, as they are on the net, and gives back others, first for a [`Victim`] to judge, which is `crypto`'s code
+//! alone, then in whole packets for a [`Pair`], which is the client and the server of `proto`.
 //!
-//! Deliberately absent: nonces in packets, which travel in an extension field that `wire` does not have yet. Where it
-//! has one, [`Tagged::from_packet`] and [`Tagged::to_packet`] are the place.
+//! Deliberately absent: packets of other servers and clients. Who reads nonces from another field is another victim.
 
 pub mod digest;
 pub mod factors;
+pub mod forged_packets;
 pub mod gmac_nonce;
 pub mod length_extension;
 pub mod limits;
 pub mod others;
+pub mod pair;
 pub mod poly1305_nonce;
 pub mod refresh;
 pub mod salt;
@@ -23,6 +24,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+pub use self::pair::Pair;
 pub use self::tagged::Tagged;
 pub use self::victim::Victim;
 
@@ -142,6 +144,12 @@ mod tests {
         assert_eq!(json["program"], "poly1305-nonce");
         assert_eq!(json["attempts"][0]["verdict"], "WIN-AUTH");
         assert_eq!(json["attempts"][2]["verdict"], "REJECT");
+        let (client, server) = (&json["on_the_wire"]["client"], &json["on_the_wire"]["server"]);
+        assert_eq!((&client[0]["verdict"], &server[0]["verdict"]), (&"WIN-AUTH".into(), &"WIN-AUTH".into()));
+        assert_eq!(
+            (&client[0]["forged"]["said"], &server[0]["forged"]["said"]),
+            (&"accepted".into(), &"mac".into())
+        );
         let json = serde_json::to_value(Program::Limits.run(1, &[32.0])).unwrap();
         assert_eq!((&json["program"], &json["rows"][0]["messages_log2"]), (&"limits".into(), &32.0.into()));
     }

@@ -26,6 +26,8 @@ use authentick_crypto::Entropy;
 use authentick_crypto::mac::MacAlgorithm;
 use serde::Serialize;
 
+use super::forged_packets;
+use super::pair::OnTheWire;
 use super::tagged::{NONCE_SIZE, Tagged, hex};
 use super::victim::{Victim, answer, request, shifted};
 use crate::algebra::Field;
@@ -151,6 +153,8 @@ pub struct Poly1305Nonce {
     pub one_time_key: Option<String>,
     /// What was tried with it.
     pub attempts: Vec<Attempt<Tagged>>,
+    /// The same against our own client and server.
+    pub on_the_wire: OnTheWire,
 }
 
 /// Messages with nonces of their own.
@@ -178,13 +182,16 @@ impl Poly1305Nonce {
             candidate_count: keys.len(),
             one_time_key: if let [key] = &keys[..] { Some(hex(&key.to_octets())) } else { None },
             attempts: attempts(&victim, &captured, &keys, &mut entropy),
+            on_the_wire: forged_packets::poly1305(&mut entropy),
         }
     }
 
     /// Whether everything went as the theory says.
     #[must_use]
     pub fn is_as_expected(&self) -> bool {
-        self.one_time_key.is_some() && self.attempts.iter().all(Attempt::is_as_expected)
+        self.one_time_key.is_some()
+            && self.attempts.iter().all(Attempt::is_as_expected)
+            && self.on_the_wire.is_as_expected()
     }
 }
 
@@ -236,6 +243,7 @@ impl fmt::Display for Poly1305Nonce {
         }
         writeln!(f, "  {COLUMNS}")?;
         self.attempts.iter().try_for_each(|attempt| writeln!(f, "  {attempt}"))?;
+        write!(f, "\nwhole packets, after our server was restored once\n{}", self.on_the_wire)?;
         writeln!(
             f,
             "\nThe draft counts it in favour of Poly1305 that other nonces stay good. But nobody in NTP refuses\n\

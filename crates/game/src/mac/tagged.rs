@@ -1,20 +1,22 @@
 //! A message as it is on the net, with what authenticates it: what the adversary sees, and what it makes.
 //!
-//! Deliberately absent: packets whose nonce travels in an extension field, which `wire` does not know yet. What an
-//! attack needs of such a packet is its nonce, the octets under the MAC, and the tag; what it gives back is the same.
+//! In a packet the nonce travels in an extension field, which the tag covers too; a salt does not travel. What an
+//! attack needs of a packet is what stands in that field, the octets under the MAC, and the tag; what it gives back is
+//! the same.
 
 use std::fmt::Write as _;
 
-use authentick_wire::packet::{Packet, Trailer};
+use authentick_wire::mac::{MacFields, NONCE_BODY_SIZE};
+use authentick_wire::packet::Packet;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 /// Octets of a nonce.
-pub const NONCE_SIZE: usize = 12;
+pub const NONCE_SIZE: usize = NONCE_BODY_SIZE;
 
 /// A message and its tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tagged {
-    /// Salt and nonce, under an algorithm that takes one.
+    /// Salt and nonce, under an algorithm that takes one. Of a packet: what its nonce field says, which lacks the salt.
     pub nonce: Option<[u8; NONCE_SIZE]>,
     /// The octets that the tag is about.
     pub message: Vec<u8>,
@@ -23,13 +25,14 @@ pub struct Tagged {
 }
 
 impl Tagged {
-    /// What a packet with a MAC behind it says, and the identifier of the key; `None` for any other packet.
+    /// What a packet with a MAC behind it says, and the identifier of the key; `None` for any other packet. The message
+    /// is all that the tag covers, nonce field included.
     #[must_use]
     pub fn from_packet(packet: &[u8]) -> Option<(u32, Tagged)> {
-        let parsed = Packet::parse(packet).ok()?;
-        let Trailer::Mac { key_id, digest } = parsed.trailer() else { return None };
-        let message = &packet[..packet.len() - digest.len() - size_of::<u32>()];
-        Some((key_id, Tagged { nonce: None, message: message.to_vec(), tag: digest.to_vec() }))
+        let fields = MacFields::locate(&Packet::parse(packet).ok()?)?;
+        let message = packet[..fields.covered_size()].to_vec();
+        let nonce = fields.nonce_of(packet).copied();
+        Some((fields.key_id, Tagged { nonce, message, tag: fields.digest.of(packet).to_vec() }))
     }
 
     /// The packet with a MAC behind it. RFC 5905 section 7.3.
@@ -70,6 +73,12 @@ mod tests {
         let packet = tagged.to_packet(7);
         assert_eq!((packet.len(), Tagged::from_packet(&packet)), (68, Some((7, tagged))));
         assert_eq!(Tagged::from_packet(&packet[..48]), None);
+        let mut message = vec![0; 64];
+        message[0] = 4 << 3 | 3;
+        message[48..52].copy_from_slice(&[0xfb, 0x01, 0, 16]);
+        message[52..].fill(5);
+        let tagged = Tagged { nonce: Some([5; 12]), message, tag: vec![9; 16] };
+        assert_eq!(Tagged::from_packet(&tagged.to_packet(7)), Some((7, tagged)));
         assert_eq!(Tagged::from_packet(&packet[..47]), None);
     }
 

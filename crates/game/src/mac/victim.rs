@@ -41,11 +41,7 @@ impl Victim {
     /// A party with a random key of the least size, which is the drafts'.
     #[must_use]
     pub fn random(algorithm: MacAlgorithm, entropy: &mut Entropy) -> Self {
-        let size = match algorithm.nonce_size() {
-            None if *algorithm.key_sizes().start() == 1 => 16,
-            _ => *algorithm.key_sizes().start(),
-        };
-        Self::new(algorithm, size, entropy)
+        Self::new(algorithm, key_size(algorithm), entropy)
     }
 
     /// A party with this key.
@@ -103,13 +99,24 @@ impl Victim {
         genuine
     }
 
-    /// Whether it believes a packet: that it is well-formed, names the key, and has a genuine tag of full size.
+    /// Whether it believes a packet: that it is well-formed, names the key, and has a genuine tag of full size. What
+    /// `serve` and `query` make of it is for a [`Pair`](super::pair::Pair) to say.
     #[must_use]
     pub fn believes_packet(&self, packet: &[u8]) -> bool {
         let size = self.algorithm().tag_size().min(TAG_SIZE_MAX_V4);
         Tagged::from_packet(packet).is_some_and(|(key_id, heard)| {
-            key_id == KEY_ID && heard.tag.len() == size && self.believes(&heard)
+            let has_nonce = heard.nonce.is_some() == self.algorithm().nonce_size().is_some();
+            key_id == KEY_ID && heard.tag.len() == size && has_nonce && self.believes(&heard)
         })
+    }
+}
+
+/// Octets of the drafts' key for `algorithm`.
+#[must_use]
+pub fn key_size(algorithm: MacAlgorithm) -> usize {
+    match *algorithm.key_sizes().start() {
+        1 => 16,
+        size => size,
     }
 }
 

@@ -303,6 +303,26 @@ fn digests_of_older_versions_may_be_whole_and_are_answered_in_kind() {
     }
 }
 
+/// A digest of another length is none, though it is right as far as it goes.
+#[test]
+fn client_takes_one_size_of_digest_for_each_key() {
+    let mut server = server_with(Allowed::ALL);
+    for key in every_key().iter().filter(|key| key.algorithm().nonce_size().is_none()) {
+        let (exchange, request) = mac_request(key, 1);
+        let response = server.ask(&request);
+        let covered = &response[..HEADER_SIZE];
+        let tag_size = key.algorithm().tag_size();
+        let mut whole = vec![0; tag_size];
+        let job = Tag { key: key.key(), nonce: None, message: covered, tag: &mut whole };
+        tag_batch(std::iter::once(job));
+        let accepted = (0..=tag_size).filter(|&size| {
+            let answer = [covered, &key.id().to_be_bytes(), &whole[..size]].concat();
+            exchange.clone().receive_mac(&answer, key).is_ok()
+        });
+        assert_eq!(accepted.collect::<Vec<_>>(), [tag_size.min(20)], "{key:?}");
+    }
+}
+
 #[test]
 fn tag_that_needs_a_nonce_is_wrong_without_one() {
     let mut server = server_with(Allowed::ALL);
