@@ -36,7 +36,6 @@ const TABLE: &[Line] = &[
             "aes",
             "aes-gcm-siv",
             "aes-siv",
-            "arrayvec",
             "chacha20",
             "getrandom",
             "ghash",

@@ -28,23 +28,32 @@ impl<V: Blocks, const N: usize> Keys<V, N> {
     /// # Safety
     /// Each lane has a key of 16 octets and a nonce of 12.
     #[inline(always)]
-    unsafe fn derive<const L: usize>(lanes: &[Lane; L]) -> Self {
-        // SAFETY: `expand` puts in the round keys of `WORDS` words.
-        let mut schedule: Schedules<V, 1, N> = unsafe { Schedules::new() };
+    unsafe fn derive<const L: usize>(&mut self, lanes: &[Lane; L]) {
+        // SAFETY: the caller says that the nonce is readable.
+        let nonces = unsafe { Messages::new(12, |lane| lanes[lane].nonce) };
+        self.nonces = nonces.last::<V, N, L>(Padding::Zeros);
         let mut octets = [[[V::zero(); N]; 1]; 2];
         for (index, octets) in octets[0][0].iter_mut().enumerate() {
             // SAFETY: the caller says that the key is readable.
             *octets = unsafe { V::gather(|lane| lanes[lane].key, index) };
         }
-        schedule.expand::<WORDS>(&octets);
+        self.schedule.expand::<WORDS>(&octets);
+        let polyval = Keys::generate(&self.schedule, &self.nonces, &mut octets[0][0]);
+        self.polyval = polyval::Keys::new(polyval);
+        self.schedule.expand::<WORDS>(&octets);
         wipe(&mut octets[0]);
-        // SAFETY: the caller says that the nonce is readable.
-        let nonces = unsafe { Messages::new(12, |lane| lanes[lane].nonce) };
-        let nonces: [V; N] = nonces.last::<V, N, L>(Padding::Zeros);
-        let polyval = Keys::generate(&schedule, &nonces, &mut octets[0][0]);
-        schedule.expand::<WORDS>(&octets);
-        wipe(&mut octets[0]);
-        Keys { schedule, polyval: polyval::Keys::new(polyval), nonces }
+    }
+
+    /// Room for keys, in the place where they stay: to move them would cost a copy of them all.
+    ///
+    /// # Safety
+    /// Keys are derived before they are used.
+    #[inline(always)]
+    pub(super) unsafe fn new() -> Self {
+        let zero = [V::zero(); N];
+        // SAFETY: to derive keys is to put the round keys in.
+        let schedule = unsafe { Schedules::new() };
+        Keys { schedule, polyval: polyval::Keys::from_parts([zero; 2]), nonces: zero }
     }
 
     /// The message-authentication keys; the message-encryption keys are written to `encryption`.
@@ -68,16 +77,15 @@ impl<V: Blocks, const N: usize> Keys<V, N> {
         polyval
     }
 
-    /// The keys of nonces under key-generating keys that are kept.
+    /// Derives the keys of nonces under key-generating keys that are kept.
     #[inline(always)]
-    pub(super) fn under(generating: &impl RoundKeys<V, N>, nonces: [V; N]) -> Self {
+    pub(super) fn derive_under(&mut self, generating: &impl RoundKeys<V, N>, nonces: [V; N]) {
+        self.nonces = nonces;
         let mut octets = [[[V::zero(); N]; 1]; 2];
-        let polyval = Keys::generate(generating, &nonces, &mut octets[0][0]);
-        // SAFETY: `expand` puts in the round keys of `WORDS` words.
-        let mut schedule: Schedules<V, 1, N> = unsafe { Schedules::new() };
-        schedule.expand::<WORDS>(&octets);
+        let polyval = Keys::generate(generating, &self.nonces, &mut octets[0][0]);
+        self.polyval = polyval::Keys::new(polyval);
+        self.schedule.expand::<WORDS>(&octets);
         wipe(&mut octets[0]);
-        Keys { schedule, polyval: polyval::Keys::new(polyval), nonces }
     }
 
     #[inline(always)]
@@ -150,8 +158,10 @@ pub(super) unsafe fn run<V: Blocks, const N: usize, const L: usize>(
     lanes: &[Lane; L],
     used: usize,
 ) {
+    // SAFETY: they are derived next.
+    let mut keys = unsafe { Keys::<V, N>::new() };
     // SAFETY: the caller says so.
-    let mut keys = unsafe { Keys::<V, N>::derive(lanes) };
+    unsafe { keys.derive(lanes) };
     match verb {
         Verb::Seal => {
             // SAFETY: the caller says so.

@@ -4,11 +4,9 @@
 //! nothing is masked, and what follows from a size is computed once for all. Servers see few shapes. Where every job
 //! has another one, each runs alone, which costs no more than it would without lanes.
 
-use std::array;
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::ptr;
-
-use arrayvec::ArrayVec;
 
 use super::{Path, SivKey};
 use crate::aead::{Algorithm, Open, Seal, TAG_SIZE};
@@ -86,38 +84,44 @@ impl Work for Verb {
     }
 }
 
-/// Jobs of one shape, borrowed for `'a`.
-struct Group<'a, W: Work> {
-    shape: W::Shape,
-    lanes: ArrayVec<W::Lane, JOBS_MAX>,
-    borrowed: PhantomData<&'a mut [u8]>,
-}
-
-/// Jobs that wait for the same work.
+/// Jobs that wait for the same work, borrowed for `'a`.
 pub(super) struct Groups<'a, W: Work> {
     path: Path,
     work: W,
-    groups: [Group<'a, W>; GROUP_COUNT],
+    shapes: [W::Shape; GROUP_COUNT],
+    counts: [usize; GROUP_COUNT],
+    /// Of each group the first so many are there. Apart from the rest, and in no collection: else all this room would
+    /// be copied when it is made, which takes as long as half a job.
+    lanes: [[MaybeUninit<W::Lane>; JOBS_MAX]; GROUP_COUNT],
     /// The group of the last job; the next one is most often like it.
     last: usize,
+    borrowed: PhantomData<&'a mut [u8]>,
 }
 
 impl<W: Work> Groups<'_, W> {
     #[inline(always)]
     pub(super) fn new(path: Path, work: W) -> Self {
-        let group = |_| Group { shape: W::START, lanes: ArrayVec::new(), borrowed: PhantomData };
-        Groups { path, work, groups: array::from_fn(group), last: 0 }
+        Groups {
+            path,
+            work,
+            shapes: [W::START; GROUP_COUNT],
+            counts: [0; GROUP_COUNT],
+            lanes: [const { [const { MaybeUninit::uninit() }; JOBS_MAX] }; GROUP_COUNT],
+            last: 0,
+            borrowed: PhantomData,
+        }
     }
 
     /// Adds a job, whose parts are borrowed as long as this value; runs its group when that is full.
     #[inline(always)]
     pub(super) fn push(&mut self, shape: W::Shape, lane: W::Lane) {
-        if self.groups[self.last].shape != shape {
+        if self.shapes[self.last] != shape {
             self.turn_to(shape);
         }
-        let group = &mut self.groups[self.last];
-        group.lanes.push(lane);
-        if group.lanes.is_full() {
+        let count = &mut self.counts[self.last];
+        self.lanes[self.last][*count].write(lane);
+        *count += 1;
+        if *count == JOBS_MAX {
             self.run(self.last);
         }
     }
@@ -125,24 +129,22 @@ impl<W: Work> Groups<'_, W> {
     /// Makes the group of `shape` the last one: one that has jobs, else an empty one, else the fullest, after it ran.
     #[inline(never)]
     fn turn_to(&mut self, shape: W::Shape) {
-        let is_like = |group: &Group<'_, W>| !group.lanes.is_empty() && group.shape == shape;
-        let found = self.groups.iter().position(is_like);
-        self.last = found
-            .or_else(|| self.groups.iter().position(|group| group.lanes.is_empty()))
-            .unwrap_or_else(|| {
-                let fullest = (0..GROUP_COUNT).max_by_key(|&index| self.groups[index].lanes.len());
-                let fullest = fullest.expect("there are groups");
-                self.run(fullest);
-                fullest
-            });
-        self.groups[self.last].shape = shape;
+        let found = (0..GROUP_COUNT).find(|&index| self.counts[index] > 0 && self.shapes[index] == shape);
+        let found = found.or_else(|| self.counts.iter().position(|&count| count == 0));
+        self.last = found.unwrap_or_else(|| {
+            let fullest = (0..GROUP_COUNT).max_by_key(|&index| self.counts[index]);
+            let fullest = fullest.expect("there are groups");
+            self.run(fullest);
+            fullest
+        });
+        self.shapes[self.last] = shape;
     }
 
     /// Runs what waits.
     #[inline(always)]
     pub(super) fn flush(&mut self) {
         for index in 0..GROUP_COUNT {
-            if !self.groups[index].lanes.is_empty() {
+            if self.counts[index] > 0 {
                 self.run(index);
             }
         }
@@ -151,10 +153,11 @@ impl<W: Work> Groups<'_, W> {
     /// Runs and removes the jobs of a group, of which there is at least one.
     #[inline(never)]
     fn run(&mut self, index: usize) {
-        let group = &mut self.groups[index];
-        // SAFETY: the lanes were made from jobs of this shape, which are borrowed as long as this group lives.
-        unsafe { self.work.run(self.path, &group.shape, &group.lanes) };
-        group.lanes.clear();
+        // SAFETY: so many were written since there were none.
+        let lanes = unsafe { self.lanes[index][..self.counts[index]].assume_init_ref() };
+        // SAFETY: the lanes were made from jobs of this shape, which are borrowed as long as this value lives.
+        unsafe { self.work.run(self.path, &self.shapes[index], lanes) };
+        self.counts[index] = 0;
     }
 }
 

@@ -118,18 +118,19 @@ pub(super) unsafe fn gmac_siv<V: Blocks, const N: usize, const L: usize>(
 ) {
     // SAFETY: the caller says so.
     let nonces: [V; N] = unsafe { nonces(lanes) };
-    let mut keys = if have_one_key(lanes) {
+    // SAFETY: they are derived next.
+    let mut keys = unsafe { gcm_siv::Keys::new() };
+    if have_one_key(lanes) {
         // SAFETY: the key is the caller's.
         let key: &KeptKey = unsafe { &*lanes[0].key };
-        gcm_siv::Keys::under(&key, nonces)
+        keys.derive_under(&key, nonces);
     } else {
         // SAFETY: the keys are the caller's.
         let own = unsafe { Own::new(lanes) };
         let mut generating = own.gather::<V, N, 4>();
-        let keys = gcm_siv::Keys::under(&generating, nonces);
+        keys.derive_under(&generating, nonces);
         generating.wipe::<4>();
-        keys
-    };
+    }
     // SAFETY: the caller says so.
     let messages = unsafe { Messages::new(shape.size, |lane| lanes[lane].message) };
     // SAFETY: nothing is read of empty texts.
