@@ -7,9 +7,11 @@
 //! - `server`: [`server::Responder`] takes a batch of datagrams through its stages.
 //! - `client`: [`client::Exchange`] is one request and the checks on what comes back.
 //! - [`keyset`], [`cookie`]: what makes a server of NTS stateless.
+//! - [`antp`]: both ends of ANTP/1.
 //! - [`prefix`]: who may ask, or be asked.
 #![forbid(unsafe_code)]
 
+pub mod antp;
 pub mod auth;
 #[cfg(feature = "client")]
 pub mod client;

@@ -8,14 +8,17 @@ use crate::extension;
 use crate::limits::FIELD_HEADER_SIZE;
 use crate::{Malformed, NoRoom, Reader, Reason, Writer};
 
-/// A u16 that says `N`, a u16 without meaning, and `N` octets.
+/// A u16 that says `N`, a zero u16, and `N` octets. The zero is checked as m2's is the one that no transcript covers.
 pub(super) fn sized<'a, const N: usize>(
     reader: &mut Reader<'a>,
     offset: usize,
 ) -> Result<&'a [u8; N], Malformed> {
-    let size = usize::from(reader.u16()?);
-    reader.take(2)?;
-    if size == N { reader.array() } else { Err(Malformed::new(Reason::InnerLength, offset)) }
+    let (size, zero) = (usize::from(reader.u16()?), reader.u16()?);
+    match (size == N, zero) {
+        (true, 0) => reader.array(),
+        (true, _) => Err(Malformed::new(Reason::Value, offset)),
+        (false, _) => Err(Malformed::new(Reason::InnerLength, offset)),
+    }
 }
 
 /// Writes the size of `octets`, a zero u16, and the octets, zero-padded to a multiple of four.

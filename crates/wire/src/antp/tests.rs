@@ -386,6 +386,18 @@ fn every_inner_length_but_the_right_one_is_refused() {
 }
 
 #[test]
+fn word_behind_the_size_of_state_is_zero() {
+    for (index, at) in [(3, 50), (7, 10)] {
+        let whole = packet(|out| emit(&fixtures()[index].0, out));
+        for bit in 0..16 {
+            let mut changed = whole.clone();
+            changed[HEADER_SIZE + 4 + at + bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(refusal(&changed), Reason::Value, "{index} {bit}");
+        }
+    }
+}
+
+#[test]
 fn ciphertext_of_an_unknown_suite_has_the_size_that_it_says() {
     for size in [1, 4, 5, 97, 256] {
         let ciphertext = vec![7; size];
