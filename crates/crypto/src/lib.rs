@@ -1,4 +1,5 @@
-//! Authenticated encryption and MACs over batches of independent packets, and where random octets come from.
+//! Authenticated encryption and MACs over batches of independent packets, key encapsulation, and where random octets
+//! come from.
 //!
 //! The only crate that calls cryptographic primitives (TLS keeps its own provider inside `ke`). It knows no NTP: a
 //! job is a key, a nonce, associated data and a text, or a key, a nonce and a message.
@@ -8,7 +9,10 @@
 
 pub mod aead;
 pub mod entropy;
+pub mod gcm;
 pub mod hash;
+pub mod kdf;
+pub mod kem;
 #[cfg(all(target_arch = "x86_64", not(authentick_lanes = "none")))]
 #[expect(unsafe_code, reason = "loads, stores and the entry to AES instructions")]
 mod lanes;

@@ -2,18 +2,28 @@
 
 use std::sync::Arc;
 
+use authentick_crypto::kem::SessionKey;
 use authentick_crypto::{Algorithm, Entropy, Key, Seal, open_batch, seal_batch};
 use authentick_wire::Writer;
+use authentick_wire::antp::{self, KeyRequest, Suite, TimeRequest};
 use authentick_wire::datagram::Datagram;
 use authentick_wire::extension::{self, FieldType};
 use authentick_wire::header::Header;
 use authentick_wire::limits::{DATAGRAM_SIZE_MAX, HEADER_SIZE};
 use authentick_wire::nts::emit_authenticator;
+use authentick_wire::packet::Packet;
 use authentick_wire::time::NtpTime;
 
+use crate::antp::client::{Bounds, Event, Negotiation, Offer, SeparateTag, Session, Wanted};
+use crate::antp::seconds;
+use crate::antp::server::{
+    self as antp_server, Identity, Instant, Service, Settings, TimeGroup, Unfit, classify,
+};
+use crate::antp::state::{Established, Pending};
+use crate::antp::state_key::StateKeys;
 use crate::client::{Exchange, NtsSession};
 use crate::cookie::{self, SessionKeys};
-use crate::keyset::KeySet;
+use crate::keyset::{KeySet, Role};
 use crate::server::interleave::Interleave;
 use crate::server::outcome::Outcomes;
 use crate::server::snapshot::Snapshot;
@@ -110,6 +120,140 @@ pub fn client_response(octets: &[u8]) {
     assert!(exchange.receive(&mut response, Some(&mut session)).is_err(), "a forged response passed");
 }
 
+/// Any octets as an ANTP request, as they are and as the parts of a key exchange and of a time request behind state
+/// that opens: no panic, and no answer is larger than its request or comes back as one.
+pub fn antp_request(octets: &[u8]) {
+    let world = AntpServer::new();
+    world.answer(octets);
+    let (c1, c2) = world.state();
+    for suite in Suite::ALL {
+        let key = antp_packet(|out| {
+            let size = suite.ciphertext_size().unwrap_or_default();
+            let ciphertext: Vec<u8> = octets.iter().copied().chain(std::iter::repeat(0)).take(size).collect();
+            KeyRequest { suite, state: &c1, ciphertext: &ciphertext }.emit(out)
+        });
+        world.answer(&key);
+    }
+    let time = antp_packet(|out| {
+        let mut nonce = [0; 32];
+        octets.iter().zip(&mut nonce).for_each(|(octet, place)| *place = *octet);
+        let [wants_fresh, wants_early] = [1, 2].map(|bit| nonce[0] & bit != 0);
+        antp::emit_padding(out, usize::from(nonce[1] & 0x3F) * 4)?;
+        TimeRequest { suite: Suite::P256, wants_fresh, wants_early, nonce: &nonce, state: &c2 }.emit(out)
+    });
+    world.answer(&time);
+}
+
+/// Any octets as the answer to each request of an ANTP client: none of them gives it a key or time.
+pub fn antp_response(octets: &[u8]) {
+    let mut entropy = Entropy::from_seed(6);
+    let mut request = [0; DATAGRAM_SIZE_MAX];
+    let mut response = octets.to_vec();
+    // Past the origin check, which a fuzzer cannot guess.
+    let mut aim = |request: &[u8]| {
+        if let Some(header) = response.first_chunk_mut::<HEADER_SIZE>() {
+            header[24..32].copy_from_slice(&request[40..48]);
+        }
+        response.clone()
+    };
+    let mut negotiation = Negotiation::new(Offer::p256());
+    negotiation.request(&mut entropy, &mut request);
+    let _ = negotiation.receive(&aim(&request));
+    let mut session = Session::new(Suite::P256, SessionKey::new([1; 16]), [2; 60]);
+    for separate in [None, Some(SeparateTag::Ipv4)] {
+        let wanted = Wanted { fresh: true, separate };
+        let (mut time, _) = session.ask(wanted, Bounds::WAN, ANTP_NOW, &mut entropy, &mut request);
+        let end = time.receive(&aim(&request), ANTP_NOW, &mut session);
+        assert!(!matches!(end, Ok(Event::Accepted(_))), "a forged response passed");
+    }
+    assert_eq!(session.state(), &[2; 60], "forged state was kept");
+}
+
+const ANTP_NOW: NtpTime = NtpTime::from_unix(1_700_000_000, 0);
+
+/// An ANTP server with a P-256 key that everybody knows.
+struct AntpServer {
+    service: Service,
+    keys: StateKeys,
+}
+
+impl AntpServer {
+    fn new() -> Self {
+        // PKCS#8 of the scalar one with 31 zeros before it. RFC 5915.
+        let mut pkcs8 = vec![
+            0x30, 0x41, 0x02, 0x01, 0x00, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01,
+            0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x04, 0x27, 0x30, 0x25, 0x02, 0x01,
+            0x01, 0x04, 0x20,
+        ];
+        pkcs8.extend_from_slice(&[0; 31]);
+        pkcs8.push(1);
+        let identity = Identity::new(Suite::P256, &pkcs8, &[vec![0x30; 500]]).expect("the key is one");
+        let service = Service::new(vec![identity], Settings::default()).expect("there is one identity");
+        AntpServer { service, keys: StateKeys::generate(0, &mut Entropy::from_seed(7)).rotate(1, 1, None) }
+    }
+
+    /// C1 and C2 of some client, the latter under a retired key.
+    fn state(&self) -> ([u8; antp::C1_SIZE], [u8; antp::C2_SIZE]) {
+        let (issued, suite) = (seconds(ANTP_NOW), Suite::P256);
+        let pending = Pending { suite, issued, transcript: [3; 32] };
+        let expires = issued.wrapping_add(1000);
+        let established = Established { suite, issued, expires, key: SessionKey::new([4; 16]) };
+        let retired = self.keys.keys().find(|(role, _)| *role == Role::Retired).expect("it was rotated").1;
+        (pending.seal(&self.keys, &mut Entropy::from_seed(8)), established.seal_with(retired, &[5; 12]))
+    }
+
+    fn answer(&self, octets: &[u8]) {
+        let Ok(packet) = Packet::parse(octets) else { return };
+        let snapshot = Snapshot::unsynchronised(-20);
+        let at = Instant { received: ANTP_NOW, now: ANTP_NOW, snapshot: &snapshot };
+        let (mut entropy, mut response) = (Entropy::from_seed(9), vec![0xEE; DATAGRAM_SIZE_MAX]);
+        let (keys, out) = (&self.keys, &mut response[..]);
+        let reply = match classify(&packet) {
+            Ok(antp_server::Request::Negotiation(asked, field)) => {
+                self.service.negotiate(keys, &at, &mut entropy, &packet, (&asked, field), out)
+            }
+            Ok(antp_server::Request::KeyExchange(asked, field)) => {
+                self.service.exchange(keys, &at, &mut entropy, &packet, (&asked, field), out)
+            }
+            Ok(antp_server::Request::Time(_)) => return self.time(octets, &snapshot),
+            Err(Unfit::Refused(code, outcome)) => self.service.refuse(&at, &packet, code, outcome, out),
+            Err(Unfit::NotAntp | Unfit::Silent(_)) => return,
+        };
+        assert!(reply.size <= octets.len(), "amplified");
+        assert!(reply.size == 0 || response[0] & 7 == 4, "a request came back");
+    }
+
+    fn time(&self, octets: &[u8], snapshot: &Snapshot) {
+        let (mut request, mut response) = (octets.to_vec(), vec![0xEE; DATAGRAM_SIZE_MAX]);
+        let source = std::net::SocketAddr::from(([198, 18, 0, 2], 123));
+        let mut batch = [Datagram {
+            source,
+            received: ANTP_NOW,
+            truncated: false,
+            request: &mut request,
+            response: &mut response,
+            response_size: 0,
+        }];
+        let mut group = TimeGroup::open(&self.keys, snapshot, &mut Entropy::from_seed(9), &mut batch);
+        group.stamp(ANTP_NOW, snapshot, &mut batch);
+        let slot = group.finish(&mut batch).remove(0);
+        let headers = antp_server::overhead(&source);
+        let early = if slot.early_size() > 0 { slot.early_size() + headers } else { 0 };
+        assert!(early + slot.reply.size <= octets.len(), "amplified");
+    }
+}
+
+fn antp_packet(build: impl FnOnce(&mut Writer<'_>) -> Result<(), authentick_wire::NoRoom>) -> Vec<u8> {
+    let mut octets = vec![0; DATAGRAM_SIZE_MAX];
+    let mut header = [0; HEADER_SIZE];
+    Header::minimal_request(NtpTime::from_bits(5)).emit(&mut header);
+    let mut out = Writer::new(&mut octets);
+    let written = out.put(&header).and_then(|()| build(&mut out));
+    let size = if written.is_ok() { out.offset() } else { 0 };
+    octets.truncate(size);
+    octets
+}
+
 /// A request with `fields` before the authenticator and `plaintext` inside it, under a genuine cookie.
 fn sealed(keys: &KeySet, algorithm: Algorithm, fields: &[u8], plaintext: &[u8]) -> Option<Vec<u8>> {
     let session = session_keys(algorithm);
@@ -161,5 +305,7 @@ mod tests {
         replay("client_response", super::client_response);
         replay("mac_request", super::mac_request);
         replay("mac_response", super::mac_response);
+        replay("antp_request", super::antp_request);
+        replay("antp_response", super::antp_response);
     }
 }

@@ -7,10 +7,12 @@
 //! - `server`: [`server::Responder`] takes a batch of datagrams through its stages.
 //! - `client`: [`client::Exchange`] is one request and the checks on what comes back.
 //! - [`keyset`], [`cookie`]: what makes a server of NTS stateless.
+//! - [`antp`]: both ends of ANTP/1.
 //! - [`symmetric`]: keys that server and client share beforehand.
 //! - [`prefix`]: who may ask, or be asked.
 #![forbid(unsafe_code)]
 
+pub mod antp;
 pub mod auth;
 #[cfg(feature = "client")]
 pub mod client;

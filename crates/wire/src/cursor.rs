@@ -43,11 +43,23 @@ impl<'a> Reader<'a> {
         Ok(octets)
     }
 
+    /// The next `N` octets; [`Reason::Truncated`] if fewer are left.
+    #[inline(always)]
+    pub fn array<const N: usize>(&mut self) -> Result<&'a [u8; N], Malformed> {
+        let at = self.at;
+        self.take(N)?.first_chunk().ok_or(Malformed::new(Reason::Truncated, at))
+    }
+
     /// The next two octets as an integer.
     #[inline(always)]
     pub fn u16(&mut self) -> Result<u16, Malformed> {
-        let octets = self.take(2)?;
-        Ok(u16::from_be_bytes([octets[0], octets[1]]))
+        self.array().map(|octets| u16::from_be_bytes(*octets))
+    }
+
+    /// The next four octets as an integer.
+    #[inline(always)]
+    pub fn u32(&mut self) -> Result<u32, Malformed> {
+        self.array().map(|octets| u32::from_be_bytes(*octets))
     }
 }
 
@@ -91,6 +103,12 @@ impl<'a> Writer<'a> {
     /// Writes a two-octet integer.
     #[inline(always)]
     pub fn u16(&mut self, value: u16) -> Result<(), NoRoom> {
+        self.put(&value.to_be_bytes())
+    }
+
+    /// Writes a four-octet integer.
+    #[inline(always)]
+    pub fn u32(&mut self, value: u32) -> Result<(), NoRoom> {
         self.put(&value.to_be_bytes())
     }
 

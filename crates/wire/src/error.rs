@@ -61,6 +61,10 @@ pub enum Reason {
     WrongDirection,
     /// A value outside its range.
     Value,
+    /// A version of ANTP other than 1.
+    AntpVersion,
+    /// A field that its packet may not carry, or not at this place.
+    Misplaced,
 }
 
 impl fmt::Display for Reason {
@@ -81,6 +85,8 @@ impl fmt::Display for Reason {
             Reason::NotCritical => "record must be critical",
             Reason::WrongDirection => "record may not be sent by this side",
             Reason::Value => "value is out of range",
+            Reason::AntpVersion => "unsupported ANTP version",
+            Reason::Misplaced => "field may not stand here",
         })
     }
 }

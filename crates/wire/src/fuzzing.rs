@@ -1,8 +1,10 @@
 //! Bodies of the fuzz targets of this crate; `fuzz/` calls them with new octets, the tests with the kept corpus.
 
-use crate::extension::Fields;
+use crate::Writer;
+use crate::antp::{self, Antp, Chain, MAGIC, Message, VERSION};
+use crate::extension::{self, FieldType, Fields};
 use crate::ke::{AeadId, Response};
-use crate::limits::{FIELD_HEADER_SIZE, HEADER_SIZE};
+use crate::limits::{ANTP_PAYLOAD_SIZE_MAX, FIELD_HEADER_SIZE, HEADER_SIZE};
 use crate::mac::MacFields;
 use crate::nts::{self, NtsFields};
 use crate::packet::{Packet, Trailer};
@@ -62,6 +64,74 @@ pub fn ke_response(octets: &[u8]) {
     }
 }
 
+/// Any octets as an ANTP packet, as they are and as the value of each ANTP field: no panic, and what is read is what
+/// would be written.
+pub fn antp(octets: &[u8]) {
+    antp_packet(octets);
+    let mut packet = [0; ANTP_PAYLOAD_SIZE_MAX];
+    let Some((&kind, value)) = octets.split_first() else { return };
+    let mut out = Writer::new(&mut packet);
+    let written = out.put(&[4 << 3 | 3]).and_then(|()| out.zeros(HEADER_SIZE - 1)).and_then(|()| {
+        let body_size = MAGIC.len() + 1 + value.len();
+        extension::emit_header(&mut out, FieldType(0xFA00 | u16::from(kind & 0x0F)), body_size)?;
+        out.put(&MAGIC)?;
+        out.put(&[VERSION])?;
+        out.put(value)?;
+        out.zeros(body_size.next_multiple_of(4) - body_size)
+    });
+    let size = out.offset();
+    if written.is_ok() {
+        antp_packet(&packet[..size]);
+    }
+}
+
+fn antp_packet(octets: &[u8]) {
+    let Ok(packet) = Packet::parse(octets) else { return };
+    let Ok(Some(found)) = Antp::locate(&packet) else { return };
+    assert!(octets.len() <= ANTP_PAYLOAD_SIZE_MAX && found.padding_size <= octets.len());
+    let mut again = [0; 2 * ANTP_PAYLOAD_SIZE_MAX];
+    again[..HEADER_SIZE].copy_from_slice(&octets[..HEADER_SIZE]);
+    let mut out = Writer::new(&mut again[HEADER_SIZE..]);
+    emit(&found.message, &mut out).expect("what fitted a packet fits two");
+    let size = HEADER_SIZE + out.offset();
+    // A chunk that is shorter than its field can end in fewer octets than a field has.
+    if let Ok(Some(second)) = Packet::parse(&again[..size]).and_then(|packet| Antp::locate(&packet)) {
+        assert_eq!(second.message, found.message);
+    } else {
+        assert!(
+            matches!(found.message, Message::NegotiationResponse(_, Some(chunk)) if chunk.octets.len() < 4)
+        );
+    }
+}
+
+fn emit(message: &Message<'_>, out: &mut Writer<'_>) -> Result<(), crate::NoRoom> {
+    match message {
+        Message::NegotiationRequest(request) => request.emit(out),
+        Message::NegotiationResponse(response, chunk) => {
+            chunk.iter().try_for_each(|chunk| antp::emit_chunk(out, response.suite, chunk.octets))?;
+            response.emit(out)
+        }
+        Message::KeyRequest(request) => request.emit(out),
+        Message::KeyResponse(response) => response.emit(out),
+        Message::TimeRequest(request) => request.emit(out),
+        Message::TimeResponse { early, response } => {
+            early.iter().try_for_each(|early| early.emit(out))?;
+            response.emit(out)
+        }
+        Message::Early(early) => early.emit(out),
+        Message::Error(error) => error.emit(out),
+    }
+}
+
+/// Any octets as a certificate chain: no panic, and the certificates make the chain.
+pub fn antp_chain(octets: &[u8]) {
+    let Ok(chain) = Chain::parse(octets) else { return };
+    let count = chain.certificates().count();
+    assert!((1..=crate::limits::ANTP_CERTIFICATE_COUNT_MAX).contains(&count));
+    let size: usize = chain.certificates().map(|certificate| 2 + certificate.len()).sum();
+    assert_eq!(size, octets.len());
+}
+
 #[cfg(test)]
 mod tests {
     use std::format;
@@ -81,5 +151,7 @@ mod tests {
         replay("packet", super::packet);
         replay("extension_fields", super::extension_fields);
         replay("ke_response", super::ke_response);
+        replay("antp", super::antp);
+        replay("antp_chain", super::antp_chain);
     }
 }

@@ -1,4 +1,5 @@
-//! Octets to typed views and back: the NTP header, RFC 7822 extension fields, NTS fields and NTS-KE records.
+//! Octets to typed views and back: the NTP header, RFC 7822 extension fields, NTS fields, NTS-KE records, ANTP
+//! messages.
 //!
 //! This crate has no dependencies, allocates nothing, holds no `unsafe`, and knows neither sockets, clocks nor
 //! cryptography. A view borrows the octets it was parsed from.
@@ -13,6 +14,7 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod antp;
 mod cursor;
 pub mod datagram;
 mod error;

@@ -39,6 +39,26 @@ pub const KE_RESPONSE_SIZE_MAX: usize = 65536;
 /// The longest nonce that is accepted in an authenticator field, in octets; peers send 12 or 16.
 pub const NONCE_SIZE_MAX: usize = 64;
 
+/// The largest datagram with an ANTP message, in octets of UDP payload: it crosses any IPv6 path whole.
+pub const ANTP_PAYLOAD_SIZE_MAX: usize = 1232;
+
+/// The largest ANTP datagram unless both ends are configured for more: 1024 octets of fields, which receivers that
+/// follow chrony's buffer sizes can take.
+pub const ANTP_PAYLOAD_SIZE_DEFAULT: usize = HEADER_SIZE + 1024;
+
+/// Suites that a negotiation request can offer.
+pub const ANTP_SUITE_COUNT_MAX: usize = 8;
+
+/// The longest certificate chain, in octets with the lengths between them: ten rounds of negotiation.
+pub const ANTP_CHAIN_SIZE_MAX: usize = 8192;
+
+/// Certificates in a chain. Public authorities use two or three.
+pub const ANTP_CERTIFICATE_COUNT_MAX: usize = 8;
+
+const _: () = assert!(ANTP_PAYLOAD_SIZE_DEFAULT < ANTP_PAYLOAD_SIZE_MAX, "the default is the cautious one");
+const _: () = assert!(ANTP_PAYLOAD_SIZE_MAX < DATAGRAM_SIZE_MAX, "every ANTP datagram is read whole");
+const _: () =
+    assert!(ANTP_CHAIN_SIZE_MAX <= u16::MAX as usize, "a chain's size and offsets have sixteen bits");
 const _: () = assert!(KE_REQUEST_SIZE_MAX >= 1024, "RFC 8915 section 4: servers take at least 1024 octets");
 const _: () = assert!(LAST_FIELD_SIZE_MIN > MAC_SIZE_MAX, "a last field can never be mistaken for a MAC");
 const _: () = assert!(

@@ -1,0 +1,124 @@
+//! Phase 2: the key exchange, and the session that it leaves.
+
+use std::fmt;
+
+use authentick_crypto::Entropy;
+use authentick_crypto::kem::{Kem, PublicKey, SessionKey};
+use authentick_wire::Writer;
+use authentick_wire::antp::{C1_SIZE, C2_SIZE, HASH_SIZE, KeyRequest, KeyResponse, Message, Suite};
+use authentick_wire::limits::FIELD_HEADER_SIZE;
+use authentick_wire::time::NtpTime;
+
+use super::{Check, inspect, put_header, token};
+use crate::antp::{kem, transcript};
+
+/// A public key of another mechanism than the suite's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrongKem {
+    /// The suite.
+    pub suite: Suite,
+    /// The key's mechanism.
+    pub kem: Kem,
+}
+
+impl fmt::Display for WrongKem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the server chose {}, and its certificate has a key for {}", self.suite, self.kem)
+    }
+}
+
+impl std::error::Error for WrongKem {}
+
+/// A key exchange that waits for m4.
+#[derive(Debug)]
+pub struct KeyExchange {
+    suite: Suite,
+    token: NtpTime,
+    h1: [u8; HASH_SIZE],
+    field: Vec<u8>,
+    key: SessionKey,
+    answered: bool,
+}
+
+impl KeyExchange {
+    pub(super) fn new(
+        suite: Suite,
+        state: &[u8; C1_SIZE],
+        h1: [u8; HASH_SIZE],
+        public: &PublicKey,
+        entropy: &mut Entropy,
+        out: &mut [u8],
+    ) -> Result<(Self, usize), WrongKem> {
+        if kem(suite) != Some(public.kem()) {
+            return Err(WrongKem { suite, kem: public.kem() });
+        }
+        let token = token(entropy);
+        let (ciphertext, key) = public.encapsulate(entropy);
+        let mut writer = Writer::new(out);
+        put_header(&mut writer, token);
+        let start = writer.offset();
+        let request = KeyRequest { suite, state, ciphertext: &ciphertext };
+        request.emit(&mut writer).expect("the buffer holds a key exchange request");
+        let size = writer.offset();
+        let field = out[start..size].to_vec();
+        Ok((KeyExchange { suite, token, h1, field, key, answered: false }, size))
+    }
+
+    /// Takes a datagram. The tag of m4 is where any change of m1 to m4 on their way shows.
+    ///
+    /// # Errors
+    /// On a datagram that fails a check: the exchange keeps waiting.
+    pub fn receive(&mut self, datagram: &[u8]) -> Result<Session, Check> {
+        let (_, found) = inspect(datagram, self.token, self.answered)?;
+        let response = match found.message {
+            Message::KeyResponse(response) => response,
+            Message::Error(error) => return Err(Check::Server(error.code)),
+            _ => return Err(Check::Phase),
+        };
+        if response.suite != self.suite {
+            return Err(Check::Suite(response.suite));
+        }
+        let head = &found.field(datagram)[FIELD_HEADER_SIZE..][..KeyResponse::HEAD_SIZE];
+        let h2 = transcript::key_exchange(&self.h1, &self.field, head);
+        if !transcript::is_confirmed(&self.key, &h2, response.tag) {
+            return Err(Check::Tag);
+        }
+        self.answered = true;
+        Ok(Session { suite: self.suite, key: self.key.clone(), state: *response.state })
+    }
+}
+
+/// What the client keeps of a key exchange.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    pub(super) suite: Suite,
+    pub(super) key: SessionKey,
+    /// C2.
+    pub(super) state: [u8; C2_SIZE],
+}
+
+impl Session {
+    /// A session with known parts: from a file or a vector.
+    #[must_use]
+    pub const fn new(suite: Suite, key: SessionKey, state: [u8; C2_SIZE]) -> Self {
+        Session { suite, key, state }
+    }
+
+    /// The suite.
+    #[must_use]
+    pub const fn suite(&self) -> Suite {
+        self.suite
+    }
+
+    /// The session key.
+    #[must_use]
+    pub const fn key(&self) -> &SessionKey {
+        &self.key
+    }
+
+    /// C2, the latest that the server gave.
+    #[must_use]
+    pub const fn state(&self) -> &[u8; C2_SIZE] {
+        &self.state
+    }
+}

@@ -1,0 +1,263 @@
+//! Phase 3: one request for time, and the bounds within which its answer is believed.
+//!
+//! The offset that follows from four timestamps is wrong by half the difference of the two ways, and each way takes at
+//! least no time: so by at most half the round trip R. R is bounded by E, hence the error by E/2. What this rests on is
+//! that the server cannot have known the nonce before T1, and that the client cannot have a valid tag before T3. In
+//! separate-tag mode the tag comes later than the time, so T4 counts from the early packet only if it holds the random
+//! octets that the tag covers: who delivers a guess of it too early is found out.
+
+use authentick_crypto::Entropy;
+use authentick_wire::Writer;
+use authentick_wire::antp::{Early, Message, NONCE_SIZE, TAG_SIZE, TimeRequest, TimeResponse, emit_padding};
+use authentick_wire::header::{Header, Leap};
+use authentick_wire::limits::HEADER_SIZE;
+use authentick_wire::time::{NtpSpan, NtpTime};
+
+use super::{Check, Session, inspect, put_header, token};
+use crate::antp::transcript;
+use crate::client::Sample;
+use crate::limits::ROOT_DISTANCE_MAX_SECONDS;
+
+const EARLY_PACKET_SIZE: usize = HEADER_SIZE + Early::FIELD_SIZE;
+
+/// Early packets that are kept until the tag shows which of them is genuine.
+const EARLY_COUNT_MAX: usize = 4;
+
+/// How long an exchange may take to be believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// E: the longest round trip without the server's own time. Time is wrong by at most half of it.
+    pub round_trip_max: NtpSpan,
+    /// The longest time from request to response, the server's own included.
+    pub residence_max: NtpSpan,
+}
+
+impl Bounds {
+    /// Across the Internet: E is one second.
+    pub const WAN: Bounds =
+        Bounds { round_trip_max: NtpSpan::SECOND, residence_max: NtpSpan::from_nanos(2_000_000_000) };
+    /// Within a site: E is 50 ms.
+    pub const LAN: Bounds = Bounds {
+        round_trip_max: NtpSpan::from_nanos(50_000_000),
+        residence_max: NtpSpan::from_nanos(100_000_000),
+    };
+
+    /// E lowered to `multiple` times the shortest round trip seen, and never above what it is here.
+    #[must_use]
+    pub fn lowered(self, shortest: NtpSpan, multiple: i64) -> Self {
+        let span = NtpSpan::from_bits(shortest.to_bits().max(0).saturating_mul(multiple.max(1)));
+        Bounds { round_trip_max: self.round_trip_max.min(span), ..self }
+    }
+}
+
+/// How large the headers of IP and UDP are, as two responses must not be larger than one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeparateTag {
+    /// 28 octets.
+    Ipv4,
+    /// 48 octets.
+    Ipv6,
+}
+
+impl SeparateTag {
+    const fn overhead(self) -> usize {
+        match self {
+            SeparateTag::Ipv4 => 20 + 8,
+            SeparateTag::Ipv6 => 40 + 8,
+        }
+    }
+}
+
+/// What a request asks for beside time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// A fresh C2, if the key that sealed ours is on its way out.
+    pub fresh: bool,
+    /// The tag in a packet of its own.
+    pub separate: Option<SeparateTag>,
+}
+
+/// What a datagram brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// An early packet, which means nothing until its tag comes.
+    Early,
+    /// Time.
+    Accepted(Accepted),
+}
+
+/// Time that passed every check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// What the server said.
+    pub header: Header,
+    /// Offset and delays. The clock is to be set by the offset, from whatever it shows then: time goes on since T4.
+    pub sample: Sample,
+    /// Whether T4 is the arrival of an early packet.
+    pub is_early: bool,
+    /// Whether a fresh C2 came and is kept.
+    pub is_fresh: bool,
+}
+
+impl Accepted {
+    /// The most by which the offset is wrong: half the round trip.
+    #[must_use]
+    pub const fn error_max(&self) -> NtpSpan {
+        NtpSpan::from_bits((self.sample.delay.to_bits() + 1) / 2)
+    }
+}
+
+/// A time request that waits for its answer.
+#[derive(Clone, Debug)]
+pub struct TimeExchange {
+    token: NtpTime,
+    request: Vec<u8>,
+    wanted: Wanted,
+    sent: NtpTime,
+    bounds: Bounds,
+    answered: bool,
+    /// Early packets and their arrivals, the first one first.
+    early: Vec<([u8; EARLY_PACKET_SIZE], NtpTime)>,
+}
+
+impl Session {
+    /// Writes m5 to `out` and returns its size. `now` is read just before, on a clock that is not set until the answer
+    /// is here; arrivals are read on the same.
+    ///
+    /// # Panics
+    /// If `out` is shorter than the request, at most 304 octets.
+    pub fn ask(
+        &self,
+        wanted: Wanted,
+        bounds: Bounds,
+        now: NtpTime,
+        entropy: &mut Entropy,
+        out: &mut [u8],
+    ) -> (TimeExchange, usize) {
+        let token = token(entropy);
+        let nonce = entropy.array::<NONCE_SIZE>();
+        let request = TimeRequest {
+            suite: self.suite,
+            wants_fresh: wanted.fresh,
+            wants_early: wanted.separate.is_some(),
+            nonce: &nonce,
+            state: &self.state,
+        };
+        const ROOM: &str = "the buffer holds a time request";
+        let mut writer = Writer::new(out);
+        put_header(&mut writer, token);
+        emit_padding(&mut writer, padding_size(wanted)).expect(ROOM);
+        request.emit(&mut writer).expect(ROOM);
+        let size = writer.offset();
+        let request = out[..size].to_vec();
+        let early = Vec::new();
+        (TimeExchange { token, request, wanted, sent: now, bounds, answered: false, early }, size)
+    }
+}
+
+/// What two responses take more than one request.
+fn padding_size(wanted: Wanted) -> usize {
+    let Some(separate) = wanted.separate else { return 0 };
+    let follow_up = EARLY_PACKET_SIZE + TimeResponse::field_size(wanted.fresh);
+    EARLY_PACKET_SIZE + follow_up + separate.overhead() - HEADER_SIZE - TimeRequest::FIELD_SIZE
+}
+
+impl TimeExchange {
+    /// When the request was sent.
+    #[must_use]
+    pub const fn sent(&self) -> NtpTime {
+        self.sent
+    }
+
+    /// Takes a datagram that came at `arrived`. `session` is the one that asked; a fresh C2 goes into it.
+    ///
+    /// # Errors
+    /// On a datagram that fails a check. As long as its tag is not right the exchange keeps waiting; what is tagged and
+    /// fails has used it up.
+    pub fn receive(
+        &mut self,
+        datagram: &[u8],
+        arrived: NtpTime,
+        session: &mut Session,
+    ) -> Result<Event, Check> {
+        let (header, found) = inspect(datagram, self.token, self.answered)?;
+        let (early, response) = match found.message {
+            Message::TimeResponse { early, response } => (early, response),
+            Message::Early(early) => return self.keep(&early, datagram, arrived, session),
+            Message::Error(error) => return Err(Check::Server(error.code)),
+            _ => return Err(Check::Phase),
+        };
+        if response.suite != session.suite {
+            return Err(Check::Suite(response.suite));
+        }
+        let (before, tag) = datagram.split_last_chunk::<TAG_SIZE>().ok_or(Check::Tag)?;
+        if !transcript::is_time(&session.key, &self.request, before, tag) {
+            return Err(Check::Tag);
+        }
+        // No other response to this request is genuine.
+        self.answered = true;
+        if let (Some(fresh), true) = (response.fresh, self.wanted.fresh) {
+            session.state = *fresh;
+        }
+        let repeated = early.and_then(|_| datagram.first_chunk::<EARLY_PACKET_SIZE>());
+        let first = repeated.and_then(|repeated| self.early.iter().find(|(kept, _)| kept == repeated));
+        let accepted = Accepted {
+            header,
+            sample: Sample::new(&header, self.sent, first.map_or(arrived, |(_, early)| *early)),
+            is_early: first.is_some(),
+            is_fresh: response.fresh.is_some() && self.wanted.fresh,
+        };
+        self.judge(&accepted).map(|()| Event::Accepted(accepted))
+    }
+
+    /// Keeps an early packet until the tag comes. What is not of this exchange is not kept, and neither is a flood.
+    fn keep(
+        &mut self,
+        early: &Early<'_>,
+        datagram: &[u8],
+        arrived: NtpTime,
+        session: &Session,
+    ) -> Result<Event, Check> {
+        if self.wanted.separate.is_none() {
+            return Err(Check::Phase);
+        }
+        if early.suite != session.suite {
+            return Err(Check::Suite(early.suite));
+        }
+        match datagram.try_into() {
+            Ok(packet) if self.early.len() < EARLY_COUNT_MAX => {
+                self.early.push((packet, arrived));
+                Ok(Event::Early)
+            }
+            // There is something else before the early field, which no server of this profile sends; or a flood.
+            Ok(_) | Err(_) => Err(Check::Duplicate),
+        }
+    }
+
+    fn judge(&self, accepted: &Accepted) -> Result<(), Check> {
+        let Accepted { header, sample, .. } = accepted;
+        if header.receive.is_zero() || header.transmit.is_zero() {
+            return Err(Check::Timestamps);
+        }
+        if header.transmit.since(header.receive) < NtpSpan::ZERO {
+            return Err(Check::Order);
+        }
+        if !(NtpSpan::ZERO..=self.bounds.round_trip_max).contains(&sample.delay) {
+            return Err(Check::RoundTrip(sample.delay));
+        }
+        if sample.round_trip > self.bounds.residence_max {
+            return Err(Check::Residence(sample.round_trip));
+        }
+        if header.leap == Leap::Unsynchronised {
+            return Err(Check::Leap);
+        }
+        if !(1..16).contains(&header.stratum) {
+            return Err(Check::Stratum(header.stratum));
+        }
+        let root_distance_ns = header.root_delay.as_nanos() / 2 + header.root_dispersion.as_nanos();
+        if root_distance_ns >= ROOT_DISTANCE_MAX_SECONDS * 1_000_000_000 {
+            return Err(Check::RootDistance);
+        }
+        Ok(())
+    }
+}

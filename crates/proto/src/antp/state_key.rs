@@ -1,0 +1,300 @@
+//! The keys under which an ANTP server seals its state: one in use, one that will be next, and those that were.
+//!
+//! As in [`crate::keyset`], a key is *future* for one rotation before it seals anything, and *retired* after its own.
+//! Unlike cookie keys they follow from each other, forward only: each rotation hashes the seed of the newest key into
+//! the next, so that hosts that share a set rotate alike, and a leak shows no key that is already gone. It shows all
+//! that are to come, until fresh randomness is mixed in.
+
+use std::fmt;
+use std::sync::Arc;
+
+use authentick_crypto::gcm::{GCM_KEY_SIZE, GcmKey};
+use authentick_crypto::kdf::{hkdf_sha256, hkdf_sha256_salted};
+use authentick_crypto::{Entropy, wipe};
+
+use crate::keyset::Role;
+use crate::limits::KEY_COUNT_MAX;
+
+/// Octets of a seed.
+pub const SEED_SIZE: usize = 32;
+
+/// Texts that one key seals on all hosts together before it must go: random nonces of 96 bits come near a repetition
+/// beyond 2^32. NIST SP 800-38D section 8.3.
+pub const SEAL_COUNT_MAX: u64 = 1 << 31;
+
+const RATCHET: &[u8] = b"ANTP1 ratchet\0";
+const STATE: &[u8] = b"ANTP1 state\0";
+
+/// One state key.
+pub struct StateKey {
+    id: u32,
+    created: u64,
+    octets: [u8; GCM_KEY_SIZE],
+    key: GcmKey,
+}
+
+impl StateKey {
+    /// A key with known octets: from a file or a vector. `created` is in Unix seconds.
+    #[must_use]
+    pub fn new(id: u32, created: u64, octets: &[u8; GCM_KEY_SIZE]) -> Self {
+        StateKey { id, created, octets: *octets, key: GcmKey::new(octets) }
+    }
+
+    /// The key that follows from a seed.
+    fn of(id: u32, created: u64, seed: &Seed) -> Self {
+        StateKey::new(id, created, &hkdf_sha256(&seed.0, &[STATE]))
+    }
+
+    /// The identifier that stands in the clear in C1 and C2.
+    #[must_use]
+    pub const fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// When the key was made, in Unix seconds.
+    #[must_use]
+    pub const fn created(&self) -> u64 {
+        self.created
+    }
+
+    /// The key itself.
+    #[must_use]
+    pub const fn key(&self) -> &GcmKey {
+        &self.key
+    }
+
+    /// The secret octets.
+    #[must_use]
+    pub const fn expose(&self) -> &[u8; GCM_KEY_SIZE] {
+        &self.octets
+    }
+}
+
+impl Drop for StateKey {
+    fn drop(&mut self) {
+        wipe(&mut self.octets);
+    }
+}
+
+impl fmt::Debug for StateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StateKey({:08x})", self.id)
+    }
+}
+
+/// What the future key follows from, and every key after it.
+#[derive(Clone)]
+pub struct Seed([u8; SEED_SIZE]);
+
+impl Seed {
+    /// A seed with known octets.
+    #[must_use]
+    pub const fn new(octets: [u8; SEED_SIZE]) -> Self {
+        Seed(octets)
+    }
+
+    /// The secret octets.
+    #[must_use]
+    pub const fn expose(&self) -> &[u8; SEED_SIZE] {
+        &self.0
+    }
+
+    fn next(&self, fresh: Option<&mut Entropy>) -> Self {
+        Seed(match fresh {
+            None => hkdf_sha256(&self.0, &[RATCHET]),
+            Some(entropy) => hkdf_sha256_salted(&entropy.array::<SEED_SIZE>(), &self.0, &[RATCHET]),
+        })
+    }
+}
+
+impl Drop for Seed {
+    fn drop(&mut self) {
+        wipe(&mut self.0);
+    }
+}
+
+impl fmt::Debug for Seed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Seed")
+    }
+}
+
+/// The generations of state keys at one moment. Immutable: a rotation makes a new set that shares the keys.
+#[derive(Clone, Debug)]
+pub struct StateKeys {
+    /// The seed of the future key. Older keys are kept without theirs.
+    seed: Seed,
+    future: Arc<StateKey>,
+    current: Arc<StateKey>,
+    /// The youngest first.
+    retired: Vec<Arc<StateKey>>,
+    rotated: u64,
+}
+
+impl StateKeys {
+    /// A first set with a current and a future key; `now` in Unix seconds.
+    #[must_use]
+    pub fn generate(now: u64, entropy: &mut Entropy) -> Self {
+        let id = u32::from_be_bytes(entropy.array());
+        let first = Seed(entropy.array());
+        let seed = first.next(None);
+        StateKeys {
+            current: Arc::new(StateKey::of(id, now, &first)),
+            future: Arc::new(StateKey::of(id.wrapping_add(1), now, &seed)),
+            seed,
+            retired: Vec::new(),
+            rotated: now,
+        }
+    }
+
+    /// A set of known keys: `seed` is that of the future key, which follows `current` in number and is as old as
+    /// `rotated`; `retired` has the youngest first. `None` if two keys have one identifier or there are more than
+    /// [`KEY_COUNT_MAX`].
+    #[must_use]
+    pub fn from_keys(
+        seed: Seed,
+        current: StateKey,
+        retired: impl IntoIterator<Item = StateKey>,
+        rotated: u64,
+    ) -> Option<Self> {
+        let set = StateKeys {
+            future: Arc::new(StateKey::of(current.id.wrapping_add(1), rotated, &seed)),
+            seed,
+            current: Arc::new(current),
+            retired: retired.into_iter().map(Arc::new).collect(),
+            rotated,
+        };
+        let mut ids: Vec<u32> = set.keys().map(|(_, key)| key.id).collect();
+        ids.sort_unstable();
+        let is_good = ids.len() <= KEY_COUNT_MAX && ids.windows(2).all(|pair| pair[0] != pair[1]);
+        is_good.then_some(set)
+    }
+
+    /// The set after one rotation: the future key seals, the current one is retired, at most `keep` retired ones stay.
+    /// With `fresh`, randomness goes into the next key, and hosts that share the set must be given it.
+    #[must_use]
+    pub fn rotate(&self, now: u64, keep: usize, fresh: Option<&mut Entropy>) -> Self {
+        let retired = std::iter::once(&self.current).chain(&self.retired);
+        let seed = self.seed.next(fresh);
+        StateKeys {
+            future: Arc::new(StateKey::of(self.future.id.wrapping_add(1), now, &seed)),
+            seed,
+            current: Arc::clone(&self.future),
+            retired: retired.take(keep.min(KEY_COUNT_MAX - 2)).cloned().collect(),
+            rotated: now,
+        }
+    }
+
+    /// How many rotations are due at `now` for one every `period_seconds`, as
+    /// [`crate::keyset::KeySet::rotations_due`] counts them.
+    #[must_use]
+    pub fn rotations_due(&self, now: u64, period_seconds: u64) -> u64 {
+        let period_seconds = period_seconds.max(1);
+        match now.checked_sub(self.rotated) {
+            Some(age) => age / period_seconds,
+            None => u64::from(self.rotated - now > period_seconds),
+        }
+    }
+
+    /// The key that seals.
+    #[must_use]
+    pub fn current(&self) -> &StateKey {
+        &self.current
+    }
+
+    /// The seed of the future key, for a file.
+    #[must_use]
+    pub const fn seed(&self) -> &Seed {
+        &self.seed
+    }
+
+    /// The key with this identifier, whatever its role.
+    #[inline]
+    #[must_use]
+    pub fn find(&self, id: u32) -> Option<&StateKey> {
+        self.keys().map(|(_, key)| key).find(|key| key.id == id)
+    }
+
+    /// All keys: current, future, then the retired ones, the youngest first.
+    pub fn keys(&self) -> impl Iterator<Item = (Role, &StateKey)> {
+        [(Role::Current, &*self.current), (Role::Future, &*self.future)]
+            .into_iter()
+            .chain(self.retired.iter().map(|key| (Role::Retired, &**key)))
+    }
+
+    /// When the current key began to seal, in Unix seconds.
+    #[must_use]
+    pub const fn rotated(&self) -> u64 {
+        self.rotated
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(set: &StateKeys) -> Vec<(Role, u32)> {
+        set.keys().map(|(role, key)| (role, key.id())).collect()
+    }
+
+    #[test]
+    fn future_key_opens_before_it_seals_and_retired_ones_stay_for_keep_rotations() {
+        let mut set = StateKeys::generate(0, &mut Entropy::from_seed(1));
+        let first = set.current().id();
+        for rotation in 1..=4 {
+            let future = ids(&set)[1].1;
+            assert!(set.find(future).is_some());
+            set = set.rotate(rotation, 2, None);
+            assert_eq!(set.current().id(), future);
+            assert_eq!(set.find(first).is_some(), rotation <= 2, "{rotation}");
+        }
+        assert_eq!(set.keys().count(), 4);
+    }
+
+    #[test]
+    fn hosts_that_share_a_set_rotate_alike_until_randomness_is_mixed_in() {
+        let set = StateKeys::generate(0, &mut Entropy::from_seed(1));
+        let (here, there) = (set.rotate(1, 2, None), set.rotate(9, 2, None));
+        assert_eq!(here.rotate(2, 2, None).current().expose(), there.rotate(2, 2, None).current().expose());
+        let fresh = |seed| set.rotate(1, 2, Some(&mut Entropy::from_seed(seed)));
+        let next = |set: &StateKeys| *set.rotate(2, 2, None).current().expose();
+        assert_ne!(next(&fresh(1)), next(&here));
+        assert_ne!(next(&fresh(1)), next(&fresh(2)));
+        assert_eq!(fresh(1).current().expose(), here.current().expose(), "what others have already is kept");
+    }
+
+    #[test]
+    fn set_from_a_file_goes_on_as_the_one_that_was_written() {
+        let set = StateKeys::generate(5, &mut Entropy::from_seed(1)).rotate(6, 3, None);
+        let copy = |key: &StateKey| StateKey::new(key.id(), key.created(), key.expose());
+        let retired: Vec<StateKey> =
+            set.keys().filter(|(role, _)| *role == Role::Retired).map(|(_, key)| copy(key)).collect();
+        let read =
+            StateKeys::from_keys(set.seed().clone(), copy(set.current()), retired, set.rotated()).unwrap();
+        assert_eq!(ids(&read), ids(&set));
+        let (a, b) = (read.rotate(7, 3, None), set.rotate(7, 3, None));
+        assert!(a.keys().zip(b.keys()).all(|((_, a), (_, b))| a.expose() == b.expose()));
+    }
+
+    #[test]
+    fn keys_with_one_identifier_and_too_many_keys_make_no_set() {
+        let key = |id| StateKey::new(id, 0, &[1; 16]);
+        let set = |current, retired: Vec<StateKey>| {
+            StateKeys::from_keys(Seed::new([1; 32]), key(current), retired, 0).is_some()
+        };
+        assert!(set(1, vec![key(0)]));
+        assert!(!set(1, vec![key(1)]));
+        assert!(!set(1, vec![key(2)]), "the future key has the next number");
+        assert!(set(1, (3..KEY_COUNT_MAX as u32 + 1).map(key).collect()));
+        assert!(!set(1, (3..KEY_COUNT_MAX as u32 + 2).map(key).collect()));
+    }
+
+    #[test]
+    fn rotations_follow_the_clock_even_through_downtime_and_jumps() {
+        let set = StateKeys::generate(100_000, &mut Entropy::from_seed(1));
+        assert_eq!(set.rotations_due(100_000 + 86_399, 86_400), 0);
+        assert_eq!(set.rotations_due(100_000 + 9 * 86_400 + 5, 86_400), 9);
+        assert_eq!(set.rotations_due(90_000, 86_400), 0);
+        assert_eq!(set.rotations_due(0, 86_400), 1);
+    }
+}

@@ -1,0 +1,396 @@
+//! Time: the bound on its error, what is refused, and both ways of sending the tag.
+
+use std::net::SocketAddr;
+
+use authentick_crypto::Entropy;
+use authentick_wire::antp::{ErrorCode, Suite};
+use authentick_wire::limits::DATAGRAM_SIZE_MAX;
+use authentick_wire::time::{NtpSpan, NtpTime};
+use proptest::prelude::*;
+
+use super::world::{BEGIN, World, after, flipped};
+use crate::antp::client::{Accepted, Bounds, Check, Event, SeparateTag, Session, TimeExchange, Wanted};
+use crate::antp::server::{Outcome, Settings};
+use crate::antp::state::key_id;
+use crate::antp::state_key::StateKeys;
+
+const IPV6: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V6(std::net::Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2)), 123);
+const MS: i64 = 1_000_000;
+
+fn span(bits: i64) -> NtpSpan {
+    NtpSpan::from_bits(bits)
+}
+
+/// Delays of one exchange, all in units of 2^-32 s.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    /// How far the server's clock is ahead.
+    ahead: i64,
+    there: i64,
+    inside: i64,
+    back: i64,
+    /// From the early packet to the tag.
+    tag: i64,
+}
+
+/// One exchange in virtual time: the client's clock is right.
+fn exchange(
+    world: &mut World,
+    session: &mut Session,
+    wanted: Wanted,
+    bounds: Bounds,
+    way: Way,
+) -> Result<Accepted, Check> {
+    let mut out = [0; DATAGRAM_SIZE_MAX];
+    let mut entropy = Entropy::from_seed(5);
+    let (mut asked, size) = session.ask(wanted, bounds, BEGIN, &mut entropy, &mut out);
+    let received = BEGIN + span(way.ahead + way.there);
+    let answer = world.answer_at(&out[..size], received, received + span(way.inside));
+    let mut arrival = BEGIN + span(way.there + way.inside + way.back);
+    let mut end = Err(Check::Untagged);
+    for datagram in &answer.datagrams {
+        match asked.receive(datagram, arrival, session)? {
+            Event::Early => {}
+            Event::Accepted(accepted) => end = Ok(accepted),
+        }
+        arrival = arrival + span(way.tag);
+    }
+    end
+}
+
+fn far(nanos: i64) -> i64 {
+    NtpSpan::from_nanos(nanos).to_bits()
+}
+
+fn symmetric() -> Way {
+    Way { ahead: far(5_000 * MS), there: far(10 * MS), inside: far(MS), back: far(10 * MS), tag: far(MS) }
+}
+
+fn ask(session: &Session, wanted: Wanted, seed: u64) -> (TimeExchange, Vec<u8>) {
+    let mut out = [0; DATAGRAM_SIZE_MAX];
+    let (asked, size) = session.ask(wanted, Bounds::WAN, BEGIN, &mut Entropy::from_seed(seed), &mut out);
+    (asked, out[..size].to_vec())
+}
+
+fn separate() -> Wanted {
+    Wanted { separate: Some(SeparateTag::Ipv4), ..Wanted::default() }
+}
+
+#[test]
+fn symmetric_ways_give_the_offset_exactly_in_both_modes() {
+    let mut world = World::new(1);
+    for suite in Suite::ALL {
+        let mut session = world.session(suite);
+        for wanted in [Wanted::default(), separate()] {
+            let accepted = exchange(&mut world, &mut session, wanted, Bounds::WAN, symmetric()).unwrap();
+            assert_eq!(accepted.sample.offset, span(symmetric().ahead), "{suite}");
+            assert_eq!(accepted.sample.delay, span(2 * symmetric().there));
+            assert_eq!(accepted.is_early, wanted.separate.is_some());
+        }
+    }
+}
+
+#[test]
+fn bound_on_the_error_is_reached_and_one_unit_more_is_refused() {
+    let mut world = World::new(1);
+    let mut session = world.session(Suite::P256);
+    let e = Bounds::WAN.round_trip_max.to_bits();
+    for wanted in [Wanted::default(), separate()] {
+        for (there, back, sign) in [(e, 0, 1), (0, e, -1)] {
+            let way = Way { ahead: far(77 * MS), there, inside: 1000, back, tag: 1 };
+            let accepted = exchange(&mut world, &mut session, wanted, Bounds::WAN, way).unwrap();
+            assert_eq!(accepted.sample.offset.to_bits() - way.ahead, sign * e / 2, "half of E, no less");
+            assert_eq!(accepted.error_max(), span(e / 2));
+            let more = Way { there: there + i64::from(sign > 0), back: back + i64::from(sign < 0), ..way };
+            let end = exchange(&mut world, &mut session, wanted, Bounds::WAN, more);
+            assert_eq!(end, Err(Check::RoundTrip(span(e + 1))));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn error_is_at_most_half_the_round_trip(
+        ahead in -(1_i64 << 60)..1 << 60,
+        there in 0_i64..1 << 33,
+        inside in 0_i64..1 << 32,
+        back in 0_i64..1 << 33,
+        tag in 0_i64..1 << 30,
+        is_separate: bool,
+    ) {
+        let mut world = World::new(1);
+        // State does not expire however far off the server's clock is: it is the server's own time that counts.
+        let way = Way { ahead, there, inside, back, tag };
+        let mut session = session_at(&mut world, BEGIN + span(ahead));
+        let wanted = if is_separate { separate() } else { Wanted::default() };
+        let end = exchange(&mut world, &mut session, wanted, Bounds::WAN, way);
+        let round_trip = there + back;
+        if round_trip > Bounds::WAN.round_trip_max.to_bits() {
+            prop_assert_eq!(end, Err(Check::RoundTrip(span(round_trip))));
+        } else if round_trip + inside > Bounds::WAN.residence_max.to_bits() {
+            prop_assert_eq!(end, Err(Check::Residence(span(round_trip + inside))));
+        } else {
+            let accepted = end.unwrap();
+            let error = (accepted.sample.offset.to_bits() - ahead).abs();
+            prop_assert_eq!(accepted.sample.delay, span(round_trip));
+            prop_assert!(error <= (round_trip + 1) / 2, "{} {}", error, round_trip);
+            prop_assert!(error <= accepted.error_max().to_bits());
+        }
+    }
+
+    #[test]
+    fn no_time_request_gets_more_than_it_sent(
+        padding in 0_usize..40,
+        fresh: bool,
+        early: bool,
+        is_ipv6: bool,
+        is_rotated: bool,
+    ) {
+        let mut world = World::new(1);
+        let session = world.session(Suite::P256);
+        if is_rotated {
+            world.keys = world.keys.rotate(1, 7, None);
+        }
+        if is_ipv6 {
+            world.source = IPV6;
+        }
+        let padding = if padding < 4 { 0 } else { padding * 4 };
+        let (_, plain) = ask(&session, Wanted { fresh, ..Wanted::default() }, 1);
+        let mut request = plain[..48].to_vec();
+        let mut pad = vec![0; padding];
+        authentick_wire::antp::emit_padding(&mut authentick_wire::Writer::new(&mut pad), padding).unwrap();
+        request.extend_from_slice(&pad);
+        request.extend_from_slice(&plain[48..]);
+        request[48 + padding + 4 + 5] |= u8::from(early) * 2;
+        let overhead = if is_ipv6 { 48 } else { 28 };
+        // `answer` asserts that nothing is amplified; here is that what fits is given.
+        let answer = world.answer(&request);
+        let is_early = early && padding >= 44 + overhead;
+        prop_assert_eq!(answer.datagrams.len(), if is_early { 2 } else { 1 });
+        let is_fresh = fresh && is_rotated && padding >= if is_early { 104 + overhead } else { 0 };
+        let size = if is_early { 76 } else { 48 } + if is_fresh { 104 } else { 44 };
+        prop_assert_eq!(answer.datagrams.last().unwrap().len(), size);
+    }
+}
+
+/// A session whose keys were made when the server's clock showed `now`.
+fn session_at(world: &mut World, now: NtpTime) -> Session {
+    let session = world.session(Suite::X25519);
+    let state = crate::antp::state::Established {
+        suite: Suite::X25519,
+        issued: crate::antp::seconds(now),
+        expires: crate::antp::seconds(now).wrapping_add(1000),
+        key: session.key().clone(),
+    };
+    Session::new(Suite::X25519, session.key().clone(), state.seal(&world.keys, &mut Entropy::from_seed(4)))
+}
+
+#[test]
+fn requests_of_both_modes_are_as_large_as_what_they_ask_for() {
+    let mut world = World::new(1);
+    let session = world.session(Suite::P256);
+    world.keys = world.keys.rotate(1, 7, None);
+    for (separate, source, size, fresh_size) in [
+        (None, world.source, 152, 152),
+        (Some(SeparateTag::Ipv4), world.source, 224, 284),
+        (Some(SeparateTag::Ipv6), IPV6, 244, 304),
+    ] {
+        world.source = source;
+        for (fresh, size) in [(false, size), (true, fresh_size)] {
+            let (_, request) = ask(&session, Wanted { fresh, separate }, 1);
+            assert_eq!(request.len(), size);
+            let answer = world.answer(&request);
+            let expected = if separate.is_some() { Outcome::ServedEarly } else { Outcome::Served };
+            assert_eq!(answer.outcome, Some(expected));
+            let sizes: Vec<usize> = answer.datagrams.iter().map(Vec::len).collect();
+            let tag = if fresh { 104 } else { 44 };
+            assert_eq!(sizes, if separate.is_some() { vec![76, 76 + tag] } else { vec![48 + tag] });
+        }
+    }
+}
+
+#[test]
+fn no_flipped_bit_of_a_request_or_its_answer_gives_time() {
+    let mut world = World::new(1);
+    let mut session = world.session(Suite::P256);
+    let (asked, request) = ask(&session, Wanted::default(), 1);
+    let good = world.answer(&request).datagrams.remove(0);
+    for bit in 0..good.len() * 8 {
+        let end = asked.clone().receive(&flipped(&good, bit), BEGIN, &mut session);
+        assert!(end.is_err(), "answer, bit {bit}");
+    }
+    for bit in 0..request.len() * 8 {
+        for answer in world.answer(&flipped(&request, bit)).datagrams {
+            assert!(asked.clone().receive(&answer, BEGIN, &mut session).is_err(), "request, bit {bit}");
+        }
+    }
+    assert!(asked.clone().receive(&good, BEGIN, &mut session).is_ok());
+}
+
+#[test]
+fn no_flipped_bit_of_a_follow_up_gives_time() {
+    let mut world = World::new(1);
+    let mut session = world.session(Suite::P256);
+    let (asked, request) = ask(&session, separate(), 1);
+    let answer = world.answer(&request).datagrams;
+    for bit in 0..answer[1].len() * 8 {
+        let mut asked = asked.clone();
+        asked.receive(&answer[0], BEGIN, &mut session).unwrap();
+        assert!(asked.receive(&flipped(&answer[1], bit), BEGIN, &mut session).is_err(), "{bit}");
+    }
+}
+
+#[test]
+fn answer_is_taken_once_and_only_for_its_own_request() {
+    let mut world = World::new(1);
+    let mut session = world.session(Suite::P256);
+    let (mut first, request) = ask(&session, Wanted::default(), 1);
+    let answer = world.answer(&request).datagrams.remove(0);
+    assert!(first.receive(&answer, after(MS), &mut session).is_ok());
+    assert_eq!(first.receive(&answer, after(2 * MS), &mut session), Err(Check::Duplicate));
+    let (mut second, _) = ask(&session, Wanted::default(), 2);
+    assert_eq!(second.receive(&answer, after(3 * MS), &mut session), Err(Check::Origin), "a replay");
+    // With the origin rewritten to the new token it is the tag that fails.
+    let (mut third, request) = ask(&session, Wanted::default(), 3);
+    let mut replayed = answer.clone();
+    replayed[24..32].copy_from_slice(&request[40..48]);
+    assert_eq!(third.receive(&replayed, after(3 * MS), &mut session), Err(Check::Tag));
+    assert_eq!(third.receive(&request, after(3 * MS), &mut session), Err(Check::Mode), "a reflection");
+}
+
+#[test]
+fn guess_of_an_early_packet_gains_nothing() {
+    let mut world = World::new(1);
+    let mut session = world.session(Suite::P256);
+    let way = symmetric();
+    let (mut asked, request) = ask(&session, separate(), 1);
+    let received = BEGIN + span(way.ahead + way.there);
+    let answer = world.answer_at(&request, received, received + span(way.inside)).datagrams;
+    // The attacker knows every octet but the random ones, and is early by nearly the whole way back.
+    let mut guess = answer[0].clone();
+    guess[60..].fill(0);
+    let mut arrival = BEGIN + span(way.there + 1);
+    for guessed in 0..4_u8 {
+        guess[75] = guessed;
+        let kept = asked.receive(&guess, arrival, &mut session);
+        assert_eq!(kept, Ok(Event::Early), "nobody can tell yet");
+        arrival = arrival + span(1);
+    }
+    let arrived = BEGIN + span(way.there + way.inside + way.back);
+    assert_eq!(
+        asked.receive(&answer[0], arrived, &mut session),
+        Err(Check::Duplicate),
+        "a flood is not kept"
+    );
+    let late = arrived + span(way.tag);
+    let Ok(Event::Accepted(accepted)) = asked.receive(&answer[1], late, &mut session) else { panic!() };
+    assert!(!accepted.is_early, "T4 is the arrival of the follow-up: looser, and sound");
+    let error = (accepted.sample.offset.to_bits() - way.ahead).abs();
+    assert!(error <= accepted.error_max().to_bits());
+}
+
+#[test]
+fn first_copy_of_the_early_packet_counts_and_without_any_the_follow_up_does() {
+    let mut world = World::new(1);
+    let mut session = world.session(Suite::P256);
+    for (arrivals, expected, is_early) in
+        [(vec![10, 11, 12], 10, true), (vec![11], 11, true), (vec![], 20, false)]
+    {
+        let (mut asked, request) = ask(&session, separate(), 1);
+        let answer = world.answer(&request).datagrams;
+        for arrival in arrivals {
+            assert_eq!(asked.receive(&answer[0], after(arrival * MS), &mut session), Ok(Event::Early));
+        }
+        let Ok(Event::Accepted(accepted)) = asked.receive(&answer[1], after(20 * MS), &mut session) else {
+            panic!()
+        };
+        assert_eq!(
+            (accepted.sample.round_trip, accepted.is_early),
+            (after(expected * MS).since(BEGIN), is_early)
+        );
+    }
+    let (mut inline, request) = ask(&session, Wanted::default(), 1);
+    let (_, early_request) = ask(&session, separate(), 1);
+    let mut early = world.answer(&early_request).datagrams.remove(0);
+    early[24..32].copy_from_slice(&request[40..48]);
+    assert_eq!(inline.receive(&early, BEGIN, &mut session), Err(Check::Phase), "nobody asked for it");
+}
+
+#[test]
+fn fresh_c2_comes_with_a_rotation_and_outlives_the_key_before() {
+    let mut world = World::new(1);
+    let mut session = world.session(Suite::P256);
+    let wanted = Wanted { fresh: true, separate: None };
+    let first = *session.state();
+    let accepted = exchange(&mut world, &mut session, wanted, Bounds::WAN, symmetric()).unwrap();
+    assert!(!accepted.is_fresh && *session.state() == first, "the key is the current one");
+    let old = session.clone();
+    world.keys = world.keys.rotate(1, 1, None);
+    let accepted = exchange(&mut world, &mut session, wanted, Bounds::WAN, symmetric()).unwrap();
+    assert!(accepted.is_fresh);
+    assert_eq!(key_id(session.state()), world.keys.current().id());
+    assert_eq!(session.key(), old.key(), "the session key stays");
+    world.keys = world.keys.rotate(2, 1, None);
+    assert!(exchange(&mut world, &mut session, Wanted::default(), Bounds::WAN, symmetric()).is_ok());
+    let mut old = old;
+    let end = exchange(&mut world, &mut old, Wanted::default(), Bounds::WAN, symmetric());
+    assert_eq!(end, Err(Check::Server(ErrorCode::EXPIRED)), "its key is forgotten");
+}
+
+#[test]
+fn fresh_c2_does_not_prolong_the_life_of_its_key() {
+    let settings = Settings { lifetime_seconds: 100, ..Settings::default() };
+    let mut world = World::with(1, &[Suite::P256], settings);
+    let mut session = world.session(Suite::P256);
+    world.keys = world.keys.rotate(1, 7, None);
+    let at = |seconds: i64| Way { ahead: far(seconds * 1_000 * MS), ..symmetric() };
+    let wanted = Wanted { fresh: true, separate: None };
+    assert!(exchange(&mut world, &mut session, wanted, Bounds::WAN, at(90)).unwrap().is_fresh);
+    assert!(exchange(&mut world, &mut session, wanted, Bounds::WAN, at(99)).is_ok());
+    let end = exchange(&mut world, &mut session, wanted, Bounds::WAN, at(100));
+    assert_eq!(end, Err(Check::Server(ErrorCode::EXPIRED)));
+}
+
+#[test]
+fn state_of_another_client_or_another_server_gives_no_time() {
+    let mut world = World::new(1);
+    let (mut mine, other) = (world.session(Suite::P256), world.session(Suite::P256));
+    let mut mixed = Session::new(Suite::P256, mine.key().clone(), *other.state());
+    let end = exchange(&mut world, &mut mixed, Wanted::default(), Bounds::WAN, symmetric());
+    assert_eq!(end, Err(Check::Tag));
+    world.keys = StateKeys::generate(0, &mut Entropy::from_seed(55));
+    let end = exchange(&mut world, &mut mine, Wanted::default(), Bounds::WAN, symmetric());
+    assert_eq!(end, Err(Check::Server(ErrorCode::EXPIRED)));
+}
+
+#[test]
+fn c2_under_the_name_of_another_suite_is_refused() {
+    let mut world = World::new(1);
+    let session = world.session(Suite::P256);
+    let mut renamed = Session::new(Suite::X25519, session.key().clone(), *session.state());
+    let end = exchange(&mut world, &mut renamed, Wanted::default(), Bounds::WAN, symmetric());
+    assert_eq!(end, Err(Check::Server(ErrorCode::EXPIRED)));
+}
+
+#[test]
+fn server_whose_clock_runs_backwards_is_refused() {
+    let mut world = World::new(1);
+    let mut session = world.session(Suite::P256);
+    let way = Way { inside: -1, ..symmetric() };
+    assert_eq!(exchange(&mut world, &mut session, Wanted::default(), Bounds::WAN, way), Err(Check::Order));
+    // A server that claims to have held the request for longer than the exchange took.
+    let way = Way { inside: far(100 * MS), back: -far(100 * MS), ..symmetric() };
+    let end = exchange(&mut world, &mut session, Wanted::default(), Bounds::WAN, way);
+    assert!(matches!(end, Err(Check::RoundTrip(span)) if span < NtpSpan::ZERO));
+}
+
+#[test]
+fn bounds_are_lowered_and_never_raised() {
+    let seen = NtpSpan::from_nanos(10 * MS);
+    assert_eq!(Bounds::WAN.lowered(seen, 4).round_trip_max, span(seen.to_bits() * 4));
+    assert_eq!(Bounds::LAN.lowered(seen, 400).round_trip_max, Bounds::LAN.round_trip_max);
+    assert_eq!(Bounds::WAN.lowered(span(-5), 4).round_trip_max, NtpSpan::ZERO);
+}

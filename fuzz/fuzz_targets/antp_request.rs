@@ -1,0 +1,4 @@
+//! See `authentick_proto::fuzzing::antp_request`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|octets: &[u8]| authentick_proto::fuzzing::antp_request(octets));
