@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A line is a key: its id, its type, the key. What these programs have no place for stands in notes, which are
-//! comments to them. [`text`] reads, [`edit`] changes, [`mod@file`] keeps, [`uses`] counts; none of them prints a secret,
-//! and no message repeats a word of the file that might be one.
+//! comments to them. [`text`] reads, [`edit`] changes, [`mod@file`] keeps, [`uses`] counts; none of them prints a
+//! secret, and no message repeats a word of the file that might be one.
 //!
 //! Deliberately absent: which key is used for what. That is said by who reads.
 
