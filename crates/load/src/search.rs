@@ -75,7 +75,7 @@ impl Trials {
 /// What a search came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found {
-    /// The highest rate that held in every trial; `None` if none did.
+    /// The highest rate that held as often as was wanted, and failed at most once; `None` if none did.
     pub lower_rps: Option<f64>,
     /// The lowest rate that did not; `None` if every one up to the highest allowed did.
     pub upper_rps: Option<f64>,
