@@ -13,6 +13,7 @@
 use std::hint::black_box;
 
 use authentick_crypto::mac::MacAlgorithm;
+use authentick_game::mac::factors::named;
 use authentick_report::mac::{Implementation, KeyUse};
 use openssl::cipher::Cipher;
 use openssl::cipher_ctx::CipherCtx;
@@ -23,7 +24,7 @@ use openssl::md_ctx::MdCtx;
 use openssl::sha::{Sha1, Sha224, Sha256, Sha384, Sha512};
 
 use super::SIZE;
-use super::subject::{NONCE_SIZE, Subject, key_of, named, nonce, packet, stamp, work};
+use super::subject::{NONCE_SIZE, Subject, key_of, nonce, packet, stamp, work};
 
 const BLOCK: usize = 16;
 /// Octets of a block of the digests that HMAC is made of here.

@@ -3,10 +3,11 @@
 use std::hint::black_box;
 
 use authentick_crypto::mac::{MAC_TAG_SIZE_MAX, MacAlgorithm, MacKey, Tag, tag_batch};
+use authentick_game::mac::factors::named;
 use authentick_report::mac::{Implementation, KeyUse};
 
 use super::SIZE;
-use super::subject::{NONCE_SIZE, Subject, key_of, named, nonce, packet, stamp, tag_size, work};
+use super::subject::{NONCE_SIZE, Subject, key_of, nonce, packet, stamp, tag_size, work};
 
 /// Packets that are handed over together.
 pub(super) const BATCHES: [u32; 4] = [1, 4, 16, 64];

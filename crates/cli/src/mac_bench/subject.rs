@@ -25,24 +25,6 @@ pub(super) const KEY: [u8; 32] = [
     0x19, 0x01, 0x14, 0xd4, 0x6d, 0x5a, 0x08, 0x2f, 0x94, 0x8e, 0xc1, 0x7e, 0xa6, 0x2a, 0xe6,
 ];
 
-/// The name of our algorithm in a report.
-pub(super) const fn named(algorithm: MacAlgorithm) -> Algorithm {
-    match algorithm {
-        MacAlgorithm::Md5 => Algorithm::Md5,
-        MacAlgorithm::Sha1 => Algorithm::Sha1,
-        MacAlgorithm::Sha256 => Algorithm::Sha256,
-        MacAlgorithm::Sha384 => Algorithm::Sha384,
-        MacAlgorithm::Sha512 => Algorithm::Sha512,
-        MacAlgorithm::HmacMd5 => Algorithm::HmacMd5,
-        MacAlgorithm::HmacSha224 => Algorithm::HmacSha224,
-        MacAlgorithm::Cmac128 => Algorithm::Cmac128,
-        MacAlgorithm::Cmac256 => Algorithm::Cmac256,
-        MacAlgorithm::Gmac128 => Algorithm::Gmac128,
-        MacAlgorithm::GmacSiv128 => Algorithm::GmacSiv128,
-        MacAlgorithm::Poly1305 => Algorithm::Poly1305,
-    }
-}
-
 /// The part of the key that an algorithm takes: as the drafts have it, 16 octets, or 32 where there is no such key.
 pub(super) fn key_of(algorithm: MacAlgorithm) -> &'static [u8] {
     const USUAL: usize = 16;
@@ -91,41 +73,10 @@ pub(super) fn work(mut once: impl FnMut(u64) + 'static) -> Work {
 
 #[cfg(test)]
 mod tests {
-    use authentick_game::mac::factors::{Extension, RepeatedNonce, SecurityFactors};
-    use authentick_report::mac::security::{self, Factors};
+    use authentick_game::mac::factors::named;
+    use authentick_report::mac::security::Factors;
 
     use super::*;
-
-    /// `report` depends on no cryptography and so has factors of its own: they are those of the game.
-    #[test]
-    fn factors_of_the_report_are_those_of_the_game() {
-        for algorithm in MacAlgorithm::ALL {
-            let (ours, game) = (Factors::of(named(algorithm)), SecurityFactors::of(algorithm));
-            let lengths = (ours.tag_bits, ours.key_bits, ours.primitive_bits, ours.primitive);
-            assert_eq!(
-                lengths,
-                (game.tag_bits, game.key_bits, game.primitive_bits, game.primitive),
-                "{algorithm}"
-            );
-            assert_eq!(ours.messages_log2, game.messages_log2_max, "{algorithm}");
-            assert_eq!((ours.bound_bits(), ours.level_bits()), (game.bound_bits(), game.level_bits()));
-            let extension = match game.extension {
-                Extension::Impossible => security::Extension::Impossible,
-                Extension::OfWholeTags => security::Extension::OfWholeTags,
-                Extension::Possible => security::Extension::Possible,
-            };
-            let repeated_nonce = match game.repeated_nonce {
-                RepeatedNonce::TakesNone => security::RepeatedNonce::TakesNone,
-                RepeatedNonce::ShowsEquality => security::RepeatedNonce::ShowsEquality,
-                RepeatedNonce::LosesNonce => security::RepeatedNonce::LosesNonce,
-                RepeatedNonce::LosesHashKey => security::RepeatedNonce::LosesHashKey,
-            };
-            assert_eq!((ours.extension, ours.repeated_nonce), (extension, repeated_nonce), "{algorithm}");
-            // What the game objects to is not recommended; HMAC is asked for instead of SHA-384 besides.
-            let is_free = game.objections().is_empty() && algorithm != MacAlgorithm::Sha384;
-            assert_eq!(ours.objection(1.0).is_none(), is_free, "{algorithm}");
-        }
-    }
 
     #[test]
     fn keys_and_tags_are_those_of_the_drafts() {

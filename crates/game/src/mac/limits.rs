@@ -16,9 +16,11 @@
 use std::fmt;
 
 use authentick_crypto::mac::MacAlgorithm;
+use authentick_report::mac::Algorithm;
+use authentick_report::mac::security::{Extension, Factors, RepeatedNonce};
 use serde::Serialize;
 
-use super::factors::SecurityFactors;
+use super::factors::{Objection, named};
 use super::refresh::{RATE_PER_SECOND, lasts_s, repetition_probability};
 
 /// Octets of the messages that NTP authenticates: a header.
@@ -36,33 +38,17 @@ pub const ALGORITHMS: [MacAlgorithm; 5] = [
     MacAlgorithm::Poly1305,
 ];
 
-/// Base-2 logarithm of a forger's advantage after 2^`messages_log2` messages: the drafts' table, never less than a
-/// guess nor more than certainty (0). `None` for what is not in the table.
-#[must_use]
-pub fn published_advantage_log2(algorithm: MacAlgorithm, messages_log2: f64) -> Option<f64> {
-    let log2 = match algorithm {
-        MacAlgorithm::HmacMd5 | MacAlgorithm::Cmac128 | MacAlgorithm::Gmac128 => 2.0 * messages_log2 - 128.0,
-        MacAlgorithm::HmacSha224 => 2.0 * messages_log2 - 224.0,
-        MacAlgorithm::Poly1305 => poly1305_growth_log2(messages_log2) - 103.0,
-        MacAlgorithm::Md5
-        | MacAlgorithm::Sha1
-        | MacAlgorithm::Sha256
-        | MacAlgorithm::Sha384
-        | MacAlgorithm::Sha512
-        | MacAlgorithm::Cmac256
-        | MacAlgorithm::GmacSiv128 => return None,
-    };
-    Some(log2.clamp(GUESS_LOG2, 0.0))
-}
-
-/// The same with the size of messages in `octets`, for algorithms whose bound depends on it: CMAC with either key, and
-/// Poly1305. `None` for others.
+/// Base-2 logarithm of a forger's advantage after 2^`messages_log2` messages of so many octets, for algorithms whose
+/// bound depends on that: CMAC with either key, and Poly1305. `None` for others.
 #[must_use]
 pub fn sized_advantage_log2(algorithm: MacAlgorithm, messages_log2: f64, octets: usize) -> Option<f64> {
     let blocks_log2 = (octets.div_ceil(16).max(1) as f64).log2();
     let log2 = match algorithm {
         MacAlgorithm::Cmac128 | MacAlgorithm::Cmac256 => 2.0 + 2.0 * (messages_log2 + blocks_log2) - 128.0,
-        MacAlgorithm::Poly1305 => 3.0 + blocks_log2 + poly1305_growth_log2(messages_log2) - 106.0,
+        // The published bound is that of one block: 2^-103 is 8 / 2^106.
+        MacAlgorithm::Poly1305 => {
+            blocks_log2 + Factors::of(Algorithm::Poly1305).advantage_log2(messages_log2)?
+        }
         MacAlgorithm::Md5
         | MacAlgorithm::Sha1
         | MacAlgorithm::Sha256
@@ -74,11 +60,6 @@ pub fn sized_advantage_log2(algorithm: MacAlgorithm, messages_log2: f64, octets:
         | MacAlgorithm::GmacSiv128 => return None,
     };
     Some(log2.clamp(GUESS_LOG2, 0.0))
-}
-
-/// Base-2 logarithm of e^(q^2 / 2^129).
-fn poly1305_growth_log2(messages_log2: f64) -> f64 {
-    (2.0 * messages_log2 - 129.0).exp2() * std::f64::consts::LOG2_E
 }
 
 /// What a forger may hope for against one algorithm.
@@ -111,7 +92,7 @@ impl Row {
     pub fn of(messages_log2: f64) -> Self {
         let advantages = ALGORITHMS.map(|algorithm| Advantage {
             algorithm: algorithm.name(),
-            published_log2: published_advantage_log2(algorithm, messages_log2),
+            published_log2: Factors::of(named(algorithm)).advantage_log2(messages_log2),
             sized_log2: sized_advantage_log2(algorithm, messages_log2, MESSAGE_SIZE),
         });
         Row {
@@ -170,21 +151,53 @@ pub struct Limits {
     /// How long keys last.
     pub limits: Vec<Limit>,
     /// The four factors of each algorithm.
-    pub factors: Vec<Factors>,
+    pub factors: Vec<FactorsRow>,
 }
 
-/// The four factors, and what follows from them.
+/// The four factors of an algorithm, and what follows from them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Factors {
-    /// The factors.
-    #[serde(flatten)]
-    pub factors: SecurityFactors,
+pub struct FactorsRow {
+    /// The algorithm.
+    pub algorithm: Algorithm,
+    /// First factor: bits of the tag on the wire of NTPv4.
+    pub tag_bits: u32,
+    /// Second factor: bits of the key.
+    pub key_bits: u32,
+    /// Third factor: what lies beneath.
+    pub primitive: &'static str,
+    /// Bits of security that the primitive is held to give; `None` if it is broken.
+    pub primitive_bits: Option<u32>,
+    /// Fourth factor: base-2 logarithm of the messages that a key may authenticate; `None` if nobody has set a limit.
+    pub messages_log2_max: Option<u32>,
+    /// Whether a tag is a state from which the digest goes on.
+    pub extension: Extension,
+    /// What a repeated nonce does.
+    pub repeated_nonce: RepeatedNonce,
     /// The shorter of key and tag, in bits.
     pub bound_bits: u32,
     /// The security level in bits, unless what lies beneath is broken.
     pub level_bits: Option<u32>,
     /// What speaks against the algorithm for a server without state.
-    pub objections: Vec<super::factors::Objection>,
+    pub objections: Vec<Objection>,
+}
+
+impl FactorsRow {
+    fn of(algorithm: Algorithm) -> Self {
+        let factors = Factors::of(algorithm);
+        FactorsRow {
+            algorithm,
+            tag_bits: factors.tag_bits,
+            key_bits: factors.key_bits,
+            primitive: factors.primitive,
+            primitive_bits: factors.primitive_bits,
+            messages_log2_max: factors.messages_log2,
+            extension: factors.extension,
+            repeated_nonce: factors.repeated_nonce,
+            bound_bits: factors.bound_bits(),
+            level_bits: factors.level_bits(),
+            objections: Objection::to(&factors),
+        }
+    }
 }
 
 /// Numbers of messages in the table, unless others are asked for.
@@ -194,19 +207,10 @@ impl Limits {
     /// The table for numbers of messages that are 2 to the power of each of `messages_log2`.
     #[must_use]
     pub fn of(messages_log2: &[f64]) -> Self {
-        let factors = MacAlgorithm::ALL.map(|algorithm| {
-            let factors = SecurityFactors::of(algorithm);
-            Factors {
-                factors,
-                bound_bits: factors.bound_bits(),
-                level_bits: factors.level_bits(),
-                objections: factors.objections(),
-            }
-        });
         Limits {
             rows: messages_log2.iter().copied().map(Row::of).collect(),
             limits: Limit::all(),
-            factors: factors.to_vec(),
+            factors: MacAlgorithm::ALL.map(|algorithm| FactorsRow::of(named(algorithm))).to_vec(),
         }
     }
 }
@@ -278,21 +282,20 @@ impl fmt::Display for Limits {
             "\n{:<13} {:>3}  {:>3}  {:<9} {:>4}  {:>5}  {:>5}  {:>8}  speaks against it",
             "four factors", "tag", "key", "beneath", "bits", "bound", "level", "messages"
         )?;
-        for row in &self.factors {
-            let factors = &row.factors;
+        for (row, algorithm) in self.factors.iter().zip(MacAlgorithm::ALL) {
             let bits = |bits: Option<u32>| bits.map_or("-".to_owned(), |bits| bits.to_string());
             let objections: Vec<_> = row.objections.iter().map(|objection| objection.words()).collect();
             writeln!(
                 f,
                 "  {:<11} {:>3}  {:>3}  {:<9} {:>4}  {:>5}  {:>5}  {:>8}  {}",
-                factors.algorithm,
-                factors.tag_bits,
-                factors.key_bits,
-                factors.primitive,
-                bits(factors.primitive_bits),
+                algorithm,
+                row.tag_bits,
+                row.key_bits,
+                row.primitive,
+                bits(row.primitive_bits),
                 row.bound_bits,
                 bits(row.level_bits),
-                factors.messages_log2_max.map_or("-".to_owned(), |log2| format!("2^{log2}")),
+                row.messages_log2_max.map_or("-".to_owned(), |log2| format!("2^{log2}")),
                 if objections.is_empty() { "nothing".to_owned() } else { objections.join(", ") }
             )?;
         }
@@ -309,23 +312,7 @@ mod tests {
     use super::*;
 
     fn published(algorithm: MacAlgorithm, messages_log2: f64) -> f64 {
-        published_advantage_log2(algorithm, messages_log2).unwrap()
-    }
-
-    #[test]
-    fn advantages_are_those_of_the_drafts_table() {
-        for algorithm in [MacAlgorithm::HmacMd5, MacAlgorithm::Cmac128, MacAlgorithm::Gmac128] {
-            assert_eq!(published(algorithm, 32.0), -64.0);
-            assert_eq!(published(algorithm, 48.0), -32.0);
-            assert_eq!(published(algorithm, 64.0), 0.0);
-            assert_eq!(published(algorithm, 70.0), 0.0);
-        }
-        assert_eq!(published(MacAlgorithm::HmacSha224, 64.0), -96.0);
-        assert_eq!(published(MacAlgorithm::HmacSha224, 32.0), GUESS_LOG2, "a guess is never worse");
-        // "Poly1305 can easily handle up to q = 2^64 but security degrades pretty rapidly after that."
-        assert_eq!(published(MacAlgorithm::Poly1305, 48.0).round(), -103.0);
-        assert!((published(MacAlgorithm::Poly1305, 64.0) + 102.279).abs() < 0.001);
-        assert_eq!(published(MacAlgorithm::Poly1305, 68.0), 0.0);
+        Factors::of(named(algorithm)).advantage_log2(messages_log2).unwrap()
     }
 
     #[test]
@@ -345,7 +332,7 @@ mod tests {
     #[test]
     fn broken_algorithms_have_no_published_advantage() {
         for algorithm in MacAlgorithm::ALL {
-            let is_listed = published_advantage_log2(algorithm, 1.0).is_some();
+            let is_listed = Factors::of(named(algorithm)).advantage_log2(1.0).is_some();
             assert_eq!(is_listed, ALGORITHMS.contains(&algorithm), "{algorithm}");
         }
     }
