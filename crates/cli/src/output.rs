@@ -4,6 +4,9 @@ use std::io::{IsTerminal, Write};
 use std::sync::LazyLock;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+
+use crate::exit::{Exit, Failure};
 
 /// The bars that are shown. They stand aside for whatever else is printed.
 static BARS: LazyLock<MultiProgress> = LazyLock::new(|| MultiProgress::with_draw_target(target()));
@@ -14,6 +17,17 @@ pub(crate) fn result(text: &str) {
         let mut out = std::io::stdout().lock();
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     });
+}
+
+/// Prints a result as JSON.
+///
+/// # Errors
+/// If it holds what JSON cannot say.
+pub(crate) fn json(result: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(result)
+        .map_err(|error| Failure::new(Exit::Internal, error.to_string()))?;
+    self::result(&format!("{text}\n"));
+    Ok(())
 }
 
 /// Prints why a command failed, or what else its user must know.

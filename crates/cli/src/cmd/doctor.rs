@@ -41,11 +41,7 @@ struct Findings {
 pub(crate) fn run(arguments: &Doctor) -> Result<Exit, Failure> {
     let findings = Findings::find();
     match arguments.json {
-        true => {
-            let text = serde_json::to_string_pretty(&findings)
-                .map_err(|error| Failure::new(Exit::Internal, error.to_string()))?;
-            output::result(&format!("{text}\n"));
-        }
+        true => output::json(&findings)?,
         false => output::result(&findings.text()),
     }
     Ok(Exit::Done)

@@ -46,16 +46,10 @@ fn mac(arguments: &GameMac) -> Result<Exit, Failure> {
     let played: Vec<Played> = played.collect();
     progress.finish_and_clear();
     let as_expected = played.iter().all(Played::is_as_expected);
-    let text = match arguments.json {
-        true => {
-            let results = Results { seed: arguments.seed, as_expected, programs: played };
-            serde_json::to_string_pretty(&results)
-                .map_err(|error| Failure::new(Exit::Internal, error.to_string()))?
-                + "\n"
-        }
-        false => played.iter().map(Played::to_string).collect::<Vec<_>>().join("\n\n"),
-    };
-    output::result(&text);
+    match arguments.json {
+        true => output::json(&Results { seed: arguments.seed, as_expected, programs: played })?,
+        false => output::result(&played.iter().map(Played::to_string).collect::<Vec<_>>().join("\n\n")),
+    }
     match as_expected {
         true => Ok(Exit::Done),
         false => Err(Failure::new(

@@ -105,10 +105,7 @@ fn show(keys: &KeySet, json: bool) -> Result<(), Failure> {
         })
         .collect();
     if json {
-        let text = serde_json::to_string_pretty(&shown)
-            .map_err(|error| Failure::new(Exit::Internal, error.to_string()))?;
-        output::result(&format!("{text}\n"));
-        return Ok(());
+        return output::json(&shown);
     }
     let mut text = String::new();
     for key in shown {

@@ -36,9 +36,7 @@ pub(crate) fn run(arguments: &Query) -> Result<Exit, Failure> {
     }
     match arguments.json {
         true => {
-            let text = serde_json::to_string_pretty(&report)
-                .map_err(|error| Failure::new(Exit::Internal, error.to_string()))?;
-            output::result(&format!("{text}\n"));
+            output::json(&report)?;
             // The error is in the result; once is enough.
             Ok(result.unwrap_or_else(|failure| failure.exit))
         }

@@ -235,10 +235,7 @@ fn show(place: &Place, keys: &Held, now: u64, json: bool) -> Result<(), Failure>
     let retired = keys.retired.iter().map(|note| Shown::retired(note, now));
     let shown: Vec<Shown> = held.chain(retired).collect();
     if json {
-        let text = serde_json::to_string_pretty(&shown)
-            .map_err(|error| Failure::new(Exit::Internal, error.to_string()))?;
-        output::result(&format!("{text}\n"));
-        return Ok(());
+        return output::json(&shown);
     }
     let mut text = String::new();
     for key in shown {
