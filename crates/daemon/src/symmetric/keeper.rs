@@ -115,11 +115,7 @@ pub(crate) struct Keeper {
 impl Keeper {
     /// Puts keys in force, for so many workers. `directory` is where uses are kept; it exists.
     pub(crate) fn start(symmetric: &Symmetric, keys: Keys, worker_count: usize, directory: &Path) -> Self {
-        let stored = Stored::load(directory).unwrap_or_else(|error| {
-            log::error!("{error}; uses of symmetric keys are counted from 0; restore the file, or remove it");
-            Stored::default()
-        });
-        let mut ledger = Ledger::new(directory, stored);
+        let mut ledger = Ledger::new(directory, Stored::load_or_set_aside(directory));
         let retires = retirements(&keys);
         let set =
             SymmetricKeys::new(keys.into_accepted(clock::unix_seconds()), symmetric.allowed, worker_count);

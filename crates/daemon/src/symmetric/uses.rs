@@ -125,8 +125,26 @@ impl Stored {
             Ok(metadata) if metadata.len() > FILE_SIZE_MAX => return Err(UsesError::Line(path, 0)),
             Ok(_) => {}
         }
-        let text = fs::read_to_string(&path).map_err(refused)?;
-        parse(&text).map_err(|line| UsesError::Line(path.clone(), line))
+        let octets = fs::read(&path).map_err(refused)?;
+        parse(&String::from_utf8_lossy(&octets)).map_err(|line| UsesError::Line(path.clone(), line))
+    }
+
+    /// Reads as [`Stored::load`] does. A file that holds something else is set aside under another name, which the next
+    /// write would otherwise take from whoever can still mend it; nothing is then stored.
+    pub(crate) fn load_or_set_aside(directory: &Path) -> Self {
+        const LOST: &str = "uses of symmetric keys are counted from 0";
+        match Stored::load(directory) {
+            Ok(stored) => return stored,
+            Err(error @ UsesError::Io(..)) => log::error!("{error}; {LOST}; make the file readable"),
+            Err(error @ UsesError::Line(..)) => match set_aside(directory) {
+                Ok(kept) => log::error!(
+                    "{error}; {LOST}; the file is now {}: mend it, and put it back while the server is stopped",
+                    kept.display()
+                ),
+                Err(refused) => log::error!("{error}; {LOST}; it could not be set aside: {refused}"),
+            },
+        }
+        Stored::default()
     }
 
     /// The uses of a key.
@@ -158,6 +176,13 @@ impl std::error::Error for UsesError {}
 
 fn path(directory: &Path) -> PathBuf {
     directory.join(NAME)
+}
+
+/// Gives the file a name that no other has; returns that.
+fn set_aside(directory: &Path) -> io::Result<PathBuf> {
+    let names = (1..).map(|number| directory.join(format!("{NAME}.damaged-{number}")));
+    let kept = names.into_iter().find(|name| !name.exists()).expect("there are numbers enough");
+    fs::rename(path(directory), &kept).map(|()| kept)
 }
 
 fn parse(text: &str) -> Result<Stored, usize> {

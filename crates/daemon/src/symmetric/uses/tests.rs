@@ -231,3 +231,21 @@ fn limits_are_those_of_the_sources() {
     assert_eq!(repeat(limit(MacAlgorithm::Gmac128, false).unwrap() as f64, 96), 2f64.powi(-33));
     assert_eq!(repeat(limit(MacAlgorithm::Gmac128, true).unwrap() as f64, 64), 2f64.powi(-33));
 }
+
+#[test]
+fn damaged_file_is_set_aside_and_never_overwritten() {
+    let directory = tempfile::tempdir().unwrap();
+    let keys = set(vec![key(1, 1)]);
+    for (number, damage) in
+        [&b"authentick-symmetric-uses 1\n1 AES128"[..], &[0xff; 40]].into_iter().enumerate()
+    {
+        fs::write(path(directory.path()), damage).unwrap();
+        let stored = Stored::load_or_set_aside(directory.path());
+        assert_eq!(stored.of(keys.find(1).unwrap()).count, 0);
+        let mut ledger = Ledger::new(directory.path(), stored);
+        ledger.replace(None, &keys).unwrap();
+        assert!(Stored::load(directory.path()).is_ok());
+        let kept = directory.path().join(format!("symmetric-uses.damaged-{}", number + 1));
+        assert_eq!(fs::read(kept).unwrap(), damage);
+    }
+}
