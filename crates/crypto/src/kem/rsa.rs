@@ -65,31 +65,22 @@ impl RsaKey {
     /// The private operation on `input`; `None` if it is not below the modulus, which is public.
     pub(super) fn decrypt_raw(&self, input: &[u8; MODULUS_SIZE]) -> Option<Zeroizing<[u8; MODULUS_SIZE]>> {
         let mut out = Zeroizing::new([0; MODULUS_SIZE]);
-        let mut size = 0;
-        // SAFETY: Both buffers have the sizes that are said, and `RSA_decrypt` keeps no pointer. The key is not changed
-        // but for its blinding, which the library locks.
-        let done = unsafe {
-            lc::RSA_decrypt(
-                self.0.as_ptr(),
-                &mut size,
-                out.as_mut_ptr(),
-                MODULUS_SIZE,
-                input.as_ptr(),
-                MODULUS_SIZE,
-                lc::RSA_NO_PADDING,
-            )
-        };
-        clear_errors(done);
-        (done == 1 && size == MODULUS_SIZE).then_some(out)
+        self.apply(lc::RSA_decrypt, input, &mut out).then_some(out)
     }
 
     /// The public operation on `input`; `None` if it is not below the modulus.
     pub(super) fn encrypt_raw(&self, input: &[u8; MODULUS_SIZE]) -> Option<[u8; MODULUS_SIZE]> {
         let mut out = [0; MODULUS_SIZE];
+        self.apply(lc::RSA_encrypt, input, &mut out).then_some(out)
+    }
+
+    /// One of the two operations, without padding; whether there is a result.
+    fn apply(&self, operation: Operation, input: &[u8; MODULUS_SIZE], out: &mut [u8; MODULUS_SIZE]) -> bool {
         let mut size = 0;
-        // SAFETY: Both buffers have the sizes that are said, and `RSA_encrypt` keeps no pointer.
+        // SAFETY: Both buffers have the sizes that are said, and neither operation keeps a pointer. The key is not
+        // changed but for its blinding, which the library locks.
         let done = unsafe {
-            lc::RSA_encrypt(
+            operation(
                 self.0.as_ptr(),
                 &mut size,
                 out.as_mut_ptr(),
@@ -100,9 +91,12 @@ impl RsaKey {
             )
         };
         clear_errors(done);
-        (done == 1 && size == MODULUS_SIZE).then_some(out)
+        done == 1 && size == MODULUS_SIZE
     }
 }
+
+/// `RSA_decrypt` or `RSA_encrypt`: key, size of the result, its place and room, the input and its size, padding.
+type Operation = unsafe extern "C" fn(*mut lc::RSA, *mut usize, *mut u8, usize, *const u8, usize, i32) -> i32;
 
 /// A failure leaves an entry in the thread's queue of errors, which nobody reads.
 fn clear_errors(done: i32) {
