@@ -128,6 +128,8 @@ pub struct StateKeys {
     /// The seed of the future key. Older keys are kept without theirs.
     seed: Seed,
     keys: Generations<StateKey>,
+    /// When randomness was last mixed in, in Unix seconds.
+    refreshed: u64,
 }
 
 impl StateKeys {
@@ -138,11 +140,15 @@ impl StateKeys {
         let first = Seed(entropy.array());
         let seed = first.next(None);
         let future = StateKey::of(id.wrapping_add(1), now, &seed);
-        StateKeys { keys: Generations::first(StateKey::of(id, now, &first), future, now), seed }
+        StateKeys {
+            keys: Generations::first(StateKey::of(id, now, &first), future, now),
+            seed,
+            refreshed: now,
+        }
     }
 
     /// A set of known keys: `seed` is that of the future key, which follows `current` in number and is as old as
-    /// `rotated`; `retired` has the youngest first.
+    /// `rotated`; `retired` has the youngest first; `refreshed` is when randomness was last mixed in.
     ///
     /// # Errors
     /// If two keys have one identifier, or there are too many.
@@ -151,18 +157,20 @@ impl StateKeys {
         current: StateKey,
         retired: impl IntoIterator<Item = StateKey>,
         rotated: u64,
+        refreshed: u64,
     ) -> Result<Self, KeySetError> {
         let future = StateKey::of(current.id.wrapping_add(1), rotated, &seed);
-        Ok(StateKeys { keys: Generations::from_keys(future, current, retired, rotated)?, seed })
+        Ok(StateKeys { keys: Generations::from_keys(future, current, retired, rotated)?, seed, refreshed })
     }
 
     /// The set after one rotation: the future key seals, the current one is retired, at most `keep` retired ones stay.
     /// With `fresh`, randomness goes into the next key, and hosts that share the set must be given it.
     #[must_use]
     pub fn rotate(&self, now: u64, keep: usize, fresh: Option<&mut Entropy>) -> Self {
+        let refreshed = if fresh.is_some() { now } else { self.refreshed };
         let seed = self.seed.next(fresh);
         let next = StateKey::of(self.keys.next_id(), now, &seed);
-        StateKeys { keys: self.keys.advance(next, now, keep), seed }
+        StateKeys { keys: self.keys.advance(next, now, keep), seed, refreshed }
     }
 
     /// How many rotations are due at `now` for one every `period_seconds`, as [`Generations::rotations_due`] counts
@@ -194,6 +202,12 @@ impl StateKeys {
     /// All keys: current, future, then the retired ones, the youngest first.
     pub fn keys(&self) -> impl Iterator<Item = (Role, &StateKey)> {
         self.keys.keys()
+    }
+
+    /// When randomness was last mixed in, in Unix seconds.
+    #[must_use]
+    pub const fn refreshed(&self) -> u64 {
+        self.refreshed
     }
 
     /// When the current key began to seal, in Unix seconds.
@@ -244,8 +258,14 @@ mod tests {
         let copy = |key: &StateKey| StateKey::new(key.id(), key.created(), key.expose());
         let retired: Vec<StateKey> =
             set.keys().filter(|(role, _)| *role == Role::Retired).map(|(_, key)| copy(key)).collect();
-        let read =
-            StateKeys::from_keys(set.seed().clone(), copy(set.current()), retired, set.rotated()).unwrap();
+        let read = StateKeys::from_keys(
+            set.seed().clone(),
+            copy(set.current()),
+            retired,
+            set.rotated(),
+            set.refreshed(),
+        )
+        .unwrap();
         assert_eq!(ids(&read), ids(&set));
         let (a, b) = (read.rotate(7, 3, None), set.rotate(7, 3, None));
         assert!(a.keys().zip(b.keys()).all(|((_, a), (_, b))| a.expose() == b.expose()));
@@ -255,7 +275,7 @@ mod tests {
     fn keys_with_one_identifier_and_too_many_keys_make_no_set() {
         let key = |id| StateKey::new(id, 0, &[1; 16]);
         let set = |current, retired: Vec<StateKey>| {
-            StateKeys::from_keys(Seed::new([1; 32]), key(current), retired, 0).is_ok()
+            StateKeys::from_keys(Seed::new([1; 32]), key(current), retired, 0, 0).is_ok()
         };
         assert!(set(1, vec![key(0)]));
         assert!(!set(1, vec![key(1)]));
