@@ -1,0 +1,38 @@
+//! How much a thread may get in the way of others.
+
+use std::io;
+
+/// Has the calling thread run only where no other wants to. sched(7), SCHED_IDLE: lower than any nice value, and whoever
+/// wakes takes the processor from it at once, where a nice thread would keep it to the end of its slice. Nobody needs
+/// rights for it.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn lowest() -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: sched_setscheduler(2) reads the parameters during the call; 0 means the calling thread.
+    let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy() -> libc::c_int {
+        // SAFETY: sched_getscheduler(2) takes no pointers; 0 means the calling thread.
+        unsafe { libc::sched_getscheduler(0) }
+    }
+
+    #[test]
+    fn only_the_calling_thread_steps_back() {
+        let before = policy();
+        std::thread::spawn(|| {
+            lowest().unwrap();
+            assert_eq!(policy(), libc::SCHED_IDLE);
+        })
+        .join()
+        .unwrap();
+        assert_eq!(policy(), before);
+    }
+}
