@@ -17,7 +17,7 @@ use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 #[cfg(feature = "server")]
 pub use self::identity::{Identity, IdentityError, server_config};
 #[cfg(feature = "client")]
-pub use self::path::{BadPath, KeyUse, subject_public_key};
+pub use self::path::{BadPath, KeyUse};
 #[cfg(feature = "client")]
 pub use self::roots::{Roots, client_config};
 

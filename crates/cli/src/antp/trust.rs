@@ -12,7 +12,7 @@ use std::path::Path;
 
 use authentick_crypto::kem::PublicKey;
 use authentick_ke::client::CertificateCheck;
-use authentick_ke::tls::{BadPath, CertificateInfo, KeyUse, Roots, certificates, subject_public_key};
+use authentick_ke::tls::{BadPath, CertificateInfo, KeyUse, Roots, certificates, public_key_info};
 use authentick_net::clock::unix_seconds;
 use authentick_wire::antp::{Chain, Suite};
 use rustls::pki_types::pem::PemObject as _;
@@ -131,7 +131,7 @@ pub(crate) fn judge(
 ) -> Result<Believed, String> {
     let certificates: Vec<CertificateDer<'_>> = chain.certificates().map(CertificateDer::from).collect();
     let leaf = certificates.first().ok_or("certificate: the chain is empty")?;
-    let spki = subject_public_key(leaf).ok_or("certificate: the leaf is broken")?;
+    let spki = public_key_info(leaf).ok_or("certificate: the leaf is broken")?;
     let mut remarks = Vec::new();
     match anchor {
         Anchor::Certificates(pinned) => match pinned.iter().any(|pinned| pinned == &leaf[..]) {

@@ -129,6 +129,16 @@ struct Bound {
     is_early: bool,
 }
 
+impl Bound {
+    fn error(&self) -> String {
+        units::time(self.error_max.as_nanos().unsigned_abs())
+    }
+
+    fn longest(&self) -> String {
+        units::time(self.round_trip_max.as_nanos().unsigned_abs())
+    }
+}
+
 /// Where measurements come from: a server, and the session with it.
 struct Source<'a> {
     arguments: &'a Query,
@@ -268,7 +278,7 @@ fn one_line(answer: &Answer) -> String {
         0 => String::new(),
         count => format!("  cookies {count}"),
     };
-    let bound = answer.bound.map_or(String::new(), |bound| format!("  error at most {}", bound.error_max));
+    let bound = answer.bound.map_or(String::new(), |bound| format!("  error at most {}", bound.error()));
     let (offset, delay) = (sample.offset.to_string(), sample.delay.to_string());
     format!("offset {offset:>12}  delay {delay:>12}{cookies}{bound}\n")
 }
@@ -492,8 +502,7 @@ impl Report {
         line("offset", &sample.offset.to_string());
         line("delay", &sample.delay.to_string());
         if let Some(bound) = &answer.bound {
-            let text = format!("{} (half the delay; E is {})", bound.error_max, bound.round_trip_max);
-            line("error at most", &text);
+            line("error at most", &format!("{} (half the delay; E is {})", bound.error(), bound.longest()));
         }
         line("stratum", &format!("{} ({})", header.stratum, reference(header)));
         line("root distance", &sample.root_distance.to_string());

@@ -13,7 +13,7 @@ use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::{Roots, started_provider};
+use super::{Roots, provider};
 use crate::client::CertificateCheck;
 
 /// What a certificate's key is to be used for. RFC 5280 section 4.2.1.3.
@@ -68,10 +68,9 @@ impl Roots {
         let Some((leaf, others)) = chain.split_first() else {
             return Err(bad(CertificateCheck::Other, "the chain is empty".to_owned()));
         };
-        let verifier =
-            WebPkiServerVerifier::builder_with_provider(Arc::new(self.0.clone()), started_provider())
-                .build()
-                .map_err(|error| bad(CertificateCheck::Issuer, error.to_string()))?;
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(self.0.clone()), provider())
+            .build()
+            .map_err(|error| bad(CertificateCheck::Issuer, error.to_string()))?;
         let now = UnixTime::since_unix_epoch(Duration::from_secs(unix_seconds));
         verifier.verify_server_cert(leaf, others, name, &[], now).map_err(|error| match &error {
             rustls::Error::InvalidCertificate(problem) => bad(problem.into(), problem.to_string()),
@@ -97,13 +96,6 @@ fn check_usage(leaf: &[u8], usage: KeyUse) -> Result<(), BadPath> {
             detail: format!("the certificate's key is not for {usage}"),
         }),
     }
-}
-
-/// The SubjectPublicKeyInfo of a DER certificate; `None` if it is none.
-#[must_use]
-pub fn subject_public_key(certificate: &[u8]) -> Option<&[u8]> {
-    let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
-    Some(certificate.tbs_certificate.subject_pki.raw)
 }
 
 #[cfg(test)]
@@ -188,15 +180,5 @@ mod tests {
             assert_eq!(ours.check(chain, KeyUse::Agreement, NOW), agreement);
             assert_eq!(ours.check(chain, KeyUse::Encipherment, NOW), encipherment);
         }
-    }
-
-    #[test]
-    fn public_key_is_found_in_a_certificate_and_nowhere_else() {
-        use rcgen::PublicKeyData;
-        let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec!["ntp.test".to_owned()]).unwrap();
-        let certificate = params.self_signed(&key).unwrap();
-        assert_eq!(subject_public_key(certificate.der()), Some(&key.subject_public_key_info()[..]));
-        assert_eq!(subject_public_key(&[0x30, 0]), None);
     }
 }
