@@ -174,8 +174,8 @@ fn start(folder: &Path) -> Result<Running, Failure> {
     Ok(serve::start(&Config::parse(&folder.join("demo.toml"), &text)?)?)
 }
 
-/// Plain NTP, a MAC under a symmetric key, NTS with the algorithm that every server has and with the one of the shortest
-/// cookies, and ANTP with the paper's suites.
+/// Plain NTP, a MAC under a symmetric key, NTS with the algorithm that every server has and with the one of the
+/// shortest cookies, and ANTP with the paper's suites.
 fn contestants(folder: &Path, node: &Running) -> Result<Vec<Contestant>, Failure> {
     let without_exchange = |scheme: &str, authentication: &str| SchemeRun {
         scheme: scheme.to_owned(),

@@ -230,8 +230,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Saves what time it is by the server, so that no certificate is ever judged by an earlier one. A time at which the
-    /// server's own certificate is long over is not saved: it would shut out every other server.
+    /// Saves what time it is by the server, so that no certificate is ever judged by an earlier one. A time at which
+    /// the server's own certificate is long over is not saved: it would shut out every other server.
     fn save_time(&self, time: NtpTime) -> Result<(), Failure> {
         let pivot = i64::try_from(unix_seconds()).unwrap_or(0);
         let (seconds, _) = time.to_unix(pivot);
