@@ -1,5 +1,7 @@
 //! The command line as it is written. What it means is decided in `cmd`.
 
+mod antp;
+
 use std::path::PathBuf;
 
 use authentick_crypto::mac::MacAlgorithm;
@@ -7,6 +9,8 @@ use authentick_load::agent::Limits as AgentLimits;
 use authentick_load::rates;
 use authentick_wire::ke::AeadId;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use self::antp::AntpArguments;
 
 /// Runs that `report` takes: with an older one, as many as a page has letters for.
 const RUN_COUNT_MAX: usize = 25;
@@ -115,6 +119,8 @@ pub(crate) enum Authentication {
     Nts,
     /// With a key that both sides know (RFC 8573): --keys and --key-id
     Mac,
+    /// ANTP, our profile of it: public keys, and no TLS
+    Antp,
     /// Not at all
     Plain,
 }
@@ -148,6 +154,8 @@ pub(crate) struct Query {
     /// Whose key file it is, where it could be either's
     #[arg(long, value_enum, default_value_t)]
     pub(crate) keys_format: KeysFormat,
+    #[command(flatten)]
+    pub(crate) antp: AntpArguments,
     /// Exchanges
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) count: u32,

@@ -1,6 +1,7 @@
 //! The command line of authentick: flags are parsed here, and nowhere below.
 #![forbid(unsafe_code)]
 
+mod antp;
 mod args;
 mod cmd;
 mod exit;

@@ -1,5 +1,6 @@
 //! Asking a server: one exchange over a socket of its own, with every check, until one answer passes or time is up.
 
+use std::fmt::Display;
 use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -30,15 +31,17 @@ pub(crate) struct Measurement {
     pub(crate) whole: Duration,
 }
 
-/// Why no answer passed.
+/// Why no answer passed; `C` is a scheme's checks.
 #[derive(Debug)]
-pub(crate) enum Unanswered {
+pub(crate) enum Unanswered<C = Check> {
     /// Nothing came; perhaps a hint that nobody listens there.
     Silence { refused: bool },
     /// Answers came, and each failed a check.
-    Rejected(Vec<Check>),
+    Rejected(Vec<C>),
     /// The jar is empty.
     NoCookie,
+    /// This host's clock was set while the answer was under way.
+    ClockSet,
     /// This host could not send or receive.
     Io(io::Error),
 }
@@ -48,17 +51,19 @@ impl Unanswered {
     pub(crate) fn is_nts_nak(&self) -> bool {
         matches!(self, Unanswered::Rejected(checks) if checks.contains(&Check::Kiss(ReferenceId::NTSN)))
     }
+}
 
+impl<C: Display + PartialEq> Unanswered<C> {
     /// How a command ends that `server` did not answer.
     pub(crate) fn failure(&self, server: SocketAddr) -> Failure {
         Failure::new(self.exit(), format!("{server}: {self}"))
     }
 
-    fn exit(&self) -> Exit {
+    pub(crate) fn exit(&self) -> Exit {
         match self {
             Unanswered::Silence { .. } => Exit::Silence,
             Unanswered::Rejected(_) => Exit::Authentication,
-            Unanswered::NoCookie => Exit::Internal,
+            Unanswered::NoCookie | Unanswered::ClockSet => Exit::Internal,
             Unanswered::Io(error) => match error.kind() {
                 io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => Exit::Silence,
                 io::ErrorKind::PermissionDenied => Exit::Permission,
@@ -68,13 +73,13 @@ impl Unanswered {
     }
 }
 
-impl From<io::Error> for Unanswered {
+impl<C> From<io::Error> for Unanswered<C> {
     fn from(error: io::Error) -> Self {
         Unanswered::Io(error)
     }
 }
 
-impl std::fmt::Display for Unanswered {
+impl<C: Display + PartialEq> Display for Unanswered<C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Unanswered::Silence { refused: false } => f.write_str("no answer"),
@@ -92,6 +97,7 @@ impl std::fmt::Display for Unanswered {
                 Ok(())
             }
             Unanswered::NoCookie => f.write_str("no cookie left"),
+            Unanswered::ClockSet => f.write_str("this host's clock was set during the exchange; ask again"),
             Unanswered::Io(error) => write!(f, "cannot send or receive: {error}"),
         }
     }
@@ -240,6 +246,7 @@ mod tests {
             (Unanswered::Silence { refused: true }, Exit::Silence),
             (Unanswered::Rejected(vec![Check::Tag]), Exit::Authentication),
             (Unanswered::NoCookie, Exit::Internal),
+            (Unanswered::ClockSet, Exit::Internal),
             (io(io::ErrorKind::NetworkUnreachable), Exit::Silence),
             (io(io::ErrorKind::HostUnreachable), Exit::Silence),
             (io(io::ErrorKind::PermissionDenied), Exit::Permission),

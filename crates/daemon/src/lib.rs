@@ -10,7 +10,7 @@ pub mod fuzzing;
 pub mod keystore;
 pub mod metrics;
 mod reference;
-mod replace;
+pub mod replace;
 pub mod serve;
 mod shared;
 pub mod symmetric;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use authentick_net::privilege;
 
 /// An operation that the system refused, and on which path.
-pub(crate) type Refused = (PathBuf, io::Error);
+pub type Refused = (PathBuf, io::Error);
 
 /// `path` with `suffix` behind its name.
 pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
@@ -22,7 +22,7 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
 ///
 /// # Errors
 /// If the new file cannot be written whole; the old one is then still in place.
-pub(crate) fn replace(target: &Path, octets: &[u8], owner: Option<(u32, u32)>) -> Result<(), Refused> {
+pub fn replace(target: &Path, octets: &[u8], owner: Option<(u32, u32)>) -> Result<(), Refused> {
     let fresh = beside(target, ".new");
     let written = write(&fresh, target, octets, owner);
     if written.is_err() {

@@ -54,8 +54,42 @@ pub enum CertificateCheck {
     NotYetValid,
     /// No authority that is trusted here vouches for it.
     Issuer,
+    /// It, or its key, is for something else.
+    Usage,
     /// It was revoked, or it breaks another rule.
     Other,
+}
+
+impl fmt::Display for CertificateCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CertificateCheck::Name => "certificate name",
+            CertificateCheck::Expired => "certificate validity: expired",
+            CertificateCheck::NotYetValid => "certificate validity: not yet valid",
+            CertificateCheck::Issuer => "certificate issuer: not trusted",
+            CertificateCheck::Usage => "certificate usage",
+            CertificateCheck::Other => "certificate",
+        })
+    }
+}
+
+impl From<&CertificateError> for CertificateCheck {
+    fn from(problem: &CertificateError) -> Self {
+        match problem {
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                CertificateCheck::Name
+            }
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => CertificateCheck::Expired,
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                CertificateCheck::NotYetValid
+            }
+            CertificateError::UnknownIssuer => CertificateCheck::Issuer,
+            CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
+                CertificateCheck::Usage
+            }
+            _ => CertificateCheck::Other,
+        }
+    }
 }
 
 /// Why a key exchange failed.
@@ -151,16 +185,7 @@ impl fmt::Display for KeError {
             KeError::Timeout(phase) => write!(f, "timed out during {phase}"),
             KeError::Io(error) => write!(f, "connection broke: {error}"),
             KeError::Closed => f.write_str("the server closed the connection without an answer"),
-            KeError::Certificate(check, detail) => {
-                let check = match check {
-                    CertificateCheck::Name => "certificate name",
-                    CertificateCheck::Expired => "certificate validity: expired",
-                    CertificateCheck::NotYetValid => "certificate validity: not yet valid",
-                    CertificateCheck::Issuer => "certificate issuer: not trusted",
-                    CertificateCheck::Other => "certificate",
-                };
-                write!(f, "{check}: {detail}")
-            }
+            KeError::Certificate(check, detail) => write!(f, "{check}: {detail}"),
             KeError::Tls(error) => write!(f, "TLS: {error}"),
             KeError::Alpn { .. } => f.write_str("application protocol: the server does not speak ntske/1"),
             KeError::Response(malformed) => write!(f, "key exchange response: {malformed}"),
@@ -180,20 +205,7 @@ impl From<rustls::Error> for KeError {
     fn from(error: rustls::Error) -> Self {
         match &error {
             rustls::Error::InvalidCertificate(problem) => {
-                let check = match problem {
-                    CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-                        CertificateCheck::Name
-                    }
-                    CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-                        CertificateCheck::Expired
-                    }
-                    CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-                        CertificateCheck::NotYetValid
-                    }
-                    CertificateError::UnknownIssuer => CertificateCheck::Issuer,
-                    _ => CertificateCheck::Other,
-                };
-                KeError::Certificate(check, problem.to_string())
+                KeError::Certificate(problem.into(), problem.to_string())
             }
             rustls::Error::NoApplicationProtocol => KeError::Alpn { alert: false },
             rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol) => {

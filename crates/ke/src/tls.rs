@@ -3,6 +3,8 @@
 #[cfg(feature = "server")]
 mod identity;
 #[cfg(feature = "client")]
+mod path;
+#[cfg(feature = "client")]
 mod roots;
 
 use std::sync::Arc;
@@ -14,6 +16,8 @@ use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 #[cfg(feature = "server")]
 pub use self::identity::{Identity, IdentityError, server_config};
+#[cfg(feature = "client")]
+pub use self::path::{BadPath, KeyUse};
 #[cfg(feature = "client")]
 pub use self::roots::{Roots, client_config};
 

@@ -44,15 +44,25 @@ impl Lab {
     /// # Panics
     /// If the certificate cannot be made as changed.
     pub fn renew(&self, change: impl FnOnce(&mut CertificateParams)) {
-        let names =
-            ["ntp.test", "localhost", "127.0.0.1", "::1", "198.18.0.1", "fd00:a7::1"].map(str::to_owned);
-        let mut params = CertificateParams::new(names).unwrap();
-        params.distinguished_name.push(rcgen::DnType::CommonName, "ntp.test");
+        let mut params = Lab::server_params();
         change(&mut params);
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.authority).unwrap();
         std::fs::write(self.chain(), certificate.pem() + &self.authority.pem()).unwrap();
         std::fs::write(self.key(), key.serialize_pem()).unwrap();
+    }
+
+    /// What the server's certificate says, whatever its key.
+    pub(crate) fn server_params() -> CertificateParams {
+        let names =
+            ["ntp.test", "localhost", "127.0.0.1", "::1", "198.18.0.1", "fd00:a7::1"].map(str::to_owned);
+        let mut params = CertificateParams::new(names).unwrap();
+        params.distinguished_name.push(rcgen::DnType::CommonName, "ntp.test");
+        params
+    }
+
+    pub(crate) const fn authority(&self) -> &CertifiedIssuer<'static, KeyPair> {
+        &self.authority
     }
 
     /// The folder.

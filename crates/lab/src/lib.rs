@@ -8,10 +8,12 @@
 //! - [`relay`]: a path between two hosts with a delay, jitter, loss and a rate.
 //! - [`servers`]: NTP servers that misbehave in a set way and count it; [`exchanges`]: the same for key exchange.
 //! - [`corrupt`]: stands between a client and a real server; damages and records what passes.
-//! - [`process`]: programs with a captured log; [`certificates`]; [`daemon`]: our own server; [`peers`]: others'.
+//! - [`process`]: programs with a captured log; [`certificates`], and those for [`antp`]; [`daemon`]: our own server;
+//!   [`peers`]: others'.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+pub mod antp;
 mod bucket;
 pub mod certificates;
 pub mod corrupt;

@@ -4,8 +4,11 @@
 //! authentication added. Schemes alternate exchange by exchange, so that what disturbs the host disturbs all alike.
 //! Then it loads the node with each for a moment, in a closed loop, which finds what it holds without a search.
 
+mod antp;
+
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -29,6 +32,7 @@ use clap::Parser as _;
 use indicatif::ProgressBar;
 use rustls::pki_types::ServerName;
 
+use crate::antp::phases::ask_time;
 use crate::args::{Arguments, Command, Demo, KeysFormat};
 use crate::exit::{Exit, Failure};
 use crate::files;
@@ -109,15 +113,22 @@ enum Means {
     Nothing,
     Key(SymmetricKey),
     Session(Box<NtsSession>),
+    Antp(Box<antp::Asked>),
 }
 
 impl Means {
-    fn credential(&mut self) -> Credential<'_> {
-        match self {
+    /// Asks once; or why no answer passed.
+    fn measure(&mut self, server: SocketAddr, entropy: &mut Entropy) -> Result<Measurement, String> {
+        let credential = match self {
             Means::Nothing => Credential::None,
             Means::Key(key) => Credential::Mac(key),
             Means::Session(session) => Credential::Nts(session),
-        }
+            Means::Antp(asked) => {
+                let timed = ask_time(server, &mut asked.session, asked.ask, entropy, TIMEOUT);
+                return timed.map(|timed| timed.measurement).map_err(|unanswered| unanswered.to_string());
+            }
+        };
+        measure(server, credential, entropy, TIMEOUT).map_err(|unanswered| unanswered.to_string())
     }
 }
 
@@ -155,15 +166,16 @@ fn start(folder: &Path) -> Result<Running, Failure> {
          reference = {{ stratum = 1, id = \"DEMO\" }}\n\
          state-directory = {:?}\n[nts]\nke-listen = [\"127.0.0.1:0\"]\ncertificate-chain = {chain:?}\n\
          private-key = {key_file:?}\n\
-         [symmetric]\nkeys = {:?}\n",
+         [symmetric]\nkeys = {:?}\n{}",
         folder.join("state"),
         self::key_file(folder),
+        antp::configuration(folder)?,
     );
     Ok(serve::start(&Config::parse(&folder.join("demo.toml"), &text)?)?)
 }
 
-/// Plain NTP, a MAC under a symmetric key, and NTS with the algorithm that every server has and with the one of the
-/// shortest cookies.
+/// Plain NTP, a MAC under a symmetric key, NTS with the algorithm that every server has and with the one of the
+/// shortest cookies, and ANTP with the paper's suites.
 fn contestants(folder: &Path, node: &Running) -> Result<Vec<Contestant>, Failure> {
     let without_exchange = |scheme: &str, authentication: &str| SchemeRun {
         scheme: scheme.to_owned(),
@@ -198,6 +210,10 @@ fn contestants(folder: &Path, node: &Running) -> Result<Vec<Contestant>, Failure
             },
         });
     }
+    for asked in antp::sessions(folder, node.ntp_addresses()[0])? {
+        let run = without_exchange("antp", &asked.name);
+        contestants.push(Contestant { means: Means::Antp(Box::new(asked)), run });
+    }
     Ok(contestants)
 }
 
@@ -212,13 +228,13 @@ fn compare(contestants: &mut [Contestant], node: &Running, count: u32) -> Result
         for turn in 0..contestants.len() {
             let contestant = &mut contestants[(first + turn) % contestants.len()];
             std::thread::sleep(PAUSE);
-            let result = measure(server, contestant.means.credential(), &mut entropy, TIMEOUT);
+            let result = contestant.means.measure(server, &mut entropy);
             if index < WARM_UP {
                 continue;
             }
             match result {
                 Ok(measurement) => contestant.run.exchanges.push(exchange(&measurement)),
-                Err(unanswered) => count_failure(&mut contestant.run.failures, unanswered.to_string()),
+                Err(cause) => count_failure(&mut contestant.run.failures, cause),
             }
         }
         progress.inc(1);

@@ -1,5 +1,7 @@
 //! `authentick query`: what time is it, who says so, and how long did that take.
 
+mod antp;
+
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -15,6 +17,7 @@ use authentick_wire::time::{NtpSpan, NtpTime};
 use rustls::pki_types::ServerName;
 use serde::Serialize;
 
+use crate::antp::store::Store;
 use crate::args::{Authentication, Query};
 use crate::exit::{Exit, Failure};
 use crate::measure::{Credential, Measurement, measure, measure_with_either_keys};
@@ -52,25 +55,27 @@ pub(crate) fn run(arguments: &Query) -> Result<Exit, Failure> {
 /// Asks, and fills `report` with what is known as it becomes known.
 fn ask(arguments: &Query, server: &ServerArgument, report: &mut Report) -> Result<Exit, Failure> {
     let mut entropy = Entropy::from_system()?;
+    check_antp_options(arguments)?;
+    forget(arguments, server)?;
     let mut source = Source::new(arguments, server, report)?;
     let mut exits = Vec::new();
     for index in 0..arguments.count {
         if index > 0 {
-            std::thread::sleep(arguments.interval);
+            std::thread::sleep(arguments.interval * source.slowdown());
         }
         let result = source.measure(&mut entropy, report);
         if !arguments.json {
             let shown = match &result {
-                Ok(measurement) if arguments.count == 1 => report.shown(measurement),
-                Ok(measurement) => one_line(measurement),
+                Ok(answer) if arguments.count == 1 => report.shown(answer),
+                Ok(answer) => one_line(answer),
                 Err(_) if arguments.count == 1 => String::new(),
                 Err(failure) => format!("{}\n", failure.message),
             };
             output::result(&shown);
         }
         match result {
-            Ok(measurement) => {
-                report.exchanges.push(Shown::from(&measurement));
+            Ok(answer) => {
+                report.exchanges.push(Shown::from(&answer));
                 exits.push(Exit::Done);
             }
             Err(failure) => {
@@ -89,6 +94,49 @@ fn ask(arguments: &Query, server: &ServerArgument, report: &mut Report) -> Resul
     Err(Failure::new(exit, format!("none of {} exchanges succeeded", arguments.count)))
 }
 
+/// Does what `--forget-antp` says, before anything else looks at what is remembered.
+fn forget(arguments: &Query, server: &ServerArgument) -> Result<(), Failure> {
+    if !arguments.antp.forget_antp {
+        return Ok(());
+    }
+    let name = antp::stored_name(server);
+    let store = Store::find(arguments.antp.state_directory.as_deref());
+    let was_there = store.map_or(Ok(false), |store| store.forget(&name))?;
+    output::error(&match was_there {
+        true => format!("{name} is forgotten to have spoken ANTP"),
+        false => format!("{name} was not known to have spoken ANTP"),
+    });
+    Ok(())
+}
+
+/// An answer that passed every check.
+#[derive(Clone, Copy, Debug)]
+struct Answer {
+    measurement: Measurement,
+    bound: Option<Bound>,
+}
+
+/// By how much an answer may be wrong, where the scheme bounds it.
+#[derive(Clone, Copy, Debug)]
+struct Bound {
+    /// R / 2.
+    error_max: NtpSpan,
+    /// E.
+    round_trip_max: NtpSpan,
+    /// Whether T4 is the arrival of a packet that came before its tag.
+    is_early: bool,
+}
+
+impl Bound {
+    fn error(&self) -> String {
+        units::time(self.error_max.as_nanos().unsigned_abs())
+    }
+
+    fn longest(&self) -> String {
+        units::time(self.round_trip_max.as_nanos().unsigned_abs())
+    }
+}
+
 /// Where measurements come from: a server, and the session with it.
 struct Source<'a> {
     arguments: &'a Query,
@@ -98,13 +146,19 @@ struct Source<'a> {
     ntp: Option<SocketAddr>,
     session: Option<NtsSession>,
     key: Option<SymmetricKey>,
+    antp: Option<antp::Source<'a>>,
 }
 
 impl<'a> Source<'a> {
     fn new(arguments: &'a Query, server: &'a ServerArgument, report: &mut Report) -> Result<Self, Failure> {
         let name = key_name(arguments)?;
+        if arguments.auth == Authentication::Plain
+            && let Some(store) = Store::find(arguments.antp.state_directory.as_deref())
+        {
+            store.admit_plain(&antp::stored_name(server))?;
+        }
         let ke = match arguments.auth {
-            Authentication::Plain | Authentication::Mac => None,
+            Authentication::Plain | Authentication::Mac | Authentication::Antp => None,
             Authentication::Nts => {
                 let name = arguments.server_name.as_deref().unwrap_or(&server.host);
                 let server_name = ServerName::try_from(name.to_owned()).map_err(|_| {
@@ -128,10 +182,22 @@ impl<'a> Source<'a> {
             _ => None,
         };
         report.authentication = key.as_ref().map(Vouched::from);
-        Ok(Source { arguments, server, ke, addresses, ntp, session: None, key })
+        let antp = match (arguments.auth, ntp) {
+            (Authentication::Antp, Some(ntp)) => Some(antp::Source::new(arguments, server, ntp)?),
+            _ => None,
+        };
+        Ok(Source { arguments, server, ke, addresses, ntp, session: None, key, antp })
     }
 
-    fn measure(&mut self, entropy: &mut Entropy, report: &mut Report) -> Result<Measurement, Failure> {
+    /// By how much the interval between exchanges grows, at the server's wish.
+    fn slowdown(&self) -> u32 {
+        self.antp.as_ref().map_or(1, antp::Source::slowdown)
+    }
+
+    fn measure(&mut self, entropy: &mut Entropy, report: &mut Report) -> Result<Answer, Failure> {
+        if let Some(antp) = &mut self.antp {
+            return antp.measure(entropy, report);
+        }
         let timeout = self.arguments.timeout;
         let exhausted = self.session.as_ref().is_none_or(|session| session.jar.count() == 0);
         if self.ke.is_some() && exhausted {
@@ -143,7 +209,7 @@ impl<'a> Source<'a> {
             None => measure_with_either_keys(ntp, self.session.as_mut(), entropy, timeout)
                 .map(|(measurement, _)| measurement),
         };
-        result.map_err(|unanswered| {
+        result.map(|measurement| Answer { measurement, bound: None }).map_err(|unanswered| {
             if unanswered.is_nts_nak() {
                 // The cookies are worthless: the next exchange starts with new keys.
                 self.session = None;
@@ -183,10 +249,20 @@ fn key_name(arguments: &Query) -> Result<Option<KeyName<'_>>, Failure> {
         (Authentication::Mac, ..) => {
             Err(Failure::new(Exit::Usage, "--auth mac needs a key: --keys FILE --key-id N"))
         }
-        (Authentication::Nts | Authentication::Plain, None, None) => Ok(None),
-        (Authentication::Nts | Authentication::Plain, ..) => {
+        (Authentication::Nts | Authentication::Antp | Authentication::Plain, None, None) => Ok(None),
+        (Authentication::Nts | Authentication::Antp | Authentication::Plain, ..) => {
             Err(Failure::new(Exit::Usage, "--keys and --key-id are for --auth mac"))
         }
+    }
+}
+
+/// Refuses options of ANTP with another scheme.
+fn check_antp_options(arguments: &Query) -> Result<(), Failure> {
+    match arguments.antp.given() {
+        Some(option) if arguments.auth != Authentication::Antp => {
+            Err(Failure::new(Exit::Usage, format!("{option} is for --auth antp")))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -194,13 +270,15 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn one_line(measurement: &Measurement) -> String {
-    let sample = &measurement.sample;
-    let cookies = match measurement.response.cookie_count {
+fn one_line(answer: &Answer) -> String {
+    let sample = &answer.measurement.sample;
+    let cookies = match answer.measurement.response.cookie_count {
         0 => String::new(),
         count => format!("  cookies {count}"),
     };
-    format!("offset {:>12}  delay {:>12}{cookies}\n", sample.offset.to_string(), sample.delay.to_string())
+    let bound = answer.bound.map_or(String::new(), |bound| format!("  error at most {}", bound.error()));
+    let (offset, delay) = (sample.offset.to_string(), sample.delay.to_string());
+    format!("offset {offset:>12}  delay {delay:>12}{cookies}{bound}\n")
 }
 
 /// Everything that was learnt, as JSON shows it.
@@ -225,6 +303,8 @@ enum Vouched {
     Nts(Session),
     /// By a key that both sides know.
     Mac { algorithm: &'static str, key_id: u32 },
+    /// By a certificate, or by a pinned key, under ANTP.
+    Antp(antp::Session),
 }
 
 /// What a key exchange brought.
@@ -247,6 +327,15 @@ struct TimeSpent {
     resolve_ns: u64,
     connect_ns: Option<u64>,
     tls_handshake_ns: Option<u64>,
+    /// ANTP: all rounds of m1 and m2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    negotiation_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    certificate_check_ns: Option<u64>,
+    /// ANTP: the client's own public-key work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    encapsulation_ns: Option<u64>,
+    /// Under ANTP the rest of it.
     key_exchange_ns: Option<u64>,
 }
 
@@ -270,6 +359,15 @@ struct Shown {
     precision: i8,
     whole_ns: u64,
     cookie_count: usize,
+    /// ANTP: R / 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_max_ns: Option<i64>,
+    /// ANTP: E.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    round_trip_max_ns: Option<i64>,
+    /// ANTP with a separate tag: whether T4 is the arrival of the early packet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    early: Option<bool>,
 }
 
 impl From<&Dialled> for Vouched {
@@ -308,8 +406,8 @@ impl TimeSpent {
     }
 }
 
-impl From<&Measurement> for Shown {
-    fn from(measurement: &Measurement) -> Self {
+impl From<&Answer> for Shown {
+    fn from(Answer { measurement, bound }: &Answer) -> Self {
         let (sample, header) = (&measurement.sample, &measurement.response.header);
         let digits = |time: NtpTime| format!("{:016x}", time.to_bits());
         Shown {
@@ -327,6 +425,9 @@ impl From<&Measurement> for Shown {
             precision: header.precision,
             whole_ns: nanos(measurement.whole),
             cookie_count: measurement.response.cookie_count,
+            error_max_ns: bound.map(|bound| bound.error_max.as_nanos()),
+            round_trip_max_ns: bound.map(|bound| bound.round_trip_max.as_nanos()),
+            early: bound.map(|bound| bound.is_early),
         }
     }
 }
@@ -356,6 +457,7 @@ impl Report {
             scheme: match authentication {
                 Authentication::Nts => "nts",
                 Authentication::Mac => "mac",
+                Authentication::Antp => "antp",
                 Authentication::Plain => "plain",
             },
             authentication: None,
@@ -368,7 +470,8 @@ impl Report {
     }
 
     /// The result of a single exchange, for people.
-    fn shown(&self, measurement: &Measurement) -> String {
+    fn shown(&self, answer: &Answer) -> String {
+        let measurement = &answer.measurement;
         let (sample, header) = (&measurement.sample, &measurement.response.header);
         let address = self.address.map_or(String::new(), |address| format!(" ({address})"));
         let mut text = String::new();
@@ -380,6 +483,9 @@ impl Report {
             None => line("authenticated", "no"),
             Some(Vouched::Mac { algorithm, key_id }) => {
                 line("authenticated", &format!("MAC, {algorithm}, key {key_id}"));
+            }
+            Some(Vouched::Antp(session)) => {
+                session.lines().iter().for_each(|(name, value)| line(name, value));
             }
             Some(Vouched::Nts(vouched)) => {
                 line("authenticated", &format!("NTS, {}", vouched.aead_name));
@@ -393,6 +499,9 @@ impl Report {
         }
         line("offset", &sample.offset.to_string());
         line("delay", &sample.delay.to_string());
+        if let Some(bound) = &answer.bound {
+            line("error at most", &format!("{} (half the delay; E is {})", bound.error(), bound.longest()));
+        }
         line("stratum", &format!("{} ({})", header.stratum, reference(header)));
         line("root distance", &sample.root_distance.to_string());
         if header.leap != Leap::None {
@@ -407,8 +516,14 @@ impl Report {
             ("resolving", Some(self.timing.resolve_ns)),
             ("connecting", self.timing.connect_ns),
             ("TLS handshake", self.timing.tls_handshake_ns),
+            ("negotiation", self.timing.negotiation_ns),
+            ("certificate check", self.timing.certificate_check_ns),
+            ("encapsulation", self.timing.encapsulation_ns),
             ("key exchange", self.timing.key_exchange_ns),
-            ("NTP exchange", Some(nanos(measurement.whole))),
+            (
+                if self.scheme == "antp" { "time sync" } else { "NTP exchange" },
+                Some(nanos(measurement.whole)),
+            ),
         ];
         let shown: Vec<String> = phases
             .into_iter()

@@ -32,7 +32,7 @@ fn table_says_what_the_record_holds() {
     let page = std::fs::read_to_string(folder.path().join("authentick-demo/report.html")).unwrap();
 
     let schemes: Vec<&str> = record.schemes.iter().map(|run| run.scheme.as_str()).collect();
-    assert_eq!(schemes, ["plain", "mac", "nts", "nts"]);
+    assert_eq!(schemes, ["plain", "mac", "nts", "nts", "antp", "antp", "antp"]);
     let plain = median_whole_ns(&record.schemes[0]);
     for run in &record.schemes {
         assert!(run.exchanges.len() >= 200, "{}", run.exchanges.len());

@@ -27,10 +27,7 @@ pub struct Downgrade {
 impl fmt::Display for Downgrade {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let server = &self.server;
-        write!(
-            f,
-            "{server} was asked with ANTP before; remove its line from the list of ANTP servers to allow less"
-        )
+        write!(f, "{server} was asked with ANTP before, and is not asked with less")
     }
 }
 

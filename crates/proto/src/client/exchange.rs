@@ -9,7 +9,7 @@ use std::fmt;
 use authentick_crypto::{Entropy, Open, OpenBatch, Seal, SealBatch, TAG_SIZE};
 use authentick_wire::Writer;
 use authentick_wire::extension::{self, FieldType, Fields};
-use authentick_wire::header::{Header, Leap, Mode, ReferenceId};
+use authentick_wire::header::{Header, Mode, ReferenceId};
 use authentick_wire::limits::{COOKIE_COUNT, FIELD_HEADER_SIZE, HEADER_SIZE, IDENTIFIER_SIZE_MIN};
 use authentick_wire::nts::{
     Authenticator, NtsFields, Span, authenticator_size, cookie_field_size, emit_authenticator,
@@ -17,8 +17,9 @@ use authentick_wire::nts::{
 use authentick_wire::packet::{Packet, Trailer};
 use authentick_wire::time::NtpTime;
 
+use super::clock::{Unsound, check_clock};
 use super::session::NtsSession;
-use crate::limits::{REQUEST_SIZE_MAX, ROOT_DISTANCE_MAX_SECONDS};
+use crate::limits::REQUEST_SIZE_MAX;
 
 /// A request that waits for its response.
 #[derive(Clone, Debug)]
@@ -189,14 +190,24 @@ impl fmt::Display for Check {
             Check::Encrypted(malformed) => write!(f, "encrypted fields: {malformed}"),
             Check::Kiss(code) => write!(f, "kiss code {code:?}: the server turned the request down"),
             Check::Timestamps => f.write_str("timestamps: receive or transmit time is zero"),
-            Check::Leap => f.write_str("leap indicator: the server's clock is not synchronised"),
-            Check::Stratum(stratum) => write!(f, "stratum: {stratum} is not between 1 and 15"),
-            Check::RootDistance => f.write_str("root distance: the server is 16 s or more from true time"),
+            Check::Leap => Unsound::Leap.fmt(f),
+            Check::Stratum(stratum) => Unsound::Stratum(*stratum).fmt(f),
+            Check::RootDistance => Unsound::RootDistance.fmt(f),
         }
     }
 }
 
 impl std::error::Error for Check {}
+
+impl From<Unsound> for Check {
+    fn from(unsound: Unsound) -> Self {
+        match unsound {
+            Unsound::Leap => Check::Leap,
+            Unsound::Stratum(stratum) => Check::Stratum(stratum),
+            Unsound::RootDistance => Check::RootDistance,
+        }
+    }
+}
 
 impl Exchange {
     /// Writes a plain request to `out`, which needs 48 octets; returns the exchange and the request's size.
@@ -386,17 +397,7 @@ pub(super) fn check_content(header: &Header) -> Result<(), Check> {
     if header.receive.is_zero() || header.transmit.is_zero() {
         return Err(Check::Timestamps);
     }
-    if header.leap == Leap::Unsynchronised {
-        return Err(Check::Leap);
-    }
-    if !(1..16).contains(&header.stratum) {
-        return Err(Check::Stratum(header.stratum));
-    }
-    let root_distance_ns = header.root_delay.as_nanos() / 2 + header.root_dispersion.as_nanos();
-    if root_distance_ns >= ROOT_DISTANCE_MAX_SECONDS * 1_000_000_000 {
-        return Err(Check::RootDistance);
-    }
-    Ok(())
+    Ok(check_clock(header)?)
 }
 
 /// Puts the cookies of a decrypted response into the jar; returns how many.

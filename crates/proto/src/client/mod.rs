@@ -1,10 +1,12 @@
 //! The client's half: one exchange, and what an NTS client keeps between exchanges.
 
+mod clock;
 mod exchange;
 mod mac;
 mod sample;
 mod session;
 
+pub(crate) use clock::{Unsound, check_clock};
 pub use exchange::{Candidate, Check, Exchange, NoCookie, Response, Unsealed};
 pub use mac::{MacCandidate, Untagged};
 pub use sample::Sample;

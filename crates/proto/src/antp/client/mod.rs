@@ -27,6 +27,8 @@ use authentick_wire::packet::Packet;
 use authentick_wire::time::{NtpSpan, NtpTime};
 use authentick_wire::{Malformed, Writer};
 
+use crate::client::Unsound;
+
 /// The check that a datagram failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -99,14 +101,24 @@ impl fmt::Display for Check {
                 write!(f, "residence: {span} from request to response is above the bound")
             }
             Check::Timestamps => f.write_str("timestamps: receive or transmit time is zero"),
-            Check::Leap => f.write_str("leap indicator: the server's clock is not synchronised"),
-            Check::Stratum(stratum) => write!(f, "stratum: {stratum} is not between 1 and 15"),
-            Check::RootDistance => f.write_str("root distance: the server is 16 s or more from true time"),
+            Check::Leap => Unsound::Leap.fmt(f),
+            Check::Stratum(stratum) => Unsound::Stratum(*stratum).fmt(f),
+            Check::RootDistance => Unsound::RootDistance.fmt(f),
         }
     }
 }
 
 impl std::error::Error for Check {}
+
+impl From<Unsound> for Check {
+    fn from(unsound: Unsound) -> Self {
+        match unsound {
+            Unsound::Leap => Check::Leap,
+            Unsound::Stratum(stratum) => Check::Stratum(stratum),
+            Unsound::RootDistance => Check::RootDistance,
+        }
+    }
+}
 
 /// Random and never zero, which would mean "unknown": only who saw the request can answer it.
 fn token(entropy: &mut Entropy) -> NtpTime {

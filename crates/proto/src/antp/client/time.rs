@@ -9,14 +9,13 @@
 use authentick_crypto::Entropy;
 use authentick_wire::Writer;
 use authentick_wire::antp::{Early, Message, NONCE_SIZE, TAG_SIZE, TimeRequest, TimeResponse, emit_padding};
-use authentick_wire::header::{Header, Leap};
+use authentick_wire::header::Header;
 use authentick_wire::limits::HEADER_SIZE;
 use authentick_wire::time::{NtpSpan, NtpTime};
 
 use super::{Check, Session, inspect, put_header, token};
 use crate::antp::transcript;
-use crate::client::Sample;
-use crate::limits::ROOT_DISTANCE_MAX_SECONDS;
+use crate::client::{Sample, check_clock};
 
 const EARLY_PACKET_SIZE: usize = HEADER_SIZE + Early::FIELD_SIZE;
 
@@ -248,16 +247,6 @@ impl TimeExchange {
         if sample.round_trip > self.bounds.residence_max {
             return Err(Check::Residence(sample.round_trip));
         }
-        if header.leap == Leap::Unsynchronised {
-            return Err(Check::Leap);
-        }
-        if !(1..16).contains(&header.stratum) {
-            return Err(Check::Stratum(header.stratum));
-        }
-        let root_distance_ns = header.root_delay.as_nanos() / 2 + header.root_dispersion.as_nanos();
-        if root_distance_ns >= ROOT_DISTANCE_MAX_SECONDS * 1_000_000_000 {
-            return Err(Check::RootDistance);
-        }
-        Ok(())
+        Ok(check_clock(header)?)
     }
 }

@@ -1,0 +1,11 @@
+//! A client of ANTP around the protocol's own state machines: sockets, trust in certificates, and what is kept on disk.
+//!
+//! - [`phases`]: negotiation, key exchange and time over UDP, each asked for again until its time is up.
+//! - [`trust`]: when a certificate chain is believed, and what is said where that is less than usual.
+//! - [`store`]: the chain of each server, which servers have spoken ANTP, and the last time that one vouched for.
+//!
+//! What is absent: plain answers. Nothing here leads from a request of ANTP to an answer without its tag.
+
+pub(crate) mod phases;
+pub(crate) mod store;
+pub(crate) mod trust;

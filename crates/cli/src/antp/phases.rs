@@ -1,0 +1,303 @@
+//! The three phases over UDP. A phase asks, waits, and asks again with a new token and new nonces, until an answer
+//! passes every check or its time is up.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use authentick_crypto::Entropy;
+use authentick_crypto::kem::PublicKey;
+use authentick_net::clock;
+use authentick_net::udp::{ClientSocket, Received};
+use authentick_proto::antp::client::{
+    Accepted, Bounds, Check, Event, KeyExchange, Negotiated, Negotiation, Offer, Progress, SeparateTag,
+    Session, TimeExchange, Wanted, WrongKem,
+};
+use authentick_proto::client::Response;
+use authentick_wire::limits::DATAGRAM_SIZE_MAX;
+use authentick_wire::time::{NtpSpan, NtpTime};
+
+use crate::measure::{Measurement, Unanswered};
+
+/// How long the first request of a phase waits for its answer before there is another; the next one waits twice as
+/// long. Within this, an answer within the default bound E is never too late.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+
+/// By how much the time of day may differ from a clock that is never set, over one exchange.
+const DISAGREEMENT_MAX: Duration = Duration::from_millis(5);
+
+/// Failed checks that are told; a flood of forgeries must not fill the memory.
+const CHECK_COUNT_MAX: usize = 64;
+
+/// One phase: what it sends, and what a datagram means to it.
+trait Phase {
+    type Outcome;
+
+    /// Writes a request that has not been sent before; returns its size.
+    fn request(&mut self, out: &mut [u8]) -> usize;
+
+    fn receive(&mut self, datagram: &[u8], arrived: NtpTime) -> Result<Step<Self::Outcome>, Check>;
+}
+
+/// What a datagram brought.
+enum Step<T> {
+    /// Nothing that ends the wait.
+    Wait,
+    /// The answer to this request; there is another to be sent at once.
+    Next,
+    /// The end of the phase.
+    Done(T),
+}
+
+/// Goes through `phase` with the server at the other end of `socket`.
+fn run<P: Phase>(
+    socket: &ClientSocket,
+    phase: &mut P,
+    timeout: Duration,
+) -> Result<P::Outcome, Unanswered<Check>> {
+    let mut buffer = [0; DATAGRAM_SIZE_MAX];
+    let deadline = Instant::now() + timeout;
+    let (mut refused, mut checks) = (false, Vec::new());
+    let mut wait = FIRST_WAIT;
+    loop {
+        let size = phase.request(&mut buffer);
+        socket.send(&buffer[..size])?;
+        let until = deadline.min(Instant::now() + wait);
+        let next = loop {
+            match socket.receive(&mut buffer, until)? {
+                Received::Datagram { size, at } => match phase.receive(&buffer[..size], at) {
+                    Ok(Step::Wait) => {}
+                    Ok(Step::Next) => break true,
+                    Ok(Step::Done(outcome)) => return Ok(outcome),
+                    Err(check) if checks.len() < CHECK_COUNT_MAX => checks.push(check),
+                    Err(_) => {}
+                },
+                Received::Refused => refused = true,
+                Received::Silence => break false,
+            }
+        };
+        if Instant::now() >= deadline {
+            return Err(match checks.is_empty() {
+                true => Unanswered::Silence { refused },
+                false => Unanswered::Rejected(checks),
+            });
+        }
+        wait = if next { FIRST_WAIT } else { wait * 2 };
+    }
+}
+
+/// A negotiation that reached its end.
+#[derive(Debug)]
+pub(crate) struct Agreed {
+    pub(crate) negotiated: Negotiated,
+    /// Answers that it took.
+    pub(crate) round_count: u32,
+    pub(crate) took: Duration,
+}
+
+struct Negotiating<'a> {
+    negotiation: Negotiation,
+    round_count: u32,
+    entropy: &'a mut Entropy,
+}
+
+impl Phase for Negotiating<'_> {
+    type Outcome = Negotiated;
+
+    fn request(&mut self, out: &mut [u8]) -> usize {
+        self.negotiation.request(self.entropy, out)
+    }
+
+    fn receive(&mut self, datagram: &[u8], _: NtpTime) -> Result<Step<Negotiated>, Check> {
+        let progress = self.negotiation.receive(datagram)?;
+        self.round_count += 1;
+        Ok(match progress {
+            Progress::More => Step::Next,
+            Progress::Done(negotiated) => Step::Done(negotiated),
+        })
+    }
+}
+
+/// Phase 1: as many rounds as the chain takes.
+pub(crate) fn negotiate(
+    server: SocketAddr,
+    offer: Offer,
+    entropy: &mut Entropy,
+    timeout: Duration,
+) -> Result<Agreed, Unanswered<Check>> {
+    let start = Instant::now();
+    let socket = ClientSocket::connect(server)?;
+    let mut phase = Negotiating { negotiation: Negotiation::new(offer), round_count: 0, entropy };
+    let negotiated = run(&socket, &mut phase, timeout)?;
+    Ok(Agreed { negotiated, round_count: phase.round_count, took: start.elapsed() })
+}
+
+/// A key exchange that reached its end.
+#[derive(Debug)]
+pub(crate) struct Exchanged {
+    pub(crate) session: Session,
+    /// This end's public-key work.
+    pub(crate) encapsulation: Duration,
+    /// The rest: from m3 to a confirmed m4.
+    pub(crate) took: Duration,
+}
+
+struct Exchanging<'a> {
+    negotiated: &'a Negotiated,
+    key: &'a PublicKey,
+    entropy: &'a mut Entropy,
+    exchange: Option<KeyExchange>,
+    encapsulation: Duration,
+}
+
+impl Phase for Exchanging<'_> {
+    type Outcome = Session;
+
+    fn request(&mut self, out: &mut [u8]) -> usize {
+        let start = Instant::now();
+        let made = self.negotiated.exchange(self.key, self.entropy, out);
+        let (exchange, size) = made.expect("the key's mechanism was compared with the suite");
+        self.encapsulation += start.elapsed();
+        self.exchange = Some(exchange);
+        size
+    }
+
+    fn receive(&mut self, datagram: &[u8], _: NtpTime) -> Result<Step<Session>, Check> {
+        let exchange = self.exchange.as_mut().expect("a request precedes what is received");
+        exchange.receive(datagram).map(Step::Done)
+    }
+}
+
+/// Phase 2, under `key`, which the caller trusts.
+///
+/// # Errors
+/// The outer one if the key is not one of the suite.
+pub(crate) fn exchange_keys(
+    server: SocketAddr,
+    negotiated: &Negotiated,
+    key: &PublicKey,
+    entropy: &mut Entropy,
+    timeout: Duration,
+) -> Result<Result<Exchanged, Unanswered<Check>>, WrongKem> {
+    let suite = negotiated.suite();
+    if authentick_proto::antp::kem(suite) != Some(key.kem()) {
+        return Err(WrongKem { suite, kem: key.kem() });
+    }
+    let mut phase = Exchanging { negotiated, key, entropy, exchange: None, encapsulation: Duration::ZERO };
+    let start = Instant::now();
+    let exchanged = ClientSocket::connect(server)
+        .map_err(Unanswered::from)
+        .and_then(|socket| run(&socket, &mut phase, timeout))
+        .map(|session| Exchanged {
+            session,
+            encapsulation: phase.encapsulation,
+            took: start.elapsed().saturating_sub(phase.encapsulation),
+        });
+    Ok(exchanged)
+}
+
+/// What is asked for in phase 3.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TimeAsk {
+    /// The tag may come in a packet of its own.
+    pub(crate) is_separate: bool,
+    /// A fresh C2 is welcome.
+    pub(crate) is_fresh: bool,
+    pub(crate) bounds: Bounds,
+}
+
+struct Timing<'a> {
+    session: &'a mut Session,
+    wanted: Wanted,
+    bounds: Bounds,
+    entropy: &'a mut Entropy,
+    exchange: Option<TimeExchange>,
+    /// When the request was made, by a clock that is never set.
+    asked: Instant,
+}
+
+impl Phase for Timing<'_> {
+    type Outcome = (Accepted, bool);
+
+    fn request(&mut self, out: &mut [u8]) -> usize {
+        self.asked = Instant::now();
+        let (exchange, size) = self.session.ask(self.wanted, self.bounds, clock::now(), self.entropy, out);
+        self.exchange = Some(exchange);
+        size
+    }
+
+    fn receive(&mut self, datagram: &[u8], arrived: NtpTime) -> Result<Step<Self::Outcome>, Check> {
+        let exchange = self.exchange.as_mut().expect("a request precedes what is received");
+        Ok(match exchange.receive(datagram, arrived, self.session)? {
+            Event::Early => Step::Wait,
+            Event::Accepted(accepted) => {
+                let by_day = clock::now().since(exchange.sent());
+                Step::Done((accepted, was_set(by_day, self.asked.elapsed())))
+            }
+        })
+    }
+}
+
+/// Whether the time of day was set meanwhile: it went on by `by_day` where a clock that is never set went on by
+/// `steady`. The offset then mixes two times of day, and the round trip bounds nothing.
+fn was_set(by_day: NtpSpan, steady: Duration) -> bool {
+    let difference = by_day - NtpSpan::from(steady);
+    difference.as_nanos().unsigned_abs() > DISAGREEMENT_MAX.as_nanos() as u64
+}
+
+/// Time that passed every check.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timed {
+    pub(crate) measurement: Measurement,
+    pub(crate) accepted: Accepted,
+}
+
+/// Phase 3: one exchange of time under `session`.
+pub(crate) fn ask_time(
+    server: SocketAddr,
+    session: &mut Session,
+    ask: TimeAsk,
+    entropy: &mut Entropy,
+    timeout: Duration,
+) -> Result<Timed, Unanswered<Check>> {
+    let socket = ClientSocket::connect(server)?;
+    let start = Instant::now();
+    let separate = match server.ip().to_canonical().is_ipv4() {
+        true => SeparateTag::Ipv4,
+        false => SeparateTag::Ipv6,
+    };
+    let wanted = Wanted { fresh: ask.is_fresh, separate: ask.is_separate.then_some(separate) };
+    let mut phase =
+        Timing { session, wanted, bounds: ask.bounds, entropy, exchange: None, asked: Instant::now() };
+    let (accepted, was_set) = run(&socket, &mut phase, timeout)?;
+    if was_set {
+        return Err(Unanswered::ClockSet);
+    }
+    let sent = phase.exchange.as_ref().expect("a request precedes its answer").sent();
+    let measurement = Measurement {
+        response: Response { header: accepted.header, cookie_count: 0 },
+        sample: accepted.sample,
+        source: socket.local()?,
+        transmit: accepted.header.origin,
+        sent,
+        arrived: sent + accepted.sample.round_trip,
+        whole: start.elapsed(),
+    };
+    Ok(Timed { measurement, accepted })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clock_that_is_set_during_an_exchange_is_noticed_either_way() {
+        let span = |ms: i64| NtpSpan::from_nanos(ms * 1_000_000);
+        let steady = Duration::from_millis(100);
+        for ms in [96, 100, 104] {
+            assert!(!was_set(span(ms), steady), "{ms}");
+        }
+        for ms in [-1000, 0, 90, 110, 3_600_000] {
+            assert!(was_set(span(ms), steady), "{ms}");
+        }
+    }
+}

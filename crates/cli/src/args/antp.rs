@@ -1,0 +1,84 @@
+//! What `query` is told about ANTP.
+
+use std::path::PathBuf;
+use std::time::{Duration, UNIX_EPOCH};
+
+use authentick_wire::antp::Suite;
+use clap::{Args, ValueEnum};
+
+/// A key encapsulation mechanism, and with it a suite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KemChoice {
+    /// P-256, as ECIES-KEM: the paper's
+    Ecdh,
+    /// RSA-2048 with PKCS#1 v1.5: the paper's other one, to measure with
+    Rsa,
+    /// RSA-2048 with OAEP and SHA-256
+    RsaOaep,
+    /// X25519
+    X25519,
+}
+
+impl From<KemChoice> for Suite {
+    fn from(choice: KemChoice) -> Self {
+        match choice {
+            KemChoice::Ecdh => Suite::P256,
+            KemChoice::Rsa => Suite::RSA_PKCS1,
+            KemChoice::RsaOaep => Suite::RSA_OAEP,
+            KemChoice::X25519 => Suite::X25519,
+        }
+    }
+}
+
+/// Options of `query --auth antp`, but for the last two, which concern what it leaves behind.
+#[derive(Args, Debug)]
+pub(crate) struct AntpArguments {
+    /// ANTP: offer this key encapsulation; may be repeated, the best first [default: ecdh]
+    #[arg(long, value_enum, value_name = "KEM")]
+    pub(crate) kem: Vec<KemChoice>,
+    /// ANTP: have the tag sent in a packet of its own, after the time
+    #[arg(long)]
+    pub(crate) separate_tag: bool,
+    /// ANTP: E, the longest round trip in seconds that is accepted; time is wrong by at most half of it [default: 1]
+    #[arg(long, value_name = "S", value_parser = round_trip)]
+    pub(crate) round_trip_max: Option<Duration>,
+    /// ANTP: trust the certificates in this PEM file, or the public key, and nothing else
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["ca", "server_name", "validate_at"])]
+    pub(crate) pin: Option<PathBuf>,
+    /// ANTP: judge the dates of certificates at this time, such as 2030-01-31T12:00:00Z, not by the clock
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    pub(crate) validate_at: Option<u64>,
+    /// Where chains, and which servers have spoken ANTP, are kept [default: $XDG_STATE_HOME/authentick, or
+    /// ~/.local/state/authentick]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state_directory: Option<PathBuf>,
+    /// Forget that this server has spoken ANTP, which forbids --auth plain, and its chain; then ask
+    #[arg(long)]
+    pub(crate) forget_antp: bool,
+}
+
+impl AntpArguments {
+    /// The first option that only means something with ANTP, if there is one.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let options = [
+            ("--kem", !self.kem.is_empty()),
+            ("--separate-tag", self.separate_tag),
+            ("--round-trip-max", self.round_trip_max.is_some()),
+            ("--pin", self.pin.is_some()),
+            ("--validate-at", self.validate_at.is_some()),
+        ];
+        options.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+    }
+}
+
+fn round_trip(text: &str) -> Result<Duration, String> {
+    match super::seconds(text) {
+        Ok(span) if !span.is_zero() && span <= Duration::from_secs(60) => Ok(span),
+        _ => Err("no number of seconds above 0 and up to 60".to_owned()),
+    }
+}
+
+fn instant(text: &str) -> Result<u64, String> {
+    let time = humantime::parse_rfc3339_weak(text).map_err(|error| error.to_string())?;
+    time.duration_since(UNIX_EPOCH).map(|since| since.as_secs()).map_err(|_| "before 1970".to_owned())
+}

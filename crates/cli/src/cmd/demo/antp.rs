@@ -1,0 +1,96 @@
+//! ANTP in the demo: keys and certificates of its own for two suites, and a session with each.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use authentick_crypto::Entropy;
+use authentick_ke::tls::Roots;
+use authentick_net::clock::unix_seconds;
+use authentick_proto::antp::client::{Bounds, Offer, Session};
+use authentick_wire::antp::{Suite, SuiteList};
+use rcgen::{CertificateParams, KeyPair, RsaKeySize};
+use rustls::pki_types::ServerName;
+
+use super::TIMEOUT;
+use crate::antp::phases::{TimeAsk, exchange_keys, negotiate};
+use crate::antp::trust::{Anchor, Times, judge};
+use crate::exit::{Exit, Failure};
+
+/// The paper's two suites, as the configuration calls them.
+const SUITES: [(&str, Suite); 2] = [("ecdh", Suite::P256), ("rsa", Suite::RSA_PKCS1)];
+
+fn chain_file(folder: &Path, suite: &str) -> PathBuf {
+    folder.join(format!("antp-{suite}-chain.pem"))
+}
+
+/// Makes keys and certificates in `folder`; returns the part of the configuration that names them.
+pub(super) fn configuration(folder: &Path) -> Result<String, Failure> {
+    let internal =
+        |error: rcgen::Error| Failure::new(Exit::Internal, format!("cannot make a certificate: {error}"));
+    let mut text = "[antp]\nenable = true\n".to_owned();
+    for (name, suite) in SUITES {
+        let key = match suite {
+            Suite::RSA_PKCS1 => KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, RsaKeySize::_2048),
+            _ => KeyPair::generate(),
+        };
+        let key = key.map_err(internal)?;
+        let params = CertificateParams::new(vec!["localhost".to_owned()]).map_err(internal)?;
+        let certificate = params.self_signed(&key).map_err(internal)?;
+        let (chain, key_file) = (chain_file(folder, name), folder.join(format!("antp-{name}-key.pem")));
+        fs::write(&chain, certificate.pem())?;
+        fs::write(&key_file, key.serialize_pem())?;
+        writeln!(text, "[antp.{name}]\ncertificate-chain = {chain:?}\nprivate-key = {key_file:?}")
+            .expect("writing to a string cannot fail");
+    }
+    Ok(text)
+}
+
+/// A session, and how it asks for time.
+pub(super) struct Asked {
+    pub(super) session: Session,
+    pub(super) ask: TimeAsk,
+    /// Of the suite, and of the tag if it comes by itself.
+    pub(super) name: String,
+}
+
+/// A session with each suite, and one more whose tags come by themselves.
+pub(super) fn sessions(folder: &Path, server: SocketAddr) -> Result<Vec<Asked>, Failure> {
+    let mut entropy = Entropy::from_system()?;
+    let mut asked = Vec::new();
+    for (name, suite) in SUITES {
+        let session = establish(&chain_file(folder, name), suite, server, &mut entropy)
+            .map_err(|problem| Failure::new(Exit::Internal, format!("ANTP with {suite}: {problem}")))?;
+        let ask = TimeAsk { is_separate: false, is_fresh: false, bounds: Bounds::WAN };
+        asked.push(Asked { session, ask, name: suite.to_string() });
+    }
+    let first = &asked[0];
+    let separate = Asked {
+        session: first.session.clone(),
+        ask: TimeAsk { is_separate: true, ..first.ask },
+        name: format!("{}, separate tag", first.name),
+    };
+    asked.push(separate);
+    Ok(asked)
+}
+
+/// The first two phases, with every check.
+fn establish(
+    chain: &Path,
+    suite: Suite,
+    server: SocketAddr,
+    entropy: &mut Entropy,
+) -> Result<Session, String> {
+    let offer = Offer { suites: SuiteList::new(&[suite]).expect("one suite makes a list"), ..Offer::p256() };
+    let agreed = negotiate(server, offer, entropy, TIMEOUT).map_err(|problem| problem.to_string())?;
+    let pem = fs::read(chain).map_err(|error| error.to_string())?;
+    let name = ServerName::try_from("localhost").expect("a host name");
+    let anchor = Anchor::Authorities { roots: Roots::from_pem(&pem)?, name };
+    let times = Times { clock: unix_seconds(), built: 0, saved: 0, by_hand: None };
+    let believed = judge(&anchor, &times, &agreed.negotiated.chain(), suite)?;
+    exchange_keys(server, &agreed.negotiated, &believed.key, entropy, TIMEOUT)
+        .map_err(|wrong| wrong.to_string())?
+        .map(|exchanged| exchanged.session)
+        .map_err(|problem| problem.to_string())
+}

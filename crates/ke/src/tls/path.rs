@@ -1,0 +1,184 @@
+//! The way from a server's certificate to an authority, for who got the certificates without TLS: as ANTP does.
+//!
+//! The checks are those of a TLS handshake, by the same library: signatures, name, dates, extended key usage; and the
+//! usage of the key, which TLS 1.3 does not need, as there it only signs. Nothing here reads a clock: an instant is an
+//! argument, so that who knows the time badly can choose one.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use super::{Roots, provider};
+use crate::client::CertificateCheck;
+
+/// What a certificate's key is to be used for. RFC 5280 section 4.2.1.3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyUse {
+    /// To agree on a secret: keyAgreement.
+    Agreement,
+    /// To have a secret encrypted to it: keyEncipherment.
+    Encipherment,
+}
+
+impl fmt::Display for KeyUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            KeyUse::Agreement => "keyAgreement",
+            KeyUse::Encipherment => "keyEncipherment",
+        })
+    }
+}
+
+/// A chain that is not to be trusted: which check it failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadPath {
+    /// The check.
+    pub check: CertificateCheck,
+    /// What the library says of it.
+    pub detail: String,
+}
+
+impl fmt::Display for BadPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.check, self.detail)
+    }
+}
+
+impl std::error::Error for BadPath {}
+
+impl Roots {
+    /// Checks the certificates of a server, the leaf first: the path to an authority of these, the name, the dates at
+    /// `unix_seconds`, and what the key may be used for. A certificate that names no usage allows all.
+    ///
+    /// # Errors
+    /// On the first check that fails.
+    pub fn verify(
+        &self,
+        chain: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        usage: KeyUse,
+        unix_seconds: u64,
+    ) -> Result<(), BadPath> {
+        let bad = |check, detail: String| BadPath { check, detail };
+        let Some((leaf, others)) = chain.split_first() else {
+            return Err(bad(CertificateCheck::Other, "the chain is empty".to_owned()));
+        };
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(self.0.clone()), provider())
+            .build()
+            .map_err(|error| bad(CertificateCheck::Issuer, error.to_string()))?;
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(unix_seconds));
+        verifier.verify_server_cert(leaf, others, name, &[], now).map_err(|error| match &error {
+            rustls::Error::InvalidCertificate(problem) => bad(problem.into(), problem.to_string()),
+            _ => bad(CertificateCheck::Other, error.to_string()),
+        })?;
+        check_usage(leaf, usage)
+    }
+}
+
+/// Whether the certificate lets its key be used like this.
+fn check_usage(leaf: &[u8], usage: KeyUse) -> Result<(), BadPath> {
+    let broken = || BadPath { check: CertificateCheck::Other, detail: "broken key usage".to_owned() };
+    let (_, certificate) = X509Certificate::from_der(leaf).map_err(|_| broken())?;
+    let Some(stated) = certificate.key_usage().map_err(|_| broken())? else { return Ok(()) };
+    let allows = match usage {
+        KeyUse::Agreement => stated.value.key_agreement(),
+        KeyUse::Encipherment => stated.value.key_encipherment(),
+    };
+    match allows {
+        true => Ok(()),
+        false => Err(BadPath {
+            check: CertificateCheck::Usage,
+            detail: format!("the certificate's key is not for {usage}"),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa};
+    use rcgen::{KeyPair, KeyUsagePurpose};
+
+    use super::*;
+
+    /// 2030-01-01, within the dates of the certificates here.
+    const NOW: u64 = 1_893_456_000;
+    const DAY: u64 = 86_400;
+
+    struct Authority {
+        issuer: CertifiedIssuer<'static, KeyPair>,
+        roots: Roots,
+    }
+
+    fn authority(name: &str) -> Authority {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(rcgen::DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let roots = Roots::from_pem(issuer.pem().as_bytes()).unwrap();
+        Authority { issuer, roots }
+    }
+
+    impl Authority {
+        fn leaf(&self, change: impl FnOnce(&mut CertificateParams)) -> Vec<CertificateDer<'static>> {
+            let mut params = CertificateParams::new(vec!["ntp.test".to_owned()]).unwrap();
+            params.not_before = rcgen::date_time_ymd(2029, 1, 1);
+            params.not_after = rcgen::date_time_ymd(2031, 1, 1);
+            change(&mut params);
+            let key = KeyPair::generate().unwrap();
+            vec![params.signed_by(&key, &self.issuer).unwrap().der().clone()]
+        }
+
+        fn check(
+            &self,
+            chain: &[CertificateDer<'_>],
+            usage: KeyUse,
+            at: u64,
+        ) -> Result<(), CertificateCheck> {
+            let name = ServerName::try_from("ntp.test").unwrap();
+            self.roots.verify(chain, &name, usage, at).map_err(|bad| bad.check)
+        }
+    }
+
+    #[test]
+    fn each_check_is_named() {
+        let (ours, strangers) = (authority("ours"), authority("theirs"));
+        let chain = ours.leaf(|_| {});
+        let agreement = KeyUse::Agreement;
+        assert_eq!(ours.check(&chain, agreement, NOW), Ok(()));
+        assert_eq!(ours.check(&chain, agreement, NOW - 400 * DAY), Err(CertificateCheck::NotYetValid));
+        assert_eq!(ours.check(&chain, agreement, NOW + 400 * DAY), Err(CertificateCheck::Expired));
+        assert_eq!(ours.check(&strangers.leaf(|_| {}), agreement, NOW), Err(CertificateCheck::Issuer));
+        let other = ours.leaf(|params| {
+            *params = CertificateParams::new(vec!["other.test".to_owned()]).unwrap();
+        });
+        assert_eq!(ours.check(&other, agreement, NOW), Err(CertificateCheck::Name));
+        let client =
+            ours.leaf(|params| params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth]);
+        assert_eq!(ours.check(&client, agreement, NOW), Err(CertificateCheck::Usage));
+        assert_eq!(ours.check(&[], agreement, NOW), Err(CertificateCheck::Other));
+        assert_eq!(
+            ours.check(&[CertificateDer::from(vec![1])], agreement, NOW),
+            Err(CertificateCheck::Other)
+        );
+    }
+
+    #[test]
+    fn usage_of_the_key_is_that_of_the_mechanism_where_it_is_stated() {
+        let ours = authority("ours");
+        let signs = ours.leaf(|params| params.key_usages = vec![KeyUsagePurpose::DigitalSignature]);
+        let agrees = ours.leaf(|params| params.key_usages = vec![KeyUsagePurpose::KeyAgreement]);
+        let deciphers = ours.leaf(|params| params.key_usages = vec![KeyUsagePurpose::KeyEncipherment]);
+        let usage = Err(CertificateCheck::Usage);
+        for (chain, agreement, encipherment) in
+            [(&signs, usage, usage), (&agrees, Ok(()), usage), (&deciphers, usage, Ok(()))]
+        {
+            assert_eq!(ours.check(chain, KeyUse::Agreement, NOW), agreement);
+            assert_eq!(ours.check(chain, KeyUse::Encipherment, NOW), encipherment);
+        }
+    }
+}

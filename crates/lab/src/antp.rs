@@ -1,0 +1,130 @@
+//! Identities for ANTP, which need keys of their own, and the configuration of ours with them.
+
+use std::path::PathBuf;
+
+use rcgen::{CertificateParams, KeyPair, PublicKeyData, RsaKeySize, SignatureAlgorithm, SigningKey};
+
+use crate::certificates::Lab;
+
+/// Suites as configuration and command line call them.
+pub const SUITES: [&str; 4] = ["ecdh", "rsa", "rsa-oaep", "x25519"];
+
+impl Lab {
+    /// The certificate of a suite and the authority's.
+    #[must_use]
+    pub fn antp_chain(&self, suite: &str) -> PathBuf {
+        self.path().join(format!("antp-{suite}-chain.pem"))
+    }
+
+    /// The private key of a suite.
+    #[must_use]
+    pub fn antp_key(&self, suite: &str) -> PathBuf {
+        self.path().join(format!("antp-{suite}-key.pem"))
+    }
+
+    /// Makes the identity of a suite; the certificate is changed before it is signed.
+    ///
+    /// # Panics
+    /// If the certificate cannot be made as changed, or there is no such suite.
+    pub fn antp_identity(&self, suite: &str, change: impl FnOnce(&mut CertificateParams)) {
+        let mut params = Lab::server_params();
+        change(&mut params);
+        let (leaf, key) = match suite {
+            "ecdh" => self.signed(&params, &KeyPair::generate().unwrap()),
+            "rsa" | "rsa-oaep" => {
+                let key = KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, RsaKeySize::_2048).unwrap();
+                self.signed(&params, &key)
+            }
+            "x25519" => {
+                let stand_in = params.signed_by(&X25519, self.authority()).unwrap();
+                (self.signed_for_x25519(stand_in.der()), pem("PRIVATE KEY", &vector("x25519.private")))
+            }
+            _ => panic!("there is no suite {suite}"),
+        };
+        std::fs::write(self.antp_chain(suite), leaf + &self.authority().pem()).unwrap();
+        std::fs::write(self.antp_key(suite), key).unwrap();
+    }
+
+    fn signed(&self, params: &CertificateParams, key: &KeyPair) -> (String, String) {
+        (params.signed_by(key, self.authority()).unwrap().pem(), key.serialize_pem())
+    }
+
+    /// [`Lab::config`] with ANTP under these suites, whose identities exist; `antp` adds lines to that table.
+    ///
+    /// # Panics
+    /// If the folder is gone.
+    #[must_use]
+    pub fn antp_config(&self, suites: &[&str], antp: &str) -> PathBuf {
+        let file = self.config("", "");
+        let mut text = std::fs::read_to_string(&file).unwrap();
+        text += &format!("\n[antp]\nenable = true\n{antp}\n");
+        for suite in suites {
+            let (chain, key) = (self.antp_chain(suite), self.antp_key(suite));
+            text += &format!("[antp.{suite}]\ncertificate-chain = {chain:?}\nprivate-key = {key:?}\n");
+        }
+        std::fs::write(&file, text).unwrap();
+        file
+    }
+
+    /// Puts the X25519 key into a certificate that was made with an Ed25519 key of the same octets, and signs it anew:
+    /// the library that makes certificates knows no key that cannot sign.
+    fn signed_for_x25519(&self, certificate: &[u8]) -> String {
+        let (ed25519, x25519) = ([0x06, 0x03, 0x2b, 0x65, 0x70], [0x06, 0x03, 0x2b, 0x65, 0x6e]);
+        // SEQUENCE { SEQUENCE to be signed, SEQUENCE algorithm, BIT STRING signature }, each with two octets of length
+        // but for the last two.
+        let size_at = |at: usize| usize::from(certificate[at + 2]) << 8 | usize::from(certificate[at + 3]);
+        assert!(certificate[..2] == [0x30, 0x82] && certificate[4..6] == [0x30, 0x82]);
+        let (signed, rest) = certificate[4..].split_at(4 + size_at(4));
+        let mut signed = signed.to_vec();
+        let at = signed.windows(ed25519.len()).rposition(|octets| octets == ed25519).unwrap();
+        signed[at..at + x25519.len()].copy_from_slice(&x25519);
+        let algorithm = &rest[..2 + usize::from(rest[1])];
+        let signature = self.authority().key().sign(&signed).unwrap();
+        assert!(signature.len() < 127, "its length is one octet");
+        let mut body = signed;
+        body.extend_from_slice(algorithm);
+        body.extend_from_slice(&[0x03, signature.len() as u8 + 1, 0]);
+        body.extend_from_slice(&signature);
+        let mut whole = vec![0x30, 0x82];
+        whole.extend_from_slice(&u16::try_from(body.len()).unwrap().to_be_bytes());
+        whole.extend_from_slice(&body);
+        pem("CERTIFICATE", &whole)
+    }
+}
+
+/// The key of the published vectors, as if it were one of Ed25519.
+struct X25519;
+
+impl PublicKeyData for X25519 {
+    fn der_bytes(&self) -> &[u8] {
+        static KEY: std::sync::LazyLock<Vec<u8>> = std::sync::LazyLock::new(|| vector("x25519.public"));
+        &KEY[KEY.len() - 32..]
+    }
+
+    fn algorithm(&self) -> &'static SignatureAlgorithm {
+        &rcgen::PKCS_ED25519
+    }
+}
+
+/// A value of the published vectors.
+fn vector(name: &str) -> Vec<u8> {
+    let file = include_str!("../../../docs/antp-vectors.txt");
+    let value = file.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(" = ")).unwrap();
+    let octet = |digits: &[u8]| u8::from_str_radix(str::from_utf8(digits).unwrap(), 16).unwrap();
+    value.as_bytes().chunks(2).map(octet).collect()
+}
+
+/// The textual form of a key or certificate. RFC 7468.
+fn pem(label: &str, der: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for chunk in der.chunks(3) {
+        let bits = chunk.iter().chain(&[0, 0]).take(3).fold(0, |bits, octet| bits << 8 | usize::from(*octet));
+        for index in 0..4 {
+            let digit = DIGITS[bits >> (18 - 6 * index) & 63] as char;
+            text.push(if index <= chunk.len() { digit } else { '=' });
+        }
+    }
+    let lines: Vec<&str> = text.as_bytes().chunks(64).map(|line| str::from_utf8(line).unwrap()).collect();
+    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
+}

@@ -1,0 +1,43 @@
+//! What a server says of its clock, and what of that no client sets its own by: the last checks of every scheme.
+
+use std::fmt;
+
+use authentick_wire::header::{Header, Leap};
+
+use crate::limits::ROOT_DISTANCE_MAX_SECONDS;
+
+/// Why a server's clock is not to be followed, by the server's own account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unsound {
+    /// It is not synchronised.
+    Leap,
+    /// The stratum is not between 1 and 15.
+    Stratum(u8),
+    /// It may be 16 s or more from true time.
+    RootDistance,
+}
+
+impl fmt::Display for Unsound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unsound::Leap => f.write_str("leap indicator: the server's clock is not synchronised"),
+            Unsound::Stratum(stratum) => write!(f, "stratum: {stratum} is not between 1 and 15"),
+            Unsound::RootDistance => f.write_str("root distance: the server is 16 s or more from true time"),
+        }
+    }
+}
+
+/// Looks at leap indicator, stratum and root distance.
+pub(crate) fn check_clock(header: &Header) -> Result<(), Unsound> {
+    if header.leap == Leap::Unsynchronised {
+        return Err(Unsound::Leap);
+    }
+    if !(1..16).contains(&header.stratum) {
+        return Err(Unsound::Stratum(header.stratum));
+    }
+    let root_distance_ns = header.root_delay.as_nanos() / 2 + header.root_dispersion.as_nanos();
+    if root_distance_ns >= ROOT_DISTANCE_MAX_SECONDS * 1_000_000_000 {
+        return Err(Unsound::RootDistance);
+    }
+    Ok(())
+}
