@@ -8,7 +8,7 @@ use authentick_wire::antp::Suite;
 
 use self::server::AntpServer;
 use super::{failures, load, load_ending, only};
-use crate::lab::{Relay, authentick, free_port, text, wait_for};
+use crate::lab::{Lab, Relay, authentick, free_port, start, text, wait_for};
 
 /// Arguments of a load of `server` by way of `port`, short and with few clients unless `more` says otherwise.
 fn arguments(scheme: &str, server: &AntpServer, port: u16, more: &[&str]) -> Vec<String> {
@@ -75,6 +75,31 @@ fn every_scheme(kem: &str, suite: Suite) {
     }
     let (step, seen, rounds) = measure("antp-full", &[]);
     assert_eq!((step.tally.operation, seen), (Operation::Run, [101 * rounds, 101, 101]), "{kem}");
+}
+
+#[test]
+fn our_own_server_holds_every_phase() {
+    let lab = Lab::new();
+    let config = lab.config("", "");
+    let suite = format!("certificate-chain = {:?}\nprivate-key = {:?}\n", lab.chain(), lab.key());
+    let text = std::fs::read_to_string(&config).unwrap() + "[antp]\nenable = true\n[antp.ecdh]\n" + &suite;
+    std::fs::write(&config, text).unwrap();
+    let server = start(&config);
+    let (target, ca) = (server.ntp.to_string(), lab.ca());
+    for (scheme, more) in [
+        ("antp-negotiate", &[][..]),
+        ("antp-exchange", &["--replay"]),
+        ("antp", &["--replay"]),
+        ("antp", &["--separate-tag"]),
+        ("antp-full", &["--separate-tag"]),
+    ] {
+        let usual = ["--rate", "200", "--step-seconds", "0.5", "--clients", "20"];
+        let record = load(&[&[scheme, &target, "--ca", ca.to_str().unwrap()], &usual[..], more].concat());
+        let step = only(&record);
+        assert_eq!((step.tally.answered, step.tally.sent), (100, 100), "{scheme} {more:?} {:?}", step.tally);
+        let early = if more == ["--separate-tag"] { 100 } else { 0 };
+        assert_eq!(step.antp.as_ref().unwrap().early, early, "{scheme} {more:?}");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A server of ANTP on loopback, without a daemon around it: a thread, a socket, the protocol's server half, and counts.
 
+use std::cell::RefCell;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,10 +11,12 @@ use std::time::Duration;
 use authentick_crypto::Entropy;
 use authentick_net::clock;
 use authentick_proto::antp::server::{
-    Identity, Instant, Request, Service, Settings, TimeGroup, Unfit, classify,
+    ExchangeOutcome, Identity, KEY_RESPONSE_SIZE, KeyExchange, Request, Service, Settings, classify,
 };
 use authentick_proto::antp::state_key::StateKeys;
+use authentick_proto::server::antp::{AntpLimits, AntpMoment, Full, KeyExchanges};
 use authentick_proto::server::snapshot::Snapshot;
+use authentick_proto::server::{Moment, Policy, Responder};
 use authentick_wire::antp::Suite;
 use authentick_wire::datagram::Datagram;
 use authentick_wire::header::{Leap, ReferenceId};
@@ -82,54 +85,66 @@ impl Drop for AntpServer {
 
 fn serve(service: &Service, socket: &UdpSocket, counts: &Counts) {
     let mut entropy = Entropy::from_system().unwrap();
+    let mut responder = Responder::new(Arc::new(Policy::open()), None, Entropy::from_system().unwrap());
     let mut keys = StateKeys::generate(1, &mut entropy);
     let (mut request, mut response) = ([0; 2048], [0; DATAGRAM_SIZE_MAX]);
     while !counts.is_over.load(Ordering::SeqCst) {
-        let Ok((size, from)) = socket.recv_from(&mut request) else { continue };
+        let Ok((size, source)) = socket.recv_from(&mut request) else { continue };
         if counts.forgets.swap(false, Ordering::SeqCst) {
             keys = StateKeys::generate(1, &mut entropy);
         }
         let received = clock::now();
-        let Ok(packet) = Packet::parse(&request[..size]) else { continue };
-        let snapshot = snapshot();
-        let at = Instant { received, now: clock::now(), snapshot: &snapshot };
-        let count = |phase: usize| counts.phases[phase].fetch_add(1, Ordering::SeqCst);
-        let reply = match classify(&packet) {
-            Ok(Request::Negotiation(asked, field)) => {
-                count(0);
-                service.negotiate(&keys, &at, &mut entropy, &packet, (&asked, field), &mut response)
-            }
-            Ok(Request::KeyExchange(asked, field)) => {
-                count(1);
-                service.exchange(&keys, &at, &mut entropy, &packet, (&asked, field), &mut response)
-            }
-            Ok(Request::Time(_)) => {
-                count(2);
-                for datagram in time(&keys, &mut entropy, &mut request[..size], from) {
-                    socket.send_to(&datagram, from).unwrap();
-                }
-                continue;
-            }
-            Err(Unfit::Refused(code, outcome)) => service.refuse(&at, &packet, code, outcome, &mut response),
-            Err(Unfit::Silent(_) | Unfit::NotAntp) => continue,
+        let phase = match Packet::parse(&request[..size]).map(|packet| classify(&packet).ok().map(phase_of)) {
+            Ok(Some(phase)) => phase,
+            Ok(None) | Err(_) => continue,
         };
-        if reply.size > 0 {
-            socket.send_to(&response[..reply.size], from).unwrap();
+        counts.phases[phase].fetch_add(1, Ordering::SeqCst);
+        let mut batch = [Datagram {
+            source,
+            received,
+            truncated: false,
+            request: &mut request[..size],
+            response: &mut response,
+            response_size: 0,
+        }];
+        let inline = Inline::default();
+        let limits = AntpLimits::default();
+        let antp = AntpMoment { service, keys: &keys, limits: &limits, exchanges: &inline };
+        let moment = Moment { snapshot: snapshot(), keys: None, symmetric: None, antp: Some(antp) };
+        responder.respond(moment, &mut clock::now(), &mut (), &mut batch);
+        let early_size = responder.early().first().map_or(0, |early| early.size);
+        let rest_size = batch[0].response_size;
+        let mut exchanged = [0; KEY_RESPONSE_SIZE];
+        for exchange in inline.0.take() {
+            if service.exchange(&keys, &mut entropy, &exchange, &mut exchanged) == ExchangeOutcome::Done {
+                socket.send_to(&exchanged, source).unwrap();
+            }
+        }
+        for datagram in [&response[..early_size], &response[early_size..][..rest_size]] {
+            if !datagram.is_empty() {
+                socket.send_to(datagram, source).unwrap();
+            }
         }
     }
 }
 
-fn time(keys: &StateKeys, entropy: &mut Entropy, request: &mut [u8], source: SocketAddr) -> Vec<Vec<u8>> {
-    let (received, mut response) = (clock::now(), [0; DATAGRAM_SIZE_MAX]);
-    let response = &mut response;
-    let mut batch = [Datagram { source, received, truncated: false, request, response, response_size: 0 }];
-    let mut group = TimeGroup::open(keys, &snapshot(), entropy, &mut batch);
-    group.stamp(clock::now(), &snapshot(), &mut batch);
-    let mut datagrams: Vec<Vec<u8>> = group.early(&batch).map(|(_, early)| early.to_vec()).collect();
-    let slots = group.finish(&mut batch);
-    let (start, size) = (slots[0].early_size(), slots[0].reply.size);
-    datagrams.extend((size > 0).then(|| batch[0].response[start..][..size].to_vec()));
-    datagrams
+fn phase_of(request: Request<'_>) -> usize {
+    match request {
+        Request::Negotiation(..) => 0,
+        Request::KeyExchange(..) => 1,
+        Request::Time(_) => 2,
+    }
+}
+
+/// Key exchanges are done at once, after the batch.
+#[derive(Default)]
+struct Inline(RefCell<Vec<KeyExchange>>);
+
+impl KeyExchanges for Inline {
+    fn offer(&self, _: usize, exchange: KeyExchange) -> Result<(), Full> {
+        self.0.borrow_mut().push(exchange);
+        Ok(())
+    }
 }
 
 fn snapshot() -> Snapshot {
