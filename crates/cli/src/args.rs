@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use authentick_crypto::mac::MacAlgorithm;
 use authentick_load::agent::Limits as AgentLimits;
 use authentick_load::rates;
+use authentick_wire::antp::Suite;
 use authentick_wire::ke::AeadId;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -45,8 +46,44 @@ pub(crate) enum Command {
     Bench(Bench),
     /// Repeat a paper's experiments, and render them beside what was published
     Study(Study),
+    /// Extrapolate: how many clients one server holds
+    Plan(Plan),
     /// Play the adversary: which attacks on an authentication scheme succeed, and under which conditions
     Game(Game),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Plan {
+    #[command(subcommand)]
+    pub(crate) verb: PlanVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PlanVerb {
+    /// ANTP, as its paper extrapolates: from rates, poll interval and re-keying period
+    Antp(PlanAntp),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct PlanAntp {
+    /// Time requests a second that one server answers, as `load antp --search` finds
+    #[arg(long, value_name = "RATE", value_parser = rates::rate)]
+    pub(crate) time_rate: f64,
+    /// Key exchanges a second that it answers, as `load antp-exchange --search` finds
+    #[arg(long, value_name = "RATE", value_parser = rates::rate, requires = "negotiation_rate")]
+    pub(crate) exchange_rate: Option<f64>,
+    /// Negotiations a second that it answers, as `load antp-negotiate --search` finds
+    #[arg(long, value_name = "RATE", value_parser = rates::rate, requires = "exchange_rate")]
+    pub(crate) negotiation_rate: Option<f64>,
+    /// From one time request of a client to the next, such as 1024 (seconds) or 30min
+    #[arg(long, value_name = "TIME", value_parser = interval)]
+    pub(crate) poll: std::time::Duration,
+    /// From one key exchange of a client to the next, such as 30days
+    #[arg(long, value_name = "TIME", value_parser = interval)]
+    pub(crate) rekey: std::time::Duration,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Args, Debug)]
@@ -407,8 +444,101 @@ pub(crate) enum LoadScheme {
         #[arg(long)]
         same_cookie: bool,
     },
+    /// Phase 1 of ANTP: negotiations, each until the certificate chain is complete
+    AntpNegotiate {
+        #[command(flatten)]
+        load: Box<LoadArguments>,
+        #[command(flatten)]
+        antp: AntpArguments,
+        /// Send the same m1 of each client again and again, and take its first answer, as the paper's load did
+        #[arg(long)]
+        replay: bool,
+    },
+    /// Phase 2 of ANTP: key exchanges, of clients that negotiate before and renew that every 30 s
+    AntpExchange {
+        #[command(flatten)]
+        load: Box<LoadArguments>,
+        #[command(flatten)]
+        antp: AntpArguments,
+        /// Send the same m3 of each client again and again, renewed every 30 s: no public-key work for the generator
+        #[arg(long)]
+        replay: bool,
+    },
+    /// Phase 3 of ANTP: requests for time, of clients that exchange keys before
+    Antp {
+        #[command(flatten)]
+        load: Box<LoadArguments>,
+        #[command(flatten)]
+        antp: AntpArguments,
+        /// Send the same m5 of each client again and again, as no client does
+        #[arg(long)]
+        replay: bool,
+        /// Ask for tags in packets of their own; latency is that of the early packet, if it is genuine
+        #[arg(long)]
+        separate_tag: bool,
+    },
+    /// All three phases of ANTP, one after the other, as of clients that know nothing yet; rates are those of whole runs
+    AntpFull {
+        #[command(flatten)]
+        load: Box<LoadArguments>,
+        #[command(flatten)]
+        antp: AntpArguments,
+        /// Ask for tags in packets of their own; latency is that of the early packet, if it is genuine
+        #[arg(long)]
+        separate_tag: bool,
+    },
     /// Take part in runs of a coordinator: send what it orders
     Agent(Agent),
+}
+
+/// With which mechanism clients and server agree on a key, and whom clients trust.
+#[derive(Args, Debug)]
+pub(crate) struct AntpArguments {
+    /// The key encapsulation
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) kem: KemArgument,
+    /// Trust the authorities in this PEM file, instead of the system's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+    /// The name that the server's certificate must have [default: TARGET's host]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server_name: Option<String>,
+}
+
+/// Key encapsulations of ANTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KemArgument {
+    /// P-256, as ECIES-KEM: the paper's second
+    #[default]
+    Ecdh,
+    /// RSA-2048 with PKCS#1 v1.5: the paper's first
+    Rsa,
+    /// RSA-2048 with OAEP: ours
+    RsaOaep,
+    /// X25519: ours
+    X25519,
+}
+
+impl KemArgument {
+    /// The suite that has it.
+    pub(crate) const fn suite(self) -> Suite {
+        match self {
+            KemArgument::Ecdh => Suite::P256,
+            KemArgument::Rsa => Suite::RSA_PKCS1,
+            KemArgument::RsaOaep => Suite::RSA_OAEP,
+            KemArgument::X25519 => Suite::X25519,
+        }
+    }
+
+    /// As the command line names it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            KemArgument::Ecdh => "ecdh",
+            KemArgument::Rsa => "rsa",
+            KemArgument::RsaOaep => "rsa-oaep",
+            KemArgument::X25519 => "x25519",
+        }
+    }
 }
 
 /// The files by which agents and coordinators prove to each other who they are.
@@ -731,6 +861,15 @@ fn overlap(text: &str) -> Result<std::time::Duration, String> {
         Ok(duration) if duration <= MOST => Ok(duration),
         Ok(_) => Err("more than 3650 days; retire the key by hand instead".to_owned()),
         Err(error) => Err(format!("{error}; durations look like 30d or 12h")),
+    }
+}
+
+/// Seconds, or a time with its unit.
+fn interval(text: &str) -> Result<std::time::Duration, String> {
+    match text.parse::<u64>() {
+        Ok(seconds) => Ok(std::time::Duration::from_secs(seconds)),
+        Err(_) => humantime::parse_duration(text)
+            .map_err(|error| format!("{error}; write seconds, or a time such as 30min or 30days")),
     }
 }
 
