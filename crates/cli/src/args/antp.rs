@@ -1,4 +1,4 @@
-//! What `query` is told about ANTP.
+//! What `query` and `load` are told about ANTP.
 
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
@@ -6,36 +6,62 @@ use std::time::{Duration, UNIX_EPOCH};
 use authentick_wire::antp::Suite;
 use clap::{Args, ValueEnum};
 
-/// A key encapsulation mechanism, and with it a suite.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum KemChoice {
-    /// P-256, as ECIES-KEM: the paper's
+/// A key encapsulation mechanism of ANTP, and with it a suite.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KemArgument {
+    /// P-256, as ECIES-KEM: the paper's second
+    #[default]
     Ecdh,
-    /// RSA-2048 with PKCS#1 v1.5: the paper's other one, to measure with
+    /// RSA-2048 with PKCS#1 v1.5: the paper's first
     Rsa,
-    /// RSA-2048 with OAEP and SHA-256
+    /// RSA-2048 with OAEP: ours
     RsaOaep,
-    /// X25519
+    /// X25519: ours
     X25519,
 }
 
-impl From<KemChoice> for Suite {
-    fn from(choice: KemChoice) -> Self {
-        match choice {
-            KemChoice::Ecdh => Suite::P256,
-            KemChoice::Rsa => Suite::RSA_PKCS1,
-            KemChoice::RsaOaep => Suite::RSA_OAEP,
-            KemChoice::X25519 => Suite::X25519,
+impl KemArgument {
+    /// The suite that has it.
+    pub(crate) const fn suite(self) -> Suite {
+        match self {
+            KemArgument::Ecdh => Suite::P256,
+            KemArgument::Rsa => Suite::RSA_PKCS1,
+            KemArgument::RsaOaep => Suite::RSA_OAEP,
+            KemArgument::X25519 => Suite::X25519,
+        }
+    }
+
+    /// As the command line names it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            KemArgument::Ecdh => "ecdh",
+            KemArgument::Rsa => "rsa",
+            KemArgument::RsaOaep => "rsa-oaep",
+            KemArgument::X25519 => "x25519",
         }
     }
 }
 
+/// With which mechanism clients and server agree on a key, and whom clients trust.
+#[derive(Args, Debug)]
+pub(crate) struct AntpLoad {
+    /// The key encapsulation
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) kem: KemArgument,
+    /// Trust the authorities in this PEM file, instead of the system's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+    /// The name that the server's certificate must have [default: TARGET's host]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server_name: Option<String>,
+}
+
 /// Options of `query --auth antp`, but for the last two, which concern what it leaves behind.
 #[derive(Args, Debug)]
-pub(crate) struct AntpArguments {
+pub(crate) struct AntpQuery {
     /// ANTP: offer this key encapsulation; may be repeated, the best first [default: ecdh]
     #[arg(long, value_enum, value_name = "KEM")]
-    pub(crate) kem: Vec<KemChoice>,
+    pub(crate) kem: Vec<KemArgument>,
     /// ANTP: have the tag sent in a packet of its own, after the time
     #[arg(long)]
     pub(crate) separate_tag: bool,
@@ -57,7 +83,7 @@ pub(crate) struct AntpArguments {
     pub(crate) forget_antp: bool,
 }
 
-impl AntpArguments {
+impl AntpQuery {
     /// The first option that only means something with ANTP, if there is one.
     pub(crate) fn given(&self) -> Option<&'static str> {
         let options = [

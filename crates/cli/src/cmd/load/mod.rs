@@ -24,7 +24,7 @@ use authentick_load::{
 };
 use authentick_report::load::{LoadRecord, text};
 
-use crate::args::{Agent, AntpArguments, ArrivalsArgument, Load, LoadArguments, LoadScheme, Trust};
+use crate::args::{Agent, AntpLoad, ArrivalsArgument, Load, LoadArguments, LoadScheme, Trust};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::symmetric::KeyName;
@@ -97,7 +97,7 @@ struct Offer<'a> {
     /// Send one cookie of each client again and again, or one request of ANTP.
     replay: bool,
     /// How ANTP is spoken, and whom clients trust.
-    antp: Option<&'a AntpArguments>,
+    antp: Option<&'a AntpLoad>,
     /// Ask for tags in packets of their own.
     separate_tag: bool,
 }
@@ -111,7 +111,7 @@ impl<'a> Offer<'a> {
     fn antp(
         scheme: Scheme,
         arguments: &'a LoadArguments,
-        antp: &'a AntpArguments,
+        antp: &'a AntpLoad,
         replay: bool,
         separate_tag: bool,
     ) -> Self {

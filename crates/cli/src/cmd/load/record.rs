@@ -13,7 +13,7 @@ use authentick_report::load::{AntpParameters, LoadFormat, LoadRecord, Parameters
 use authentick_report::units::rate;
 
 use super::target::Target;
-use crate::args::{AntpArguments, LoadArguments};
+use crate::args::{AntpLoad, LoadArguments};
 use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::host::{COMMIT, VERSION, command, host};
@@ -23,7 +23,7 @@ pub(super) fn begin(
     arguments: &LoadArguments,
     plan: &Plan,
     target: &Target,
-    antp: Option<&AntpArguments>,
+    antp: Option<&AntpLoad>,
 ) -> LoadRecord {
     let address = if plan.scheme == Scheme::Ke { target.ke } else { target.ntp };
     let path = match &arguments.path {

@@ -14,7 +14,7 @@ use authentick_wire::ke::AeadId;
 use rustls::pki_types::ServerName;
 
 use super::antp::{Probed, probe as probe_antp};
-use crate::args::{AntpArguments, Permit, Trust};
+use crate::args::{AntpLoad, Permit, Trust};
 use crate::exit::{Exit, Failure};
 use crate::measure::{Credential, measure, measure_with_either_keys};
 use crate::server::{NTP_PORT, ServerArgument, aeads, ke_exit, resolve};
@@ -73,7 +73,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) text: &'a str,
     pub(crate) trust: Option<&'a Trust>,
     pub(crate) key: Option<KeyName<'a>>,
-    pub(crate) antp: Option<&'a AntpArguments>,
+    pub(crate) antp: Option<&'a AntpLoad>,
     pub(crate) timeout: Duration,
 }
 
@@ -137,7 +137,7 @@ impl Target {
 
     fn under_antp(
         wanted: &Wanted<'_>,
-        antp: &AntpArguments,
+        antp: &AntpLoad,
         server: &ServerArgument,
         permission: &Permission,
     ) -> Result<Self, Failure> {

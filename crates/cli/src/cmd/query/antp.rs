@@ -105,7 +105,7 @@ impl<'a> Source<'a> {
                 Anchor::Authorities { roots: trust::roots(arguments.ca.as_deref())?, name }
             }
         };
-        let suites: Vec<Suite> = options.kem.iter().copied().map(Suite::from).collect();
+        let suites: Vec<Suite> = options.kem.iter().map(|kem| kem.suite()).collect();
         let suites = if suites.is_empty() { vec![Suite::P256] } else { suites };
         let suites = SuiteList::new(&suites)
             .ok_or_else(|| Failure::new(Exit::Usage, "--kem is given more than eight times"))?;
