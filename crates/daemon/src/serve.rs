@@ -302,8 +302,8 @@ impl Running {
         Totals::of(&self.shared.workers)
     }
 
-    /// Reads certificates, private keys, cookie keys, state keys and symmetric keys again. What cannot be read stays as it was, and
-    /// is logged.
+    /// Reads certificates, private keys, cookie keys, state keys and symmetric keys again. What cannot be read stays as
+    /// it was, and is logged.
     pub fn reload(&self) {
         // A supervisor that is gone has already been reported by `is_sound`.
         let _ = self.commands.send(Command::Reload);

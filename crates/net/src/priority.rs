@@ -2,9 +2,9 @@
 
 use std::io;
 
-/// Has the calling thread run only where no other wants to. sched(7), SCHED_IDLE: lower than any nice value, and whoever
-/// wakes takes the processor from it at once, where a nice thread would keep it to the end of its slice. Nobody needs
-/// rights for it.
+/// Has the calling thread run only where no other wants to. sched(7), SCHED_IDLE: lower than any nice value. Who wakes
+/// takes the processor from it as soon as the kernel looks, where a nice thread would keep it to the end of its slice.
+/// Nobody needs rights for it.
 ///
 /// # Errors
 /// If the kernel refuses.

@@ -1,4 +1,5 @@
-//! What does the responder take per request, without sockets: plain, under ANTP, under each MAC, and NTS under each AEAD?
+//! What does the responder take per request, without sockets: plain, under ANTP, under each MAC, and NTS under each
+//! AEAD?
 //!
 //! Goal: nanoseconds per request from datagram to response, for several batch sizes, over 512 clients with keys and
 //! cookies of their own, or one symmetric key; and the share of NTS that is not AEAD, by comparison with the bench

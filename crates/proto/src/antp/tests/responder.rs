@@ -234,7 +234,7 @@ fn no_flipped_bit_of_a_time_request_gets_an_answer_with_a_tag_over_the_request_a
             for datagram in &answer.datagrams {
                 assert!(!is_tagged(&session, &good, datagram), "bit {bit}");
             }
-            // The server cannot tell a changed nonce from another one. C2, the suite, the type and the magic are its own.
+            // The server cannot tell a changed nonce from another one. C2 and the suite are its own.
             let is_state = bit / 8 >= good.len() - C2_SIZE;
             let is_suite = (6..8).contains(&(bit / 8 + C2_SIZE + 40).wrapping_sub(good.len()));
             if is_state || is_suite {
