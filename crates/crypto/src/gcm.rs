@@ -1,8 +1,8 @@
 //! AES-128-GCM over batches of short texts under kept keys: how an ANTP server seals what it gives to its clients.
 //! NIST SP 800-38D.
 //!
-//! The blocks of all jobs of a key go through the cipher together, so they fill its pipeline though each text is two or
-//! three blocks. Nonces have 12 octets and are never used twice with a key; who makes them sees to that. What is absent
+//! Jobs under one key and of equal sizes run side by side where the processor has AES instructions. On every other
+//! processor the blocks of all jobs of a key go through RustCrypto's cipher together. Nonces have 12 octets and are never used twice with a key; who makes them sees to that. What is absent
 //! is a text of more than [`GCM_TEXT_SIZE_MAX`] octets, which no packet needs.
 
 use std::fmt;
@@ -14,6 +14,9 @@ use ghash::GHash;
 use ghash::universal_hash::UniversalHash;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
+
+use crate::lanes::{self, Path};
+use crate::mac::MacAlgorithm;
 
 /// Octets of a key.
 pub const GCM_KEY_SIZE: usize = 16;
@@ -35,6 +38,8 @@ const _: () = assert!(GCM_TEXT_SIZE_MAX / BLOCK_SIZE < GROUP_BLOCK_COUNT, "every
 pub struct GcmKey {
     cipher: Aes128Enc,
     hash: GHash,
+    /// The same for the lanes: a key of GMAC.
+    kept: Option<lanes::MacKey>,
 }
 
 impl GcmKey {
@@ -44,7 +49,8 @@ impl GcmKey {
         let cipher = Aes128Enc::new(octets.into());
         let mut subkey = Block::default();
         cipher.encrypt_block(&mut subkey);
-        let key = GcmKey { cipher, hash: GHash::new(&subkey) };
+        let kept = lanes::MacKey::expand(MacAlgorithm::Gmac128, octets);
+        let key = GcmKey { cipher, hash: GHash::new(&subkey), kept };
         subkey.zeroize();
         key
     }
@@ -88,7 +94,20 @@ pub struct GcmJob<'a> {
 ///
 /// # Panics
 /// If a text is too long.
+#[inline]
 pub fn gcm_seal_batch(jobs: &mut [GcmJob<'_>]) {
+    gcm_seal_batch_on(lanes::path(), jobs);
+}
+
+/// [`gcm_seal_batch`] on a given path, for tests and benchmarks.
+///
+/// # Panics
+/// As [`gcm_seal_batch`], and if the processor lacks what the path needs.
+#[doc(hidden)]
+pub fn gcm_seal_batch_on(path: Path, jobs: &mut [GcmJob<'_>]) {
+    if path != Path::Portable {
+        return run_in_lanes(lanes::GcmQueue::sealing(path), jobs);
+    }
     for_each_group(jobs, |job, mask, stream| {
         apply(job.text, stream);
         *job.tag = job.key.tag(job, mask);
@@ -99,7 +118,20 @@ pub fn gcm_seal_batch(jobs: &mut [GcmJob<'_>]) {
 ///
 /// # Panics
 /// If a text is too long.
+#[inline]
 pub fn gcm_open_batch(jobs: &mut [GcmJob<'_>]) {
+    gcm_open_batch_on(lanes::path(), jobs);
+}
+
+/// [`gcm_open_batch`] on a given path, for tests and benchmarks.
+///
+/// # Panics
+/// As [`gcm_open_batch`], and if the processor lacks what the path needs.
+#[doc(hidden)]
+pub fn gcm_open_batch_on(path: Path, jobs: &mut [GcmJob<'_>]) {
+    if path != Path::Portable {
+        return run_in_lanes(lanes::GcmQueue::opening(path), jobs);
+    }
     for_each_group(jobs, |job, mask, stream| {
         job.genuine = job.key.tag(job, mask).ct_eq(job.tag).into();
         match job.genuine {
@@ -107,6 +139,15 @@ pub fn gcm_open_batch(jobs: &mut [GcmJob<'_>]) {
             false => job.text.fill(0),
         }
     });
+}
+
+fn run_in_lanes<'a>(mut queue: lanes::GcmQueue<'a>, jobs: &'a mut [GcmJob<'_>]) {
+    for job in jobs {
+        assert!(job.text.len() <= GCM_TEXT_SIZE_MAX, "the text is short");
+        let key = job.key.kept.as_ref().expect("where there are lanes, keys are expanded for them");
+        queue.push(key, job.nonce, job.associated, job.text, (job.tag, &mut job.genuine));
+    }
+    queue.flush();
 }
 
 fn apply(text: &mut [u8], stream: &[Block]) {
@@ -175,7 +216,13 @@ mod tests {
         tag: [u8; GCM_TAG_SIZE],
     }
 
-    fn run(keys: &[GcmKey], cases: &mut [Case], run: fn(&mut [GcmJob<'_>])) -> Vec<bool> {
+    type Run = fn(Path, &mut [GcmJob<'_>]);
+
+    fn paths() -> impl Iterator<Item = Path> {
+        Path::ALL.into_iter().filter(|path| path.is_available())
+    }
+
+    fn run(path: Path, keys: &[GcmKey], cases: &mut [Case], run: Run) -> Vec<bool> {
         let mut jobs: Vec<GcmJob<'_>> = cases
             .iter_mut()
             .map(|case| GcmJob {
@@ -187,7 +234,7 @@ mod tests {
                 genuine: false,
             })
             .collect();
-        run(&mut jobs);
+        run(path, &mut jobs);
         jobs.iter().map(|job| job.genuine).collect()
     }
 
@@ -197,11 +244,14 @@ mod tests {
         let octets: Vec<[u8; 16]> = (0..3).map(|_| entropy.array()).collect();
         let keys: Vec<GcmKey> = octets.iter().map(GcmKey::new).collect();
         let mut pick = Entropy::from_seed(2);
-        for round in 0..40_u64 {
+        for (round, path) in (0..70_u64).flat_map(|round| paths().map(move |path| (round, path))) {
             let count = 1 + round as usize;
+            // Of every other batch all texts have one size, so that they fill the lanes.
+            let even = round.is_multiple_of(2).then(|| pick.u64() as usize % 60);
             let mut cases: Vec<Case> = (0..count)
                 .map(|_| {
-                    let size = pick.u64() as usize % (GCM_TEXT_SIZE_MAX + 1);
+                    let any = pick.u64() as usize % (GCM_TEXT_SIZE_MAX + 1);
+                    let size = even.unwrap_or(any);
                     let mut text = vec![0; size];
                     entropy.fill(&mut text);
                     let associated = text[..size / 3].to_vec();
@@ -211,20 +261,20 @@ mod tests {
                 })
                 .collect();
             let plain: Vec<Vec<u8>> = cases.iter().map(|case| case.text.clone()).collect();
-            run(&keys, &mut cases, gcm_seal_batch);
+            run(path, &keys, &mut cases, gcm_seal_batch_on);
             for (case, plain) in cases.iter().zip(&plain) {
                 let reference = Aes128Gcm::new(&octets[case.key].into());
                 let mut text = plain.clone();
                 let tag = reference
                     .encrypt_inout_detached(&case.nonce.into(), &case.associated, text.as_mut_slice().into())
                     .unwrap();
-                assert_eq!((&text, &case.tag), (&case.text, &tag.into()), "round {round}");
+                assert_eq!((&text, &case.tag), (&case.text, &tag.into()), "{path}, round {round}");
             }
             let wrong = pick.u64() as usize % count;
             cases[wrong].tag[pick.u64() as usize % 16] ^= 0x40;
-            let genuine = run(&keys, &mut cases, gcm_open_batch);
+            let genuine = run(path, &keys, &mut cases, gcm_open_batch_on);
             for (index, (case, plain)) in cases.iter().zip(&plain).enumerate() {
-                assert_eq!(genuine[index], index != wrong, "round {round}");
+                assert_eq!(genuine[index], index != wrong, "{path}, round {round}");
                 match index == wrong {
                     true => assert!(case.text.iter().all(|&octet| octet == 0)),
                     false => assert_eq!(case.text, *plain),
@@ -236,14 +286,14 @@ mod tests {
     #[test]
     fn every_flipped_bit_of_a_sealed_text_is_seen() {
         let keys = [GcmKey::new(&[1; 16])];
-        let seal = || {
+        let seal = |path| {
             let mut case =
                 [Case { key: 0, nonce: [2; 12], associated: vec![3; 13], text: vec![4; 28], tag: [0; 16] }];
-            run(&keys, &mut case, gcm_seal_batch);
+            run(path, &keys, &mut case, gcm_seal_batch_on);
             case
         };
-        for bit in 0..(12 + 13 + 28 + 16) * 8 {
-            let mut case = seal();
+        for (bit, path) in (0..(12 + 13 + 28 + 16) * 8).flat_map(|bit| paths().map(move |path| (bit, path))) {
+            let mut case = seal(path);
             let (mut at, mask) = (bit / 8, 1 << (bit % 8));
             let Case { nonce, associated, text, tag, .. } = &mut case[0];
             for part in [&mut nonce[..], associated, text, tag] {
@@ -255,7 +305,7 @@ mod tests {
                     None => at -= part.len(),
                 }
             }
-            assert_eq!(run(&keys, &mut case, gcm_open_batch), [false], "{bit}");
+            assert_eq!(run(path, &keys, &mut case, gcm_open_batch_on), [false], "{path}, {bit}");
         }
     }
 
@@ -266,7 +316,8 @@ mod tests {
             if (group.key_size, group.nonce_size, group.tag_size) != (128, 96, 128) {
                 continue;
             }
-            for test in group.tests.iter().filter(|test| test.pt.len() <= GCM_TEXT_SIZE_MAX) {
+            let tests = group.tests.iter().filter(|test| test.pt.len() <= GCM_TEXT_SIZE_MAX);
+            for (test, path) in tests.flat_map(|test| paths().map(move |path| (test, path))) {
                 let keys = [GcmKey::new(test.key[..].try_into().unwrap())];
                 let mut case = [Case {
                     key: 0,
@@ -276,7 +327,8 @@ mod tests {
                     tag: test.tag[..].try_into().unwrap(),
                 }];
                 let is_valid = test.result == TestResult::Valid;
-                assert_eq!(run(&keys, &mut case, gcm_open_batch), [is_valid], "vector {}", test.tc_id);
+                let genuine = run(path, &keys, &mut case, gcm_open_batch_on);
+                assert_eq!(genuine, [is_valid], "{path}, vector {}", test.tc_id);
                 if is_valid {
                     assert_eq!(case[0].text, test.pt[..], "vector {}", test.tc_id);
                 }

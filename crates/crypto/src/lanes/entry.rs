@@ -242,6 +242,7 @@ macro_rules! each_path {
 
 each_path!(path);
 
+pub(super) mod gcm;
 pub(super) mod hmac;
 pub(super) mod mac;
 

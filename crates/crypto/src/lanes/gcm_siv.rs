@@ -184,7 +184,7 @@ pub(super) unsafe fn run<V: Blocks, const N: usize, const L: usize>(
             // SAFETY: the caller says so.
             let tags = unsafe { keys.tags(shape, lanes, |lane| lanes[lane].text.cast_const()) };
             // SAFETY: the caller says so.
-            unsafe { settle(&PerLane::<L>::of(&add(tags, &claimed)), shape, lanes, used) };
+            unsafe { settle(&PerLane::<L>::of(&add(tags, &claimed)), shape.text, lanes, used) };
         }
     }
     keys.wipe();

@@ -95,6 +95,11 @@ impl MacKey {
         let mac = Mac::of(algorithm)?;
         Some(MacKey { mac, expanded: Box::new(entry::mac::expand(mac, octets)?) })
     }
+
+    #[inline(always)]
+    pub(super) fn kept(&self) -> *const KeptKey {
+        &raw const *self.expanded
+    }
 }
 
 /// Shape and lane of a job. The nonce is empty if the algorithm takes none.
@@ -107,16 +112,7 @@ fn job(
     genuine: *mut bool,
 ) -> (Shape, Lane) {
     let shape = Shape { mac: key.mac, size: message.len() };
-    (
-        shape,
-        Lane {
-            key: &raw const *key.expanded,
-            nonce: nonce.as_ptr(),
-            message: message.as_ptr(),
-            tag,
-            genuine,
-        },
-    )
+    (shape, Lane { key: key.kept(), nonce: nonce.as_ptr(), message: message.as_ptr(), tag, genuine })
 }
 
 /// Tags that wait to be computed.

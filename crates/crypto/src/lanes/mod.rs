@@ -13,7 +13,7 @@
 //! - `group`: jobs that wait for others of their shape;
 //! - `message`: octets as chains of blocks;
 //! - `cmac`, `counter`, `polyval`: the parts;
-//! - `siv`, `gcm_siv`: AES-SIV-CMAC and AES-128-GCM-SIV;
+//! - `siv`, `gcm_siv`, `gcm`: AES-SIV-CMAC, AES-128-GCM-SIV and AES-128-GCM;
 //! - `mac`, `kept`, `tag`: jobs of MACs, their keys, and CMAC, GMAC and GMAC-SIV;
 //! - `word`, `sha256`, `hmac`: a register as words of many messages, SHA-256 over them, jobs of HMAC;
 //! - `sha512`: one packet after another, but with an instruction of the processor's own;
@@ -31,6 +31,7 @@ mod cmac;
 mod counter;
 mod entry;
 mod floor;
+mod gcm;
 mod gcm_siv;
 mod group;
 mod hash_path;
@@ -49,6 +50,7 @@ mod siv;
 mod tag;
 mod word;
 
+pub(crate) use gcm::GcmQueue;
 pub(crate) use group::{OpenQueue, SealQueue};
 pub use hash_path::{HashPath, hash_path};
 pub(crate) use hmac::{HmacTagQueue, HmacVerifyQueue};
@@ -68,14 +70,25 @@ pub fn encrypt_alone_on(path: Path, count: usize) -> Option<usize> {
     entry::encrypt_alone(path, count)
 }
 
+/// Compresses `count` blocks of SHA-256 in each lane of a path, from registers to registers, and returns how many these
+/// are; `None` for the portable path, which has no lanes. The floor of benchmarks.
+///
+/// # Panics
+/// If the processor lacks what the path needs.
+#[doc(hidden)]
+#[must_use]
+pub fn hash_alone_on(path: HashPath, count: usize) -> Option<usize> {
+    entry::hmac::hash_alone(path, count)
+}
+
 /// Tells which jobs are genuine, and zeroes the texts of those that are not.
 ///
 /// # Safety
-/// The first `used` lanes are of jobs of this shape, to be opened.
+/// The first `used` lanes are of jobs to be opened, with texts of so many octets.
 #[inline(always)]
 unsafe fn settle<const L: usize>(
     differences: &message::PerLane<L>,
-    shape: &group::Shape,
+    text_size: usize,
     lanes: &[group::Lane; L],
     used: usize,
 ) {
@@ -85,7 +98,7 @@ unsafe fn settle<const L: usize>(
         unsafe { *lane.genuine = is_genuine };
         if !is_genuine {
             // SAFETY: the text has as many octets, and the job borrows them alone.
-            unsafe { std::ptr::write_bytes(lane.text, 0, shape.text) };
+            unsafe { std::ptr::write_bytes(lane.text, 0, text_size) };
         }
     }
 }

@@ -8,6 +8,8 @@ use std::arch::asm;
 
 use super::*;
 use crate::aead::{Algorithm, CachedKey, Key, KeyRef, Open, Seal, open_batch_on, seal_batch_on};
+use crate::gcm::{GcmJob, GcmKey, gcm_open_batch_on, gcm_seal_batch_on};
+use crate::kdf::{HmacTag, HmacTagBatch, HmacVerify, HmacVerifyBatch};
 use crate::mac::{self, MacAlgorithm, Tag, Verify, tag_batch_on, verify_batch_on};
 
 /// `VG_USERREQ__MAKE_MEM_UNDEFINED` and `VG_USERREQ__MAKE_MEM_DEFINED` of memcheck.h.
@@ -139,6 +141,95 @@ fn no_branch_and_no_address_of_a_mac_depends_on_a_secret() {
                 let sizes: Vec<usize> = (0..count).map(|lane| lane * 13).collect();
                 tag_and_verify(path, algorithm, is_one_key, &sizes);
             }
+        }
+    }
+}
+
+/// Computes and verifies HMAC-SHA256 of secret texts of these sizes under secret keys of 16 octets.
+fn tag_and_verify_hmac(path: HashPath, sizes: &[usize]) {
+    let secret = |size: usize| {
+        let mut octets = vec![7; size];
+        make_secret(&mut octets);
+        octets
+    };
+    let keys: Vec<Vec<u8>> = sizes.iter().map(|_| secret(16)).collect();
+    let texts: Vec<Vec<u8>> = sizes.iter().map(|size| secret(*size)).collect();
+    let lists: Vec<[&[u8]; 2]> = texts.iter().map(|text| [&b"label"[..], text]).collect();
+    let mut tags = vec![[0; 32]; sizes.len()];
+    let mut batch = HmacTagBatch::on(path);
+    for ((key, parts), tag) in keys.iter().zip(&lists).zip(&mut tags) {
+        batch.push(HmacTag { key, parts, tag });
+    }
+    batch.run();
+    // What is compared elsewhere is made public elsewhere.
+    if path == HashPath::Portable {
+        return;
+    }
+    for wrong in [None, Some(0), Some(sizes.len() - 1)] {
+        let mut claimed = tags.clone();
+        if let Some(wrong) = wrong {
+            claimed[wrong][30] ^= 1;
+        }
+        let mut genuine = vec![false; sizes.len()];
+        let mut batch = HmacVerifyBatch::on(path);
+        for (((key, parts), tag), genuine) in keys.iter().zip(&lists).zip(&claimed).zip(&mut genuine) {
+            batch.push(HmacVerify { key, parts, tag, genuine });
+        }
+        batch.run();
+        let expected: Vec<bool> = (0..sizes.len()).map(|index| Some(index) != wrong).collect();
+        assert_eq!(genuine, expected);
+    }
+}
+
+#[test]
+fn no_branch_and_no_address_of_an_hmac_depends_on_a_secret() {
+    for path in HashPath::ALL.into_iter().filter(|path| path.is_available()) {
+        for count in [1, 3, 8, 17] {
+            tag_and_verify_hmac(path, &vec![225; count]);
+            tag_and_verify_hmac(path, &(0..count).map(|lane| lane * 29).collect::<Vec<_>>());
+        }
+    }
+}
+
+/// Seals secret texts of these sizes under a secret key with AES-128-GCM, and opens them again where that is ours.
+fn seal_and_open_gcm(path: Path, sizes: &[usize]) {
+    let mut octets = [0x3c; 16];
+    make_secret(&mut octets);
+    let key = GcmKey::new(&octets);
+    let mut texts: Vec<Vec<u8>> = sizes.iter().map(|size| vec![1; *size]).collect();
+    texts.iter_mut().for_each(|text| make_secret(text));
+    let mut tags = vec![[0; 16]; sizes.len()];
+    let run = |texts: &mut [Vec<u8>], tags: &mut [[u8; 16]], run: fn(Path, &mut [GcmJob<'_>])| {
+        let jobs = texts.iter_mut().zip(tags).map(|(text, tag)| GcmJob {
+            key: &key,
+            nonce: &[5; 12],
+            associated: &[9; 13],
+            text,
+            tag,
+            genuine: false,
+        });
+        let mut jobs: Vec<GcmJob<'_>> = jobs.collect();
+        run(path, &mut jobs);
+        jobs.iter().map(|job| job.genuine).collect::<Vec<bool>>()
+    };
+    run(&mut texts, &mut tags, gcm_seal_batch_on);
+    // What is compared elsewhere is made public elsewhere.
+    if path == Path::Portable {
+        return;
+    }
+    let sealed = texts.clone();
+    assert_eq!(run(&mut texts, &mut tags, gcm_open_batch_on), vec![true; sizes.len()]);
+    tags[0][3] ^= 1;
+    let expected: Vec<bool> = (0..sizes.len()).map(|index| index != 0).collect();
+    assert_eq!(run(&mut sealed.clone(), &mut tags, gcm_open_batch_on), expected);
+}
+
+#[test]
+fn no_branch_and_no_address_of_gcm_depends_on_a_secret() {
+    for path in Path::ALL.into_iter().filter(|path| path.is_available()) {
+        for count in [1, 3, 8, 17] {
+            seal_and_open_gcm(path, &vec![28; count]);
+            seal_and_open_gcm(path, &(0..count).map(|lane| lane * 13).collect::<Vec<_>>());
         }
     }
 }

@@ -215,7 +215,7 @@ impl<V: Blocks, const N: usize, K: RoundKeys<V, N>> Keys<V, N, K> {
                 let tags =
                     unsafe { self.s2v::<L, WORDS>(shape, lanes, |lane| lanes[lane].text.cast_const()) };
                 // SAFETY: the caller says so.
-                unsafe { settle(&PerLane::<L>::of(&add(tags, &claimed)), shape, lanes, used) };
+                unsafe { settle(&PerLane::<L>::of(&add(tags, &claimed)), shape.text, lanes, used) };
             }
         }
     }

@@ -3,11 +3,11 @@
 use std::ptr;
 
 use super::block::{BLOCK_SIZE, Block, Blocks};
-use super::cmac::{REVERSE, add, chain};
+use super::cmac::{add, chain};
 use super::kept::{Kept, KeptKey, Own};
 use super::mac::{Lane, NONCE_SIZE, Shape, Verb};
 use super::message::{Messages, Padding, PerLane};
-use super::{gcm_siv, is_none, polyval};
+use super::{gcm, gcm_siv, is_none, polyval};
 
 /// Whether all lanes have one key, which is then read once for all.
 #[inline(always)]
@@ -85,24 +85,12 @@ unsafe fn gmac_under<V: Blocks, const N: usize, const L: usize>(
     let mut tags: [V; N] = unsafe { nonces(lanes) };
     tags.iter_mut().for_each(|nonce| *nonce = nonce.xor(V::broadcast(ONE)));
     keys.encrypt::<4>(0, &mut tags);
-    // GHASH is POLYVAL with the octets of each block reversed. RFC 8452 appendix A.
-    let reverse = V::broadcast(REVERSE);
-    let reversed = |mut blocks: [V; N]| {
-        blocks.iter_mut().for_each(|block| *block = block.reorder(reverse));
-        blocks
-    };
     let polyval = polyval::Keys::from_parts([keys.masks(0), keys.masks(1)]);
     // SAFETY: the caller says so.
     let messages = unsafe { Messages::new(shape.size, |lane| lanes[lane].message) };
     let mut sums = [V::zero(); N];
-    for step in 0..messages.count_before_last() {
-        sums = polyval.absorb_blocks(&sums, &reversed(messages.blocks(step)));
-    }
-    if shape.size > 0 {
-        sums = polyval.absorb_blocks(&sums, &reversed(messages.last::<V, N, L>(Padding::Zeros)));
-    }
-    let sizes = V::broadcast(((8 * shape.size as u128) << 64).to_le_bytes());
-    add(tags, &reversed(polyval.absorb_blocks(&sums, &[sizes; N])))
+    gcm::absorb::<V, N, L>(&polyval, &mut sums, &messages);
+    add(gcm::ghash(&polyval, &sums, [shape.size, 0]), &tags)
 }
 
 /// GMAC-SIV of jobs: AES-128-GCM-SIV (RFC 8452 section 4) of an empty text.

@@ -1,10 +1,9 @@
 //! Where each path begins for HMAC over SHA-256 and SHA-224.
 
+use std::hint::black_box;
+
 use super::super::hmac::{self, Lane, Shape, Verb};
-#[cfg(test)]
-use super::super::sha256::START_256;
-use super::super::sha256::State;
-#[cfg(test)]
+use super::super::sha256::{START_256, State};
 use super::super::word::Words;
 use super::super::{HashPath, sha256};
 use crate::lanes::block::{Blocks, Double, Quadruple};
@@ -35,6 +34,28 @@ pub(in crate::lanes) unsafe fn run(path: HashPath, verb: Verb, shape: &Shape, la
     unsafe { run(verb, shape, lanes) };
 }
 
+/// See [`super::super::hash_alone_on`].
+pub(in crate::lanes) fn hash_alone(path: HashPath, count: usize) -> Option<usize> {
+    assert!(path.is_available(), "no path is taken that the processor lacks");
+    match path {
+        // SAFETY: the processor has what the path needs.
+        HashPath::Avx512 => Some(unsafe { avx512::hash_alone(count) }),
+        // SAFETY: as above.
+        HashPath::ShaNi => Some(unsafe { hash_pairs_alone(count) }),
+        // SAFETY: as above.
+        HashPath::Avx2 => Some(unsafe { avx2::hash_alone(count) }),
+        HashPath::Portable => None,
+    }
+}
+
+#[target_feature(enable = "sha,sse4.1,ssse3")]
+fn hash_pairs_alone(count: usize) -> usize {
+    let (mut states, blocks) = black_box(([START_256; 2], [[1; 64]; 2]));
+    (0..count).for_each(|_| sha256::compress_pair(&mut states, [&blocks[0], &blocks[1]]));
+    black_box(states);
+    2 * count
+}
+
 /// # Safety
 /// As [`run`], and the processor has the features.
 #[target_feature(enable = "sha,sse4.1,ssse3")]
@@ -60,6 +81,15 @@ macro_rules! path {
                     // SAFETY: as promised to this function.
                     unsafe { hmac::run::<$blocks, LANES>(verb, shape, lanes, compress) };
                 }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) fn hash_alone(count: usize) -> usize {
+                let mut state = black_box(START_256.map(<$blocks as Words>::splat));
+                let words = black_box([<$blocks as Words>::splat(1); 16]);
+                (0..count).for_each(|_| compress(&mut state, &words));
+                black_box(state);
+                count * LANES
             }
 
             /// The state of each lane, which all read the same blocks.
