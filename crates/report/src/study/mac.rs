@@ -53,9 +53,7 @@ impl MacPlan {
     /// The plan as JSON for people, with a line end after it.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).expect("strings and numbers are always JSON");
-        text.push('\n');
-        text
+        stored::pretty(self)
     }
 
     /// What is to be said of the study, in sentences.

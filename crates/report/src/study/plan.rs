@@ -254,10 +254,7 @@ impl StudyPlan {
     /// The plan as JSON for people, with a line end after it.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let mut text =
-            serde_json::to_string_pretty(self).expect("strings, numbers and lists of them are always JSON");
-        text.push('\n');
-        text
+        stored::pretty(self)
     }
 
     /// What is to be said beside the tables. `missing_count`: runs without a record.
