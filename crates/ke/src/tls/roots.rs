@@ -11,7 +11,7 @@ use crate::ALPN;
 
 /// A client's trust: certificates of authorities.
 #[derive(Clone, Debug)]
-pub struct Roots(RootCertStore);
+pub struct Roots(pub(super) RootCertStore);
 
 impl Roots {
     /// The authorities in a PEM text.

@@ -38,6 +38,9 @@ const OTHER_COLUMNS: [&str; 7] = [
     "start_skew_us",
     "start_skew_error_us",
 ];
+/// What only a step of ANTP has, after its times.
+const ANTP_COLUMNS: [&str; 3] = ["client_crypto_seconds", "client_crypto_share", "early"];
+const ANTP_TIMES: [&str; 5] = ["client_crypto", "negotiation", "key_exchange", "time", "phases"];
 const SPAN_COLUMNS: [&str; 2] = ["spans_joined", "spans_unmatched"];
 const SPAN_POINTS: [&str; 3] = ["mean", "p50", "p99"];
 
@@ -101,6 +104,8 @@ fn heading() -> Vec<String> {
         let name = measure.name.to_lowercase();
         columns.extend(SPAN_POINTS.iter().map(|point| format!("{name}_{point}_ns")));
     }
+    columns.extend(ANTP_TIMES.into_iter().flat_map(points));
+    columns.extend(ANTP_COLUMNS.iter().map(ToString::to_string));
     columns
 }
 
@@ -119,6 +124,8 @@ fn line<'a>(record: &'a LoadRecord, number: usize, step: &Step, part: &Part<'a>)
         match tally.operation {
             Operation::Transfer => "transfer".into(),
             Operation::KeyExchange => "key-exchange".into(),
+            Operation::Negotiation => "negotiation".into(),
+            Operation::Run => "run".into(),
         },
         optional(part.offered_rps),
         step.seconds.to_string().into(),
@@ -149,6 +156,16 @@ fn line<'a>(record: &'a LoadRecord, number: usize, step: &Step, part: &Part<'a>)
     for measure in spans.unwrap_or(&Spans::default()).measures() {
         fields.extend(span_points(measure.times_ns));
     }
+    let antp = step.antp.as_ref().filter(|_| is_step);
+    let times = antp.map_or([None; ANTP_TIMES.len()], |antp| {
+        [antp.client_crypto_us, antp.negotiation_us, antp.key_exchange_us, antp.time_us, antp.phases_us]
+    });
+    for time in times {
+        fields.extend(points(time));
+    }
+    fields.push(optional(antp.map(|antp| antp.client_crypto_seconds)));
+    fields.push(optional(antp.and_then(|antp| antp.client_crypto_share)));
+    fields.push(optional(antp.map(|antp| antp.early)));
     fields
 }
 

@@ -7,7 +7,7 @@ use super::compare::{At, Comparison, against};
 use super::figures::{RUN_COUNT_MAX, Run, carried, causes, distributions, latency, spans};
 use super::text::{lost_percent, skew, span};
 use super::words::{
-    capacity, causes_of_run, generator, operations, operations_of, plural, remarks, shape, why,
+    antp_times, capacity, causes_of_run, generator, operations, operations_of, plural, remarks, shape, why,
 };
 use super::{LOAD_STYLE, LoadRecord, Percentiles, Step, Tally, selected};
 use crate::page::{Escaped, Page, Row, cell};
@@ -52,6 +52,7 @@ pub fn page(records: &[&LoadRecord]) -> String {
     distributions(&mut page, &runs);
     for &run in &runs {
         steps(&mut page, run);
+        antp(&mut page, run);
         failures(&mut page, run);
         beside(&mut page, run);
         hosts(&mut page, run);
@@ -71,6 +72,12 @@ fn of(run: Run<'_>) -> String {
     if run.letter.is_empty() { String::new() } else { format!(" of {}", run.letter) }
 }
 
+/// What begins a sentence.
+fn begun(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// What was loaded, how, and on what.
 fn opening(page: &mut Page, run: Run<'_>) {
     let record = run.record;
@@ -81,7 +88,7 @@ fn opening(page: &mut Page, run: Run<'_>) {
     let host = &record.host;
     page.add(format_args!(
         "{} of <strong>{}</strong> went to <strong>{}</strong> over the path <strong>{}</strong>: {}. ",
-        if operations(&record.scheme) == "requests" { "Requests" } else { "Key exchanges" },
+        begun(operations(&record.scheme)),
         Escaped(&record.label()),
         Escaped(&record.target),
         Escaped(&record.path),
@@ -241,6 +248,19 @@ fn steps(page: &mut Page, run: Run<'_>) {
         Row { class: if step.valid { "" } else { VOID }, cells }
     });
     page.rows("Steps", &headings, |column| column == 9, rows);
+}
+
+/// What is known of ANTP alone: phases, and the client's own cryptography.
+fn antp(page: &mut Page, run: Run<'_>) {
+    let headings = ["Offered per second", "Phases and the client's own cryptography"];
+    let mut rows = run.record.steps.iter().filter_map(|step| {
+        let offered = cell(step.offered_rps.map(rate));
+        Some(vec![offered, antp_times(step)?])
+    });
+    if let Some(first) = rows.next() {
+        page.heading(&format!("ANTP{}: phases and the client's cryptography", of(run)));
+        page.table("ANTP", &headings, |column| column == 1, std::iter::once(first).chain(rows));
+    }
 }
 
 fn failures(page: &mut Page, run: Run<'_>) {

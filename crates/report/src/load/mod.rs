@@ -4,6 +4,7 @@
 //! scheduled = sent + skipped, and sent = answered + lost + invalid. Times are in nanoseconds where a name ends in
 //! `_ns`, in microseconds where it ends in `_us`. Fields that a later version adds are ignored.
 
+mod antp;
 pub mod ceiling;
 pub mod compare;
 pub mod csv;
@@ -18,6 +19,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::antp::{AntpFigures, AntpHistograms, AntpParameters};
 pub use self::histogram::{Histogram, Percentiles};
 pub use self::tally::{Cause, Histograms, Operation, Tally};
 use crate::run::{self, Host};
@@ -43,7 +45,8 @@ pub struct LoadRecord {
     pub host: Host,
     /// A label for the network path between generator and server: `loopback`, `local`, or `network`.
     pub path: String,
-    /// What was offered: `plain`, `nts`, `ke` or `mix`.
+    /// What was offered: `plain`, `mac`, `nts`, `ke`, `mix`, `antp-negotiate`, `antp-exchange`, `antp` or
+    /// `antp-full`.
     pub scheme: String,
     /// The algorithm that authenticates, such as `AEAD_AES_SIV_CMAC_256`; `none` for plain NTP.
     pub authentication: String,
@@ -120,6 +123,9 @@ pub struct Parameters {
     /// Whether these transfers shared one cookie, as in the NTS study.
     #[serde(default)]
     pub same_cookie: bool,
+    /// How ANTP was spoken; absent for other schemes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub antp: Option<AntpParameters>,
     /// Requests a second of clients that are not measured, beside the measured ones.
     #[serde(default)]
     pub background_rps: f64,
@@ -136,8 +142,8 @@ pub struct Step {
     pub offered_rps: Option<f64>,
     /// How long they were sent, in seconds.
     pub seconds: f64,
-    /// What became of the measured operations that the scheme is named for: key exchanges for `ke` and `mix`, transfers
-    /// of time otherwise.
+    /// What became of the measured operations that the scheme is named for: key exchanges for `ke`, `mix` and
+    /// `antp-exchange`, negotiations for `antp-negotiate`, whole runs for `antp-full`, transfers of time otherwise.
     #[serde(flatten)]
     pub tally: Tally,
     /// What became of the other kind: key exchanges that NTS clients needed, transfers that followed an exchange of
@@ -162,6 +168,9 @@ pub struct Step {
     /// What the server's process used; null unless it was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerUse>,
+    /// Phases and the client's own cryptography; absent for schemes other than those of ANTP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub antp: Option<AntpFigures>,
     /// The server's own times, joined to the client's; absent unless they were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spans: Option<Spans>,

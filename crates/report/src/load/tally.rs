@@ -14,8 +14,13 @@ pub enum Operation {
     /// One request for time and its answer.
     #[default]
     Transfer,
-    /// One key exchange, from connecting to the cookies.
+    /// One key exchange: from connecting to the cookies; of ANTP, m3 and m4, or all that a client needs before it can
+    /// ask for time.
     KeyExchange,
+    /// One negotiation of ANTP: m1 and m2, as often as the certificate chain takes.
+    Negotiation,
+    /// All three phases of ANTP, one after the other.
+    Run,
 }
 
 /// Why an operation failed. Each is the server's or the path's doing, but for those that [`Cause::is_local`] names.
@@ -46,6 +51,15 @@ pub enum Cause {
     Ntsn,
     /// The server does not accept the symmetric key, or the tag under it.
     CryptoNak,
+    /// The server cannot open the sealed state that the client sent (C1 or C2 of ANTP).
+    StateExpired,
+    /// The server says, unauthenticated, that there are too many ANTP requests.
+    AntpRate,
+    /// The server says, unauthenticated, that it has no such suite or version of ANTP.
+    AntpRefused,
+    /// A negotiation of ANTP brought what was not asked for: another suite, another part of the chain, a chain that is
+    /// not trusted.
+    Negotiation,
     /// Another kiss-o'-death.
     Kiss,
     /// The tag is wrong, or missing.
@@ -62,7 +76,7 @@ pub enum Cause {
     Unreachable,
     /// The generator was late by so much that it gave the request up.
     FellBehind,
-    /// The generator had no cookie, as the client's key exchange failed or had not ended.
+    /// The generator had no cookie or sealed state, as the client's key exchange failed or had not ended.
     NoCookie,
     /// The generator's socket had no room.
     LocalBuffer,
@@ -74,7 +88,7 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause.
-    pub const ALL: [Cause; 23] = [
+    pub const ALL: [Cause; 27] = [
         Cause::Timeout,
         Cause::Late,
         Cause::Refused,
@@ -86,6 +100,10 @@ impl Cause {
         Cause::KeRefused,
         Cause::Ntsn,
         Cause::CryptoNak,
+        Cause::StateExpired,
+        Cause::AntpRate,
+        Cause::AntpRefused,
+        Cause::Negotiation,
         Cause::Kiss,
         Cause::BadTag,
         Cause::BadOrigin,
@@ -110,6 +128,10 @@ impl Cause {
                 | Cause::KeRefused
                 | Cause::Ntsn
                 | Cause::CryptoNak
+                | Cause::StateExpired
+                | Cause::AntpRate
+                | Cause::AntpRefused
+                | Cause::Negotiation
                 | Cause::Kiss
                 | Cause::BadTag
                 | Cause::BadOrigin
@@ -119,7 +141,7 @@ impl Cause {
         )
     }
 
-    /// Whether nothing was sent, by the generator's fault or for want of a cookie.
+    /// Whether nothing was sent, by the generator's fault or for want of a cookie or sealed state.
     #[must_use]
     pub const fn is_skip(self) -> bool {
         self.is_local() || matches!(self, Cause::NoCookie)
@@ -146,6 +168,10 @@ impl Cause {
             Cause::KeRefused => "ke-refused",
             Cause::Ntsn => "ntsn",
             Cause::CryptoNak => "crypto-nak",
+            Cause::StateExpired => "state-expired",
+            Cause::AntpRate => "antp-rate",
+            Cause::AntpRefused => "antp-refused",
+            Cause::Negotiation => "negotiation",
             Cause::Kiss => "kiss",
             Cause::BadTag => "bad-tag",
             Cause::BadOrigin => "bad-origin",
@@ -180,6 +206,10 @@ impl Cause {
             Cause::KeRefused => "the key exchange ended with an error, or without what is needed",
             Cause::Ntsn => "the server cannot open the cookie (NTS NAK)",
             Cause::CryptoNak => "the server does not accept the symmetric key or the tag (crypto-NAK)",
+            Cause::StateExpired => "the server cannot open the sealed state, C1 or C2 of ANTP",
+            Cause::AntpRate => "the server says that there are too many ANTP requests",
+            Cause::AntpRefused => "the server says that it has no such suite or version of ANTP",
+            Cause::Negotiation => "a negotiation of ANTP brought another suite or certificate chain than it may",
             Cause::Kiss => "a kiss-o'-death other than NTSN",
             Cause::BadTag => "the authentication tag of the answer is wrong, or missing",
             Cause::BadOrigin => "the answer's origin timestamp fits no request",
@@ -190,7 +220,7 @@ impl Cause {
             Cause::FellBehind => {
                 "the generator was too late and gave the request up: its fault, not the server's"
             }
-            Cause::NoCookie => "the generator had no cookie to send, for want of a key exchange",
+            Cause::NoCookie => "the generator had no cookie or sealed state to send, for want of a key exchange",
             Cause::LocalBuffer => "the generator's socket had no room: its fault, not the server's",
             Cause::LocalPort => "the generator had no port or descriptor left: its fault, not the server's",
             Cause::Local => "the generator failed otherwise: its fault, not the server's",

@@ -1,7 +1,7 @@
 //! Sentences about a load record that text and page share. Plain text: neither escaped nor typeset.
 
 use super::ceiling::{Ip, LINKS_GBPS, fill, requests_per_second};
-use super::{Cause, LoadRecord, Operation, Parameters, Search, Step, Tally};
+use super::{AntpParameters, Cause, LoadRecord, Operation, Parameters, Search, Step, Tally};
 use crate::units::{count, percent, rate};
 
 /// Causes that the remark on a step names; what is left is only counted.
@@ -10,7 +10,9 @@ const CAUSE_COUNT: usize = 3;
 /// What the scheme's figures count.
 pub(super) fn operations(scheme: &str) -> &'static str {
     match scheme {
-        "ke" | "mix" => "key exchanges",
+        "ke" | "mix" | "antp-exchange" => "key exchanges",
+        "antp-negotiate" => "negotiations",
+        "antp-full" => "runs of all phases",
         _ => "requests",
     }
 }
@@ -20,6 +22,8 @@ pub(super) fn operations_of(tally: &Tally) -> &'static str {
     match tally.operation {
         Operation::Transfer => "transfers of time",
         Operation::KeyExchange => "key exchanges",
+        Operation::Negotiation => "negotiations",
+        Operation::Run => "runs of all phases",
     }
 }
 
@@ -44,7 +48,7 @@ pub(super) fn shape(record: &LoadRecord) -> String {
         plural(u64::from(parameters.clients), "client"),
         plural(u64::from(parameters.workers), "worker"),
     ];
-    if operations(&record.scheme) == "requests" {
+    if parameters.antp.is_some() || operations(&record.scheme) == "requests" {
         parts.push(format!("an answer counts within {timeout_seconds} s"));
     } else {
         parts.push(format!("a key exchange counts within {ke_timeout_seconds} s"));
@@ -55,6 +59,7 @@ pub(super) fn shape(record: &LoadRecord) -> String {
     if parameters.replay_cookie {
         parts.push("one cookie of each client sent again and again, which no client does".to_owned());
     }
+    parts.extend(parameters.antp.as_ref().map(antp_shape));
     if let Some(transfers) = parameters.transfers_per_exchange {
         let same = if parameters.same_cookie { " with the same cookie" } else { "" };
         parts.push(format!("{}{same} for each key exchange", plural(u64::from(transfers), "transfer")));
@@ -66,6 +71,66 @@ pub(super) fn shape(record: &LoadRecord) -> String {
         parts.push(format!("offered by the agents {}", parameters.agents.join(", ")));
     }
     parts.join("; ")
+}
+
+/// How ANTP was spoken.
+fn antp_shape(antp: &AntpParameters) -> String {
+    let mut parts = vec![format!(
+        "a certificate chain of {} octets, {} for a negotiation",
+        count(u64::from(antp.chain_size)),
+        plural(u64::from(antp.round_count), "request")
+    )];
+    if antp.replay {
+        parts.push("static requests but for their transmit timestamps, which no client sends".to_owned());
+    }
+    if antp.separate_tag {
+        parts.push(
+            "tags in packets of their own, so that latency is that of the early packet if it is genuine".to_owned(),
+        );
+    }
+    parts.join("; ")
+}
+
+/// What the client's own cryptography took in a step, and its phases; `None` if nothing is known of it.
+pub(super) fn antp_times(step: &Step) -> Option<String> {
+    let figures = step.antp.as_ref()?;
+    let crypto = figures.client_crypto_us?;
+    let share = figures.client_crypto_share.map_or_else(String::new, |share| {
+        format!(", {} % of its threads' time", percent(share))
+    });
+    let mut text = format!(
+        "The client's own cryptography took {} us (median) of an operation{share}.",
+        rounded(crypto.p50)
+    );
+    if let (Some(negotiation), Some(exchange), Some(time), Some(sum), Some(run)) = (
+        figures.negotiation_us,
+        figures.key_exchange_us,
+        figures.time_us,
+        figures.phases_us,
+        step.tally.latency_us,
+    ) {
+        text += &format!(
+            " Medians in us: negotiation {}, key exchange {}, time {}, the phases of a run added up {}, a run {}.",
+            rounded(negotiation.p50),
+            rounded(exchange.p50),
+            rounded(time.p50),
+            rounded(sum.p50),
+            rounded(run.p50)
+        );
+    }
+    if figures.early > 0 {
+        text += &format!(
+            " {} of {} answers are timed by their early packet.",
+            count(figures.early),
+            count(step.tally.answered)
+        );
+    }
+    Some(text)
+}
+
+/// Microseconds to a tenth.
+fn rounded(us: f64) -> f64 {
+    (us * 10.0).round() / 10.0
 }
 
 /// The capacity with what it rests on; without a search, the most that a valid step answered.

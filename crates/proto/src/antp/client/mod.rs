@@ -21,7 +21,7 @@ pub use time::{Accepted, Bounds, Event, SeparateTag, TimeExchange, Wanted};
 use std::fmt;
 
 use authentick_crypto::Entropy;
-use authentick_wire::antp::{Antp, ErrorCode, Suite};
+use authentick_wire::antp::{Antp, ErrorCode, Suite, emit_padding};
 use authentick_wire::header::{Header, Mode, ReferenceId};
 use authentick_wire::packet::Packet;
 use authentick_wire::time::{NtpSpan, NtpTime};
@@ -118,6 +118,16 @@ fn put_header(out: &mut Writer<'_>, token: NtpTime) {
     let mut header = [0; authentick_wire::limits::HEADER_SIZE];
     Header::minimal_request(token).emit(&mut header);
     out.put(&header).expect("the buffer holds a request");
+}
+
+/// Writes a request of which `field` is the message, after so much padding; returns its size.
+fn put_again(token: NtpTime, padding_size: usize, field: &[u8], out: &mut [u8]) -> usize {
+    const ROOM: &str = "the buffer holds a request that it has held before";
+    let mut writer = Writer::new(out);
+    put_header(&mut writer, token);
+    emit_padding(&mut writer, padding_size).expect(ROOM);
+    writer.put(field).expect(ROOM);
+    writer.offset()
 }
 
 /// The checks that every response passes first, in an order in which nothing that a forger controls has an effect

@@ -14,7 +14,7 @@ use authentick_wire::limits::{
 use authentick_wire::time::NtpTime;
 
 use super::session::{KeyExchange, WrongKem};
-use super::{Check, inspect, put_header, token};
+use super::{Check, inspect, put_again, put_header, token};
 use crate::antp::transcript;
 
 /// Responses that a negotiation takes before it gives up: twice what the longest chain needs.
@@ -145,6 +145,38 @@ impl Negotiation {
         self.field.clear();
         self.field.extend_from_slice(&out[start..size]);
         size
+    }
+
+    /// Writes the first m1 once more, under a fresh token and with the same nonce, as the first of a negotiation of its
+    /// own. No client does that; it is a load.
+    ///
+    /// # Panics
+    /// If `out` is shorter than the offer's largest datagram, or nothing was sent yet.
+    pub fn again(&self, entropy: &mut Entropy, out: &mut [u8]) -> (Self, usize) {
+        assert!(!self.field.is_empty(), "there is a request to send again");
+        let token = token(entropy);
+        let mut again = Negotiation::new(self.offer.clone());
+        let wanted = match &again.offer.held {
+            Some(_) => negotiation_response_size(None),
+            None => again.offer.payload_size_max,
+        };
+        let size = put_again(token, wanted - HEADER_SIZE - self.field.len(), &self.field, out);
+        again.token = token;
+        again.answered = false;
+        again.field.clone_from(&self.field);
+        (again, size)
+    }
+
+    /// The random number by which the last request is found when its answer comes.
+    #[must_use]
+    pub const fn token(&self) -> NtpTime {
+        self.token
+    }
+
+    /// How many responses it has taken.
+    #[must_use]
+    pub const fn round_count(&self) -> usize {
+        self.round_count
     }
 
     /// Takes a datagram. A good one that leaves the chain incomplete asks for another request.

@@ -9,7 +9,7 @@ use authentick_wire::antp::{C1_SIZE, C2_SIZE, HASH_SIZE, KeyRequest, KeyResponse
 use authentick_wire::limits::FIELD_HEADER_SIZE;
 use authentick_wire::time::NtpTime;
 
-use super::{Check, inspect, put_header, token};
+use super::{Check, inspect, put_again, put_header, token};
 use crate::antp::{kem, transcript};
 
 /// A public key of another mechanism than the suite's.
@@ -62,6 +62,26 @@ impl KeyExchange {
         let size = writer.offset();
         let field = out[start..size].to_vec();
         Ok((KeyExchange { suite, token, h1, field, key, answered: false }, size))
+    }
+
+    /// Writes the same m3 once more, under a fresh token: with the same C1 and ciphertext, for the same key. No client
+    /// does that; it is a load that costs its generator no public-key work.
+    ///
+    /// # Panics
+    /// If `out` is shorter than the request, at most 392 octets.
+    pub fn again(&self, entropy: &mut Entropy, out: &mut [u8]) -> (Self, usize) {
+        let token = token(entropy);
+        let size = put_again(token, 0, &self.field, out);
+        let KeyExchange { suite, h1, field, key, .. } = self;
+        let again =
+            KeyExchange { suite: *suite, token, h1: *h1, field: field.clone(), key: key.clone(), answered: false };
+        (again, size)
+    }
+
+    /// The random number by which the request is found when its answer comes.
+    #[must_use]
+    pub const fn token(&self) -> NtpTime {
+        self.token
     }
 
     /// Takes a datagram. The tag of m4 is where any change of m1 to m4 on their way shows.

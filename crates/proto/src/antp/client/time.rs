@@ -163,6 +163,27 @@ fn padding_size(wanted: Wanted) -> usize {
 }
 
 impl TimeExchange {
+    /// Writes the same m5 once more, under a fresh token and with the same nonce; it is sent at `now`. Its answer has a
+    /// tag of its own, as the token is under it. No client does that; it is a load.
+    ///
+    /// # Panics
+    /// If `out` is shorter than the request, at most 304 octets.
+    pub fn again(&self, now: NtpTime, entropy: &mut Entropy, out: &mut [u8]) -> (Self, usize) {
+        let token = token(entropy);
+        let mut request = self.request.clone();
+        let size = request.len();
+        put_header(&mut Writer::new(&mut request), token);
+        out[..size].copy_from_slice(&request);
+        let (wanted, bounds) = (self.wanted, self.bounds);
+        (TimeExchange { token, request, wanted, sent: now, bounds, answered: false, early: Vec::new() }, size)
+    }
+
+    /// The random number by which the request is found when its answer comes.
+    #[must_use]
+    pub const fn token(&self) -> NtpTime {
+        self.token
+    }
+
     /// When the request was sent.
     #[must_use]
     pub const fn sent(&self) -> NtpTime {
