@@ -209,7 +209,9 @@ impl Cause {
             Cause::StateExpired => "the server cannot open the sealed state, C1 or C2 of ANTP",
             Cause::AntpRate => "the server says that there are too many ANTP requests",
             Cause::AntpRefused => "the server says that it has no such suite or version of ANTP",
-            Cause::Negotiation => "a negotiation of ANTP brought another suite or certificate chain than it may",
+            Cause::Negotiation => {
+                "a negotiation of ANTP brought another suite or certificate chain than it may"
+            }
             Cause::Kiss => "a kiss-o'-death other than NTSN",
             Cause::BadTag => "the authentication tag of the answer is wrong, or missing",
             Cause::BadOrigin => "the answer's origin timestamp fits no request",
@@ -220,7 +222,9 @@ impl Cause {
             Cause::FellBehind => {
                 "the generator was too late and gave the request up: its fault, not the server's"
             }
-            Cause::NoCookie => "the generator had no cookie or sealed state to send, for want of a key exchange",
+            Cause::NoCookie => {
+                "the generator had no cookie or sealed state to send, for want of a key exchange"
+            }
             Cause::LocalBuffer => "the generator's socket had no room: its fault, not the server's",
             Cause::LocalPort => "the generator had no port or descriptor left: its fault, not the server's",
             Cause::Local => "the generator failed otherwise: its fault, not the server's",

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use super::ceiling::Ip;
 use super::words::{
-    antp_times,     capacity, causes_of_run, generator, operations, operations_of, plural, remarks, shape, why, wires,
+    antp_times, capacity, causes_of_run, generator, operations, operations_of, plural, remarks, shape, why,
+    wires,
 };
 use super::{Cause, LoadRecord, Spans, Step, Tally, selected};
 use crate::columns::{aligned, printable};
@@ -225,7 +226,8 @@ impl Summary {
             self.say(&format!("Generator: {generator}."));
         }
         for (step, times) in record.steps.iter().filter_map(|step| Some((step, antp_times(step)?))) {
-            let offered = step.offered_rps.map_or_else(String::new, |offered| format!(" at {}/s", rate(offered)));
+            let offered =
+                step.offered_rps.map_or_else(String::new, |offered| format!(" at {}/s", rate(offered)));
             self.say(&format!("ANTP{offered}: {times}"));
         }
         for (name, tally) in [

@@ -85,7 +85,8 @@ fn antp_shape(antp: &AntpParameters) -> String {
     }
     if antp.separate_tag {
         parts.push(
-            "tags in packets of their own, so that latency is that of the early packet if it is genuine".to_owned(),
+            "tags in packets of their own, so that latency is that of the early packet if it is genuine"
+                .to_owned(),
         );
     }
     parts.join("; ")
@@ -95,9 +96,9 @@ fn antp_shape(antp: &AntpParameters) -> String {
 pub(super) fn antp_times(step: &Step) -> Option<String> {
     let figures = step.antp.as_ref()?;
     let crypto = figures.client_crypto_us?;
-    let share = figures.client_crypto_share.map_or_else(String::new, |share| {
-        format!(", {} % of its threads' time", percent(share))
-    });
+    let share = figures
+        .client_crypto_share
+        .map_or_else(String::new, |share| format!(", {} % of its threads' time", percent(share)));
     let mut text = format!(
         "The client's own cryptography took {} us (median) of an operation{share}.",
         rounded(crypto.p50)

@@ -8,7 +8,6 @@
 //!
 //! A record keeps the nanoseconds of each round, so that whoever doubts a median has what it was taken from.
 
-mod dots;
 mod figures;
 pub mod html;
 pub mod recommend;

@@ -46,7 +46,7 @@ impl MacPlan {
     pub fn from_json(text: &str) -> Result<Self, PlanError> {
         match Paper::of_plan(text)? {
             Paper::Mac => Ok(stored::read(text, StudyFormat::V1.name())?),
-            other @ Paper::Threshold => Err(PlanError::Paper(other)),
+            other @ (Paper::Threshold | Paper::Antp) => Err(PlanError::Paper(other)),
         }
     }
 

@@ -73,8 +73,14 @@ impl KeyExchange {
         let token = token(entropy);
         let size = put_again(token, 0, &self.field, out);
         let KeyExchange { suite, h1, field, key, .. } = self;
-        let again =
-            KeyExchange { suite: *suite, token, h1: *h1, field: field.clone(), key: key.clone(), answered: false };
+        let again = KeyExchange {
+            suite: *suite,
+            token,
+            h1: *h1,
+            field: field.clone(),
+            key: key.clone(),
+            answered: false,
+        };
         (again, size)
     }
 
