@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use authentick_crypto::mac::MacAlgorithm;
 use authentick_load::agent::Limits as AgentLimits;
 use authentick_load::rates;
+use authentick_wire::antp::Suite;
 use authentick_wire::ke::AeadId;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -399,8 +400,101 @@ pub(crate) enum LoadScheme {
         #[arg(long)]
         same_cookie: bool,
     },
+    /// Phase 1 of ANTP: negotiations, each until the certificate chain is complete
+    AntpNegotiate {
+        #[command(flatten)]
+        load: Box<LoadArguments>,
+        #[command(flatten)]
+        antp: AntpArguments,
+        /// Send the same m1 of each client again and again, and take its first answer, as the paper's load did
+        #[arg(long)]
+        replay: bool,
+    },
+    /// Phase 2 of ANTP: key exchanges, of clients that negotiate before and renew that every 30 s
+    AntpExchange {
+        #[command(flatten)]
+        load: Box<LoadArguments>,
+        #[command(flatten)]
+        antp: AntpArguments,
+        /// Send the same m3 of each client again and again, renewed every 30 s: no public-key work for the generator
+        #[arg(long)]
+        replay: bool,
+    },
+    /// Phase 3 of ANTP: requests for time, of clients that exchange keys before
+    Antp {
+        #[command(flatten)]
+        load: Box<LoadArguments>,
+        #[command(flatten)]
+        antp: AntpArguments,
+        /// Send the same m5 of each client again and again, as no client does
+        #[arg(long)]
+        replay: bool,
+        /// Ask for tags in packets of their own; latency is that of the early packet, if it is genuine
+        #[arg(long)]
+        separate_tag: bool,
+    },
+    /// All three phases of ANTP, one after the other, as of clients that know nothing yet; rates are those of whole runs
+    AntpFull {
+        #[command(flatten)]
+        load: Box<LoadArguments>,
+        #[command(flatten)]
+        antp: AntpArguments,
+        /// Ask for tags in packets of their own; latency is that of the early packet, if it is genuine
+        #[arg(long)]
+        separate_tag: bool,
+    },
     /// Take part in runs of a coordinator: send what it orders
     Agent(Agent),
+}
+
+/// With which mechanism clients and server agree on a key, and whom clients trust.
+#[derive(Args, Debug)]
+pub(crate) struct AntpArguments {
+    /// The key encapsulation
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) kem: KemArgument,
+    /// Trust the authorities in this PEM file, instead of the system's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+    /// The name that the server's certificate must have [default: TARGET's host]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server_name: Option<String>,
+}
+
+/// Key encapsulations of ANTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KemArgument {
+    /// P-256, as ECIES-KEM: the paper's second
+    #[default]
+    Ecdh,
+    /// RSA-2048 with PKCS#1 v1.5: the paper's first
+    Rsa,
+    /// RSA-2048 with OAEP: ours
+    RsaOaep,
+    /// X25519: ours
+    X25519,
+}
+
+impl KemArgument {
+    /// The suite that has it.
+    pub(crate) const fn suite(self) -> Suite {
+        match self {
+            KemArgument::Ecdh => Suite::P256,
+            KemArgument::Rsa => Suite::RSA_PKCS1,
+            KemArgument::RsaOaep => Suite::RSA_OAEP,
+            KemArgument::X25519 => Suite::X25519,
+        }
+    }
+
+    /// As the command line names it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            KemArgument::Ecdh => "ecdh",
+            KemArgument::Rsa => "rsa",
+            KemArgument::RsaOaep => "rsa-oaep",
+            KemArgument::X25519 => "x25519",
+        }
+    }
 }
 
 /// The files by which agents and coordinators prove to each other who they are.

@@ -7,6 +7,8 @@ use authentick_net::udp::ClientSocket;
 use authentick_proto::client::{CookieJar, NtsSession};
 use authentick_report::load::Cause;
 
+use crate::antp::State;
+
 /// First pause after a key exchange that failed; it doubles up to the last one.
 const RETRY_MIN_NS: u64 = 1_000_000_000;
 const RETRY_MAX_NS: u64 = 16_000_000_000;
@@ -19,6 +21,8 @@ pub(crate) struct Client {
     /// Its figures count.
     pub(crate) measured: bool,
     pub(crate) session: Option<NtsSession>,
+    /// What it keeps of ANTP.
+    pub(crate) antp: State,
     /// When the session began.
     established_ns: u64,
     /// Sessions before it with which requests in flight were made: when each began and ended. Their jars are empty.
@@ -60,6 +64,7 @@ impl Client {
             local,
             measured,
             session: None,
+            antp: State::default(),
             established_ns: 0,
             earlier: Vec::new(),
             outstanding: 0,
@@ -83,6 +88,17 @@ impl Client {
     pub(crate) fn wants_keys(&self, now_ns: u64) -> bool {
         let hopeless = self.session.is_none() || self.outstanding == 0;
         !self.has_cookie() && hopeless && !self.exchanging && now_ns >= self.retry_at_ns
+    }
+
+    /// Whether it may go for sealed state of ANTP now.
+    pub(crate) fn may_prepare(&self, now_ns: u64) -> bool {
+        !self.exchanging && now_ns >= self.retry_at_ns
+    }
+
+    /// It has the sealed state that it went for.
+    pub(crate) fn prepared(&mut self) {
+        self.exchanging = false;
+        self.retry_pause_ns = RETRY_MIN_NS;
     }
 
     /// It has keys. Those that it had before are kept as long as answers under them may come: for `memory_ns`.

@@ -12,13 +12,35 @@ use authentick_proto::client::Exchange;
 use authentick_report::load::Cause;
 use authentick_wire::time::NtpTime;
 
+use crate::antp::Operation;
 use crate::limits::ABANDONED_COUNT_MAX;
+
+/// What was asked.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    /// Time, by NTP with or without NTS or a MAC.
+    Ntp(Exchange),
+    /// Something of ANTP.
+    Antp(Box<Operation>),
+}
+
+impl Asked {
+    /// The transmit timestamp of the request.
+    pub(crate) fn transmit(&self) -> u64 {
+        match self {
+            Asked::Ntp(exchange) => exchange.transmit().to_bits(),
+            Asked::Antp(operation) => operation.token().to_bits(),
+        }
+    }
+}
 
 /// A request that waits for its answer.
 #[derive(Debug)]
 pub(crate) struct Flight {
-    pub(crate) exchange: Exchange,
+    pub(crate) asked: Asked,
     pub(crate) client: u32,
+    /// Whether it belongs to an operation that the scheme is named for.
+    pub(crate) principal: bool,
     /// When it was to leave, on the monotonic clock.
     pub(crate) intended_ns: u64,
     /// When the making of the request began, on the monotonic clock: t5 of the NTS study.
@@ -55,6 +77,8 @@ pub(crate) enum Due {
     Overdue {
         /// Whose request it is.
         client: u32,
+        /// Whether it belongs to an operation that the scheme is named for.
+        principal: bool,
     },
     /// It has waited for two, and is over.
     Over(Flight),
@@ -87,7 +111,7 @@ impl Flights {
 
     /// Adds a request. `sent_ns` never decreases from call to call.
     pub(crate) fn add(&mut self, flight: Flight) {
-        let (transmit, sent_ns) = (flight.exchange.transmit().to_bits(), flight.sent_ns);
+        let (transmit, sent_ns) = (flight.asked.transmit(), flight.sent_ns);
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = Some(flight);
@@ -138,9 +162,9 @@ impl Flights {
             self.waiting.pop_front();
             if let Some(flight) = self.find(transmit) {
                 flight.overdue = true;
-                let client = flight.client;
+                let (client, principal) = (flight.client, flight.principal);
                 self.overdue.push_back((transmit, sent_ns));
-                return Some(Due::Overdue { client });
+                return Some(Due::Overdue { client, principal });
             }
         }
         None
@@ -198,8 +222,9 @@ mod tests {
     fn flight(entropy: &mut Entropy, sent_ns: u64) -> Flight {
         let (exchange, _) = Exchange::plain(entropy, &mut [0; 48]);
         Flight {
-            exchange,
+            asked: Asked::Ntp(exchange),
             client: 3,
+            principal: true,
             intended_ns: sent_ns,
             begun_ns: sent_ns,
             sent_ns,
@@ -216,7 +241,7 @@ mod tests {
         flights.add(flight(&mut entropy, 10));
         assert!(flights.due(109).is_none());
         assert_eq!(flights.next_due_ns(), Some(110));
-        assert!(matches!(flights.due(110), Some(Due::Overdue { client: 3 })));
+        assert!(matches!(flights.due(110), Some(Due::Overdue { client: 3, principal: true })));
         assert!(flights.due(209).is_none());
         assert_eq!(flights.next_due_ns(), Some(210));
         let Some(Due::Over(over)) = flights.due(210) else { panic!() };
@@ -231,7 +256,7 @@ mod tests {
         let transmits: Vec<u64> = (0..ABANDONED_COUNT_MAX as u64 + 2)
             .map(|now_ns| {
                 let flight = flight(&mut entropy, now_ns);
-                let transmit = flight.exchange.transmit().to_bits();
+                let transmit = flight.asked.transmit();
                 flights.add(flight);
                 transmit
             })
@@ -251,7 +276,7 @@ mod tests {
         let mut transmits = Vec::new();
         for now_ns in 0..1000u64 {
             let flight = flight(&mut entropy, now_ns);
-            transmits.push(flight.exchange.transmit().to_bits());
+            transmits.push(flight.asked.transmit());
             flights.add(flight);
             // Two in three are answered, of which some after the first timeout.
             if now_ns >= 70 && now_ns % 3 != 0 {

@@ -13,6 +13,7 @@ use authentick_net::clock::monotonic_ns;
 use authentick_wire::ke::AeadId;
 use rustls::pki_types::ServerName;
 
+use crate::antp::Guide;
 use crate::plan::{Crew, Order, Part, Plan, Scheme, Watch};
 use crate::schedule::Share;
 use crate::worker::{Report, Setup, Worker};
@@ -45,7 +46,8 @@ impl Generator {
     /// A sentence on what is missing, with the remedy.
     pub fn prepare(plan: &Plan, roots: Option<Roots>, watch: &Watch) -> Result<Self, String> {
         check(plan)?;
-        let ask = plan.scheme.exchanges_keys().then(|| ask(plan, roots)).transpose()?;
+        let ask = plan.scheme.exchanges_keys().then(|| ask(plan, roots.clone())).transpose()?;
+        let guide = plan.scheme.is_antp().then(|| Guide::new(plan, roots)).transpose()?.map(Arc::new);
         // The last processors: a server on this host that is pinned to some starts at the first.
         let cpus = affinity::allowed().unwrap_or_default();
         let shared = Arc::new(plan.clone());
@@ -54,7 +56,8 @@ impl Generator {
         for index in 0..plan.workers {
             let entropy = Entropy::from_system().map_err(|error| format!("no randomness: {error}"))?;
             let share = Share { index, count: plan.workers };
-            let setup = Setup { plan: Arc::clone(&shared), ask: ask.clone(), share, entropy };
+            let setup =
+                Setup { plan: Arc::clone(&shared), ask: ask.clone(), guide: guide.clone(), share, entropy };
             let cpu =
                 (plan.pinned && cpus.len() > 1).then(|| cpus[cpus.len() - 1 - index as usize % cpus.len()]);
             let (thread, prepared) = Thread::start(setup, cpu, watch.clone())?;
@@ -113,7 +116,7 @@ impl Thread {
                 Ok(worker) => worker,
                 Err(problem) => return drop(ready.send(Err(problem))),
             };
-            let first = worker.get_first_keys(&watch);
+            let first = worker.get_first_keys(&watch).and_then(|()| worker.get_first_states(&watch));
             let sound = first.is_ok();
             if ready.send(first).is_err() || !sound {
                 return;

@@ -10,6 +10,7 @@
 
 pub mod agent;
 mod allow;
+mod antp;
 mod client;
 mod connection;
 mod counts;
@@ -28,7 +29,7 @@ mod worker;
 
 pub use allow::Allow;
 pub use generator::Generator;
-pub use plan::{Arrivals, Crew, Joinable, Order, Part, Plan, Scheme, Watch};
+pub use plan::{Antp, Arrivals, Crew, Joinable, Order, Part, Plan, Scheme, Watch};
 pub use server_use::Process;
 pub use shared_key::SharedKey;
 pub use spans::SpanSource;

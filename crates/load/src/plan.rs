@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use authentick_report::load::{Histogram, HostPart, Tally};
+use authentick_report::load::{AntpFigures, Histogram, HostPart, Tally};
 use serde::{Deserialize, Serialize};
 
 use crate::shared_key::SharedKey;
@@ -31,22 +31,53 @@ pub enum Scheme {
         /// Whether they share one cookie, as in the NTS study.
         same_cookie: bool,
     },
+    /// Phase 1 of ANTP: m1 and m2, until the certificate chain is complete.
+    AntpNegotiate,
+    /// Phase 2 of ANTP: m3 and m4, by clients that renew their C1 in time.
+    AntpExchange,
+    /// Phase 3 of ANTP: m5 and m6, by clients that have their sessions before the load.
+    Antp,
+    /// All three phases, one after the other, as of a client that knows nothing yet.
+    AntpFull,
 }
 
 impl Scheme {
-    /// Whether transfers are what is measured, and key exchanges accompany them; `false`: it is the other way round.
+    /// Whether what is measured goes in datagrams, and key exchanges accompany it; `false`: it is the other way round.
     pub(crate) fn measures_transfers(self) -> bool {
         match self {
             Scheme::Plain | Scheme::Mac | Scheme::Nts => true,
+            Scheme::AntpNegotiate | Scheme::AntpExchange | Scheme::Antp | Scheme::AntpFull => true,
             Scheme::Ke | Scheme::Mix { .. } => false,
         }
     }
 
-    /// Whether there are key exchanges.
+    /// Whether it is one of ANTP's.
+    #[must_use]
+    pub fn is_antp(self) -> bool {
+        match self {
+            Scheme::AntpNegotiate | Scheme::AntpExchange | Scheme::Antp | Scheme::AntpFull => true,
+            Scheme::Plain | Scheme::Mac | Scheme::Nts | Scheme::Ke | Scheme::Mix { .. } => false,
+        }
+    }
+
+    /// Whether the server proves with certificates who it is.
+    #[must_use]
+    pub fn needs_roots(self) -> bool {
+        self.exchanges_keys() || self.is_antp()
+    }
+
+    /// Whether clients get keys or sealed state before the load.
+    #[must_use]
+    pub fn prepares_clients(self) -> bool {
+        matches!(self, Scheme::Nts | Scheme::AntpExchange | Scheme::Antp)
+    }
+
+    /// Whether there are key exchanges over TLS.
     #[must_use]
     pub fn exchanges_keys(self) -> bool {
         match self {
             Scheme::Plain | Scheme::Mac => false,
+            Scheme::AntpNegotiate | Scheme::AntpExchange | Scheme::Antp | Scheme::AntpFull => false,
             Scheme::Nts | Scheme::Ke | Scheme::Mix { .. } => true,
         }
     }
@@ -67,6 +98,17 @@ pub enum Arrivals {
     },
 }
 
+/// How ANTP is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Antp {
+    /// The suite, by its number in the protocol.
+    pub suite: u16,
+    /// Ask for tags in packets of their own.
+    pub separate_tag: bool,
+    /// Send the same request again and again, but for its transmit timestamp.
+    pub replay: bool,
+}
+
 /// What a host is to do in every step of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
@@ -83,6 +125,9 @@ pub struct Plan {
     /// The symmetric key of [`Scheme::Mac`].
     #[serde(default)]
     pub shared_key: Option<SharedKey>,
+    /// How ANTP is spoken, for its schemes.
+    #[serde(default)]
+    pub antp: Option<Antp>,
     /// AEAD algorithms to offer, the best first.
     pub aeads: Vec<u16>,
     /// Turn to the keys that are exported the other way: the server answers nothing under the first ones.
@@ -154,6 +199,9 @@ pub struct Part {
     pub request_size: u32,
     /// Single operations, if they were asked for.
     pub joinables: Vec<Joinable>,
+    /// Phases and the client's own cryptography, for ANTP.
+    #[serde(default)]
+    pub antp: Option<AntpFigures>,
 }
 
 impl Part {
@@ -178,6 +226,11 @@ impl Part {
         self.busy_share = self.busy_share.into_iter().chain(other.busy_share).reduce(f64::max);
         self.request_size = self.request_size.max(other.request_size);
         self.joinables.extend(other.joinables);
+        match (&mut self.antp, other.antp) {
+            (Some(mine), Some(other)) => mine.merge(&other),
+            (mine @ None, other) => *mine = other,
+            (Some(_), None) => {}
+        }
     }
 }
 

@@ -128,6 +128,7 @@ fn step_of(part: &Part, offered_rps: Option<f64>, hosts: Vec<HostPart>) -> Step 
         lateness_us: part.lateness_ns.percentiles(1000.0),
         request_size: part.request_size,
         server: None,
+        antp: part.antp.clone(),
         spans: None,
         hosts,
     }

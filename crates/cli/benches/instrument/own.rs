@@ -114,6 +114,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<Measured, Error> {
         server_name: "ntp.test".to_owned(),
         authorities_pem: Some(std::fs::read_to_string(ca)?),
         shared_key: None,
+        antp: None,
         aeads: vec![if scheme == "nts30" { 30 } else { 15 }],
         alternative_keys: false,
         clients: clients.parse()?,

@@ -33,8 +33,14 @@ pub(crate) fn run(arguments: &Stress) -> Result<Exit, Failure> {
     // First of all, as a report that cannot be written would waste the run.
     files::check_writable(&arguments.report).map_err(unwritable)?;
     let permission = Permission::new(&arguments.permission)?;
-    let wanted =
-        Wanted { scheme: Scheme::Plain, text: &arguments.host, trust: None, key: None, timeout: TIMEOUT };
+    let wanted = Wanted {
+        scheme: Scheme::Plain,
+        text: &arguments.host,
+        trust: None,
+        key: None,
+        antp: None,
+        timeout: TIMEOUT,
+    };
     let target = Target::find(&wanted, &permission)?;
     let watch = Watch::default();
     stop_on_signals(&watch)?;
@@ -91,6 +97,7 @@ fn plan(target: &Target) -> Plan {
         server_name: target.server_name.clone(),
         authorities_pem: None,
         shared_key: None,
+        antp: None,
         aeads: Vec::new(),
         alternative_keys: false,
         clients: CLIENT_COUNT,

@@ -74,6 +74,9 @@ pub(crate) fn check_plan(plan: &Plan, allow: &Allow, limits: &Limits) -> Result<
     if let Some(key) = &plan.shared_key {
         key.expand()?;
     }
+    if plan.scheme.is_antp() && plan.antp.is_none() {
+        return Err("the plan does not say how ANTP is spoken".to_owned());
+    }
     if plan.aeads.len() > AEAD_COUNT_MAX || plan.sources.len() > SOURCE_COUNT_MAX {
         return Err(format!(
             "more than {AEAD_COUNT_MAX} algorithms or {SOURCE_COUNT_MAX} source addresses are not taken"
@@ -86,6 +89,8 @@ pub(crate) fn check_plan(plan: &Plan, allow: &Allow, limits: &Limits) -> Result<
 pub(crate) fn check_order(order: &Order, plan: &Plan, limits: &Limits) -> Result<(), String> {
     let each = match plan.scheme {
         Scheme::Plain | Scheme::Mac | Scheme::Nts | Scheme::Ke => 1.0,
+        Scheme::AntpNegotiate | Scheme::AntpExchange | Scheme::Antp => 1.0,
+        Scheme::AntpFull => 3.0,
         Scheme::Mix { transfers, .. } => 1.0 + f64::from(transfers),
     };
     let rates = [order.rate_rps.unwrap_or(0.0), order.background_rps];

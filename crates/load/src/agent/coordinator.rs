@@ -384,6 +384,9 @@ impl Crew for Coordinator {
 fn tail(plan: &Plan) -> Duration {
     let transfers = match plan.scheme {
         Scheme::Plain | Scheme::Mac | Scheme::Nts | Scheme::Ke => 1,
+        Scheme::Antp | Scheme::AntpExchange => 1,
+        // The longest chain takes ten requests, and two phases follow.
+        Scheme::AntpNegotiate | Scheme::AntpFull => 12,
         Scheme::Mix { transfers, .. } => transfers,
     };
     let waits = plan.timeout.saturating_mul(transfers).saturating_add(plan.ke_timeout).saturating_mul(2);

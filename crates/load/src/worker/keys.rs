@@ -280,7 +280,7 @@ mod tests {
         };
         let share = Share { index: 0, count: 1 };
         let entropy = Entropy::from_system().unwrap();
-        Worker::new(Setup { plan: Arc::new(plan), ask: Some(ask), share, entropy }).unwrap()
+        Worker::new(Setup { plan: Arc::new(plan), ask: Some(ask), guide: None, share, entropy }).unwrap()
     }
 
     #[test]

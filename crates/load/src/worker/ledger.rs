@@ -15,20 +15,28 @@ pub(super) struct Ledger {
     pub(super) background: Counts,
     /// The other kind, of the background.
     background_accompanying: Counts,
+    /// Datagrams within an operation for which the generator's sockets had no room: the operation was lost by this.
+    pub(super) stalled: u64,
 }
 
 impl Ledger {
     /// Nothing counted yet.
     pub(super) fn new(scheme: Scheme) -> Self {
-        let (principal, other) = match scheme.measures_transfers() {
-            true => (Operation::Transfer, Operation::KeyExchange),
-            false => (Operation::KeyExchange, Operation::Transfer),
+        let (principal, other) = match scheme {
+            Scheme::Plain | Scheme::Mac | Scheme::Nts | Scheme::Antp => {
+                (Operation::Transfer, Operation::KeyExchange)
+            }
+            Scheme::Ke | Scheme::Mix { .. } => (Operation::KeyExchange, Operation::Transfer),
+            Scheme::AntpNegotiate => (Operation::Negotiation, Operation::KeyExchange),
+            Scheme::AntpExchange => (Operation::KeyExchange, Operation::Negotiation),
+            Scheme::AntpFull => (Operation::Run, Operation::KeyExchange),
         };
         Ledger {
             principal: Counts::new(principal),
             accompanying: Counts::new(other),
             background: Counts::new(principal),
             background_accompanying: Counts::new(other),
+            stalled: 0,
         }
     }
 
@@ -48,7 +56,8 @@ impl Ledger {
 
     /// Starts again from zero.
     pub(super) fn clear(&mut self) {
-        let Ledger { principal, accompanying, background, background_accompanying } = self;
+        let Ledger { principal, accompanying, background, background_accompanying, stalled } = self;
+        *stalled = 0;
         for counts in [principal, accompanying, background, background_accompanying] {
             counts.clear();
         }
@@ -80,11 +89,18 @@ impl Ledger {
                 return Some(format!("{what} {count} operations; use more --clients, --sources or hosts"));
             }
         }
+        if self.stalled > 0 {
+            return Some(format!(
+                "the generator's sockets had no room for {} datagrams within operations; use more --clients, --sources \
+                 or hosts",
+                self.stalled
+            ));
+        }
         let Counts { scheduled, sent, failed, .. } = self.principal;
         let dry = self.principal.count_of(Cause::NoCookie);
         // If the server loses requests, their cookies are gone, and that is no fault of the generator's.
         (dry * 100 > scheduled && failed * 100 <= sent)
-            .then(|| format!("clients had no cookie for {dry} requests; use more --clients"))
+            .then(|| format!("clients had no cookie or sealed state for {dry} requests; use more --clients"))
     }
 }
 

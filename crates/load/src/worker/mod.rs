@@ -2,12 +2,13 @@
 //!
 //! - `send`: beginning operations, and batches of requests.
 //! - `receive`: answers, and everything else that arrives.
-//! - `keys`: key exchanges, and what follows them.
+//! - `keys`: key exchanges, and what follows them; `antp`: operations of ANTP, and the sealed state that they need.
 //! - `ledger`: counts, and whether the generator did its part.
 //!
 //! The loop never waits while something is due: it sends, looks at what has arrived, ends what has waited too long, and
 //! spins when the next request is near, since a sleeping thread wakes too late.
 
+mod antp;
 mod keys;
 mod ledger;
 mod receive;
@@ -28,6 +29,7 @@ use slab::Slab;
 use self::ledger::Ledger;
 use self::receive::Inspected;
 use self::send::Pending;
+use crate::antp::{Figures, Guide, Trusted};
 use crate::client::Client;
 use crate::connection::Connection;
 use crate::counts::{Counts, Times};
@@ -41,6 +43,7 @@ use crate::shared_key::SharedKey;
 pub(crate) struct Setup {
     pub(crate) plan: Arc<Plan>,
     pub(crate) ask: Option<Ask>,
+    pub(crate) guide: Option<Arc<Guide>>,
     pub(crate) share: Share,
     pub(crate) entropy: Entropy,
 }
@@ -61,6 +64,10 @@ pub(crate) struct Worker {
     ask: Option<Ask>,
     /// The key that all clients share with the server.
     key: Option<SymmetricKey>,
+    /// How ANTP is spoken, and what was learned of the server.
+    guide: Option<Arc<Guide>>,
+    trusted: Option<Trusted>,
+    figures: Option<Box<Figures>>,
     share: Share,
     entropy: Entropy,
     poller: Poller,
@@ -110,11 +117,14 @@ impl Worker {
     /// # Errors
     /// A sentence on what the host refused, and the remedy.
     pub(crate) fn new(setup: Setup) -> Result<Self, String> {
-        let Setup { plan, ask, share, entropy } = setup;
+        let Setup { plan, ask, guide, share, entropy } = setup;
         let timeout_ns = u64::try_from(plan.timeout.as_nanos()).unwrap_or(u64::MAX / 4);
         let mut worker = Worker {
             ask,
             key: plan.shared_key.as_ref().map(SharedKey::expand).transpose()?,
+            figures: guide.as_ref().map(|_| Box::default()),
+            guide,
+            trusted: None,
             share,
             entropy,
             poller: Poller::new().map_err(|error| format!("cannot wait for sockets: {error}"))?,
@@ -250,6 +260,9 @@ impl Worker {
         self.ledger.clear();
         self.lateness.clear();
         self.joinables.clear();
+        if let Some(figures) = &mut self.figures {
+            figures.clear();
+        }
         self.request_size = 0;
         self.told = [0; 3];
         // What came after the end of the last step belongs to none.
@@ -318,16 +331,15 @@ impl Worker {
     fn give_up(&mut self, now_ns: u64) {
         while let Some(due) = self.flights.due(now_ns) {
             match due {
-                Due::Overdue { client } => {
+                Due::Overdue { client, principal } => {
                     self.clients[client as usize].outstanding -= 1;
-                    self.transfer_ended(client);
+                    self.datagram_ended(client, principal);
                 }
                 Due::Over(flight) => {
                     let client = &mut self.clients[flight.client as usize];
                     let why = client.why_unanswered(flight.sent_ns);
                     let measured = client.measured;
-                    let principal = self.transfers_are_principal();
-                    self.ledger.of(measured, principal).fail(flight.noted.unwrap_or(why));
+                    self.ledger.of(measured, flight.principal).fail(flight.noted.unwrap_or(why));
                 }
             }
         }
@@ -341,7 +353,10 @@ impl Worker {
         match (self.plan.arrivals, self.plan.scheme) {
             (Arrivals::Closed { .. }, _) => u64::MAX,
             (_, Scheme::Plain | Scheme::Mac | Scheme::Nts) => limits::LATENESS_MAX_NS,
+            (_, Scheme::AntpNegotiate | Scheme::Antp) => limits::LATENESS_MAX_NS,
             (_, Scheme::Ke | Scheme::Mix { .. }) => limits::KE_LATENESS_MAX_NS,
+            // Each costs a thread public-key work of its own.
+            (_, Scheme::AntpExchange | Scheme::AntpFull) => limits::KE_LATENESS_MAX_NS,
         }
     }
 
@@ -361,11 +376,25 @@ impl Worker {
     /// A transfer is over for its client: the next one of a key exchange follows, or the operation has ended.
     fn transfer_ended(&mut self, index: u32) {
         match self.plan.scheme {
-            Scheme::Plain | Scheme::Mac | Scheme::Nts => {
+            Scheme::Plain
+            | Scheme::Mac
+            | Scheme::Nts
+            | Scheme::AntpNegotiate
+            | Scheme::AntpExchange
+            | Scheme::Antp
+            | Scheme::AntpFull => {
                 self.operation_ended(self.clients[index as usize].measured);
             }
             Scheme::Mix { .. } => self.follow(index),
             Scheme::Ke => {}
+        }
+    }
+
+    /// A datagram is over for its client, with an answer or without.
+    fn datagram_ended(&mut self, index: u32, principal: bool) {
+        match self.plan.scheme.is_antp() && !principal {
+            true => self.clients[index as usize].not_established(monotonic_ns()),
+            false => self.transfer_ended(index),
         }
     }
 
@@ -398,6 +427,7 @@ impl Worker {
             busy_share: (lasted_ns > 0).then(|| (1.0 - idle_ns as f64 / lasted_ns as f64).clamp(0.0, 1.0)),
             request_size: self.request_size as u32,
             joinables: std::mem::take(&mut self.joinables),
+            antp: self.figures.as_ref().map(|figures| figures.stored(seconds)),
         }
     }
 }

@@ -14,6 +14,7 @@ use authentick_wire::time::NtpTime;
 use super::Worker;
 use super::send::obstacle;
 use crate::client::Stray;
+use crate::flight::Asked;
 use crate::limits::{JOINABLE_COUNT_MAX, RECEIVE_COUNT_MAX};
 use crate::plan::{Joinable, Scheme};
 
@@ -64,7 +65,7 @@ impl Worker {
         let (now, now_ns) = (clock::now(), monotonic_ns());
         let (owners, mut inspected) = (std::mem::take(&mut self.owners), std::mem::take(&mut self.inspected));
         for (arrival, &index) in owners.iter().enumerate() {
-            inspected.push(self.inspect(index, arrival, now_ns));
+            inspected.push(self.inspect(index, arrival, now, now_ns));
         }
         match &self.key {
             Some(_) => self.verify(&mut inspected),
@@ -81,8 +82,8 @@ impl Worker {
     }
 
     /// Finds the request to a datagram, and makes all checks that need no key.
-    fn inspect(&mut self, index: u32, arrival: usize, now_ns: u64) -> Option<Inspected> {
-        let arrival = self.back.arrival(arrival);
+    fn inspect(&mut self, index: u32, number: usize, now: NtpTime, now_ns: u64) -> Option<Inspected> {
+        let arrival = self.back.arrival(number);
         let origin = (arrival.octets.len() >= HEADER_SIZE)
             .then(|| arrival.octets[ORIGIN].try_into().map(u64::from_be_bytes).ok())
             .flatten();
@@ -94,10 +95,17 @@ impl Worker {
             self.stray(index, origin);
             return None;
         };
-        let (transmit, sent_ns) = (flight.exchange.transmit().to_bits(), flight.sent_ns);
+        let (transmit, sent_ns) = (flight.asked.transmit(), flight.sent_ns);
+        let exchange = match &flight.asked {
+            Asked::Ntp(exchange) => exchange,
+            Asked::Antp(_) => {
+                self.take_antp(number, transmit, now, now_ns);
+                return None;
+            }
+        };
         let inspected = match &self.key {
-            Some(key) => flight.exchange.inspect_mac(arrival.octets, key).map(Found::Mac),
-            None => flight.exchange.inspect(arrival.octets).map(Found::Other),
+            Some(key) => exchange.inspect_mac(arrival.octets, key).map(Found::Mac),
+            None => exchange.inspect(arrival.octets).map(Found::Other),
         };
         match inspected {
             Ok(candidate) => Some(Inspected { client: index, transmit, sent_ns, candidate, genuine: false }),
@@ -147,9 +155,11 @@ impl Worker {
             return;
         };
         let session = self.clients[*index as usize].session_of_mut(*sent_ns);
+        // What is of ANTP was taken when it was inspected.
+        let Asked::Ntp(exchange) = &mut flight.asked else { return };
         let concluded = match candidate {
-            Found::Mac(candidate) => flight.exchange.conclude_mac(candidate, *genuine),
-            Found::Other(candidate) => flight.exchange.conclude(candidate, *genuine, arrival.octets, session),
+            Found::Mac(candidate) => exchange.conclude_mac(candidate, *genuine),
+            Found::Other(candidate) => exchange.conclude(candidate, *genuine, arrival.octets, session),
         };
         match concluded {
             Ok(response) => {
@@ -195,8 +205,7 @@ impl Worker {
         if !flight.overdue {
             client.outstanding -= 1;
         }
-        let principal = self.transfers_are_principal();
-        let counts = self.ledger.of(measured, principal);
+        let counts = self.ledger.of(measured, flight.principal);
         if flight.overdue {
             counts.fail(Cause::Late);
             return;

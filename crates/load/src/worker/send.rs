@@ -11,15 +11,21 @@ use authentick_report::load::Cause;
 use authentick_wire::time::{NtpSpan, NtpTime};
 
 use super::Worker;
+use crate::antp::{Goal, Operation};
 use crate::client::Client;
 use crate::connection::Purpose;
-use crate::flight::Flight;
+use crate::flight::{Asked, Flight};
 use crate::limits::{BATCH_SIZE, BEGIN_COUNT_MAX, BURST_SHARE, CLIENT_SCAN_MAX, GIVE_UP_NS};
 use crate::plan::{Arrivals, Scheme};
 
 /// A request that is written and not sent.
 pub(super) struct Pending {
-    exchange: Exchange,
+    /// Absent once it has left.
+    asked: Option<Asked>,
+    /// Whether it belongs to an operation that the scheme is named for.
+    principal: bool,
+    /// Whether it continues an operation that was counted as sent already.
+    continued: bool,
     /// What seals it, if anything does.
     unsealed: Option<Unsealed>,
     client: u32,
@@ -117,6 +123,10 @@ impl Worker {
                 self.push_transfer(client, intended_ns)?;
                 true
             }
+            Scheme::AntpNegotiate => self.begin_antp(measured, Goal::Negotiation, intended_ns)?,
+            Scheme::AntpExchange => self.begin_antp(measured, Goal::KeyExchange, intended_ns)?,
+            Scheme::Antp => self.begin_antp(measured, Goal::Time, intended_ns)?,
+            Scheme::AntpFull => self.begin_antp(measured, Goal::Run, intended_ns)?,
             Scheme::Ke => self.begin_exchange(Purpose::Operation { measured, client: None }, intended_ns)?,
             Scheme::Mix { .. } => {
                 let idle = |client: &Client, _| {
@@ -152,7 +162,11 @@ impl Worker {
     }
 
     /// The next client of a group, in turn, that `fits`.
-    fn choose(&mut self, measured: bool, mut fits: impl FnMut(&Client, u32) -> bool) -> Option<u32> {
+    pub(super) fn choose(
+        &mut self,
+        measured: bool,
+        mut fits: impl FnMut(&Client, u32) -> bool,
+    ) -> Option<u32> {
         let group = usize::from(!measured);
         let (first, count) = match measured {
             true => (0, self.measured_count),
@@ -210,7 +224,17 @@ impl Worker {
         self.out.set_size(slot, size);
         self.request_size = self.request_size.max(size);
         client.outstanding += 1;
-        self.pending.push(Pending { exchange, unsealed, untagged, client: index, intended_ns, begun_ns });
+        let (asked, principal) = (Some(Asked::Ntp(exchange)), self.plan.scheme.measures_transfers());
+        self.pending.push(Pending {
+            asked,
+            principal,
+            continued: false,
+            unsealed,
+            untagged,
+            client: index,
+            intended_ns,
+            begun_ns,
+        });
         Ok(())
     }
 
@@ -246,7 +270,7 @@ impl Worker {
             let result = self.send(client, at..at + count);
             let lasted_ns = monotonic_ns() - from_ns;
             let sent = result.as_ref().copied().unwrap_or(0);
-            for (turn, request) in pending[at..at + sent].iter().enumerate() {
+            for (turn, request) in pending[at..at + sent].iter_mut().enumerate() {
                 // The kernel sends one after the other: the last left when the call ended.
                 let after_ns = lasted_ns * turn as u64 / sent as u64;
                 self.departed(request, from_ns + after_ns, later(from, after_ns));
@@ -277,17 +301,19 @@ impl Worker {
         }
     }
 
-    fn departed(&mut self, request: &Pending, sent_ns: u64, sent: NtpTime) {
+    fn departed(&mut self, request: &mut Pending, sent_ns: u64, sent: NtpTime) {
         let measured = self.clients[request.client as usize].measured;
-        let principal = self.transfers_are_principal();
-        self.ledger.of(measured, principal).sent += 1;
+        self.ledger.of(measured, request.principal).sent += u64::from(!request.continued);
         if measured {
             self.last_sent_ns = sent_ns;
+        }
+        if measured && !request.continued {
             self.lateness.record(sent_ns.saturating_sub(request.intended_ns) as i64);
         }
         self.flights.add(Flight {
-            exchange: request.exchange.clone(),
+            asked: request.asked.take().expect("a request leaves once"),
             client: request.client,
+            principal: request.principal,
             intended_ns: request.intended_ns,
             begun_ns: request.begun_ns,
             sent_ns,
@@ -302,8 +328,13 @@ impl Worker {
         let client = &mut self.clients[request.client as usize];
         client.outstanding -= 1;
         let measured = client.measured;
-        let principal = self.transfers_are_principal();
-        let counts = self.ledger.of(measured, principal);
+        if request.continued {
+            let cause = obstacle(error);
+            self.ledger.stalled += u64::from(cause.is_none());
+            self.ledger.of(measured, request.principal).fail(cause.unwrap_or(Cause::Timeout));
+            return self.datagram_ended(request.client, request.principal);
+        }
+        let counts = self.ledger.of(measured, request.principal);
         match obstacle(error) {
             // The host knows that it would not arrive: it is as good as sent.
             Some(cause) => {
@@ -313,7 +344,34 @@ impl Worker {
             None if matches!(error.raw_os_error(), Some(EAGAIN | ENOBUFS)) => counts.skip(Cause::LocalBuffer),
             None => counts.skip(Cause::Local),
         }
-        self.transfer_ended(request.client);
+        self.datagram_ended(request.client, request.principal);
+    }
+}
+
+impl Worker {
+    /// Puts a request of ANTP that is written to the next slot, with so many octets, to those that are sent together.
+    pub(super) fn push_written(
+        &mut self,
+        index: u32,
+        size: usize,
+        operation: Box<Operation>,
+        [intended_ns, begun_ns]: [u64; 2],
+        continued: bool,
+    ) {
+        self.out.set_size(self.pending.len(), size);
+        self.request_size = self.request_size.max(size);
+        self.clients[index as usize].outstanding += 1;
+        let principal = operation.goal.is_principal();
+        self.pending.push(Pending {
+            asked: Some(Asked::Antp(operation)),
+            principal,
+            continued,
+            unsealed: None,
+            untagged: None,
+            client: index,
+            intended_ns,
+            begun_ns,
+        });
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) fn run(arguments: &Agent) -> Result<Exit, Failure> {
 /// The generator for a plan that the agent has accepted.
 fn generator(plan: &Plan) -> Result<Box<dyn Crew>, String> {
     // Asked for only if the plan brings no authorities of its own.
-    let needs_roots = plan.scheme.exchanges_keys() && plan.authorities_pem.is_none();
+    let needs_roots = plan.scheme.needs_roots() && plan.authorities_pem.is_none();
     let roots: Option<Roots> =
         needs_roots.then(|| trust::roots(None)).transpose().map_err(|failure| failure.message)?;
     Ok(Box::new(Generator::prepare(plan, roots, &Watch::default())?))

@@ -2,11 +2,13 @@
 //!
 //! - `agent`: taking part in runs of others, and ordering agents.
 //! - `target`: who is loaded, whether that is allowed, and a first exchange that shows that it answers.
+//! - `antp`: that first exchange of ANTP.
 //! - `progress`: what is shown while a run goes on, and how it is stopped.
 //! - `screen`: the live screen of `--tui`.
 //! - `record`: what is kept of it.
 
 mod agent;
+mod antp;
 mod progress;
 mod record;
 mod screen;
@@ -18,11 +20,11 @@ use authentick_crypto::Entropy;
 use authentick_load::runner::{Run, Steps};
 use authentick_load::search::Settings;
 use authentick_load::{
-    Arrivals, Crew, Generator, Plan, Process, Scheme, SharedKey, SpanSource, Watch, rates,
+    Antp, Arrivals, Crew, Generator, Plan, Process, Scheme, SharedKey, SpanSource, Watch, rates,
 };
 use authentick_report::load::{LoadRecord, text};
 
-use crate::args::{Agent, ArrivalsArgument, Load, LoadArguments, LoadScheme, Trust};
+use crate::args::{Agent, AntpArguments, ArrivalsArgument, Load, LoadArguments, LoadScheme, Trust};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::symmetric::KeyName;
@@ -59,23 +61,27 @@ pub(crate) fn measure(load: &Load, watch: &Watch) -> Result<LoadRecord, Failure>
 fn offer(load: &Load) -> Result<Offer<'_>, &Agent> {
     Ok(match &load.scheme {
         LoadScheme::Agent(arguments) => return Err(arguments),
-        LoadScheme::Plain { load } => {
-            Offer { scheme: Scheme::Plain, arguments: load, trust: None, key: None, replay: false }
-        }
-        LoadScheme::Mac { load, key } => {
-            let key = Some(key.into());
-            Offer { scheme: Scheme::Mac, arguments: load, trust: None, key, replay: false }
-        }
+        LoadScheme::Plain { load } => Offer { arguments: load, ..Offer::new(Scheme::Plain, load) },
+        LoadScheme::Mac { load, key } => Offer { key: Some(key.into()), ..Offer::new(Scheme::Mac, load) },
         LoadScheme::Nts { load, trust, replay_cookie } => {
-            let replay = *replay_cookie;
-            Offer { scheme: Scheme::Nts, arguments: load, trust: Some(trust), key: None, replay }
+            Offer { trust: Some(trust), replay: *replay_cookie, ..Offer::new(Scheme::Nts, load) }
         }
-        LoadScheme::Ke { load, trust } => {
-            Offer { scheme: Scheme::Ke, arguments: load, trust: Some(trust), key: None, replay: false }
-        }
+        LoadScheme::Ke { load, trust } => Offer { trust: Some(trust), ..Offer::new(Scheme::Ke, load) },
         LoadScheme::Mix { load, trust, transfers_per_exchange, same_cookie } => {
             let scheme = Scheme::Mix { transfers: *transfers_per_exchange, same_cookie: *same_cookie };
-            Offer { scheme, arguments: load, trust: Some(trust), key: None, replay: false }
+            Offer { trust: Some(trust), ..Offer::new(scheme, load) }
+        }
+        LoadScheme::AntpNegotiate { load, antp, replay } => {
+            Offer::antp(Scheme::AntpNegotiate, load, antp, *replay, false)
+        }
+        LoadScheme::AntpExchange { load, antp, replay } => {
+            Offer::antp(Scheme::AntpExchange, load, antp, *replay, false)
+        }
+        LoadScheme::Antp { load, antp, replay, separate_tag } => {
+            Offer::antp(Scheme::Antp, load, antp, *replay, *separate_tag)
+        }
+        LoadScheme::AntpFull { load, antp, separate_tag } => {
+            Offer::antp(Scheme::AntpFull, load, antp, false, *separate_tag)
         }
     })
 }
@@ -88,23 +94,42 @@ struct Offer<'a> {
     trust: Option<&'a Trust>,
     /// The key that clients share with the server, if they do.
     key: Option<KeyName<'a>>,
-    /// Send one cookie of each client again and again.
+    /// Send one cookie of each client again and again, or one request of ANTP.
     replay: bool,
+    /// How ANTP is spoken, and whom clients trust.
+    antp: Option<&'a AntpArguments>,
+    /// Ask for tags in packets of their own.
+    separate_tag: bool,
 }
 
-impl Offer<'_> {
+impl<'a> Offer<'a> {
+    fn new(scheme: Scheme, arguments: &'a LoadArguments) -> Self {
+        let (trust, key, antp) = (None, None, None);
+        Offer { scheme, arguments, trust, key, replay: false, antp, separate_tag: false }
+    }
+
+    fn antp(
+        scheme: Scheme,
+        arguments: &'a LoadArguments,
+        antp: &'a AntpArguments,
+        replay: bool,
+        separate_tag: bool,
+    ) -> Self {
+        Offer { replay, antp: Some(antp), separate_tag, ..Offer::new(scheme, arguments) }
+    }
+
     /// Carries the run out. `ready` is called once the arguments are known to make sense, before anything is sent.
     fn measure(
         &self,
         watch: &Watch,
         ready: impl FnOnce(&Watch) -> Result<(), Failure>,
     ) -> Result<LoadRecord, Failure> {
-        let Offer { scheme, arguments, trust, key, replay } = *self;
+        let arguments = self.arguments;
         let steps = steps(arguments)?;
         record::check_writable(arguments)?;
         ready(watch)?;
-        let target = target(scheme, arguments, trust, key)?;
-        let plan = plan(scheme, arguments, trust, replay, &target)?;
+        let target = self.target()?;
+        let plan = self.plan(&target)?;
         let mut run = Run {
             steps,
             duration: arguments.step_seconds,
@@ -116,7 +141,7 @@ impl Offer<'_> {
             true => prepare(&plan, target.roots.clone(), watch)?,
             false => agent::coordinate(&arguments.coordination, &plan, watch)?,
         };
-        let mut record = record::begin(arguments, &plan, &target);
+        let mut record = record::begin(arguments, &plan, &target, self.antp);
         let display = Display::start(arguments, &run, watch, &record)?;
         let outcome = run.carry_out(crew.as_mut(), watch, |step| display.step(step));
         drop(display);
@@ -175,58 +200,52 @@ fn steps(arguments: &LoadArguments) -> Result<Steps, Failure> {
 
 const DEFAULT_RATE_RPS: f64 = 1000.0;
 
-fn target(
-    scheme: Scheme,
-    arguments: &LoadArguments,
-    trust: Option<&Trust>,
-    key: Option<KeyName<'_>>,
-) -> Result<Target, Failure> {
-    let permission = Permission::new(&arguments.permission)?;
-    let wanted = Wanted { scheme, text: &arguments.target, trust, key, timeout: arguments.timeout };
-    Target::find(&wanted, &permission)
-}
+impl Offer<'_> {
+    fn target(&self) -> Result<Target, Failure> {
+        let Offer { scheme, arguments, trust, key, antp, .. } = *self;
+        let permission = Permission::new(&arguments.permission)?;
+        let wanted = Wanted { scheme, text: &arguments.target, trust, key, antp, timeout: arguments.timeout };
+        Target::find(&wanted, &permission)
+    }
 
-fn plan(
-    scheme: Scheme,
-    arguments: &LoadArguments,
-    trust: Option<&Trust>,
-    replay_cookie: bool,
-    target: &Target,
-) -> Result<Plan, Failure> {
-    authentick_net::files::raise_limit();
-    let arrivals = match (arguments.closed, arguments.arrivals) {
-        (Some(window), _) => Arrivals::Closed { window },
-        (None, ArrivalsArgument::Constant) => Arrivals::Constant,
-        (None, ArrivalsArgument::Exponential) => Arrivals::Exponential,
-    };
-    let seed = match arguments.seed {
-        Some(seed) => seed,
-        None => Entropy::from_system()?.u64() >> 11,
-    };
-    let background = arguments.background.is_some() && scheme != Scheme::Ke;
-    Ok(Plan {
-        scheme,
-        ntp: target.ntp,
-        ke: target.ke,
-        server_name: target.server_name.clone(),
-        authorities_pem: target.authorities_pem.clone(),
-        shared_key: target.key.as_ref().map(SharedKey::from),
-        aeads: target.aeads.iter().map(|aead| aead.0).collect(),
-        alternative_keys: target.alternative_keys,
-        clients: arguments.clients.max(arguments.workers),
-        background_clients: if background { arguments.clients.max(arguments.workers) } else { 0 },
-        sources: sources(arguments)?,
-        workers: arguments.workers,
-        pinned: !arguments.unpinned,
-        arrivals,
-        seed,
-        timeout: arguments.timeout.max(Duration::from_millis(1)),
-        ke_timeout: trust
-            .map_or(Duration::from_secs(10), |trust| trust.ke_timeout)
-            .max(Duration::from_millis(1)),
-        replay_cookie,
-        joinable: arguments.server_metrics.is_some(),
-    })
+    fn plan(&self, target: &Target) -> Result<Plan, Failure> {
+        let Offer { scheme, arguments, trust, replay, antp, separate_tag, .. } = *self;
+        authentick_net::files::raise_limit();
+        let arrivals = match (arguments.closed, arguments.arrivals) {
+            (Some(window), _) => Arrivals::Closed { window },
+            (None, ArrivalsArgument::Constant) => Arrivals::Constant,
+            (None, ArrivalsArgument::Exponential) => Arrivals::Exponential,
+        };
+        let seed = match arguments.seed {
+            Some(seed) => seed,
+            None => Entropy::from_system()?.u64() >> 11,
+        };
+        let background = arguments.background.is_some() && scheme != Scheme::Ke;
+        Ok(Plan {
+            scheme,
+            ntp: target.ntp,
+            ke: target.ke,
+            server_name: target.server_name.clone(),
+            authorities_pem: target.authorities_pem.clone(),
+            shared_key: target.key.as_ref().map(SharedKey::from),
+            antp: antp.map(|antp| Antp { suite: antp.kem.suite().0, separate_tag, replay }),
+            aeads: target.aeads.iter().map(|aead| aead.0).collect(),
+            alternative_keys: target.alternative_keys,
+            clients: arguments.clients.max(arguments.workers),
+            background_clients: if background { arguments.clients.max(arguments.workers) } else { 0 },
+            sources: sources(arguments)?,
+            workers: arguments.workers,
+            pinned: !arguments.unpinned,
+            arrivals,
+            seed,
+            timeout: arguments.timeout.max(Duration::from_millis(1)),
+            ke_timeout: trust
+                .map_or(Duration::from_secs(10), |trust| trust.ke_timeout)
+                .max(Duration::from_millis(1)),
+            replay_cookie: replay && antp.is_none(),
+            joinable: arguments.server_metrics.is_some(),
+        })
+    }
 }
 
 /// The addresses of the prefix that this host can send from.
@@ -264,7 +283,7 @@ fn prepare(
 ) -> Result<Box<dyn Crew>, Failure> {
     let client_count = u64::from(plan.clients) + u64::from(plan.background_clients);
     // Other schemes only open ports, which takes no time that is worth a bar.
-    let shown = (plan.scheme == Scheme::Nts).then(|| progress::preparation(client_count, watch));
+    let shown = plan.scheme.prepares_clients().then(|| progress::preparation(client_count, watch));
     let generator = Generator::prepare(plan, roots, watch);
     drop(shown);
     match generator {

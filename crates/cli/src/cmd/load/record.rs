@@ -9,17 +9,22 @@ use authentick_load::{Arrivals, Plan, Scheme};
 use authentick_net::clock::unix_seconds;
 use authentick_report::load::csv::csv;
 use authentick_report::load::html::page;
-use authentick_report::load::{LoadFormat, LoadRecord, Parameters, Search};
+use authentick_report::load::{AntpParameters, LoadFormat, LoadRecord, Parameters, Search};
 use authentick_report::units::rate;
 
 use super::target::Target;
-use crate::args::LoadArguments;
+use crate::args::{AntpArguments, LoadArguments};
 use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::host::{COMMIT, VERSION, command, host};
 
 /// A record without steps.
-pub(super) fn begin(arguments: &LoadArguments, plan: &Plan, target: &Target) -> LoadRecord {
+pub(super) fn begin(
+    arguments: &LoadArguments,
+    plan: &Plan,
+    target: &Target,
+    antp: Option<&AntpArguments>,
+) -> LoadRecord {
     let address = if plan.scheme == Scheme::Ke { target.ke } else { target.ntp };
     let path = match &arguments.path {
         Some(label) => label.clone(),
@@ -32,6 +37,10 @@ pub(super) fn begin(arguments: &LoadArguments, plan: &Plan, target: &Target) -> 
         Scheme::Mac => ("mac", None, false),
         Scheme::Nts => ("nts", None, false),
         Scheme::Ke => ("ke", None, false),
+        Scheme::AntpNegotiate => ("antp-negotiate", None, false),
+        Scheme::AntpExchange => ("antp-exchange", None, false),
+        Scheme::Antp => ("antp", None, false),
+        Scheme::AntpFull => ("antp-full", None, false),
         Scheme::Mix { transfers, same_cookie } => ("mix", Some(transfers), same_cookie),
     };
     let (arrivals, window) = match plan.arrivals {
@@ -39,10 +48,11 @@ pub(super) fn begin(arguments: &LoadArguments, plan: &Plan, target: &Target) -> 
         Arrivals::Exponential => ("exponential", None),
         Arrivals::Closed { window } => ("closed", Some(window)),
     };
-    let authentication = match (&target.aead, &target.key) {
-        (Some(aead), _) => aead.to_string(),
-        (None, Some(key)) => key.algorithm().to_string(),
-        (None, None) => "none".to_owned(),
+    let authentication = match (&target.aead, &target.key, antp) {
+        (_, _, Some(antp)) => antp.kem.suite().to_string(),
+        (Some(aead), ..) => aead.to_string(),
+        (None, Some(key), None) => key.algorithm().to_string(),
+        (None, None, None) => "none".to_owned(),
     };
     LoadRecord {
         format: LoadFormat::V1,
@@ -70,6 +80,13 @@ pub(super) fn begin(arguments: &LoadArguments, plan: &Plan, target: &Target) -> 
             replay_cookie: plan.replay_cookie,
             transfers_per_exchange: transfers,
             same_cookie,
+            antp: antp.zip(plan.antp).map(|(named, antp)| AntpParameters {
+                kem: named.kem.name().to_owned(),
+                separate_tag: antp.separate_tag,
+                replay: antp.replay,
+                chain_size: target.antp.map_or(0, |probed| probed.chain_size as u32),
+                round_count: target.antp.map_or(0, |probed| probed.round_count as u32),
+            }),
             background_rps: arguments.background.unwrap_or(0.0),
             agents: arguments.coordination.agents.clone(),
         },

@@ -13,7 +13,8 @@ use authentick_proto::symmetric::SymmetricKey;
 use authentick_wire::ke::AeadId;
 use rustls::pki_types::ServerName;
 
-use crate::args::{Permit, Trust};
+use super::antp::{Probed, probe as probe_antp};
+use crate::args::{AntpArguments, Permit, Trust};
 use crate::exit::{Exit, Failure};
 use crate::measure::{Credential, measure, measure_with_either_keys};
 use crate::server::{NTP_PORT, ServerArgument, aeads, ke_exit, resolve};
@@ -72,6 +73,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) text: &'a str,
     pub(crate) trust: Option<&'a Trust>,
     pub(crate) key: Option<KeyName<'a>>,
+    pub(crate) antp: Option<&'a AntpArguments>,
     pub(crate) timeout: Duration,
 }
 
@@ -89,6 +91,8 @@ pub(crate) struct Target {
     pub(crate) aead: Option<AeadId>,
     /// The key that clients share with it.
     pub(crate) key: Option<SymmetricKey>,
+    /// What a first run of ANTP found out.
+    pub(crate) antp: Option<Probed>,
     /// Keys are exported the other way.
     pub(crate) alternative_keys: bool,
     /// The address that this host asks from.
@@ -99,8 +103,9 @@ impl Target {
     /// Finds the server, and asks it once.
     pub(crate) fn find(wanted: &Wanted<'_>, permission: &Permission) -> Result<Self, Failure> {
         let server = ServerArgument::parse(wanted.text)?;
-        let mut target = match wanted.trust {
-            None => {
+        let mut target = match (wanted.trust, wanted.antp) {
+            (None, Some(antp)) => Self::under_antp(wanted, antp, &server, permission)?,
+            (None, None) => {
                 let ntp = resolve(&server.host, server.port.unwrap_or(NTP_PORT))?[0];
                 permission.check(&server.host, ntp.ip())?;
                 let key = wanted.key.map(|name| name.find(ntp.ip())).transpose()?;
@@ -118,15 +123,44 @@ impl Target {
                     aeads: Vec::new(),
                     aead: None,
                     key,
+                    antp: None,
                     alternative_keys: false,
                     local: None,
                 }
             }
-            Some(trust) => Self::under_nts(wanted, trust, &server, permission)?,
+            (Some(trust), _) => Self::under_nts(wanted, trust, &server, permission)?,
         };
         let asked = if wanted.scheme == Scheme::Ke { target.ke } else { target.ntp };
         target.local = local_towards(asked);
         Ok(target)
+    }
+
+    fn under_antp(
+        wanted: &Wanted<'_>,
+        antp: &AntpArguments,
+        server: &ServerArgument,
+        permission: &Permission,
+    ) -> Result<Self, Failure> {
+        let ntp = resolve(&server.host, server.port.unwrap_or(NTP_PORT))?[0];
+        permission.check(&server.host, ntp.ip())?;
+        let name = antp.server_name.as_deref().unwrap_or(&server.host);
+        let roots = trust::roots(antp.ca.as_deref())?;
+        let authorities_pem = antp.ca.as_ref().and_then(|file| fs::read_to_string(file).ok());
+        let probed = probe_antp(ntp, antp.kem.suite(), roots.clone(), name, wanted.timeout)?;
+        Ok(Target {
+            text: wanted.text.to_owned(),
+            ntp,
+            ke: ntp,
+            server_name: name.to_owned(),
+            authorities_pem,
+            roots: Some(roots),
+            aeads: Vec::new(),
+            aead: None,
+            key: None,
+            antp: Some(probed),
+            alternative_keys: false,
+            local: None,
+        })
     }
 
     fn under_nts(
@@ -176,6 +210,7 @@ impl Target {
             aeads,
             aead: Some(aead),
             key: None,
+            antp: None,
             alternative_keys,
             local: None,
         })

@@ -34,6 +34,7 @@ pub(crate) fn plan() -> Plan {
         server_name: "ntp.test".to_owned(),
         authorities_pem: None,
         shared_key: None,
+        antp: None,
         aeads: vec![30, 15],
         alternative_keys: false,
         clients: 9,

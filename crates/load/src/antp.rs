@@ -1,0 +1,394 @@
+//! ANTP as simulated clients speak it: what each of them keeps, and operations of one or several datagrams.
+//!
+//! A real client makes everything afresh: nonces, the ciphertext of m3. With replay, as the paper's load has it, only
+//! the transmit timestamp of a request is new, by which its answer is found; the server has the same work with it, and
+//! every tag can still be checked: tau1 does not cover the header of NTP, and tau2 is computed for each m5 anyway.
+
+use std::sync::Arc;
+
+use authentick_crypto::kem::PublicKey;
+use authentick_ke::tls::{ChainJudge, Distrust, Roots};
+use authentick_net::clock::unix_seconds;
+use authentick_proto::antp::client::{
+    Accepted, Bounds, Check, Event, HeldChain, KeyExchange, Negotiated, Negotiation, Offer, Progress,
+    SeparateTag, Session, TimeExchange, Wanted,
+};
+use authentick_proto::antp::kem;
+use authentick_report::load::{AntpFigures, AntpHistograms, Cause};
+use authentick_wire::antp::{ErrorCode, Suite, SuiteList};
+use authentick_wire::limits::ANTP_PAYLOAD_SIZE_DEFAULT;
+use authentick_wire::time::{NtpSpan, NtpTime};
+
+use crate::counts::Times;
+use crate::plan::Plan;
+
+/// A C1 is replaced at this age: it lives for 60 s.
+pub(crate) const C1_RENEW_NS: u64 = 30_000_000_000;
+/// A C1 of this age is not sent any more, as it might expire on its way.
+const C1_USE_NS: u64 = 55_000_000_000;
+
+/// Whatever takes longer is late by the generator's own timeouts, which say so more exactly.
+const BOUNDS: Bounds = Bounds {
+    round_trip_max: NtpSpan::from_nanos(3_600_000_000_000),
+    residence_max: NtpSpan::from_nanos(3_600_000_000_000),
+};
+
+/// What all clients of a run have in common.
+#[derive(Debug)]
+pub(crate) struct Guide {
+    pub(crate) suite: Suite,
+    pub(crate) replay: bool,
+    wanted: Wanted,
+    judge: ChainJudge,
+}
+
+impl Guide {
+    /// How `plan` wants ANTP spoken; `roots` are trusted if it names no authorities.
+    ///
+    /// # Errors
+    /// A sentence on what is missing or unknown.
+    pub(crate) fn new(plan: &Plan, roots: Option<Roots>) -> Result<Self, String> {
+        let antp = plan.antp.ok_or("the plan does not say how ANTP is spoken")?;
+        let suite = Suite(antp.suite);
+        kem(suite).ok_or_else(|| format!("{suite} is not known here"))?;
+        let roots = match &plan.authorities_pem {
+            Some(pem) => Roots::from_pem(pem.as_bytes())?,
+            None => roots.ok_or("no certificate authorities are trusted; name some")?,
+        };
+        let separate = if plan.ntp.is_ipv4() { SeparateTag::Ipv4 } else { SeparateTag::Ipv6 };
+        Ok(Guide {
+            suite,
+            replay: antp.replay,
+            wanted: Wanted { fresh: false, separate: antp.separate_tag.then_some(separate) },
+            judge: ChainJudge::new(roots, &plan.server_name)?,
+        })
+    }
+
+    /// What a negotiation offers: the suite alone, and the chain that is `held`.
+    pub(crate) fn offer(&self, held: Option<HeldChain>) -> Offer {
+        let suites = SuiteList::new(&[self.suite]).expect("one suite makes a list");
+        Offer { suites, payload_size_max: ANTP_PAYLOAD_SIZE_DEFAULT, held }
+    }
+
+    /// The public key of a server whose chain is good now.
+    ///
+    /// # Errors
+    /// Why it is not to be trusted; a key of another kind than the suite's counts as no certificate.
+    pub(crate) fn public_key(&self, negotiated: &Negotiated) -> Result<PublicKey, Distrust> {
+        let spki = self.judge.judge(negotiated.chain().certificates(), unix_seconds())?;
+        let kem = kem(negotiated.suite()).ok_or(Distrust::NoCertificate)?;
+        PublicKey::from_spki(kem, &spki).map_err(|_| Distrust::NoCertificate)
+    }
+
+    /// m5, to be sent now.
+    pub(crate) fn ask(
+        &self,
+        session: &Session,
+        now: NtpTime,
+        entropy: &mut authentick_crypto::Entropy,
+        out: &mut [u8],
+    ) -> (TimeExchange, usize) {
+        session.ask(self.wanted, BOUNDS, now, entropy, out)
+    }
+}
+
+/// A chain that was judged, and its key.
+#[derive(Debug)]
+pub(crate) struct Trusted {
+    pub(crate) chain: HeldChain,
+    pub(crate) key: Arc<PublicKey>,
+}
+
+/// What one client keeps.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// C1 and its transcript.
+    pub(crate) negotiated: Option<Negotiated>,
+    /// The session key and C2.
+    pub(crate) session: Option<Session>,
+    /// When the newest of these came.
+    pub(crate) since_ns: u64,
+    /// Requests that are sent again and again.
+    pub(crate) static_negotiation: Option<Negotiation>,
+    pub(crate) static_exchange: Option<KeyExchange>,
+    pub(crate) static_time: Option<TimeExchange>,
+}
+
+impl State {
+    /// Whether its C1 can be sent.
+    pub(crate) fn has_c1(&self, now_ns: u64) -> bool {
+        self.negotiated.is_some() && now_ns.saturating_sub(self.since_ns) < C1_USE_NS
+    }
+
+    /// Whether there is no C1 that will do for some time to come.
+    pub(crate) fn wants_c1(&self, now_ns: u64) -> bool {
+        self.negotiated.is_none() || now_ns.saturating_sub(self.since_ns) >= C1_RENEW_NS
+    }
+
+    /// A new C1 replaces what there was, and the static m3 made with it.
+    pub(crate) fn negotiated(&mut self, negotiated: Negotiated, now_ns: u64) {
+        self.negotiated = Some(negotiated);
+        self.static_exchange = None;
+        self.since_ns = now_ns;
+    }
+
+    /// A new session replaces what there was, and the static m5 made with it.
+    pub(crate) fn keyed(&mut self, session: Session, now_ns: u64) {
+        self.session = Some(session);
+        self.static_time = None;
+        self.since_ns = now_ns;
+    }
+
+    /// A request that was sent at `sent_ns` showed that its sealed state is good for nothing; `false` if there is a
+    /// newer one.
+    pub(crate) fn forget(&mut self, sent_ns: u64) -> bool {
+        let current = sent_ns >= self.since_ns;
+        if current {
+            let static_negotiation = self.static_negotiation.take();
+            *self = State { static_negotiation, since_ns: self.since_ns, ..State::default() };
+        }
+        current
+    }
+}
+
+/// What an operation is to come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Goal {
+    /// The whole certificate chain and C1; with replay, the first answer.
+    Negotiation,
+    /// m4.
+    KeyExchange,
+    /// m6.
+    Time,
+    /// All three phases.
+    Run,
+    /// A C1 for key exchanges that are measured.
+    C1,
+    /// A session for time requests that are measured.
+    Session,
+}
+
+impl Goal {
+    /// Whether the scheme is named for it, rather than it being what such operations need.
+    pub(crate) const fn is_principal(self) -> bool {
+        match self {
+            Goal::Negotiation | Goal::KeyExchange | Goal::Time | Goal::Run => true,
+            Goal::C1 | Goal::Session => false,
+        }
+    }
+}
+
+/// The datagram that an operation waits for.
+#[derive(Debug)]
+pub(crate) enum Talk {
+    Negotiation(Negotiation),
+    KeyExchange(KeyExchange),
+    Time(TimeExchange, Session),
+}
+
+/// An operation on its way.
+#[derive(Debug)]
+pub(crate) struct Operation {
+    pub(crate) goal: Goal,
+    pub(crate) talk: Talk,
+    /// What the client's own cryptography took so far.
+    pub(crate) crypto_ns: u64,
+    /// How long the network and the server took in each phase so far.
+    pub(crate) phases_ns: [u64; 3],
+    /// Its time is that of an early packet.
+    pub(crate) is_early: bool,
+}
+
+/// What a datagram brought.
+#[derive(Debug)]
+pub(crate) enum Taken {
+    /// An early packet: nothing yet.
+    Early,
+    /// A part of the chain.
+    Part,
+    /// The whole chain.
+    Negotiated(Negotiated),
+    /// m4.
+    Keyed(Session),
+    /// m6, and when the time in it came: with the early packet if that was genuine.
+    Time(Accepted, NtpTime),
+}
+
+impl Operation {
+    pub(crate) const fn new(goal: Goal, talk: Talk) -> Self {
+        Operation { goal, talk, crypto_ns: 0, phases_ns: [0; 3], is_early: false }
+    }
+
+    /// The transmit timestamp of the request that waits.
+    pub(crate) const fn token(&self) -> NtpTime {
+        match &self.talk {
+            Talk::Negotiation(negotiation) => negotiation.token(),
+            Talk::KeyExchange(exchange) => exchange.token(),
+            Talk::Time(exchange, _) => exchange.token(),
+        }
+    }
+
+    /// The phase of that request, from 0.
+    pub(crate) const fn phase(&self) -> usize {
+        match &self.talk {
+            Talk::Negotiation(_) => 0,
+            Talk::KeyExchange(_) => 1,
+            Talk::Time(..) => 2,
+        }
+    }
+
+    /// Takes a datagram that came at `arrived`.
+    pub(crate) fn take(&mut self, datagram: &[u8], arrived: NtpTime) -> Result<Taken, Check> {
+        match &mut self.talk {
+            Talk::Negotiation(negotiation) => Ok(match negotiation.receive(datagram)? {
+                Progress::More => Taken::Part,
+                Progress::Done(negotiated) => Taken::Negotiated(negotiated),
+            }),
+            Talk::KeyExchange(exchange) => exchange.receive(datagram).map(Taken::Keyed),
+            Talk::Time(exchange, session) => match exchange.receive(datagram, arrived, session)? {
+                Event::Early => Ok(Taken::Early),
+                Event::Accepted(accepted) => {
+                    self.is_early = accepted.is_early;
+                    Ok(Taken::Time(accepted, exchange.sent() + accepted.sample.round_trip))
+                }
+            },
+        }
+    }
+}
+
+/// The class of a failed check.
+pub(crate) const fn cause(check: &Check) -> Cause {
+    match check {
+        Check::Server(ErrorCode::EXPIRED) => Cause::StateExpired,
+        Check::Server(ErrorCode::RATE) => Cause::AntpRate,
+        Check::Server(_) => Cause::AntpRefused,
+        Check::Suite(_) | Check::Choice(_) | Check::Chunk | Check::Chain => Cause::Negotiation,
+        Check::Kiss(_) => Cause::Kiss,
+        Check::Tag | Check::Untagged => Cause::BadTag,
+        Check::Origin | Check::Duplicate => Cause::BadOrigin,
+        Check::Stratum(_) => Cause::BadStratum,
+        Check::Leap => Cause::BadLeap,
+        _ => Cause::Malformed,
+    }
+}
+
+/// Times of a step beside its latency.
+#[derive(Debug, Default)]
+pub(crate) struct Figures {
+    crypto: Times,
+    phases: [Times; 3],
+    sum: Times,
+    crypto_ns: u64,
+    early: u64,
+}
+
+impl Figures {
+    /// Counts an operation that was answered.
+    pub(crate) fn answered(&mut self, operation: &Operation) {
+        self.crypto.record(operation.crypto_ns as i64);
+        self.crypto_ns += operation.crypto_ns;
+        self.early += u64::from(operation.is_early);
+        if operation.goal == Goal::Run {
+            for (times, &ns) in self.phases.iter_mut().zip(&operation.phases_ns) {
+                times.record(ns as i64);
+            }
+            self.sum.record(operation.phases_ns.iter().sum::<u64>() as i64);
+        }
+    }
+
+    /// The same for a record, of a thread that was at work for so many seconds.
+    pub(crate) fn stored(&self, thread_seconds: f64) -> AntpFigures {
+        let [negotiation, key_exchange, time] = &self.phases;
+        let mut figures = AntpFigures {
+            client_crypto_seconds: self.crypto_ns as f64 / 1e9,
+            thread_seconds,
+            early: self.early,
+            histograms: AntpHistograms {
+                client_crypto_ns: self.crypto.stored(),
+                negotiation_ns: negotiation.stored(),
+                key_exchange_ns: key_exchange.stored(),
+                time_ns: time.stored(),
+                phases_ns: self.sum.stored(),
+            },
+            ..AntpFigures::default()
+        };
+        figures.summarise();
+        figures
+    }
+
+    pub(crate) fn clear(&mut self) {
+        let Figures { crypto, phases, sum, crypto_ns, early } = self;
+        for times in phases.iter_mut().chain([crypto, sum]) {
+            times.clear();
+        }
+        (*crypto_ns, *early) = (0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use authentick_crypto::Entropy;
+    use authentick_crypto::kem::SessionKey;
+
+    use super::*;
+
+    fn session() -> Session {
+        Session::new(Suite::P256, SessionKey::new([1; 16]), [2; 60])
+    }
+
+    #[test]
+    fn session_is_forgotten_once_and_a_newer_one_stays() {
+        let mut state = State::default();
+        state.keyed(session(), 100);
+        assert!(!state.forget(99), "it was sent under an earlier one");
+        assert!(state.session.is_some());
+        assert!(state.forget(100) && state.session.is_none());
+    }
+
+    #[test]
+    fn c1_is_replaced_long_before_it_expires_and_used_until_shortly_before() {
+        let state = State::default();
+        assert!(state.wants_c1(0) && !state.has_c1(0));
+        const { assert!(C1_RENEW_NS < C1_USE_NS && C1_USE_NS < 60_000_000_000) };
+    }
+
+    #[test]
+    fn static_m5_differs_in_its_timestamp_alone() {
+        let mut entropy = Entropy::from_seed(4);
+        let wanted = Wanted { fresh: false, separate: Some(SeparateTag::Ipv4) };
+        let (mut first, mut second) = ([0; 400], [0; 400]);
+        let (exchange, size) = session().ask(wanted, BOUNDS, NtpTime::ZERO, &mut entropy, &mut first);
+        let (again, same_size) = exchange.again(NtpTime::ZERO, &mut entropy, &mut second);
+        assert_eq!((size, same_size), (224, 224));
+        assert!(again.token() != exchange.token());
+        assert_eq!(second[40..48], again.token().to_bits().to_be_bytes());
+        assert_eq!((&first[..40], &first[48..]), (&second[..40], &second[48..]));
+    }
+
+    #[test]
+    fn figures_have_phases_of_whole_runs_alone() {
+        let mut figures = Figures::default();
+        let mut entropy = Entropy::from_seed(5);
+        let (exchange, _) = session().ask(
+            Wanted { fresh: false, separate: None },
+            BOUNDS,
+            NtpTime::ZERO,
+            &mut entropy,
+            &mut [0; 400],
+        );
+        let talk = || Talk::Time(exchange.clone(), session());
+        figures.answered(&Operation { crypto_ns: 500, is_early: true, ..Operation::new(Goal::Time, talk()) });
+        figures.answered(&Operation {
+            crypto_ns: 1500,
+            phases_ns: [1000, 2000, 3000],
+            ..Operation::new(Goal::Run, talk())
+        });
+        let stored = figures.stored(1.0);
+        assert_eq!((stored.early, stored.histograms.client_crypto_ns.count()), (1, 2));
+        assert!((stored.client_crypto_seconds - 2e-6).abs() < 1e-12);
+        let AntpHistograms { negotiation_ns, phases_ns, .. } = &stored.histograms;
+        assert_eq!((negotiation_ns.pairs(), phases_ns.count()), (&[(1000, 1)][..], 1));
+        figures.clear();
+        assert_eq!(figures.stored(1.0).histograms, AntpHistograms::default());
+    }
+}
