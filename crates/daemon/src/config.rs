@@ -12,18 +12,26 @@ use authentick_crypto::Algorithm;
 use authentick_ke::server::Limits;
 use authentick_ke::session::Terms;
 use authentick_net::udp::BATCH_SIZE;
+use authentick_proto::antp::server::{LIFETIME_SECONDS_MAX, Settings};
 use authentick_proto::auth::nts::algorithm;
 use authentick_proto::limits::KEY_COUNT_MAX;
 use authentick_proto::prefix::{Prefix, PrefixSet};
 use authentick_proto::server::limit::Rate;
 use authentick_proto::symmetric::Allowed;
+use authentick_wire::antp::{Suite, negotiation_response_size};
 use authentick_wire::header::ReferenceId;
 use authentick_wire::ke::AeadId;
+use authentick_wire::limits::ANTP_PAYLOAD_SIZE_MAX;
 
 use crate::symmetric::Format;
 
 /// Where the configuration is if nobody says otherwise.
 pub const DEFAULT_PATH: &str = "/etc/authentick/authentick.toml";
+
+/// Threads for ANTP's public-key work, at most: each has a bit in a word.
+pub const ANTP_WORKER_COUNT_MAX: usize = 64;
+/// The smallest limit on ANTP's responses: that of one without a part of a chain.
+const PAYLOAD_SIZE_MIN: usize = negotiation_response_size(None);
 
 /// The file as it is written. Values that mean something are resolved by [`Config`].
 mod raw {
@@ -36,6 +44,7 @@ mod raw {
         pub(super) server: Server,
         pub(super) nts: Option<Nts>,
         pub(super) symmetric: Option<Symmetric>,
+        pub(super) antp: Option<Antp>,
         pub(super) metrics: Option<Metrics>,
     }
 
@@ -140,6 +149,43 @@ mod raw {
     }
 
     #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+    pub(super) struct Antp {
+        pub(super) enable: bool,
+        pub(super) payload_size: i64,
+        pub(super) lifetime: String,
+        pub(super) state_keys: StateKeys,
+        pub(super) workers: i64,
+        pub(super) queue: i64,
+        pub(super) rate_limit: AntpRateLimit,
+        pub(super) ecdh: Option<AntpSuite>,
+        pub(super) rsa: Option<AntpSuite>,
+        pub(super) rsa_oaep: Option<AntpSuite>,
+        pub(super) x25519: Option<AntpSuite>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+    pub(super) struct AntpSuite {
+        pub(super) certificate_chain: String,
+        pub(super) private_key: String,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+    pub(super) struct StateKeys {
+        pub(super) rotate: String,
+    }
+
+    #[derive(Debug, Default, Deserialize)]
+    #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+    pub(super) struct AntpRateLimit {
+        pub(super) negotiations_per_second: f64,
+        pub(super) exchanges_per_second: f64,
+        pub(super) times_per_second: f64,
+    }
+
+    #[derive(Debug, Deserialize)]
     #[serde(rename_all = "kebab-case", deny_unknown_fields)]
     pub(super) struct Metrics {
         pub(super) listen: String,
@@ -193,6 +239,30 @@ mod raw {
         }
     }
 
+    impl Default for Antp {
+        fn default() -> Self {
+            Antp {
+                enable: false,
+                payload_size: 1072,
+                lifetime: "7d".to_owned(),
+                state_keys: StateKeys::default(),
+                workers: 1,
+                queue: 256,
+                rate_limit: AntpRateLimit::default(),
+                ecdh: None,
+                rsa: None,
+                rsa_oaep: None,
+                x25519: None,
+            }
+        }
+    }
+
+    impl Default for StateKeys {
+        fn default() -> Self {
+            StateKeys { rotate: "1d".to_owned() }
+        }
+    }
+
     impl Default for CookieKeys {
         fn default() -> Self {
             CookieKeys { store: "file".to_owned(), rotate: "1d".to_owned(), keep: 7 }
@@ -243,6 +313,8 @@ pub struct Config {
     pub nts: Option<Nts>,
     /// Keys that clients share with the server; absent: none.
     pub symmetric: Option<Symmetric>,
+    /// ANTP; absent: not served.
+    pub antp: Option<Antp>,
     /// Where metrics are shown; absent: nowhere.
     pub metrics: Option<Metrics>,
     /// The file that all this came from, for messages.
@@ -279,6 +351,52 @@ pub struct Symmetric {
     pub format: Format,
     /// Which algorithms are accepted beside those that nothing speaks against.
     pub allowed: Allowed,
+}
+
+/// Settings of ANTP.
+#[derive(Clone, Debug)]
+pub struct Antp {
+    /// What the protocol lets a server choose.
+    pub settings: Settings,
+    /// How long a state key seals.
+    pub rotate: Duration,
+    /// Threads for public-key work.
+    pub workers: usize,
+    /// Key exchanges that wait for them, at most.
+    pub queue: usize,
+    /// How often a prefix may negotiate.
+    pub negotiation_rate: Option<Rate>,
+    /// How often a prefix may exchange keys.
+    pub exchange_rate: Option<Rate>,
+    /// How often a prefix may ask for time.
+    pub time_rate: Option<Rate>,
+    /// Keys and certificates, at least one, each of another suite.
+    pub suites: Vec<AntpSuite>,
+}
+
+/// Where the identity of one suite of ANTP is.
+#[derive(Clone, Debug)]
+pub struct AntpSuite {
+    /// The suite.
+    pub suite: Suite,
+    /// Its table in the configuration, for messages.
+    pub table: &'static str,
+    /// PEM file with the certificate chain.
+    pub certificate_chain: PathBuf,
+    /// PEM file with the private key.
+    pub private_key: PathBuf,
+}
+
+impl Antp {
+    /// How many retired state keys still open, so that a C2 opens as long as it lives.
+    #[must_use]
+    pub fn keep(&self) -> usize {
+        retired_count(u64::from(self.settings.lifetime_seconds), self.rotate.as_secs())
+    }
+}
+
+fn retired_count(lifetime_seconds: u64, period_seconds: u64) -> usize {
+    lifetime_seconds.div_ceil(period_seconds.max(1)) as usize
 }
 
 /// Settings of the metrics endpoint.
@@ -415,6 +533,7 @@ impl Resolver<'_> {
                 ));
             }
         };
+        let rate_limit = &server.rate_limit;
         Ok(Config {
             listen: self.addresses("server.listen", &server.listen)?,
             workers: self.thread_count("server.workers", server.workers)?,
@@ -425,9 +544,14 @@ impl Resolver<'_> {
             allow: self.prefixes("server.allow", &server.allow)?,
             kiss,
             interleaved: server.interleaved,
-            rate: self.rate(&server.rate_limit)?,
+            rate: self.rate(
+                rate_limit,
+                "server.rate-limit.requests-per-second",
+                rate_limit.requests_per_second,
+            )?,
             nts: raw.nts.map(|nts| self.nts(&nts)).transpose()?,
             symmetric: raw.symmetric.map(|symmetric| self.symmetric(&symmetric)).transpose()?,
+            antp: raw.antp.map(|antp| self.antp(&antp, rate_limit)).transpose()?.flatten(),
             metrics: raw.metrics.map(|metrics| self.metrics(&metrics)).transpose()?,
             file: self.file.to_owned(),
         })
@@ -571,22 +695,17 @@ impl Resolver<'_> {
         Ok(ReferenceId(id))
     }
 
-    fn rate(&self, raw: &raw::RateLimit) -> Result<Option<Rate>, ConfigError> {
+    /// The rate of `key`, over the prefixes and with the burst of `raw`.
+    fn rate(&self, raw: &raw::RateLimit, key: &str, per_second: f64) -> Result<Option<Rate>, ConfigError> {
         let prefix_v4 = self.number("server.rate-limit.per-prefix-v4", raw.per_prefix_v4, 1..=32)? as u8;
         let prefix_v6 = self.number("server.rate-limit.per-prefix-v6", raw.per_prefix_v6, 1..=128)? as u8;
         let burst = self.number("server.rate-limit.burst", raw.burst, 1..=1_000_000)? as u32;
-        let per_second = raw.requests_per_second;
         if per_second == 0.0 {
             return Ok(None);
         }
         if !(0.000_1..=1_000_000.0).contains(&per_second) {
             let remedy = "write 0 for no limit, or a number from 0.0001 to 1000000";
-            return Err(self.wrong(
-                "server.rate-limit.requests-per-second",
-                per_second,
-                "out of range",
-                remedy,
-            ));
+            return Err(self.wrong(key, per_second, "out of range", remedy));
         }
         Ok(Some(Rate { interval_us: (1e6 / per_second) as u64, burst, prefix_v4, prefix_v6 }))
     }
@@ -680,6 +799,59 @@ impl Resolver<'_> {
         })
     }
 
+    fn antp(&self, raw: &raw::Antp, shared: &raw::RateLimit) -> Result<Option<Antp>, ConfigError> {
+        const RETIRED_COUNT_MAX: usize = KEY_COUNT_MAX - 2;
+        let day = Duration::from_secs(86_400);
+        let payload = PAYLOAD_SIZE_MIN as i64..=ANTP_PAYLOAD_SIZE_MAX as i64;
+        let lifetime_max = Duration::from_secs(u64::from(LIFETIME_SECONDS_MAX));
+        let lifetime =
+            self.duration("antp.lifetime", &raw.lifetime, Duration::from_secs(60)..=lifetime_max)?;
+        let rotate_text = &raw.state_keys.rotate;
+        let rotate =
+            self.duration("antp.state-keys.rotate", rotate_text, Duration::from_secs(1)..=31 * day)?;
+        if retired_count(lifetime.as_secs(), rotate.as_secs()) > RETIRED_COUNT_MAX {
+            let least = Duration::from_secs(lifetime.as_secs().div_ceil(RETIRED_COUNT_MAX as u64));
+            let remedy =
+                format!("write {} or more, or a shorter antp.lifetime", humantime::format_duration(least));
+            let problem = "too many keys would have to be kept for antp.lifetime";
+            return Err(self.wrong("antp.state-keys.rotate", rotate_text, problem, &remedy));
+        }
+        let rate = |name: &str, per_second| self.rate(shared, &format!("antp.rate-limit.{name}"), per_second);
+        let suites = [
+            (Suite::P256, "antp.ecdh", &raw.ecdh),
+            (Suite::RSA_PKCS1, "antp.rsa", &raw.rsa),
+            (Suite::RSA_OAEP, "antp.rsa-oaep", &raw.rsa_oaep),
+            (Suite::X25519, "antp.x25519", &raw.x25519),
+        ];
+        let suites = suites.into_iter().filter_map(|(suite, table, raw)| {
+            let raw = raw.as_ref()?;
+            let path = |name: &str, text: &str| self.absolute(&format!("{table}.{name}"), text);
+            let chain = path("certificate-chain", &raw.certificate_chain);
+            Some(chain.and_then(|certificate_chain| {
+                let private_key = path("private-key", &raw.private_key)?;
+                Ok(AntpSuite { suite, table, certificate_chain, private_key })
+            }))
+        });
+        let antp = Antp {
+            settings: Settings {
+                payload_size_max: self.number("antp.payload-size", raw.payload_size, payload)?,
+                lifetime_seconds: lifetime.as_secs() as u32,
+            },
+            rotate,
+            workers: self.number("antp.workers", raw.workers, 1..=ANTP_WORKER_COUNT_MAX as i64)?,
+            queue: self.number("antp.queue", raw.queue, 1..=65_536)?,
+            negotiation_rate: rate("negotiations-per-second", raw.rate_limit.negotiations_per_second)?,
+            exchange_rate: rate("exchanges-per-second", raw.rate_limit.exchanges_per_second)?,
+            time_rate: rate("times-per-second", raw.rate_limit.times_per_second)?,
+            suites: suites.collect::<Result<_, _>>()?,
+        };
+        if raw.enable && antp.suites.is_empty() {
+            let remedy = "add a table [antp.ecdh] with certificate-chain and private-key";
+            return Err(self.wrong("antp.enable", true, "there is no suite to serve", remedy));
+        }
+        Ok(raw.enable.then_some(antp))
+    }
+
     fn metrics(&self, raw: &raw::Metrics) -> Result<Metrics, ConfigError> {
         Ok(Metrics {
             listen: self.address("metrics.listen", &raw.listen)?,
@@ -762,6 +934,25 @@ mod tests {
             ("[symmetric]\nkeys = \"keys\"", &["symmetric.keys", "\"keys\"", "slash"]),
             ("[symmetric]\nkeys = \"/k\"\nformat = \"ntpd\"", &["symmetric.format", "ntpd", "\"ntp\""]),
             ("[symmetric]\nkeys = \"/k\"\nallow-md5 = true", &["line 3", "unknown field", "allow-md5"]),
+            ("[antp]\nenable = true", &["antp.enable", "no suite", "[antp.ecdh]"]),
+            ("[antp]\nenabled = true", &["line 2", "unknown field", "enabled"]),
+            ("[antp]\npayload-size = 1500", &["antp.payload-size", "\"1500\"", "176 to 1232"]),
+            ("[antp]\nlifetime = \"32d\"", &["antp.lifetime", "32d", "out of range"]),
+            (
+                "[antp]\nstate-keys = { rotate = \"1h\" }",
+                &["antp.state-keys.rotate", "1h", "2h 37m 30s or more"],
+            ),
+            ("[antp]\nworkers = 0", &["antp.workers", "\"0\"", "1 to 64"]),
+            ("[antp]\nqueue = 0", &["antp.queue", "\"0\"", "1 to 65536"]),
+            (
+                "[antp]\nrate-limit = { exchanges-per-second = -1 }",
+                &["antp.rate-limit.exchanges-per-second", "-1"],
+            ),
+            ("[antp.ecdh]\nprivate-key = \"/k\"", &["missing field", "certificate-chain"]),
+            (
+                "[antp.rsa]\ncertificate-chain = \"c\"\nprivate-key = \"/k\"",
+                &["antp.rsa.certificate-chain", "slash"],
+            ),
             ("[metrics]\nlisten = \"9975\"", &["metrics.listen", "9975"]),
             ("[server\n", &["line 1"]),
         ] {
@@ -770,6 +961,22 @@ mod tests {
                 assert!(message.contains(part), "{part:?} is not in {message:?}");
             }
         }
+    }
+
+    #[test]
+    fn antp_is_off_until_it_is_switched_on() {
+        let suite = "[antp.ecdh]\ncertificate-chain = \"/c\"\nprivate-key = \"/k\"\n";
+        assert!(parse(suite).unwrap().antp.is_none());
+        let antp = parse(&format!("[antp]\nenable = true\n{suite}")).unwrap().antp.unwrap();
+        assert_eq!((antp.settings, antp.keep(), antp.workers), (Settings::default(), 7, 1));
+        assert_eq!((antp.suites.len(), antp.suites[0].suite), (1, Suite::P256));
+        assert!(antp.exchange_rate.is_none());
+        let text = format!(
+            "[antp]\nenable = true\nlifetime = \"90m\"\nstate-keys = {{ rotate = \"1h\" }}\n\
+             rate-limit = {{ exchanges-per-second = 4 }}\n{suite}"
+        );
+        let antp = parse(&text).unwrap().antp.unwrap();
+        assert_eq!((antp.keep(), antp.exchange_rate.unwrap().interval_us), (2, 250_000));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! One crate composes what the others provide. Files, locks and shared state are here and in none below.
 #![forbid(unsafe_code)]
 
+mod antp;
 pub mod config;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;

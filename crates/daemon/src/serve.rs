@@ -6,6 +6,7 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -17,8 +18,8 @@ use arc_swap::cache::Cache;
 use authentick_crypto::{Algorithm, Entropy};
 use authentick_ke::server::{self as ke_server, Limits, Stopper};
 use authentick_ke::session::Terms;
-use authentick_ke::tls::{Identity, IdentityError};
-use authentick_net::udp::{self, Handler, ServerSocket, UdpEngine};
+use authentick_ke::tls::{CertificateInfo, Identity, IdentityError};
+use authentick_net::udp::{self, Handler, ReplySocket, ServerSocket, UdpEngine, Way};
 use authentick_net::{affinity, clock, privilege};
 use authentick_proto::keyset::KeySet;
 use authentick_proto::limits::{BATCH_SIZE, INTERLEAVE_ENTRY_COUNT, LIMITER_BUCKET_COUNT};
@@ -27,12 +28,13 @@ use authentick_proto::server::limit::Limiter;
 use authentick_proto::server::snapshot::Snapshot;
 use authentick_proto::server::{Clock, Moment, Policy, Responder};
 use authentick_proto::symmetric::SymmetricKeys;
-use authentick_wire::datagram::Datagram;
+use authentick_wire::datagram::{Datagram, Early};
 use authentick_wire::time::NtpTime;
 use tokio::sync::oneshot;
 
+use crate::antp::{self, AntpState, ExchangeWorker};
 use crate::config::{Config, ConfigError, Nts, Symmetric};
-use crate::keystore::{KeyFile, KeyFileError};
+use crate::keystore::{KeyFile, KeyFileError, StateKeyFile};
 use crate::metrics::counters::Totals;
 use crate::metrics::spans::{Recorder, SpanRing};
 use crate::metrics::{self, Exporter};
@@ -106,9 +108,15 @@ enum Command {
 pub fn check(config: &Config) -> Result<(), ConfigError> {
     server_user(config)?;
     if let Some(nts) = &config.nts {
-        let identity = load_identity(config, nts)?;
-        warn_of_expiry(&identity);
+        warn_of_expiry(&load_identity(config, nts)?.certificate);
         let file = KeyFile::new(&config.state_directory);
+        file.check_directory()
+            .and_then(|()| file.load().map(|_| ()))
+            .map_err(|error| state_error(config, &error))?;
+    }
+    if let Some(antp) = &config.antp {
+        antp::load(config, antp)?.certificates.iter().for_each(|(_, info)| warn_of_expiry(info));
+        let file = StateKeyFile::new(&config.state_directory);
         file.check_directory()
             .and_then(|()| file.load().map(|_| ()))
             .map_err(|error| state_error(config, &error))?;
@@ -137,6 +145,10 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
         Some(symmetric) => Some((symmetric, load_symmetric(config, symmetric)?)),
         None => None,
     };
+    let antp = match &config.antp {
+        Some(settings) => Some((settings, antp::load(config, settings)?)),
+        None => None,
+    };
     let user = server_user(config)?;
     let sockets = bind_ntp(config, worker_count)?;
     let ntp_addresses: Vec<SocketAddr> = sockets[0].iter().map(ServerSocket::local).collect();
@@ -147,7 +159,8 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
     let ke_listeners = bind_ke(config, ke_worker_count)?;
     let metrics_listener = bind_metrics(config)?;
     let key_file = KeyFile::new(&config.state_directory);
-    if config.nts.is_some() || config.symmetric.is_some() {
+    let state_key_file = StateKeyFile::new(&config.state_directory);
+    if config.nts.is_some() || config.symmetric.is_some() || config.antp.is_some() {
         key_file.prepare_directory(user.as_ref()).map_err(|error| state_error(config, &error))?;
     }
     if let Some(user) = &user {
@@ -157,12 +170,23 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
     let mut watcher = Watcher::new(config.reference.clone(), entropy()?);
     let nts = match identity {
         Some(identity) => {
-            warn_of_expiry(&identity);
+            warn_of_expiry(&identity.certificate);
             warn_of_terms(config);
             let keys = key_file
                 .load_or_create(clock::unix_seconds(), &mut entropy()?)
                 .map_err(|error| state_error(config, &error))?;
             Some(NtsState::new(keys, &identity))
+        }
+        None => None,
+    };
+    let antp = match antp {
+        Some((settings, loaded)) => {
+            loaded.certificates.iter().for_each(|(_, info)| warn_of_expiry(info));
+            let mut entropy = entropy()?;
+            let keys = state_key_file
+                .load_or_create(clock::unix_seconds(), &mut entropy)
+                .map_err(|error| state_error(config, &error))?;
+            Some(Arc::new(AntpState::new(settings, loaded, keys, &mut entropy)))
         }
         None => None,
     };
@@ -177,6 +201,7 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
         snapshot: Arc::new(ArcSwap::from_pointee(watcher.look())),
         nts,
         symmetric: keeper.as_ref().map(Keeper::state),
+        antp,
         batch_size: config.batch_size,
         workers: (0..worker_count).map(|_| Default::default()).collect(),
         spans: spans.map(|metrics| Arc::new(SpanRing::new(metrics.span_clients.clone()))),
@@ -209,6 +234,12 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
         true => Some(Arc::new(Interleave::new(INTERLEAVE_ENTRY_COUNT, &mut entropy()?))),
         false => None,
     };
+    if let Some(settings) = &config.antp {
+        let replies: io::Result<Vec<Vec<ReplySocket>>> =
+            sockets.iter().map(|sockets| sockets.iter().map(ServerSocket::for_replies).collect()).collect();
+        let replies = replies.map_err(|error| StartError::System("open sockets for key exchanges", error))?;
+        node.start_exchange_workers(settings.workers, &Arc::new(replies), entropy)?;
+    }
     for (index, sockets) in sockets.into_iter().enumerate() {
         let responder =
             Responder::new(Arc::clone(&policy), interleave.clone(), entropy()?).with_worker(index);
@@ -234,10 +265,12 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
         config: config.clone(),
         shared: Arc::clone(&node.shared),
         key_file,
+        state_key_file,
         keeper,
         watcher,
         entropy: entropy()?,
         rotate_not_before: Instant::now(),
+        rotate_state_not_before: Instant::now(),
     };
     node.supervisor = Some(thread("supervisor".to_owned(), move || supervisor.run(&inbox))?);
     Ok(node)
@@ -268,7 +301,7 @@ impl Running {
         Totals::of(&self.shared.workers)
     }
 
-    /// Reads certificate, private key, cookie keys and symmetric keys again. What cannot be read stays as it was, and
+    /// Reads certificates, private keys, cookie keys, state keys and symmetric keys again. What cannot be read stays as it was, and
     /// is logged.
     pub fn reload(&self) {
         // A supervisor that is gone has already been reported by `is_sound`.
@@ -308,6 +341,22 @@ impl Running {
                 panic!("worker {index} cannot receive: {error}");
             }
         })
+    }
+
+    fn start_exchange_workers(
+        &mut self,
+        count: usize,
+        sockets: &Arc<Vec<Vec<ReplySocket>>>,
+        entropy: impl Fn() -> Result<Entropy, StartError>,
+    ) -> Result<(), StartError> {
+        let Some(state) = self.shared.antp.clone() else { return Ok(()) };
+        for number in 0..count {
+            let (state, sockets, entropy) = (Arc::clone(&state), Arc::clone(sockets), entropy()?);
+            let worker = ExchangeWorker { number, state, sockets, entropy };
+            let stop = Arc::clone(&self.stop);
+            self.spawn(format!("antp-{number}"), move || worker.run(&stop))?;
+        }
+        Ok(())
     }
 
     fn start_ke_worker(
@@ -375,6 +424,7 @@ fn work(
         snapshot: Cache::new(Arc::clone(&shared.snapshot)),
         keys: shared.nts.as_ref().map(|nts| Cache::new(Arc::clone(&nts.keys))),
         symmetric: shared.symmetric.as_ref().map(|symmetric| Cache::new(Arc::clone(&symmetric.keys))),
+        antp: shared.antp.as_ref().map(|state| antp::View::new(state, index)),
         recorder: shared.spans.as_ref().map(|spans| Recorder::new(Arc::clone(spans))),
     };
     let counters = &shared.workers[index];
@@ -396,6 +446,7 @@ struct Worker {
     snapshot: Cache<Arc<ArcSwap<Snapshot>>, Arc<Snapshot>>,
     keys: Option<Cache<Arc<ArcSwap<KeySet>>, Arc<KeySet>>>,
     symmetric: Option<Cache<Arc<ArcSwap<SymmetricKeys>>, Arc<SymmetricKeys>>>,
+    antp: Option<antp::View>,
     recorder: Option<Recorder>,
 }
 
@@ -416,16 +467,27 @@ impl Handler for Worker {
         clock::now()
     }
 
-    fn respond(&mut self, batch: &mut [Datagram<'_>]) {
+    fn respond(&mut self, batch: &mut [Datagram<'_>], ways: &[Way]) {
+        let antp = self.antp.as_mut().map(antp::View::look);
+        let inbox = antp.as_ref().map(|antp| antp.inbox(ways));
         let moment = Moment {
             snapshot: **self.snapshot.load(),
             keys: self.keys.as_mut().map(|keys| &**keys.load()),
             symmetric: self.symmetric.as_mut().map(|keys| &**keys.load()),
+            antp: antp.as_ref().zip(inbox.as_ref()).map(|(antp, inbox)| antp.moment(inbox)),
         };
         match &mut self.recorder {
-            None => self.responder.respond(moment, &mut SystemClock, &mut (), batch),
-            Some(recorder) => self.responder.respond(moment, &mut SystemClock, recorder, batch),
+            None => self.responder.begin(moment, &mut SystemClock, &mut (), batch),
+            Some(recorder) => self.responder.begin(moment, &mut SystemClock, recorder, batch),
         }
+    }
+
+    fn early(&self) -> &[Early] {
+        self.responder.early()
+    }
+
+    fn finish(&mut self, batch: &mut [Datagram<'_>]) {
+        self.responder.finish(batch);
     }
 
     fn sent(&mut self, from: NtpTime, to: NtpTime) {
@@ -438,10 +500,12 @@ struct Supervisor {
     config: Config,
     shared: Arc<Shared>,
     key_file: KeyFile,
+    state_key_file: StateKeyFile,
     keeper: Option<Keeper>,
     watcher: Watcher,
     entropy: Entropy,
     rotate_not_before: Instant,
+    rotate_state_not_before: Instant,
 }
 
 impl Supervisor {
@@ -461,6 +525,7 @@ impl Supervisor {
     fn tick(&mut self) {
         self.shared.snapshot.store(Arc::new(self.watcher.look()));
         self.rotate();
+        self.rotate_state_keys();
         if let Some(keeper) = &mut self.keeper {
             keeper.tick();
         }
@@ -493,14 +558,73 @@ impl Supervisor {
         }
     }
 
+    fn rotate_state_keys(&mut self) {
+        let (Some(antp), Some(state)) = (&self.config.antp, &self.shared.antp) else { return };
+        let (now, period) = (clock::unix_seconds(), antp.rotate.as_secs().max(1));
+        if Instant::now() < self.rotate_state_not_before || state.keys.load().rotations_due(now, period) == 0
+        {
+            return;
+        }
+        match self.state_key_file.rotate_if_due(now, period, antp.keep(), &mut self.entropy) {
+            Ok(Some(keys)) => {
+                log::info!("ANTP's state keys rotated; key {:08x} seals now", keys.current().id());
+                state.keys.store(Arc::new(keys));
+                state.rotations.fetch_add(1, Ordering::Relaxed);
+            }
+            // Somebody else has rotated.
+            Ok(None) => self.reload_state_keys(),
+            Err(error) => {
+                self.rotate_state_not_before = Instant::now() + ROTATION_RETRY;
+                state.rotation_failures.fetch_add(1, Ordering::Relaxed);
+                let key = state.keys.load().current().id();
+                log::error!(
+                    "ANTP's state keys not rotated: {error}; {}; key {key:08x} seals on, the next attempt is in {} s",
+                    error.remedy(),
+                    ROTATION_RETRY.as_secs()
+                );
+            }
+        }
+    }
+
+    fn reload_antp(&self) {
+        let (Some(settings), Some(state)) = (&self.config.antp, &self.shared.antp) else { return };
+        match antp::load(&self.config, settings) {
+            Ok(loaded) => {
+                loaded.certificates.iter().for_each(|(_, info)| warn_of_expiry(info));
+                log::info!("ANTP's certificates read again, of {} suites", loaded.certificates.len());
+                state.loaded.store(Arc::new(loaded));
+            }
+            Err(error) => log::error!("ANTP's certificates not changed: {error}"),
+        }
+        self.reload_state_keys();
+    }
+
+    fn reload_state_keys(&self) {
+        let Some(state) = &self.shared.antp else { return };
+        match self.state_key_file.load() {
+            Ok(Some(keys)) => {
+                log::info!("ANTP's state keys read again; key {:08x} seals", keys.current().id());
+                state.keys.store(Arc::new(keys));
+            }
+            Ok(None) => {
+                log::error!(
+                    "ANTP's state keys not changed: {} is gone",
+                    self.state_key_file.path().display()
+                );
+            }
+            Err(error) => log::error!("ANTP's state keys not changed: {error}; {}", error.remedy()),
+        }
+    }
+
     fn reload(&mut self) {
         if let Some(keeper) = &mut self.keeper {
             keeper.reload();
         }
+        self.reload_antp();
         let (Some(nts), Some(state)) = (&self.config.nts, &self.shared.nts) else { return };
         match load_identity(&self.config, nts) {
             Ok(identity) => {
-                warn_of_expiry(&identity);
+                warn_of_expiry(&identity.certificate);
                 state.set_identity(&identity);
                 log::info!("certificate read again: {}", identity.certificate.subject);
             }
@@ -539,17 +663,20 @@ fn server_user(config: &Config) -> Result<Option<privilege::User>, ConfigError> 
     }
 }
 
+/// The octets of a file that `key` of the configuration names.
+pub(crate) fn read_file(config: &Config, key: &str, path: &Path) -> Result<Vec<u8>, ConfigError> {
+    std::fs::read(path).map_err(|error| {
+        let remedy = match error.kind() {
+            io::ErrorKind::NotFound => "name a file that exists",
+            _ => "make it readable for the user that the server is started as",
+        };
+        ConfigError::new(&config.file, key, path.display(), format!("cannot read: {error}"), remedy)
+            .caused_by(&error)
+    })
+}
+
 fn load_identity(config: &Config, nts: &Nts) -> Result<Identity, ConfigError> {
-    let read = |key: &str, path: &std::path::Path| {
-        std::fs::read(path).map_err(|error| {
-            let remedy = match error.kind() {
-                io::ErrorKind::NotFound => "name a file that exists",
-                _ => "make it readable for the user that the server is started as",
-            };
-            ConfigError::new(&config.file, key, path.display(), format!("cannot read: {error}"), remedy)
-                .caused_by(&error)
-        })
-    };
+    let read = |key: &str, path: &Path| read_file(config, key, path);
     let (chain_key, private_key) = ("nts.certificate-chain", "nts.private-key");
     let chain = read(chain_key, &nts.certificate_chain)?;
     let key = zeroize::Zeroizing::new(read(private_key, &nts.private_key)?);
@@ -583,11 +710,19 @@ fn warn_of_terms(config: &Config) {
     }
 }
 
-fn warn_of_expiry(identity: &Identity) {
-    let left = identity.certificate.not_after - i64::try_from(clock::unix_seconds()).unwrap_or(i64::MAX);
+fn warn_of_expiry(certificate: &CertificateInfo) {
+    let subject = &certificate.subject;
+    let left = certificate.not_after - i64::try_from(clock::unix_seconds()).unwrap_or(i64::MAX);
     match left {
-        ..0 => log::warn!("the certificate has expired: clients will refuse it; renew it and send SIGHUP"),
-        0..604_800 => log::warn!("the certificate ends in {} hours; renew it and send SIGHUP", left / 3600),
+        ..0 => log::warn!(
+            "the certificate of {subject} has expired: clients will refuse it; renew it and send SIGHUP"
+        ),
+        0..604_800 => {
+            log::warn!(
+                "the certificate of {subject} ends in {} hours; renew it and send SIGHUP",
+                left / 3600
+            );
+        }
         _ => {}
     }
 }

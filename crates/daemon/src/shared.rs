@@ -11,6 +11,7 @@ use authentick_ke::tls::{Identity, server_config};
 use authentick_proto::keyset::KeySet;
 use authentick_proto::server::snapshot::Snapshot;
 
+use crate::antp::AntpState;
 use crate::metrics::counters::{KeCounters, WorkerCounters};
 use crate::metrics::spans::SpanRing;
 use crate::symmetric::keeper::SymmetricState;
@@ -21,6 +22,7 @@ pub(crate) struct Shared {
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
     pub(crate) nts: Option<NtsState>,
     pub(crate) symmetric: Option<Arc<SymmetricState>>,
+    pub(crate) antp: Option<Arc<AntpState>>,
     pub(crate) workers: Vec<WorkerCounters>,
     pub(crate) spans: Option<Arc<SpanRing>>,
     pub(crate) started: Instant,

@@ -98,6 +98,13 @@ impl CertificateInfo {
     }
 }
 
+/// The SubjectPublicKeyInfo of a DER certificate, in DER; `None` if it is no certificate.
+#[must_use]
+pub fn public_key_info(der: &[u8]) -> Option<&[u8]> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    Some(certificate.tbs_certificate.subject_pki.raw)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

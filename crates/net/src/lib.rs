@@ -10,6 +10,7 @@ pub mod clock;
 pub mod files;
 pub mod instructions;
 pub mod poller;
+pub mod priority;
 pub mod privilege;
 pub mod process;
 pub mod tcp;

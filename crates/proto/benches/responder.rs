@@ -177,7 +177,7 @@ impl Bench {
             })
             .collect();
         let (keys, symmetric) = (Some(&self.keys), Some(&self.symmetric));
-        let moment = Moment { snapshot: SNAPSHOT, keys, symmetric };
+        let moment = Moment { snapshot: SNAPSHOT, keys, symmetric, antp: None };
         self.responder.respond(moment, &mut now, &mut (), &mut datagrams);
         self.next += batch;
     }

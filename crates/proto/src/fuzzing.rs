@@ -11,19 +11,17 @@ use authentick_wire::extension::{self, FieldType};
 use authentick_wire::header::Header;
 use authentick_wire::limits::{DATAGRAM_SIZE_MAX, HEADER_SIZE};
 use authentick_wire::nts::emit_authenticator;
-use authentick_wire::packet::Packet;
 use authentick_wire::time::NtpTime;
 
 use crate::antp::client::{Bounds, Event, Negotiation, Offer, SeparateTag, Session, Wanted};
 use crate::antp::seconds;
-use crate::antp::server::{
-    self as antp_server, Identity, Instant, Service, Settings, TimeGroup, Unfit, classify,
-};
+use crate::antp::server::{self as antp_server, Identity, KeyExchange, Service, Settings};
 use crate::antp::state::{Established, Pending};
 use crate::antp::state_key::StateKeys;
 use crate::client::{Exchange, NtsSession};
 use crate::cookie::{self, SessionKeys};
 use crate::keyset::{KeySet, Role};
+use crate::server::antp::{AntpLimits, AntpMoment, Full, KeyExchanges};
 use crate::server::interleave::Interleave;
 use crate::server::outcome::Outcomes;
 use crate::server::snapshot::Snapshot;
@@ -92,7 +90,7 @@ fn respond_to(mut requests: Vec<Vec<u8>>, symmetric: Option<&SymmetricKeys>) -> 
     let mut entropy = Entropy::from_seed(2);
     let interleave = Arc::new(Interleave::new(16, &mut entropy));
     let mut responder = Responder::new(Arc::new(Policy::open()), Some(interleave), entropy);
-    let moment = Moment { snapshot: Snapshot::unsynchronised(-20), keys: Some(&keys), symmetric };
+    let moment = Moment { snapshot: Snapshot::unsynchronised(-20), keys: Some(&keys), symmetric, antp: None };
     let mut now = NtpTime::from_unix(1_700_000_000, 1000);
     responder.respond(moment, &mut now, &mut (), &mut batch);
     responder.sent(now, now);
@@ -202,29 +200,11 @@ impl AntpServer {
         (pending.seal(&self.keys, &mut Entropy::from_seed(8)), established.seal_with(retired, &[5; 12]))
     }
 
+    /// Answers `octets` as a datagram, with public-key work done at once; one outcome, and nothing amplified.
     fn answer(&self, octets: &[u8]) {
-        let Ok(packet) = Packet::parse(octets) else { return };
-        let snapshot = Snapshot::unsynchronised(-20);
-        let at = Instant { received: ANTP_NOW, now: ANTP_NOW, snapshot: &snapshot };
-        let (mut entropy, mut response) = (Entropy::from_seed(9), vec![0xEE; DATAGRAM_SIZE_MAX]);
-        let (keys, out) = (&self.keys, &mut response[..]);
-        let reply = match classify(&packet) {
-            Ok(antp_server::Request::Negotiation(asked, field)) => {
-                self.service.negotiate(keys, &at, &mut entropy, &packet, (&asked, field), out)
-            }
-            Ok(antp_server::Request::KeyExchange(asked, field)) => {
-                self.service.exchange(keys, &at, &mut entropy, &packet, (&asked, field), out)
-            }
-            Ok(antp_server::Request::Time(_)) => return self.time(octets, &snapshot),
-            Err(Unfit::Refused(code, outcome)) => self.service.refuse(&at, &packet, code, outcome, out),
-            Err(Unfit::NotAntp | Unfit::Silent(_)) => return,
-        };
-        assert!(reply.size <= octets.len(), "amplified");
-        assert!(reply.size == 0 || response[0] & 7 == 4, "a request came back");
-    }
-
-    fn time(&self, octets: &[u8], snapshot: &Snapshot) {
         let (mut request, mut response) = (octets.to_vec(), vec![0xEE; DATAGRAM_SIZE_MAX]);
+        request.truncate(DATAGRAM_SIZE_MAX);
+        let size = request.len();
         let source = std::net::SocketAddr::from(([198, 18, 0, 2], 123));
         let mut batch = [Datagram {
             source,
@@ -234,12 +214,29 @@ impl AntpServer {
             response: &mut response,
             response_size: 0,
         }];
-        let mut group = TimeGroup::open(&self.keys, snapshot, &mut Entropy::from_seed(9), &mut batch);
-        group.stamp(ANTP_NOW, snapshot, &mut batch);
-        let slot = group.finish(&mut batch).remove(0);
+        let mut responder = Responder::new(Arc::new(Policy::open()), None, Entropy::from_seed(9));
+        let antp = AntpMoment {
+            service: &self.service,
+            keys: &self.keys,
+            limits: &AntpLimits::default(),
+            exchanges: self,
+        };
+        let snapshot = Snapshot::unsynchronised(-20);
+        let moment = Moment { snapshot, keys: None, symmetric: None, antp: Some(antp) };
+        responder.respond(moment, &mut ANTP_NOW.clone(), &mut (), &mut batch);
+        assert_eq!(responder.outcomes().total(), 1);
         let headers = antp_server::overhead(&source);
-        let early = if slot.early_size() > 0 { slot.early_size() + headers } else { 0 };
-        assert!(early + slot.reply.size <= octets.len(), "amplified");
+        let early = responder.early().iter().map(|early| early.size + headers).sum::<usize>();
+        assert!(early + batch[0].response_size <= size, "amplified");
+        assert!(batch[0].response_size == 0 || batch[0].response[0] & 7 != 3, "a request came back");
+    }
+}
+
+impl KeyExchanges for AntpServer {
+    fn offer(&self, _: usize, exchange: KeyExchange) -> Result<(), Full> {
+        let mut out = [0; antp_server::KEY_RESPONSE_SIZE];
+        self.service.exchange(&self.keys, &mut Entropy::from_seed(9), &exchange, &mut out);
+        Ok(())
     }
 }
 

@@ -1,13 +1,10 @@
-//! The keys that seal cookies: one in use, one that will be next, and those that were.
-//!
-//! A key is *future* for one rotation before it seals anything, so every server that shares the set accepts it by the
-//! time the first cookie under it appears. A key is *retired* after its rotation: it still opens, and seals no more.
-
-use std::sync::Arc;
+//! The keys that seal cookies. Each is drawn by itself: none follows from another. How they take turns is in
+//! [`crate::generations`].
 
 use authentick_crypto::{CachedKey, Entropy};
 
-use crate::limits::KEY_COUNT_MAX;
+use crate::generations::{Generations, Numbered};
+pub use crate::generations::{KeySetError, Role};
 
 /// One cookie key.
 #[derive(Debug)]
@@ -47,156 +44,35 @@ impl CookieKey {
     }
 }
 
-/// The generations of cookie keys at one moment. Immutable: a rotation makes a new set that shares the keys.
-#[derive(Clone, Debug)]
-pub struct KeySet {
-    future: Arc<CookieKey>,
-    current: Arc<CookieKey>,
-    /// The youngest first.
-    retired: Vec<Arc<CookieKey>>,
-    rotated: u64,
+impl Numbered for CookieKey {
+    fn id(&self) -> u32 {
+        self.id
+    }
 }
 
-/// What a key is to its set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// Opens; will seal after the next rotation.
-    Future,
-    /// Opens and seals.
-    Current,
-    /// Opens.
-    Retired,
-}
-
-/// Keys that do not make a set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeySetError {
-    /// Two keys have the same identifier.
-    DuplicateId(u32),
-    /// More keys than [`KEY_COUNT_MAX`].
-    TooMany,
-    /// The key to be retired is not a retired one, so cookies are or will be sealed with it.
-    InUse(u32),
-    /// There is no such key.
-    Unknown(u32),
-}
+/// The generations of cookie keys.
+pub type KeySet = Generations<CookieKey>;
 
 impl KeySet {
     /// A first set with a current and a future key; `now` in Unix seconds.
     #[must_use]
     pub fn generate(now: u64, entropy: &mut Entropy) -> Self {
         let id = u32::from_be_bytes(entropy.array());
-        KeySet {
-            current: Arc::new(CookieKey::generate(id, now, entropy)),
-            future: Arc::new(CookieKey::generate(id.wrapping_add(1), now, entropy)),
-            retired: Vec::new(),
-            rotated: now,
-        }
-    }
-
-    /// A set of known keys, `retired` with the youngest first; `rotated` is when `current` began to seal.
-    pub fn from_keys(
-        future: CookieKey,
-        current: CookieKey,
-        retired: impl IntoIterator<Item = CookieKey>,
-        rotated: u64,
-    ) -> Result<Self, KeySetError> {
-        let set = KeySet {
-            future: Arc::new(future),
-            current: Arc::new(current),
-            retired: retired.into_iter().map(Arc::new).collect(),
-            rotated,
-        };
-        let mut ids: Vec<u32> = set.keys().map(|(_, key)| key.id).collect();
-        if ids.len() > KEY_COUNT_MAX {
-            return Err(KeySetError::TooMany);
-        }
-        ids.sort_unstable();
-        match ids.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(KeySetError::DuplicateId(pair[0])),
-            None => Ok(set),
-        }
+        let current = CookieKey::generate(id, now, entropy);
+        Generations::first(current, CookieKey::generate(id.wrapping_add(1), now, entropy), now)
     }
 
     /// The set after one rotation: the future key seals, the current one is retired, at most `keep` retired ones stay.
     #[must_use]
     pub fn rotate(&self, now: u64, keep: usize, entropy: &mut Entropy) -> Self {
-        let retired = std::iter::once(&self.current).chain(&self.retired);
-        KeySet {
-            future: Arc::new(CookieKey::generate(self.future.id.wrapping_add(1), now, entropy)),
-            current: Arc::clone(&self.future),
-            retired: retired.take(keep.min(KEY_COUNT_MAX - 2)).cloned().collect(),
-            rotated: now,
-        }
-    }
-
-    /// How many rotations are due at `now` for one every `period_seconds`: keys age while a server is down too. A last
-    /// rotation that lies more than a period in the future (a clock that ran ahead) is due at once.
-    #[must_use]
-    pub fn rotations_due(&self, now: u64, period_seconds: u64) -> u64 {
-        let period_seconds = period_seconds.max(1);
-        match now.checked_sub(self.rotated) {
-            Some(age) => age / period_seconds,
-            None => u64::from(self.rotated - now > period_seconds),
-        }
-    }
-
-    /// The set without the retired key `id`: cookies under it no longer open.
-    pub fn without(&self, id: u32) -> Result<Self, KeySetError> {
-        match self.keys().find(|(_, key)| key.id == id) {
-            None => Err(KeySetError::Unknown(id)),
-            Some((Role::Future | Role::Current, _)) => Err(KeySetError::InUse(id)),
-            Some((Role::Retired, _)) => {
-                let mut set = self.clone();
-                set.retired.retain(|key| key.id != id);
-                Ok(set)
-            }
-        }
-    }
-
-    /// The key that seals.
-    #[must_use]
-    pub fn current(&self) -> &CookieKey {
-        &self.current
-    }
-
-    /// The key with this identifier, whatever its role.
-    #[inline]
-    #[must_use]
-    pub fn find(&self, id: u32) -> Option<&CookieKey> {
-        self.keys().map(|(_, key)| key).find(|key| key.id == id)
-    }
-
-    /// All keys: current, future, then the retired ones, the youngest first.
-    pub fn keys(&self) -> impl Iterator<Item = (Role, &CookieKey)> {
-        [(Role::Current, &*self.current), (Role::Future, &*self.future)]
-            .into_iter()
-            .chain(self.retired.iter().map(|key| (Role::Retired, &**key)))
-    }
-
-    /// When the current key began to seal, in Unix seconds.
-    #[must_use]
-    pub const fn rotated(&self) -> u64 {
-        self.rotated
+        self.advance(CookieKey::generate(self.next_id(), now, entropy), now, keep)
     }
 }
-
-impl std::fmt::Display for KeySetError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            KeySetError::DuplicateId(id) => write!(f, "two keys have the identifier {id:08x}"),
-            KeySetError::TooMany => write!(f, "there are more than {KEY_COUNT_MAX} keys"),
-            KeySetError::InUse(id) => write!(f, "key {id:08x} is not retired; rotate first"),
-            KeySetError::Unknown(id) => write!(f, "there is no key {id:08x}"),
-        }
-    }
-}
-
-impl std::error::Error for KeySetError {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::KEY_COUNT_MAX;
 
     fn roles(set: &KeySet) -> Vec<(Role, u32)> {
         set.keys().map(|(role, key)| (role, key.id())).collect()

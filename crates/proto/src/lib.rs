@@ -6,7 +6,7 @@
 //!
 //! - `server`: [`server::Responder`] takes a batch of datagrams through its stages.
 //! - `client`: [`client::Exchange`] is one request and the checks on what comes back.
-//! - [`keyset`], [`cookie`]: what makes a server of NTS stateless.
+//! - [`generations`], [`keyset`], [`cookie`]: what makes a server of NTS stateless.
 //! - [`antp`]: both ends of ANTP/1.
 //! - [`symmetric`]: keys that server and client share beforehand.
 //! - [`prefix`]: who may ask, or be asked.
@@ -20,6 +20,7 @@ pub mod cookie;
 pub mod delays;
 #[cfg(any(all(test, feature = "client", feature = "server"), feature = "fuzzing"))]
 pub mod fuzzing;
+pub mod generations;
 pub mod keyset;
 pub mod limits;
 mod outcomes;

@@ -236,8 +236,12 @@ impl World {
                 response_size: 0,
             })
             .collect();
-        let moment =
-            Moment { snapshot: snapshot(clock.at(self.now)), keys: Some(&self.keys), symmetric: None };
+        let moment = Moment {
+            snapshot: snapshot(clock.at(self.now)),
+            keys: Some(&self.keys),
+            symmetric: None,
+            antp: None,
+        };
         let mut leaves = clock.at(cut);
         self.responder.respond(moment, &mut leaves, &mut (), &mut batch);
         self.responder.sent(leaves, leaves);

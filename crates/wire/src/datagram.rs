@@ -22,3 +22,13 @@ pub struct Datagram<'a> {
     /// Octets of `response` to send; zero for silence.
     pub response_size: usize,
 }
+
+/// A packet that leaves before the response to a datagram. It lies at the start of the datagram's `response`, the
+/// response proper, of `response_size` octets, behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Early {
+    /// Which datagram of the batch.
+    pub index: usize,
+    /// Octets of the early packet.
+    pub size: usize,
+}

@@ -8,10 +8,14 @@
 //!     additional padding
 //! ```
 
+use crate::antp;
 use crate::extension::{self, FieldType, Fields};
 use crate::limits::{FIELD_HEADER_SIZE, IDENTIFIER_SIZE_MIN, NONCE_SIZE_MAX, PLACEHOLDER_COUNT_MAX};
 use crate::packet::Packet;
 use crate::{Malformed, NoRoom, Reason, Writer};
+
+/// The block of field types of which ANTP uses some.
+const ANTP_TYPES: core::ops::RangeInclusive<u16> = antp::NEG_REQ.0..=antp::PAD.0;
 
 /// Octets of the two lengths that open an authenticator's body.
 const LENGTHS_SIZE: usize = 4;
@@ -82,6 +86,8 @@ pub struct NtsFields {
     pub placeholder_count: usize,
     /// The authenticator.
     pub authenticator: Option<Authenticator>,
+    /// Whether a field before the authenticator has a type that ANTP uses: the packet may be one of ANTP.
+    pub has_antp: bool,
 }
 
 impl NtsFields {
@@ -108,7 +114,7 @@ impl NtsFields {
                     found.authenticator = Some(locate_authenticator(field.offset, field.body)?);
                     break;
                 }
-                _ => {}
+                FieldType(kind) => found.has_antp |= ANTP_TYPES.contains(&kind),
             }
         }
         if let (true, Some(cookie)) = (placeholder_seen, found.cookie) {

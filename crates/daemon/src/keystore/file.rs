@@ -1,41 +1,63 @@
-//! Cookie keys in a file of the state directory.
+//! The generations of one kind of keys in a file of the state directory. What stands in it is for the kind to say:
+//! [`super::cookie`], [`super::state`].
 //!
-//! ```text
-//! authentick-cookie-keys 1
-//! rotated 1763719200
-//! current 5f3a0c11 1763719200 <64 hexadecimal digits>
-//! future 5f3a0c12 1763719200 <64 hexadecimal digits>
-//! retired 5f3a0c10 1763632800 <64 hexadecimal digits>
-//! ```
-//!
-//! Numbers are a key's identifier and when it was made, in Unix seconds. Retired keys stand with the youngest first.
 //! The file is replaced as a whole: a new one is written beside it, flushed to the disk and renamed, so a crash or a
 //! full disk leaves the old one. A lock file keeps a daemon and a command line from writing at once.
 //!
 //! **Invariant:** a key set is on the disk before anything is sealed with it.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
+use std::marker::PhantomData;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use authentick_crypto::Entropy;
 use authentick_net::privilege::{self, User};
-use authentick_proto::keyset::{CookieKey, KeySet, KeySetError, Role};
+use authentick_proto::generations::KeySetError;
 use rustix::fs::{FlockOperation, flock};
 use zeroize::Zeroizing;
 
-use crate::replace::replace;
+use super::lines::Lines;
+use crate::replace::{beside, replace};
 
-const MAGIC: &str = "authentick-cookie-keys 1";
-const NAME: &str = "cookie-keys";
 const FILE_SIZE_MAX: u64 = 64 * 1024;
 
-/// The file of cookie keys in a state directory.
-#[derive(Clone, Debug)]
-pub struct KeyFile {
+/// A set of keys that is kept in a file of its own.
+pub trait Stored: Sized {
+    /// The name of the file.
+    const NAME: &'static str;
+    /// The first line.
+    const MAGIC: &'static str;
+
+    /// A first set; `now` in Unix seconds.
+    fn generate(now: u64, entropy: &mut Entropy) -> Self;
+    /// How many rotations are due at `now` for one every `period_seconds`.
+    fn rotations_due(&self, now: u64, period_seconds: u64) -> u64;
+    /// The set after one rotation, with at most `keep` retired keys.
+    #[must_use]
+    fn rotated_once(&self, now: u64, keep: usize, entropy: &mut Entropy) -> Self;
+    /// The text of the file.
+    fn emit(&self) -> Zeroizing<String>;
+    /// The set that `lines` describe, which are those of a file after the first.
+    ///
+    /// # Errors
+    /// What is wrong with which line.
+    fn parse(lines: Lines<'_>) -> Result<Self, KeyFileError>;
+}
+
+/// The file of one kind of keys in a state directory.
+#[derive(Debug)]
+pub struct SetFile<S> {
     directory: PathBuf,
+    kind: PhantomData<fn() -> S>,
+}
+
+impl<S> Clone for SetFile<S> {
+    fn clone(&self) -> Self {
+        SetFile { directory: self.directory.clone(), kind: PhantomData }
+    }
 }
 
 /// Why keys could not be read or written.
@@ -47,7 +69,7 @@ pub enum KeyFileError {
     Mode(PathBuf, u32),
     /// The path should be a directory.
     NotADirectory(PathBuf),
-    /// The file does not hold cookie keys: the line, and what is wrong with it.
+    /// The file does not hold keys of its kind: the line, and what is wrong with it.
     Line(PathBuf, usize, &'static str),
     /// The keys in the file make no set.
     Set(PathBuf, KeySetError),
@@ -71,7 +93,10 @@ impl KeyFileError {
             }
             KeyFileError::NotADirectory(path) => format!("name a directory, or remove {}", path.display()),
             KeyFileError::Line(path, ..) | KeyFileError::Set(path, _) => {
-                format!("restore {} from a copy, or remove it: clients then need new cookies", path.display())
+                format!(
+                    "restore {} from a copy, or remove it: clients then exchange keys anew",
+                    path.display()
+                )
             }
         }
     }
@@ -88,7 +113,7 @@ impl fmt::Display for KeyFileError {
         match self {
             KeyFileError::Io(path, error) => write!(f, "{}: {error}", path.display()),
             KeyFileError::Mode(path, mode) => {
-                write!(f, "{}: mode {mode:o} lets others than its owner at cookie keys", path.display())
+                write!(f, "{}: mode {mode:o} lets others than its owner at the keys", path.display())
             }
             KeyFileError::NotADirectory(path) => write!(f, "{}: not a directory", path.display()),
             KeyFileError::Line(path, line, problem) => {
@@ -105,17 +130,17 @@ impl std::error::Error for KeyFileError {}
 #[derive(Debug)]
 pub struct Lock(#[expect(dead_code, reason = "the lock lives as long as its file is open")] File);
 
-impl KeyFile {
+impl<S: Stored> SetFile<S> {
     /// The key file of `directory`, which need not exist yet.
     #[must_use]
     pub fn new(directory: &Path) -> Self {
-        KeyFile { directory: directory.to_owned() }
+        SetFile { directory: directory.to_owned(), kind: PhantomData }
     }
 
     /// The file itself.
     #[must_use]
     pub fn path(&self) -> PathBuf {
-        self.directory.join(NAME)
+        self.directory.join(S::NAME)
     }
 
     /// Makes the directory if it is missing (mode 0700, for `owner` if one is given), and checks that nobody else
@@ -152,7 +177,7 @@ impl KeyFile {
     /// # Errors
     /// If the lock file cannot be made.
     pub fn lock(&self) -> Result<Lock, KeyFileError> {
-        let path = self.directory.join("cookie-keys.lock");
+        let path = beside(&self.path(), ".lock");
         let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
         let file = file.map_err(|error| self.io(&path, error))?;
         self.hand_over(&file).map_err(|error| self.io(&path, error))?;
@@ -163,8 +188,8 @@ impl KeyFile {
     /// Reads the keys; `None` if there is no file.
     ///
     /// # Errors
-    /// If the file cannot be read, is open to others, or does not hold cookie keys.
-    pub fn load(&self) -> Result<Option<KeySet>, KeyFileError> {
+    /// If the file cannot be read, is open to others, or does not hold keys of its kind.
+    pub fn load(&self) -> Result<Option<S>, KeyFileError> {
         let path = self.path();
         let metadata = match fs::metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -172,21 +197,21 @@ impl KeyFile {
         };
         check_mode(&path, &metadata)?;
         if metadata.len() > FILE_SIZE_MAX {
-            return Err(KeyFileError::Line(path, 0, "file is too long to hold cookie keys"));
+            return Err(KeyFileError::Line(path, 0, "file is too long to hold such keys"));
         }
         let text = Zeroizing::new(fs::read(&path).map_err(|error| self.io(&path, error))?);
         let text = std::str::from_utf8(&text)
             .map_err(|_| KeyFileError::Line(path.clone(), 0, "file is not text"))?;
-        parse(&path, text).map(Some)
+        S::parse(Lines::new(&path, text, S::MAGIC)?).map(Some)
     }
 
     /// Replaces the keys.
     ///
     /// # Errors
     /// If the new file cannot be written whole; the old one is then still in place.
-    pub fn store(&self, keys: &KeySet) -> Result<(), KeyFileError> {
+    pub fn store(&self, keys: &S) -> Result<(), KeyFileError> {
         let directory = fs::metadata(&self.directory).map_err(|error| self.io(&self.directory, error))?;
-        replace(&self.path(), emit(keys).as_bytes(), Some((directory.uid(), directory.gid())))
+        replace(&self.path(), keys.emit().as_bytes(), Some((directory.uid(), directory.gid())))
             .map_err(|(path, error)| KeyFileError::Io(path, error))
     }
 
@@ -203,12 +228,12 @@ impl KeyFile {
     ///
     /// # Errors
     /// As [`KeyFile::load`] and [`KeyFile::store`].
-    pub fn load_or_create(&self, now: u64, entropy: &mut Entropy) -> Result<KeySet, KeyFileError> {
+    pub fn load_or_create(&self, now: u64, entropy: &mut Entropy) -> Result<S, KeyFileError> {
         let _lock = self.lock()?;
         if let Some(keys) = self.load()? {
             return Ok(keys);
         }
-        let keys = KeySet::generate(now, entropy);
+        let keys = S::generate(now, entropy);
         self.store(&keys)?;
         Ok(keys)
     }
@@ -224,10 +249,10 @@ impl KeyFile {
         period_seconds: u64,
         keep: usize,
         entropy: &mut Entropy,
-    ) -> Result<Option<KeySet>, KeyFileError> {
+    ) -> Result<Option<S>, KeyFileError> {
         let _lock = self.lock()?;
         let Some(mut keys) = self.load()? else {
-            let keys = KeySet::generate(now, entropy);
+            let keys = S::generate(now, entropy);
             self.store(&keys)?;
             return Ok(Some(keys));
         };
@@ -236,7 +261,7 @@ impl KeyFile {
             return Ok(None);
         }
         for _ in 0..due {
-            keys = keys.rotate(now, keep, entropy);
+            keys = keys.rotated_once(now, keep, entropy);
         }
         self.store(&keys)?;
         Ok(Some(keys))
@@ -254,83 +279,13 @@ fn check_mode(path: &Path, metadata: &fs::Metadata) -> Result<(), KeyFileError> 
     }
 }
 
-fn emit(keys: &KeySet) -> Zeroizing<String> {
-    // Grown once, so that no copy of a secret is left behind.
-    let mut text = Zeroizing::new(String::with_capacity(64 + 128 * keys.keys().count()));
-    let written = writeln!(text, "{MAGIC}\nrotated {}", keys.rotated()).and_then(|()| {
-        keys.keys().try_for_each(|(role, key)| {
-            write!(text, "{} {:08x} {} ", role_name(role), key.id(), key.created())?;
-            key.key().expose().iter().try_for_each(|octet| write!(text, "{octet:02x}"))?;
-            writeln!(text)
-        })
-    });
-    written.expect("writing to a string cannot fail");
-    text
-}
-
-const fn role_name(role: Role) -> &'static str {
-    match role {
-        Role::Current => "current",
-        Role::Future => "future",
-        Role::Retired => "retired",
-    }
-}
-
-fn parse(path: &Path, text: &str) -> Result<KeySet, KeyFileError> {
-    let (mut current, mut future, mut retired, mut rotated) = (None, None, Vec::new(), None);
-    let mut line_count = 0;
-    for (index, line) in text.lines().enumerate() {
-        line_count = index + 1;
-        let wrong = |problem| KeyFileError::Line(path.to_owned(), index + 1, problem);
-        let words: Vec<&str> = line.split_ascii_whitespace().collect();
-        match (index, &words[..]) {
-            (0, _) if line == MAGIC => {}
-            (0, _) => return Err(wrong("the file does not begin with \"authentick-cookie-keys 1\"")),
-            (_, ["rotated", seconds]) => {
-                rotated = Some(seconds.parse().map_err(|_| wrong("no number of seconds"))?);
-            }
-            (_, [role, id, created, secret]) => {
-                let id = u32::from_str_radix(id, 16).map_err(|_| wrong("no key identifier"))?;
-                let created = created.parse().map_err(|_| wrong("no number of seconds"))?;
-                let secret = secret_octets(secret)
-                    .ok_or_else(|| wrong("the key does not have 64 hexadecimal digits"))?;
-                let key = CookieKey::new(id, created, &secret);
-                match *role {
-                    "current" if current.is_none() => current = Some(key),
-                    "future" if future.is_none() => future = Some(key),
-                    "retired" => retired.push(key),
-                    "current" | "future" => return Err(wrong("a second key of this role")),
-                    _ => return Err(wrong("no such role of a key")),
-                }
-            }
-            _ => return Err(wrong("neither a key nor a time of rotation")),
-        }
-    }
-    let missing = |problem| KeyFileError::Line(path.to_owned(), line_count, problem);
-    KeySet::from_keys(
-        future.ok_or_else(|| missing("the file ends without a future key"))?,
-        current.ok_or_else(|| missing("the file ends without a current key"))?,
-        retired,
-        rotated.ok_or_else(|| missing("the file ends without a time of rotation"))?,
-    )
-    .map_err(|error| KeyFileError::Set(path.to_owned(), error))
-}
-
-fn secret_octets(text: &str) -> Option<Zeroizing<[u8; 32]>> {
-    let mut octets = Zeroizing::new([0; 32]);
-    if text.len() != 64 || !text.is_ascii() {
-        return None;
-    }
-    for (octet, digits) in octets.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        *octet = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-    }
-    Some(octets)
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use authentick_proto::keyset::{KeySet, Role};
+
+    use super::super::KeyFile;
     use super::*;
 
     fn store() -> (tempfile::TempDir, KeyFile) {
@@ -402,7 +357,7 @@ mod tests {
     fn broken_files_are_named_by_line() {
         let (_directory, file) = store();
         let keys = file.load_or_create(0, &mut Entropy::from_seed(1)).unwrap();
-        let good = emit(&keys);
+        let good = keys.emit();
         let broken = |text: &str| {
             fs::write(file.path(), text).unwrap();
             file.load().unwrap_err().to_string()

@@ -1,5 +1,17 @@
-//! Where cookie keys outlive the process.
+//! Where the keys of cookies and of ANTP's state outlive the process.
 
+mod cookie;
 mod file;
+mod lines;
+mod state;
 
-pub use file::{KeyFile, KeyFileError};
+use authentick_proto::antp::state_key::StateKeys;
+use authentick_proto::keyset::KeySet;
+
+pub use file::{KeyFileError, SetFile, Stored};
+pub use lines::Lines;
+
+/// The file of cookie keys.
+pub type KeyFile = SetFile<KeySet>;
+/// The file of ANTP's state keys.
+pub type StateKeyFile = SetFile<StateKeys>;

@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use authentick_ke::server::Outcome as KeOutcome;
 use authentick_net::clock;
+use authentick_proto::antp::server::ExchangeOutcome;
 use authentick_proto::server::outcome::Outcome;
+use authentick_wire::antp::Suite;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
@@ -29,6 +31,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use super::counters::Totals;
 use super::spans::{Kept, Position};
+use crate::antp::AntpState;
 use crate::shared::Shared;
 use crate::symmetric::keeper::{Shown, SymmetricState};
 
@@ -252,6 +255,9 @@ impl Collector for View {
         if let Some(symmetric) = &shared.symmetric {
             out.symmetric(symmetric)?;
         }
+        if let Some(antp) = &shared.antp {
+            out.antp(antp)?;
+        }
         let Some(nts) = &shared.nts else { return Ok(()) };
         out.counter(
             "nts_ke_connections_accepted",
@@ -293,6 +299,17 @@ impl Collector for View {
     }
 }
 
+/// The word for a suite in configuration and metrics.
+const fn suite_word(suite: Suite) -> &'static str {
+    match suite {
+        Suite::P256 => "ecdh",
+        Suite::RSA_PKCS1 => "rsa",
+        Suite::RSA_OAEP => "rsa-oaep",
+        Suite::X25519 => "x25519",
+        Suite(_) => "other",
+    }
+}
+
 struct Out<'e, 'a> {
     encoder: &'e mut DescriptorEncoder<'a>,
 }
@@ -322,6 +339,61 @@ impl Out<'_, '_> {
             ConstCounter::new(value).encode(metric.encode_family(&[("outcome", label)])?)?;
         }
         Ok(())
+    }
+
+    fn antp(&mut self, antp: &AntpState) -> std::fmt::Result {
+        let exchanges = &antp.exchanges;
+        let (depth, room) = exchanges.depth();
+        self.gauge(
+            "antp_key_exchanges_waiting",
+            "Key exchanges that wait for a public-key thread",
+            depth as f64,
+        )?;
+        self.gauge("antp_key_exchanges_waiting_limit", "How many may wait; more are refused", room as f64)?;
+        self.counter(
+            "antp_key_exchanges_refused",
+            "Key exchanges that were refused because too many waited",
+            exchanges.refused_count(),
+        )?;
+        self.counter(
+            "antp_key_exchange_send_errors",
+            "Answers to key exchanges that the kernel refused to send",
+            exchanges.send_failures(),
+        )?;
+        let (name, help) = ("antp_key_exchanges", "Key exchanges of the public-key threads by suite and end");
+        let mut metric = self.encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (index, suite) in Suite::ALL.into_iter().enumerate() {
+            for &outcome in ExchangeOutcome::ALL {
+                let labels = [("suite", suite_word(suite)), ("outcome", outcome.label())];
+                ConstCounter::new(exchanges.ended(outcome, index)).encode(metric.encode_family(&labels)?)?;
+            }
+        }
+        self.labelled_gauge(
+            "antp_certificate_expiry_timestamp_seconds",
+            "When the certificate of a suite ends, in Unix seconds",
+            antp.loaded
+                .load()
+                .certificates
+                .iter()
+                .map(|(suite, certificate)| ("suite", suite_word(*suite), certificate.not_after as f64)),
+        )?;
+        let keys = antp.keys.load();
+        self.gauge("antp_state_keys", "State keys that open state", keys.keys().count() as f64)?;
+        self.gauge(
+            "antp_state_key_rotated_timestamp_seconds",
+            "When the current state key began to seal, in Unix seconds",
+            keys.rotated() as f64,
+        )?;
+        self.counter(
+            "antp_state_key_rotations",
+            "Rotations of the state keys",
+            antp.rotations.load(Ordering::Relaxed),
+        )?;
+        self.counter(
+            "antp_state_key_rotation_failures",
+            "Rotations that failed, for example on a full disk; the old keys stay in force",
+            antp.rotation_failures.load(Ordering::Relaxed),
+        )
     }
 
     fn symmetric(&mut self, symmetric: &SymmetricState) -> std::fmt::Result {

@@ -129,7 +129,8 @@ impl Pair {
             response: &mut response,
             response_size: 0,
         }];
-        let moment = Moment { snapshot: synchronised(self.now), keys: None, symmetric: Some(&self.keys) };
+        let moment =
+            Moment { snapshot: synchronised(self.now), keys: None, symmetric: Some(&self.keys), antp: None };
         let before = *self.responder.outcomes();
         self.responder.respond(moment, &mut (self.now + SERVICE_TIME), &mut (), &mut batch);
         let size = batch[0].response_size;

@@ -83,21 +83,21 @@ impl UdpEngine {
         if !alone && !self.full.contains(&true) && !self.wait()? {
             return Ok(turn);
         }
-        for (socket, full) in self.sockets.iter().zip(&mut self.full) {
+        for (number, (socket, full)) in self.sockets.iter().zip(&mut self.full).enumerate() {
             let socket = socket.as_fd();
             let count = self.batch.receive(socket, alone, self.batch_size)?;
             *full = count == self.batch_size;
             if count == 0 {
                 continue;
             }
-            self.batch.respond(count, handler);
+            let early = self.batch.respond(count, number, socket, handler);
             let from = handler.now();
             let flushed = self.batch.flush(socket);
             let to = handler.now();
             handler.sent(from, to);
             turn.received += count;
-            turn.sent += flushed.sent;
-            turn.send_failures += flushed.failed;
+            turn.sent += early.sent + flushed.sent;
+            turn.send_failures += early.failed + flushed.failed;
         }
         Ok(turn)
     }
@@ -125,9 +125,10 @@ impl std::fmt::Debug for UdpEngine {
 mod tests {
     use std::net::UdpSocket;
 
-    use authentick_wire::datagram::Datagram;
+    use authentick_wire::datagram::{Datagram, Early};
     use authentick_wire::time::NtpTime;
 
+    use super::super::reply::Way;
     use super::super::socket::loopback;
     use super::*;
     use crate::clock;
@@ -145,7 +146,8 @@ mod tests {
             clock::now()
         }
 
-        fn respond(&mut self, batch: &mut [Datagram<'_>]) {
+        fn respond(&mut self, batch: &mut [Datagram<'_>], ways: &[Way]) {
+            assert_eq!(ways.len(), batch.len());
             for datagram in batch {
                 let size = datagram.request.len();
                 datagram.response[..size].copy_from_slice(datagram.request);
@@ -219,6 +221,62 @@ mod tests {
         echo(&mut engine);
         let (_, from) = client.recv_from(&mut [0; 64]).unwrap();
         assert_eq!(from, asked);
+    }
+
+    /// Sends the first half of each datagram back at once, and the second half after `finish` has turned it round.
+    #[derive(Default)]
+    struct Halves(Vec<Early>);
+
+    impl Handler for Halves {
+        fn now(&mut self) -> NtpTime {
+            clock::now()
+        }
+
+        fn respond(&mut self, batch: &mut [Datagram<'_>], _: &[Way]) {
+            self.0.clear();
+            for (index, datagram) in batch.iter_mut().enumerate() {
+                let size = datagram.request.len();
+                datagram.response[..size].copy_from_slice(datagram.request);
+                let is_odd = datagram.request[0] % 2 == 1;
+                datagram.response_size = if is_odd { size / 2 } else { size };
+                self.0.extend(is_odd.then_some(Early { index, size: size / 2 }));
+            }
+        }
+
+        fn early(&self) -> &[Early] {
+            &self.0
+        }
+
+        fn finish(&mut self, batch: &mut [Datagram<'_>]) {
+            for early in &self.0 {
+                let datagram = &mut batch[early.index];
+                assert_eq!(datagram.response_size, early.size);
+                datagram.response[early.size..][..datagram.response_size].reverse();
+            }
+        }
+
+        fn sent(&mut self, _: NtpTime, _: NtpTime) {}
+    }
+
+    #[test]
+    fn early_packet_leaves_before_its_response_and_from_the_address_that_was_asked() {
+        let (mut engine, addresses) = engine(&["0.0.0.0:0"]);
+        let asked: SocketAddr = format!("127.0.0.78:{}", addresses[0].port()).parse().unwrap();
+        let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        let requests = [[1, 2, 3, 4], [2, 4, 6, 8], [3, 6, 9, 12]];
+        requests.iter().for_each(|request| assert_eq!(client.send_to(request, asked).unwrap(), 4));
+        let turn = engine.turn(&mut Halves::default()).unwrap();
+        assert_eq!((turn.received, turn.sent, turn.send_failures), (3, 5, 0));
+        let received: Vec<Vec<u8>> = (0..5)
+            .map(|_| {
+                let mut buffer = [0; 64];
+                let (size, from) = client.recv_from(&mut buffer).unwrap();
+                assert_eq!(from, asked);
+                buffer[..size].to_vec()
+            })
+            .collect();
+        assert_eq!(received, [vec![1, 2], vec![3, 6], vec![4, 3], vec![2, 4, 6, 8], vec![12, 9]]);
     }
 
     #[test]

@@ -16,10 +16,12 @@ use std::ptr;
 
 use authentick_wire::datagram::Datagram;
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
+use authentick_wire::time::NtpTime;
 
 use super::buffer::Buffer;
-use super::control::{self, Ancillary, Control};
+use super::control::{self, Control};
 use super::handler::Handler;
+use super::reply::Way;
 
 /// Datagrams that are received, answered and sent together.
 pub const BATCH_SIZE: usize = 64;
@@ -107,16 +109,51 @@ impl Batch {
         Ok(self.dirty_count)
     }
 
-    /// Lends the first `count` datagrams, as the last [`Batch::receive`] left them, to `handler`, and prepares the
-    /// responses that it wrote for [`Batch::flush`]. Datagrams that the kernel did not stamp are stamped now.
-    pub(super) fn respond(&mut self, count: usize, handler: &mut impl Handler) {
-        let mut datagrams: [MaybeUninit<Datagram<'_>>; BATCH_SIZE] =
-            [const { MaybeUninit::uninit() }; BATCH_SIZE];
-        let mut ancillaries = [Ancillary::default(); BATCH_SIZE];
-        let messages = &self.incoming[..count];
-        for (slot, message) in messages.iter().enumerate() {
+    /// Lends the first `count` datagrams, as the last [`Batch::receive`] left them, to `handler`, sends the early packets
+    /// that it has, and prepares the responses that it wrote for [`Batch::flush`]. `number` is that of `socket` in its
+    /// engine. Datagrams that the kernel did not stamp are stamped now.
+    pub(super) fn respond(
+        &mut self,
+        count: usize,
+        number: usize,
+        socket: BorrowedFd<'_>,
+        handler: &mut impl Handler,
+    ) -> Flushed {
+        let mut ways = [Way { socket: number, asked: None }; BATCH_SIZE];
+        let mut received = [NtpTime::ZERO; BATCH_SIZE];
+        for ((message, way), received) in self.incoming[..count].iter().zip(&mut ways).zip(&mut received) {
             // SAFETY: the kernel has filled this message's control part; nothing writes to it now.
             let ancillary = unsafe { control::read(&message.msg_hdr) };
+            way.asked = ancillary.asked;
+            *received = ancillary.received.unwrap_or_else(|| handler.now());
+        }
+        let (mut sizes, mut starts) = ([0; BATCH_SIZE], [0; BATCH_SIZE]);
+        self.lend(&received[..count], &mut sizes, |batch| handler.respond(batch, &ways[..count]));
+        let mut flushed = Flushed::default();
+        if !handler.early().is_empty() {
+            for early in handler.early() {
+                starts[early.index] = early.size;
+            }
+            // What lies before the start of a response is its early packet.
+            self.prepare(&[0; BATCH_SIZE][..count], &starts, &ways);
+            flushed = self.flush(socket);
+            self.lend(&received[..count], &mut sizes, |batch| handler.finish(batch));
+        }
+        self.prepare(&starts[..count], &sizes, &ways);
+        flushed
+    }
+
+    /// Lends a batch to `work`, which takes sizes of responses over and leaves others.
+    fn lend(
+        &mut self,
+        received: &[NtpTime],
+        sizes: &mut [usize; BATCH_SIZE],
+        work: impl FnOnce(&mut [Datagram<'_>]),
+    ) {
+        let count = received.len();
+        let mut datagrams: [MaybeUninit<Datagram<'_>>; BATCH_SIZE] =
+            [const { MaybeUninit::uninit() }; BATCH_SIZE];
+        for (slot, message) in self.incoming[..count].iter().enumerate() {
             // SAFETY: the kernel wrote an address there; no reference to it exists.
             let source = unsafe { self.sources[slot].get().read() };
             // SAFETY: `self` is borrowed mutably, and this is the only reference to this buffer while it is lent.
@@ -124,37 +161,39 @@ impl Batch {
             // SAFETY: likewise.
             let response = unsafe { &mut (*self.responses[slot].get()).octets };
             let size = (message.msg_len as usize).min(DATAGRAM_SIZE_MAX);
-            ancillaries[slot] = ancillary;
             datagrams[slot].write(Datagram {
                 source: socket_address(&source),
-                received: ancillary.received.unwrap_or_else(|| handler.now()),
+                received: received[slot],
                 truncated: message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
                 request: &mut request[..size],
                 response,
-                response_size: 0,
+                response_size: sizes[slot],
             });
         }
         // SAFETY: the first `count` datagrams were written just now; `MaybeUninit<T>` has the layout of `T`.
         let lent = unsafe { &mut *(&raw mut datagrams[..count] as *mut [Datagram<'_>]) };
-        handler.respond(lent);
-        let mut sizes = [0; BATCH_SIZE];
+        work(lent);
         for (size, datagram) in sizes.iter_mut().zip(&*lent) {
-            *size = datagram.response_size.min(DATAGRAM_SIZE_MAX);
+            *size = datagram.response_size;
         }
-        self.prepare(&sizes[..count], &ancillaries);
     }
 
-    fn prepare(&mut self, sizes: &[usize], ancillaries: &[Ancillary; BATCH_SIZE]) {
+    /// Prepares `sizes` octets of each response, from the octet in `starts` on; nothing where that is none.
+    fn prepare(&mut self, starts: &[usize], sizes: &[usize; BATCH_SIZE], ways: &[Way; BATCH_SIZE]) {
         self.outgoing_count = 0;
-        for (slot, &size) in sizes.iter().enumerate().filter(|(_, size)| **size > 0) {
-            let part = libc::iovec { iov_base: self.responses[slot].get().cast(), iov_len: size };
+        for (slot, (&start, &size)) in
+            starts.iter().zip(sizes).enumerate().filter(|(_, (_, size))| **size > 0)
+        {
+            let start = start.min(DATAGRAM_SIZE_MAX);
+            let octets = self.responses[slot].get().cast::<u8>().wrapping_add(start);
+            let part = libc::iovec { iov_base: octets.cast(), iov_len: size.min(DATAGRAM_SIZE_MAX - start) };
             *self.response_parts[slot].get_mut() = part;
             let header = &mut self.outgoing[self.outgoing_count].msg_hdr;
             header.msg_name = self.sources[slot].get().cast();
             header.msg_namelen = self.incoming[slot].msg_hdr.msg_namelen;
             header.msg_iov = self.response_parts[slot].get();
             header.msg_iovlen = 1;
-            match ancillaries[slot].asked {
+            match ways[slot].asked {
                 Some(asked) => {
                     let control = self.controls[slot].get();
                     header.msg_control = control.cast();

@@ -5,6 +5,7 @@
 //! - `handler`: whoever answers, as an engine sees it.
 //! - `mmsg`: `recvmmsg` and `sendmmsg` over memory that is laid out once.
 //! - `control`: ancillary data: kernel receive stamps and the address that was asked.
+//! - `reply`: answers that leave later, from another thread.
 //! - `client`: one connected socket with receive stamps.
 //! - `bulk`: batches of requests and answers over many such sockets.
 
@@ -15,6 +16,7 @@ mod control;
 mod engine;
 mod handler;
 mod mmsg;
+mod reply;
 mod socket;
 
 pub use bulk::{Arrival, ReceiveBatch, SendBatch};
@@ -22,5 +24,6 @@ pub use client::{ClientSocket, Received, anywhere};
 pub use engine::{SOCKET_COUNT_MAX, Turn, UdpEngine};
 pub use handler::Handler;
 pub use mmsg::BATCH_SIZE;
+pub use reply::{ReplySocket, Way};
 pub(crate) use socket::set_flag;
 pub use socket::{ServerSocket, bind_group, dropped_count};

@@ -1,19 +1,16 @@
-//! The keys under which an ANTP server seals its state: one in use, one that will be next, and those that were.
+//! The keys under which an ANTP server seals its state. How they take turns is in [`crate::generations`].
 //!
-//! As in [`crate::keyset`], a key is *future* for one rotation before it seals anything, and *retired* after its own.
 //! Unlike cookie keys they follow from each other, forward only: each rotation hashes the seed of the newest key into
 //! the next, so that hosts that share a set rotate alike, and a leak shows no key that is already gone. It shows all
 //! that are to come, until fresh randomness is mixed in.
 
 use std::fmt;
-use std::sync::Arc;
 
 use authentick_crypto::gcm::{GCM_KEY_SIZE, GcmKey};
 use authentick_crypto::kdf::{hkdf_sha256, hkdf_sha256_salted};
 use authentick_crypto::{Entropy, wipe};
 
-use crate::keyset::Role;
-use crate::limits::KEY_COUNT_MAX;
+use crate::generations::{Generations, KeySetError, Numbered, Role};
 
 /// Octets of a seed.
 pub const SEED_SIZE: usize = 32;
@@ -119,16 +116,20 @@ impl fmt::Debug for Seed {
     }
 }
 
+impl Numbered for StateKey {
+    fn id(&self) -> u32 {
+        self.id
+    }
+}
+
 /// The generations of state keys at one moment. Immutable: a rotation makes a new set that shares the keys.
 #[derive(Clone, Debug)]
 pub struct StateKeys {
     /// The seed of the future key. Older keys are kept without theirs.
     seed: Seed,
-    future: Arc<StateKey>,
-    current: Arc<StateKey>,
-    /// The youngest first.
-    retired: Vec<Arc<StateKey>>,
-    rotated: u64,
+    keys: Generations<StateKey>,
+    /// When randomness was last mixed in, in Unix seconds.
+    refreshed: u64,
 }
 
 impl StateKeys {
@@ -138,68 +139,51 @@ impl StateKeys {
         let id = u32::from_be_bytes(entropy.array());
         let first = Seed(entropy.array());
         let seed = first.next(None);
+        let future = StateKey::of(id.wrapping_add(1), now, &seed);
         StateKeys {
-            current: Arc::new(StateKey::of(id, now, &first)),
-            future: Arc::new(StateKey::of(id.wrapping_add(1), now, &seed)),
+            keys: Generations::first(StateKey::of(id, now, &first), future, now),
             seed,
-            retired: Vec::new(),
-            rotated: now,
+            refreshed: now,
         }
     }
 
     /// A set of known keys: `seed` is that of the future key, which follows `current` in number and is as old as
-    /// `rotated`; `retired` has the youngest first. `None` if two keys have one identifier or there are more than
-    /// [`KEY_COUNT_MAX`].
-    #[must_use]
+    /// `rotated`; `retired` has the youngest first; `refreshed` is when randomness was last mixed in.
+    ///
+    /// # Errors
+    /// If two keys have one identifier, or there are too many.
     pub fn from_keys(
         seed: Seed,
         current: StateKey,
         retired: impl IntoIterator<Item = StateKey>,
         rotated: u64,
-    ) -> Option<Self> {
-        let set = StateKeys {
-            future: Arc::new(StateKey::of(current.id.wrapping_add(1), rotated, &seed)),
-            seed,
-            current: Arc::new(current),
-            retired: retired.into_iter().map(Arc::new).collect(),
-            rotated,
-        };
-        let mut ids: Vec<u32> = set.keys().map(|(_, key)| key.id).collect();
-        ids.sort_unstable();
-        let is_good = ids.len() <= KEY_COUNT_MAX && ids.windows(2).all(|pair| pair[0] != pair[1]);
-        is_good.then_some(set)
+        refreshed: u64,
+    ) -> Result<Self, KeySetError> {
+        let future = StateKey::of(current.id.wrapping_add(1), rotated, &seed);
+        Ok(StateKeys { keys: Generations::from_keys(future, current, retired, rotated)?, seed, refreshed })
     }
 
     /// The set after one rotation: the future key seals, the current one is retired, at most `keep` retired ones stay.
     /// With `fresh`, randomness goes into the next key, and hosts that share the set must be given it.
     #[must_use]
     pub fn rotate(&self, now: u64, keep: usize, fresh: Option<&mut Entropy>) -> Self {
-        let retired = std::iter::once(&self.current).chain(&self.retired);
+        let refreshed = if fresh.is_some() { now } else { self.refreshed };
         let seed = self.seed.next(fresh);
-        StateKeys {
-            future: Arc::new(StateKey::of(self.future.id.wrapping_add(1), now, &seed)),
-            seed,
-            current: Arc::clone(&self.future),
-            retired: retired.take(keep.min(KEY_COUNT_MAX - 2)).cloned().collect(),
-            rotated: now,
-        }
+        let next = StateKey::of(self.keys.next_id(), now, &seed);
+        StateKeys { keys: self.keys.advance(next, now, keep), seed, refreshed }
     }
 
-    /// How many rotations are due at `now` for one every `period_seconds`, as
-    /// [`crate::keyset::KeySet::rotations_due`] counts them.
+    /// How many rotations are due at `now` for one every `period_seconds`, as [`Generations::rotations_due`] counts
+    /// them.
     #[must_use]
     pub fn rotations_due(&self, now: u64, period_seconds: u64) -> u64 {
-        let period_seconds = period_seconds.max(1);
-        match now.checked_sub(self.rotated) {
-            Some(age) => age / period_seconds,
-            None => u64::from(self.rotated - now > period_seconds),
-        }
+        self.keys.rotations_due(now, period_seconds)
     }
 
     /// The key that seals.
     #[must_use]
     pub fn current(&self) -> &StateKey {
-        &self.current
+        self.keys.current()
     }
 
     /// The seed of the future key, for a file.
@@ -212,26 +196,31 @@ impl StateKeys {
     #[inline]
     #[must_use]
     pub fn find(&self, id: u32) -> Option<&StateKey> {
-        self.keys().map(|(_, key)| key).find(|key| key.id == id)
+        self.keys.find(id)
     }
 
     /// All keys: current, future, then the retired ones, the youngest first.
     pub fn keys(&self) -> impl Iterator<Item = (Role, &StateKey)> {
-        [(Role::Current, &*self.current), (Role::Future, &*self.future)]
-            .into_iter()
-            .chain(self.retired.iter().map(|key| (Role::Retired, &**key)))
+        self.keys.keys()
+    }
+
+    /// When randomness was last mixed in, in Unix seconds.
+    #[must_use]
+    pub const fn refreshed(&self) -> u64 {
+        self.refreshed
     }
 
     /// When the current key began to seal, in Unix seconds.
     #[must_use]
     pub const fn rotated(&self) -> u64 {
-        self.rotated
+        self.keys.rotated()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::KEY_COUNT_MAX;
 
     fn ids(set: &StateKeys) -> Vec<(Role, u32)> {
         set.keys().map(|(role, key)| (role, key.id())).collect()
@@ -269,8 +258,14 @@ mod tests {
         let copy = |key: &StateKey| StateKey::new(key.id(), key.created(), key.expose());
         let retired: Vec<StateKey> =
             set.keys().filter(|(role, _)| *role == Role::Retired).map(|(_, key)| copy(key)).collect();
-        let read =
-            StateKeys::from_keys(set.seed().clone(), copy(set.current()), retired, set.rotated()).unwrap();
+        let read = StateKeys::from_keys(
+            set.seed().clone(),
+            copy(set.current()),
+            retired,
+            set.rotated(),
+            set.refreshed(),
+        )
+        .unwrap();
         assert_eq!(ids(&read), ids(&set));
         let (a, b) = (read.rotate(7, 3, None), set.rotate(7, 3, None));
         assert!(a.keys().zip(b.keys()).all(|((_, a), (_, b))| a.expose() == b.expose()));
@@ -280,7 +275,7 @@ mod tests {
     fn keys_with_one_identifier_and_too_many_keys_make_no_set() {
         let key = |id| StateKey::new(id, 0, &[1; 16]);
         let set = |current, retired: Vec<StateKey>| {
-            StateKeys::from_keys(Seed::new([1; 32]), key(current), retired, 0).is_some()
+            StateKeys::from_keys(Seed::new([1; 32]), key(current), retired, 0, 0).is_ok()
         };
         assert!(set(1, vec![key(0)]));
         assert!(!set(1, vec![key(1)]));

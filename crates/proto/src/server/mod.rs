@@ -9,6 +9,8 @@
 //! Requests with a MAC skip what is about cookies: `mac` verifies them after those of NTS, lays their responses out,
 //! and tags them at the end.
 //!
+//! Requests of ANTP skip it too: [`antp`] opens their state beside the cookies, and tags them at the end.
+//!
 //! Transmit timestamps are read after everything that can be done before them (RFC 8915 section 5.7 advises so): only
 //! the last AEAD pass stands between the stamp and the engine's flush.
 //!
@@ -16,6 +18,7 @@
 //! with the latter can a header with time be built; kisses have no field for time.
 
 mod admit;
+pub mod antp;
 pub mod interleave;
 pub mod limit;
 mod mac;
@@ -40,6 +43,7 @@ use authentick_wire::time::{NtpSpan, NtpTime};
 
 pub use self::admit::Policy;
 use self::admit::{Admitted, Refused};
+use self::antp::{AntpMoment, AntpSlot, Ask, Separate};
 use self::interleave::Interleave;
 use self::mac::MacSlot;
 use self::outcome::{Outcome, Outcomes};
@@ -80,6 +84,8 @@ pub struct Moment<'a> {
     pub keys: Option<&'a KeySet>,
     /// The symmetric keys; absent where none are served: requests with a MAC then name an unknown key.
     pub symmetric: Option<&'a SymmetricKeys>,
+    /// ANTP; absent where it is not served: its fields are then ignored, as any unknown ones.
+    pub antp: Option<AntpMoment<'a>>,
 }
 
 /// Answers batches of datagrams. Each worker owns one; nothing is allocated after it was made.
@@ -97,6 +103,9 @@ pub struct Responder {
     last_receive: NtpTime,
     /// For each slot, what only requests with a MAC need.
     macs: Box<[MacSlot]>,
+    /// For each slot, what only requests of ANTP need.
+    antp: Box<[AntpSlot]>,
+    separate: Separate,
     /// Which of the symmetric keys' counters are this responder's.
     worker: usize,
 }
@@ -114,6 +123,8 @@ struct Slot {
     /// The MAC of the request, and where that of its response goes.
     mac: Option<MacFields>,
     tag: Option<Span>,
+    /// What a request of ANTP asks for.
+    antp: Option<Ask>,
     genuine: bool,
     /// The keys out of the cookie, from when it opened to the end of the batch.
     session: SessionKeys,
@@ -142,6 +153,8 @@ enum State {
     Admitted(Admitted),
     /// Let through by policy; a request with a MAC, to be verified.
     Keyed(Admitted),
+    /// Let through by policy; a request of ANTP.
+    Antp(Admitted),
     /// May be given time.
     Authenticated(Authenticated, Outcome),
 }
@@ -165,6 +178,7 @@ impl Default for Slot {
             nts: None,
             mac: None,
             tag: None,
+            antp: None,
             genuine: false,
             session: SessionKeys::unset(),
             part: None,
@@ -187,6 +201,8 @@ impl Responder {
             refused_count: 0,
             last_receive: NtpTime::ZERO,
             macs: (0..GROUP_SIZE).map(|_| MacSlot::default()).collect(),
+            antp: (0..GROUP_SIZE).map(|_| AntpSlot::default()).collect(),
+            separate: Separate::new(),
             worker: 0,
         }
     }
@@ -204,6 +220,12 @@ impl Responder {
         &self.outcomes
     }
 
+    /// Draws what follows from another source, so that a test can compare two histories.
+    #[cfg(test)]
+    pub(crate) fn set_entropy(&mut self, entropy: Entropy) {
+        self.entropy = entropy;
+    }
+
     /// Puts another policy in force from the next batch on.
     pub fn set_policy(&mut self, policy: Arc<Policy>) {
         self.policy = policy;
@@ -212,6 +234,8 @@ impl Responder {
     /// Writes a response for each datagram that deserves one, never larger than its request, and counts an outcome for
     /// every datagram. At most [`BATCH_SIZE`] datagrams, which go through the stages in groups: the first-level cache
     /// holds a group and what is known about it, and `probe` sees each group as a batch.
+    ///
+    /// What [`Responder::early`] names are packets of their own.
     ///
     /// # Panics
     /// If the batch is larger, or a response buffer smaller than its request.
@@ -222,7 +246,24 @@ impl Responder {
         probe: &mut impl Probe,
         batch: &mut [Datagram<'_>],
     ) {
+        self.begin(moment, clock, probe, batch);
+        self.finish(batch);
+    }
+
+    /// As [`Responder::respond`], but without the tags of responses whose early packets, [`Responder::early`], can leave
+    /// before [`Responder::finish`] computes them.
+    ///
+    /// # Panics
+    /// As [`Responder::respond`].
+    pub fn begin(
+        &mut self,
+        moment: Moment<'_>,
+        clock: &mut impl Clock,
+        probe: &mut impl Probe,
+        batch: &mut [Datagram<'_>],
+    ) {
         assert!(batch.len() <= BATCH_SIZE, "an engine's batch is no larger than BATCH_SIZE");
+        self.separate.clear();
         self.departures.clear();
         self.batch_size = batch.len();
         for (number, group) in batch.chunks_mut(GROUP_SIZE).enumerate() {
@@ -240,21 +281,27 @@ impl Responder {
         batch: &mut [Datagram<'_>],
     ) {
         probe.start(batch);
-        self.parse(batch);
+        self.parse(moment.antp.is_some(), batch);
         probe.end_of(Stage::Parse, batch.len());
-        let (nts_count, mac_count) = self.admit(clock, batch);
+        let (nts_count, mac_count, antp_count) = self.admit(clock, batch);
+        // Who sends no request of ANTP does not pay for it.
+        let antp = moment.antp.filter(|_| antp_count > 0);
         probe.end_of(Stage::Admit, batch.len());
         if nts_count > 0 {
             self.open_cookies(moment.keys, batch);
         }
-        probe.end_of(Stage::Open, nts_count);
+        let antp_count = antp.map_or(0, |antp| self.open_states(&antp, clock, batch));
+        probe.end_of(Stage::Open, nts_count + antp_count);
         let nts_count = if nts_count > 0 { self.verify(batch) } else { 0 };
         let mac_count = if mac_count > 0 { self.verify_macs(moment.symmetric, batch) } else { 0 };
         probe.end_of(Stage::Verify, nts_count + mac_count);
         if let (Some(keys), 1..) = (moment.keys, nts_count) {
             self.seal_fresh_cookies(keys, batch);
         }
-        probe.end_of(Stage::Fresh, nts_count);
+        if let Some(antp) = &antp {
+            self.lay_out_antp(antp, batch);
+        }
+        probe.end_of(Stage::Fresh, nts_count + antp_count);
         let built_count = self.build(first, &moment.snapshot, clock, batch);
         probe.end_of(Stage::Build, built_count);
         if nts_count > 0 {
@@ -263,7 +310,11 @@ impl Responder {
         if let (Some(keys), 1..) = (moment.symmetric, mac_count) {
             self.tag(keys, batch);
         }
-        probe.end_of(Stage::Seal, nts_count + mac_count);
+        if let Some(antp) = &antp {
+            self.hand_over(first, antp, batch);
+            self.tag_antp(first, batch);
+        }
+        probe.end_of(Stage::Seal, nts_count + mac_count + antp_count);
         self.settle(batch.len());
         probe.finish(batch);
     }
@@ -279,18 +330,18 @@ impl Responder {
         }
     }
 
-    fn parse(&mut self, batch: &[Datagram<'_>]) {
+    fn parse(&mut self, serves_antp: bool, batch: &[Datagram<'_>]) {
         for (slot, datagram) in self.slots.iter_mut().zip(batch) {
-            slot.state = match parse_one(slot, datagram) {
+            slot.state = match parse_one(slot, serves_antp, datagram) {
                 Ok(()) => State::Parsed,
                 Err(outcome) => State::Silent(outcome),
             };
         }
     }
 
-    /// Applies the policy; returns how many NTS requests and how many with a MAC it let through.
-    fn admit(&mut self, clock: &mut impl Clock, batch: &[Datagram<'_>]) -> (usize, usize) {
-        let (mut nts_count, mut mac_count) = (0, 0);
+    /// Applies the policy; returns how many NTS requests, how many with a MAC and how many of ANTP it let through.
+    fn admit(&mut self, clock: &mut impl Clock, batch: &[Datagram<'_>]) -> (usize, usize, usize) {
+        let (mut nts_count, mut mac_count, mut antp_count) = (0, 0, 0);
         for (slot, datagram) in self.slots.iter_mut().zip(batch) {
             let State::Parsed = slot.state else { continue };
             let decision =
@@ -304,12 +355,16 @@ impl Responder {
                     mac_count += 1;
                     State::Keyed(admitted)
                 }
+                Ok(admitted) if slot.antp.is_some() => {
+                    antp_count += 1;
+                    State::Antp(admitted)
+                }
                 Ok(admitted) => State::Authenticated(verify::plain(admitted), Outcome::Plain),
                 Err(Refused::Silently(outcome)) => State::Silent(outcome),
                 Err(Refused::Kiss(code, outcome)) => State::Kiss(code, outcome),
             };
         }
-        (nts_count, mac_count)
+        (nts_count, mac_count, antp_count)
     }
 
     /// Opens the cookies of all NTS requests.
@@ -416,20 +471,33 @@ impl Responder {
         let mut count = 0;
         for (index, (slot, datagram)) in self.slots.iter_mut().zip(batch).enumerate() {
             let (request, response) = (&*datagram.request, &mut *datagram.response);
-            if let State::Kiss(..) | State::Authenticated(..) = slot.state
-                && slot.part.is_none()
-                && slot.tag.is_none()
-            {
+            let is_laid_out = match slot.state {
+                State::Kiss(..) => false,
+                State::Authenticated(..) => slot.part.is_some() || slot.tag.is_some() || slot.antp.is_some(),
+                // There is nothing to lay out, or a crypto-NAK, which ends in its own way.
+                State::Silent(_)
+                | State::CryptoNak(..)
+                | State::Parsed
+                | State::Admitted(_)
+                | State::Keyed(_)
+                | State::Antp(_) => true,
+            };
+            if !is_laid_out {
                 let identifier = slot.identifier.map(|identifier| identifier.of(request));
                 datagram.response_size = respond::echo_identifier(&mut response[..request.len()], identifier);
             }
             let Some(header) = response.first_chunk_mut::<HEADER_SIZE>() else { continue };
             match slot.state {
-                State::Silent(_) | State::Parsed | State::Admitted(_) | State::Keyed(_) => {}
+                State::Silent(_) | State::Parsed | State::Admitted(_) | State::Keyed(_) | State::Antp(_) => {}
                 State::Kiss(code, _) => respond::build_kiss(header, &slot.echo, code),
                 State::CryptoNak(code, _) => {
                     respond::build_kiss(header, &slot.echo, code);
                     datagram.response_size = mac::end_crypto_nak(response);
+                }
+                State::Authenticated(proof, _) if slot.antp.is_some() => {
+                    count += 1;
+                    let stamps = respond::Stamps { receive: datagram.received, transmit: now };
+                    respond::build_header(proof, header, &slot.echo, stamps, snapshot, root_dispersion);
                 }
                 State::Authenticated(proof, _) => {
                     count += 1;
@@ -489,7 +557,7 @@ impl Responder {
                 | State::Kiss(_, outcome)
                 | State::CryptoNak(_, outcome)
                 | State::Authenticated(_, outcome) => outcome,
-                State::Parsed | State::Admitted(_) | State::Keyed(_) => {
+                State::Parsed | State::Admitted(_) | State::Keyed(_) | State::Antp(_) => {
                     debug_assert!(false, "a datagram left the stages undecided");
                     Outcome::Malformed
                 }
@@ -517,8 +585,9 @@ const fn nak(outcome: Outcome) -> State {
 }
 
 #[inline(always)]
-fn parse_one(slot: &mut Slot, datagram: &Datagram<'_>) -> Result<(), Outcome> {
+fn parse_one(slot: &mut Slot, serves_antp: bool, datagram: &Datagram<'_>) -> Result<(), Outcome> {
     slot.nts = None;
+    slot.antp = None;
     slot.part = None;
     slot.mac = None;
     slot.tag = None;
@@ -569,6 +638,13 @@ fn parse_one(slot: &mut Slot, datagram: &Datagram<'_>) -> Result<(), Outcome> {
             };
             slot.nts =
                 Some(NtsRequest { cookie, authenticator, placeholder_count: fields.placeholder_count });
+        }
+        if fields.has_antp && serves_antp {
+            slot.antp = antp::ask(&packet)?;
+            //= RFC 7822 section 3: fields that need MACs of different algorithms are not combined.
+            if slot.antp.is_some() && slot.nts.is_some() {
+                return Err(Outcome::AntpMalformed);
+            }
         }
     }
     Ok(())

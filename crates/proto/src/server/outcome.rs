@@ -11,6 +11,24 @@ crate::outcomes! {
         Nts = "nts",
         /// Time was given under a symmetric key.
         Mac = "mac",
+        /// ANTP: time was given under a session key.
+        AntpTime = "antp_time",
+        /// ANTP: the same, with the tag in a packet of its own behind the time.
+        AntpSeparateTag = "antp_separate_tag",
+        /// ANTP: a choice of suite, C1 and a part of the certificate chain were given.
+        AntpNegotiated = "antp_negotiated",
+        /// ANTP: a key exchange went to the public-key threads, which answer it and count how.
+        AntpKeyExchange = "antp_key_exchange",
+        /// ANTP error 1: the version is not served.
+        AntpVersion = "antp_version",
+        /// ANTP error 2: there is no common suite.
+        AntpNoSuite = "antp_no_suite",
+        /// ANTP error 3: C1 or C2 does not open, has expired, or is for another suite.
+        AntpExpired = "antp_expired",
+        /// ANTP error 4: the client's prefix asks for this phase more often than allowed.
+        AntpRate = "antp_rate",
+        /// ANTP error 4: the queue of the public-key threads is full.
+        AntpQueueFull = "antp_queue_full",
         /// NTSN: the cookie names a key that is not, or no longer, in the set. RFC 8915 section 5.7.
         NakUnknownKey = "nts_nak_unknown_key",
         /// NTSN: the cookie does not open under the key that it names.
@@ -37,6 +55,8 @@ crate::outcomes! {
         Malformed = "malformed",
         /// Silence: an NTP packet whose NTS fields break a rule.
         NtsMalformed = "nts_malformed",
+        /// Silence: an NTP packet whose ANTP fields break a rule.
+        AntpMalformed = "antp_malformed",
         /// Silence: a version of NTP that is not served.
         Version = "unsupported_version",
         /// Silence: a request to be signed for a machine of a Windows domain (MS-SNTP).
@@ -50,13 +70,21 @@ crate::outcomes! {
 pub const OUTCOME_COUNT: usize = Outcome::ALL.len();
 
 impl Outcome {
-    /// Whether something was sent back.
+    /// Whether something was sent back at once.
     #[must_use]
     pub const fn is_answered(self) -> bool {
         match self {
             Outcome::Plain
             | Outcome::Nts
             | Outcome::Mac
+            | Outcome::AntpTime
+            | Outcome::AntpSeparateTag
+            | Outcome::AntpNegotiated
+            | Outcome::AntpVersion
+            | Outcome::AntpNoSuite
+            | Outcome::AntpExpired
+            | Outcome::AntpRate
+            | Outcome::AntpQueueFull
             | Outcome::NakUnknownKey
             | Outcome::NakCookie
             | Outcome::NakTag
@@ -65,11 +93,13 @@ impl Outcome {
             | Outcome::MacNakTag
             | Outcome::KissRate
             | Outcome::KissDeny => true,
-            Outcome::RateLimited
+            Outcome::AntpKeyExchange
+            | Outcome::RateLimited
             | Outcome::Denied
             | Outcome::NotARequest
             | Outcome::Malformed
             | Outcome::NtsMalformed
+            | Outcome::AntpMalformed
             | Outcome::Version
             | Outcome::MsSntp
             | Outcome::NoRoom => false,

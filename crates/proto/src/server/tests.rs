@@ -73,7 +73,7 @@ impl Server {
             })
             .collect();
         let symmetric = self.symmetric.as_ref();
-        let moment = Moment { snapshot: self.snapshot, keys: Some(&self.keys), symmetric };
+        let moment = Moment { snapshot: self.snapshot, keys: Some(&self.keys), symmetric, antp: None };
         self.responder.respond(moment, &mut self.now, &mut (), &mut batch);
         let responses: Vec<Vec<u8>> =
             batch.iter().map(|datagram| datagram.response[..datagram.response_size].to_vec()).collect();
@@ -359,7 +359,7 @@ fn nts_without_keys_is_refused_and_plain_still_served() {
         response: &mut response,
         response_size: 0,
     }];
-    let moment = Moment { snapshot: server.snapshot, keys: None, symmetric: None };
+    let moment = Moment { snapshot: server.snapshot, keys: None, symmetric: None, antp: None };
     server.responder.respond(moment, &mut server.now, &mut (), &mut batch);
     assert_eq!(server.responder.outcomes().of(Outcome::NakUnknownKey), 1);
     assert_eq!(server.outcome(&plain_request()).1, Outcome::Plain);
@@ -547,7 +547,7 @@ fn truncated_datagram_is_not_read() {
         response: &mut response,
         response_size: 0,
     }];
-    let moment = Moment { snapshot: server.snapshot, keys: None, symmetric: None };
+    let moment = Moment { snapshot: server.snapshot, keys: None, symmetric: None, antp: None };
     server.responder.respond(moment, &mut server.now, &mut (), &mut batch);
     assert_eq!((batch[0].response_size, server.responder.outcomes().of(Outcome::Malformed)), (0, 1));
 }

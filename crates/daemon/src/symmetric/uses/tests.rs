@@ -56,7 +56,8 @@ fn answer(keys: &SymmetricKeys, id: u32, count: usize) {
             received: clock::now(),
             truncated: false,
         };
-        let moment = Moment { snapshot: Snapshot::unsynchronised(-20), keys: None, symmetric: Some(keys) };
+        let moment =
+            Moment { snapshot: Snapshot::unsynchronised(-20), keys: None, symmetric: Some(keys), antp: None };
         responder.respond(moment, &mut Still, &mut (), &mut [datagram]);
     }
     assert_eq!(keys.find(id).unwrap().counts().answered - before, count as u64);

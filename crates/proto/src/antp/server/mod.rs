@@ -1,16 +1,16 @@
-//! The server's half: m1, m3 and m5 in, m2, m4 and m6 out. It keeps nothing of any client.
+//! The server's half: what goes into m2, m4 and m6. It keeps nothing of any client.
 //!
-//! Time requests go through their stages in groups: all C2 are opened together, fresh ones sealed, then the clock is
-//! read once and every header built, and only the tags stand between that and the way out. In separate-tag mode even
-//! they do not: [`TimeGroup::early`] can leave before [`TimeGroup::finish`] computes them. Key exchanges are
-//! public-key work, which [`Service::exchange`] does wherever the caller has time for it.
+//! Nothing here writes an NTP header, and nothing decides who is answered: both are the responder's
+//! ([`crate::server::antp`]), which takes batches through these functions. Key exchanges are public-key work: a
+//! [`KeyExchange`] holds one, without references, until [`Service::exchange`] is called wherever there is time for it.
 //!
-//! Every answer is at most as large as its request, headers of IP included. What nobody can answer gets silence. What
-//! is absent: limits on rates, and which of these a server wants to answer at all.
+//! Every answer is at most as large as its request, headers of IP included. What nobody can answer gets silence.
 
+mod exchange;
 mod time;
 
-pub use time::{TimeGroup, TimeSlot};
+pub use exchange::{ExchangeOutcome, KEY_RESPONSE_SIZE, KeyExchange};
+pub(crate) use time::{EARLY_PACKET_SIZE, Plan, lay_out};
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -19,72 +19,26 @@ use authentick_crypto::Entropy;
 use authentick_crypto::kdf::sha256;
 use authentick_crypto::kem::{BadKey, PrivateKey};
 use authentick_wire::antp::{
-    self, Antp, ErrorCode, ErrorMessage, HASH_SIZE, KeyRequest, KeyResponse, Message, NegotiationRequest,
-    NegotiationResponse, PREFIX_SIZE, Suite, Suites, TAG_SIZE, TimeRequest, chain_size, chunk_size_max,
-    emit_chunk, negotiation_response_size,
+    self, Antp, ErrorCode, ErrorMessage, HASH_SIZE, KeyRequest, Message, NegotiationRequest,
+    NegotiationResponse, PREFIX_SIZE, Suite, Suites, TimeRequest, chain_size, chunk_size_max, emit_chunk,
 };
-use authentick_wire::header::{Header, Mode};
+use authentick_wire::header::Mode;
 use authentick_wire::limits::{
     ANTP_CERTIFICATE_COUNT_MAX, ANTP_CHAIN_SIZE_MAX, ANTP_PAYLOAD_SIZE_DEFAULT, ANTP_PAYLOAD_SIZE_MAX,
     FIELD_HEADER_SIZE, HEADER_SIZE,
 };
 use authentick_wire::packet::Packet;
-use authentick_wire::time::NtpTime;
 use authentick_wire::{NoRoom, Reason, Writer};
 
-use super::state::{Established, Pending};
+use super::state::Pending;
 use super::state_key::StateKeys;
-use super::{kem, seconds, transcript};
-use crate::outcomes;
-use crate::server::snapshot::Snapshot;
+use super::{kem, transcript};
+use crate::server::outcome::Outcome;
 
 /// Default lifetime of a session key, in seconds: seven days.
 pub const LIFETIME_SECONDS: u32 = 7 * 86_400;
 /// The longest lifetime of a session key, in seconds: 31 days.
 pub const LIFETIME_SECONDS_MAX: u32 = 31 * 86_400;
-
-outcomes! {
-    /// What became of an ANTP request.
-    pub enum Outcome {
-        /// m2 was sent.
-        Negotiated = "negotiated",
-        /// m4 was sent. Whether the client has the key only the client knows.
-        Exchanged = "exchanged",
-        /// m6 was sent.
-        Served = "served",
-        /// An early packet was sent, and m6 after it.
-        ServedEarly = "served_early",
-        /// An error was sent: the version is not 1.
-        Version = "version",
-        /// An error was sent: there is no common suite.
-        NoSuite = "no_suite",
-        /// An error was sent: C1 or C2 does not open, or has expired.
-        Expired = "expired",
-        /// Silence: an ANTP field breaks the syntax.
-        Malformed = "malformed",
-        /// Silence: a message that only servers send, or not a client's request.
-        NotARequest = "not_a_request",
-        /// Silence: the answer is larger than the request.
-        NoRoom = "no_room",
-        /// Silence: the ciphertext is none.
-        BadCiphertext = "bad_ciphertext",
-    }
-}
-
-/// What to send, and why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reply {
-    /// Octets of the response; zero for silence.
-    pub size: usize,
-    /// What became of the request.
-    pub outcome: Outcome,
-}
-
-impl Reply {
-    const fn silence(outcome: Outcome) -> Self {
-        Reply { size: 0, outcome }
-    }
-}
 
 /// What a datagram asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,12 +73,12 @@ pub fn classify<'a>(packet: &Packet<'a>) -> Result<Request<'a>, Unfit> {
                 packet.octets()[malformed.offset..].first_chunk().map(|kind| u16::from_be_bytes(*kind));
             let asks = [antp::NEG_REQ, antp::KEX_REQ, antp::TS_REQ].map(|kind| Some(kind.0)).contains(&kind);
             return Err(match asks {
-                true => Unfit::Refused(ErrorCode::VERSION, Outcome::Version),
-                false => Unfit::Silent(Outcome::Malformed),
+                true => Unfit::Refused(ErrorCode::VERSION, Outcome::AntpVersion),
+                false => Unfit::Silent(Outcome::AntpMalformed),
             });
         }
         Ok(Some(_)) => return Err(Unfit::Silent(Outcome::NotARequest)),
-        Err(_) => return Err(Unfit::Silent(Outcome::Malformed)),
+        Err(_) => return Err(Unfit::Silent(Outcome::AntpMalformed)),
     };
     let field = found.field(packet.octets());
     match found.message {
@@ -240,17 +194,6 @@ impl Default for Settings {
     }
 }
 
-/// When a request came and is answered, by the server's clock, and what is to be said of that clock.
-#[derive(Clone, Copy, Debug)]
-pub struct Instant<'a> {
-    /// When the request arrived.
-    pub received: NtpTime,
-    /// Now.
-    pub now: NtpTime,
-    /// The state of the clock.
-    pub snapshot: &'a Snapshot,
-}
-
 /// An ANTP server: its identities. Immutable, and shared by all workers.
 #[derive(Debug)]
 pub struct Service {
@@ -285,21 +228,29 @@ impl Service {
         self.identities.iter().find(|identity| identity.suite == suite)
     }
 
-    /// Answers m1 in `request` with m2, or with an error. `field` is what [`classify`] found.
+    /// Whether there is an identity for `suite`.
+    #[must_use]
+    pub fn serves(&self, suite: Suite) -> bool {
+        self.suites.contains(suite)
+    }
+
+    /// Writes m2 for `asked`, but for its header, which is left free, to `out`, whose size is that of the request;
+    /// returns the size of the whole, or the error that is to be sent instead. `field` is what [`classify`] found, `now`
+    /// in NTP seconds.
+    ///
+    /// # Errors
+    /// If there is no common suite, or m2 is larger than the request or what the client accepts.
     pub fn negotiate(
         &self,
         keys: &StateKeys,
-        at: &Instant<'_>,
+        now: u32,
         entropy: &mut Entropy,
-        request: &Packet<'_>,
         (asked, field): (&NegotiationRequest<'_>, &[u8]),
         out: &mut [u8],
-    ) -> Reply {
-        let Some(identity) = asked.suites.as_slice().iter().find_map(|&suite| self.identity(suite)) else {
-            return refuse(at, request, ErrorCode::NO_SUITE, Outcome::NoSuite, out);
-        };
-        let room = request
-            .octets()
+    ) -> Result<usize, Unfit> {
+        let chosen = asked.suites.as_slice().iter().find_map(|&suite| self.identity(suite));
+        let identity = chosen.ok_or(Unfit::Refused(ErrorCode::NO_SUITE, Outcome::AntpNoSuite))?;
+        let room = out
             .len()
             .min(usize::from(asked.payload_size_max))
             .min(self.settings.payload_size_max)
@@ -312,9 +263,6 @@ impl Service {
             false => &identity.chain[offset..],
         };
         let chunk = chunk_size_max(room).map_or(&[][..], |size| &rest[..rest.len().min(size)]);
-        if room < negotiation_response_size(None) {
-            return Reply::silence(Outcome::NoRoom);
-        }
         let mut response = NegotiationResponse {
             suite: identity.suite,
             suites: self.suites,
@@ -326,81 +274,32 @@ impl Service {
         let head = NegotiationHead::of(&response);
         let pending = Pending {
             suite: identity.suite,
-            issued: seconds(at.now),
+            issued: now,
             transcript: transcript::negotiation(field, &head.0),
         };
         let state = pending.seal(keys, entropy);
         response.state = &state;
-        reply(Outcome::Negotiated, at, request, room, out, |out| {
+        let mut out = Writer::new(&mut out[..room]);
+        let written = out.reserve(HEADER_SIZE).map(|_| ()).and_then(|()| {
             if !chunk.is_empty() {
-                emit_chunk(out, identity.suite, chunk)?;
+                emit_chunk(&mut out, identity.suite, chunk)?;
             }
-            response.emit(out)
-        })
-    }
-
-    /// Answers m3 in `request` with m4, or with an error. `field` is what [`classify`] found.
-    pub fn exchange(
-        &self,
-        keys: &StateKeys,
-        at: &Instant<'_>,
-        entropy: &mut Entropy,
-        request: &Packet<'_>,
-        (asked, field): (&KeyRequest<'_>, &[u8]),
-        out: &mut [u8],
-    ) -> Reply {
-        let pending = Pending::open(keys, asked.state, seconds(at.now));
-        let identity = self.identity(asked.suite);
-        // The cheap check comes first: without a C1 there is no public-key work.
-        let (Some(pending), Some(identity)) = (pending, identity) else {
-            return refuse(at, request, ErrorCode::EXPIRED, Outcome::Expired, out);
-        };
-        if pending.suite != asked.suite {
-            return refuse(at, request, ErrorCode::EXPIRED, Outcome::Expired, out);
-        }
-        let Some(key) = identity.key.decapsulate(asked.ciphertext) else {
-            return Reply::silence(Outcome::BadCiphertext);
-        };
-        let issued = seconds(at.now);
-        let lifetime = self.settings.lifetime_seconds.min(LIFETIME_SECONDS_MAX);
-        let established =
-            Established { suite: asked.suite, issued, expires: issued.wrapping_add(lifetime), key };
-        let state = established.seal(keys, entropy);
-        let room = request.octets().len();
-        let done = reply(Outcome::Exchanged, at, request, room, out, |out| {
-            KeyResponse { suite: asked.suite, state: &state, tag: &[0; TAG_SIZE] }.emit(out)
+            response.emit(&mut out)
         });
-        if let Some(response) = out.get_mut(..done.size)
-            && let Some((before, tag)) = response.split_last_chunk_mut::<TAG_SIZE>()
-        {
-            let head = &before[HEADER_SIZE + FIELD_HEADER_SIZE..];
-            let h2 = transcript::key_exchange(&pending.transcript, field, head);
-            *tag = transcript::confirmation(&established.key, &h2);
-        }
-        done
-    }
-
-    /// Answers with an error, if there is room for it.
-    pub fn refuse(
-        &self,
-        at: &Instant<'_>,
-        request: &Packet<'_>,
-        code: ErrorCode,
-        outcome: Outcome,
-        out: &mut [u8],
-    ) -> Reply {
-        refuse(at, request, code, outcome, out)
+        written.map_err(|NoRoom| Unfit::Silent(Outcome::NoRoom))?;
+        Ok(out.offset())
     }
 }
 
-fn refuse(
-    at: &Instant<'_>,
-    request: &Packet<'_>,
-    code: ErrorCode,
-    outcome: Outcome,
-    out: &mut [u8],
-) -> Reply {
-    reply(outcome, at, request, request.octets().len(), out, |out| ErrorMessage { code }.emit(out))
+/// Writes an error, but for its header, to `out`, whose size is that of the request; returns the size of the whole.
+///
+/// # Errors
+/// If the request is smaller than an error.
+pub fn refuse(code: ErrorCode, out: &mut [u8]) -> Result<usize, NoRoom> {
+    let mut out = Writer::new(out);
+    out.reserve(HEADER_SIZE)?;
+    ErrorMessage { code }.emit(&mut out)?;
+    Ok(out.offset())
 }
 
 /// The value of m2 before C1 and its size.
@@ -415,54 +314,6 @@ impl NegotiationHead {
 }
 
 const _: () = assert!(NegotiationResponse::HEAD_SIZE > PREFIX_SIZE, "the head begins with the prefix");
-
-/// Writes a header and what `build` writes behind it; silence if that is more than `room` octets.
-fn reply(
-    outcome: Outcome,
-    at: &Instant<'_>,
-    request: &Packet<'_>,
-    room: usize,
-    out: &mut [u8],
-    build: impl FnOnce(&mut Writer<'_>) -> Result<(), NoRoom>,
-) -> Reply {
-    let room = room.min(out.len());
-    let mut writer = Writer::new(&mut out[..room]);
-    let built = writer.reserve(HEADER_SIZE).map(|_| ()).and_then(|()| build(&mut writer));
-    let size = writer.offset();
-    match (built, out.first_chunk_mut()) {
-        (Ok(()), Some(header)) => {
-            emit_header(&request.header(), at.received, at.now, at.snapshot, header);
-            Reply { size, outcome }
-        }
-        _ => Reply::silence(Outcome::NoRoom),
-    }
-}
-
-/// The header of a plain server's response. In m2, m4 and errors nothing vouches for it.
-fn emit_header(
-    request: &Header,
-    received: NtpTime,
-    now: NtpTime,
-    snapshot: &Snapshot,
-    out: &mut [u8; HEADER_SIZE],
-) {
-    Header {
-        leap: snapshot.leap,
-        version: request.version,
-        mode: Mode::Server,
-        stratum: snapshot.stratum,
-        poll: request.poll,
-        precision: snapshot.precision,
-        root_delay: snapshot.root_delay,
-        root_dispersion: snapshot.root_dispersion_at(now),
-        reference_id: snapshot.reference_id,
-        reference: snapshot.reference,
-        origin: request.transmit,
-        receive: received,
-        transmit: now,
-    }
-    .emit(out);
-}
 
 /// Octets of IP and UDP headers around each datagram to or from `source`.
 #[must_use]

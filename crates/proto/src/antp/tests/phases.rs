@@ -13,8 +13,9 @@ use proptest::prelude::*;
 
 use super::world::{Answer, BEGIN, World, after, flipped, offer, public_key, vector};
 use crate::antp::client::{Check, HeldChain, Negotiation, Offer, Progress};
-use crate::antp::server::{BadIdentity, Identity, Outcome, Service, Settings};
+use crate::antp::server::{BadIdentity, Identity, Service, Settings};
 use crate::antp::state_key::StateKeys;
+use crate::server::outcome::Outcome;
 use authentick_crypto::Entropy;
 
 /// The bits of a header that a client checks without a tag: version, mode and origin. Nothing vouches for the others in
@@ -169,7 +170,7 @@ fn negotiation_that_a_stranger_answered_leads_to_no_session() {
     let mut out = [0; DATAGRAM_SIZE_MAX];
     let (_, size) = done.exchange(&public_key(Suite::X25519), &mut real.entropy, &mut out).unwrap();
     let answer = real.answer(&out[..size]);
-    assert_eq!(answer.outcome, Some(Outcome::Expired), "C1 is sealed by a stranger");
+    assert_eq!(answer.outcome, Outcome::AntpExpired, "C1 is sealed by a stranger");
 }
 
 #[test]
@@ -186,7 +187,7 @@ fn c1_of_another_handshake_gives_no_session() {
     assert_ne!(out[HEADER_SIZE + 12..HEADER_SIZE + 84], foreign);
     out[HEADER_SIZE + 12..HEADER_SIZE + 84].copy_from_slice(&foreign);
     let answer = world.answer(&out[..size]);
-    assert_eq!(answer.outcome, Some(Outcome::Exchanged), "to the server it is as good as any");
+    assert_eq!(answer.outcome, Outcome::AntpKeyExchange, "to the server it is as good as any");
     assert_eq!(exchange.receive(&answer.datagrams[0]), Err(Check::Tag));
 }
 
@@ -196,13 +197,15 @@ fn c1_serves_for_a_minute_and_never_as_c2() {
     let (done, _) = world.negotiate(offer(&[Suite::P256]));
     let mut out = [0; DATAGRAM_SIZE_MAX];
     let public = public_key(Suite::P256);
-    for (seconds, outcome) in [(0, Outcome::Exchanged), (60, Outcome::Exchanged), (61, Outcome::Expired)] {
+    for (seconds, outcome) in
+        [(0, Outcome::AntpKeyExchange), (60, Outcome::AntpKeyExchange), (61, Outcome::AntpExpired)]
+    {
         let (mut exchange, size) = done.exchange(&public, &mut world.entropy, &mut out).unwrap();
         let at = after(seconds * 1_000_000_000);
         let answer = world.answer_at(&out[..size], at, at);
-        assert_eq!(answer.outcome, Some(outcome), "{seconds}");
+        assert_eq!(answer.outcome, outcome, "{seconds}");
         let end = exchange.receive(&answer.datagrams[0]);
-        let is_expired = outcome == Outcome::Expired;
+        let is_expired = outcome == Outcome::AntpExpired;
         assert_eq!(end.is_err(), is_expired);
         assert!(!is_expired || end == Err(Check::Server(ErrorCode::EXPIRED)));
     }
@@ -219,7 +222,7 @@ fn c1_serves_for_a_minute_and_never_as_c2() {
         };
         request.emit(out).unwrap();
     });
-    assert_eq!(world.answer(&m5).outcome, Some(Outcome::Expired));
+    assert_eq!(world.answer(&m5).outcome, Outcome::AntpExpired);
 }
 
 #[test]
@@ -233,7 +236,7 @@ fn c1_of_one_suite_is_refused_for_another() {
     let m3 = written(|out| {
         KeyRequest { suite: Suite::X25519, state, ciphertext: &ciphertext }.emit(out).unwrap();
     });
-    assert_eq!(world.answer(&m3).outcome, Some(Outcome::Expired));
+    assert_eq!(world.answer(&m3).outcome, Outcome::AntpExpired);
 }
 
 #[test]
@@ -267,7 +270,7 @@ fn point_off_the_curve_gets_silence() {
         let mut bad = out[..size].to_vec();
         bad[size - 68 + change] ^= 2;
         let answer = world.answer(&bad);
-        assert_eq!(answer, Answer { datagrams: vec![], outcome: Some(Outcome::BadCiphertext) });
+        assert_eq!(answer, Answer { datagrams: vec![], outcome: Outcome::AntpKeyExchange });
     }
 }
 
@@ -287,7 +290,7 @@ fn stripped_requests_and_plain_answers_end_in_nothing_in_every_phase() {
     };
     let mut negotiation = Negotiation::new(offer(&[Suite::P256]));
     let size = negotiation.request(&mut world.entropy, &mut out);
-    assert_eq!(world.answer(&out[..HEADER_SIZE]).outcome, None, "what is left is plain NTP");
+    assert_eq!(world.answer(&out[..HEADER_SIZE]).outcome, Outcome::Plain, "what is left is plain NTP");
     assert_eq!(negotiation.receive(&plain(&out[..size])).unwrap_err(), Check::Untagged);
     let (done, _) = world.negotiate(offer(&[Suite::P256]));
     let (mut exchange, _) = done.exchange(&public_key(Suite::P256), &mut world.entropy, &mut out).unwrap();
@@ -313,16 +316,16 @@ fn other_versions_and_unknown_suites_get_an_error_that_decides_nothing() {
     let mut out = [0; DATAGRAM_SIZE_MAX];
     let size = negotiation.request(&mut world.entropy, &mut out);
     let answer = world.answer(&out[..size]);
-    assert_eq!((answer.outcome, answer.datagrams[0].len()), (Some(Outcome::NoSuite), 88));
+    assert_eq!((answer.outcome, answer.datagrams[0].len()), (Outcome::AntpNoSuite, 88));
     assert_eq!(negotiation.receive(&answer.datagrams[0]).unwrap_err(), Check::Server(ErrorCode::NO_SUITE));
     let mut two = out[..size].to_vec();
     two[HEADER_SIZE + 8] = 2;
-    assert_eq!(world.answer(&two).outcome, Some(Outcome::Malformed), "padding of version 2 asks for nothing");
+    assert_eq!(world.answer(&two).outcome, Outcome::AntpMalformed, "padding of version 2 asks for nothing");
     let at = size - 84 + 8;
     two[HEADER_SIZE + 8] = 1;
     two[at] = 2;
     let answer = world.answer(&two);
-    assert_eq!(answer.outcome, Some(Outcome::Version));
+    assert_eq!(answer.outcome, Outcome::AntpVersion);
     assert_eq!(negotiation.receive(&answer.datagrams[0]).unwrap_err(), Check::Server(ErrorCode::VERSION));
 }
 
@@ -360,7 +363,8 @@ fn answers_do_not_depend_on_what_the_server_did_before() {
     let (done, _) = idle.negotiate(offer(&[Suite::P256]));
     let mut out = [0; DATAGRAM_SIZE_MAX];
     let (_, size) = done.exchange(&public_key(Suite::P256), &mut client, &mut out).unwrap();
-    (busy.entropy, idle.entropy) = (Entropy::from_seed(9), Entropy::from_seed(9));
+    busy.reseed(9);
+    idle.reseed(9);
     assert_eq!(busy.answer(&out[..size]), idle.answer(&out[..size]));
     let mut negotiation = Negotiation::new(offer(&[Suite::RSA_PKCS1]));
     let size = negotiation.request(&mut client, &mut out);

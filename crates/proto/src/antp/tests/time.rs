@@ -10,9 +10,10 @@ use proptest::prelude::*;
 
 use super::world::{BEGIN, World, after, flipped};
 use crate::antp::client::{Accepted, Bounds, Check, Event, SeparateTag, Session, TimeExchange, Wanted};
-use crate::antp::server::{Outcome, Settings};
+use crate::antp::server::Settings;
 use crate::antp::state::key_id;
 use crate::antp::state_key::StateKeys;
+use crate::server::outcome::Outcome;
 
 const IPV6: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V6(std::net::Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2)), 123);
@@ -203,8 +204,8 @@ fn requests_of_both_modes_are_as_large_as_what_they_ask_for() {
             let (_, request) = ask(&session, Wanted { fresh, separate }, 1);
             assert_eq!(request.len(), size);
             let answer = world.answer(&request);
-            let expected = if separate.is_some() { Outcome::ServedEarly } else { Outcome::Served };
-            assert_eq!(answer.outcome, Some(expected));
+            let expected = if separate.is_some() { Outcome::AntpSeparateTag } else { Outcome::AntpTime };
+            assert_eq!(answer.outcome, expected);
             let sizes: Vec<usize> = answer.datagrams.iter().map(Vec::len).collect();
             let tag = if fresh { 104 } else { 44 };
             assert_eq!(sizes, if separate.is_some() { vec![76, 76 + tag] } else { vec![48 + tag] });

@@ -18,7 +18,7 @@ const ISSUED: u32 = 0xE900_0000;
 fn keys() -> StateKeys {
     let id = u32::from_be_bytes(vector("state.id").try_into().unwrap());
     let key = StateKey::new(id, 0, &vector("state.key").try_into().unwrap());
-    StateKeys::from_keys(Seed::new([0; 32]), key, [], 0).unwrap()
+    StateKeys::from_keys(Seed::new([0; 32]), key, [], 0, 0).unwrap()
 }
 
 fn of(suite: Suite, part: &str) -> Vec<u8> {

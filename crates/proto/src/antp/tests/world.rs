@@ -1,21 +1,26 @@
 //! A server without clock or socket, and what a client needs to talk to it.
 
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
 use authentick_crypto::Entropy;
 use authentick_crypto::kem::PublicKey;
 use authentick_wire::antp::{Suite, SuiteList};
 use authentick_wire::datagram::Datagram;
 use authentick_wire::header::{Leap, ReferenceId};
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
-use authentick_wire::packet::Packet;
 use authentick_wire::time::{NtpShort, NtpSpan, NtpTime};
 
 use crate::antp::client::{Check, Negotiated, Negotiation, Offer, Progress, Session};
 use crate::antp::kem;
 use crate::antp::server::{
-    Identity, Instant, Outcome, Reply, Request, Service, Settings, TimeGroup, Unfit, classify, overhead,
+    ExchangeOutcome, Identity, KEY_RESPONSE_SIZE, KeyExchange, Service, Settings, overhead,
 };
 use crate::antp::state_key::StateKeys;
+use crate::server::antp::{AntpLimits, AntpMoment, Full, KeyExchanges};
+use crate::server::outcome::Outcome;
 use crate::server::snapshot::Snapshot;
+use crate::server::{Moment, Policy, Responder};
 
 /// A value of the published vectors.
 pub(super) fn vector(name: &str) -> Vec<u8> {
@@ -62,18 +67,38 @@ fn snapshot(now: NtpTime) -> Snapshot {
 }
 
 pub(super) struct World {
+    pub(super) responder: Responder,
     pub(super) service: Service,
     pub(super) keys: StateKeys,
     pub(super) entropy: Entropy,
     /// Over which the client sends.
     pub(super) source: std::net::SocketAddr,
+    pub(super) limits: AntpLimits,
+    /// Key exchanges for which there is room.
+    pub(super) room: usize,
 }
 
 /// What the server sends for a datagram.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) datagrams: Vec<Vec<u8>>,
-    pub(super) outcome: Option<Outcome>,
+    pub(super) outcome: Outcome,
+}
+
+/// Public-key work that is done as soon as the packet worker is through.
+struct Inline {
+    room: Cell<usize>,
+    waiting: RefCell<Vec<KeyExchange>>,
+}
+
+impl KeyExchanges for Inline {
+    fn offer(&self, index: usize, exchange: KeyExchange) -> Result<(), Full> {
+        assert_eq!(index, 0, "the batch has one datagram");
+        let room = self.room.get().checked_sub(1).ok_or(Full)?;
+        self.room.set(room);
+        self.waiting.borrow_mut().push(exchange);
+        Ok(())
+    }
 }
 
 impl World {
@@ -91,9 +116,18 @@ impl World {
         World {
             service: Service::new(identities.collect(), settings).unwrap(),
             keys: StateKeys::generate(0, &mut entropy),
+            responder: Responder::new(Arc::new(Policy::open()), None, Entropy::from_seed(!seed)),
             entropy,
             source: ([198, 18, 0, 2], 123).into(),
+            limits: AntpLimits::default(),
+            room: usize::MAX,
         }
+    }
+
+    /// Makes the server draw what follows from `seed`.
+    pub(super) fn reseed(&mut self, seed: u64) {
+        self.entropy = Entropy::from_seed(seed);
+        self.responder.set_entropy(Entropy::from_seed(!seed));
     }
 
     /// The answer to a datagram that arrives when the server's clock shows `received` and leaves at `sent`. No answer
@@ -110,33 +144,8 @@ impl World {
         self.answer_at(request, BEGIN, BEGIN)
     }
 
-    fn answer_any(&mut self, octets: &[u8], received: NtpTime, now: NtpTime) -> Answer {
-        let silence = |outcome| Answer { datagrams: vec![], outcome };
-        let Ok(packet) = Packet::parse(octets) else { return silence(None) };
-        let snapshot = snapshot(now);
-        let at = Instant { received, now, snapshot: &snapshot };
-        let mut out = [0xEE; DATAGRAM_SIZE_MAX];
-        let (keys, entropy) = (&self.keys, &mut self.entropy);
-        let reply = match classify(&packet) {
-            Ok(Request::Negotiation(request, field)) => {
-                self.service.negotiate(keys, &at, entropy, &packet, (&request, field), &mut out)
-            }
-            Ok(Request::KeyExchange(request, field)) => {
-                self.service.exchange(keys, &at, entropy, &packet, (&request, field), &mut out)
-            }
-            Ok(Request::Time(_)) => return self.time(octets, received, now),
-            Err(Unfit::Refused(code, outcome)) => self.service.refuse(&at, &packet, code, outcome, &mut out),
-            Err(Unfit::Silent(outcome)) => return silence(Some(outcome)),
-            Err(Unfit::NotAntp) => return silence(None),
-        };
-        let Reply { size, outcome } = reply;
-        Answer {
-            datagrams: (size > 0).then(|| out[..size].to_vec()).into_iter().collect(),
-            outcome: Some(outcome),
-        }
-    }
-
-    fn time(&mut self, octets: &[u8], received: NtpTime, now: NtpTime) -> Answer {
+    fn answer_any(&mut self, octets: &[u8], received: NtpTime, mut now: NtpTime) -> Answer {
+        let before = *self.responder.outcomes();
         let (mut request, mut response) = (octets.to_vec(), vec![0xEE; DATAGRAM_SIZE_MAX]);
         let mut batch = [Datagram {
             source: self.source,
@@ -146,15 +155,30 @@ impl World {
             response: &mut response,
             response_size: 0,
         }];
-        let mut group = TimeGroup::open(&self.keys, &snapshot(now), &mut self.entropy, &mut batch);
-        group.stamp(now, &snapshot(now), &mut batch);
-        let mut datagrams: Vec<Vec<u8>> = group.early(&batch).map(|(_, early)| early.to_vec()).collect();
-        let slots = group.finish(&mut batch);
-        let (early_size, Reply { size, outcome }) = (slots[0].early_size(), slots[0].reply);
-        if size > 0 {
-            datagrams.push(batch[0].response[early_size..][..size].to_vec());
+        let inline = Inline { room: Cell::new(self.room), waiting: RefCell::default() };
+        let (service, keys, limits) = (&self.service, &self.keys, &self.limits);
+        let antp = Some(AntpMoment { service, keys, limits, exchanges: &inline });
+        let moment = Moment { snapshot: snapshot(now), keys: None, symmetric: None, antp };
+        self.responder.respond(moment, &mut now, &mut (), &mut batch);
+        let [datagram] = batch;
+        let early_size = self.responder.early().first().map_or(0, |early| early.size);
+        let parts = [(0, early_size), (early_size, datagram.response_size)];
+        let mut datagrams: Vec<Vec<u8>> = parts
+            .into_iter()
+            .filter(|(_, size)| *size > 0)
+            .map(|(start, size)| datagram.response[start..][..size].to_vec())
+            .collect();
+        for exchange in inline.waiting.take() {
+            assert!(datagrams.is_empty(), "what is queued is not answered yet");
+            let mut out = [0; KEY_RESPONSE_SIZE];
+            if service.exchange(keys, &mut self.entropy, &exchange, &mut out) == ExchangeOutcome::Done {
+                datagrams.push(out.to_vec());
+            }
         }
-        Answer { datagrams, outcome: Some(outcome) }
+        let after = self.responder.outcomes();
+        let mut ended = Outcome::ALL.iter().filter(|&&outcome| after.of(outcome) > before.of(outcome));
+        let (outcome, None) = (*ended.next().unwrap(), ended.next()) else { panic!("one outcome each") };
+        Answer { datagrams, outcome }
     }
 
     /// A negotiation up to its end, and the sizes of requests and responses.

@@ -1,0 +1,170 @@
+//! Public-key work: a bounded queue that packet workers fill without waiting, and threads of the lowest priority that
+//! empty it.
+//!
+//! **Invariant:** a packet worker takes no lock and allocates nothing here. What has no room is refused.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use authentick_crypto::Entropy;
+use authentick_net::priority;
+use authentick_net::udp::{ReplySocket, Way};
+use authentick_proto::antp::server::{ExchangeOutcome, KEY_RESPONSE_SIZE, KeyExchange};
+use authentick_proto::server::antp::{Full, KeyExchanges};
+use authentick_wire::antp::Suite;
+use crossbeam_queue::ArrayQueue;
+
+use super::AntpState;
+use crate::config::ANTP_WORKER_COUNT_MAX;
+
+/// How long a thread sleeps before it looks whether it should stop.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+const OUTCOME_COUNT: usize = ExchangeOutcome::ALL.len();
+
+const _: () = assert!(ANTP_WORKER_COUNT_MAX <= u64::BITS as usize, "each thread has a bit in a word");
+
+/// A key exchange, and how its answer goes back.
+#[derive(Debug)]
+struct Waiting {
+    exchange: KeyExchange,
+    /// The packet worker whose socket it came to.
+    worker: usize,
+    way: Way,
+}
+
+/// The queue and what became of those that were in it.
+#[derive(Debug)]
+pub(crate) struct Exchanges {
+    waiting: ArrayQueue<Waiting>,
+    threads: Box<[OnceLock<Thread>]>,
+    /// A bit for each thread that sleeps, or is about to.
+    idle: AtomicU64,
+    refused: AtomicU64,
+    ended: [[AtomicU64; Suite::ALL.len()]; OUTCOME_COUNT],
+    send_failures: AtomicU64,
+}
+
+impl Exchanges {
+    pub(crate) fn new(room: usize, thread_count: usize) -> Self {
+        Exchanges {
+            waiting: ArrayQueue::new(room),
+            threads: (0..thread_count).map(|_| OnceLock::new()).collect(),
+            idle: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            ended: [const { [const { AtomicU64::new(0) }; Suite::ALL.len()] }; OUTCOME_COUNT],
+            send_failures: AtomicU64::new(0),
+        }
+    }
+
+    /// Key exchanges that wait now, and for how many there is room.
+    pub(crate) fn depth(&self) -> (usize, usize) {
+        (self.waiting.len(), self.waiting.capacity())
+    }
+
+    /// Key exchanges for which there was no room.
+    pub(crate) fn refused_count(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Answers that the kernel refused to send.
+    pub(crate) fn send_failures(&self) -> u64 {
+        self.send_failures.load(Ordering::Relaxed)
+    }
+
+    /// How many key exchanges of a suite, by its place in [`Suite::ALL`], ended with `outcome`.
+    pub(crate) fn ended(&self, outcome: ExchangeOutcome, suite: usize) -> u64 {
+        self.ended[outcome as usize][suite].load(Ordering::Relaxed)
+    }
+
+    fn push(&self, waiting: Waiting) -> Result<(), Full> {
+        if self.waiting.push(waiting).is_err() {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            return Err(Full);
+        }
+        // A thread sets its bit before it looks into the queue for the last time: either it sees this exchange, or its
+        // bit is seen here.
+        let idle = self.idle.load(Ordering::SeqCst);
+        if let Some(thread) = self.threads.get(idle.trailing_zeros() as usize).and_then(OnceLock::get) {
+            thread.unpark();
+        }
+        Ok(())
+    }
+
+    /// The next exchange; waits for one, at most as long as a thread's patience.
+    fn next(&self, thread: usize) -> Option<Waiting> {
+        if let Some(waiting) = self.waiting.pop() {
+            return Some(waiting);
+        }
+        let bit = 1 << thread;
+        self.idle.fetch_or(bit, Ordering::SeqCst);
+        if self.waiting.is_empty() {
+            thread::park_timeout(PATIENCE);
+        }
+        self.idle.fetch_and(!bit, Ordering::SeqCst);
+        self.waiting.pop()
+    }
+
+    fn count(&self, outcome: ExchangeOutcome, suite: Suite) {
+        // Only suites with a KEM come here.
+        if let Some(suite) = Suite::ALL.iter().position(|&known| known == suite) {
+            self.ended[outcome as usize][suite].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The queue as a packet worker sees it during a batch.
+pub(crate) struct Inbox<'a> {
+    pub(super) exchanges: &'a Exchanges,
+    pub(super) worker: usize,
+    pub(super) ways: &'a [Way],
+}
+
+impl KeyExchanges for Inbox<'_> {
+    fn offer(&self, index: usize, exchange: KeyExchange) -> Result<(), Full> {
+        self.exchanges.push(Waiting { exchange, worker: self.worker, way: self.ways[index] })
+    }
+}
+
+/// One thread for public-key work.
+pub(crate) struct Worker {
+    pub(crate) number: usize,
+    pub(crate) state: Arc<AntpState>,
+    /// For each packet worker, handles of its sockets in their order.
+    pub(crate) sockets: Arc<Vec<Vec<ReplySocket>>>,
+    pub(crate) entropy: Entropy,
+}
+
+impl Worker {
+    /// Works until `stop`.
+    pub(crate) fn run(mut self, stop: &AtomicBool) {
+        if let Err(error) = priority::lowest() {
+            log::warn!("public-key thread {} has the priority of all others: {error}", self.number);
+        }
+        let state = Arc::clone(&self.state);
+        let exchanges = &state.exchanges;
+        // Set once: a number belongs to one thread.
+        let _ = exchanges.threads[self.number].set(thread::current());
+        while !stop.load(Ordering::Relaxed) {
+            if let Some(waiting) = exchanges.next(self.number)
+                && self.answer(&waiting).is_err()
+            {
+                exchanges.send_failures.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn answer(&mut self, Waiting { exchange, worker, way }: &Waiting) -> io::Result<()> {
+        let mut out = [0; KEY_RESPONSE_SIZE];
+        let (loaded, keys) = (self.state.loaded.load(), self.state.keys.load());
+        let outcome = loaded.service.exchange(&keys, &mut self.entropy, exchange, &mut out);
+        self.state.exchanges.count(outcome, exchange.suite());
+        match outcome {
+            ExchangeOutcome::Done => self.sockets[*worker][way.socket].send(&out, exchange.source(), way),
+            ExchangeOutcome::BadCiphertext | ExchangeOutcome::NoSuite => Ok(()),
+        }
+    }
+}

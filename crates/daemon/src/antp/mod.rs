@@ -1,0 +1,99 @@
+//! ANTP in a serving node: its identities, its state keys, and the threads that do its public-key work.
+
+mod exchanges;
+mod identity;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use arc_swap::ArcSwap;
+use arc_swap::cache::Cache;
+use authentick_crypto::Entropy;
+use authentick_net::udp::Way;
+use authentick_proto::antp::server::Service;
+use authentick_proto::antp::state_key::StateKeys;
+use authentick_proto::limits::LIMITER_BUCKET_COUNT;
+use authentick_proto::server::antp::{AntpLimits, AntpMoment};
+use authentick_proto::server::limit::{Limiter, Rate};
+
+pub(crate) use exchanges::{Exchanges, Inbox, Worker as ExchangeWorker};
+pub(crate) use identity::{Loaded, load};
+
+use crate::config::Antp;
+
+/// The state of ANTP that threads share.
+#[derive(Debug)]
+pub(crate) struct AntpState {
+    pub(crate) loaded: Arc<ArcSwap<Loaded>>,
+    pub(crate) keys: Arc<ArcSwap<StateKeys>>,
+    pub(crate) rotations: AtomicU64,
+    pub(crate) rotation_failures: AtomicU64,
+    pub(crate) exchanges: Exchanges,
+    limits: AntpLimits,
+}
+
+impl AntpState {
+    pub(crate) fn new(antp: &Antp, loaded: Loaded, keys: StateKeys, entropy: &mut Entropy) -> Self {
+        let mut limiter =
+            |rate: Option<Rate>| rate.map(|rate| Arc::new(Limiter::new(rate, LIMITER_BUCKET_COUNT, entropy)));
+        AntpState {
+            loaded: Arc::new(ArcSwap::from_pointee(loaded)),
+            keys: Arc::new(ArcSwap::from_pointee(keys)),
+            rotations: AtomicU64::new(0),
+            rotation_failures: AtomicU64::new(0),
+            exchanges: Exchanges::new(antp.queue, antp.workers),
+            limits: AntpLimits {
+                negotiations: limiter(antp.negotiation_rate),
+                exchanges: limiter(antp.exchange_rate),
+                times: limiter(antp.time_rate),
+            },
+        }
+    }
+}
+
+/// What a packet worker keeps of the state, so that it looks at a pointer once per batch.
+pub(crate) struct View {
+    state: Arc<AntpState>,
+    loaded: Cache<Arc<ArcSwap<Loaded>>, Arc<Loaded>>,
+    keys: Cache<Arc<ArcSwap<StateKeys>>, Arc<StateKeys>>,
+    worker: usize,
+}
+
+impl View {
+    /// The view of the packet worker with a number.
+    pub(crate) fn new(state: &Arc<AntpState>, worker: usize) -> Self {
+        View {
+            state: Arc::clone(state),
+            loaded: Cache::new(Arc::clone(&state.loaded)),
+            keys: Cache::new(Arc::clone(&state.keys)),
+            worker,
+        }
+    }
+
+    /// What is in force now.
+    pub(crate) fn look(&mut self) -> Look<'_> {
+        let View { state, loaded, keys, worker } = self;
+        Look { state, service: &loaded.load().service, keys: keys.load(), worker: *worker }
+    }
+}
+
+/// The state at one moment.
+#[derive(Clone, Copy)]
+pub(crate) struct Look<'a> {
+    state: &'a AntpState,
+    service: &'a Service,
+    keys: &'a StateKeys,
+    worker: usize,
+}
+
+impl<'a> Look<'a> {
+    /// Where key exchanges of a batch with these ways back go.
+    pub(crate) fn inbox(&self, ways: &'a [Way]) -> Inbox<'a> {
+        Inbox { exchanges: &self.state.exchanges, worker: self.worker, ways }
+    }
+
+    /// What the responder needs.
+    pub(crate) fn moment(&self, exchanges: &'a Inbox<'a>) -> AntpMoment<'a> {
+        AntpMoment { service: self.service, keys: self.keys, limits: &self.state.limits, exchanges }
+    }
+}

@@ -1,0 +1,69 @@
+//! The file of cookie keys.
+//!
+//! ```text
+//! authentick-cookie-keys 1
+//! rotated 1763719200
+//! current 5f3a0c11 1763719200 <64 hexadecimal digits>
+//! future 5f3a0c12 1763719200 <64 hexadecimal digits>
+//! retired 5f3a0c10 1763632800 <64 hexadecimal digits>
+//! ```
+
+use std::fmt::Write as _;
+
+use authentick_crypto::Entropy;
+use authentick_proto::generations::Role;
+use authentick_proto::keyset::{CookieKey, KeySet};
+use zeroize::Zeroizing;
+
+use super::file::{KeyFileError, Stored};
+use super::lines::{Lines, emit_key, octets};
+
+impl Stored for KeySet {
+    const NAME: &'static str = "cookie-keys";
+    const MAGIC: &'static str = "authentick-cookie-keys 1";
+
+    fn generate(now: u64, entropy: &mut Entropy) -> Self {
+        KeySet::generate(now, entropy)
+    }
+
+    fn rotations_due(&self, now: u64, period_seconds: u64) -> u64 {
+        KeySet::rotations_due(self, now, period_seconds)
+    }
+
+    fn rotated_once(&self, now: u64, keep: usize, entropy: &mut Entropy) -> Self {
+        self.rotate(now, keep, entropy)
+    }
+
+    fn emit(&self) -> Zeroizing<String> {
+        // Grown once, so that no copy of a secret is left behind.
+        let mut text = Zeroizing::new(String::with_capacity(64 + 128 * self.keys().count()));
+        let written = writeln!(text, "{}\nrotated {}", Self::MAGIC, self.rotated()).and_then(|()| {
+            self.keys().try_for_each(|(role, key)| {
+                emit_key(&mut text, role, key.id(), key.created(), key.key().expose())
+            })
+        });
+        written.expect("writing to a string cannot fail");
+        text
+    }
+
+    fn parse(lines: Lines<'_>) -> Result<Self, KeyFileError> {
+        lines.only(&["rotated"])?;
+        let keys = |role| {
+            lines.keys(
+                role,
+                |line| octets(line.secret).map(|secret| CookieKey::new(line.id, line.created, &secret)),
+                "the key does not have 64 hexadecimal digits",
+            )
+        };
+        let (future, current, retired) = (keys(Role::Future)?, keys(Role::Current)?, keys(Role::Retired)?);
+        let future = lines.one(future, "the file ends without a future key")?;
+        let current = lines.one(current, "the file ends without a current key")?;
+        let rotated = lines.value(
+            "rotated",
+            |text| text.parse().ok(),
+            "no number of seconds",
+            "the file ends without a time of rotation",
+        )?;
+        KeySet::from_keys(future, current, retired, rotated).map_err(|error| lines.no_set(error))
+    }
+}

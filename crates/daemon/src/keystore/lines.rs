@@ -1,0 +1,160 @@
+//! The lines that all files of keys have in common.
+//!
+//! ```text
+//! authentick-cookie-keys 1
+//! rotated 1763719200
+//! current 5f3a0c11 1763719200 <hexadecimal digits>
+//! retired 5f3a0c10 1763632800 <hexadecimal digits>
+//! ```
+//!
+//! After the first line there are words with a value, and keys: role, identifier, when it was made in Unix seconds, and
+//! its octets. Retired keys stand with the youngest first.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use authentick_proto::generations::{KeySetError, Role};
+use zeroize::Zeroizing;
+
+use super::file::KeyFileError;
+
+/// One line of a key.
+pub(super) struct KeyLine<'t> {
+    pub(super) number: usize,
+    pub(super) role: Role,
+    pub(super) id: u32,
+    pub(super) created: u64,
+    /// Hexadecimal digits.
+    pub(super) secret: &'t str,
+}
+
+/// The lines of a file after the first.
+pub struct Lines<'t> {
+    path: PathBuf,
+    count: usize,
+    words: Vec<(usize, &'t str, &'t str)>,
+    keys: Vec<KeyLine<'t>>,
+}
+
+impl<'t> Lines<'t> {
+    /// The lines of `text`, which stands in `path` and begins with the line `magic`.
+    ///
+    /// # Errors
+    /// On the first line that is neither a key nor a word with a value.
+    pub(super) fn new(path: &Path, text: &'t str, magic: &str) -> Result<Self, KeyFileError> {
+        let mut lines = Lines { path: path.to_owned(), count: 0, words: Vec::new(), keys: Vec::new() };
+        for (index, line) in text.lines().enumerate() {
+            let number = index + 1;
+            lines.count = number;
+            let words: Vec<&str> = line.split_ascii_whitespace().collect();
+            match (index, &words[..]) {
+                (0, _) if line == magic => {}
+                (0, _) => {
+                    return Err(lines.wrong(number, "the file does not begin with its kind and version"));
+                }
+                (_, [word, value]) => lines.words.push((number, word, value)),
+                (_, [role, id, created, secret]) => {
+                    let id =
+                        u32::from_str_radix(id, 16).map_err(|_| lines.wrong(number, "no key identifier"))?;
+                    let created = created.parse().map_err(|_| lines.wrong(number, "no number of seconds"))?;
+                    let role = role_of(role).ok_or_else(|| lines.wrong(number, "no such role of a key"))?;
+                    let is_second = role != Role::Retired && lines.keys.iter().any(|key| key.role == role);
+                    if is_second {
+                        return Err(lines.wrong(number, "a second key of this role"));
+                    }
+                    lines.keys.push(KeyLine { number, role, id, created, secret });
+                }
+                _ => return Err(lines.wrong(number, "neither a key nor a word with a value")),
+            }
+        }
+        Ok(lines)
+    }
+
+    /// What `read` makes of the value of `word`; `problem` says what is wrong with it, `missing` that there is none.
+    pub(super) fn value<T>(
+        &self,
+        word: &str,
+        read: impl Fn(&str) -> Option<T>,
+        problem: &'static str,
+        missing: &'static str,
+    ) -> Result<T, KeyFileError> {
+        let found = self.words.iter().find(|(_, known, _)| *known == word);
+        let (number, _, value) = found.ok_or_else(|| self.wrong(self.count, missing))?;
+        read(value).ok_or_else(|| self.wrong(*number, problem))
+    }
+
+    /// Fails on a word that is none of `known`.
+    pub(super) fn only(&self, known: &[&str]) -> Result<(), KeyFileError> {
+        match self.words.iter().find(|(_, word, _)| !known.contains(word)) {
+            Some((number, ..)) => Err(self.wrong(*number, "neither a key nor a time of rotation")),
+            None => Ok(()),
+        }
+    }
+
+    /// The keys of `role`, as `read` makes them; `problem` says what is wrong with one's octets.
+    pub(super) fn keys<K>(
+        &self,
+        role: Role,
+        read: impl Fn(&KeyLine<'_>) -> Option<K>,
+        problem: &'static str,
+    ) -> Result<Vec<K>, KeyFileError> {
+        let keys = self.keys.iter().filter(|key| key.role == role);
+        keys.map(|key| read(key).ok_or_else(|| self.wrong(key.number, problem))).collect()
+    }
+
+    /// The one key among `keys`; `missing` says that there is none.
+    pub(super) fn one<K>(&self, keys: Vec<K>, missing: &'static str) -> Result<K, KeyFileError> {
+        keys.into_iter().next().ok_or_else(|| self.wrong(self.count, missing))
+    }
+
+    /// Keys that make no set.
+    pub(super) fn no_set(&self, error: KeySetError) -> KeyFileError {
+        KeyFileError::Set(self.path.clone(), error)
+    }
+
+    fn wrong(&self, number: usize, problem: &'static str) -> KeyFileError {
+        KeyFileError::Line(self.path.clone(), number, problem)
+    }
+}
+
+/// Writes the line of a key.
+pub(super) fn emit_key(
+    text: &mut String,
+    role: Role,
+    id: u32,
+    created: u64,
+    secret: &[u8],
+) -> std::fmt::Result {
+    write!(text, "{} {id:08x} {created} ", role_name(role))?;
+    emit_octets(text, secret)
+}
+
+/// Writes octets as hexadecimal digits, and ends the line.
+pub(super) fn emit_octets(text: &mut String, octets: &[u8]) -> std::fmt::Result {
+    octets.iter().try_for_each(|octet| write!(text, "{octet:02x}"))?;
+    writeln!(text)
+}
+
+/// `N` octets in hexadecimal digits.
+pub(super) fn octets<const N: usize>(text: &str) -> Option<Zeroizing<[u8; N]>> {
+    let mut octets = Zeroizing::new([0; N]);
+    if text.len() != 2 * N || !text.is_ascii() {
+        return None;
+    }
+    for (octet, digits) in octets.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        *octet = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    }
+    Some(octets)
+}
+
+const fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::Current => "current",
+        Role::Future => "future",
+        Role::Retired => "retired",
+    }
+}
+
+fn role_of(name: &str) -> Option<Role> {
+    [Role::Current, Role::Future, Role::Retired].into_iter().find(|&role| role_name(role) == name)
+}

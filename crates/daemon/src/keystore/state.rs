@@ -1,0 +1,166 @@
+//! The file of ANTP's state keys.
+//!
+//! ```text
+//! authentick-antp-state-keys 1
+//! rotated 1763719200
+//! refreshed 1763632800
+//! seed <64 hexadecimal digits>
+//! current 5f3a0c11 1763719200 <32 hexadecimal digits>
+//! retired 5f3a0c10 1763632800 <32 hexadecimal digits>
+//! ```
+//!
+//! The future key is absent: it follows from the seed. Each rotation overwrites the seed by the next one, so the file
+//! shows no key that it does not hold any more; once a month randomness goes into it, so a copy of the file is good for
+//! a month and the keys that follow.
+
+use std::fmt::Write as _;
+
+use authentick_crypto::Entropy;
+use authentick_proto::antp::state_key::{Seed, StateKey, StateKeys};
+use authentick_proto::generations::Role;
+use zeroize::Zeroizing;
+
+use super::file::{KeyFileError, Stored};
+use super::lines::{Lines, emit_key, emit_octets, octets};
+
+/// Seconds after which a rotation mixes randomness in: a month.
+const REFRESH_SECONDS: u64 = 30 * 86_400;
+
+impl Stored for StateKeys {
+    const NAME: &'static str = "antp-state-keys";
+    const MAGIC: &'static str = "authentick-antp-state-keys 1";
+
+    fn generate(now: u64, entropy: &mut Entropy) -> Self {
+        StateKeys::generate(now, entropy)
+    }
+
+    fn rotations_due(&self, now: u64, period_seconds: u64) -> u64 {
+        StateKeys::rotations_due(self, now, period_seconds)
+    }
+
+    fn rotated_once(&self, now: u64, keep: usize, entropy: &mut Entropy) -> Self {
+        // A last time that lies in the future is that of a clock that ran ahead.
+        let is_due = now.checked_sub(self.refreshed()).is_none_or(|age| age >= REFRESH_SECONDS);
+        self.rotate(now, keep, is_due.then_some(entropy))
+    }
+
+    fn emit(&self) -> Zeroizing<String> {
+        // Grown once, so that no copy of a secret is left behind.
+        let mut text = Zeroizing::new(String::with_capacity(256 + 128 * self.keys().count()));
+        let times = (self.rotated(), self.refreshed());
+        let written = writeln!(text, "{}\nrotated {}\nrefreshed {}", Self::MAGIC, times.0, times.1)
+            .and_then(|()| write!(text, "seed "))
+            .and_then(|()| emit_octets(&mut text, self.seed().expose()))
+            .and_then(|()| {
+                let mut kept = self.keys().filter(|(role, _)| *role != Role::Future);
+                kept.try_for_each(|(role, key)| {
+                    emit_key(&mut text, role, key.id(), key.created(), key.expose())
+                })
+            });
+        written.expect("writing to a string cannot fail");
+        text
+    }
+
+    fn parse(lines: Lines<'_>) -> Result<Self, KeyFileError> {
+        lines.only(&["rotated", "refreshed", "seed"])?;
+        let keys = |role| {
+            lines.keys(
+                role,
+                |line| octets(line.secret).map(|secret| StateKey::new(line.id, line.created, &secret)),
+                "the key does not have 32 hexadecimal digits",
+            )
+        };
+        let (current, retired) = (keys(Role::Current)?, keys(Role::Retired)?);
+        let current = lines.one(current, "the file ends without a current key")?;
+        let seconds =
+            |word, missing| lines.value(word, |text| text.parse().ok(), "no number of seconds", missing);
+        let rotated = seconds("rotated", "the file ends without a time of rotation")?;
+        let refreshed = seconds("refreshed", "the file ends without a time of refreshment")?;
+        let seed = lines.value(
+            "seed",
+            |text| octets(text).map(|octets| Seed::new(*octets)),
+            "the seed does not have 64 hexadecimal digits",
+            "the file ends without a seed",
+        )?;
+        StateKeys::from_keys(seed, current, retired, rotated, refreshed).map_err(|error| lines.no_set(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::super::StateKeyFile;
+    use super::*;
+
+    const DAY: u64 = 86_400;
+
+    fn file() -> (tempfile::TempDir, StateKeyFile) {
+        let directory = tempfile::tempdir().unwrap();
+        let file = StateKeyFile::new(&directory.path().join("state"));
+        file.prepare_directory(None).unwrap();
+        (directory, file)
+    }
+
+    fn secrets(keys: &StateKeys) -> Vec<(Role, u32, [u8; 16])> {
+        keys.keys().map(|(role, key)| (role, key.id(), *key.expose())).collect()
+    }
+
+    #[test]
+    fn keys_outlive_the_process_with_all_that_follows_from_them() {
+        let (_directory, file) = file();
+        let mut entropy = Entropy::from_seed(1);
+        let first = file.load_or_create(0, &mut entropy).unwrap();
+        let first = file.rotate_if_due(DAY, DAY, 7, &mut entropy).unwrap().unwrap_or(first);
+        let again = file.load_or_create(DAY, &mut entropy).unwrap();
+        assert_eq!(secrets(&first), secrets(&again));
+        assert_eq!(again.keys().count(), 3);
+        let next = |keys: &StateKeys| secrets(&keys.rotate(2 * DAY, 7, None));
+        assert_eq!(next(&first), next(&again));
+        assert_eq!(std::fs::metadata(file.path()).unwrap().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn old_keys_are_erased_from_the_file_and_the_seed_with_them() {
+        let (_directory, file) = file();
+        let mut entropy = Entropy::from_seed(1);
+        let first = file.load_or_create(0, &mut entropy).unwrap();
+        let hex = |octets: &[u8]| octets.iter().map(|octet| format!("{octet:02x}")).collect::<String>();
+        let (key, seed) = (hex(first.current().expose()), hex(first.seed().expose()));
+        for day in 1..=3 {
+            file.rotate_if_due(day * DAY, DAY, 2, &mut entropy).unwrap().unwrap();
+            let text = std::fs::read_to_string(file.path()).unwrap();
+            assert_eq!(text.contains(&key), day <= 2, "day {day}");
+            assert!(!text.contains(&seed), "day {day}");
+        }
+    }
+
+    #[test]
+    fn randomness_is_mixed_in_once_a_month() {
+        let (mut one, mut other) = (Entropy::from_seed(1), Entropy::from_seed(2));
+        let mut here = StateKeys::generate(0, &mut Entropy::from_seed(3));
+        let mut there = here.clone();
+        for day in 1..=31 {
+            (here, there) =
+                (here.rotated_once(day * DAY, 7, &mut one), there.rotated_once(day * DAY, 7, &mut other));
+            assert_eq!(here.seed().expose() == there.seed().expose(), day < 30, "day {day}");
+            assert_eq!(here.refreshed(), if day < 30 { 0 } else { 30 * DAY });
+        }
+    }
+
+    #[test]
+    fn broken_files_are_named_by_line() {
+        let (_directory, file) = file();
+        let good = file.load_or_create(0, &mut Entropy::from_seed(1)).unwrap().emit();
+        let broken = |text: &str| {
+            std::fs::write(file.path(), text).unwrap();
+            file.load().unwrap_err().to_string()
+        };
+        assert!(broken("authentick-cookie-keys 1\n").contains("line 1"));
+        assert!(broken(&good.replace("refreshed 0", "refreshed x")).contains("line 3: no number"));
+        assert!(broken(&good.replace("seed ", "seed f")).contains("line 4: the seed"));
+        assert!(broken(&good.replace("current", "future")).contains("without a current key"));
+        assert!(broken(&good[..good.len() - 3]).contains("32 hexadecimal digits"));
+        assert!(broken(&good.replace("seed", "sead")).contains("line 4"));
+    }
+}

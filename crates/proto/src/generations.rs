@@ -1,0 +1,184 @@
+//! Keys that take turns: one in use, one that will be next, and those that were.
+//!
+//! A key is *future* for one rotation before it seals anything, so every server that shares the set accepts it by the
+//! time the first text under it appears. A key is *retired* after its rotation: it still opens, and seals no more. How
+//! the next key is made is for the kind of keys to say: [`crate::keyset`], [`crate::antp::state_key`].
+
+use std::sync::Arc;
+
+use crate::limits::KEY_COUNT_MAX;
+
+/// A key that has a number.
+pub trait Numbered {
+    /// The identifier that stands in the clear beside what the key sealed.
+    fn id(&self) -> u32;
+}
+
+/// The generations of keys of one kind at one moment. Immutable: a rotation makes a new set that shares the keys.
+#[derive(Debug)]
+pub struct Generations<K> {
+    future: Arc<K>,
+    current: Arc<K>,
+    /// The youngest first.
+    retired: Vec<Arc<K>>,
+    rotated: u64,
+}
+
+impl<K> Clone for Generations<K> {
+    fn clone(&self) -> Self {
+        Generations {
+            future: Arc::clone(&self.future),
+            current: Arc::clone(&self.current),
+            retired: self.retired.clone(),
+            rotated: self.rotated,
+        }
+    }
+}
+
+/// What a key is to its set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Opens; will seal after the next rotation.
+    Future,
+    /// Opens and seals.
+    Current,
+    /// Opens.
+    Retired,
+}
+
+/// Keys that do not make a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeySetError {
+    /// Two keys have the same identifier.
+    DuplicateId(u32),
+    /// More keys than [`KEY_COUNT_MAX`].
+    TooMany,
+    /// The key to be retired is not a retired one, so texts are or will be sealed with it.
+    InUse(u32),
+    /// There is no such key.
+    Unknown(u32),
+}
+
+impl<K: Numbered> Generations<K> {
+    /// A first set, of keys with different identifiers; `now` in Unix seconds.
+    pub(crate) fn first(current: K, future: K, now: u64) -> Self {
+        debug_assert!(current.id() != future.id(), "the second key has the next number");
+        Generations {
+            future: Arc::new(future),
+            current: Arc::new(current),
+            retired: Vec::new(),
+            rotated: now,
+        }
+    }
+
+    /// A set of known keys, `retired` with the youngest first; `rotated` is when `current` began to seal, in Unix
+    /// seconds.
+    ///
+    /// # Errors
+    /// If two keys have one identifier, or there are too many.
+    pub fn from_keys(
+        future: K,
+        current: K,
+        retired: impl IntoIterator<Item = K>,
+        rotated: u64,
+    ) -> Result<Self, KeySetError> {
+        let set = Generations {
+            future: Arc::new(future),
+            current: Arc::new(current),
+            retired: retired.into_iter().map(Arc::new).collect(),
+            rotated,
+        };
+        let mut ids: Vec<u32> = set.keys().map(|(_, key)| key.id()).collect();
+        if ids.len() > KEY_COUNT_MAX {
+            return Err(KeySetError::TooMany);
+        }
+        ids.sort_unstable();
+        match ids.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(KeySetError::DuplicateId(pair[0])),
+            None => Ok(set),
+        }
+    }
+
+    /// The set after one rotation: the future key seals, `next` is the future one, the current one is retired, at most
+    /// `keep` retired ones stay.
+    pub(crate) fn advance(&self, next: K, now: u64, keep: usize) -> Self {
+        let retired = std::iter::once(&self.current).chain(&self.retired);
+        Generations {
+            future: Arc::new(next),
+            current: Arc::clone(&self.future),
+            retired: retired.take(keep.min(KEY_COUNT_MAX - 2)).cloned().collect(),
+            rotated: now,
+        }
+    }
+
+    /// The identifier of the key after the future one.
+    pub(crate) fn next_id(&self) -> u32 {
+        self.future.id().wrapping_add(1)
+    }
+
+    /// How many rotations are due at `now` for one every `period_seconds`: keys age while a server is down too. A last
+    /// rotation that lies more than a period in the future (a clock that ran ahead) is due at once.
+    #[must_use]
+    pub fn rotations_due(&self, now: u64, period_seconds: u64) -> u64 {
+        let period_seconds = period_seconds.max(1);
+        match now.checked_sub(self.rotated) {
+            Some(age) => age / period_seconds,
+            None => u64::from(self.rotated - now > period_seconds),
+        }
+    }
+
+    /// The set without the retired key `id`: what it sealed no longer opens.
+    ///
+    /// # Errors
+    /// If there is no such key, or it is not retired.
+    pub fn without(&self, id: u32) -> Result<Self, KeySetError> {
+        match self.keys().find(|(_, key)| key.id() == id) {
+            None => Err(KeySetError::Unknown(id)),
+            Some((Role::Future | Role::Current, _)) => Err(KeySetError::InUse(id)),
+            Some((Role::Retired, _)) => {
+                let mut set = self.clone();
+                set.retired.retain(|key| key.id() != id);
+                Ok(set)
+            }
+        }
+    }
+
+    /// The key that seals.
+    #[must_use]
+    pub fn current(&self) -> &K {
+        &self.current
+    }
+
+    /// The key with this identifier, whatever its role.
+    #[inline]
+    #[must_use]
+    pub fn find(&self, id: u32) -> Option<&K> {
+        self.keys().map(|(_, key)| key).find(|key| key.id() == id)
+    }
+
+    /// All keys: current, future, then the retired ones, the youngest first.
+    pub fn keys(&self) -> impl Iterator<Item = (Role, &K)> {
+        [(Role::Current, &*self.current), (Role::Future, &*self.future)]
+            .into_iter()
+            .chain(self.retired.iter().map(|key| (Role::Retired, &**key)))
+    }
+
+    /// When the current key began to seal, in Unix seconds.
+    #[must_use]
+    pub const fn rotated(&self) -> u64 {
+        self.rotated
+    }
+}
+
+impl std::fmt::Display for KeySetError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            KeySetError::DuplicateId(id) => write!(f, "two keys have the identifier {id:08x}"),
+            KeySetError::TooMany => write!(f, "there are more than {KEY_COUNT_MAX} keys"),
+            KeySetError::InUse(id) => write!(f, "key {id:08x} is not retired; rotate first"),
+            KeySetError::Unknown(id) => write!(f, "there is no key {id:08x}"),
+        }
+    }
+}
+
+impl std::error::Error for KeySetError {}
