@@ -723,6 +723,8 @@ pub(crate) enum PaperArgument {
     Threshold,
     /// draft-aanchal4-ntp-mac-00 and draft-ietf-ntp-mac: MACs for NTP, on this host
     Mac,
+    /// "Authenticated Network Time Synchronization": the phases of ANTP under load, over a short and a long path
+    Antp,
 }
 
 #[derive(Args, Debug)]
@@ -733,10 +735,11 @@ pub(crate) struct StudyRun {
     /// Where plan, records and report go; the same command again goes on there
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// Take a minute or less instead of a quarter of an hour (threshold) or two minutes (mac)
+    /// Take a minute or less instead of a quarter of an hour (threshold) or two minutes (mac); some minutes instead of
+    /// hours (antp)
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Seconds of each row, instead of the paper's
+    /// Seconds of each row or trial, instead of the paper's
     #[arg(long, value_name = "S", value_parser = step_seconds)]
     pub(crate) step_seconds: Option<std::time::Duration>,
     /// Multiply the paper's rates [default: 1 with --target, else so that this machine's limit lies among them]

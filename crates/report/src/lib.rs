@@ -13,6 +13,7 @@
 
 mod chart;
 mod columns;
+mod dots;
 pub mod html;
 pub mod load;
 pub mod mac;
@@ -21,6 +22,7 @@ pub mod plan;
 mod plot;
 pub mod published;
 pub mod run;
+mod sections;
 pub mod stats;
 pub mod stored;
 pub mod study;

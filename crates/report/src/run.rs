@@ -168,10 +168,7 @@ impl RunRecord {
     /// The record as indented JSON with a line end after it.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let mut text =
-            serde_json::to_string_pretty(self).expect("strings, integers and lists of them are always JSON");
-        text.push('\n');
-        text
+        stored::pretty(self)
     }
 }
 

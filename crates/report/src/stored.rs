@@ -1,9 +1,9 @@
-//! Reading what is stored: JSON whose field `format` says what the other fields mean.
+//! Reading and writing what is stored: JSON whose field `format` says what the other fields mean.
 //!
 //! What the formats are, and how their errors read, is said where each of them is defined.
 
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 /// The name of the format that a stored text says it is in. Nothing else of it need make sense but the JSON.
 ///
@@ -34,6 +34,14 @@ pub(crate) fn read<T: DeserializeOwned>(text: &str, format: &str) -> Result<T, U
         return Err(Unreadable::Format(found));
     }
     serde_json::from_str(text).map_err(Unreadable::Json)
+}
+
+/// A record or plan as indented JSON with a line end after it.
+pub(crate) fn pretty(stored: &impl Serialize) -> String {
+    let mut text =
+        serde_json::to_string_pretty(stored).expect("strings, numbers and lists of them are always JSON");
+    text.push('\n');
+    text
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! A bench of MACs as a page that needs nothing else.
 
-use super::dots::{Dots, Marker, Series};
-use super::tables::{Order, Section, opening, sections};
+use super::tables::{Order, opening, sections};
 use super::{Algorithm, Instructions, KeyUse, MacRecord, Timing};
-use crate::page::{Escaped, Page};
-use crate::plot::{NARROW, WIDE};
+use crate::dots::{Count, Dots, Marker, Series};
+use crate::page::Page;
+use crate::sections::{add_to, sentences};
 
 /// The style of pages of load runs, which has that of marks, and more.
 const STYLE: &str =
@@ -26,45 +26,9 @@ fn page(title: &str, record: &MacRecord, remarks: &[String], order: Order) -> St
     let mut page = Page::new(title, STYLE);
     sentences(&mut page, remarks);
     sentences(&mut page, &opening(record));
-    for (index, section) in sections(record, order).iter().enumerate() {
-        page.heading(&Escaped(&section.heading).to_string());
-        match index {
-            // What follows comes first, and is what most readers want.
-            0 => list(&mut page, &section.sentences),
-            _ => sentences(&mut page, &section.sentences),
-        }
-        if let Some(instructions) = section.figure {
-            figure(&mut page, record, instructions);
-        }
-        tables(&mut page, section);
-    }
+    let draw = |page: &mut Page, instructions: &Instructions| figure(page, record, *instructions);
+    add_to(&mut page, &sections(record, order), draw);
     page.finish()
-}
-
-fn sentences(page: &mut Page, sentences: &[String]) {
-    for sentence in sentences {
-        page.add(format_args!("<p>{}</p>\n", Escaped(sentence)));
-    }
-}
-
-fn list(page: &mut Page, sentences: &[String]) {
-    page.add(format_args!("<ul class=\"findings\">\n"));
-    for sentence in sentences {
-        page.add(format_args!("<li>{}</li>\n", Escaped(sentence)));
-    }
-    page.add(format_args!("</ul>\n"));
-}
-
-fn tables(page: &mut Page, section: &Section) {
-    for table in &section.tables {
-        let name = Escaped(&table.name).to_string();
-        page.add(format_args!("<h3>{name}</h3>\n"));
-        let headings: Vec<String> =
-            table.headings.iter().map(|heading| Escaped(heading).to_string()).collect();
-        let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
-        page.table(&name, &headings, |column| table.is_word(column), table.rows.iter().cloned());
-        sentences(page, &table.notes);
-    }
 }
 
 /// Throughput of each algorithm: ours one at a time, ours in the best batch, and OpenSSL's.
@@ -87,28 +51,20 @@ fn figure(page: &mut Page, record: &MacRecord, instructions: Instructions) {
     let dots = Dots {
         label: "Packets a second of each algorithm; the table has the figures",
         along: "packets of 48 octets a second",
+        count: Count::Rate,
         names: Algorithm::ALL.map(Algorithm::name).to_vec(),
         series: series
             .iter()
             .enumerate()
-            .map(|(index, &(_, marker, colour))| Series {
+            .map(|(index, &(name, marker, colour))| Series {
+                name,
                 marker,
                 colour,
                 values: Algorithm::ALL.map(|algorithm| values(index, algorithm)).to_vec(),
             })
             .collect(),
     };
-    let [Some(wide), Some(narrow)] = [WIDE, NARROW].map(|size| dots.svg(size)) else { return };
-    page.add(format_args!("<figure>\n<ul class=\"legend\">\n"));
-    for (index, (name, marker, colour)) in series.into_iter().enumerate() {
-        if Algorithm::ALL.into_iter().any(|algorithm| values(index, algorithm).is_some()) {
-            page.add(format_args!("<li>{}<span>{name}</span></li>\n", marker.swatch(colour)));
-        }
-    }
-    page.add(format_args!(
-        "</ul>\n{wide}{narrow}<figcaption>Medians; the further right, the faster. The key is kept.</figcaption>\n\
-         </figure>\n"
-    ));
+    dots.add_to(page, "Medians; the further right, the faster. The key is kept.");
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@
 //!
 //! A record keeps the nanoseconds of each round, so that whoever doubts a median has what it was taken from.
 
-mod dots;
 mod figures;
 pub mod html;
 pub mod recommend;
@@ -298,6 +297,11 @@ impl From<Unreadable> for MacError {
     }
 }
 
+/// Whether a time or a frequency can be.
+fn sound(number: f64) -> bool {
+    number > 0.0 && number.is_finite()
+}
+
 impl MacRecord {
     /// Reads a record.
     ///
@@ -312,10 +316,7 @@ impl MacRecord {
     /// The record as JSON for people, with a line end after it.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let mut text =
-            serde_json::to_string_pretty(self).expect("strings, numbers and lists of them are always JSON");
-        text.push('\n');
-        text
+        stored::pretty(self)
     }
 
     /// The process with or without the instructions, if it was measured.
@@ -325,7 +326,6 @@ impl MacRecord {
     }
 
     fn check(&self) -> Result<(), String> {
-        let sound = |number: f64| number > 0.0 && number.is_finite();
         if self.packet_size != PACKET_SIZE {
             return Err(format!("packet_size: {} is not {PACKET_SIZE}", self.packet_size));
         }
@@ -346,7 +346,6 @@ impl MacRecord {
 
 impl Side {
     fn check(&self, round_count: usize) -> Result<(), String> {
-        let sound = |number: f64| number > 0.0 && number.is_finite();
         let mut seen = BTreeSet::new();
         for timing in &self.timings {
             let Timing { algorithm, implementation, key, batch, ns } = timing;

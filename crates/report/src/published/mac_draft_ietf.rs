@@ -2,7 +2,7 @@
 //! withdraws the recommendation of GMAC, as NTP cannot see to it that no nonce comes twice, for CMAC (section 9). RFC
 //! 8573 is what became of it.
 
-use super::mac::{Advantage, Column, Content, Lengths, Machine, Table};
+use super::mac::{Advantage, Column, Content, Lengths, Machine, Table, XEON_THROUGHPUT};
 use crate::mac::Algorithm;
 
 const fn lengths(algorithm: Algorithm, key_size: u32, tag_size: u32) -> Lengths {
@@ -35,49 +35,35 @@ pub const TABLES: [Table; 6] = [
             false,
         ),
     },
-    Table {
-        draft: DRAFT,
-        section: PERFORMANCE,
-        title: "Throughput in terms of number of 48-byte NTP payload processed per second",
-        content: Content::Throughput(&[
-            Column { machine: Machine::XeonWith, figures: [3118.0, 2742.0, 1265.0, 7567.0, 16612.0, 2598.0] },
-            Column {
-                machine: Machine::XeonWithout,
-                figures: [3165.0, 2749.0, 1267.0, 4388.0, 4627.0, 2398.0],
-            },
-        ]),
-    },
-    Table {
-        draft: DRAFT,
-        section: PERFORMANCE,
-        title: "Latency in terms of number of CPU cycles per byte when processing a 48-byte NTP payload",
-        content: Content::Cycles(&[
-            Column { machine: Machine::XeonWith, figures: [16.0, 18.2, 39.4, 6.6, 3.0, 14.4] },
-            Column { machine: Machine::XeonWithout, figures: [15.7, 18.1, 39.0, 11.3, 10.8, 15.0] },
-        ]),
-    },
-    Table {
-        draft: DRAFT,
-        section: OTHERS,
-        title: "Throughput in terms of number of 48-byte NTP payload processed per second",
-        content: Content::Throughput(&[
-            Column { machine: Machine::Ppc74xx, figures: [600.0, 463.0, 276.0, 576.0, 681.0, 335.0] },
-            Column { machine: Machine::CortexA9, figures: [543.0, 415.0, 245.0, 412.0, 1362.0, 379.0] },
-            Column { machine: Machine::CortexA53, figures: [748.0, 864.0, 357.0, 614.0, 2193.0, 580.0] },
-            Column { machine: Machine::Marvell, figures: [383.0, 438.0, 150.0, 246.0, 453.0, 273.0] },
-        ]),
-    },
-    Table {
-        draft: DRAFT,
-        section: OTHERS,
-        title: "Latency in terms of number of CPU cycles per byte when processing a 48-byte NTP payload",
-        content: Content::Cycles(&[
-            Column { machine: Machine::Ppc74xx, figures: [52.1, 67.4, 113.3, 54.2, 50.0, 93.1] },
-            Column { machine: Machine::CortexA9, figures: [38.4, 50.3, 85.2, 50.5, 15.3, 55.0] },
-            Column { machine: Machine::CortexA53, figures: [33.4, 29.0, 70.1, 40.7, 11.4, 43.1] },
-            Column { machine: Machine::Marvell, figures: [65.3, 57.1, 166.5, 101.2, 55.1, 91.7] },
-        ]),
-    },
+    Table::throughput(DRAFT, PERFORMANCE, &XEON_THROUGHPUT),
+    Table::cycles(
+        DRAFT,
+        PERFORMANCE,
+        &[
+            Column::new(Machine::XeonWith, [16.0, 18.2, 39.4, 6.6, 3.0, 14.4]),
+            Column::new(Machine::XeonWithout, [15.7, 18.1, 39.0, 11.3, 10.8, 15.0]),
+        ],
+    ),
+    Table::throughput(
+        DRAFT,
+        OTHERS,
+        &[
+            Column::new(Machine::Ppc74xx, [600.0, 463.0, 276.0, 576.0, 681.0, 335.0]),
+            Column::new(Machine::CortexA9, [543.0, 415.0, 245.0, 412.0, 1362.0, 379.0]),
+            Column::new(Machine::CortexA53, [748.0, 864.0, 357.0, 614.0, 2193.0, 580.0]),
+            Column::new(Machine::Marvell, [383.0, 438.0, 150.0, 246.0, 453.0, 273.0]),
+        ],
+    ),
+    Table::cycles(
+        DRAFT,
+        OTHERS,
+        &[
+            Column::new(Machine::Ppc74xx, [52.1, 67.4, 113.3, 54.2, 50.0, 93.1]),
+            Column::new(Machine::CortexA9, [38.4, 50.3, 85.2, 50.5, 15.3, 55.0]),
+            Column::new(Machine::CortexA53, [33.4, 29.0, 70.1, 40.7, 11.4, 43.1]),
+            Column::new(Machine::Marvell, [65.3, 57.1, 166.5, 101.2, 55.1, 91.7]),
+        ],
+    ),
     Table {
         draft: DRAFT,
         section: "section 6, Security Considerations",

@@ -2,6 +2,7 @@
 //!
 //! They are there to be put beside ours as ratios: absolute figures from other hardware say nothing here.
 
+pub mod antp;
 pub mod mac;
 pub mod mac_draft_00;
 pub mod mac_draft_ietf;

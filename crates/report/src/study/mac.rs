@@ -46,16 +46,14 @@ impl MacPlan {
     pub fn from_json(text: &str) -> Result<Self, PlanError> {
         match Paper::of_plan(text)? {
             Paper::Mac => Ok(stored::read(text, StudyFormat::V1.name())?),
-            other @ Paper::Threshold => Err(PlanError::Paper(other)),
+            other @ (Paper::Threshold | Paper::Antp) => Err(PlanError::Paper(other)),
         }
     }
 
     /// The plan as JSON for people, with a line end after it.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).expect("strings and numbers are always JSON");
-        text.push('\n');
-        text
+        stored::pretty(self)
     }
 
     /// What is to be said of the study, in sentences.

@@ -1,6 +1,6 @@
 //! The stored format of a study's plan, version 1: `study.json`, which says what each record in its folder is.
 //! [`Paper`] says whose plan it is: that of the request threshold is here, that of the MAC drafts in
-//! [`mac`](super::mac).
+//! [`mac`](super::mac), that of the ANTP paper in [`antp`](super::antp::plan).
 //!
 //! Whoever carries a study out writes the plan before the first run, and a record as each run ends. With the records
 //! it renders for ever: nothing else is needed. Fields that a later version adds are ignored.
@@ -73,6 +73,8 @@ pub enum Paper {
     Threshold,
     /// The drafts "Message Authentication Codes for the Network Time Protocol".
     Mac,
+    /// Dowling, Stebila, Zaverucha, "Authenticated Network Time Synchronization".
+    Antp,
 }
 
 impl Paper {
@@ -95,6 +97,7 @@ impl Paper {
         match self {
             Paper::Threshold => "threshold",
             Paper::Mac => "mac",
+            Paper::Antp => "antp",
         }
     }
 }
@@ -237,7 +240,7 @@ impl StudyPlan {
     pub fn from_json(text: &str) -> Result<Self, PlanError> {
         match Paper::of_plan(text)? {
             Paper::Threshold => {}
-            other @ Paper::Mac => return Err(PlanError::Paper(other)),
+            other @ (Paper::Mac | Paper::Antp) => return Err(PlanError::Paper(other)),
         }
         let plan: StudyPlan = stored::read(text, StudyFormat::V1.name())?;
         let plain = |name: &str| {
@@ -254,10 +257,7 @@ impl StudyPlan {
     /// The plan as JSON for people, with a line end after it.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let mut text =
-            serde_json::to_string_pretty(self).expect("strings, numbers and lists of them are always JSON");
-        text.push('\n');
-        text
+        stored::pretty(self)
     }
 
     /// What is to be said beside the tables. `missing_count`: runs without a record.

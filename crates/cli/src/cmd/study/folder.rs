@@ -215,6 +215,38 @@ pub(super) fn no_plan(path: &Path, error: &PlanError) -> Failure {
     wrong(&path.join(FILE), &error.to_string(), remedy)
 }
 
+/// What the plan says that a folder has already.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known<'a> {
+    /// Whether its settings are those of the study that is to begin.
+    pub(super) is_the_same: bool,
+    pub(super) version: &'a str,
+    pub(super) commit: &'a str,
+    pub(super) command: &'a str,
+}
+
+/// Makes sure that the folder holds this study, whose only record is `record`, or begins it there with this plan.
+pub(super) fn begin(path: &Path, record: &str, known: Option<Known<'_>>, plan: &str) -> Result<(), Failure> {
+    let file = path.join(FILE);
+    if let Some(known) = known {
+        if known.is_the_same {
+            return Ok(());
+        }
+        let problem = format!(
+            "the folder holds a study by authentick {} (commit {}) under other settings: {}",
+            known.version, known.commit, known.command
+        );
+        let remedy = format!("name another folder with --out, or remove {} and {record}", file.display());
+        return Err(wrong(&file, &problem, &remedy));
+    }
+    fs::create_dir_all(path).map_err(|error| unwritable(path, &error))?;
+    if path.join(record).exists() {
+        let problem = format!("it is in the way, as there is no {FILE} that says what it is");
+        return Err(wrong(&path.join(record), &problem, "remove it, or name another folder with --out"));
+    }
+    write(path, FILE, plan)
+}
+
 /// Writes a file of a study, whole or not at all.
 pub(super) fn write(path: &Path, name: &str, text: &str) -> Result<(), Failure> {
     let (file, part) = (path.join(name), path.join(format!("{name}.part")));

@@ -20,6 +20,8 @@ use crate::exit::{Exit, Failure};
 const START_MAX: Duration = Duration::from_secs(20);
 /// How long one may take to end before it is killed.
 const END_MAX: Duration = Duration::from_secs(3);
+/// The same of a load run, which waits for its last answers.
+const BACKGROUND_END_MAX: Duration = Duration::from_secs(10);
 const TICK: Duration = Duration::from_millis(20);
 
 /// A server or an agent, which ends with this value.
@@ -47,7 +49,12 @@ pub(super) fn this_program(before: &[String]) -> Result<Command, Failure> {
 impl Helper {
     /// A server with this configuration.
     pub(super) fn server(config: &Path) -> Result<Self, Failure> {
-        let mut command = this_program(&[])?;
+        Helper::server_under(&[], config)
+    }
+
+    /// The same, started by a program with its arguments, such as one that puts it elsewhere.
+    pub(super) fn server_under(before: &[String], config: &Path) -> Result<Self, Failure> {
+        let mut command = this_program(before)?;
         command.args(["serve", "--until-eof", "--config"]).arg(config);
         Helper::start(command, "serving time on ")
     }
@@ -108,6 +115,55 @@ fn await_address(lines: &Receiver<String>, sign: &str) -> Result<SocketAddr, Vec
     Err(log)
 }
 
+/// A load run beside others, which is stopped when its time has come.
+#[derive(Debug)]
+pub(super) struct Background(Child);
+
+impl Background {
+    /// Starts a load run with these arguments, where there is `nice` at a lower priority than what is measured.
+    pub(super) fn start(arguments: &[String]) -> Result<Self, Failure> {
+        let nice = ["nice", "-n", "5"].map(str::to_owned);
+        let before = if is_there("nice") { &nice[..] } else { &[] };
+        let mut command = this_program(before)?;
+        let child = command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(Background(child.spawn()?))
+    }
+
+    /// Whether it has not ended by itself.
+    pub(super) fn is_running(&mut self) -> Result<bool, Failure> {
+        Ok(self.0.try_wait()?.is_none())
+    }
+
+    /// Lets it end in order, so that it keeps its record.
+    pub(super) fn stop(mut self) -> Result<ExitStatus, Failure> {
+        if self.is_running()? {
+            terminate(&self.0)?;
+        }
+        let deadline = Instant::now() + BACKGROUND_END_MAX;
+        while Instant::now() < deadline {
+            if let Some(status) = self.0.try_wait()? {
+                return Ok(status);
+            }
+            std::thread::sleep(TICK);
+        }
+        Err(Failure::new(Exit::Internal, "a load run in the background of this study did not stop"))
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        if matches!(self.0.try_wait(), Ok(None)) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+}
+
+/// Whether a program is where programs are.
+pub(super) fn is_there(program: &str) -> bool {
+    ["/usr/sbin", "/usr/bin", "/sbin", "/bin"].iter().any(|folder| Path::new(folder).join(program).exists())
+}
+
 /// Carries out a load run with these arguments; its bar and its errors are shown. `stop` makes it end early, in order.
 pub(super) fn load(arguments: &[String], stop: &AtomicBool) -> Result<ExitStatus, Failure> {
     let mut command = this_program(&[])?;
@@ -123,4 +179,23 @@ pub(super) fn load(arguments: &[String], stop: &AtomicBool) -> Result<ExitStatus
         }
         std::thread::sleep(TICK);
     }
+}
+
+/// A load run ended without a record.
+pub(super) fn nothing_came(what: &str, status: ExitStatus, words: &[String]) -> Failure {
+    let exit = match status.code() {
+        Some(1) => Exit::Silence,
+        Some(2) => Exit::Authentication,
+        Some(64) => Exit::Usage,
+        Some(69) => Exit::Unavailable,
+        Some(77) => Exit::Permission,
+        Some(78) => Exit::Configuration,
+        _ => Exit::Internal,
+    };
+    let message = format!(
+        "{what}: the run brought nothing ({status}): authentick {}; what was measured before it is kept, and the same \
+         command goes on",
+        words.join(" ")
+    );
+    Failure::new(exit, message)
 }

@@ -9,9 +9,12 @@ use std::path::{Path, PathBuf};
 
 use authentick_net::affinity;
 use authentick_net::privilege::is_root;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256, RsaKeySize,
+};
 
-use super::helper::{Helper, this_program};
+use super::helper::{Helper, is_there, this_program};
 use crate::exit::{Exit, Failure};
 
 /// Where the kernel's processor controller is.
@@ -88,7 +91,7 @@ impl Inequality {
     pub(super) fn find() -> Self {
         if Quota::new("probe", 0.5).is_some() {
             Inequality::Quotas
-        } else if Path::new("/usr/bin/nice").exists() || Path::new("/bin/nice").exists() {
+        } else if is_there("nice") {
             Inequality::Priorities
         } else {
             Inequality::None
@@ -150,6 +153,37 @@ impl Papers {
             fs::write(self.key(name), key.serialize_pem())?;
         }
         Ok(())
+    }
+
+    /// Adds what a server of ANTP proves itself by: for each suite of the paper a certificate under an authority with a
+    /// key of the same kind, so that messages differ in size as the paper's do. Named `antp-ecdh` and `antp-rsa`.
+    pub(super) fn add_antp(&self) -> Result<(), Failure> {
+        self.make_antp().map_err(|problem| {
+            Failure::new(Exit::Internal, format!("cannot make certificates for ANTP: {problem}"))
+        })
+    }
+
+    fn make_antp(&self) -> Result<(), Box<dyn std::error::Error>> {
+        let ecdh = || KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256);
+        let rsa = || KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048);
+        let mut authorities = String::new();
+        for (name, keys) in [("antp-ecdh", [ecdh()?, ecdh()?]), ("antp-rsa", [rsa()?, rsa()?])] {
+            let [issuing, own] = keys;
+            let mut params = CertificateParams::default();
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            params.distinguished_name.push(rcgen::DnType::CommonName, format!("authority of {name}"));
+            let authority = CertifiedIssuer::self_signed(params, issuing)?;
+            let mut params = CertificateParams::new(["localhost".to_owned()])?;
+            params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+            fs::write(self.chain(name), params.signed_by(&own, &authority)?.pem())?;
+            fs::write(self.key(name), own.serialize_pem())?;
+            authorities += &authority.pem();
+        }
+        Ok(fs::write(self.antp_authorities(), authorities)?)
+    }
+
+    pub(super) fn antp_authorities(&self) -> PathBuf {
+        self.folder.join("antp-authorities.pem")
     }
 
     pub(super) fn authority(&self) -> PathBuf {
@@ -214,11 +248,25 @@ fn is_free(address: &str) -> bool {
 /// Does `work` on a thread that may run on the last processor only, which processes that it starts inherit. The server
 /// of the study runs on the first.
 fn on_last_processor<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    pinned(|processors| processors.last().copied(), work)
+}
+
+/// The same on the first processor.
+pub(super) fn on_first_processor<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    pinned(|processors| processors.first().copied(), work)
+}
+
+/// Where there is one processor alone, there is nothing to choose.
+fn pinned<T: Send>(
+    choose: impl FnOnce(&[usize]) -> Option<usize> + Send,
+    work: impl FnOnce() -> T + Send,
+) -> T {
     std::thread::scope(|scope| {
         let pinned = scope.spawn(|| {
-            if let Ok([_, .., last]) = affinity::allowed().as_deref() {
-                // Where it is refused, hosts are less steady.
-                let _ = affinity::pin(*last);
+            let allowed = affinity::allowed().unwrap_or_default();
+            if let Some(processor) = choose(&allowed).filter(|_| allowed.len() > 1) {
+                // Where it is refused, figures are less steady.
+                let _ = affinity::pin(processor);
             }
             work()
         });

@@ -9,7 +9,7 @@ use authentick_report::mac::{MacRecord, html, text};
 use authentick_report::study::mac::{MacPlan, MacSettings, RECORD};
 use authentick_report::study::plan::{FILE, Paper, StudyFormat};
 
-use super::folder::{PAGE, TEXT, no_plan, plan_text, unreadable, unwritable, write};
+use super::folder::{Known, PAGE, TEXT, begin, no_plan, plan_text, unreadable, write};
 use crate::args::StudyRun;
 use crate::exit::{Exit, Failure};
 use crate::files::wrong;
@@ -66,25 +66,14 @@ fn plan(arguments: &StudyRun) -> MacPlan {
 
 /// Makes sure that the folder holds this study, or begins it there.
 fn open(path: &Path, plan: &MacPlan) -> Result<(), Failure> {
-    let file = path.join(FILE);
-    if file.exists() {
-        let known = read_plan(path)?;
-        if known.settings == plan.settings {
-            return Ok(());
-        }
-        let problem = format!(
-            "the folder holds a study by authentick {} (commit {}) under other settings: {}",
-            known.settings.version, known.settings.commit, known.command
-        );
-        let remedy = format!("name another folder with --out, or remove {} and {RECORD}", file.display());
-        return Err(wrong(&file, &problem, &remedy));
-    }
-    fs::create_dir_all(path).map_err(|error| unwritable(path, &error))?;
-    if path.join(RECORD).exists() {
-        let problem = format!("it is in the way, as there is no {FILE} that says what it is");
-        return Err(wrong(&path.join(RECORD), &problem, "remove it, or name another folder with --out"));
-    }
-    write(path, FILE, &plan.to_json())
+    let known = path.join(FILE).exists().then(|| read_plan(path)).transpose()?;
+    let known = known.as_ref().map(|known| Known {
+        is_the_same: known.settings == plan.settings,
+        version: &known.settings.version,
+        commit: &known.settings.commit,
+        command: &known.command,
+    });
+    begin(path, RECORD, known, &plan.to_json())
 }
 
 fn read_plan(path: &Path) -> Result<MacPlan, Failure> {

@@ -6,7 +6,6 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -212,7 +211,7 @@ fn measure(
         let Some(record) = folder.take(run)? else {
             return match stop.load(Ordering::Relaxed) {
                 true => Ok(()),
-                false => Err(nothing_came(run, status, &words)),
+                false => Err(helper::nothing_came(&run.file, status, &words)),
             };
         };
         output::aside(&format!("{place} {}", line(run, &record)));
@@ -225,26 +224,6 @@ fn measure(
         output::aside("the generator fell behind; again");
     }
     Ok(())
-}
-
-/// A run ended without a record.
-fn nothing_came(run: &PlannedRun, status: ExitStatus, words: &[String]) -> Failure {
-    let exit = match status.code() {
-        Some(1) => Exit::Silence,
-        Some(2) => Exit::Authentication,
-        Some(64) => Exit::Usage,
-        Some(69) => Exit::Unavailable,
-        Some(77) => Exit::Permission,
-        Some(78) => Exit::Configuration,
-        _ => Exit::Internal,
-    };
-    let message = format!(
-        "{}: the run brought nothing ({status}): authentick {}; what was measured before it is kept, and the same \
-         command goes on",
-        run.file,
-        words.join(" ")
-    );
-    Failure::new(exit, message)
 }
 
 /// A finished run for whoever watches.

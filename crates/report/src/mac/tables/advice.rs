@@ -1,9 +1,10 @@
 //! What algorithms withstand, and what follows for which host.
 
-use super::{Section, Table, kilo, or_absent};
+use super::{Section, kilo};
 use crate::mac::recommend::{self, Ranked, Role, Verdict};
 use crate::mac::security::{Carrier, Extension, Factors, LEVEL_MIN_BITS, RepeatedNonce};
 use crate::mac::{Algorithm, MacRecord};
+use crate::sections::{Table, or_absent};
 
 pub(super) fn section(record: &MacRecord) -> Section {
     let mut section = Section::new("Which algorithm for which host");

@@ -1,6 +1,6 @@
 //! Ours beside what the drafts published: as multiples of legacy MD5, and table by table.
 
-use super::{ABSENT, Section, Table, kilo, or_absent, ratio_range, which};
+use super::{Section, kilo, ratio_range, which};
 use crate::mac::recommend::Role;
 use crate::mac::security::Factors;
 use crate::mac::{Algorithm, Implementation, Instructions, KeyUse, MacRecord, Side, Timing};
@@ -9,6 +9,7 @@ use crate::published::mac::{
     cells, ratio_to_md5, tables,
 };
 use crate::published::{mac_draft_00, mac_draft_ietf};
+use crate::sections::{ABSENT, Table, or_absent};
 use crate::units::ratio;
 
 /// Messages after which a forger's advantage is told, as powers of two; and after a year at NIST's rate.

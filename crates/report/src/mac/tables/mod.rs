@@ -10,47 +10,11 @@ mod ours;
 
 use super::figures::Range;
 use super::{Instructions, MacRecord, recommend};
+use crate::sections;
 use crate::units::{count, ratio, utc};
 
-/// A table, before it is text or markup.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Table {
-    /// What it is called.
-    pub(super) name: String,
-    /// Columns of words besides the first.
-    pub(super) words: Vec<usize>,
-    pub(super) headings: Vec<String>,
-    pub(super) rows: Vec<Vec<String>>,
-    /// What must be known of it, in sentences.
-    pub(super) notes: Vec<String>,
-}
-
-impl Table {
-    fn new(name: impl Into<String>, headings: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        let headings = headings.into_iter().map(Into::into).collect();
-        Table { name: name.into(), words: Vec::new(), headings, rows: Vec::new(), notes: Vec::new() }
-    }
-
-    pub(super) fn is_word(&self, column: usize) -> bool {
-        column == 0 || self.words.contains(&column)
-    }
-}
-
-/// A part of the report.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Section {
-    pub(super) heading: String,
-    pub(super) sentences: Vec<String>,
-    /// Of which process there is a figure.
-    pub(super) figure: Option<Instructions>,
-    pub(super) tables: Vec<Table>,
-}
-
-impl Section {
-    fn new(heading: &str) -> Self {
-        Section { heading: heading.to_owned(), sentences: Vec::new(), figure: None, tables: Vec::new() }
-    }
-}
+/// A part of the report, and of which process it has a figure.
+type Section = sections::Section<Instructions>;
 
 /// What stands first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,13 +92,6 @@ pub(super) fn opening(record: &MacRecord) -> Vec<String> {
         clock,
         openssl,
     ]
-}
-
-/// What stands where there is no value.
-const ABSENT: &str = "-";
-
-fn or_absent(text: Option<String>) -> String {
-    text.unwrap_or_else(|| ABSENT.to_owned())
 }
 
 /// Thousands a second: `7,567`.

@@ -1,8 +1,9 @@
 //! This host's figures: throughput, cycles, what a key's set-up costs, and how single times scatter.
 
-use super::{Section, Table, kilo, or_absent, ratio_range};
+use super::{Section, kilo, ratio_range};
 use crate::mac::{Algorithm, Implementation, Instructions, KeyUse, MacRecord, Side, Spread};
 use crate::published::mac::NIST_RPS;
+use crate::sections::{Table, or_absent};
 use crate::units::ratio;
 
 pub(super) fn section(record: &MacRecord, side: &Side) -> Section {

@@ -6,8 +6,9 @@
 use std::fmt::Write as _;
 
 use crate::chart::rate_tick;
-use crate::plot::{Axis, Size, class_of};
-use crate::units::typeset;
+use crate::page::{Escaped, Page};
+use crate::plot::{Axis, NARROW, Size, WIDE, class_of};
+use crate::units::{tick, typeset};
 
 /// Height of a name's line, in SVG units.
 const LINE: f64 = 27.0;
@@ -15,12 +16,12 @@ const TOP: f64 = 10.0;
 const BOTTOM: f64 = 46.0;
 const RIGHT: f64 = 26.0;
 /// Room for the names.
-const LEFT: f64 = 150.0;
+const LEFT: f64 = 160.0;
 const TICK_DISTANCE_MIN: f64 = 50.0;
 
 /// The shape of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Marker {
+pub(crate) enum Marker {
     Circle,
     Square,
     Cross,
@@ -47,35 +48,59 @@ impl Marker {
     }
 
     /// The mark for a legend.
-    pub(super) fn swatch(self, colour: usize) -> String {
+    pub(crate) fn swatch(self, colour: usize) -> String {
         let mark = self.draw(colour, 22.0, 6.0);
         format!("<svg class=\"swatch\" viewBox=\"0 0 44 12\" aria-hidden=\"true\">{mark}</svg>")
     }
 }
 
+/// What is counted along the axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Count {
+    /// Events a second.
+    Rate,
+    /// Nanoseconds.
+    Time,
+}
+
 /// A figure for each name.
 #[derive(Clone, Debug)]
-pub(super) struct Series {
-    pub(super) marker: Marker,
-    pub(super) colour: usize,
-    pub(super) values: Vec<Option<u64>>,
+pub(crate) struct Series {
+    /// What the legend calls it.
+    pub(crate) name: &'static str,
+    pub(crate) marker: Marker,
+    pub(crate) colour: usize,
+    pub(crate) values: Vec<Option<u64>>,
 }
 
 /// All of it.
 #[derive(Clone, Debug)]
-pub(super) struct Dots {
+pub(crate) struct Dots {
     /// What it shows, for those who do not see it.
-    pub(super) label: &'static str,
-    /// What the axis counts.
-    pub(super) along: &'static str,
+    pub(crate) label: &'static str,
+    /// What the axis counts, in words and as numbers.
+    pub(crate) along: &'static str,
+    pub(crate) count: Count,
     /// From the top down.
-    pub(super) names: Vec<&'static str>,
-    pub(super) series: Vec<Series>,
+    pub(crate) names: Vec<&'static str>,
+    pub(crate) series: Vec<Series>,
 }
 
 impl Dots {
+    /// Adds the picture in both sizes with a legend of what there is of it; nothing if there are no values. The caption
+    /// is markup.
+    pub(crate) fn add_to(&self, page: &mut Page, caption: &str) {
+        let [Some(wide), Some(narrow)] = [WIDE, NARROW].map(|size| self.svg(size)) else { return };
+        page.add(format_args!("<figure>\n<ul class=\"legend\">\n"));
+        for series in self.series.iter().filter(|series| series.values.iter().any(Option::is_some)) {
+            let (swatch, name) = (series.marker.swatch(series.colour), Escaped(series.name));
+            page.add(format_args!("<li>{swatch}<span>{name}</span></li>\n"));
+        }
+        page.add(format_args!("</ul>\n{wide}{narrow}<figcaption>{caption}</figcaption>\n</figure>\n"));
+    }
+
     /// The picture; `None` if there are no values.
-    pub(super) fn svg(&self, size: Size) -> Option<String> {
+    pub(crate) fn svg(&self, size: Size) -> Option<String> {
         let values = self.series.iter().flat_map(|series| series.values.iter().copied().flatten());
         let axis = Axis::around(values)?;
         let bottom = TOP + LINE * self.names.len() as f64;
@@ -88,7 +113,10 @@ impl Dots {
         // Writing to a string cannot fail.
         for value in axis.ticks(right - LEFT, TICK_DISTANCE_MIN) {
             let at = x(value);
-            let number = typeset(&rate_tick(value as f64));
+            let number = typeset(&match self.count {
+                Count::Rate => rate_tick(value as f64),
+                Count::Time => tick(value),
+            });
             let _ = writeln!(
                 out,
                 "<path class=\"grid\" d=\"M{at:.1} {TOP}V{:.1}\"/><text x=\"{at:.1}\" y=\"{:.1}\" \
@@ -127,11 +155,11 @@ impl Dots {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::{NARROW, WIDE};
 
     fn dots(values: &[Option<u64>]) -> Dots {
-        let series = Series { marker: Marker::Cross, colour: 1, values: values.to_vec() };
-        Dots { label: "label", along: "along", names: vec!["a", "b", "c"], series: vec![series] }
+        let series = Series { name: "name", marker: Marker::Cross, colour: 1, values: values.to_vec() };
+        let names = vec!["a", "b", "c"];
+        Dots { label: "label", along: "along", count: Count::Rate, names, series: vec![series] }
     }
 
     #[test]
@@ -152,6 +180,14 @@ mod tests {
     #[test]
     fn nothing_has_no_picture() {
         assert!(dots(&[None, None, None]).svg(WIDE).is_none());
+    }
+
+    #[test]
+    fn axis_counts_what_it_is_told_to() {
+        let mut dots = dots(&[Some(1_000), Some(1_000_000)]);
+        assert!(dots.svg(WIDE).unwrap().contains(">10\u{a0}k<"));
+        dots.count = Count::Time;
+        assert!(dots.svg(WIDE).unwrap().contains(">10\u{a0}\u{b5}s<"));
     }
 
     #[test]
