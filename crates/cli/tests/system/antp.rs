@@ -215,6 +215,35 @@ fn certificate_is_not_judged_by_an_earlier_time_than_a_server_has_vouched_for() 
 }
 
 #[test]
+fn several_servers_vouch_for_the_time_at_which_dates_are_judged() {
+    let date = |year| rcgen::date_time_ymd(year, 1, 1);
+    let [first, second, third] = [(); 3].map(|()| Bench::new(&["ecdh"]));
+    let long_over = Bench::with(&["ecdh"], |params| {
+        (params.not_before, params.not_after) = (date(2019), date(2020));
+    });
+    let ca = first.lab.path().join("all.pem");
+    let authorities =
+        [&first, &second, &third, &long_over].map(|bench| std::fs::read_to_string(bench.lab.ca()).unwrap());
+    std::fs::write(&ca, authorities.concat()).unwrap();
+    let ask = |asked: &Bench, others: [&Bench; 2], ca: PathBuf| {
+        let [one, two] = others.map(|other| other.server.ntp.to_string());
+        let ca = ca.to_str().unwrap().to_owned();
+        first
+            .run(asked.server.ntp, &["--auth", "antp", "--ca", &ca, "--tentative", &one, "--tentative", &two])
+    };
+    let output = ask(&first, [&second, &third], ca.clone());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("trust: tentative: "), "{}", text(&output));
+    // Its dates are passed over until there is a time, and then they count.
+    assert_rejected(&ask(&long_over, [&second, &third], ca.clone()), "tentative trust: 127.0.0.1");
+    let output = ask(&second, [&third, &long_over], ca.clone());
+    assert_rejected(&output, "certificate validity: expired");
+    assert!(text(&output).contains(&format!("{} at 20", long_over.server.ntp)), "{}", text(&output));
+    assert_rejected(&ask(&first, [&second, &second], ca), "have one key, and so one say");
+    assert_rejected(&ask(&first, [&second, &third], first.lab.ca()), "certificate check: ");
+}
+
+#[test]
 fn pinned_certificate_or_key_counts_and_nothing_else_does() {
     // Neither authority, name nor dates would do.
     let bench = Bench::with(&["ecdh"], |params| {
@@ -377,6 +406,7 @@ fn silence_is_exit_1_and_wrong_use_exit_64() {
         &["--auth", "antp", "--round-trip-max", "0"],
         &["--auth", "antp", "--pin", "/p", "--ca", "/c"],
         &["--auth", "antp", "--validate-at", "yesterday"],
+        &["--auth", "antp", "--tentative", "ntp.test"],
         &["--auth", "antp", "--keys", "/k", "--key-id", "1"],
     ] {
         let output = bench.run(bench.server.ntp, arguments);

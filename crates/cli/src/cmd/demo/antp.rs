@@ -15,7 +15,7 @@ use rustls::pki_types::ServerName;
 
 use super::TIMEOUT;
 use crate::antp::phases::{TimeAsk, exchange_keys, negotiate};
-use crate::antp::trust::{Anchor, Times, judge};
+use crate::antp::trust::{Anchor, Dates, Times, judge};
 use crate::exit::{Exit, Failure};
 
 /// The paper's two suites, as the configuration calls them.
@@ -88,7 +88,7 @@ fn establish(
     let name = ServerName::try_from("localhost").expect("a host name");
     let anchor = Anchor::Authorities { roots: Roots::from_pem(&pem)?, name };
     let times = Times { clock: unix_seconds(), built: 0, saved: 0, by_hand: None };
-    let believed = judge(&anchor, &times, &agreed.negotiated.chain(), suite)?;
+    let believed = judge(&anchor, &Dates::At(times), &agreed.negotiated.chain(), suite)?;
     exchange_keys(server, &agreed.negotiated, &believed.key, entropy, TIMEOUT)
         .map_err(|wrong| wrong.to_string())?
         .map(|exchanged| exchanged.session)
