@@ -238,7 +238,8 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
         let replies: io::Result<Vec<Vec<ReplySocket>>> =
             sockets.iter().map(|sockets| sockets.iter().map(ServerSocket::for_replies).collect()).collect();
         let replies = replies.map_err(|error| StartError::System("open sockets for key exchanges", error))?;
-        node.start_exchange_workers(settings.workers, &Arc::new(replies), entropy)?;
+        let free = cpus.get(worker_count..).unwrap_or_default();
+        node.start_exchange_workers(settings.workers, &Arc::new(replies), free, entropy)?;
     }
     for (index, sockets) in sockets.into_iter().enumerate() {
         let responder =
@@ -301,8 +302,8 @@ impl Running {
         Totals::of(&self.shared.workers)
     }
 
-    /// Reads certificates, private keys, cookie keys, state keys and symmetric keys again. What cannot be read stays as it was, and
-    /// is logged.
+    /// Reads certificates, private keys, cookie keys, state keys and symmetric keys again. What cannot be read stays as
+    /// it was, and is logged.
     pub fn reload(&self) {
         // A supervisor that is gone has already been reported by `is_sound`.
         let _ = self.commands.send(Command::Reload);
@@ -347,12 +348,13 @@ impl Running {
         &mut self,
         count: usize,
         sockets: &Arc<Vec<Vec<ReplySocket>>>,
+        cpus: &[usize],
         entropy: impl Fn() -> Result<Entropy, StartError>,
     ) -> Result<(), StartError> {
         let Some(state) = self.shared.antp.clone() else { return Ok(()) };
         for number in 0..count {
             let (state, sockets, entropy) = (Arc::clone(&state), Arc::clone(sockets), entropy()?);
-            let worker = ExchangeWorker { number, state, sockets, entropy };
+            let worker = ExchangeWorker { number, state, sockets, entropy, cpus: cpus.to_vec() };
             let stop = Arc::clone(&self.stop);
             self.spawn(format!("antp-{number}"), move || worker.run(&stop))?;
         }

@@ -276,6 +276,13 @@ impl Responder {
         }
     }
 
+    /// Whether nothing is kept of any client whose request was answered.
+    #[cfg(test)]
+    pub(crate) fn is_blank(&self) -> bool {
+        let is_empty = |place: &AntpSlot| place.established.is_none() && place.pending.is_none();
+        self.antp.iter().all(is_empty) && self.separate.keys.is_empty()
+    }
+
     /// Packets of the last batch that leave before the responses behind which they lie: those of ANTP's separate-tag
     /// mode.
     #[must_use]
