@@ -27,7 +27,7 @@ impl Bench {
     fn with(suites: &[&str], change: impl Fn(&mut CertificateParams)) -> Self {
         let lab = Lab::new();
         suites.iter().for_each(|suite| lab.antp_identity(suite, &change));
-        let server = start(&lab.antp_config(suites, ""));
+        let server = start(&lab.antp_config(suites, "", ""));
         Bench { lab, server }
     }
 
@@ -101,6 +101,26 @@ fn every_suite_tells_time_in_both_modes_and_who_vouched() {
             for part in [suite, mode].iter().chain(&phases).chain(&parts) {
                 assert!(text(&output).contains(part), "{kem}: {part} is not in {}", text(&output));
             }
+        }
+    }
+}
+
+#[test]
+fn early_packets_come_over_both_families_whose_headers_differ_in_size() {
+    let lab = Lab::new();
+    lab.antp_identity("ecdh", |_| {});
+    let server = start(&lab.antp_config(&["ecdh"], "listen = [\"127.0.0.1:0\", \"[::1]:0\"]", ""));
+    let log = server.process.log();
+    let addresses: Vec<SocketAddr> =
+        log.lines().filter_map(|line| line.split_once("serving time on ")?.1.parse().ok()).collect();
+    assert!(addresses.len() == 2 && addresses.iter().any(SocketAddr::is_ipv6), "{log}");
+    let bench = Bench { lab, server };
+    for address in addresses {
+        let output = bench.ask_at(address, &["--separate-tag", "--count", "2", "--interval", "0", "--json"]);
+        assert_eq!(output.status.code(), Some(0), "{address}: {}", text(&output));
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        for exchange in result["exchanges"].as_array().unwrap() {
+            assert_eq!(exchange["early"], true, "{address}: {exchange}");
         }
     }
 }

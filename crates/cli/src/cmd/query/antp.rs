@@ -178,8 +178,14 @@ impl<'a> Source<'a> {
     }
 
     pub(super) fn measure(&mut self, entropy: &mut Entropy, report: &mut Report) -> Result<Answer, Failure> {
-        if self.association.phase(self.now()) == Phase::Negotiate {
-            self.establish(entropy, report)?;
+        if self.association.phase(self.now()) == Phase::Negotiate
+            && let Err(failure) = self.establish(entropy, report)
+        {
+            // The old key serves until there is a new one.
+            if self.association.session().is_none() {
+                return Err(failure);
+            }
+            output::error(&format!("there is no new key: {}", failure.message));
         }
         let ask = TimeAsk {
             is_separate: self.arguments.antp.separate_tag,
