@@ -49,13 +49,14 @@ impl Lab {
         (params.signed_by(key, self.authority()).unwrap().pem(), key.serialize_pem())
     }
 
-    /// [`Lab::config`] with ANTP under these suites, whose identities exist; `antp` adds lines to that table.
+    /// [`Lab::config`] with ANTP under these suites, whose identities exist; `server` and `antp` add lines to those
+    /// tables.
     ///
     /// # Panics
     /// If the folder is gone.
     #[must_use]
-    pub fn antp_config(&self, suites: &[&str], antp: &str) -> PathBuf {
-        let file = self.config("", "");
+    pub fn antp_config(&self, suites: &[&str], server: &str, antp: &str) -> PathBuf {
+        let file = self.config(server, "");
         let mut text = std::fs::read_to_string(&file).unwrap();
         text += &format!("\n[antp]\nenable = true\n{antp}\n");
         for suite in suites {

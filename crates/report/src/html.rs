@@ -5,7 +5,7 @@
 
 use crate::page::{Escaped, Page, STYLE, cell};
 use crate::plot::{Distribution, NARROW, WIDE, Words, cumulative, swatch};
-use crate::run::{KeyExchange, RunRecord, SchemeRun};
+use crate::run::{AntpPhases, KeyExchange, RunRecord, SchemeRun};
 use crate::summary::{SchemeSummary, Times, summarise};
 use crate::table::{added, delay};
 use crate::units::{signed_share, signed_time, time, typeset, utc};
@@ -28,6 +28,7 @@ pub fn page(record: &RunRecord) -> String {
     page.distribution(record);
     page.percentiles(&summaries);
     page.key_exchanges(record);
+    page.antp_phases(record);
     page.failures(record);
     page.notes(record);
     page.finish()
@@ -197,6 +198,36 @@ impl Page {
             row
         });
         self.table("Times of the key exchange", &headings, is_word, rows);
+    }
+
+    fn antp_phases(&mut self, record: &RunRecord) {
+        let mut rows = record.schemes.iter().filter_map(|run| Some((run, run.antp_phases?))).peekable();
+        if rows.peek().is_none() {
+            return;
+        }
+        self.heading("Phases of ANTP");
+        self.add(format_args!(
+            "<p>Before its first exchange, a client of ANTP negotiates, checks certificates and exchanges keys, over the \
+             same port. It does so once for the life of a key. None of this time is in the figures above.</p>\n"
+        ));
+        let headings = [
+            "Scheme",
+            "Authentication",
+            "Negotiation",
+            "Certificate check",
+            "Encapsulation",
+            "Key exchange",
+            "Together",
+        ];
+        let rows = rows.map(|(run, phases)| {
+            let AntpPhases { negotiation_ns, certificate_check_ns, encapsulation_ns, exchange_ns } = phases;
+            let times = [negotiation_ns, certificate_check_ns, encapsulation_ns, exchange_ns];
+            let together = times.iter().fold(0, |sum: u64, &ns| sum.saturating_add(ns));
+            let mut row = vec![run.scheme.clone(), run.authentication.clone()];
+            row.extend(times.into_iter().chain([together]).map(|ns| typeset(&time(ns))));
+            row
+        });
+        self.table("Times of the phases", &headings, is_word, rows);
     }
 
     fn failures(&mut self, record: &RunRecord) {

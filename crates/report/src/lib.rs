@@ -30,5 +30,5 @@ pub mod summary;
 pub mod table;
 pub mod units;
 
-pub use run::{Exchange, Failure, Format, Host, KeyExchange, RunError, RunRecord, SchemeRun};
+pub use run::{AntpPhases, Exchange, Failure, Format, Host, KeyExchange, RunError, RunRecord, SchemeRun};
 pub use summary::{Added, SchemeSummary, Times, summarise};

@@ -71,6 +71,9 @@ pub struct SchemeRun {
     /// The key exchange before the first exchange, if the scheme has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_exchange: Option<KeyExchange>,
+    /// The phases of ANTP before the first exchange, if that is the scheme.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub antp_phases: Option<AntpPhases>,
     /// Exchanges whose response passed every check, in the order of sending.
     pub exchanges: Vec<Exchange>,
     /// The others, by cause.
@@ -85,6 +88,19 @@ pub struct KeyExchange {
     /// TLS handshake.
     pub handshake_ns: u64,
     /// Request and response.
+    pub exchange_ns: u64,
+}
+
+/// How long the phases of ANTP before the first exchange took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AntpPhases {
+    /// All rounds of the negotiation.
+    pub negotiation_ns: u64,
+    /// The check of the server's certificates.
+    pub certificate_check_ns: u64,
+    /// The client's public-key work.
+    pub encapsulation_ns: u64,
+    /// The rest of the key exchange.
     pub exchange_ns: u64,
 }
 
@@ -221,6 +237,7 @@ pub(crate) mod tests {
             scheme: scheme.to_owned(),
             authentication: authentication.to_owned(),
             key_exchange: None,
+            antp_phases: None,
             exchanges: whole_ns.iter().enumerate().map(exchange).collect(),
             failures: Vec::new(),
         }
@@ -243,6 +260,12 @@ pub(crate) mod tests {
     fn complete() -> RunRecord {
         let mut nts = scheme("nts", "AES-SIV-CMAC-256", &[80_000, u64::MAX]);
         nts.key_exchange = Some(KeyExchange { connect_ns: 1, handshake_ns: 2, exchange_ns: 3 });
+        nts.antp_phases = Some(AntpPhases {
+            negotiation_ns: 1,
+            certificate_check_ns: 2,
+            encapsulation_ns: 3,
+            exchange_ns: 4,
+        });
         nts.failures.push(Failure { cause: "no answer".to_owned(), count: 2 });
         nts.exchanges[0].offset_ns = i64::MIN;
         record(vec![scheme("plain", "none", &[60_000, 0]), nts])
@@ -283,7 +306,7 @@ pub(crate) mod tests {
             let mut without = whole.clone();
             without.pointer_mut(&at).unwrap().as_object_mut().unwrap().remove(&name);
             let result = RunRecord::from_json(&without.to_string());
-            if name == "key_exchange" {
+            if ["key_exchange", "antp_phases"].contains(&name.as_str()) {
                 assert!(result.is_ok(), "a scheme need not have a key exchange");
                 continue;
             }

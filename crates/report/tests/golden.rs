@@ -45,6 +45,7 @@ fn record() -> RunRecord {
                 scheme: "plain".to_owned(),
                 authentication: "none".to_owned(),
                 key_exchange: None,
+                antp_phases: None,
                 exchanges: exchanges(
                     1_783_080_000_000_000_000,
                     80,
@@ -60,6 +61,7 @@ fn record() -> RunRecord {
                     handshake_ns: 1_204_000,
                     exchange_ns: 48_700,
                 }),
+                antp_phases: None,
                 exchanges: exchanges(
                     1_783_080_001_000_000_000,
                     -420,

@@ -4,7 +4,7 @@
 //! 1. a certificate or key that is pinned: nothing else counts;
 //! 2. X.509, at the time of the clock, but never earlier than this program was built or a server last vouched for, and
 //!    with two days of slack: being right within days is enough, as certificates last for months;
-//! 3. X.509 at a time that the user sets by hand.
+//! 3. X.509 at a time that the user sets by hand, or on which several servers agree ([`super::tentative`]).
 //!
 //! The ANTP paper, section 3, names these and OCSP with nonces. Whatever a rule does not check is said.
 
@@ -72,8 +72,17 @@ pub(crate) struct Times {
     pub(crate) built: u64,
     /// When a server last vouched for the time; 0 if none did.
     pub(crate) saved: u64,
-    /// By the user.
+    /// By the user, or by whom the user names.
     pub(crate) by_hand: Option<u64>,
+}
+
+/// How the dates of certificates are judged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Dates {
+    /// By the time that counts.
+    At(Times),
+    /// Not at all, but for this: all certificates of the chain were good at some time.
+    Ignored,
 }
 
 impl Times {
@@ -83,11 +92,19 @@ impl Times {
         Ok(Times { clock: unix_seconds(), built, saved: store.last_time()?.unwrap_or(0), by_hand })
     }
 
+    /// The time before which it cannot be.
+    pub(crate) fn floor(&self) -> u64 {
+        self.built.max(self.saved)
+    }
+
     /// The time that counts, by how much it may be wrong, and what is to be said of it.
     fn judged_at(&self) -> (u64, u64, Option<String>) {
         let shown = |seconds| humantime::format_rfc3339_seconds(instant(seconds));
         if let Some(by_hand) = self.by_hand {
-            let remark = format!("certificate dates are judged at {}, as set by hand", shown(by_hand));
+            let remark = format!(
+                "certificate dates are judged at {}, not at the time of this host's clock",
+                shown(by_hand)
+            );
             return (by_hand, 0, Some(remark));
         }
         let (floor, why) = match self.saved > self.built {
@@ -125,7 +142,7 @@ pub(crate) struct Believed {
 /// The check that failed, in words.
 pub(crate) fn judge(
     anchor: &Anchor,
-    times: &Times,
+    dates: &Dates,
     chain: &Chain<'_>,
     suite: Suite,
 ) -> Result<Believed, String> {
@@ -148,7 +165,10 @@ pub(crate) fn judge(
                 _ => KeyUse::Agreement,
             };
             let verify = |at| roots.verify(&certificates, name, usage, at);
-            remarks.extend(with_slack(times, verify)?);
+            match dates {
+                Dates::At(times) => remarks.extend(with_slack(times, verify)?),
+                Dates::Ignored => at_any_time(&certificates, verify)?,
+            }
         }
     }
     let kem =
@@ -178,6 +198,22 @@ fn with_slack(times: &Times, verify: impl Fn(u64) -> Result<(), BadPath>) -> Res
         Err(_) => return Err(bad.to_string()),
     }
     Ok(remarks)
+}
+
+/// Verifies at the beginning of each certificate in turn: if all are ever good together, then when the last begins.
+fn at_any_time(
+    certificates: &[CertificateDer<'_>],
+    verify: impl Fn(u64) -> Result<(), BadPath>,
+) -> Result<(), String> {
+    let mut last = None;
+    for begin in certificates.iter().filter_map(|der| CertificateInfo::parse(der)).map(|info| info.not_before)
+    {
+        match verify(u64::try_from(begin).unwrap_or(0)) {
+            Ok(()) => return Ok(()),
+            Err(bad) => last = Some(bad),
+        }
+    }
+    Err(last.map_or_else(|| "certificate: the chain is broken".to_owned(), |bad| bad.to_string()))
 }
 
 #[cfg(test)]
@@ -239,9 +275,27 @@ mod tests {
     fn time_set_by_hand_counts_exactly_and_alone() {
         let by_hand = Times { by_hand: Some(NOW - 400 * DAY), ..USUAL };
         let remarks = with_slack(&by_hand, dates(NOW - 401 * DAY, NOW - 399 * DAY)).unwrap();
-        assert!(remarks.len() == 1 && remarks[0].contains("by hand"), "{remarks:?}");
+        assert!(remarks.len() == 1 && remarks[0].contains("not at the time of"), "{remarks:?}");
         assert!(with_slack(&by_hand, dates(0, NOW - 401 * DAY)).is_err(), "without slack");
         assert!(with_slack(&by_hand, dates(NOW - 10 * DAY, NOW)).is_err());
+    }
+
+    #[test]
+    fn chain_that_was_ever_good_passes_where_dates_are_ignored() {
+        let certificate = |from: i32, until: i32| {
+            let mut params = rcgen::CertificateParams::new(vec!["ntp.test".to_owned()]).unwrap();
+            params.not_before = rcgen::date_time_ymd(from, 1, 1);
+            params.not_after = rcgen::date_time_ymd(until, 1, 1);
+            params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap().der().clone()
+        };
+        let good_at = |from: i32, until: i32| {
+            let chain = [certificate(from, until)];
+            // What vouches for it was good from 2000 until 2010.
+            at_any_time(&chain, dates(946_684_800, 1_262_304_000))
+        };
+        assert_eq!((good_at(2005, 2006), good_at(2000, 2090)), (Ok(()), Ok(())));
+        assert!(good_at(2015, 2016).unwrap_err().contains("expired"));
+        assert!(at_any_time(&[CertificateDer::from(vec![0])], |_| Ok(())).is_err());
     }
 
     #[test]

@@ -74,6 +74,10 @@ pub(crate) struct AntpQuery {
     /// ANTP: judge the dates of certificates at this time, such as 2030-01-31T12:00:00Z, not by the clock
     #[arg(long, value_name = "TIME", value_parser = instant)]
     pub(crate) validate_at: Option<u64>,
+    /// ANTP: ask this server too, and others, at least two; all are believed without the dates of their certificates, which
+    /// are then judged at the time that most agree on
+    #[arg(long, value_name = "HOST[:PORT]", conflicts_with_all = ["pin", "validate_at"])]
+    pub(crate) tentative: Vec<String>,
     /// Where chains, and which servers have spoken ANTP, are kept [default: $XDG_STATE_HOME/authentick, or
     /// ~/.local/state/authentick]
     #[arg(long, value_name = "DIR")]
@@ -92,6 +96,7 @@ impl AntpQuery {
             ("--round-trip-max", self.round_trip_max.is_some()),
             ("--pin", self.pin.is_some()),
             ("--validate-at", self.validate_at.is_some()),
+            ("--tentative", !self.tentative.is_empty()),
         ];
         options.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
     }

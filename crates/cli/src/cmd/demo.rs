@@ -181,6 +181,7 @@ fn contestants(folder: &Path, node: &Running) -> Result<Vec<Contestant>, Failure
         scheme: scheme.to_owned(),
         authentication: authentication.to_owned(),
         key_exchange: None,
+        antp_phases: None,
         exchanges: Vec::new(),
         failures: Vec::new(),
     };
@@ -205,13 +206,14 @@ fn contestants(folder: &Path, node: &Running) -> Result<Vec<Contestant>, Failure
                 scheme: "nts".to_owned(),
                 authentication: aead.to_string(),
                 key_exchange: Some(key_exchange(&dialled.timing)),
+                antp_phases: None,
                 exchanges: Vec::new(),
                 failures: Vec::new(),
             },
         });
     }
     for asked in antp::sessions(folder, node.ntp_addresses()[0])? {
-        let run = without_exchange("antp", &asked.name);
+        let run = SchemeRun { antp_phases: asked.phases, ..without_exchange("antp", &asked.name) };
         contestants.push(Contestant { means: Means::Antp(Box::new(asked)), run });
     }
     Ok(contestants)
@@ -250,8 +252,11 @@ fn count_failure(failures: &mut Vec<Cause>, cause: String) {
     }
 }
 
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
 fn key_exchange(timing: &Timing) -> KeyExchange {
-    let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     KeyExchange {
         connect_ns: nanos(timing.connect),
         handshake_ns: nanos(timing.handshake),
@@ -273,7 +278,7 @@ fn exchange(measurement: &Measurement) -> Exchange {
         arrived_ns: unix_ns(measurement.arrived),
         offset_ns: measurement.sample.offset.as_nanos(),
         delay_ns: measurement.sample.delay.as_nanos(),
-        whole_ns: u64::try_from(measurement.whole.as_nanos()).unwrap_or(u64::MAX),
+        whole_ns: nanos(measurement.whole),
     }
 }
 

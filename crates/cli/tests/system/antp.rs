@@ -27,7 +27,7 @@ impl Bench {
     fn with(suites: &[&str], change: impl Fn(&mut CertificateParams)) -> Self {
         let lab = Lab::new();
         suites.iter().for_each(|suite| lab.antp_identity(suite, &change));
-        let server = start(&lab.antp_config(suites, ""));
+        let server = start(&lab.antp_config(suites, "", ""));
         Bench { lab, server }
     }
 
@@ -101,6 +101,26 @@ fn every_suite_tells_time_in_both_modes_and_who_vouched() {
             for part in [suite, mode].iter().chain(&phases).chain(&parts) {
                 assert!(text(&output).contains(part), "{kem}: {part} is not in {}", text(&output));
             }
+        }
+    }
+}
+
+#[test]
+fn early_packets_come_over_both_families_whose_headers_differ_in_size() {
+    let lab = Lab::new();
+    lab.antp_identity("ecdh", |_| {});
+    let server = start(&lab.antp_config(&["ecdh"], "listen = [\"127.0.0.1:0\", \"[::1]:0\"]", ""));
+    let log = server.process.log();
+    let addresses: Vec<SocketAddr> =
+        log.lines().filter_map(|line| line.split_once("serving time on ")?.1.parse().ok()).collect();
+    assert!(addresses.len() == 2 && addresses.iter().any(SocketAddr::is_ipv6), "{log}");
+    let bench = Bench { lab, server };
+    for address in addresses {
+        let output = bench.ask_at(address, &["--separate-tag", "--count", "2", "--interval", "0", "--json"]);
+        assert_eq!(output.status.code(), Some(0), "{address}: {}", text(&output));
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        for exchange in result["exchanges"].as_array().unwrap() {
+            assert_eq!(exchange["early"], true, "{address}: {exchange}");
         }
     }
 }
@@ -212,6 +232,35 @@ fn certificate_is_not_judged_by_an_earlier_time_than_a_server_has_vouched_for() 
     let output = bench.ask(&[]);
     assert_eq!(output.status.code(), Some(78), "{}", text(&output));
     assert!(text(&output).contains("antp-time") && text(&output).contains("remove it"), "{}", text(&output));
+}
+
+#[test]
+fn several_servers_vouch_for_the_time_at_which_dates_are_judged() {
+    let date = |year| rcgen::date_time_ymd(year, 1, 1);
+    let [first, second, third] = [(); 3].map(|()| Bench::new(&["ecdh"]));
+    let long_over = Bench::with(&["ecdh"], |params| {
+        (params.not_before, params.not_after) = (date(2019), date(2020));
+    });
+    let ca = first.lab.path().join("all.pem");
+    let authorities =
+        [&first, &second, &third, &long_over].map(|bench| std::fs::read_to_string(bench.lab.ca()).unwrap());
+    std::fs::write(&ca, authorities.concat()).unwrap();
+    let ask = |asked: &Bench, others: [&Bench; 2], ca: PathBuf| {
+        let [one, two] = others.map(|other| other.server.ntp.to_string());
+        let ca = ca.to_str().unwrap().to_owned();
+        first
+            .run(asked.server.ntp, &["--auth", "antp", "--ca", &ca, "--tentative", &one, "--tentative", &two])
+    };
+    let output = ask(&first, [&second, &third], ca.clone());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("trust: tentative: "), "{}", text(&output));
+    // Its dates are passed over until there is a time, and then they count.
+    assert_rejected(&ask(&long_over, [&second, &third], ca.clone()), "tentative trust: 127.0.0.1");
+    let output = ask(&second, [&third, &long_over], ca.clone());
+    assert_rejected(&output, "certificate validity: expired");
+    assert!(text(&output).contains(&format!("{} at 20", long_over.server.ntp)), "{}", text(&output));
+    assert_rejected(&ask(&first, [&second, &second], ca), "have one key, and so one say");
+    assert_rejected(&ask(&first, [&second, &third], first.lab.ca()), "certificate check: ");
 }
 
 #[test]
@@ -377,6 +426,7 @@ fn silence_is_exit_1_and_wrong_use_exit_64() {
         &["--auth", "antp", "--round-trip-max", "0"],
         &["--auth", "antp", "--pin", "/p", "--ca", "/c"],
         &["--auth", "antp", "--validate-at", "yesterday"],
+        &["--auth", "antp", "--tentative", "ntp.test"],
         &["--auth", "antp", "--keys", "/k", "--key-id", "1"],
     ] {
         let output = bench.run(bench.server.ntp, arguments);

@@ -33,6 +33,9 @@ fn table_says_what_the_record_holds() {
 
     let schemes: Vec<&str> = record.schemes.iter().map(|run| run.scheme.as_str()).collect();
     assert_eq!(schemes, ["plain", "mac", "nts", "nts", "antp", "antp", "antp"]);
+    let phases: Vec<bool> = record.schemes.iter().map(|run| run.antp_phases.is_some()).collect();
+    assert_eq!(phases, [false, false, false, false, true, true, false]);
+    assert!(page.contains("Phases of ANTP"));
     let plain = median_whole_ns(&record.schemes[0]);
     for run in &record.schemes {
         assert!(run.exchanges.len() >= 200, "{}", run.exchanges.len());

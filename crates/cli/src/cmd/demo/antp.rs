@@ -4,18 +4,20 @@ use std::fmt::Write as _;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use authentick_crypto::Entropy;
 use authentick_ke::tls::Roots;
 use authentick_net::clock::unix_seconds;
 use authentick_proto::antp::client::{Bounds, Offer, Session};
+use authentick_report::AntpPhases;
 use authentick_wire::antp::{Suite, SuiteList};
 use rcgen::{CertificateParams, KeyPair, RsaKeySize};
 use rustls::pki_types::ServerName;
 
-use super::TIMEOUT;
+use super::{TIMEOUT, nanos};
 use crate::antp::phases::{TimeAsk, exchange_keys, negotiate};
-use crate::antp::trust::{Anchor, Times, judge};
+use crate::antp::trust::{Anchor, Dates, Times, judge};
 use crate::exit::{Exit, Failure};
 
 /// The paper's two suites, as the configuration calls them.
@@ -53,6 +55,8 @@ pub(super) struct Asked {
     pub(super) ask: TimeAsk,
     /// Of the suite, and of the tag if it comes by itself.
     pub(super) name: String,
+    /// What the session took to make; absent where it was made for another contestant.
+    pub(super) phases: Option<AntpPhases>,
 }
 
 /// A session with each suite, and one more whose tags come by themselves.
@@ -60,16 +64,17 @@ pub(super) fn sessions(folder: &Path, server: SocketAddr) -> Result<Vec<Asked>, 
     let mut entropy = Entropy::from_system()?;
     let mut asked = Vec::new();
     for (name, suite) in SUITES {
-        let session = establish(&chain_file(folder, name), suite, server, &mut entropy)
+        let (session, phases) = establish(&chain_file(folder, name), suite, server, &mut entropy)
             .map_err(|problem| Failure::new(Exit::Internal, format!("ANTP with {suite}: {problem}")))?;
         let ask = TimeAsk { is_separate: false, is_fresh: false, bounds: Bounds::WAN };
-        asked.push(Asked { session, ask, name: suite.to_string() });
+        asked.push(Asked { session, ask, name: suite.to_string(), phases: Some(phases) });
     }
     let first = &asked[0];
     let separate = Asked {
         session: first.session.clone(),
         ask: TimeAsk { is_separate: true, ..first.ask },
         name: format!("{}, separate tag", first.name),
+        phases: None,
     };
     asked.push(separate);
     Ok(asked)
@@ -81,16 +86,24 @@ fn establish(
     suite: Suite,
     server: SocketAddr,
     entropy: &mut Entropy,
-) -> Result<Session, String> {
+) -> Result<(Session, AntpPhases), String> {
     let offer = Offer { suites: SuiteList::new(&[suite]).expect("one suite makes a list"), ..Offer::p256() };
     let agreed = negotiate(server, offer, entropy, TIMEOUT).map_err(|problem| problem.to_string())?;
     let pem = fs::read(chain).map_err(|error| error.to_string())?;
     let name = ServerName::try_from("localhost").expect("a host name");
     let anchor = Anchor::Authorities { roots: Roots::from_pem(&pem)?, name };
     let times = Times { clock: unix_seconds(), built: 0, saved: 0, by_hand: None };
-    let believed = judge(&anchor, &times, &agreed.negotiated.chain(), suite)?;
-    exchange_keys(server, &agreed.negotiated, &believed.key, entropy, TIMEOUT)
+    let start = Instant::now();
+    let believed = judge(&anchor, &Dates::At(times), &agreed.negotiated.chain(), suite)?;
+    let certificate_check_ns = nanos(start.elapsed());
+    let exchanged = exchange_keys(server, &agreed.negotiated, &believed.key, entropy, TIMEOUT)
         .map_err(|wrong| wrong.to_string())?
-        .map(|exchanged| exchanged.session)
-        .map_err(|problem| problem.to_string())
+        .map_err(|problem| problem.to_string())?;
+    let phases = AntpPhases {
+        negotiation_ns: nanos(agreed.took),
+        certificate_check_ns,
+        encapsulation_ns: nanos(exchanged.encapsulation),
+        exchange_ns: nanos(exchanged.took),
+    };
+    Ok((exchanged.session, phases))
 }

@@ -16,11 +16,12 @@ use serde::Serialize;
 use super::{Answer, Bound, Report, TimeSpent, Vouched, date, nanos};
 use crate::antp::phases::{Agreed, TimeAsk, ask_time, exchange_keys, negotiate};
 use crate::antp::store::Store;
-use crate::antp::trust::{Anchor, Believed, SLACK_SECONDS, Times, judge};
+use crate::antp::tentative::{Ballot, SERVER_COUNT_MIN, Voter, agree};
+use crate::antp::trust::{Anchor, Believed, Dates, SLACK_SECONDS, Times, judge};
 use crate::args::Query;
 use crate::exit::{Exit, Failure};
 use crate::measure::Unanswered;
-use crate::server::{NTP_PORT, ServerArgument};
+use crate::server::{NTP_PORT, ServerArgument, resolve};
 use crate::{output, trust};
 
 /// What a key exchange of ANTP brought.
@@ -77,6 +78,42 @@ pub(super) struct Source<'a> {
     started: Instant,
     /// Until when the leaf is good, in Unix seconds.
     valid_until: Option<i64>,
+    /// Whom tentative trust asks, this server included; nobody without it.
+    voters: Vec<Voter>,
+    /// The time at which certificates are judged, where somebody has said so, in Unix seconds.
+    judged_at: Option<u64>,
+}
+
+/// Trust in authorities for a server of this name.
+fn authorities(arguments: &Query, name: &str) -> Result<Anchor, Failure> {
+    let name = ServerName::try_from(name.to_owned()).map_err(|_| {
+        Failure::new(Exit::Usage, format!("--server-name {name:?} is no host name or address"))
+    })?;
+    Ok(Anchor::Authorities { roots: trust::roots(arguments.ca.as_deref())?, name })
+}
+
+/// The servers of `--tentative`, and the one that is asked anyway.
+fn voters(arguments: &Query, argument: &ServerArgument, server: SocketAddr) -> Result<Vec<Voter>, Failure> {
+    let others = &arguments.antp.tentative;
+    if others.is_empty() {
+        return Ok(Vec::new());
+    }
+    if others.len() + 1 < SERVER_COUNT_MIN {
+        return Err(Failure::new(
+            Exit::Usage,
+            "--tentative needs two servers beside HOST: give it twice or more",
+        ));
+    }
+    let name = arguments.server_name.as_deref().unwrap_or(&argument.host);
+    let first =
+        Voter { name: arguments.server.clone(), address: server, anchor: authorities(arguments, name)? };
+    let mut voters = vec![first];
+    for text in others {
+        let other = ServerArgument::parse(text)?;
+        let address = resolve(&other.host, other.port.unwrap_or(NTP_PORT))?[0];
+        voters.push(Voter { name: text.clone(), address, anchor: authorities(arguments, &other.host)? });
+    }
+    Ok(voters)
 }
 
 /// The name under which the store knows a server: as the user calls it, with the port if it is an unusual one.
@@ -97,13 +134,7 @@ impl<'a> Source<'a> {
         let options = &arguments.antp;
         let anchor = match &options.pin {
             Some(file) => Anchor::pinned(file)?,
-            None => {
-                let name = arguments.server_name.as_deref().unwrap_or(&argument.host);
-                let name = ServerName::try_from(name.to_owned()).map_err(|_| {
-                    Failure::new(Exit::Usage, format!("--server-name {name:?} is no host name or address"))
-                })?;
-                Anchor::Authorities { roots: trust::roots(arguments.ca.as_deref())?, name }
-            }
+            None => authorities(arguments, arguments.server_name.as_deref().unwrap_or(&argument.host))?,
         };
         let suites: Vec<Suite> = options.kem.iter().map(|kem| kem.suite()).collect();
         let suites = if suites.is_empty() { vec![Suite::P256] } else { suites };
@@ -113,12 +144,12 @@ impl<'a> Source<'a> {
             round_trip_max: NtpSpan::from(longest),
             residence_max: NtpSpan::from(longest * 2),
         });
+        let voters = voters(arguments, argument, server)?;
         let store = Store::prepare(options.state_directory.as_deref())?;
         let name = stored_name(argument);
         let held = store.chain(&name)?;
         let association = Association::new(Policy::default());
         let started = Instant::now();
-        let valid_until = None;
         Ok(Source {
             arguments,
             name,
@@ -130,7 +161,9 @@ impl<'a> Source<'a> {
             bounds,
             association,
             started,
-            valid_until,
+            valid_until: None,
+            voters,
+            judged_at: options.validate_at,
         })
     }
 
@@ -145,8 +178,14 @@ impl<'a> Source<'a> {
     }
 
     pub(super) fn measure(&mut self, entropy: &mut Entropy, report: &mut Report) -> Result<Answer, Failure> {
-        if self.association.phase(self.now()) == Phase::Negotiate {
-            self.establish(entropy, report)?;
+        if self.association.phase(self.now()) == Phase::Negotiate
+            && let Err(failure) = self.establish(entropy, report)
+        {
+            // The old key serves until there is a new one.
+            if self.association.session().is_none() {
+                return Err(failure);
+            }
+            output::error(&format!("there is no new key: {}", failure.message));
         }
         let ask = TimeAsk {
             is_separate: self.arguments.antp.separate_tag,
@@ -180,6 +219,7 @@ impl<'a> Source<'a> {
     /// Goes through the first two phases, with the check of the certificates between them.
     fn establish(&mut self, entropy: &mut Entropy, report: &mut Report) -> Result<(), Failure> {
         let timeout = self.arguments.timeout;
+        self.ask_voters(entropy)?;
         let offer = Offer { suites: self.suites, held: self.held.clone(), ..Offer::p256() };
         let agreed = negotiate(self.server, offer, entropy, timeout)
             .map_err(|unanswered| self.failure("negotiation", &unanswered))?;
@@ -202,9 +242,23 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
+    /// Asks the servers of tentative trust, once.
+    fn ask_voters(&mut self, entropy: &mut Entropy) -> Result<(), Failure> {
+        if self.voters.is_empty() {
+            return Ok(());
+        }
+        let ballot = Ballot { suites: self.suites, bounds: self.bounds, timeout: self.arguments.timeout };
+        let times = Times::now(&self.store, None)?;
+        let (seconds, remark) = agree(&self.voters, &ballot, &times, entropy)?;
+        output::error(&format!("trust: {remark}"));
+        self.judged_at = Some(seconds);
+        self.voters.clear();
+        Ok(())
+    }
+
     fn judge(&self, negotiated: &Negotiated) -> Result<Believed, Failure> {
-        let times = Times::now(&self.store, self.arguments.antp.validate_at)?;
-        let believed = judge(&self.anchor, &times, &negotiated.chain(), negotiated.suite())
+        let dates = Dates::At(Times::now(&self.store, self.judged_at)?);
+        let believed = judge(&self.anchor, &dates, &negotiated.chain(), negotiated.suite())
             .map_err(|problem| self.rejected("certificate check", &problem))?;
         for remark in &believed.remarks {
             output::error(&format!("trust: {remark}"));
