@@ -94,10 +94,7 @@ fn serve(service: &Service, socket: &UdpSocket, counts: &Counts) {
             keys = StateKeys::generate(1, &mut entropy);
         }
         let received = clock::now();
-        let phase = match Packet::parse(&request[..size]).map(|packet| classify(&packet).ok().map(phase_of)) {
-            Ok(Some(phase)) => phase,
-            Ok(None) | Err(_) => continue,
-        };
+        let Some(phase) = phase_of(&request[..size]) else { continue };
         counts.phases[phase].fetch_add(1, Ordering::SeqCst);
         let mut batch = [Datagram {
             source,
@@ -128,12 +125,13 @@ fn serve(service: &Service, socket: &UdpSocket, counts: &Counts) {
     }
 }
 
-fn phase_of(request: Request<'_>) -> usize {
-    match request {
+/// The phase that a datagram asks for, from 0; `None` if it is no request of ANTP.
+fn phase_of(datagram: &[u8]) -> Option<usize> {
+    Some(match classify(&Packet::parse(datagram).ok()?).ok()? {
         Request::Negotiation(..) => 0,
         Request::KeyExchange(..) => 1,
         Request::Time(_) => 2,
-    }
+    })
 }
 
 /// Key exchanges are done at once, after the batch.
