@@ -19,5 +19,6 @@ mod report;
 mod screen;
 mod stress;
 mod study;
+mod study_antp;
 mod study_mac;
 mod symmetric;
