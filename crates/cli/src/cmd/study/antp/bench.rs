@@ -27,6 +27,9 @@ use crate::output;
 /// How often a trial is repeated until the generator has kept up.
 const ATTEMPT_COUNT_MAX: u32 = 3;
 const QUICK_ATTEMPT_COUNT_MAX: u32 = 2;
+/// How often a run is repeated that the server did not answer, and how long it is left alone before.
+const SILENCE_COUNT_MAX: u32 = 3;
+const PAUSE: Duration = Duration::from_secs(1);
 /// Clients that load the server, each with a port of its own.
 const LOAD_CLIENTS: u32 = 256;
 /// Requests in flight in the closed loop that comes before a search.
@@ -102,6 +105,10 @@ impl<'a> Bench<'a> {
 
     /// Looks for a capacity; `None` if it was stopped. A closed loop finds out where to look.
     pub(super) fn search(&mut self, subject: Subject, path: Path) -> Result<Option<Capacity>, Failure> {
+        self.answered(&mut |bench: &mut Self| bench.search_once(subject, path))
+    }
+
+    fn search_once(&mut self, subject: Subject, path: Path) -> Result<Option<Capacity>, Failure> {
         let (target, pid) = self.target(path)?;
         let mut words = self.words(subject, target);
         say(&mut words, "--step-seconds", &self.settings.search_seconds);
@@ -295,7 +302,7 @@ impl<'a> Bench<'a> {
         let attempt_count = if self.settings.quick { QUICK_ATTEMPT_COUNT_MAX } else { ATTEMPT_COUNT_MAX };
         let mut attempt = 1;
         loop {
-            let Some(found) = measure(self)? else { return Ok(None) };
+            let Some(found) = self.answered(&mut measure)? else { return Ok(None) };
             match why_invalid(&found) {
                 Some(why) if attempt < attempt_count => {
                     output::aside(&format!("again, as it does not count: {why}"));
@@ -304,6 +311,25 @@ impl<'a> Bench<'a> {
             }
             attempt += 1;
         }
+    }
+
+    /// Repeats what the server did not answer, as one may not that has been overloaded. What it does not answer at all
+    /// stays open: `None`.
+    fn answered<T>(
+        &mut self,
+        measure: &mut impl FnMut(&mut Self) -> Result<Option<T>, Failure>,
+    ) -> Result<Option<T>, Failure> {
+        for _ in 0..SILENCE_COUNT_MAX {
+            match measure(self) {
+                Err(failure) if matches!(failure.exit, Exit::Silence | Exit::Authentication) => {
+                    output::aside(&format!("again, as nothing came of it: {}", failure.message));
+                    std::thread::sleep(PAUSE);
+                }
+                found => return found,
+            }
+        }
+        output::error("left open, as nothing comes of it; the same command tries it again");
+        Ok(None)
     }
 
     /// Where the load of a path goes, and the server's process.
