@@ -47,6 +47,7 @@ fn main() -> ExitCode {
         Command::Report(report) => cmd::report::run(&report),
         Command::Bench(bench) => cmd::bench::run(&bench),
         Command::Study(study) => cmd::study::run(&study),
+        Command::Plan(plan) => cmd::plan::run(&plan),
         Command::Game(game) => cmd::game::run(&game),
     };
     match result {

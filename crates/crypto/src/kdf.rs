@@ -1,12 +1,17 @@
 //! SHA-256 and what ANTP builds on it: transcript hashes, HMAC tags, and HKDF.
 //!
-//! Everything takes its input in parts, so that a transcript need not be copied together. Batches are absent: each call
-//! is one message.
+//! Everything takes its input in parts, so that a transcript need not be copied together. HMAC comes in batches too,
+//! whose texts run side by side; hashes and HKDF are one call each.
+
+mod batch;
 
 use hkdf::Hkdf;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
+
+pub(crate) use batch::{HmacDigest, HmacKey, HmacText, LANE_TEXT_SIZE_MAX};
+pub use batch::{HmacTag, HmacTagBatch, HmacVerify, HmacVerifyBatch};
 
 /// Octets of a hash and of a tag.
 pub const HASH_SIZE: usize = 32;

@@ -27,7 +27,7 @@ pub use aead::{
 };
 pub use entropy::Entropy;
 pub use hash::KeyedHash;
-pub use lanes::{Path, encrypt_alone_on, path};
+pub use lanes::{HashPath, Path, encrypt_alone_on, hash_path, path};
 
 /// Overwrites a secret with zeros, in a way that is not optimised out.
 #[inline]

@@ -3,7 +3,8 @@
 //!
 //! The unit of work is a batch, as in [`crate::aead`]: [`TagBatch`] and [`VerifyBatch`] take jobs with different keys
 //! and algorithms. A key is expanded once, when it is made; all that a packet costs is the packet. CMAC, GMAC and
-//! GMAC-SIV run side by side where the processor has AES instructions, the others one packet after another.
+//! GMAC-SIV run side by side where the processor has AES instructions, HMAC-SHA-224 where it has AVX2 or the
+//! instructions for SHA, the others one packet after another.
 //!
 //! Deliberately absent: key ids, key files, the names that other programs give to these algorithms, and the choice of
 //! nonces.
@@ -24,7 +25,8 @@ use std::ops::RangeInclusive;
 use aes::{Aes128Enc, Aes256Enc};
 use zeroize::Zeroizing;
 
-use crate::lanes::{self, Path};
+use crate::kdf::{HmacKey, LANE_TEXT_SIZE_MAX};
+use crate::lanes::{self, HashPath, Path};
 pub use batch::{Tag, TagBatch, Verify, VerifyBatch, tag_batch, tag_batch_on, verify_batch, verify_batch_on};
 use digest::{Md5, Sha1, Sha224, Sha256, Sha384, Sha512};
 
@@ -274,6 +276,29 @@ impl MacKey {
         match path {
             Path::Vaes512 | Path::Vaes256 | Path::AesNi => self.kept.as_ref(),
             Path::Portable => None,
+        }
+    }
+
+    /// The key for the lanes of hashes; `None` if there are none on the path, or none for the algorithm or a message of
+    /// `size` octets.
+    #[inline(always)]
+    fn hashed_on(&self, path: HashPath, size: usize) -> Option<HmacKey<'_>> {
+        match &self.state {
+            State::HmacSha224(key) if path != HashPath::Portable && size <= LANE_TEXT_SIZE_MAX => {
+                Some(key.for_lanes())
+            }
+            State::HmacSha224(_)
+            | State::Md5(_)
+            | State::Sha1(_)
+            | State::Sha256(_)
+            | State::Sha384(_)
+            | State::Sha512(_)
+            | State::HmacMd5(_)
+            | State::Cmac128(_)
+            | State::Cmac256(_)
+            | State::Gmac128(_)
+            | State::GmacSiv128(_)
+            | State::Poly1305(_) => None,
         }
     }
 

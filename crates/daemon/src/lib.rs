@@ -13,6 +13,7 @@ mod reference;
 mod replace;
 pub mod serve;
 mod shared;
+mod supervisor;
 pub mod symmetric;
 
 pub use config::{Config, ConfigError};

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Sender};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -40,13 +40,10 @@ use crate::metrics::spans::{Recorder, SpanRing};
 use crate::metrics::{self, Exporter};
 use crate::reference::Watcher;
 use crate::shared::{NtsState, Shared};
+use crate::supervisor::{Command, Supervisor, Turns};
 use crate::symmetric::Keys;
 use crate::symmetric::keeper::{self, Keeper};
 
-/// How often the clock's state, the keys' age and the threads are looked at.
-const TICK: Duration = Duration::from_secs(1);
-/// After a rotation failed, so long is waited before the next attempt.
-const ROTATION_RETRY: Duration = Duration::from_secs(30);
 /// How long a worker waits for datagrams before it looks whether it should stop.
 const PATIENCE: Duration = Duration::from_millis(200);
 /// A busy worker asks the kernel for its drop counter once in so many turns.
@@ -94,11 +91,6 @@ pub struct Running {
     threads: Vec<JoinHandle<()>>,
     /// Stops after the others, because it writes down what they have counted.
     supervisor: Option<JoinHandle<()>>,
-}
-
-enum Command {
-    Reload,
-    Stop,
 }
 
 /// Checks what can be checked without opening a port or changing a file.
@@ -238,7 +230,8 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
         let replies: io::Result<Vec<Vec<ReplySocket>>> =
             sockets.iter().map(|sockets| sockets.iter().map(ServerSocket::for_replies).collect()).collect();
         let replies = replies.map_err(|error| StartError::System("open sockets for key exchanges", error))?;
-        node.start_exchange_workers(settings.workers, &Arc::new(replies), entropy)?;
+        let free = cpus.get(worker_count..).unwrap_or_default();
+        node.start_exchange_workers(settings.workers, &Arc::new(replies), free, entropy)?;
     }
     for (index, sockets) in sockets.into_iter().enumerate() {
         let responder =
@@ -264,13 +257,11 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
     let supervisor = Supervisor {
         config: config.clone(),
         shared: Arc::clone(&node.shared),
-        key_file,
-        state_key_file,
+        cookie_keys: Turns::new(key_file, "cookie keys"),
+        state_keys: Turns::new(state_key_file, "ANTP's state keys"),
         keeper,
         watcher,
         entropy: entropy()?,
-        rotate_not_before: Instant::now(),
-        rotate_state_not_before: Instant::now(),
     };
     node.supervisor = Some(thread("supervisor".to_owned(), move || supervisor.run(&inbox))?);
     Ok(node)
@@ -301,8 +292,8 @@ impl Running {
         Totals::of(&self.shared.workers)
     }
 
-    /// Reads certificates, private keys, cookie keys, state keys and symmetric keys again. What cannot be read stays as it was, and
-    /// is logged.
+    /// Reads certificates, private keys, cookie keys, state keys and symmetric keys again. What cannot be read stays as
+    /// it was, and is logged.
     pub fn reload(&self) {
         // A supervisor that is gone has already been reported by `is_sound`.
         let _ = self.commands.send(Command::Reload);
@@ -347,12 +338,13 @@ impl Running {
         &mut self,
         count: usize,
         sockets: &Arc<Vec<Vec<ReplySocket>>>,
+        cpus: &[usize],
         entropy: impl Fn() -> Result<Entropy, StartError>,
     ) -> Result<(), StartError> {
         let Some(state) = self.shared.antp.clone() else { return Ok(()) };
         for number in 0..count {
             let (state, sockets, entropy) = (Arc::clone(&state), Arc::clone(sockets), entropy()?);
-            let worker = ExchangeWorker { number, state, sockets, entropy };
+            let worker = ExchangeWorker { number, state, sockets, entropy, cpus: cpus.to_vec() };
             let stop = Arc::clone(&self.stop);
             self.spawn(format!("antp-{number}"), move || worker.run(&stop))?;
         }
@@ -495,157 +487,6 @@ impl Handler for Worker {
     }
 }
 
-/// Looks after what changes slowly.
-struct Supervisor {
-    config: Config,
-    shared: Arc<Shared>,
-    key_file: KeyFile,
-    state_key_file: StateKeyFile,
-    keeper: Option<Keeper>,
-    watcher: Watcher,
-    entropy: Entropy,
-    rotate_not_before: Instant,
-    rotate_state_not_before: Instant,
-}
-
-impl Supervisor {
-    fn run(mut self, inbox: &mpsc::Receiver<Command>) {
-        loop {
-            match inbox.recv_timeout(TICK) {
-                Err(RecvTimeoutError::Timeout) => self.tick(),
-                Ok(Command::Reload) => self.reload(),
-                Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => break,
-            }
-        }
-        if let Some(keeper) = self.keeper {
-            keeper.close();
-        }
-    }
-
-    fn tick(&mut self) {
-        self.shared.snapshot.store(Arc::new(self.watcher.look()));
-        self.rotate();
-        self.rotate_state_keys();
-        if let Some(keeper) = &mut self.keeper {
-            keeper.tick();
-        }
-    }
-
-    fn rotate(&mut self) {
-        let (Some(nts), Some(state)) = (&self.config.nts, &self.shared.nts) else { return };
-        let (now, period) = (clock::unix_seconds(), nts.rotate.as_secs().max(1));
-        if Instant::now() < self.rotate_not_before || state.keys.load().rotations_due(now, period) == 0 {
-            return;
-        }
-        match self.key_file.rotate_if_due(now, period, nts.keep, &mut self.entropy) {
-            Ok(Some(keys)) => {
-                log::info!("cookie keys rotated; key {:08x} seals now", keys.current().id());
-                state.keys.store(Arc::new(keys));
-                state.rotations.fetch_add(1, Ordering::Relaxed);
-            }
-            // Somebody else has rotated.
-            Ok(None) => self.reload_keys(),
-            Err(error) => {
-                self.rotate_not_before = Instant::now() + ROTATION_RETRY;
-                state.rotation_failures.fetch_add(1, Ordering::Relaxed);
-                let key = state.keys.load().current().id();
-                log::error!(
-                    "cookie keys not rotated: {error}; {}; key {key:08x} seals on, the next attempt is in {} s",
-                    error.remedy(),
-                    ROTATION_RETRY.as_secs()
-                );
-            }
-        }
-    }
-
-    fn rotate_state_keys(&mut self) {
-        let (Some(antp), Some(state)) = (&self.config.antp, &self.shared.antp) else { return };
-        let (now, period) = (clock::unix_seconds(), antp.rotate.as_secs().max(1));
-        if Instant::now() < self.rotate_state_not_before || state.keys.load().rotations_due(now, period) == 0
-        {
-            return;
-        }
-        match self.state_key_file.rotate_if_due(now, period, antp.keep(), &mut self.entropy) {
-            Ok(Some(keys)) => {
-                log::info!("ANTP's state keys rotated; key {:08x} seals now", keys.current().id());
-                state.keys.store(Arc::new(keys));
-                state.rotations.fetch_add(1, Ordering::Relaxed);
-            }
-            // Somebody else has rotated.
-            Ok(None) => self.reload_state_keys(),
-            Err(error) => {
-                self.rotate_state_not_before = Instant::now() + ROTATION_RETRY;
-                state.rotation_failures.fetch_add(1, Ordering::Relaxed);
-                let key = state.keys.load().current().id();
-                log::error!(
-                    "ANTP's state keys not rotated: {error}; {}; key {key:08x} seals on, the next attempt is in {} s",
-                    error.remedy(),
-                    ROTATION_RETRY.as_secs()
-                );
-            }
-        }
-    }
-
-    fn reload_antp(&self) {
-        let (Some(settings), Some(state)) = (&self.config.antp, &self.shared.antp) else { return };
-        match antp::load(&self.config, settings) {
-            Ok(loaded) => {
-                loaded.certificates.iter().for_each(|(_, info)| warn_of_expiry(info));
-                log::info!("ANTP's certificates read again, of {} suites", loaded.certificates.len());
-                state.loaded.store(Arc::new(loaded));
-            }
-            Err(error) => log::error!("ANTP's certificates not changed: {error}"),
-        }
-        self.reload_state_keys();
-    }
-
-    fn reload_state_keys(&self) {
-        let Some(state) = &self.shared.antp else { return };
-        match self.state_key_file.load() {
-            Ok(Some(keys)) => {
-                log::info!("ANTP's state keys read again; key {:08x} seals", keys.current().id());
-                state.keys.store(Arc::new(keys));
-            }
-            Ok(None) => {
-                log::error!(
-                    "ANTP's state keys not changed: {} is gone",
-                    self.state_key_file.path().display()
-                );
-            }
-            Err(error) => log::error!("ANTP's state keys not changed: {error}; {}", error.remedy()),
-        }
-    }
-
-    fn reload(&mut self) {
-        if let Some(keeper) = &mut self.keeper {
-            keeper.reload();
-        }
-        self.reload_antp();
-        let (Some(nts), Some(state)) = (&self.config.nts, &self.shared.nts) else { return };
-        match load_identity(&self.config, nts) {
-            Ok(identity) => {
-                warn_of_expiry(&identity.certificate);
-                state.set_identity(&identity);
-                log::info!("certificate read again: {}", identity.certificate.subject);
-            }
-            Err(error) => log::error!("certificate not changed: {error}"),
-        }
-        self.reload_keys();
-    }
-
-    fn reload_keys(&self) {
-        let Some(state) = &self.shared.nts else { return };
-        match self.key_file.load() {
-            Ok(Some(keys)) => {
-                log::info!("cookie keys read again; key {:08x} seals", keys.current().id());
-                state.keys.store(Arc::new(keys));
-            }
-            Ok(None) => log::error!("cookie keys not changed: {} is gone", self.key_file.path().display()),
-            Err(error) => log::error!("cookie keys not changed: {error}; {}", error.remedy()),
-        }
-    }
-}
-
 /// The user to become: none unless started as root.
 fn server_user(config: &Config) -> Result<Option<privilege::User>, ConfigError> {
     if !privilege::is_root() || config.user == "root" {
@@ -675,7 +516,7 @@ pub(crate) fn read_file(config: &Config, key: &str, path: &Path) -> Result<Vec<u
     })
 }
 
-fn load_identity(config: &Config, nts: &Nts) -> Result<Identity, ConfigError> {
+pub(crate) fn load_identity(config: &Config, nts: &Nts) -> Result<Identity, ConfigError> {
     let read = |key: &str, path: &Path| read_file(config, key, path);
     let (chain_key, private_key) = ("nts.certificate-chain", "nts.private-key");
     let chain = read(chain_key, &nts.certificate_chain)?;
@@ -710,7 +551,7 @@ fn warn_of_terms(config: &Config) {
     }
 }
 
-fn warn_of_expiry(certificate: &CertificateInfo) {
+pub(crate) fn warn_of_expiry(certificate: &CertificateInfo) {
     let subject = &certificate.subject;
     let left = certificate.not_after - i64::try_from(clock::unix_seconds()).unwrap_or(i64::MAX);
     match left {

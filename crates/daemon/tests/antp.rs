@@ -5,6 +5,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use authentick_crypto::Entropy;
@@ -285,6 +286,100 @@ fn exchanges_above_the_rate_of_a_prefix_get_an_error_and_time_is_still_served() 
     }
     assert_eq!(refused, 5, "one was spent on the session");
     eventually("refusals are counted", || node.totals().of_outcome(Outcome::AntpRate) == 5);
+    assert!(matches!(client.time(&mut session, Wanted::default()), Ok(Event::Accepted(_))));
+    assert!(node.stop());
+}
+
+/// Sends `request` at `rate` for as long as `is_on` says so; returns how many were sent.
+fn flood(node: &serve::Running, request: &[u8], rate: u32, is_on: impl Fn() -> bool) -> u64 {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(("127.0.0.5", node.ntp_addresses()[0].port())).unwrap();
+    let (start, mut sent) = (Instant::now(), 0);
+    while is_on() {
+        // Open loop: what is due by now, in bursts of a millisecond.
+        let due = (start.elapsed().as_secs_f64() * f64::from(rate)) as u64;
+        while sent < due {
+            sent += u64::from(socket.send(request).is_ok());
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    sent
+}
+
+/// Asks for time so many times; returns the 99th percentile of how long an answer took.
+fn p99_of_time(client: &mut Client, session: &mut Session, count: usize) -> Duration {
+    let mut taken: Vec<Duration> = (0..count)
+        .map(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            let start = Instant::now();
+            assert!(matches!(client.time(session, Wanted::default()), Ok(Event::Accepted(_))));
+            start.elapsed()
+        })
+        .collect();
+    taken.sort_unstable();
+    taken[count * 99 / 100]
+}
+
+#[test]
+fn time_is_answered_while_key_exchanges_come_at_ten_times_what_is_admitted() {
+    const ADMITTED: u32 = 100;
+    const BURST: u64 = 16;
+    const COUNT: usize = 1000;
+    let folder = tempfile::tempdir().unwrap();
+    let antp = format!("rate-limit = {{ exchanges-per-second = {ADMITTED} }}");
+    let node = serve::start(&config(folder.path(), &antp, &suites(folder.path()))).unwrap();
+    let mut client = Client::new(&node);
+    let mut session = client.session(Suite::RSA_PKCS1);
+    let alone = p99_of_time(&mut client, &mut session, COUNT);
+    let done = client.negotiate(Suite::RSA_PKCS1);
+    let (_, m3) = client.key_request(&done);
+    let before = node.totals();
+    let (start, is_on) = (Instant::now(), AtomicBool::new(true));
+    let (flooded, sent) = std::thread::scope(|scope| {
+        let flood = scope.spawn(|| flood(&node, &m3, 10 * ADMITTED, || is_on.load(Ordering::Relaxed)));
+        let flooded = p99_of_time(&mut client, &mut session, COUNT);
+        is_on.store(false, Ordering::Relaxed);
+        (flooded, flood.join().unwrap())
+    });
+    let elapsed = start.elapsed();
+    let ratio = flooded.as_secs_f64() / alone.as_secs_f64();
+    println!(
+        "p99 of time: {alone:?} alone, {flooded:?} beside {sent} key exchanges in {elapsed:?}, ratio {ratio:.2}"
+    );
+    let since = |outcome| node.totals().of_outcome(outcome) - before.of_outcome(outcome);
+    let ends = [Outcome::AntpKeyExchange, Outcome::AntpRate, Outcome::AntpQueueFull];
+    eventually("each key exchange has one end", || ends.into_iter().map(since).sum::<u64>() == sent);
+    let (admitted, refused) = (since(Outcome::AntpKeyExchange), since(Outcome::AntpRate));
+    let most = BURST + (elapsed.as_secs_f64() * f64::from(ADMITTED)).ceil() as u64;
+    assert!((1..=most + 1).contains(&admitted), "{admitted} of {sent} admitted, at most {most} may be");
+    assert!(refused >= sent - most - 1, "{refused} of {sent} refused");
+    assert_eq!(since(Outcome::AntpTime), COUNT as u64, "every request for time is answered");
+    assert!(node.stop());
+}
+
+#[test]
+fn burst_that_overflows_the_queue_is_refused_one_by_one() {
+    // As many answers as a socket keeps until they are read.
+    const COUNT: u64 = 150;
+    let folder = tempfile::tempdir().unwrap();
+    let node = serve::start(&config(folder.path(), "queue = 2", &suites(folder.path()))).unwrap();
+    let mut client = Client::new(&node);
+    let mut session = client.session(Suite::P256);
+    let done = client.negotiate(Suite::RSA_PKCS1);
+    let (mut exchange, m3) = client.key_request(&done);
+    for _ in 0..COUNT {
+        client.socket.send(&m3).unwrap();
+    }
+    let answers: Vec<Vec<u8>> = (0..COUNT).map(|_| client.receive()).collect();
+    let made = answers.iter().filter(|answer| answer.len() > 88).count() as u64;
+    assert!((2..COUNT).contains(&made), "{made}");
+    let good = answers.iter().find(|answer| answer.len() > 88).unwrap();
+    assert!(exchange.receive(good).is_ok(), "those that were taken are answered as ever");
+    eventually("refusals are counted", || {
+        node.totals().of_outcome(Outcome::AntpQueueFull) == COUNT - made
+            && page(node.metrics_address().unwrap())
+                .contains(&format!("antp_key_exchanges_refused_total {}", COUNT - made))
+    });
     assert!(matches!(client.time(&mut session, Wanted::default()), Ok(Event::Accepted(_))));
     assert!(node.stop());
 }

@@ -18,11 +18,21 @@ pub fn allowed() -> io::Result<Vec<usize>> {
 /// # Errors
 /// If the processor does not exist or may not be used.
 pub fn pin(cpu: usize) -> io::Result<()> {
+    confine(&[cpu])
+}
+
+/// Keeps the calling thread on some processors.
+///
+/// # Errors
+/// If there is none, or one of them does not exist, or none may be used.
+pub fn confine(cpus: &[usize]) -> io::Result<()> {
     let mut set = CpuSet::new();
-    if cpu >= CpuSet::MAX_CPU {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("there is no processor {cpu}")));
+    for &cpu in cpus {
+        if cpu >= CpuSet::MAX_CPU {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("there is no processor {cpu}")));
+        }
+        set.set(cpu);
     }
-    set.set(cpu);
     Ok(sched_setaffinity(None, &set)?)
 }
 
@@ -40,5 +50,17 @@ mod tests {
         .join()
         .unwrap();
         assert!(pin(usize::MAX).is_err());
+    }
+
+    #[test]
+    fn confined_thread_may_use_the_named_processors() {
+        std::thread::spawn(|| {
+            let cpus = allowed().unwrap();
+            confine(&cpus[..cpus.len().div_ceil(2)]).unwrap();
+            assert_eq!(allowed().unwrap(), cpus[..cpus.len().div_ceil(2)]);
+            assert!(confine(&[]).is_err());
+        })
+        .join()
+        .unwrap();
     }
 }

@@ -2,35 +2,37 @@
 
 use std::io;
 
-use rustix::process::setpriority_process;
-
-/// The lowest of the nice values. setpriority(2).
-const NICE_MAX: i32 = 19;
-
-/// Gives the calling thread the lowest priority for which nobody needs rights: it runs on a processor that others leave
-/// free, and gets a little of one that they do not.
+/// Has the calling thread run only where no other wants to. sched(7), SCHED_IDLE: lower than any nice value. Who wakes
+/// takes the processor from it as soon as the kernel looks, where a nice thread would keep it to the end of its slice.
+/// Nobody needs rights for it.
 ///
 /// # Errors
 /// If the kernel refuses.
 pub fn lowest() -> io::Result<()> {
-    // Linux keeps nice values by thread, and no number means the calling one.
-    Ok(setpriority_process(None, NICE_MAX)?)
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: sched_setscheduler(2) reads the parameters during the call; 0 means the calling thread.
+    let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::process::getpriority_process;
+
+    fn policy() -> libc::c_int {
+        // SAFETY: sched_getscheduler(2) takes no pointers; 0 means the calling thread.
+        unsafe { libc::sched_getscheduler(0) }
+    }
 
     #[test]
     fn only_the_calling_thread_steps_back() {
-        let before = getpriority_process(None).unwrap();
+        let before = policy();
         std::thread::spawn(|| {
             lowest().unwrap();
-            assert_eq!(getpriority_process(None).unwrap(), NICE_MAX);
+            assert_eq!(policy(), libc::SCHED_IDLE);
         })
         .join()
         .unwrap();
-        assert_eq!(getpriority_process(None).unwrap(), before);
+        assert_eq!(policy(), before);
     }
 }

@@ -1,4 +1,5 @@
-//! What does the responder take per request, without sockets: plain, under each MAC, and NTS under each AEAD?
+//! What does the responder take per request, without sockets: plain, under ANTP, under each MAC, and NTS under each
+//! AEAD?
 //!
 //! Goal: nanoseconds per request from datagram to response, for several batch sizes, over 512 clients with keys and
 //! cookies of their own, or one symmetric key; and the share of NTS that is not AEAD, by comparison with the bench
@@ -11,15 +12,23 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use authentick_crypto::kem::SessionKey;
 use authentick_crypto::mac::{MacAlgorithm, MacKey};
 use authentick_crypto::{Algorithm, Entropy, Key, SealBatch, path};
+use authentick_proto::antp::client::{Bounds, SeparateTag, Session, Wanted};
+use authentick_proto::antp::seconds;
+use authentick_proto::antp::server::{KeyExchange, Service, Settings};
+use authentick_proto::antp::state::Established;
+use authentick_proto::antp::state_key::StateKeys;
 use authentick_proto::client::{Exchange, NtsSession};
 use authentick_proto::cookie::{self, SessionKeys};
 use authentick_proto::keyset::KeySet;
+use authentick_proto::server::antp::{AntpLimits, AntpMoment, Full, KeyExchanges};
 use authentick_proto::server::outcome::Outcome;
 use authentick_proto::server::snapshot::Snapshot;
 use authentick_proto::server::{Moment, Policy, Responder};
 use authentick_proto::symmetric::{Allowed, SymmetricKeys};
+use authentick_wire::antp::Suite;
 use authentick_wire::datagram::Datagram;
 use authentick_wire::header::{Leap, ReferenceId};
 use authentick_wire::limits::{COOKIE_COUNT, HEADER_SIZE};
@@ -45,8 +54,12 @@ fn main() {
     batches.iter().for_each(|batch| print!(" {batch:>7}"));
     println!();
     let (macs, aeads) = (MacAlgorithm::ALL.map(Scheme::Mac), Algorithm::ALL.map(Scheme::Nts));
-    let mut benches: Vec<Bench> =
-        [Scheme::Plain].into_iter().chain(macs).chain(aeads).map(Bench::new).collect();
+    let mut benches: Vec<Bench> = [Scheme::Plain, Scheme::Antp, Scheme::AntpSeparate]
+        .into_iter()
+        .chain(macs)
+        .chain(aeads)
+        .map(Bench::new)
+        .collect();
     let wanted: Vec<String> =
         std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     if !wanted.is_empty() {
@@ -72,6 +85,10 @@ fn main() {
 #[derive(Clone, Copy)]
 enum Scheme {
     Plain,
+    /// m5, inline.
+    Antp,
+    /// m5 in separate-tag mode.
+    AntpSeparate,
     Mac(MacAlgorithm),
     Nts(Algorithm),
 }
@@ -82,10 +99,21 @@ struct Bench {
     responder: Responder,
     keys: KeySet,
     symmetric: SymmetricKeys,
+    antp: Option<(Service, StateKeys)>,
     requests: Vec<Vec<u8>>,
     responses: Vec<[u8; BUFFER_SIZE]>,
     next: usize,
     outcome: Outcome,
+    limits: AntpLimits,
+}
+
+/// Nobody asks for a key exchange here.
+struct Nowhere;
+
+impl KeyExchanges for Nowhere {
+    fn offer(&self, _: usize, _: KeyExchange) -> Result<(), Full> {
+        Err(Full)
+    }
 }
 
 impl Bench {
@@ -97,12 +125,24 @@ impl Bench {
             (id, key.expect("the size is right"))
         });
         let symmetric = SymmetricKeys::new(shared, Allowed::ALL, 1).expect("identifiers are distinct");
+        let state_keys = StateKeys::generate(0, &mut entropy);
         let request = |_| {
             let mut request = vec![0; BUFFER_SIZE];
             let size = match scheme {
                 Scheme::Plain => {
                     Exchange::plain(&mut entropy, &mut request);
                     HEADER_SIZE
+                }
+                Scheme::Antp | Scheme::AntpSeparate => {
+                    let suite = Suite::P256;
+                    let key = SessionKey::new(entropy.array());
+                    let (issued, expires) = (seconds(NOW), seconds(NOW) + 1000);
+                    let established = Established { suite, issued, expires, key: key.clone() };
+                    let state = established.seal(&state_keys, &mut entropy);
+                    let separate = matches!(scheme, Scheme::AntpSeparate).then_some(SeparateTag::Ipv4);
+                    let wanted = Wanted { fresh: true, separate };
+                    let session = Session::new(suite, key, state);
+                    session.ask(wanted, Bounds::WAN, NOW, &mut entropy, &mut request).1
                 }
                 Scheme::Mac(algorithm) => {
                     let key = symmetric.iter().find(|key| key.algorithm() == algorithm);
@@ -125,6 +165,8 @@ impl Bench {
         let requests = (0..CLIENT_COUNT).map(request).collect();
         let (name, outcome) = match scheme {
             Scheme::Plain => ("plain".to_owned(), Outcome::Plain),
+            Scheme::Antp => ("ANTP".to_owned(), Outcome::AntpTime),
+            Scheme::AntpSeparate => ("ANTP-separate".to_owned(), Outcome::AntpSeparateTag),
             Scheme::Mac(algorithm) => (algorithm.name().to_owned(), Outcome::Mac),
             Scheme::Nts(algorithm) => (format!("{algorithm:?}"), Outcome::Nts),
         };
@@ -133,10 +175,16 @@ impl Bench {
             responder: Responder::new(Arc::new(Policy::open()), None, Entropy::from_seed(2)),
             keys,
             symmetric,
+            // Time needs no private key. A server without ANTP is what the other rows measure.
+            antp: matches!(scheme, Scheme::Antp | Scheme::AntpSeparate).then(|| {
+                let service = Service::new(Vec::new(), Settings::default());
+                (service.expect("no suite is there twice"), state_keys)
+            }),
             requests,
             responses: vec![[0; BUFFER_SIZE]; BATCHES[BATCHES.len() - 1]],
             next: 0,
             outcome,
+            limits: AntpLimits::default(),
         }
     }
 
@@ -177,7 +225,13 @@ impl Bench {
             })
             .collect();
         let (keys, symmetric) = (Some(&self.keys), Some(&self.symmetric));
-        let moment = Moment { snapshot: SNAPSHOT, keys, symmetric, antp: None };
+        let antp = self.antp.as_ref().map(|(service, keys)| AntpMoment {
+            service,
+            keys,
+            limits: &self.limits,
+            exchanges: &Nowhere,
+        });
+        let moment = Moment { snapshot: SNAPSHOT, keys, symmetric, antp };
         self.responder.respond(moment, &mut now, &mut (), &mut datagrams);
         self.next += batch;
     }

@@ -95,7 +95,7 @@ macro_rules! blocks {
     ) => {
         $(#[$text])*
         #[derive(Clone, Copy)]
-        pub(super) struct $name($register);
+        pub(super) struct $name(pub(super) $register);
 
         impl Blocks for $name {
             const WIDTH: usize = $width;

@@ -16,17 +16,24 @@ use crate::aead::{Algorithm, Key};
 /// # Safety
 /// The lanes are of jobs of this shape, which are borrowed by the caller; a kept key is the caller's too.
 pub(super) unsafe fn run(path: Path, verb: Verb, shape: &Shape, lanes: &[Lane]) {
+    let run = choose(path, lanes.len(), [vaes512::run, vaes256::run, aesni::run]);
+    // SAFETY: the processor has what the path needs; the rest is as promised to this function.
+    unsafe { run(verb, shape, lanes) };
+}
+
+/// Which of the functions of the three paths with lanes runs `count` jobs on this one.
+///
+/// # Panics
+/// If the path is portable or not available.
+#[inline(always)]
+fn choose<F: Copy>(path: Path, count: usize, [vaes512, vaes256, aesni]: [F; 3]) -> F {
     assert!(path == super::path() || path.is_available(), "no path is taken that the processor lacks");
     match path {
-        // One packet fills one block, and narrow registers are a little faster.
-        // SAFETY: the processor has what the path needs, which for VAES is more than what this needs.
-        Path::Vaes512 | Path::Vaes256 if lanes.len() == 1 => unsafe { aesni::run(verb, shape, lanes) },
-        // SAFETY: the processor has what the path needs; the rest is as promised to this function.
-        Path::Vaes512 => unsafe { vaes512::run(verb, shape, lanes) },
-        // SAFETY: as above.
-        Path::Vaes256 => unsafe { vaes256::run(verb, shape, lanes) },
-        // SAFETY: as above.
-        Path::AesNi => unsafe { aesni::run(verb, shape, lanes) },
+        // One packet fills one block, and narrow registers are a little faster. What has VAES has what this needs.
+        Path::Vaes512 | Path::Vaes256 if count == 1 => aesni,
+        Path::Vaes512 => vaes512,
+        Path::Vaes256 => vaes256,
+        Path::AesNi => aesni,
         Path::Portable => unreachable!("the portable path has no lanes"),
     }
 }
@@ -71,37 +78,41 @@ fn take<T: Copy, const L: usize>(jobs: &[T], run: impl FnOnce(&[T; L], usize)) -
     &[]
 }
 
+/// Defines the widths of a path, and the function that runs jobs in them; `fill` and `fits_half_only` are the caller's.
+macro_rules! widths {
+    ($blocks:ident, $most:literal, $half:literal, $features:literal) => {
+        /// Lanes of all registers, of half of them, and of one.
+        const MOST: usize = $most * $blocks::WIDTH;
+        const HALF: usize = $half * $blocks::WIDTH;
+        const LEAST: usize = $blocks::WIDTH;
+
+        /// # Safety
+        /// As [`super::run`], and the processor has the features.
+        #[target_feature(enable = $features)]
+        pub(super) unsafe fn run(verb: Verb, shape: &Shape, lanes: &[Lane]) {
+            let mut rest = lanes;
+            while !rest.is_empty() {
+                // SAFETY: as promised to this function.
+                rest = unsafe {
+                    match rest.len() {
+                        1..=LEAST => take(rest, |lanes, used| fill::<1, LEAST>(verb, shape, lanes, used)),
+                        length if length <= HALF || fits_half_only(shape) => {
+                            take(rest, |lanes, used| fill::<$half, HALF>(verb, shape, lanes, used))
+                        }
+                        _ => take(rest, |lanes, used| fill::<$most, MOST>(verb, shape, lanes, used)),
+                    }
+                };
+            }
+        }
+    };
+}
+
 macro_rules! path {
     ($name:ident, $blocks:ident, $most:literal, $half:literal, $features:literal) => {
         mod $name {
             use super::*;
 
-            /// Lanes of all registers, of half of them, and of one.
-            const MOST: usize = $most * $blocks::WIDTH;
-            const HALF: usize = $half * $blocks::WIDTH;
-            const LEAST: usize = $blocks::WIDTH;
-
-            /// # Safety
-            /// As [`super::run`], and the processor has the features.
-            #[target_feature(enable = $features)]
-            pub(super) unsafe fn run(verb: Verb, shape: &Shape, lanes: &[Lane]) {
-                let mut rest = lanes;
-                while !rest.is_empty() {
-                    // SAFETY: as promised to this function.
-                    rest = unsafe {
-                        match rest.len() {
-                            1..=LEAST => {
-                                take(rest, |lanes, used| fill::<1, LEAST>(verb, shape, lanes, used))
-                            }
-                            // Keys longer than those of AES-128 have too many round keys for all lanes.
-                            length if length <= HALF || is_long(shape.algorithm) => {
-                                take(rest, |lanes, used| fill::<$half, HALF>(verb, shape, lanes, used))
-                            }
-                            _ => take(rest, |lanes, used| fill::<$most, MOST>(verb, shape, lanes, used)),
-                        }
-                    };
-                }
-            }
+            widths!($blocks, $most, $half, $features);
 
             /// Runs the first `used` of `lanes`; those beyond repeat the last of them.
             ///
@@ -208,9 +219,9 @@ macro_rules! path {
     };
 }
 
-/// Whether the keys of an algorithm are longer than those of AES-128.
-const fn is_long(algorithm: Algorithm) -> bool {
-    matches!(algorithm, Algorithm::SivCmac384 | Algorithm::SivCmac512)
+/// Keys longer than those of AES-128 have too many round keys for all lanes.
+const fn fits_half_only(shape: &Shape) -> bool {
+    matches!(shape.algorithm, Algorithm::SivCmac384 | Algorithm::SivCmac512)
 }
 
 /// Calls a macro for each path, with its registers: which they are, how many in all of its lanes and in half of them,
@@ -231,6 +242,7 @@ macro_rules! each_path {
 
 each_path!(path);
 
+pub(super) mod hmac;
 pub(super) mod mac;
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use std::ptr;
 
 use super::{Path, SivKey};
-use crate::aead::{Algorithm, Open, Seal, TAG_SIZE};
+use crate::aead::{Algorithm, KeyRef, Open, Seal, TAG_SIZE, Text};
 
 /// Jobs that run in one call: as many as the widest path has lanes.
 pub(super) const JOBS_MAX: usize = 16;
@@ -55,7 +55,7 @@ pub(super) enum Verb {
     Open,
 }
 
-/// A kind of jobs: what groups need to know of it.
+/// A kind of jobs and the path that they take: what groups need to know of them.
 pub(super) trait Work: Copy {
     /// What decides which instructions a job takes.
     type Shape: Copy + PartialEq;
@@ -68,25 +68,24 @@ pub(super) trait Work: Copy {
     ///
     /// # Safety
     /// The lanes are of jobs of this shape, which are borrowed by the caller.
-    unsafe fn run(self, path: Path, shape: &Self::Shape, lanes: &[Self::Lane]);
+    unsafe fn run(self, shape: &Self::Shape, lanes: &[Self::Lane]);
 }
 
-impl Work for Verb {
+impl Work for (Path, Verb) {
     type Shape = Shape;
     type Lane = Lane;
     const START: Shape =
         Shape { algorithm: Algorithm::SivCmac256, kept: ptr::null(), nonce: 0, associated: None, text: 0 };
 
     #[inline(always)]
-    unsafe fn run(self, path: Path, shape: &Shape, lanes: &[Lane]) {
+    unsafe fn run(self, shape: &Shape, lanes: &[Lane]) {
         // SAFETY: as promised to this function.
-        unsafe { super::entry::run(path, self, shape, lanes) };
+        unsafe { super::entry::run(self.0, self.1, shape, lanes) };
     }
 }
 
 /// Jobs that wait for the same work, borrowed for `'a`.
 pub(super) struct Groups<'a, W: Work> {
-    path: Path,
     work: W,
     shapes: [W::Shape; GROUP_COUNT],
     counts: [usize; GROUP_COUNT],
@@ -100,9 +99,8 @@ pub(super) struct Groups<'a, W: Work> {
 
 impl<W: Work> Groups<'_, W> {
     #[inline(always)]
-    pub(super) fn new(path: Path, work: W) -> Self {
+    pub(super) fn new(work: W) -> Self {
         Groups {
-            path,
             work,
             shapes: [W::START; GROUP_COUNT],
             counts: [0; GROUP_COUNT],
@@ -156,41 +154,58 @@ impl<W: Work> Groups<'_, W> {
         // SAFETY: so many were written since there were none.
         let lanes = unsafe { self.lanes[index][..self.counts[index]].assume_init_ref() };
         // SAFETY: the lanes were made from jobs of this shape, which are borrowed as long as this value lives.
-        unsafe { self.work.run(self.path, &self.shapes[index], lanes) };
+        unsafe { self.work.run(&self.shapes[index], lanes) };
         self.counts[index] = 0;
     }
 }
 
+/// What every job of an AEAD has.
+type Parts<'a> = (KeyRef<'a>, &'a [u8], Option<&'a [u8]>, Text<'a>);
+
+impl<'a> Groups<'a, (Path, Verb)> {
+    /// Adds a job of key, nonce, associated data and text.
+    #[inline(always)]
+    fn push_parts(
+        &mut self,
+        (key, nonce, associated, mut text): Parts<'a>,
+        tag: *mut [u8; TAG_SIZE],
+        genuine: *mut bool,
+    ) {
+        let (algorithm, key, kept) = key.parts();
+        let shape = Shape {
+            algorithm,
+            kept: kept.map_or(ptr::null(), ptr::from_ref),
+            nonce: nonce.len(),
+            associated: associated.map(<[u8]>::len),
+            text: text.len(),
+        };
+        let lane = Lane {
+            key: key.as_ptr(),
+            nonce: nonce.as_ptr(),
+            associated: associated.unwrap_or_default().as_ptr(),
+            source: text.get_in().as_ptr(),
+            text: text.get_out().as_mut_ptr(),
+            tag,
+            genuine,
+        };
+        self.push(shape, lane);
+    }
+}
+
 /// Texts that wait to be sealed.
-pub(crate) struct SealQueue<'a>(Groups<'a, Verb>);
+pub(crate) struct SealQueue<'a>(Groups<'a, (Path, Verb)>);
 
 impl<'a> SealQueue<'a> {
     #[inline(always)]
     pub(crate) fn new(path: Path) -> Self {
-        SealQueue(Groups::new(path, Verb::Seal))
+        SealQueue(Groups::new((path, Verb::Seal)))
     }
 
     /// Adds a job, whose nonce has a size that its algorithm accepts; runs its group when that is full.
     #[inline(always)]
-    pub(crate) fn push(&mut self, mut job: Seal<'a>) {
-        let (algorithm, key, kept) = job.key.parts();
-        let shape = Shape {
-            algorithm,
-            kept: kept.map_or(ptr::null(), ptr::from_ref),
-            nonce: job.nonce.len(),
-            associated: job.associated.map(<[u8]>::len),
-            text: job.text.len(),
-        };
-        let lane = Lane {
-            key: key.as_ptr(),
-            nonce: job.nonce.as_ptr(),
-            associated: job.associated.unwrap_or_default().as_ptr(),
-            source: job.text.get_in().as_ptr(),
-            text: job.text.get_out().as_mut_ptr(),
-            tag: job.tag,
-            genuine: ptr::null_mut(),
-        };
-        self.0.push(shape, lane);
+    pub(crate) fn push(&mut self, job: Seal<'a>) {
+        let Seal { key, nonce, associated, text, tag } = job;
+        self.0.push_parts((key, nonce, associated, text), tag, ptr::null_mut());
     }
 
     /// Runs what waits.
@@ -201,35 +216,19 @@ impl<'a> SealQueue<'a> {
 }
 
 /// Texts that wait to be opened.
-pub(crate) struct OpenQueue<'a>(Groups<'a, Verb>);
+pub(crate) struct OpenQueue<'a>(Groups<'a, (Path, Verb)>);
 
 impl<'a> OpenQueue<'a> {
     #[inline(always)]
     pub(crate) fn new(path: Path) -> Self {
-        OpenQueue(Groups::new(path, Verb::Open))
+        OpenQueue(Groups::new((path, Verb::Open)))
     }
 
     /// As [`SealQueue::push`].
     #[inline(always)]
-    pub(crate) fn push(&mut self, mut job: Open<'a>) {
-        let (algorithm, key, kept) = job.key.parts();
-        let shape = Shape {
-            algorithm,
-            kept: kept.map_or(ptr::null(), ptr::from_ref),
-            nonce: job.nonce.len(),
-            associated: job.associated.map(<[u8]>::len),
-            text: job.text.len(),
-        };
-        let lane = Lane {
-            key: key.as_ptr(),
-            nonce: job.nonce.as_ptr(),
-            associated: job.associated.unwrap_or_default().as_ptr(),
-            source: job.text.get_in().as_ptr(),
-            text: job.text.get_out().as_mut_ptr(),
-            tag: ptr::from_ref(job.tag).cast_mut(),
-            genuine: job.genuine,
-        };
-        self.0.push(shape, lane);
+    pub(crate) fn push(&mut self, job: Open<'a>) {
+        let Open { key, nonce, associated, text, tag, genuine } = job;
+        self.0.push_parts((key, nonce, associated, text), ptr::from_ref(tag).cast_mut(), genuine);
     }
 
     /// Runs what waits.

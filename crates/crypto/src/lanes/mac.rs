@@ -70,15 +70,15 @@ pub(super) enum Verb {
     Verify,
 }
 
-impl Work for Verb {
+impl Work for (Path, Verb) {
     type Shape = Shape;
     type Lane = Lane;
     const START: Shape = Shape { mac: Mac::Cmac128, size: 0 };
 
     #[inline(always)]
-    unsafe fn run(self, path: Path, shape: &Shape, lanes: &[Lane]) {
+    unsafe fn run(self, shape: &Shape, lanes: &[Lane]) {
         // SAFETY: as promised to this function.
-        unsafe { entry::mac::run(path, self, shape, lanes) };
+        unsafe { entry::mac::run(self.0, self.1, shape, lanes) };
     }
 }
 
@@ -120,12 +120,12 @@ fn job(
 }
 
 /// Tags that wait to be computed.
-pub(crate) struct TagQueue<'a>(Groups<'a, Verb>);
+pub(crate) struct TagQueue<'a>(Groups<'a, (Path, Verb)>);
 
 impl<'a> TagQueue<'a> {
     #[inline(always)]
     pub(crate) fn new(path: Path) -> Self {
-        TagQueue(Groups::new(path, Verb::Tag))
+        TagQueue(Groups::new((path, Verb::Tag)))
     }
 
     /// Adds a job, whose nonce is what its algorithm takes, or empty if it takes none; runs its group when that is
@@ -150,12 +150,12 @@ impl<'a> TagQueue<'a> {
 }
 
 /// Tags that wait to be verified.
-pub(crate) struct VerifyQueue<'a>(Groups<'a, Verb>);
+pub(crate) struct VerifyQueue<'a>(Groups<'a, (Path, Verb)>);
 
 impl<'a> VerifyQueue<'a> {
     #[inline(always)]
     pub(crate) fn new(path: Path) -> Self {
-        VerifyQueue(Groups::new(path, Verb::Verify))
+        VerifyQueue(Groups::new((path, Verb::Verify)))
     }
 
     /// As [`TagQueue::push`].

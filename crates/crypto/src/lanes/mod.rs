@@ -15,6 +15,7 @@
 //! - `cmac`, `counter`, `polyval`: the parts;
 //! - `siv`, `gcm_siv`: AES-SIV-CMAC and AES-128-GCM-SIV;
 //! - `mac`, `kept`, `tag`: jobs of MACs, their keys, and CMAC, GMAC and GMAC-SIV;
+//! - `word`, `sha256`, `hmac`: a register as words of many messages, SHA-256 over them, jobs of HMAC;
 //! - `sha512`: one packet after another, but with an instruction of the processor's own;
 //! - `entry`: one function per path and algorithm, into which all this is inlined.
 //!
@@ -32,6 +33,8 @@ mod entry;
 mod floor;
 mod gcm_siv;
 mod group;
+mod hash_path;
+mod hmac;
 mod kept;
 mod mac;
 mod message;
@@ -40,11 +43,15 @@ mod polyval;
 mod schedule;
 #[cfg(test)]
 mod secrecy;
+mod sha256;
 mod sha512;
 mod siv;
 mod tag;
+mod word;
 
 pub(crate) use group::{OpenQueue, SealQueue};
+pub use hash_path::{HashPath, hash_path};
+pub(crate) use hmac::{HmacTagQueue, HmacVerifyQueue};
 pub(crate) use mac::{MacKey, TagQueue, VerifyQueue};
 pub use path::{Path, path};
 pub(crate) use sha512::compress as compress_sha512;

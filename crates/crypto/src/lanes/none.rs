@@ -3,10 +3,13 @@
 use std::marker::PhantomData;
 
 use crate::aead::{Key, Open, Seal};
+use crate::kdf::{HmacKey, HmacText};
 use crate::mac::MacAlgorithm;
 
+mod hash_path;
 mod path;
 
+pub use hash_path::{HashPath, hash_path};
 pub use path::{Path, path};
 pub(crate) use sha2::block_api::compress512 as compress_sha512;
 
@@ -34,11 +37,11 @@ impl MacKey {
 }
 
 macro_rules! queue {
-    ($name:ident($($argument:ident: $type:ty),*) $never:block) => {
+    ($name:ident($path:ty; $($argument:ident: $type:ty),*) $never:block) => {
         pub(crate) struct $name<'a>(PhantomData<&'a mut [u8]>);
 
         impl<'a> $name<'a> {
-            pub(crate) fn new(_: Path) -> Self {
+            pub(crate) fn new(_: $path) -> Self {
                 $name(PhantomData)
             }
 
@@ -51,12 +54,12 @@ macro_rules! queue {
 
 const PORTABLE: &str = "the portable path has no lanes";
 
-queue!(SealQueue(job: Seal<'a>) { unreachable!("{PORTABLE}, {:?}", job.key.parts().0) });
-queue!(OpenQueue(job: Open<'a>) { unreachable!("{PORTABLE}, {:?}", job.key.parts().0) });
-queue!(TagQueue(key: &'a MacKey, _nonce: &'a [u8], _message: &'a [u8], _tag: &'a mut [u8; 16]) {
+queue!(SealQueue(Path; job: Seal<'a>) { unreachable!("{PORTABLE}, {:?}", job.key.parts().0) });
+queue!(OpenQueue(Path; job: Open<'a>) { unreachable!("{PORTABLE}, {:?}", job.key.parts().0) });
+queue!(TagQueue(Path; key: &'a MacKey, _nonce: &'a [u8], _message: &'a [u8], _tag: &'a mut [u8; 16]) {
     match *key {}
 });
-queue!(VerifyQueue(
+queue!(VerifyQueue(Path;
     key: &'a MacKey,
     _nonce: &'a [u8],
     _message: &'a [u8],
@@ -64,4 +67,16 @@ queue!(VerifyQueue(
     _genuine: &'a mut bool
 ) {
     match *key {}
+});
+queue!(HmacTagQueue(HashPath; _key: HmacKey<'a>, text: HmacText<'a>, _tag: &'a mut [u8]) {
+    unreachable!("{PORTABLE}, {}", text.size())
+});
+queue!(HmacVerifyQueue(
+    HashPath;
+    _key: HmacKey<'a>,
+    text: HmacText<'a>,
+    _tag: &'a [u8],
+    _genuine: &'a mut bool
+) {
+    unreachable!("{PORTABLE}, {}", text.size())
 });

@@ -180,7 +180,7 @@ impl<const N: usize> Quad<N> {
 
 /// From four registers of blocks to the registers of their first, second, third and fourth words, and back.
 #[inline(always)]
-fn turn<V: Blocks>([a, b, c, d]: [V; 4]) -> [V; 4] {
+pub(super) fn turn<V: Blocks>([a, b, c, d]: [V; 4]) -> [V; 4] {
     let (low_a, low_c) = (a.low_words(b), c.low_words(d));
     let (high_a, high_c) = (a.high_words(b), c.high_words(d));
     [low_a.low_halves(low_c), low_a.high_halves(low_c), high_a.low_halves(high_c), high_a.high_halves(high_c)]

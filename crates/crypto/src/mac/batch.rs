@@ -3,7 +3,8 @@
 use subtle::ConstantTimeEq;
 
 use super::MacKey;
-use crate::lanes::{self, Path};
+use crate::kdf::HmacText;
+use crate::lanes::{self, HashPath, Path};
 
 #[cfg(doc)]
 use super::{MAC_TAG_SIZE_MIN, MacAlgorithm};
@@ -43,8 +44,10 @@ pub struct Verify<'a> {
 /// Jobs do not affect one another.
 pub struct TagBatch<'a> {
     path: Path,
-    /// Stays empty where there are no lanes.
+    // These stay empty where there are no lanes.
     queue: lanes::TagQueue<'a>,
+    hash_path: HashPath,
+    hashes: lanes::HmacTagQueue<'a>,
 }
 
 impl<'a> TagBatch<'a> {
@@ -57,7 +60,9 @@ impl<'a> TagBatch<'a> {
 
     #[inline(always)]
     fn on(path: Path) -> Self {
-        TagBatch { path, queue: lanes::TagQueue::new(path) }
+        let hash_path = HashPath::beside(path);
+        let (queue, hashes) = (lanes::TagQueue::new(path), lanes::HmacTagQueue::new(hash_path));
+        TagBatch { path, queue, hash_path, hashes }
     }
 
     /// Adds a job.
@@ -70,12 +75,13 @@ impl<'a> TagBatch<'a> {
         let algorithm = job.key.algorithm;
         assert!(algorithm.accepts_nonce(job.nonce), "nonces are made to the algorithm's size");
         assert!(algorithm.accepts_tag(job.tag.len()), "tags are made to the algorithm's size, or truncated");
-        match job.key.kept_on(self.path) {
-            Some(key) => {
-                let tag = job.tag.first_chunk_mut().expect("lanes have tags of sixteen octets");
-                self.queue.push(key, job.nonce.unwrap_or_default(), job.message, tag);
-            }
-            None => tag_one(&mut job),
+        if let Some(key) = job.key.kept_on(self.path) {
+            let tag = job.tag.first_chunk_mut().expect("lanes have tags of sixteen octets");
+            self.queue.push(key, job.nonce.unwrap_or_default(), job.message, tag);
+        } else if let Some(key) = job.key.hashed_on(self.hash_path, job.message.len()) {
+            self.hashes.push(key, HmacText::Whole(job.message), job.tag);
+        } else {
+            tag_one(&mut job);
         }
     }
 
@@ -83,6 +89,7 @@ impl<'a> TagBatch<'a> {
     #[inline(always)]
     pub fn run(&mut self) {
         self.queue.flush();
+        self.hashes.flush();
     }
 }
 
@@ -95,8 +102,10 @@ impl Default for TagBatch<'_> {
 /// Tags to verify, otherwise as [`TagBatch`].
 pub struct VerifyBatch<'a> {
     path: Path,
-    /// Stays empty where there are no lanes.
+    // These stay empty where there are no lanes.
     queue: lanes::VerifyQueue<'a>,
+    hash_path: HashPath,
+    hashes: lanes::HmacVerifyQueue<'a>,
 }
 
 impl<'a> VerifyBatch<'a> {
@@ -109,7 +118,9 @@ impl<'a> VerifyBatch<'a> {
 
     #[inline(always)]
     fn on(path: Path) -> Self {
-        VerifyBatch { path, queue: lanes::VerifyQueue::new(path) }
+        let hash_path = HashPath::beside(path);
+        let (queue, hashes) = (lanes::VerifyQueue::new(path), lanes::HmacVerifyQueue::new(hash_path));
+        VerifyBatch { path, queue, hash_path, hashes }
     }
 
     /// Adds a job.
@@ -120,12 +131,13 @@ impl<'a> VerifyBatch<'a> {
             *job.genuine = false;
             return;
         }
-        match job.key.kept_on(self.path) {
-            Some(key) => {
-                let tag = job.tag.first_chunk().expect("lanes have tags of sixteen octets");
-                self.queue.push(key, job.nonce.unwrap_or_default(), job.message, tag, job.genuine);
-            }
-            None => verify_one(&mut job),
+        if let Some(key) = job.key.kept_on(self.path) {
+            let tag = job.tag.first_chunk().expect("lanes have tags of sixteen octets");
+            self.queue.push(key, job.nonce.unwrap_or_default(), job.message, tag, job.genuine);
+        } else if let Some(key) = job.key.hashed_on(self.hash_path, job.message.len()) {
+            self.hashes.push(key, HmacText::Whole(job.message), job.tag, job.genuine);
+        } else {
+            verify_one(&mut job);
         }
     }
 
@@ -133,6 +145,7 @@ impl<'a> VerifyBatch<'a> {
     #[inline(always)]
     pub fn run(&mut self) {
         self.queue.flush();
+        self.hashes.flush();
     }
 }
 

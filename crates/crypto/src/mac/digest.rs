@@ -169,6 +169,12 @@ impl<D: Digest> Key<D> {
         Key { state, rest, rest_size: remainder.len(), count: octets.len() as u64 }
     }
 
+    /// The state, after whole blocks and nothing behind them.
+    pub(super) fn state(&self) -> &D::State {
+        debug_assert_eq!(self.rest_size, 0, "only whole blocks were read");
+        &self.state
+    }
+
     /// Writes the digest of what was read and `message` to the first octets of `out`.
     #[inline]
     pub(super) fn tag(&self, message: &[u8], out: &mut [u8; MAC_TAG_SIZE_MAX]) {

@@ -3,7 +3,8 @@
 use zeroize::Zeroize;
 
 use super::MAC_TAG_SIZE_MAX;
-use super::digest::{self, Digest};
+use super::digest::{self, Digest, Sha224};
+use crate::kdf::{HmacDigest, HmacKey};
 
 /// Both digests after their pads: all that is left of a packet are its own blocks and one for the outer digest.
 pub(super) struct Key<D: Digest> {
@@ -38,5 +39,13 @@ impl<D: Digest> Key<D> {
         let mut hash = [0; MAC_TAG_SIZE_MAX];
         self.inner.tag(message, &mut hash);
         self.outer.tag(&hash[..D::SIZE], out);
+    }
+}
+
+impl Key<Sha224> {
+    /// The key as the lanes take it.
+    #[inline(always)]
+    pub(super) fn for_lanes(&self) -> HmacKey<'_> {
+        HmacKey::Kept(HmacDigest::Sha224, [self.inner.state(), self.outer.state()])
     }
 }

@@ -6,6 +6,7 @@
 mod case;
 mod differential;
 mod forgery;
+mod hash;
 mod mac;
 mod wycheproof;
 

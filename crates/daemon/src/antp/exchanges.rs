@@ -10,8 +10,8 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use authentick_crypto::Entropy;
-use authentick_net::priority;
 use authentick_net::udp::{ReplySocket, Way};
+use authentick_net::{affinity, priority};
 use authentick_proto::antp::server::{ExchangeOutcome, KEY_RESPONSE_SIZE, KeyExchange};
 use authentick_proto::server::antp::{Full, KeyExchanges};
 use authentick_wire::antp::Suite;
@@ -136,6 +136,8 @@ pub(crate) struct Worker {
     /// For each packet worker, handles of its sockets in their order.
     pub(crate) sockets: Arc<Vec<Vec<ReplySocket>>>,
     pub(crate) entropy: Entropy,
+    /// Processors that no packet worker is pinned to; it may use all if there are none.
+    pub(crate) cpus: Vec<usize>,
 }
 
 impl Worker {
@@ -143,6 +145,12 @@ impl Worker {
     pub(crate) fn run(mut self, stop: &AtomicBool) {
         if let Err(error) = priority::lowest() {
             log::warn!("public-key thread {} has the priority of all others: {error}", self.number);
+        }
+        // A kernel with lazy preemption lets a public-key operation end before a packet worker gets its processor back.
+        if !self.cpus.is_empty()
+            && let Err(error) = affinity::confine(&self.cpus)
+        {
+            log::warn!("public-key thread {} may use the processors of packet workers: {error}", self.number);
         }
         let state = Arc::clone(&self.state);
         let exchanges = &state.exchanges;

@@ -26,6 +26,10 @@ impl Stored for KeySet {
         KeySet::generate(now, entropy)
     }
 
+    fn current_id(&self) -> u32 {
+        self.current().id()
+    }
+
     fn rotations_due(&self, now: u64, period_seconds: u64) -> u64 {
         KeySet::rotations_due(self, now, period_seconds)
     }

@@ -33,6 +33,8 @@ pub trait Stored: Sized {
 
     /// A first set; `now` in Unix seconds.
     fn generate(now: u64, entropy: &mut Entropy) -> Self;
+    /// The identifier of the key that seals.
+    fn current_id(&self) -> u32;
     /// How many rotations are due at `now` for one every `period_seconds`.
     fn rotations_due(&self, now: u64, period_seconds: u64) -> u64;
     /// The set after one rotation, with at most `keep` retired keys.

@@ -34,6 +34,10 @@ impl Stored for StateKeys {
         StateKeys::generate(now, entropy)
     }
 
+    fn current_id(&self) -> u32 {
+        self.current().id()
+    }
+
     fn rotations_due(&self, now: u64, period_seconds: u64) -> u64 {
         StateKeys::rotations_due(self, now, period_seconds)
     }

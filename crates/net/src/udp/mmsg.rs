@@ -109,9 +109,9 @@ impl Batch {
         Ok(self.dirty_count)
     }
 
-    /// Lends the first `count` datagrams, as the last [`Batch::receive`] left them, to `handler`, sends the early packets
-    /// that it has, and prepares the responses that it wrote for [`Batch::flush`]. `number` is that of `socket` in its
-    /// engine. Datagrams that the kernel did not stamp are stamped now.
+    /// Lends the first `count` datagrams, as the last [`Batch::receive`] left them, to `handler`, sends the early
+    /// packets that it has, and prepares the responses that it wrote for [`Batch::flush`]. `number` is that of `socket`
+    /// in its engine. Datagrams that the kernel did not stamp are stamped now.
     pub(super) fn respond(
         &mut self,
         count: usize,

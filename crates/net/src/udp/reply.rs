@@ -34,8 +34,8 @@ impl ServerSocket {
 }
 
 impl ReplySocket {
-    /// Sends `octets` to `destination`, from the address that was asked. Never waits: what the kernel has no room for is
-    /// lost.
+    /// Sends `octets` to `destination`, from the address that was asked. Never waits: what the kernel has no room for
+    /// is lost.
     ///
     /// # Errors
     /// The kernel's.

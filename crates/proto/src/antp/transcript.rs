@@ -1,9 +1,12 @@
 //! Hashes of what was said, and the tags over them. Each begins with a label of its own, so that none can stand for
 //! another.
 
-use authentick_crypto::kdf::{hmac_sha256, sha256, verify_hmac_sha256};
+use arrayvec::ArrayVec;
+use authentick_crypto::kdf::{HmacTag, HmacTagBatch, hmac_sha256, sha256, verify_hmac_sha256};
 use authentick_crypto::kem::SessionKey;
 use authentick_wire::antp::{HASH_SIZE, TAG_SIZE};
+
+use crate::limits::GROUP_SIZE;
 
 const NEGOTIATION: &[u8] = b"ANTP1 neg\0";
 const KEY_EXCHANGE: &[u8] = b"ANTP1 h2\0";
@@ -39,6 +42,39 @@ pub fn is_confirmed(key: &SessionKey, h2: &[u8; HASH_SIZE], tag: &[u8; TAG_SIZE]
 pub fn time(key: &SessionKey, request: &[u8], response_head: &[u8]) -> [u8; TAG_SIZE] {
     let sizes = [size(request), size(response_head)];
     hmac_sha256(key.expose(), &[TIME, &sizes[0], request, &sizes[1], response_head])
+}
+
+/// One tau2 to compute.
+#[derive(Debug)]
+pub struct TimeTag<'a> {
+    /// The session key.
+    pub key: &'a SessionKey,
+    /// The whole datagram of m5.
+    pub request: &'a [u8],
+    /// The whole datagram of m6, whose last octets become the tag.
+    pub response: &'a mut [u8],
+}
+
+/// Computes up to [`GROUP_SIZE`] tau2 side by side. What is shorter than a tag stays as it is.
+///
+/// # Panics
+/// If there are more.
+pub fn tag_times<'a>(jobs: impl Iterator<Item = TimeTag<'a>>) {
+    let (mut texts, mut tags) = (ArrayVec::<_, GROUP_SIZE>::new(), ArrayVec::<_, GROUP_SIZE>::new());
+    for TimeTag { key, request, response } in jobs {
+        if let Some((head, tag)) = response.split_last_chunk_mut::<TAG_SIZE>() {
+            let head = &*head;
+            texts.push((key, [size(request), size(head)], request, head));
+            tags.push(tag);
+        }
+    }
+    let parts: ArrayVec<[&[u8]; 5], GROUP_SIZE> =
+        texts.iter().map(|(_, sizes, request, head)| [TIME, &sizes[0], *request, &sizes[1], *head]).collect();
+    let mut batch = HmacTagBatch::new();
+    for ((text, parts), tag) in texts.iter().zip(&parts).zip(tags) {
+        batch.push(HmacTag { key: text.0.expose(), parts, tag });
+    }
+    batch.run();
 }
 
 /// Whether `tag` is tau2, in constant time.

@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use authentick_crypto::kem::SessionKey;
-use authentick_wire::antp::{C2_SIZE, ErrorCode, Suite, TAG_SIZE};
+use authentick_wire::antp::{C2_SIZE, ErrorCode, Suite};
 use authentick_wire::datagram::{Datagram, Early};
 use authentick_wire::limits::HEADER_SIZE;
 use authentick_wire::packet::Packet;
@@ -22,13 +22,14 @@ use super::admit::Admitted;
 use super::limit::Limiter;
 use super::outcome::Outcome;
 use super::{Clock, Responder, State, verify};
+use crate::antp::seconds;
 use crate::antp::server::{
     EARLY_PACKET_SIZE, KeyExchange, Plan, Request, Service, Unfit, classify, lay_out, overhead, refuse,
 };
 use crate::antp::state::{Established, Pending, key_id};
 use crate::antp::state_key::StateKeys;
-use crate::antp::{seconds, transcript};
-use crate::limits::BATCH_SIZE;
+use crate::antp::transcript::{self, TimeTag};
+use crate::limits::{BATCH_SIZE, GROUP_SIZE};
 
 /// What ANTP needs of the moment.
 #[derive(Clone, Copy)]
@@ -261,19 +262,33 @@ impl Responder {
 
     /// Computes all tags but those of separate-tag mode, and completes the early packets of that.
     pub(super) fn tag_antp(&mut self, first: usize, batch: &mut [Datagram<'_>]) {
-        for (index, ((slot, place), datagram)) in self.slots.iter().zip(&mut self.antp).zip(batch).enumerate()
-        {
-            let (State::Authenticated(..), Some(established)) = (slot.state, place.established.take()) else {
-                continue;
-            };
-            if std::mem::take(&mut place.is_early) {
+        let slots = self.slots.iter().zip(&mut self.antp).zip(&mut *batch);
+        for (index, ((slot, place), datagram)) in slots.enumerate() {
+            if !matches!(slot.state, State::Authenticated(..)) {
+                place.established = None;
+            } else if place.is_early
+                && let Some(established) = place.established.take()
+            {
                 datagram.response.copy_within(..HEADER_SIZE, EARLY_PACKET_SIZE);
                 self.separate.early.push(Early { index: first + index, size: EARLY_PACKET_SIZE });
                 self.separate.keys.push(established.key.clone());
-            } else {
-                tag(&established.key, datagram.request, &mut datagram.response[..datagram.response_size]);
             }
         }
+        let count = batch.len();
+        transcript::tag_times(self.antp.iter().zip(batch).filter_map(|(place, datagram)| {
+            let key = &place.established.as_ref()?.key;
+            let response = &mut datagram.response[..datagram.response_size];
+            Some(TimeTag { key, request: datagram.request, response })
+        }));
+        // Session keys are overwritten when they are dropped.
+        self.antp[..count].iter_mut().for_each(|place| place.established = None);
+    }
+
+    /// Whether nothing is kept of any client whose request was answered.
+    #[cfg(test)]
+    pub(crate) fn is_blank(&self) -> bool {
+        let is_empty = |place: &AntpSlot| place.established.is_none() && place.pending.is_none();
+        self.antp.iter().all(is_empty) && self.separate.keys.is_empty()
     }
 
     /// Packets of the last batch that leave before the responses behind which they lie: those of ANTP's separate-tag
@@ -285,10 +300,17 @@ impl Responder {
 
     /// Computes the tags that [`Responder::begin`] left out, one for each of [`Responder::early`].
     pub fn finish(&mut self, batch: &mut [Datagram<'_>]) {
-        for (early, key) in self.separate.early.iter().zip(self.separate.keys.drain(..)) {
-            let datagram = &mut batch[early.index];
-            tag(&key, datagram.request, &mut datagram.response[early.size..][..datagram.response_size]);
+        let mut keys = self.separate.early.iter().zip(&self.separate.keys).peekable();
+        for (number, group) in batch.chunks_mut(GROUP_SIZE).enumerate() {
+            let first = number * GROUP_SIZE;
+            // Early packets stand in the order of their datagrams.
+            transcript::tag_times(group.iter_mut().enumerate().filter_map(|(index, datagram)| {
+                let (early, key) = keys.next_if(|(early, _)| early.index == first + index)?;
+                let response = &mut datagram.response[early.size..][..datagram.response_size];
+                Some(TimeTag { key, request: datagram.request, response })
+            }));
         }
+        self.separate.keys.clear();
     }
 }
 
@@ -313,11 +335,5 @@ fn refusal(admitted: Admitted, unfit: Unfit, out: &mut [u8]) -> (State, usize) {
         },
         Unfit::Silent(outcome) => (State::Silent(outcome), 0),
         Unfit::NotAntp => (State::Silent(Outcome::AntpMalformed), 0),
-    }
-}
-
-fn tag(key: &SessionKey, request: &[u8], response: &mut [u8]) {
-    if let Some((before, tag)) = response.split_last_chunk_mut::<TAG_SIZE>() {
-        *tag = transcript::time(key, request, before);
     }
 }

@@ -250,8 +250,8 @@ impl Responder {
         self.finish(batch);
     }
 
-    /// As [`Responder::respond`], but without the tags of responses whose early packets, [`Responder::early`], can leave
-    /// before [`Responder::finish`] computes them.
+    /// As [`Responder::respond`], but without the tags of responses whose early packets, [`Responder::early`], can
+    /// leave before [`Responder::finish`] computes them.
     ///
     /// # Panics
     /// As [`Responder::respond`].

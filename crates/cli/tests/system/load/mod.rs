@@ -9,6 +9,7 @@
 //! - `lifecycle`: NTS clients as a tap sees them; `renewal`: how they get new keys.
 //! - `models`: shapes of load, and the search; `server_side`: what is known of the server; `input`: what is refused.
 
+mod antp;
 mod causes;
 mod conservation;
 mod exchanges;

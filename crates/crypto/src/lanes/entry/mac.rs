@@ -3,7 +3,7 @@
 use super::super::kept::KeptKey;
 use super::super::mac::{Lane, Mac, Shape, Verb};
 use super::super::{Path, tag};
-use super::take;
+use super::{choose, take};
 use crate::lanes::block::{Blocks, Double, Quadruple, Single};
 
 /// Runs jobs.
@@ -14,19 +14,9 @@ use crate::lanes::block::{Blocks, Double, Quadruple, Single};
 /// # Safety
 /// The lanes are of jobs of this shape, which are borrowed by the caller.
 pub(in crate::lanes) unsafe fn run(path: Path, verb: Verb, shape: &Shape, lanes: &[Lane]) {
-    assert!(path == super::super::path() || path.is_available(), "no path is taken that the processor lacks");
-    match path {
-        // One packet fills one block, and narrow registers are a little faster.
-        // SAFETY: the processor has what the path needs, which for VAES is more than what this needs.
-        Path::Vaes512 | Path::Vaes256 if lanes.len() == 1 => unsafe { aesni::run(verb, shape, lanes) },
-        // SAFETY: the processor has what the path needs; the rest is as promised to this function.
-        Path::Vaes512 => unsafe { vaes512::run(verb, shape, lanes) },
-        // SAFETY: as above.
-        Path::Vaes256 => unsafe { vaes256::run(verb, shape, lanes) },
-        // SAFETY: as above.
-        Path::AesNi => unsafe { aesni::run(verb, shape, lanes) },
-        Path::Portable => unreachable!("the portable path has no lanes"),
-    }
+    let run = choose(path, lanes.len(), [vaes512::run, vaes256::run, aesni::run]);
+    // SAFETY: the processor has what the path needs; the rest is as promised to this function.
+    unsafe { run(verb, shape, lanes) };
 }
 
 /// Expands a key to keep; `None` on a processor without lanes.
@@ -46,33 +36,17 @@ fn expand_with_aesni(mac: Mac, octets: &[u8]) -> KeptKey {
     }
 }
 
+/// The keys of MACs are kept, and read where they lie.
+const fn fits_half_only(_: &Shape) -> bool {
+    false
+}
+
 macro_rules! mac_path {
     ($name:ident, $blocks:ident, $most:literal, $half:literal, $features:literal) => {
         mod $name {
             use super::*;
 
-            const MOST: usize = $most * $blocks::WIDTH;
-            const HALF: usize = $half * $blocks::WIDTH;
-            const LEAST: usize = $blocks::WIDTH;
-
-            /// # Safety
-            /// As [`super::run`], and the processor has the features.
-            #[target_feature(enable = $features)]
-            pub(super) unsafe fn run(verb: Verb, shape: &Shape, lanes: &[Lane]) {
-                let mut rest = lanes;
-                while !rest.is_empty() {
-                    // SAFETY: as promised to this function.
-                    rest = unsafe {
-                        match rest.len() {
-                            1..=LEAST => take(rest, |lanes, used| fill::<1, LEAST>(verb, shape, lanes, used)),
-                            length if length <= HALF => {
-                                take(rest, |lanes, used| fill::<$half, HALF>(verb, shape, lanes, used))
-                            }
-                            _ => take(rest, |lanes, used| fill::<$most, MOST>(verb, shape, lanes, used)),
-                        }
-                    };
-                }
-            }
+            widths!($blocks, $most, $half, $features);
 
             /// Runs the first `used` of `lanes`; those beyond repeat the last of them.
             ///

@@ -51,8 +51,8 @@ pub struct KeyExchange {
 }
 
 impl KeyExchange {
-    /// The exchange that `field`, the whole field of an m3, asks for. `header` is that of m4, which nothing vouches for;
-    /// `issued` is when the m3 arrived, in NTP seconds.
+    /// The exchange that `field`, the whole field of an m3, asks for. `header` is that of m4, which nothing vouches
+    /// for; `issued` is when the m3 arrived, in NTP seconds.
     ///
     /// # Panics
     /// If the field is longer than that of any suite that has a KEM.

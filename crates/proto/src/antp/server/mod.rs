@@ -235,8 +235,8 @@ impl Service {
     }
 
     /// Writes m2 for `asked`, but for its header, which is left free, to `out`, whose size is that of the request;
-    /// returns the size of the whole, or the error that is to be sent instead. `field` is what [`classify`] found, `now`
-    /// in NTP seconds.
+    /// returns the size of the whole, or the error that is to be sent instead. `field` is what [`classify`] found,
+    /// `now` in NTP seconds.
     ///
     /// # Errors
     /// If there is no common suite, or m2 is larger than the request or what the client accepts.

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 mod phases;
+mod responder;
 mod time;
 mod vectors;
 mod world;

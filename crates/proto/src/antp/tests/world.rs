@@ -176,6 +176,7 @@ impl World {
             }
         }
         let after = self.responder.outcomes();
+        assert!(self.responder.is_blank(), "something of a client is kept");
         let mut ended = Outcome::ALL.iter().filter(|&&outcome| after.of(outcome) > before.of(outcome));
         let (outcome, None) = (*ended.next().unwrap(), ended.next()) else { panic!("one outcome each") };
         Answer { datagrams, outcome }

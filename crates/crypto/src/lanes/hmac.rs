@@ -1,0 +1,431 @@
+//! HMAC-SHA-256 and HMAC-SHA-224 (RFC 2104) of many messages at once: one in each 32-bit word of a register.
+//!
+//! Messages share a step if they have as many blocks and their keys are of one kind; octets behind a message are padding
+//! anyway, so sizes may differ. Two digests start with a block of the key each. Where the key is kept, the states behind
+//! these blocks are. Texts are put together block by block before, as their parts end anywhere.
+
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use zeroize::Zeroize;
+
+use super::block::Block;
+use super::group::{Groups, Work};
+use super::message::{Messages, Padding, PerLane};
+use super::schedule::{turn, wipe};
+use super::sha256::{BLOCK_SIZE, START_256, State};
+use super::word::Words;
+use super::{HashPath, entry, is_none};
+use crate::kdf::{HmacDigest, HmacKey, HmacText, LANE_TEXT_SIZE_MAX};
+
+/// Blocks of the longest text with its padding.
+const BLOCK_COUNT_MAX: usize = block_count(LANE_TEXT_SIZE_MAX);
+
+/// Octets of a hash.
+const HASH_SIZE: usize = 32;
+
+/// What the key is added to. RFC 2104 section 2.
+const PADS: [u32; 2] = [0x3636_3636, 0x5c5c_5c5c];
+
+/// What decides which instructions a job takes. All of it is public.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    digest: HmacDigest,
+    keys: Keys,
+    /// Blocks of the text with its padding.
+    block_count: usize,
+}
+
+/// What there is of the keys.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keys {
+    /// So many octets, at most a block.
+    Octets(usize),
+    /// The states of both digests behind the key's blocks.
+    Kept,
+}
+
+/// Where the parts of one job lie.
+#[derive(Clone, Copy)]
+pub(super) struct Lane {
+    /// The octets of the key, or the states of the inner and the outer digest.
+    keys: [*const u8; 2],
+    text: Text,
+    /// As many octets as a tag has; only read when verifying.
+    tag: *mut u8,
+    /// Written when verifying, else null.
+    genuine: *mut bool,
+}
+
+/// Where a text lies.
+#[derive(Clone, Copy)]
+enum Text {
+    Whole(*const [u8]),
+    Parts(*const [*const [u8]]),
+}
+
+/// What is done to the jobs of a queue.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verb {
+    Tag,
+    Verify,
+}
+
+impl Work for (HashPath, Verb) {
+    type Shape = Shape;
+    type Lane = Lane;
+    const START: Shape = Shape { digest: HmacDigest::Sha256, keys: Keys::Kept, block_count: 0 };
+
+    #[inline(always)]
+    unsafe fn run(self, shape: &Shape, lanes: &[Lane]) {
+        // SAFETY: as promised to this function.
+        unsafe { entry::hmac::run(self.0, self.1, shape, lanes) };
+    }
+}
+
+/// Blocks of a text of `size` octets, a bit that ends it, and a count of 64 bits.
+const fn block_count(size: usize) -> usize {
+    (size + 9).div_ceil(BLOCK_SIZE)
+}
+
+/// Octets of a tag: all of SHA-256, and of SHA-224 as many as a MAC in a packet has.
+const fn tag_size(digest: HmacDigest) -> usize {
+    match digest {
+        HmacDigest::Sha224 => 16,
+        HmacDigest::Sha256 => 32,
+    }
+}
+
+#[inline(always)]
+fn job(key: HmacKey<'_>, text: HmacText<'_>, tag: *mut u8, genuine: *mut bool) -> (Shape, Lane) {
+    let (digest, kind, keys) = match key {
+        HmacKey::Octets(octets) => {
+            (HmacDigest::Sha256, Keys::Octets(octets.len()), [octets.as_ptr(), ptr::null()])
+        }
+        HmacKey::Kept(digest, states) => (digest, Keys::Kept, states.map(|state| state.as_ptr().cast())),
+    };
+    let shape = Shape { digest, keys: kind, block_count: block_count(text.size()) };
+    let text = match text {
+        HmacText::Whole(octets) => Text::Whole(octets),
+        HmacText::Parts(parts) => Text::Parts(ptr::from_ref(parts) as *const [*const [u8]]),
+    };
+    (shape, Lane { keys, text, tag, genuine })
+}
+
+/// Tags that wait to be computed.
+pub(crate) struct HmacTagQueue<'a>(Groups<'a, (HashPath, Verb)>);
+
+impl<'a> HmacTagQueue<'a> {
+    #[inline(always)]
+    pub(crate) fn new(path: HashPath) -> Self {
+        HmacTagQueue(Groups::new((path, Verb::Tag)))
+    }
+
+    /// Adds a job, whose text has at most [`LANE_TEXT_SIZE_MAX`] octets and whose key at most a block, and whose tag has
+    /// the size of its digest's tags; runs its group when that is full.
+    ///
+    /// # Panics
+    /// If the tag has another size.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, key: HmacKey<'a>, text: HmacText<'a>, tag: &'a mut [u8]) {
+        let size = tag.len();
+        let (shape, lane) = job(key, text, tag.as_mut_ptr(), ptr::null_mut());
+        assert_eq!(size, tag_size(shape.digest), "tags have the size of their digest's");
+        self.0.push(shape, lane);
+    }
+
+    /// Runs what waits.
+    #[inline(always)]
+    pub(crate) fn flush(&mut self) {
+        self.0.flush();
+    }
+}
+
+/// Tags that wait to be verified.
+pub(crate) struct HmacVerifyQueue<'a>(Groups<'a, (HashPath, Verb)>);
+
+impl<'a> HmacVerifyQueue<'a> {
+    #[inline(always)]
+    pub(crate) fn new(path: HashPath) -> Self {
+        HmacVerifyQueue(Groups::new((path, Verb::Verify)))
+    }
+
+    /// As [`HmacTagQueue::push`].
+    ///
+    /// # Panics
+    /// As [`HmacTagQueue::push`].
+    #[inline(always)]
+    pub(crate) fn push(
+        &mut self,
+        key: HmacKey<'a>,
+        text: HmacText<'a>,
+        tag: &'a [u8],
+        genuine: &'a mut bool,
+    ) {
+        let (shape, lane) = job(key, text, tag.as_ptr().cast_mut(), genuine);
+        assert_eq!(tag.len(), tag_size(shape.digest), "tags have the size of their digest's");
+        self.0.push(shape, lane);
+    }
+
+    /// Runs what waits.
+    #[inline(always)]
+    pub(crate) fn flush(&mut self) {
+        self.0.flush();
+    }
+}
+
+/// Texts as digests read them, from their first block to their last. They are no secrets.
+struct Texts<const L: usize>([[MaybeUninit<[u8; BLOCK_SIZE]>; BLOCK_COUNT_MAX]; L]);
+
+impl<const L: usize> Texts<L> {
+    /// Puts the texts together, which stand behind a block of the key.
+    ///
+    /// # Safety
+    /// The lanes are of jobs of this shape, of which there are at most `L`.
+    #[inline(always)]
+    unsafe fn new(shape: &Shape, lanes: &[Lane]) -> Self {
+        let mut texts = Texts([const { [const { MaybeUninit::uninit() }; BLOCK_COUNT_MAX] }; L]);
+        for (lane, blocks) in lanes.iter().zip(&mut texts.0) {
+            // What stays of the last two blocks is zeros.
+            for block in blocks[..shape.block_count].iter_mut().rev().take(2) {
+                block.write([0; BLOCK_SIZE]);
+            }
+            let start: *mut u8 = blocks.as_mut_ptr().cast();
+            let mut size = 0;
+            let mut put = |part: *const [u8]| {
+                // SAFETY: the part is borrowed by the job, and all parts together have so many blocks as there are.
+                unsafe { ptr::copy_nonoverlapping(part.cast(), start.wrapping_add(size), part.len()) };
+                size += part.len();
+            };
+            match lane.text {
+                Text::Whole(octets) => put(octets),
+                // SAFETY: the job borrows the list.
+                Text::Parts(parts) => unsafe { &*parts }.iter().copied().for_each(put),
+            }
+            // SAFETY: behind the text there are at least nine octets.
+            unsafe { start.wrapping_add(size).write(0x80) };
+            let count = (8 * (BLOCK_SIZE + size) as u64).to_be_bytes();
+            let end = start.wrapping_add(shape.block_count * BLOCK_SIZE - count.len());
+            // SAFETY: as above; no alignment is needed.
+            unsafe { end.cast::<[u8; 8]>().write(count) };
+        }
+        texts
+    }
+
+    /// Where block number `step` of a lane's text is.
+    #[inline(always)]
+    fn place(&self, lane: usize, step: usize) -> *const [u8; BLOCK_SIZE] {
+        self.0[lane][step].as_ptr()
+    }
+}
+
+/// The octets of each word reversed: SHA's numbers are big-endian, the processor's little-endian.
+const SWAP: Block = [3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12];
+
+/// The words of each lane's block.
+///
+/// # Safety
+/// `BLOCK_SIZE` octets are readable at the place of each lane.
+#[inline(always)]
+pub(super) unsafe fn words<V: Words>(place: impl Fn(usize) -> *const u8) -> [V; 16] {
+    let mut words = [V::zero(); 16];
+    for (quarter, words) in words.as_chunks_mut().0.iter_mut().enumerate() {
+        let place = |lane| place(lane).wrapping_add(16 * quarter);
+        let blocks = [0, 1, 2, 3].map(|register| {
+            // SAFETY: the caller says so.
+            unsafe { V::gather(place, register) }.reorder(V::broadcast(SWAP))
+        });
+        *words = turn(blocks);
+    }
+    words
+}
+
+/// The words of each lane's key, zeros behind.
+///
+/// # Safety
+/// `size` octets are readable at the place of each lane.
+#[inline(always)]
+unsafe fn key_words<V: Words, const L: usize>(size: usize, place: impl Fn(usize) -> *const u8) -> [V; 16] {
+    // SAFETY: the caller says so.
+    let keys = unsafe { Messages::new(size, place) };
+    let mut words = [V::zero(); 16];
+    for (quarter, words) in words.as_chunks_mut().0.iter_mut().enumerate() {
+        let mut blocks: [V; 4] = match quarter.cmp(&keys.count_before_last()) {
+            std::cmp::Ordering::Less => keys.blocks(quarter),
+            std::cmp::Ordering::Equal => keys.last::<V, 4, L>(Padding::Zeros),
+            std::cmp::Ordering::Greater => continue,
+        };
+        blocks.iter_mut().for_each(|block| *block = block.reorder(V::broadcast(SWAP)));
+        *words = turn(blocks);
+    }
+    words
+}
+
+/// The states that are kept of each lane's key number `which`.
+///
+/// # Safety
+/// The lanes have kept keys.
+#[inline(always)]
+unsafe fn kept_states<V: Words>(place: impl Fn(usize) -> *const u8) -> [V; 8] {
+    let mut states = [V::zero(); 8];
+    for (half, states) in states.as_chunks_mut().0.iter_mut().enumerate() {
+        let place = |lane| place(lane).wrapping_add(16 * half);
+        // SAFETY: a state has twice sixteen octets.
+        *states = turn([0, 1, 2, 3].map(|register| unsafe { V::gather(place, register) }));
+    }
+    states
+}
+
+/// Runs up to `L` jobs, four in each block of a register. `compress` is [`super::sha256::compress`].
+///
+/// # Safety
+/// The lanes are of jobs of this shape, at least one and at most `L`, which is four times the width of a register.
+#[inline(always)]
+pub(super) unsafe fn run<V: Words, const L: usize>(
+    verb: Verb,
+    shape: &Shape,
+    lanes: &[Lane],
+    compress: impl Fn(&mut [V; 8], &[V; 16]),
+) {
+    // Those beyond repeat the last, and what they compute is dropped.
+    let repeated = |lane: usize| lane.min(lanes.len() - 1);
+    let mut states: [[V; 8]; 2] = match shape.keys {
+        // SAFETY: the keys are kept.
+        Keys::Kept => [0, 1].map(|which| unsafe { kept_states(|lane| lanes[repeated(lane)].keys[which]) }),
+        Keys::Octets(size) => {
+            // SAFETY: the keys have so many octets.
+            let key = unsafe { key_words::<V, L>(size, |lane| lanes[repeated(lane)].keys[0]) };
+            let mut states = [START_256.map(V::splat); 2];
+            for (state, pad) in states.iter_mut().zip(PADS) {
+                let mut padded = [key.map(|word| word.xor(V::splat(pad)))];
+                compress(state, &padded[0]);
+                wipe(&mut padded);
+            }
+            wipe(&mut [key]);
+            states
+        }
+    };
+    // SAFETY: the caller says so.
+    let texts = unsafe { Texts::<L>::new(shape, lanes) };
+    for step in 0..shape.block_count {
+        // SAFETY: the texts have so many blocks.
+        let block = unsafe { words(|lane| texts.place(repeated(lane), step).cast()) };
+        compress(&mut states[0], &block);
+    }
+    let block = outer_block(shape.digest, states[0], V::splat);
+    compress(&mut states[1], &block);
+    let hashes = [0, 4].map(|at| {
+        let words = [0, 1, 2, 3].map(|index| states[1][at + index].reorder(V::broadcast(SWAP)));
+        PerLane::<L>::of(&turn(words)).0
+    });
+    wipe(&mut states);
+    for (index, lane) in lanes.iter().enumerate() {
+        // SAFETY: the job is one of these.
+        unsafe { settle(verb, shape, lane, &[hashes[0][index], hashes[1][index]]) };
+    }
+}
+
+/// What the outer digest reads behind the block of the key: the inner hash and the padding.
+#[inline(always)]
+fn outer_block<W: Copy>(digest: HmacDigest, hash: [W; 8], word: impl Fn(u32) -> W) -> [W; 16] {
+    let size = match digest {
+        HmacDigest::Sha224 => 28,
+        HmacDigest::Sha256 => 32,
+    };
+    let mut block = [word(0); 16];
+    block[..size / 4].copy_from_slice(&hash[..size / 4]);
+    block[size / 4] = word(1 << 31);
+    block[15] = word(8 * (BLOCK_SIZE + size) as u32);
+    block
+}
+
+/// Writes a tag, or tells whether it is the one that was claimed.
+///
+/// # Safety
+/// The lane is of a job that wants this.
+#[inline(always)]
+unsafe fn settle(verb: Verb, shape: &Shape, lane: &Lane, hash: &[Block; HASH_SIZE / 16]) {
+    let (place, blocks) = (lane.tag.cast::<Block>(), &hash[..tag_size(shape.digest) / 16]);
+    let mut difference = 0;
+    for (index, block) in blocks.iter().enumerate() {
+        match verb {
+            // SAFETY: a tag has so many octets, and the job borrows it alone.
+            Verb::Tag => unsafe { place.wrapping_add(index).write(*block) },
+            Verb::Verify => {
+                // SAFETY: a tag has so many octets.
+                let claimed = unsafe { place.wrapping_add(index).read() };
+                difference |= u128::from_ne_bytes(claimed) ^ u128::from_ne_bytes(*block);
+            }
+        }
+    }
+    if verb == Verb::Verify {
+        // SAFETY: the job borrows this place alone.
+        unsafe { *lane.genuine = is_none(difference.to_ne_bytes()) };
+    }
+}
+
+/// Runs jobs in pairs. `compress` is that of two messages.
+///
+/// # Safety
+/// The lanes are of jobs of this shape.
+#[inline(always)]
+pub(super) unsafe fn run_pairs(
+    verb: Verb,
+    shape: &Shape,
+    lanes: &[Lane],
+    compress: impl Fn(&mut [State; 2], [&[u8; BLOCK_SIZE]; 2]),
+) {
+    for pair in lanes.chunks(2) {
+        // Of a single job the second stands for nothing, and is dropped.
+        let mut states = [[START_256; 2]; 2];
+        for (index, lane) in pair.iter().enumerate() {
+            match shape.keys {
+                Keys::Kept => {
+                    // SAFETY: the key is kept; no alignment is needed.
+                    let kept = lane.keys.map(|state| unsafe { state.cast::<State>().read_unaligned() });
+                    [states[0][index], states[1][index]] = kept;
+                }
+                Keys::Octets(size) => {
+                    // SAFETY: the key has so many octets.
+                    let key = unsafe { std::slice::from_raw_parts(lane.keys[0], size) };
+                    let mut padded = PADS.map(|pad| [pad as u8; BLOCK_SIZE]);
+                    for padded in &mut padded {
+                        padded.iter_mut().zip(key).for_each(|(padded, octet)| *padded ^= octet);
+                    }
+                    let mut both = [START_256; 2];
+                    compress(&mut both, [&padded[0], &padded[1]]);
+                    [states[0][index], states[1][index]] = both;
+                    padded.zeroize();
+                    both.zeroize();
+                }
+            }
+        }
+        // SAFETY: the caller says so.
+        let texts = unsafe { Texts::<2>::new(shape, pair) };
+        let [inner, outer] = &mut states;
+        for step in 0..shape.block_count {
+            // SAFETY: the texts have so many blocks.
+            let blocks = [0, pair.len() - 1].map(|lane| unsafe { &*texts.place(lane, step) });
+            compress(inner, blocks);
+        }
+        let blocks = inner.map(|hash| octets(&outer_block(shape.digest, hash, |word| word)));
+        compress(outer, [&blocks[0], &blocks[1]]);
+        for (lane, hash) in pair.iter().zip(&*outer) {
+            let hash: [u8; HASH_SIZE] = octets(hash);
+            let (blocks, _) = hash.as_chunks();
+            // SAFETY: the job is one of these.
+            unsafe { settle(verb, shape, lane, &[blocks[0], blocks[1]]) };
+        }
+        states.zeroize();
+    }
+}
+
+/// Words as octets, big-endian.
+#[inline(always)]
+fn octets<const WORDS: usize, const OCTETS: usize>(words: &[u32; WORDS]) -> [u8; OCTETS] {
+    let mut octets = [0; OCTETS];
+    for (octets, word) in octets.as_chunks_mut().0.iter_mut().zip(words) {
+        *octets = word.to_be_bytes();
+    }
+    octets
+}

@@ -1,0 +1,468 @@
+//! The responder under every message: what it sends, what it refuses, and what is left of it.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use authentick_crypto::Entropy;
+use authentick_crypto::kem::SessionKey;
+use authentick_wire::Writer;
+use authentick_wire::antp::{
+    Antp, C1_SIZE, C2_SIZE, ErrorCode, ErrorMessage, KeyRequest, Message, NegotiationRequest, PAD, Suite,
+    SuiteList, TAG_SIZE, TimeRequest, emit_padding,
+};
+use authentick_wire::datagram::{Datagram, Early};
+use authentick_wire::extension;
+use authentick_wire::header::{Header, Leap, ReferenceId};
+use authentick_wire::limits::{ANTP_PAYLOAD_SIZE_MAX, DATAGRAM_SIZE_MAX, HEADER_SIZE};
+use authentick_wire::packet::Packet;
+use authentick_wire::time::{NtpShort, NtpTime};
+use proptest::prelude::*;
+
+use super::world::{BEGIN, World, flipped, offer};
+use crate::antp::client::{Bounds, Event, Negotiation, SeparateTag, Session, TimeExchange, Wanted};
+use crate::antp::server::KeyExchange;
+use crate::antp::state::{Established, Pending};
+use crate::antp::state_key::StateKeys;
+use crate::antp::{seconds, transcript};
+use crate::limits::BATCH_SIZE;
+use crate::server::antp::{AntpLimits, AntpMoment, Full, KeyExchanges};
+use crate::server::limit::{Limiter, Rate};
+use crate::server::outcome::Outcome;
+use crate::server::snapshot::Snapshot;
+use crate::server::{Moment, Policy, Responder};
+
+const SUITES: [Suite; 6] =
+    [Suite::P256, Suite::RSA_PKCS1, Suite::RSA_OAEP, Suite::X25519, Suite(0x0003), Suite(0)];
+
+/// A request behind a minimal header, with `padding` octets of padding before it.
+fn request(padding: usize, build: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
+    let mut octets = vec![0; DATAGRAM_SIZE_MAX];
+    let mut header = [0; HEADER_SIZE];
+    Header::minimal_request(NtpTime::from_bits(7)).emit(&mut header);
+    let mut out = Writer::new(&mut octets);
+    out.put(&header).unwrap();
+    emit_padding(&mut out, if padding < 16 { 0 } else { padding / 4 * 4 }).unwrap();
+    build(&mut out);
+    let size = out.offset();
+    octets.truncate(size);
+    octets
+}
+
+/// Whose state a request brings, and how good it is.
+#[derive(Clone, Copy, Debug)]
+enum Age {
+    Good,
+    Retired,
+    Expired,
+    Foreign,
+    /// The other kind of state.
+    Confused,
+}
+
+const AGES: [Age; 5] = [Age::Good, Age::Retired, Age::Expired, Age::Foreign, Age::Confused];
+
+struct States {
+    c1: [u8; C1_SIZE],
+    c2: [u8; C2_SIZE],
+}
+
+fn states(world: &World, suite: Suite, age: Age) -> States {
+    let now = seconds(BEGIN);
+    let mut entropy = Entropy::from_seed(5);
+    let foreign = StateKeys::generate(0, &mut Entropy::from_seed(77));
+    let keys = match age {
+        Age::Foreign => &foreign,
+        _ => &world.keys,
+    };
+    let issued = if matches!(age, Age::Expired) { now - 2_000 } else { now };
+    let pending = Pending { suite, issued, transcript: [3; 32] };
+    let established = Established { suite, issued, expires: issued + 1_000, key: SessionKey::new([4; 16]) };
+    let (mut c1, mut c2) = (pending.seal(keys, &mut entropy), established.seal(keys, &mut entropy));
+    if matches!(age, Age::Retired) {
+        let retired = keys.keys().last().unwrap().1;
+        (c1, c2) = (pending.seal_with(retired, &[1; 12]), established.seal_with(retired, &[2; 12]));
+    }
+    if matches!(age, Age::Confused) {
+        let (whole, part) = (c1, c2);
+        c2.copy_from_slice(&whole[..C2_SIZE]);
+        c1[..C2_SIZE].copy_from_slice(&part);
+    }
+    States { c1, c2 }
+}
+
+/// What a request is to look like; every field of every message that a server reads comes from it.
+#[derive(Clone, Debug)]
+struct Shape {
+    kind: u8,
+    suite: usize,
+    age: usize,
+    padding: usize,
+    suites: Vec<usize>,
+    offset: u16,
+    payload_size_max: u16,
+    flags: u8,
+    octets: Vec<u8>,
+    flips: Vec<u16>,
+    cut: usize,
+    tail: usize,
+    is_ipv6: bool,
+}
+
+fn shapes() -> impl Strategy<Value = Shape> {
+    let what = (0..5_u8, 0..SUITES.len(), 0..AGES.len(), 0..1100_usize);
+    let offered = (proptest::collection::vec(0..SUITES.len(), 1..8), 0..3000_u16, 0..1600_u16);
+    let rest = (0..4_u8, proptest::collection::vec(any::<u8>(), 256..257));
+    let damage = (proptest::collection::vec(any::<u16>(), 0..3), 0..40_usize, 0..40_usize, any::<bool>());
+    (what, offered, rest, damage).prop_map(|(what, offered, rest, damage)| {
+        let (kind, suite, age, padding) = what;
+        let (suites, offset, payload_size_max) = offered;
+        let (flags, octets) = rest;
+        let (flips, cut, tail, is_ipv6) = damage;
+        // Most are whole: what is damaged seldom gets far.
+        let (cut, tail) = (cut.saturating_sub(30), tail.saturating_sub(30));
+        Shape {
+            kind,
+            suite,
+            age,
+            padding,
+            suites,
+            offset,
+            payload_size_max,
+            flags,
+            octets,
+            flips,
+            cut,
+            tail,
+            is_ipv6,
+        }
+    })
+}
+
+impl Shape {
+    fn request(&self, world: &World) -> Vec<u8> {
+        let suite = SUITES[self.suite];
+        let States { c1, c2 } = states(world, suite, AGES[self.age]);
+        let nonce = self.octets.first_chunk().unwrap();
+        let mut made = request(self.padding, |out| match self.kind {
+            0 => {
+                let suites: Vec<Suite> = self.suites.iter().map(|&index| SUITES[index]).collect();
+                let held = &[0; 32];
+                let (chain_offset, payload_size_max) = (self.offset, self.payload_size_max);
+                let suites = SuiteList::new(&suites).unwrap();
+                NegotiationRequest { suites, nonce, held, chain_offset, payload_size_max }.emit(out).unwrap();
+            }
+            1 => {
+                let ciphertext = &self.octets[..suite.ciphertext_size().unwrap_or(8)];
+                KeyRequest { suite, state: &c1, ciphertext }.emit(out).unwrap();
+            }
+            2 | 3 => {
+                let (wants_fresh, wants_early) = (self.flags & 1 != 0, self.flags & 2 != 0);
+                TimeRequest { suite, wants_fresh, wants_early, nonce, state: &c2 }.emit(out).unwrap();
+            }
+            _ => ErrorMessage { code: ErrorCode(self.offset) }.emit(out).unwrap(),
+        });
+        for &flip in &self.flips {
+            let bit = usize::from(flip) % (made.len() * 8);
+            made[bit / 8] ^= 1 << (bit % 8);
+        }
+        made.truncate(made.len() - self.cut.min(made.len()));
+        made.extend_from_slice(&self.octets[..self.tail]);
+        made
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+    // `World::answer` asserts that all packets of an answer with their headers are no larger than the request, that
+    // there is one outcome, and that nothing of the client is left in the responder.
+    #[test]
+    fn no_answer_is_larger_than_its_request_and_nothing_is_kept(shape in shapes()) {
+        let mut world = World::new(1);
+        world.keys = world.keys.rotate(1, 7, None);
+        world.source = match shape.is_ipv6 {
+            true => ([0x2001, 0xdb8, 0, 0, 0, 0, 0, 2], 123).into(),
+            false => ([198, 18, 0, 2], 123).into(),
+        };
+        let keys = |world: &World| -> Vec<_> {
+            world.keys.keys().map(|(role, key)| (role, key.id(), *key.expose())).collect()
+        };
+        let (before, service) = (keys(&world), format!("{:?}", world.service));
+        let request = shape.request(&world);
+        let answer = world.answer(&request);
+        prop_assert_eq!((before, service), (keys(&world), format!("{:?}", world.service)));
+        if answer.outcome.is_answered() {
+            prop_assert!(!answer.datagrams.is_empty());
+        }
+        let served = matches!(answer.outcome, Outcome::AntpTime | Outcome::AntpSeparateTag);
+        let age = AGES[shape.age];
+        if served && shape.flips.is_empty() {
+            prop_assert!(matches!(age, Age::Good | Age::Retired), "{age:?}");
+        }
+        for datagram in &answer.datagrams {
+            prop_assert_eq!(datagram[0] & 7, 4, "a request came back");
+        }
+    }
+}
+
+fn asked(session: &Session, wanted: Wanted, seed: u64) -> (TimeExchange, Vec<u8>) {
+    let mut out = [0; DATAGRAM_SIZE_MAX];
+    let (exchange, size) = session.ask(wanted, Bounds::WAN, BEGIN, &mut Entropy::from_seed(seed), &mut out);
+    (exchange, out[..size].to_vec())
+}
+
+/// Whether an answer carries a tag of the session over `request`.
+fn is_tagged(session: &Session, request: &[u8], answer: &[u8]) -> bool {
+    let found =
+        Packet::parse(answer).ok().and_then(|packet| Antp::locate(&packet).ok().flatten().map(|a| a.message));
+    let Some(Message::TimeResponse { response, .. }) = found else { return false };
+    transcript::is_time(session.key(), request, &answer[..answer.len() - TAG_SIZE], response.tag)
+}
+
+#[test]
+fn no_flipped_bit_of_a_time_request_gets_an_answer_with_a_tag_over_the_request_as_it_was() {
+    let mut world = World::new(1);
+    let session = world.session(Suite::P256);
+    for wanted in [Wanted::default(), Wanted { fresh: true, separate: Some(SeparateTag::Ipv4) }] {
+        let (_, good) = asked(&session, wanted, 1);
+        let answer = world.answer(&good);
+        assert!(is_tagged(&session, &good, answer.datagrams.last().unwrap()));
+        for bit in 0..good.len() * 8 {
+            let bad = flipped(&good, bit);
+            let answer = world.answer(&bad);
+            for datagram in &answer.datagrams {
+                assert!(!is_tagged(&session, &good, datagram), "bit {bit}");
+            }
+            // The server cannot tell a changed nonce from another one. C2 and the suite are its own.
+            let is_state = bit / 8 >= good.len() - C2_SIZE;
+            let is_suite = (6..8).contains(&(bit / 8 + C2_SIZE + 40).wrapping_sub(good.len()));
+            if is_state || is_suite {
+                assert_eq!(answer.outcome, Outcome::AntpExpired, "bit {bit}");
+            }
+        }
+    }
+}
+
+#[test]
+fn fields_without_the_magic_are_served_as_plain_ntp_and_version_2_gets_an_error() {
+    let mut world = World::new(1);
+    let session = world.session(Suite::P256);
+    let (_, m5) = asked(&session, Wanted::default(), 1);
+    let magic_at = HEADER_SIZE + 4;
+    for bit in 0..32 {
+        let answer = world.answer(&flipped(&m5, magic_at * 8 + bit));
+        assert_eq!((answer.outcome, answer.datagrams[0].len()), (Outcome::Plain, HEADER_SIZE), "bit {bit}");
+    }
+    let mut two = m5.clone();
+    two[magic_at + 4] = 2;
+    let answer = world.answer(&two);
+    assert_eq!((answer.outcome, answer.datagrams[0].len()), (Outcome::AntpVersion, 88));
+    assert_eq!(error_of(&answer.datagrams[0]), ErrorCode::VERSION);
+}
+
+fn error_of(answer: &[u8]) -> ErrorCode {
+    let found = Antp::locate(&Packet::parse(answer).unwrap()).unwrap().unwrap();
+    let Message::Error(ErrorMessage { code }) = found.message else { panic!("no error") };
+    code
+}
+
+#[test]
+fn oversized_requests_and_those_with_a_mac_or_under_nts_are_not_answered() {
+    let mut world = World::new(1);
+    let session = world.session(Suite::P256);
+    let (_, m5) = asked(&session, Wanted::default(), 1);
+    for size in [ANTP_PAYLOAD_SIZE_MAX, ANTP_PAYLOAD_SIZE_MAX + 4] {
+        let mut padded = request(size - m5.len(), |_| {});
+        padded.extend_from_slice(&m5[HEADER_SIZE..]);
+        assert_eq!(padded.len(), size);
+        let expected = if size > ANTP_PAYLOAD_SIZE_MAX { Outcome::AntpMalformed } else { Outcome::AntpTime };
+        assert_eq!(world.answer(&padded).outcome, expected, "{size}");
+    }
+    let with_mac = [&m5[..], &[1; 20]].concat();
+    assert_eq!(world.answer(&with_mac).outcome, Outcome::AntpMalformed);
+    let trailing = [&m5[..], &request(28, |_| {})[HEADER_SIZE..]].concat();
+    assert_eq!(world.answer(&trailing).outcome, Outcome::AntpMalformed, "nothing follows a message");
+    let nobody = request(0, |out| {
+        extension::emit(out, PAD, &[7; 24]).unwrap();
+    });
+    assert_eq!(world.answer(&nobody).outcome, Outcome::Plain, "a field of that type without the magic");
+}
+
+#[test]
+fn full_queue_gets_an_error_and_no_public_key_work() {
+    let mut world = World::new(1);
+    let (done, _) = world.negotiate(offer(&[Suite::P256]));
+    let mut out = [0; DATAGRAM_SIZE_MAX];
+    let public = super::world::public_key(Suite::P256);
+    let (_, size) = done.exchange(&public, &mut Entropy::from_seed(2), &mut out).unwrap();
+    world.room = 0;
+    let answer = world.answer(&out[..size]);
+    assert_eq!(answer.outcome, Outcome::AntpQueueFull);
+    assert_eq!((answer.datagrams.len(), error_of(&answer.datagrams[0])), (1, ErrorCode::RATE));
+    world.room = 1;
+    assert_eq!(world.answer(&out[..size]).datagrams[0].len(), 156);
+}
+
+fn limiter(burst: u32) -> Option<Arc<Limiter>> {
+    let rate = Rate { interval_us: u64::from(u32::MAX), burst, prefix_v4: 32, prefix_v6: 64 };
+    Some(Arc::new(Limiter::new(rate, 64, &mut Entropy::from_seed(1))))
+}
+
+#[test]
+fn each_phase_has_buckets_of_its_own_and_only_state_that_opens_takes_from_them() {
+    let mut world = World::new(1);
+    let session = world.session(Suite::P256);
+    let (done, _) = world.negotiate(offer(&[Suite::P256]));
+    let mut out = [0; DATAGRAM_SIZE_MAX];
+    let public = super::world::public_key(Suite::P256);
+    let (_, size) = done.exchange(&public, &mut Entropy::from_seed(2), &mut out).unwrap();
+    let m3 = out[..size].to_vec();
+    let size = Negotiation::new(offer(&[Suite::P256])).request(&mut Entropy::from_seed(3), &mut out);
+    let m1 = out[..size].to_vec();
+    let (_, m5) = asked(&session, Wanted::default(), 1);
+    world.limits = AntpLimits { negotiations: limiter(2), exchanges: limiter(3), times: limiter(4) };
+    let mut bad = m3.clone();
+    bad[HEADER_SIZE + 30] ^= 1;
+    for _ in 0..10 {
+        assert_eq!(world.answer(&bad).outcome, Outcome::AntpExpired, "C1 does not open");
+    }
+    let served = [Outcome::AntpNegotiated, Outcome::AntpKeyExchange, Outcome::AntpTime];
+    for ((request, burst), outcome) in [(m1, 2), (m3, 3), (m5, 4)].into_iter().zip(served) {
+        for number in 0..10 {
+            let answer = world.answer(&request);
+            let expected = if number < burst { outcome } else { Outcome::AntpRate };
+            assert_eq!(answer.outcome, expected, "{number}");
+            if number >= burst {
+                assert_eq!(error_of(&answer.datagrams[0]), ErrorCode::RATE);
+            }
+        }
+    }
+}
+
+/// Keeps what it is offered.
+#[derive(Default)]
+struct Kept(RefCell<Vec<(usize, KeyExchange)>>);
+
+impl KeyExchanges for Kept {
+    fn offer(&self, index: usize, exchange: KeyExchange) -> Result<(), Full> {
+        self.0.borrow_mut().push((index, exchange));
+        Ok(())
+    }
+}
+
+const SNAPSHOT: Snapshot = Snapshot {
+    leap: Leap::None,
+    stratum: 1,
+    precision: -25,
+    root_delay: NtpShort::ZERO,
+    root_dispersion: NtpShort::ZERO,
+    reference_id: ReferenceId(*b"SIM\0"),
+    reference: BEGIN,
+    taken: BEGIN,
+};
+
+#[test]
+fn whole_batch_of_all_kinds_keeps_its_order_and_tags_of_early_packets_come_last() {
+    let mut world = World::new(1);
+    let session = world.session(Suite::P256);
+    let (done, _) = world.negotiate(offer(&[Suite::P256]));
+    let mut out = [0; DATAGRAM_SIZE_MAX];
+    let public = super::world::public_key(Suite::P256);
+    let (_, size) = done.exchange(&public, &mut Entropy::from_seed(2), &mut out).unwrap();
+    let m3 = out[..size].to_vec();
+    let separate = Wanted { fresh: false, separate: Some(SeparateTag::Ipv4) };
+    let source: SocketAddr = ([198, 18, 0, 2], 123).into();
+    let mut exchanges: Vec<Option<TimeExchange>> = Vec::new();
+    let mut requests: Vec<Vec<u8>> = Vec::new();
+    for index in 0..BATCH_SIZE {
+        let (exchange, octets) = match index % 4 {
+            0 => (None, request(0, |_| {})),
+            1 => (None, m3.clone()),
+            kind => {
+                let wanted = if kind == 2 { separate } else { Wanted::default() };
+                let (exchange, octets) = asked(&session, wanted, index as u64);
+                (Some(exchange), octets)
+            }
+        };
+        exchanges.push(exchange);
+        requests.push(octets);
+    }
+    let mut buffers = vec![vec![0xEE; DATAGRAM_SIZE_MAX]; BATCH_SIZE];
+    let mut batch: Vec<Datagram<'_>> = requests
+        .iter_mut()
+        .zip(&mut buffers)
+        .map(|(request, response)| Datagram {
+            source,
+            received: BEGIN,
+            truncated: false,
+            request,
+            response,
+            response_size: 0,
+        })
+        .collect();
+    let kept = Kept::default();
+    let limits = AntpLimits::default();
+    let (service, keys) = (&world.service, &world.keys);
+    let antp = Some(AntpMoment { service, keys, limits: &limits, exchanges: &kept });
+    let moment = Moment { snapshot: SNAPSHOT, keys: None, symmetric: None, antp };
+    let mut responder = Responder::new(Arc::new(Policy::open()), None, Entropy::from_seed(3));
+    responder.begin(moment, &mut BEGIN.clone(), &mut (), &mut batch);
+    let early: Vec<Early> = responder.early().to_vec();
+    assert_eq!(early, (2..BATCH_SIZE).step_by(4).map(|index| Early { index, size: 76 }).collect::<Vec<_>>());
+    let mut session = session;
+    let is_done = |exchange: &TimeExchange, octets: &[u8], session: &mut Session| {
+        matches!(exchange.clone().receive(octets, BEGIN, session), Ok(Event::Accepted(_)))
+    };
+    let early_octets: Vec<Vec<u8>> =
+        early.iter().map(|early| batch[early.index].response[..early.size].to_vec()).collect();
+    for early in &early {
+        let datagram = &batch[early.index];
+        let follow_up = &datagram.response[early.size..][..datagram.response_size];
+        let exchange = exchanges[early.index].as_ref().unwrap();
+        assert!(!is_done(exchange, follow_up, &mut session), "the tag is not there yet");
+    }
+    responder.finish(&mut batch);
+    for (number, early) in early.iter().enumerate() {
+        let datagram = &batch[early.index];
+        assert_eq!(datagram.response[..early.size], early_octets[number], "what has left stays as it was");
+        assert_eq!(datagram.response[early.size..][..early.size], early_octets[number]);
+    }
+    for (index, (datagram, exchange)) in batch.iter().zip(&exchanges).enumerate() {
+        let start = early.iter().find(|early| early.index == index).map_or(0, |early| early.size);
+        let response = &datagram.response[start..][..datagram.response_size];
+        match index % 4 {
+            0 => assert_eq!(response.len(), HEADER_SIZE),
+            1 => assert_eq!(response.len(), 0, "it is answered later"),
+            _ => assert!(is_done(exchange.as_ref().unwrap(), response, &mut session), "{index}"),
+        }
+    }
+    let offered: Vec<usize> = kept.0.borrow().iter().map(|(index, _)| *index).collect();
+    assert_eq!(offered, (1..BATCH_SIZE).step_by(4).collect::<Vec<_>>());
+    assert!(kept.0.borrow().iter().all(|(_, exchange)| exchange.source() == source));
+    let outcomes = responder.outcomes();
+    for outcome in [Outcome::Plain, Outcome::AntpKeyExchange, Outcome::AntpSeparateTag, Outcome::AntpTime] {
+        assert_eq!(outcomes.of(outcome), BATCH_SIZE as u64 / 4, "{outcome:?}");
+    }
+    assert!(responder.is_blank());
+}
+
+#[test]
+fn server_without_antp_answers_all_of_it_as_plain_ntp() {
+    let mut world = World::new(1);
+    let session = world.session(Suite::P256);
+    let (_, mut m5) = asked(&session, Wanted::default(), 1);
+    let mut response = vec![0; DATAGRAM_SIZE_MAX];
+    let mut responder = Responder::new(Arc::new(Policy::open()), None, Entropy::from_seed(3));
+    let mut batch = [Datagram {
+        source: world.source,
+        received: BEGIN,
+        truncated: false,
+        request: &mut m5,
+        response: &mut response,
+        response_size: 0,
+    }];
+    let moment = Moment { snapshot: SNAPSHOT, keys: None, symmetric: None, antp: None };
+    responder.respond(moment, &mut BEGIN.clone(), &mut (), &mut batch);
+    assert_eq!((batch[0].response_size, responder.outcomes().of(Outcome::Plain)), (HEADER_SIZE, 1));
+}
