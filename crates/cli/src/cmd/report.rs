@@ -6,6 +6,7 @@ use std::path::Path;
 use authentick_report::load::compare::against;
 use authentick_report::load::{LoadFormat, LoadRecord, html as load_html, text};
 use authentick_report::mac::{self, MacFormat, MacRecord};
+use authentick_report::study::antp::{self, AntpFormat, AntpRecord};
 use authentick_report::{Format, RunRecord, html, stored, table};
 
 use crate::args::Report;
@@ -18,12 +19,14 @@ enum Record {
     Load(Box<LoadRecord>),
     Demo(Box<RunRecord>),
     Mac(Box<MacRecord>),
+    Antp(Box<AntpRecord>),
 }
 
 pub(crate) fn run(arguments: &Report) -> Result<Exit, Failure> {
     let mut loads = Vec::new();
     let mut demos = Vec::new();
     let mut macs = Vec::new();
+    let mut antps = Vec::new();
     let mut out = String::new();
     for path in &arguments.runs {
         if !out.is_empty() {
@@ -42,11 +45,17 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit, Failure> {
                 out += &mac::text::bench(&record);
                 macs.push((path, record));
             }
+            Record::Antp(record) => {
+                out += &antp::text::study(&record);
+                antps.push((path, record));
+            }
         }
     }
     let old = arguments.against.as_deref().map(|path| load(path, "--against")).transpose()?;
     let demo = demos.first().map(|(path, _)| (path, "a run of the demo"));
-    let other = demo.or(macs.first().map(|(path, _)| (path, "a bench of MACs")));
+    let mac = macs.first().map(|(path, _)| (path, "a bench of MACs"));
+    let antp = antps.first().map(|(path, _)| (path, "a study of ANTP"));
+    let other = demo.or(mac).or(antp);
     if let (Some(_), Some((path, what))) = (&old, other) {
         let problem = format!("--against compares load runs, and this is {what}");
         return Err(wrong(path, &problem, "name a load record"));
@@ -74,7 +83,8 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit, Failure> {
             old.iter().chain(loads.iter().map(|(_, load)| load)).map(|load| &**load).collect();
         let demos: Vec<&RunRecord> = demos.iter().map(|(_, demo)| &**demo).collect();
         let macs: Vec<&MacRecord> = macs.iter().map(|(_, bench)| &**bench).collect();
-        fs::write(file, page(&records, &demos, &macs)?)
+        let antps: Vec<&AntpRecord> = antps.iter().map(|(_, study)| &**study).collect();
+        fs::write(file, page(&records, &demos, &macs, &antps)?)
             .map_err(|error| unwritable(file, &error, "name another file with --html"))?;
         out += &format!("\nreport: {}\n", file.display());
     }
@@ -85,18 +95,28 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit, Failure> {
     }
 }
 
-/// A page holds load runs, or one run of the demo, or one bench of MACs.
-fn page(loads: &[&LoadRecord], demos: &[&RunRecord], macs: &[&MacRecord]) -> Result<String, Failure> {
-    match (loads, demos, macs) {
-        ([], [demo], []) => Ok(html::page(demo)),
-        ([], [], [bench]) => Ok(mac::html::bench(bench)),
-        ([], _, []) => Err(usage("one page holds one run of the demo; render each with --html of its own")),
-        ([], [], _) => Err(usage("one page holds one bench of MACs; render each with --html of its own")),
-        (_, [], []) => Ok(load_html::page(loads)),
-        (_, _, []) => {
+/// A page holds load runs, or one run of the demo, or one bench of MACs, or one study of ANTP.
+fn page(
+    loads: &[&LoadRecord],
+    demos: &[&RunRecord],
+    macs: &[&MacRecord],
+    antps: &[&AntpRecord],
+) -> Result<String, Failure> {
+    match (loads, demos, macs, antps) {
+        ([], [demo], [], []) => Ok(html::page(demo)),
+        ([], [], [bench], []) => Ok(mac::html::bench(bench)),
+        ([], [], [], [study]) => Ok(antp::html::study(study)),
+        ([], _, [], []) => {
+            Err(usage("one page holds one run of the demo; render each with --html of its own"))
+        }
+        ([], [], _, []) => Err(usage("one page holds one bench of MACs; render each with --html of its own")),
+        ([], [], [], _) => Err(usage("one page holds one study of ANTP; render each with --html of its own")),
+        (_, [], [], []) => Ok(load_html::page(loads)),
+        (_, _, [], []) => {
             Err(usage("one page holds load runs or a run of the demo, not both; render each kind on its own"))
         }
-        (_, _, _) => Err(usage("one page holds a bench of MACs alone; render each kind on its own")),
+        (_, _, _, []) => Err(usage("one page holds a bench of MACs alone; render each kind on its own")),
+        (_, _, _, _) => Err(usage("one page holds a study of ANTP alone; render each kind on its own")),
     }
 }
 
@@ -110,6 +130,7 @@ fn load(path: &Path, option: &str) -> Result<Box<LoadRecord>, Failure> {
         Record::Load(record) => return Ok(record),
         Record::Demo(_) => "a run of the demo",
         Record::Mac(_) => "a bench of MACs",
+        Record::Antp(_) => "a study of ANTP",
     };
     let problem = format!("this is {what}, and only load runs are compared");
     Err(wrong(path, &problem, &format!("name a load record with {option}")))
@@ -121,8 +142,8 @@ fn read(path: &Path) -> Result<Record, Failure> {
         unreadable(path, &error, "a record is JSON in UTF-8; name one", "name a file that exists")
     })?;
     let no_record = |error: &dyn std::fmt::Display| {
-        let remedy = "name a record that authentick wrote: of load with --record FILE, the demo's run.json, or what \
-                      bench mac --json printed";
+        let remedy = "name a record that authentick wrote: of load with --record FILE, the demo's run.json, what bench \
+                      mac --json printed, or the run-antp.json of a study";
         wrong(path, &error.to_string(), remedy)
     };
     let format = stored::format_of(&text).map_err(|error| no_record(&error))?;
@@ -136,11 +157,15 @@ fn read(path: &Path) -> Result<Record, Failure> {
     } else if format == MacFormat::V1.name() {
         let record = MacRecord::from_json(&text).map_err(|error| no_record(&error))?;
         Ok(Record::Mac(Box::new(record)))
+    } else if format == AntpFormat::V1.name() {
+        let record = AntpRecord::from_json(&text).map_err(|error| no_record(&error))?;
+        Ok(Record::Antp(Box::new(record)))
     } else {
         let problem = format!(
-            "format: {format:?} is not known here; this version reads {load_format:?}, {:?} and {:?}",
+            "format: {format:?} is not known here; this version reads {load_format:?}, {:?}, {:?} and {:?}",
             Format::V1.name(),
-            MacFormat::V1.name()
+            MacFormat::V1.name(),
+            AntpFormat::V1.name()
         );
         Err(wrong(path, &problem, "render it with the version that wrote it, or a later one"))
     }

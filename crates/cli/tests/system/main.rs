@@ -20,5 +20,6 @@ mod report;
 mod screen;
 mod stress;
 mod study;
+mod study_antp;
 mod study_mac;
 mod symmetric;

@@ -1,10 +1,26 @@
 //! Means over trials, and what the paper's sentences are about: ratios of throughput, of latency, and of both to what
 //! the primitives take.
 //!
-//! A trial in which the generator did not do its part counts for nothing here.
+//! A trial in which the generator did not do its part counts for nothing here, unless it is asked for: what such trials
+//! saw is shown with a mark, and is in no ratio.
 
 use super::{AntpRecord, Latency, Level, Parts, Path, Phase, Primitive, Subject, Suite, Times, Trial};
 use crate::load::ceiling::{Ip, requests_per_second};
+
+/// Which trials are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Which {
+    /// Those that count.
+    Valid,
+    /// Those that do not.
+    Invalid,
+}
+
+impl Which {
+    fn takes(self, why_invalid: Option<&String>) -> bool {
+        (self == Which::Invalid) == why_invalid.is_some()
+    }
+}
 
 /// The mean of trials.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -103,9 +119,14 @@ impl Complete {
 impl AntpRecord {
     /// The throughput of a row; `None` if no trial counts.
     pub(super) fn throughput(&self, subject: Subject, path: Path) -> Option<Throughput> {
+        self.throughput_of(Which::Valid, subject, path)
+    }
+
+    /// The same of either kind of trials.
+    pub(super) fn throughput_of(&self, which: Which, subject: Subject, path: Path) -> Option<Throughput> {
         let all = self.trials(subject, path).count();
         let counted: Vec<&Trial> =
-            self.trials(subject, path).filter(|trial| trial.why_invalid.is_none()).collect();
+            self.trials(subject, path).filter(|trial| which.takes(trial.why_invalid.as_ref())).collect();
         let optional =
             |figure: fn(&Trial) -> Option<f64>| Mean::of(counted.iter().filter_map(|trial| figure(trial)));
         Some(Throughput {
@@ -120,23 +141,45 @@ impl AntpRecord {
 
     /// The latency of a row under a load of its own phase, or for complete runs under one of time synchronisation.
     pub(super) fn cell(&self, subject: Subject, level: Level, path: Path) -> Option<Cell> {
+        self.cell_of(Which::Valid, subject, level, path)
+    }
+
+    /// The same of either kind of trials.
+    pub(super) fn cell_of(&self, which: Which, subject: Subject, level: Level, path: Path) -> Option<Cell> {
         let background = subject.background();
         let all = self.latencies(subject, background, level, path).count();
         let times: Vec<Times> =
-            self.counted(subject, level, path).filter_map(|latency| latency.times).collect();
+            self.chosen(which, subject, level, path).filter_map(|latency| latency.times).collect();
         Cell::of(&times, all)
     }
 
-    fn counted(&self, subject: Subject, level: Level, path: Path) -> impl Iterator<Item = &Latency> {
+    fn chosen(
+        &self,
+        which: Which,
+        subject: Subject,
+        level: Level,
+        path: Path,
+    ) -> impl Iterator<Item = &Latency> {
         let all = self.latencies(subject, subject.background(), level, path);
-        all.filter(|latency| latency.why_invalid.is_none())
+        all.filter(move |latency| which.takes(latency.why_invalid.as_ref()))
     }
 
     /// Where the time of complete runs went.
     pub(super) fn complete(&self, suite: Suite, level: Level, path: Path) -> Option<Complete> {
+        self.complete_of(Which::Valid, suite, level, path)
+    }
+
+    /// The same of either kind of trials.
+    pub(super) fn complete_of(
+        &self,
+        which: Which,
+        suite: Suite,
+        level: Level,
+        path: Path,
+    ) -> Option<Complete> {
         let subject = Subject::new(Phase::Complete, suite);
         let trials: Vec<(Times, Parts)> = self
-            .counted(subject, level, path)
+            .chosen(which, subject, level, path)
             .filter_map(|latency| Some((latency.times?, latency.parts?)))
             .collect();
         let of = |figure: fn(&(Times, Parts)) -> Times| {

@@ -185,6 +185,10 @@ pub struct Capacity {
     pub path: Path,
     /// The highest rate at which at most a hundredth was lost, a second; null if none was found.
     pub rps: Option<f64>,
+    /// Requests in flight, if a closed loop stands in for a search that failed for the generator's sake: `rps` is what
+    /// it had answered, and trials are closed loops too.
+    #[serde(default)]
+    pub window: Option<u32>,
     /// Octets of the largest request as UDP payload.
     pub request_size: u32,
     /// What must be known of it: why none was found, or that the generator and not the server was the limit.

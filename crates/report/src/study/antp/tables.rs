@@ -1,6 +1,6 @@
 //! What the study has to say, as sentences and tables: once, for the text and for the page.
 
-use super::figures::{Cell, Mean, Throughput};
+use super::figures::{Cell, Mean, Throughput, Which};
 use super::{AntpRecord, Level, Path, Phase, Subject, Suite};
 use crate::published::antp::{
     EXCHANGE_ECDH_OVER_RSA, EXCHANGE_LATENCY_RSA_OVER_ECDH, PLAIN_OVER_TIME, PRIMITIVE_ECDH_OVER_RSA,
@@ -22,6 +22,8 @@ type Section = sections::Section<Figure>;
 
 /// Paths on which latency is taken, in the order of the table.
 const PATHS: [Path; 2] = [Path::Short, Path::Long];
+/// What stands behind a figure of trials that do not count.
+const MARK: &str = " !";
 /// Where a search has found nothing.
 const NOT_MEASURED: &str = "not measured";
 
@@ -133,11 +135,19 @@ fn mean_rate(mean: Mean) -> String {
     }
 }
 
+/// Of the trials that count, or with a mark of those that do not.
+fn marked<T>(of: impl Fn(Which) -> Option<T>, text: impl Fn(T) -> String) -> Option<String> {
+    match of(Which::Valid) {
+        Some(figure) => Some(text(figure)),
+        None => of(Which::Invalid).map(|figure| text(figure) + MARK),
+    }
+}
+
 /// Median, and the 99th percentile.
-fn cell(cell: Option<Cell>) -> String {
-    or_absent(
-        cell.map(|cell| format!("{} ({})", microseconds(cell.p50_us.value), microseconds(cell.p99_us.value))),
-    )
+fn cell(record: &AntpRecord, subject: Subject, level: Level, path: Path) -> String {
+    let text =
+        |cell: Cell| format!("{} ({})", microseconds(cell.p50_us.value), microseconds(cell.p99_us.value));
+    or_absent(marked(|which| record.cell_of(which, subject, level, path), text))
 }
 
 /// Table 1's shape: phase, suite, throughput, and latency under two loads on two paths.
@@ -154,15 +164,15 @@ fn table_1(record: &AntpRecord) -> Table {
         cells
             .map(|(level, path)| match own {
                 Path::Gigabit => ABSENT.to_owned(),
-                Path::Short | Path::Long => cell(record.cell(subject, level, path)),
+                Path::Short | Path::Long => cell(record, subject, level, path),
             })
             .collect::<Vec<_>>()
     };
     for (subject, path) in rows(record) {
         let mut row = names(subject, path).to_vec();
         row.push(published_rps(subject, path));
-        let found = record.throughput(subject, path);
-        row.push(found.map_or_else(|| NOT_MEASURED.to_owned(), |found| mean_rate(found.rps)));
+        let found = marked(|which| record.throughput_of(which, subject, path), |found| mean_rate(found.rps));
+        row.push(found.unwrap_or_else(|| NOT_MEASURED.to_owned()));
         row.extend(latencies(subject, path));
         table.rows.push(row);
     }
@@ -178,7 +188,7 @@ fn table_1(record: &AntpRecord) -> Table {
         format!(
             "Ours: means of trials, with the standard deviation. Latencies: medians, the 99th percentile in \
              parentheses. The paper's cells are {UNKNOWN} but for the one that its text quotes; the plain rate is \
-             computed from that and the factor of {PLAIN_OVER_TIME}. It ran on an Intel Core i7-4770 behind 1 Gbit/s, \
+             computed from that and the factor of {PLAIN_OVER_TIME}. A mark (!) stands where no trial counts. It ran on an Intel Core i7-4770 behind 1 Gbit/s, \
              so compare ratios, not figures."
         ),
         "Time synchronisation is the same under both suites; the separate tag is of the paper's design, and not \
@@ -209,7 +219,9 @@ fn complete_runs(record: &AntpRecord) -> Table {
         for path in PATHS {
             for level in Level::ALL {
                 let mut row = [suite.name(), path_name(path), level_name(level)].map(str::to_owned).to_vec();
-                match record.complete(suite, level, path) {
+                let found = |which| record.complete_of(which, suite, level, path);
+                let mark = if found(Which::Valid).is_some() { "" } else { MARK };
+                match found(Which::Valid).or_else(|| found(Which::Invalid)) {
                     Some(complete) => row.extend(
                         [
                             complete.whole_us,
@@ -220,7 +232,7 @@ fn complete_runs(record: &AntpRecord) -> Table {
                             complete.difference_us(),
                             complete.client_crypto_us,
                         ]
-                        .map(signed),
+                        .map(|us| signed(us) + mark),
                     ),
                     None => row.extend([ABSENT; 7].map(str::to_owned)),
                 }
@@ -366,12 +378,20 @@ fn throughput_detail(record: &AntpRecord) -> Table {
     for (subject, path) in rows(record) {
         let capacity = record.capacity(subject, path);
         let found = record.throughput(subject, path);
-        let of = |text: fn(&Throughput) -> Option<String>| or_absent(found.as_ref().and_then(text));
+        let unsure = record.throughput_of(Which::Invalid, subject, path);
+        let of = |text: fn(&Throughput) -> Option<String>| match (&found, &unsure) {
+            (Some(found), _) => or_absent(text(found)),
+            (None, Some(unsure)) => text(unsure).map_or_else(|| ABSENT.to_owned(), |text| text + MARK),
+            (None, None) => ABSENT.to_owned(),
+        };
         let mut row = names(subject, path).to_vec();
         row.extend([
             or_absent(capacity.and_then(|capacity| capacity.rps).map(rate)),
             of(|found| Some(mean_rate(found.rps))),
-            of(|found| Some(format!("{} of {}", found.counted, found.all))),
+            found.map_or_else(
+                || format!("0 of {}", record.trials(subject, path).count()),
+                |found| format!("{} of {}", found.counted, found.all),
+            ),
             of(|found| Some(format!("{} %", percent(found.loss_ratio.value)))),
             of(|found| Some(format!("{} %", percent(found.server_share?.value)))),
             of(|found| found.server_us().map(microseconds)),
@@ -418,7 +438,9 @@ fn latency_detail(record: &AntpRecord) -> Table {
     for subject in Subject::ALL.into_iter().chain(complete) {
         for path in PATHS {
             for level in Level::ALL {
-                let Some(found) = record.cell(subject, level, path) else { continue };
+                let found = |which| record.cell_of(which, subject, level, path);
+                let counted = found(Which::Valid).map_or(0, |found| found.counted);
+                let Some(found) = found(Which::Valid).or_else(|| found(Which::Invalid)) else { continue };
                 let trials = record.latencies(subject, subject.background(), level, path);
                 let background = Mean::of(trials.map(|trial| trial.background_rps));
                 let mut row = names(subject, path).to_vec();
@@ -429,7 +451,7 @@ fn latency_detail(record: &AntpRecord) -> Table {
                     microseconds(found.mean_us.value),
                     microseconds(found.p99_us.value),
                     or_absent(found.mean_us.deviation.map(microseconds)),
-                    format!("{} of {}", found.counted, found.all),
+                    format!("{counted} of {}", found.all),
                     or_absent(background.map(|mean| rate(mean.value))),
                 ]);
                 table.rows.push(row);
@@ -497,23 +519,46 @@ fn findings(record: &AntpRecord) -> Vec<String> {
             microseconds(complete.client_crypto_us)
         ));
     }
-    let missing = missing(record);
+    let unsure = cells(record).filter(|state| *state == State::Marked).count();
+    if unsure > 0 {
+        sentences.push(format!(
+            "{unsure} cells of Table 1 have a mark (!): the generator did not keep up in any trial of theirs, so they \
+             say little about the server, and are in no ratio and no figure."
+        ));
+    }
+    let missing = cells(record).filter(|state| *state == State::Missing).count();
     if missing > 0 {
         sentences.push(format!("{missing} cells of Table 1 are not measured yet."));
     }
     sentences
 }
 
-/// Cells of Table 1 that have no figure.
-fn missing(record: &AntpRecord) -> usize {
+/// What a cell of Table 1 has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Measured,
+    Marked,
+    Missing,
+}
+
+/// All cells of Table 1 but those behind the link, which not every host has.
+fn cells(record: &AntpRecord) -> impl Iterator<Item = State> {
+    let state = |has: &dyn Fn(Which) -> bool| match [Which::Valid, Which::Invalid].map(has) {
+        [true, _] => State::Measured,
+        [false, true] => State::Marked,
+        [false, false] => State::Missing,
+    };
+    let throughput = Subject::ALL
+        .into_iter()
+        .map(move |subject| state(&|which| record.throughput_of(which, subject, Path::Short).is_some()));
     let complete = Suite::ALL.map(|suite| Subject::new(Phase::Complete, suite));
-    let throughput =
-        Subject::ALL.into_iter().filter(|&subject| record.throughput(subject, Path::Short).is_none());
-    let latency = Subject::ALL.into_iter().chain(complete).flat_map(|subject| {
+    let places = Subject::ALL.into_iter().chain(complete).flat_map(|subject| {
         PATHS.into_iter().flat_map(move |path| Level::ALL.map(|level| (subject, level, path)))
     });
-    throughput.count()
-        + latency.filter(|&(subject, level, path)| record.cell(subject, level, path).is_none()).count()
+    let latency = places.map(move |(subject, level, path)| {
+        state(&|which| record.cell_of(which, subject, level, path).is_some())
+    });
+    throughput.chain(latency)
 }
 
 #[cfg(test)]
@@ -579,11 +624,11 @@ mod tests {
     #[test]
     fn what_is_not_measured_is_counted_and_never_a_number() {
         let whole = record();
-        assert_eq!(missing(&whole), 0);
+        assert!(cells(&whole).all(|state| state == State::Measured));
         let mut part = whole.clone();
         part.trials.retain(|trial| trial.subject != Subject::TIME);
         part.latencies.retain(|latency| latency.path == Path::Short);
-        assert_eq!(missing(&part), 1 + 9 * 2);
+        assert_eq!(cells(&part).filter(|state| *state == State::Missing).count(), 1 + 9 * 2);
         let table = table_1(&part);
         assert_eq!(row(&table, &["time synchronisation"])[3], NOT_MEASURED);
         assert_eq!(row(&table, &["plain NTP"])[6..], ["-", "-"]);
@@ -598,6 +643,27 @@ mod tests {
         assert_eq!(findings(&empty), ["43 cells of Table 1 are not measured yet."]);
         assert!(ratios(&empty).rows.iter().all(|row| row[2] == ABSENT));
         assert!(exchange_cost(&empty).rows.iter().all(|row| row[1..].iter().all(|cell| cell == ABSENT)));
+    }
+
+    #[test]
+    fn figures_of_trials_that_do_not_count_have_a_mark_and_are_in_no_ratio() {
+        let mut record = record();
+        for trial in record.trials.iter_mut().filter(|trial| trial.subject == Subject::TIME) {
+            trial.why_invalid = Some("late".to_owned());
+        }
+        for latency in &mut record.latencies {
+            let is_marked = latency.subject.phase == Phase::Complete || latency.subject == Subject::PLAIN;
+            latency.why_invalid = is_marked.then(|| "late".to_owned());
+        }
+        let table = table_1(&record);
+        assert_eq!(row(&table, &["time synchronisation"])[3], "200,000 (\u{b1} 1,414) !");
+        assert_eq!(row(&table, &["plain NTP"])[4], "100.0 us (300.0 us) !");
+        assert_eq!(row(&table, &["key exchange", "ECDH"])[4], "150.0 us (450.0 us)");
+        assert_eq!(row(&complete_runs(&record), &["RSA", "long", "90 %"])[8], "300.0 us !");
+        let ratios = ratios(&record);
+        assert_eq!(row(&ratios, &["throughput, plain over time synchronisation"])[2], ABSENT);
+        assert_eq!(row(&ratios, &["latency of time synchronisation against plain, at 50 %"])[2], ABSENT);
+        assert!(findings(&record).iter().any(|one| one.starts_with("13 cells") && one.contains("(!)")));
     }
 
     #[test]

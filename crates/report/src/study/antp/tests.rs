@@ -81,7 +81,7 @@ pub(crate) fn record() -> AntpRecord {
         latencies: Vec::new(),
     };
     let add = |record: &mut AntpRecord, subject: Subject, path, rps: f64, request_size| {
-        let capacity = Capacity { subject, path, rps: Some(rps), request_size, remark: None };
+        let capacity = Capacity { subject, path, rps: Some(rps), window: None, request_size, remark: None };
         record.capacities.push(capacity);
         let public_key_share = (subject.phase == Phase::Exchange).then_some(0.6);
         record.trials.extend([0.995, 1.005].map(|part| Trial {

@@ -4,6 +4,7 @@
 //! Throughput is that of static packets, as the paper's; what is measured of latency are requests of further clients,
 //! in the same process as the load where they ask the same over the same path, and in one of their own otherwise.
 
+use std::fmt::Display;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -25,8 +26,19 @@ use crate::output;
 
 /// How often a trial is repeated until the generator has kept up.
 const ATTEMPT_COUNT_MAX: u32 = 3;
+const QUICK_ATTEMPT_COUNT_MAX: u32 = 2;
+/// How often a run is repeated that the server did not answer, and how long it is left alone before.
+const SILENCE_COUNT_MAX: u32 = 3;
+const PAUSE: Duration = Duration::from_secs(1);
 /// Clients that load the server, each with a port of its own.
 const LOAD_CLIENTS: u32 = 256;
+/// Requests in flight in the closed loop that comes before a search.
+const WINDOW: u32 = 64;
+/// From this share of what that had answered on a search goes up, but from no lower rate than the next.
+const SEARCH_FROM_SHARE: f64 = 0.4;
+const SEARCH_FROM_MIN_RPS: f64 = 10.0;
+/// A search that ends below this share of it for the generator's sake has failed.
+const CLOSED_SHARE_MIN: f64 = 0.5;
 /// Clients whose latency is taken.
 const MEASURED_CLIENTS: u32 = 16;
 /// How long a background may take until it loads the server.
@@ -91,46 +103,61 @@ impl<'a> Bench<'a> {
         self.link.is_ok()
     }
 
-    /// Looks for a capacity; `None` if it was stopped.
+    /// Looks for a capacity; `None` if it was stopped. A closed loop finds out where to look.
     pub(super) fn search(&mut self, subject: Subject, path: Path) -> Result<Option<Capacity>, Failure> {
+        self.answered(&mut |bench: &mut Self| bench.search_once(subject, path))
+    }
+
+    fn search_once(&mut self, subject: Subject, path: Path) -> Result<Option<Capacity>, Failure> {
         let (target, pid) = self.target(path)?;
         let mut words = self.words(subject, target);
-        let from = match (subject.phase, subject.suite) {
-            (Phase::Exchange, Some(Suite::Rsa)) => 100,
-            (Phase::Exchange, _) => 1000,
-            (Phase::Plain | Phase::Negotiation | Phase::Time | Phase::SeparateTag | Phase::Complete, _) => {
-                4000
-            }
-        };
-        say(&mut words, "--search-from", from);
+        say(&mut words, "--step-seconds", &self.settings.search_seconds);
+        say(&mut words, "--timeout", &(if self.settings.quick { 0.25 } else { 1.0 }));
+        say(&mut words, "--clients", &LOAD_CLIENTS);
+        say(&mut words, "--server-pid", &pid);
+        let mut closed = words.clone();
+        say(&mut closed, "--closed", &WINDOW);
+        let Some(step) = self.step(&closed)? else { return Ok(None) };
+        let closed_rps = step.answered_rps();
         words.push("--search".to_owned());
-        say(&mut words, "--step-seconds", self.settings.search_seconds);
-        say(&mut words, "--timeout", if self.settings.quick { 0.25 } else { 1.0 });
-        say(&mut words, "--clients", LOAD_CLIENTS);
-        say(&mut words, "--server-pid", pid);
+        say(&mut words, "--search-from", &(closed_rps * SEARCH_FROM_SHARE).max(SEARCH_FROM_MIN_RPS).round());
         let Some(record) = self.load(&words)? else { return Ok(None) };
+        let found = record.capacity_rps;
+        let mut remark = record.search.and_then(|search| search.remark);
+        // A search that the generator ended far below says nothing about the server.
+        let failed = closed_rps > 0.0 && found.is_none_or(|rps| rps < closed_rps * CLOSED_SHARE_MIN);
+        if let Some(why) = remark.take_if(|_| failed) {
+            remark = Some(format!(
+                "a search found no more than {:.0}/s ({}); a closed loop of {WINDOW} requests stands in for it",
+                found.unwrap_or(0.0),
+                why.trim_end_matches('.')
+            ));
+            let window = Some(WINDOW);
+            let request_size = step.request_size;
+            return Ok(Some(Capacity { subject, path, rps: Some(closed_rps), window, request_size, remark }));
+        }
         Ok(Some(Capacity {
             subject,
             path,
-            rps: record.capacity_rps,
-            request_size: record.steps.iter().map(|step| step.request_size).max().unwrap_or(0),
-            remark: record.search.and_then(|search| search.remark),
+            rps: found,
+            window: None,
+            request_size: step.request_size,
+            remark,
         }))
     }
 
     /// One trial of throughput; `None` if it was stopped.
-    pub(super) fn throughput(
-        &mut self,
-        subject: Subject,
-        path: Path,
-        rps: f64,
-    ) -> Result<Option<Trial>, Failure> {
+    pub(super) fn throughput(&mut self, capacity: &Capacity, rps: f64) -> Result<Option<Trial>, Failure> {
+        let (subject, path) = (capacity.subject, capacity.path);
         let (target, pid) = self.target(path)?;
         let mut words = self.words(subject, target);
-        say(&mut words, "--rate", rps);
-        say(&mut words, "--step-seconds", self.settings.trial_seconds);
-        say(&mut words, "--clients", LOAD_CLIENTS);
-        say(&mut words, "--server-pid", pid);
+        match &capacity.window {
+            Some(window) => say(&mut words, "--closed", window),
+            None => say(&mut words, "--rate", &rps),
+        }
+        say(&mut words, "--step-seconds", &self.settings.trial_seconds);
+        say(&mut words, "--clients", &LOAD_CLIENTS);
+        say(&mut words, "--server-pid", &pid);
         self.until_valid(
             |bench| {
                 let before = public_key_seconds(pid);
@@ -187,7 +214,7 @@ impl<'a> Bench<'a> {
     fn beside_own(&self, subject: Subject, rps: f64) -> Result<Option<(Step, f64)>, Failure> {
         let mut words = self.words(subject, self.server.address);
         self.say_measured(&mut words);
-        say(&mut words, "--background", rps);
+        say(&mut words, "--background", &rps);
         let step = self.step(&words)?;
         Ok(step.map(|step| {
             let answered = step.background.as_ref().map_or(0, |tally| tally.answered);
@@ -206,14 +233,14 @@ impl<'a> Bench<'a> {
     ) -> Result<Option<(Step, f64)>, Failure> {
         let record = self.folder.path().join("background.json");
         let mut words = self.words(background, self.server.address);
-        say(&mut words, "--rate", rps);
+        say(&mut words, "--rate", &rps);
         say(
             &mut words,
             "--step-seconds",
-            (self.settings.trial_seconds + BACKGROUND_SPARE_SECONDS).min(3600.0),
+            &(self.settings.trial_seconds + BACKGROUND_SPARE_SECONDS).min(3600.0),
         );
-        say(&mut words, "--clients", LOAD_CLIENTS);
-        say(&mut words, "--record", record.display());
+        say(&mut words, "--clients", &LOAD_CLIENTS);
+        say(&mut words, "--record", &record.display());
         let mut load = Background::start(&words)?;
         self.await_load(&mut load, rps, &words)?;
         let target = match path {
@@ -261,9 +288,9 @@ impl<'a> Bench<'a> {
     }
 
     fn say_measured(&self, words: &mut Vec<String>) {
-        say(words, "--rate", self.settings.measured_rps);
-        say(words, "--step-seconds", self.settings.trial_seconds);
-        say(words, "--clients", MEASURED_CLIENTS);
+        say(words, "--rate", &self.settings.measured_rps);
+        say(words, "--step-seconds", &self.settings.trial_seconds);
+        say(words, "--clients", &MEASURED_CLIENTS);
     }
 
     /// Repeats what says nothing about the server.
@@ -272,17 +299,37 @@ impl<'a> Bench<'a> {
         mut measure: impl FnMut(&mut Self) -> Result<Option<T>, Failure>,
         why_invalid: impl Fn(&T) -> Option<&str>,
     ) -> Result<Option<T>, Failure> {
+        let attempt_count = if self.settings.quick { QUICK_ATTEMPT_COUNT_MAX } else { ATTEMPT_COUNT_MAX };
         let mut attempt = 1;
         loop {
-            let Some(found) = measure(self)? else { return Ok(None) };
+            let Some(found) = self.answered(&mut measure)? else { return Ok(None) };
             match why_invalid(&found) {
-                Some(why) if attempt < ATTEMPT_COUNT_MAX => {
-                    output::aside(&format!("again, as it does not count: {why}"))
+                Some(why) if attempt < attempt_count => {
+                    output::aside(&format!("again, as it does not count: {why}"));
                 }
                 Some(_) | None => return Ok(Some(found)),
             }
             attempt += 1;
         }
+    }
+
+    /// Repeats what the server did not answer, as one may not that has been overloaded. What it does not answer at all
+    /// stays open: `None`.
+    fn answered<T>(
+        &mut self,
+        measure: &mut impl FnMut(&mut Self) -> Result<Option<T>, Failure>,
+    ) -> Result<Option<T>, Failure> {
+        for _ in 0..SILENCE_COUNT_MAX {
+            match measure(self) {
+                Err(failure) if matches!(failure.exit, Exit::Silence | Exit::Authentication) => {
+                    output::aside(&format!("again, as nothing came of it: {}", failure.message));
+                    std::thread::sleep(PAUSE);
+                }
+                found => return found,
+            }
+        }
+        output::error("left open, as nothing comes of it; the same command tries it again");
+        Ok(None)
     }
 
     /// Where the load of a path goes, and the server's process.
@@ -315,13 +362,13 @@ impl<'a> Bench<'a> {
         if subject.phase == Phase::Plain {
             return words;
         }
-        say(&mut words, "--ca", self.papers.antp_authorities().display());
-        say(&mut words, "--server-name", "localhost");
+        say(&mut words, "--ca", &self.papers.antp_authorities().display());
+        say(&mut words, "--server-name", &"localhost");
         let kem = match subject.suite {
             Some(Suite::Rsa) => "rsa",
             Some(Suite::Ecdh) | None => "ecdh",
         };
-        say(&mut words, "--kem", kem);
+        say(&mut words, "--kem", &kem);
         match subject.phase {
             Phase::SeparateTag => words.extend(["--separate-tag", "--replay"].map(str::to_owned)),
             Phase::Negotiation | Phase::Exchange | Phase::Time => words.push("--replay".to_owned()),
@@ -342,7 +389,7 @@ impl<'a> Bench<'a> {
         // One of the run before is not taken for this one's.
         let _ = fs::remove_file(&file);
         let mut words = words.to_vec();
-        say(&mut words, "--record", file.display());
+        say(&mut words, "--record", &file.display());
         let status = helper::load(&words, self.stop)?;
         if self.stop.load(Ordering::Relaxed) {
             return Ok(None);
@@ -358,7 +405,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-fn say(words: &mut Vec<String>, option: &str, value: impl ToString) {
+fn say(words: &mut Vec<String>, option: &str, value: &dyn Display) {
     words.extend([option.to_owned(), value.to_string()]);
 }
 

@@ -23,8 +23,8 @@ use std::time::Duration;
 use authentick_net::clock::unix_seconds;
 use authentick_report::published::antp::{TRIAL_COUNT, TRIAL_SECONDS};
 use authentick_report::study::antp::{
-    AntpFormat, AntpPlan, AntpRecord, AntpSettings, Level, Path as Way, Phase, RECORD, Subject, Suite, html,
-    text,
+    AntpFormat, AntpPlan, AntpRecord, AntpSettings, Capacity, Level, Path as Way, Phase, RECORD, Subject,
+    Suite, html, text,
 };
 use authentick_report::study::plan::{Paper, StudyFormat};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -212,9 +212,14 @@ fn carry_out(
     write(path, RECORD, &record.to_json())
 }
 
+/// What a search has found, if it has.
+fn capacity(record: &AntpRecord, subject: Subject, way: Way) -> Option<(&Capacity, f64)> {
+    let found = record.capacity(subject, way)?;
+    Some((found, found.rps?))
+}
+
 /// One measurement of a task; whether there was anything to measure, and it was not interrupted.
 fn step(record: &mut AntpRecord, task: Task, bench: &mut Bench<'_>, place: &str) -> Result<bool, Failure> {
-    let rps = |record: &AntpRecord, subject, way| record.capacity(subject, way).and_then(|found| found.rps);
     match task {
         Task::Primitives => {
             let turn = if record.settings.quick { QUICK_PRIMITIVE_TURN } else { PRIMITIVE_TURN };
@@ -231,13 +236,13 @@ fn step(record: &mut AntpRecord, task: Task, bench: &mut Bench<'_>, place: &str)
             record.capacities.push(capacity);
         }
         Task::Throughput(subject, way) => {
-            let Some(rps) = rps(record, subject, way) else { return Ok(false) };
-            let Some(trial) = bench.throughput(subject, way, rps)? else { return Ok(false) };
+            let Some((capacity, rps)) = capacity(record, subject, way) else { return Ok(false) };
+            let Some(trial) = bench.throughput(capacity, rps)? else { return Ok(false) };
             output::aside(&format!("{place} {subject}: {:.0}/s answered", trial.answered_rps));
             record.trials.push(trial);
         }
         Task::Latency(subject, level, way) => {
-            let Some(rps) = rps(record, subject.background(), Way::Short) else { return Ok(false) };
+            let Some((_, rps)) = capacity(record, subject.background(), Way::Short) else { return Ok(false) };
             let Some(latency) = bench.latency(subject, level, way, rps * level.share())? else {
                 return Ok(false);
             };

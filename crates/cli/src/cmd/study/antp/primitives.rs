@@ -1,10 +1,11 @@
 //! What key encapsulation takes on one thread: the crypto library's operation, and ours around it.
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use authentick_crypto::Entropy;
 use authentick_crypto::kem::{Kem, PrivateKey, PublicKey};
+use authentick_net::clock::thread_cpu_ns;
 use authentick_report::study::antp::{Primitive, Suite};
 use aws_lc_rs::agreement::{self, ECDH_P256, UnparsedPublicKey};
 use aws_lc_rs::rsa::{Pkcs1PrivateDecryptingKey, PrivateDecryptingKey};
@@ -55,8 +56,11 @@ pub(super) fn measure(turn: Duration) -> Result<Vec<Primitive>, Failure> {
     Ok(primitives)
 }
 
+/// Does something with a ciphertext; `None` if it is none.
+type Operation = Box<dyn Fn(&[u8]) -> Option<()>>;
+
 /// The library's own operation on a ciphertext, without anything of ours.
-fn library(suite: Suite, der: &[u8]) -> Option<Box<dyn Fn(&[u8]) -> Option<()>>> {
+fn library(suite: Suite, der: &[u8]) -> Option<Operation> {
     match suite {
         Suite::Ecdh => {
             let key = agreement::PrivateKey::from_private_key_der(&ECDH_P256, der).ok()?;
@@ -96,13 +100,13 @@ fn medians(mut operations: [&mut dyn FnMut(); 3], turn: Duration) -> [f64; 3] {
     })
 }
 
-/// Microseconds of an operation that is repeated for `turn`, at least once.
+/// Microseconds of processor time of an operation that is repeated for `turn`, at least once.
 fn time(operation: &mut dyn FnMut(), turn: Duration) -> f64 {
-    let (start, mut count) = (Instant::now(), 0.0);
+    let (start, mut count) = (thread_cpu_ns(), 0.0);
     loop {
         operation();
         count += 1.0;
-        let elapsed = start.elapsed();
+        let elapsed = Duration::from_nanos(thread_cpu_ns() - start);
         if elapsed >= turn {
             return elapsed.as_secs_f64() * 1e6 / count;
         }

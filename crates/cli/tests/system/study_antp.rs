@@ -1,0 +1,205 @@
+//! `authentick study run antp`: Table 1's shape on loopback with tiny trials, and what may happen to its folder.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use authentick_lab::process::Process;
+use authentick_report::study::antp::{AntpRecord, Level, Path as Way, Phase, Subject, Suite};
+
+use crate::lab::{alone, authentick, text, wait_for};
+
+/// What a study of the smallest size is run with.
+const TINY: [&str; 5] = ["antp", "--quick", "--step-seconds", "0.2", "--out"];
+
+fn arguments(folder: &Path) -> Vec<&str> {
+    let mut arguments = vec!["study", "run"];
+    arguments.extend(TINY);
+    arguments.push(folder.to_str().unwrap());
+    arguments
+}
+
+fn run(folder: &Path) -> Output {
+    authentick(arguments(folder))
+}
+
+fn render(folder: &Path) -> Output {
+    authentick(["study", "render", folder.to_str().unwrap()])
+}
+
+fn record(folder: &Path) -> AntpRecord {
+    AntpRecord::from_json(&fs::read_to_string(folder.join("run-antp.json")).unwrap()).unwrap()
+}
+
+#[track_caller]
+fn refused(output: &Output, code: i32, parts: &[&str]) {
+    assert_eq!(output.status.code(), Some(code), "{}", text(output));
+    let message = String::from_utf8_lossy(&output.stderr);
+    for part in parts {
+        assert!(message.contains(part), "{part:?} is not in {message:?}");
+    }
+}
+
+#[test]
+fn every_cell_of_table_1_is_measured_and_stands_beside_what_was_published() {
+    let _turn = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("deep/er");
+    let output = run(&out);
+    assert!(output.status.success(), "{}", text(&output));
+    let printed = String::from_utf8(output.stdout).unwrap();
+    for part in [
+        "This is a short study (--quick)",
+        "Throughput and latency of each phase:",
+        "One client's run of all phases:",
+        "175,644",
+        "unknown to us",
+        "7.54",
+        "8.62",
+        "+27 %",
+    ] {
+        assert!(printed.contains(part), "{part}\n{printed}");
+    }
+    everything_is_there(&record(&out));
+
+    // The same command has nothing left to measure.
+    let measured = fs::read_to_string(out.join("run-antp.json")).unwrap();
+    let again = run(&out);
+    assert!(again.status.success(), "{}", text(&again));
+    let unchanged = AntpRecord { remarks: record(&out).remarks, ..AntpRecord::from_json(&measured).unwrap() };
+    assert_eq!(record(&out), unchanged);
+
+    // Years later there is the folder, and nothing else.
+    let moved = folder.path().join("moved");
+    fs::rename(&out, &moved).unwrap();
+    let before = fs::read_to_string(moved.join("report.html")).unwrap();
+    fs::remove_file(moved.join("report.html")).unwrap();
+    fs::remove_file(moved.join("report.txt")).unwrap();
+    let output = render(&moved);
+    assert!(output.status.success(), "{}", text(&output));
+    assert_eq!(fs::read_to_string(moved.join("report.html")).unwrap(), before);
+    let report = fs::read_to_string(moved.join("report.txt")).unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with(&report));
+    report_renders_it_too(&moved, &report);
+    damage_is_named(&moved);
+}
+
+/// Rates and times say nothing here, as other tests share the machine; that they were taken does.
+fn everything_is_there(record: &AntpRecord) {
+    assert_eq!(record.primitives.len(), 2);
+    for subject in Subject::ALL {
+        let capacity = record.capacity(subject, Way::Short).unwrap();
+        assert!(capacity.rps.is_some_and(|rps| rps > 0.0), "{capacity:?}");
+        let trials: Vec<_> = record.trials(subject, Way::Short).collect();
+        assert_eq!(trials.len(), 2, "{subject}");
+        assert!(trials.iter().any(|trial| trial.answered_rps > 0.0), "{trials:?}");
+        assert!(trials.iter().all(|trial| trial.server_share.is_some()), "{trials:?}");
+    }
+    // The server's thread for public keys is found by its name.
+    let exchange = Subject::new(Phase::Exchange, Suite::Rsa);
+    assert!(
+        record
+            .trials(exchange, Way::Short)
+            .any(|trial| trial.public_key_share.is_some_and(|used| used > 0.0))
+    );
+    let complete = Suite::ALL.map(|suite| Subject::new(Phase::Complete, suite));
+    for subject in Subject::ALL.into_iter().chain(complete) {
+        for level in Level::ALL {
+            for way in [Way::Short, Way::Long] {
+                let trials: Vec<_> = record.latencies(subject, subject.background(), level, way).collect();
+                let [trial] = trials[..] else { panic!("{subject} {level:?} {way:?}: {trials:?}") };
+                let times = trial.times.unwrap_or_else(|| panic!("nothing was answered: {trial:?}"));
+                let round_trips = if subject.phase == Phase::Complete { 3.0 } else { 1.0 };
+                if way == Way::Long {
+                    assert!(times.p50_us >= 70_000.0 * round_trips, "{trial:?}");
+                }
+                if let Some(parts) = trial.parts {
+                    let sum = parts.negotiation.mean_us + parts.exchange.mean_us + parts.time.mean_us;
+                    assert!((sum / parts.phases.mean_us - 1.0).abs() < 0.01, "{parts:?}");
+                    assert!(parts.client_crypto.p50_us > 0.0, "{parts:?}");
+                    assert!(times.mean_us > parts.phases.mean_us, "{trial:?}");
+                }
+                assert_eq!(trial.parts.is_some(), subject.phase == Phase::Complete);
+            }
+        }
+    }
+    // Behind the link, or with the reason.
+    let linked = Suite::ALL.map(|suite| Subject::new(Phase::Negotiation, suite));
+    let said = record.remarks.iter().any(|remark| remark.contains("not measured behind 1 Gbit/s: "));
+    for subject in linked {
+        assert_eq!(record.capacity(subject, Way::Gigabit).is_none(), said, "{:?}", record.remarks);
+    }
+}
+
+/// `report` takes the record as it takes others.
+fn report_renders_it_too(folder: &Path, report: &str) {
+    let file = folder.join("run-antp.json");
+    let output = authentick(["report", file.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with(report));
+    let output = authentick(["report", file.to_str().unwrap(), "--against", file.to_str().unwrap()]);
+    refused(&output, 78, &["run-antp.json", "a study of ANTP"]);
+}
+
+/// Whatever is wrong in a folder is told with the file and the remedy.
+fn damage_is_named(folder: &Path) {
+    let longer = authentick(["study", "run", "antp", "--out", folder.to_str().unwrap()]);
+    refused(&longer, 78, &["study.json", "under other settings", "--step-seconds 0.2", "run-antp.json"]);
+    let other = authentick(["study", "run", "mac", "--quick", "--out", folder.to_str().unwrap()]);
+    refused(&other, 78, &["study.json", "a study of \"antp\"", "another folder"]);
+    let file = folder.join("run-antp.json");
+    let whole = fs::read_to_string(&file).unwrap();
+    fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    refused(
+        &render(folder),
+        78,
+        &["run-antp.json", "not a record of study run antp", "study run antp --out"],
+    );
+    fs::remove_file(&file).unwrap();
+    refused(&render(folder), 78, &["run-antp.json", "not carried out", "study run antp --quick"]);
+    fs::write(&file, whole).unwrap();
+    fs::remove_file(folder.join("study.json")).unwrap();
+    refused(&run(folder), 78, &["run-antp.json", "in the way", "another folder"]);
+}
+
+#[test]
+fn interrupted_study_keeps_its_trials_and_goes_on() {
+    let _turn = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let program = env!("CARGO_BIN_EXE_authentick");
+    let mut process = Process::start(Command::new(program).args(arguments(folder.path())));
+    wait_for("a trial", || {
+        let text = fs::read_to_string(folder.path().join("run-antp.json")).ok()?;
+        AntpRecord::from_json(&text).ok().filter(|record| !record.trials.is_empty())
+    });
+    process.signal("-TERM");
+    assert_eq!(process.wait(), 0, "{}", process.log());
+    assert!(process.log().contains("the same command goes on"), "{}", process.log());
+    let kept = record(folder.path());
+    assert!(!kept.trials.is_empty() && kept.latencies.is_empty(), "{kept:?}");
+    let output = render(folder.path());
+    assert!(String::from_utf8_lossy(&output.stdout).contains("cells of Table 1 are not measured yet"));
+    // It goes on where it was: what was there stays.
+    let mut process = Process::start(Command::new(program).args(arguments(folder.path())));
+    wait_for("a further trial", || (record(folder.path()).trials.len() > kept.trials.len()).then_some(()));
+    process.signal("-TERM");
+    assert_eq!(process.wait(), 0, "{}", process.log());
+    let later = record(folder.path());
+    assert_eq!(later.capacities[..kept.capacities.len()], kept.capacities);
+    assert_eq!(later.trials[..kept.trials.len()], kept.trials);
+    assert_eq!(later.primitives, kept.primitives);
+}
+
+#[test]
+fn options_of_another_study_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for (more, option) in [
+        (&["--scale", "2"][..], "--scale"),
+        (&["--target", "127.0.0.1"], "--target"),
+        (&["--old", "x", "--new", "y"], "--old and --new"),
+    ] {
+        let output = authentick(arguments(folder.path()).into_iter().chain(more.iter().copied()));
+        refused(&output, 64, &[option, "study run threshold alone", "leave it out"]);
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was begun");
+}
