@@ -26,6 +26,8 @@ struct Findings {
     usable_cpus: Vec<usize>,
     /// What the authentication of NTS runs on.
     aead_path: String,
+    /// What hashes run on that are computed in batches: those of ANTP, and HMAC-SHA-224.
+    hash_path: String,
     /// Base-2 logarithm of the clock's precision in seconds.
     clock_precision: i8,
     /// What the kernel says of its clock.
@@ -56,6 +58,7 @@ impl Findings {
             kernel: host.kernel,
             usable_cpus: affinity::allowed().unwrap_or_default(),
             aead_path: authentick_crypto::path().to_string(),
+            hash_path: authentick_crypto::hash_path().to_string(),
             clock_precision: clock::precision(),
             kernel_clock: match clock::kernel_clock() {
                 KernelClock::Synchronised { error_max_us, .. } => {
@@ -78,6 +81,7 @@ impl Findings {
             ("processor", format!("{}, {} to use: {}", self.cpu, self.usable_cpus.len(), cpus.join(", "))),
             ("kernel", self.kernel.clone()),
             ("NTS authentication", self.aead_path.clone()),
+            ("hashes in batches", self.hash_path.clone()),
             ("clock", format!("steps of 2^{} s or less; {}", self.clock_precision, self.kernel_clock)),
             (
                 "receive stamps",

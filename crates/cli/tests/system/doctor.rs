@@ -15,6 +15,8 @@ fn host_is_described_in_words_and_as_json() {
     // What the program says of itself is what its parts choose.
     assert_eq!(json["aead_path"], authentick_crypto::path().to_string());
     assert!(words.contains(&format!("NTS authentication  {}\n", authentick_crypto::path())), "{words}");
+    assert_eq!(json["hash_path"], authentick_crypto::hash_path().to_string());
+    assert!(words.contains(&format!("hashes in batches   {}\n", authentick_crypto::hash_path())), "{words}");
     assert_eq!(
         json["usable_cpus"].as_array().unwrap().len(),
         authentick_net::affinity::allowed().unwrap().len()

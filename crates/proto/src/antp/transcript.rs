@@ -37,11 +37,34 @@ pub fn is_confirmed(key: &SessionKey, h2: &[u8; HASH_SIZE], tag: &[u8; TAG_SIZE]
     verify_hmac_sha256(key.expose(), &[CONFIRMATION, h2], tag)
 }
 
+/// What tau2 is over: the whole datagram of m5 and that of m6 before the tag.
+#[derive(Clone, Copy)]
+struct TimeText<'a> {
+    request: &'a [u8],
+    response_head: &'a [u8],
+    sizes: [[u8; 2]; 2],
+}
+
+impl<'a> TimeText<'a> {
+    fn new(request: &'a [u8], response_head: &'a [u8]) -> Self {
+        TimeText { request, response_head, sizes: [size(request), size(response_head)] }
+    }
+
+    fn parts(&self) -> [&[u8]; 5] {
+        [TIME, &self.sizes[0], self.request, &self.sizes[1], self.response_head]
+    }
+}
+
 /// tau2: proof of the key over the whole datagram of m5 and that of m6 before the tag.
 #[must_use]
 pub fn time(key: &SessionKey, request: &[u8], response_head: &[u8]) -> [u8; TAG_SIZE] {
-    let sizes = [size(request), size(response_head)];
-    hmac_sha256(key.expose(), &[TIME, &sizes[0], request, &sizes[1], response_head])
+    hmac_sha256(key.expose(), &TimeText::new(request, response_head).parts())
+}
+
+/// Whether `tag` is tau2, in constant time.
+#[must_use]
+pub fn is_time(key: &SessionKey, request: &[u8], response_head: &[u8], tag: &[u8; TAG_SIZE]) -> bool {
+    verify_hmac_sha256(key.expose(), &TimeText::new(request, response_head).parts(), tag)
 }
 
 /// One tau2 to compute.
@@ -63,28 +86,45 @@ pub fn tag_times<'a>(jobs: impl Iterator<Item = TimeTag<'a>>) {
     let (mut texts, mut tags) = (ArrayVec::<_, GROUP_SIZE>::new(), ArrayVec::<_, GROUP_SIZE>::new());
     for TimeTag { key, request, response } in jobs {
         if let Some((head, tag)) = response.split_last_chunk_mut::<TAG_SIZE>() {
-            let head = &*head;
-            texts.push((key, [size(request), size(head)], request, head));
+            texts.push((key, TimeText::new(request, head)));
             tags.push(tag);
         }
     }
-    let parts: ArrayVec<[&[u8]; 5], GROUP_SIZE> =
-        texts.iter().map(|(_, sizes, request, head)| [TIME, &sizes[0], *request, &sizes[1], *head]).collect();
+    let parts: ArrayVec<[&[u8]; 5], GROUP_SIZE> = texts.iter().map(|(_, text)| text.parts()).collect();
     let mut batch = HmacTagBatch::new();
-    for ((text, parts), tag) in texts.iter().zip(&parts).zip(tags) {
-        batch.push(HmacTag { key: text.0.expose(), parts, tag });
+    for (((key, _), parts), tag) in texts.iter().zip(&parts).zip(tags) {
+        batch.push(HmacTag { key: key.expose(), parts, tag });
     }
     batch.run();
-}
-
-/// Whether `tag` is tau2, in constant time.
-#[must_use]
-pub fn is_time(key: &SessionKey, request: &[u8], response_head: &[u8], tag: &[u8; TAG_SIZE]) -> bool {
-    let sizes = [size(request), size(response_head)];
-    verify_hmac_sha256(key.expose(), &[TIME, &sizes[0], request, &sizes[1], response_head], tag)
 }
 
 /// What keeps one part from running into the next.
 fn size(octets: &[u8]) -> [u8; 2] {
     u16::try_from(octets.len()).expect("a datagram is shorter than 2^16 octets").to_be_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_of_a_group_are_those_of_each_alone() {
+        for count in 0..=GROUP_SIZE {
+            let keys: Vec<SessionKey> = (0..count).map(|index| SessionKey::new([index as u8; 16])).collect();
+            let requests: Vec<Vec<u8>> = (0..count).map(|index| vec![index as u8; 40 + index * 7]).collect();
+            let mut responses: Vec<Vec<u8>> =
+                (0..count).map(|index| vec![!index as u8; 44 + index * 9]).collect();
+            let jobs = keys.iter().zip(&requests).zip(&mut responses);
+            tag_times(jobs.map(|((key, request), response)| TimeTag { key, request, response }));
+            for ((key, request), response) in keys.iter().zip(&requests).zip(&responses) {
+                let (head, tag) = response.split_last_chunk().unwrap();
+                assert_eq!(*tag, time(key, request, head));
+                assert!(is_time(key, request, head, tag));
+            }
+        }
+        let mut short = [7; TAG_SIZE - 1];
+        let key = SessionKey::new([1; 16]);
+        tag_times(std::iter::once(TimeTag { key: &key, request: &[], response: &mut short }));
+        assert_eq!(short, [7; TAG_SIZE - 1]);
+    }
 }
