@@ -207,8 +207,8 @@ impl Page {
         }
         self.heading("Phases of ANTP");
         self.add(format_args!(
-            "<p>Before its first exchange, a client of ANTP negotiates, checks certificates and exchanges keys, over the \
-             same port. It does so once for the life of a key. None of this time is in the figures above.</p>\n"
+            "<p>Before its first exchange, a client of ANTP negotiates, checks certificates and exchanges keys, over \
+             the same port. It does so once for the life of a key. None of this time is in the figures above.</p>\n"
         ));
         let headings = [
             "Scheme",

@@ -74,8 +74,8 @@ pub(crate) struct AntpQuery {
     /// ANTP: judge the dates of certificates at this time, such as 2030-01-31T12:00:00Z, not by the clock
     #[arg(long, value_name = "TIME", value_parser = instant)]
     pub(crate) validate_at: Option<u64>,
-    /// ANTP: ask this server too, and others, at least two; all are believed without the dates of their certificates, which
-    /// are then judged at the time that most agree on
+    /// ANTP: ask this server too, and others, at least two; all are believed without the dates of their certificates,
+    /// which are then judged at the time that most agree on
     #[arg(long, value_name = "HOST[:PORT]", conflicts_with_all = ["pin", "validate_at"])]
     pub(crate) tentative: Vec<String>,
     /// Where chains, and which servers have spoken ANTP, are kept [default: $XDG_STATE_HOME/authentick, or
