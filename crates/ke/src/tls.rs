@@ -1,7 +1,5 @@
 //! TLS as NTS-KE wants it: version 1.3 alone, `ntske/1`, and certificates that fit their keys.
 
-#[cfg(feature = "client")]
-mod chain;
 #[cfg(feature = "server")]
 mod identity;
 #[cfg(feature = "client")]
@@ -16,12 +14,10 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
-#[cfg(feature = "client")]
-pub use self::chain::{ChainJudge, Distrust};
 #[cfg(feature = "server")]
 pub use self::identity::{Identity, IdentityError, server_config};
 #[cfg(feature = "client")]
-pub use self::path::{BadPath, KeyUse};
+pub use self::path::{BadPath, KeyUse, PathVerifier};
 #[cfg(feature = "client")]
 pub use self::roots::{Roots, client_config};
 

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use authentick_crypto::kem::PublicKey;
-use authentick_ke::tls::{ChainJudge, Distrust, Roots};
+use authentick_ke::tls::{KeyUse, PathVerifier, Roots, public_key_info};
 use authentick_net::clock::unix_seconds;
 use authentick_proto::antp::client::{
     Accepted, Bounds, Check, Event, HeldChain, KeyExchange, Negotiated, Negotiation, Offer, Progress,
@@ -18,6 +18,7 @@ use authentick_report::load::{AntpFigures, AntpHistograms, Cause};
 use authentick_wire::antp::{ErrorCode, Suite, SuiteList};
 use authentick_wire::limits::ANTP_PAYLOAD_SIZE_DEFAULT;
 use authentick_wire::time::{NtpSpan, NtpTime};
+use rustls::pki_types::{CertificateDer, ServerName};
 
 use crate::counts::Times;
 use crate::plan::Plan;
@@ -39,7 +40,7 @@ pub(crate) struct Guide {
     pub(crate) suite: Suite,
     pub(crate) replay: bool,
     wanted: Wanted,
-    judge: ChainJudge,
+    path: PathVerifier,
 }
 
 impl Guide {
@@ -55,12 +56,14 @@ impl Guide {
             Some(pem) => Roots::from_pem(pem.as_bytes())?,
             None => roots.ok_or("no certificate authorities are trusted; name some")?,
         };
+        let name = ServerName::try_from(plan.server_name.clone())
+            .map_err(|_| format!("{:?} is no name that a certificate can have", plan.server_name))?;
         let separate = if plan.ntp.is_ipv4() { SeparateTag::Ipv4 } else { SeparateTag::Ipv6 };
         Ok(Guide {
             suite,
             replay: antp.replay,
             wanted: Wanted { fresh: false, separate: antp.separate_tag.then_some(separate) },
-            judge: ChainJudge::new(roots, &plan.server_name)?,
+            path: PathVerifier::new(&roots, name).map_err(|bad| bad.to_string())?,
         })
     }
 
@@ -73,11 +76,14 @@ impl Guide {
     /// The public key of a server whose chain is good now.
     ///
     /// # Errors
-    /// Why it is not to be trusted; a key of another kind than the suite's counts as no certificate.
-    pub(crate) fn public_key(&self, negotiated: &Negotiated) -> Result<PublicKey, Distrust> {
-        let spki = self.judge.judge(negotiated.chain().certificates(), unix_seconds())?;
-        let kem = kem(negotiated.suite()).ok_or(Distrust::NoCertificate)?;
-        PublicKey::from_spki(kem, &spki).map_err(|_| Distrust::NoCertificate)
+    /// Why it is not to be trusted.
+    pub(crate) fn public_key(&self, negotiated: &Negotiated) -> Result<PublicKey, String> {
+        let (suite, chain) = (negotiated.suite(), negotiated.chain());
+        let chain: Vec<CertificateDer<'_>> = chain.certificates().map(CertificateDer::from).collect();
+        self.path.verify(&chain, KeyUse::of(suite), unix_seconds()).map_err(|bad| bad.to_string())?;
+        let spki = chain.first().and_then(|leaf| public_key_info(leaf)).ok_or("the leaf is broken")?;
+        let kem = kem(suite).ok_or_else(|| format!("{suite} is not known here"))?;
+        PublicKey::from_spki(kem, spki).map_err(|bad| bad.to_string())
     }
 
     /// m5, to be sent now.

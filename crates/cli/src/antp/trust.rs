@@ -12,7 +12,9 @@ use std::path::Path;
 
 use authentick_crypto::kem::PublicKey;
 use authentick_ke::client::CertificateCheck;
-use authentick_ke::tls::{BadPath, CertificateInfo, KeyUse, Roots, certificates, public_key_info};
+use authentick_ke::tls::{
+    BadPath, CertificateInfo, KeyUse, PathVerifier, Roots, certificates, public_key_info,
+};
 use authentick_net::clock::unix_seconds;
 use authentick_wire::antp::{Chain, Suite};
 use rustls::pki_types::pem::PemObject as _;
@@ -32,8 +34,8 @@ pub(crate) enum Anchor {
     Certificates(Vec<Vec<u8>>),
     /// The holder of this key.
     Key(Vec<u8>),
-    /// Whom one of these authorities vouches for, under this name.
-    Authorities { roots: Roots, name: ServerName<'static> },
+    /// Whom an authority vouches for.
+    Authorities(PathVerifier),
 }
 
 impl Anchor {
@@ -53,12 +55,22 @@ impl Anchor {
         Ok(Anchor::Key(key.to_vec()))
     }
 
+    /// Trust in authorities for a server of this name.
+    pub(crate) fn authorities(roots: &Roots, name: &str) -> Result<Self, Failure> {
+        let name = ServerName::try_from(name.to_owned()).map_err(|_| {
+            Failure::new(Exit::Usage, format!("--server-name {name:?} is no host name or address"))
+        })?;
+        let path = PathVerifier::new(roots, name)
+            .map_err(|bad| Failure::new(Exit::Configuration, format!("certificate authorities: {bad}")))?;
+        Ok(Anchor::Authorities(path))
+    }
+
     /// In the words of the report.
     const fn name(&self) -> &'static str {
         match self {
             Anchor::Certificates(_) => "pinned certificate",
             Anchor::Key(_) => "pinned key",
-            Anchor::Authorities { .. } => "authorities",
+            Anchor::Authorities(_) => "authorities",
         }
     }
 }
@@ -86,6 +98,12 @@ pub(crate) enum Dates {
 }
 
 impl Times {
+    /// What the clock shows, without slack: for who measures, and knows the time.
+    pub(crate) fn exactly_now() -> Self {
+        let clock = unix_seconds();
+        Times { clock, built: 0, saved: 0, by_hand: Some(clock) }
+    }
+
     /// What is known now.
     pub(crate) fn now(store: &Store, by_hand: Option<u64>) -> Result<Self, Failure> {
         let built = env!("AUTHENTICK_BUILD_SECONDS").parse().unwrap_or(0);
@@ -159,12 +177,8 @@ pub(crate) fn judge(
             true => remarks.push(unchecked("key")),
             false => return Err("pinned key: the server has another one".to_owned()),
         },
-        Anchor::Authorities { roots, name } => {
-            let usage = match suite {
-                Suite::RSA_PKCS1 | Suite::RSA_OAEP => KeyUse::Encipherment,
-                _ => KeyUse::Agreement,
-            };
-            let verify = |at| roots.verify(&certificates, name, usage, at);
+        Anchor::Authorities(path) => {
+            let verify = |at| path.verify(&certificates, KeyUse::of(suite), at);
             match dates {
                 Dates::At(times) => remarks.extend(with_slack(times, verify)?),
                 Dates::Ignored => at_any_time(&certificates, verify)?,

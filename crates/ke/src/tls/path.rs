@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use authentick_wire::antp::Suite;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -23,6 +24,17 @@ pub enum KeyUse {
     Agreement,
     /// To have a secret encrypted to it: keyEncipherment.
     Encipherment,
+}
+
+impl KeyUse {
+    /// What a suite of ANTP does with it.
+    #[must_use]
+    pub const fn of(suite: Suite) -> Self {
+        match suite {
+            Suite::RSA_PKCS1 | Suite::RSA_OAEP => KeyUse::Encipherment,
+            _ => KeyUse::Agreement,
+        }
+    }
 }
 
 impl fmt::Display for KeyUse {
@@ -51,8 +63,26 @@ impl fmt::Display for BadPath {
 
 impl std::error::Error for BadPath {}
 
-impl Roots {
-    /// Checks the certificates of a server, the leaf first: the path to an authority of these, the name, the dates at
+/// The way to a server of one name, from the authorities that a client trusts.
+#[derive(Clone, Debug)]
+pub struct PathVerifier {
+    verifier: Arc<WebPkiServerVerifier>,
+    name: ServerName<'static>,
+}
+
+impl PathVerifier {
+    /// Trusts `roots` to vouch for `name`.
+    ///
+    /// # Errors
+    /// If there are no roots.
+    pub fn new(roots: &Roots, name: ServerName<'static>) -> Result<Self, BadPath> {
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots.0.clone()), provider())
+            .build()
+            .map_err(|error| BadPath { check: CertificateCheck::Issuer, detail: error.to_string() })?;
+        Ok(PathVerifier { verifier, name })
+    }
+
+    /// Checks the certificates of a server, the leaf first: the path to an authority, the name, the dates at
     /// `unix_seconds`, and what the key may be used for. A certificate that names no usage allows all.
     ///
     /// # Errors
@@ -60,7 +90,6 @@ impl Roots {
     pub fn verify(
         &self,
         chain: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
         usage: KeyUse,
         unix_seconds: u64,
     ) -> Result<(), BadPath> {
@@ -68,14 +97,13 @@ impl Roots {
         let Some((leaf, others)) = chain.split_first() else {
             return Err(bad(CertificateCheck::Other, "the chain is empty".to_owned()));
         };
-        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(self.0.clone()), provider())
-            .build()
-            .map_err(|error| bad(CertificateCheck::Issuer, error.to_string()))?;
         let now = UnixTime::since_unix_epoch(Duration::from_secs(unix_seconds));
-        verifier.verify_server_cert(leaf, others, name, &[], now).map_err(|error| match &error {
-            rustls::Error::InvalidCertificate(problem) => bad(problem.into(), problem.to_string()),
-            _ => bad(CertificateCheck::Other, error.to_string()),
-        })?;
+        self.verifier.verify_server_cert(leaf, others, &self.name, &[], now).map_err(
+            |error| match &error {
+                rustls::Error::InvalidCertificate(problem) => bad(problem.into(), problem.to_string()),
+                _ => bad(CertificateCheck::Other, error.to_string()),
+            },
+        )?;
         check_usage(leaf, usage)
     }
 }
@@ -140,7 +168,8 @@ mod tests {
             at: u64,
         ) -> Result<(), CertificateCheck> {
             let name = ServerName::try_from("ntp.test").unwrap();
-            self.roots.verify(chain, &name, usage, at).map_err(|bad| bad.check)
+            let path = PathVerifier::new(&self.roots, name).unwrap();
+            path.verify(chain, usage, at).map_err(|bad| bad.check)
         }
     }
 
@@ -165,6 +194,8 @@ mod tests {
             ours.check(&[CertificateDer::from(vec![1])], agreement, NOW),
             Err(CertificateCheck::Other)
         );
+        let nobody = PathVerifier::new(&Roots::from_der([]), ServerName::try_from("ntp.test").unwrap());
+        assert_eq!(nobody.unwrap_err().check, CertificateCheck::Issuer);
     }
 
     #[test]

@@ -8,12 +8,10 @@ use std::time::Instant;
 
 use authentick_crypto::Entropy;
 use authentick_ke::tls::Roots;
-use authentick_net::clock::unix_seconds;
 use authentick_proto::antp::client::{Bounds, Offer, Session};
 use authentick_report::AntpPhases;
 use authentick_wire::antp::{Suite, SuiteList};
 use rcgen::{CertificateParams, KeyPair, RsaKeySize};
-use rustls::pki_types::ServerName;
 
 use super::{TIMEOUT, nanos};
 use crate::antp::phases::{TimeAsk, exchange_keys, negotiate};
@@ -90,9 +88,9 @@ fn establish(
     let offer = Offer { suites: SuiteList::new(&[suite]).expect("one suite makes a list"), ..Offer::p256() };
     let agreed = negotiate(server, offer, entropy, TIMEOUT).map_err(|problem| problem.to_string())?;
     let pem = fs::read(chain).map_err(|error| error.to_string())?;
-    let name = ServerName::try_from("localhost").expect("a host name");
-    let anchor = Anchor::Authorities { roots: Roots::from_pem(&pem)?, name };
-    let times = Times { clock: unix_seconds(), built: 0, saved: 0, by_hand: None };
+    let anchor =
+        Anchor::authorities(&Roots::from_pem(&pem)?, "localhost").map_err(|failure| failure.message)?;
+    let times = Times::exactly_now();
     let start = Instant::now();
     let believed = judge(&anchor, &Dates::At(times), &agreed.negotiated.chain(), suite)?;
     let certificate_check_ns = nanos(start.elapsed());

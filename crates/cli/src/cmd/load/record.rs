@@ -85,7 +85,7 @@ pub(super) fn begin(
                 separate_tag: antp.separate_tag,
                 replay: antp.replay,
                 chain_size: target.antp.map_or(0, |probed| probed.chain_size as u32),
-                round_count: target.antp.map_or(0, |probed| probed.round_count as u32),
+                round_count: target.antp.map_or(0, |probed| probed.round_count),
             }),
             background_rps: arguments.background.unwrap_or(0.0),
             agents: arguments.coordination.agents.clone(),

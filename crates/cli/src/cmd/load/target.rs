@@ -146,7 +146,7 @@ impl Target {
         let name = antp.server_name.as_deref().unwrap_or(&server.host);
         let roots = trust::roots(antp.ca.as_deref())?;
         let authorities_pem = antp.ca.as_ref().and_then(|file| fs::read_to_string(file).ok());
-        let probed = probe_antp(ntp, antp.kem.suite(), roots.clone(), name, wanted.timeout)?;
+        let probed = probe_antp(ntp, antp.kem.suite(), &roots, name, wanted.timeout)?;
         Ok(Target {
             text: wanted.text.to_owned(),
             ntp,

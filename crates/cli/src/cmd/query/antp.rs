@@ -10,7 +10,6 @@ use authentick_proto::antp::client::{
 };
 use authentick_wire::antp::{Suite, SuiteList};
 use authentick_wire::time::{NtpSpan, NtpTime};
-use rustls::pki_types::ServerName;
 use serde::Serialize;
 
 use super::{Answer, Bound, Report, TimeSpent, Vouched, date, nanos};
@@ -86,10 +85,7 @@ pub(super) struct Source<'a> {
 
 /// Trust in authorities for a server of this name.
 fn authorities(arguments: &Query, name: &str) -> Result<Anchor, Failure> {
-    let name = ServerName::try_from(name.to_owned()).map_err(|_| {
-        Failure::new(Exit::Usage, format!("--server-name {name:?} is no host name or address"))
-    })?;
-    Ok(Anchor::Authorities { roots: trust::roots(arguments.ca.as_deref())?, name })
+    Anchor::authorities(&trust::roots(arguments.ca.as_deref())?, name)
 }
 
 /// The servers of `--tentative`, and the one that is asked anyway.
