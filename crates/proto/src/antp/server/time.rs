@@ -12,10 +12,9 @@ use authentick_wire::packet::Packet;
 use authentick_wire::time::NtpTime;
 
 use super::{Instant, Outcome, Reply, Request, classify, emit_header, overhead, refuse};
-use crate::antp::seconds;
 use crate::antp::state::{Established, key_id};
 use crate::antp::state_key::StateKeys;
-use crate::antp::transcript::{self, TimeText};
+use crate::antp::{seconds, transcript};
 use crate::limits::GROUP_SIZE;
 use crate::server::snapshot::Snapshot;
 
@@ -141,15 +140,13 @@ impl TimeGroup {
 
     /// Computes the tags, which completes what is to be sent; returns the slots in the order of the datagrams.
     pub fn finish(self, datagrams: &mut [Datagram<'_>]) -> ArrayVec<TimeSlot, GROUP_SIZE> {
-        let mut jobs = ArrayVec::new();
         for (slot, datagram) in self.slots.iter().zip(datagrams) {
             let Some(state) = slot.state.as_ref().filter(|_| slot.reply.size > 0) else { continue };
             let response = &mut datagram.response[slot.early_size()..][..slot.reply.size];
             if let Some((before, tag)) = response.split_last_chunk_mut::<TAG_SIZE>() {
-                jobs.push((&state.key, TimeText::new(datagram.request, before), tag));
+                *tag = transcript::time(&state.key, datagram.request, before);
             }
         }
-        transcript::time_group(jobs);
         self.slots
     }
 }
