@@ -1,16 +1,19 @@
 //! What does the MAC of one NTP packet cost, alone and in batches?
 //!
 //! Goal: for each algorithm, the time to compute and to verify the tag of a packet of 48 octets, per packet, for
-//! several batch sizes. Each packet of a batch has a key of its own that is kept; the tags under one key for all, and
-//! what it costs to expand one, stand beside. Non-goal: other libraries (`authentick bench mac`), parsing, sockets.
+//! several batch sizes. Each packet of a batch has a key of its own that is kept; the tags under one key for all, one
+//! packet after another on the portable path, and what it costs to expand a key, stand beside. Non-goal: other
+//! libraries (`authentick bench mac`), parsing, sockets.
 //!
 //! Run with `cargo bench -p authentick-crypto --bench mac`; among the tests it runs once, with a few rounds.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use authentick_crypto::Entropy;
-use authentick_crypto::mac::{MAC_TAG_SIZE_MAX, MacAlgorithm, MacKey, Tag, Verify, tag_batch, verify_batch};
+use authentick_crypto::mac::{
+    MAC_TAG_SIZE_MAX, MacAlgorithm, MacKey, Tag, Verify, tag_batch, tag_batch_on, verify_batch,
+};
+use authentick_crypto::{Entropy, Path};
 
 const PACKET_SIZE: usize = 48;
 const BATCHES: [usize; 4] = [1, 4, 16, 64];
@@ -23,18 +26,20 @@ fn main() {
         "MAC of a packet of {PACKET_SIZE} octets, ns per packet (fastest of {ROUNDS} rounds of {budget:?})"
     );
     println!(
-        "{:<12} {:>5} {:>8} {:>8} {:>8} {:>8}",
-        "algorithm", "batch", "tag", "one key", "verify", "expand"
+        "{:<12} {:>5} {:>8} {:>8} {:>8} {:>8} {:>8}",
+        "algorithm", "batch", "tag", "one key", "portable", "verify", "expand"
     );
     for algorithm in MacAlgorithm::ALL {
         for batch in BATCHES {
             let mut bench = Bench::new(algorithm, batch);
-            let mut costs = [f64::INFINITY; 4];
+            let mut costs = [f64::INFINITY; 5];
             for _ in 0..ROUNDS {
                 costs.iter_mut().zip(bench.round(budget)).for_each(|(cost, new)| *cost = cost.min(new));
             }
-            let [tag, one_key, verify, expand] = costs;
-            println!("{algorithm:<12} {batch:>5} {tag:>8.1} {one_key:>8.1} {verify:>8.1} {expand:>8.1}");
+            let [tag, one_key, portable, verify, expand] = costs;
+            println!(
+                "{algorithm:<12} {batch:>5} {tag:>8.1} {one_key:>8.1} {portable:>8.1} {verify:>8.1} {expand:>8.1}"
+            );
         }
     }
 }
@@ -70,9 +75,9 @@ impl Bench {
         Bench { algorithm, packets: packets.collect() }
     }
 
-    /// Nanoseconds per packet of computing a tag, the same where all packets are under one key, verifying one, and
-    /// expanding a key.
-    fn round(&mut self, budget: Duration) -> [f64; 4] {
+    /// Nanoseconds per packet of computing a tag, the same where all packets are under one key, and on the portable
+    /// path, verifying one, and expanding a key.
+    fn round(&mut self, budget: Duration) -> [f64; 5] {
         let Bench { algorithm, packets } = self;
         let one_key = MacKey::new(*algorithm, &packets[0].octets).expect("the size is right");
         let (tag_size, batch) = (algorithm.tag_size(), packets.len());
@@ -90,6 +95,13 @@ impl Bench {
                 Tag { key, nonce: nonce_size.map(|size| &nonce[..size]), message, tag: &mut tag[..tag_size] }
             }));
         });
+        let portable_cost = time(batch, budget, || {
+            let tags = packets.iter_mut().map(|packet| {
+                let Packet { key, message, nonce, tag, .. } = packet;
+                Tag { key, nonce: nonce_size.map(|size| &nonce[..size]), message, tag: &mut tag[..tag_size] }
+            });
+            tag_batch_on(Path::Portable, tags);
+        });
         let verify_cost = time(batch, budget, || {
             verify_batch(packets.iter_mut().map(|packet| {
                 let Packet { key, message, nonce, tag, genuine, .. } = packet;
@@ -103,7 +115,7 @@ impl Bench {
                 black_box(MacKey::new(*algorithm, &packet.octets).expect("the size is right"));
             }
         });
-        [tag_cost, one_key_cost, verify_cost, expand_cost]
+        [tag_cost, one_key_cost, portable_cost, verify_cost, expand_cost]
     }
 }
 

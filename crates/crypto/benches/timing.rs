@@ -1,10 +1,11 @@
 //! Does the time of a batch tell anything about its secrets?
 //!
-//! Goal: for each path and AEAD, Welch's t between the times of two classes of secrets, as in "dude, is my code
-//! constant time?" (Reparaz, Balasch, Verbauwhede, 2017): a fixed key against random keys, a fixed text against random
-//! texts, a tag that is wrong in its first octet against one that is wrong in its last. Below 4.5 in magnitude nothing
-//! is seen; far above, and again above in a second run, something is there. Non-goal: proof. What memcheck follows
-//! (`src/lanes/secrecy.rs`) is stronger where it works; this one also sees AVX-512.
+//! Goal: for each path and AEAD, and for HMAC-SHA256 on each path of hashes, Welch's t between the times of two classes
+//! of secrets, as in "dude, is my code constant time?" (Reparaz, Balasch, Verbauwhede, 2017): a fixed key against
+//! random keys, a fixed text against random texts, a tag that is wrong in its first octet against one that is wrong in
+//! its last. Below 4.5 in magnitude nothing is seen; far above, and again above in a second run, something is there.
+//! Non-goal: proof. What memcheck follows (`src/lanes/secrecy.rs`) is stronger where it works; this one also sees
+//! AVX-512.
 //!
 //! Run with `cargo bench -p authentick-crypto --bench timing`; among the tests it runs once, with few samples. The
 //! control compares texts of 104 octets with texts of 120: it shows what a difference looks like.
@@ -12,11 +13,38 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use authentick_crypto::{Algorithm, Entropy, Key, Open, Path, Seal, TAG_SIZE, open_batch_on, seal_batch_on};
+use authentick_crypto::kdf::{HASH_SIZE, HmacTag, HmacTagBatch, HmacVerify, HmacVerifyBatch};
+use authentick_crypto::{
+    Algorithm, Entropy, HashPath, Key, Open, Path, Seal, TAG_SIZE, open_batch_on, seal_batch_on,
+};
 
 const BATCH: usize = 16;
 const TEXT_SIZE: usize = 104;
 const LONGER_TEXT_SIZE: usize = 120;
+
+/// What is timed.
+#[derive(Clone, Copy)]
+enum Subject {
+    Aead(Algorithm, Path),
+    Hmac(HashPath),
+}
+
+impl Subject {
+    /// The algorithm whose keys are used: an HMAC takes those of the first.
+    fn keys(self) -> Algorithm {
+        match self {
+            Subject::Aead(algorithm, _) => algorithm,
+            Subject::Hmac(_) => Algorithm::SivCmac256,
+        }
+    }
+
+    fn names(self) -> [String; 2] {
+        match self {
+            Subject::Aead(algorithm, path) => [format!("{algorithm:?}"), path.to_string()],
+            Subject::Hmac(path) => ["HMAC-SHA256".to_owned(), path.to_string()],
+        }
+    }
+}
 
 /// What differs between the two classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,14 +66,18 @@ fn main() {
     print!("{:<14} {:<9}", "AEAD", "path");
     DIFFERENCES.iter().for_each(|difference| print!(" {:>16}", format!("{difference:?}")));
     println!();
-    for algorithm in [Algorithm::SivCmac256, Algorithm::Aes128GcmSiv] {
-        for path in Path::ALL.into_iter().filter(|path| path.is_available()) {
-            print!("{:<14} {path:<9}", format!("{algorithm:?}"));
-            for difference in DIFFERENCES {
-                print!(" {:>16.1}", welch(&mut samples(path, algorithm, difference, sample_count)));
-            }
-            println!();
+    let paths = || Path::ALL.into_iter().filter(|path| path.is_available());
+    let aeads = [Algorithm::SivCmac256, Algorithm::Aes128GcmSiv]
+        .into_iter()
+        .flat_map(|algorithm| paths().map(move |path| Subject::Aead(algorithm, path)));
+    let hash_paths = HashPath::ALL.into_iter().filter(|path| path.is_available());
+    for subject in aeads.chain(hash_paths.map(Subject::Hmac)) {
+        let [name, path] = subject.names();
+        print!("{name:<14} {path:<9}");
+        for difference in DIFFERENCES {
+            print!(" {:>16.1}", welch(&mut samples(subject, difference, sample_count)));
         }
+        println!();
     }
 }
 
@@ -54,26 +86,29 @@ type Sample = (f64, bool);
 
 /// What a batch works on. All of it is written anew for each sample, in either class.
 struct Batch {
-    algorithm: Algorithm,
+    subject: Subject,
     keys: Vec<Key>,
     texts: Vec<[u8; LONGER_TEXT_SIZE]>,
     tags: Vec<[u8; TAG_SIZE]>,
+    hashes: Vec<[u8; HASH_SIZE]>,
     genuine: [bool; BATCH],
 }
 
-fn samples(path: Path, algorithm: Algorithm, difference: Difference, count: usize) -> Vec<Sample> {
+fn samples(subject: Subject, difference: Difference, count: usize) -> Vec<Sample> {
+    let algorithm = subject.keys();
     let mut entropy = Entropy::from_seed(1);
     let fixed: [u8; 64] = entropy.array();
     let fixed_text: [u8; LONGER_TEXT_SIZE] = entropy.array();
     let mut batch = Batch {
-        algorithm,
+        subject,
         keys: vec![Key::new(algorithm, &fixed[..algorithm.key_size()]).expect("the size is right"); BATCH],
         texts: vec![fixed_text; BATCH],
         tags: vec![[0; TAG_SIZE]; BATCH],
+        hashes: vec![[0; HASH_SIZE]; BATCH],
         genuine: [false; BATCH],
     };
-    batch.seal(path, TEXT_SIZE);
-    let (ciphertexts, tags) = (batch.texts.clone(), batch.tags.clone());
+    batch.seal(TEXT_SIZE);
+    let (ciphertexts, tags, hashes) = (batch.texts.clone(), batch.tags.clone(), batch.hashes.clone());
     let mut key_sources = vec![[fixed; 2]; BATCH];
     let mut text_sources = vec![[fixed_text; 2]; BATCH];
     let mut out = Vec::with_capacity(count);
@@ -95,15 +130,17 @@ fn samples(path: Path, algorithm: Algorithm, difference: Difference, count: usiz
         if is_opened {
             batch.texts.copy_from_slice(&ciphertexts);
             batch.tags.copy_from_slice(&tags);
-            let wrong = if is_second { TAG_SIZE - 1 } else { 0 };
-            batch.tags.iter_mut().for_each(|tag| tag[wrong] ^= 0x10);
+            batch.hashes.copy_from_slice(&hashes);
+            let wrong = |size: usize| if is_second { size - 1 } else { 0 };
+            batch.tags.iter_mut().for_each(|tag| tag[wrong(TAG_SIZE)] ^= 0x10);
+            batch.hashes.iter_mut().for_each(|hash| hash[wrong(HASH_SIZE)] ^= 0x10);
         }
         let is_long = is_second && difference == Difference::TextSize;
         let text_size = if is_long { LONGER_TEXT_SIZE } else { TEXT_SIZE };
         let start = Instant::now();
         match is_opened {
-            true => batch.open(path, text_size),
-            false => batch.seal(path, text_size),
+            true => batch.open(text_size),
+            false => batch.seal(text_size),
         }
         out.push((start.elapsed().as_nanos() as f64, is_second));
         assert!(!batch.genuine.contains(&true), "every tag is wrong");
@@ -113,8 +150,12 @@ fn samples(path: Path, algorithm: Algorithm, difference: Difference, count: usiz
 
 impl Batch {
     #[inline(never)]
-    fn seal(&mut self, path: Path, text_size: usize) {
-        let nonce = &[3; 16][..self.algorithm.nonce_size()];
+    fn seal(&mut self, text_size: usize) {
+        let (algorithm, path) = match self.subject {
+            Subject::Aead(algorithm, path) => (algorithm, path),
+            Subject::Hmac(path) => return self.tag(path, text_size),
+        };
+        let nonce = &[3; 16][..algorithm.nonce_size()];
         let jobs = self.keys.iter().zip(&mut self.texts).zip(&mut self.tags).map(|((key, text), tag)| {
             let text = &mut text[..text_size];
             Seal { key: key.into(), nonce, associated: Some(&[4; 84]), text: text.into(), tag }
@@ -123,14 +164,37 @@ impl Batch {
     }
 
     #[inline(never)]
-    fn open(&mut self, path: Path, text_size: usize) {
-        let nonce = &[3; 16][..self.algorithm.nonce_size()];
+    fn open(&mut self, text_size: usize) {
+        let (algorithm, path) = match self.subject {
+            Subject::Aead(algorithm, path) => (algorithm, path),
+            Subject::Hmac(path) => return self.verify(path, text_size),
+        };
+        let nonce = &[3; 16][..algorithm.nonce_size()];
         let jobs = self.keys.iter().zip(&mut self.texts).zip(&self.tags).zip(&mut self.genuine);
         let jobs = jobs.map(|(((key, text), tag), genuine)| {
             let text = &mut text[..text_size];
             Open { key: key.into(), nonce, associated: Some(&[4; 84]), text: text.into(), tag, genuine }
         });
         open_batch_on(path, jobs);
+    }
+
+    fn tag(&mut self, path: HashPath, text_size: usize) {
+        let lists: Vec<[&[u8]; 1]> = self.texts.iter().map(|text| [&text[..text_size]]).collect();
+        let mut batch = HmacTagBatch::on(path);
+        for ((key, parts), tag) in self.keys.iter().zip(&lists).zip(&mut self.hashes) {
+            batch.push(HmacTag { key: key.expose(), parts, tag });
+        }
+        batch.run();
+    }
+
+    fn verify(&mut self, path: HashPath, text_size: usize) {
+        let lists: Vec<[&[u8]; 1]> = self.texts.iter().map(|text| [&text[..text_size]]).collect();
+        let mut batch = HmacVerifyBatch::on(path);
+        let jobs = self.keys.iter().zip(&lists).zip(&self.hashes).zip(&mut self.genuine);
+        for (((key, parts), tag), genuine) in jobs {
+            batch.push(HmacVerify { key: key.expose(), parts, tag, genuine });
+        }
+        batch.run();
     }
 }
 

@@ -2,8 +2,9 @@
 //! NIST SP 800-38D.
 //!
 //! Jobs under one key and of equal sizes run side by side where the processor has AES instructions. On every other
-//! processor the blocks of all jobs of a key go through RustCrypto's cipher together. Nonces have 12 octets and are never used twice with a key; who makes them sees to that. What is absent
-//! is a text of more than [`GCM_TEXT_SIZE_MAX`] octets, which no packet needs.
+//! processor the blocks of all jobs of a key go through RustCrypto's cipher together. Nonces have 12 octets and are
+//! never used twice with a key; who makes them sees to that. What is absent is a text of more than
+//! [`GCM_TEXT_SIZE_MAX`] octets, which no packet needs.
 
 use std::fmt;
 

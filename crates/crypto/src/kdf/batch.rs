@@ -10,6 +10,10 @@ const BLOCK_SIZE: usize = 64;
 pub(crate) const LANE_TEXT_SIZE_MAX: usize = 8 * BLOCK_SIZE - 9;
 
 /// Which digest an HMAC is over.
+#[cfg_attr(
+    any(not(target_arch = "x86_64"), authentick_lanes = "none"),
+    expect(dead_code, reason = "a build without lanes asks for none of it")
+)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HmacDigest {
     /// With a tag of 16 octets, as in packets.
@@ -18,6 +22,10 @@ pub(crate) enum HmacDigest {
 }
 
 /// A key for the lanes.
+#[cfg_attr(
+    any(not(target_arch = "x86_64"), authentick_lanes = "none"),
+    expect(dead_code, reason = "a build without lanes asks for none of it")
+)]
 #[derive(Clone, Copy)]
 pub(crate) enum HmacKey<'a> {
     /// Of HMAC-SHA-256: at most a block.

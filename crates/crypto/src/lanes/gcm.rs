@@ -109,7 +109,7 @@ pub(super) unsafe fn run<V: Blocks, const N: usize, const L: usize>(
     // Section 7.1: the counter that masks the tag is 1, the text's begin with 2.
     let counters = |number: u8| {
         let counter = V::broadcast(u128::from(number).to_be_bytes());
-        nonces.map(|nonce| nonce.xor(counter))
+        add(nonces, &[counter; N])
     };
     let mut masks = counters(1);
     key.encrypt::<WORDS>(0, &mut masks);
@@ -181,8 +181,9 @@ pub(super) fn ghash<V: Blocks, const N: usize>(
 
 /// GHASH is POLYVAL with the octets of each block reversed. RFC 8452 appendix A.
 #[inline(always)]
-fn reversed<V: Blocks, const N: usize>(blocks: [V; N]) -> [V; N] {
-    blocks.map(|block| block.reorder(V::broadcast(REVERSE)))
+fn reversed<V: Blocks, const N: usize>(mut blocks: [V; N]) -> [V; N] {
+    blocks.iter_mut().for_each(|block| *block = block.reorder(V::broadcast(REVERSE)));
+    blocks
 }
 
 /// Adds messages to the sums, the octets of their blocks reversed. An empty message adds nothing.

@@ -1,8 +1,8 @@
 //! HMAC-SHA-256 and HMAC-SHA-224 (RFC 2104) of many messages at once: one in each 32-bit word of a register.
 //!
-//! Messages share a step if they have as many blocks and their keys are of one kind; octets behind a message are padding
-//! anyway, so sizes may differ. Two digests start with a block of the key each. Where the key is kept, the states behind
-//! these blocks are. Texts are put together block by block before, as their parts end anywhere.
+//! Messages share a step if they have as many blocks and their keys are of one kind; octets behind a message are
+//! padding anyway, so sizes may differ. Two digests start with a block of the key each. Where the key is kept, the
+//! states behind these blocks are. Texts are put together block by block before, as their parts end anywhere.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -121,8 +121,8 @@ impl<'a> HmacTagQueue<'a> {
         HmacTagQueue(Groups::new((path, Verb::Tag)))
     }
 
-    /// Adds a job, whose text has at most [`LANE_TEXT_SIZE_MAX`] octets and whose key at most a block, and whose tag has
-    /// the size of its digest's tags; runs its group when that is full.
+    /// Adds a job, whose text has at most [`LANE_TEXT_SIZE_MAX`] octets and whose key at most a block, and whose tag
+    /// has the size of its digest's tags; runs its group when that is full.
     ///
     /// # Panics
     /// If the tag has another size.
@@ -231,10 +231,11 @@ pub(super) unsafe fn words<V: Words>(place: impl Fn(usize) -> *const u8) -> [V; 
     let mut words = [V::zero(); 16];
     for (quarter, words) in words.as_chunks_mut().0.iter_mut().enumerate() {
         let place = |lane| place(lane).wrapping_add(16 * quarter);
-        let blocks = [0, 1, 2, 3].map(|register| {
+        let mut blocks = [V::zero(); 4];
+        for (register, block) in blocks.iter_mut().enumerate() {
             // SAFETY: the caller says so.
-            unsafe { V::gather(place, register) }.reorder(V::broadcast(SWAP))
-        });
+            *block = unsafe { V::gather(place, register) }.reorder(V::broadcast(SWAP));
+        }
         *words = turn(blocks);
     }
     words
@@ -270,8 +271,12 @@ unsafe fn kept_states<V: Words>(place: impl Fn(usize) -> *const u8) -> [V; 8] {
     let mut states = [V::zero(); 8];
     for (half, states) in states.as_chunks_mut().0.iter_mut().enumerate() {
         let place = |lane| place(lane).wrapping_add(16 * half);
-        // SAFETY: a state has twice sixteen octets.
-        *states = turn([0, 1, 2, 3].map(|register| unsafe { V::gather(place, register) }));
+        let mut blocks = [V::zero(); 4];
+        for (register, block) in blocks.iter_mut().enumerate() {
+            // SAFETY: a state has twice sixteen octets.
+            *block = unsafe { V::gather(place, register) };
+        }
+        *states = turn(blocks);
     }
     states
 }
@@ -290,14 +295,19 @@ pub(super) unsafe fn run<V: Words, const L: usize>(
     // Those beyond repeat the last, and what they compute is dropped.
     let repeated = |lane: usize| lane.min(lanes.len() - 1);
     let mut states: [[V; 8]; 2] = match shape.keys {
-        // SAFETY: the keys are kept.
-        Keys::Kept => [0, 1].map(|which| unsafe { kept_states(|lane| lanes[repeated(lane)].keys[which]) }),
+        Keys::Kept => {
+            // SAFETY: the keys are kept.
+            let inner = unsafe { kept_states(|lane| lanes[repeated(lane)].keys[0]) };
+            // SAFETY: as above.
+            [inner, unsafe { kept_states(|lane| lanes[repeated(lane)].keys[1]) }]
+        }
         Keys::Octets(size) => {
             // SAFETY: the keys have so many octets.
             let key = unsafe { key_words::<V, L>(size, |lane| lanes[repeated(lane)].keys[0]) };
-            let mut states = [START_256.map(V::splat); 2];
+            let mut states = [start(); 2];
             for (state, pad) in states.iter_mut().zip(PADS) {
-                let mut padded = [key.map(|word| word.xor(V::splat(pad)))];
+                let mut padded = [key];
+                padded[0].iter_mut().for_each(|word| *word = word.xor(V::splat(pad)));
                 compress(state, &padded[0]);
                 wipe(&mut padded);
             }
@@ -314,15 +324,31 @@ pub(super) unsafe fn run<V: Words, const L: usize>(
     }
     let block = outer_block(shape.digest, states[0], V::splat);
     compress(&mut states[1], &block);
-    let hashes = [0, 4].map(|at| {
-        let words = [0, 1, 2, 3].map(|index| states[1][at + index].reorder(V::broadcast(SWAP)));
-        PerLane::<L>::of(&turn(words)).0
-    });
+    let [a, b, c, d, e, f, g, h] = states[1];
+    let (first, second) = (octets_of::<V, L>([a, b, c, d]), octets_of::<V, L>([e, f, g, h]));
     wipe(&mut states);
     for (index, lane) in lanes.iter().enumerate() {
         // SAFETY: the job is one of these.
-        unsafe { settle(verb, shape, lane, &[hashes[0][index], hashes[1][index]]) };
+        unsafe { settle(verb, shape, lane, &[first.0[index], second.0[index]]) };
     }
+}
+
+/// The state of every message before its first block.
+#[inline(always)]
+fn start<V: Words>() -> [V; 8] {
+    let mut state = [V::zero(); 8];
+    for (state, word) in state.iter_mut().zip(START_256) {
+        *state = V::splat(word);
+    }
+    state
+}
+
+/// Four words of each lane as octets, big-endian.
+#[inline(always)]
+fn octets_of<V: Words, const L: usize>(words: [V; 4]) -> PerLane<L> {
+    let mut blocks = turn(words);
+    blocks.iter_mut().for_each(|block| *block = block.reorder(V::broadcast(SWAP)));
+    PerLane::of(&blocks)
 }
 
 /// What the outer digest reads behind the block of the key: the inner hash and the padding.
@@ -364,60 +390,63 @@ unsafe fn settle(verb: Verb, shape: &Shape, lane: &Lane, hash: &[Block; HASH_SIZ
     }
 }
 
-/// Runs jobs in pairs. `compress` is that of two messages.
+/// Runs `S` jobs. `compress_pads` is the compression of two messages, `compress` that of so many as there are jobs.
 ///
 /// # Safety
 /// The lanes are of jobs of this shape.
 #[inline(always)]
-pub(super) unsafe fn run_pairs(
+pub(super) unsafe fn run_few<const S: usize>(
     verb: Verb,
     shape: &Shape,
-    lanes: &[Lane],
-    compress: impl Fn(&mut [State; 2], [&[u8; BLOCK_SIZE]; 2]),
+    lanes: &[Lane; S],
+    compress_pads: impl Fn(&mut [State; 2], [&[u8; BLOCK_SIZE]; 2]),
+    compress: impl Fn(&mut [State; S], [&[u8; BLOCK_SIZE]; S]),
 ) {
-    for pair in lanes.chunks(2) {
-        // Of a single job the second stands for nothing, and is dropped.
-        let mut states = [[START_256; 2]; 2];
-        for (index, lane) in pair.iter().enumerate() {
-            match shape.keys {
-                Keys::Kept => {
-                    // SAFETY: the key is kept; no alignment is needed.
-                    let kept = lane.keys.map(|state| unsafe { state.cast::<State>().read_unaligned() });
-                    [states[0][index], states[1][index]] = kept;
+    let [mut inner, mut outer] = [[START_256; S]; 2];
+    for (index, lane) in lanes.iter().enumerate() {
+        let mut both = match shape.keys {
+            // SAFETY: the key is kept; no alignment is needed.
+            Keys::Kept => lane.keys.map(|state| unsafe { state.cast::<State>().read_unaligned() }),
+            Keys::Octets(size) => {
+                // SAFETY: the key has so many octets.
+                let key = unsafe { std::slice::from_raw_parts(lane.keys[0], size) };
+                let mut padded = PADS.map(|pad| [pad as u8; BLOCK_SIZE]);
+                for padded in &mut padded {
+                    padded.iter_mut().zip(key).for_each(|(padded, octet)| *padded ^= octet);
                 }
-                Keys::Octets(size) => {
-                    // SAFETY: the key has so many octets.
-                    let key = unsafe { std::slice::from_raw_parts(lane.keys[0], size) };
-                    let mut padded = PADS.map(|pad| [pad as u8; BLOCK_SIZE]);
-                    for padded in &mut padded {
-                        padded.iter_mut().zip(key).for_each(|(padded, octet)| *padded ^= octet);
-                    }
-                    let mut both = [START_256; 2];
-                    compress(&mut both, [&padded[0], &padded[1]]);
-                    [states[0][index], states[1][index]] = both;
-                    padded.zeroize();
-                    both.zeroize();
-                }
+                let mut both = [START_256; 2];
+                compress_pads(&mut both, padded.each_ref());
+                padded.zeroize();
+                both
             }
-        }
-        // SAFETY: the caller says so.
-        let texts = unsafe { Texts::<2>::new(shape, pair) };
-        let [inner, outer] = &mut states;
-        for step in 0..shape.block_count {
-            // SAFETY: the texts have so many blocks.
-            let blocks = [0, pair.len() - 1].map(|lane| unsafe { &*texts.place(lane, step) });
-            compress(inner, blocks);
-        }
-        let blocks = inner.map(|hash| octets(&outer_block(shape.digest, hash, |word| word)));
-        compress(outer, [&blocks[0], &blocks[1]]);
-        for (lane, hash) in pair.iter().zip(&*outer) {
-            let hash: [u8; HASH_SIZE] = octets(hash);
-            let (blocks, _) = hash.as_chunks();
-            // SAFETY: the job is one of these.
-            unsafe { settle(verb, shape, lane, &[blocks[0], blocks[1]]) };
-        }
-        states.zeroize();
+        };
+        [inner[index], outer[index]] = both;
+        both.zeroize();
     }
+    // SAFETY: the caller says so.
+    let texts = unsafe { Texts::<S>::new(shape, lanes) };
+    for step in 0..shape.block_count {
+        // SAFETY: the texts have so many blocks.
+        let mut blocks = [unsafe { &*texts.place(0, step) }; S];
+        for (lane, block) in blocks.iter_mut().enumerate() {
+            // SAFETY: as above.
+            *block = unsafe { &*texts.place(lane, step) };
+        }
+        compress(&mut inner, blocks);
+    }
+    let mut blocks = [[0; BLOCK_SIZE]; S];
+    for (block, hash) in blocks.iter_mut().zip(inner) {
+        *block = octets(&outer_block(shape.digest, hash, |word| word));
+    }
+    compress(&mut outer, blocks.each_ref());
+    for (lane, hash) in lanes.iter().zip(&outer) {
+        let hash: [u8; HASH_SIZE] = octets(hash);
+        let (blocks, _) = hash.as_chunks();
+        // SAFETY: the job is one of these.
+        unsafe { settle(verb, shape, lane, &[blocks[0], blocks[1]]) };
+    }
+    inner.zeroize();
+    outer.zeroize();
 }
 
 /// Words as octets, big-endian.

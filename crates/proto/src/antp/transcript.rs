@@ -2,7 +2,9 @@
 //! another.
 
 use arrayvec::ArrayVec;
-use authentick_crypto::kdf::{HmacTag, HmacTagBatch, hmac_sha256, sha256, verify_hmac_sha256};
+use authentick_crypto::kdf::{
+    HmacTag, HmacTagBatch, HmacVerify, HmacVerifyBatch, hmac_sha256, sha256, verify_hmac_sha256,
+};
 use authentick_crypto::kem::SessionKey;
 use authentick_wire::antp::{HASH_SIZE, TAG_SIZE};
 
@@ -98,6 +100,35 @@ pub fn tag_times<'a>(jobs: impl Iterator<Item = TimeTag<'a>>) {
     batch.run();
 }
 
+/// A tau2 that came, and what it is to be over.
+#[derive(Debug)]
+pub struct TimeClaim<'a> {
+    /// The session key.
+    pub key: &'a SessionKey,
+    /// The whole datagram of m5.
+    pub request: &'a [u8],
+    /// The datagram of m6 before the tag.
+    pub response_head: &'a [u8],
+    /// The tag of m6.
+    pub tag: &'a [u8; TAG_SIZE],
+    /// Out: whether it is tau2.
+    pub genuine: &'a mut bool,
+}
+
+/// Verifies any number of tau2, side by side where there are many, and sets the `genuine` of each; in constant time.
+pub fn verify_times(claims: &mut [TimeClaim<'_>]) {
+    for claims in claims.chunks_mut(GROUP_SIZE) {
+        let texts: ArrayVec<TimeText<'_>, GROUP_SIZE> =
+            claims.iter().map(|claim| TimeText::new(claim.request, claim.response_head)).collect();
+        let parts: ArrayVec<[&[u8]; 5], GROUP_SIZE> = texts.iter().map(TimeText::parts).collect();
+        let mut batch = HmacVerifyBatch::new();
+        for (TimeClaim { key, tag, genuine, .. }, parts) in claims.iter_mut().zip(&parts) {
+            batch.push(HmacVerify { key: key.expose(), parts, tag, genuine });
+        }
+        batch.run();
+    }
+}
+
 /// What keeps one part from running into the next.
 fn size(octets: &[u8]) -> [u8; 2] {
     u16::try_from(octets.len()).expect("a datagram is shorter than 2^16 octets").to_be_bytes()
@@ -126,5 +157,37 @@ mod tests {
         let key = SessionKey::new([1; 16]);
         tag_times(std::iter::once(TimeTag { key: &key, request: &[], response: &mut short }));
         assert_eq!(short, [7; TAG_SIZE - 1]);
+    }
+
+    #[test]
+    fn many_tags_verify_together_and_a_wrong_one_fails_alone() {
+        for count in [0, 1, 2, 9, 16, 17, 40] {
+            let keys: Vec<SessionKey> = (0..count).map(|index| SessionKey::new([index as u8; 16])).collect();
+            let texts: Vec<[Vec<u8>; 2]> =
+                (0..count).map(|index| [vec![index as u8; 152 + index % 3 * 40], vec![1; 60]]).collect();
+            let right: Vec<[u8; TAG_SIZE]> =
+                keys.iter().zip(&texts).map(|(key, text)| time(key, &text[0], &text[1])).collect();
+            for wrong in (0..count).map(Some).chain([None]) {
+                let mut tags = right.clone();
+                if let Some(wrong) = wrong {
+                    tags[wrong][wrong % TAG_SIZE] ^= 0x80;
+                }
+                let mut genuine: Vec<bool> = (0..count).map(|index| Some(index) == wrong).collect();
+                let claims = keys.iter().zip(&texts).zip(&tags).zip(&mut genuine);
+                let mut claims: Vec<TimeClaim<'_>> = claims
+                    .map(|(((key, [request, response_head]), tag), genuine)| TimeClaim {
+                        key,
+                        request,
+                        response_head,
+                        tag,
+                        genuine,
+                    })
+                    .collect();
+                verify_times(&mut claims);
+                drop(claims);
+                let expected: Vec<bool> = (0..count).map(|index| Some(index) != wrong).collect();
+                assert_eq!(genuine, expected, "{wrong:?} of {count}");
+            }
+        }
     }
 }

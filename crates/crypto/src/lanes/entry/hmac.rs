@@ -3,13 +3,13 @@
 use std::hint::black_box;
 
 use super::super::hmac::{self, Lane, Shape, Verb};
-use super::super::sha256::{START_256, State};
+use super::super::sha256::{BLOCK_SIZE, START_256, State};
 use super::super::word::Words;
 use super::super::{HashPath, sha256};
 use crate::lanes::block::{Blocks, Double, Quadruple};
 
 /// From so many jobs on, registers of sixteen messages are faster than pairs under the instructions for SHA.
-const WIDE_MIN: usize = 11;
+const WIDE_MIN: usize = 9;
 
 /// Runs jobs.
 ///
@@ -24,9 +24,9 @@ pub(in crate::lanes) unsafe fn run(path: HashPath, verb: Verb, shape: &Shape, la
         "no path is taken that the processor lacks"
     );
     let run = match path {
-        HashPath::Avx512 if lanes.len() < WIDE_MIN && HashPath::ShaNi.is_available() => run_pairs,
+        HashPath::Avx512 if lanes.len() < WIDE_MIN && HashPath::ShaNi.is_available() => run_few,
         HashPath::Avx512 => avx512::run,
-        HashPath::ShaNi => run_pairs,
+        HashPath::ShaNi => run_few,
         HashPath::Avx2 => avx2::run,
         HashPath::Portable => unreachable!("the portable path has no lanes"),
     };
@@ -51,7 +51,7 @@ pub(in crate::lanes) fn hash_alone(path: HashPath, count: usize) -> Option<usize
 #[target_feature(enable = "sha,sse4.1,ssse3")]
 fn hash_pairs_alone(count: usize) -> usize {
     let (mut states, blocks) = black_box(([START_256; 2], [[1; 64]; 2]));
-    (0..count).for_each(|_| sha256::compress_pair(&mut states, [&blocks[0], &blocks[1]]));
+    (0..count).for_each(|_| compress_pair(&mut states, [&blocks[0], &blocks[1]]));
     black_box(states);
     2 * count
 }
@@ -59,10 +59,25 @@ fn hash_pairs_alone(count: usize) -> usize {
 /// # Safety
 /// As [`run`], and the processor has the features.
 #[target_feature(enable = "sha,sse4.1,ssse3")]
-unsafe fn run_pairs(verb: Verb, shape: &Shape, lanes: &[Lane]) {
-    let compress = |states: &mut [State; 2], blocks: [&_; 2]| sha256::compress_pair(states, blocks);
-    // SAFETY: as promised to this function.
-    unsafe { hmac::run_pairs(verb, shape, lanes, compress) };
+unsafe fn run_few(verb: Verb, shape: &Shape, lanes: &[Lane]) {
+    let pair = |states: &mut [State; 2], blocks: [&_; 2]| compress_pair(states, blocks);
+    let single = |states: &mut [State; 1], blocks: [&_; 1]| sha256::compress_few(states, blocks);
+    let (pairs, rest) = lanes.as_chunks::<2>();
+    for lanes in pairs {
+        // SAFETY: as promised to this function.
+        unsafe { hmac::run_few(verb, shape, lanes, pair, pair) };
+    }
+    if let Some(lane) = rest.first_chunk::<1>() {
+        // SAFETY: as promised to this function.
+        unsafe { hmac::run_few(verb, shape, lane, pair, single) };
+    }
+}
+
+/// Not inlined, as there are three places for it.
+#[inline(never)]
+#[target_feature(enable = "sha,sse4.1,ssse3")]
+fn compress_pair(states: &mut [State; 2], blocks: [&[u8; BLOCK_SIZE]; 2]) {
+    sha256::compress_few(states, blocks);
 }
 
 macro_rules! path {
@@ -134,7 +149,7 @@ mod tests {
     #[target_feature(enable = "sha,sse4.1,ssse3")]
     fn digest_of_pair(blocks: &[[u8; 64]]) -> Vec<State> {
         let mut states = [START_256; 2];
-        blocks.iter().for_each(|block| sha256::compress_pair(&mut states, [block, block]));
+        blocks.iter().for_each(|block| compress_pair(&mut states, [block, block]));
         states.to_vec()
     }
 
