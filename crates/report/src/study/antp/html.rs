@@ -52,17 +52,23 @@ fn throughput(page: &mut Page, record: &AntpRecord) {
             .map(|subject| record.throughput(subject, path).map(|found| found.rps.value.round() as u64))
             .to_vec()
     };
+    let ours = [Path::Short, Path::Gigabit].map(rps);
+    // What was published is no figure without ours.
+    if ours.iter().flatten().all(Option::is_none) {
+        return;
+    }
     let published =
         Subject::ALL.map(|subject| (subject == Subject::TIME).then_some(TIME_RPS.round() as u64)).to_vec();
     let series = |name, marker, colour, values| Series { name, marker, colour, values };
+    let [short, linked] = ours;
     let dots = Dots {
         label: "Answers a second of each phase; the table has the figures",
         along: "answers a second, one server core",
         count: Count::Rate,
         names: Subject::ALL.map(short_name).to_vec(),
         series: vec![
-            series("ours", Marker::Circle, 0, rps(Path::Short)),
-            series("ours behind 1 Gbit/s", Marker::Square, 2, rps(Path::Gigabit)),
+            series("ours", Marker::Circle, 0, short),
+            series("ours behind 1 Gbit/s", Marker::Square, 2, linked),
             series("published, on other hardware", Marker::Cross, 1, published),
         ],
     };
@@ -129,5 +135,7 @@ mod tests {
         let page = study(&record);
         assert!(page.contains("<span>ours</span>") && !page.contains("<span>ours behind"));
         assert_eq!(page.matches("<figure>").count(), 1);
+        record.trials.clear();
+        assert!(!study(&record).contains("<figure>"));
     }
 }

@@ -158,7 +158,6 @@ fn table_1(record: &AntpRecord) -> Table {
             .extend(Level::ALL.map(|level| format!("Latency, {}, {}", path_name(path), level_name(level))));
     }
     let mut table = Table::new("Throughput and latency of each phase", headings);
-    table.words = vec![1];
     let latencies = |subject: Subject, own: Path| {
         let cells = PATHS.into_iter().flat_map(|path| Level::ALL.map(|level| (level, path)));
         cells
@@ -214,7 +213,6 @@ fn complete_runs(record: &AntpRecord) -> Table {
         "Published",
     ];
     let mut table = Table::new("One client's run of all phases", headings);
-    table.words = vec![1, 2];
     for suite in Suite::ALL {
         for path in PATHS {
             for level in Level::ALL {
@@ -374,7 +372,7 @@ fn throughput_detail(record: &AntpRecord) -> Table {
         "What must be known of it",
     ];
     let mut table = Table::new("Throughput", headings);
-    table.words = vec![1, 8];
+    table.words = vec![8];
     for (subject, path) in rows(record) {
         let capacity = record.capacity(subject, path);
         let found = record.throughput(subject, path);
@@ -433,7 +431,6 @@ fn latency_detail(record: &AntpRecord) -> Table {
         "Background answered/s",
     ];
     let mut table = Table::new("Latency", headings);
-    table.words = vec![1, 2, 3];
     let complete = Suite::ALL.map(|suite| Subject::new(Phase::Complete, suite));
     for subject in Subject::ALL.into_iter().chain(complete) {
         for path in PATHS {

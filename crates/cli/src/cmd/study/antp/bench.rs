@@ -112,7 +112,6 @@ impl<'a> Bench<'a> {
         let (target, pid) = self.target(path)?;
         let mut words = self.words(subject, target);
         say(&mut words, "--step-seconds", &self.settings.search_seconds);
-        say(&mut words, "--timeout", &(if self.settings.quick { 0.25 } else { 1.0 }));
         say(&mut words, "--clients", &LOAD_CLIENTS);
         say(&mut words, "--server-pid", &pid);
         let mut closed = words.clone();
@@ -321,7 +320,9 @@ impl<'a> Bench<'a> {
     ) -> Result<Option<T>, Failure> {
         for _ in 0..SILENCE_COUNT_MAX {
             match measure(self) {
-                Err(failure) if matches!(failure.exit, Exit::Silence | Exit::Authentication) => {
+                Err(failure)
+                    if matches!(failure.exit, Exit::Silence | Exit::Authentication | Exit::Unavailable) =>
+                {
                     output::aside(&format!("again, as nothing came of it: {}", failure.message));
                     std::thread::sleep(PAUSE);
                 }
