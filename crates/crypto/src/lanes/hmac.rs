@@ -7,7 +7,7 @@
 use std::mem::MaybeUninit;
 use std::ptr;
 
-use zeroize::Zeroize;
+use zeroize::optimization_barrier;
 
 use super::block::Block;
 use super::group::{Groups, Work};
@@ -416,12 +416,14 @@ pub(super) unsafe fn run_few<const S: usize>(
                 }
                 let mut both = [START_256; 2];
                 compress_pads(&mut both, padded.each_ref());
-                padded.zeroize();
+                padded = [[0; BLOCK_SIZE]; 2];
+                optimization_barrier(&padded);
                 both
             }
         };
         [inner[index], outer[index]] = both;
-        both.zeroize();
+        both = [[0; 8]; 2];
+        optimization_barrier(&both);
     }
     // SAFETY: the caller says so.
     let texts = unsafe { Texts::<S>::new(shape, lanes) };
@@ -445,8 +447,9 @@ pub(super) unsafe fn run_few<const S: usize>(
         // SAFETY: the job is one of these.
         unsafe { settle(verb, shape, lane, &[blocks[0], blocks[1]]) };
     }
-    inner.zeroize();
-    outer.zeroize();
+    (inner, outer) = ([[0; 8]; S], [[0; 8]; S]);
+    optimization_barrier(&inner);
+    optimization_barrier(&outer);
 }
 
 /// Words as octets, big-endian.

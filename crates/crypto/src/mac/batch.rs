@@ -47,7 +47,8 @@ pub struct TagBatch<'a> {
     // These stay empty where there are no lanes.
     queue: lanes::TagQueue<'a>,
     hash_path: HashPath,
-    hashes: lanes::HmacTagQueue<'a>,
+    /// Made by the first job, as its room would be copied with every batch.
+    hashes: Option<lanes::HmacTagQueue<'a>>,
 }
 
 impl<'a> TagBatch<'a> {
@@ -61,8 +62,7 @@ impl<'a> TagBatch<'a> {
     #[inline(always)]
     fn on(path: Path) -> Self {
         let hash_path = HashPath::beside(path);
-        let (queue, hashes) = (lanes::TagQueue::new(path), lanes::HmacTagQueue::new(hash_path));
-        TagBatch { path, queue, hash_path, hashes }
+        TagBatch { path, queue: lanes::TagQueue::new(path), hash_path, hashes: None }
     }
 
     /// Adds a job.
@@ -79,7 +79,8 @@ impl<'a> TagBatch<'a> {
             let tag = job.tag.first_chunk_mut().expect("lanes have tags of sixteen octets");
             self.queue.push(key, job.nonce.unwrap_or_default(), job.message, tag);
         } else if let Some(key) = job.key.hashed_on(self.hash_path, job.message.len()) {
-            self.hashes.push(key, HmacText::Whole(job.message), job.tag);
+            let hashes = self.hashes.get_or_insert_with(|| lanes::HmacTagQueue::new(self.hash_path));
+            hashes.push(key, HmacText::Whole(job.message), job.tag);
         } else {
             tag_one(&mut job);
         }
@@ -89,7 +90,9 @@ impl<'a> TagBatch<'a> {
     #[inline(always)]
     pub fn run(&mut self) {
         self.queue.flush();
-        self.hashes.flush();
+        if let Some(hashes) = &mut self.hashes {
+            hashes.flush();
+        }
     }
 }
 
@@ -105,7 +108,8 @@ pub struct VerifyBatch<'a> {
     // These stay empty where there are no lanes.
     queue: lanes::VerifyQueue<'a>,
     hash_path: HashPath,
-    hashes: lanes::HmacVerifyQueue<'a>,
+    /// Made by the first job, as its room would be copied with every batch.
+    hashes: Option<lanes::HmacVerifyQueue<'a>>,
 }
 
 impl<'a> VerifyBatch<'a> {
@@ -119,8 +123,7 @@ impl<'a> VerifyBatch<'a> {
     #[inline(always)]
     fn on(path: Path) -> Self {
         let hash_path = HashPath::beside(path);
-        let (queue, hashes) = (lanes::VerifyQueue::new(path), lanes::HmacVerifyQueue::new(hash_path));
-        VerifyBatch { path, queue, hash_path, hashes }
+        VerifyBatch { path, queue: lanes::VerifyQueue::new(path), hash_path, hashes: None }
     }
 
     /// Adds a job.
@@ -135,7 +138,8 @@ impl<'a> VerifyBatch<'a> {
             let tag = job.tag.first_chunk().expect("lanes have tags of sixteen octets");
             self.queue.push(key, job.nonce.unwrap_or_default(), job.message, tag, job.genuine);
         } else if let Some(key) = job.key.hashed_on(self.hash_path, job.message.len()) {
-            self.hashes.push(key, HmacText::Whole(job.message), job.tag, job.genuine);
+            let hashes = self.hashes.get_or_insert_with(|| lanes::HmacVerifyQueue::new(self.hash_path));
+            hashes.push(key, HmacText::Whole(job.message), job.tag, job.genuine);
         } else {
             verify_one(&mut job);
         }
@@ -145,7 +149,9 @@ impl<'a> VerifyBatch<'a> {
     #[inline(always)]
     pub fn run(&mut self) {
         self.queue.flush();
-        self.hashes.flush();
+        if let Some(hashes) = &mut self.hashes {
+            hashes.flush();
+        }
     }
 }
 
