@@ -476,7 +476,7 @@ pub(crate) enum LoadScheme {
         #[arg(long)]
         separate_tag: bool,
     },
-    /// All three phases of ANTP, one after the other, as of clients that know nothing yet; rates are those of whole runs
+    /// All phases of ANTP, one after the other, as of clients that know nothing yet; rates are those of whole runs
     AntpFull {
         #[command(flatten)]
         load: Box<LoadArguments>,

@@ -1,5 +1,5 @@
-//! From measured rates to how many clients one server holds, as the ANTP paper extrapolates ("Authenticated Network Time
-//! Synchronization", USENIX Security 2016, section 4): arithmetic alone.
+//! From measured rates to how many clients one server holds, as the ANTP paper extrapolates ("Authenticated Network
+//! Time Synchronization", USENIX Security 2016, section 4): arithmetic alone.
 //!
 //! The paper multiplies the rate of time requests by the poll interval. That leaves the other two phases out, as they
 //! are rare; with their rates it is also said what they take of the same core.
@@ -124,9 +124,9 @@ pub fn text(plan: &AntpPlan, pool: &AntpPool) -> String {
 pub fn note() -> String {
     format!(
         "The paper has {} clients of one server from {}/s and one request in \"9 hours\". That is {}/s times {} s \
-         exactly: its nine hours are 2^15 s, 9.1 hours; with nine hours it would be {}. Its ratios of messages, 1:1:1440 \
-         with keys replaced each month and 1:1:8640 with keys replaced every half year, both follow from one request in \
-         30 minutes, not in nine hours: with that interval {} clients.",
+         exactly: its nine hours are 2^15 s, 9.1 hours; with nine hours it would be {}. Its ratios of messages, \
+         1:1:1440 with keys replaced each month and 1:1:8640 with keys replaced every half year, both follow from one \
+         request in 30 minutes, not in nine hours: with that interval {} clients.",
         count(PAPER_CLIENTS),
         rate(PAPER_TIME_RPS),
         rate(PAPER_TIME_RPS),

@@ -40,7 +40,7 @@ fn load_changed(
     load(&arguments(scheme, &server, port, more))
 }
 
-/// Loads with one mechanism in every way; the probe is one request of each phase, and two rounds if the chain takes two.
+/// Loads with one mechanism in every way; the probe is one request of each phase, and of m1 as many as the chain takes.
 fn every_scheme(kem: &str, suite: Suite) {
     let server = AntpServer::start(&[suite]);
     let mut before = [0; 3];

@@ -1,4 +1,4 @@
-//! A server of ANTP on loopback, without a daemon around it: a thread, a socket, the protocol's server half, and counts.
+//! A server of ANTP on loopback without a daemon around it: a thread, a socket, the protocol's server half, and counts.
 
 use std::cell::RefCell;
 use std::net::{SocketAddr, UdpSocket};
