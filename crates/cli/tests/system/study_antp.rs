@@ -168,15 +168,15 @@ fn interrupted_study_keeps_its_trials_and_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let program = env!("CARGO_BIN_EXE_authentick");
     let mut process = Process::start(Command::new(program).args(arguments(folder.path())));
-    wait_for("a trial", || {
+    wait_for("a capacity", || {
         let text = fs::read_to_string(folder.path().join("run-antp.json")).ok()?;
-        AntpRecord::from_json(&text).ok().filter(|record| !record.trials.is_empty())
+        AntpRecord::from_json(&text).ok().filter(|record| !record.capacities.is_empty())
     });
     process.signal("-TERM");
     assert_eq!(process.wait(), 0, "{}", process.log());
     assert!(process.log().contains("the same command goes on"), "{}", process.log());
     let kept = record(folder.path());
-    assert!(!kept.trials.is_empty() && kept.latencies.is_empty(), "{kept:?}");
+    assert!(!kept.capacities.is_empty() && kept.latencies.is_empty(), "{kept:?}");
     let output = render(folder.path());
     assert!(String::from_utf8_lossy(&output.stdout).contains("cells of Table 1 are not measured yet"));
     // It goes on where it was: what was there stays.

@@ -55,6 +55,10 @@ pub(super) fn sections(record: &AntpRecord) -> Vec<Section> {
 /// What was measured, how, and on what.
 pub(super) fn opening(record: &AntpRecord) -> Vec<String> {
     let (host, settings) = (&record.host, &record.settings);
+    let capacity = match settings.quick {
+        true => "Capacity is what a closed loop had answered: it was not searched for (--quick).",
+        false => "Capacity is the highest rate at which a search lost at most a hundredth.",
+    };
     let mut sentences = vec![
         format!(
             "Ours on {}, {} processors, {}, {}, by authentick {} (commit {}): {}.",
@@ -67,9 +71,9 @@ pub(super) fn opening(record: &AntpRecord) -> Vec<String> {
             record.command
         ),
         format!(
-            "Capacity is the highest rate at which a search lost at most a hundredth. Throughput is what came back at \
-             that rate, the mean of {} trials of {} s. Latency is that of clients that ask {} times a second, while \
-             others load the server with 50 % or 90 % of the capacity. The long path adds {} ms to a round trip.",
+            "{capacity} Throughput is what came back, the mean of {} trials of {} s. Latency is that of clients that ask \
+             {} times a second, while others load the server with 50 % or 90 % of the capacity. The long path adds {} ms \
+             to a round trip.",
             settings.throughput_trials,
             settings.trial_seconds,
             rate(settings.measured_rps),
