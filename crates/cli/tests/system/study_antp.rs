@@ -45,7 +45,14 @@ fn every_cell_of_table_1_is_measured_and_stands_beside_what_was_published() {
     let _turn = alone();
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("deep/er");
-    let output = run(&out);
+    let mut output = run(&out);
+    // What a server did not answer that had no processor is left open, and tried again.
+    for _ in 0..4 {
+        assert!(output.status.success(), "{}", text(&output));
+        if String::from_utf8_lossy(&output.stdout).contains("not measured yet") {
+            output = run(&out);
+        }
+    }
     assert!(output.status.success(), "{}", text(&output));
     let printed = String::from_utf8(output.stdout).unwrap();
     for part in [
