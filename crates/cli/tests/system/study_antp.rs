@@ -45,7 +45,14 @@ fn every_cell_of_table_1_is_measured_and_stands_beside_what_was_published() {
     let _turn = alone();
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("deep/er");
-    let output = run(&out);
+    let mut output = run(&out);
+    // What a server did not answer that had no processor is left open, and tried again.
+    for _ in 0..4 {
+        assert!(output.status.success(), "{}", text(&output));
+        if String::from_utf8_lossy(&output.stdout).contains("not measured yet") {
+            output = run(&out);
+        }
+    }
     assert!(output.status.success(), "{}", text(&output));
     let printed = String::from_utf8(output.stdout).unwrap();
     for part in [
@@ -168,15 +175,15 @@ fn interrupted_study_keeps_its_trials_and_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let program = env!("CARGO_BIN_EXE_authentick");
     let mut process = Process::start(Command::new(program).args(arguments(folder.path())));
-    wait_for("a trial", || {
+    wait_for("a capacity", || {
         let text = fs::read_to_string(folder.path().join("run-antp.json")).ok()?;
-        AntpRecord::from_json(&text).ok().filter(|record| !record.trials.is_empty())
+        AntpRecord::from_json(&text).ok().filter(|record| !record.capacities.is_empty())
     });
     process.signal("-TERM");
     assert_eq!(process.wait(), 0, "{}", process.log());
     assert!(process.log().contains("the same command goes on"), "{}", process.log());
     let kept = record(folder.path());
-    assert!(!kept.trials.is_empty() && kept.latencies.is_empty(), "{kept:?}");
+    assert!(!kept.capacities.is_empty() && kept.latencies.is_empty(), "{kept:?}");
     let output = render(folder.path());
     assert!(String::from_utf8_lossy(&output.stdout).contains("cells of Table 1 are not measured yet"));
     // It goes on where it was: what was there stays.

@@ -55,6 +55,10 @@ pub(super) fn sections(record: &AntpRecord) -> Vec<Section> {
 /// What was measured, how, and on what.
 pub(super) fn opening(record: &AntpRecord) -> Vec<String> {
     let (host, settings) = (&record.host, &record.settings);
+    let capacity = match settings.quick {
+        true => "Capacity is what a closed loop had answered: it was not searched for (--quick).",
+        false => "Capacity is the highest rate at which a search lost at most a hundredth.",
+    };
     let mut sentences = vec![
         format!(
             "Ours on {}, {} processors, {}, {}, by authentick {} (commit {}): {}.",
@@ -67,9 +71,9 @@ pub(super) fn opening(record: &AntpRecord) -> Vec<String> {
             record.command
         ),
         format!(
-            "Capacity is the highest rate at which a search lost at most a hundredth. Throughput is what came back at \
-             that rate, the mean of {} trials of {} s. Latency is that of clients that ask {} times a second, while \
-             others load the server with 50 % or 90 % of the capacity. The long path adds {} ms to a round trip.",
+            "{capacity} Throughput is what came back, the mean of {} trials of {} s. Latency is that of clients that \
+             ask {} times a second, while others load the server with 50 % or 90 % of the capacity. The long path adds \
+             {} ms to a round trip.",
             settings.throughput_trials,
             settings.trial_seconds,
             rate(settings.measured_rps),
@@ -187,7 +191,8 @@ fn table_1(record: &AntpRecord) -> Table {
         format!(
             "Ours: means of trials, with the standard deviation. Latencies: medians, the 99th percentile in \
              parentheses. The paper's cells are {UNKNOWN} but for the one that its text quotes; the plain rate is \
-             computed from that and the factor of {PLAIN_OVER_TIME}. A mark (!) stands where no trial counts. It ran on an Intel Core i7-4770 behind 1 Gbit/s, \
+             computed from that and the factor of {PLAIN_OVER_TIME}. A mark (!) stands where no trial \
+             counts. The paper's server was an Intel Core i7-4770 behind 1 Gbit/s, \
              so compare ratios, not figures."
         ),
         "Time synchronisation is the same under both suites; the separate tag is of the paper's design, and not \
@@ -488,7 +493,8 @@ fn findings(record: &AntpRecord) -> Vec<String> {
             )
         });
         sentences.push(format!(
-            "Key exchanges with ECDH come {} times as often as with RSA (published: {EXCHANGE_ECDH_OVER_RSA}){primitives}.",
+            "Key exchanges with ECDH come {} times as often as with RSA (published: \
+             {EXCHANGE_ECDH_OVER_RSA}){primitives}.",
             ratio(faster)
         ));
     }

@@ -118,6 +118,12 @@ impl<'a> Bench<'a> {
         say(&mut closed, "--closed", &WINDOW);
         let Some(step) = self.step(&closed)? else { return Ok(None) };
         let closed_rps = step.answered_rps();
+        let request_size = step.request_size;
+        if self.settings.quick && closed_rps > 0.0 {
+            let remark = format!("a closed loop of {WINDOW} requests in place of a search (--quick)");
+            let (rps, window, remark) = (Some(closed_rps), Some(WINDOW), Some(remark));
+            return Ok(Some(Capacity { subject, path, rps, window, request_size, remark }));
+        }
         words.push("--search".to_owned());
         say(&mut words, "--search-from", &(closed_rps * SEARCH_FROM_SHARE).max(SEARCH_FROM_MIN_RPS).round());
         let Some(record) = self.load(&words)? else { return Ok(None) };
@@ -132,7 +138,6 @@ impl<'a> Bench<'a> {
                 why.trim_end_matches('.')
             ));
             let window = Some(WINDOW);
-            let request_size = step.request_size;
             return Ok(Some(Capacity { subject, path, rps: Some(closed_rps), window, request_size, remark }));
         }
         Ok(Some(Capacity {
