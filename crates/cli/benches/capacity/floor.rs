@@ -153,8 +153,8 @@ pub(crate) struct Flow {
     pub(crate) patience: Duration,
 }
 
-/// Keeps the window of each connected socket full for `duration`. Requests are taken in turn from `requests`; `check` is
-/// shown every answer and says whether it is good.
+/// Keeps the window of each connected socket full for `duration`. Requests are taken in turn from `requests`; `check`
+/// is shown every answer and says whether it is good.
 pub(crate) fn generate(
     server: SocketAddr,
     requests: &[Vec<u8>],

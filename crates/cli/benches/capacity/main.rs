@@ -3,8 +3,8 @@
 //! Goal: ratios. Server and generator have a core each; our server, Debian's chrony and an echo that only moves
 //! datagrams are loaded in turn, round after round, in one run, and ratios are taken within a round. Requests are real:
 //! each NTS request has a client, a key and a cookie of its own, and answers are checked, a sample of them down to the
-//! tag. Key exchanges of ANTP have a table of their own, beside the public-key operation alone. Non-goals: absolute figures
-//! (the machine may be shared), latency, key exchange of NTS.
+//! tag. Key exchanges of ANTP have a table of their own, beside the public-key operation alone. Non-goals: absolute
+//! figures (the machine may be shared), latency, key exchange of NTS.
 //!
 //! `cargo bench -p authentick --bench capacity` takes five minutes; as root it makes two network namespaces, otherwise
 //! it uses loopback and says so. `cargo xtask peers` brings chrony. Among the tests it runs once, for a few
