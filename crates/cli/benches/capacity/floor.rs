@@ -153,7 +153,10 @@ pub(crate) struct Flow {
     pub(crate) patience: Duration,
 }
 
-/// Keeps the window of each connected socket full for `duration`. Requests are taken in turn from `requests`; `check`
+/// How long there may be no answer at all. A thread of the lowest priority on a busy machine may take a while to begin.
+const FIRST_ANSWER: Duration = Duration::from_secs(5);
+
+/// Keeps the window of each connected socket full for `duration`, or until there is an answer. Requests are taken in turn from `requests`; `check`
 /// is shown every answer and says whether it is good.
 pub(crate) fn generate(
     server: SocketAddr,
@@ -177,7 +180,7 @@ pub(crate) fn generate(
     let mut load = Load::default();
     let mut next = 0;
     let start = Instant::now();
-    while start.elapsed() < duration {
+    while start.elapsed() < duration || (load.answered == 0 && start.elapsed() < FIRST_ANSWER) {
         for (index, socket) in sockets.iter().enumerate() {
             if in_flight[index] > 0 && last_answer[index].elapsed() > patience {
                 in_flight[index] = 0;

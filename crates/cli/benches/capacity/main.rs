@@ -194,7 +194,7 @@ fn bench(size: Size) -> Result<(), Error> {
     };
     std::thread::sleep(Duration::from_millis(1500));
 
-    let (mut rows, mut exchanges) = (rows(chrony), Exchanges::default());
+    let (mut rows, mut exchanges) = (rows(chrony), Exchanges::new());
     for round in 0..size.round_count {
         for row in &mut rows {
             let measured = load(&pair, &this, row, &files.ca(), size.milliseconds)?;
@@ -206,7 +206,8 @@ fn bench(size: Size) -> Result<(), Error> {
         }
     }
     print!("{}{}", report(&rows, &pair, &servers[ours]), exchanges.report());
-    rows.iter().try_for_each(Row::judge)
+    rows.iter().try_for_each(Row::judge)?;
+    exchanges.judge()
 }
 
 fn rows(chrony: bool) -> Vec<Row> {
