@@ -7,8 +7,8 @@
 //! figures (the machine may be shared), latency, key exchange of NTS.
 //!
 //! `cargo bench -p authentick --bench capacity` takes five minutes; as root it makes two network namespaces, otherwise
-//! it uses loopback and says so. `cargo xtask peers` brings chrony. Among the tests it runs once, for a few
-//! milliseconds.
+//! it uses loopback and says so; `-- --rounds 3` makes it shorter. `cargo xtask peers` brings chrony. Among the tests it
+//! runs once, for a few milliseconds.
 
 mod antp;
 mod exchanges;
@@ -100,6 +100,7 @@ fn main() -> Result<(), Error> {
             let duration = Duration::from_millis(milliseconds.parse()?);
             kem_alone(suite, duration, Path::new(chain), Path::new(private_key))
         }
+        ["--rounds", count, "--bench"] => bench(Size { round_count: count.parse()?, ..Size::FULL }),
         _ if words.contains(&"--bench") => bench(Size::FULL),
         _ => bench(Size::SMOKE),
     }
