@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use authentick_crypto::kem::PublicKey;
 use authentick_ke::tls::{KeyUse, PathVerifier, Roots, public_key_info};
-use authentick_net::clock::unix_seconds;
+use authentick_net::clock::{monotonic_ns, unix_seconds};
 use authentick_proto::antp::client::{
-    Accepted, Bounds, Check, Event, HeldChain, KeyExchange, Negotiated, Negotiation, Offer, Progress,
-    SeparateTag, Session, TimeExchange, Wanted,
+    Accepted, Bounds, Candidate, Check, HeldChain, Inspected, KeyExchange, Negotiated, Negotiation, Offer,
+    Progress, SeparateTag, Session, TimeExchange, Wanted,
 };
 use authentick_proto::antp::kem;
+use authentick_proto::antp::transcript::TimeClaim;
 use authentick_report::load::{AntpFigures, AntpHistograms, Cause};
 use authentick_wire::antp::{ErrorCode, Suite, SuiteList};
 use authentick_wire::limits::ANTP_PAYLOAD_SIZE_DEFAULT;
@@ -86,15 +87,16 @@ impl Guide {
         PublicKey::from_spki(kem, spki).map_err(|bad| bad.to_string())
     }
 
-    /// m5, to be sent now.
-    pub(crate) fn ask(
+    /// m5, to be sent now, in the room of an exchange that is of no more use; its size.
+    pub(crate) fn ask_in(
         &self,
+        exchange: &mut TimeExchange,
         session: &Session,
         now: NtpTime,
         entropy: &mut authentick_crypto::Entropy,
         out: &mut [u8],
-    ) -> (TimeExchange, usize) {
-        session.ask(self.wanted, BOUNDS, now, entropy, out)
+    ) -> usize {
+        session.ask_in(exchange, self.wanted, BOUNDS, now, entropy, out)
     }
 }
 
@@ -110,8 +112,8 @@ pub(crate) struct Trusted {
 pub(crate) struct State {
     /// C1 and its transcript.
     pub(crate) negotiated: Option<Negotiated>,
-    /// The session key and C2.
-    pub(crate) session: Option<Session>,
+    /// The session key and C2, which requests in flight share: what they are answered with may come after another.
+    pub(crate) session: Option<Arc<Session>>,
     /// When the newest of these came.
     pub(crate) since_ns: u64,
     /// Requests that are sent again and again.
@@ -140,7 +142,7 @@ impl State {
 
     /// A new session replaces what there was, and the static m5 made with it.
     pub(crate) fn keyed(&mut self, session: Session, now_ns: u64) {
-        self.session = Some(session);
+        self.session = Some(Arc::new(session));
         self.static_time = None;
         self.since_ns = now_ns;
     }
@@ -189,7 +191,7 @@ impl Goal {
 pub(crate) enum Talk {
     Negotiation(Negotiation),
     KeyExchange(KeyExchange),
-    Time(TimeExchange, Session),
+    Time(TimeExchange, Arc<Session>),
 }
 
 /// An operation on its way.
@@ -216,13 +218,29 @@ pub(crate) enum Taken {
     Negotiated(Negotiated),
     /// m4.
     Keyed(Session),
-    /// m6, and when the time in it came: with the early packet if that was genuine.
-    Time(Accepted, NtpTime),
+    /// What is m6 if its tag is right.
+    Candidate(Candidate),
+    /// m6.
+    Time(Accepted),
 }
 
 impl Operation {
     pub(crate) const fn new(goal: Goal, talk: Talk) -> Self {
         Operation { goal, talk, crypto_ns: 0, phases_ns: [0; 3], is_early: false }
+    }
+
+    /// One for a time request that is yet to be written, in the room of one that has ended.
+    pub(crate) fn for_time(spare: Option<Box<Operation>>, session: &Arc<Session>) -> Box<Operation> {
+        let talk = |exchange| Talk::Time(exchange, Arc::clone(session));
+        let Some(mut spare) = spare else {
+            return Box::new(Operation::new(Goal::Time, talk(TimeExchange::idle())));
+        };
+        let exchange = match &mut spare.talk {
+            Talk::Time(exchange, _) => std::mem::replace(exchange, TimeExchange::idle()),
+            Talk::Negotiation(_) | Talk::KeyExchange(_) => TimeExchange::idle(),
+        };
+        *spare = Operation::new(Goal::Time, talk(exchange));
+        spare
     }
 
     /// The transmit timestamp of the request that waits.
@@ -243,22 +261,49 @@ impl Operation {
         }
     }
 
-    /// Takes a datagram that came at `arrived`.
+    /// Takes a datagram that came at `arrived`. The tag of m6 is not looked at: many are verified together.
     pub(crate) fn take(&mut self, datagram: &[u8], arrived: NtpTime) -> Result<Taken, Check> {
-        match &mut self.talk {
-            Talk::Negotiation(negotiation) => Ok(match negotiation.receive(datagram)? {
+        let begun_ns = monotonic_ns();
+        let taken = match &mut self.talk {
+            Talk::Negotiation(negotiation) => negotiation.receive(datagram).map(|progress| match progress {
                 Progress::More => Taken::Part,
                 Progress::Done(negotiated) => Taken::Negotiated(negotiated),
             }),
             Talk::KeyExchange(exchange) => exchange.receive(datagram).map(Taken::Keyed),
-            Talk::Time(exchange, session) => match exchange.receive(datagram, arrived, session)? {
-                Event::Early => Ok(Taken::Early),
-                Event::Accepted(accepted) => {
-                    self.is_early = accepted.is_early;
-                    Ok(Taken::Time(accepted, exchange.sent() + accepted.sample.round_trip))
-                }
-            },
+            Talk::Time(exchange, session) => {
+                return exchange.inspect(datagram, arrived, session.suite()).map(
+                    |inspected| match inspected {
+                        Inspected::Early => Taken::Early,
+                        Inspected::Candidate(candidate) => Taken::Candidate(candidate),
+                    },
+                );
+            }
+        };
+        self.crypto_ns += monotonic_ns() - begun_ns;
+        taken
+    }
+
+    /// What is to be verified of a datagram out of which a candidate was made.
+    pub(crate) fn claim<'a>(&'a self, datagram: &'a [u8], genuine: &'a mut bool) -> Option<TimeClaim<'a>> {
+        match &self.talk {
+            Talk::Time(exchange, session) => exchange.claim(datagram, session, genuine),
+            Talk::Negotiation(_) | Talk::KeyExchange(_) => None,
         }
+    }
+
+    /// The rest of the checks on a candidate, which took `crypto_ns` to verify; also when the time in it came: with the
+    /// early packet if that was genuine.
+    pub(crate) fn conclude(
+        &mut self,
+        candidate: &Candidate,
+        genuine: bool,
+        crypto_ns: u64,
+    ) -> Result<(Accepted, NtpTime), Check> {
+        let Talk::Time(exchange, _) = &mut self.talk else { return Err(Check::Phase) };
+        self.crypto_ns += crypto_ns;
+        let accepted = exchange.conclude(candidate, genuine, None)?;
+        self.is_early = accepted.is_early;
+        Ok((accepted, exchange.sent() + accepted.sample.round_trip))
     }
 }
 
@@ -372,6 +417,32 @@ mod tests {
     }
 
     #[test]
+    fn operation_in_the_room_of_another_keeps_nothing_of_it() {
+        let mut entropy = Entropy::from_seed(6);
+        let (exchange, _) = session().ask(
+            Wanted { fresh: false, separate: None },
+            BOUNDS,
+            NtpTime::ZERO,
+            &mut entropy,
+            &mut [0; 400],
+        );
+        let (old, new) = (Arc::new(session()), Arc::new(session()));
+        let ended = Operation {
+            crypto_ns: 500,
+            phases_ns: [1, 2, 3],
+            is_early: true,
+            ..Operation::new(Goal::Run, Talk::Time(exchange.clone(), Arc::clone(&old)))
+        };
+        let mut operation = Operation::for_time(Some(Box::new(ended)), &new);
+        assert_eq!(Arc::strong_count(&old), 1);
+        assert_eq!((operation.goal, operation.phase(), operation.is_early), (Goal::Time, 2, false));
+        assert_eq!((operation.crypto_ns, operation.phases_ns), (0, [0; 3]));
+        let Talk::Time(room, _) = &mut operation.talk else { panic!() };
+        session().ask_in(room, Wanted::default(), BOUNDS, NtpTime::ZERO, &mut entropy, &mut [0; 400]);
+        assert!(operation.token() != exchange.token());
+    }
+
+    #[test]
     fn figures_have_phases_of_whole_runs_alone() {
         let mut figures = Figures::default();
         let mut entropy = Entropy::from_seed(5);
@@ -382,7 +453,7 @@ mod tests {
             &mut entropy,
             &mut [0; 400],
         );
-        let talk = || Talk::Time(exchange.clone(), session());
+        let talk = || Talk::Time(exchange.clone(), Arc::new(session()));
         figures.answered(&Operation { crypto_ns: 500, is_early: true, ..Operation::new(Goal::Time, talk()) });
         figures.answered(&Operation {
             crypto_ns: 1500,

@@ -136,6 +136,11 @@ impl Flights {
         self.slots[slot as usize].as_mut()
     }
 
+    /// The same, for a look.
+    pub(crate) fn get(&self, transmit: u64) -> Option<&Flight> {
+        self.slots[*self.by_transmit.get(&transmit)? as usize].as_ref()
+    }
+
     /// Takes the request with this transmit timestamp out.
     pub(crate) fn remove(&mut self, transmit: u64) -> Option<Flight> {
         let slot = self.by_transmit.remove(&transmit)?;

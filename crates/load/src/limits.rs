@@ -41,6 +41,9 @@ pub(crate) const LINGER_NS: u64 = 1_000_000_000;
 /// Clients that are looked at for one that can send.
 pub(crate) const CLIENT_SCAN_MAX: usize = 64;
 
+/// Time requests of ANTP that have ended and whose room a worker keeps: with 250,000 a second, those of 4 ms.
+pub(crate) const SPARE_COUNT_MAX: usize = 1024;
+
 /// Single operations that a worker reports of a step.
 pub(crate) const JOINABLE_COUNT_MAX: usize = 60_000;
 

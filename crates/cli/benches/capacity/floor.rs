@@ -143,13 +143,25 @@ pub(crate) struct Load {
     pub(crate) seconds: f64,
 }
 
-/// Keeps `window` requests in flight on each of `socket_count` connected sockets for `duration`. Requests are taken in
-/// turn from `requests`; `check` is shown every answer and says whether it is good.
+/// How many requests are on their way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flow {
+    pub(crate) socket_count: usize,
+    /// Requests in flight on each socket.
+    pub(crate) window: usize,
+    /// What is on its way for longer is lost.
+    pub(crate) patience: Duration,
+}
+
+/// How long there may be no answer at all. A thread of the lowest priority on a busy machine may take a while to begin.
+const FIRST_ANSWER: Duration = Duration::from_secs(5);
+
+/// Keeps the window of each connected socket full for `duration`, or until there is an answer. Requests are taken in turn from `requests`; `check`
+/// is shown every answer and says whether it is good.
 pub(crate) fn generate(
     server: SocketAddr,
     requests: &[Vec<u8>],
-    socket_count: usize,
-    window: usize,
+    Flow { socket_count, window, patience }: Flow,
     duration: Duration,
     mut check: impl FnMut(&mut [u8]) -> bool,
 ) -> io::Result<Load> {
@@ -168,10 +180,9 @@ pub(crate) fn generate(
     let mut load = Load::default();
     let mut next = 0;
     let start = Instant::now();
-    while start.elapsed() < duration {
+    while start.elapsed() < duration || (load.answered == 0 && start.elapsed() < FIRST_ANSWER) {
         for (index, socket) in sockets.iter().enumerate() {
-            // What has been on its way for so long is lost.
-            if in_flight[index] > 0 && last_answer[index].elapsed() > Duration::from_millis(20) {
+            if in_flight[index] > 0 && last_answer[index].elapsed() > patience {
                 in_flight[index] = 0;
             }
             let count = (window - in_flight[index]).min(BATCH);

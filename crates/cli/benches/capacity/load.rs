@@ -11,21 +11,22 @@ use authentick_crypto::Entropy;
 use authentick_crypto::mac::{MacAlgorithm, MacKey};
 use authentick_ke::client::{Ask, dial};
 use authentick_ke::tls::{Roots, client_config};
+use authentick_net::clock;
+use authentick_proto::antp::client::{Event, KeyExchange, Session, TimeExchange};
 use authentick_proto::client::{Exchange, NtsSession};
 use authentick_proto::symmetric::SymmetricKey;
+use authentick_wire::antp::{KeyResponse, Suite, TimeResponse};
 use authentick_wire::ke::AeadId;
+use authentick_wire::limits::HEADER_SIZE;
 use rustls::pki_types::ServerName;
 
-use super::Error;
-use super::floor::{Load, generate};
+use super::floor::{Flow, Load, generate};
+use super::{Error, antp};
 
 /// Clients with keys of their own.
 const CLIENT_COUNT: usize = 128;
 /// Symmetric keys, of which each client has one.
 const KEY_COUNT: u32 = 8;
-const SOCKET_COUNT: usize = 8;
-/// Requests in flight on each socket.
-const WINDOW: usize = 64;
 /// One answer in so many is checked down to its tag.
 const SAMPLE: u64 = 64;
 
@@ -38,6 +39,8 @@ pub(crate) enum Kind {
     EchoMac,
     /// As many octets as an NTS request has.
     EchoNts,
+    /// As many octets as a time request of ANTP has.
+    EchoAntp,
     /// NTP.
     Plain,
     /// NTP with AES-CMAC, RFC 8573: eight keys that the clients share.
@@ -46,6 +49,12 @@ pub(crate) enum Kind {
     Nts15,
     /// NTS with AEAD 30.
     Nts30,
+    /// ANTP's time requests.
+    Antp,
+    /// ANTP's key exchanges with ECDH on P-256.
+    AntpEcdh,
+    /// ANTP's key exchanges with RSA.
+    AntpRsa,
 }
 
 impl Kind {
@@ -54,18 +63,46 @@ impl Kind {
             Kind::EchoPlain => "48 octets",
             Kind::EchoMac => "68 octets",
             Kind::EchoNts => "224 octets",
+            Kind::EchoAntp => "152 octets",
             Kind::Plain => "plain",
             Kind::Cmac => "AES-CMAC",
             Kind::Nts15 => "NTS, AEAD 15",
             Kind::Nts30 => "NTS, AEAD 30",
+            Kind::Antp => "ANTP",
+            Kind::AntpEcdh => "ANTP, ECDH",
+            Kind::AntpRsa => "ANTP, RSA",
         }
     }
 
-    const fn aead(self) -> Option<AeadId> {
+    /// Octets of every answer, where a refusal could be told by its size alone.
+    const fn answer_size(self) -> Option<usize> {
         match self {
-            Kind::Nts15 => Some(AeadId::SIV_CMAC_256),
-            Kind::Nts30 => Some(AeadId::AES_128_GCM_SIV),
-            Kind::EchoPlain | Kind::EchoMac | Kind::EchoNts | Kind::Plain | Kind::Cmac => None,
+            Kind::Antp => Some(HEADER_SIZE + TimeResponse::field_size(false)),
+            Kind::AntpEcdh | Kind::AntpRsa => Some(HEADER_SIZE + KeyResponse::FIELD_SIZE),
+            Kind::EchoPlain
+            | Kind::EchoMac
+            | Kind::EchoNts
+            | Kind::EchoAntp
+            | Kind::Plain
+            | Kind::Cmac
+            | Kind::Nts15
+            | Kind::Nts30 => None,
+        }
+    }
+
+    /// A server refuses key exchanges for which its queue has no room: what waits there is not lost, however long.
+    const fn flow(self) -> Flow {
+        match self {
+            Kind::AntpEcdh | Kind::AntpRsa => Flow { socket_count: 8, window: 8, patience: Duration::MAX },
+            Kind::EchoPlain
+            | Kind::EchoMac
+            | Kind::EchoNts
+            | Kind::EchoAntp
+            | Kind::Plain
+            | Kind::Cmac
+            | Kind::Nts15
+            | Kind::Nts30
+            | Kind::Antp => Flow { socket_count: 8, window: 64, patience: Duration::from_millis(20) },
         }
     }
 }
@@ -80,8 +117,9 @@ impl FromStr for Kind {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let echoes = [Kind::EchoPlain, Kind::EchoMac, Kind::EchoNts];
-        let all = [Kind::Plain, Kind::Cmac, Kind::Nts15, Kind::Nts30].into_iter().chain(echoes);
+        let echoes = [Kind::EchoPlain, Kind::EchoMac, Kind::EchoNts, Kind::EchoAntp];
+        let antp = [Kind::Antp, Kind::AntpEcdh, Kind::AntpRsa];
+        let all = [Kind::Plain, Kind::Cmac, Kind::Nts15, Kind::Nts30].into_iter().chain(echoes).chain(antp);
         all.clone().find(|kind| kind.to_string() == text).ok_or_else(|| format!("no load {text}").into())
     }
 }
@@ -96,6 +134,7 @@ pub(crate) struct Target {
 /// The result that the generator's process hands to the bench.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measured {
+    pub(crate) sent: u64,
     answered: u64,
     pub(crate) invalid: u64,
     seconds: f64,
@@ -109,7 +148,7 @@ impl Measured {
 
 impl fmt::Display for Measured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.answered, self.invalid, self.seconds)
+        write!(f, "{} {} {} {}", self.sent, self.answered, self.invalid, self.seconds)
     }
 }
 
@@ -118,7 +157,8 @@ impl FromStr for Measured {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         match text.split_whitespace().collect::<Vec<_>>()[..] {
-            [answered, invalid, seconds] => Ok(Measured {
+            [sent, answered, invalid, seconds] => Ok(Measured {
+                sent: sent.parse()?,
                 answered: answered.parse()?,
                 invalid: invalid.parse()?,
                 seconds: seconds.parse()?,
@@ -132,14 +172,16 @@ impl FromStr for Measured {
 struct Clients {
     requests: Vec<Vec<u8>>,
     /// By transmit timestamp.
-    waiting: HashMap<[u8; 8], (Exchange, Secret)>,
+    waiting: HashMap<[u8; 8], Waiting>,
 }
 
 /// What the answer to a request is checked with.
-enum Secret {
-    Nothing,
-    Key(SymmetricKey),
-    Session(Box<NtsSession>),
+enum Waiting {
+    Plain(Exchange),
+    Mac(Exchange, SymmetricKey),
+    Nts(Exchange, Box<NtsSession>),
+    Time(Box<TimeExchange>, Box<Session>),
+    Key(Box<KeyExchange>),
 }
 
 /// The symmetric key with this identifier.
@@ -155,56 +197,70 @@ pub(crate) fn key_file() -> String {
 
 pub(crate) fn run(kind: Kind, target: &Target, duration: Duration) -> Result<Measured, Error> {
     let load = match kind {
-        Kind::EchoPlain => echoed(target, 48, duration)?,
-        Kind::EchoMac => echoed(target, 68, duration)?,
-        Kind::EchoNts => echoed(target, 224, duration)?,
-        Kind::Plain | Kind::Cmac | Kind::Nts15 | Kind::Nts30 => {
-            served(&Clients::new(kind, target)?, target, duration)?
-        }
+        Kind::EchoPlain => echoed(kind, target, 48, duration)?,
+        Kind::EchoMac => echoed(kind, target, 68, duration)?,
+        Kind::EchoNts => echoed(kind, target, 224, duration)?,
+        Kind::EchoAntp => echoed(kind, target, 152, duration)?,
+        Kind::Plain
+        | Kind::Cmac
+        | Kind::Nts15
+        | Kind::Nts30
+        | Kind::Antp
+        | Kind::AntpEcdh
+        | Kind::AntpRsa => served(&Clients::new(kind, target)?, kind, target, duration)?,
     };
-    Ok(Measured { answered: load.answered, invalid: load.invalid, seconds: load.seconds })
+    let Load { sent, answered, invalid, seconds } = load;
+    Ok(Measured { sent, answered, invalid, seconds })
 }
 
-fn echoed(target: &Target, size: usize, duration: Duration) -> std::io::Result<Load> {
+fn echoed(kind: Kind, target: &Target, size: usize, duration: Duration) -> std::io::Result<Load> {
     let requests: Vec<Vec<u8>> = (0..CLIENT_COUNT).map(|octet| vec![octet as u8; size]).collect();
-    generate(target.ntp, &requests, SOCKET_COUNT, WINDOW, duration, |answer| answer.len() == size)
+    generate(target.ntp, &requests, kind.flow(), duration, |answer| answer.len() == size)
 }
 
-fn served(clients: &Clients, target: &Target, duration: Duration) -> std::io::Result<Load> {
+fn served(clients: &Clients, kind: Kind, target: &Target, duration: Duration) -> std::io::Result<Load> {
     let mut count = 0u64;
-    generate(target.ntp, &clients.requests, SOCKET_COUNT, WINDOW, duration, |answer| {
+    generate(target.ntp, &clients.requests, kind.flow(), duration, |answer| {
         count += 1;
         // Mode 4, and a stratum: no kiss.
-        let plausible = answer.len() >= 48 && answer[0] & 7 == 4 && answer[1] > 0;
+        let plausible = answer.len() >= HEADER_SIZE
+            && answer[0] & 7 == 4
+            && answer[1] > 0
+            && kind.answer_size().is_none_or(|size| answer.len() == size);
         plausible && (!count.is_multiple_of(SAMPLE) || clients.accept(answer))
     })
 }
 
 impl Clients {
     fn new(kind: Kind, target: &Target) -> Result<Self, Error> {
-        let mut entropy = Entropy::from_system()?;
+        let made: Vec<(Vec<u8>, Waiting)> = match kind {
+            Kind::Antp => antp::times(target, CLIENT_COUNT)?
+                .into_iter()
+                .map(|(request, exchange, session)| {
+                    (request, Waiting::Time(Box::new(exchange), Box::new(session)))
+                })
+                .collect(),
+            Kind::AntpEcdh | Kind::AntpRsa => {
+                let suite = if kind == Kind::AntpRsa { Suite::RSA_PKCS1 } else { Suite::P256 };
+                let made = antp::exchanges(target, suite, CLIENT_COUNT)?.into_iter();
+                made.map(|(request, exchange)| (request, Waiting::Key(Box::new(exchange)))).collect()
+            }
+            Kind::EchoPlain
+            | Kind::EchoMac
+            | Kind::EchoNts
+            | Kind::EchoAntp
+            | Kind::Plain
+            | Kind::Cmac
+            | Kind::Nts15
+            | Kind::Nts30 => {
+                let mut entropy = Entropy::from_system()?;
+                let numbers = 0..CLIENT_COUNT as u32;
+                numbers.map(|number| client(kind, target, number, &mut entropy)).collect::<Result<_, _>>()?
+            }
+        };
         let mut clients = Clients { requests: Vec::new(), waiting: HashMap::new() };
-        for number in 0..CLIENT_COUNT as u32 {
-            let mut request = vec![0; 2048];
-            let (exchange, size, secret) = match kind.aead() {
-                None if kind == Kind::Cmac => {
-                    let key = symmetric_key(1 + number % KEY_COUNT);
-                    let (exchange, size) = Exchange::mac(&key, &mut entropy, &mut request);
-                    (exchange, size, Secret::Key(key))
-                }
-                None => {
-                    let (exchange, size) = Exchange::plain(&mut entropy, &mut request);
-                    (exchange, size, Secret::Nothing)
-                }
-                Some(aead) => {
-                    let mut session = session(target, aead)?;
-                    let (exchange, size) = Exchange::nts(&mut session, &mut entropy, &mut request)?;
-                    (exchange, size, Secret::Session(Box::new(session)))
-                }
-            };
-            request.truncate(size);
-            let transmit = request[40..48].try_into()?;
-            clients.waiting.insert(transmit, (exchange, secret));
+        for (request, waiting) in made {
+            clients.waiting.insert(request[40..48].try_into()?, waiting);
             clients.requests.push(request);
         }
         Ok(clients)
@@ -213,14 +269,57 @@ impl Clients {
     /// Whether an answer passes every check of its client.
     fn accept(&self, answer: &mut [u8]) -> bool {
         let origin: [u8; 8] = answer[24..32].try_into().expect("eight octets");
-        let Some((exchange, secret)) = self.waiting.get(&origin) else { return false };
-        let mut exchange = exchange.clone();
-        match secret {
-            Secret::Nothing => exchange.receive(answer, None).is_ok(),
-            Secret::Key(key) => exchange.receive_mac(answer, key).is_ok(),
-            Secret::Session(session) => exchange.receive(answer, Some(&mut session.as_ref().clone())).is_ok(),
+        match self.waiting.get(&origin) {
+            None => false,
+            Some(Waiting::Plain(exchange)) => exchange.clone().receive(answer, None).is_ok(),
+            Some(Waiting::Mac(exchange, key)) => exchange.clone().receive_mac(answer, key).is_ok(),
+            Some(Waiting::Nts(exchange, session)) => {
+                exchange.clone().receive(answer, Some(&mut session.as_ref().clone())).is_ok()
+            }
+            Some(Waiting::Time(exchange, session)) => {
+                let (mut exchange, mut session) = (exchange.as_ref().clone(), session.as_ref().clone());
+                let event = exchange.receive(answer, clock::now(), &mut session);
+                matches!(event, Ok(Event::Accepted(_)))
+            }
+            Some(Waiting::Key(exchange)) => exchange.as_ref().clone().receive(answer).is_ok(),
         }
     }
+}
+
+/// The request of a client of NTP, with or without a MAC or NTS.
+fn client(
+    kind: Kind,
+    target: &Target,
+    number: u32,
+    entropy: &mut Entropy,
+) -> Result<(Vec<u8>, Waiting), Error> {
+    let mut request = vec![0; 2048];
+    let (size, waiting) = match kind {
+        Kind::Cmac => {
+            let key = symmetric_key(1 + number % KEY_COUNT);
+            let (exchange, size) = Exchange::mac(&key, entropy, &mut request);
+            (size, Waiting::Mac(exchange, key))
+        }
+        Kind::Nts15 | Kind::Nts30 => {
+            let aead = if kind == Kind::Nts15 { AeadId::SIV_CMAC_256 } else { AeadId::AES_128_GCM_SIV };
+            let mut session = session(target, aead)?;
+            let (exchange, size) = Exchange::nts(&mut session, entropy, &mut request)?;
+            (size, Waiting::Nts(exchange, Box::new(session)))
+        }
+        Kind::Plain => {
+            let (exchange, size) = Exchange::plain(entropy, &mut request);
+            (size, Waiting::Plain(exchange))
+        }
+        Kind::EchoPlain
+        | Kind::EchoMac
+        | Kind::EchoNts
+        | Kind::EchoAntp
+        | Kind::Antp
+        | Kind::AntpEcdh
+        | Kind::AntpRsa => return Err(format!("{kind} is no request of NTP's own").into()),
+    };
+    request.truncate(size);
+    Ok((request, waiting))
 }
 
 fn session(target: &Target, aead: AeadId) -> Result<NtsSession, Error> {

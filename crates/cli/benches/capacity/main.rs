@@ -3,17 +3,20 @@
 //! Goal: ratios. Server and generator have a core each; our server, Debian's chrony and an echo that only moves
 //! datagrams are loaded in turn, round after round, in one run, and ratios are taken within a round. Requests are real:
 //! each NTS request has a client, a key and a cookie of its own, and answers are checked, a sample of them down to the
-//! tag. Non-goals: absolute figures (the machine may be shared), latency, key exchange.
+//! tag. Key exchanges of ANTP have a table of their own, beside the public-key operation alone. Non-goals: absolute
+//! figures (the machine may be shared), latency, key exchange of NTS.
 //!
-//! `cargo bench -p authentick --bench capacity` takes three minutes; as root it makes two network namespaces, otherwise
-//! it uses loopback and says so. `cargo xtask peers` brings chrony. Among the tests it runs once, for a few
-//! milliseconds.
+//! `cargo bench -p authentick --bench capacity` takes five minutes; as root it makes two network namespaces, otherwise
+//! it uses loopback and says so; `-- --rounds 3` makes it shorter. `cargo xtask peers` brings chrony. Among the tests it
+//! runs once, for a few milliseconds.
 
+mod antp;
+mod exchanges;
 mod floor;
 mod lab;
 mod load;
+mod report;
 
-use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,8 +24,10 @@ use std::time::Duration;
 use authentick_lab::certificates::Lab;
 use authentick_lab::process::Process;
 
+use self::exchanges::{Exchanges, kem_alone};
 use self::lab::Pair;
 use self::load::{Kind, Measured};
+use self::report::report;
 
 type Error = Box<dyn std::error::Error>;
 
@@ -56,6 +61,9 @@ const OURS: [Subject; 6] = [
 const BATCHES: [(usize, Subject); 4] =
     [(1, Subject::OursBatch1), (4, Subject::OursBatch4), (16, Subject::OursBatch16), (64, Subject::Ours)];
 
+/// The suites of ANTP that our servers have.
+const ANTP_SUITES: [&str; 2] = ["ecdh", "rsa"];
+
 impl Subject {
     const fn name(self) -> &'static str {
         match self {
@@ -88,6 +96,11 @@ fn main() -> Result<(), Error> {
             println!("{measured}");
             Ok(())
         }
+        ["--kem", suite, milliseconds, chain, private_key] => {
+            let duration = Duration::from_millis(milliseconds.parse()?);
+            kem_alone(suite, duration, Path::new(chain), Path::new(private_key))
+        }
+        ["--rounds", count, "--bench"] => bench(Size { round_count: count.parse()?, ..Size::FULL }),
         _ if words.contains(&"--bench") => bench(Size::FULL),
         _ => bench(Size::SMOKE),
     }
@@ -114,8 +127,38 @@ struct Row {
     invalid: u64,
 }
 
+impl Row {
+    const fn new(subject: Subject, kind: Kind) -> Self {
+        Row { subject, kind, rates: Vec::new(), invalid: 0 }
+    }
+
+    fn add(&mut self, measured: &Measured) {
+        self.rates.push(measured.rate());
+        self.invalid += measured.invalid;
+    }
+
+    /// # Errors
+    /// If the server gave no answers, or bad ones.
+    fn judge(&self) -> Result<(), Error> {
+        match self.invalid == 0 && self.rates.iter().all(|&rate| rate > 0.0) {
+            true => Ok(()),
+            false => Err(format!(
+                "{} under {}: {} bad answers, rates {:?}",
+                self.subject.name(),
+                self.kind.label(),
+                self.invalid,
+                self.rates
+            )
+            .into()),
+        }
+    }
+}
+
 fn bench(size: Size) -> Result<(), Error> {
     let files = Lab::new();
+    for suite in ANTP_SUITES {
+        files.antp_identity(suite, |_| {});
+    }
     let (pair, why_not) = match size.isolated {
         true => Pair::new(),
         false => Pair::loopback(),
@@ -133,7 +176,7 @@ fn bench(size: Size) -> Result<(), Error> {
     }
     let ours = servers.len();
     for subject in OURS {
-        let config = authentick(files.path(), subject, listen(subject, address))?;
+        let config = authentick(&files, subject, listen(subject, address))?;
         let program = Path::new(env!("CARGO_BIN_EXE_authentick"));
         servers.push(Process::start(pair.on_server(program).arg("serve").arg("--config").arg(config)));
     }
@@ -152,22 +195,20 @@ fn bench(size: Size) -> Result<(), Error> {
     };
     std::thread::sleep(Duration::from_millis(1500));
 
-    let mut rows = rows(chrony);
+    let (mut rows, mut exchanges) = (rows(chrony), Exchanges::new());
     for round in 0..size.round_count {
         for row in &mut rows {
             let measured = load(&pair, &this, row, &files.ca(), size.milliseconds)?;
-            row.rates.push(measured.rate());
-            row.invalid += measured.invalid;
+            row.add(&measured);
         }
+        exchanges.round(&pair, &this, &files, &servers[ours], size.milliseconds)?;
         if size.isolated {
             eprintln!("round {} of {}", round + 1, size.round_count);
         }
     }
-    print!("{}", report(&rows, &pair, &servers[ours]));
-    match rows.iter().all(|row| row.invalid == 0 && row.rates.iter().all(|&rate| rate > 0.0)) {
-        true => Ok(()),
-        false => Err("a server gave no answers, or bad ones".into()),
-    }
+    print!("{}{}", report(&rows, &pair, &servers[ours]), exchanges.report());
+    rows.iter().try_for_each(Row::judge)?;
+    exchanges.judge()
 }
 
 fn rows(chrony: bool) -> Vec<Row> {
@@ -186,12 +227,14 @@ fn rows(chrony: bool) -> Vec<Row> {
         (Subject::Ours, Kind::Nts30),
         (Subject::OursTimed, Kind::Nts15),
         (Subject::Chrony, Kind::Nts15),
+        (Subject::Echo, Kind::EchoAntp),
+        (Subject::Ours, Kind::Antp),
     ];
     let smaller = BATCHES.into_iter().filter(|(_, subject)| *subject != Subject::Ours);
-    let smaller =
-        smaller.flat_map(|(_, subject)| [Kind::Plain, Kind::Nts15, Kind::Nts30].map(|kind| (subject, kind)));
+    let kinds = [Kind::Plain, Kind::Nts15, Kind::Nts30, Kind::Antp];
+    let smaller = smaller.flat_map(|(_, subject)| kinds.map(|kind| (subject, kind)));
     let there = rows.into_iter().chain(smaller).filter(|&(subject, _)| chrony || subject != Subject::Chrony);
-    there.map(|(subject, kind)| Row { subject, kind, rates: Vec::new(), invalid: 0 }).collect()
+    there.map(|(subject, kind)| Row::new(subject, kind)).collect()
 }
 
 fn load(pair: &Pair, this: &Path, row: &Row, ca: &Path, milliseconds: u64) -> Result<Measured, Error> {
@@ -208,99 +251,6 @@ fn load(pair: &Pair, this: &Path, row: &Row, ca: &Path, milliseconds: u64) -> Re
     text.parse().map_err(|_| {
         format!("{:?} under {kind}: {text}{}", row.subject, String::from_utf8_lossy(&output.stderr)).into()
     })
-}
-
-fn report(rows: &[Row], pair: &Pair, node: &Process) -> String {
-    let mut text = String::new();
-    let median = |values: &[f64]| {
-        let mut values = values.to_vec();
-        values.sort_by(f64::total_cmp);
-        values[values.len() / 2]
-    };
-    let mut line = |arguments: std::fmt::Arguments<'_>| {
-        text.write_fmt(arguments)
-            .and_then(|()| text.write_char('\n'))
-            .expect("writing to a string cannot fail");
-    };
-    line(format_args!(
-        "path: {}; server on one core, generator on another; {} rounds",
-        pair.name(),
-        rows[0].rates.len()
-    ));
-    line(format_args!("{:<22} {:<16} {:>12}", "server", "load", "answers/s"));
-    for row in rows {
-        line(format_args!(
-            "{:<22} {:<16} {:>12.0}",
-            row.subject.name(),
-            row.kind.label(),
-            median(&row.rates)
-        ));
-    }
-    let find = |subject, kind| rows.iter().find(|row| row.subject == subject && row.kind == kind);
-    let (ours, echo, chrony) = (Subject::Ours, Subject::Echo, Subject::Chrony);
-    let pairs = [
-        ("plain / chrony", (ours, Kind::Plain), (chrony, Kind::Plain), "1.10"),
-        ("plain / echo", (ours, Kind::Plain), (echo, Kind::EchoPlain), "0.93"),
-        (
-            "the same, wildcard",
-            (Subject::OursWildcard, Kind::Plain),
-            (Subject::EchoWildcard, Kind::EchoPlain),
-            "0.93",
-        ),
-        ("AES-CMAC / chrony", (ours, Kind::Cmac), (chrony, Kind::Cmac), "1.10"),
-        ("AES-CMAC / our plain", (ours, Kind::Cmac), (ours, Kind::Plain), "0.93"),
-        ("AES-CMAC / echo of its size", (ours, Kind::Cmac), (echo, Kind::EchoMac), "-"),
-        ("NTS 15 / chrony", (ours, Kind::Nts15), (chrony, Kind::Nts15), "1.35"),
-        ("NTS 30 / chrony's 15", (ours, Kind::Nts30), (chrony, Kind::Nts15), "1.35"),
-        ("NTS 15 / our plain", (ours, Kind::Nts15), (ours, Kind::Plain), "0.90"),
-        ("NTS 30 / our plain", (ours, Kind::Nts30), (ours, Kind::Plain), "0.90"),
-        ("chrony's NTS 15 / its plain", (chrony, Kind::Nts15), (chrony, Kind::Plain), "-"),
-        ("NTS 15 / echo of its size", (ours, Kind::Nts15), (echo, Kind::EchoNts), "-"),
-        ("plain, spans on / off", (Subject::OursTimed, Kind::Plain), (ours, Kind::Plain), "-"),
-        ("NTS 15, spans on / off", (Subject::OursTimed, Kind::Nts15), (ours, Kind::Nts15), "-"),
-    ];
-    line(format_args!("{:<28} {:>6} {:>15}   {}", "ratio", "median", "min .. max", "to reach"));
-    for (name, (a, a_kind), (b, b_kind), goal) in pairs {
-        let (Some(a), Some(b)) = (find(a, a_kind), find(b, b_kind)) else { continue };
-        let ratios: Vec<f64> = a.rates.iter().zip(&b.rates).map(|(a, b)| a / b).collect();
-        let (least, most) =
-            ratios.iter().fold((f64::MAX, 0.0f64), |(low, high), &r| (low.min(r), high.max(r)));
-        line(format_args!(
-            "{name:<28} {:>6.2} {:>15}   {goal}",
-            median(&ratios),
-            format!("{least:.2} .. {most:.2}")
-        ));
-    }
-    line(format_args!(
-        "{:<6} {:>16} {:>16} {:>16} {:>16}   median ratios, by datagrams at a time",
-        "batch", "plain / chrony", "NTS 15 / chrony", "NTS 15 / plain", "NTS 30 / plain"
-    ));
-    for (batch, subject) in BATCHES {
-        let ratio = |kind, other, other_kind| {
-            let (a, b) = (find(subject, kind)?, find(other, other_kind)?);
-            Some(median(&a.rates.iter().zip(&b.rates).map(|(a, b)| a / b).collect::<Vec<_>>()))
-        };
-        let ratios = [
-            ratio(Kind::Plain, chrony, Kind::Plain),
-            ratio(Kind::Nts15, chrony, Kind::Nts15),
-            ratio(Kind::Nts15, subject, Kind::Plain),
-            ratio(Kind::Nts30, subject, Kind::Plain),
-        ];
-        let cells = ratios.map(|ratio| ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}")));
-        let [a, b, c, d] = cells;
-        line(format_args!("{batch:<6} {a:>16} {b:>16} {c:>16} {d:>16}"));
-    }
-    let (resident, cpu) = node.usage();
-    line(format_args!(
-        "authentick: resident {:.1} MiB, {cpu:.1} s of processor time",
-        resident as f64 / 1048576.0
-    ));
-    line(format_args!("answers/s by round:"));
-    for row in rows {
-        let rates: Vec<String> = row.rates.iter().map(|rate| format!("{rate:.0}")).collect();
-        line(format_args!("{:?},{},{}", row.subject, row.kind, rates.join(",")));
-    }
-    text
 }
 
 /// Writes the symmetric keys for nobody else to read, as both servers want it.
@@ -323,9 +273,16 @@ fn listen(subject: Subject, address: IpAddr) -> IpAddr {
     }
 }
 
-fn authentick(folder: &Path, subject: Subject, listen: IpAddr) -> Result<PathBuf, Error> {
-    let config = folder.join(format!("{subject:?}.toml"));
-    let (folder, (ntp, ke)) = (folder.display(), subject.ports());
+fn authentick(files: &Lab, subject: Subject, listen: IpAddr) -> Result<PathBuf, Error> {
+    let config = files.path().join(format!("{subject:?}.toml"));
+    let (folder, (ntp, ke)) = (files.path().display(), subject.ports());
+    let suites: String = ANTP_SUITES
+        .iter()
+        .map(|suite| {
+            let (chain, key) = (files.antp_chain(suite), files.antp_key(suite));
+            format!("[antp.{suite}]\ncertificate-chain = {chain:?}\nprivate-key = {key:?}\n")
+        })
+        .collect();
     let metrics = match subject {
         Subject::OursTimed => "[metrics]\nlisten = \"127.0.0.1:0\"\nspan-clients = [\"0.0.0.0/0\"]\n",
         _ => "",
@@ -338,7 +295,7 @@ fn authentick(folder: &Path, subject: Subject, listen: IpAddr) -> Result<PathBuf
              reference = {{ stratum = 1, id = \"GPS\" }}\nstate-directory = \"{folder}/state-{subject:?}\"\n\
              [nts]\nke-listen = [\"{listen}:{ke}\"]\nke-workers = 1\n\
              certificate-chain = \"{folder}/chain.pem\"\nprivate-key = \"{folder}/key.pem\"\n\
-             [symmetric]\nkeys = \"{folder}/keys\"\n{metrics}"
+             [symmetric]\nkeys = \"{folder}/keys\"\n[antp]\nenable = true\nworkers = 1\n{suites}{metrics}"
         ),
     )?;
     Ok(config)

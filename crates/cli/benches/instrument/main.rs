@@ -10,6 +10,8 @@
 //! otherwise it uses loopback and says so. `cargo xtask peers` brings chrony. `-- --milliseconds 50` shortens its
 //! steps. Among the tests it runs once, with steps of some milliseconds. It fails only if something does not answer.
 
+#[path = "../capacity/antp.rs"]
+mod antp;
 #[path = "../capacity/floor.rs"]
 #[expect(dead_code, reason = "the echo is another bench's")]
 mod floor;

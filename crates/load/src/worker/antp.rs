@@ -8,7 +8,10 @@ use std::sync::Arc;
 
 use authentick_crypto::kem::PublicKey;
 use authentick_net::clock::{self, monotonic_ns};
-use authentick_proto::antp::client::{Check, HeldChain, Negotiated, Negotiation, Session};
+use authentick_proto::antp::client::{
+    Candidate, Check, HeldChain, Negotiated, Negotiation, Session, TimeExchange,
+};
+use authentick_proto::antp::transcript::verify_times;
 use authentick_proto::client::Sample;
 use authentick_report::load::Cause;
 use authentick_wire::antp::ErrorCode;
@@ -17,10 +20,11 @@ use authentick_wire::limits::DATAGRAM_SIZE_MAX;
 use authentick_wire::time::NtpTime;
 
 use super::Worker;
+use super::receive::{Found, Inspected};
 use crate::antp::{Goal, Operation, Taken, Talk, Trusted, cause};
 use crate::client::Client;
 use crate::flight::{Asked, Flight};
-use crate::limits::{BATCH_SIZE, FIRST_KEYS_COUNT_MAX, JOINABLE_COUNT_MAX, PATIENCE_MAX};
+use crate::limits::{BATCH_SIZE, FIRST_KEYS_COUNT_MAX, JOINABLE_COUNT_MAX, PATIENCE_MAX, SPARE_COUNT_MAX};
 use crate::plan::{Joinable, Scheme, Watch};
 
 /// Longer than this no client may stay without its state before the load, besides waiting for answers.
@@ -210,48 +214,103 @@ impl Worker {
         let out = self.out.buffer(self.pending.len());
         let (state, entropy) = (&mut self.clients[index as usize].antp, &mut self.entropy);
         let session = state.session.as_ref().ok_or(Cause::NoCookie)?;
+        let mut operation = Operation::for_time(self.spares.pop(), session);
+        let Talk::Time(exchange, _) = &mut operation.talk else { return Err(Cause::Local) };
         let (begun_ns, now) = (monotonic_ns(), clock::now());
-        let (exchange, size) = match guide.replay {
+        let size = match guide.replay {
             true => {
-                let fixed = state
-                    .static_time
-                    .get_or_insert_with(|| guide.ask(session, now, entropy, &mut [0; DATAGRAM_SIZE_MAX]).0);
-                fixed.again(now, entropy, out)
+                let fixed = state.static_time.get_or_insert_with(|| {
+                    let mut fixed = TimeExchange::idle();
+                    guide.ask_in(&mut fixed, session, now, entropy, &mut [0; DATAGRAM_SIZE_MAX]);
+                    fixed
+                });
+                fixed.again_in(exchange, now, entropy, out)
             }
-            false => guide.ask(session, now, entropy, out),
+            false => guide.ask_in(exchange, session, now, entropy, out),
         };
-        let mut operation = Box::new(Operation::new(Goal::Time, Talk::Time(exchange, session.clone())));
         operation.crypto_ns = monotonic_ns() - begun_ns;
         self.push_written(index, size, operation, [intended_ns, begun_ns], false);
         Ok(())
     }
 
-    /// Takes a datagram with the origin of a request of ANTP in flight.
-    pub(super) fn take_antp(&mut self, number: usize, transmit: u64, now: NtpTime, now_ns: u64) {
+    /// Takes a datagram with the origin of a request of ANTP in flight; one with time is looked at on when its tag has
+    /// been verified together with others.
+    pub(super) fn take_antp(
+        &mut self,
+        number: usize,
+        transmit: u64,
+        now: NtpTime,
+        now_ns: u64,
+    ) -> Option<Inspected> {
         let arrival = self.back.arrival(number);
-        let Some(flight) = self.flights.find(transmit) else { return };
-        let Asked::Antp(operation) = &mut flight.asked else { return };
-        let mut at = arrival.at.unwrap_or(now);
-        let begun_ns = monotonic_ns();
-        let taken = operation.take(arrival.octets, at);
-        operation.crypto_ns += monotonic_ns() - begun_ns;
-        match taken {
+        let flight = self.flights.find(transmit)?;
+        let Asked::Antp(operation) = &mut flight.asked else { return None };
+        let at = arrival.at.unwrap_or(now);
+        match operation.take(arrival.octets, at) {
             Ok(Taken::Early) => {}
+            Ok(Taken::Candidate(candidate)) => {
+                return Some(Inspected {
+                    client: flight.client,
+                    transmit,
+                    sent_ns: flight.sent_ns,
+                    candidate: Found::Time(candidate),
+                    genuine: false,
+                });
+            }
             Ok(taken) => {
-                if let Taken::Time(_, came) = &taken {
-                    at = *came;
-                }
                 let at_ns = now_ns.saturating_add_signed(-now.since(at).as_nanos().max(0));
                 self.go_on_with_antp(transmit, taken, at, at_ns);
             }
-            Err(check) => {
-                flight.noted.get_or_insert(cause(&check));
-                let (index, sent_ns, principal) = (flight.client, flight.sent_ns, flight.principal);
-                let expired = check == Check::Server(ErrorCode::EXPIRED);
-                if expired && principal && self.clients[index as usize].antp.forget(sent_ns) {
-                    self.renew_state(index, now_ns);
-                }
+            Err(check) => self.antp_refused(transmit, &check, now_ns),
+        }
+        None
+    }
+
+    /// Verifies the tags of time; returns how long each took.
+    pub(super) fn verify_times(&mut self, inspected: &mut [Option<Inspected>]) -> u64 {
+        let begun_ns = monotonic_ns();
+        let mut claims = Vec::with_capacity(inspected.len());
+        for (datagram, inspected) in self.back.datagrams().zip(inspected) {
+            if let Some(Inspected { transmit, candidate: Found::Time(_), genuine, .. }) = inspected
+                && let Some(Asked::Antp(operation)) = self.flights.get(*transmit).map(|flight| &flight.asked)
+                && let Some(claim) = operation.claim(datagram, genuine)
+            {
+                claims.push(claim);
             }
+        }
+        verify_times(&mut claims);
+        (monotonic_ns() - begun_ns) / claims.len().max(1) as u64
+    }
+
+    /// The rest of the checks on time whose tag was looked at.
+    pub(super) fn conclude_antp(
+        &mut self,
+        transmit: u64,
+        candidate: &Candidate,
+        genuine: bool,
+        crypto_ns: u64,
+        (now, now_ns): (NtpTime, u64),
+    ) {
+        let Some(Asked::Antp(operation)) = self.flights.find(transmit).map(|flight| &mut flight.asked) else {
+            return;
+        };
+        match operation.conclude(candidate, genuine, crypto_ns) {
+            Ok((accepted, at)) => {
+                let at_ns = now_ns.saturating_add_signed(-now.since(at).as_nanos().max(0));
+                self.go_on_with_antp(transmit, Taken::Time(accepted), at, at_ns);
+            }
+            Err(check) => self.antp_refused(transmit, &check, now_ns),
+        }
+    }
+
+    /// A datagram with the origin of a request of ANTP in flight failed a check.
+    fn antp_refused(&mut self, transmit: u64, check: &Check, now_ns: u64) {
+        let Some(flight) = self.flights.find(transmit) else { return };
+        flight.noted.get_or_insert(cause(check));
+        let (index, sent_ns, principal) = (flight.client, flight.sent_ns, flight.principal);
+        let expired = *check == Check::Server(ErrorCode::EXPIRED);
+        if expired && principal && self.clients[index as usize].antp.forget(sent_ns) {
+            self.renew_state(index, now_ns);
         }
     }
 
@@ -270,7 +329,8 @@ impl Worker {
         operation.phases_ns[operation.phase()] += at_ns.saturating_sub(sent_ns);
         let replay = self.guide.as_ref().is_some_and(|guide| guide.replay);
         let result = match (taken, operation.goal) {
-            (Taken::Early, _) => return,
+            // Nothing has been answered by these.
+            (Taken::Early | Taken::Candidate(_), _) => return,
             (Taken::Part, Goal::Negotiation) if replay => Ok(Some(operation)),
             (Taken::Part, _) => self.next_round(index, operation, times_ns),
             (Taken::Negotiated(negotiated), goal) => match self.judged(&negotiated, &mut operation) {
@@ -289,9 +349,12 @@ impl Worker {
                 }
                 Ok(Some(operation))
             }
-            (Taken::Time(accepted, _), _) => {
+            (Taken::Time(accepted), _) => {
                 let offset_ns = offset(&accepted.header, sent, at);
                 self.antp_answered(index, &operation, Some(offset_ns), transmit, times_ns, at_ns);
+                if self.spares.len() < SPARE_COUNT_MAX {
+                    self.spares.push(operation);
+                }
                 return;
             }
         };
@@ -377,8 +440,9 @@ impl Worker {
         self.make_room();
         let Some(guide) = &self.guide else { return Err((Cause::Malformed, operation)) };
         let out = self.out.buffer(self.pending.len());
-        let (exchange, size) = guide.ask(&session, clock::now(), &mut self.entropy, out);
-        operation.talk = Talk::Time(exchange, session);
+        let mut exchange = TimeExchange::idle();
+        let size = guide.ask_in(&mut exchange, &session, clock::now(), &mut self.entropy, out);
+        operation.talk = Talk::Time(exchange, Arc::new(session));
         self.push_written(index, size, operation, times_ns, true);
         Ok(None)
     }

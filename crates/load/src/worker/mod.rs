@@ -29,7 +29,7 @@ use slab::Slab;
 use self::ledger::Ledger;
 use self::receive::Inspected;
 use self::send::Pending;
-use crate::antp::{Figures, Guide, Trusted};
+use crate::antp::{Figures, Guide, Operation, Trusted};
 use crate::client::Client;
 use crate::connection::Connection;
 use crate::counts::{Counts, Times};
@@ -67,6 +67,9 @@ pub(crate) struct Worker {
     /// How ANTP is spoken, and what was learned of the server.
     guide: Option<Arc<Guide>>,
     trusted: Option<Trusted>,
+    /// Time requests of ANTP that have ended, for the room that they take.
+    #[expect(clippy::vec_box, reason = "flights hold boxes")]
+    spares: Vec<Box<Operation>>,
     figures: Option<Box<Figures>>,
     share: Share,
     entropy: Entropy,
@@ -125,6 +128,7 @@ impl Worker {
             figures: guide.as_ref().map(|_| Box::default()),
             guide,
             trusted: None,
+            spares: Vec::new(),
             share,
             entropy,
             poller: Poller::new().map_err(|error| format!("cannot wait for sockets: {error}"))?,

@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use authentick_crypto::OpenBatch;
 use authentick_crypto::mac::verify_batch;
 use authentick_net::clock::{self, monotonic_ns};
+use authentick_proto::antp::client::Candidate as TimeCandidate;
 use authentick_proto::client::{Candidate, Check, MacCandidate, Sample};
 use authentick_report::load::Cause;
 use authentick_wire::header::ReferenceId;
@@ -23,20 +24,22 @@ const ORIGIN: std::ops::Range<usize> = 24..32;
 
 /// A datagram that may be the answer to a request in flight.
 pub(super) struct Inspected {
-    client: u32,
+    pub(super) client: u32,
     /// Of the request.
-    transmit: u64,
-    sent_ns: u64,
-    candidate: Found,
-    genuine: bool,
+    pub(super) transmit: u64,
+    pub(super) sent_ns: u64,
+    pub(super) candidate: Found,
+    pub(super) genuine: bool,
 }
 
 /// What it may be the answer to.
-enum Found {
+pub(super) enum Found {
     /// A request with a MAC.
     Mac(MacCandidate),
     /// One under NTS, or a plain one.
     Other(Candidate),
+    /// A time request of ANTP.
+    Time(TimeCandidate),
 }
 
 impl Worker {
@@ -67,13 +70,15 @@ impl Worker {
         for (arrival, &index) in owners.iter().enumerate() {
             inspected.push(self.inspect(index, arrival, now, now_ns));
         }
-        match &self.key {
-            Some(_) => self.verify(&mut inspected),
-            None => self.open(&mut inspected),
+        let mut crypto_ns = 0;
+        match (&self.key, &self.guide) {
+            (Some(_), _) => self.verify(&mut inspected),
+            (None, Some(_)) => crypto_ns = self.verify_times(&mut inspected),
+            (None, None) => self.open(&mut inspected),
         }
         for (arrival, inspected) in inspected.drain(..).enumerate() {
             if let Some(inspected) = inspected {
-                self.conclude(arrival, &inspected, now, now_ns);
+                self.conclude(arrival, &inspected, crypto_ns, now, now_ns);
             }
         }
         self.back.clear();
@@ -98,10 +103,7 @@ impl Worker {
         let (transmit, sent_ns) = (flight.asked.transmit(), flight.sent_ns);
         let exchange = match &flight.asked {
             Asked::Ntp(exchange) => exchange,
-            Asked::Antp(_) => {
-                self.take_antp(number, transmit, now, now_ns);
-                return None;
-            }
+            Asked::Antp(_) => return self.take_antp(number, transmit, now, now_ns),
         };
         let inspected = match &self.key {
             Some(key) => exchange.inspect_mac(arrival.octets, key).map(Found::Mac),
@@ -145,8 +147,8 @@ impl Worker {
         batch.run();
     }
 
-    /// The rest of the checks.
-    fn conclude(&mut self, arrival: usize, inspected: &Inspected, now: NtpTime, now_ns: u64) {
+    /// The rest of the checks; `crypto_ns` is what the verification of each took, of those under ANTP.
+    fn conclude(&mut self, arrival: usize, inspected: &Inspected, crypto_ns: u64, now: NtpTime, now_ns: u64) {
         let Inspected { client: index, transmit, sent_ns, candidate, genuine } = inspected;
         let arrival = self.back.arrival(arrival);
         // An answer before this one may have ended it.
@@ -155,11 +157,15 @@ impl Worker {
             return;
         };
         let session = self.clients[*index as usize].session_of_mut(*sent_ns);
-        // What is of ANTP was taken when it was inspected.
-        let Asked::Ntp(exchange) = &mut flight.asked else { return };
-        let concluded = match candidate {
-            Found::Mac(candidate) => exchange.conclude_mac(candidate, *genuine),
-            Found::Other(candidate) => exchange.conclude(candidate, *genuine, arrival.octets, session),
+        let concluded = match (candidate, &mut flight.asked) {
+            (Found::Mac(candidate), Asked::Ntp(exchange)) => exchange.conclude_mac(candidate, *genuine),
+            (Found::Other(candidate), Asked::Ntp(exchange)) => {
+                exchange.conclude(candidate, *genuine, arrival.octets, session)
+            }
+            (Found::Time(candidate), _) => {
+                return self.conclude_antp(*transmit, candidate, *genuine, crypto_ns, (now, now_ns));
+            }
+            (Found::Mac(_) | Found::Other(_), Asked::Antp(_)) => return,
         };
         match concluded {
             Ok(response) => {

@@ -16,7 +16,7 @@ mod time;
 pub use association::{Association, COMPLAINT_SECONDS, Phase, Policy, REKEY_SECONDS_MAX};
 pub use negotiation::{HeldChain, Negotiated, Negotiation, Offer, Progress};
 pub use session::{KeyExchange, Session, WrongKem};
-pub use time::{Accepted, Bounds, Event, SeparateTag, TimeExchange, Wanted};
+pub use time::{Accepted, Bounds, Candidate, Event, Inspected, SeparateTag, TimeExchange, Wanted};
 
 use std::fmt;
 

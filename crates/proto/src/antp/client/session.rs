@@ -30,7 +30,7 @@ impl fmt::Display for WrongKem {
 impl std::error::Error for WrongKem {}
 
 /// A key exchange that waits for m4.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct KeyExchange {
     suite: Suite,
     token: NtpTime,

@@ -5,16 +5,21 @@
 //! that the server cannot have known the nonce before T1, and that the client cannot have a valid tag before T3. In
 //! separate-tag mode the tag comes later than the time, so T4 counts from the early packet only if it holds the random
 //! octets that the tag covers: who delivers a guess of it too early is found out.
+//!
+//! Many answers are verified together: each is inspected by its exchange, all tags are verified at once, and each
+//! exchange concludes. [`TimeExchange::receive`] does so for one.
 
 use authentick_crypto::Entropy;
 use authentick_wire::Writer;
-use authentick_wire::antp::{Early, Message, NONCE_SIZE, TAG_SIZE, TimeRequest, TimeResponse, emit_padding};
+use authentick_wire::antp::{
+    C2_SIZE, Early, Message, NONCE_SIZE, Suite, TAG_SIZE, TimeRequest, TimeResponse, emit_padding,
+};
 use authentick_wire::header::Header;
 use authentick_wire::limits::HEADER_SIZE;
 use authentick_wire::time::{NtpSpan, NtpTime};
 
 use super::{Check, Session, inspect, put_header, token};
-use crate::antp::transcript;
+use crate::antp::transcript::{TimeClaim, verify_times};
 use crate::client::{Sample, check_clock};
 
 const EARLY_PACKET_SIZE: usize = HEADER_SIZE + Early::FIELD_SIZE;
@@ -85,6 +90,26 @@ pub enum Event {
     Accepted(Accepted),
 }
 
+/// What a datagram may bring.
+#[derive(Clone, Copy, Debug)]
+pub enum Inspected {
+    /// An early packet, which means nothing until its tag comes.
+    Early,
+    /// Time, if its tag is right.
+    Candidate(Candidate),
+}
+
+/// A datagram that is the answer to a request, if it is genuine: it has passed every check that needs no key.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate {
+    header: Header,
+    /// T4.
+    arrived: NtpTime,
+    is_early: bool,
+    /// A fresh C2 that was asked for.
+    fresh: Option<[u8; C2_SIZE]>,
+}
+
 /// Time that passed every check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accepted {
@@ -133,6 +158,24 @@ impl Session {
         entropy: &mut Entropy,
         out: &mut [u8],
     ) -> (TimeExchange, usize) {
+        let mut exchange = TimeExchange::idle();
+        let size = self.ask_in(&mut exchange, wanted, bounds, now, entropy, out);
+        (exchange, size)
+    }
+
+    /// The same in the room of an exchange that is of no more use; returns the size alone.
+    ///
+    /// # Panics
+    /// If `out` is shorter than the request, at most 304 octets.
+    pub fn ask_in(
+        &self,
+        exchange: &mut TimeExchange,
+        wanted: Wanted,
+        bounds: Bounds,
+        now: NtpTime,
+        entropy: &mut Entropy,
+        out: &mut [u8],
+    ) -> usize {
         let token = token(entropy);
         let nonce = entropy.array::<NONCE_SIZE>();
         let request = TimeRequest {
@@ -148,9 +191,8 @@ impl Session {
         emit_padding(&mut writer, padding_size(wanted)).expect(ROOM);
         request.emit(&mut writer).expect(ROOM);
         let size = writer.offset();
-        let request = out[..size].to_vec();
-        let early = Vec::new();
-        (TimeExchange { token, request, wanted, sent: now, bounds, answered: false, early }, size)
+        exchange.begin(token, &out[..size], wanted, bounds, now);
+        size
     }
 }
 
@@ -162,19 +204,56 @@ fn padding_size(wanted: Wanted) -> usize {
 }
 
 impl TimeExchange {
+    /// One that waits for no answer: room for one that does.
+    #[must_use]
+    pub const fn idle() -> Self {
+        TimeExchange {
+            token: NtpTime::ZERO,
+            request: Vec::new(),
+            wanted: Wanted { fresh: false, separate: None },
+            sent: NtpTime::ZERO,
+            bounds: Bounds::LAN,
+            answered: true,
+            early: Vec::new(),
+        }
+    }
+
+    fn begin(&mut self, token: NtpTime, request: &[u8], wanted: Wanted, bounds: Bounds, sent: NtpTime) {
+        self.request.clear();
+        self.request.extend_from_slice(request);
+        self.early.clear();
+        (self.token, self.wanted, self.bounds, self.sent, self.answered) =
+            (token, wanted, bounds, sent, false);
+    }
+
     /// Writes the same m5 once more, under a fresh token and with the same nonce; it is sent at `now`. Its answer has a
     /// tag of its own, as the token is under it. No client does that; it is a load.
     ///
     /// # Panics
     /// If `out` is shorter than the request, at most 304 octets.
     pub fn again(&self, now: NtpTime, entropy: &mut Entropy, out: &mut [u8]) -> (Self, usize) {
-        let token = token(entropy);
-        let mut request = self.request.clone();
-        let size = request.len();
-        put_header(&mut Writer::new(&mut request), token);
-        out[..size].copy_from_slice(&request);
-        let (wanted, bounds) = (self.wanted, self.bounds);
-        (TimeExchange { token, request, wanted, sent: now, bounds, answered: false, early: Vec::new() }, size)
+        let mut again = TimeExchange::idle();
+        let size = self.again_in(&mut again, now, entropy, out);
+        (again, size)
+    }
+
+    /// The same in the room of an exchange that is of no more use; returns the size alone.
+    ///
+    /// # Panics
+    /// If `out` is shorter than the request, at most 304 octets.
+    pub fn again_in(
+        &self,
+        again: &mut TimeExchange,
+        now: NtpTime,
+        entropy: &mut Entropy,
+        out: &mut [u8],
+    ) -> usize {
+        let (token, size) = (token(entropy), self.request.len());
+        let out = &mut out[..size];
+        out.copy_from_slice(&self.request);
+        put_header(&mut Writer::new(out), token);
+        again.begin(token, out, self.wanted, self.bounds, now);
+        size
     }
 
     /// The random number by which the request is found when its answer comes.
@@ -200,34 +279,85 @@ impl TimeExchange {
         arrived: NtpTime,
         session: &mut Session,
     ) -> Result<Event, Check> {
+        let candidate = match self.inspect(datagram, arrived, session.suite)? {
+            Inspected::Early => return Ok(Event::Early),
+            Inspected::Candidate(candidate) => candidate,
+        };
+        let mut genuine = false;
+        if let Some(claim) = self.claim(datagram, session, &mut genuine) {
+            verify_times(&mut [claim]);
+        }
+        self.conclude(&candidate, genuine, Some(session)).map(Event::Accepted)
+    }
+
+    /// The checks of [`TimeExchange::receive`] that need no key; keeps early packets. `suite` is that of the session
+    /// that asked.
+    ///
+    /// # Errors
+    /// On a datagram that fails a check: the exchange keeps waiting.
+    pub fn inspect(&mut self, datagram: &[u8], arrived: NtpTime, suite: Suite) -> Result<Inspected, Check> {
         let (header, found) = inspect(datagram, self.token, self.answered)?;
         let (early, response) = match found.message {
             Message::TimeResponse { early, response } => (early, response),
-            Message::Early(early) => return self.keep(&early, datagram, arrived, session),
+            Message::Early(early) => return self.keep(&early, datagram, arrived, suite),
             Message::Error(error) => return Err(Check::Server(error.code)),
             _ => return Err(Check::Phase),
         };
-        if response.suite != session.suite {
+        if response.suite != suite {
             return Err(Check::Suite(response.suite));
         }
-        let (before, tag) = datagram.split_last_chunk::<TAG_SIZE>().ok_or(Check::Tag)?;
-        if !transcript::is_time(&session.key, &self.request, before, tag) {
+        let repeated = early.and_then(|_| datagram.first_chunk::<EARLY_PACKET_SIZE>());
+        let first = repeated.and_then(|repeated| self.early.iter().find(|(kept, _)| kept == repeated));
+        Ok(Inspected::Candidate(Candidate {
+            header,
+            arrived: first.map_or(arrived, |(_, early)| *early),
+            is_early: first.is_some(),
+            fresh: response.fresh.copied().filter(|_| self.wanted.fresh),
+        }))
+    }
+
+    /// What is to be verified of `datagram`, out of which a candidate was made; `session` is the one that asked. `None`
+    /// if it is too short for a tag, which no candidate is.
+    #[must_use]
+    pub fn claim<'a>(
+        &'a self,
+        datagram: &'a [u8],
+        session: &'a Session,
+        genuine: &'a mut bool,
+    ) -> Option<TimeClaim<'a>> {
+        let (response_head, tag) = datagram.split_last_chunk::<TAG_SIZE>()?;
+        Some(TimeClaim { key: &session.key, request: &self.request, response_head, tag, genuine })
+    }
+
+    /// The rest of the checks, after the claim on the candidate's datagram was verified and found `genuine` or not. A
+    /// fresh C2 goes into `session`, which is the one that asked; without it, it is dropped.
+    ///
+    /// # Errors
+    /// On a check that fails. As long as no tag is right the exchange keeps waiting; what is tagged and fails has used
+    /// it up.
+    pub fn conclude(
+        &mut self,
+        candidate: &Candidate,
+        genuine: bool,
+        session: Option<&mut Session>,
+    ) -> Result<Accepted, Check> {
+        if self.answered {
+            return Err(Check::Duplicate);
+        }
+        if !genuine {
             return Err(Check::Tag);
         }
         // No other response to this request is genuine.
         self.answered = true;
-        if let (Some(fresh), true) = (response.fresh, self.wanted.fresh) {
+        let Candidate { header, arrived, is_early, fresh } = candidate;
+        let mut is_fresh = false;
+        if let (Some(session), Some(fresh)) = (session, fresh) {
             session.state = *fresh;
+            is_fresh = true;
         }
-        let repeated = early.and_then(|_| datagram.first_chunk::<EARLY_PACKET_SIZE>());
-        let first = repeated.and_then(|repeated| self.early.iter().find(|(kept, _)| kept == repeated));
-        let accepted = Accepted {
-            header,
-            sample: Sample::new(&header, self.sent, first.map_or(arrived, |(_, early)| *early)),
-            is_early: first.is_some(),
-            is_fresh: response.fresh.is_some() && self.wanted.fresh,
-        };
-        self.judge(&accepted).map(|()| Event::Accepted(accepted))
+        let sample = Sample::new(header, self.sent, *arrived);
+        let accepted = Accepted { header: *header, sample, is_early: *is_early, is_fresh };
+        self.judge(&accepted).map(|()| accepted)
     }
 
     /// Keeps an early packet until the tag comes. What is not of this exchange is not kept, and neither is a flood.
@@ -236,18 +366,18 @@ impl TimeExchange {
         early: &Early<'_>,
         datagram: &[u8],
         arrived: NtpTime,
-        session: &Session,
-    ) -> Result<Event, Check> {
+        suite: Suite,
+    ) -> Result<Inspected, Check> {
         if self.wanted.separate.is_none() {
             return Err(Check::Phase);
         }
-        if early.suite != session.suite {
+        if early.suite != suite {
             return Err(Check::Suite(early.suite));
         }
         match datagram.try_into() {
             Ok(packet) if self.early.len() < EARLY_COUNT_MAX => {
                 self.early.push((packet, arrived));
-                Ok(Event::Early)
+                Ok(Inspected::Early)
             }
             // There is something else before the early field, which no server of this profile sends; or a flood.
             Ok(_) | Err(_) => Err(Check::Duplicate),

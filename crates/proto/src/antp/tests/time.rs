@@ -9,10 +9,13 @@ use authentick_wire::time::{NtpSpan, NtpTime};
 use proptest::prelude::*;
 
 use super::world::{BEGIN, World, after, flipped};
-use crate::antp::client::{Accepted, Bounds, Check, Event, SeparateTag, Session, TimeExchange, Wanted};
+use crate::antp::client::{
+    Accepted, Bounds, Candidate, Check, Event, Inspected, SeparateTag, Session, TimeExchange, Wanted,
+};
 use crate::antp::server::Settings;
 use crate::antp::state::key_id;
 use crate::antp::state_key::StateKeys;
+use crate::antp::transcript::verify_times;
 use crate::server::outcome::Outcome;
 
 const IPV6: SocketAddr =
@@ -260,6 +263,128 @@ fn answer_is_taken_once_and_only_for_its_own_request() {
     replayed[24..32].copy_from_slice(&request[40..48]);
     assert_eq!(third.receive(&replayed, after(3 * MS), &mut session), Err(Check::Tag));
     assert_eq!(third.receive(&request, after(3 * MS), &mut session), Err(Check::Mode), "a reflection");
+}
+
+fn candidate(asked: &mut TimeExchange, datagram: &[u8], arrived: NtpTime, suite: Suite) -> Candidate {
+    let Inspected::Candidate(candidate) = asked.inspect(datagram, arrived, suite).unwrap() else {
+        panic!("an early packet")
+    };
+    candidate
+}
+
+#[test]
+fn answers_that_are_verified_together_end_like_each_alone() {
+    let mut world = World::new(1);
+    let mut sessions = [world.session(Suite::P256), world.session(Suite::X25519)];
+    world.keys = world.keys.rotate(1, 7, None);
+    let wanted = [separate(), Wanted::default(), Wanted { fresh: true, separate: None }];
+    let mut asked = Vec::new();
+    for number in 0..60_usize {
+        let (exchange, request) = ask(&sessions[number % 2], wanted[number % 3], number as u64);
+        let mut answer = world.answer(&request).datagrams;
+        // What is wrong: nothing, the tag, the time that it covers.
+        let last = answer.last_mut().unwrap();
+        match number % 7 {
+            1 => *last.last_mut().unwrap() ^= 1,
+            4 => last[47] ^= 1,
+            _ => {}
+        }
+        asked.push((exchange, answer));
+    }
+    let alone: Vec<Result<Accepted, Check>> = asked
+        .iter()
+        .enumerate()
+        .map(|(number, (exchange, answer))| {
+            let (mut exchange, mut session) = (exchange.clone(), sessions[number % 2].clone());
+            let mut end = Err(Check::Untagged);
+            for (datagram, arrival) in answer.iter().zip([MS, 2 * MS]) {
+                end = exchange
+                    .receive(datagram, after(arrival), &mut session)
+                    .map(|event| match event {
+                        Event::Early => None,
+                        Event::Accepted(accepted) => Some(accepted),
+                    })
+                    .and_then(|accepted| accepted.ok_or(Check::Untagged));
+            }
+            end
+        })
+        .collect();
+    let mut candidates = Vec::new();
+    for (number, (exchange, answer)) in asked.iter_mut().enumerate() {
+        let suite = sessions[number % 2].suite();
+        let (last, early) = answer.split_last().unwrap();
+        for early in early {
+            assert!(matches!(exchange.inspect(early, after(MS), suite), Ok(Inspected::Early)));
+        }
+        let arrived = after(if early.is_empty() { MS } else { 2 * MS });
+        candidates.push((candidate(exchange, last, arrived, suite), false));
+    }
+    let claims = asked.iter().zip(&mut candidates).enumerate();
+    let mut claims: Vec<_> = claims
+        .map(|(number, ((exchange, answer), (_, genuine)))| {
+            exchange.claim(answer.last().unwrap(), &sessions[number % 2], genuine).unwrap()
+        })
+        .collect();
+    verify_times(&mut claims);
+    drop(claims);
+    let before = sessions.clone();
+    for (number, ((exchange, _), (candidate, genuine))) in asked.iter_mut().zip(&candidates).enumerate() {
+        let session = &mut sessions[number % 2];
+        let end = exchange.conclude(candidate, *genuine, Some(session));
+        assert_eq!(end, alone[number], "{number}");
+        let expected = if matches!(number % 7, 1 | 4) { Err(Check::Tag) } else { Ok(number % 3 == 0) };
+        assert_eq!(end.map(|accepted| accepted.is_early), expected, "{number}");
+        // What is not genuine leaves the exchange waiting; what is ends it.
+        let again = exchange.conclude(candidate, true, None);
+        assert_eq!(again.err(), (expected.is_ok()).then_some(Check::Duplicate), "{number}");
+    }
+    for (before, session) in before.iter().zip(&sessions) {
+        assert!(before.state() != session.state(), "a fresh C2 is kept");
+    }
+}
+
+#[test]
+fn two_copies_of_an_answer_that_are_inspected_together_give_time_once() {
+    let mut world = World::new(1);
+    let session = world.session(Suite::P256);
+    let (mut asked, request) = ask(&session, Wanted { fresh: true, separate: None }, 1);
+    let answer = world.answer(&request).datagrams.remove(0);
+    let copies = [MS, 2 * MS].map(|at| candidate(&mut asked, &answer, after(at), Suite::P256));
+    let mut genuine = false;
+    verify_times(&mut [asked.claim(&answer, &session, &mut genuine).unwrap()]);
+    assert!(genuine);
+    let accepted = asked.conclude(&copies[0], genuine, None).unwrap();
+    assert_eq!(accepted.sample.round_trip, after(MS).since(BEGIN));
+    assert_eq!(asked.conclude(&copies[1], genuine, None), Err(Check::Duplicate));
+    assert_eq!(asked.inspect(&answer, after(MS), Suite::P256).unwrap_err(), Check::Duplicate);
+}
+
+#[test]
+fn exchange_in_the_room_of_another_keeps_nothing_of_it() {
+    let mut world = World::new(1);
+    let mut session = world.session(Suite::P256);
+    let mut out = [0; DATAGRAM_SIZE_MAX];
+    let mut entropy = Entropy::from_seed(8);
+    let (mut exchange, request) = ask(&session, separate(), 1);
+    let old = world.answer(&request).datagrams;
+    for datagram in &old {
+        exchange.receive(datagram, after(MS), &mut session).unwrap();
+    }
+    let size = session.ask_in(&mut exchange, Wanted::default(), Bounds::WAN, BEGIN, &mut entropy, &mut out);
+    assert_eq!(size, 152);
+    let early = old[0].clone();
+    assert_eq!(exchange.receive(&early, after(MS), &mut session), Err(Check::Origin));
+    let answer = world.answer(&out[..size]).datagrams.remove(0);
+    let fixed = exchange.clone();
+    assert!(exchange.receive(&answer, after(MS), &mut session).is_ok());
+    let size = fixed.again_in(&mut exchange, BEGIN, &mut entropy, &mut out);
+    assert_eq!(exchange.receive(&answer, after(MS), &mut session), Err(Check::Origin));
+    let answer = world.answer(&out[..size]).datagrams.remove(0);
+    assert!(exchange.receive(&answer, after(MS), &mut session).is_ok());
+    let mut idle = TimeExchange::idle();
+    let mut to_nobody = answer.clone();
+    to_nobody[24..32].fill(0);
+    assert_eq!(idle.receive(&to_nobody, after(MS), &mut session), Err(Check::Duplicate));
 }
 
 #[test]
