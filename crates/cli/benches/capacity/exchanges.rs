@@ -168,7 +168,8 @@ impl Exchanges {
         let ratio = |a: &[f64], b: &[f64]| median(&quotients(a, b));
         writeln!(
             text,
-            "in brackets: of the ratio, what is to be reached; of the thread's time, how much of the KEM's it is (1.15)\n\
+            "in brackets: of the ratio, what is to be reached; of the thread's time, how much of the KEM's it is \
+             (1.15)\n\
              ECDH / RSA: key exchanges {:.2} (paper 7.54), KEM {:.2} (paper 8.62), by the thread's time {:.2}",
             ratio(&ecdh.row.rates, &rsa.row.rates),
             ratio(&ecdh.kem_rates, &rsa.kem_rates),

@@ -156,8 +156,8 @@ pub(crate) struct Flow {
 /// How long there may be no answer at all. A thread of the lowest priority on a busy machine may take a while to begin.
 const FIRST_ANSWER: Duration = Duration::from_secs(5);
 
-/// Keeps the window of each connected socket full for `duration`, or until there is an answer. Requests are taken in turn from `requests`; `check`
-/// is shown every answer and says whether it is good.
+/// Keeps the window of each connected socket full for `duration`, or until there is an answer. Requests are taken in
+/// turn from `requests`; `check` is shown every answer and says whether it is good.
 pub(crate) fn generate(
     server: SocketAddr,
     requests: &[Vec<u8>],

@@ -7,8 +7,8 @@
 //! figures (the machine may be shared), latency, key exchange of NTS.
 //!
 //! `cargo bench -p authentick --bench capacity` takes five minutes; as root it makes two network namespaces, otherwise
-//! it uses loopback and says so; `-- --rounds 3` makes it shorter. `cargo xtask peers` brings chrony. Among the tests it
-//! runs once, for a few milliseconds.
+//! it uses loopback and says so; `-- --rounds 3` makes it shorter. `cargo xtask peers` brings chrony. Among the tests
+//! it runs once, for a few milliseconds.
 
 mod antp;
 mod exchanges;

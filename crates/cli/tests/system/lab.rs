@@ -1,5 +1,6 @@
 //! The bench as these tests use it, with the binary that cargo has built for them.
 
+use std::fs;
 use std::path::Path;
 use std::process::Output;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -34,4 +35,35 @@ pub(crate) fn start(config: &Path) -> Server {
 /// Starts a server with the usual configuration.
 pub(crate) fn serve(lab: &Lab) -> Server {
     start(&lab.config("", ""))
+}
+
+/// Renders what a study has kept in its folder.
+pub(crate) fn render(folder: &Path) -> Output {
+    authentick(["study", "render", folder.to_str().unwrap()])
+}
+
+/// Years later there is the folder of a study, elsewhere, and nothing else: it renders to the same page. Returns the
+/// report as text.
+#[track_caller]
+pub(crate) fn renders_alone(folder: &Path, moved: &Path) -> String {
+    fs::rename(folder, moved).unwrap();
+    let before = fs::read_to_string(moved.join("report.html")).unwrap();
+    fs::remove_file(moved.join("report.html")).unwrap();
+    fs::remove_file(moved.join("report.txt")).unwrap();
+    let output = render(moved);
+    assert!(output.status.success(), "{}", text(&output));
+    assert_eq!(fs::read_to_string(moved.join("report.html")).unwrap(), before);
+    let report = fs::read_to_string(moved.join("report.txt")).unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with(&report));
+    report
+}
+
+/// A command that ended with this code and said all of this.
+#[track_caller]
+pub(crate) fn refused(output: &Output, code: i32, parts: &[&str]) {
+    assert_eq!(output.status.code(), Some(code), "{}", text(output));
+    let message = String::from_utf8_lossy(&output.stderr);
+    for part in parts {
+        assert!(message.contains(part), "{part:?} is not in {message:?}");
+    }
 }

@@ -41,11 +41,7 @@ fn printed(output: &Output) -> String {
 
 #[track_caller]
 fn refused(output: &Output, code: i32, parts: &[&str]) {
-    assert_eq!(output.status.code(), Some(code), "{}", text(output));
-    let message = String::from_utf8_lossy(&output.stderr);
-    for part in parts {
-        assert!(message.contains(part), "{part:?} is not in {message:?}");
-    }
+    crate::lab::refused(output, code, parts);
     assert!(output.stdout.is_empty(), "{}", text(output));
 }
 

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use authentick_lab::process::Process;
 use authentick_report::load::LoadRecord;
 
-use crate::lab::{Lab, alone, serve, text, wait_for};
+use crate::lab::{Lab, alone, refused, render, renders_alone, serve, text, wait_for};
 
 fn study(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_authentick")).arg("study").args(arguments).output().unwrap()
@@ -16,19 +16,6 @@ fn study(arguments: &[&str]) -> Output {
 
 fn run_arguments(folder: &Path) -> Vec<&str> {
     vec!["run", "threshold", "--quick", "--step-seconds", "0.3", "--out", folder.to_str().unwrap()]
-}
-
-fn render(folder: &Path) -> Output {
-    study(&["render", folder.to_str().unwrap()])
-}
-
-#[track_caller]
-fn refused(output: &Output, code: i32, parts: &[&str]) {
-    assert_eq!(output.status.code(), Some(code), "{}", text(output));
-    let message = String::from_utf8_lossy(&output.stderr);
-    for part in parts {
-        assert!(message.contains(part), "{part:?} is not in {message:?}");
-    }
 }
 
 fn record(folder: &Path, name: &str) -> LoadRecord {
@@ -106,17 +93,9 @@ fn both_tables_and_the_third_result_stand_beside_the_published_ones() {
     let new = record(&out, "run-new.json").steps[0].server.unwrap();
     assert!(new.cpu_us_per_request.is_some_and(|us| us > 0.0), "{new:?}");
 
-    // Years later there is the folder, and nothing else.
     let moved = folder.path().join("moved");
-    fs::rename(&out, &moved).unwrap();
-    let before = fs::read_to_string(moved.join("report.html")).unwrap();
-    fs::remove_file(moved.join("report.html")).unwrap();
-    fs::remove_file(moved.join("report.txt")).unwrap();
-    let output = render(&moved);
-    assert!(output.status.success(), "{}", text(&output));
-    assert_eq!(fs::read_to_string(moved.join("report.html")).unwrap(), before);
-    let report = fs::read_to_string(moved.join("report.txt")).unwrap();
-    assert!(printed.starts_with(&report) && String::from_utf8_lossy(&output.stdout).starts_with(&report));
+    let report = renders_alone(&out, &moved);
+    assert!(printed.starts_with(&report));
 
     goes_on(&moved);
     damage_is_named(&moved);

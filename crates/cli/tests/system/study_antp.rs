@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use authentick_lab::process::Process;
 use authentick_report::study::antp::{AntpRecord, Level, Path as Way, Phase, Subject, Suite};
 
-use crate::lab::{alone, authentick, text, wait_for};
+use crate::lab::{alone, authentick, refused, render, renders_alone, text, wait_for};
 
 /// What a study of the smallest size is run with.
 const TINY: [&str; 5] = ["antp", "--quick", "--step-seconds", "0.2", "--out"];
@@ -23,21 +23,8 @@ fn run(folder: &Path) -> Output {
     authentick(arguments(folder))
 }
 
-fn render(folder: &Path) -> Output {
-    authentick(["study", "render", folder.to_str().unwrap()])
-}
-
 fn record(folder: &Path) -> AntpRecord {
     AntpRecord::from_json(&fs::read_to_string(folder.join("run-antp.json")).unwrap()).unwrap()
-}
-
-#[track_caller]
-fn refused(output: &Output, code: i32, parts: &[&str]) {
-    assert_eq!(output.status.code(), Some(code), "{}", text(output));
-    let message = String::from_utf8_lossy(&output.stderr);
-    for part in parts {
-        assert!(message.contains(part), "{part:?} is not in {message:?}");
-    }
 }
 
 /// What a server without a processor did not answer stays open, and is tried again by the same command. A machine that
@@ -80,17 +67,8 @@ fn cells_of_table_1_are_measured_and_stand_beside_what_was_published() {
         assert_eq!(record(&out), AntpRecord { remarks: record(&out).remarks, ..measured });
     }
 
-    // Years later there is the folder, and nothing else.
     let moved = folder.path().join("moved");
-    fs::rename(&out, &moved).unwrap();
-    let before = fs::read_to_string(moved.join("report.html")).unwrap();
-    fs::remove_file(moved.join("report.html")).unwrap();
-    fs::remove_file(moved.join("report.txt")).unwrap();
-    let output = render(&moved);
-    assert!(output.status.success(), "{}", text(&output));
-    assert_eq!(fs::read_to_string(moved.join("report.html")).unwrap(), before);
-    let report = fs::read_to_string(moved.join("report.txt")).unwrap();
-    assert!(String::from_utf8_lossy(&output.stdout).starts_with(&report));
+    let report = renders_alone(&out, &moved);
     report_renders_it_too(&moved, &report);
     damage_is_named(&moved);
 }
