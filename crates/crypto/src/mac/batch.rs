@@ -9,6 +9,8 @@ use crate::lanes::{self, HashPath, Path};
 #[cfg(doc)]
 use super::{MAC_TAG_SIZE_MIN, MacAlgorithm};
 
+const HASHED: &str = "only keys that are hashed in lanes come here";
+
 /// One tag to compute.
 #[derive(Debug)]
 pub struct Tag<'a> {
@@ -47,7 +49,9 @@ pub struct TagBatch<'a> {
     // These stay empty where there are no lanes.
     queue: lanes::TagQueue<'a>,
     hash_path: HashPath,
-    /// Made by the first job, as its room would be copied with every batch.
+    /// The first hash waits for a second: alone it is computed sooner by itself.
+    first_hash: Option<Tag<'a>>,
+    /// Made by the second, as its room would be copied with every batch.
     hashes: Option<lanes::HmacTagQueue<'a>>,
 }
 
@@ -62,7 +66,7 @@ impl<'a> TagBatch<'a> {
     #[inline(always)]
     fn on(path: Path) -> Self {
         let hash_path = HashPath::beside(path);
-        TagBatch { path, queue: lanes::TagQueue::new(path), hash_path, hashes: None }
+        TagBatch { path, queue: lanes::TagQueue::new(path), hash_path, first_hash: None, hashes: None }
     }
 
     /// Adds a job.
@@ -78,11 +82,22 @@ impl<'a> TagBatch<'a> {
         if let Some(key) = job.key.kept_on(self.path) {
             let tag = job.tag.first_chunk_mut().expect("lanes have tags of sixteen octets");
             self.queue.push(key, job.nonce.unwrap_or_default(), job.message, tag);
-        } else if let Some(key) = job.key.hashed_on(self.hash_path, job.message.len()) {
-            let hashes = self.hashes.get_or_insert_with(|| lanes::HmacTagQueue::new(self.hash_path));
-            hashes.push(key, HmacText::Whole(job.message), job.tag);
+        } else if job.key.hashed_on(self.hash_path, job.message.len()).is_some() {
+            self.push_hash(job);
         } else {
             tag_one(&mut job);
+        }
+    }
+
+    fn push_hash(&mut self, job: Tag<'a>) {
+        let jobs = match (&self.hashes, self.first_hash.take()) {
+            (None, None) => return self.first_hash = Some(job),
+            (_, first) => first.into_iter().chain([job]),
+        };
+        let hashes = self.hashes.get_or_insert_with(|| lanes::HmacTagQueue::new(self.hash_path));
+        for job in jobs {
+            let key = job.key.hashed_on(self.hash_path, job.message.len());
+            hashes.push(key.expect(HASHED), HmacText::Whole(job.message), job.tag);
         }
     }
 
@@ -90,6 +105,9 @@ impl<'a> TagBatch<'a> {
     #[inline(always)]
     pub fn run(&mut self) {
         self.queue.flush();
+        if let Some(mut job) = self.first_hash.take() {
+            tag_one(&mut job);
+        }
         if let Some(hashes) = &mut self.hashes {
             hashes.flush();
         }
@@ -108,7 +126,9 @@ pub struct VerifyBatch<'a> {
     // These stay empty where there are no lanes.
     queue: lanes::VerifyQueue<'a>,
     hash_path: HashPath,
-    /// Made by the first job, as its room would be copied with every batch.
+    /// The first hash waits for a second: alone it is computed sooner by itself.
+    first_hash: Option<Verify<'a>>,
+    /// Made by the second, as its room would be copied with every batch.
     hashes: Option<lanes::HmacVerifyQueue<'a>>,
 }
 
@@ -123,7 +143,7 @@ impl<'a> VerifyBatch<'a> {
     #[inline(always)]
     fn on(path: Path) -> Self {
         let hash_path = HashPath::beside(path);
-        VerifyBatch { path, queue: lanes::VerifyQueue::new(path), hash_path, hashes: None }
+        VerifyBatch { path, queue: lanes::VerifyQueue::new(path), hash_path, first_hash: None, hashes: None }
     }
 
     /// Adds a job.
@@ -137,11 +157,22 @@ impl<'a> VerifyBatch<'a> {
         if let Some(key) = job.key.kept_on(self.path) {
             let tag = job.tag.first_chunk().expect("lanes have tags of sixteen octets");
             self.queue.push(key, job.nonce.unwrap_or_default(), job.message, tag, job.genuine);
-        } else if let Some(key) = job.key.hashed_on(self.hash_path, job.message.len()) {
-            let hashes = self.hashes.get_or_insert_with(|| lanes::HmacVerifyQueue::new(self.hash_path));
-            hashes.push(key, HmacText::Whole(job.message), job.tag, job.genuine);
+        } else if job.key.hashed_on(self.hash_path, job.message.len()).is_some() {
+            self.push_hash(job);
         } else {
             verify_one(&mut job);
+        }
+    }
+
+    fn push_hash(&mut self, job: Verify<'a>) {
+        let jobs = match (&self.hashes, self.first_hash.take()) {
+            (None, None) => return self.first_hash = Some(job),
+            (_, first) => first.into_iter().chain([job]),
+        };
+        let hashes = self.hashes.get_or_insert_with(|| lanes::HmacVerifyQueue::new(self.hash_path));
+        for job in jobs {
+            let key = job.key.hashed_on(self.hash_path, job.message.len());
+            hashes.push(key.expect(HASHED), HmacText::Whole(job.message), job.tag, job.genuine);
         }
     }
 
@@ -149,6 +180,9 @@ impl<'a> VerifyBatch<'a> {
     #[inline(always)]
     pub fn run(&mut self) {
         self.queue.flush();
+        if let Some(mut job) = self.first_hash.take() {
+            verify_one(&mut job);
+        }
         if let Some(hashes) = &mut self.hashes {
             hashes.flush();
         }
