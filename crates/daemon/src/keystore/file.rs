@@ -229,7 +229,7 @@ impl<S: Stored> SetFile<S> {
     /// The keys in the file; fresh ones, written to it first, if there is none.
     ///
     /// # Errors
-    /// As [`KeyFile::load`] and [`KeyFile::store`].
+    /// As [`SetFile::load`] and [`SetFile::store`].
     pub fn load_or_create(&self, now: u64, entropy: &mut Entropy) -> Result<S, KeyFileError> {
         let _lock = self.lock()?;
         if let Some(keys) = self.load()? {
@@ -244,7 +244,7 @@ impl<S: Stored> SetFile<S> {
     /// read anew, as someone else may have rotated.
     ///
     /// # Errors
-    /// As [`KeyFile::load`] and [`KeyFile::store`]; the old keys then stay in force.
+    /// As [`SetFile::load`] and [`SetFile::store`]; the old keys then stay in force.
     pub fn rotate_if_due(
         &self,
         now: u64,
