@@ -125,6 +125,21 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
+/// Fails if one of the elements that pages are made of is opened and not closed, or the other way round.
+#[cfg(test)]
+#[track_caller]
+pub(crate) fn assert_whole(page: &str) {
+    const ELEMENTS: [&str; 16] = [
+        "p", "table", "div", "figure", "ul", "li", "svg", "dl", "dt", "dd", "td", "th", "tr", "text", "h2",
+        "h3",
+    ];
+    for element in ELEMENTS {
+        let count = |text: String| page.matches(&text).count();
+        let opened = count(format!("<{element}>")) + count(format!("<{element} "));
+        assert_eq!(opened, count(format!("</{element}>")), "{element}");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

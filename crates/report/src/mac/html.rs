@@ -71,19 +71,14 @@ fn figure(page: &mut Page, record: &MacRecord, instructions: Instructions) {
 mod tests {
     use super::*;
     use crate::mac::tests::record;
+    use crate::page::assert_whole;
 
     #[test]
     fn page_is_whole_and_escapes_what_comes_from_the_record() {
         let mut record = record();
         record.sides[0].remarks.push("<script>".to_owned());
         for page in [bench(&record), study(&record, &["<i>".to_owned()])] {
-            for element in
-                ["p", "table", "div", "figure", "ul", "li", "svg", "td", "th", "tr", "text", "h2", "h3"]
-            {
-                let count = |text: String| page.matches(&text).count();
-                let opened = count(format!("<{element}>")) + count(format!("<{element} "));
-                assert_eq!(opened, count(format!("</{element}>")), "{element}");
-            }
+            assert_whole(&page);
             assert!(!page.contains("<b>") && !page.contains("<script") && !page.contains("<i>"));
             assert!(page.contains("A &lt;b&gt;processor") && page.contains("&lt;script&gt;"));
             // A figure of each process, in two sizes, with three marks in each legend.

@@ -104,6 +104,7 @@ fn latency(page: &mut Page, record: &AntpRecord) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::assert_whole;
     use crate::study::antp::tests::record;
 
     #[test]
@@ -112,13 +113,7 @@ mod tests {
         record.remarks.push("<script>".to_owned());
         record.capacities[0].remark = Some("<i>".to_owned());
         let page = study(&record);
-        for element in
-            ["p", "table", "div", "figure", "ul", "li", "svg", "td", "th", "tr", "text", "h2", "h3"]
-        {
-            let count = |text: String| page.matches(&text).count();
-            let opened = count(format!("<{element}>")) + count(format!("<{element} "));
-            assert_eq!(opened, count(format!("</{element}>")), "{element}");
-        }
+        assert_whole(&page);
         assert!(!page.contains("<b>") && !page.contains("<script") && !page.contains("<i>"));
         assert!(page.contains("A &lt;b&gt;processor") && page.contains("&lt;script&gt;"));
         // Two figures in two sizes, with three marks in each legend.
