@@ -178,14 +178,16 @@ impl<'a> HmacVerifyQueue<'a> {
 struct Texts<const L: usize>([[MaybeUninit<[u8; BLOCK_SIZE]>; BLOCK_COUNT_MAX]; L]);
 
 impl<const L: usize> Texts<L> {
+    /// Room for texts. They are filled where they stay, as to move them takes as long as to copy all of this room.
+    const EMPTY: Self = Texts([const { [const { MaybeUninit::uninit() }; BLOCK_COUNT_MAX] }; L]);
+
     /// Puts the texts together, which stand behind a block of the key.
     ///
     /// # Safety
     /// The lanes are of jobs of this shape, of which there are at most `L`.
     #[inline(always)]
-    unsafe fn new(shape: &Shape, lanes: &[Lane]) -> Self {
-        let mut texts = Texts([const { [const { MaybeUninit::uninit() }; BLOCK_COUNT_MAX] }; L]);
-        for (lane, blocks) in lanes.iter().zip(&mut texts.0) {
+    unsafe fn fill(&mut self, shape: &Shape, lanes: &[Lane]) {
+        for (lane, blocks) in lanes.iter().zip(&mut self.0) {
             // What stays of the last two blocks is zeros.
             for block in blocks[..shape.block_count].iter_mut().rev().take(2) {
                 block.write([0; BLOCK_SIZE]);
@@ -194,7 +196,7 @@ impl<const L: usize> Texts<L> {
             let mut size = 0;
             let mut put = |part: *const [u8]| {
                 // SAFETY: the part is borrowed by the job, and all parts together have so many blocks as there are.
-                unsafe { ptr::copy_nonoverlapping(part.cast(), start.wrapping_add(size), part.len()) };
+                unsafe { copy(part.cast(), start.wrapping_add(size), part.len()) };
                 size += part.len();
             };
             match lane.text {
@@ -209,7 +211,6 @@ impl<const L: usize> Texts<L> {
             // SAFETY: as above; no alignment is needed.
             unsafe { end.cast::<[u8; 8]>().write(count) };
         }
-        texts
     }
 
     /// Where block number `step` of a lane's text is.
@@ -219,16 +220,50 @@ impl<const L: usize> Texts<L> {
     }
 }
 
+/// Copies `size` octets. Parts of a text are short, and a call of memcpy takes as long as to copy one.
+///
+/// # Safety
+/// As of [`ptr::copy_nonoverlapping`].
+#[inline(always)]
+unsafe fn copy(from: *const u8, to: *mut u8, size: usize) {
+    // SAFETY: as promised to this function, where a size is at least that of a piece.
+    unsafe {
+        match size {
+            64.. => copy_pieces::<64>(from, to, size),
+            16.. => copy_pieces::<16>(from, to, size),
+            8.. => copy_pieces::<8>(from, to, size),
+            4.. => copy_pieces::<4>(from, to, size),
+            2.. => copy_pieces::<2>(from, to, size),
+            _ => ptr::copy_nonoverlapping(from, to, size),
+        }
+    }
+}
+
+/// Copies `size` octets in pieces of `N`, of which the last one reaches back over what is copied already.
+///
+/// # Safety
+/// As of [`ptr::copy_nonoverlapping`], and `size` is at least `N`.
+#[inline(always)]
+unsafe fn copy_pieces<const N: usize>(from: *const u8, to: *mut u8, size: usize) {
+    let piece = |at: usize| {
+        // SAFETY: callers ask for pieces that end inside of `size`; no alignment is needed.
+        unsafe {
+            to.wrapping_add(at).cast::<[u8; N]>().write(from.wrapping_add(at).cast::<[u8; N]>().read())
+        };
+    };
+    (0..size / N).for_each(|index| piece(index * N));
+    piece(size - N);
+}
+
 /// The octets of each word reversed: SHA's numbers are big-endian, the processor's little-endian.
 const SWAP: Block = [3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12];
 
-/// The words of each lane's block.
+/// Reads the words of each lane's block.
 ///
 /// # Safety
 /// `BLOCK_SIZE` octets are readable at the place of each lane.
 #[inline(always)]
-pub(super) unsafe fn words<V: Words>(place: impl Fn(usize) -> *const u8) -> [V; 16] {
-    let mut words = [V::zero(); 16];
+pub(super) unsafe fn read_words<V: Words>(words: &mut [V; 16], place: impl Fn(usize) -> *const u8) {
     for (quarter, words) in words.as_chunks_mut().0.iter_mut().enumerate() {
         let place = |lane| place(lane).wrapping_add(16 * quarter);
         let mut blocks = [V::zero(); 4];
@@ -238,18 +273,20 @@ pub(super) unsafe fn words<V: Words>(place: impl Fn(usize) -> *const u8) -> [V; 
         }
         *words = turn(blocks);
     }
-    words
 }
 
-/// The words of each lane's key, zeros behind.
+/// Reads the words of each lane's key; those behind stay as they are.
 ///
 /// # Safety
 /// `size` octets are readable at the place of each lane.
 #[inline(always)]
-unsafe fn key_words<V: Words, const L: usize>(size: usize, place: impl Fn(usize) -> *const u8) -> [V; 16] {
+unsafe fn read_key_words<V: Words, const L: usize>(
+    words: &mut [V; 16],
+    size: usize,
+    place: impl Fn(usize) -> *const u8,
+) {
     // SAFETY: the caller says so.
     let keys = unsafe { Messages::new(size, place) };
-    let mut words = [V::zero(); 16];
     for (quarter, words) in words.as_chunks_mut().0.iter_mut().enumerate() {
         let mut blocks: [V; 4] = match quarter.cmp(&keys.count_before_last()) {
             std::cmp::Ordering::Less => keys.blocks(quarter),
@@ -259,7 +296,6 @@ unsafe fn key_words<V: Words, const L: usize>(size: usize, place: impl Fn(usize)
         blocks.iter_mut().for_each(|block| *block = block.reorder(V::broadcast(SWAP)));
         *words = turn(blocks);
     }
-    words
 }
 
 /// The states that are kept of each lane's key number `which`.
@@ -294,6 +330,8 @@ pub(super) unsafe fn run<V: Words, const L: usize>(
 ) {
     // Those beyond repeat the last, and what they compute is dropped.
     let repeated = |lane: usize| lane.min(lanes.len() - 1);
+    // Read where it stays, as all of it would be copied else.
+    let mut block = [[V::zero(); 16]];
     let mut states: [[V; 8]; 2] = match shape.keys {
         Keys::Kept => {
             // SAFETY: the keys are kept.
@@ -303,24 +341,24 @@ pub(super) unsafe fn run<V: Words, const L: usize>(
         }
         Keys::Octets(size) => {
             // SAFETY: the keys have so many octets.
-            let key = unsafe { key_words::<V, L>(size, |lane| lanes[repeated(lane)].keys[0]) };
+            unsafe { read_key_words::<V, L>(&mut block[0], size, |lane| lanes[repeated(lane)].keys[0]) };
             let mut states = [start(); 2];
-            for (state, pad) in states.iter_mut().zip(PADS) {
-                let mut padded = [key];
-                padded[0].iter_mut().for_each(|word| *word = word.xor(V::splat(pad)));
-                compress(state, &padded[0]);
-                wipe(&mut padded);
+            // From the key to the first pad, and from each pad to the next.
+            for (state, change) in states.iter_mut().zip([PADS[0], PADS[0] ^ PADS[1]]) {
+                block[0].iter_mut().for_each(|word| *word = word.xor(V::splat(change)));
+                compress(state, &block[0]);
             }
-            wipe(&mut [key]);
+            wipe(&mut block);
             states
         }
     };
+    let mut texts = Texts::<L>::EMPTY;
     // SAFETY: the caller says so.
-    let texts = unsafe { Texts::<L>::new(shape, lanes) };
+    unsafe { texts.fill(shape, lanes) };
     for step in 0..shape.block_count {
         // SAFETY: the texts have so many blocks.
-        let block = unsafe { words(|lane| texts.place(repeated(lane), step).cast()) };
-        compress(&mut states[0], &block);
+        unsafe { read_words(&mut block[0], |lane| texts.place(repeated(lane), step).cast()) };
+        compress(&mut states[0], &block[0]);
     }
     let block = outer_block(shape.digest, states[0], V::splat);
     compress(&mut states[1], &block);
@@ -425,8 +463,9 @@ pub(super) unsafe fn run_few<const S: usize>(
         both = [[0; 8]; 2];
         optimization_barrier(&both);
     }
+    let mut texts = Texts::<S>::EMPTY;
     // SAFETY: the caller says so.
-    let texts = unsafe { Texts::<S>::new(shape, lanes) };
+    unsafe { texts.fill(shape, lanes) };
     for step in 0..shape.block_count {
         // SAFETY: the texts have so many blocks.
         let mut blocks = [unsafe { &*texts.place(0, step) }; S];

@@ -112,9 +112,10 @@ macro_rules! path {
             #[target_feature(enable = $features)]
             pub(super) fn digest(blocks: &[[u8; 64]]) -> Vec<State> {
                 let mut state = START_256.map(<$blocks as Words>::splat);
+                let mut words = [<$blocks as Words>::splat(0); 16];
                 for block in blocks {
                     // SAFETY: a block has 64 octets.
-                    let words = unsafe { hmac::words(|_| block.as_ptr()) };
+                    unsafe { hmac::read_words(&mut words, |_| block.as_ptr()) };
                     compress(&mut state, &words);
                 }
                 let words = |lane: usize| {
