@@ -10,9 +10,9 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use authentick_crypto::gcm::{GcmJob, GcmKey, gcm_open_batch, gcm_seal_batch};
+use authentick_crypto::gcm::{GcmKey, GcmOpen, GcmOpenBatch, GcmSeal, gcm_seal};
 use authentick_crypto::kdf::{HmacTag, HmacTagBatch, HmacVerify, HmacVerifyBatch};
-use authentick_crypto::{Entropy, HashPath, encrypt_alone_on, hash_alone_on, hash_path, path};
+use authentick_crypto::{Entropy, HashPath, Text, encrypt_alone_on, hash_alone_on, hash_path, path};
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::hmac;
 
@@ -112,14 +112,8 @@ impl Bench {
         let requests = (0..batch).map(|_| {
             let (nonce, text) = (entropy.array(), entropy.array::<TEXT_SIZE>());
             let (mut sealed, mut sealed_tag) = (text, [0; 16]);
-            gcm_seal_batch(&mut [GcmJob {
-                key: &key,
-                nonce: &nonce,
-                associated: &associated,
-                text: &mut sealed,
-                tag: &mut sealed_tag,
-                genuine: false,
-            }]);
+            let (text_out, tag) = (&mut sealed, &mut sealed_tag);
+            gcm_seal(GcmSeal { key: &key, nonce: &nonce, associated: &associated, text: text_out, tag });
             let (m5, m6_head) = (entropy.array(), entropy.array());
             Request { nonce, sealed, sealed_tag, text, m5, m6_head, tau2: [0; 32], genuine: false }
         });
@@ -142,14 +136,13 @@ impl Bench {
     fn open(&mut self) {
         let Bench { key, associated, requests, .. } = self;
         for requests in requests.chunks_mut(16) {
-            let mut jobs = arrayvec::ArrayVec::<GcmJob<'_>, 16>::new();
-            for request in requests {
-                request.text = request.sealed;
-                let Request { nonce, sealed_tag: tag, text, .. } = request;
-                jobs.push(GcmJob { key, nonce, associated, text, tag, genuine: false });
+            let mut batch = GcmOpenBatch::new();
+            for Request { nonce, sealed, sealed_tag: tag, text, genuine, .. } in &mut *requests {
+                let text = Text::new(sealed, text).expect("both are of one size");
+                batch.push(GcmOpen { key, nonce, associated, text, tag, genuine });
             }
-            gcm_open_batch(&mut jobs);
-            assert!(jobs.iter().all(|job| job.genuine), "every C2 opens");
+            batch.run();
+            assert!(requests.iter().all(|request| request.genuine), "every C2 opens");
         }
     }
 

@@ -1,10 +1,9 @@
-//! AES-128-GCM over batches of short texts under kept keys: how an ANTP server seals what it gives to its clients.
+//! AES-128-GCM of short texts under kept keys: how an ANTP server seals what it gives to its clients.
 //! NIST SP 800-38D.
 //!
-//! Jobs under one key and of equal sizes run side by side where the processor has AES instructions. On every other
-//! processor the blocks of all jobs of a key go through RustCrypto's cipher together. Nonces have 12 octets and are
-//! never used twice with a key; who makes them sees to that. What is absent is a text of more than
-//! [`GCM_TEXT_SIZE_MAX`] octets, which no packet needs.
+//! Texts that are opened under one key and have equal sizes run side by side where the processor has AES instructions;
+//! on every other processor each is opened by itself. Nonces have 12 octets and are never used twice with a key; who
+//! makes them sees to that. What is absent is a text of more than [`GCM_TEXT_SIZE_MAX`] octets, which no packet needs.
 
 use std::fmt;
 
@@ -16,6 +15,7 @@ use ghash::universal_hash::UniversalHash;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
+use crate::aead::Text;
 use crate::lanes::{self, Path};
 use crate::mac::MacAlgorithm;
 
@@ -28,12 +28,10 @@ pub const GCM_TAG_SIZE: usize = 16;
 /// Most octets of a text.
 pub const GCM_TEXT_SIZE_MAX: usize = 240;
 
-/// Blocks that go through the cipher together.
-const GROUP_BLOCK_COUNT: usize = 64;
+/// Blocks of the longest text, and one that masks its tag.
+const BLOCK_COUNT_MAX: usize = 1 + GCM_TEXT_SIZE_MAX.div_ceil(BLOCK_SIZE);
 
 const BLOCK_SIZE: usize = 16;
-
-const _: () = assert!(GCM_TEXT_SIZE_MAX / BLOCK_SIZE < GROUP_BLOCK_COUNT, "every text fits an empty group");
 
 /// A key, expanded. Overwritten when it is dropped.
 pub struct GcmKey {
@@ -56,15 +54,48 @@ impl GcmKey {
         key
     }
 
-    fn tag(&self, job: &GcmJob<'_>, mask: &Block) -> [u8; GCM_TAG_SIZE] {
+    fn kept(&self) -> &lanes::MacKey {
+        self.kept.as_ref().expect("where there are lanes, keys are expanded for them")
+    }
+
+    /// What masks the tag of a text, and the stream for it.
+    fn stream(&self, nonce: &[u8; GCM_NONCE_SIZE], size: usize) -> Stream {
+        // SP 800-38D section 7.1: the counter that masks the tag is 1, the text's begin with 2.
+        let mut blocks: ArrayVec<Block, BLOCK_COUNT_MAX> =
+            (1..=1 + size.div_ceil(BLOCK_SIZE) as u32).map(|number| counter(nonce, number)).collect();
+        self.cipher.encrypt_blocks(&mut blocks);
+        Stream(blocks)
+    }
+
+    fn tag(&self, associated: &[u8], sealed: &[u8], mask: &Block) -> [u8; GCM_TAG_SIZE] {
         let mut hash = self.hash.clone();
-        hash.update_padded(job.associated);
-        hash.update_padded(job.text);
-        let bits =
-            (u128::from(8 * job.associated.len() as u64) << 64) | u128::from(8 * job.text.len() as u64);
+        hash.update_padded(associated);
+        hash.update_padded(sealed);
+        let bits = (u128::from(8 * associated.len() as u64) << 64) | u128::from(8 * sealed.len() as u64);
         hash.update(&[bits.to_be_bytes().into()]);
         let sum = u128::from_ne_bytes(hash.finalize().into()) ^ u128::from_ne_bytes((*mask).into());
         sum.to_ne_bytes()
+    }
+}
+
+/// Encrypted counters: the mask of the tag, then the stream. Overwritten when it is dropped.
+struct Stream(ArrayVec<Block, BLOCK_COUNT_MAX>);
+
+impl Stream {
+    fn mask(&self) -> &Block {
+        &self.0[0]
+    }
+
+    fn apply(&self, text: &mut [u8]) {
+        for (text, block) in text.chunks_mut(BLOCK_SIZE).zip(&self.0[1..]) {
+            text.iter_mut().zip(block).for_each(|(octet, key)| *octet ^= key);
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.0.iter_mut().for_each(|block| block.zeroize());
     }
 }
 
@@ -74,122 +105,140 @@ impl fmt::Debug for GcmKey {
     }
 }
 
-/// One text to seal or to open.
-#[derive(Debug)]
-pub struct GcmJob<'a> {
+/// One text to seal.
+pub struct GcmSeal<'a> {
     /// The key.
     pub key: &'a GcmKey,
     /// The nonce.
     pub nonce: &'a [u8; GCM_NONCE_SIZE],
     /// Associated data.
     pub associated: &'a [u8],
-    /// The text, changed in place; what does not open is left as zeros. At most [`GCM_TEXT_SIZE_MAX`] octets.
+    /// The text, in place. At most [`GCM_TEXT_SIZE_MAX`] octets.
     pub text: &'a mut [u8],
-    /// The tag: written by [`gcm_seal_batch`], compared by [`gcm_open_batch`].
+    /// The tag, out.
     pub tag: &'a mut [u8; GCM_TAG_SIZE],
-    /// Set by [`gcm_open_batch`]: whether the text was sealed under this key with this nonce and associated data.
-    pub genuine: bool,
 }
 
-/// Encrypts each text and writes its tag.
+/// One text to open.
+pub struct GcmOpen<'a> {
+    /// The key.
+    pub key: &'a GcmKey,
+    /// The nonce.
+    pub nonce: &'a [u8; GCM_NONCE_SIZE],
+    /// Associated data.
+    pub associated: &'a [u8],
+    /// The text, in place or from one buffer to another; what does not open is left as zeros. At most
+    /// [`GCM_TEXT_SIZE_MAX`] octets.
+    pub text: Text<'a>,
+    /// The tag that came with it.
+    pub tag: &'a [u8; GCM_TAG_SIZE],
+    /// Out: whether the text was sealed under this key with this nonce and associated data.
+    pub genuine: &'a mut bool,
+}
+
+/// Encrypts a text and writes its tag.
 ///
 /// # Panics
-/// If a text is too long.
+/// If the text is too long.
 #[inline]
-pub fn gcm_seal_batch(jobs: &mut [GcmJob<'_>]) {
-    gcm_seal_batch_on(lanes::path(), jobs);
+pub fn gcm_seal(job: GcmSeal<'_>) {
+    gcm_seal_on(lanes::path(), job);
 }
 
-/// [`gcm_seal_batch`] on a given path, for tests and benchmarks.
+/// [`gcm_seal`] on a given path, for tests and benchmarks.
 ///
 /// # Panics
-/// As [`gcm_seal_batch`], and if the processor lacks what the path needs.
+/// As [`gcm_seal`], and if the processor lacks what the path needs.
 #[doc(hidden)]
-pub fn gcm_seal_batch_on(path: Path, jobs: &mut [GcmJob<'_>]) {
+pub fn gcm_seal_on(path: Path, job: GcmSeal<'_>) {
+    let GcmSeal { key, nonce, associated, text, tag } = job;
+    check_size(text.len());
     if path != Path::Portable {
-        return run_in_lanes(lanes::GcmQueue::sealing(path), jobs);
+        return lanes::gcm_seal(path, key.kept(), nonce, associated, text, tag);
     }
-    for_each_group(jobs, |job, mask, stream| {
-        apply(job.text, stream);
-        *job.tag = job.key.tag(job, mask);
-    });
+    let stream = key.stream(nonce, text.len());
+    stream.apply(text);
+    *tag = key.tag(associated, text, stream.mask());
 }
 
-/// Verifies and decrypts each text.
+/// Texts to open. Jobs run in groups while they are added, and all of them have run when [`GcmOpenBatch::run`] returns;
+/// a batch that is dropped before leaves some texts sealed.
 ///
-/// # Panics
-/// If a text is too long.
-#[inline]
-pub fn gcm_open_batch(jobs: &mut [GcmJob<'_>]) {
-    gcm_open_batch_on(lanes::path(), jobs);
+/// Jobs do not affect one another. Keys and sizes may differ; those of one key and size run side by side.
+pub struct GcmOpenBatch<'a> {
+    path: Path,
+    /// Stays empty where there are no lanes.
+    queue: lanes::GcmOpenQueue<'a>,
 }
 
-/// [`gcm_open_batch`] on a given path, for tests and benchmarks.
-///
-/// # Panics
-/// As [`gcm_open_batch`], and if the processor lacks what the path needs.
-#[doc(hidden)]
-pub fn gcm_open_batch_on(path: Path, jobs: &mut [GcmJob<'_>]) {
-    if path != Path::Portable {
-        return run_in_lanes(lanes::GcmQueue::opening(path), jobs);
+impl<'a> GcmOpenBatch<'a> {
+    /// No jobs yet, on the path of this process.
+    #[inline(always)]
+    #[must_use]
+    pub fn new() -> Self {
+        GcmOpenBatch::on(lanes::path())
     }
-    for_each_group(jobs, |job, mask, stream| {
-        job.genuine = job.key.tag(job, mask).ct_eq(job.tag).into();
-        match job.genuine {
-            true => apply(job.text, stream),
-            false => job.text.fill(0),
-        }
-    });
-}
 
-fn run_in_lanes<'a>(mut queue: lanes::GcmQueue<'a>, jobs: &'a mut [GcmJob<'_>]) {
-    for job in jobs {
-        assert!(job.text.len() <= GCM_TEXT_SIZE_MAX, "the text is short");
-        let key = job.key.kept.as_ref().expect("where there are lanes, keys are expanded for them");
-        queue.push(key, job.nonce, job.associated, job.text, (job.tag, &mut job.genuine));
+    /// The same on a given path, for tests and benchmarks.
+    ///
+    /// # Panics
+    /// When jobs run, if the processor lacks what the path needs.
+    #[doc(hidden)]
+    #[inline(always)]
+    #[must_use]
+    pub fn on(path: Path) -> Self {
+        GcmOpenBatch { path, queue: lanes::GcmOpenQueue::new(path) }
     }
-    queue.flush();
-}
 
-fn apply(text: &mut [u8], stream: &[Block]) {
-    for (text, block) in text.chunks_mut(BLOCK_SIZE).zip(stream) {
-        text.iter_mut().zip(block).for_each(|(octet, key)| *octet ^= key);
-    }
-}
-
-/// The blocks that a text takes: one masks the tag.
-fn block_count(job: &GcmJob<'_>) -> usize {
-    1 + job.text.len().div_ceil(BLOCK_SIZE)
-}
-
-/// Calls `finish` with each job and its encrypted counters: the mask of the tag, then the stream.
-fn for_each_group<'a>(jobs: &mut [GcmJob<'a>], mut finish: impl FnMut(&mut GcmJob<'a>, &Block, &[Block])) {
-    let mut rest = jobs;
-    let mut blocks = ArrayVec::<Block, GROUP_BLOCK_COUNT>::new();
-    while let Some(first) = rest.first() {
-        let key = first.key;
-        let mut count = 0;
-        for job in rest.iter().take_while(|job| std::ptr::eq(job.key, key)) {
-            assert!(job.text.len() <= GCM_TEXT_SIZE_MAX, "the text is short");
-            if blocks.len() + block_count(job) > GROUP_BLOCK_COUNT {
-                break;
+    /// Adds a job.
+    ///
+    /// # Panics
+    /// If the text is too long.
+    #[inline(always)]
+    pub fn push(&mut self, job: GcmOpen<'a>) {
+        check_size(job.text.len());
+        match self.path {
+            Path::Portable => open_one(job),
+            Path::Vaes512 | Path::Vaes256 | Path::AesNi => {
+                let GcmOpen { key, nonce, associated, text, tag, genuine } = job;
+                self.queue.push(key.kept(), nonce, associated, text, tag, genuine);
             }
-            // SP 800-38D section 7.1: the counter that masks the tag is 1, the text's begin with 2.
-            blocks.extend((1..=block_count(job) as u32).map(|number| counter(job.nonce, number)));
-            count += 1;
         }
-        key.cipher.encrypt_blocks(&mut blocks);
-        let (group, others) = rest.split_at_mut(count);
-        let mut stream = &blocks[..];
-        for job in group {
-            let (own, others) = stream.split_at(block_count(job));
-            finish(job, &own[0], &own[1..]);
-            stream = others;
-        }
-        blocks.iter_mut().for_each(|block| block.zeroize());
-        blocks.clear();
-        rest = others;
     }
+
+    /// Verifies and decrypts every text that was added, and sets its `genuine`.
+    #[inline(always)]
+    pub fn run(&mut self) {
+        self.queue.flush();
+    }
+}
+
+impl Default for GcmOpenBatch<'_> {
+    fn default() -> Self {
+        GcmOpenBatch::new()
+    }
+}
+
+impl fmt::Debug for GcmOpenBatch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GcmOpenBatch").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+#[inline(never)]
+fn open_one(job: GcmOpen<'_>) {
+    let GcmOpen { key, nonce, associated, text, tag, genuine } = job;
+    let stream = key.stream(nonce, text.len());
+    *genuine = key.tag(associated, text.get_in(), stream.mask()).ct_eq(tag).into();
+    match *genuine {
+        true => stream.apply(text.into_out_with_copied_in()),
+        false => text.into_out().fill(0),
+    }
+}
+
+#[inline(always)]
+fn check_size(size: usize) {
+    assert!(size <= GCM_TEXT_SIZE_MAX, "the text is short");
 }
 
 fn counter(nonce: &[u8; GCM_NONCE_SIZE], number: u32) -> Block {
@@ -217,26 +266,35 @@ mod tests {
         tag: [u8; GCM_TAG_SIZE],
     }
 
-    type Run = fn(Path, &mut [GcmJob<'_>]);
-
     fn paths() -> impl Iterator<Item = Path> {
         Path::ALL.into_iter().filter(|path| path.is_available())
     }
 
-    fn run(path: Path, keys: &[GcmKey], cases: &mut [Case], run: Run) -> Vec<bool> {
-        let mut jobs: Vec<GcmJob<'_>> = cases
-            .iter_mut()
-            .map(|case| GcmJob {
-                key: &keys[case.key],
-                nonce: &case.nonce,
-                associated: &case.associated,
-                text: &mut case.text,
-                tag: &mut case.tag,
-                genuine: false,
-            })
-            .collect();
-        run(path, &mut jobs);
-        jobs.iter().map(|job| job.genuine).collect()
+    fn seal(path: Path, keys: &[GcmKey], cases: &mut [Case]) {
+        for Case { key, nonce, associated, text, tag } in cases {
+            gcm_seal_on(path, GcmSeal { key: &keys[*key], nonce, associated, text, tag });
+        }
+    }
+
+    /// Opens all, and tells which are genuine. Those of odd numbers are opened in place.
+    fn open(path: Path, keys: &[GcmKey], cases: &mut [Case]) -> Vec<bool> {
+        let sealed: Vec<Vec<u8>> = cases.iter().map(|case| case.text.clone()).collect();
+        let mut genuine = vec![false; cases.len()];
+        let mut batch = GcmOpenBatch::on(path);
+        for (index, ((case, sealed), genuine)) in cases.iter_mut().zip(&sealed).zip(&mut genuine).enumerate()
+        {
+            let Case { key, nonce, associated, text, tag } = case;
+            let text = match index % 2 {
+                1 => (&mut text[..]).into(),
+                _ => {
+                    text.fill(0xEE);
+                    Text::new(sealed, text).expect("both are of one size")
+                }
+            };
+            batch.push(GcmOpen { key: &keys[*key], nonce, associated, text, tag, genuine });
+        }
+        batch.run();
+        genuine
     }
 
     #[test]
@@ -262,7 +320,7 @@ mod tests {
                 })
                 .collect();
             let plain: Vec<Vec<u8>> = cases.iter().map(|case| case.text.clone()).collect();
-            run(path, &keys, &mut cases, gcm_seal_batch_on);
+            seal(path, &keys, &mut cases);
             for (case, plain) in cases.iter().zip(&plain) {
                 let reference = Aes128Gcm::new(&octets[case.key].into());
                 let mut text = plain.clone();
@@ -273,7 +331,7 @@ mod tests {
             }
             let wrong = pick.u64() as usize % count;
             cases[wrong].tag[pick.u64() as usize % 16] ^= 0x40;
-            let genuine = run(path, &keys, &mut cases, gcm_open_batch_on);
+            let genuine = open(path, &keys, &mut cases);
             for (index, (case, plain)) in cases.iter().zip(&plain).enumerate() {
                 assert_eq!(genuine[index], index != wrong, "{path}, round {round}");
                 match index == wrong {
@@ -287,14 +345,14 @@ mod tests {
     #[test]
     fn every_flipped_bit_of_a_sealed_text_is_seen() {
         let keys = [GcmKey::new(&[1; 16])];
-        let seal = |path| {
+        let sealed = |path| {
             let mut case =
                 [Case { key: 0, nonce: [2; 12], associated: vec![3; 13], text: vec![4; 28], tag: [0; 16] }];
-            run(path, &keys, &mut case, gcm_seal_batch_on);
+            seal(path, &keys, &mut case);
             case
         };
         for (bit, path) in (0..(12 + 13 + 28 + 16) * 8).flat_map(|bit| paths().map(move |path| (bit, path))) {
-            let mut case = seal(path);
+            let mut case = sealed(path);
             let (mut at, mask) = (bit / 8, 1 << (bit % 8));
             let Case { nonce, associated, text, tag, .. } = &mut case[0];
             for part in [&mut nonce[..], associated, text, tag] {
@@ -306,7 +364,7 @@ mod tests {
                     None => at -= part.len(),
                 }
             }
-            assert_eq!(run(path, &keys, &mut case, gcm_open_batch_on), [false], "{path}, {bit}");
+            assert_eq!(open(path, &keys, &mut case), [false], "{path}, {bit}");
         }
     }
 
@@ -328,7 +386,7 @@ mod tests {
                     tag: test.tag[..].try_into().unwrap(),
                 }];
                 let is_valid = test.result == TestResult::Valid;
-                let genuine = run(path, &keys, &mut case, gcm_open_batch_on);
+                let genuine = open(path, &keys, &mut case);
                 assert_eq!(genuine, [is_valid], "{path}, vector {}", test.tc_id);
                 if is_valid {
                     assert_eq!(case[0].text, test.pt[..], "vector {}", test.tc_id);

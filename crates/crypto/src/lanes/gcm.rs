@@ -11,6 +11,7 @@ use super::mac::{MacKey, NONCE_SIZE};
 use super::message::{Messages, Padding, PerLane};
 use super::schedule::RoundKeys;
 use super::{Path, entry, polyval, settle};
+use crate::aead::Text;
 use crate::gcm::GCM_TAG_SIZE;
 
 /// Words of an AES-128 key.
@@ -43,43 +44,41 @@ impl Work for (Path, Gcm) {
     }
 }
 
-/// Texts that wait to be sealed or opened.
-pub(crate) struct GcmQueue<'a>(Groups<'a, (Path, Gcm)>);
+/// Seals one text under a key of GMAC.
+pub(crate) fn gcm_seal(
+    path: Path,
+    key: &MacKey,
+    nonce: &[u8; NONCE_SIZE],
+    associated: &[u8],
+    text: &mut [u8],
+    tag: &mut [u8; GCM_TAG_SIZE],
+) {
+    let (shape, lane) = job(key, nonce, associated, text.into(), tag, ptr::null_mut());
+    // SAFETY: the lane is of a job of this shape, which is borrowed.
+    unsafe { (path, Gcm(Verb::Seal)).run(&shape, &[lane]) };
+}
 
-impl<'a> GcmQueue<'a> {
-    /// A queue for texts to seal.
+/// Texts that wait to be opened.
+pub(crate) struct GcmOpenQueue<'a>(Groups<'a, (Path, Gcm)>);
+
+impl<'a> GcmOpenQueue<'a> {
     #[inline(always)]
-    pub(crate) fn sealing(path: Path) -> Self {
-        GcmQueue(Groups::new((path, Gcm(Verb::Seal))))
+    pub(crate) fn new(path: Path) -> Self {
+        GcmOpenQueue(Groups::new((path, Gcm(Verb::Open))))
     }
 
-    /// A queue for texts to open.
-    #[inline(always)]
-    pub(crate) fn opening(path: Path) -> Self {
-        GcmQueue(Groups::new((path, Gcm(Verb::Open))))
-    }
-
-    /// Adds a job under a key of GMAC; runs its group when that is full. Opening sets `genuine`.
+    /// Adds a job under a key of GMAC; runs its group when that is full.
     #[inline(always)]
     pub(crate) fn push(
         &mut self,
         key: &'a MacKey,
         nonce: &'a [u8; NONCE_SIZE],
         associated: &'a [u8],
-        text: &'a mut [u8],
-        (tag, genuine): (&'a mut [u8; GCM_TAG_SIZE], &'a mut bool),
+        text: Text<'a>,
+        tag: &'a [u8; GCM_TAG_SIZE],
+        genuine: &'a mut bool,
     ) {
-        let shape = Shape { key: key.kept(), associated: associated.len(), text: text.len() };
-        let text = text.as_mut_ptr();
-        let lane = Lane {
-            key: ptr::null(),
-            nonce: nonce.as_ptr(),
-            associated: associated.as_ptr(),
-            source: text,
-            text,
-            tag,
-            genuine,
-        };
+        let (shape, lane) = job(key, nonce, associated, text, ptr::from_ref(tag).cast_mut(), genuine);
         self.0.push(shape, lane);
     }
 
@@ -88,6 +87,28 @@ impl<'a> GcmQueue<'a> {
     pub(crate) fn flush(&mut self) {
         self.0.flush();
     }
+}
+
+#[inline(always)]
+fn job(
+    key: &MacKey,
+    nonce: &[u8; NONCE_SIZE],
+    associated: &[u8],
+    mut text: Text<'_>,
+    tag: *mut [u8; GCM_TAG_SIZE],
+    genuine: *mut bool,
+) -> (Shape, Lane) {
+    let shape = Shape { key: key.kept(), associated: associated.len(), text: text.len() };
+    let lane = Lane {
+        key: ptr::null(),
+        nonce: nonce.as_ptr(),
+        associated: associated.as_ptr(),
+        source: text.get_in().as_ptr(),
+        text: text.get_out().as_mut_ptr(),
+        tag,
+        genuine,
+    };
+    (shape, lane)
 }
 
 /// Runs jobs.

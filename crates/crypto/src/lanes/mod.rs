@@ -50,7 +50,7 @@ mod siv;
 mod tag;
 mod word;
 
-pub(crate) use gcm::GcmQueue;
+pub(crate) use gcm::{GcmOpenQueue, gcm_seal};
 pub(crate) use group::{OpenQueue, SealQueue};
 pub use hash_path::{HashPath, hash_path};
 pub(crate) use hmac::{HmacTagQueue, HmacVerifyQueue};

@@ -8,7 +8,7 @@ use std::arch::asm;
 
 use super::*;
 use crate::aead::{Algorithm, CachedKey, Key, KeyRef, Open, Seal, open_batch_on, seal_batch_on};
-use crate::gcm::{GcmJob, GcmKey, gcm_open_batch_on, gcm_seal_batch_on};
+use crate::gcm::{GcmKey, GcmOpen, GcmOpenBatch, GcmSeal, gcm_seal_on};
 use crate::kdf::{HmacTag, HmacTagBatch, HmacVerify, HmacVerifyBatch};
 use crate::mac::{self, MacAlgorithm, Tag, Verify, tag_batch_on, verify_batch_on};
 
@@ -199,29 +199,28 @@ fn seal_and_open_gcm(path: Path, sizes: &[usize]) {
     let mut texts: Vec<Vec<u8>> = sizes.iter().map(|size| vec![1; *size]).collect();
     texts.iter_mut().for_each(|text| make_secret(text));
     let mut tags = vec![[0; 16]; sizes.len()];
-    let run = |texts: &mut [Vec<u8>], tags: &mut [[u8; 16]], run: fn(Path, &mut [GcmJob<'_>])| {
-        let jobs = texts.iter_mut().zip(tags).map(|(text, tag)| GcmJob {
-            key: &key,
-            nonce: &[5; 12],
-            associated: &[9; 13],
-            text,
-            tag,
-            genuine: false,
-        });
-        let mut jobs: Vec<GcmJob<'_>> = jobs.collect();
-        run(path, &mut jobs);
-        jobs.iter().map(|job| job.genuine).collect::<Vec<bool>>()
-    };
-    run(&mut texts, &mut tags, gcm_seal_batch_on);
+    for (text, tag) in texts.iter_mut().zip(&mut tags) {
+        let (nonce, associated) = (&[5; 12], &[9; 13]);
+        gcm_seal_on(path, GcmSeal { key: &key, nonce, associated, text, tag });
+    }
     // What is compared elsewhere is made public elsewhere.
     if path == Path::Portable {
         return;
     }
-    let sealed = texts.clone();
-    assert_eq!(run(&mut texts, &mut tags, gcm_open_batch_on), vec![true; sizes.len()]);
+    let open = |tags: &[[u8; 16]]| {
+        let (mut opened, mut genuine) = (texts.clone(), vec![false; sizes.len()]);
+        let mut batch = GcmOpenBatch::on(path);
+        for ((text, tag), genuine) in opened.iter_mut().zip(tags).zip(&mut genuine) {
+            let (nonce, associated, text) = (&[5; 12], &[9; 13], (&mut text[..]).into());
+            batch.push(GcmOpen { key: &key, nonce, associated, text, tag, genuine });
+        }
+        batch.run();
+        genuine
+    };
+    assert_eq!(open(&tags), vec![true; sizes.len()]);
     tags[0][3] ^= 1;
     let expected: Vec<bool> = (0..sizes.len()).map(|index| index != 0).collect();
-    assert_eq!(run(&mut sealed.clone(), &mut tags, gcm_open_batch_on), expected);
+    assert_eq!(open(&tags), expected);
 }
 
 #[test]

@@ -13,19 +13,15 @@
 //!
 //! AES-128-GCM with a label and the identifier as associated data: a C1 never opens as a C2, whatever is in it.
 
-use arrayvec::ArrayVec;
-use authentick_crypto::gcm::{GCM_NONCE_SIZE, GCM_TAG_SIZE, GcmJob, gcm_open_batch, gcm_seal_batch};
+use authentick_crypto::gcm::{GCM_NONCE_SIZE, GCM_TAG_SIZE, GcmOpen, GcmOpenBatch, GcmSeal, gcm_seal};
 use authentick_crypto::kem::{SESSION_KEY_SIZE, SessionKey};
-use authentick_crypto::{Entropy, wipe};
+use authentick_crypto::{Entropy, Text, wipe};
 use authentick_wire::antp::{C1_SIZE, C2_SIZE, HASH_SIZE, Suite, VERSION};
 
-use super::state_key::{StateKey, StateKeys};
-use crate::limits::GROUP_SIZE;
+use super::state_key::{Kind, StateKey, StateKeys};
 
 const ID_SIZE: usize = 4;
 const TEXT_START: usize = ID_SIZE + GCM_NONCE_SIZE;
-const ASSOCIATED_SIZE: usize = LABEL_SIZE + ID_SIZE;
-const LABEL_SIZE: usize = 9;
 const C1_TEXT_SIZE: usize = C1_SIZE - TEXT_START - GCM_TAG_SIZE;
 const C2_TEXT_SIZE: usize = C2_SIZE - TEXT_START - GCM_TAG_SIZE;
 
@@ -60,9 +56,6 @@ pub struct Established {
 }
 
 impl Pending {
-    const KIND: u8 = 1;
-    const LABEL: [u8; LABEL_SIZE] = *b"ANTP1 C1\0";
-
     /// C1 under the current key with a random nonce.
     #[must_use]
     pub fn seal(&self, keys: &StateKeys, entropy: &mut Entropy) -> [u8; C1_SIZE] {
@@ -74,11 +67,11 @@ impl Pending {
     pub fn seal_with(&self, key: &StateKey, nonce: &[u8; GCM_NONCE_SIZE]) -> [u8; C1_SIZE] {
         let mut out = [0; C1_SIZE];
         let text = &mut out[TEXT_START..C1_SIZE - GCM_TAG_SIZE];
-        text[..2].copy_from_slice(&[Self::KIND, VERSION]);
+        text[..2].copy_from_slice(&[Kind::C1.octet(), VERSION]);
         text[2..4].copy_from_slice(&self.suite.0.to_be_bytes());
         text[4..8].copy_from_slice(&self.issued.to_be_bytes());
         text[8..].copy_from_slice(&self.transcript);
-        seal(key, nonce, &Self::LABEL, &mut out);
+        seal(Kind::C1, key, nonce, &mut out);
         out
     }
 
@@ -86,14 +79,15 @@ impl Pending {
     /// NTP seconds.
     #[must_use]
     pub fn open(keys: &StateKeys, sealed: &[u8; C1_SIZE], now: u32) -> Option<Self> {
-        let mut place = Opening::new(keys, sealed, &Self::LABEL)?;
-        open_all::<C1_TEXT_SIZE>(std::slice::from_mut(&mut place));
-        let text = place.text()?;
+        let mut place = Opening::<C1_TEXT_SIZE>::default();
+        let mut batch = GcmOpenBatch::new();
+        batch.push(place.job(Kind::C1, keys, sealed)?);
+        batch.run();
+        let text = place.text(Kind::C1)?;
         let issued = word(text, 4);
         // Seconds wrap with the era, and so does their difference.
         let age = now.wrapping_sub(issued).cast_signed();
-        let is_good = text[..2] == [Self::KIND, VERSION] && age.unsigned_abs() <= PENDING_SECONDS;
-        is_good.then(|| Pending {
+        (age.unsigned_abs() <= PENDING_SECONDS).then(|| Pending {
             suite: Suite(u16::from_be_bytes([text[2], text[3]])),
             issued,
             transcript: *text.last_chunk().expect("the text ends with the hash"),
@@ -102,9 +96,6 @@ impl Pending {
 }
 
 impl Established {
-    const KIND: u8 = 2;
-    const LABEL: [u8; LABEL_SIZE] = *b"ANTP1 C2\0";
-
     /// C2 under the current key with a random nonce.
     #[must_use]
     pub fn seal(&self, keys: &StateKeys, entropy: &mut Entropy) -> [u8; C2_SIZE] {
@@ -116,46 +107,62 @@ impl Established {
     pub fn seal_with(&self, key: &StateKey, nonce: &[u8; GCM_NONCE_SIZE]) -> [u8; C2_SIZE] {
         let mut out = [0; C2_SIZE];
         let text = &mut out[TEXT_START..C2_SIZE - GCM_TAG_SIZE];
-        text[..2].copy_from_slice(&[Self::KIND, VERSION]);
+        text[..2].copy_from_slice(&[Kind::C2.octet(), VERSION]);
         text[2..4].copy_from_slice(&self.suite.0.to_be_bytes());
         text[4..8].copy_from_slice(&self.issued.to_be_bytes());
         text[8..12].copy_from_slice(&self.expires.to_be_bytes());
         text[12..].copy_from_slice(self.key.expose());
-        seal(key, nonce, &Self::LABEL, &mut out);
+        seal(Kind::C2, key, nonce, &mut out);
         out
     }
 
-    /// Opens many C2 together, one out for each in: `None` for one that no key of `keys` sealed, or that has expired at
-    /// `now`, in NTP seconds.
-    ///
-    /// # Panics
-    /// If there are more than [`GROUP_SIZE`].
-    pub fn open_group<'a>(
-        keys: &StateKeys,
-        sealed: impl Iterator<Item = (&'a [u8; C2_SIZE], u32)>,
-    ) -> ArrayVec<Option<Self>, GROUP_SIZE> {
-        let mut places = ArrayVec::<Opening<'_, C2_TEXT_SIZE>, GROUP_SIZE>::new();
-        let mut found = ArrayVec::<(Option<usize>, u32), GROUP_SIZE>::new();
-        for (sealed, now) in sealed {
-            let place = Opening::new(keys, sealed, &Self::LABEL);
-            found.push((place.is_some().then_some(places.len()), now));
-            places.extend(place);
-        }
-        open_all(&mut places);
-        found.into_iter().map(|(index, now)| Self::of(places[index?].text()?, now)).collect()
+    /// Opens C2; `None` if no key of `keys` sealed it, or if it has expired at `now`, in NTP seconds.
+    #[must_use]
+    pub fn open(keys: &StateKeys, sealed: &[u8; C2_SIZE], now: u32) -> Option<Self> {
+        let mut place = EstablishedText::default();
+        let mut batch = GcmOpenBatch::new();
+        batch.push(place.job(keys, sealed)?);
+        batch.run();
+        place.established(now)
+    }
+}
+
+/// Where a C2 is opened, together with others.
+#[derive(Default)]
+pub(crate) struct EstablishedText(Opening<C2_TEXT_SIZE>);
+
+impl EstablishedText {
+    /// What opens `sealed` into this; `None` if there is no key with the identifier in it.
+    pub(crate) fn job<'a>(
+        &'a mut self,
+        keys: &'a StateKeys,
+        sealed: &'a [u8; C2_SIZE],
+    ) -> Option<GcmOpen<'a>> {
+        self.0.job(Kind::C2, keys, sealed)
     }
 
-    fn of(text: &[u8; C2_TEXT_SIZE], now: u32) -> Option<Self> {
+    /// What was opened here last, if it was genuine and has not expired at `now`, in NTP seconds.
+    pub(crate) fn established(&self, now: u32) -> Option<Established> {
+        let text = self.0.text(Kind::C2)?;
         let (issued, expires) = (word(text, 4), word(text, 8));
         // Seconds wrap with the era, and so does their difference.
-        let left = expires.wrapping_sub(now).cast_signed();
-        let is_good = text[..2] == [Self::KIND, VERSION] && left > 0;
-        is_good.then(|| Established {
+        (expires.wrapping_sub(now).cast_signed() > 0).then(|| Established {
             suite: Suite(u16::from_be_bytes([text[2], text[3]])),
             issued,
             expires,
             key: SessionKey::new(*text.last_chunk().expect("the text ends with the key")),
         })
+    }
+
+    /// Overwrites what was opened.
+    pub(crate) fn wipe(&mut self) {
+        self.0.wipe();
+    }
+}
+
+impl std::fmt::Debug for EstablishedText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("EstablishedText")
     }
 }
 
@@ -169,74 +176,57 @@ fn word(octets: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([octets[at], octets[at + 1], octets[at + 2], octets[at + 3]])
 }
 
-fn associated(label: &[u8; LABEL_SIZE], id: u32) -> [u8; ASSOCIATED_SIZE] {
-    let mut out = [0; ASSOCIATED_SIZE];
-    out[..LABEL_SIZE].copy_from_slice(label);
-    out[LABEL_SIZE..].copy_from_slice(&id.to_be_bytes());
-    out
-}
-
 /// Seals the text that lies in `out` at its place.
-fn seal(key: &StateKey, nonce: &[u8; GCM_NONCE_SIZE], label: &[u8; LABEL_SIZE], out: &mut [u8]) {
+fn seal(kind: Kind, key: &StateKey, nonce: &[u8; GCM_NONCE_SIZE], out: &mut [u8]) {
     out[..ID_SIZE].copy_from_slice(&key.id().to_be_bytes());
     out[ID_SIZE..TEXT_START].copy_from_slice(nonce);
     let (text, tag) = out[TEXT_START..].split_last_chunk_mut().expect("there is room for a tag");
-    let associated = &associated(label, key.id());
-    gcm_seal_batch(&mut [GcmJob { key: key.key(), nonce, associated, text, tag, genuine: false }]);
+    gcm_seal(GcmSeal { key: key.key(), nonce, associated: key.associated(kind), text, tag });
 }
 
-/// Sealed state that is to be opened. Overwritten when it is dropped.
-struct Opening<'a, const N: usize> {
-    key: &'a StateKey,
-    nonce: [u8; GCM_NONCE_SIZE],
-    associated: [u8; ASSOCIATED_SIZE],
+/// Where sealed state of `N` octets of text is opened. Overwritten when it is dropped.
+struct Opening<const N: usize> {
     text: [u8; N],
-    tag: [u8; GCM_TAG_SIZE],
     genuine: bool,
 }
 
-impl<'a, const N: usize> Opening<'a, N> {
-    /// `None` if there is no key with the identifier in `sealed`, which has `N` octets of text.
-    fn new(keys: &'a StateKeys, sealed: &[u8], label: &[u8; LABEL_SIZE]) -> Option<Self> {
-        let id = word(sealed, 0);
+impl<const N: usize> Default for Opening<N> {
+    fn default() -> Self {
+        Opening { text: [0; N], genuine: false }
+    }
+}
+
+impl<const N: usize> Opening<N> {
+    /// What opens `sealed`; `None` if there is no key with the identifier in it.
+    fn job<'a>(&'a mut self, kind: Kind, keys: &'a StateKeys, sealed: &'a [u8]) -> Option<GcmOpen<'a>> {
+        self.genuine = false;
+        let key = keys.find(word(sealed, 0))?;
         let (text, tag) = sealed[TEXT_START..].split_last_chunk()?;
-        Some(Opening {
-            key: keys.find(id)?,
-            nonce: *sealed[ID_SIZE..].first_chunk()?,
-            associated: associated(label, id),
-            text: text.try_into().ok()?,
-            tag: *tag,
-            genuine: false,
+        Some(GcmOpen {
+            key: key.key(),
+            nonce: sealed[ID_SIZE..].first_chunk()?,
+            associated: key.associated(kind),
+            text: Text::new(text, &mut self.text).ok()?,
+            tag,
+            genuine: &mut self.genuine,
         })
     }
 
-    fn text(&self) -> Option<&[u8; N]> {
-        self.genuine.then_some(&self.text)
+    /// What was opened, if it was genuine and is of this kind.
+    fn text(&self, kind: Kind) -> Option<&[u8; N]> {
+        (self.genuine && self.text[..2] == [kind.octet(), VERSION]).then_some(&self.text)
     }
-}
 
-impl<const N: usize> Drop for Opening<'_, N> {
-    fn drop(&mut self) {
+    fn wipe(&mut self) {
         wipe(&mut self.text);
+        self.genuine = false;
     }
 }
 
-fn open_all<const N: usize>(places: &mut [Opening<'_, N>]) {
-    let mut jobs: ArrayVec<GcmJob<'_>, GROUP_SIZE> = places
-        .iter_mut()
-        .map(|place| GcmJob {
-            key: place.key.key(),
-            nonce: &place.nonce,
-            associated: &place.associated,
-            text: &mut place.text,
-            tag: &mut place.tag,
-            genuine: false,
-        })
-        .collect();
-    gcm_open_batch(&mut jobs);
-    let genuine: ArrayVec<bool, GROUP_SIZE> = jobs.iter().map(|job| job.genuine).collect();
-    drop(jobs);
-    places.iter_mut().zip(genuine).for_each(|(place, genuine)| place.genuine = genuine);
+impl<const N: usize> Drop for Opening<N> {
+    fn drop(&mut self) {
+        self.wipe();
+    }
 }
 
 #[cfg(test)]
@@ -255,10 +245,6 @@ mod tests {
         Established { suite: Suite::P256, issued: 1000, expires: 2000, key: SessionKey::new([8; 16]) }
     }
 
-    fn open_one(keys: &StateKeys, sealed: &[u8; C2_SIZE], now: u32) -> Option<Established> {
-        Established::open_group(keys, std::iter::once((sealed, now))).remove(0)
-    }
-
     #[test]
     fn state_opens_within_its_time_and_also_across_an_era() {
         let (keys, mut entropy) = (keys(), Entropy::from_seed(2));
@@ -274,7 +260,7 @@ mod tests {
             let sealed = Established { issued: start, expires, ..established() }.seal(&keys, &mut entropy);
             for (after, opens) in [(0, true), (99, true), (100, false), (101, false), (1 << 30, false)] {
                 let now = start.wrapping_add(after);
-                assert_eq!(open_one(&keys, &sealed, now).is_some(), opens, "{start} {after}");
+                assert_eq!(Established::open(&keys, &sealed, now).is_some(), opens, "{start} {after}");
             }
         }
     }
@@ -285,7 +271,7 @@ mod tests {
         let c1 = pending().seal(&keys, &mut entropy);
         let c2 = established().seal(&keys, &mut entropy);
         assert_eq!(Pending::open(&keys, &c1, 1000), Some(pending()));
-        assert_eq!(open_one(&keys, &c2, 1000), Some(established()));
+        assert_eq!(Established::open(&keys, &c2, 1000), Some(established()));
         for bit in 0..C1_SIZE * 8 {
             let mut bad = c1;
             bad[bit / 8] ^= 1 << (bit % 8);
@@ -294,7 +280,7 @@ mod tests {
         for bit in 0..C2_SIZE * 8 {
             let mut bad = c2;
             bad[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(open_one(&keys, &bad, 1000), None, "{bit}");
+            assert_eq!(Established::open(&keys, &bad, 1000), None, "{bit}");
         }
     }
 
@@ -305,11 +291,11 @@ mod tests {
         let mut text = [0; C2_SIZE];
         text[TEXT_START..TEXT_START + 12].copy_from_slice(&[2, 1, 0, 2, 0, 0, 3, 232, 0, 0, 7, 208]);
         let mut right = text;
-        seal(keys.current(), &[1; 12], &Established::LABEL, &mut right);
-        assert!(open_one(&keys, &right, 1000).is_some());
+        seal(Kind::C2, keys.current(), &[1; 12], &mut right);
+        assert!(Established::open(&keys, &right, 1000).is_some());
         let mut wrong = text;
-        seal(keys.current(), &[1; 12], &Pending::LABEL, &mut wrong);
-        assert_eq!(open_one(&keys, &wrong, 1000), None);
+        seal(Kind::C1, keys.current(), &[1; 12], &mut wrong);
+        assert_eq!(Established::open(&keys, &wrong, 1000), None);
     }
 
     #[test]
@@ -319,17 +305,17 @@ mod tests {
         let sealed = established().seal(&keys, &mut entropy);
         for rotation in 1..=3 {
             keys = keys.rotate(rotation, 2, None);
-            assert_eq!(open_one(&keys, &sealed, 1000).is_some(), rotation <= 2, "{rotation}");
+            assert_eq!(Established::open(&keys, &sealed, 1000).is_some(), rotation <= 2, "{rotation}");
         }
         let other = StateKeys::generate(0, &mut Entropy::from_seed(9));
-        assert_eq!(open_one(&other, &sealed, 1000), None);
+        assert_eq!(Established::open(&other, &sealed, 1000), None);
     }
 
     #[test]
-    fn group_keeps_its_order_whatever_opens() {
+    fn texts_that_are_opened_together_keep_apart_whatever_opens() {
         let (keys, mut entropy) = (keys(), Entropy::from_seed(2));
         let next = keys.rotate(1, 2, None);
-        let sealed: Vec<[u8; C2_SIZE]> = (0..GROUP_SIZE)
+        let sealed: Vec<[u8; C2_SIZE]> = (0..40)
             .map(|index| {
                 let key = SessionKey::new([index as u8; 16]);
                 let keys = if index % 3 == 0 { &keys } else { &next };
@@ -342,12 +328,20 @@ mod tests {
                 sealed
             })
             .collect();
-        let opened = Established::open_group(&next, sealed.iter().map(|sealed| (sealed, 1000)));
-        for (index, opened) in opened.iter().enumerate() {
-            let expected = !matches!(index % 5, 1 | 2);
-            let key = opened.as_ref().map(|state| *state.key.expose());
-            assert_eq!(key, expected.then_some([index as u8; 16]), "{index}");
+        let mut places: Vec<EstablishedText> = sealed.iter().map(|_| EstablishedText::default()).collect();
+        let mut batch = GcmOpenBatch::new();
+        for (place, sealed) in places.iter_mut().zip(&sealed) {
+            if let Some(job) = place.job(&next, sealed) {
+                batch.push(job);
+            }
         }
-        assert_eq!(opened.len(), GROUP_SIZE);
+        batch.run();
+        for (index, place) in places.iter_mut().enumerate() {
+            let expected = !matches!(index % 5, 1 | 2);
+            let key = place.established(1000).map(|state| *state.key.expose());
+            assert_eq!(key, expected.then_some([index as u8; 16]), "{index}");
+            place.wipe();
+            assert_eq!(place.established(1000), None);
+        }
     }
 }

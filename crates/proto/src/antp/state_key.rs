@@ -22,19 +22,56 @@ pub const SEAL_COUNT_MAX: u64 = 1 << 31;
 const RATCHET: &[u8] = b"ANTP1 ratchet\0";
 const STATE: &[u8] = b"ANTP1 state\0";
 
+/// Octets that are authenticated with what a key seals.
+const ASSOCIATED_SIZE: usize = 9 + size_of::<u32>();
+
+/// What a key seals. The labels keep one from ever opening as the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Between negotiation and key exchange.
+    C1,
+    /// After the key exchange.
+    C2,
+}
+
+impl Kind {
+    /// The first octet of its text.
+    pub(super) const fn octet(self) -> u8 {
+        match self {
+            Kind::C1 => 1,
+            Kind::C2 => 2,
+        }
+    }
+
+    /// A label, and the identifier of the key.
+    fn associated(self, id: u32) -> [u8; ASSOCIATED_SIZE] {
+        let mut out = [0; ASSOCIATED_SIZE];
+        let (label, key_id) = out.split_at_mut(9);
+        label.copy_from_slice(match self {
+            Kind::C1 => b"ANTP1 C1\0",
+            Kind::C2 => b"ANTP1 C2\0",
+        });
+        key_id.copy_from_slice(&id.to_be_bytes());
+        out
+    }
+}
+
 /// One state key.
 pub struct StateKey {
     id: u32,
     created: u64,
     octets: [u8; GCM_KEY_SIZE],
     key: GcmKey,
+    /// By [`Kind`], in its order.
+    associated: [[u8; ASSOCIATED_SIZE]; 2],
 }
 
 impl StateKey {
     /// A key with known octets: from a file or a vector. `created` is in Unix seconds.
     #[must_use]
     pub fn new(id: u32, created: u64, octets: &[u8; GCM_KEY_SIZE]) -> Self {
-        StateKey { id, created, octets: *octets, key: GcmKey::new(octets) }
+        let associated = [Kind::C1, Kind::C2].map(|kind| kind.associated(id));
+        StateKey { id, created, octets: *octets, key: GcmKey::new(octets), associated }
     }
 
     /// The key that follows from a seed.
@@ -58,6 +95,11 @@ impl StateKey {
     #[must_use]
     pub const fn key(&self) -> &GcmKey {
         &self.key
+    }
+
+    /// What is authenticated with a text of this kind.
+    pub(super) const fn associated(&self, kind: Kind) -> &[u8; ASSOCIATED_SIZE] {
+        &self.associated[kind as usize]
     }
 
     /// The secret octets.

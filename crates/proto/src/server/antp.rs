@@ -12,9 +12,11 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use authentick_crypto::gcm::GcmOpenBatch;
 use authentick_crypto::kem::SessionKey;
-use authentick_wire::antp::{C2_SIZE, ErrorCode, Suite};
+use authentick_wire::antp::{C2_SIZE, ErrorCode, Suite, TimeRequest};
 use authentick_wire::datagram::{Datagram, Early};
+use authentick_wire::header::Mode;
 use authentick_wire::limits::HEADER_SIZE;
 use authentick_wire::packet::Packet;
 
@@ -26,7 +28,7 @@ use crate::antp::seconds;
 use crate::antp::server::{
     EARLY_PACKET_SIZE, KeyExchange, Plan, Request, Service, Unfit, classify, lay_out, overhead, refuse,
 };
-use crate::antp::state::{Established, Pending, key_id};
+use crate::antp::state::{Established, EstablishedText, Pending, key_id};
 use crate::antp::state_key::StateKeys;
 use crate::antp::transcript::{self, TimeTag};
 use crate::limits::{BATCH_SIZE, GROUP_SIZE};
@@ -88,9 +90,18 @@ pub(super) enum Ask {
     Refused(ErrorCode, Outcome),
 }
 
+impl Ask {
+    fn time(asked: &TimeRequest<'_>) -> Self {
+        let wanted = Plan { fresh: asked.wants_fresh, early: asked.wants_early };
+        Ask::Time { suite: asked.suite, wanted }
+    }
+}
+
 /// What a request of ANTP needs between stages, beside its slot.
 #[derive(Debug, Default)]
 pub(super) struct AntpSlot {
+    /// Where C2 is opened.
+    text: EstablishedText,
     /// Out of C2.
     established: Option<Established>,
     /// Out of C1.
@@ -117,15 +128,19 @@ impl Separate {
     }
 }
 
+/// [`ask`] for a packet with a time request and nothing else, as nearly all of ANTP are; `None` if it is another.
+#[inline(always)]
+pub(super) fn ask_time(packet: &Packet<'_>) -> Option<Ask> {
+    let request = (packet.mode() == Mode::Client).then(|| TimeRequest::alone(packet.octets()))??;
+    Some(Ask::time(&request))
+}
+
 /// Looks at a packet with fields of ANTP's types; `None` if it is served as whatever else it is.
 pub(super) fn ask(packet: &Packet<'_>) -> Result<Option<Ask>, Outcome> {
     match classify(packet) {
         Ok(Request::Negotiation(..)) => Ok(Some(Ask::Negotiation)),
         Ok(Request::KeyExchange(..)) => Ok(Some(Ask::KeyExchange)),
-        Ok(Request::Time(asked)) => {
-            let wanted = Plan { fresh: asked.wants_fresh, early: asked.wants_early };
-            Ok(Some(Ask::Time { suite: asked.suite, wanted }))
-        }
+        Ok(Request::Time(asked)) => Ok(Some(Ask::time(&asked))),
         Err(Unfit::NotAntp) => Ok(None),
         Err(Unfit::Refused(code, outcome)) => Ok(Some(Ask::Refused(code, outcome))),
         Err(Unfit::Silent(outcome)) => Err(outcome),
@@ -176,19 +191,21 @@ impl Responder {
                 slot.antp = Some(refusal);
             }
         }
-        let sealed =
-            self.slots.iter().zip(batch).filter_map(|(slot, datagram)| match (slot.state, slot.antp) {
-                (State::Antp(_), Some(Ask::Time { .. })) => {
-                    Some((state_of(datagram.request), seconds(datagram.received)))
-                }
-                _ => None,
-            });
-        let mut opened = Established::open_group(antp.keys, sealed).into_iter();
-        for (slot, place) in self.slots[..batch.len()].iter_mut().zip(&mut self.antp) {
+        let mut jobs = GcmOpenBatch::new();
+        for ((slot, place), datagram) in self.slots.iter().zip(&mut self.antp).zip(batch) {
+            let (State::Antp(_), Some(Ask::Time { .. })) = (slot.state, slot.antp) else { continue };
+            if let Some(job) = place.text.job(antp.keys, state_of(datagram.request)) {
+                jobs.push(job);
+            }
+        }
+        jobs.run();
+        for ((slot, place), datagram) in self.slots.iter_mut().zip(&mut self.antp).zip(batch) {
             let (State::Antp(_), Some(Ask::Time { suite, .. })) = (slot.state, slot.antp) else { continue };
             count += 1;
             // A C2 of another suite is somebody's mistake, and of no use to anybody.
-            place.established = opened.next().flatten().filter(|state| state.suite == suite);
+            let established = place.text.established(seconds(datagram.received));
+            place.established = established.filter(|state| state.suite == suite);
+            place.text.wipe();
             if place.established.is_none() {
                 slot.antp = Some(EXPIRED);
             }

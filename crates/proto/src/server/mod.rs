@@ -622,6 +622,10 @@ fn parse_one(slot: &mut Slot, serves_antp: bool, datagram: &Datagram<'_>) -> Res
     slot.request_origin = header.origin;
     slot.request_receive = header.receive;
     slot.identifier = None;
+    if serves_antp && let Some(ask) = antp::ask_time(&packet) {
+        slot.antp = Some(ask);
+        return Ok(());
+    }
     if packet.has_fields() {
         let fields = NtsFields::locate(&packet).map_err(|_| Outcome::NtsMalformed)?;
         slot.identifier = fields.identifier;

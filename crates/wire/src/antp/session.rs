@@ -1,11 +1,11 @@
 //! m3 to m6 and errors: the key exchange, and time under its key.
 
 use super::{
-    C1_SIZE, C2_SIZE, EARLY_SIZE, ERR, ErrorCode, KEX_REQ, KEX_RSP, NONCE_SIZE, PREFIX_SIZE, Prefix, Suite,
-    TAG_SIZE, TS_EARLY, TS_REQ, TS_RSP,
+    C1_SIZE, C2_SIZE, EARLY_SIZE, ERR, ErrorCode, KEX_REQ, KEX_RSP, MAGIC, NONCE_SIZE, PREFIX_SIZE, Prefix,
+    Suite, TAG_SIZE, TS_EARLY, TS_REQ, TS_RSP,
 };
 use crate::extension;
-use crate::limits::FIELD_HEADER_SIZE;
+use crate::limits::{FIELD_HEADER_SIZE, HEADER_SIZE};
 use crate::{Malformed, NoRoom, Reader, Reason, Writer};
 
 /// A u16 that says `N`, a zero u16, and `N` octets. The zero is checked as m2's is the one that no transcript covers.
@@ -140,6 +140,26 @@ impl<'a> TimeRequest<'a> {
     pub const FIELD_SIZE: usize = FIELD_HEADER_SIZE + PREFIX_SIZE + NONCE_SIZE + C2_SIZE;
     const FRESH: u8 = 0x01;
     const EARLY: u8 = 0x02;
+
+    /// Octets of a packet with this field alone.
+    pub const PACKET_SIZE: usize = HEADER_SIZE + Self::FIELD_SIZE;
+
+    /// The request in a packet with this field alone, as nearly all are: what [`super::Antp::locate`] finds there, in
+    /// a fraction of the time. `None` if the packet is of another kind, or has more fields, or is broken.
+    #[must_use]
+    #[inline]
+    pub fn alone(packet: &'a [u8]) -> Option<Self> {
+        let (header, field) = packet.split_first_chunk::<HEADER_SIZE>()?;
+        let (opening, value) = field.split_first_chunk::<FIELD_HEADER_SIZE>()?;
+        let [kind, size] = [TS_REQ.0, Self::FIELD_SIZE as u16].map(u16::to_be_bytes);
+        let is_alone = packet.len() == Self::PACKET_SIZE && *opening == [kind[0], kind[1], size[0], size[1]];
+        if !is_alone || header[0] >> 3 & 7 != 4 || !value.starts_with(&MAGIC) {
+            return None;
+        }
+        let mut reader = Reader::new(value);
+        let prefix = Prefix::parse(&mut reader, HEADER_SIZE).ok()?;
+        Self::parse(prefix, &mut reader).ok()
+    }
 
     pub(super) fn parse(prefix: Prefix, reader: &mut Reader<'a>) -> Result<Self, Malformed> {
         Ok(TimeRequest {

@@ -601,3 +601,26 @@ fn header_of_a_request_is_left_to_the_header() {
     whole[0] = 4 << 3 | Mode::Server.to_bits();
     assert!(matches!(message(&whole), Message::NegotiationRequest(_)));
 }
+
+/// Every octet of header and field changed in some ways, and every size.
+#[test]
+fn time_request_alone_is_what_the_search_of_all_fields_finds() {
+    let sent =
+        TimeRequest { suite: Suite::P256, wants_fresh: true, wants_early: false, nonce: &N, state: &C2 };
+    let whole = packet(|out| sent.emit(out));
+    assert_eq!(TimeRequest::alone(&whole), Some(sent));
+    let mut seen = [0, 0];
+    for (at, change) in (0..whole.len()).flat_map(|at| [1, 2, 8, 0x80, 0xFF].map(|change| (at, change))) {
+        let mut changed = whole.clone();
+        changed[at] ^= change;
+        let found = locate(&changed).ok().flatten().map(|found| found.message);
+        assert_eq!(TimeRequest::alone(&changed).map(Message::TimeRequest), found, "{at} {change}");
+        seen[usize::from(found.is_some())] += 1;
+    }
+    assert!(seen[0] > 30 && seen[1] > 500, "{seen:?}");
+    for size in 0..whole.len() {
+        assert_eq!(TimeRequest::alone(&whole[..size]), None, "{size}");
+    }
+    let padded = packet(|out| emit_padding(out, 28).and_then(|()| sent.emit(out)));
+    assert_eq!((TimeRequest::alone(&padded), message(&padded)), (None, Message::TimeRequest(sent)));
+}
