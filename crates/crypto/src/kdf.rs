@@ -90,6 +90,13 @@ mod tests {
     }
 
     #[test]
+    fn digests_that_have_read_a_key_are_overwritten_when_they_are_dropped() {
+        // It compiles only if they are. HMAC, and so HKDF, keep their key in digests.
+        fn is_overwritten(_: impl zeroize::ZeroizeOnDrop) {}
+        is_overwritten(Sha256::new());
+    }
+
+    #[test]
     fn every_flipped_bit_of_a_tag_is_seen() {
         let tag = hmac_sha256(b"key", &[b"text"]);
         for bit in 0..256 {

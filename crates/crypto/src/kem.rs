@@ -267,11 +267,11 @@ fn pad_pkcs1(pms: &[u8; PMS_SIZE], entropy: &mut Entropy) -> Zeroizing<[u8; MODU
 }
 
 /// The secret of a padded block, and whether the padding is that of a secret of this size, in constant time.
-fn unpad_pkcs1(block: &[u8; MODULUS_SIZE]) -> ([u8; PMS_SIZE], Choice) {
+fn unpad_pkcs1(block: &[u8; MODULUS_SIZE]) -> (&[u8; PMS_SIZE], Choice) {
     let (padding, pms) = block.split_last_chunk::<PMS_SIZE>().expect("a block is longer than a secret");
     let [zero, two, filler @ .., end] = padding else { unreachable!("a padding has hundreds of octets") };
     let no_zero = filler.iter().fold(Choice::from(1), |good, octet| good & !octet.ct_eq(&0));
-    (*pms, zero.ct_eq(&0) & two.ct_eq(&2) & no_zero & end.ct_eq(&0))
+    (pms, zero.ct_eq(&0) & two.ct_eq(&2) & no_zero & end.ct_eq(&0))
 }
 
 /// EME-OAEP without label. RFC 8017 section 7.1.1.
@@ -364,9 +364,9 @@ impl PrivateKey {
                 let fallback = fallback(rejection, ciphertext);
                 let mut out = Zeroizing::new([0; MODULUS_SIZE]);
                 let text = key.decrypt(&OAEP_SHA256_MGF1SHA256, ciphertext, &mut out[..], None);
-                let pms = text.ok().and_then(|text| <[u8; PMS_SIZE]>::try_from(&*text).ok());
+                let pms: Option<&[u8; PMS_SIZE]> = text.ok().and_then(|text| (&*text).try_into().ok());
                 let good = Choice::from(u8::from(pms.is_some()));
-                Some(choose(pms.unwrap_or_default(), &fallback, good))
+                Some(choose(pms.unwrap_or(&[0; PMS_SIZE]), &fallback, good))
             }
             Private::Ecdh { kem, key } => {
                 let is_form = match kem {
@@ -399,8 +399,8 @@ fn fallback(rejection: &[u8; HASH_SIZE], ciphertext: &[u8; MODULUS_SIZE]) -> Zer
     Zeroizing::new(*whole.first_chunk().expect("a hash is longer than a secret"))
 }
 
-fn choose(pms: [u8; PMS_SIZE], fallback: &[u8; PMS_SIZE], good: Choice) -> SessionKey {
-    let mut secret = Zeroizing::new(pms);
+fn choose(pms: &[u8; PMS_SIZE], fallback: &[u8; PMS_SIZE], good: Choice) -> SessionKey {
+    let mut secret = Zeroizing::new(*pms);
     for (octet, other) in secret.iter_mut().zip(fallback) {
         octet.conditional_assign(other, !good);
     }

@@ -10,6 +10,7 @@ use authentick_crypto::Entropy;
 use authentick_net::clock;
 use authentick_proto::antp::state_key::StateKeys;
 use authentick_proto::keyset::KeySet;
+use authentick_wire::header::Leap;
 
 use crate::antp;
 use crate::config::Config;
@@ -57,14 +58,18 @@ impl Supervisor {
     }
 
     fn tick(&mut self) {
-        self.shared.snapshot.store(Arc::new(self.watcher.look()));
+        let snapshot = self.watcher.look();
+        let is_vouched = snapshot.leap != Leap::Unsynchronised;
+        self.shared.snapshot.store(Arc::new(snapshot));
         if let (Some(nts), Some(state)) = (&self.config.nts, &self.shared.nts) {
             let counters = (&state.rotations, &state.rotation_failures);
-            self.cookie_keys.rotate(nts.rotate, nts.keep, &state.keys, counters, &mut self.entropy);
+            let plan = Plan { period: nts.rotate, keep: nts.keep, is_vouched };
+            self.cookie_keys.rotate(plan, &state.keys, counters, &mut self.entropy);
         }
         if let (Some(antp), Some(state)) = (&self.config.antp, &self.shared.antp) {
             let counters = (&state.rotations, &state.rotation_failures);
-            self.state_keys.rotate(antp.rotate, antp.keep(), &state.keys, counters, &mut self.entropy);
+            let plan = Plan { period: antp.rotate, keep: antp.keep(), is_vouched };
+            self.state_keys.rotate(plan, &state.keys, counters, &mut self.entropy);
         }
         if let Some(keeper) = &mut self.keeper {
             keeper.tick();
@@ -100,29 +105,50 @@ impl Supervisor {
     }
 }
 
+/// When keys take turns.
+#[derive(Clone, Copy)]
+struct Plan {
+    /// One rotation each.
+    period: Duration,
+    /// How many retired keys still open.
+    keep: usize,
+    /// Whether something vouches for the time of day.
+    is_vouched: bool,
+}
+
 /// Keys of one kind that take turns.
 pub(crate) struct Turns<S> {
     file: SetFile<S>,
     /// What they are called in the log.
     name: &'static str,
     not_before: Instant,
+    /// The last rotation, or the start, by a clock that is never set.
+    since: Instant,
 }
 
 impl<S: Stored> Turns<S> {
     pub(crate) fn new(file: SetFile<S>, name: &'static str) -> Self {
-        Turns { file, name, not_before: Instant::now() }
+        Turns { file, name, not_before: Instant::now(), since: Instant::now() }
     }
 
-    /// Rotates as often as is due for one rotation each `period`, and puts the result in force. `counters` are those of
-    /// rotations and of failures.
+    /// Rotates as often as is due by `plan`, and puts the result in force. `counters` are those of rotations and of
+    /// failures.
+    ///
+    /// A host without a clock of its own starts in 1970 and is set some seconds later. By such a time no key ages: one
+    /// rotation would be due at once, as the last one lies in the future, and all that are kept as soon as the clock is
+    /// set, so that no state and no cookie outlived the host's start. Until something vouches for the time, a key's age
+    /// counts from the start of this process.
     fn rotate(
         &mut self,
-        period: Duration,
-        keep: usize,
+        plan: Plan,
         keys: &ArcSwap<S>,
         (rotations, failures): (&AtomicU64, &AtomicU64),
         entropy: &mut Entropy,
     ) {
+        let Plan { period, keep, is_vouched } = plan;
+        if !is_vouched && self.since.elapsed() < period {
+            return;
+        }
         let (now, period) = (clock::unix_seconds(), period.as_secs().max(1));
         if Instant::now() < self.not_before || keys.load().rotations_due(now, period) == 0 {
             return;
@@ -130,6 +156,7 @@ impl<S: Stored> Turns<S> {
         let name = self.name;
         match self.file.rotate_if_due(now, period, keep, entropy) {
             Ok(Some(rotated)) => {
+                self.since = Instant::now();
                 log::info!("{name} rotated; key {:08x} seals now", rotated.current_id());
                 keys.store(Arc::new(rotated));
                 rotations.fetch_add(1, Ordering::Relaxed);
@@ -160,5 +187,58 @@ impl<S: Stored> Turns<S> {
             Ok(None) => log::error!("{name} not changed: {} is gone", self.file.path().display()),
             Err(error) => log::error!("{name} not changed: {error}; {}", error.remedy()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keystore::StateKeyFile;
+
+    const DAY: u64 = 86_400;
+
+    /// Turns of state keys whose last rotation is so many seconds away from now, either way.
+    fn turns(seconds_ago: i64) -> (tempfile::TempDir, Turns<StateKeys>, ArcSwap<StateKeys>) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = StateKeyFile::new(&folder.path().join("state"));
+        file.prepare_directory(None).unwrap();
+        let rotated = clock::unix_seconds().checked_add_signed(-seconds_ago).unwrap();
+        let keys = file.load_or_create(rotated, &mut Entropy::from_seed(1)).unwrap();
+        (folder, Turns::new(file, "state keys"), ArcSwap::from_pointee(keys))
+    }
+
+    /// How many rotations a look at the keys brings about.
+    fn rotations(
+        turns: &mut Turns<StateKeys>,
+        keys: &ArcSwap<StateKeys>,
+        period: u64,
+        is_vouched: bool,
+    ) -> u32 {
+        let (counter, failures) = (AtomicU64::new(0), AtomicU64::new(0));
+        let before = keys.load().current().id();
+        let plan = Plan { period: Duration::from_secs(period), keep: 7, is_vouched };
+        turns.rotate(plan, keys, (&counter, &failures), &mut Entropy::from_seed(2));
+        assert_eq!(failures.into_inner(), 0);
+        keys.load().current().id().wrapping_sub(before)
+    }
+
+    #[test]
+    fn keys_do_not_age_by_a_clock_that_nobody_vouches_for() {
+        let day = DAY as i64;
+        // By 56 years a host without a clock of its own is behind when it starts.
+        for (seconds_ago, when_vouched) in [(0, 0), (3 * day, 3), (60 * day, 9), (-56 * 365 * day, 1)] {
+            let (_folder, mut turns, keys) = turns(seconds_ago);
+            assert_eq!(rotations(&mut turns, &keys, DAY, false), 0, "{seconds_ago}");
+            assert_eq!(rotations(&mut turns, &keys, DAY, true), when_vouched, "{seconds_ago}");
+        }
+    }
+
+    #[test]
+    fn keys_rotate_once_a_period_even_if_the_time_is_never_vouched_for() {
+        let (_folder, mut turns, keys) = turns(3600);
+        assert_eq!(rotations(&mut turns, &keys, 3600, false), 0);
+        turns.since = Instant::now().checked_sub(Duration::from_secs(2)).unwrap();
+        assert_eq!(rotations(&mut turns, &keys, 2, false), 9, "by then it ages by the clock that there is");
+        assert_eq!(rotations(&mut turns, &keys, 2, false), 0);
     }
 }

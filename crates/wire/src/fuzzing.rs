@@ -1,7 +1,7 @@
 //! Bodies of the fuzz targets of this crate; `fuzz/` calls them with new octets, the tests with the kept corpus.
 
 use crate::Writer;
-use crate::antp::{self, Antp, Chain, MAGIC, Message, VERSION};
+use crate::antp::{Antp, Chain, MAGIC, Message, VERSION};
 use crate::extension::{self, FieldType, Fields};
 use crate::ke::{AeadId, Response};
 use crate::limits::{ANTP_PAYLOAD_SIZE_MAX, FIELD_HEADER_SIZE, HEADER_SIZE};
@@ -92,7 +92,7 @@ fn antp_packet(octets: &[u8]) {
     let mut again = [0; 2 * ANTP_PAYLOAD_SIZE_MAX];
     again[..HEADER_SIZE].copy_from_slice(&octets[..HEADER_SIZE]);
     let mut out = Writer::new(&mut again[HEADER_SIZE..]);
-    emit(&found.message, &mut out).expect("what fitted a packet fits two");
+    found.message.emit(&mut out).expect("what fitted a packet fits two");
     let size = HEADER_SIZE + out.offset();
     // A chunk that is shorter than its field can end in fewer octets than a field has.
     if let Ok(Some(second)) = Packet::parse(&again[..size]).and_then(|packet| Antp::locate(&packet)) {
@@ -101,25 +101,6 @@ fn antp_packet(octets: &[u8]) {
         assert!(
             matches!(found.message, Message::NegotiationResponse(_, Some(chunk)) if chunk.octets.len() < 4)
         );
-    }
-}
-
-fn emit(message: &Message<'_>, out: &mut Writer<'_>) -> Result<(), crate::NoRoom> {
-    match message {
-        Message::NegotiationRequest(request) => request.emit(out),
-        Message::NegotiationResponse(response, chunk) => {
-            chunk.iter().try_for_each(|chunk| antp::emit_chunk(out, response.suite, chunk.octets))?;
-            response.emit(out)
-        }
-        Message::KeyRequest(request) => request.emit(out),
-        Message::KeyResponse(response) => response.emit(out),
-        Message::TimeRequest(request) => request.emit(out),
-        Message::TimeResponse { early, response } => {
-            early.iter().try_for_each(|early| early.emit(out))?;
-            response.emit(out)
-        }
-        Message::Early(early) => early.emit(out),
-        Message::Error(error) => error.emit(out),
     }
 }
 

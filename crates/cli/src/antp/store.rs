@@ -90,7 +90,9 @@ impl Store {
         let (path, mut servers) = self.servers()?;
         if servers.admit_without(server).is_ok() {
             if !servers.remember(server) {
-                return Err(files::wrong(&path, "is full", "remove lines that are not needed any more"));
+                let problem = format!("is full, or cannot hold the name {server:?}");
+                let remedy = "remove lines that are not needed any more, or name the server by its address";
+                return Err(files::wrong(&path, &problem, remedy));
             }
             write(&path, (HEADING.to_owned() + &servers.to_text()).as_bytes())?;
         }

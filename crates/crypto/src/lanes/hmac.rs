@@ -226,16 +226,17 @@ impl<const L: usize> Texts<L> {
 /// As of [`ptr::copy_nonoverlapping`].
 #[inline(always)]
 unsafe fn copy(from: *const u8, to: *mut u8, size: usize) {
-    // SAFETY: as promised to this function, where a size is at least that of a piece.
-    unsafe {
-        match size {
-            64.. => copy_pieces::<64>(from, to, size),
-            16.. => copy_pieces::<16>(from, to, size),
-            8.. => copy_pieces::<8>(from, to, size),
-            4.. => copy_pieces::<4>(from, to, size),
-            2.. => copy_pieces::<2>(from, to, size),
-            _ => ptr::copy_nonoverlapping(from, to, size),
-        }
+    match size {
+        // SAFETY: as promised to this function, and the size is at least that of a piece.
+        64.. => unsafe { copy_pieces::<64>(from, to, size) },
+        // SAFETY: as above.
+        16.. => unsafe { copy_pieces::<16>(from, to, size) },
+        // SAFETY: as above.
+        8.. => unsafe { copy_pieces::<8>(from, to, size) },
+        // SAFETY: as above.
+        2.. => unsafe { copy_pieces::<2>(from, to, size) },
+        // SAFETY: as promised to this function.
+        _ => unsafe { ptr::copy_nonoverlapping(from, to, size) },
     }
 }
 
@@ -245,14 +246,13 @@ unsafe fn copy(from: *const u8, to: *mut u8, size: usize) {
 /// As of [`ptr::copy_nonoverlapping`], and `size` is at least `N`.
 #[inline(always)]
 unsafe fn copy_pieces<const N: usize>(from: *const u8, to: *mut u8, size: usize) {
-    let piece = |at: usize| {
-        // SAFETY: callers ask for pieces that end inside of `size`; no alignment is needed.
-        unsafe {
-            to.wrapping_add(at).cast::<[u8; N]>().write(from.wrapping_add(at).cast::<[u8; N]>().read())
-        };
+    let copy_piece = |at: usize| {
+        let (from, to) = (from.wrapping_add(at), to.wrapping_add(at));
+        // SAFETY: callers ask for pieces that end inside of `size`; octets need no alignment.
+        unsafe { ptr::copy_nonoverlapping(from.cast::<[u8; N]>(), to.cast(), 1) };
     };
-    (0..size / N).for_each(|index| piece(index * N));
-    piece(size - N);
+    (0..size / N).for_each(|index| copy_piece(index * N));
+    copy_piece(size - N);
 }
 
 /// The octets of each word reversed: SHA's numbers are big-endian, the processor's little-endian.

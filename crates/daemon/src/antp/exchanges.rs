@@ -87,11 +87,23 @@ impl Exchanges {
         }
         // A thread sets its bit before it looks into the queue for the last time: either it sees this exchange, or its
         // bit is seen here.
-        let idle = self.idle.load(Ordering::SeqCst);
-        if let Some(thread) = self.threads.get(idle.trailing_zeros() as usize).and_then(OnceLock::get) {
-            thread.unpark();
-        }
+        self.wake_one();
         Ok(())
+    }
+
+    /// Wakes a thread that sleeps. Its bit goes at once, so that the next of a burst wakes another one.
+    fn wake_one(&self) {
+        let mut idle = self.idle.load(Ordering::SeqCst);
+        // Each turn clears a bit that is set here, so there are at most as many as bits.
+        while idle != 0 {
+            let (number, bit) = (idle.trailing_zeros() as usize, idle & idle.wrapping_neg());
+            // Otherwise another packet worker was faster, and that thread is his.
+            let is_ours = self.idle.fetch_and(!bit, Ordering::SeqCst) & bit != 0;
+            if let (true, Some(thread)) = (is_ours, self.threads.get(number).and_then(OnceLock::get)) {
+                return thread.unpark();
+            }
+            idle &= !bit;
+        }
     }
 
     /// The next exchange; waits for one, at most as long as a thread's patience.
@@ -174,5 +186,43 @@ impl Worker {
             ExchangeOutcome::Done => self.sockets[*worker][way.socket].send(&out, exchange.source(), way),
             ExchangeOutcome::BadCiphertext | ExchangeOutcome::NoSuite => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use authentick_proto::antp::state::Pending;
+
+    use super::*;
+
+    fn waiting() -> Waiting {
+        let source = "198.18.0.1:123".parse().unwrap();
+        let pending = Pending { suite: Suite::P256, issued: 0, transcript: [0; 32] };
+        let exchange = KeyExchange::new(source, &[0; 48], 0, pending, &[0; 156]);
+        Waiting { exchange, worker: 0, way: Way::default() }
+    }
+
+    #[test]
+    fn burst_wakes_as_many_threads_as_it_has_exchanges() {
+        let exchanges = Exchanges::new(8, 3);
+        for thread in &exchanges.threads {
+            thread.set(thread::current()).unwrap();
+        }
+        exchanges.idle.store(0b110, Ordering::SeqCst);
+        for left in [0b100, 0, 0] {
+            exchanges.push(waiting()).unwrap();
+            assert_eq!(exchanges.idle.load(Ordering::SeqCst), left);
+        }
+        assert_eq!(exchanges.depth().0, 3);
+    }
+
+    #[test]
+    fn exchange_that_comes_when_all_threads_are_awake_is_taken_without_a_sleep() {
+        let exchanges = Exchanges::new(1, 1);
+        exchanges.threads[0].set(thread::current()).unwrap();
+        exchanges.push(waiting()).unwrap();
+        assert_eq!(exchanges.push(waiting()), Err(Full));
+        assert!(exchanges.next(0).is_some() && exchanges.next(0).is_none());
+        assert_eq!((exchanges.idle.load(Ordering::SeqCst), exchanges.refused_count()), (0, 1));
     }
 }

@@ -79,7 +79,7 @@ fn load_one(config: &Config, suite: &AntpSuite) -> Result<(Identity, Certificate
     let public = public_key_info(&chain[0]).ok_or_else(not_x509)?;
 
     let pkcs8 = match PrivateKeyDer::from_pem_slice(&pem) {
-        Ok(PrivateKeyDer::Pkcs8(key)) => key,
+        Ok(PrivateKeyDer::Pkcs8(key)) => Zeroizing::new(key),
         Ok(_) => {
             let remedy = "convert it: openssl pkcs8 -topk8 -nocrypt -in OLD -out NEW";
             return Err(wrong(&private_key, key_path, &"the private key is not in PKCS#8", remedy));

@@ -5,7 +5,7 @@
 
 use std::convert::Infallible;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -280,21 +280,11 @@ impl Collector for View {
             nts.certificate_expiry() as f64,
         )?;
         let keys = nts.keys.load();
-        out.gauge("nts_cookie_keys", "Cookie keys that open cookies", keys.keys().count() as f64)?;
-        out.gauge(
-            "nts_cookie_key_rotated_timestamp_seconds",
-            "When the current cookie key began to seal, in Unix seconds",
-            keys.rotated() as f64,
-        )?;
-        out.counter(
-            "nts_cookie_key_rotations",
-            "Rotations of the cookie keys",
-            nts.rotations.load(Ordering::Relaxed),
-        )?;
-        out.counter(
-            "nts_cookie_key_rotation_failures",
-            "Rotations that failed, for example on a full disk; the old keys stay in force",
-            nts.rotation_failures.load(Ordering::Relaxed),
+        out.rotation(
+            "nts_cookie_key",
+            ["Cookie key", "cookies"],
+            (keys.keys().count(), keys.rotated()),
+            (&nts.rotations, &nts.rotation_failures),
         )
     }
 }
@@ -378,21 +368,41 @@ impl Out<'_, '_> {
                 .map(|(suite, certificate)| ("suite", suite_word(*suite), certificate.not_after as f64)),
         )?;
         let keys = antp.keys.load();
-        self.gauge("antp_state_keys", "State keys that open state", keys.keys().count() as f64)?;
+        self.rotation(
+            "antp_state_key",
+            ["State key", "state"],
+            (keys.keys().count(), keys.rotated()),
+            (&antp.rotations, &antp.rotation_failures),
+        )
+    }
+
+    /// How many keys of a kind there are and how they take turns. `words`: one key in prose, at the start of a
+    /// sentence, and what it opens; `keys`: how many there are, and when the current one began to seal, in Unix
+    /// seconds; `turns`: rotations that were made, and those that failed.
+    fn rotation(
+        &mut self,
+        prefix: &str,
+        words: [&str; 2],
+        keys: (usize, u64),
+        turns: (&AtomicU64, &AtomicU64),
+    ) -> std::fmt::Result {
+        let ([kind, opened], (count, rotated), (made, failed)) = (words, keys, turns);
+        let key = kind.to_lowercase();
+        self.gauge(&format!("{prefix}s"), &format!("{kind}s that open {opened}"), count as f64)?;
         self.gauge(
-            "antp_state_key_rotated_timestamp_seconds",
-            "When the current state key began to seal, in Unix seconds",
-            keys.rotated() as f64,
+            &format!("{prefix}_rotated_timestamp_seconds"),
+            &format!("When the current {key} began to seal, in Unix seconds"),
+            rotated as f64,
         )?;
         self.counter(
-            "antp_state_key_rotations",
-            "Rotations of the state keys",
-            antp.rotations.load(Ordering::Relaxed),
+            &format!("{prefix}_rotations"),
+            &format!("Rotations of the {key}s"),
+            made.load(Ordering::Relaxed),
         )?;
         self.counter(
-            "antp_state_key_rotation_failures",
+            &format!("{prefix}_rotation_failures"),
             "Rotations that failed, for example on a full disk; the old keys stay in force",
-            antp.rotation_failures.load(Ordering::Relaxed),
+            failed.load(Ordering::Relaxed),
         )
     }
 

@@ -11,6 +11,9 @@ use std::fmt;
 /// Most servers that are remembered.
 pub const SERVER_COUNT_MAX: usize = 1024;
 
+/// Octets of the longest name of a server.
+const NAME_SIZE_MAX: usize = 255;
+
 /// Names of servers, in lower case, without a dot at the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sticky {
@@ -61,11 +64,7 @@ impl Sticky {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let is_name = line.len() <= 255
-                && line
-                    .chars()
-                    .all(|character| character.is_ascii_alphanumeric() || "-._:[]%".contains(character));
-            if !is_name || !sticky.remember(line) {
+            if !sticky.remember(line) {
                 return Err(BadLine { number: index + 1 });
             }
         }
@@ -78,15 +77,17 @@ impl Sticky {
         self.servers.iter().map(|server| format!("{server}\n")).collect()
     }
 
-    /// Remembers a server that is asked with ANTP; `false` if there is no room for it, and it must not be asked.
+    /// Remembers a server that is asked with ANTP; `false` if there is no room for it, or if it is no name that
+    /// [`Sticky::parse`] would read again, and it must not be asked.
     #[must_use]
     pub fn remember(&mut self, server: &str) -> bool {
         let server = normal(server);
         let has_room = self.servers.len() < SERVER_COUNT_MAX || self.servers.contains(&server);
-        if has_room {
+        let is_kept = has_room && is_name(&server);
+        if is_kept {
             self.servers.insert(server);
         }
-        has_room
+        is_kept
     }
 
     /// Forgets a server, by an operator's order; `false` if it was not there.
@@ -102,6 +103,12 @@ impl Sticky {
         let server = normal(server);
         if self.servers.contains(&server) { Err(Downgrade { server }) } else { Ok(()) }
     }
+}
+
+/// Whether a line can hold `server`: the name of a host or an address, with a port or a zone where it has one.
+fn is_name(server: &str) -> bool {
+    let is_known = |character: char| character.is_ascii_alphanumeric() || "-._:[]%".contains(character);
+    (1..=NAME_SIZE_MAX).contains(&server.len()) && server.chars().all(is_known)
 }
 
 fn normal(server: &str) -> String {
@@ -134,6 +141,19 @@ mod tests {
         assert_eq!(Sticky::parse("a\ntime example\n"), Err(BadLine { number: 2 }));
         let many: String = (0..=SERVER_COUNT_MAX).map(|index| format!("host-{index}\n")).collect();
         assert_eq!(Sticky::parse(&many), Err(BadLine { number: SERVER_COUNT_MAX + 1 }));
+    }
+
+    #[test]
+    fn name_that_a_list_cannot_hold_is_not_remembered_and_spoils_no_list() {
+        let mut sticky = Sticky::default();
+        let long = "a".repeat(NAME_SIZE_MAX + 1);
+        for name in ["", ".", "zeit-b\u{fc}ro", "#time.example", "time example", "a/b", "a\nb", &long] {
+            assert!(!sticky.remember(name), "{name:?}");
+        }
+        for name in ["time.example:1123", "[2001:db8::1]:123", "fe80::1%eth0", "time_1", &long[1..]] {
+            assert!(sticky.remember(name), "{name:?}");
+        }
+        assert_eq!(Sticky::parse(&sticky.to_text()).as_ref(), Ok(&sticky));
     }
 
     #[test]

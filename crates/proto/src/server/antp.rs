@@ -249,7 +249,7 @@ impl Responder {
                 Ask::Refused(code, outcome) => Err(Unfit::Refused(code, outcome)),
             };
             (slot.state, datagram.response_size) = match laid_out {
-                Ok((size, outcome)) => (State::Authenticated(verify::plain(admitted), outcome), size),
+                Ok((size, outcome)) => (State::Authenticated(verify::antp(admitted), outcome), size),
                 Err(unfit) => refusal(admitted, unfit, out),
             };
         }
@@ -347,7 +347,7 @@ fn open_pending(antp: &AntpMoment<'_>, datagram: &Datagram<'_>) -> Option<Pendin
 fn refusal(admitted: Admitted, unfit: Unfit, out: &mut [u8]) -> (State, usize) {
     match unfit {
         Unfit::Refused(code, outcome) => match refuse(code, out) {
-            Ok(size) => (State::Authenticated(verify::plain(admitted), outcome), size),
+            Ok(size) => (State::Authenticated(verify::antp(admitted), outcome), size),
             Err(_) => (State::Silent(Outcome::NoRoom), 0),
         },
         Unfit::Silent(outcome) => (State::Silent(outcome), 0),

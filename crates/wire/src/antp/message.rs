@@ -36,6 +36,31 @@ pub enum Message<'a> {
     Error(ErrorMessage),
 }
 
+impl Message<'_> {
+    /// Writes the message's fields as its sender does: those of a chunk or of an early packet stand before the last.
+    ///
+    /// # Errors
+    /// If `out` is full. What was written until then stays.
+    pub fn emit(&self, out: &mut Writer<'_>) -> Result<(), NoRoom> {
+        match self {
+            Message::NegotiationRequest(request) => request.emit(out),
+            Message::NegotiationResponse(response, chunk) => {
+                chunk.iter().try_for_each(|chunk| emit_chunk(out, response.suite, chunk.octets))?;
+                response.emit(out)
+            }
+            Message::KeyRequest(request) => request.emit(out),
+            Message::KeyResponse(response) => response.emit(out),
+            Message::TimeRequest(request) => request.emit(out),
+            Message::TimeResponse { early, response } => {
+                early.iter().try_for_each(|early| early.emit(out))?;
+                response.emit(out)
+            }
+            Message::Early(early) => early.emit(out),
+            Message::Error(error) => error.emit(out),
+        }
+    }
+}
+
 /// What a packet holds of ANTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Antp<'a> {

@@ -151,30 +151,10 @@ fn fixtures() -> Vec<(Message<'static>, String)> {
     ]
 }
 
-/// Writes a message as its sender does.
-fn emit(message: &Message<'_>, out: &mut Writer<'_>) -> Result<(), NoRoom> {
-    match message {
-        Message::NegotiationRequest(request) => request.emit(out),
-        Message::NegotiationResponse(response, chunk) => {
-            chunk.iter().try_for_each(|chunk| emit_chunk(out, response.suite, chunk.octets))?;
-            response.emit(out)
-        }
-        Message::KeyRequest(request) => request.emit(out),
-        Message::KeyResponse(response) => response.emit(out),
-        Message::TimeRequest(request) => request.emit(out),
-        Message::TimeResponse { early, response } => {
-            early.iter().try_for_each(|early| early.emit(out))?;
-            response.emit(out)
-        }
-        Message::Early(early) => early.emit(out),
-        Message::Error(error) => error.emit(out),
-    }
-}
-
 #[test]
 fn every_message_is_written_and_read_as_drawn() {
     for (message, hex) in fixtures() {
-        let whole = packet(|out| emit(&message, out));
+        let whole = packet(|out| message.emit(out));
         assert_eq!(whole[HEADER_SIZE..], octets(&hex), "{message:?}");
         assert_eq!(locate(&whole).unwrap().unwrap().message, message);
         let found = locate(&whole).unwrap().unwrap();
@@ -194,9 +174,9 @@ fn writers_say_that_there_is_no_room_and_never_panic() {
         let size = octets(&hex).len();
         for room in 0..size {
             let mut buffer = vec![0; room];
-            assert_eq!(emit(&message, &mut Writer::new(&mut buffer)), Err(NoRoom), "{message:?} {room}");
+            assert_eq!(message.emit(&mut Writer::new(&mut buffer)), Err(NoRoom), "{message:?} {room}");
         }
-        assert_eq!(emit(&message, &mut Writer::new(&mut vec![0; size])), Ok(()));
+        assert_eq!(message.emit(&mut Writer::new(&mut vec![0; size])), Ok(()));
     }
 }
 
@@ -272,7 +252,7 @@ fn chunk_of_a_wrong_packet_or_a_second_one_is_refused() {
     for (message, _) in fixtures() {
         let whole = packet(|out| {
             emit_chunk(out, Suite::P256, &[1; 8])?;
-            emit(&message, out)
+            message.emit(out)
         });
         let is_response = matches!(message, Message::NegotiationResponse(..));
         assert_eq!(locate(&whole).is_ok(), is_response, "{message:?}");
@@ -289,8 +269,8 @@ fn two_messages_are_refused_whichever_they_are() {
     for (first, _) in fixtures() {
         for (second, _) in fixtures() {
             let whole = packet(|out| {
-                emit(&first, out)?;
-                emit(&second, out)
+                first.emit(out)?;
+                second.emit(out)
             });
             let is_follow_up = matches!(first, Message::Early(_))
                 && matches!(second, Message::TimeResponse { early: None, .. });
@@ -306,17 +286,17 @@ fn two_messages_are_refused_whichever_they_are() {
 fn nothing_follows_the_message() {
     for (message, _) in fixtures() {
         let padded = packet(|out| {
-            emit(&message, out)?;
+            message.emit(out)?;
             emit_padding(out, 28)
         });
         assert_eq!(refusal(&padded), Reason::Misplaced);
         let foreign = packet(|out| {
-            emit(&message, out)?;
+            message.emit(out)?;
             crate::extension::emit(out, FieldType(0x0104), &[5; 32])
         });
         assert_eq!(refusal(&foreign), Reason::Misplaced);
         let signed = packet(|out| {
-            emit(&message, out)?;
+            message.emit(out)?;
             out.put(&[9; 20])
         });
         assert_eq!(refusal(&signed), Reason::Trailer);
@@ -329,7 +309,7 @@ fn foreign_fields_and_foreign_magic_are_passed_over() {
         crate::extension::emit(out, FieldType(0x0104), &[5; 32])?;
         crate::extension::emit(out, PAD, &[0; 12])?;
         crate::extension::emit(out, TS_RSP, b"antp\x01\0\0\x02 somebody else's")?;
-        emit(&fixtures()[0].0, out)
+        fixtures()[0].0.emit(out)
     });
     assert_eq!(message(&whole), fixtures()[0].0);
     let none = packet(|out| crate::extension::emit(out, NEG_REQ, b"NTPA\x01\0\0\x02 somebody else's"));
@@ -341,7 +321,7 @@ fn foreign_fields_and_foreign_magic_are_passed_over() {
 fn other_versions_are_told_apart_from_garbage() {
     for (message, _) in fixtures() {
         for version in (0..=255).filter(|&version| version != VERSION) {
-            let mut whole = packet(|out| emit(&message, out));
+            let mut whole = packet(|out| message.emit(out));
             whole[HEADER_SIZE + 8] = version;
             assert_eq!(
                 locate(&whole).unwrap_err(),
@@ -355,7 +335,7 @@ fn other_versions_are_told_apart_from_garbage() {
 #[test]
 fn field_of_any_other_size_is_refused() {
     for (message, _) in fixtures().into_iter().filter(|(_, hex)| hex.matches("414e5450").count() == 1) {
-        let whole = packet(|out| emit(&message, out));
+        let whole = packet(|out| message.emit(out));
         let size = whole.len() - HEADER_SIZE;
         for other in (LAST_FIELD_SIZE_MIN..=size + 64).step_by(4).filter(|&other| other != size) {
             let mut changed = whole.clone();
@@ -376,7 +356,7 @@ fn every_inner_length_but_the_right_one_is_refused() {
     let places =
         [(3, body + 48, 72), (4, body + 80, 65), (5, body + 80, 256), (6, body + 80, 32), (7, body + 8, 60)];
     for (index, at, right) in places {
-        let whole = packet(|out| emit(&fixtures()[index].0, out));
+        let whole = packet(|out| fixtures()[index].0.emit(out));
         for size in 0..=u16::MAX {
             let mut changed = whole.clone();
             changed[at..at + 2].copy_from_slice(&size.to_be_bytes());
@@ -388,7 +368,7 @@ fn every_inner_length_but_the_right_one_is_refused() {
 #[test]
 fn word_behind_the_size_of_state_is_zero() {
     for (index, at) in [(3, 50), (7, 10)] {
-        let whole = packet(|out| emit(&fixtures()[index].0, out));
+        let whole = packet(|out| fixtures()[index].0.emit(out));
         for bit in 0..16 {
             let mut changed = whole.clone();
             changed[HEADER_SIZE + 4 + at + bit / 8] ^= 1 << (bit % 8);
@@ -446,7 +426,7 @@ fn padding_is_zeros_of_a_size_that_a_field_can_have() {
     }
     let whole = packet(|out| {
         emit_padding(out, 72)?;
-        emit(&fixtures()[8].0, out)
+        fixtures()[8].0.emit(out)
     });
     assert_eq!(whole.len(), 224, "the request of separate-tag mode over IPv4");
     assert_eq!(locate(&whole).unwrap().unwrap().padding_size, 72);
@@ -505,7 +485,7 @@ fn every_prefix_of_a_packet_is_judged_without_panic_and_none_is_the_message() {
     for (message, _) in fixtures() {
         let whole = packet(|out| {
             emit_padding(out, 16)?;
-            emit(&message, out)
+            message.emit(out)
         });
         for cut in 0..whole.len() {
             if let Ok(Some(found)) = locate(&whole[..cut]) {
@@ -521,7 +501,7 @@ fn every_prefix_of_a_packet_is_judged_without_panic_and_none_is_the_message() {
 #[test]
 fn every_bit_of_a_field_changes_what_is_read_but_for_reserved_ones() {
     for (message, _) in fixtures() {
-        let whole = packet(|out| emit(&message, out));
+        let whole = packet(|out| message.emit(out));
         let mut unseen = Vec::new();
         for bit in HEADER_SIZE * 8..whole.len() * 8 {
             let mut changed = whole.clone();
@@ -588,7 +568,7 @@ proptest! {
         body[..8].copy_from_slice(&prefix);
         let whole = packet(|out| crate::extension::emit(out, FieldType(kind), &body));
         if let Ok(Some(found)) = locate(&whole) {
-            let again = packet(|out| emit(&found.message, out));
+            let again = packet(|out| found.message.emit(out));
             prop_assert_eq!(message(&again), found.message);
         }
     }
@@ -597,7 +577,7 @@ proptest! {
 #[test]
 fn header_of_a_request_is_left_to_the_header() {
     // An ANTP message says nothing about its mode: a server looks at the header first.
-    let mut whole = packet(|out| emit(&fixtures()[0].0, out));
+    let mut whole = packet(|out| fixtures()[0].0.emit(out));
     whole[0] = 4 << 3 | Mode::Server.to_bits();
     assert!(matches!(message(&whole), Message::NegotiationRequest(_)));
 }
