@@ -5,7 +5,7 @@
 //! which it was made, as the responder tells it, is the present: a client without a clock can judge dates by it. Hence
 //! the nonce is no option here, and neither are answers that were made in advance.
 //!
-//! What is asked is one certificate a request. The answer is signed by the issuer's key, or by one whose certificate the
+//! A request asks about one certificate. The answer is signed by the issuer's key, or by one whose certificate the
 //! issuer itself signed for this purpose; that certificate's dates are judged by the answer's own instant. Signatures
 //! are those that TLS takes here: SHA-256 or better, RSA from 2048 bits.
 //!

@@ -1,9 +1,9 @@
 //! OCSP for the lab's authority: certificates that name a responder, the responder, and what it says.
 //!
 //! The responder is a listener on loopback that hands each request to a function, so that it can be replayed, refused
-//! or answered with anything. Answers come from `openssl ocsp`, a responder of others'; or from an
-//! [`OcspSigner`], which signs at any time, where openssl's is that of the machine. openssl's own listener is not used: it takes no address,
-//! and listens on all.
+//! or answered with anything. Answers come from `openssl ocsp`, a responder of others'; or from an [`OcspSigner`],
+//! which signs at any time, where openssl's is that of the machine. openssl's own listener is not used: it takes no
+//! address, and listens on all.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

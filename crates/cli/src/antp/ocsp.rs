@@ -64,7 +64,7 @@ pub(crate) struct Present {
     pub(crate) time: u64,
 }
 
-/// Judges the chain of a server that chose `suite` by the answers of its authorities. Of `times` the lower bound counts.
+/// Judges the chain of a server that chose `suite` by the answers of its authorities. Of `times`, the floor counts.
 ///
 /// # Errors
 /// The check that failed, or the responder that could not be reached.

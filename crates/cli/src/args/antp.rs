@@ -80,8 +80,8 @@ pub(crate) struct AntpQuery {
     /// which are then judged at the time that most agree on
     #[arg(long, value_name = "HOST[:PORT]", conflicts_with_all = ["pin", "validate_at"])]
     pub(crate) tentative: Vec<String>,
-    /// ANTP: ask the responders of the authorities (OCSP, with a nonce) whether the certificates are good now, and judge
-    /// dates at the time that they vouch for, not by the clock; at this URL, or where the certificates say
+    /// ANTP: ask the responders of the authorities (OCSP, with a nonce) whether certificates are good now, and judge
+    /// their dates at the time that they vouch for, not by the clock; at this URL, or where the certificates say
     #[arg(
         long,
         value_name = "URL",
