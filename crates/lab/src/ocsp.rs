@@ -249,14 +249,9 @@ impl Openssl {
 
 impl Lab {
     /// The authority as its own responder.
-    ///
-    /// # Panics
-    /// If the authority's certificate cannot be read.
     #[must_use]
     pub fn ocsp_signer(&self) -> OcspSigner {
-        let certificate = Certificate::from_der(self.authority().der()).unwrap();
-        let key = KeyPair::try_from(self.authority().key().serialize_der()).unwrap();
-        OcspSigner { name: ResponderId::ByName(certificate.tbs_certificate.subject), key }
+        OcspSigner::new(self.authority().der(), self.authority().key())
     }
 }
 
@@ -268,6 +263,17 @@ pub struct OcspSigner {
 }
 
 impl OcspSigner {
+    /// The holder of this certificate, which is in DER, and key of P-256.
+    ///
+    /// # Panics
+    /// If the certificate cannot be read.
+    #[must_use]
+    pub fn new(certificate: &[u8], key: &KeyPair) -> Self {
+        let certificate = Certificate::from_der(certificate).unwrap();
+        let key = KeyPair::try_from(key.serialize_der()).unwrap();
+        OcspSigner { name: ResponderId::ByName(certificate.tbs_certificate.subject), key }
+    }
+
     /// Says that all certificates in a request are good, as known at this time in Unix seconds.
     ///
     /// # Panics

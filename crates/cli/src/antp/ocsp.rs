@@ -209,10 +209,105 @@ fn rejected(problem: String) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use authentick_ke::tls::Issuer;
+    use authentick_ke::tls::{Issuer, Roots};
+    use authentick_lab::ocsp::{OcspSigner, Reply, Responder};
+    use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
     use rustls::pki_types::CertificateDer;
 
     use super::*;
+
+    /// 2030-06-01.
+    const NOW: u64 = 1_906_502_400;
+    const YEAR: u64 = 365 * 86_400;
+
+    /// A server two steps below the root; the certificate between is good in 2030, the leaf's from 2020 to 2040.
+    struct Below {
+        anchor: Anchor,
+        chain: Vec<u8>,
+        root: Responder,
+        between: Responder,
+    }
+
+    impl Below {
+        /// The responders of the root and of the authority below tell these times. The certificate between names its
+        /// responder or not.
+        fn new(root_says: u64, between_says: u64, is_named: bool) -> Self {
+            let params = |name: &str, from, until| {
+                let mut params = CertificateParams::new(vec!["ntp.test".to_owned()]).unwrap();
+                params.distinguished_name.push(rcgen::DnType::CommonName, name);
+                params.not_before = rcgen::date_time_ymd(from, 1, 1);
+                params.not_after = rcgen::date_time_ymd(until, 1, 1);
+                params
+            };
+            let authority = |name, from, until| {
+                let mut params = params(name, from, until);
+                params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+                params
+            };
+            let responder = |issuer: &CertifiedIssuer<'static, KeyPair>, says: u64| {
+                let signer = OcspSigner::new(issuer.der(), issuer.key());
+                Responder::start(move |request| Reply::Octets(signer.answer(request, says)))
+            };
+            let key = || KeyPair::generate().unwrap();
+            let root = CertifiedIssuer::self_signed(authority("root", 2000, 2090), key()).unwrap();
+            let of_root = responder(&root, root_says);
+            let mut between = authority("between", 2030, 2031);
+            if is_named {
+                between.custom_extensions.push(authentick_lab::ocsp::access(&of_root.url()));
+            }
+            let between = CertifiedIssuer::signed_by(between, key(), &root).unwrap();
+            let of_between = responder(&between, between_says);
+            let mut leaf = params("leaf", 2020, 2040);
+            leaf.custom_extensions.push(authentick_lab::ocsp::access(&of_between.url()));
+            let leaf = leaf.signed_by(&key(), &between).unwrap();
+            let mut chain = Vec::new();
+            for certificate in [leaf.der(), between.der()] {
+                chain.extend_from_slice(&u16::try_from(certificate.len()).unwrap().to_be_bytes());
+                chain.extend_from_slice(certificate);
+            }
+            let roots = Roots::from_pem(root.pem().as_bytes()).unwrap();
+            let anchor = Anchor::authorities(&roots, "ntp.test").unwrap();
+            Below { anchor, chain, root: of_root, between: of_between }
+        }
+
+        fn judge(&self, url: Option<&str>) -> Result<Present, Failure> {
+            let times = Times { clock: 0, built: 0, saved: 0, by_hand: None };
+            let chain = Chain::parse(&self.chain).unwrap();
+            let ask = Ask { url, timeout: Duration::from_secs(5) };
+            judge_now(&self.anchor, &times, ask, &chain, Suite::P256, &mut Entropy::from_seed(1))
+        }
+    }
+
+    #[test]
+    fn each_certificate_but_the_root_is_asked_about_at_its_own_authority() {
+        let below = Below::new(NOW + 60, NOW, true);
+        let present = below.judge(None).unwrap();
+        let asked: Vec<_> =
+            present.vouches.iter().map(|vouch| (vouch.subject.as_str(), &vouch.responder)).collect();
+        assert_eq!(asked, [("CN=leaf", &below.between.url()), ("CN=between", &below.root.url())]);
+        assert_eq!((present.time, present.believed.by), (NOW, "authorities and OCSP"));
+        let remark = present.believed.remarks.concat();
+        assert!(remark.contains("CN=leaf was good at 2030-06-01T00:00:00Z"), "{remark}");
+        // A certificate that names nobody is asked about where the user says, here the wrong place.
+        let unnamed = Below::new(NOW, NOW, false);
+        let problem = unnamed.judge(None).unwrap_err();
+        assert!(problem.message.contains("CN=between: the certificate names none"), "{problem:?}");
+        let problem = unnamed.judge(Some(&unnamed.between.url())).unwrap_err();
+        assert!(problem.message.starts_with("ocsp signer: ") && problem.message.contains("CN=between"));
+        assert_eq!(problem.exit, Exit::Authentication);
+    }
+
+    /// Who has the key of an authority that is over makes it say that it is not; the root's answer tells the time.
+    #[test]
+    fn dates_of_the_whole_path_are_judged_at_the_time_of_each_answer() {
+        for (root_says, between_says, part) in
+            [(NOW + YEAR, NOW, "expired"), (NOW, NOW + YEAR, "expired"), (NOW - YEAR, NOW, "not yet valid")]
+        {
+            let problem = Below::new(root_says, between_says, true).judge(None).unwrap_err();
+            assert!(problem.message.contains(part), "{problem:?}");
+            assert_eq!(problem.exit, Exit::Authentication);
+        }
+    }
 
     #[test]
     fn responder_is_asked_over_plain_http_alone() {
@@ -229,9 +324,9 @@ mod tests {
     fn user_names_the_responder_of_the_leaf_and_of_certificates_that_name_none() {
         let issuer = Issuer { name: vec![], key_info: vec![] };
         let link = |url: Option<&str>| {
-            let mut params = rcgen::CertificateParams::new(vec!["ntp.test".to_owned()]).unwrap();
+            let mut params = CertificateParams::new(vec!["ntp.test".to_owned()]).unwrap();
             params.custom_extensions.extend(url.map(authentick_lab::ocsp::access));
-            let certificate = params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap();
+            let certificate = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
             Link { certificate: CertificateDer::from(certificate.der().to_vec()), issuer: issuer.clone() }
         };
         let (own, users) = ("http://own.test/", "http://users.test/");
