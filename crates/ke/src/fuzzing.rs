@@ -1,10 +1,20 @@
-//! The body of the fuzz target of this crate; `fuzz/` calls it with new octets, the tests with the kept corpus.
+//! The bodies of the fuzz targets of this crate; `fuzz/` calls them with new octets, the tests with the kept corpus.
+
+use std::sync::LazyLock;
 
 use authentick_crypto::Entropy;
 use authentick_proto::keyset::KeySet;
 use authentick_wire::ke::{AeadId, Request, Response, message_size};
+use der::asn1::{BitStringRef, OctetStringRef};
+use der::{Decode, Encode};
+use rustls::SignatureScheme;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::sign::SigningKey;
+use x509_ocsp::ResponseData;
 
+use crate::ocsp::{Good, NONCE_SIZE, Question};
 use crate::session::{Answer, RESPONSE_SIZE_MAX, Terms, answer};
+use crate::tls::{Issuer, provider};
 
 /// Any octets as a request: the server answers with one whole message that its client understands, and gives cookies
 /// only to a request that parses.
@@ -34,16 +44,90 @@ pub fn request(octets: &[u8]) {
     }
 }
 
+/// The name of the authority that [`ocsp_response`] believes: CN=CA.
+const AUTHORITY_NAME: [u8; 15] = *b"\x30\x0d\x31\x0b\x30\x09\x06\x03\x55\x04\x03\x0c\x02CA";
+
+const NONCE: [u8; NONCE_SIZE] = [0x4e; NONCE_SIZE];
+
+/// The authority's key, of Ed25519: everybody knows it.
+static AUTHORITY: LazyLock<std::sync::Arc<dyn SigningKey>> = LazyLock::new(|| {
+    let mut pkcs8 = b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20".to_vec();
+    pkcs8.extend_from_slice(&[0x41; 32]);
+    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(pkcs8));
+    provider().key_provider.load_private_key(key).expect("any 32 octets are a key")
+});
+
+static QUESTION: LazyLock<Question> = LazyLock::new(|| {
+    let key_info = AUTHORITY.public_key().expect("the library tells it").to_vec();
+    Question::fixed(Issuer { name: AUTHORITY_NAME.to_vec(), key_info }, NONCE)
+});
+
+/// Any octets as the answer of an OCSP responder, and as what the authority itself has signed: what is believed repeats
+/// the nonce, and its times are in order.
+pub fn ocsp_response(octets: &[u8]) {
+    let check = |good: Good, signed: &[u8]| {
+        assert!(signed.windows(NONCE_SIZE).any(|window| window == NONCE), "without the nonce");
+        assert!(good.this_update <= good.produced_at, "{good:?}");
+        assert!(good.next_update.is_none_or(|next| good.produced_at <= next), "{good:?}");
+    };
+    if let Ok(good) = QUESTION.judge(octets) {
+        check(good, octets);
+    }
+    if ResponseData::from_der(octets).is_ok()
+        && let Ok(good) = QUESTION.judge(&signed(octets))
+    {
+        check(good, octets);
+    }
+}
+
+/// A response with this data, signed by the authority.
+fn signed(data: &[u8]) -> Vec<u8> {
+    let signer = AUTHORITY.choose_scheme(&[SignatureScheme::ED25519]).expect("it is a key of Ed25519");
+    let signature = signer.sign(data).expect("Ed25519 signs anything");
+    let signature = BitStringRef::from_bytes(&signature).and_then(|bits| bits.to_der());
+    let ed25519 = b"\x30\x05\x06\x03\x2b\x65\x70";
+    let basic = sequence(&[data, ed25519, &signature.expect("it is short")]);
+    let basic = OctetStringRef::new(&basic).and_then(|octets| octets.to_der()).expect("inputs are short");
+    let kind = b"\x06\x09\x2b\x06\x01\x05\x05\x07\x30\x01\x01";
+    let bytes = tagged(0xa0, &sequence(&[kind, &basic]));
+    sequence(&[b"\x0a\x01\x00", &bytes])
+}
+
+fn sequence(parts: &[&[u8]]) -> Vec<u8> {
+    tagged(0x30, &parts.concat())
+}
+
+/// DER of a content under a tag; its length is written in as few octets as will do.
+fn tagged(tag: u8, content: &[u8]) -> Vec<u8> {
+    let length = der::Length::try_from(content.len()).and_then(|length| length.to_der());
+    [&[tag], &length.expect("inputs are short")[..], content].concat()
+}
+
 #[cfg(test)]
 mod tests {
-    #[test]
-    fn kept_corpus_has_no_finding() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/ke_request");
+    fn replay(target: &str, body: fn(&[u8])) {
+        let folder = format!("{}/../../fuzz/corpus/{target}", env!("CARGO_MANIFEST_DIR"));
         let mut count = 0;
         for entry in std::fs::read_dir(folder).expect("the corpus is kept") {
-            super::request(&std::fs::read(entry.unwrap().path()).unwrap());
+            body(&std::fs::read(entry.unwrap().path()).unwrap());
             count += 1;
         }
-        assert!(count > 10, "{count}");
+        assert!(count > 10, "{target}: {count}");
+    }
+
+    #[test]
+    fn kept_corpora_have_no_finding() {
+        replay("ke_request", super::request);
+        replay("ocsp_response", super::ocsp_response);
+    }
+
+    /// Else the target would not reach behind the signature.
+    #[test]
+    fn kept_corpus_has_an_answer_that_is_believed_once_it_is_signed() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/ocsp_response");
+        let octets = std::fs::read(format!("{folder}/good-data")).unwrap();
+        assert!(super::QUESTION.judge(&super::signed(&octets)).is_ok());
+        let whole = std::fs::read(format!("{folder}/good-response")).unwrap();
+        assert_eq!(whole, super::signed(&octets));
     }
 }

@@ -6,8 +6,10 @@
 
 #[cfg(feature = "client")]
 pub mod client;
-#[cfg(any(all(test, feature = "server"), feature = "fuzzing"))]
+#[cfg(any(all(test, feature = "client", feature = "server"), feature = "fuzzing"))]
 pub mod fuzzing;
+#[cfg(feature = "client")]
+pub mod ocsp;
 #[cfg(feature = "server")]
 pub mod server;
 #[cfg(feature = "server")]

@@ -17,7 +17,7 @@ use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 #[cfg(feature = "server")]
 pub use self::identity::{Identity, IdentityError, server_config};
 #[cfg(feature = "client")]
-pub use self::path::{BadPath, KeyUse, PathVerifier};
+pub use self::path::{BadPath, Issuer, KeyUse, Link, PathVerifier};
 #[cfg(feature = "client")]
 pub use self::roots::{Roots, client_config};
 
@@ -32,7 +32,7 @@ fn started_provider() -> Arc<CryptoProvider> {
 
 /// Cipher suites and groups in the order of cost. The processor has instructions for SHA-256 and none for SHA-384,
 /// which made up a fifth of a handshake that let the client choose.
-fn provider() -> Arc<CryptoProvider> {
+pub(crate) fn provider() -> Arc<CryptoProvider> {
     use aws_lc_rs::{cipher_suite, kx_group};
     Arc::new(CryptoProvider {
         cipher_suites: vec![

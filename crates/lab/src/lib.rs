@@ -8,8 +8,8 @@
 //! - [`relay`]: a path between two hosts with a delay, jitter, loss and a rate.
 //! - [`servers`]: NTP servers that misbehave in a set way and count it; [`exchanges`]: the same for key exchange.
 //! - [`corrupt`]: stands between a client and a real server; damages and records what passes.
-//! - [`process`]: programs with a captured log; [`certificates`], and those for [`antp`]; [`daemon`]: our own server;
-//!   [`peers`]: others'.
+//! - [`process`]: programs with a captured log; [`certificates`], and those for [`antp`]; [`ocsp`], which says whether
+//!   they are good; [`daemon`]: our own server; [`peers`]: others'.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -21,6 +21,7 @@ pub mod daemon;
 pub mod exchanges;
 pub mod filter;
 pub mod hosts;
+pub mod ocsp;
 pub mod peers;
 pub mod process;
 pub mod quota;

@@ -68,7 +68,19 @@ const TABLE: &[Line] = &[
     Line {
         package: "authentick-ke",
         internal: &["authentick-crypto", "authentick-proto", "authentick-wire"],
-        external: &["mio", "rustls", "slab", "socket2", "x509-parser", "zeroize"],
+        external: &[
+            "der",
+            "mio",
+            "rustls",
+            "rustls-webpki",
+            "sha1",
+            "slab",
+            "socket2",
+            "x509-cert",
+            "x509-ocsp",
+            "x509-parser",
+            "zeroize",
+        ],
         reason: "the line exists so that the data plane builds without TLS, and key exchange scales on other hosts",
     },
     Line {
@@ -133,7 +145,18 @@ const TABLE: &[Line] = &[
     Line {
         package: "authentick-lab",
         internal: &["authentick-crypto", "authentick-ke", "authentick-net", "authentick-wire"],
-        external: &["caps", "libc", "rcgen", "rustix", "rustls", "seccompiler", "tempfile"],
+        external: &[
+            "caps",
+            "der",
+            "libc",
+            "rcgen",
+            "rustix",
+            "rustls",
+            "seccompiler",
+            "tempfile",
+            "x509-cert",
+            "x509-ocsp",
+        ],
         reason: "the line exists so that all tests share one bench, which knows no more of us than a peer does",
     },
     Line {
@@ -165,6 +188,7 @@ const TABLE: &[Line] = &[
             "serde_json",
             "signal-hook",
             "tempfile",
+            "ureq",
         ],
         reason: "the line exists so that arguments and environment are read in one crate, and nothing simulated ships",
     },

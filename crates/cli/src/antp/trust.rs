@@ -4,16 +4,17 @@
 //! 1. a certificate or key that is pinned: nothing else counts;
 //! 2. X.509, at the time of the clock, but never earlier than this program was built or a server last vouched for, and
 //!    with two days of slack: being right within days is enough, as certificates last for months;
-//! 3. X.509 at a time that the user sets by hand, or on which several servers agree ([`super::tentative`]).
+//! 3. X.509 at the time that the authorities themselves tell, asked by OCSP with a nonce ([`super::ocsp`]);
+//! 4. X.509 at a time that the user sets by hand, or on which several servers agree ([`super::tentative`]).
 //!
-//! The ANTP paper, section 3, names these and OCSP with nonces. Whatever a rule does not check is said.
+//! The ANTP paper, section 3, names these but for the last. Whatever a rule does not check is said.
 
 use std::path::Path;
 
 use authentick_crypto::kem::PublicKey;
 use authentick_ke::client::CertificateCheck;
 use authentick_ke::tls::{
-    BadPath, CertificateInfo, KeyUse, PathVerifier, Roots, certificates, public_key_info,
+    BadPath, CertificateInfo, KeyUse, Link, PathVerifier, Roots, certificates, public_key_info,
 };
 use authentick_net::clock::unix_seconds;
 use authentick_wire::antp::{Chain, Suite};
@@ -89,10 +90,12 @@ pub(crate) struct Times {
 }
 
 /// How the dates of certificates are judged.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Dates {
     /// By the time that counts.
     At(Times),
+    /// By each of these instants, in Unix seconds, without slack; and the path is this one at each of them.
+    VouchedFor { instants: Vec<u64>, links: Vec<Link> },
     /// Not at all, but for this: all certificates of the chain were good at some time.
     Ignored,
 }
@@ -115,6 +118,14 @@ impl Times {
         self.built.max(self.saved)
     }
 
+    /// The same, and what happened then.
+    pub(crate) fn floor_and_reason(&self) -> (u64, &'static str) {
+        match self.saved > self.built {
+            true => (self.saved, "a server last vouched for the time"),
+            false => (self.built, "this program was built"),
+        }
+    }
+
     /// The time that counts, by how much it may be wrong, and what is to be said of it.
     fn judged_at(&self) -> (u64, u64, Option<String>) {
         let shown = |seconds| humantime::format_rfc3339_seconds(instant(seconds));
@@ -125,10 +136,7 @@ impl Times {
             );
             return (by_hand, 0, Some(remark));
         }
-        let (floor, why) = match self.saved > self.built {
-            true => (self.saved, "a server last vouched for the time"),
-            false => (self.built, "this program was built"),
-        };
+        let (floor, why) = self.floor_and_reason();
         if self.clock >= floor {
             return (self.clock, SLACK_SECONDS, None);
         }
@@ -181,7 +189,14 @@ pub(crate) fn judge(
             let verify = |at| path.verify(&certificates, KeyUse::of(suite), at);
             match dates {
                 Dates::At(times) => remarks.extend(with_slack(times, verify)?),
-                Dates::Ignored => at_any_time(&certificates, verify)?,
+                Dates::VouchedFor { instants, links } => {
+                    for &at in instants {
+                        at_vouched(path, &certificates, links, at, verify(at))?;
+                    }
+                }
+                Dates::Ignored => {
+                    at_any_time(&certificates, verify)?;
+                }
             }
         }
     }
@@ -189,6 +204,36 @@ pub(crate) fn judge(
         authentick_proto::antp::kem(suite).ok_or_else(|| format!("suite: {suite} is not known here"))?;
     let key = PublicKey::from_spki(kem, spki).map_err(|bad| format!("certificate key: {bad}"))?;
     Ok(Believed { key, by: anchor.name(), remarks, certificate: CertificateInfo::parse(leaf) })
+}
+
+/// The path of a chain to the authority that vouches for it, at a time at which all of it is good.
+///
+/// # Errors
+/// The check that failed, in words; and if no authorities are asked, as what is pinned is on no path.
+pub(crate) fn way(anchor: &Anchor, chain: &Chain<'_>, suite: Suite) -> Result<Vec<Link>, String> {
+    let Anchor::Authorities(path) = anchor else {
+        return Err("certificate: what is pinned has no authority to ask".to_owned());
+    };
+    let certificates: Vec<CertificateDer<'_>> = chain.certificates().map(CertificateDer::from).collect();
+    let at = at_any_time(&certificates, |at| path.verify(&certificates, KeyUse::of(suite), at))?;
+    path.links(&certificates, at).map_err(|bad| bad.to_string())
+}
+
+/// Whether a path that `verified` at an instant is good then, and the one that was asked about.
+fn at_vouched(
+    path: &PathVerifier,
+    certificates: &[CertificateDer<'_>],
+    links: &[Link],
+    at: u64,
+    verified: Result<(), BadPath>,
+) -> Result<(), String> {
+    let shown = humantime::format_rfc3339_seconds(instant(at));
+    verified.map_err(|bad| format!("{bad} (judged at {shown}, the time that a responder vouches for)"))?;
+    match path.links(certificates, at) {
+        Ok(now) if now == links => Ok(()),
+        Ok(_) => Err(format!("certificate: the path at {shown} is not the one that was asked about")),
+        Err(bad) => Err(bad.to_string()),
+    }
 }
 
 fn unchecked(what: &str) -> String {
@@ -215,15 +260,17 @@ fn with_slack(times: &Times, verify: impl Fn(u64) -> Result<(), BadPath>) -> Res
 }
 
 /// Verifies at the beginning of each certificate in turn: if all are ever good together, then when the last begins.
+/// Returns when that is, in Unix seconds.
 fn at_any_time(
     certificates: &[CertificateDer<'_>],
     verify: impl Fn(u64) -> Result<(), BadPath>,
-) -> Result<(), String> {
+) -> Result<u64, String> {
     let mut last = None;
     for begin in certificates.iter().filter_map(|der| CertificateInfo::parse(der)).map(|info| info.not_before)
     {
-        match verify(u64::try_from(begin).unwrap_or(0)) {
-            Ok(()) => return Ok(()),
+        let begin = u64::try_from(begin).unwrap_or(0);
+        match verify(begin) {
+            Ok(()) => return Ok(begin),
             Err(bad) => last = Some(bad),
         }
     }
@@ -307,7 +354,7 @@ mod tests {
             // What vouches for it was good from 2000 until 2010.
             at_any_time(&chain, dates(946_684_800, 1_262_304_000))
         };
-        assert_eq!((good_at(2005, 2006), good_at(2000, 2090)), (Ok(()), Ok(())));
+        assert_eq!((good_at(2005, 2006), good_at(2000, 2090)), (Ok(1_104_537_600), Ok(946_684_800)));
         assert!(good_at(2015, 2016).unwrap_err().contains("expired"));
         assert!(at_any_time(&[CertificateDer::from(vec![0])], |_| Ok(())).is_err());
     }

@@ -6,6 +6,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use authentick_wire::antp::Suite;
 use clap::{Args, ValueEnum};
 
+use crate::antp::ocsp::check_url;
+
 /// A key encapsulation mechanism of ANTP, and with it a suite.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KemArgument {
@@ -78,6 +80,15 @@ pub(crate) struct AntpQuery {
     /// which are then judged at the time that most agree on
     #[arg(long, value_name = "HOST[:PORT]", conflicts_with_all = ["pin", "validate_at"])]
     pub(crate) tentative: Vec<String>,
+    /// ANTP: ask the responders of the authorities (OCSP, with a nonce) whether certificates are good now, and judge
+    /// their dates at the time that they vouch for, not by the clock; at this URL, or where the certificates say
+    #[arg(
+        long,
+        value_name = "URL",
+        value_parser = responder,
+        conflicts_with_all = ["pin", "validate_at", "tentative"]
+    )]
+    pub(crate) ocsp: Option<Option<String>>,
     /// Where chains, and which servers have spoken ANTP, are kept [default: $XDG_STATE_HOME/authentick, or
     /// ~/.local/state/authentick]
     #[arg(long, value_name = "DIR")]
@@ -97,6 +108,7 @@ impl AntpQuery {
             ("--pin", self.pin.is_some()),
             ("--validate-at", self.validate_at.is_some()),
             ("--tentative", !self.tentative.is_empty()),
+            ("--ocsp", self.ocsp.is_some()),
         ];
         options.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
     }
@@ -107,6 +119,11 @@ fn round_trip(text: &str) -> Result<Duration, String> {
         Ok(span) if !span.is_zero() && span <= Duration::from_secs(60) => Ok(span),
         _ => Err("no number of seconds above 0 and up to 60".to_owned()),
     }
+}
+
+fn responder(text: &str) -> Result<String, String> {
+    check_url(text)
+        .map_err(|problem| format!("{problem}; what follows --ocsp is its URL, so HOST comes first"))
 }
 
 fn instant(text: &str) -> Result<u64, String> {

@@ -13,8 +13,8 @@ use serde_json::Value;
 use crate::lab::{Changed, Lab, Relay, Server, authentick, free_port, serve, start, text};
 
 /// A server of ANTP, and a client's state directory.
-struct Bench {
-    lab: Lab,
+pub(crate) struct Bench {
+    pub(crate) lab: Lab,
     server: Server,
 }
 
@@ -25,18 +25,22 @@ impl Bench {
 
     /// With certificates that are changed before they are signed.
     fn with(suites: &[&str], change: impl Fn(&mut CertificateParams)) -> Self {
-        let lab = Lab::new();
+        Bench::of(Lab::new(), suites, change)
+    }
+
+    /// The same, of a lab that is there already.
+    pub(crate) fn of(lab: Lab, suites: &[&str], change: impl Fn(&mut CertificateParams)) -> Self {
         suites.iter().for_each(|suite| lab.antp_identity(suite, &change));
         let server = start(&lab.antp_config(suites, "", ""));
         Bench { lab, server }
     }
 
-    fn state(&self) -> PathBuf {
+    pub(crate) fn state(&self) -> PathBuf {
         self.lab.path().join("client")
     }
 
     /// Runs `query` with these arguments and the bench's state directory.
-    fn run(&self, address: SocketAddr, arguments: &[&str]) -> Output {
+    pub(crate) fn run(&self, address: SocketAddr, arguments: &[&str]) -> Output {
         let (address, state) = (address.to_string(), self.state());
         let state = state.to_str().unwrap();
         authentick([&["query", &address, "--state-directory", state], arguments].concat())
@@ -48,11 +52,11 @@ impl Bench {
         self.run(address, &[&["--auth", "antp", "--ca", ca.to_str().unwrap()], arguments].concat())
     }
 
-    fn ask(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn ask(&self, arguments: &[&str]) -> Output {
         self.ask_at(self.server.ntp, arguments)
     }
 
-    fn json(&self, arguments: &[&str]) -> Value {
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let output = self.ask(&[arguments, &["--json"]].concat());
         assert_eq!(output.status.code(), Some(0), "{}", text(&output));
         serde_json::from_slice(&output.stdout).unwrap()
@@ -72,7 +76,8 @@ impl Bench {
 }
 
 /// The command ended with exit 2, says why, and tells no time.
-fn assert_rejected(output: &Output, part: &str) {
+#[track_caller]
+pub(crate) fn assert_rejected(output: &Output, part: &str) {
     assert_eq!(output.status.code(), Some(2), "{part}: {}", text(output));
     assert!(text(output).contains(part), "{part} is not in {}", text(output));
     assert!(!text(output).contains("offset"), "time without authentication: {}", text(output));
@@ -427,6 +432,12 @@ fn silence_is_exit_1_and_wrong_use_exit_64() {
         &["--auth", "antp", "--pin", "/p", "--ca", "/c"],
         &["--auth", "antp", "--validate-at", "yesterday"],
         &["--auth", "antp", "--tentative", "ntp.test"],
+        &["--auth", "plain", "--ocsp"],
+        &["--auth", "antp", "--ocsp", "https://ocsp.test/"],
+        &["--auth", "antp", "--ocsp", "ocsp.test"],
+        &["--auth", "antp", "--ocsp", "--pin", "/p"],
+        &["--auth", "antp", "--ocsp", "--validate-at", "2030-01-01T00:00:00Z"],
+        &["--auth", "antp", "--ocsp", "--tentative", "a.test", "--tentative", "b.test"],
         &["--auth", "antp", "--keys", "/k", "--key-id", "1"],
     ] {
         let output = bench.run(bench.server.ntp, arguments);

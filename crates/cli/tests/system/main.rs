@@ -5,6 +5,7 @@
 
 mod agents;
 mod antp;
+mod antp_ocsp;
 mod bench;
 mod capacity;
 mod demo;

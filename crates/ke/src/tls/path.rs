@@ -4,14 +4,18 @@
 //! usage of the key, which TLS 1.3 does not need, as there it only signs. Nothing here reads a clock: an instant is an
 //! argument, so that who knows the time badly can choose one.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, iter};
 
 use authentick_wire::antp::Suite;
+use der::asn1::AnyRef;
+use der::{Encode, Tag};
+use rustls::RootCertStore;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use webpki::EndEntityCert;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::{Roots, provider};
@@ -63,9 +67,28 @@ impl fmt::Display for BadPath {
 
 impl std::error::Error for BadPath {}
 
+/// Who signed a certificate: an authority, or who has a certificate of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Issuer {
+    /// The name, in DER.
+    pub name: Vec<u8>,
+    /// The SubjectPublicKeyInfo, in DER.
+    pub key_info: Vec<u8>,
+}
+
+/// A certificate on the way to an authority, and who signed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The certificate.
+    pub certificate: CertificateDer<'static>,
+    /// Whose signature it has.
+    pub issuer: Issuer,
+}
+
 /// The way to a server of one name, from the authorities that a client trusts.
 #[derive(Clone, Debug)]
 pub struct PathVerifier {
+    roots: Arc<RootCertStore>,
     verifier: Arc<WebPkiServerVerifier>,
     name: ServerName<'static>,
 }
@@ -76,10 +99,11 @@ impl PathVerifier {
     /// # Errors
     /// If there are no roots.
     pub fn new(roots: &Roots, name: ServerName<'static>) -> Result<Self, BadPath> {
-        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots.0.clone()), provider())
+        let roots = Arc::new(roots.0.clone());
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::clone(&roots), provider())
             .build()
             .map_err(|error| BadPath { check: CertificateCheck::Issuer, detail: error.to_string() })?;
-        Ok(PathVerifier { verifier, name })
+        Ok(PathVerifier { roots, verifier, name })
     }
 
     /// Checks the certificates of a server, the leaf first: the path to an authority, the name, the dates at
@@ -106,6 +130,49 @@ impl PathVerifier {
         )?;
         check_usage(leaf, usage)
     }
+
+    /// The way from the leaf to an authority at `unix_seconds`, the leaf first; what of `chain` is not on it is left
+    /// out, and so is the authority. Neither name nor usage are checked: that is [`PathVerifier::verify`]'s.
+    ///
+    /// # Errors
+    /// If there is no way.
+    pub fn links(&self, chain: &[CertificateDer<'_>], unix_seconds: u64) -> Result<Vec<Link>, BadPath> {
+        let bad =
+            |error: webpki::Error| BadPath { check: CertificateCheck::Other, detail: error.to_string() };
+        let Some((leaf, others)) = chain.split_first() else {
+            let detail = "the chain is empty".to_owned();
+            return Err(BadPath { check: CertificateCheck::Other, detail });
+        };
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(unix_seconds));
+        let leaf_read = EndEntityCert::try_from(leaf).map_err(bad)?;
+        let algorithms = provider().signature_verification_algorithms.all;
+        let usage = webpki::KeyUsage::server_auth();
+        let path = leaf_read
+            .verify_for_usage(algorithms, &self.roots.roots, others, now, usage, None, None)
+            .map_err(bad)?;
+        let between = || path.intermediate_certificates();
+        let certificates =
+            iter::once(leaf.clone().into_owned()).chain(between().map(|one| one.der().into_owned()));
+        let anchor = path.anchor();
+        let issuers = between()
+            .map(|one| Issuer {
+                name: sequence(one.subject()),
+                key_info: one.subject_public_key_info().as_ref().to_vec(),
+            })
+            .chain(iter::once(Issuer {
+                name: sequence(&anchor.subject),
+                key_info: sequence(&anchor.subject_public_key_info),
+            }));
+        let links = certificates.zip(issuers);
+        Ok(links.map(|(certificate, issuer)| Link { certificate, issuer }).collect())
+    }
+}
+
+/// The DER of a SEQUENCE with this content.
+fn sequence(content: &[u8]) -> Vec<u8> {
+    AnyRef::new(Tag::Sequence, content)
+        .and_then(|value| value.to_der())
+        .expect("a certificate, which holds it, was read, and so its length can be written")
 }
 
 /// Whether the certificate lets its key be used like this.

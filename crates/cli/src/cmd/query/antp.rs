@@ -13,6 +13,7 @@ use authentick_wire::time::{NtpSpan, NtpTime};
 use serde::Serialize;
 
 use super::{Answer, Bound, Report, TimeSpent, Vouched, date, nanos};
+use crate::antp::ocsp::{Ask, Vouch, judge_now};
 use crate::antp::phases::{Agreed, TimeAsk, ask_time, exchange_keys, negotiate};
 use crate::antp::store::Store;
 use crate::antp::tentative::{Ballot, SERVER_COUNT_MIN, Voter, agree};
@@ -38,6 +39,9 @@ pub(super) struct Session {
     subject: Option<String>,
     issuer: Option<String>,
     valid_until: Option<String>,
+    /// What responders vouched for, one for each certificate of the path; absent without `--ocsp`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ocsp: Vec<Vouch>,
 }
 
 impl Session {
@@ -51,6 +55,7 @@ impl Session {
             lines.push(("valid until", date.clone()));
         }
         lines.push(("trusted by", self.trusted_by.to_owned()));
+        lines.extend(self.ocsp.iter().map(|vouch| ("OCSP", vouch.line())));
         let held = if self.chain_held { ", held from before" } else { "" };
         let rounds = match self.negotiation_round_count {
             1 => "1 round".to_owned(),
@@ -81,6 +86,8 @@ pub(super) struct Source<'a> {
     voters: Vec<Voter>,
     /// The time at which certificates are judged, where somebody has said so, in Unix seconds.
     judged_at: Option<u64>,
+    /// What time it was, in Unix seconds, by a responder of OCSP; `None` if none was asked.
+    vouched_at: Option<u64>,
 }
 
 /// Trust in authorities for a server of this name.
@@ -160,6 +167,7 @@ impl<'a> Source<'a> {
             valid_until: None,
             voters,
             judged_at: options.validate_at,
+            vouched_at: None,
         })
     }
 
@@ -222,9 +230,9 @@ impl<'a> Source<'a> {
         report.timing.negotiation_ns = Some(nanos(agreed.took));
         let negotiated = &agreed.negotiated;
         let start = Instant::now();
-        let believed = self.judge(negotiated)?;
+        let (believed, vouches) = self.judge(negotiated, entropy)?;
         report.timing.certificate_check_ns = Some(nanos(start.elapsed()));
-        report.authentication = Some(Vouched::Antp(self.session(&agreed, &believed)));
+        report.authentication = Some(Vouched::Antp(self.session(&agreed, &believed, vouches)));
         let exchanged = exchange_keys(self.server, negotiated, &believed.key, entropy, timeout)
             .map_err(|wrong| self.rejected("key exchange", &wrong.to_string()))?
             .map_err(|unanswered| self.failure("key exchange", &unanswered))?;
@@ -252,17 +260,37 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
-    fn judge(&self, negotiated: &Negotiated) -> Result<Believed, Failure> {
-        let dates = Dates::At(Times::now(&self.store, self.judged_at)?);
-        let believed = judge(&self.anchor, &dates, &negotiated.chain(), negotiated.suite())
-            .map_err(|problem| self.rejected("certificate check", &problem))?;
+    fn judge(
+        &mut self,
+        negotiated: &Negotiated,
+        entropy: &mut Entropy,
+    ) -> Result<(Believed, Vec<Vouch>), Failure> {
+        let times = Times::now(&self.store, self.judged_at)?;
+        let (chain, suite) = (negotiated.chain(), negotiated.suite());
+        let phase = "certificate check";
+        let (believed, vouches) = match &self.arguments.antp.ocsp {
+            None => {
+                let believed = judge(&self.anchor, &Dates::At(times), &chain, suite)
+                    .map_err(|problem| self.rejected(phase, &problem))?;
+                (believed, Vec::new())
+            }
+            Some(url) => {
+                let ask = Ask { url: url.as_deref(), timeout: self.arguments.timeout };
+                let present =
+                    judge_now(&self.anchor, &times, ask, &chain, suite, entropy).map_err(|bad| {
+                        Failure::new(bad.exit, format!("{}: {phase}: {}", self.server, bad.message))
+                    })?;
+                self.vouched_at = Some(present.time);
+                (present.believed, present.vouches)
+            }
+        };
         for remark in &believed.remarks {
             output::error(&format!("trust: {remark}"));
         }
-        Ok(believed)
+        Ok((believed, vouches))
     }
 
-    fn session(&self, agreed: &Agreed, believed: &Believed) -> Session {
+    fn session(&self, agreed: &Agreed, believed: &Believed, ocsp: Vec<Vouch>) -> Session {
         let negotiated = &agreed.negotiated;
         let octets = negotiated.chain().octets();
         let certificate = believed.certificate.as_ref();
@@ -277,13 +305,15 @@ impl<'a> Source<'a> {
             subject: certificate.map(|certificate| certificate.subject.clone()),
             issuer: certificate.map(|certificate| certificate.issuer.clone()),
             valid_until: certificate.and_then(|certificate| date(certificate.not_after)),
+            ocsp,
         }
     }
 
     /// Saves what time it is by the server, so that no certificate is ever judged by an earlier one. A time at which
-    /// the server's own certificate is long over is not saved: it would shut out every other server.
+    /// the server's own certificate is long over is not saved: it would shut out every other server. The era of the
+    /// timestamp is that of the clock, or of a responder's answer, as the clock may be decades off.
     fn save_time(&self, time: NtpTime) -> Result<(), Failure> {
-        let pivot = i64::try_from(unix_seconds()).unwrap_or(0);
+        let pivot = i64::try_from(self.vouched_at.unwrap_or_else(unix_seconds)).unwrap_or(0);
         let (seconds, _) = time.to_unix(pivot);
         let slack = i64::try_from(SLACK_SECONDS).expect("two days");
         if self.valid_until.is_some_and(|until| seconds > until.saturating_add(slack)) {
