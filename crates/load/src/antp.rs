@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use authentick_crypto::Entropy;
 use authentick_crypto::kem::PublicKey;
 use authentick_ke::tls::{KeyUse, PathVerifier, Roots, public_key_info};
 use authentick_net::clock::{monotonic_ns, unix_seconds};
@@ -14,20 +15,25 @@ use authentick_proto::antp::client::{
     Progress, SeparateTag, Session, TimeExchange, Wanted,
 };
 use authentick_proto::antp::kem;
+use authentick_proto::antp::state::PENDING_SECONDS;
 use authentick_proto::antp::transcript::TimeClaim;
 use authentick_report::load::{AntpFigures, AntpHistograms, Cause};
 use authentick_wire::antp::{ErrorCode, Suite, SuiteList};
-use authentick_wire::limits::ANTP_PAYLOAD_SIZE_DEFAULT;
+use authentick_wire::limits::{ANTP_PAYLOAD_SIZE_DEFAULT, DATAGRAM_SIZE_MAX};
 use authentick_wire::time::{NtpSpan, NtpTime};
 use rustls::pki_types::{CertificateDer, ServerName};
 
 use crate::counts::Times;
 use crate::plan::Plan;
 
-/// A C1 is replaced at this age: it lives for 60 s.
+/// A C1 is replaced at this age.
 pub(crate) const C1_RENEW_NS: u64 = 30_000_000_000;
 /// A C1 of this age is not sent any more, as it might expire on its way.
 const C1_USE_NS: u64 = 55_000_000_000;
+
+const _: () = assert!(C1_RENEW_NS < C1_USE_NS, "there is time to get another one");
+const _: () =
+    assert!(C1_USE_NS < PENDING_SECONDS as u64 * 1_000_000_000, "the server still opens what is sent");
 
 /// Whatever takes longer is late by the generator's own timeouts, which say so more exactly.
 const BOUNDS: Bounds = Bounds {
@@ -93,7 +99,7 @@ impl Guide {
         exchange: &mut TimeExchange,
         session: &Session,
         now: NtpTime,
-        entropy: &mut authentick_crypto::Entropy,
+        entropy: &mut Entropy,
         out: &mut [u8],
     ) -> usize {
         session.ask_in(exchange, self.wanted, BOUNDS, now, entropy, out)
@@ -138,6 +144,38 @@ impl State {
         self.negotiated = Some(negotiated);
         self.static_exchange = None;
         self.since_ns = now_ns;
+    }
+
+    /// Makes the m3 that is sent again and again with this C1, if that has not been done. That is its public-key work.
+    ///
+    /// # Errors
+    /// If there is no C1, or `key` is of another mechanism.
+    pub(crate) fn fix_exchange(&mut self, key: &PublicKey, entropy: &mut Entropy) -> Result<(), Cause> {
+        if self.static_exchange.is_none() {
+            let (made, _) = self.exchange(key, entropy, &mut [0; DATAGRAM_SIZE_MAX])?;
+            self.static_exchange = Some(made);
+        }
+        Ok(())
+    }
+
+    /// Writes m3; its size. It is the static one under a new token, or one of its own if there is none.
+    ///
+    /// # Errors
+    /// If there is no C1, or `key` is of another mechanism.
+    ///
+    /// # Panics
+    /// If `out` is shorter than m3, at most 392 octets.
+    pub(crate) fn exchange(
+        &self,
+        key: &PublicKey,
+        entropy: &mut Entropy,
+        out: &mut [u8],
+    ) -> Result<(KeyExchange, usize), Cause> {
+        let negotiated = self.negotiated.as_ref().ok_or(Cause::NoCookie)?;
+        match &self.static_exchange {
+            Some(fixed) => Ok(fixed.again(entropy, out)),
+            None => negotiated.exchange(key, entropy, out).map_err(|_| Cause::Local),
+        }
     }
 
     /// A new session replaces what there was, and the static m5 made with it.

@@ -1,9 +1,10 @@
 //! What simulated clients keep, and what their figures say.
 
-use authentick_crypto::Entropy;
 use authentick_crypto::kem::SessionKey;
 
 use super::*;
+
+mod renewal;
 
 fn session() -> Session {
     Session::new(Suite::P256, SessionKey::new([1; 16]), [2; 60])
@@ -16,13 +17,6 @@ fn session_is_forgotten_once_and_a_newer_one_stays() {
     assert!(!state.forget(99), "it was sent under an earlier one");
     assert!(state.session.is_some());
     assert!(state.forget(100) && state.session.is_none());
-}
-
-#[test]
-fn c1_is_replaced_long_before_it_expires_and_used_until_shortly_before() {
-    let state = State::default();
-    assert!(state.wants_c1(0) && !state.has_c1(0));
-    const { assert!(C1_RENEW_NS < C1_USE_NS && C1_USE_NS < 60_000_000_000) };
 }
 
 #[test]
