@@ -25,7 +25,7 @@ pub(super) fn run(arguments: &StudyRun) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Options of the other study. One that did nothing would be worse than none.
+/// Options of other studies. One that did nothing would be worse than none.
 fn refuse_what_has_no_meaning(arguments: &StudyRun) -> Result<(), Failure> {
     let given = [
         ("--step-seconds", arguments.step_seconds.is_some()),
@@ -36,9 +36,8 @@ fn refuse_what_has_no_meaning(arguments: &StudyRun) -> Result<(), Failure> {
     ];
     match given.into_iter().find(|(_, is_given)| *is_given) {
         Some((option, _)) => {
-            let message = format!(
-                "{option}: of study run threshold alone, as this study loads no server; leave it out"
-            );
+            let message =
+                format!("{option}: of studies that load a server, which this one does not; leave it out");
             Err(Failure::new(Exit::Usage, message))
         }
         None => Ok(()),
