@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use authentick_crypto::Entropy;
 use authentick_crypto::kem::PublicKey;
 use authentick_ke::tls::{KeyUse, PathVerifier, Roots, public_key_info};
 use authentick_net::clock::{monotonic_ns, unix_seconds};
@@ -14,20 +15,25 @@ use authentick_proto::antp::client::{
     Progress, SeparateTag, Session, TimeExchange, Wanted,
 };
 use authentick_proto::antp::kem;
+use authentick_proto::antp::state::PENDING_SECONDS;
 use authentick_proto::antp::transcript::TimeClaim;
 use authentick_report::load::{AntpFigures, AntpHistograms, Cause};
 use authentick_wire::antp::{ErrorCode, Suite, SuiteList};
-use authentick_wire::limits::ANTP_PAYLOAD_SIZE_DEFAULT;
+use authentick_wire::limits::{ANTP_PAYLOAD_SIZE_DEFAULT, DATAGRAM_SIZE_MAX};
 use authentick_wire::time::{NtpSpan, NtpTime};
 use rustls::pki_types::{CertificateDer, ServerName};
 
 use crate::counts::Times;
 use crate::plan::Plan;
 
-/// A C1 is replaced at this age: it lives for 60 s.
+/// A C1 is replaced at this age.
 pub(crate) const C1_RENEW_NS: u64 = 30_000_000_000;
 /// A C1 of this age is not sent any more, as it might expire on its way.
 const C1_USE_NS: u64 = 55_000_000_000;
+
+const _: () = assert!(C1_RENEW_NS < C1_USE_NS, "there is time to get another one");
+const _: () =
+    assert!(C1_USE_NS < PENDING_SECONDS as u64 * 1_000_000_000, "the server still opens what is sent");
 
 /// Whatever takes longer is late by the generator's own timeouts, which say so more exactly.
 const BOUNDS: Bounds = Bounds {
@@ -93,7 +99,7 @@ impl Guide {
         exchange: &mut TimeExchange,
         session: &Session,
         now: NtpTime,
-        entropy: &mut authentick_crypto::Entropy,
+        entropy: &mut Entropy,
         out: &mut [u8],
     ) -> usize {
         session.ask_in(exchange, self.wanted, BOUNDS, now, entropy, out)
@@ -138,6 +144,38 @@ impl State {
         self.negotiated = Some(negotiated);
         self.static_exchange = None;
         self.since_ns = now_ns;
+    }
+
+    /// Makes the m3 that is sent again and again with this C1, if that has not been done. That is its public-key work.
+    ///
+    /// # Errors
+    /// If there is no C1, or `key` is of another mechanism.
+    pub(crate) fn fix_exchange(&mut self, key: &PublicKey, entropy: &mut Entropy) -> Result<(), Cause> {
+        if self.static_exchange.is_none() {
+            let (made, _) = self.exchange(key, entropy, &mut [0; DATAGRAM_SIZE_MAX])?;
+            self.static_exchange = Some(made);
+        }
+        Ok(())
+    }
+
+    /// Writes m3; its size. It is the static one under a new token, or one of its own if there is none.
+    ///
+    /// # Errors
+    /// If there is no C1, or `key` is of another mechanism.
+    ///
+    /// # Panics
+    /// If `out` is shorter than m3, at most 392 octets.
+    pub(crate) fn exchange(
+        &self,
+        key: &PublicKey,
+        entropy: &mut Entropy,
+        out: &mut [u8],
+    ) -> Result<(KeyExchange, usize), Cause> {
+        let negotiated = self.negotiated.as_ref().ok_or(Cause::NoCookie)?;
+        match &self.static_exchange {
+            Some(fixed) => Ok(fixed.again(entropy, out)),
+            None => negotiated.exchange(key, entropy, out).map_err(|_| Cause::Local),
+        }
     }
 
     /// A new session replaces what there was, and the static m5 made with it.
@@ -377,95 +415,4 @@ impl Figures {
 }
 
 #[cfg(test)]
-mod tests {
-    use authentick_crypto::Entropy;
-    use authentick_crypto::kem::SessionKey;
-
-    use super::*;
-
-    fn session() -> Session {
-        Session::new(Suite::P256, SessionKey::new([1; 16]), [2; 60])
-    }
-
-    #[test]
-    fn session_is_forgotten_once_and_a_newer_one_stays() {
-        let mut state = State::default();
-        state.keyed(session(), 100);
-        assert!(!state.forget(99), "it was sent under an earlier one");
-        assert!(state.session.is_some());
-        assert!(state.forget(100) && state.session.is_none());
-    }
-
-    #[test]
-    fn c1_is_replaced_long_before_it_expires_and_used_until_shortly_before() {
-        let state = State::default();
-        assert!(state.wants_c1(0) && !state.has_c1(0));
-        const { assert!(C1_RENEW_NS < C1_USE_NS && C1_USE_NS < 60_000_000_000) };
-    }
-
-    #[test]
-    fn static_m5_differs_in_its_timestamp_alone() {
-        let mut entropy = Entropy::from_seed(4);
-        let wanted = Wanted { fresh: false, separate: Some(SeparateTag::Ipv4) };
-        let (mut first, mut second) = ([0; 400], [0; 400]);
-        let (exchange, size) = session().ask(wanted, BOUNDS, NtpTime::ZERO, &mut entropy, &mut first);
-        let (again, same_size) = exchange.again(NtpTime::ZERO, &mut entropy, &mut second);
-        assert_eq!((size, same_size), (224, 224));
-        assert!(again.token() != exchange.token());
-        assert_eq!(second[40..48], again.token().to_bits().to_be_bytes());
-        assert_eq!((&first[..40], &first[48..]), (&second[..40], &second[48..]));
-    }
-
-    #[test]
-    fn operation_in_the_room_of_another_keeps_nothing_of_it() {
-        let mut entropy = Entropy::from_seed(6);
-        let (exchange, _) = session().ask(
-            Wanted { fresh: false, separate: None },
-            BOUNDS,
-            NtpTime::ZERO,
-            &mut entropy,
-            &mut [0; 400],
-        );
-        let (old, new) = (Arc::new(session()), Arc::new(session()));
-        let ended = Operation {
-            crypto_ns: 500,
-            phases_ns: [1, 2, 3],
-            is_early: true,
-            ..Operation::new(Goal::Run, Talk::Time(exchange.clone(), Arc::clone(&old)))
-        };
-        let mut operation = Operation::for_time(Some(Box::new(ended)), &new);
-        assert_eq!(Arc::strong_count(&old), 1);
-        assert_eq!((operation.goal, operation.phase(), operation.is_early), (Goal::Time, 2, false));
-        assert_eq!((operation.crypto_ns, operation.phases_ns), (0, [0; 3]));
-        let Talk::Time(room, _) = &mut operation.talk else { panic!() };
-        session().ask_in(room, Wanted::default(), BOUNDS, NtpTime::ZERO, &mut entropy, &mut [0; 400]);
-        assert!(operation.token() != exchange.token());
-    }
-
-    #[test]
-    fn figures_have_phases_of_whole_runs_alone() {
-        let mut figures = Figures::default();
-        let mut entropy = Entropy::from_seed(5);
-        let (exchange, _) = session().ask(
-            Wanted { fresh: false, separate: None },
-            BOUNDS,
-            NtpTime::ZERO,
-            &mut entropy,
-            &mut [0; 400],
-        );
-        let talk = || Talk::Time(exchange.clone(), Arc::new(session()));
-        figures.answered(&Operation { crypto_ns: 500, is_early: true, ..Operation::new(Goal::Time, talk()) });
-        figures.answered(&Operation {
-            crypto_ns: 1500,
-            phases_ns: [1000, 2000, 3000],
-            ..Operation::new(Goal::Run, talk())
-        });
-        let stored = figures.stored(1.0);
-        assert_eq!((stored.early, stored.histograms.client_crypto_ns.count()), (1, 2));
-        assert!((stored.client_crypto_seconds - 2e-6).abs() < 1e-12);
-        let AntpHistograms { negotiation_ns, phases_ns, .. } = &stored.histograms;
-        assert_eq!((negotiation_ns.pairs(), phases_ns.count()), (&[(1000, 1)][..], 1));
-        figures.clear();
-        assert_eq!(figures.stored(1.0).histograms, AntpHistograms::default());
-    }
-}
+mod tests;

@@ -305,9 +305,13 @@ fn load(folder: &Path, node: &Running) -> Result<Vec<LoadRecord>, Failure> {
     let (key_file, key_id) = (key_file(folder), KEY_ID.to_string());
     let key_file = key_file.to_string_lossy();
     let key = ["--keys", &key_file, "--key-id", &key_id];
-    let progress = output::progress(3, "loads");
+    let (kem, chain) = antp::loaded(folder);
+    let chain = chain.to_string_lossy();
+    let antp = ["--kem", kem, "--ca", &chain, "--server-name", "localhost"];
+    let loads = [("plain", &[][..]), ("mac", &key[..]), ("nts", &trust[..]), ("antp", &antp[..])];
+    let progress = output::progress(loads.len() as u64, "loads");
     let mut records = Vec::new();
-    for (scheme, further) in [("plain", &[][..]), ("mac", &key[..]), ("nts", &trust[..])] {
+    for (scheme, further) in loads {
         let words = [&["authentick", "load", scheme, &target], &shape[..], further].concat();
         // The same words as a user would write, so that the demo runs what users run.
         let parsed = Arguments::try_parse_from(words)

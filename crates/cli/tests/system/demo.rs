@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use authentick_report::load::LoadRecord;
+use authentick_report::load::{LoadRecord, Operation};
 use authentick_report::{RunRecord, SchemeRun, units};
 
 use crate::lab::{authentick, text};
@@ -59,14 +59,39 @@ fn table_says_what_the_record_holds() {
             assert!(page.contains(&run.authentication));
         }
     }
-    for scheme in ["plain", "mac", "nts"] {
+    let (_, loads) = table.split_once("Loaded for").unwrap();
+    let page = std::fs::read_to_string(folder.path().join("authentick-demo/load.html")).unwrap();
+    let mut before = 0;
+    for scheme in ["plain", "mac", "nts", "antp"] {
         let file = folder.path().join(format!("authentick-demo/load-{scheme}.json"));
         let load = LoadRecord::from_json(&std::fs::read_to_string(file).unwrap()).unwrap();
-        let tally = &load.steps[0].tally;
+        assert_eq!((load.scheme.as_str(), load.steps.len()), (scheme, 1));
+        let step = &load.steps[0];
+        let tally = &step.tally;
         assert!(tally.answered > 1000 && tally.invalid == 0, "{scheme}: {tally:?}");
-        assert!(table.contains(&units::rate(load.steps[0].answered_rps())), "{table}");
+        // Side by side: one row each in this order, and all of them on one page.
+        let at = loads.find(&format!("\n{}  ", load.label())).unwrap_or_else(|| panic!("{scheme}: {loads}"));
+        assert!(at > before, "{loads}");
+        before = at;
+        let row = loads[at..].lines().nth(1).unwrap();
+        let answered_rps = tally.answered as f64 / step.seconds;
+        let column = row[load.label().len()..].split_whitespace().nth(2);
+        assert_eq!(column, Some(units::rate(answered_rps).as_str()), "{row:?}");
+        assert!(page.contains(&load.label()), "{scheme} is not on the page");
+        if scheme == "antp" {
+            assert_loaded_with_sessions(&load);
+        }
     }
-    assert!(folder.path().join("authentick-demo/load.html").exists());
+}
+
+/// What the load with ANTP says of itself: real clients, each with a session of its own, as `load antp` has them.
+#[track_caller]
+fn assert_loaded_with_sessions(load: &LoadRecord) {
+    let (antp, step) = (load.parameters.antp.as_ref().unwrap(), &load.steps[0]);
+    assert_eq!((antp.kem.as_str(), antp.replay, antp.separate_tag), ("ecdh", false, false));
+    assert_eq!((step.tally.operation, step.request_size), (Operation::Transfer, 152));
+    let figures = step.antp.as_ref().unwrap();
+    assert_eq!((figures.histograms.client_crypto_ns.count(), figures.early), (step.tally.answered, 0));
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn options_of_the_other_study_are_refused() {
         (&["--target", "127.0.0.1"], "--target"),
         (&["--old", "x", "--new", "y"], "--old and --new"),
     ] {
-        refused(&run(folder.path(), more), 64, &[option, "study run threshold alone", "leave it out"]);
+        refused(&run(folder.path(), more), 64, &[option, "studies that load a server", "leave it out"]);
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was begun");
 }

@@ -191,16 +191,11 @@ impl Worker {
         let (Some(guide), Some(trusted)) = (&self.guide, &self.trusted) else { return Err(Cause::NoCookie) };
         let out = self.out.buffer(self.pending.len());
         let (state, entropy) = (&mut self.clients[index as usize].antp, &mut self.entropy);
-        let negotiated = state.negotiated.as_ref().ok_or(Cause::NoCookie)?;
-        if guide.replay && state.static_exchange.is_none() {
-            let made = negotiated.exchange(&trusted.key, entropy, &mut [0; DATAGRAM_SIZE_MAX]);
-            state.static_exchange = Some(made.map_err(|_| Cause::Local)?.0);
+        if guide.replay {
+            state.fix_exchange(&trusted.key, entropy)?;
         }
         let begun_ns = monotonic_ns();
-        let (exchange, size) = match &state.static_exchange {
-            Some(fixed) if guide.replay => fixed.again(entropy, out),
-            _ => negotiated.exchange(&trusted.key, entropy, out).map_err(|_| Cause::Local)?,
-        };
+        let (exchange, size) = state.exchange(&trusted.key, entropy, out)?;
         let mut operation = Box::new(Operation::new(Goal::KeyExchange, Talk::KeyExchange(exchange)));
         operation.crypto_ns = monotonic_ns() - begun_ns;
         self.push_written(index, size, operation, [intended_ns, begun_ns], false);

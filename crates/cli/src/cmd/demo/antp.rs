@@ -1,4 +1,4 @@
-//! ANTP in the demo: keys and certificates of its own for two suites, and a session with each.
+//! ANTP in the demo: keys and certificates of its own for two suites, a session with each, and what a load is told.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -18,11 +18,18 @@ use crate::antp::phases::{TimeAsk, exchange_keys, negotiate};
 use crate::antp::trust::{Anchor, Dates, Times, judge};
 use crate::exit::{Exit, Failure};
 
-/// The paper's two suites, as the configuration calls them.
+/// The paper's two suites, as the configuration and the command line call them.
 const SUITES: [(&str, Suite); 2] = [("ecdh", Suite::P256), ("rsa", Suite::RSA_PKCS1)];
 
 fn chain_file(folder: &Path, suite: &str) -> PathBuf {
     folder.join(format!("antp-{suite}-chain.pem"))
+}
+
+/// The suite that the load is under, as the command line calls it, and what its clients trust. One suite stands for
+/// all: time requests are the same under each.
+pub(super) fn loaded(folder: &Path) -> (&'static str, PathBuf) {
+    let (name, _) = SUITES[0];
+    (name, chain_file(folder, name))
 }
 
 /// Makes keys and certificates in `folder`; returns the part of the configuration that names them.

@@ -3,6 +3,7 @@
 //! A record is written under another name and renamed when its run has ended, and the plan likewise, so an interruption
 //! at any time leaves whole files.
 
+use std::fmt::Display;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -89,16 +90,7 @@ impl Folder {
 
     /// The record of a run, if it is there.
     pub(super) fn record(&self, run: &PlannedRun) -> Result<Option<LoadRecord>, Failure> {
-        let file = self.path.join(&run.file);
-        let text = match fs::read_to_string(&file) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            text => text.map_err(|error| unreadable(&file, &error))?,
-        };
-        let remedy = format!(
-            "restore it, or remove it and measure it again with authentick study run threshold --out {}",
-            self.path.display()
-        );
-        LoadRecord::from_json(&text).map(Some).map_err(|error| wrong(&file, &error.to_string(), &remedy))
+        record(&self.path, &run.file, Paper::Threshold, LoadRecord::from_json)
     }
 
     /// Puts a record of elsewhere into the folder.
@@ -181,10 +173,7 @@ impl Folder {
         let old_new = records.old.as_ref().zip(records.new.as_ref());
         let (one, several) = (&records.one_host, &records.several_hosts);
         let text = request_threshold::text(one, several, old_new, &remarks);
-        self.write(TEXT, &text)?;
-        self.write(PAGE, &request_threshold::page(one, several, old_new, &remarks))?;
-        output::result(&format!("{text}\nreport: {}\n", self.path.join(PAGE).display()));
-        Ok(())
+        publish(&self.path, &text, &request_threshold::page(one, several, old_new, &remarks))
     }
 }
 
@@ -245,6 +234,40 @@ pub(super) fn begin(path: &Path, record: &str, known: Option<Known<'_>>, plan: &
         return Err(wrong(&path.join(record), &problem, "remove it, or name another folder with --out"));
     }
     write(path, FILE, plan)
+}
+
+/// The record `name` of a study of `paper` that is in `path`, if it is there; `parse` reads it.
+pub(super) fn record<R, E: Display>(
+    path: &Path,
+    name: &str,
+    paper: Paper,
+    parse: impl FnOnce(&str) -> Result<R, E>,
+) -> Result<Option<R>, Failure> {
+    let file = path.join(name);
+    let text = match fs::read_to_string(&file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        text => text.map_err(|error| unreadable(&file, &error))?,
+    };
+    let remedy = format!(
+        "restore it, or remove it and measure it again with authentick study run {} --out {}",
+        paper.name(),
+        path.display()
+    );
+    parse(&text).map(Some).map_err(|error| wrong(&file, &error.to_string(), &remedy))
+}
+
+/// The only record of a study is missing; `command` is what began the study.
+pub(super) fn not_carried_out(path: &Path, record: &str, command: &str) -> Failure {
+    let problem = "it is missing: the study was begun, and not carried out";
+    wrong(&path.join(record), problem, &format!("repeat the command of the study: {command}"))
+}
+
+/// Writes a study's report as text and as a page, and prints the text.
+pub(super) fn publish(path: &Path, text: &str, page: &str) -> Result<(), Failure> {
+    write(path, TEXT, text)?;
+    write(path, PAGE, page)?;
+    output::result(&format!("{text}\nreport: {}\n", path.join(PAGE).display()));
+    Ok(())
 }
 
 /// Writes a file of a study, whole or not at all.

@@ -1,7 +1,5 @@
 //! The drafts on MACs for NTP: one bench on this host, kept beside its plan, and rendered with the drafts' nine tables.
 
-use std::fs;
-use std::io::ErrorKind;
 use std::path::Path;
 
 use authentick_net::clock::unix_seconds;
@@ -9,13 +7,11 @@ use authentick_report::mac::{MacRecord, html, text};
 use authentick_report::study::mac::{MacPlan, MacSettings, RECORD};
 use authentick_report::study::plan::{FILE, Paper, StudyFormat};
 
-use super::folder::{Known, PAGE, TEXT, begin, no_plan, plan_text, unreadable, write};
+use super::folder::{self, Known, begin, no_plan, plan_text, write};
 use crate::args::StudyRun;
 use crate::exit::{Exit, Failure};
-use crate::files::wrong;
 use crate::host::{COMMIT, VERSION, command};
 use crate::mac_bench::{self, Extent};
-use crate::output;
 
 pub(super) fn run(arguments: &StudyRun) -> Result<Exit, Failure> {
     refuse_what_has_no_meaning(arguments)?;
@@ -29,7 +25,7 @@ pub(super) fn run(arguments: &StudyRun) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Options of the other study. One that did nothing would be worse than none.
+/// Options of other studies. One that did nothing would be worse than none.
 fn refuse_what_has_no_meaning(arguments: &StudyRun) -> Result<(), Failure> {
     let given = [
         ("--step-seconds", arguments.step_seconds.is_some()),
@@ -40,9 +36,8 @@ fn refuse_what_has_no_meaning(arguments: &StudyRun) -> Result<(), Failure> {
     ];
     match given.into_iter().find(|(_, is_given)| *is_given) {
         Some((option, _)) => {
-            let message = format!(
-                "{option}: of study run threshold alone, as this study loads no server; leave it out"
-            );
+            let message =
+                format!("{option}: of studies that load a server, which this one does not; leave it out");
             Err(Failure::new(Exit::Usage, message))
         }
         None => Ok(()),
@@ -82,30 +77,15 @@ fn read_plan(path: &Path) -> Result<MacPlan, Failure> {
 
 /// The record, if it has been measured.
 fn record(path: &Path) -> Result<Option<MacRecord>, Failure> {
-    let file = path.join(RECORD);
-    let text = match fs::read_to_string(&file) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        text => text.map_err(|error| unreadable(&file, &error))?,
-    };
-    let remedy = format!(
-        "restore it, or remove it and measure it again with authentick study run mac --out {}",
-        path.display()
-    );
-    MacRecord::from_json(&text).map(Some).map_err(|error| wrong(&file, &error.to_string(), &remedy))
+    folder::record(path, RECORD, Paper::Mac, MacRecord::from_json)
 }
 
 /// Writes text and page from what is in the folder, and prints the text.
 pub(super) fn render(path: &Path) -> Result<(), Failure> {
     let plan = read_plan(path)?;
     let Some(record) = record(path)? else {
-        let problem = "it is missing: the study was begun, and not carried out";
-        let remedy = format!("repeat the command of the study: {}", plan.command);
-        return Err(wrong(&path.join(RECORD), problem, &remedy));
+        return Err(folder::not_carried_out(path, RECORD, &plan.command));
     };
     let remarks = plan.remarks();
-    let text = text::study(&record, &remarks);
-    write(path, TEXT, &text)?;
-    write(path, PAGE, &html::study(&record, &remarks))?;
-    output::result(&format!("{text}\nreport: {}\n", path.join(PAGE).display()));
-    Ok(())
+    folder::publish(path, &text::study(&record, &remarks), &html::study(&record, &remarks))
 }

@@ -13,8 +13,6 @@ mod link;
 mod primitives;
 mod relay;
 
-use std::fs;
-use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,10 +28,9 @@ use authentick_report::study::plan::{Paper, StudyFormat};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use self::bench::Bench;
-use super::folder::{self, Known, PAGE, TEXT, no_plan, plan_text, unreadable, write};
+use super::folder::{self, Known, no_plan, plan_text, write};
 use crate::args::StudyRun;
 use crate::exit::{Exit, Failure};
-use crate::files::wrong;
 use crate::host::{COMMIT, VERSION, command, host};
 use crate::output;
 
@@ -260,31 +257,16 @@ fn read_plan(path: &Path) -> Result<AntpPlan, Failure> {
 
 /// The record, if the study has begun to measure.
 fn record(path: &Path) -> Result<Option<AntpRecord>, Failure> {
-    let file = path.join(RECORD);
-    let text = match fs::read_to_string(&file) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        text => text.map_err(|error| unreadable(&file, &error))?,
-    };
-    let remedy = format!(
-        "restore it, or remove it and measure it again with authentick study run antp --out {}",
-        path.display()
-    );
-    AntpRecord::from_json(&text).map(Some).map_err(|error| wrong(&file, &error.to_string(), &remedy))
+    folder::record(path, RECORD, Paper::Antp, AntpRecord::from_json)
 }
 
 /// Writes text and page from what is in the folder, and prints the text.
 pub(super) fn render(path: &Path) -> Result<(), Failure> {
     let plan = read_plan(path)?;
     let Some(record) = record(path)? else {
-        let problem = "it is missing: the study was begun, and not carried out";
-        let remedy = format!("repeat the command of the study: {}", plan.command);
-        return Err(wrong(&path.join(RECORD), problem, &remedy));
+        return Err(folder::not_carried_out(path, RECORD, &plan.command));
     };
-    let text = text::study(&record);
-    write(path, TEXT, &text)?;
-    write(path, PAGE, &html::study(&record))?;
-    output::result(&format!("{text}\nreport: {}\n", path.join(PAGE).display()));
-    Ok(())
+    folder::publish(path, &text::study(&record), &html::study(&record))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! ANTP under load: each phase and whole runs, against a server that counts what came, and with somebody in the middle.
 
+mod renewal;
 mod server;
 
 use authentick_lab::corrupt::Changed;

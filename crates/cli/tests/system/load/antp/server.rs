@@ -1,10 +1,11 @@
 //! A server of ANTP on loopback without a daemon around it: a thread, a socket, the protocol's server half, and counts.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use authentick_proto::server::{Moment, Policy, Responder};
 use authentick_wire::antp::Suite;
 use authentick_wire::datagram::Datagram;
 use authentick_wire::header::{Leap, ReferenceId};
-use authentick_wire::limits::DATAGRAM_SIZE_MAX;
+use authentick_wire::limits::{DATAGRAM_SIZE_MAX, HEADER_SIZE};
 use authentick_wire::packet::Packet;
 use authentick_wire::time::NtpShort;
 use rcgen::{
@@ -33,6 +34,8 @@ use tempfile::TempDir;
 #[derive(Debug, Default)]
 struct Counts {
     phases: [AtomicU64; 3],
+    /// What came of m3 behind its header, each once.
+    exchanges: Mutex<HashSet<Vec<u8>>>,
     is_over: AtomicBool,
     forgets: AtomicBool,
 }
@@ -70,6 +73,11 @@ impl AntpServer {
         [0, 1, 2].map(|phase| self.counts.phases[phase].load(Ordering::SeqCst))
     }
 
+    /// How many m3 came that differ in more than their header.
+    pub(super) fn distinct_exchanges(&self) -> usize {
+        self.counts.exchanges.lock().unwrap().len()
+    }
+
     /// Takes other state keys: no C1 and no C2 opens any more.
     pub(super) fn forget(&self) {
         self.counts.forgets.store(true, Ordering::SeqCst);
@@ -96,6 +104,9 @@ fn serve(service: &Service, socket: &UdpSocket, counts: &Counts) {
         let received = clock::now();
         let Some(phase) = phase_of(&request[..size]) else { continue };
         counts.phases[phase].fetch_add(1, Ordering::SeqCst);
+        if phase == 1 {
+            counts.exchanges.lock().unwrap().insert(request[HEADER_SIZE..size].to_vec());
+        }
         let mut batch = [Datagram {
             source,
             received,
@@ -228,7 +239,7 @@ fn agreement_certificate(params: &CertificateParams, authority: &Authority) -> V
 }
 
 /// A value of the published vectors.
-fn vector(name: &str) -> Vec<u8> {
+pub(super) fn vector(name: &str) -> Vec<u8> {
     let file = include_str!("../../../../../../docs/antp-vectors.txt");
     let value = file.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(" = ")).unwrap();
     value.as_bytes().chunks(2).map(|d| u8::from_str_radix(str::from_utf8(d).unwrap(), 16).unwrap()).collect()
