@@ -124,16 +124,16 @@ fn memcheck(root: &Path) -> Result<End, String> {
     if !process::is_on_path("valgrind") {
         return Ok(End::Skipped("valgrind is not installed".to_owned()));
     }
-    let test = |words: &str| {
-        let mut command = process::cargo(root);
-        command.args("test -p authentick-crypto --lib --test paths".split(' ')).args(words.split(' '));
+    let run = |words: &str| {
+        let mut command = test::of_crypto(root);
+        command.args(words.split(' '));
         command.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", "valgrind -q --error-exitcode=9");
         command.env("AUTHENTICK_PATHS", "AES-NI,portable").env("PROPTEST_CASES", "16");
         command
     };
-    process::run(&mut test("--quiet"))?;
+    process::run(&mut run("--quiet"))?;
     let control = "lanes::secrecy::branch_on_a_secret";
-    match process::output(&mut test(&format!("--quiet -- --ignored --exact {control}"))) {
+    match process::output(&mut run(&format!("--quiet -- --ignored --exact {control}"))) {
         Ok(_) => Err(format!("memcheck has not complained of {control}")),
         Err(_) => Ok(End::Done),
     }
@@ -151,11 +151,9 @@ fn features(root: &Path) -> Result<End, String> {
     ] {
         cargo(root, &format!("clippy --no-default-features -p {choice} -- -D warnings"))?;
     }
-    // The bench of MACs beside OpenSSL, whose tags must be ours.
-    cargo(
-        root,
-        "test -p authentick --features openssl --bin authentick --test system -- mac_bench bench:: study_mac::",
-    )
+    // The bench of MACs beside OpenSSL, whose tags must be ours. A choice from the workspace: see `test::run`.
+    let choice = "--features authentick/openssl --bin authentick --test system";
+    cargo(root, &format!("test --workspace {choice} -- mac_bench bench:: study_mac::"))
 }
 
 fn deny(root: &Path) -> Result<End, String> {
