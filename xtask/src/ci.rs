@@ -7,12 +7,13 @@ use std::time::Instant;
 use cargo_metadata::MetadataCommand;
 use clap::ValueEnum;
 
+use crate::tools::{self, Tool};
 use crate::{fuzz, portable, process, test, tidy};
 
 /// How long each fuzz target runs: a look at whether it still builds and starts, no search.
 const FUZZ_SECONDS: u32 = 10;
 
-const DENY_VERSION: &str = "0.20.2";
+const DENY: Tool = Tool { word: "deny", version: "0.20.2" };
 
 /// The steps, in their order: those that fail fast come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -160,10 +161,9 @@ fn deny(root: &Path) -> Result<End, String> {
     if !root.join("deny.toml").is_file() {
         return Ok(End::Skipped("there is no deny.toml".to_owned()));
     }
-    if process::output(process::cargo(root).args(["deny", "--version"])).is_err() {
-        cargo(root, &format!("install cargo-deny --version {DENY_VERSION} --locked"))?;
-    }
-    cargo(root, "deny check bans licenses sources")
+    tools::provide(root, &DENY)?;
+    process::run(tools::cargo(root).args(["deny", "check", "bans", "licenses", "sources"]))?;
+    Ok(End::Done)
 }
 
 fn oldest_compiler(root: &Path) -> Result<End, String> {
