@@ -7,12 +7,13 @@ use std::time::Instant;
 use cargo_metadata::MetadataCommand;
 use clap::ValueEnum;
 
+use crate::tools::{self, Tool};
 use crate::{fuzz, portable, process, test, tidy};
 
 /// How long each fuzz target runs: a look at whether it still builds and starts, no search.
 const FUZZ_SECONDS: u32 = 10;
 
-const DENY_VERSION: &str = "0.20.2";
+const DENY: Tool = Tool { word: "deny", version: "0.20.2" };
 
 /// The steps, in their order: those that fail fast come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -124,16 +125,16 @@ fn memcheck(root: &Path) -> Result<End, String> {
     if !process::is_on_path("valgrind") {
         return Ok(End::Skipped("valgrind is not installed".to_owned()));
     }
-    let test = |words: &str| {
-        let mut command = process::cargo(root);
-        command.args("test -p authentick-crypto --lib --test paths".split(' ')).args(words.split(' '));
+    let run = |words: &str| {
+        let mut command = test::of_crypto(root);
+        command.args(words.split(' '));
         command.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", "valgrind -q --error-exitcode=9");
         command.env("AUTHENTICK_PATHS", "AES-NI,portable").env("PROPTEST_CASES", "16");
         command
     };
-    process::run(&mut test("--quiet"))?;
+    process::run(&mut run("--quiet"))?;
     let control = "lanes::secrecy::branch_on_a_secret";
-    match process::output(&mut test(&format!("--quiet -- --ignored --exact {control}"))) {
+    match process::output(&mut run(&format!("--quiet -- --ignored --exact {control}"))) {
         Ok(_) => Err(format!("memcheck has not complained of {control}")),
         Err(_) => Ok(End::Done),
     }
@@ -151,21 +152,18 @@ fn features(root: &Path) -> Result<End, String> {
     ] {
         cargo(root, &format!("clippy --no-default-features -p {choice} -- -D warnings"))?;
     }
-    // The bench of MACs beside OpenSSL, whose tags must be ours.
-    cargo(
-        root,
-        "test -p authentick --features openssl --bin authentick --test system -- mac_bench bench:: study_mac::",
-    )
+    // The bench of MACs beside OpenSSL, whose tags must be ours. A choice from the workspace: see `test::run`.
+    let choice = "--features authentick/openssl --bin authentick --test system";
+    cargo(root, &format!("test --workspace {choice} -- mac_bench bench:: study_mac::"))
 }
 
 fn deny(root: &Path) -> Result<End, String> {
     if !root.join("deny.toml").is_file() {
         return Ok(End::Skipped("there is no deny.toml".to_owned()));
     }
-    if process::output(process::cargo(root).args(["deny", "--version"])).is_err() {
-        cargo(root, &format!("install cargo-deny --version {DENY_VERSION} --locked"))?;
-    }
-    cargo(root, "deny check bans licenses sources")
+    tools::provide(root, &DENY)?;
+    process::run(tools::cargo(root).args(["deny", "check", "bans", "licenses", "sources"]))?;
+    Ok(End::Done)
 }
 
 fn oldest_compiler(root: &Path) -> Result<End, String> {

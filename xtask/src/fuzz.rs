@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use crate::process;
+use crate::tools::{self, Tool};
 
-const CARGO_FUZZ_VERSION: &str = "0.13.2";
+const FUZZ: Tool = Tool { word: "fuzz", version: "0.13.2" };
 
 /// An input that takes longer than this is a finding.
 const INPUT_SECONDS_MAX: u32 = 10;
@@ -35,7 +36,7 @@ impl Build {
     const ALL: [Build; 3] = [Build::Bootstrap, Build::Nightly, Build::NoSanitizer];
 
     fn command(self, root: &Path, task: &str) -> Command {
-        let mut command = process::cargo(root);
+        let mut command = tools::cargo(root);
         match self {
             Build::Bootstrap => command.env("RUSTC_BOOTSTRAP", "1").args(["fuzz", task]),
             Build::Nightly => command.args(["+nightly", "fuzz", task]),
@@ -64,11 +65,8 @@ pub(crate) fn smoke(root: &Path, seconds: u32) -> Result<(), String> {
 }
 
 fn all(root: &Path, seconds: u32, targets: &[String], keep: bool) -> Result<(), String> {
-    if process::output(process::cargo(root).args(["fuzz", "--version"])).is_err() {
-        let install = ["install", "cargo-fuzz", "--version", CARGO_FUZZ_VERSION, "--locked"];
-        process::run(process::cargo(root).args(install))?;
-    }
-    let list = process::output(process::cargo(root).args(["fuzz", "list"]))?;
+    tools::provide(root, &FUZZ)?;
+    let list = process::output(tools::cargo(root).args(["fuzz", "list"]))?;
     let known: Vec<&str> = list.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let targets = choose(&known, targets)?;
     let build = find_build(root)?;

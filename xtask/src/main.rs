@@ -10,6 +10,7 @@ mod portable;
 mod process;
 mod test;
 mod tidy;
+mod tools;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

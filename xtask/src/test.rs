@@ -42,7 +42,8 @@ pub(crate) fn run(root: &Path, require_peers: bool, arguments: &[String]) -> Res
     Ok(())
 }
 
-/// What to run. The test of the spans has a build of its own, in which it can slow single steps down.
+/// What to run. The test of the spans has a build of its own, in which it can slow single steps down. That is a choice
+/// from the workspace too, so that dependencies have the features that they have in the other and are not built again.
 fn commands(root: &Path, arguments: &[String]) -> Vec<Command> {
     let test = |first: &[&str], rest: &[String]| {
         let mut command = process::cargo(root);
@@ -50,13 +51,21 @@ fn commands(root: &Path, arguments: &[String]) -> Vec<Command> {
         command
     };
     if arguments.is_empty() {
-        let spans = ["-p", "authentick-daemon", "--features", "delays", "--test", "spans"];
+        let spans = ["--workspace", "--features", "authentick-daemon/delays", "--test", "spans"];
         return vec![test(&["--workspace", "--no-fail-fast"], &[]), test(&spans, &[])];
     }
     let own = arguments.iter().take_while(|argument| *argument != "--");
     let names_packages =
         own.into_iter().any(|argument| argument.starts_with("-p") || argument.starts_with("--package"));
     vec![test(if names_packages { &[] } else { &["--workspace"] }, arguments)]
+}
+
+/// The tests of the crypto crate, in the build that all tests have. Features are turned on by all packages that cargo
+/// is asked for: the others here have no library and no test `paths`, and are named for their dependencies' features.
+pub(crate) fn of_crypto(root: &Path) -> Command {
+    let mut command = process::cargo(root);
+    command.args("test -p authentick-crypto -p authentick -p xtask --lib --test paths".split(' '));
+    command
 }
 
 /// The lines of the file of skips, in order, each once.
@@ -104,7 +113,7 @@ mod tests {
             lines(&[]),
             [
                 "cargo test --workspace --no-fail-fast",
-                "cargo test -p authentick-daemon --features delays --test spans"
+                "cargo test --workspace --features authentick-daemon/delays --test spans"
             ]
         );
         assert_eq!(lines(&["cookie"]), ["cargo test --workspace cookie"]);

@@ -1,0 +1,76 @@
+//! Cargo's subcommands that are not part of Rust: the ones that are there, or else some of this checkout's own.
+//!
+//! Those are built without optimisation, which takes longer than it saves: they run for seconds. So they are not put
+//! where a developer would find them.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::process;
+
+/// Where they are, in the checkout.
+const FOLDER: &str = "target/tools";
+
+/// A subcommand of cargo.
+pub(crate) struct Tool {
+    /// What stands after `cargo`.
+    pub(crate) word: &'static str,
+    /// The package's version, if it has to be built.
+    pub(crate) version: &'static str,
+}
+
+/// `cargo` in the root, which finds what [`provide`] has built.
+pub(crate) fn cargo(root: &Path) -> Command {
+    let mut command = process::cargo(root);
+    command.env("PATH", path(root, env::var_os("PATH").unwrap_or_default()));
+    command
+}
+
+/// The path with the folder of our own tools behind it.
+fn path(root: &Path, known: OsString) -> OsString {
+    let folders: Vec<PathBuf> = env::split_paths(&known).chain([root.join(FOLDER).join("bin")]).collect();
+    env::join_paths(folders).unwrap_or(known)
+}
+
+/// Builds a tool, unless it is there.
+pub(crate) fn provide(root: &Path, tool: &Tool) -> Result<(), String> {
+    if process::output(cargo(root).args([tool.word, "--version"])).is_ok() {
+        return Ok(());
+    }
+    process::run(&mut install(root, tool))
+}
+
+fn install(root: &Path, tool: &Tool) -> Command {
+    let mut command = process::cargo(root);
+    command.args(["install", &format!("cargo-{}", tool.word), "--version", tool.version, "--locked"]);
+    command.args(["--debug", "--root", FOLDER]).env("CARGO_PROFILE_DEV_DEBUG", "0");
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DENY: Tool = Tool { word: "deny", version: "0.20.2" };
+
+    #[test]
+    fn tool_is_installed_in_the_checkout_alone() {
+        let line = process::line(&install(Path::new("/"), &DENY));
+        assert_eq!(line, "cargo install cargo-deny --version 0.20.2 --locked --debug --root target/tools");
+    }
+
+    #[test]
+    fn what_is_on_the_path_comes_before_our_own() {
+        let path = path(Path::new("/a"), "/usr/bin:/bin".into());
+        assert_eq!(path, "/usr/bin:/bin:/a/target/tools/bin");
+    }
+
+    #[test]
+    fn tool_that_is_there_is_not_built() {
+        // No package is called so: building it would fail.
+        let own = Tool { word: "tree", version: "no version" };
+        assert_eq!(provide(Path::new("/"), &own), Ok(()));
+    }
+}
