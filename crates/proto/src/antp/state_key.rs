@@ -15,10 +15,6 @@ use crate::generations::{Generations, KeySetError, Numbered, Role};
 /// Octets of a seed.
 pub const SEED_SIZE: usize = 32;
 
-/// Texts that one key seals on all hosts together before it must go: random nonces of 96 bits come near a repetition
-/// beyond 2^32. NIST SP 800-38D section 8.3.
-pub const SEAL_COUNT_MAX: u64 = 1 << 31;
-
 const RATCHET: &[u8] = b"ANTP1 ratchet\0";
 const STATE: &[u8] = b"ANTP1 state\0";
 
