@@ -12,7 +12,7 @@ use authentick_wire::ke::{AeadId, ErrorCode, Request, Response, message_size};
 use authentick_wire::limits::KE_RESPONSE_SIZE_MAX;
 use authentick_wire::{Malformed, Writer};
 use rustls::pki_types::ServerName;
-use rustls::{CertificateError, ClientConfig, ClientConnection};
+use rustls::{CertificateError, ClientConfig, ClientConnection, OtherError};
 
 use crate::tls::CertificateInfo;
 use crate::{ALPN, EXPORTER_LABEL, export_keys, quirky_context};
@@ -73,9 +73,10 @@ impl fmt::Display for CertificateCheck {
     }
 }
 
-impl From<&CertificateError> for CertificateCheck {
-    fn from(problem: &CertificateError) -> Self {
-        match problem {
+impl CertificateCheck {
+    /// The check that found this, and what it found, in words.
+    pub(crate) fn of(problem: &CertificateError) -> (Self, String) {
+        let check = match problem {
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
                 CertificateCheck::Name
             }
@@ -87,9 +88,19 @@ impl From<&CertificateError> for CertificateCheck {
             CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
                 CertificateCheck::Usage
             }
+            CertificateError::Other(OtherError(inner)) if is_authority_as_server(&**inner) => {
+                let detail = "the server has a certificate of an authority, as `openssl req -x509` makes them; it \
+                              needs one with basicConstraints CA:FALSE";
+                return (CertificateCheck::Usage, detail.to_owned());
+            }
             _ => CertificateCheck::Other,
-        }
+        };
+        (check, problem.to_string())
     }
+}
+
+fn is_authority_as_server(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    matches!(error.downcast_ref(), Some(webpki::Error::CaUsedAsEndEntity))
 }
 
 /// Why a key exchange failed.
@@ -205,7 +216,8 @@ impl From<rustls::Error> for KeError {
     fn from(error: rustls::Error) -> Self {
         match &error {
             rustls::Error::InvalidCertificate(problem) => {
-                KeError::Certificate(problem.into(), problem.to_string())
+                let (check, detail) = CertificateCheck::of(problem);
+                KeError::Certificate(check, detail)
             }
             rustls::Error::NoApplicationProtocol => KeError::Alpn { alert: false },
             rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol) => {

@@ -60,8 +60,6 @@ fn main() {
         .chain(aeads)
         .map(Bench::new)
         .collect();
-    let wanted: Vec<String> =
-        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     if !wanted.is_empty() {
         benches.retain(|bench| wanted.contains(&bench.name));
         assert!(!benches.is_empty(), "{wanted:?} name no row");

@@ -124,7 +124,10 @@ impl PathVerifier {
         let now = UnixTime::since_unix_epoch(Duration::from_secs(unix_seconds));
         self.verifier.verify_server_cert(leaf, others, &self.name, &[], now).map_err(
             |error| match &error {
-                rustls::Error::InvalidCertificate(problem) => bad(problem.into(), problem.to_string()),
+                rustls::Error::InvalidCertificate(problem) => {
+                    let (check, detail) = CertificateCheck::of(problem);
+                    bad(check, detail)
+                }
                 _ => bad(CertificateCheck::Other, error.to_string()),
             },
         )?;
@@ -256,6 +259,8 @@ mod tests {
         let client =
             ours.leaf(|params| params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth]);
         assert_eq!(ours.check(&client, agreement, NOW), Err(CertificateCheck::Usage));
+        let another = ours.leaf(|params| params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained));
+        assert_eq!(ours.check(&another, agreement, NOW), Err(CertificateCheck::Usage));
         assert_eq!(ours.check(&[], agreement, NOW), Err(CertificateCheck::Other));
         assert_eq!(
             ours.check(&[CertificateDer::from(vec![1])], agreement, NOW),
