@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use crate::aead::{Key, Open, Seal};
+use crate::aead::{Key, Open, Seal, Text};
 use crate::kdf::{HmacKey, HmacText};
 use crate::mac::MacAlgorithm;
 
