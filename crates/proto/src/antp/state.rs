@@ -123,7 +123,7 @@ impl Established {
         let mut batch = GcmOpenBatch::new();
         batch.push(place.job(keys, sealed)?);
         batch.run();
-        place.established(now)
+        place.take(now)
     }
 }
 
@@ -141,22 +141,20 @@ impl EstablishedText {
         self.0.job(Kind::C2, keys, sealed)
     }
 
-    /// What was opened here last, if it was genuine and has not expired at `now`, in NTP seconds.
-    pub(crate) fn established(&self, now: u32) -> Option<Established> {
-        let text = self.0.text(Kind::C2)?;
-        let (issued, expires) = (word(text, 4), word(text, 8));
-        // Seconds wrap with the era, and so does their difference.
-        (expires.wrapping_sub(now).cast_signed() > 0).then(|| Established {
-            suite: Suite(u16::from_be_bytes([text[2], text[3]])),
-            issued,
-            expires,
-            key: SessionKey::new(*text.last_chunk().expect("the text ends with the key")),
-        })
-    }
-
-    /// Overwrites what was opened.
-    pub(crate) fn wipe(&mut self) {
+    /// What was opened here last, if it was genuine and has not expired at `now`, in NTP seconds. Nothing stays.
+    pub(crate) fn take(&mut self, now: u32) -> Option<Established> {
+        let taken = self.0.text(Kind::C2).and_then(|text| {
+            let (issued, expires) = (word(text, 4), word(text, 8));
+            // Seconds wrap with the era, and so does their difference.
+            (expires.wrapping_sub(now).cast_signed() > 0).then(|| Established {
+                suite: Suite(u16::from_be_bytes([text[2], text[3]])),
+                issued,
+                expires,
+                key: SessionKey::new(*text.last_chunk().expect("the text ends with the key")),
+            })
+        });
         self.0.wipe();
+        taken
     }
 }
 
@@ -338,10 +336,9 @@ mod tests {
         batch.run();
         for (index, place) in places.iter_mut().enumerate() {
             let expected = !matches!(index % 5, 1 | 2);
-            let key = place.established(1000).map(|state| *state.key.expose());
+            let key = place.take(1000).map(|state| *state.key.expose());
             assert_eq!(key, expected.then_some([index as u8; 16]), "{index}");
-            place.wipe();
-            assert_eq!(place.established(1000), None);
+            assert_eq!(place.take(1000), None);
         }
     }
 }

@@ -203,9 +203,8 @@ impl Responder {
             let (State::Antp(_), Some(Ask::Time { suite, .. })) = (slot.state, slot.antp) else { continue };
             count += 1;
             // A C2 of another suite is somebody's mistake, and of no use to anybody.
-            let established = place.text.established(seconds(datagram.received));
+            let established = place.text.take(seconds(datagram.received));
             place.established = established.filter(|state| state.suite == suite);
-            place.text.wipe();
             if place.established.is_none() {
                 slot.antp = Some(EXPIRED);
             }
