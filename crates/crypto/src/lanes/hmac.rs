@@ -74,7 +74,8 @@ pub(super) enum Verb {
 impl Work for (HashPath, Verb) {
     type Shape = Shape;
     type Lane = Lane;
-    const START: Shape = Shape { digest: HmacDigest::Sha256, keys: Keys::Kept, block_count: 0 };
+    // All zeros: a start of other octets would be copied to its place, and all the room for jobs with it.
+    const START: Shape = Shape { digest: HmacDigest::Sha224, keys: Keys::Octets(0), block_count: 0 };
 
     #[inline(always)]
     unsafe fn run(self, shape: &Shape, lanes: &[Lane]) {
