@@ -80,7 +80,10 @@ fn assert_consistent(record: &LoadRecord, server: &NtpServer) {
     assert!(!tried(search.upper_rps).all(held), "what held is no bound");
     let by_generator = tried(search.upper_rps).next_back().is_some_and(|step| !step.valid);
     let remark = search.remark.as_deref().unwrap_or_default();
-    assert_eq!(remark.contains("the generator, not the server"), by_generator && search.lower_rps.is_some());
+    assert_eq!(
+        remark.starts_with("The generator, not the server"),
+        by_generator && search.lower_rps.is_some()
+    );
     // A search that a busy machine has led astray may come out too low, and never too high.
     assert!(search.lower_rps.is_none_or(|rate| rate < 1.1 * CAPACITY_RPS), "{search:?}");
     let answered: u64 = record.steps.iter().map(|step| step.tally.answered).sum();
@@ -97,6 +100,10 @@ fn search_finds_a_capacity_that_is_known() {
         let server = NtpServer::on_loopback(Policy::good().limit(CAPACITY_RPS, 15));
         let address = server.address().to_string();
         let record = load_first(&[&["plain", address.as_str()], &arguments[..]].concat());
+        let remark = record.search.as_ref().and_then(|search| search.remark.as_deref());
+        if remark.is_some_and(|remark| remark.starts_with("The search was given up")) {
+            continue;
+        }
         assert_consistent(&record, &server);
         // If the generator was kept from it, a rate that the server holds counts as one that did not.
         let misled =
