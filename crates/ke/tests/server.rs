@@ -211,8 +211,8 @@ fn certificate_that_fails_a_check_is_named_by_the_check() {
     assert_eq!(check(&expired, "ntp.test"), CertificateCheck::Expired);
     let early = Server::with(|params| params.not_before = rcgen::date_time_ymd(2090, 1, 1), limits);
     assert_eq!(check(&early, "ntp.test"), CertificateCheck::NotYetValid);
-    let authority = |params: &mut rcgen::CertificateParams| {
-        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let authority = |params: &mut CertificateParams| {
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     };
     let error = Server::with(authority, limits).ask(&[15], "ntp.test").unwrap_err();
     assert!(error.to_string().starts_with("certificate usage: ") && error.to_string().contains("CA:FALSE"));
