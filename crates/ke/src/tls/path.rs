@@ -118,9 +118,7 @@ impl PathVerifier {
         unix_seconds: u64,
     ) -> Result<(), BadPath> {
         let bad = |check, detail: String| BadPath { check, detail };
-        let Some((leaf, others)) = chain.split_first() else {
-            return Err(bad(CertificateCheck::Other, "the chain is empty".to_owned()));
-        };
+        let (leaf, others) = split(chain)?;
         let now = UnixTime::since_unix_epoch(Duration::from_secs(unix_seconds));
         self.verifier.verify_server_cert(leaf, others, &self.name, &[], now).map_err(
             |error| match &error {
@@ -142,10 +140,7 @@ impl PathVerifier {
     pub fn links(&self, chain: &[CertificateDer<'_>], unix_seconds: u64) -> Result<Vec<Link>, BadPath> {
         let bad =
             |error: webpki::Error| BadPath { check: CertificateCheck::Other, detail: error.to_string() };
-        let Some((leaf, others)) = chain.split_first() else {
-            let detail = "the chain is empty".to_owned();
-            return Err(BadPath { check: CertificateCheck::Other, detail });
-        };
+        let (leaf, others) = split(chain)?;
         let now = UnixTime::since_unix_epoch(Duration::from_secs(unix_seconds));
         let leaf_read = EndEntityCert::try_from(leaf).map_err(bad)?;
         let algorithms = provider().signature_verification_algorithms.all;
@@ -169,6 +164,14 @@ impl PathVerifier {
         let links = certificates.zip(issuers);
         Ok(links.map(|(certificate, issuer)| Link { certificate, issuer }).collect())
     }
+}
+
+/// The leaf, and what came with it.
+fn split<'a, 'c>(
+    chain: &'a [CertificateDer<'c>],
+) -> Result<(&'a CertificateDer<'c>, &'a [CertificateDer<'c>]), BadPath> {
+    let empty = || BadPath { check: CertificateCheck::Other, detail: "the chain is empty".to_owned() };
+    chain.split_first().ok_or_else(empty)
 }
 
 /// The DER of a SEQUENCE with this content.
