@@ -10,6 +10,11 @@ fn session() -> Session {
     Session::new(Suite::P256, SessionKey::new([1; 16]), [2; 60])
 }
 
+/// An m5 with its tag inline.
+fn exchange(entropy: &mut Entropy) -> TimeExchange {
+    session().ask(Wanted::default(), BOUNDS, NtpTime::ZERO, entropy, &mut [0; 400]).0
+}
+
 #[test]
 fn session_is_forgotten_once_and_a_newer_one_stays() {
     let mut state = State::default();
@@ -35,13 +40,7 @@ fn static_m5_differs_in_its_timestamp_alone() {
 #[test]
 fn operation_in_the_room_of_another_keeps_nothing_of_it() {
     let mut entropy = Entropy::from_seed(6);
-    let (exchange, _) = session().ask(
-        Wanted { fresh: false, separate: None },
-        BOUNDS,
-        NtpTime::ZERO,
-        &mut entropy,
-        &mut [0; 400],
-    );
+    let exchange = exchange(&mut entropy);
     let (old, new) = (Arc::new(session()), Arc::new(session()));
     let ended = Operation {
         crypto_ns: 500,
@@ -62,13 +61,7 @@ fn operation_in_the_room_of_another_keeps_nothing_of_it() {
 fn figures_have_phases_of_whole_runs_alone() {
     let mut figures = Figures::default();
     let mut entropy = Entropy::from_seed(5);
-    let (exchange, _) = session().ask(
-        Wanted { fresh: false, separate: None },
-        BOUNDS,
-        NtpTime::ZERO,
-        &mut entropy,
-        &mut [0; 400],
-    );
+    let exchange = exchange(&mut entropy);
     let talk = || Talk::Time(exchange.clone(), Arc::new(session()));
     figures.answered(&Operation { crypto_ns: 500, is_early: true, ..Operation::new(Goal::Time, talk()) });
     figures.answered(&Operation {
