@@ -115,7 +115,7 @@ impl Times {
 
     /// The time before which it cannot be.
     pub(crate) fn floor(&self) -> u64 {
-        self.built.max(self.saved)
+        self.floor_and_reason().0
     }
 
     /// The same, and what happened then.
