@@ -98,17 +98,11 @@ impl Watcher {
 }
 
 fn asserted(stratum: u8, id: ReferenceId, precision: i8) -> Snapshot {
-    let now = clock::now();
     Snapshot {
-        leap: Leap::None,
         stratum,
-        precision,
-        root_delay: NtpShort::ZERO,
         // A clock is never better than the shortest step that it can show.
         root_dispersion: NtpShort::from_bits(1),
-        reference_id: id,
-        reference: now,
-        taken: now,
+        ..Snapshot::primary(precision, id, clock::now())
     }
 }
 

@@ -30,9 +30,9 @@ use authentick_proto::server::{Moment, Policy, Responder};
 use authentick_proto::symmetric::{Allowed, SymmetricKeys};
 use authentick_wire::antp::Suite;
 use authentick_wire::datagram::Datagram;
-use authentick_wire::header::{Leap, ReferenceId};
+use authentick_wire::header::ReferenceId;
 use authentick_wire::limits::{COOKIE_COUNT, HEADER_SIZE};
-use authentick_wire::time::{NtpShort, NtpTime};
+use authentick_wire::time::NtpTime;
 
 const CLIENT_COUNT: usize = 512;
 const BATCHES: [usize; 4] = [1, 4, 16, 64];
@@ -237,16 +237,8 @@ impl Bench {
 
 const NOW: NtpTime = NtpTime::from_unix(1_700_000_001, 0);
 
-const SNAPSHOT: Snapshot = Snapshot {
-    leap: Leap::None,
-    stratum: 1,
-    precision: -25,
-    root_delay: NtpShort::ZERO,
-    root_dispersion: NtpShort::ZERO,
-    reference_id: ReferenceId(*b"GPS\0"),
-    reference: NtpTime::from_unix(1_700_000_000, 0),
-    taken: NtpTime::from_unix(1_700_000_000, 0),
-};
+const SNAPSHOT: Snapshot =
+    Snapshot::primary(-25, ReferenceId(*b"GPS\0"), NtpTime::from_unix(1_700_000_000, 0));
 
 /// A client with keys of its own and a cookie.
 fn session(algorithm: Algorithm, keys: &KeySet, entropy: &mut Entropy) -> NtsSession {

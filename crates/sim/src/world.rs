@@ -14,9 +14,9 @@ use authentick_proto::server::outcome::Outcomes;
 use authentick_proto::server::snapshot::Snapshot;
 use authentick_proto::server::{Moment, Policy, Responder};
 use authentick_wire::datagram::Datagram;
-use authentick_wire::header::{Leap, ReferenceId};
+use authentick_wire::header::ReferenceId;
 use authentick_wire::limits::{COOKIE_COUNT, DATAGRAM_SIZE_MAX};
-use authentick_wire::time::{NtpShort, NtpTime};
+use authentick_wire::time::NtpTime;
 
 use crate::{Clock, Link, TrueTime};
 
@@ -316,14 +316,5 @@ impl std::fmt::Debug for World {
 }
 
 fn snapshot(taken: NtpTime) -> Snapshot {
-    Snapshot {
-        leap: Leap::None,
-        stratum: 1,
-        precision: -25,
-        root_delay: NtpShort::ZERO,
-        root_dispersion: NtpShort::ZERO,
-        reference_id: ReferenceId(*b"SIM\0"),
-        reference: taken,
-        taken,
-    }
+    Snapshot::primary(-25, ReferenceId(*b"SIM\0"), taken)
 }

@@ -29,7 +29,7 @@ use authentick_proto::server::snapshot::Snapshot;
 use authentick_proto::server::{Moment, Policy, Responder};
 use authentick_proto::symmetric::{Allowed, SALT_SIZE, SymmetricKey, SymmetricKeys};
 use authentick_wire::datagram::Datagram;
-use authentick_wire::header::{Leap, ReferenceId};
+use authentick_wire::header::ReferenceId;
 use authentick_wire::limits::HEADER_SIZE;
 use authentick_wire::time::{NtpShort, NtpSpan, NtpTime};
 use serde::Serialize;
@@ -173,14 +173,8 @@ fn booted(seed: u64) -> Responder {
 /// The state of a clock that is set by GPS.
 fn synchronised(now: NtpTime) -> Snapshot {
     Snapshot {
-        leap: Leap::None,
-        stratum: 1,
-        precision: -24,
-        root_delay: NtpShort::ZERO,
         root_dispersion: NtpShort::from_bits(7),
-        reference_id: ReferenceId(*b"GPS\0"),
-        reference: now,
-        taken: now,
+        ..Snapshot::primary(-24, ReferenceId(*b"GPS\0"), now)
     }
 }
 

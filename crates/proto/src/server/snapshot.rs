@@ -43,6 +43,21 @@ impl Snapshot {
         }
     }
 
+    /// The clock of a primary server (stratum 1), which was set at `taken` and is exact.
+    #[must_use]
+    pub const fn primary(precision: i8, reference_id: ReferenceId, taken: NtpTime) -> Self {
+        Snapshot {
+            leap: Leap::None,
+            stratum: 1,
+            precision,
+            root_delay: NtpShort::ZERO,
+            root_dispersion: NtpShort::ZERO,
+            reference_id,
+            reference: taken,
+            taken,
+        }
+    }
+
     /// The dispersion at `now`: what it was, and 15 us for each second since. RFC 5905 section 11.2.
     #[inline]
     #[must_use]

@@ -42,14 +42,8 @@ impl Server {
             symmetric: None,
             responder: Responder::new(Arc::new(policy), Some(interleave), entropy),
             snapshot: Snapshot {
-                leap: Leap::None,
-                stratum: 1,
-                precision: -25,
-                root_delay: NtpShort::ZERO,
                 root_dispersion: NtpShort::from_nanos(1000),
-                reference_id: ReferenceId(*b"GPS\0"),
-                reference: NtpTime::from_unix(1_700_000_000, 0),
-                taken: NtpTime::from_unix(1_700_000_000, 0),
+                ..Snapshot::primary(-25, ReferenceId(*b"GPS\0"), NtpTime::from_unix(1_700_000_000, 0))
             },
             now: NtpTime::from_unix(1_700_000_001, 0),
         }

@@ -12,8 +12,7 @@ use authentick_proto::server::antp::{AntpLimits, AntpMoment, Full, KeyExchanges}
 use authentick_proto::server::snapshot::Snapshot;
 use authentick_proto::server::{Moment, Policy, Responder};
 use authentick_wire::datagram::Datagram;
-use authentick_wire::header::{Leap, ReferenceId};
-use authentick_wire::time::NtpShort;
+use authentick_wire::header::ReferenceId;
 use rcgen::{KeyPair, PublicKeyData};
 
 use super::*;
@@ -64,16 +63,7 @@ impl Server {
     /// The answer to a request that comes at `now_ns`.
     fn answer(&mut self, request: &[u8], now_ns: u64) -> Vec<u8> {
         let mut now = NtpTime::from_unix(1_700_000_000, 0) + NtpSpan::from_nanos(now_ns as i64);
-        let snapshot = Snapshot {
-            leap: Leap::None,
-            stratum: 1,
-            precision: -25,
-            root_delay: NtpShort::ZERO,
-            root_dispersion: NtpShort::ZERO,
-            reference_id: ReferenceId(*b"SIM\0"),
-            reference: now,
-            taken: now,
-        };
+        let snapshot = Snapshot::primary(-25, ReferenceId(*b"SIM\0"), now);
         let (mut request, mut response) = (request.to_vec(), vec![0; DATAGRAM_SIZE_MAX]);
         let mut batch = [Datagram {
             source: ([198, 18, 0, 2], 123).into(),

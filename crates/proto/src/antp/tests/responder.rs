@@ -13,10 +13,10 @@ use authentick_wire::antp::{
 };
 use authentick_wire::datagram::{Datagram, Early};
 use authentick_wire::extension;
-use authentick_wire::header::{Header, Leap, ReferenceId};
+use authentick_wire::header::{Header, ReferenceId};
 use authentick_wire::limits::{ANTP_PAYLOAD_SIZE_MAX, DATAGRAM_SIZE_MAX, HEADER_SIZE};
 use authentick_wire::packet::Packet;
-use authentick_wire::time::{NtpShort, NtpTime};
+use authentick_wire::time::NtpTime;
 use proptest::prelude::*;
 
 use super::world::{BEGIN, World, flipped, offer};
@@ -351,16 +351,7 @@ impl KeyExchanges for Kept {
     }
 }
 
-const SNAPSHOT: Snapshot = Snapshot {
-    leap: Leap::None,
-    stratum: 1,
-    precision: -25,
-    root_delay: NtpShort::ZERO,
-    root_dispersion: NtpShort::ZERO,
-    reference_id: ReferenceId(*b"SIM\0"),
-    reference: BEGIN,
-    taken: BEGIN,
-};
+const SNAPSHOT: Snapshot = Snapshot::primary(-25, ReferenceId(*b"SIM\0"), BEGIN);
 
 #[test]
 fn whole_batch_of_all_kinds_keeps_its_order_and_tags_of_early_packets_come_last() {

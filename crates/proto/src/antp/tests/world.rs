@@ -7,9 +7,9 @@ use authentick_crypto::Entropy;
 use authentick_crypto::kem::PublicKey;
 use authentick_wire::antp::{Suite, SuiteList};
 use authentick_wire::datagram::Datagram;
-use authentick_wire::header::{Leap, ReferenceId};
+use authentick_wire::header::ReferenceId;
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
-use authentick_wire::time::{NtpShort, NtpSpan, NtpTime};
+use authentick_wire::time::{NtpSpan, NtpTime};
 
 use crate::antp::client::{Check, Negotiated, Negotiation, Offer, Progress, Session};
 use crate::antp::kem;
@@ -54,16 +54,7 @@ pub(super) const BEGIN: NtpTime = NtpTime::from_unix(1_700_000_000, 0);
 
 /// A clock that was looked at just now.
 fn snapshot(now: NtpTime) -> Snapshot {
-    Snapshot {
-        leap: Leap::None,
-        stratum: 1,
-        precision: -25,
-        root_delay: NtpShort::ZERO,
-        root_dispersion: NtpShort::ZERO,
-        reference_id: ReferenceId(*b"SIM\0"),
-        reference: now,
-        taken: now,
-    }
+    Snapshot::primary(-25, ReferenceId(*b"SIM\0"), now)
 }
 
 pub(super) struct World {

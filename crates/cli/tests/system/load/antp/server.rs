@@ -20,10 +20,9 @@ use authentick_proto::server::snapshot::Snapshot;
 use authentick_proto::server::{Moment, Policy, Responder};
 use authentick_wire::antp::Suite;
 use authentick_wire::datagram::Datagram;
-use authentick_wire::header::{Leap, ReferenceId};
+use authentick_wire::header::ReferenceId;
 use authentick_wire::limits::{DATAGRAM_SIZE_MAX, HEADER_SIZE};
 use authentick_wire::packet::Packet;
-use authentick_wire::time::NtpShort;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, PKCS_ED25519, PublicKeyData,
     SignatureAlgorithm, SigningKey,
@@ -157,17 +156,7 @@ impl KeyExchanges for Inline {
 }
 
 fn snapshot() -> Snapshot {
-    let now = clock::now();
-    Snapshot {
-        leap: Leap::None,
-        stratum: 1,
-        precision: -25,
-        root_delay: NtpShort::ZERO,
-        root_dispersion: NtpShort::ZERO,
-        reference_id: ReferenceId(*b"TEST"),
-        reference: now,
-        taken: now,
-    }
+    Snapshot::primary(-25, ReferenceId(*b"TEST"), clock::now())
 }
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
