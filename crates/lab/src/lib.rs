@@ -7,6 +7,7 @@
 //!   gives a process a share of a processor.
 //! - [`relay`]: a path between two hosts with a delay, jitter, loss and a rate.
 //! - [`servers`]: NTP servers that misbehave in a set way and count it; [`exchanges`]: the same for key exchange.
+//! - [`prober`]: a client that asks ten times a second and remembers what it was told.
 //! - [`corrupt`]: stands between a client and a real server; damages and records what passes.
 //! - [`process`]: programs with a captured log; [`certificates`], and those for [`antp`]; [`ocsp`], which says whether
 //!   they are good; [`daemon`]: our own server; [`peers`]: others'.
@@ -23,6 +24,7 @@ pub mod filter;
 pub mod hosts;
 pub mod ocsp;
 pub mod peers;
+pub mod prober;
 pub mod process;
 pub mod quota;
 pub mod relay;
