@@ -1,7 +1,7 @@
 //! `authentick demo`: the whole of it on loopback, with nothing to set up.
 //!
 //! Starts a node with a certificate of its own making, asks it with every scheme in turn, and shows what
-//! authentication added. Schemes alternate exchange by exchange, so that what disturbs the host disturbs all alike.
+//! authentication added. Schemes alternate every few exchanges, so that what disturbs the host disturbs all alike.
 //! Then it loads the node with each for a moment, in a closed loop, which finds what it holds without a search.
 
 mod antp;
@@ -50,10 +50,11 @@ fn pin_client() {
     }
 }
 
-/// Exchanges with each scheme before those that count.
-const WARM_UP: u32 = 20;
+/// Exchanges of a scheme's turn that count, and before them those that do not.
+const TURN: u32 = 25;
+const WARM_UP: u32 = 5;
 /// From one exchange to the next: a client that asks in a rush would measure queues.
-const PAUSE: Duration = Duration::from_millis(2);
+const PAUSE: Duration = Duration::from_millis(1);
 const TIMEOUT: Duration = Duration::from_secs(1);
 const KE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -219,30 +220,46 @@ fn contestants(folder: &Path, node: &Running) -> Result<Vec<Contestant>, Failure
     Ok(contestants)
 }
 
+/// Asks with each scheme in turns of some exchanges. The first ones of a turn do not count: they bring the scheme's
+/// own code and data back into the caches, which the others have used meanwhile, at either end. Exchanges that took
+/// turns one by one measured that instead, at ten times what the cryptography takes.
 fn compare(contestants: &mut [Contestant], node: &Running, count: u32) -> Result<(), Failure> {
     let mut entropy = Entropy::from_system()?;
     let server = node.ntp_addresses()[0];
     pin_client();
-    let progress: ProgressBar = output::progress(u64::from(WARM_UP + count), "exchanges");
-    for index in 0..WARM_UP + count {
-        // The order changes too: whoever comes after a pause finds colder caches.
-        let first = index as usize % contestants.len();
-        for turn in 0..contestants.len() {
-            let contestant = &mut contestants[(first + turn) % contestants.len()];
-            std::thread::sleep(PAUSE);
-            let result = contestant.means.measure(server, &mut entropy);
-            if index < WARM_UP {
-                continue;
-            }
-            match result {
-                Ok(measurement) => contestant.run.exchanges.push(exchange(&measurement)),
-                Err(cause) => count_failure(&mut contestant.run.failures, cause),
+    let progress: ProgressBar = output::progress(u64::from(count), "exchanges");
+    let mut left = count;
+    for round in 0.. {
+        let size = TURN.min(left);
+        for place in order(round, contestants.len()) {
+            let Contestant { means, run } = &mut contestants[place];
+            for number in 0..WARM_UP + size {
+                std::thread::sleep(PAUSE);
+                let result = means.measure(server, &mut entropy);
+                match result {
+                    _ if number < WARM_UP => {}
+                    Ok(measurement) => run.exchanges.push(exchange(&measurement)),
+                    Err(cause) => count_failure(&mut run.failures, cause),
+                }
             }
         }
-        progress.inc(1);
+        progress.inc(u64::from(size));
+        left -= size;
+        if left == 0 {
+            break;
+        }
     }
     progress.finish_and_clear();
     Ok(())
+}
+
+/// Whose turn it is in a round: each begins some round, and every other one goes backwards, so that nobody always comes
+/// after the same one.
+fn order(round: usize, count: usize) -> impl Iterator<Item = usize> {
+    (0..count).map(move |turn| {
+        let place = (round / 2 + turn) % count;
+        if round.is_multiple_of(2) { place } else { count - 1 - place }
+    })
 }
 
 fn count_failure(failures: &mut Vec<Cause>, cause: String) {
@@ -355,4 +372,29 @@ fn write_loads(out: &Path, loads: &[LoadRecord]) -> Result<(), Failure> {
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
     files::unwritable(path, error, "name another folder with --out")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_scheme_has_a_turn_in_each_round_and_no_fixed_neighbour() {
+        const COUNT: usize = 7;
+        let rounds: Vec<Vec<usize>> = (0..2 * COUNT).map(|round| order(round, COUNT).collect()).collect();
+        for round in &rounds {
+            let mut sorted = round.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, (0..COUNT).collect::<Vec<_>>());
+        }
+        for scheme in 0..COUNT {
+            let firsts = rounds.iter().filter(|round| round[0] == scheme).count();
+            assert_eq!(firsts, 2, "{scheme}");
+            let before: std::collections::BTreeSet<usize> = rounds
+                .iter()
+                .filter_map(|round| Some(round[round.iter().position(|&one| one == scheme)?.checked_sub(1)?]))
+                .collect();
+            assert!(before.len() >= 2, "{scheme} always comes after {before:?}");
+        }
+    }
 }
