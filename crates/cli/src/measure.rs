@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use authentick_crypto::Entropy;
-use authentick_net::udp::{ClientSocket, Received};
+use authentick_net::udp::{ClientSocket, Hint, Received};
 use authentick_proto::client::{Check, Exchange, NtsSession, Response, Sample};
 use authentick_proto::symmetric::SymmetricKey;
 use authentick_wire::header::ReferenceId;
@@ -34,8 +34,8 @@ pub(crate) struct Measurement {
 /// Why no answer passed; `C` is a scheme's checks.
 #[derive(Debug)]
 pub(crate) enum Unanswered<C = Check> {
-    /// Nothing came; perhaps a hint that nobody listens there.
-    Silence { refused: bool },
+    /// Nothing came; perhaps the network's word that nothing will.
+    Silence { hint: Option<Hint> },
     /// Answers came, and each failed a check.
     Rejected(Vec<C>),
     /// The jar is empty.
@@ -82,8 +82,11 @@ impl<C> From<io::Error> for Unanswered<C> {
 impl<C: Display + PartialEq> Display for Unanswered<C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Unanswered::Silence { refused: false } => f.write_str("no answer"),
-            Unanswered::Silence { refused: true } => {
+            Unanswered::Silence { hint: None } => f.write_str("no answer"),
+            Unanswered::Silence { hint: Some(Hint::Unreachable) } => {
+                f.write_str("no answer; the network says that it cannot be reached")
+            }
+            Unanswered::Silence { hint: Some(Hint::Refused) } => {
                 f.write_str("no answer; the host says that the port is closed")
             }
             Unanswered::Rejected(checks) => {
@@ -140,7 +143,7 @@ pub(crate) fn measure(
     };
     let sent = socket.send(&buffer[..size])?;
     let deadline = Instant::now() + timeout;
-    let (mut refused, mut checks) = (false, Vec::new());
+    let (mut told, mut checks) = (None, Vec::new());
     loop {
         match socket.receive(&mut buffer, deadline)? {
             Received::Datagram { size, at } => {
@@ -168,8 +171,8 @@ pub(crate) fn measure(
                     Err(_) => {}
                 }
             }
-            Received::Refused => refused = true,
-            Received::Silence if checks.is_empty() => return Err(Unanswered::Silence { refused }),
+            Received::Hint(hint) => told = Some(hint),
+            Received::Silence if checks.is_empty() => return Err(Unanswered::Silence { hint: told }),
             Received::Silence => return Err(Unanswered::Rejected(checks)),
         }
     }
@@ -243,7 +246,7 @@ mod tests {
     fn each_reason_has_the_exit_code_of_whose_fault_it_is() {
         let io = |kind: io::ErrorKind| Unanswered::Io(kind.into());
         for (unanswered, exit) in [
-            (Unanswered::Silence { refused: true }, Exit::Silence),
+            (Unanswered::Silence { hint: Some(Hint::Refused) }, Exit::Silence),
             (Unanswered::Rejected(vec![Check::Tag]), Exit::Authentication),
             (Unanswered::NoCookie, Exit::Internal),
             (Unanswered::ClockSet, Exit::Internal),

@@ -154,7 +154,7 @@ impl Upstream {
         loop {
             match socket.receive(&mut buffer, deadline)? {
                 Received::Silence => return Ok(None),
-                Received::Refused => {}
+                Received::Hint(_) => {}
                 Received::Datagram { size, .. } => match exchange.receive(&mut buffer[..size], None) {
                     Ok(response) => return Ok(Some(mirrored(&response.header, precision, clock::now()))),
                     Err(check) => log::debug!("{}: {check}", self.address),

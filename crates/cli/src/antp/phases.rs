@@ -56,7 +56,7 @@ fn run<P: Phase>(
 ) -> Result<P::Outcome, Unanswered<Check>> {
     let mut buffer = [0; DATAGRAM_SIZE_MAX];
     let deadline = Instant::now() + timeout;
-    let (mut refused, mut checks) = (false, Vec::new());
+    let (mut told, mut checks) = (None, Vec::new());
     let mut wait = FIRST_WAIT;
     loop {
         let size = phase.request(&mut buffer);
@@ -71,13 +71,13 @@ fn run<P: Phase>(
                     Err(check) if checks.len() < CHECK_COUNT_MAX => checks.push(check),
                     Err(_) => {}
                 },
-                Received::Refused => refused = true,
+                Received::Hint(hint) => told = Some(hint),
                 Received::Silence => break false,
             }
         };
         if Instant::now() >= deadline {
             return Err(match checks.is_empty() {
-                true => Unanswered::Silence { refused },
+                true => Unanswered::Silence { hint: told },
                 false => Unanswered::Rejected(checks),
             });
         }

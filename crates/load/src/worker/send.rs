@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use authentick_crypto::SealBatch;
 use authentick_crypto::mac::tag_batch;
 use authentick_net::clock::{self, monotonic_ns};
+use authentick_net::udp::{Hint, hint, send_past_hints};
 use authentick_proto::client::{Exchange, Unsealed, Untagged};
 use authentick_report::load::Cause;
 use authentick_wire::time::{NtpSpan, NtpTime};
@@ -287,18 +288,18 @@ impl Worker {
         self.pending = pending;
     }
 
-    /// Sends requests of one client. What the network said of requests before is noted, and tried past once.
+    /// Sends requests of one client. What the network said of requests before is noted, and tried past.
     fn send(&mut self, index: u32, slots: std::ops::Range<usize>) -> io::Result<usize> {
         let client = &mut self.clients[index as usize];
-        match self.out.send(client.socket.as_fd(), slots.clone()) {
-            Err(error) if obstacle(&error).is_some() => {
-                if let Some(cause) = obstacle(&error) {
-                    client.obstructed(monotonic_ns(), cause);
-                }
-                self.out.send(client.socket.as_fd(), slots)
-            }
-            result => result,
+        let mut told = None;
+        let sent = send_past_hints(
+            || self.out.send(client.socket.as_fd(), slots.clone()),
+            |hint| told = Some(cause_of(hint)),
+        );
+        if let Some(cause) = told {
+            client.obstructed(monotonic_ns(), cause);
         }
+        sent
     }
 
     fn departed(&mut self, request: &mut Pending, sent_ns: u64, sent: NtpTime) {
@@ -381,10 +382,13 @@ const ENOBUFS: i32 = 105;
 
 /// What the network says about requests, as opposed to what this host does.
 pub(super) fn obstacle(error: &io::Error) -> Option<Cause> {
-    match error.kind() {
-        io::ErrorKind::ConnectionRefused => Some(Cause::Refused),
-        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => Some(Cause::Unreachable),
-        _ => None,
+    hint(error).map(cause_of)
+}
+
+const fn cause_of(hint: Hint) -> Cause {
+    match hint {
+        Hint::Refused => Cause::Refused,
+        Hint::Unreachable => Cause::Unreachable,
     }
 }
 

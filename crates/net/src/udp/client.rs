@@ -10,6 +10,7 @@ use authentick_wire::time::NtpTime;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::control::{self, Control};
+use super::icmp::{Hint, hint, send_past_hints};
 use super::socket::{dropped_count, enlarge_receive_buffer, set_receive_stamps};
 use crate::clock;
 
@@ -29,8 +30,8 @@ pub enum Received {
         /// The kernel's receive stamp.
         at: NtpTime,
     },
-    /// The host says that nobody listens there. Anyone can send that, so it is a hint and no reason to stop waiting.
-    Refused,
+    /// The network says that datagrams do not get there. Anyone can send that, so it is no reason to stop waiting.
+    Hint(Hint),
     /// Nothing before the deadline.
     Silence,
 }
@@ -80,17 +81,13 @@ impl ClientSocket {
     /// Sends a datagram; returns the time just before.
     ///
     /// # Errors
-    /// If the kernel refuses; an error that a datagram before has caused is passed over.
+    /// If the kernel refuses; what the network says of datagrams before is passed over.
     pub fn send(&self, datagram: &[u8]) -> io::Result<NtpTime> {
-        let at = clock::now();
-        match self.socket.send(datagram) {
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                let at = clock::now();
-                self.socket.send(datagram)?;
-                Ok(at)
-            }
-            result => result.map(|_| at),
-        }
+        let send = || {
+            let at = clock::now();
+            self.socket.send(datagram).map(|_| at)
+        };
+        send_past_hints(send, |_| {})
     }
 
     /// Waits for a datagram until `deadline`.
@@ -105,11 +102,11 @@ impl ClientSocket {
             }
             match self.read(buffer) {
                 Ok((size, at)) => return Ok(Received::Datagram { size, at: at.unwrap_or_else(clock::now) }),
-                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                    return Ok(Received::Refused);
-                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
+                Err(error) => match hint(&error) {
+                    Some(hint) => return Ok(Received::Hint(hint)),
+                    None => return Err(error),
+                },
             }
         }
     }
@@ -209,7 +206,7 @@ mod tests {
         assert_eq!(client.receive(&mut [0; 16], soon()).unwrap(), Received::Silence);
         drop(server);
         client.send(b"ping").unwrap();
-        assert_eq!(client.receive(&mut [0; 16], soon()).unwrap(), Received::Refused);
+        assert_eq!(client.receive(&mut [0; 16], soon()).unwrap(), Received::Hint(Hint::Refused));
         assert!(client.send(b"ping").is_ok(), "a refusal does not stop the next request");
     }
 }

@@ -6,6 +6,7 @@
 //! - `mmsg`: `recvmmsg` and `sendmmsg` over memory that is laid out once.
 //! - `control`: ancillary data: kernel receive stamps and the address that was asked.
 //! - `reply`: answers that leave later, from another thread.
+//! - `icmp`: errors that are only what the network says.
 //! - `client`: one connected socket with receive stamps.
 //! - `bulk`: batches of requests and answers over many such sockets.
 
@@ -15,6 +16,7 @@ mod client;
 mod control;
 mod engine;
 mod handler;
+mod icmp;
 mod mmsg;
 mod reply;
 mod socket;
@@ -23,6 +25,7 @@ pub use bulk::{Arrival, ReceiveBatch, SendBatch};
 pub use client::{ClientSocket, Received, anywhere};
 pub use engine::{SOCKET_COUNT_MAX, Turn, UdpEngine};
 pub use handler::Handler;
+pub use icmp::{Hint, hint, send_past_hints};
 pub use mmsg::BATCH_SIZE;
 pub use reply::{ReplySocket, Way};
 pub(crate) use socket::set_flag;
