@@ -3,14 +3,14 @@
 //! Buffers and headers are laid out once and shared by all sockets of a thread. Requests of one socket that lie side
 //! by side leave in one `sendmmsg`.
 //!
-//! **Invariant:** the vectors never grow or move after `new`, and everything that a header points to sits in an
-//! `UnsafeCell`, so pointers taken then stay valid. References into a slot never exist during a system call.
+//! **Invariant:** everything that a header points to lies in [`Slots`], whose addresses stay good. References into a
+//! slot never exist during a system call.
 
-use std::cell::UnsafeCell;
 use std::io;
 use std::mem;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr;
 
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
 use authentick_wire::time::NtpTime;
@@ -18,43 +18,41 @@ use authentick_wire::time::NtpTime;
 use super::buffer::Buffer;
 use super::control::{self, Control};
 use super::mmsg::{self, BATCH_SIZE};
+use super::slots::Slots;
 
 /// Buffers, and the headers that describe them to the kernel.
-struct Slots {
-    buffers: Vec<UnsafeCell<Buffer>>,
+struct Messages {
+    buffers: Slots<Buffer>,
     /// Read through the headers' pointers only, but for their lengths.
-    parts: Vec<UnsafeCell<libc::iovec>>,
+    parts: Slots<libc::iovec>,
     headers: Vec<libc::mmsghdr>,
 }
 
-impl Slots {
+impl Messages {
     fn new() -> Self {
         // SAFETY: an mmsghdr is integers and pointers, for which all zeros is a value.
         let header: libc::mmsghdr = unsafe { mem::zeroed() };
-        let buffers: Vec<_> = (0..BATCH_SIZE).map(|_| UnsafeCell::new(Buffer::ZERO)).collect();
-        let part = |buffer: &UnsafeCell<Buffer>| libc::iovec {
-            iov_base: buffer.get().cast(),
-            iov_len: DATAGRAM_SIZE_MAX,
-        };
-        let parts: Vec<_> = buffers.iter().map(|buffer| UnsafeCell::new(part(buffer))).collect();
+        let buffers = Slots::new(Buffer::ZERO);
+        let mut parts = Slots::new(libc::iovec { iov_base: ptr::null_mut(), iov_len: DATAGRAM_SIZE_MAX });
         let mut headers = vec![header; BATCH_SIZE];
-        for (header, part) in headers.iter_mut().zip(&parts) {
-            header.msg_hdr.msg_iov = part.get();
+        for (slot, header) in headers.iter_mut().enumerate() {
+            parts[slot].iov_base = buffers.address(slot).cast();
+            header.msg_hdr.msg_iov = parts.address(slot);
             header.msg_hdr.msg_iovlen = 1;
         }
-        Slots { buffers, parts, headers }
+        Messages { buffers, parts, headers }
     }
 }
 
 /// Up to [`BATCH_SIZE`] requests that are written first and sent together.
-pub struct SendBatch(Slots);
+pub struct SendBatch(Messages);
 
-// SAFETY: the pointers in the headers point into the vectors of the same value, whose memory moves with it.
+// SAFETY: the pointers in the headers point into slots of the same value, which move with it.
 unsafe impl Send for SendBatch {}
 
 impl Default for SendBatch {
     fn default() -> Self {
-        SendBatch(Slots::new())
+        SendBatch(Messages::new())
     }
 }
 
@@ -64,12 +62,12 @@ impl SendBatch {
     /// # Panics
     /// If there is no such slot.
     pub fn buffer(&mut self, slot: usize) -> &mut [u8; DATAGRAM_SIZE_MAX] {
-        &mut self.0.buffers[slot].get_mut().octets
+        &mut self.0.buffers[slot].octets
     }
 
     /// The buffers of all slots.
     pub fn buffers(&mut self) -> impl Iterator<Item = &mut [u8; DATAGRAM_SIZE_MAX]> {
-        self.0.buffers.iter_mut().map(|buffer| &mut buffer.get_mut().octets)
+        self.0.buffers.each().map(|buffer| &mut buffer.octets)
     }
 
     /// Says how many octets of a slot are the request.
@@ -78,7 +76,7 @@ impl SendBatch {
     /// If there is no such slot, or `size` is larger than a buffer.
     pub fn set_size(&mut self, slot: usize, size: usize) {
         assert!(size <= DATAGRAM_SIZE_MAX, "a request fits its buffer");
-        self.0.parts[slot].get_mut().iov_len = size;
+        self.0.parts[slot].iov_len = size;
     }
 
     /// Sends the requests in `slots` from a connected socket without waiting; returns how many left, the first ones.
@@ -106,24 +104,23 @@ impl SendBatch {
 
 /// Room for up to [`BATCH_SIZE`] datagrams, of one socket or of several.
 pub struct ReceiveBatch {
-    slots: Slots,
-    /// Read and written through the headers' pointers only.
-    controls: Vec<UnsafeCell<Control>>,
+    messages: Messages,
+    #[expect(dead_code, reason = "read and written through the headers' pointers only")]
+    controls: Slots<Control>,
     count: usize,
 }
 
-// SAFETY: the pointers in the headers point into the vectors of the same value, whose memory moves with it.
+// SAFETY: the pointers in the headers point into slots of the same value, which move with it.
 unsafe impl Send for ReceiveBatch {}
 
 impl Default for ReceiveBatch {
     fn default() -> Self {
-        let mut slots = Slots::new();
-        let controls: Vec<_> =
-            (0..BATCH_SIZE).map(|_| UnsafeCell::new(Control([0; control::CONTROL_SIZE]))).collect();
-        for (header, control) in slots.headers.iter_mut().zip(&controls) {
-            header.msg_hdr.msg_control = control.get().cast();
+        let mut messages = Messages::new();
+        let controls = Slots::new(Control([0; control::CONTROL_SIZE]));
+        for (slot, header) in messages.headers.iter_mut().enumerate() {
+            header.msg_hdr.msg_control = controls.address(slot).cast();
         }
-        let mut batch = ReceiveBatch { slots, controls, count: BATCH_SIZE };
+        let mut batch = ReceiveBatch { messages, controls, count: BATCH_SIZE };
         batch.clear();
         batch
     }
@@ -141,7 +138,7 @@ pub struct Arrival<'a> {
 impl ReceiveBatch {
     /// Forgets all datagrams.
     pub fn clear(&mut self) {
-        for header in &mut self.slots.headers[..self.count] {
+        for header in &mut self.messages.headers[..self.count] {
             header.msg_hdr.msg_controllen = control::CONTROL_SIZE;
             header.msg_hdr.msg_flags = 0;
         }
@@ -161,7 +158,7 @@ impl ReceiveBatch {
     /// The kernel's, among them what the network has said about requests before; nothing that waits is none.
     pub fn receive(&mut self, socket: BorrowedFd<'_>, count_max: usize) -> io::Result<usize> {
         let count = count_max.min(self.room());
-        let headers = &mut self.slots.headers[self.count..][..count];
+        let headers = &mut self.messages.headers[self.count..][..count];
         // SAFETY: the headers point to live memory of this batch, of the sizes that they give, to which no reference
         // exists now.
         let count = unsafe { mmsg::receive(socket, headers, libc::MSG_DONTWAIT) }?;
@@ -171,11 +168,9 @@ impl ReceiveBatch {
 
     /// The octets of all datagrams, in the order in which they were added.
     pub fn datagrams(&mut self) -> impl Iterator<Item = &mut [u8]> {
-        let Slots { buffers, headers, .. } = &mut self.slots;
-        let parts = buffers.iter_mut().zip(&*headers).take(self.count);
-        parts.map(|(buffer, header)| {
-            &mut buffer.get_mut().octets[..(header.msg_len as usize).min(DATAGRAM_SIZE_MAX)]
-        })
+        let Messages { buffers, headers, .. } = &mut self.messages;
+        let filled = buffers.each().zip(&*headers).take(self.count);
+        filled.map(|(buffer, header)| &mut buffer.octets[..(header.msg_len as usize).min(DATAGRAM_SIZE_MAX)])
     }
 
     /// A datagram, counted from the first that was added.
@@ -184,11 +179,11 @@ impl ReceiveBatch {
     /// If there are fewer.
     pub fn arrival(&mut self, index: usize) -> Arrival<'_> {
         assert!(index < self.count, "only received datagrams are read");
-        let header = &self.slots.headers[index];
+        let header = &self.messages.headers[index];
         // SAFETY: the kernel has filled this message's control part, and nothing writes to it now.
         let ancillary = unsafe { control::read(&header.msg_hdr) };
         let size = (header.msg_len as usize).min(DATAGRAM_SIZE_MAX);
-        Arrival { octets: &mut self.slots.buffers[index].get_mut().octets[..size], at: ancillary.received }
+        Arrival { octets: &mut self.messages.buffers[index].octets[..size], at: ancillary.received }
     }
 }
 
@@ -202,7 +197,7 @@ impl std::fmt::Debug for ReceiveBatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ReceiveBatch")
             .field("count", &self.count)
-            .field("room", &self.controls.len())
+            .field("room", &self.room())
             .finish_non_exhaustive()
     }
 }

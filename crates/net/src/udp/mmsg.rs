@@ -3,11 +3,9 @@
 //! Each of [`BATCH_SIZE`] slots has a buffer for the request, one for the response, an address and ancillary data. The
 //! message headers point to them for good; before a call only those headers are reset that the last one changed.
 //!
-//! **Invariant:** the vectors never grow or move after `new`, and everything that a header points to sits in an
-//! `UnsafeCell`, so pointers taken then stay valid. References into a slot exist only inside `respond`, never during a
-//! system call.
+//! **Invariant:** everything that a header points to lies in [`Slots`], whose addresses stay good. References into a
+//! slot exist only inside `respond`, never during a system call.
 
-use std::cell::UnsafeCell;
 use std::io;
 use std::mem::{self, MaybeUninit};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -22,19 +20,20 @@ use super::buffer::Buffer;
 use super::control::{self, Control};
 use super::handler::Handler;
 use super::reply::Way;
+use super::slots::Slots;
 
 /// Datagrams that are received, answered and sent together.
 pub const BATCH_SIZE: usize = 64;
 
 /// The memory of one worker's batches.
 pub(super) struct Batch {
-    requests: Vec<UnsafeCell<Buffer>>,
-    responses: Vec<UnsafeCell<Buffer>>,
-    sources: Vec<UnsafeCell<libc::sockaddr_storage>>,
+    requests: Slots<Buffer>,
+    responses: Slots<Buffer>,
+    sources: Slots<libc::sockaddr_storage>,
     /// Ancillary data: as received, and overwritten with what is sent.
-    controls: Vec<UnsafeCell<Control>>,
-    request_parts: Vec<UnsafeCell<libc::iovec>>,
-    response_parts: Vec<UnsafeCell<libc::iovec>>,
+    controls: Slots<Control>,
+    request_parts: Slots<libc::iovec>,
+    response_parts: Slots<libc::iovec>,
     incoming: Vec<libc::mmsghdr>,
     outgoing: Vec<libc::mmsghdr>,
     /// Headers of `incoming` that the last call changed.
@@ -49,10 +48,6 @@ pub(super) struct Flushed {
     pub(super) failed: usize,
 }
 
-fn cells<T: Copy>(value: T) -> Vec<UnsafeCell<T>> {
-    (0..BATCH_SIZE).map(|_| UnsafeCell::new(value)).collect()
-}
-
 const fn zeroed_header() -> libc::mmsghdr {
     // SAFETY: an mmsghdr is integers and pointers, for which all zeros is a value.
     unsafe { mem::zeroed() }
@@ -64,26 +59,25 @@ impl Batch {
         let no_address: libc::sockaddr_storage = unsafe { mem::zeroed() };
         let no_part = libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 };
         let mut batch = Batch {
-            requests: cells(Buffer::ZERO),
-            responses: cells(Buffer::ZERO),
-            sources: cells(no_address),
-            controls: cells(Control([0; control::CONTROL_SIZE])),
-            request_parts: cells(no_part),
-            response_parts: cells(no_part),
+            requests: Slots::new(Buffer::ZERO),
+            responses: Slots::new(Buffer::ZERO),
+            sources: Slots::new(no_address),
+            controls: Slots::new(Control([0; control::CONTROL_SIZE])),
+            request_parts: Slots::new(no_part),
+            response_parts: Slots::new(no_part),
             incoming: vec![zeroed_header(); BATCH_SIZE],
             outgoing: vec![zeroed_header(); BATCH_SIZE],
             dirty_count: BATCH_SIZE,
             outgoing_count: 0,
         };
         for slot in 0..BATCH_SIZE {
-            let part =
-                libc::iovec { iov_base: batch.requests[slot].get().cast(), iov_len: DATAGRAM_SIZE_MAX };
-            *batch.request_parts[slot].get_mut() = part;
+            let octets = batch.requests.address(slot).cast();
+            batch.request_parts[slot] = libc::iovec { iov_base: octets, iov_len: DATAGRAM_SIZE_MAX };
             let header = &mut batch.incoming[slot].msg_hdr;
-            header.msg_iov = batch.request_parts[slot].get();
+            header.msg_iov = batch.request_parts.address(slot);
             header.msg_iovlen = 1;
-            header.msg_name = batch.sources[slot].get().cast();
-            header.msg_control = batch.controls[slot].get().cast();
+            header.msg_name = batch.sources.address(slot).cast();
+            header.msg_control = batch.controls.address(slot).cast();
         }
         batch
     }
@@ -155,11 +149,11 @@ impl Batch {
             [const { MaybeUninit::uninit() }; BATCH_SIZE];
         for (slot, message) in self.incoming[..count].iter().enumerate() {
             // SAFETY: the kernel wrote an address there; no reference to it exists.
-            let source = unsafe { self.sources[slot].get().read() };
+            let source = unsafe { self.sources.address(slot).read() };
             // SAFETY: `self` is borrowed mutably, and this is the only reference to this buffer while it is lent.
-            let request = unsafe { &mut (*self.requests[slot].get()).octets };
+            let request = unsafe { &mut (*self.requests.address(slot)).octets };
             // SAFETY: likewise.
-            let response = unsafe { &mut (*self.responses[slot].get()).octets };
+            let response = unsafe { &mut (*self.responses.address(slot)).octets };
             let size = (message.msg_len as usize).min(DATAGRAM_SIZE_MAX);
             datagrams[slot].write(Datagram {
                 source: socket_address(&source),
@@ -185,17 +179,17 @@ impl Batch {
             starts.iter().zip(sizes).enumerate().filter(|(_, (_, size))| **size > 0)
         {
             let start = start.min(DATAGRAM_SIZE_MAX);
-            let octets = self.responses[slot].get().cast::<u8>().wrapping_add(start);
-            let part = libc::iovec { iov_base: octets.cast(), iov_len: size.min(DATAGRAM_SIZE_MAX - start) };
-            *self.response_parts[slot].get_mut() = part;
+            let octets = self.responses.address(slot).cast::<u8>().wrapping_add(start);
+            self.response_parts[slot] =
+                libc::iovec { iov_base: octets.cast(), iov_len: size.min(DATAGRAM_SIZE_MAX - start) };
             let header = &mut self.outgoing[self.outgoing_count].msg_hdr;
-            header.msg_name = self.sources[slot].get().cast();
+            header.msg_name = self.sources.address(slot).cast();
             header.msg_namelen = self.incoming[slot].msg_hdr.msg_namelen;
-            header.msg_iov = self.response_parts[slot].get();
+            header.msg_iov = self.response_parts.address(slot);
             header.msg_iovlen = 1;
             match ways[slot].asked {
                 Some(asked) => {
-                    let control = self.controls[slot].get();
+                    let control = self.controls.address(slot);
                     header.msg_control = control.cast();
                     // SAFETY: what was received there has been read; nothing else uses this buffer.
                     header.msg_controllen = unsafe { control::write(control, asked) };

@@ -4,6 +4,7 @@
 //! - `engine`: one worker's loop body: wait, receive a batch, let it be answered, flush.
 //! - `handler`: whoever answers, as an engine sees it.
 //! - `mmsg`: `recvmmsg` and `sendmmsg` over memory that is laid out once.
+//! - `slots`: the memory that message headers point to.
 //! - `control`: ancillary data: kernel receive stamps and the address that was asked.
 //! - `reply`: answers that leave later, from another thread.
 //! - `icmp`: errors that are only what the network says.
@@ -19,6 +20,7 @@ mod handler;
 mod icmp;
 mod mmsg;
 mod reply;
+mod slots;
 mod socket;
 
 pub use bulk::{Arrival, ReceiveBatch, SendBatch};
