@@ -266,7 +266,8 @@ impl Dialogue {
         self.tls.write_tls(out)
     }
 
-    /// Reads once from `input` and goes on; returns what was established once the response is complete.
+    /// Reads once from `input` and goes on; returns what was established once the response is complete. Then, and after
+    /// most errors, there is a last word to be sent: close_notify, or an alert.
     ///
     /// # Errors
     /// [`KeError::Io`] holds the errors of `input`, `WouldBlock` among them; every other error is final.
@@ -287,7 +288,14 @@ impl Dialogue {
                 Ok(0) | Err(_) => break,
             }
         }
-        if let Some(size) = message_size(&self.response) {
+        let size = message_size(&self.response);
+        if size.is_some() || self.response.len() > KE_RESPONSE_SIZE_MAX {
+            //= RFC 8915 section 4: after request and response, each side sends close_notify. Ours waits for the
+            // response: NTPsec closes with a close_notify unread that came with the request, which resets the
+            // connection before its answer has left, and cfnts takes it for a failure.
+            self.tls.send_close_notify();
+        }
+        if let Some(size) = size {
             self.response.truncate(size);
             return self.conclude().map(Some);
         }
@@ -305,8 +313,6 @@ impl Dialogue {
         Request::emit(&mut out, &self.aeads).expect(ROOM);
         let size = out.offset();
         self.tls.writer().write_all(&request[..size]).expect(ROOM);
-        //= RFC 8915 section 4: each side sends close_notify after its message.
-        self.tls.send_close_notify();
         self.asked = true;
     }
 
@@ -410,13 +416,12 @@ pub fn dial(ask: &Ask, addresses: &[SocketAddr], timeout: Duration) -> Result<Di
         if !dialogue.is_handshaking() {
             shaken.get_or_insert_with(Instant::now);
         }
-        // If a check failed, TLS has an alert for the server.
         match result {
             Ok(None) => {}
             Ok(Some(established)) => break established,
             Err(KeError::Io(error)) => return Err(timed_out(error)),
             Err(error) => {
-                let _ = dialogue.write(&mut stream);
+                take_leave(&mut dialogue, stream);
                 return Err(error);
             }
         }
@@ -424,7 +429,19 @@ pub fn dial(ask: &Ask, addresses: &[SocketAddr], timeout: Duration) -> Result<Di
     let shaken = shaken.unwrap_or(connected);
     let timing =
         Timing { connect: connected - start, handshake: shaken - connected, exchange: shaken.elapsed() };
+    take_leave(&mut dialogue, stream);
     Ok(Dialled { established, address, local, timing })
+}
+
+/// Sends the last word and closes, without waiting. What has come by then is thrown away first: a connection that is
+/// closed with something unread is reset, and the last word may be lost. tcp(7), RFC 2525 section 2.17.
+fn take_leave(dialogue: &mut Dialogue, mut stream: TcpStream) {
+    // Whether the server still listens is its affair.
+    if stream.set_nonblocking(true).is_err() {
+        return;
+    }
+    while dialogue.wants_write() && dialogue.write(&mut stream).is_ok_and(|size| size > 0) {}
+    let _ = io::copy(&mut stream.take(KE_RESPONSE_SIZE_MAX as u64), &mut io::sink());
 }
 
 fn connect(addresses: &[SocketAddr], deadline: Instant) -> Result<(TcpStream, SocketAddr), KeError> {

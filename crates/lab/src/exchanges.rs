@@ -1,6 +1,7 @@
 //! Key exchange servers that misbehave in a set way and count what they did.
 
-use std::io::{Read, Write};
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use authentick_ke::tls::{Identity, server_config};
 use authentick_wire::Writer;
-use authentick_wire::ke::{self, ErrorCode, RecordType};
+use authentick_wire::ke::{self, AeadId, ErrorCode, RecordType};
 use authentick_wire::limits::KE_REQUEST_SIZE_MAX;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
@@ -47,6 +48,14 @@ pub enum Behaviour {
     Error(ErrorCode),
     /// It reads the request under TLS and answers with a critical record that no client knows.
     Nonsense,
+    /// It reads one TLS record after the handshake, answers with cookies and closes. What else has come by then stays
+    /// unread, so that the connection is reset and the answer, which has not left yet, is lost: as NTPsec does.
+    OneRecord,
+    /// It answers with cookies, but closes without an answer if close_notify came with the request: as cfnts does.
+    NoEarlyClose,
+    /// It answers with cookies, but closes without an answer if any AEAD other than 15 is offered: as cfnts does with
+    /// some.
+    OnlyAead15,
 }
 
 /// What a server did.
@@ -222,7 +231,10 @@ impl Acceptor {
             | Behaviour::NoProtocol
             | Behaviour::Close
             | Behaviour::Error(_)
-            | Behaviour::Nonsense => {}
+            | Behaviour::Nonsense
+            | Behaviour::OneRecord
+            | Behaviour::NoEarlyClose
+            | Behaviour::OnlyAead15 => {}
         }
     }
 
@@ -251,7 +263,10 @@ impl Acceptor {
             | Behaviour::NoProtocol
             | Behaviour::Close
             | Behaviour::Error(_)
-            | Behaviour::Nonsense => {
+            | Behaviour::Nonsense
+            | Behaviour::OneRecord
+            | Behaviour::NoEarlyClose
+            | Behaviour::OnlyAead15 => {
                 let (behaviour, tls) = (self.behaviour, Arc::clone(&self.tls));
                 let shared = Arc::clone(&self.shared);
                 std::thread::spawn(move || talk(stream, behaviour, tls, &shared));
@@ -264,13 +279,46 @@ impl Acceptor {
 fn pass(client: &TcpStream, real: SocketAddr) {
     let Ok(server) = TcpStream::connect(real) else { return };
     let copy = |mut from: &TcpStream, mut to: &TcpStream| {
-        let _ = std::io::copy(&mut from, &mut to);
+        let _ = io::copy(&mut from, &mut to);
         let _ = to.shutdown(std::net::Shutdown::Write);
     };
     std::thread::scope(|scope| {
         scope.spawn(|| copy(client, &server));
         copy(&server, client);
     });
+}
+
+/// A connection that gives one TLS record at a time: what follows stays in the kernel until it is asked for.
+struct OneByOne {
+    stream: TcpStream,
+    record: VecDeque<u8>,
+}
+
+impl Read for OneByOne {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.record.is_empty() {
+            // RFC 8446 section 5.1: type, version, length.
+            let mut head = [0; 5];
+            if self.stream.read(&mut head[..1])? == 0 {
+                return Ok(0);
+            }
+            self.stream.read_exact(&mut head[1..])?;
+            let mut body = vec![0; u16::from_be_bytes([head[3], head[4]]).into()];
+            self.stream.read_exact(&mut body)?;
+            self.record.extend(head.into_iter().chain(body));
+        }
+        self.record.read(out)
+    }
+}
+
+impl Write for OneByOne {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        self.stream.write(octets)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
 }
 
 /// One connection to its end; errors are the client's affair.
@@ -280,27 +328,63 @@ fn talk(stream: TcpStream, behaviour: Behaviour, tls: Arc<ServerConfig>, shared:
     if set_up.is_err() {
         return;
     }
+    if behaviour == Behaviour::OneRecord {
+        let records = OneByOne { stream, record: VecDeque::new() };
+        return talk_by_record(StreamOwned::new(connection, records), shared);
+    }
     let mut stream = StreamOwned::new(connection, stream);
     if let Behaviour::Alert(description) = behaviour {
         alert(&mut stream.sock, description);
     }
-    if matches!(behaviour, Behaviour::Alert(_)) || read_request(&mut stream).is_none() {
+    let request = match behaviour {
+        Behaviour::Alert(_) => None,
+        _ => read_request(&mut stream),
+    };
+    let Some(request) = request else {
         shared.failed.fetch_add(1, Ordering::Relaxed);
         // The client reads an alert only if nothing that it sent is left unread; a reset would overtake it.
         let _ = stream.sock.shutdown(std::net::Shutdown::Write);
-        let _ = std::io::copy(&mut stream.sock, &mut std::io::sink());
+        let _ = io::copy(&mut stream.sock, &mut io::sink());
         return;
-    }
+    };
     shared.requests.fetch_add(1, Ordering::Relaxed);
     let answer = match behaviour {
         Behaviour::Error(code) => message(RecordType::ERROR, &code.0.to_be_bytes()),
         Behaviour::Nonsense => message(RecordType(0x3FFF), &[0xA5; 16]),
+        Behaviour::NoEarlyClose if closed_early(&mut stream.conn) => return,
+        Behaviour::OnlyAead15 if offers_other_than_15(&request) => return,
+        Behaviour::NoEarlyClose | Behaviour::OnlyAead15 | Behaviour::OneRecord => cookies(),
         Behaviour::Deaf | Behaviour::Gone | Behaviour::Mute | Behaviour::Reset => Vec::new(),
         Behaviour::Alert(_) | Behaviour::NoProtocol | Behaviour::Close => Vec::new(),
     };
     let _ = stream.write_all(&answer);
     stream.conn.send_close_notify();
     let _ = stream.flush();
+}
+
+/// The same for a server that reads one record and closes without a look at what else has come.
+fn talk_by_record(mut stream: StreamOwned<ServerConnection, OneByOne>, shared: &Shared) {
+    if read_request(&mut stream).is_none() {
+        shared.failed.fetch_add(1, Ordering::Relaxed);
+        return;
+    }
+    shared.requests.fetch_add(1, Ordering::Relaxed);
+    // tcp(7): what is corked leaves when the connection is closed, unless that resets it. In NTPsec the answer waits
+    // for the acknowledgement of what TLS sent after the handshake, with the same end.
+    let _ = sockopt::set_tcp_cork(&stream.sock.stream, true);
+    let _ = stream.write_all(&cookies());
+    stream.conn.send_close_notify();
+    let _ = stream.flush();
+}
+
+/// Whether the client has said that it sends no more.
+fn closed_early(connection: &mut ServerConnection) -> bool {
+    connection.process_new_packets().is_ok_and(|state| state.peer_has_closed())
+}
+
+fn offers_other_than_15(request: &[u8]) -> bool {
+    ke::Request::parse(request)
+        .is_ok_and(|request| request.aeads.iter().any(|aead| aead != AeadId::SIV_CMAC_256.0))
 }
 
 /// Sends a fatal alert to a client that has begun to talk.
@@ -311,7 +395,7 @@ fn alert(stream: &mut TcpStream, description: u8) {
 }
 
 /// Reads until the request is whole; `None` if it never is.
-fn read_request(stream: &mut StreamOwned<ServerConnection, TcpStream>) -> Option<()> {
+fn read_request(stream: &mut impl Read) -> Option<Vec<u8>> {
     let (mut request, mut buffer) = (Vec::new(), [0; 1024]);
     while ke::message_size(&request).is_none() {
         let size = stream.read(&mut buffer).ok().filter(|size| *size > 0)?;
@@ -320,15 +404,31 @@ fn read_request(stream: &mut StreamOwned<ServerConnection, TcpStream>) -> Option
             return None;
         }
     }
-    Some(())
+    Some(request)
 }
 
 /// A message of one critical record and its end.
 fn message(kind: RecordType, body: &[u8]) -> Vec<u8> {
     let mut octets = [0; 64];
     let mut out = Writer::new(&mut octets);
-    ke::emit(&mut out, true, kind, body).expect("there is room");
-    ke::emit(&mut out, true, RecordType::END_OF_MESSAGE, &[]).expect("there is room");
+    ke::emit(&mut out, true, kind, body).expect(ROOM);
+    ke::emit(&mut out, true, RecordType::END_OF_MESSAGE, &[]).expect(ROOM);
     let size = out.offset();
     octets[..size].to_vec()
 }
+
+/// An answer that a client takes: AEAD 15 and eight cookies, which no server opens.
+fn cookies() -> Vec<u8> {
+    let mut octets = [0; 1024];
+    let mut out = Writer::new(&mut octets);
+    ke::emit_numbers(&mut out, RecordType::NEXT_PROTOCOL, &[ke::PROTOCOL_NTPV4]).expect(ROOM);
+    ke::emit_numbers(&mut out, RecordType::AEAD, &[AeadId::SIV_CMAC_256.0]).expect(ROOM);
+    for number in 0..8 {
+        ke::emit(&mut out, false, RecordType::NEW_COOKIE, &[number; 100]).expect(ROOM);
+    }
+    ke::emit(&mut out, true, RecordType::END_OF_MESSAGE, &[]).expect(ROOM);
+    let size = out.offset();
+    octets[..size].to_vec()
+}
+
+const ROOM: &str = "there is room";

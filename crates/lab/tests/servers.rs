@@ -1,15 +1,16 @@
 //! Servers that misbehave do what they count.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use authentick_ke::client::{Ask, KeError, Phase, dial};
+use authentick_ke::client::{Ask, Dialled, KeError, Phase, dial};
 use authentick_ke::tls::{Roots, client_config};
 use authentick_lab::certificates::Lab;
 use authentick_lab::exchanges::{Behaviour, Counts, KeServer};
-use authentick_lab::process::wait_for;
+use authentick_lab::process::{PATIENCE, wait_for};
 use authentick_lab::servers::{Ending, Fault, NtpServer, Policy};
 use authentick_wire::Writer;
 use authentick_wire::extension::{self, FieldType};
@@ -207,15 +208,19 @@ fn pausing_server_answers_late_and_loses_nothing() {
     assert_eq!((server.counts().good, server.dropped()), (600, 0));
 }
 
+fn tls(lab: &Lab) -> Arc<rustls::ClientConfig> {
+    client_config(Roots::from_pem(&std::fs::read(lab.ca()).unwrap()).unwrap())
+}
+
+/// What our own client gets from a server in `timeout`.
+fn offer(aeads: &[AeadId], server: &KeServer, lab: &Lab, timeout: Duration) -> Result<Dialled, KeError> {
+    let ask = Ask { tls: tls(lab), server_name: "ntp.test".try_into().unwrap(), aeads: aeads.to_vec() };
+    dial(&ask, &[server.address()], timeout)
+}
+
 /// What our own client says of a server, in two seconds.
 fn exchange(server: &KeServer, lab: &Lab) -> KeError {
-    let roots = Roots::from_pem(&std::fs::read(lab.ca()).unwrap()).unwrap();
-    let ask = Ask {
-        tls: client_config(roots),
-        server_name: "ntp.test".try_into().unwrap(),
-        aeads: vec![AeadId::SIV_CMAC_256],
-    };
-    dial(&ask, &[server.address()], 2000 * MS).map(|_| ()).unwrap_err()
+    offer(&[AeadId::SIV_CMAC_256], server, lab, 2000 * MS).map(|_| ()).unwrap_err()
 }
 
 #[test]
@@ -251,6 +256,63 @@ fn each_behaviour_of_a_key_exchange_server_is_what_a_client_sees() {
         matches!(error, KeError::Refused(ErrorCode::INTERNAL))
     });
     run(Behaviour::Nonsense, counted(1, 1, 0), |error| matches!(error, KeError::Response(_)));
+}
+
+#[test]
+fn client_gets_its_cookies_from_servers_that_an_early_close_notify_upsets() {
+    let lab = Lab::new();
+    for behaviour in [Behaviour::OneRecord, Behaviour::NoEarlyClose] {
+        let server = KeServer::on_loopback(behaviour, &lab);
+        for _ in 0..10 {
+            let answer = offer(&[AeadId::SIV_CMAC_256], &server, &lab, PATIENCE);
+            let dialled = answer.unwrap_or_else(|error| panic!("{behaviour:?}: {error}"));
+            assert_eq!(dialled.established.session.jar.count(), 8);
+        }
+        assert_eq!(server.counts(), Counts { accepted: 10, requests: 10, ..Counts::default() });
+    }
+}
+
+/// A client that says goodbye with its request; what it reads until the connection ends, if it ends well.
+fn ask_and_close_at_once(server: &KeServer, lab: &Lab) -> std::io::Result<Vec<u8>> {
+    let stream = TcpStream::connect(server.address()).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let connection = rustls::ClientConnection::new(tls(lab), "ntp.test".try_into().unwrap()).unwrap();
+    let mut stream = rustls::StreamOwned::new(connection, stream);
+    while stream.conn.is_handshaking() {
+        stream.conn.complete_io(&mut stream.sock).unwrap();
+    }
+    let mut request = [0; 64];
+    let mut out = Writer::new(&mut request);
+    authentick_wire::ke::Request::emit(&mut out, &[AeadId::SIV_CMAC_256]).unwrap();
+    let size = out.offset();
+    // Nothing has left yet when close_notify joins it.
+    stream.conn.writer().write_all(&request[..size]).unwrap();
+    stream.conn.send_close_notify();
+    stream.conn.write_tls(&mut stream.sock).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).map(|_| answer)
+}
+
+#[test]
+fn early_close_notify_gets_no_answer_from_servers_that_it_upsets() {
+    let lab = Lab::new();
+    let server = KeServer::on_loopback(Behaviour::OneRecord, &lab);
+    assert_eq!(ask_and_close_at_once(&server, &lab).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    let server = KeServer::on_loopback(Behaviour::NoEarlyClose, &lab);
+    assert!(ask_and_close_at_once(&server, &lab).unwrap_or_default().is_empty());
+    // Another server minds neither.
+    let server = KeServer::on_loopback(Behaviour::OnlyAead15, &lab);
+    assert!(!ask_and_close_at_once(&server, &lab).unwrap().is_empty());
+}
+
+#[test]
+fn server_of_one_algorithm_closes_without_a_word_when_more_are_offered() {
+    let lab = Lab::new();
+    let server = KeServer::on_loopback(Behaviour::OnlyAead15, &lab);
+    let both = [AeadId::AES_128_GCM_SIV, AeadId::SIV_CMAC_256];
+    let error = offer(&both, &server, &lab, PATIENCE).unwrap_err();
+    assert!(matches!(error, KeError::Closed), "{error:?}");
+    assert!(offer(&both[1..], &server, &lab, PATIENCE).is_ok());
 }
 
 #[test]

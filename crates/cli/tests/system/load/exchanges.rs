@@ -4,7 +4,7 @@ use authentick_lab::exchanges::{Behaviour, KeServer};
 use authentick_report::load::{Cause, LoadRecord};
 use authentick_wire::ke::ErrorCode;
 
-use super::{failures, load_ending, only, under_nts};
+use super::{failures, load_ending, load_nts, only, under_nts};
 use crate::lab::{Lab, serve, wait_for};
 
 /// Connections that reach a real server first. One of them is the load's question whether anybody answers.
@@ -56,6 +56,19 @@ fn every_misbehaviour_of_a_key_exchange_is_counted_under_its_name() {
             scope.spawn(move || compare(behaviour, is_trusted, cause));
         }
     });
+}
+
+#[test]
+fn servers_that_an_early_close_notify_upsets_are_loaded_without_a_failure() {
+    for behaviour in [Behaviour::OneRecord, Behaviour::NoEarlyClose] {
+        let lab = Lab::new();
+        let server = KeServer::on_loopback(behaviour, &lab);
+        let record = load_nts("ke", server.address(), &lab, &RATE);
+        let tally = &only(&record).tally;
+        assert_eq!((tally.answered, failures(tally)), (tally.sent, [].into()), "{behaviour:?}");
+        // And the question whether anybody answers.
+        assert_eq!(server.counts().requests, tally.sent + 1, "{behaviour:?}");
+    }
 }
 
 #[test]
