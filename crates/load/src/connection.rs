@@ -1,7 +1,7 @@
 //! One key exchange over a connection that nobody waits for.
 
 use std::io;
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use authentick_ke::client::{Ask, Dialogue, Established, KeError};
@@ -142,8 +142,6 @@ impl Connection {
                     Progress::Established(Box::new(established))
                 }
                 Err(error) => {
-                    // If a check failed, TLS has an alert for the server.
-                    let _ = dialogue.write(&mut self.stream);
                     let cause = cause(&error);
                     self.finish();
                     Progress::Failed(cause)
@@ -153,12 +151,12 @@ impl Connection {
         }
     }
 
-    /// Says goodbye, and waits for the server to close.
+    /// Sends the last word of TLS and waits for the server to close: close_notify, which chrony waits for, or an alert.
+    /// Our half of the connection stays open, as who closes first keeps the port.
     fn finish(&mut self) {
         if let State::Talking(dialogue) = &mut self.state {
             while dialogue.wants_write() && dialogue.write(&mut self.stream).is_ok_and(|size| size > 0) {}
         }
-        let _ = self.stream.shutdown(Shutdown::Write);
         self.state = State::Lingering;
     }
 

@@ -1,11 +1,13 @@
 //! Each way in which a key exchange can fail, made on purpose, is counted under its name, as often as it happened.
 
 use authentick_lab::exchanges::{Behaviour, KeServer};
+use authentick_lab::hosts::{Host, Hosts};
+use authentick_lab::peers::{Chrony, NtpdRs};
 use authentick_report::load::{Cause, LoadRecord};
 use authentick_wire::ke::ErrorCode;
 
-use super::{failures, load_ending, load_nts, only, under_nts};
-use crate::lab::{Lab, serve, wait_for};
+use super::{ALWAYS, failures, load_ending, load_nts, only, record, under_nts};
+use crate::lab::{Lab, program, serve, wait_for};
 
 /// Connections that reach a real server first. One of them is the load's question whether anybody answers.
 const GOOD_COUNT: u64 = 5;
@@ -90,4 +92,41 @@ fn port_without_a_listener_is_refused() {
     let tally = &only(&record).tally;
     assert_eq!(failures(tally), [(Cause::Refused, tally.sent)].into());
     assert!(tally.sent >= 15 && tally.lost == tally.sent && server.counts().accepted == 0);
+}
+
+/// How many connections to this port of others the calling thread's host keeps for a minute after their end.
+fn kept(port: u16) -> usize {
+    // proc(5): remote address and port, then the state, 6 being TIME_WAIT.
+    let remote = format!(":{port:04X} 06 ");
+    let table = std::fs::read_to_string("/proc/thread-self/net/tcp").unwrap();
+    table.lines().filter(|line| line.contains(&remote)).count()
+}
+
+#[test]
+fn server_closes_first_so_that_the_generator_has_its_ports_back() {
+    let (Some(chrony), Some(ntpd_rs)) = (Chrony::find(), NtpdRs::find()) else { return };
+    let hosts = match Hosts::new(1) {
+        Ok(hosts) => hosts,
+        Err(skip) => return skip.tell(),
+    };
+    let lab = Lab::new();
+    let config = lab.config("listen = [\"0.0.0.0:1123\"]", "ke-listen = [\"0.0.0.0:14460\"]");
+    let _ours = program().serve_on(&hosts, Host::Server, &config);
+    let _chrony = chrony.on(&hosts, Host::Server).server(&lab, 1124, 14461);
+    let _ntpd_rs = ntpd_rs.on(&hosts, Host::Server).server(&lab, 1125, 14462);
+    for port in [14460, 14461, 14462] {
+        let run = || {
+            let mut command = hosts.on(Host::Client(0), program().path());
+            let target = format!("198.18.0.1:{port}");
+            command.args(["load", "ke", &target, "--server-name", "ntp.test", "--ca"]).arg(lab.ca());
+            command.args(RATE).args(ALWAYS).output().unwrap()
+        };
+        // Until the server listens.
+        let output = wait_for("a load", || Some(run()).filter(|output| output.status.success()));
+        let tally = &only(&record(&String::from_utf8_lossy(&output.stdout))).tally.clone();
+        assert!(tally.answered == tally.sent && tally.sent >= 15, "{port}: {tally:?}");
+        // The question whether anybody answers, which comes first, does not wait.
+        let kept = hosts.within(Host::Client(0), || kept(port));
+        assert!(kept <= 1, "{port}: {kept} of {} connections", tally.sent);
+    }
 }
