@@ -34,8 +34,12 @@ const _: () = assert!(
     "sums over all agents fit"
 );
 
-/// Connections that an agent has open at once: one coordinator's, and those that are told that it is busy.
+/// Connections that an agent has open at once: one coordinator's, those that are told that it is busy, and those that
+/// have not shown a certificate yet, of which one gives way to each newcomer.
 pub(crate) const CONNECTION_COUNT_MAX: usize = 8;
+
+/// Threads of connections, those included that are just ending.
+pub(crate) const HANDLER_COUNT_MAX: usize = 4 * CONNECTION_COUNT_MAX;
 
 /// Connecting, and a TLS handshake.
 pub(crate) const HANDSHAKE_MAX: Duration = Duration::from_secs(5);

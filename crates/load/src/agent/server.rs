@@ -4,9 +4,10 @@
 //! says so or is gone; one gives signs of life; one makes the generator and runs its steps. Whatever a coordinator does
 //! ends its own connection at most.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io;
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +20,9 @@ use rustls::{ServerConfig, ServerConnection};
 use super::bounds::{Limits, check_order, check_plan};
 use super::clock::{Monotonic, micros};
 use super::identity::Identity;
-use super::limits::{BEAT, CONNECTION_COUNT_MAX, HANDOVER, JOINABLE_COUNT_MAX, LEAD_MAX, LINGER};
+use super::limits::{
+    BEAT, CONNECTION_COUNT_MAX, HANDLER_COUNT_MAX, HANDOVER, JOINABLE_COUNT_MAX, LEAD_MAX, LINGER,
+};
 use super::link::{self, LinkError, Receiver, Sender};
 use super::message::{FromAgent, ToAgent, shown};
 use super::share::newest;
@@ -81,6 +84,11 @@ impl Agent {
         let mut serial = 0u64;
         while !stop.load(Ordering::Relaxed) {
             handlers.retain(|handler| !handler.is_finished());
+            if handlers.len() >= HANDLER_COUNT_MAX {
+                // Those that were shown the door are on their way out.
+                thread::sleep(TICK);
+                continue;
+            }
             match self.listener.accept() {
                 Ok((stream, peer)) => {
                     serial += 1;
@@ -94,8 +102,8 @@ impl Agent {
                 Err(_) => thread::sleep(TICK),
             }
         }
-        for stream in lock(&desk.open).values() {
-            let _ = stream.shutdown(Shutdown::Both);
+        for visitor in lock(&desk.open).values() {
+            let _ = visitor.stream.shutdown(Shutdown::Both);
         }
         for handler in handlers {
             // A handler that panicked has closed its connection, and the panic was printed.
@@ -105,7 +113,8 @@ impl Agent {
     }
 }
 
-/// Starts the thread of a connection; none if there are too many.
+/// Starts the thread of a connection. Where there are too many, one that has not proved who it is gives way; if all
+/// have, the new one is closed.
 fn admit(
     desk: &Arc<Desk>,
     stream: TcpStream,
@@ -114,17 +123,29 @@ fn admit(
 ) -> io::Result<Option<thread::JoinHandle<()>>> {
     let mut open = lock(&desk.open);
     if open.len() >= CONNECTION_COUNT_MAX {
-        return Ok(None);
+        let Some(stranger) = who_gives_way(&open) else { return Ok(None) };
+        if let Some(visitor) = open.remove(&stranger) {
+            let _ = visitor.stream.shutdown(Shutdown::Both);
+        }
     }
     stream.set_nonblocking(false)?;
-    open.insert(serial, stream.try_clone()?);
+    open.insert(serial, Visitor { stream: stream.try_clone()?, address: peer.ip(), is_known: false });
     drop(open);
     let desk = Arc::clone(desk);
     let run = move || {
-        let _open = Open { desk: &desk, serial };
-        desk.serve(stream, peer);
+        let open = Open { desk: &desk, serial };
+        desk.serve(&open, stream, peer);
     };
     thread::Builder::new().name("coordinator".to_owned()).spawn(run).map(Some)
+}
+
+/// Of those who are still shaking hands, the one that came first from the address that has most of them: so who comes
+/// often makes way for others before others do for him. `None` if there is none.
+fn who_gives_way(open: &HashMap<u64, Visitor>) -> Option<u64> {
+    let strangers = || open.iter().filter(|(_, visitor)| !visitor.is_known);
+    let count = |address| strangers().filter(|(_, other)| other.address == address).count();
+    let most = strangers().max_by_key(|(serial, visitor)| (count(visitor.address), Reverse(**serial)));
+    most.map(|(serial, _)| *serial)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -143,13 +164,30 @@ struct Desk {
     make: Make,
     /// Whose orders are carried out.
     coordinator: Mutex<Option<String>>,
-    open: Mutex<HashMap<u64, TcpStream>>,
+    open: Mutex<HashMap<u64, Visitor>>,
+}
+
+/// Who has a connection.
+struct Visitor {
+    stream: TcpStream,
+    address: IpAddr,
+    /// Whether the handshake is over, and with it the check of the certificate.
+    is_known: bool,
 }
 
 /// A connection, counted while it is open.
 struct Open<'a> {
     desk: &'a Desk,
     serial: u64,
+}
+
+impl Open<'_> {
+    /// Has shown a certificate of the right authority: it does not give way any more.
+    fn is_known(&self) {
+        if let Some(visitor) = lock(&self.desk.open).get_mut(&self.serial) {
+            visitor.is_known = true;
+        }
+    }
 }
 
 impl Drop for Open<'_> {
@@ -203,7 +241,7 @@ struct Progress {
 }
 
 impl Desk {
-    fn serve(&self, stream: TcpStream, peer: SocketAddr) {
+    fn serve(&self, open: &Open<'_>, stream: TcpStream, peer: SocketAddr) {
         let opened = ServerConnection::new(Arc::clone(&self.tls))
             .map_err(LinkError::Tls)
             .and_then(|tls| link::open::<FromAgent, ToAgent>(stream, tls));
@@ -214,6 +252,7 @@ impl Desk {
                 return;
             }
         };
+        open.is_known();
         let subject = receiver.certificate().and_then(|der| CertificateInfo::parse(&der));
         let subject = subject.map_or_else(|| "unnamed".to_owned(), |certificate| shown(&certificate.subject));
         let name = format!("{subject} ({peer})");

@@ -1,5 +1,7 @@
 //! Whom an agent obeys and in what, whom a coordinator believes to be an agent, and what nonsense leads to.
 
+use std::io::Read as _;
+
 use super::*;
 
 #[test]
@@ -39,6 +41,25 @@ fn order_beyond_the_limits_is_refused_before_anything_is_sent() {
     assert_eq!(error.fault, Fault::Refused);
     assert!(error.message.contains("100.5") && error.message.contains("--rate-max"), "{error}");
     assert_eq!(agent.deeds.sent.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn strangers_who_say_nothing_keep_no_coordinator_out() {
+    let authority = Authority::new();
+    let agent = TestAgent::start(&authority);
+    // As many as are served at once, and some more behind them.
+    let strangers: Vec<TcpStream> = (0..12).map(|_| TcpStream::connect(agent.address).unwrap()).collect();
+    let run = connect(&authority, &[agent.name()]);
+    assert!(run.is_ok(), "{}", run.err().unwrap());
+    let mut first = &strangers[0];
+    first.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    assert_eq!(first.read(&mut [0; 1]).unwrap_or(0), 0, "the oldest was closed");
+    // Who gives orders is not a stranger: more of them close each other.
+    let more: Vec<TcpStream> = (0..12).map(|_| TcpStream::connect(agent.address).unwrap()).collect();
+    let mut coordinator = run.unwrap();
+    let step = coordinator.step_everywhere(&order(100.0, 0.1), Instant::now(), &Watch::default());
+    assert!(step.is_ok(), "{}", step.err().unwrap());
+    drop((strangers, more));
 }
 
 #[test]
