@@ -1,5 +1,7 @@
 //! What is printed where: results on standard output, everything else on standard error.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 use std::sync::LazyLock;
 
@@ -11,11 +13,21 @@ use crate::exit::{Exit, Failure};
 /// The bars that are shown. They stand aside for whatever else is printed.
 static BARS: LazyLock<MultiProgress> = LazyLock::new(|| MultiProgress::with_draw_target(target()));
 
+/// `text` without characters that could steer a terminal. Names in certificates, addresses of responders and what TLS
+/// says of a peer were chosen by others.
+fn printable(text: &str) -> Cow<'_, str> {
+    let steers = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
+    match text.contains(steers) {
+        true => text.replace(steers, "\u{fffd}").into(),
+        false => text.into(),
+    }
+}
+
 /// Prints a result. A reader that has gone away is no failure of ours.
 pub(crate) fn result(text: &str) {
     BARS.suspend(|| {
         let mut out = std::io::stdout().lock();
-        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        let _ = out.write_all(printable(text).as_bytes()).and_then(|()| out.flush());
     });
 }
 
@@ -26,20 +38,32 @@ pub(crate) fn result(text: &str) {
 pub(crate) fn json(result: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(result)
         .map_err(|error| Failure::new(Exit::Internal, error.to_string()))?;
-    self::result(&format!("{text}\n"));
+    self::result(&format!("{}\n", escaped(&text)));
     Ok(())
+}
+
+/// JSON in which no character is a control character that serde leaves as it is: DEL, and those of ISO 6429 above it.
+/// They stand in strings alone.
+fn escaped(json: &str) -> String {
+    json.chars().fold(String::with_capacity(json.len()), |mut out, letter| {
+        match letter.is_control() && letter != '\n' {
+            true => write!(out, "\\u{:04x}", u32::from(letter)).expect("writing to a string cannot fail"),
+            false => out.push(letter),
+        }
+        out
+    })
 }
 
 /// Prints why a command failed, or what else its user must know.
 pub(crate) fn error(message: &str) {
     BARS.suspend(|| {
-        let _ = writeln!(std::io::stderr(), "authentick: {message}");
+        let _ = writeln!(std::io::stderr(), "authentick: {}", printable(message));
     });
 }
 
 /// Prints what happens meanwhile.
 pub(crate) fn aside(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(std::io::stderr(), "{}", printable(text));
 }
 
 /// Starts the log on standard error, at `level` unless `RUST_LOG` says otherwise; under systemd, the journal adds the
@@ -80,5 +104,28 @@ fn target() -> ProgressDrawTarget {
     match std::io::stderr().is_terminal() {
         true => ProgressDrawTarget::stderr(),
         false => ProgressDrawTarget::hidden(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_is_printed_steers_the_terminal() {
+        assert_eq!(printable("a\tb\nc \u{b5}s"), "a\tb\nc \u{b5}s");
+        let hostile = "CN=\u{1b}[2J\u{1b}]0;x\u{7}\r\u{8}\u{7f}\u{9b}31m\0";
+        assert_eq!(
+            printable(hostile),
+            "CN=\u{fffd}[2J\u{fffd}]0;x\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}31m\u{fffd}"
+        );
+    }
+
+    #[test]
+    fn json_says_the_same_without_control_characters() {
+        let hostile = "CN=\u{1b}[2J\n\u{7f}\u{9b}31m";
+        let json = escaped(&serde_json::to_string_pretty(&[hostile]).unwrap());
+        assert!(json.chars().all(|letter| letter == '\n' || !letter.is_control()), "{json:?}");
+        assert_eq!(serde_json::from_str::<[String; 1]>(&json).unwrap(), [hostile]);
     }
 }

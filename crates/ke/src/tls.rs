@@ -58,7 +58,7 @@ pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> 
     }
 }
 
-/// What a certificate says.
+/// What a certificate says, in characters that do not steer a terminal: whoever has a certificate chose its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateInfo {
     /// Whom it names.
@@ -81,7 +81,7 @@ impl CertificateInfo {
         let alternatives = certificate.subject_alternative_name().ok().flatten();
         let names =
             alternatives.iter().flat_map(|names| &names.value.general_names).filter_map(|name| match name {
-                GeneralName::DNSName(name) => Some((*name).to_owned()),
+                GeneralName::DNSName(name) => Some(printable(name)),
                 GeneralName::IPAddress(octets) => match **octets {
                     [a, b, c, d] => Some(std::net::Ipv4Addr::new(a, b, c, d).to_string()),
                     _ => Some(std::net::Ipv6Addr::from(<[u8; 16]>::try_from(*octets).ok()?).to_string()),
@@ -89,13 +89,17 @@ impl CertificateInfo {
                 _ => None,
             });
         Some(CertificateInfo {
-            subject: certificate.subject().to_string(),
-            issuer: certificate.issuer().to_string(),
+            subject: printable(&certificate.subject().to_string()),
+            issuer: printable(&certificate.issuer().to_string()),
             names: names.collect(),
             not_before: certificate.validity().not_before.timestamp(),
             not_after: certificate.validity().not_after.timestamp(),
         })
     }
+}
+
+fn printable(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
 }
 
 /// The SubjectPublicKeyInfo of a DER certificate, in DER; `None` if it is no certificate.
@@ -108,6 +112,24 @@ pub fn public_key_info(der: &[u8]) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_in_a_certificate_do_not_steer_a_terminal() {
+        use rcgen::{CertificateParams, DnType, KeyPair};
+        // The title of the window, a line of its own, and the one octet form of ESC [ in a name.
+        let name = "\u{1b}]0;mine\u{7}\u{1b}[2J\nauthenticated  yes\u{9b}8m";
+        let mut params = CertificateParams::new(vec!["a\u{1b}[31m.test".to_owned()]).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        let certificate = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
+        let info = CertificateInfo::parse(certificate.der()).unwrap();
+        for text in info.names.iter().chain([&info.subject, &info.issuer]) {
+            assert!(!text.contains(char::is_control), "{text:?}");
+        }
+        assert!(
+            info.subject.contains("\u{fffd}]0;mine\u{fffd}") && info.subject.contains("authenticated  yes")
+        );
+        assert_eq!(info.names, ["a\u{fffd}[31m.test"]);
+    }
 
     #[test]
     fn certificates_are_read_in_order_and_the_want_of_any_is_an_error() {

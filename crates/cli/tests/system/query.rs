@@ -37,6 +37,38 @@ fn authenticated_answer_names_who_vouched_and_how() {
     assert_eq!(server.outcome("nts"), 4.0);
 }
 
+/// An authority signs what it is asked to, and whoever made the certificate chose its text.
+#[test]
+fn names_in_a_certificate_do_not_steer_the_terminal() {
+    let hostile = "CN\u{1b}[2J\u{1b}]0;title\u{7}\nauthenticated  no\u{9b}31m\r";
+    let is_harmless = |octets: &[u8]| {
+        let text = String::from_utf8_lossy(octets);
+        assert!(text.chars().all(|letter| letter == '\n' || !letter.is_control()), "{text:?}");
+        assert!(!text.contains("\nauthenticated  no"), "{text}");
+        text.into_owned()
+    };
+    let change = |params: &mut rcgen::CertificateParams| {
+        params.distinguished_name.push(rcgen::DnType::CommonName, hostile);
+    };
+    let lab = Lab::with_certificate(change);
+    let mut server = serve(&lab);
+    for arguments in [&[][..], &["--json"]] {
+        let output = server.query(&lab, arguments);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+        assert!(is_harmless(&output.stdout).contains("]0;title"), "{}", text(&output));
+        is_harmless(&output.stderr);
+    }
+    // What is wrong with the name of the server is said with the names of the certificate.
+    let output = server.query(&lab, &["--server-name", "other.test"]);
+    assert_ne!(output.status.code(), Some(0));
+    is_harmless(&output.stderr);
+    lab.renew(change);
+    server.process.signal("-HUP");
+    let line = server.process.wait_for_line("certificate read again");
+    assert!(line.contains("]0;title"), "{line}");
+    is_harmless(server.process.log().as_bytes());
+}
+
 #[test]
 fn both_families_are_served_and_asked() {
     let lab = Lab::new();
