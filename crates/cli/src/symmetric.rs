@@ -30,6 +30,12 @@ impl KeyName<'_> {
     pub(crate) fn find(self, server: IpAddr) -> Result<SymmetricKey, Failure> {
         let id = self.id;
         let mut keys = self.load()?;
+        if let Some(foreign) = keys.find_foreign(id) {
+            let (line, name) = (foreign.line, foreign.name);
+            return Err(self.problem(&format!(
+                "line {line}: key {id} is of type {name}, which is not implemented here; name another one"
+            )));
+        }
         let Some(key) = keys.take(id) else {
             let known: Vec<String> = keys.keys.iter().map(|key| key.id().to_string()).collect();
             let remedy = match known.is_empty() {

@@ -91,6 +91,44 @@ fn assert_names(message: &str, parts: &[&str]) {
     }
 }
 
+/// A file of chrony's with keys of types that only it knows: the others are served, and these are unknown.
+#[test]
+fn key_of_a_type_that_is_not_implemented_is_warned_of_and_costs_no_other_key() {
+    let lines = format!("1 AES128 HEX:{HEX}\n7 SHA3-256 HEX:{HEX}\n8 TIGER tulip\n9 SHA256 HEX:{HEX}\n");
+    let keyed = Keyed::new(&lines);
+    let mut server = keyed.start("allow-legacy = true");
+    for (line, id, kind) in [(2, 7, "SHA3-256"), (3, 8, "TIGER")] {
+        let part =
+            format!("line {line}: key {id} cannot be used, as keys of type {kind} are not implemented");
+        assert_names(&server.process.log(), &[&part]);
+        let output = keyed.query(&server, id, &[]);
+        assert_eq!(output.status.code(), Some(78), "{}", text(&output));
+        assert_names(&text(&output), &[&format!("line {line}: key {id} is of type {kind}")]);
+        // Who has another key under that id names one that the server does not know.
+        let client = Keyed::new(&format!("{id} AES128 HEX:{HEX}\n"));
+        let output = client.query(&server, id, &["--timeout", "0.3"]);
+        assert_names(&text(&output), &["crypto-NAK, kiss code NKEY"]);
+    }
+    for id in [1, 9] {
+        let output = keyed.query(&server, id, &[]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    }
+    assert_eq!(server.outcome("mac_nak_unknown_key"), 2.0);
+    assert!(!server.process.log().contains(HEX) && !server.process.log().contains("tulip"));
+    // The id is taken, the key is listed, and can go; rotating it is refused.
+    let list = keyed.list();
+    assert_eq!(
+        (&list[2]["id"], &list[2]["state"], &list[2]["type"]),
+        (&7.into(), &"unusable".into(), &"SHA3-256".into())
+    );
+    assert_eq!(keyed.verb(&["generate", "--id", "7"]).status.code(), Some(64));
+    assert_names(&text(&keyed.verb(&["rotate", "7"])), &["key 7 is of type SHA3-256", "retire it"]);
+    keyed.good_verb(&["retire", "7"]);
+    keyed.good_verb(&["retire", "8"]);
+    server.process.signal("-HUP");
+    server.process.wait_for_line("symmetric keys read again: 2");
+}
+
 #[test]
 fn key_is_made_served_rotated_with_overlap_and_retired() {
     let keyed = Keyed::new("");

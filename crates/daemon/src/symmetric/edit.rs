@@ -39,6 +39,8 @@ pub enum EditError {
     File(KeyFileError),
     /// No key has this id.
     NoKey(u32),
+    /// The key with this id is of a type that is not implemented here.
+    Foreign(u32, &'static str),
     /// A key has this id.
     Taken(u32),
     /// A key had this id, and was retired.
@@ -60,6 +62,7 @@ impl EditError {
         match self {
             EditError::File(error) => error.remedy(),
             EditError::NoKey(_) => "see: authentick keys symmetric list".to_owned(),
+            EditError::Foreign(..) => "retire it, and generate another".to_owned(),
             EditError::Taken(_) | EditError::Retired(_) => {
                 "choose another id, or none for the lowest that is free".to_owned()
             }
@@ -77,6 +80,9 @@ impl fmt::Display for EditError {
         match self {
             EditError::File(error) => error.fmt(f),
             EditError::NoKey(id) => write!(f, "there is no key {id}"),
+            EditError::Foreign(id, name) => {
+                write!(f, "key {id} is of type {name}, which is not implemented here")
+            }
             EditError::Taken(id) => write!(f, "there is a key {id}"),
             EditError::Retired(id) => {
                 write!(f, "there was a key {id}, and somebody may still have it")
@@ -137,7 +143,7 @@ pub fn rotate(
     let _lock = file.lock()?;
     let text = file.read()?;
     let keys = file.parse(&text)?;
-    let old = keys.find(id).ok_or(EditError::NoKey(id))?;
+    let old = known(&keys, id)?;
     if old.state(now) != State::Current {
         return Err(EditError::Replaced(id, old.note.replaced_by));
     }
@@ -157,11 +163,24 @@ pub fn retire(file: &KeyFile, id: u32, now: u64) -> Result<Keys, EditError> {
     let _lock = file.lock()?;
     let text = file.read()?;
     let keys = file.parse(&text)?;
-    let old = keys.find(id).ok_or(EditError::NoKey(id))?;
+    // A key that cannot be used here can go like any other.
+    let note = match keys.find_foreign(id) {
+        Some(_) => Note { id, ..Note::default() },
+        None => known(&keys, id)?.note,
+    };
     let mut draft = Draft::new(&text, &keys, Dialect::Chrony);
-    draft.note(Note { retired: Some(now), ..old.note });
+    draft.note(Note { retired: Some(now), ..note });
     draft.remove(id);
     draft.store(file)
+}
+
+/// The key with this id, if it can be used here.
+fn known(keys: &Keys, id: u32) -> Result<&Key, EditError> {
+    match (keys.find(id), keys.find_foreign(id)) {
+        (Some(key), _) => Ok(key),
+        (None, Some(foreign)) => Err(EditError::Foreign(id, foreign.name)),
+        (None, None) => Err(EditError::NoKey(id)),
+    }
 }
 
 /// A file's text while it is changed.
@@ -195,10 +214,17 @@ impl Draft {
             Dialect::Ntp => NTP_ID_MAX,
         };
         let is_retired = |id| keys.retired.iter().any(|note| note.id == id);
-        let taken: HashSet<u32> =
-            keys.keys.iter().map(Key::id).chain(keys.retired.iter().map(|note| note.id)).collect();
+        let taken: HashSet<u32> = keys
+            .keys
+            .iter()
+            .map(Key::id)
+            .chain(keys.foreign.iter().map(|key| key.id))
+            .chain(keys.retired.iter().map(|note| note.id))
+            .collect();
         let id = match order.id {
-            Some(id) if keys.find(id).is_some() => return Err(EditError::Taken(id)),
+            Some(id) if keys.find(id).is_some() || keys.find_foreign(id).is_some() => {
+                return Err(EditError::Taken(id));
+            }
             Some(id) if is_retired(id) => return Err(EditError::Retired(id)),
             Some(id) if !(1..=most).contains(&id) => return Err(EditError::Id(id, most)),
             Some(id) => id,

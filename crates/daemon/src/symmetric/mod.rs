@@ -22,4 +22,4 @@ pub mod types;
 pub mod uses;
 
 pub use file::{KeyFile, KeyFileError};
-pub use text::{Dialect, Format, Key, Keys, Mistake, State};
+pub use text::{Dialect, Foreign, Format, Key, Keys, Mistake, State};

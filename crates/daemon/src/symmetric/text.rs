@@ -5,6 +5,9 @@
 //! a longer one hexadecimal. Where one line means different keys to the two, what else is in the file decides whose it
 //! is, or the reader's [`Format`]; if nothing does, ntpd's reading holds and a warning says so.
 //!
+//! A key of a type that another program knows and this one does not is no mistake: it is named in a warning, and its id
+//! stays without a key. A type that nobody knows is a slip of the pen, and refused.
+//!
 //! Deliberately absent: what these programs do in silence. Nothing is padded, nothing cut, no line skipped.
 
 use std::collections::HashMap;
@@ -138,11 +141,24 @@ impl Key {
     }
 }
 
+/// A key of a type that is not implemented here. Its id is taken, and a request under it is one under an unknown key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Foreign {
+    /// Its id, never 0.
+    pub id: u32,
+    /// The name of its type.
+    pub name: &'static str,
+    /// Where it stands, from 1.
+    pub line: usize,
+}
+
 /// What a file holds.
 #[derive(Debug, Default)]
 pub struct Keys {
     /// The keys, as they stand in the file. No two have one id.
     pub keys: Vec<Key>,
+    /// Keys that cannot be used here. None of their ids is among `keys`.
+    pub foreign: Vec<Foreign>,
     /// Ids whose keys are gone.
     pub retired: Vec<Note>,
     /// Whose file it is, if something in it shows that.
@@ -166,6 +182,12 @@ impl Keys {
     /// The same, for a set of them.
     pub fn into_accepted(self, now: u64) -> impl Iterator<Item = SymmetricKey> {
         self.keys.into_iter().filter(move |key| key.state(now) != State::Expired).map(|key| key.key)
+    }
+
+    /// The key with this id whose type is not implemented here.
+    #[must_use]
+    pub fn find_foreign(&self, id: u32) -> Option<&Foreign> {
+        self.foreign.iter().find(|key| key.id == id)
     }
 
     /// Takes out the key with this id.
@@ -198,7 +220,8 @@ pub(super) const fn is_ours(algorithm: MacAlgorithm) -> bool {
 struct Entry<'a> {
     line: usize,
     id: u32,
-    algorithm: MacAlgorithm,
+    /// The algorithm, or the name of one that is not implemented here.
+    algorithm: Result<MacAlgorithm, &'static str>,
     /// Whose line it is by the name of its type alone.
     named: Option<Dialect>,
     word: &'a [u8],
@@ -274,15 +297,27 @@ pub fn parse(octets: &[u8], format: Format) -> Result<Keys, Mistake> {
             let problem = format!("key {id} is back, and was retired by a note");
             return Err(at((problem, "give the key another id, or remove the note".to_owned())));
         }
-        let key = decode(&entry, format, dialect, &mut keys.warnings).map_err(at)?;
+        let algorithm = match entry.algorithm {
+            Ok(algorithm) => algorithm,
+            Err(name) => {
+                keys.foreign.push(Foreign { id, name, line });
+                keys.warnings.push(format!(
+                    "line {line}: key {id} cannot be used, as keys of type {name} are not implemented here; remove \
+                     the line, or {}",
+                    types::REMEDY
+                ));
+                continue;
+            }
+        };
+        let key = decode(&entry, algorithm, format, dialect, &mut keys.warnings).map_err(at)?;
         let Decoded { octets, salt } = key;
         if octets.len() < SOUND_SIZE_MIN {
             let bits = 8 * octets.len();
             keys.warnings
                 .push(format!("line {line}: key {id} has {bits} bits; fewer than 80 can be guessed"));
         }
-        let key = MacKey::new(entry.algorithm, &octets)
-            .map_err(|error| at((format!("key {id}: {error}"), size_remedy(entry.algorithm))))?;
+        let key = MacKey::new(algorithm, &octets)
+            .map_err(|error| at((format!("key {id}: {error}"), size_remedy(algorithm))))?;
         let key = SymmetricKey::new(id, key);
         let key = match salt {
             Some(salt) => key.with_salt(salt).expect("a salt was read only for GMAC"),
@@ -315,14 +350,11 @@ fn entry(line: &[u8], number: usize, format: Format) -> Result<Entry<'_>, Wrong>
             if Type::find(only).is_some() {
                 return wrong(format!("key {id}: a type and no key"), "write the key after the type");
             }
-            (MacAlgorithm::Md5, Some(Dialect::Chrony), *only, &[][..])
+            (Ok(MacAlgorithm::Md5), Some(Dialect::Chrony), *only, &[][..])
         }
         [name, word, rest @ ..] => match Type::find(name) {
-            Some(Type::Known(algorithm, named)) => (algorithm, named, *word, rest),
-            Some(Type::Foreign(name)) => {
-                let problem = format!("key {id}: keys of type {name} are not implemented here");
-                return wrong(problem, format!("remove the line, or {}", types::REMEDY));
-            }
+            Some(Type::Known(algorithm, named)) => (Ok(algorithm), named, *word, rest),
+            Some(Type::Foreign(name)) => (Err(name), None, *word, rest),
             None => {
                 return wrong(format!("key {id}: the second word is no type that is known"), types::REMEDY);
             }
@@ -337,7 +369,7 @@ fn entry(line: &[u8], number: usize, format: Format) -> Result<Entry<'_>, Wrong>
         return wrong(problem, "write the key as HEX:");
     }
     let mut shows: Vec<Dialect> = named.into_iter().collect();
-    if prefix(word).is_some() && !is_ours(algorithm) {
+    if prefix(word).is_some() && !algorithm.is_ok_and(is_ours) {
         shows.push(Dialect::Chrony);
     }
     if !rest.is_empty() {
@@ -430,17 +462,18 @@ impl Decoded {
 
 fn decode(
     entry: &Entry<'_>,
+    algorithm: MacAlgorithm,
     format: Format,
     dialect: Option<Dialect>,
     warnings: &mut Vec<String>,
 ) -> Result<Decoded, Wrong> {
     let (id, word) = (entry.id, entry.word);
-    if prefix(word).is_some() && format == Format::Ntp && !is_ours(entry.algorithm) {
+    if prefix(word).is_some() && format == Format::Ntp && !is_ours(algorithm) {
         let problem = format!("key {id}: ntpd knows neither HEX: nor ASCII: before a key");
         return wrong(problem, "write more than 20 hexadecimal digits alone, or read the file as chrony's");
     }
     match prefix(word) {
-        Some(Prefixed::Hex(digits)) => return decode_hex(id, entry.algorithm, digits),
+        Some(Prefixed::Hex(digits)) => return decode_hex(id, algorithm, digits),
         Some(Prefixed::Ascii(b"")) => {
             return wrong(format!("key {id}: nothing after ASCII:"), "write the key there");
         }
@@ -458,7 +491,7 @@ fn decode(
         return Ok(Decoded::text(word));
     }
     let is_hex = word.iter().all(u8::is_ascii_hexdigit);
-    let fits = |size: usize| entry.algorithm.key_sizes().contains(&size);
+    let fits = |size: usize| algorithm.key_sizes().contains(&size);
     let is_text = match entry.named.or(dialect) {
         _ if format == Format::Chrony => true,
         _ if format == Format::Ntp => false,
@@ -479,11 +512,7 @@ fn decode(
         let problem = format!("key {id}: {} octets, of which ntpd uses the first 32", word.len() / 2);
         return wrong(problem, "write 64 hexadecimal digits at most, or HEX: before them for more");
     }
-    if entry.named.or(dialect).is_none()
-        && !is_ours(entry.algorithm)
-        && fits(word.len())
-        && fits(word.len() / 2)
-    {
+    if entry.named.or(dialect).is_none() && !is_ours(algorithm) && fits(word.len()) && fits(word.len() / 2) {
         warnings.push(format!(
             "line {}: key {id} is read as {} octets in hexadecimal, as ntpd does; to chrony it is {} characters of \
              text: write HEX: or ASCII: before it, or say whose file it is",
@@ -492,7 +521,7 @@ fn decode(
             word.len()
         ));
     }
-    decode_hex(id, entry.algorithm, word)
+    decode_hex(id, algorithm, word)
 }
 
 /// Hexadecimal digits, and with GMAC a salt after a colon.

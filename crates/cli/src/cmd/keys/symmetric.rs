@@ -8,7 +8,9 @@ use authentick_crypto::Entropy;
 use authentick_daemon::Config;
 use authentick_daemon::symmetric::edit::{self, EditError, Order};
 use authentick_daemon::symmetric::uses::{Stored, limit_of};
-use authentick_daemon::symmetric::{Dialect, Format, Key, KeyFile, KeyFileError, Keys as Held, notes};
+use authentick_daemon::symmetric::{
+    Dialect, Foreign, Format, Key, KeyFile, KeyFileError, Keys as Held, notes,
+};
 use authentick_net::clock::unix_seconds;
 use authentick_net::privilege;
 use authentick_proto::symmetric::Caution;
@@ -170,6 +172,24 @@ impl Shown {
         }
     }
 
+    fn foreign(key: &Foreign) -> Self {
+        Shown {
+            id: key.id,
+            state: "unusable",
+            kind: Some(key.name),
+            bits: None,
+            salted: false,
+            line: Some(key.line),
+            made: None,
+            age_s: None,
+            replaced_by: None,
+            retires: None,
+            uses: None,
+            uses_exact: None,
+            uses_limit: None,
+        }
+    }
+
     fn retired(note: &notes::Note, now: u64) -> Self {
         Shown {
             id: note.id,
@@ -233,7 +253,8 @@ fn show(place: &Place, keys: &Held, now: u64, json: bool) -> Result<(), Failure>
     }
     let held = keys.keys.iter().map(|key| Shown::of(key, stored.as_ref(), now));
     let retired = keys.retired.iter().map(|note| Shown::retired(note, now));
-    let shown: Vec<Shown> = held.chain(retired).collect();
+    let foreign = keys.foreign.iter().map(Shown::foreign);
+    let shown: Vec<Shown> = held.chain(foreign).chain(retired).collect();
     if json {
         return output::json(&shown);
     }
