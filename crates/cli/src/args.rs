@@ -1,5 +1,6 @@
 //! The command line as it is written. What it means is decided in `cmd`.
 
+mod allowed;
 mod antp;
 
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use authentick_load::rates;
 use authentick_wire::ke::AeadId;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::allowed::AllowedTypes;
 pub(crate) use self::antp::{AntpLoad, AntpQuery};
 
 /// Runs that `report` takes: with an older one, as many as a page has letters for.
@@ -191,6 +193,8 @@ pub(crate) struct Query {
     #[arg(long, value_enum, default_value_t)]
     pub(crate) keys_format: KeysFormat,
     #[command(flatten)]
+    pub(crate) allowed: AllowedTypes,
+    #[command(flatten)]
     pub(crate) antp: AntpQuery,
     /// Exchanges
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
@@ -230,6 +234,8 @@ pub(crate) struct SharedKeyArguments {
     /// Whose key file it is, where it could be either's
     #[arg(long, value_enum, default_value_t)]
     pub(crate) keys_format: KeysFormat,
+    #[command(flatten)]
+    pub(crate) allowed: AllowedTypes,
 }
 
 #[derive(Args, Debug)]

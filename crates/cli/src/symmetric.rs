@@ -5,7 +5,7 @@ use std::path::Path;
 
 use authentick_daemon::symmetric::{Format, KeyFile, Keys, State};
 use authentick_net::clock::unix_seconds;
-use authentick_proto::symmetric::{Caution, SymmetricKey};
+use authentick_proto::symmetric::{Allowed, Caution, SymmetricKey};
 
 use crate::args::{KeysFormat, SharedKeyArguments};
 use crate::exit::{Exit, Failure};
@@ -17,11 +17,18 @@ pub(crate) struct KeyName<'a> {
     pub(crate) file: &'a Path,
     pub(crate) id: u32,
     pub(crate) format: KeysFormat,
+    /// Which types of keys may be used beside those that nothing speaks against.
+    pub(crate) allowed: Allowed,
 }
 
 impl<'a> From<&'a SharedKeyArguments> for KeyName<'a> {
     fn from(arguments: &'a SharedKeyArguments) -> Self {
-        KeyName { file: &arguments.keys, id: arguments.key_id, format: arguments.keys_format }
+        KeyName {
+            file: &arguments.keys,
+            id: arguments.key_id,
+            format: arguments.keys_format,
+            allowed: arguments.allowed.into(),
+        }
     }
 }
 
@@ -56,6 +63,17 @@ impl KeyName<'_> {
             return Err(
                 self.problem(&format!("line {}: key {id} is not trusted for {server}; {remedy}", key.line))
             );
+        }
+        if let Some(caution) = self.allowed.objection(key.algorithm()) {
+            let switch = match caution {
+                Caution::KeyedDigest => "--allow-legacy",
+                Caution::Nonce => "--allow-experimental",
+            };
+            return Err(self.problem(&format!(
+                "line {}: key {id} is for {}, which needs {switch}: {caution}",
+                key.line,
+                key.algorithm()
+            )));
         }
         let of_this_key = format!("key {id} ");
         for warning in keys.warnings.iter().filter(|warning| warning.contains(&of_this_key)) {

@@ -22,7 +22,7 @@ use authentick_load::Watch;
 use authentick_net::affinity;
 use authentick_net::clock::unix_seconds;
 use authentick_proto::client::NtsSession;
-use authentick_proto::symmetric::SymmetricKey;
+use authentick_proto::symmetric::{Allowed, SymmetricKey};
 use authentick_report::load::LoadRecord;
 use authentick_report::load::text::Rows;
 use authentick_report::{Exchange, Failure as Cause, Format, KeyExchange, RunRecord, SchemeRun, html, table};
@@ -187,7 +187,7 @@ fn contestants(folder: &Path, node: &Running) -> Result<Vec<Contestant>, Failure
         failures: Vec::new(),
     };
     let file = key_file(folder);
-    let name = KeyName { file: &file, id: KEY_ID, format: KeysFormat::Auto };
+    let name = KeyName { file: &file, id: KEY_ID, format: KeysFormat::Auto, allowed: Allowed::default() };
     let key = name.find(node.ntp_addresses()[0].ip())?;
     let mut contestants = vec![
         Contestant { means: Means::Nothing, run: without_exchange("plain", "none") },

@@ -10,7 +10,7 @@ use authentick_crypto::Entropy;
 use authentick_ke::client::{Ask, Dialled, Timing, dial};
 use authentick_ke::tls::client_config;
 use authentick_proto::client::NtsSession;
-use authentick_proto::symmetric::SymmetricKey;
+use authentick_proto::symmetric::{Allowed, SymmetricKey};
 use authentick_report::units;
 use authentick_wire::header::{Header, Leap};
 use authentick_wire::time::{NtpSpan, NtpTime};
@@ -244,12 +244,21 @@ impl<'a> Source<'a> {
 fn key_name(arguments: &Query) -> Result<Option<KeyName<'_>>, Failure> {
     match (arguments.auth, &arguments.keys, arguments.key_id) {
         (Authentication::Mac, Some(file), Some(id)) => {
-            Ok(Some(KeyName { file, id, format: arguments.keys_format }))
+            let allowed = arguments.allowed.into();
+            Ok(Some(KeyName { file, id, format: arguments.keys_format, allowed }))
         }
         (Authentication::Mac, ..) => {
             Err(Failure::new(Exit::Usage, "--auth mac needs a key: --keys FILE --key-id N"))
         }
-        (Authentication::Nts | Authentication::Antp | Authentication::Plain, None, None) => Ok(None),
+        (Authentication::Nts | Authentication::Antp | Authentication::Plain, None, None) => {
+            match Allowed::from(arguments.allowed) == Allowed::default() {
+                true => Ok(None),
+                false => Err(Failure::new(
+                    Exit::Usage,
+                    "--allow-legacy and --allow-experimental are for --auth mac",
+                )),
+            }
+        }
         (Authentication::Nts | Authentication::Antp | Authentication::Plain, ..) => {
             Err(Failure::new(Exit::Usage, "--keys and --key-id are for --auth mac"))
         }

@@ -30,6 +30,9 @@ const KEYS: [(u32, &str, &str); 13] = [
 
 const EVERYTHING: &str = "allow-legacy = true\nallow-experimental = true";
 
+/// The same for clients.
+const EVERY_TYPE: [&str; 2] = ["--allow-legacy", "--allow-experimental"];
+
 /// Writes a key file of those of `keys`, each with its octets passed through `change`.
 fn key_file(lab: &Lab, name: &str, keys: &[(u32, &str, &str)], change: impl Fn(&str) -> String) -> PathBuf {
     let lines: String =
@@ -61,13 +64,13 @@ fn serve_with(lab: &Lab, keys: &Path, switches: &str) -> Server {
 fn query(server: &str, keys: &Path, id: u32, more: &[&str]) -> Output {
     let id = id.to_string();
     let arguments = ["query", server, "--auth", "mac", "--keys", keys.to_str().unwrap(), "--key-id", &id];
-    authentick([&arguments, more].concat())
+    authentick([&arguments[..], &EVERY_TYPE, more].concat())
 }
 
 fn load(server: &str, keys: &Path, id: u32, more: &[&str]) -> (Output, Option<LoadRecord>) {
     let id = id.to_string();
     let arguments = ["load", "mac", server, "--keys", keys.to_str().unwrap(), "--key-id", &id, "--json"];
-    let output = authentick([&arguments[..], &["--unpinned"], more].concat());
+    let output = authentick([&arguments[..], &EVERY_TYPE, &["--unpinned"], more].concat());
     let printed = String::from_utf8_lossy(&output.stdout);
     let line = printed.lines().find(|line| line.starts_with('{'));
     let record = line.map(|line| LoadRecord::from_json(line).unwrap());
@@ -310,4 +313,45 @@ fn key_arguments_that_make_no_sense_name_what_to_do() {
     }
     let output = authentick(["load", "mac", "127.0.0.1:9", "--keys", file, "--key-id", "99"]);
     assert_eq!(output.status.code(), Some(78), "{}", text(&output));
+    let output = authentick(["query", "127.0.0.1:9", "--auth", "plain", "--allow-legacy"]);
+    assert_eq!(output.status.code(), Some(64), "{}", text(&output));
+    assert!(text(&output).contains("--auth mac"), "{}", text(&output));
+}
+
+/// As `serve` does: the types that are worse than AES-CMAC are used by who asks for them.
+#[test]
+fn key_of_a_legacy_or_experimental_type_needs_a_switch_that_the_message_names() {
+    let lab = Lab::new();
+    let keys = all_keys(&lab);
+    let server = serve_with(&lab, &keys, EVERYTHING);
+    let (address, file) = (server.ntp.to_string(), keys.to_str().unwrap());
+    for (id, kind, _) in KEYS {
+        let switch = match kind {
+            "AES128" | "AES256" | "HMAC-MD5" | "HMAC-SHA224" => None,
+            _ if kind.contains("MD5") || kind.starts_with("SHA") => Some(("--allow-legacy", "RFC 8573")),
+            _ => Some(("--allow-experimental", "nonce")),
+        };
+        let id = id.to_string();
+        let key = ["--keys", file, "--key-id", &id];
+        let query = [&["query", &address, "--auth", "mac"], &key[..]].concat();
+        let load =
+            [&["load", "mac", &address, "--unpinned", "--closed", "1", "--step-seconds", "0.1"], &key[..]]
+                .concat();
+        let Some((switch, why)) = switch else {
+            assert_eq!(authentick(query).status.code(), Some(0), "{kind}");
+            continue;
+        };
+        for command in [query, load] {
+            let output = authentick(command.clone());
+            assert_eq!(output.status.code(), Some(78), "{kind}: {}", text(&output));
+            for part in [&format!("line {id}: key {id} is for {kind}, which needs {switch}"), why] {
+                assert!(text(&output).contains(part), "{part} is not in {}", text(&output));
+            }
+            let other = EVERY_TYPE.into_iter().find(|other| *other != switch).unwrap();
+            let output = authentick([&command[..], &[other]].concat());
+            assert_eq!(output.status.code(), Some(78), "{kind} {other}: {}", text(&output));
+        }
+    }
+    // Nothing was sent under any of them.
+    assert_eq!(server.outcome("mac"), 4.0);
 }

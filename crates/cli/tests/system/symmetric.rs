@@ -70,6 +70,7 @@ impl Keyed {
     fn query(&self, server: &Server, id: u32, more: &[&str]) -> Output {
         let (target, id) = (server.ntp.to_string(), id.to_string());
         let mut all = vec!["query", &target, "--auth", "mac", "--keys", self.path(), "--key-id", &id];
+        all.extend(["--allow-legacy", "--allow-experimental"]);
         if !more.contains(&"--timeout") {
             all.extend(["--timeout", "1"]);
         }
