@@ -8,7 +8,7 @@ use cargo_metadata::MetadataCommand;
 use clap::ValueEnum;
 
 use crate::tools::{self, Tool};
-use crate::{fuzz, portable, process, test, tidy};
+use crate::{fuzz, portable, process, test, tidy, yanked};
 
 /// How long each fuzz target runs: a look at whether it still builds and starts, no search.
 const FUZZ_SECONDS: u32 = 10;
@@ -34,7 +34,7 @@ pub(crate) enum Step {
     Portable,
     /// Crates with one half of their features, and the bench beside OpenSSL
     Features,
-    /// Licences, sources and bans of dependencies
+    /// Licences, sources and bans of dependencies, and whether one was yanked
     Deny,
     /// A few seconds of each fuzz target
     Fuzz,
@@ -161,6 +161,8 @@ fn deny(root: &Path) -> Result<End, String> {
     if !root.join("deny.toml").is_file() {
         return Ok(End::Skipped("there is no deny.toml".to_owned()));
     }
+    let good_count = yanked::run(root)?;
+    println!("{good_count} locked packages, none of them yanked");
     tools::provide(root, &DENY)?;
     process::run(tools::cargo(root).args(["deny", "check", "bans", "licenses", "sources"]))?;
     Ok(End::Done)

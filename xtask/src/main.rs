@@ -11,6 +11,7 @@ mod process;
 mod test;
 mod tidy;
 mod tools;
+mod yanked;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

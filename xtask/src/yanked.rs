@@ -1,0 +1,207 @@
+//! Whether a locked package has been withdrawn ("yanked") from its registry since it was locked.
+//!
+//! Cargo goes on building what is locked and yanked, without a word. What the registry says of each package stands in
+//! the cache of its index, in cargo's home; `cargo update --dry-run` refreshes it and changes nothing else. This file
+//! names no registry: it looks into every cache that is there.
+//!
+//! ```text
+//! CARGO_HOME/registry/index/REGISTRY/.cache/se/rd/serde
+//! version of the format, and what the registry said of the file's age | 0
+//! version of the package | 0 | what the index says of it, JSON | 0
+//! ...
+//! ```
+//!
+//! Deliberately absent: advisories. They are another data base, which is asked where it can be had: see CONTRIBUTING.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cargo_metadata::MetadataCommand;
+use serde_json::Value;
+
+use crate::process;
+
+/// A package as it is locked.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Locked {
+    name: String,
+    version: String,
+}
+
+/// What the caches say of the locked packages.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Findings {
+    /// How many were found, and are still offered.
+    pub(crate) good_count: usize,
+    /// `NAME VERSION`, withdrawn.
+    yanked: Vec<String>,
+    /// `NAME VERSION`, of which no cache knows anything.
+    unknown: Vec<String>,
+}
+
+impl Findings {
+    /// What is to be done, if anything is.
+    pub(crate) fn problem(&self) -> Option<String> {
+        if let [first, ..] = &self.yanked[..] {
+            let name = first.split(' ').next().unwrap_or(first);
+            let all = self.yanked.join(", ");
+            return Some(format!(
+                "yanked by their authors: {all}; for each: cargo update -p {name}, or another one"
+            ));
+        }
+        self.unknown.first().map(|first| {
+            let count = self.unknown.len();
+            format!(
+                "whether {count} packages are yanked is not known, as {first}; run: cargo update --dry-run"
+            )
+        })
+    }
+}
+
+/// Looks at all packages that the lock file of `root` takes from registries.
+///
+/// # Errors
+/// If one is yanked, or nothing is known of one.
+pub(crate) fn run(root: &Path) -> Result<usize, String> {
+    let metadata = MetadataCommand::new()
+        .current_dir(root)
+        .other_options(["--locked".to_owned()])
+        .exec()
+        .map_err(|error| error.to_string())?;
+    let of_registries = metadata.packages.iter().filter(|package| package.source.is_some());
+    let locked: BTreeSet<Locked> = of_registries
+        .map(|package| Locked { name: package.name.to_string(), version: package.version.to_string() })
+        .collect();
+    // Without a network what was heard last has to do.
+    if let Err(problem) = process::output(process::cargo(root).args(["update", "--dry-run", "--quiet"])) {
+        println!("the index is not asked again: {problem}");
+    }
+    let findings = judge(&locked, &caches(&home()?));
+    match findings.problem() {
+        Some(problem) => Err(problem),
+        None => Ok(findings.good_count),
+    }
+}
+
+/// Cargo's own folder.
+fn home() -> Result<PathBuf, String> {
+    let named = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let default = || env::var_os("HOME").map(|home| Path::new(&home).join(".cargo"));
+    named.or_else(default).ok_or_else(|| "neither CARGO_HOME nor HOME is set".to_owned())
+}
+
+/// The caches of all registries' indexes.
+fn caches(home: &Path) -> Vec<PathBuf> {
+    let registries = fs::read_dir(home.join("registry/index")).into_iter().flatten().flatten();
+    registries.map(|entry| entry.path().join(".cache")).filter(|path| path.is_dir()).collect()
+}
+
+/// What the caches say. Where two know a package, one that withdraws it decides.
+fn judge(locked: &BTreeSet<Locked>, caches: &[PathBuf]) -> Findings {
+    let mut findings = Findings::default();
+    for package in locked {
+        let place = place(&package.name);
+        let files = caches.iter().filter_map(|cache| fs::read(cache.join(&place)).ok());
+        let said: Vec<bool> = files.filter_map(|file| is_yanked(&file, &package.version)).collect();
+        let shown = format!("{} {}", package.name, package.version);
+        match said[..] {
+            [] => findings.unknown.push(shown),
+            _ if said.contains(&true) => findings.yanked.push(shown),
+            _ => findings.good_count += 1,
+        }
+    }
+    findings
+}
+
+/// Where the index has a package. The Cargo Book, "Index Format".
+fn place(name: &str) -> PathBuf {
+    let name = name.to_ascii_lowercase();
+    match name.len() {
+        0..=2 => PathBuf::from(name.len().to_string()).join(name),
+        3 => Path::new("3").join(&name[..1]).join(name),
+        _ => Path::new(&name[..2]).join(&name[2..4]).join(&name),
+    }
+}
+
+/// Whether a version is withdrawn, by a file of the cache; `None` if it does not know that version.
+fn is_yanked(file: &[u8], version: &str) -> Option<bool> {
+    let entries =
+        file.split(|octet| *octet == 0).filter_map(|part| serde_json::from_slice::<Value>(part).ok());
+    let mut entries = entries.filter(|entry| entry.get("vers").and_then(Value::as_str) == Some(version));
+    entries.next()?.get("yanked")?.as_bool()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file as cargo 1.95 writes it.
+    fn file(versions: &[(&str, bool)]) -> Vec<u8> {
+        let mut octets = b"\x03\x02\0\0\0etag: \"5d\"\0".to_vec();
+        for (version, yanked) in versions {
+            let entry = format!(
+                "{version}\0{{\"name\": \"serde\", \"vers\": \"{version}\", \"deps\": [], \"yanked\": {yanked}}}\0"
+            );
+            octets.extend(entry.as_bytes());
+        }
+        octets
+    }
+
+    fn locked(packages: &[(&str, &str)]) -> BTreeSet<Locked> {
+        let one =
+            |&(name, version): &(&str, &str)| Locked { name: name.to_owned(), version: version.to_owned() };
+        packages.iter().map(one).collect()
+    }
+
+    #[test]
+    fn packages_lie_where_the_index_has_them() {
+        for (name, expected) in [
+            ("a", "1/a"),
+            ("nb", "2/nb"),
+            ("url", "3/u/url"),
+            ("serde", "se/rd/serde"),
+            ("RustyXML", "ru/st/rustyxml"),
+        ] {
+            assert_eq!(place(name), Path::new(expected));
+        }
+    }
+
+    #[test]
+    fn yanked_version_is_told_from_its_neighbours() {
+        let file = file(&[("1.0.1", false), ("1.0.2", true), ("1.0.20", false)]);
+        assert_eq!(
+            ["1.0.1", "1.0.2", "1.0.20", "1.0.3"].map(|version| is_yanked(&file, version)),
+            [Some(false), Some(true), Some(false), None]
+        );
+        for cut in 0..file.len() {
+            let _ = is_yanked(&file[..cut], "1.0.2");
+        }
+        assert_eq!(is_yanked(b"", "1.0.1"), None);
+    }
+
+    #[test]
+    fn yanked_and_unknown_packages_fail_the_step_and_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = folder.path().join("registry/index/somewhere-1/.cache");
+        for (name, versions) in
+            [("serde", &[("1.0.1", false), ("1.0.2", true)][..]), ("nb", &[("0.1.0", false)])]
+        {
+            let path = cache.join(place(name));
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, file(versions)).unwrap();
+        }
+        let caches = caches(folder.path());
+        let problem = |packages: &[(&str, &str)]| judge(&locked(packages), &caches).problem();
+        assert_eq!(problem(&[("serde", "1.0.1"), ("nb", "0.1.0")]), None);
+        assert_eq!(judge(&locked(&[("serde", "1.0.1"), ("nb", "0.1.0")]), &caches).good_count, 2);
+        let yanked = problem(&[("serde", "1.0.2"), ("nb", "0.1.0")]).unwrap();
+        assert!(yanked.contains("serde 1.0.2") && yanked.contains("cargo update -p serde"), "{yanked}");
+        for absent in [("nb", "0.2.0"), ("log", "0.4.0")] {
+            let unknown = problem(&[("serde", "1.0.1"), absent]).unwrap();
+            assert!(unknown.contains(absent.0) && unknown.contains("cargo update --dry-run"), "{unknown}");
+        }
+        assert!(judge(&locked(&[("nb", "0.1.0")]), &[]).problem().is_some(), "no cache at all");
+    }
+}
