@@ -63,6 +63,22 @@ impl<'a> Packet<'a> {
         Ok(packet)
     }
 
+    /// A version 4 request that [`Packet::parse`] refuses, as one with a MAC that is longer than version 4 has them:
+    /// ntpdig sends SHA-256 and longer whole, where RFC 7822 leaves room for 20 octets. `None` for anything else.
+    ///
+    /// Such a tail could be meant as an extension field. It is taken for a MAC only if it cannot be one that is in use:
+    /// it begins with two zero octets, which are the upper half of a key identifier that ntpd's files can hold, and
+    /// a type that RFC 9748 gives to no field. No such MAC is ever right; who sends it can be told so.
+    #[must_use]
+    pub fn with_overlong_mac(octets: &'a [u8]) -> Option<Self> {
+        const SIZES: core::ops::RangeInclusive<usize> = MAC_SIZE_MAX + 4..=MAC_SIZE_MAX_V3;
+        let (header, tail) = octets.split_first_chunk::<HEADER_SIZE>()?;
+        let is_version_4 = header[0] >> 3 & 7 == 4;
+        let is_mac = SIZES.contains(&tail.len()) && tail.starts_with(&[0; 2]) && !tail.starts_with(&[0; 4]);
+        let is_whole = tail.len().is_multiple_of(4);
+        (is_version_4 && is_mac && is_whole).then_some(Packet { octets, header, fields_end: HEADER_SIZE })
+    }
+
     /// The fixed header.
     #[must_use]
     #[inline]
@@ -212,6 +228,29 @@ mod tests {
             assert!(matches!(Packet::parse(&octets).unwrap().trailer(), Trailer::Mac { .. }));
         }
         assert_eq!(refused(&request(3, &field(0xF001, 72))), Reason::Trailer);
+    }
+
+    #[test]
+    fn overlong_mac_of_version_4_is_told_from_a_field() {
+        let found = |version, tail: &[u8]| {
+            let octets = request(version, tail);
+            Packet::with_overlong_mac(&octets).map(|packet| {
+                let Trailer::Mac { key_id, digest } = packet.trailer() else { panic!("no MAC") };
+                assert_eq!(packet.fields().count(), 0);
+                (key_id, digest.len())
+            })
+        };
+        for size in 0..=80 {
+            let mut tail = vec![0xA5; size];
+            tail.iter_mut().zip([0, 0, 0, 5]).for_each(|(octet, id)| *octet = id);
+            let expected = (28..=68).contains(&size) && size % 4 == 0;
+            assert_eq!(found(4, &tail), expected.then(|| (5, size - 4)), "{size}");
+            assert_eq!((found(3, &tail), found(5, &tail)), (None, None), "{size}");
+        }
+        for start in [[0, 0, 0, 0], [1, 4, 0, 64], [0xFB, 1, 0, 16], [0, 1, 0, 5]] {
+            assert_eq!(found(4, &[&start[..], &[0xA5; 32]].concat()), None, "{start:?}");
+        }
+        assert!(Packet::with_overlong_mac(&[0x23; 47]).is_none());
     }
 
     #[test]

@@ -594,10 +594,12 @@ fn parse_one(slot: &mut Slot, serves_antp: bool, datagram: &Datagram<'_>) -> Res
     if datagram.truncated {
         return Err(Outcome::Malformed);
     }
-    let packet = Packet::parse(datagram.request).map_err(|malformed| match malformed.reason {
-        Reason::Version => Outcome::Version,
-        _ => Outcome::Malformed,
-    })?;
+    let packet = match Packet::parse(datagram.request) {
+        Ok(packet) => packet,
+        Err(malformed) if malformed.reason == Reason::Version => return Err(Outcome::Version),
+        // Such a MAC is never right, and its sender has no other way to learn that it is too long.
+        Err(_) => Packet::with_overlong_mac(datagram.request).ok_or(Outcome::Malformed)?,
+    };
     let mode = match packet.mode() {
         Mode::Client => Mode::Server,
         Mode::SymmetricActive => Mode::SymmetricPassive,

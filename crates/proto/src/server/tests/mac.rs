@@ -303,6 +303,50 @@ fn digests_of_older_versions_may_be_whole_and_are_answered_in_kind() {
     }
 }
 
+/// As ntpdig 1.2.2 sends SHA-256 and longer. Its user learns that the server has another idea of it.
+#[test]
+fn digest_that_is_too_long_for_version_4_gets_a_crypto_nak_and_never_time() {
+    let mut server = server_with(Allowed::ALL);
+    let small_ids = every_key().into_iter().zip(1..).map(|(key, id)| {
+        let octets = MacKey::new(key.algorithm(), key.key().expose()).unwrap();
+        SymmetricKey::new(id, octets)
+    });
+    let small_ids: Vec<SymmetricKey> = small_ids.collect();
+    server.symmetric = SymmetricKeys::new(small_ids, Allowed::ALL, 1).ok();
+    let symmetric = server.symmetric.take().unwrap();
+    let long = [MacAlgorithm::Sha256, MacAlgorithm::Sha384, MacAlgorithm::Sha512];
+    let requests: Vec<(u32, Vec<u8>)> = symmetric
+        .iter()
+        .filter(|key| long.contains(&key.algorithm()))
+        .flat_map(|key| {
+            let sizes = (24..=key.algorithm().tag_size()).step_by(4);
+            sizes.map(|size| (key.id(), tagged(key, 4, &[], size))).collect::<Vec<_>>()
+        })
+        .collect();
+    server.symmetric = Some(symmetric);
+    assert_eq!(requests.len(), 3 + 7 + 11);
+    for (id, request) in &requests {
+        let before = counts(&server, *id).wrong_tags;
+        let (response, outcome) = server.outcome(request);
+        assert_eq!(outcome, Outcome::MacNakTag, "key {id}, {} octets", request.len());
+        assert_is_crypto_nak(&response, ReferenceId::CRYP);
+        assert_eq!((counts(&server, *id).wrong_tags, counts(&server, *id).answered), (before + 1, 0));
+        assert_eq!(server.outcome(&response).1, Outcome::NotARequest, "no loop");
+        let mut unknown = request.clone();
+        unknown[HEADER_SIZE + 2] = 0x7F;
+        let (response, outcome) = server.outcome(&unknown);
+        assert_eq!(outcome, Outcome::MacNakUnknownKey);
+        assert_is_crypto_nak(&response, ReferenceId::NKEY);
+        // What may be a field that is cut, and MS-SNTP's 72 octets, stay without an answer.
+        let mut field = request.clone();
+        field[HEADER_SIZE..HEADER_SIZE + 4].copy_from_slice(&[1, 4, 0, 200]);
+        assert_eq!(server.outcome(&field).1, Outcome::Malformed);
+        let mut ms_sntp = request.clone();
+        ms_sntp.resize(HEADER_SIZE + 72, 0);
+        assert_eq!(server.outcome(&ms_sntp).1, Outcome::Malformed);
+    }
+}
+
 /// A digest of another length is none, though it is right as far as it goes.
 #[test]
 fn client_takes_one_size_of_digest_for_each_key() {
