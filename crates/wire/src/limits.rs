@@ -36,9 +36,6 @@ pub const KE_REQUEST_SIZE_MAX: usize = 4096;
 /// The most octets of a key exchange response that a client reads. RFC 8915 section 4 advises at least 65536.
 pub const KE_RESPONSE_SIZE_MAX: usize = 65536;
 
-/// The longest nonce that is accepted in an authenticator field, in octets; peers send 12 or 16.
-pub const NONCE_SIZE_MAX: usize = 64;
-
 /// The largest datagram with an ANTP message, in octets of UDP payload: it crosses any IPv6 path whole.
 pub const ANTP_PAYLOAD_SIZE_MAX: usize = 1232;
 

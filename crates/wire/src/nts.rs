@@ -10,7 +10,7 @@
 
 use crate::antp;
 use crate::extension::{self, FieldType, Fields};
-use crate::limits::{FIELD_HEADER_SIZE, IDENTIFIER_SIZE_MIN, NONCE_SIZE_MAX, PLACEHOLDER_COUNT_MAX};
+use crate::limits::{FIELD_HEADER_SIZE, IDENTIFIER_SIZE_MIN, PLACEHOLDER_COUNT_MAX};
 use crate::packet::Packet;
 use crate::{Malformed, NoRoom, Reason, Writer};
 
@@ -158,10 +158,7 @@ fn locate_authenticator(offset: usize, body: &[u8]) -> Result<Authenticator, Mal
         return Err(contradiction);
     };
     // RFC 8915 section 5.6: nonce and ciphertext are padded with zeros. Nothing else covers these octets.
-    if nonce_size > NONCE_SIZE_MAX
-        || !is_zero(&nonce[nonce_size..])
-        || !is_zero(&ciphertext[ciphertext_size..])
-    {
+    if !is_zero(&nonce[nonce_size..]) || !is_zero(&ciphertext[ciphertext_size..]) {
         return Err(contradiction);
     }
     let body_start = offset + FIELD_HEADER_SIZE;
@@ -330,6 +327,18 @@ mod tests {
                     <= 32;
                 assert_eq!(locate(&octets).is_ok(), fits, "{nonce_size} {ciphertext_size}");
             }
+        }
+    }
+
+    /// SIV takes any nonce from one octet up (RFC 5297 section 6); what bounds it is the datagram.
+    #[test]
+    fn nonce_is_as_long_as_there_is_room() {
+        for nonce_size in [1, 16, 64, 65, 100, 1500] {
+            let octets = packet(|out| {
+                emit_authenticator(out, &vec![9; nonce_size], 16, 0).unwrap();
+            });
+            let authenticator = locate(&octets).unwrap().authenticator.unwrap();
+            assert_eq!(authenticator.nonce.of(&octets), vec![9; nonce_size]);
         }
     }
 

@@ -271,6 +271,29 @@ fn encrypted_nonsense_is_dropped() {
     assert_eq!(server.outcome(&request).1, Outcome::NtsMalformed);
 }
 
+/// RFC 5297 section 6: any nonce from one octet up. chrony answers 100 octets.
+#[test]
+fn long_nonce_of_siv_is_taken_and_answered_under_one_of_ours() {
+    for algorithm in [Algorithm::SivCmac256, Algorithm::SivCmac384, Algorithm::SivCmac512] {
+        for nonce_size in [16, 64, 65, 100, 511, 1500] {
+            let mut server = Server::new();
+            let mut session = server.session(algorithm, 1);
+            let cookie = session.jar.take().unwrap();
+            let fields =
+                [field(FieldType::UNIQUE_IDENTIFIER, &[7; 32]), field(FieldType::NTS_COOKIE, &cookie)]
+                    .concat();
+            let request = sealed_request(&session, &fields, &vec![1; nonce_size], &[], 0);
+            let (response, outcome) = server.outcome(&request);
+            assert_eq!(outcome, Outcome::Nts, "{algorithm:?} {nonce_size}");
+            let found = NtsFields::locate(&Packet::parse(&response).unwrap()).unwrap();
+            assert_eq!(found.authenticator.unwrap().nonce.size(), 16);
+            let mut changed = request.clone();
+            changed[HEADER_SIZE + fields.len() + 8 + nonce_size - 1] ^= 1;
+            assert_eq!(server.outcome(&changed).1, Outcome::NakTag, "the nonce is covered to its end");
+        }
+    }
+}
+
 #[test]
 fn short_nonce_needs_padding() {
     let mut server = Server::new();
