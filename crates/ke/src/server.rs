@@ -5,29 +5,28 @@
 //! a queue in the order in which they end. When a worker is full, the connection that is nearest to its end gives way,
 //! so slow strangers cannot keep anyone out. Nothing that a client does ends anything but its own connection.
 
+mod connection;
+mod listen;
+
 use std::collections::{HashMap, VecDeque};
-use std::io::{self, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use authentick_crypto::Entropy;
 use authentick_proto::keyset::KeySet;
-use authentick_wire::ke::{ErrorCode, message_size};
-use authentick_wire::limits::KE_REQUEST_SIZE_MAX;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use rustls::{ServerConfig, ServerConnection};
 use slab::Slab;
 
-use crate::ALPN;
-use crate::session::{self, Answer, Moment, RESPONSE_SIZE_MAX, Terms};
+use self::connection::{Connection, Phase, Service};
+pub use self::listen::bind_group;
+use crate::session::{RESPONSE_SIZE_MAX, Terms};
 
 /// Connections that are accepted before others are served again.
 const ACCEPT_COUNT_MAX: usize = 64;
-/// Octets that are read and thrown away while waiting for a client to close.
-const LINGER_SIZE_MAX: usize = 16 * 1024;
-const BACKLOG: i32 = 1024;
 /// After the kernel refused a connection for want of descriptors or memory, so long is waited.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const WAKER: Token = Token(usize::MAX);
@@ -100,35 +99,6 @@ pub trait Environment: Send + Sync {
     fn timed(&self, span: Span);
 }
 
-/// Binds `count` listeners to `address`, one for each worker. The port is tried alone first: listeners that share
-/// would not notice that another process of this user has it.
-///
-/// # Errors
-/// Whatever the kernel says: the port is taken or privileged, the address is not of this host.
-pub fn bind_group(address: SocketAddr, count: usize) -> io::Result<Vec<std::net::TcpListener>> {
-    let alone = bind(address, false)?;
-    if count <= 1 {
-        return Ok(vec![alone]);
-    }
-    let address = alone.local_addr()?;
-    drop(alone);
-    (0..count).map(|_| bind(address, true)).collect()
-}
-
-fn bind(address: SocketAddr, share: bool) -> io::Result<std::net::TcpListener> {
-    let domain = socket2::Domain::for_address(address);
-    let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
-    if address.is_ipv6() {
-        socket.set_only_v6(true)?;
-    }
-    socket.set_reuse_address(true)?;
-    socket.set_reuse_port(share)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    Ok(socket.into())
-}
-
 /// Stops a worker from another thread.
 #[derive(Clone, Debug)]
 pub struct Stopper(Arc<Waker>);
@@ -162,28 +132,6 @@ struct Listener {
     listener: TcpListener,
     /// There may be more to accept: polling tells only once.
     ready: bool,
-}
-
-struct Connection {
-    stream: TcpStream,
-    tls: ServerConnection,
-    source: SocketAddr,
-    prefix: IpAddr,
-    accepted: Instant,
-    serial: u64,
-    request: Vec<u8>,
-    phase: Phase,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    /// Handshake and request.
-    Reading,
-    /// The response is on its way; the connection will end with this outcome.
-    Responding(Outcome),
-    /// The response is out and our half closed; what the client still sends is thrown away, this much so far. Closing
-    /// at once would reset the connection, and the client might lose the response.
-    Lingering(Outcome, usize),
 }
 
 impl<E: Environment> Worker<E> {
@@ -393,181 +341,6 @@ impl<E: Environment> Worker<E> {
         if let Some(outcome) = connection.advance(&mut service) {
             self.end(key, outcome);
         }
-    }
-}
-
-/// What a connection needs to answer.
-struct Service<'a, E> {
-    environment: &'a E,
-    terms: &'a Terms,
-    entropy: &'a mut Entropy,
-}
-
-impl Connection {
-    /// Goes on as far as possible; returns the outcome once the connection is over.
-    fn advance<E: Environment>(&mut self, service: &mut Service<'_, E>) -> Option<Outcome> {
-        if self.phase == Phase::Reading
-            && let Some(outcome) = self.read(service)
-        {
-            return Some(outcome);
-        }
-        if let Some(outcome) = self.flush() {
-            return Some(outcome);
-        }
-        if let Phase::Responding(outcome) = self.phase
-            && !self.tls.wants_write()
-        {
-            if self.stream.shutdown(Shutdown::Write).is_err() {
-                return Some(outcome);
-            }
-            self.phase = Phase::Lingering(outcome, 0);
-        }
-        if let Phase::Lingering(outcome, size) = self.phase {
-            return self.linger(outcome, size);
-        }
-        None
-    }
-
-    fn read<E: Environment>(&mut self, service: &mut Service<'_, E>) -> Option<Outcome> {
-        loop {
-            match self.tls.read_tls(&mut self.stream) {
-                Ok(0) => return Some(Outcome::Closed),
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(_) => return Some(Outcome::Closed),
-            }
-            let Ok(state) = self.tls.process_new_packets() else {
-                // Tell the client why, as far as that goes without waiting.
-                self.phase = Phase::Responding(Outcome::Tls);
-                return None;
-            };
-            if !self.tls.is_handshaking() && self.tls.alpn_protocol() != Some(ALPN) {
-                self.tls.send_close_notify();
-                self.phase = Phase::Responding(Outcome::Alpn);
-                return None;
-            }
-            if state.plaintext_bytes_to_read() > 0 && self.take_plaintext().is_err() {
-                return Some(Outcome::Closed);
-            }
-            if let Some(size) = message_size(&self.request) {
-                self.request.truncate(size);
-                self.answer(service);
-                return None;
-            }
-            if self.request.len() > KE_REQUEST_SIZE_MAX || state.peer_has_closed() {
-                self.refuse();
-                return None;
-            }
-        }
-    }
-
-    fn take_plaintext(&mut self) -> io::Result<()> {
-        let mut buffer = [0; KE_REQUEST_SIZE_MAX];
-        loop {
-            match self.tls.reader().read(&mut buffer) {
-                Ok(0) => return Ok(()),
-                Ok(size) => {
-                    let room = (KE_REQUEST_SIZE_MAX + 1).saturating_sub(self.request.len());
-                    self.request.extend_from_slice(&buffer[..size.min(room)]);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    fn answer<E: Environment>(&mut self, service: &mut Service<'_, E>) {
-        let watched = service.environment.is_watched(self.source.ip());
-        let (mut request_parsed, mut cookies_sealed) = (None, None);
-        let reached = |moment| {
-            if watched {
-                match moment {
-                    Moment::RequestParsed => request_parsed = Some(Instant::now()),
-                    Moment::CookiesSealed => cookies_sealed = Some(Instant::now()),
-                }
-            }
-        };
-        let mut out = [0; RESPONSE_SIZE_MAX];
-        let tls = &self.tls;
-        let export = |octets: &mut [u8], context: &[u8]| {
-            tls.export_keying_material(octets, crate::EXPORTER_LABEL, Some(context)).map(|_| ())
-        };
-        let keys = service.environment.keys();
-        let (answer, size) =
-            session::answer(&self.request, &keys, service.terms, service.entropy, export, reached, &mut out);
-        if let (Some(request_parsed), Some(cookies_sealed)) = (request_parsed, cookies_sealed) {
-            let (source, accepted) = (self.source, self.accepted);
-            service.environment.timed(Span { source, accepted, request_parsed, cookies_sealed });
-        }
-        self.respond(outcome_of(answer), &out[..size]);
-    }
-
-    fn refuse(&mut self) {
-        let mut out = [0; RESPONSE_SIZE_MAX];
-        let (answer, size) = session::refuse(ErrorCode::BAD_REQUEST, &mut out);
-        self.respond(outcome_of(answer), &out[..size]);
-    }
-
-    fn respond(&mut self, outcome: Outcome, response: &[u8]) {
-        // NTPsec before 1.2.5 wants the whole message in one read: one write makes one TLS record.
-        let written = self.tls.writer().write_all(response);
-        self.tls.send_close_notify();
-        self.phase = Phase::Responding(if written.is_ok() { outcome } else { Outcome::Internal });
-    }
-
-    fn flush(&mut self) -> Option<Outcome> {
-        while self.tls.wants_write() {
-            match self.tls.write_tls(&mut self.stream) {
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return Some(Outcome::Closed),
-            }
-        }
-        None
-    }
-
-    fn linger(&mut self, outcome: Outcome, mut size: usize) -> Option<Outcome> {
-        let mut buffer = [0; 1024];
-        while size <= LINGER_SIZE_MAX {
-            match self.stream.read(&mut buffer) {
-                Ok(1..) => size += buffer.len(),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.phase = Phase::Lingering(outcome, size);
-                    return None;
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Ok(0) | Err(_) => break,
-            }
-        }
-        Some(outcome)
-    }
-
-    /// The deadline has passed: an answered client was slow to close, another one hears that its request did not come.
-    fn overdue(&mut self) -> Outcome {
-        match self.phase {
-            Phase::Lingering(outcome, _) => outcome,
-            Phase::Responding(_) => Outcome::Timeout,
-            Phase::Reading => {
-                if !self.tls.is_handshaking() {
-                    //= RFC 8915 section 4.1.3: Bad Request also when the request does not come in time.
-                    self.refuse();
-                    self.flush();
-                }
-                Outcome::Timeout
-            }
-        }
-    }
-}
-
-const fn outcome_of(answer: Answer) -> Outcome {
-    match answer {
-        Answer::Cookies(_) => Outcome::Served,
-        Answer::NothingInCommon => Outcome::NothingInCommon,
-        Answer::Error(ErrorCode::UNRECOGNISED_CRITICAL) => Outcome::UnrecognisedCritical,
-        Answer::Error(ErrorCode::BAD_REQUEST) => Outcome::BadRequest,
-        Answer::Error(_) => Outcome::Internal,
     }
 }
 

@@ -1,0 +1,36 @@
+//! Opening the ports for key exchange.
+
+use std::io;
+use std::net::SocketAddr;
+
+/// Connections that the kernel keeps for a listener until they are accepted.
+const BACKLOG: i32 = 1024;
+
+/// Binds `count` listeners to `address`, one for each worker. The port is tried alone first: listeners that share
+/// would not notice that another process of this user has it.
+///
+/// # Errors
+/// Whatever the kernel says: the port is taken or privileged, the address is not of this host.
+pub fn bind_group(address: SocketAddr, count: usize) -> io::Result<Vec<std::net::TcpListener>> {
+    let alone = bind(address, false)?;
+    if count <= 1 {
+        return Ok(vec![alone]);
+    }
+    let address = alone.local_addr()?;
+    drop(alone);
+    (0..count).map(|_| bind(address, true)).collect()
+}
+
+fn bind(address: SocketAddr, share: bool) -> io::Result<std::net::TcpListener> {
+    let domain = socket2::Domain::for_address(address);
+    let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(share)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
