@@ -56,25 +56,20 @@ impl Limiter {
     /// Whether a request from `source` is within its prefix's rate; counts it if it is. `now_us` must not run
     /// backwards by much: it comes from a monotonic clock.
     pub fn admit(&self, source: IpAddr, now_us: u64) -> bool {
-        let interval = self.rate.interval_us.max(1);
-        let tolerance = interval * u64::from(self.rate.burst.max(1) - 1);
         let now = now_us & TIME_MASK;
-        let hash = self.hash_of_prefix(source);
-        let bucket = &self.buckets[hash as usize & (self.buckets.len() - 1)];
-        let tag = (hash >> TIME_BITS).max(1);
+        let (bucket, tag) = self.place_of(source);
         for _ in 0..ATTEMPT_COUNT {
             let words = bucket.each_ref().map(|word| word.load(Ordering::Relaxed));
             let way = words.iter().position(|word| word >> TIME_BITS == tag).unwrap_or_else(|| {
-                let ahead =
-                    |word: u64| if word == 0 { 0 } else { 1 + ahead_of(word, now, interval + tolerance) };
+                let ahead = |word: u64| if word == 0 { 0 } else { 1 + self.ahead_of(word, now) };
                 (0..WAYS).min_by_key(|&way| ahead(words[way])).expect("a bucket has four ways")
             });
             let known = words[way] >> TIME_BITS == tag;
-            let ahead = if known { ahead_of(words[way], now, interval + tolerance) } else { 0 };
-            if ahead > tolerance {
+            let ahead = if known { self.ahead_of(words[way], now) } else { 0 };
+            if ahead > self.tolerance_us() {
                 return false;
             }
-            let next = tag << TIME_BITS | (now + ahead + interval) & TIME_MASK;
+            let next = tag << TIME_BITS | (now + ahead + self.interval_us()) & TIME_MASK;
             if bucket[way]
                 .compare_exchange_weak(words[way], next, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok()
@@ -83,6 +78,37 @@ impl Limiter {
             }
         }
         true
+    }
+
+    /// Whether [`Limiter::admit`] would say yes now; counts nothing. For who asks several limiters and wants to take
+    /// from all or from none.
+    pub fn has_room(&self, source: IpAddr, now_us: u64) -> bool {
+        let (bucket, tag) = self.place_of(source);
+        let words = bucket.each_ref().map(|word| word.load(Ordering::Relaxed));
+        let mut known = words.into_iter().filter(|word| word >> TIME_BITS == tag);
+        known.all(|word| self.ahead_of(word, now_us & TIME_MASK) <= self.tolerance_us())
+    }
+
+    fn interval_us(&self) -> u64 {
+        self.rate.interval_us.max(1)
+    }
+
+    /// How far ahead of now a bucket may be full again, so that there is still room for one.
+    fn tolerance_us(&self) -> u64 {
+        self.interval_us() * u64::from(self.rate.burst.max(1) - 1)
+    }
+
+    /// Microseconds until the bucket of `word` is full again; a time that is further ahead than any request could have
+    /// put it lies in the past.
+    fn ahead_of(&self, word: u64, now: u64) -> u64 {
+        let ahead = (word & TIME_MASK).wrapping_sub(now) & TIME_MASK;
+        if ahead > self.interval_us() + self.tolerance_us() { 0 } else { ahead }
+    }
+
+    /// The bucket of the prefix, and its tag in it.
+    fn place_of(&self, source: IpAddr) -> (&[AtomicU64; WAYS], u64) {
+        let hash = self.hash_of_prefix(source);
+        (&self.buckets[hash as usize & (self.buckets.len() - 1)], (hash >> TIME_BITS).max(1))
     }
 
     fn hash_of_prefix(&self, source: IpAddr) -> u64 {
@@ -97,13 +123,6 @@ impl Limiter {
             }
         }
     }
-}
-
-/// Microseconds until the bucket of `word` is full again; a time that is further ahead than any request could have put
-/// it lies in the past.
-fn ahead_of(word: u64, now: u64, ahead_max: u64) -> u64 {
-    let ahead = (word & TIME_MASK).wrapping_sub(now) & TIME_MASK;
-    if ahead > ahead_max { 0 } else { ahead }
 }
 
 impl std::fmt::Debug for Limiter {
@@ -140,6 +159,19 @@ mod tests {
             4,
             "the burst comes back"
         );
+    }
+
+    #[test]
+    fn asking_for_room_takes_none() {
+        let limiter = limiter();
+        let client = address("198.18.0.1");
+        for admitted in 0..4 {
+            assert!((0..20).all(|_| limiter.has_room(client, 7)), "after {admitted}");
+            assert!(limiter.admit(client, 7));
+        }
+        assert!(!limiter.has_room(client, 7) && !limiter.admit(client, 7));
+        assert!(limiter.has_room(address("198.18.0.2"), 7), "a stranger");
+        assert!(limiter.has_room(client, 7 + RATE.interval_us));
     }
 
     #[test]
