@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use authentick_crypto::Algorithm;
-use authentick_ke::server::Limits;
+use authentick_ke::server::{Limits, Rates};
 use authentick_ke::session::Terms;
 use authentick_net::udp::BATCH_SIZE;
 use authentick_proto::antp::server::{LIFETIME_SECONDS_MAX, Settings};
@@ -99,6 +99,8 @@ pub struct Nts {
     pub ke_workers: usize,
     /// Bounds of key exchange, over all of its threads.
     pub ke_limits: Limits,
+    /// How often a prefix, and a network, may exchange keys.
+    pub ke_rates: Rates,
     /// What key exchange offers. A port of none means: the first one of `listen`.
     pub terms: Terms,
     /// How long a cookie key seals.
@@ -465,6 +467,12 @@ impl Resolver<'_> {
         let prefix_v4 = self.number("server.rate-limit.per-prefix-v4", raw.per_prefix_v4, 1..=32)? as u8;
         let prefix_v6 = self.number("server.rate-limit.per-prefix-v6", raw.per_prefix_v6, 1..=128)? as u8;
         let burst = self.number("server.rate-limit.burst", raw.burst, 1..=1_000_000)? as u32;
+        let interval_us = self.interval_us(key, per_second)?;
+        Ok(interval_us.map(|interval_us| Rate { interval_us, burst, prefix_v4, prefix_v6 }))
+    }
+
+    /// Microseconds between two at this rate; `None` for no limit.
+    fn interval_us(&self, key: &str, per_second: f64) -> Result<Option<u64>, ConfigError> {
         if per_second == 0.0 {
             return Ok(None);
         }
@@ -472,7 +480,19 @@ impl Resolver<'_> {
             let remedy = "write 0 for no limit, or a number from 0.0001 to 1000000";
             return Err(self.wrong(key, per_second, "out of range", remedy));
         }
-        Ok(Some(Rate { interval_us: (1e6 / per_second) as u64, burst, prefix_v4, prefix_v6 }))
+        Ok(Some((1e6 / per_second) as u64))
+    }
+
+    fn ke_rates(&self, raw: &raw::KeLimits) -> Result<Rates, ConfigError> {
+        let burst = |key: &str, value| Ok(self.number(key, value, 1..=1_000_000)? as u32);
+        let prefix_burst = burst("nts.ke-limits.per-prefix-burst", raw.per_prefix_burst)?;
+        let network_burst = burst("nts.ke-limits.per-network-burst", raw.per_network_burst)?;
+        let prefix = self.interval_us("nts.ke-limits.per-prefix-rate", raw.per_prefix_rate)?;
+        let network = self.interval_us("nts.ke-limits.per-network-rate", raw.per_network_rate)?;
+        Ok(Rates {
+            per_prefix: prefix.map(|interval_us| Rates::of_prefix(interval_us, prefix_burst)),
+            per_network: network.map(|interval_us| Rates::of_network(interval_us, network_burst)),
+        })
     }
 
     fn nts(&self, raw: &raw::Nts) -> Result<Nts, ConfigError> {
@@ -508,6 +528,7 @@ impl Resolver<'_> {
                     Duration::from_millis(100)..=Duration::from_secs(300),
                 )?,
             },
+            ke_rates: self.ke_rates(&raw.ke_limits)?,
             terms: Terms {
                 ntp_server: raw.advertise.server.as_deref().map(|name| self.server_name(name)).transpose()?,
                 ntp_port: port.map(|port| port as u16),
@@ -656,7 +677,7 @@ mod tests {
         let config = parse(include_str!("../../../docs/manual/authentick.toml")).unwrap();
         let nts = config.nts.unwrap();
         assert_eq!(nts.rotate, Duration::from_secs(86_400));
-        assert_eq!((nts.keep, nts.ke_limits.connection_count), (7, 512));
+        assert_eq!((nts.keep, nts.ke_limits, nts.ke_rates), (7, Limits::default(), Rates::default()));
         let symmetric = config.symmetric.unwrap();
         assert_eq!((symmetric.format, symmetric.allowed), (Format::Auto, Allowed::default()));
         assert_eq!(config.reference, Reference::Asserted { stratum: 1, id: ReferenceId(*b"GPS\0") });
@@ -695,6 +716,18 @@ mod tests {
             (&format!("{nts}advertise = {{ port = 0 }}"), &["advertise.port", "1 to 65535"]),
             (&format!("{nts}advertise = {{ server = \"a b\" }}"), &["advertise.server", "a b"]),
             (&format!("{nts}ke-limits = {{ timeout = \"1h\" }}"), &["timeout", "1h", "5m"]),
+            (
+                &format!("{nts}ke-limits = {{ per-prefix-rate = -1 }}"),
+                &["test.toml", "nts.ke-limits.per-prefix-rate", "\"-1\"", "write 0 for no limit"],
+            ),
+            (
+                &format!("{nts}ke-limits = {{ per-network-burst = 0 }}"),
+                &["nts.ke-limits.per-network-burst", "\"0\"", "1 to 1000000"],
+            ),
+            (
+                &format!("{nts}ke-limits = {{ per-network = 64 }}"),
+                &["line 4", "unknown field", "per-network"],
+            ),
             ("[symmetric]\nformat = \"auto\"", &["missing field", "keys"]),
             ("[symmetric]\nkeys = \"keys\"", &["symmetric.keys", "\"keys\"", "slash"]),
             ("[symmetric]\nkeys = \"/k\"\nformat = \"ntpd\"", &["symmetric.format", "ntpd", "\"ntp\""]),
@@ -742,6 +775,16 @@ mod tests {
         );
         let antp = parse(&text).unwrap().antp.unwrap();
         assert_eq!((antp.keep(), antp.exchange_rate.unwrap().interval_us), (2, 250_000));
+    }
+
+    #[test]
+    fn key_exchange_is_limited_unless_the_limit_is_switched_off() {
+        let nts = "[nts]\ncertificate-chain = \"/c\"\nprivate-key = \"/k\"\n";
+        assert_eq!(parse(nts).unwrap().nts.unwrap().ke_rates, Rates::default());
+        let text = format!("{nts}ke-limits = {{ per-prefix-rate = 0, per-network-rate = 0.5 }}");
+        let rates = parse(&text).unwrap().nts.unwrap().ke_rates;
+        assert_eq!(rates.per_prefix, None);
+        assert_eq!(rates.per_network, Some(Rates::of_network(2_000_000, 4_000)));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use arc_swap::cache::Cache;
 use authentick_crypto::{Algorithm, Entropy};
-use authentick_ke::server::{self as ke_server, Limits, Stopper};
+use authentick_ke::server::{self as ke_server, Admission, Stopper};
 use authentick_ke::session::Terms;
 use authentick_ke::tls::{CertificateInfo, Identity, IdentityError};
 use authentick_net::udp::{self, Handler, ReplySocket, ServerSocket, UdpEngine, Way};
@@ -241,14 +241,11 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
     if let Some(nts) = &config.nts {
         node.ke_addresses =
             ke_listeners[0].iter().filter_map(|listener| listener.local_addr().ok()).collect();
-        let limits = Limits {
-            connection_count: nts.ke_limits.connection_count.div_ceil(ke_worker_count),
-            per_prefix_count: nts.ke_limits.per_prefix_count.div_ceil(ke_worker_count),
-            timeout: nts.ke_limits.timeout,
-        };
+        let (allow, now) = (config.allow.clone(), Instant::now());
+        let admission = Arc::new(Admission::new(allow, nts.ke_limits, nts.ke_rates, &mut entropy()?, now));
         let terms = terms(nts, &node.ntp_addresses);
         for (index, listeners) in ke_listeners.into_iter().enumerate() {
-            node.start_ke_worker(index, listeners, limits, terms.clone(), entropy()?)?;
+            node.start_ke_worker(index, listeners, &admission, terms.clone(), entropy()?)?;
         }
     }
     if let Some(listener) = metrics_listener {
@@ -355,11 +352,12 @@ impl Running {
         &mut self,
         index: usize,
         listeners: Vec<std::net::TcpListener>,
-        limits: Limits,
+        admission: &Arc<Admission>,
         terms: Terms,
         entropy: Entropy,
     ) -> Result<(), StartError> {
-        let worker = ke_server::Worker::new(listeners, limits, terms, entropy, Arc::clone(&self.shared))
+        let (admission, shared) = (Arc::clone(admission), Arc::clone(&self.shared));
+        let worker = ke_server::Worker::new(listeners, admission, terms, entropy, shared)
             .map_err(|error| StartError::System("set up key exchange", error))?;
         self.ke_stoppers.push(worker.stopper());
         self.spawn(format!("ke-{index}"), move || {

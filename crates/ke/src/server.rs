@@ -1,14 +1,16 @@
 //! The server: one thread, many connections, no waiting on any of them.
 //!
-//! **Invariants.** A worker holds at most so many connections, and at most so many of one address prefix. A connection
-//! lives until one deadline, set when it was accepted; as all deadlines are equally far away, the connections stand in
-//! a queue in the order in which they end. When a worker is full, the connection that is nearest to its end gives way,
-//! so slow strangers cannot keep anyone out. Nothing that a client does ends anything but its own connection.
+//! **Invariants.** Who may connect, how often, and how many at once, [`Admission`] decides for all workers, before
+//! TLS. A connection lives until one deadline, set when it was accepted; as all deadlines are equally far away, the
+//! connections stand in a queue in the order in which they end. When the server is full, the worker that a newcomer
+//! comes to ends the one of its own that is nearest to its end, so slow strangers cannot keep anyone out. Nothing that
+//! a client does ends anything but its own connection.
 
+mod admission;
 mod connection;
 mod listen;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -20,7 +22,9 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use rustls::{ServerConfig, ServerConnection};
 use slab::Slab;
+use socket2::SockRef;
 
+pub use self::admission::{Admission, Limits, Place, Rates};
 use self::connection::{Connection, Phase, Service};
 pub use self::listen::bind_group;
 use crate::session::{RESPONSE_SIZE_MAX, Terms};
@@ -30,17 +34,6 @@ const ACCEPT_COUNT_MAX: usize = 64;
 /// After the kernel refused a connection for want of descriptors or memory, so long is waited.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const WAKER: Token = Token(usize::MAX);
-
-/// Bounds of one worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Connections at once.
-    pub connection_count: usize,
-    /// Connections at once from one prefix: 32 bits of an IPv4 address, 64 of an IPv6 one.
-    pub per_prefix_count: usize,
-    /// From accepting a connection to its end.
-    pub timeout: Duration,
-}
 
 authentick_proto::outcomes! {
     /// The end of one connection. Accepted connections equal the sum of all outcomes and those still open.
@@ -65,6 +58,10 @@ authentick_proto::outcomes! {
         Closed = "closed_by_client",
         /// Too many connections of its prefix.
         PrefixLimit = "prefix_limit",
+        /// Its prefix or its network opened too many of late: reset before TLS.
+        PrefixRate = "prefix_rate",
+        /// It is not of those who may ask: reset before TLS.
+        Denied = "denied",
         /// It gave way to a newer connection.
         Evicted = "evicted",
     }
@@ -119,10 +116,9 @@ pub struct Worker<E> {
     connections: Slab<Connection>,
     /// Keys and serial numbers of connections, the one that ends first in front. Ended ones are passed over.
     queue: VecDeque<(usize, u64)>,
-    per_prefix: HashMap<IpAddr, usize>,
     next_serial: u64,
     accept_failed: bool,
-    limits: Limits,
+    admission: Arc<Admission>,
     terms: Terms,
     entropy: Entropy,
     environment: Arc<E>,
@@ -135,13 +131,13 @@ struct Listener {
 }
 
 impl<E: Environment> Worker<E> {
-    /// A worker for `listeners`.
+    /// A worker for `listeners`; `admission` is the same for all.
     ///
     /// # Errors
     /// If the kernel has no event queue to give.
     pub fn new(
         listeners: Vec<std::net::TcpListener>,
-        limits: Limits,
+        admission: Arc<Admission>,
         terms: Terms,
         entropy: Entropy,
         environment: Arc<E>,
@@ -158,12 +154,11 @@ impl<E: Environment> Worker<E> {
             poll,
             waker,
             listeners: registered,
-            connections: Slab::with_capacity(limits.connection_count),
-            queue: VecDeque::with_capacity(2 * limits.connection_count),
-            per_prefix: HashMap::new(),
+            connections: Slab::new(),
+            queue: VecDeque::new(),
             next_serial: 0,
             accept_failed: false,
-            limits,
+            admission,
             terms,
             entropy,
             environment,
@@ -210,7 +205,7 @@ impl<E: Environment> Worker<E> {
     fn until_next_deadline(&mut self) -> Option<Duration> {
         self.forget_ended();
         let &(key, _) = self.queue.front()?;
-        let deadline = self.connections[key].accepted + self.limits.timeout;
+        let deadline = self.connections[key].accepted + self.admission.limits().timeout;
         Some(deadline.saturating_duration_since(Instant::now()))
     }
 
@@ -230,7 +225,7 @@ impl<E: Environment> Worker<E> {
             self.forget_ended();
             let Some(&(key, _)) = self.queue.front() else { break };
             let connection = &mut self.connections[key];
-            if connection.accepted + self.limits.timeout > now {
+            if connection.accepted + self.admission.limits().timeout > now {
                 break;
             }
             let outcome = connection.overdue();
@@ -262,12 +257,16 @@ impl<E: Environment> Worker<E> {
 
     fn admit(&mut self, stream: TcpStream, source: SocketAddr) {
         self.environment.accepted();
-        let prefix = prefix_of(source.ip());
-        if self.per_prefix.get(&prefix).is_some_and(|&count| count >= self.limits.per_prefix_count) {
-            self.environment.ended(Outcome::PrefixLimit);
-            return;
-        }
-        if self.connections.len() >= self.limits.connection_count {
+        let accepted = Instant::now();
+        let place = match self.admission.admit(source.ip(), accepted) {
+            Ok(place) => place,
+            Err(outcome) => {
+                refuse(&stream);
+                self.environment.ended(outcome);
+                return;
+            }
+        };
+        if self.admission.is_crowded() {
             self.evict_oldest();
         }
         // Without this, the response would wait for the client's acknowledgement of the handshake.
@@ -285,14 +284,13 @@ impl<E: Environment> Worker<E> {
         tls.set_buffer_limit(Some(4 * RESPONSE_SIZE_MAX));
         let serial = self.next_serial;
         self.next_serial += 1;
-        let accepted = Instant::now();
         let entry = self.connections.vacant_entry();
         let key = entry.key();
         let connection = entry.insert(Connection {
             stream,
             tls,
             source,
-            prefix,
+            _place: place,
             accepted,
             serial,
             request: Vec::new(),
@@ -300,7 +298,6 @@ impl<E: Environment> Worker<E> {
         });
         let token = Token(key + self.listeners.len());
         let interest = Interest::READABLE | Interest::WRITABLE;
-        *self.per_prefix.entry(prefix).or_insert(0) += 1;
         if self.poll.registry().register(&mut connection.stream, token, interest).is_err() {
             self.end(key, Outcome::Internal);
             return;
@@ -324,12 +321,8 @@ impl<E: Environment> Worker<E> {
     fn end(&mut self, key: usize, outcome: Outcome) {
         let Some(mut connection) = self.connections.try_remove(key) else { return };
         let _ = self.poll.registry().deregister(&mut connection.stream);
-        if let Some(count) = self.per_prefix.get_mut(&connection.prefix) {
-            *count -= 1;
-            if *count == 0 {
-                self.per_prefix.remove(&connection.prefix);
-            }
-        }
+        // Its place is free before it counts as ended.
+        drop(connection);
         self.environment.ended(outcome);
     }
 
@@ -344,19 +337,19 @@ impl<E: Environment> Worker<E> {
     }
 }
 
-/// The address whose connections count together: an IPv6 customer has at least a /64.
-fn prefix_of(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V4(v4) => v4.into(),
-        IpAddr::V6(v6) => IpAddr::V6((v6.to_bits() & (u128::MAX << 64)).into()),
-    }
+/// Resets a connection that may not be. A TLS alert would be worse for the client as well: after one, chrony waits 17
+/// minutes before it tries again, and 16 seconds after a connection that was closed during the handshake. A plain close
+/// would leave the kernel with the connection for another minute (TIME_WAIT).
+fn refuse(stream: &TcpStream) {
+    // If the kernel refuses, the connection is closed the plain way.
+    let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
 }
 
 impl<E> std::fmt::Debug for Worker<E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Worker")
             .field("connections", &self.connections.len())
-            .field("limits", &self.limits)
+            .field("admission", &self.admission)
             .finish_non_exhaustive()
     }
 }

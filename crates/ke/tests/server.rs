@@ -10,10 +10,13 @@ use std::time::{Duration, Instant};
 
 use authentick_crypto::Entropy;
 use authentick_ke::client::{self, Ask, CertificateCheck, Dialled, KeError, Phase};
-use authentick_ke::server::{Environment, Limits, Outcome, Span, Stopper, Worker, bind_group};
+use authentick_ke::server::{
+    Admission, Environment, Limits, Outcome, Rates, Span, Stopper, Worker, bind_group,
+};
 use authentick_ke::session::Terms;
 use authentick_ke::tls::{Identity, Roots, client_config, server_config};
 use authentick_proto::keyset::KeySet;
+use authentick_proto::prefix::PrefixSet;
 use authentick_wire::ke::{AeadId, ErrorCode, Response};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::ServerName;
@@ -83,8 +86,8 @@ struct Server {
     address: SocketAddr,
     world: Arc<World>,
     authority: Authority,
-    stopper: Stopper,
-    thread: Option<JoinHandle<std::io::Result<()>>>,
+    stoppers: Vec<Stopper>,
+    threads: Vec<JoinHandle<std::io::Result<()>>>,
 }
 
 impl Server {
@@ -93,6 +96,16 @@ impl Server {
     }
 
     fn with(change: impl FnOnce(&mut CertificateParams), limits: Limits) -> Self {
+        Server::admitting(change, PrefixSet::everything(), limits, Rates::NONE, 1)
+    }
+
+    fn admitting(
+        change: impl FnOnce(&mut CertificateParams),
+        allow: PrefixSet,
+        limits: Limits,
+        rates: Rates,
+        thread_count: usize,
+    ) -> Self {
         let authority = Authority::new();
         let mut entropy = Entropy::from_system().unwrap();
         let world = Arc::new(World {
@@ -102,13 +115,19 @@ impl Server {
             ended: Mutex::default(),
             spans: Mutex::default(),
         });
-        let listeners = bind_group("127.0.0.1:0".parse().unwrap(), 1).unwrap();
+        let admission = Arc::new(Admission::new(allow, limits, rates, &mut entropy, Instant::now()));
+        let listeners = bind_group("127.0.0.1:0".parse().unwrap(), thread_count).unwrap();
         let address = listeners[0].local_addr().unwrap();
         let terms = Terms { ntp_port: Some(4123), ..Terms::default() };
-        let worker = Worker::new(listeners, limits, terms, entropy, Arc::clone(&world)).unwrap();
-        let stopper = worker.stopper();
-        let thread = Some(std::thread::spawn(|| worker.run()));
-        Server { address, world, authority, stopper, thread }
+        let (mut stoppers, mut threads) = (Vec::new(), Vec::new());
+        for listener in listeners {
+            let (admission, terms, world) = (Arc::clone(&admission), terms.clone(), Arc::clone(&world));
+            let entropy = Entropy::from_system().unwrap();
+            let worker = Worker::new(vec![listener], admission, terms, entropy, world).unwrap();
+            stoppers.push(worker.stopper());
+            threads.push(std::thread::spawn(|| worker.run()));
+        }
+        Server { address, world, authority, stoppers, threads }
     }
 
     fn ask(&self, aeads: &[u16], name: &str) -> Result<Dialled, KeError> {
@@ -167,10 +186,12 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.stopper.stop();
-        let result = self.thread.take().unwrap().join();
-        if !std::thread::panicking() {
-            result.unwrap().unwrap();
+        self.stoppers.iter().for_each(Stopper::stop);
+        for thread in self.threads.drain(..) {
+            let result = thread.join();
+            if !std::thread::panicking() {
+                result.unwrap().unwrap();
+            }
         }
     }
 }
@@ -318,6 +339,52 @@ fn prefix_that_holds_too_many_connections_gets_no_more() {
     drop(silent);
     server.ended(4);
     assert!(server.ask(&[15], "ntp.test").is_ok(), "room again");
+}
+
+#[test]
+fn bounds_hold_over_all_threads_and_do_not_shrink_with_their_number() {
+    let limits = Limits { connection_count: 64, per_prefix_count: 6, timeout: TIMEOUT };
+    let server = Server::admitting(|_| {}, PrefixSet::everything(), limits, Rates::NONE, 4);
+    let mut silent: Vec<TcpStream> = (0..6).map(|_| TcpStream::connect(server.address).unwrap()).collect();
+    let deadline = Instant::now() + TIMEOUT;
+    while server.world.accepted.load(Ordering::SeqCst) < 6 {
+        assert!(Instant::now() < deadline);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // Wherever they landed, six are no more than may be, and a seventh is.
+    assert_eq!(server.world.ended.lock().unwrap().len(), 0);
+    silent.push(TcpStream::connect(server.address).unwrap());
+    assert_eq!(server.ended(1), [Outcome::PrefixLimit]);
+}
+
+#[test]
+fn client_that_may_not_ask_is_reset_before_tls() {
+    for (allow, rates, outcome) in [
+        (PrefixSet::new(vec!["198.18.0.0/15".parse().unwrap()]), Rates::NONE, Outcome::Denied),
+        (
+            PrefixSet::everything(),
+            Rates { per_prefix: Some(Rates::of_prefix(3_600_000_000, 2)), per_network: None },
+            Outcome::PrefixRate,
+        ),
+    ] {
+        let limits = Limits { timeout: TIMEOUT, ..Limits::default() };
+        let server = Server::admitting(|_| {}, allow, limits, rates, 1);
+        let admitted_count = if outcome == Outcome::Denied { 0 } else { 2 };
+        for _ in 0..admitted_count {
+            server.ask(&[15], "ntp.test").unwrap();
+        }
+        for _ in 0..20 {
+            let mut stream = TcpStream::connect(server.address).unwrap();
+            stream.set_read_timeout(Some(2 * TIMEOUT)).unwrap();
+            // No alert, and no octet of TLS at all.
+            assert_eq!(stream.read(&mut [0; 1]).unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
+        }
+        let mut expected = vec![Outcome::Served; admitted_count];
+        expected.extend([outcome; 20]);
+        let mut ended = server.ended(20 + admitted_count);
+        ended.sort_by_key(|&outcome| outcome as usize);
+        assert_eq!(ended, expected);
+    }
 }
 
 #[test]

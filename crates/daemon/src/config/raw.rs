@@ -1,5 +1,7 @@
 //! The file as it is written, with its defaults. Values that mean something are resolved by [`super::Config`].
 
+use authentick_ke::server::{Limits, Rates};
+use authentick_proto::server::limit::Rate;
 use serde::Deserialize;
 
 #[derive(Debug, Deserialize)]
@@ -84,6 +86,10 @@ pub(super) struct KeLimits {
     pub(super) connections: i64,
     pub(super) per_prefix: i64,
     pub(super) timeout: String,
+    pub(super) per_prefix_rate: f64,
+    pub(super) per_prefix_burst: i64,
+    pub(super) per_network_rate: f64,
+    pub(super) per_network_burst: i64,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -200,7 +206,18 @@ impl Default for RateLimit {
 
 impl Default for KeLimits {
     fn default() -> Self {
-        KeLimits { connections: 512, per_prefix: 64, timeout: "5s".to_owned() }
+        let (limits, rates) = (Limits::default(), Rates::default());
+        let per_second = |rate: Option<Rate>| rate.map_or(0.0, |rate| 1e6 / rate.interval_us as f64);
+        let burst = |rate: Option<Rate>| rate.map_or(1, |rate| i64::from(rate.burst));
+        KeLimits {
+            connections: limits.connection_count as i64,
+            per_prefix: limits.per_prefix_count as i64,
+            timeout: format!("{}s", limits.timeout.as_secs()),
+            per_prefix_rate: per_second(rates.per_prefix),
+            per_prefix_burst: burst(rates.per_prefix),
+            per_network_rate: per_second(rates.per_network),
+            per_network_burst: burst(rates.per_network),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! One connection: handshake, request, response, and the client's time to take it. Nothing here waits.
 
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr};
+use std::net::{Shutdown, SocketAddr};
 use std::time::Instant;
 
 use authentick_crypto::Entropy;
@@ -10,7 +10,7 @@ use authentick_wire::limits::KE_REQUEST_SIZE_MAX;
 use mio::net::TcpStream;
 use rustls::ServerConnection;
 
-use super::{Environment, Outcome, Span};
+use super::{Environment, Outcome, Place, Span};
 use crate::ALPN;
 use crate::session::{self, Answer, Moment, RESPONSE_SIZE_MAX, Terms};
 
@@ -22,7 +22,8 @@ pub(super) struct Connection {
     pub(super) stream: TcpStream,
     pub(super) tls: ServerConnection,
     pub(super) source: SocketAddr,
-    pub(super) prefix: IpAddr,
+    /// Given back when the connection ends.
+    pub(super) _place: Place,
     pub(super) accepted: Instant,
     pub(super) serial: u64,
     pub(super) request: Vec<u8>,
