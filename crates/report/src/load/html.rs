@@ -482,8 +482,8 @@ digits).</dd>\n\
 <dd>The generator did not offer what it was to offer: it fell behind, or ran out of ports. Such a step is shown and \
 counts for nothing.</dd>\n\
 <dt>Capacity</dt>\n\
-<dd>The highest rate at which no more than the tolerated share was lost, in every trial. It is there only if it was \
-searched for.</dd>\n";
+<dd>The highest rate at which no more than the tolerated share was lost in three trials, and more in one other at \
+most. It is there only if it was searched for.</dd>\n";
 
 #[cfg(test)]
 mod tests;
