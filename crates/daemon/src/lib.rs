@@ -5,14 +5,18 @@
 
 mod antp;
 pub mod config;
+pub mod custody;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
+pub mod guarded;
 pub mod keystore;
+pub mod lock;
 pub mod metrics;
 mod reference;
 pub mod replace;
 pub mod serve;
 mod shared;
+mod state_directory;
 mod supervisor;
 pub mod symmetric;
 

@@ -1,11 +1,15 @@
 //! Replacing a file as a whole: a crash or a full disk leaves the old one.
+//!
+//! What is written, and given to its owner, is a file that was just made and has no other name. Where others could put
+//! links into the directory meanwhile, root does not come as root: see [`crate::custody`].
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use authentick_net::privilege;
+use rustix::fs::OFlags;
 
 /// An operation that the system refused, and on which path.
 pub type Refused = (PathBuf, io::Error);
@@ -51,5 +55,7 @@ fn write(fresh: &Path, target: &Path, octets: &[u8], owner: Option<(u32, u32)>) 
     file.sync_all().map_err(at(fresh))?;
     fs::rename(fresh, target).map_err(at(target))?;
     let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(directory).and_then(|directory| directory.sync_all()).map_err(at(directory))
+    let flags = OFlags::DIRECTORY.bits() as i32;
+    let opened = OpenOptions::new().read(true).custom_flags(flags).open(directory);
+    opened.and_then(|directory| directory.sync_all()).map_err(at(directory))
 }

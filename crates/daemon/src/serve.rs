@@ -34,6 +34,7 @@ use tokio::sync::oneshot;
 
 use crate::antp::{self, AntpState, ExchangeWorker};
 use crate::config::{Config, ConfigError, Nts, Symmetric};
+use crate::guarded::{self, PEM_SIZE_MAX, Secrecy, Unreadable};
 use crate::keystore::{KeyFile, KeyFileError, StateKeyFile};
 use crate::metrics::counters::Totals;
 use crate::metrics::spans::{Recorder, SpanRing};
@@ -152,11 +153,16 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
     let metrics_listener = bind_metrics(config)?;
     let key_file = KeyFile::new(&config.state_directory);
     let state_key_file = StateKeyFile::new(&config.state_directory);
-    if config.nts.is_some() || config.symmetric.is_some() || config.antp.is_some() {
+    let needs_directory = config.nts.is_some() || config.symmetric.is_some() || config.antp.is_some();
+    if needs_directory {
         key_file.prepare_directory(user.as_ref()).map_err(|error| state_error(config, &error))?;
     }
     if let Some(user) = &user {
         user.become_user().map_err(|error| StartError::System("give up the rights of root", error))?;
+    }
+    if needs_directory {
+        // If only the user itself may make it.
+        key_file.prepare_directory(None).map_err(|error| state_error(config, &error))?;
     }
 
     let mut watcher = Watcher::new(config.reference.clone(), entropy()?);
@@ -503,14 +509,22 @@ fn server_user(config: &Config) -> Result<Option<privilege::User>, ConfigError> 
 }
 
 /// The octets of a file that `key` of the configuration names.
-pub(crate) fn read_file(config: &Config, key: &str, path: &Path) -> Result<Vec<u8>, ConfigError> {
-    std::fs::read(path).map_err(|error| {
-        let remedy = match error.kind() {
-            io::ErrorKind::NotFound => "name a file that exists",
+pub(crate) fn read_file(
+    config: &Config,
+    key: &str,
+    path: &Path,
+) -> Result<zeroize::Zeroizing<Vec<u8>>, ConfigError> {
+    guarded::read(path, Secrecy::Public, PEM_SIZE_MAX).map_err(|error| {
+        let remedy = match &error {
+            Unreadable::NotAFile | Unreadable::Size(_) => "name a PEM file",
+            error if error.is_missing() => "name a file that exists",
             _ => "make it readable for the user that the server is started as",
         };
-        ConfigError::new(&config.file, key, path.display(), format!("cannot read: {error}"), remedy)
-            .caused_by(&error)
+        let problem = format!("cannot read: {error}");
+        ConfigError {
+            is_permission: error.is_permission(),
+            ..ConfigError::new(&config.file, key, path.display(), problem, remedy)
+        }
     })
 }
 
@@ -518,7 +532,7 @@ pub(crate) fn load_identity(config: &Config, nts: &Nts) -> Result<Identity, Conf
     let read = |key: &str, path: &Path| read_file(config, key, path);
     let (chain_key, private_key) = ("nts.certificate-chain", "nts.private-key");
     let chain = read(chain_key, &nts.certificate_chain)?;
-    let key = zeroize::Zeroizing::new(read(private_key, &nts.private_key)?);
+    let key = read(private_key, &nts.private_key)?;
     Identity::from_pem(&chain, &key).map_err(|error| {
         let (key, path, remedy) = match &error {
             IdentityError::Chain(_) => {

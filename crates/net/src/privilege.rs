@@ -1,16 +1,17 @@
 //! Giving rights away: from root to an unprivileged user, for the whole process and for good.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::MaybeUninit;
 
 /// A user of this system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// The name.
+    /// The name; the number, if there is none.
     pub name: String,
     uid: libc::uid_t,
     gid: libc::gid_t,
+    is_named: bool,
 }
 
 /// Looks a user up; `None` if there is none of that name.
@@ -19,28 +20,56 @@ pub struct User {
 /// If the user database cannot be read.
 pub fn find_user(name: &str) -> io::Result<Option<User>> {
     let Ok(c_name) = CString::new(name) else { return Ok(None) };
+    look_up(|entry, buffer, found| {
+        // SAFETY: all pointers are to live objects of the sizes given; getpwnam_r(3) writes nowhere else.
+        unsafe { libc::getpwnam_r(c_name.as_ptr(), entry, buffer.as_mut_ptr(), buffer.len(), found) }
+    })
+}
+
+/// Looks up who has this number; `None` if nobody has.
+///
+/// # Errors
+/// If the user database cannot be read.
+pub fn find_user_by_id(uid: u32) -> io::Result<Option<User>> {
+    look_up(|entry, buffer, found| {
+        // SAFETY: all pointers are to live objects of the sizes given; getpwuid_r(3) writes nowhere else.
+        unsafe { libc::getpwuid_r(uid, entry, buffer.as_mut_ptr(), buffer.len(), found) }
+    })
+}
+
+/// The number of the user as whom this process acts.
+#[must_use]
+pub fn acting_uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// The name of the user as whom this process acts, for messages; the number, if there is none.
+#[must_use]
+pub fn acting_user() -> String {
+    let uid = acting_uid();
+    find_user_by_id(uid).ok().flatten().map_or_else(|| uid.to_string(), |user| user.name)
+}
+
+/// Asks the user database by one of its functions, which fills the entry and its strings.
+fn look_up(
+    ask: impl FnOnce(*mut libc::passwd, &mut [libc::c_char], *mut *mut libc::passwd) -> libc::c_int,
+) -> io::Result<Option<User>> {
     let mut buffer = vec![0; 16 * 1024];
     let mut entry = MaybeUninit::<libc::passwd>::uninit();
     let mut found = std::ptr::null_mut();
-    // SAFETY: all pointers are to live objects of the sizes given; getpwnam_r(3) writes nowhere else.
-    let error = unsafe {
-        libc::getpwnam_r(
-            c_name.as_ptr(),
-            entry.as_mut_ptr(),
-            buffer.as_mut_ptr(),
-            buffer.len(),
-            &raw mut found,
-        )
-    };
+    let error = ask(entry.as_mut_ptr(), &mut buffer, &raw mut found);
     if error != 0 {
         return Err(io::Error::from_raw_os_error(error));
     }
     if found.is_null() {
         return Ok(None);
     }
-    // SAFETY: getpwnam_r(3) returned 0 and a result, so it has filled the entry.
+    // SAFETY: the function returned 0 and a result, so it has filled the entry.
     let entry = unsafe { entry.assume_init() };
-    Ok(Some(User { name: name.to_owned(), uid: entry.pw_uid, gid: entry.pw_gid }))
+    // SAFETY: the name is a string with its end, in the buffer, which is alive.
+    let name = unsafe { CStr::from_ptr(entry.pw_name) };
+    let name = name.to_string_lossy().into_owned();
+    Ok(Some(User { name, uid: entry.pw_uid, gid: entry.pw_gid, is_named: true }))
 }
 
 /// Whether this process runs as root.
@@ -63,22 +92,32 @@ pub fn may_bind_low_ports() -> bool {
 }
 
 impl User {
-    /// Makes `path` belong to this user.
-    ///
-    /// # Errors
-    /// If the process may not do that.
-    pub fn own(&self, path: &std::path::Path) -> io::Result<()> {
-        std::os::unix::fs::chown(path, Some(self.uid), Some(self.gid))
+    /// A user and a group by their numbers alone, who need not have a name.
+    #[must_use]
+    pub fn nameless(uid: u32, gid: u32) -> Self {
+        User { name: uid.to_string(), uid, gid, is_named: false }
     }
 
-    /// Makes the whole process run as this user, without supplementary groups, capabilities, or a way to get any
-    /// back. Sockets that are open stay usable.
+    /// The numbers of the user and of its own group.
+    #[must_use]
+    pub const fn ids(&self) -> (u32, u32) {
+        (self.uid, self.gid)
+    }
+
+    /// Makes the whole process run as this user, in the groups that the user database gives it, without capabilities,
+    /// or a way to get any back. Sockets that are open stay usable.
     ///
     /// # Errors
     /// If a step fails; the process must then not go on.
     pub fn become_user(&self) -> io::Result<()> {
-        // SAFETY: setgroups(2) with a count of zero reads no memory.
-        checked(unsafe { libc::setgroups(0, std::ptr::null()) })?;
+        if self.is_named {
+            let name = CString::new(&*self.name)?;
+            // SAFETY: the name is a string with its end, which initgroups(3) only reads.
+            checked(unsafe { libc::initgroups(name.as_ptr(), self.gid) })?;
+        } else {
+            // SAFETY: setgroups(2) with a count of zero reads no memory.
+            checked(unsafe { libc::setgroups(0, std::ptr::null()) })?;
+        }
         // SAFETY: setgid(2) takes no pointer; glibc applies it to all threads.
         checked(unsafe { libc::setgid(self.gid) })?;
         // SAFETY: setuid(2) takes no pointer; glibc applies it to all threads.
@@ -101,7 +140,10 @@ mod tests {
 
     #[test]
     fn users_are_found_by_name() {
-        assert_eq!(find_user("root").unwrap().unwrap().uid, 0);
+        let root = find_user("root").unwrap().unwrap();
+        assert_eq!(root.ids(), (0, 0));
+        assert_eq!(find_user_by_id(0).unwrap(), Some(root));
+        assert_eq!(find_user_by_id(4_000_000_000).unwrap(), None);
         assert_eq!(find_user("no such user").unwrap(), None);
         assert_eq!(find_user("nul\0octet").unwrap(), None);
     }

@@ -1,5 +1,6 @@
 //! `authentick keys`: the keys of a server, without the server: those of cookies here, symmetric ones in [`symmetric`].
 
+mod custody;
 mod symmetric;
 
 use std::fmt::Write as _;
@@ -23,7 +24,13 @@ pub(crate) fn run(arguments: &Keys) -> Result<Exit, Failure> {
     if let KeysVerb::Symmetric(verb) = &arguments.verb {
         return symmetric::run(arguments, verb);
     }
-    let (file, configured_keep) = key_file(arguments)?;
+    let (file, configured) = key_file(arguments)?;
+    let configured_keep = configured.as_ref().and_then(|config| config.nts.as_ref()).map(|nts| nts.keep);
+    if let KeysVerb::Generate = arguments.verb {
+        let owner = configured.as_ref().map(|config| custody::server_user(&config.user, &file.path()));
+        file.prepare_directory(owner.flatten().as_ref()).map_err(|error| failure(&error))?;
+    }
+    custody::become_owner(&file.path())?;
     let mut entropy = Entropy::from_system()?;
     let keys = match arguments.verb {
         KeysVerb::List | KeysVerb::Symmetric(_) => load(&file)?,
@@ -53,13 +60,13 @@ pub(crate) fn run(arguments: &Keys) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The key file, and how many retired keys the configuration keeps, if it was read.
-fn key_file(arguments: &Keys) -> Result<(KeyFile, Option<usize>), Failure> {
+/// The key file, and the configuration, if it was read.
+fn key_file(arguments: &Keys) -> Result<(KeyFile, Option<Config>), Failure> {
     if let Some(directory) = &arguments.state_directory {
         return Ok((KeyFile::new(directory), None));
     }
     let config = Config::load(&arguments.config)?;
-    Ok((KeyFile::new(&config.state_directory), config.nts.map(|nts| nts.keep)))
+    Ok((KeyFile::new(&config.state_directory), Some(config)))
 }
 
 fn load(file: &KeyFile) -> Result<KeySet, Failure> {

@@ -11,6 +11,7 @@ mod capacity;
 mod demo;
 mod doctor;
 mod game;
+mod hostile_files;
 mod interop;
 mod lab;
 mod load;

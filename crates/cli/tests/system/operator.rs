@@ -131,7 +131,7 @@ fn root_becomes_the_configured_user_after_binding() {
     assert_eq!(line("Uid:").split_whitespace().nth(1), Some("65534"));
     assert_eq!(line("CapEff:").split_whitespace().nth(1), Some("0000000000000000"));
     assert_eq!(line("NoNewPrivs:").split_whitespace().nth(1), Some("1"));
-    assert_eq!(line("Groups:").split_whitespace().nth(1), None);
+    assert_eq!(line("Groups:").split_whitespace().nth(1), Some("65534"), "its own groups and none of root's");
     // Every thread, and the state directory, belong to that user.
     for task in std::fs::read_dir(format!("/proc/{}/task", server.process.id())).unwrap() {
         let status = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();

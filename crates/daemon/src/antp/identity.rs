@@ -13,6 +13,7 @@ use rustls::pki_types::pem::PemObject;
 use zeroize::Zeroizing;
 
 use crate::config::{Antp, AntpSuite, Config, ConfigError};
+use crate::guarded::{self, PEM_SIZE_MAX, Secrecy};
 use crate::serve::read_file;
 
 /// What was read from files.
@@ -57,7 +58,7 @@ pub(crate) fn load(config: &Config, antp: &Antp) -> Result<Loaded, ConfigError> 
 
 /// The public key of NTS, if it can be read: mistakes there are reported elsewhere.
 fn nts_public_key(config: &Config) -> Option<Vec<u8>> {
-    let chain = std::fs::read(&config.nts.as_ref()?.certificate_chain).ok()?;
+    let chain = guarded::read(&config.nts.as_ref()?.certificate_chain, Secrecy::Public, PEM_SIZE_MAX).ok()?;
     public_key_info(certificates(&chain).ok()?.first()?).map(<[u8]>::to_vec)
 }
 
@@ -69,7 +70,7 @@ fn load_one(config: &Config, suite: &AntpSuite) -> Result<(Identity, Certificate
     };
     let (chain_path, key_path) = (&suite.certificate_chain, &suite.private_key);
     let chain = read_file(config, &chain_key, chain_path)?;
-    let pem = Zeroizing::new(read_file(config, &private_key, key_path)?);
+    let pem = read_file(config, &private_key, key_path)?;
 
     let remedy = "name a PEM file with ANTP's certificate first";
     let bad_chain = |problem: &dyn std::fmt::Display| wrong(&chain_key, chain_path, problem, remedy);

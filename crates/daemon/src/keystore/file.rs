@@ -7,20 +7,22 @@
 //! **Invariant:** a key set is on the disk before anything is sealed with it.
 
 use std::fmt;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs;
 use std::io;
 use std::marker::PhantomData;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use authentick_crypto::Entropy;
-use authentick_net::privilege::{self, User};
+use authentick_net::privilege::User;
 use authentick_proto::generations::KeySetError;
-use rustix::fs::{FlockOperation, flock};
 use zeroize::Zeroizing;
 
 use super::lines::Lines;
+use crate::guarded::{self, Secrecy, Unreadable};
+use crate::lock::{Lock, LockError};
 use crate::replace::{beside, replace};
+use crate::state_directory;
 
 const FILE_SIZE_MAX: u64 = 64 * 1024;
 
@@ -71,6 +73,10 @@ pub enum KeyFileError {
     Mode(PathBuf, u32),
     /// The path should be a directory.
     NotADirectory(PathBuf),
+    /// Something else stands where a file of ours should be: what it is.
+    NotOurs(PathBuf, &'static str),
+    /// Root would make a directory where another user, or anyone, can put something in its way: where.
+    Unsafe(PathBuf, PathBuf),
     /// The file does not hold keys of its kind: the line, and what is wrong with it.
     Line(PathBuf, usize, &'static str),
     /// The keys in the file make no set.
@@ -94,6 +100,13 @@ impl KeyFileError {
                 format!("run: chmod {mode} {}", path.display())
             }
             KeyFileError::NotADirectory(path) => format!("name a directory, or remove {}", path.display()),
+            KeyFileError::NotOurs(path, _) => {
+                format!("find out who put it there, and remove {}", path.display())
+            }
+            KeyFileError::Unsafe(path, _) => format!(
+                "make it: install -d -m 700 -o USER {}, with the user that the server runs as",
+                path.display()
+            ),
             KeyFileError::Line(path, ..) | KeyFileError::Set(path, _) => {
                 format!(
                     "restore {} from a copy, or remove it: clients then exchange keys anew",
@@ -118,6 +131,11 @@ impl fmt::Display for KeyFileError {
                 write!(f, "{}: mode {mode:o} lets others than its owner at the keys", path.display())
             }
             KeyFileError::NotADirectory(path) => write!(f, "{}: not a directory", path.display()),
+            KeyFileError::NotOurs(path, what) => write!(f, "{}: {what}", path.display()),
+            KeyFileError::Unsafe(path, at) => {
+                let (path, at) = (path.display(), at.display());
+                write!(f, "{path}: not made, as others than root and the server's user can change {at}")
+            }
             KeyFileError::Line(path, line, problem) => {
                 write!(f, "{}: line {line}: {problem}", path.display())
             }
@@ -127,10 +145,6 @@ impl fmt::Display for KeyFileError {
 }
 
 impl std::error::Error for KeyFileError {}
-
-/// Held while the file is read, changed and written; released when dropped.
-#[derive(Debug)]
-pub struct Lock(#[expect(dead_code, reason = "the lock lives as long as its file is open")] File);
 
 impl<S: Stored> SetFile<S> {
     /// The key file of `directory`, which need not exist yet.
@@ -146,17 +160,12 @@ impl<S: Stored> SetFile<S> {
     }
 
     /// Makes the directory if it is missing (mode 0700, for `owner` if one is given), and checks that nobody else
-    /// can look into it.
+    /// can look into it. Where `owner` itself can put something in the way, root leaves it to `owner` to make it.
     ///
     /// # Errors
     /// If it cannot be made, is no directory, or is open to others.
     pub fn prepare_directory(&self, owner: Option<&User>) -> Result<(), KeyFileError> {
-        if !self.directory.exists() {
-            let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.directory);
-            let made = made.and_then(|()| owner.map_or(Ok(()), |owner| owner.own(&self.directory)));
-            made.map_err(|error| self.io(&self.directory, error))?;
-        }
-        self.check_directory()
+        state_directory::prepare(&self.directory, owner)
     }
 
     /// Checks the directory, if there is one.
@@ -164,27 +173,19 @@ impl<S: Stored> SetFile<S> {
     /// # Errors
     /// If it is no directory, or is open to others.
     pub fn check_directory(&self) -> Result<(), KeyFileError> {
-        let metadata = match fs::metadata(&self.directory) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            result => result.map_err(|error| self.io(&self.directory, error))?,
-        };
-        if !metadata.is_dir() {
-            return Err(KeyFileError::NotADirectory(self.directory.clone()));
-        }
-        check_mode(&self.directory, &metadata)
+        state_directory::check(&self.directory)
     }
 
     /// Waits for the lock.
     ///
     /// # Errors
-    /// If the lock file cannot be made.
+    /// If the lock file cannot be made, or something else stands in its place.
     pub fn lock(&self) -> Result<Lock, KeyFileError> {
         let path = beside(&self.path(), ".lock");
-        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
-        let file = file.map_err(|error| self.io(&path, error))?;
-        self.hand_over(&file).map_err(|error| self.io(&path, error))?;
-        flock(&file, FlockOperation::LockExclusive).map_err(|error| self.io(&path, error.into()))?;
-        Ok(Lock(file))
+        Lock::take(&path, Some(self.owner()?)).map_err(|error| match error {
+            LockError::Io(error) => self.io(&path, error),
+            LockError::NotOurs(what) => KeyFileError::NotOurs(path, what),
+        })
     }
 
     /// Reads the keys; `None` if there is no file.
@@ -193,15 +194,18 @@ impl<S: Stored> SetFile<S> {
     /// If the file cannot be read, is open to others, or does not hold keys of its kind.
     pub fn load(&self) -> Result<Option<S>, KeyFileError> {
         let path = self.path();
-        let metadata = match fs::metadata(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            result => result.map_err(|error| self.io(&path, error))?,
+        let text = match guarded::read(&path, Secrecy::OwnerAlone, FILE_SIZE_MAX) {
+            Err(error) if error.is_missing() => return Ok(None),
+            Err(Unreadable::Io(error)) => return Err(self.io(&path, error)),
+            Err(Unreadable::Mode(mode)) => return Err(KeyFileError::Mode(path, mode)),
+            Err(Unreadable::NotAFile) => {
+                return Err(KeyFileError::NotOurs(path, "not a file, where keys should be"));
+            }
+            Err(Unreadable::Size(_)) => {
+                return Err(KeyFileError::Line(path, 0, "file is too long to hold such keys"));
+            }
+            Ok(text) => text,
         };
-        check_mode(&path, &metadata)?;
-        if metadata.len() > FILE_SIZE_MAX {
-            return Err(KeyFileError::Line(path, 0, "file is too long to hold such keys"));
-        }
-        let text = Zeroizing::new(fs::read(&path).map_err(|error| self.io(&path, error))?);
         let text = std::str::from_utf8(&text)
             .map_err(|_| KeyFileError::Line(path.clone(), 0, "file is not text"))?;
         S::parse(Lines::new(&path, text, S::MAGIC)?).map(Some)
@@ -212,18 +216,15 @@ impl<S: Stored> SetFile<S> {
     /// # Errors
     /// If the new file cannot be written whole; the old one is then still in place.
     pub fn store(&self, keys: &S) -> Result<(), KeyFileError> {
-        let directory = fs::metadata(&self.directory).map_err(|error| self.io(&self.directory, error))?;
-        replace(&self.path(), keys.emit().as_bytes(), Some((directory.uid(), directory.gid())))
+        replace(&self.path(), keys.emit().as_bytes(), Some(self.owner()?))
             .map_err(|(path, error)| KeyFileError::Io(path, error))
     }
 
-    /// A file that root makes here belongs to whom the directory belongs to: the server may not be root any more.
-    fn hand_over(&self, file: &File) -> io::Result<()> {
-        let directory = fs::metadata(&self.directory)?;
-        if privilege::is_root() {
-            std::os::unix::fs::fchown(file, Some(directory.uid()), Some(directory.gid()))?;
-        }
-        Ok(())
+    /// User and group of the directory, to whom a file that root makes in it belongs: the server may not be root any
+    /// more.
+    fn owner(&self) -> Result<(u32, u32), KeyFileError> {
+        let directory = fs::metadata(&self.directory).map_err(|error| self.io(&self.directory, error))?;
+        Ok((directory.uid(), directory.gid()))
     }
 
     /// The keys in the file; fresh ones, written to it first, if there is none.
@@ -271,13 +272,6 @@ impl<S: Stored> SetFile<S> {
 
     fn io(&self, path: &Path, error: io::Error) -> KeyFileError {
         KeyFileError::Io(path.to_owned(), error)
-    }
-}
-
-fn check_mode(path: &Path, metadata: &fs::Metadata) -> Result<(), KeyFileError> {
-    match metadata.mode() & 0o7777 {
-        mode if mode & 0o077 == 0 => Ok(()),
-        mode => Err(KeyFileError::Mode(path.to_owned(), mode)),
     }
 }
 

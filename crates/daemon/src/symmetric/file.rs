@@ -1,15 +1,16 @@
 //! A key file on the disk: read with its mode checked, replaced as a whole.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use authentick_net::privilege;
-use rustix::fs::{FlockOperation, OFlags, flock};
+use authentick_net::privilege::User;
 use zeroize::Zeroizing;
 
+use crate::guarded::{self, Secrecy, Unreadable};
+use crate::lock::{Lock, LockError};
 use crate::replace::{beside, replace};
 
 use super::text::{self, Format, Keys, Mistake};
@@ -22,6 +23,8 @@ const FILE_SIZE_MAX: u64 = 16 << 20;
 pub struct KeyFile {
     path: PathBuf,
     format: Format,
+    /// User and group to whom the file is to belong if root makes it.
+    owner: Option<(u32, u32)>,
 }
 
 /// Why keys could not be read or written.
@@ -34,6 +37,8 @@ pub enum KeyFileError {
     Mode(PathBuf, u32),
     /// The path is a directory, a pipe or the like.
     NotAFile(PathBuf),
+    /// Something else stands where the lock file should be: what it is.
+    NotOurs(PathBuf, &'static str),
     /// What stands in the file is wrong.
     Text(PathBuf, Mistake),
 }
@@ -59,6 +64,9 @@ impl KeyFileError {
             },
             KeyFileError::Mode(path, _) => format!("run: chmod 600 {}", path.display()),
             KeyFileError::NotAFile(_) => "name a file with keys".to_owned(),
+            KeyFileError::NotOurs(path, _) => {
+                format!("find out who put it there, and remove {}", path.display())
+            }
             KeyFileError::Text(_, mistake) => mistake.remedy.clone(),
         }
     }
@@ -89,6 +97,7 @@ impl fmt::Display for KeyFileError {
                 )
             }
             KeyFileError::NotAFile(path) => write!(f, "{}: not a file", path.display()),
+            KeyFileError::NotOurs(path, what) => write!(f, "{}: {what}", path.display()),
             KeyFileError::Text(path, Mistake { line: 0, problem, .. }) => {
                 write!(f, "{}: {problem}", path.display())
             }
@@ -101,15 +110,17 @@ impl fmt::Display for KeyFileError {
 
 impl std::error::Error for KeyFileError {}
 
-/// Held while the file is read, changed and written; released when dropped.
-#[derive(Debug)]
-pub struct Lock(#[expect(dead_code, reason = "the lock lives as long as its file is open")] File);
-
 impl KeyFile {
     /// The file at `path`, which need not exist yet.
     #[must_use]
     pub fn new(path: &Path, format: Format) -> Self {
-        KeyFile { path: path.to_owned(), format }
+        KeyFile { path: path.to_owned(), format, owner: None }
+    }
+
+    /// The same file, which is to belong to `owner` if root makes it.
+    #[must_use]
+    pub fn with_owner(self, owner: &User) -> Self {
+        KeyFile { owner: Some(owner.ids()), ..self }
     }
 
     /// Where it is.
@@ -139,53 +150,30 @@ impl KeyFile {
     /// # Errors
     /// If the file cannot be read or is open to others.
     pub fn read(&self) -> Result<Zeroizing<Vec<u8>>, KeyFileError> {
-        let io = |error| KeyFileError::Io(self.path.clone(), error);
-        // A pipe in its place must not make the reader wait. What is checked is what is read.
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(OFlags::NONBLOCK.bits() as i32)
-            .open(&self.path)
-            .map_err(io)?;
-        let metadata = file.metadata().map_err(io)?;
-        if !metadata.is_file() {
-            return Err(KeyFileError::NotAFile(self.path.clone()));
-        }
-        let mode = metadata.mode() & 0o7777;
-        // The group may read: that is how Debian installs chrony's keys.
-        if mode & 0o037 != 0 {
-            return Err(KeyFileError::Mode(self.path.clone(), mode));
-        }
-        if metadata.len() > FILE_SIZE_MAX {
-            let problem = format!("{} octets are too many for a file of keys", metadata.len());
-            let mistake = Mistake { line: 0, problem, remedy: "name a file with keys".to_owned() };
-            return Err(KeyFileError::Text(self.path.clone(), mistake));
-        }
-        // Room for all, so that no copy of a secret is left behind by growth.
-        let mut octets = Zeroizing::new(Vec::with_capacity(metadata.len() as usize + 1));
-        file.take(FILE_SIZE_MAX).read_to_end(&mut octets).map_err(io)?;
-        Ok(octets)
+        let path = self.path.clone();
+        guarded::read(&path, Secrecy::GroupReads, FILE_SIZE_MAX).map_err(|error| match error {
+            Unreadable::Io(error) => KeyFileError::Io(path, error),
+            Unreadable::NotAFile => KeyFileError::NotAFile(path),
+            Unreadable::Mode(mode) => KeyFileError::Mode(path, mode),
+            Unreadable::Size(size) => {
+                let problem = format!("{size} octets are too many for a file of keys");
+                let mistake = Mistake { line: 0, problem, remedy: "name a file with keys".to_owned() };
+                KeyFileError::Text(path, mistake)
+            }
+        })
     }
 
     /// Waits until nobody else of this project changes the file.
     ///
     /// # Errors
-    /// If the lock file beside it cannot be made.
+    /// If the lock file beside it cannot be made, or something else stands in its place.
     pub fn lock(&self) -> Result<Lock, KeyFileError> {
-        let path = beside(&self.path, ".lock");
-        let io = |error| KeyFileError::Io(path.clone(), error);
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .open(&path)
-            .map_err(io)?;
-        if let Some((user, group)) = self.owner().filter(|_| privilege::is_root()) {
-            // Whoever owns the keys may change them without root too.
-            fchown(&file, Some(user), Some(group)).map_err(io)?;
-        }
-        flock(&file, FlockOperation::LockExclusive).map_err(|error| io(error.into()))?;
-        Ok(Lock(file))
+        let path = beside(&self.target(), ".lock");
+        // Whoever owns the keys may change them without root too.
+        Lock::take(&path, self.owner()).map_err(|error| match error {
+            LockError::Io(error) => KeyFileError::Io(path, error),
+            LockError::NotOurs(what) => KeyFileError::NotOurs(path, what),
+        })
     }
 
     /// Replaces the text, under its owner and with mode 0600.
@@ -193,14 +181,17 @@ impl KeyFile {
     /// # Errors
     /// If the new file cannot be written whole; the old one is then still in place.
     pub fn store(&self, text: &[u8]) -> Result<(), KeyFileError> {
-        // A name that is a link leads to the file: that is replaced, and the link stays.
-        let target = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
-        replace(&target, text, self.owner()).map_err(|(path, error)| KeyFileError::Io(path, error))
+        replace(&self.target(), text, self.owner()).map_err(|(path, error)| KeyFileError::Io(path, error))
     }
 
-    /// User and group of the file, if there is one.
+    /// A name that is a link leads to the file: that is locked and replaced, and the link stays.
+    fn target(&self) -> PathBuf {
+        fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone())
+    }
+
+    /// User and group of the file; if there is none yet, those that it is to have.
     fn owner(&self) -> Option<(u32, u32)> {
-        fs::metadata(&self.path).ok().map(|old| (old.uid(), old.gid()))
+        fs::metadata(&self.path).ok().map(|old| (old.uid(), old.gid())).or(self.owner)
     }
 }
 

@@ -25,6 +25,7 @@ use authentick_crypto::mac::{MacAlgorithm, MacKey, Tag, tag_batch};
 use authentick_proto::limits::SYMMETRIC_KEY_COUNT_MAX;
 use authentick_proto::symmetric::{SymmetricKey, SymmetricKeys};
 
+use crate::guarded::{self, Secrecy, Unreadable};
 use crate::replace::{Refused, replace};
 
 const MAGIC: &str = "authentick-symmetric-uses 1";
@@ -118,15 +119,14 @@ impl Stored {
     /// If it cannot be read or is something else.
     pub fn load(directory: &Path) -> Result<Self, UsesError> {
         let path = path(directory);
-        let refused = |error| UsesError::Io(path.clone(), error);
-        match fs::metadata(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Stored::default()),
-            Err(error) => return Err(refused(error)),
-            Ok(metadata) if metadata.len() > FILE_SIZE_MAX => return Err(UsesError::Line(path, 0)),
-            Ok(_) => {}
+        match guarded::read(&path, Secrecy::Public, FILE_SIZE_MAX) {
+            Ok(octets) => parse(&String::from_utf8_lossy(&octets)).map_err(|line| UsesError::Line(path, line)),
+            Err(error) if error.is_missing() => Ok(Stored::default()),
+            Err(Unreadable::Io(error)) => Err(UsesError::Io(path, error)),
+            Err(Unreadable::NotAFile | Unreadable::Mode(_) | Unreadable::Size(_)) => {
+                Err(UsesError::Line(path, 0))
+            }
         }
-        let octets = fs::read(&path).map_err(refused)?;
-        parse(&String::from_utf8_lossy(&octets)).map_err(|line| UsesError::Line(path.clone(), line))
     }
 
     /// Reads as [`Stored::load`] does. A file that holds something else is set aside under another name, which the next

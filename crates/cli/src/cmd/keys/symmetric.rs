@@ -12,10 +12,10 @@ use authentick_daemon::symmetric::{
     Dialect, Foreign, Format, Key, KeyFile, KeyFileError, Keys as Held, notes,
 };
 use authentick_net::clock::unix_seconds;
-use authentick_net::privilege;
 use authentick_proto::symmetric::Caution;
 use serde::Serialize;
 
+use super::custody;
 use crate::args::{Keys, KeysFormat, SymmetricKeys, SymmetricVerb};
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -26,24 +26,19 @@ struct Place {
     dialect: Dialect,
     /// Where the server keeps their uses, if that is known.
     state_directory: Option<PathBuf>,
-    /// Who the server becomes if it is started as root, if that is known.
-    user: Option<String>,
 }
 
 pub(super) fn run(arguments: &Keys, symmetric: &SymmetricKeys) -> Result<Exit, Failure> {
     let place = place(arguments, symmetric)?;
+    custody::become_owner(place.file.path())?;
     let (file, now) = (&place.file, unix_seconds());
     let mut entropy = Entropy::from_system()?;
     let keys = match symmetric.verb {
         SymmetricVerb::List => file.load().map_err(|error| unreadable(&error))?,
         SymmetricVerb::Generate { algorithm, id, salt } => {
-            let is_new = !file.path().exists();
             let order = Order { id, algorithm, salt };
             let made = edit::generate(file, order, place.dialect, now, &mut entropy);
             let (keys, id) = made.map_err(|error| unchanged(&place, &error))?;
-            if is_new {
-                place.hand_over()?;
-            }
             log::info!("key {id} is made");
             if let Some(caution) = Caution::of(algorithm) {
                 output::error(&format!("warning: key {id} is for {algorithm}: {caution}"));
@@ -74,8 +69,8 @@ fn place(arguments: &Keys, symmetric: &SymmetricKeys) -> Result<Place, Failure> 
         KeysFormat::Chrony => Format::Chrony,
         KeysFormat::Ntp => Format::Ntp,
     };
-    let (path, format, state_directory, user) = match &symmetric.keys {
-        Some(path) => (path.clone(), named, None, None),
+    let (file, format, state_directory) = match &symmetric.keys {
+        Some(path) => (KeyFile::new(path, named), named, None),
         None => {
             let config = Config::load(&arguments.config)?;
             let Some(configured) = config.symmetric else {
@@ -86,7 +81,16 @@ fn place(arguments: &Keys, symmetric: &SymmetricKeys) -> Result<Place, Failure> 
                 return Err(Failure::new(Exit::Configuration, message));
             };
             let format = if named == Format::Auto { configured.format } else { named };
-            (configured.keys, format, Some(config.state_directory), Some(config.user))
+            let file = KeyFile::new(&configured.keys, format);
+            // The server reads it again on SIGHUP, when it is not root any more.
+            let file = match configured.keys.exists() {
+                true => file,
+                false => match custody::server_user(&config.user, &configured.keys) {
+                    Some(user) => file.with_owner(&user),
+                    None => file,
+                },
+            };
+            (file, format, Some(config.state_directory))
         }
     };
     let dialect = match format {
@@ -94,26 +98,7 @@ fn place(arguments: &Keys, symmetric: &SymmetricKeys) -> Result<Place, Failure> 
         Format::Ntp => Dialect::Ntp,
     };
     let state_directory = arguments.state_directory.clone().or(state_directory);
-    Ok(Place { file: KeyFile::new(&path, format), dialect, state_directory, user })
-}
-
-impl Place {
-    /// A new file that root has made belongs to the user that the server runs as, which reads it again on SIGHUP.
-    fn hand_over(&self) -> Result<(), Failure> {
-        let Some(name) = self.user.as_ref().filter(|name| privilege::is_root() && *name != "root") else {
-            return Ok(());
-        };
-        let path = self.file.path().display();
-        match privilege::find_user(name) {
-            Ok(Some(user)) => user.own(self.file.path()).map_err(|error| {
-                Failure::new(Exit::of_access(&error), format!("cannot give {path} to {name}: {error}"))
-            }),
-            Ok(None) | Err(_) => {
-                log::warn!("there is no user {name} yet, who is to own {path}");
-                Ok(())
-            }
-        }
-    }
+    Ok(Place { file, dialect, state_directory })
 }
 
 fn unreadable(error: &KeyFileError) -> Failure {

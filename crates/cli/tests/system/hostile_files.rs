@@ -1,0 +1,217 @@
+//! Files that are not what they should be: put there by the user that the server runs as, held by a process that has
+//! been stopped, on a disk that is full, gone, or out of reach once rights are given up.
+//!
+//! Whose user the server runs as must gain nothing from what root's command line does in its directory; and nothing
+//! that happens to a file may cost a client an answer.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use authentick_lab::process::Process;
+
+use crate::lab::{Lab, authentick, is_root, program, refused, start, text};
+
+/// The user `nobody`, and its group.
+const NOBODY: u32 = 65534;
+
+/// A folder that everybody may enter, with a state directory and a folder for keys that are nobody's, and files of
+/// root's that nobody may touch.
+struct Bench {
+    lab: Lab,
+}
+
+/// What can be put in a file's place.
+const PLANTS: [&str; 6] = ["link", "dangling link", "hard link", "pipe", "directory", "endless device"];
+
+impl Bench {
+    fn new() -> Self {
+        let lab = Lab::new();
+        set_mode(lab.path(), 0o755);
+        let bench = Bench { lab };
+        for folder in [bench.lab.state(), bench.theirs()] {
+            fs::create_dir(&folder).unwrap();
+            give(&folder);
+            set_mode(&folder, 0o700);
+        }
+        fs::write(bench.victim(), "content").unwrap();
+        set_mode(&bench.victim(), 0o600);
+        bench
+    }
+
+    /// A folder that belongs to nobody.
+    fn theirs(&self) -> PathBuf {
+        self.lab.path().join("theirs")
+    }
+
+    fn victim(&self) -> PathBuf {
+        self.lab.path().join("victim")
+    }
+
+    fn nowhere(&self) -> PathBuf {
+        self.lab.path().join("nowhere")
+    }
+
+    /// Puts something in the place of `path`, as its directory's owner could.
+    fn plant(&self, what: &str, path: &Path) {
+        remove(path);
+        match what {
+            "link" => symlink(self.victim(), path).unwrap(),
+            "dangling link" => symlink(self.nowhere(), path).unwrap(),
+            "hard link" => fs::hard_link(self.victim(), path).unwrap(),
+            "pipe" => assert!(Command::new("mkfifo").arg(path).status().unwrap().success()),
+            "directory" => fs::create_dir(path).unwrap(),
+            "endless device" => symlink("/dev/zero", path).unwrap(),
+            other => panic!("{other}"),
+        }
+        if ["pipe", "directory"].contains(&what) {
+            give(path);
+        }
+    }
+
+    /// Root's files are as they were, and none was made where the dangling link leads to.
+    #[track_caller]
+    fn assert_unharmed(&self, case: &str) {
+        let victim = fs::metadata(self.victim()).unwrap();
+        assert_eq!((victim.uid(), victim.gid(), victim.mode() & 0o7777), (0, 0, 0o600), "{case}");
+        assert_eq!(fs::read(self.victim()).unwrap(), b"content", "{case}");
+        assert!(!self.nowhere().exists(), "{case}");
+        assert_eq!(fs::metadata("/dev/zero").unwrap().uid(), 0, "{case}");
+    }
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+fn give(path: &Path) {
+    chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+}
+
+fn remove(path: &Path) {
+    let _ = fs::remove_file(path);
+    let _ = fs::remove_dir(path);
+}
+
+/// Runs the binary to its end, which must come soon; its exit code and what it said.
+#[track_caller]
+fn run(arguments: &[&str]) -> (i32, String) {
+    let mut process = Process::start(Command::new(program().path()).args(arguments));
+    let code = process.wait();
+    (code, process.log())
+}
+
+/// Each plant in the place of each of these files in turn, while root runs the command.
+fn try_all_plants(bench: &Bench, files: &[PathBuf], arguments: &[&str]) {
+    for file in files {
+        let kept = fs::read(file).ok();
+        for what in PLANTS {
+            let case = format!("{what} at {}", file.display());
+            bench.plant(what, file);
+            let (code, said) = run(arguments);
+            assert!([0, 77, 78].contains(&code), "{case}: {code} {said}");
+            bench.assert_unharmed(&case);
+            remove(file);
+            if let Some(kept) = &kept {
+                fs::write(file, kept).unwrap();
+                set_mode(file, 0o600);
+                give(file);
+            }
+        }
+    }
+    let (code, said) = run(arguments);
+    assert_eq!(code, 0, "{said}");
+}
+
+#[test]
+fn root_gives_away_nothing_that_is_planted_in_the_state_directory() {
+    if !is_root("to be robbed") {
+        return;
+    }
+    let bench = Bench::new();
+    let state = bench.lab.state();
+    let keys = |verb: &'static str| ["keys", verb, "--state-directory", state.to_str().unwrap()];
+    assert_eq!(authentick(keys("generate")).status.code(), Some(0));
+    let files = ["cookie-keys.lock", "cookie-keys.new", "cookie-keys"].map(|name| state.join(name));
+    try_all_plants(&bench, &files, &keys("rotate"));
+    for file in fs::read_dir(&state).unwrap() {
+        let file = file.unwrap();
+        assert_eq!(file.metadata().unwrap().uid(), NOBODY, "{}", file.path().display());
+    }
+    remove(&state.join("cookie-keys"));
+    for what in PLANTS {
+        bench.plant(what, &files[0]);
+        let (code, said) = run(&keys("generate"));
+        assert!([77, 78].contains(&code), "{what}: {code} {said}");
+        bench.assert_unharmed(what);
+    }
+}
+
+#[test]
+fn root_gives_away_nothing_that_is_planted_beside_symmetric_keys() {
+    if !is_root("to be robbed") {
+        return;
+    }
+    let bench = Bench::new();
+    let file = bench.theirs().join("keys");
+    let verb = |verb: &'static str| ["keys", "symmetric", verb, "--keys", file.to_str().unwrap()];
+    assert_eq!(authentick(verb("generate")).status.code(), Some(0));
+    assert_eq!(fs::metadata(&file).unwrap().uid(), NOBODY);
+    let files = ["keys.lock", "keys.new", "keys"].map(|name| bench.theirs().join(name));
+    try_all_plants(&bench, &files, &verb("generate"));
+}
+
+#[test]
+fn link_of_root_s_leads_to_the_keys_and_stays() {
+    if !is_root("to act for another user") {
+        return;
+    }
+    let bench = Bench::new();
+    let (file, link) = (bench.lab.path().join("keys"), bench.lab.path().join("link"));
+    fs::write(&file, "1 AES128 HEX:7EA62AE64D190114D46D5A082F948EC1\n").unwrap();
+    set_mode(&file, 0o640);
+    give(&file);
+    symlink("keys", &link).unwrap();
+    let output = authentick(["keys", "symmetric", "rotate", "1", "--keys", link.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(fs::metadata(&file).unwrap().uid(), NOBODY, "it keeps its owner");
+    assert!(fs::read_to_string(&file).unwrap().contains("\n2 AES128 HEX:"));
+    // Where a group may write, anyone of it could put something in the way.
+    set_mode(bench.lab.path(), 0o775);
+    let output = authentick(["keys", "symmetric", "rotate", "2", "--keys", link.to_str().unwrap()]);
+    refused(&output, 78, &["not touched as root", "chmod go-w"]);
+}
+
+#[test]
+fn state_directory_is_made_where_nobody_can_meddle_or_by_the_server_s_own_user() {
+    if !is_root("to have rights to give away") {
+        return;
+    }
+    let bench = Bench::new();
+    let config = |state: &Path| {
+        let file = bench.lab.config("user = \"nobody\"", "");
+        let text = fs::read_to_string(&file).unwrap();
+        fs::write(&file, text.replace(bench.lab.state().to_str().unwrap(), state.to_str().unwrap())).unwrap();
+        file
+    };
+    let by_itself = bench.theirs().join("state");
+    drop(start(&config(&by_itself)));
+    assert_eq!(fs::metadata(&by_itself).unwrap().uid(), NOBODY);
+    assert_eq!(fs::metadata(&by_itself).unwrap().mode() & 0o7777, 0o700);
+    // A link in its place leads root nowhere.
+    let linked = bench.theirs().join("linked");
+    symlink(bench.nowhere(), &linked).unwrap();
+    let (code, said) = run(&["serve", "--config", config(&linked).to_str().unwrap()]);
+    assert!([77, 78].contains(&code), "{code} {said}");
+    bench.assert_unharmed("a link in the place of the state directory");
+    // A third user could put one there in between.
+    let between = bench.lab.path().join("third");
+    fs::create_dir(&between).unwrap();
+    chown(&between, Some(1), Some(1)).unwrap();
+    let (code, said) = run(&["serve", "--config", config(&between.join("state")).to_str().unwrap()]);
+    assert_eq!(code, 78, "{said}");
+    assert!(said.contains("install -d -m 700 -o USER"), "{said}");
+    assert!(!between.join("state").exists());
+}

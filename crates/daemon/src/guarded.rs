@@ -1,0 +1,186 @@
+//! Opening files where somebody else may have put something in their place: a link, a pipe, a device, a directory, or a
+//! file that has another name elsewhere. All files that are read while a server runs are opened here.
+//!
+//! Reading follows links, by which certificates and keys are often reached; but it takes regular files alone, never
+//! waits for one, and never reads more than its limit. What is checked is what was opened. Writing is in
+//! [`crate::replace`] and [`crate::lock`]; whose rights are used for either, in [`crate::custody`].
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use zeroize::Zeroizing;
+
+/// Octets of a file with certificates or a private key: more than a hundred certificates.
+pub const PEM_SIZE_MAX: u64 = 1 << 20;
+
+/// Who besides its owner may have rights on a file that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Secrecy {
+    /// Anybody.
+    Public,
+    /// The group may read: so Debian installs chrony's keys, and so a server's user gets at keys that are root's.
+    GroupReads,
+    /// Nobody.
+    OwnerAlone,
+}
+
+impl Secrecy {
+    /// The bits of a mode that must not be set.
+    const fn forbidden(self) -> u32 {
+        match self {
+            Secrecy::Public => 0,
+            Secrecy::GroupReads => 0o037,
+            Secrecy::OwnerAlone => 0o077,
+        }
+    }
+}
+
+/// Why a file was not read.
+#[derive(Debug)]
+pub enum Unreadable {
+    /// The system refused.
+    Io(io::Error),
+    /// It is a directory, a pipe, a device or the like.
+    NotAFile,
+    /// Others have rights on it that they must not have; its mode.
+    Mode(u32),
+    /// It is longer than such files are; its octets.
+    Size(u64),
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unreadable::Io(error) => error.fmt(f),
+            Unreadable::NotAFile => f.write_str("not a file"),
+            Unreadable::Mode(mode) => {
+                write!(f, "mode {mode:o} lets others at it")
+            }
+            Unreadable::Size(size) => write!(f, "{size} octets are too many"),
+        }
+    }
+}
+
+impl std::error::Error for Unreadable {}
+
+impl From<io::Error> for Unreadable {
+    fn from(error: io::Error) -> Self {
+        Unreadable::Io(error)
+    }
+}
+
+impl Unreadable {
+    /// Whether there is no such file.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Unreadable::Io(error) if error.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// Whether rights are what is missing.
+    #[must_use]
+    pub fn is_permission(&self) -> bool {
+        matches!(self, Unreadable::Io(error) if error.kind() == io::ErrorKind::PermissionDenied)
+    }
+}
+
+/// The octets of a file, of at most `size_max`.
+///
+/// # Errors
+/// If it cannot be read, is no file, is open to others, or is too long.
+pub fn read(path: &Path, secrecy: Secrecy, size_max: u64) -> Result<Zeroizing<Vec<u8>>, Unreadable> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(Unreadable::NotAFile);
+    }
+    let mode = metadata.mode() & 0o7777;
+    if mode & secrecy.forbidden() != 0 {
+        return Err(Unreadable::Mode(mode));
+    }
+    read_open(file, metadata.len(), size_max)
+}
+
+/// The same of what may also be a pipe, as a shell's `<(...)`, whose writer is waited for: for files that a user has
+/// named on the command line of a program that runs with this user's rights.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_named(path: &Path, secrecy: Secrecy, size_max: u64) -> Result<Zeroizing<Vec<u8>>, Unreadable> {
+    let metadata = std::fs::metadata(path)?;
+    match metadata.is_file() {
+        true => read(path, secrecy, size_max),
+        false if metadata.is_dir() => Err(Unreadable::NotAFile),
+        false => read_open(File::open(path)?, 0, size_max),
+    }
+}
+
+fn read_open(file: File, size: u64, size_max: u64) -> Result<Zeroizing<Vec<u8>>, Unreadable> {
+    if size > size_max {
+        return Err(Unreadable::Size(size));
+    }
+    // Room for all, so that no copy of a secret is left behind by growth.
+    let mut octets = Zeroizing::new(Vec::with_capacity(size as usize + 1));
+    file.take(size_max + 1).read_to_end(&mut octets)?;
+    match octets.len() as u64 {
+        size if size > size_max => Err(Unreadable::Size(size)),
+        _ => Ok(octets),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn only_regular_files_are_read_and_none_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("file"), "text").unwrap();
+        symlink(at("file"), at("link")).unwrap();
+        symlink("/dev/zero", at("endless")).unwrap();
+        symlink(at("nothing"), at("dangling")).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let read = |name: &str| read(&at(name), Secrecy::Public, 100);
+        assert_eq!(read("file").unwrap().as_slice(), b"text");
+        assert_eq!(read("link").unwrap().as_slice(), b"text");
+        assert!(read("dangling").unwrap_err().is_missing());
+        for name in ["pipe", "endless", "."] {
+            assert!(matches!(read(name), Err(Unreadable::NotAFile)), "{name}");
+        }
+    }
+
+    #[test]
+    fn nothing_longer_than_the_limit_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        for (size, is_read) in [(0, true), (100, true), (101, false)] {
+            std::fs::write(&file, vec![b'a'; size]).unwrap();
+            assert_eq!(read(&file, Secrecy::Public, 100).is_ok(), is_read, "{size}");
+        }
+        // A device says that it has no octets.
+        assert!(matches!(read_named(Path::new("/dev/zero"), Secrecy::Public, 100), Err(Unreadable::Size(101))));
+    }
+
+    #[test]
+    fn modes_are_held_against_what_is_secret() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "text").unwrap();
+        for mode in 0..0o1000 {
+            // The owner, who may be somebody else than root here, must be able to read.
+            std::fs::set_permissions(&file, PermissionsExt::from_mode(mode | 0o400)).unwrap();
+            let is_read = |secrecy| read(&file, secrecy, 100).is_ok();
+            assert!(is_read(Secrecy::Public));
+            let [group, others] = [mode >> 3 & 7, mode & 7];
+            assert_eq!(is_read(Secrecy::GroupReads), [0, 4].contains(&group) && others == 0, "{mode:o}");
+            assert_eq!(is_read(Secrecy::OwnerAlone), group == 0 && others == 0, "{mode:o}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! The state directory: made if it is missing, and nobody's but its owner's.
+//!
+//! Root makes it only where nobody else can put a link or another directory in its way meanwhile ([`crate::custody`]).
+//! Where that could be the server's own user, that user makes it itself, once the process has become that user.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, fchown};
+use std::path::Path;
+
+use authentick_net::privilege::{self, User};
+use rustix::fs::OFlags;
+
+use crate::custody::{Custodian, custodian};
+use crate::keystore::KeyFileError;
+
+/// Makes the directory if it is missing (mode 0700, for `owner` if one is given), and checks that nobody else can look
+/// into it.
+///
+/// # Errors
+/// If it cannot be made, is no directory, or is open to others.
+pub(crate) fn prepare(directory: &Path, owner: Option<&User>) -> Result<(), KeyFileError> {
+    let failed = |error| KeyFileError::Io(directory.to_owned(), error);
+    if fs::symlink_metadata(directory).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        if privilege::is_root()
+            && let Some(owner) = owner
+        {
+            match custodian(directory).map_err(failed)? {
+                Custodian::Root => {}
+                Custodian::User { uid, .. } if uid == owner.ids().0 => return Ok(()),
+                Custodian::User { at, .. } | Custodian::Many(at) => {
+                    return Err(KeyFileError::Unsafe(directory.to_owned(), at));
+                }
+            }
+        }
+        make(directory, owner).map_err(failed)?;
+    }
+    check(directory)
+}
+
+/// Checks the directory, if there is one.
+///
+/// # Errors
+/// If it is no directory, or is open to others.
+pub(crate) fn check(directory: &Path) -> Result<(), KeyFileError> {
+    let metadata = match fs::metadata(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        result => result.map_err(|error| KeyFileError::Io(directory.to_owned(), error))?,
+    };
+    if !metadata.is_dir() {
+        return Err(KeyFileError::NotADirectory(directory.to_owned()));
+    }
+    match metadata.mode() & 0o7777 {
+        mode if mode & 0o077 == 0 => Ok(()),
+        mode => Err(KeyFileError::Mode(directory.to_owned(), mode)),
+    }
+}
+
+fn make(directory: &Path, owner: Option<&User>) -> io::Result<()> {
+    DirBuilder::new().recursive(true).create(directory.parent().unwrap_or(Path::new("/")))?;
+    DirBuilder::new().mode(0o700).create(directory)?;
+    let Some((user, group)) = owner.map(User::ids) else { return Ok(()) };
+    let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits() as i32;
+    let made = OpenOptions::new().read(true).custom_flags(flags).open(directory)?;
+    fchown(&made, Some(user), Some(group))
+}
