@@ -1,18 +1,30 @@
 //! Lock files: they keep a daemon and a command line from changing one file at once.
 //!
-//! The lock is flock(2)'s, which ends with the process that holds it. A lock file is made as a new file or is one already;
-//! what else somebody has put in its place is left alone, and nothing but a file that was just made is ever given to
-//! somebody.
+//! The lock is flock(2)'s, which ends with the process that holds it. Nobody waits for it without an end: who holds it
+//! may have been stopped. A lock file is made as a new file or is one already; what else somebody has put in its place
+//! is left alone, and nothing but a file that was just made is ever given to somebody.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use authentick_net::privilege;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
+
+/// How long a running server waits, whose thread has other things to do: it tries again later.
+pub const OF_A_RUNNING_SERVER: Duration = Duration::from_millis(200);
+/// How long a server waits at its start.
+pub const AT_START: Duration = Duration::from_secs(5);
+/// How long a command waits.
+pub const OF_A_COMMAND: Duration = Duration::from_secs(30);
+
+/// After so long it is said whom one waits for.
+const SILENCE_MAX: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Held while a file is read, changed and written; released when dropped.
 #[derive(Debug)]
@@ -25,6 +37,8 @@ pub enum LockError {
     Io(io::Error),
     /// What stands in the lock file's place is not one: what it is.
     NotOurs(&'static str),
+    /// Somebody else has it: who, if that can be told.
+    Held(String),
 }
 
 impl fmt::Display for LockError {
@@ -32,6 +46,7 @@ impl fmt::Display for LockError {
         match self {
             LockError::Io(error) => error.fmt(f),
             LockError::NotOurs(what) => f.write_str(what),
+            LockError::Held(holder) => write!(f, "locked by {holder}"),
         }
     }
 }
@@ -45,14 +60,31 @@ impl From<Errno> for LockError {
 }
 
 impl Lock {
-    /// Waits for the lock whose file is at `path`. A lock file that root makes belongs to `owner`, user and group.
+    /// Takes the lock whose file is at `path`, and waits for it as long as `patience` allows. A lock file that root makes
+    /// belongs to `owner`, user and group.
     ///
     /// # Errors
-    /// If the lock file cannot be made, or if something else stands there.
-    pub fn take(path: &Path, owner: Option<(u32, u32)>) -> Result<Self, LockError> {
+    /// If the lock file cannot be made, if something else stands there, or if another process does not let go.
+    pub fn take(path: &Path, owner: Option<(u32, u32)>, patience: Duration) -> Result<Self, LockError> {
         let file = open(path, owner)?;
-        flock(&file, FlockOperation::LockExclusive)?;
-        Ok(Lock(file))
+        let start = Instant::now();
+        let mut is_said = false;
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Lock(file)),
+                Err(Errno::WOULDBLOCK | Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if start.elapsed() >= patience {
+                return Err(LockError::Held(holder(&file)));
+            }
+            if !is_said && start.elapsed() >= SILENCE_MAX {
+                is_said = true;
+                let (path, holder) = (path.display(), holder(&file));
+                log::warn!("{path}: locked by {holder}; waiting for {} s", patience.as_secs());
+            }
+            std::thread::sleep(PAUSE);
+        }
     }
 }
 
@@ -91,6 +123,29 @@ fn open(path: &Path, owner: Option<(u32, u32)>) -> Result<File, LockError> {
     Ok(file)
 }
 
+/// Who holds the lock of this file, in words.
+fn holder(file: &File) -> String {
+    let unknown = || "another process".to_owned();
+    let (Ok(metadata), Ok(locks)) = (file.metadata(), std::fs::read_to_string("/proc/locks")) else {
+        return unknown();
+    };
+    let (major, minor) = (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev()));
+    let place = format!("{major:02x}:{minor:02x}:{}", metadata.ino());
+    // 1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF. Who waits has an arrow before the kind.
+    let pid = locks.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        (words.get(1) == Some(&"FLOCK") && words.get(5) == Some(&place.as_str())).then(|| words[4].to_owned())
+    });
+    let Some(pid) = pid.filter(|pid| pid.parse::<u32>().is_ok_and(|pid| pid > 0)) else { return unknown() };
+    let status = std::fs::read_to_string(PathBuf::from("/proc").join(&pid).join("status")).unwrap_or_default();
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let name = field("Name:").unwrap_or("?").escape_debug();
+    match field("State:") {
+        Some(state) if state.starts_with(['T', 't']) => format!("process {pid} ({name}), which is stopped"),
+        _ => format!("process {pid} ({name})"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -110,7 +165,7 @@ mod tests {
         rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
         let before = fs::metadata(at("victim")).unwrap();
         for name in ["link", "dangling", "hard", "directory", "pipe"] {
-            let error = Lock::take(&at(name), Some((65534, 65534))).unwrap_err();
+            let error = Lock::take(&at(name), Some((65534, 65534)), Duration::ZERO).unwrap_err();
             assert!(matches!(error, LockError::NotOurs(_)), "{name}: {error}");
         }
         let after = fs::metadata(at("victim")).unwrap();
@@ -120,16 +175,28 @@ mod tests {
     }
 
     #[test]
+    fn lock_that_is_held_is_given_up_and_its_holder_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let held = Lock::take(&path, None, Duration::ZERO).unwrap();
+        // A second descriptor stands for a second process.
+        let error = Lock::take(&path, None, Duration::from_millis(50)).unwrap_err();
+        assert!(error.to_string().contains("process"), "{error}");
+        drop(held);
+        Lock::take(&path, None, Duration::ZERO).unwrap();
+    }
+
+    #[test]
     fn lock_of_somebody_else_is_refused_and_of_the_owner_taken() {
         if !privilege::is_root() {
             return;
         }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
-        drop(Lock::take(&path, Some((65534, 65534))).unwrap());
+        drop(Lock::take(&path, Some((65534, 65534)), Duration::ZERO).unwrap());
         assert_eq!(fs::metadata(&path).unwrap().uid(), 65534, "it was made here");
-        drop(Lock::take(&path, Some((65534, 65534))).unwrap());
-        let error = Lock::take(&path, Some((1, 1))).unwrap_err();
+        drop(Lock::take(&path, Some((65534, 65534)), Duration::ZERO).unwrap());
+        let error = Lock::take(&path, Some((1, 1)), Duration::ZERO).unwrap_err();
         assert!(matches!(error, LockError::NotOurs(_)), "{error}");
         assert_eq!(fs::metadata(&path).unwrap().uid(), 65534, "it is not given to anyone");
     }

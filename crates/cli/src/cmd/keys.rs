@@ -83,7 +83,7 @@ fn store(file: &KeyFile, keys: KeySet) -> Result<KeySet, Failure> {
 }
 
 fn failure(error: &KeyFileError) -> Failure {
-    let exit = if error.is_permission() { Exit::Permission } else { Exit::Configuration };
+    let exit = custody::exit(error.is_permission(), error.is_held());
     Failure::new(exit, format!("{error}; {}", error.remedy()))
 }
 

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use authentick_lab::process::Process;
+use authentick_lab::prober::{Probe, Prober, lost_count};
+use authentick_wire::header::Leap;
 
 use crate::lab::{Lab, authentick, is_root, program, refused, start, text};
 
@@ -214,4 +216,61 @@ fn state_directory_is_made_where_nobody_can_meddle_or_by_the_server_s_own_user()
     assert_eq!(code, 78, "{said}");
     assert!(said.contains("install -d -m 700 -o USER"), "{said}");
     assert!(!between.join("state").exists());
+}
+
+/// A process that holds the lock of a file and has been stopped. It ends with this at the latest.
+struct StoppedHolder(Process);
+
+impl StoppedHolder {
+    fn of(file: &Path) -> Self {
+        let script = "echo held; kill -STOP $$";
+        let mut command = Command::new("flock");
+        let mut process = Process::start(command.arg("--no-fork").arg(file).args(["sh", "-c", script]));
+        process.wait_for_line("held");
+        StoppedHolder(process)
+    }
+
+    /// Lets it go on, to its end.
+    fn let_go(mut self) {
+        self.0.signal("-CONT");
+        assert_eq!(self.0.wait(), 0);
+    }
+}
+
+#[test]
+fn lock_of_a_stopped_process_keeps_nobody_for_ever() {
+    let lab = Lab::new();
+    let config = lab.config("", "cookie-keys = { rotate = \"1s\", keep = 60 }");
+    let mut server = start(&config);
+    let (file, state) = (lab.state().join("cookie-keys.lock"), lab.state());
+    let holder = StoppedHolder::of(&file);
+    let prober = Prober::start(server.ntp);
+    let line = server.process.wait_for_line("cookie keys not rotated: ");
+    let named = ["cookie-keys.lock", "locked by process ", "which is stopped", "seals on"];
+    named.iter().for_each(|part| assert!(line.contains(part), "{part:?} is not in {line:?}"));
+    assert!(server.metric("nts_cookie_key_rotation_failures_total") >= 1.0);
+    assert_eq!(server.query(&lab, &[]).status.code(), Some(0));
+    assert_served(&prober.stop());
+    // It stops when it is told to, and starts, as a file that is there is read without the lock.
+    server.process.signal("-TERM");
+    assert_eq!(server.process.wait(), 0, "{}", server.process.log());
+    drop(start(&config));
+
+    // The command says for whom it waits, and goes on when that process does.
+    let arguments = ["keys", "rotate", "--state-directory", state.to_str().unwrap()];
+    let mut command = Process::start(Command::new(program().path()).args(arguments));
+    command.wait_for_line("locked by process ");
+    holder.let_go();
+    assert_eq!(command.wait(), 0, "{}", command.log());
+}
+
+/// None of these requests was lost, and each was told the time.
+#[track_caller]
+fn assert_served(probes: &[Probe]) {
+    assert!(!probes.is_empty());
+    assert_eq!(lost_count(probes), 0, "of {}", probes.len());
+    for probe in probes {
+        let told = probe.told.unwrap();
+        assert_eq!((told.leap, told.stratum), (Leap::None, 1), "{told:?}");
+    }
 }

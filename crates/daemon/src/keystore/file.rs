@@ -12,6 +12,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use authentick_crypto::Entropy;
 use authentick_net::privilege::User;
@@ -20,7 +21,7 @@ use zeroize::Zeroizing;
 
 use super::lines::Lines;
 use crate::guarded::{self, Secrecy, Unreadable};
-use crate::lock::{Lock, LockError};
+use crate::lock::{self, Lock, LockError};
 use crate::replace::{beside, replace};
 use crate::state_directory;
 
@@ -75,6 +76,8 @@ pub enum KeyFileError {
     NotADirectory(PathBuf),
     /// Something else stands where a file of ours should be: what it is.
     NotOurs(PathBuf, &'static str),
+    /// Somebody else holds the lock file: who.
+    Held(PathBuf, String),
     /// Root would make a directory where another user, or anyone, can put something in its way: where.
     Unsafe(PathBuf, PathBuf),
     /// The file does not hold keys of its kind: the line, and what is wrong with it.
@@ -103,6 +106,7 @@ impl KeyFileError {
             KeyFileError::NotOurs(path, _) => {
                 format!("find out who put it there, and remove {}", path.display())
             }
+            KeyFileError::Held(..) => "let it go on or end it, and try again".to_owned(),
             KeyFileError::Unsafe(path, _) => format!(
                 "make it: install -d -m 700 -o USER {}, with the user that the server runs as",
                 path.display()
@@ -114,6 +118,12 @@ impl KeyFileError {
                 )
             }
         }
+    }
+
+    /// Whether somebody else is at work on the file, and does not come to an end.
+    #[must_use]
+    pub const fn is_held(&self) -> bool {
+        matches!(self, KeyFileError::Held(..))
     }
 
     /// Whether rights are what is missing.
@@ -132,6 +142,7 @@ impl fmt::Display for KeyFileError {
             }
             KeyFileError::NotADirectory(path) => write!(f, "{}: not a directory", path.display()),
             KeyFileError::NotOurs(path, what) => write!(f, "{}: {what}", path.display()),
+            KeyFileError::Held(path, holder) => write!(f, "{}: locked by {holder}", path.display()),
             KeyFileError::Unsafe(path, at) => {
                 let (path, at) = (path.display(), at.display());
                 write!(f, "{path}: not made, as others than root and the server's user can change {at}")
@@ -176,15 +187,20 @@ impl<S: Stored> SetFile<S> {
         state_directory::check(&self.directory)
     }
 
-    /// Waits for the lock.
+    /// Takes the lock, and waits for it as long as a command may, which says for whom.
     ///
     /// # Errors
-    /// If the lock file cannot be made, or something else stands in its place.
+    /// If the lock file cannot be made, something else stands in its place, or another process does not let go of it.
     pub fn lock(&self) -> Result<Lock, KeyFileError> {
+        self.lock_within(lock::OF_A_COMMAND)
+    }
+
+    fn lock_within(&self, patience: Duration) -> Result<Lock, KeyFileError> {
         let path = beside(&self.path(), ".lock");
-        Lock::take(&path, Some(self.owner()?)).map_err(|error| match error {
+        Lock::take(&path, Some(self.owner()?), patience).map_err(|error| match error {
             LockError::Io(error) => self.io(&path, error),
             LockError::NotOurs(what) => KeyFileError::NotOurs(path, what),
+            LockError::Held(holder) => KeyFileError::Held(path, holder),
         })
     }
 
@@ -232,7 +248,11 @@ impl<S: Stored> SetFile<S> {
     /// # Errors
     /// As [`SetFile::load`] and [`SetFile::store`].
     pub fn load_or_create(&self, now: u64, entropy: &mut Entropy) -> Result<S, KeyFileError> {
-        let _lock = self.lock()?;
+        // A file that is there is whole, whoever is about to replace it.
+        if let Some(keys) = self.load()? {
+            return Ok(keys);
+        }
+        let _lock = self.lock_within(lock::AT_START)?;
         if let Some(keys) = self.load()? {
             return Ok(keys);
         }
@@ -253,7 +273,7 @@ impl<S: Stored> SetFile<S> {
         keep: usize,
         entropy: &mut Entropy,
     ) -> Result<Option<S>, KeyFileError> {
-        let _lock = self.lock()?;
+        let _lock = self.lock_within(lock::OF_A_RUNNING_SERVER)?;
         let Some(mut keys) = self.load()? else {
             let keys = S::generate(now, entropy);
             self.store(&keys)?;

@@ -10,7 +10,7 @@ use authentick_net::privilege::User;
 use zeroize::Zeroizing;
 
 use crate::guarded::{self, Secrecy, Unreadable};
-use crate::lock::{Lock, LockError};
+use crate::lock::{self, Lock, LockError};
 use crate::replace::{beside, replace};
 
 use super::text::{self, Format, Keys, Mistake};
@@ -39,6 +39,8 @@ pub enum KeyFileError {
     NotAFile(PathBuf),
     /// Something else stands where the lock file should be: what it is.
     NotOurs(PathBuf, &'static str),
+    /// Somebody else holds the lock file: who.
+    Held(PathBuf, String),
     /// What stands in the file is wrong.
     Text(PathBuf, Mistake),
 }
@@ -67,8 +69,15 @@ impl KeyFileError {
             KeyFileError::NotOurs(path, _) => {
                 format!("find out who put it there, and remove {}", path.display())
             }
+            KeyFileError::Held(..) => "let it go on or end it, and try again".to_owned(),
             KeyFileError::Text(_, mistake) => mistake.remedy.clone(),
         }
+    }
+
+    /// Whether somebody else is at work on the file, and does not come to an end.
+    #[must_use]
+    pub const fn is_held(&self) -> bool {
+        matches!(self, KeyFileError::Held(..))
     }
 
     /// Whether rights are what is missing.
@@ -98,6 +107,7 @@ impl fmt::Display for KeyFileError {
             }
             KeyFileError::NotAFile(path) => write!(f, "{}: not a file", path.display()),
             KeyFileError::NotOurs(path, what) => write!(f, "{}: {what}", path.display()),
+            KeyFileError::Held(path, holder) => write!(f, "{}: locked by {holder}", path.display()),
             KeyFileError::Text(path, Mistake { line: 0, problem, .. }) => {
                 write!(f, "{}: {problem}", path.display())
             }
@@ -163,16 +173,18 @@ impl KeyFile {
         })
     }
 
-    /// Waits until nobody else of this project changes the file.
+    /// Waits until nobody else of this project changes the file, as long as a command may, which says for whom.
     ///
     /// # Errors
-    /// If the lock file beside it cannot be made, or something else stands in its place.
+    /// If the lock file beside it cannot be made, something else stands in its place, or another process does not let go
+    /// of it.
     pub fn lock(&self) -> Result<Lock, KeyFileError> {
         let path = beside(&self.target(), ".lock");
         // Whoever owns the keys may change them without root too.
-        Lock::take(&path, self.owner()).map_err(|error| match error {
+        Lock::take(&path, self.owner(), lock::OF_A_COMMAND).map_err(|error| match error {
             LockError::Io(error) => KeyFileError::Io(path, error),
             LockError::NotOurs(what) => KeyFileError::NotOurs(path, what),
+            LockError::Held(holder) => KeyFileError::Held(path, holder),
         })
     }
 

@@ -102,7 +102,7 @@ fn place(arguments: &Keys, symmetric: &SymmetricKeys) -> Result<Place, Failure> 
 }
 
 fn unreadable(error: &KeyFileError) -> Failure {
-    let exit = if error.is_permission() { Exit::Permission } else { Exit::Configuration };
+    let exit = custody::exit(error.is_permission(), error.is_held());
     Failure::new(exit, format!("{error}; {}", error.remedy()))
 }
 
