@@ -154,7 +154,7 @@ impl<S: Stored> Turns<S> {
             return;
         }
         let name = self.name;
-        match self.file.rotate_if_due(now, period, keep, entropy) {
+        match self.file.rotate_if_due(&keys.load_full(), now, period, keep, entropy) {
             Ok(Some(rotated)) => {
                 self.since = Instant::now();
                 log::info!("{name} rotated; key {:08x} seals now", rotated.current_id());
@@ -184,7 +184,12 @@ impl<S: Stored> Turns<S> {
                 log::info!("{name} read again; key {:08x} seals", read.current_id());
                 keys.store(Arc::new(read));
             }
-            Ok(None) => log::error!("{name} not changed: {} is gone", self.file.path().display()),
+            // It is written again, and said so; the keys in force are not changed.
+            Ok(None) => {
+                if let Err(error) = self.file.restore_if_gone(&keys.load_full()) {
+                    log::error!("{name} not written again: {error}; {}", error.remedy());
+                }
+            }
             Err(error) => log::error!("{name} not changed: {error}; {}", error.remedy()),
         }
     }

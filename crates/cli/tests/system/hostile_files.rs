@@ -13,7 +13,7 @@ use authentick_lab::process::Process;
 use authentick_lab::prober::{Probe, Prober, lost_count};
 use authentick_wire::header::Leap;
 
-use crate::lab::{Lab, authentick, is_root, program, refused, start, text};
+use crate::lab::{Lab, authentick, is_root, program, refused, start, text, wait_for};
 
 /// The user `nobody`, and its group.
 const NOBODY: u32 = 65534;
@@ -262,6 +262,38 @@ fn lock_of_a_stopped_process_keeps_nobody_for_ever() {
     command.wait_for_line("locked by process ");
     holder.let_go();
     assert_eq!(command.wait(), 0, "{}", command.log());
+}
+
+#[test]
+fn key_file_that_is_gone_is_written_again_and_costs_no_client_a_cookie() {
+    let lab = Lab::new();
+    let mut server = start(&lab.config("", "cookie-keys = { rotate = \"2s\", keep = 60 }"));
+    let (prober, file) = (Prober::start(server.ntp), lab.state().join("cookie-keys"));
+    let mut client = Process::start(Command::new(program().path()).args([
+        "query",
+        &server.ke.ip().to_string(),
+        "--ke-port",
+        &server.ke.port().to_string(),
+        "--ca",
+        lab.ca().to_str().unwrap(),
+        "--count",
+        "30",
+        "--interval",
+        "0.2",
+        "--json",
+    ]));
+    wait_for("the client's first exchange", || (server.outcome("nts") >= 1.0).then_some(()));
+    fs::remove_file(&file).unwrap();
+    server.process.wait_for_line("cookie-keys was gone; the keys in force are written to it again");
+    fs::remove_file(&file).unwrap();
+    server.process.signal("-HUP");
+    wait_for("the file", || file.exists().then_some(()));
+    assert_eq!(client.wait(), 0, "{}", client.log());
+    assert_eq!(server.outcome("nts"), 30.0);
+    assert_eq!(server.metric("nts_ke_connections_accepted_total"), 1.0, "no cookie was refused");
+    assert!(server.metric("nts_cookie_key_rotations_total") >= 1.0);
+    assert_eq!(server.metric("nts_cookie_key_rotation_failures_total"), 0.0);
+    assert_served(&prober.stop());
 }
 
 /// None of these requests was lost, and each was told the time.

@@ -262,32 +262,51 @@ impl<S: Stored> SetFile<S> {
     }
 
     /// Rotates as often as is due at `now`, at most until every old key is gone; `None` if nothing is due. The file is
-    /// read anew, as someone else may have rotated.
+    /// read anew, as someone else may have rotated. If it is gone, the keys `in_force` are what is rotated, and written:
+    /// whoever removed the file has not taken them from the clients.
     ///
     /// # Errors
     /// As [`SetFile::load`] and [`SetFile::store`]; the old keys then stay in force.
     pub fn rotate_if_due(
         &self,
+        in_force: &S,
         now: u64,
         period_seconds: u64,
         keep: usize,
         entropy: &mut Entropy,
     ) -> Result<Option<S>, KeyFileError> {
         let _lock = self.lock_within(lock::OF_A_RUNNING_SERVER)?;
-        let Some(mut keys) = self.load()? else {
-            let keys = S::generate(now, entropy);
-            self.store(&keys)?;
-            return Ok(Some(keys));
-        };
+        let held = self.load_or_restore(in_force)?;
+        let keys = held.as_ref().unwrap_or(in_force);
         let due = keys.rotations_due(now, period_seconds).min(keep as u64 + 2);
         if due == 0 {
             return Ok(None);
         }
-        for _ in 0..due {
+        let mut keys = keys.rotated_once(now, keep, entropy);
+        for _ in 1..due {
             keys = keys.rotated_once(now, keep, entropy);
         }
         self.store(&keys)?;
         Ok(Some(keys))
+    }
+
+    /// Writes the keys `in_force` again if their file is gone; whether it was.
+    ///
+    /// # Errors
+    /// As [`SetFile::load`] and [`SetFile::store`].
+    pub fn restore_if_gone(&self, in_force: &S) -> Result<bool, KeyFileError> {
+        let _lock = self.lock_within(lock::OF_A_RUNNING_SERVER)?;
+        Ok(self.load_or_restore(in_force)?.is_none())
+    }
+
+    /// The keys in the file; if there is none, those `in_force` are written to it, and the answer is `None`.
+    fn load_or_restore(&self, in_force: &S) -> Result<Option<S>, KeyFileError> {
+        let held = self.load()?;
+        if held.is_none() {
+            self.store(in_force)?;
+            log::warn!("{} was gone; the keys in force are written to it again", self.path().display());
+        }
+        Ok(held)
     }
 
     fn io(&self, path: &Path, error: io::Error) -> KeyFileError {
@@ -334,13 +353,34 @@ mod tests {
         let (_directory, file) = store();
         let mut entropy = Entropy::from_seed(1);
         let first = file.load_or_create(1000, &mut entropy).unwrap();
-        assert!(file.rotate_if_due(1059, 60, 3, &mut entropy).unwrap().is_none());
-        let second = file.rotate_if_due(1060, 60, 3, &mut entropy).unwrap().unwrap();
+        assert!(file.rotate_if_due(&first, 1059, 60, 3, &mut entropy).unwrap().is_none());
+        let second = file.rotate_if_due(&first, 1060, 60, 3, &mut entropy).unwrap().unwrap();
         assert_eq!(ids(&second), ids(&file.load().unwrap().unwrap()));
         assert!(second.find(first.current().id()).is_some());
-        let later = file.rotate_if_due(1_000_000, 60, 3, &mut entropy).unwrap().unwrap();
+        let later = file.rotate_if_due(&second, 1_000_000, 60, 3, &mut entropy).unwrap().unwrap();
         assert!(later.find(first.current().id()).is_none(), "keys age while the server is down");
         assert_eq!(later.keys().count(), 5);
+    }
+
+    #[test]
+    fn keys_in_force_outlive_their_file() {
+        let (_directory, file) = store();
+        let mut entropy = Entropy::from_seed(1);
+        let first = file.load_or_create(1000, &mut entropy).unwrap();
+        assert!(!file.restore_if_gone(&first).unwrap());
+        fs::remove_file(file.path()).unwrap();
+        let second = file.rotate_if_due(&first, 1060, 60, 3, &mut entropy).unwrap().unwrap();
+        for (_, key) in first.keys() {
+            assert_eq!(second.find(key.id()).unwrap().key().expose(), key.key().expose(), "cookies open");
+        }
+        assert_eq!(ids(&second), ids(&file.load().unwrap().unwrap()));
+        // Nothing is due: what is in force is written, and stays in force.
+        fs::remove_file(file.path()).unwrap();
+        assert!(file.rotate_if_due(&second, 1061, 60, 3, &mut entropy).unwrap().is_none());
+        assert_eq!(ids(&second), ids(&file.load().unwrap().unwrap()));
+        fs::remove_file(file.path()).unwrap();
+        assert!(file.restore_if_gone(&second).unwrap());
+        assert_eq!(ids(&second), ids(&file.load().unwrap().unwrap()));
     }
 
     #[test]
@@ -350,7 +390,7 @@ mod tests {
         let first = file.load_or_create(1000, &mut entropy).unwrap();
         // A directory in the way of the new file: writing fails for root too.
         fs::create_dir(file.directory.join("cookie-keys.new")).unwrap();
-        let error = file.rotate_if_due(2000, 60, 3, &mut entropy).unwrap_err();
+        let error = file.rotate_if_due(&first, 2000, 60, 3, &mut entropy).unwrap_err();
         assert!(matches!(error, KeyFileError::Io(..)), "{error}");
         assert_eq!(ids(&file.load().unwrap().unwrap()), ids(&first));
     }

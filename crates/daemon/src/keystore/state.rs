@@ -115,7 +115,7 @@ mod tests {
         let (_directory, file) = file();
         let mut entropy = Entropy::from_seed(1);
         let first = file.load_or_create(0, &mut entropy).unwrap();
-        let first = file.rotate_if_due(DAY, DAY, 7, &mut entropy).unwrap().unwrap_or(first);
+        let first = file.rotate_if_due(&first, DAY, DAY, 7, &mut entropy).unwrap().unwrap_or(first);
         let again = file.load_or_create(DAY, &mut entropy).unwrap();
         assert_eq!(secrets(&first), secrets(&again));
         assert_eq!(again.keys().count(), 3);
@@ -132,7 +132,7 @@ mod tests {
         let hex = |octets: &[u8]| octets.iter().map(|octet| format!("{octet:02x}")).collect::<String>();
         let (key, seed) = (hex(first.current().expose()), hex(first.seed().expose()));
         for day in 1..=3 {
-            file.rotate_if_due(day * DAY, DAY, 2, &mut entropy).unwrap().unwrap();
+            file.rotate_if_due(&first, day * DAY, DAY, 2, &mut entropy).unwrap().unwrap();
             let text = std::fs::read_to_string(file.path()).unwrap();
             assert_eq!(text.contains(&key), day <= 2, "day {day}");
             assert!(!text.contains(&seed), "day {day}");
