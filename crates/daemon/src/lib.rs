@@ -12,6 +12,7 @@ pub mod guarded;
 pub mod keystore;
 pub mod lock;
 pub mod metrics;
+mod preflight;
 mod reference;
 pub mod replace;
 pub mod serve;

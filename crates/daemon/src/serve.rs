@@ -1,7 +1,8 @@
 //! Start, run, reload and stop a serving node.
 //!
 //! Order at the start: everything that needs rights (ports, the certificate's key), then the rights are given away,
-//! then everything else. So files of the state directory belong to the user that the server runs as.
+//! then everything else. So files of the state directory belong to the user that the server runs as. What can be known
+//! before the start is [`crate::preflight`]'s to find.
 
 use std::fmt;
 use std::io;
@@ -34,13 +35,15 @@ use tokio::sync::oneshot;
 
 use crate::antp::{self, AntpState, ExchangeWorker};
 use crate::config::{Config, ConfigError, Nts, Symmetric};
-use crate::guarded::{self, PEM_SIZE_MAX, Secrecy, Unreadable};
 use crate::keystore::{KeyFile, KeyFileError, StateKeyFile};
 use crate::metrics::counters::Totals;
 use crate::metrics::spans::{Recorder, SpanRing};
 use crate::metrics::{self, Exporter};
+use crate::preflight;
+pub use crate::preflight::check;
 use crate::reference::Watcher;
 use crate::shared::{NtsState, Shared};
+use crate::state_directory;
 use crate::supervisor::{Command, Supervisor, Turns};
 use crate::symmetric::Keys;
 use crate::symmetric::keeper::{self, Keeper};
@@ -94,35 +97,6 @@ pub struct Running {
     supervisor: Option<JoinHandle<()>>,
 }
 
-/// Checks what can be checked without opening a port or changing a file.
-///
-/// # Errors
-/// The first mistake.
-pub fn check(config: &Config) -> Result<(), ConfigError> {
-    server_user(config)?;
-    if let Some(nts) = &config.nts {
-        warn_of_expiry(&load_identity(config, nts)?.certificate);
-        let file = KeyFile::new(&config.state_directory);
-        file.check_directory()
-            .and_then(|()| file.load().map(|_| ()))
-            .map_err(|error| state_error(config, &error))?;
-    }
-    if let Some(antp) = &config.antp {
-        antp::load(config, antp)?.certificates.iter().for_each(|(_, info)| warn_of_expiry(info));
-        let file = StateKeyFile::new(&config.state_directory);
-        file.check_directory()
-            .and_then(|()| file.load().map(|_| ()))
-            .map_err(|error| state_error(config, &error))?;
-    }
-    if let Some(symmetric) = &config.symmetric {
-        let keys = load_symmetric(config, symmetric)?;
-        keeper::warn(&symmetric.keys, &keys, symmetric.allowed);
-        let file = KeyFile::new(&config.state_directory);
-        file.check_directory().map_err(|error| state_error(config, &error))?;
-    }
-    Ok(())
-}
-
 /// Starts a node. It serves when this returns.
 ///
 /// # Errors
@@ -142,6 +116,7 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
         Some(settings) => Some((settings, antp::load(config, settings)?)),
         None => None,
     };
+    preflight::check_reference(config)?;
     let user = server_user(config)?;
     let sockets = bind_ntp(config, worker_count)?;
     let ntp_addresses: Vec<SocketAddr> = sockets[0].iter().map(ServerSocket::local).collect();
@@ -153,7 +128,7 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
     let metrics_listener = bind_metrics(config)?;
     let key_file = KeyFile::new(&config.state_directory);
     let state_key_file = StateKeyFile::new(&config.state_directory);
-    let needs_directory = config.nts.is_some() || config.symmetric.is_some() || config.antp.is_some();
+    let needs_directory = preflight::needs_directory(config);
     if needs_directory {
         key_file.prepare_directory(user.as_ref()).map_err(|error| state_error(config, &error))?;
     }
@@ -162,7 +137,13 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
     }
     if needs_directory {
         // If only the user itself may make it.
-        key_file.prepare_directory(None).map_err(|error| state_error(config, &error))?;
+        key_file
+            .prepare_directory(None)
+            .and_then(|()| state_directory::check_access(&config.state_directory, false))
+            .map_err(|error| state_error(config, &error))?;
+    }
+    if user.is_some() {
+        preflight::warn_of_rights(config);
     }
 
     let mut watcher = Watcher::new(config.reference.clone(), entropy()?);
@@ -190,9 +171,7 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
     };
     let keeper = symmetric.map(|(symmetric, keys)| {
         keeper::warn(&symmetric.keys, &keys, symmetric.allowed);
-        let keeper = Keeper::start(symmetric, keys, worker_count, &config.state_directory);
-        keeper.warn_of_rights();
-        keeper
+        Keeper::start(symmetric, keys, worker_count, &config.state_directory)
     });
     let spans = config.metrics.as_ref().filter(|metrics| !metrics.span_clients.is_empty());
     let shared = Arc::new(Shared {
@@ -492,7 +471,7 @@ impl Handler for Worker {
 }
 
 /// The user to become: none unless started as root.
-fn server_user(config: &Config) -> Result<Option<privilege::User>, ConfigError> {
+pub(crate) fn server_user(config: &Config) -> Result<Option<privilege::User>, ConfigError> {
     if !privilege::is_root() || config.user == "root" {
         return Ok(None);
     }
@@ -508,28 +487,8 @@ fn server_user(config: &Config) -> Result<Option<privilege::User>, ConfigError> 
     }
 }
 
-/// The octets of a file that `key` of the configuration names.
-pub(crate) fn read_file(
-    config: &Config,
-    key: &str,
-    path: &Path,
-) -> Result<zeroize::Zeroizing<Vec<u8>>, ConfigError> {
-    guarded::read(path, Secrecy::Public, PEM_SIZE_MAX).map_err(|error| {
-        let remedy = match &error {
-            Unreadable::NotAFile | Unreadable::Size(_) => "name a PEM file",
-            error if error.is_missing() => "name a file that exists",
-            _ => "make it readable for the user that the server is started as",
-        };
-        let problem = format!("cannot read: {error}");
-        ConfigError {
-            is_permission: error.is_permission(),
-            ..ConfigError::new(&config.file, key, path.display(), problem, remedy)
-        }
-    })
-}
-
 pub(crate) fn load_identity(config: &Config, nts: &Nts) -> Result<Identity, ConfigError> {
-    let read = |key: &str, path: &Path| read_file(config, key, path);
+    let read = |key: &str, path: &Path| preflight::read_file(config, key, path);
     let (chain_key, private_key) = ("nts.certificate-chain", "nts.private-key");
     let chain = read(chain_key, &nts.certificate_chain)?;
     let key = read(private_key, &nts.private_key)?;
@@ -547,7 +506,7 @@ pub(crate) fn load_identity(config: &Config, nts: &Nts) -> Result<Identity, Conf
     })
 }
 
-fn load_symmetric(config: &Config, symmetric: &Symmetric) -> Result<Keys, ConfigError> {
+pub(crate) fn load_symmetric(config: &Config, symmetric: &Symmetric) -> Result<Keys, ConfigError> {
     keeper::load(symmetric).map_err(|error| ConfigError {
         is_permission: error.is_permission(),
         ..ConfigError::new(&config.file, "symmetric.keys", symmetric.keys.display(), &error, error.remedy())
@@ -580,7 +539,7 @@ pub(crate) fn warn_of_expiry(certificate: &CertificateInfo) {
     }
 }
 
-fn state_error(config: &Config, error: &KeyFileError) -> ConfigError {
+pub(crate) fn state_error(config: &Config, error: &KeyFileError) -> ConfigError {
     ConfigError {
         is_permission: error.is_permission(),
         ..ConfigError::new(

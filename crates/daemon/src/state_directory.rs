@@ -3,13 +3,13 @@
 //! Root makes it only where nobody else can put a link or another directory in its way meanwhile ([`crate::custody`]).
 //! Where that could be the server's own user, that user makes it itself, once the process has become that user.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, fchown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
 
 use authentick_net::privilege::{self, User};
-use rustix::fs::OFlags;
+use rustix::fs::{Access, AtFlags, CWD, OFlags, accessat};
 
 use crate::custody::{Custodian, custodian};
 use crate::keystore::KeyFileError;
@@ -56,8 +56,34 @@ pub(crate) fn check(directory: &Path) -> Result<(), KeyFileError> {
     }
 }
 
+/// Checks that the acting user can work in the directory, or make it if there is none. `is_root_s_to_make`: it would be
+/// made by root and given to this user.
+///
+/// # Errors
+/// If the user may not, or the disk cannot be written to.
+pub(crate) fn check_access(directory: &Path, is_root_s_to_make: bool) -> Result<(), KeyFileError> {
+    let mut place = directory;
+    while fs::metadata(place).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        let Some(parent) = place.parent() else { break };
+        place = parent;
+    }
+    let wanted = match place == directory || !is_root_s_to_make {
+        true => Access::WRITE_OK | Access::EXEC_OK,
+        false => Access::EXEC_OK,
+    };
+    accessat(CWD, place, wanted, AtFlags::EACCESS)
+        .map_err(|error| KeyFileError::Io(place.to_owned(), error.into()))
+}
+
+/// Makes the directory, and its parents, which everybody may enter: whatever the mask of new modes is, the directory's
+/// owner must be able to.
 fn make(directory: &Path, owner: Option<&User>) -> io::Result<()> {
-    DirBuilder::new().recursive(true).create(directory.parent().unwrap_or(Path::new("/")))?;
+    let missing = |path: &&Path| fs::symlink_metadata(path).is_err();
+    let parents: Vec<&Path> = directory.ancestors().skip(1).take_while(missing).collect();
+    for parent in parents.into_iter().rev() {
+        DirBuilder::new().mode(0o755).create(parent)?;
+        fs::set_permissions(parent, Permissions::from_mode(0o755))?;
+    }
     DirBuilder::new().mode(0o700).create(directory)?;
     let Some((user, group)) = owner.map(User::ids) else { return Ok(()) };
     let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits() as i32;

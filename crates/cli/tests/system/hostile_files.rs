@@ -296,6 +296,142 @@ fn key_file_that_is_gone_is_written_again_and_costs_no_client_a_cookie() {
     assert_served(&prober.stop());
 }
 
+/// `serve --check`, or `serve` where it must not start: exit code, and what it said.
+fn check(config: &Path) -> (i32, String) {
+    run(&["serve", "--check", "--config", config.to_str().unwrap()])
+}
+
+#[track_caller]
+fn assert_names(message: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(message.contains(part), "{part:?} is not in {message:?}");
+    }
+}
+
+#[test]
+fn parents_of_the_state_directory_can_be_entered_by_its_owner() {
+    if !is_root("to have rights to give away") {
+        return;
+    }
+    let bench = Bench::new();
+    let config = bench.lab.config("user = \"nobody\"", "");
+    let state = bench.lab.path().join("one/two/state");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, text.replace(bench.lab.state().to_str().unwrap(), state.to_str().unwrap())).unwrap();
+    // The shell's mask is inherited by the program.
+    let script = format!(
+        "umask 077; exec {} serve --until-eof --config {} < /dev/null",
+        program().path().display(),
+        config.display()
+    );
+    let mut server = Process::start(Command::new("sh").args(["-c", &script]));
+    assert_eq!(server.wait(), 0, "{}", server.log());
+    let shown = |path: &Path| fs::metadata(path).map(|it| (it.uid(), it.mode() & 0o7777)).unwrap();
+    assert_eq!(shown(&bench.lab.path().join("one")), (0, 0o755));
+    assert_eq!(shown(&bench.lab.path().join("one/two")), (0, 0o755));
+    assert_eq!(shown(&state), (NOBODY, 0o700));
+    assert_eq!(shown(&state.join("cookie-keys")), (NOBODY, 0o600));
+}
+
+#[test]
+fn everything_is_read_again_after_rights_were_given_up_or_a_warning_comes_at_the_start() {
+    if !is_root("to have rights to give away") {
+        return;
+    }
+    let bench = Bench::new();
+    let lab = &bench.lab;
+    lab.antp_identity("ecdh", |_| {});
+    let config = lab.antp_config(&["ecdh"], "user = \"nobody\"", "");
+    let shared = lab.path().join("shared-keys");
+    fs::write(&shared, "1 AES128 HEX:7EA62AE64D190114D46D5A082F948EC1\n").unwrap();
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, format!("{text}\n[symmetric]\nkeys = {shared:?}\n")).unwrap();
+    let secret = [lab.key(), lab.antp_key("ecdh"), shared.clone()];
+    let let_group_read = || {
+        for file in &secret {
+            chown(file, Some(0), Some(NOBODY)).unwrap();
+            set_mode(file, 0o640);
+        }
+    };
+    let_group_read();
+    let mut server = start(&config);
+    assert!(!server.process.log().contains("cannot read"), "{}", server.process.log());
+    let prober = Prober::start(server.ntp);
+    lab.renew(|params| params.distinguished_name.push(rcgen::DnType::CommonName, "renewed.test"));
+    lab.antp_identity("ecdh", |_| {});
+    let_group_read();
+    server.process.signal("-HUP");
+    for line in ["symmetric keys read again: 1", "certificate read again: CN=renewed.test", "cookie keys read again"]
+        .into_iter()
+        .chain(["ANTP's certificates read again, of 1 suites", "ANTP's state keys read again"])
+    {
+        server.process.wait_for_line(line);
+    }
+    assert_names(&text_of(&server.query(lab, &[])), &["CN=renewed.test"]);
+
+    // Keys of root's alone: said at the start, by `--check`, and at SIGHUP, which changes nothing.
+    for file in &secret {
+        set_mode(file, 0o600);
+    }
+    server.process.signal("-HUP");
+    let line = server.process.wait_for_line("certificate not changed: ");
+    assert_names(&line, &["nts.private-key", "Permission denied", "let nobody read it", "chmod 640"]);
+    server.process.wait_for_line("ANTP's certificates not changed: ");
+    server.process.wait_for_line("symmetric keys not changed: ");
+    assert_names(&text_of(&server.query(lab, &[])), &["CN=renewed.test"]);
+    assert_eq!(server.metric("ntp_symmetric_key_reload_failures_total"), 1.0);
+    assert_served(&prober.stop());
+    let (code, said) = check(&config);
+    assert_eq!(code, 0, "{said}");
+    let again = start(&config);
+    for said in [said, again.process.log()] {
+        for key in ["nts.private-key", "antp.ecdh.private-key", "symmetric.keys"] {
+            let line = said.lines().find(|line| line.contains(&format!("{key} = ")));
+            assert_names(line.unwrap_or(&said), &["the user nobody, whom the server becomes, cannot read it", key]);
+        }
+        assert!(!said.contains("nts.certificate-chain"), "everybody may read that: {said}");
+    }
+}
+
+fn text_of(output: &std::process::Output) -> String {
+    assert_eq!(output.status.code(), Some(0), "{}", text(output));
+    text(output)
+}
+
+#[test]
+fn check_looks_as_the_user_that_the_server_becomes() {
+    if !is_root("to check as somebody else") {
+        return;
+    }
+    let bench = Bench::new();
+    let config = bench.lab.config("user = \"nobody\"", "");
+    let state = bench.lab.state();
+    assert_eq!(check(&config).0, 0);
+    assert!(fs::read_dir(&state).unwrap().next().is_none(), "nothing is made");
+    chown(&state, Some(0), Some(0)).unwrap();
+    for (code, said) in [check(&config), run(&["serve", "--config", config.to_str().unwrap()])] {
+        assert_eq!(code, 77, "{said}");
+        assert_names(&said, &["server.state-directory", "Permission denied", "accessible to the user nobody"]);
+        assert!(!said.contains("cookie-keys.lock"), "{said}");
+    }
+    // None yet: root would make it, below folders that the user may enter.
+    fs::remove_dir(&state).unwrap();
+    assert_eq!(check(&config).0, 0);
+    set_mode(bench.lab.path(), 0o700);
+    let (code, said) = check(&config);
+    assert_eq!(code, 77, "{said}");
+    assert!(!state.exists());
+
+    let itself = bench.lab.config(
+        "listen = [\"0.0.0.0:11129\"]\nreference = { upstream = \"127.0.0.1:11129\" }",
+        "",
+    );
+    for (code, said) in [check(&itself), run(&["serve", "--config", itself.to_str().unwrap()])] {
+        assert_eq!(code, 78, "{said}");
+        assert_names(&said, &["server.reference", "127.0.0.1:11129", "the server itself", "port 11123"]);
+    }
+}
+
 /// None of these requests was lost, and each was told the time.
 #[track_caller]
 fn assert_served(probes: &[Probe]) {

@@ -87,7 +87,7 @@ fn unreadable_key_is_exit_77() {
     std::fs::set_permissions(lab.key(), PermissionsExt::from_mode(0o600)).unwrap();
     let output = as_nobody(lab.path(), &["serve", "--config", config.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(77), "{}", text(&output));
-    assert_names(&text(&output), &["nts.private-key", "Permission denied", "readable"]);
+    assert_names(&text(&output), &["nts.private-key", "Permission denied", "let nobody read it"]);
 }
 
 /// Runs a copy of the binary, in a folder that anyone can enter, as the user `nobody`.

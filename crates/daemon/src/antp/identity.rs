@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 
 use crate::config::{Antp, AntpSuite, Config, ConfigError};
 use crate::guarded::{self, PEM_SIZE_MAX, Secrecy};
-use crate::serve::read_file;
+use crate::preflight::read_file;
 
 /// What was read from files.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use authentick_crypto::Entropy;
-use authentick_net::privilege::User;
+use authentick_net::privilege::{self, User};
 use authentick_proto::generations::KeySetError;
 use zeroize::Zeroizing;
 
@@ -93,7 +93,7 @@ impl KeyFileError {
         match self {
             KeyFileError::Io(path, error) => match error.kind() {
                 io::ErrorKind::PermissionDenied => {
-                    format!("give {} to the user that the server runs as", path.display())
+                    format!("make it accessible to the user {}", privilege::acting_user())
                 }
                 io::ErrorKind::StorageFull => "make room on that disk".to_owned(),
                 _ => format!("see that {} can be read and written", path.display()),

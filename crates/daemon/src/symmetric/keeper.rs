@@ -138,15 +138,6 @@ impl Keeper {
         Arc::clone(&self.state)
     }
 
-    /// Says so if the file cannot be read again with the rights that the server has now.
-    pub(crate) fn warn_of_rights(&self) {
-        if let Err(error) = self.file.read() {
-            log::warn!(
-                "symmetric keys cannot be read again on SIGHUP: {error}; give the file to the server's user"
-            );
-        }
-    }
-
     /// Reads the file again. What cannot be read changes nothing, and is logged.
     pub(crate) fn reload(&mut self) {
         match self.file.load() {

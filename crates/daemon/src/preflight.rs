@@ -1,0 +1,175 @@
+//! What would go wrong at the start, or after it: found before, with the rights that the server will have then.
+//!
+//! A server that is started as root reads some files as root and some as the user that it becomes, and SIGHUP reads all of
+//! them as that user. So `serve --check` goes through both: it becomes that user on the way.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::path::Path;
+
+use authentick_net::privilege;
+use zeroize::Zeroizing;
+
+use crate::antp;
+use crate::config::{Config, ConfigError, Reference};
+use crate::guarded::{self, PEM_SIZE_MAX, Secrecy, Unreadable};
+use crate::keystore::{KeyFile, KeyFileError, SetFile, StateKeyFile, Stored};
+use crate::serve::{load_identity, load_symmetric, server_user, state_error, warn_of_expiry};
+use crate::state_directory;
+use crate::symmetric::keeper;
+
+/// Checks what can be checked without opening a port or changing a file. If the process is root, it is afterwards the user
+/// that the server would become, for good.
+///
+/// # Errors
+/// The first mistake.
+pub fn check(config: &Config) -> Result<(), ConfigError> {
+    let user = server_user(config)?;
+    check_reference(config)?;
+    if let Some(nts) = &config.nts {
+        warn_of_expiry(&load_identity(config, nts)?.certificate);
+    }
+    if let Some(antp) = &config.antp {
+        antp::load(config, antp)?.certificates.iter().for_each(|(_, info)| warn_of_expiry(info));
+    }
+    if let Some(symmetric) = &config.symmetric {
+        let keys = load_symmetric(config, symmetric)?;
+        keeper::warn(&symmetric.keys, &keys, symmetric.allowed);
+    }
+    let is_root = privilege::is_root();
+    if let Some(user) = &user {
+        user.become_user().map_err(|error| {
+            let remedy = "run this as the user that starts the server";
+            let problem = format!("cannot become this user: {error}");
+            ConfigError::new(&config.file, "server.user", &config.user, problem, remedy)
+        })?;
+        warn_of_rights(config);
+    }
+    let directory = &config.state_directory;
+    let wrong = |error: KeyFileError| state_error(config, &error);
+    if needs_directory(config) {
+        state_directory::check(directory).map_err(wrong)?;
+        state_directory::check_access(directory, is_root).map_err(wrong)?;
+    }
+    if config.nts.is_some() {
+        readable(&KeyFile::new(directory)).map_err(wrong)?;
+    }
+    if config.antp.is_some() {
+        readable(&StateKeyFile::new(directory)).map_err(wrong)?;
+    }
+    Ok(())
+}
+
+fn readable<S: Stored>(file: &SetFile<S>) -> Result<(), KeyFileError> {
+    file.load().map(|_| ())
+}
+
+/// Whether there is something to keep in a state directory.
+pub(crate) const fn needs_directory(config: &Config) -> bool {
+    config.nts.is_some() || config.symmetric.is_some() || config.antp.is_some()
+}
+
+/// Refuses a reference that is the server itself: it would believe what it told itself a moment before.
+///
+/// # Errors
+/// If it is.
+pub(crate) fn check_reference(config: &Config) -> Result<(), ConfigError> {
+    let Reference::Upstream(upstream) = config.reference else { return Ok(()) };
+    let Some(listen) = config.listen.iter().find(|listen| is_same(**listen, upstream)) else { return Ok(()) };
+    let problem = format!("this is the server itself, which listens on {listen}");
+    let remedy =
+        "name the daemon that keeps this host's clock, on a port of its own: for chrony, \"port 11123\" in its configuration";
+    Err(ConfigError::new(&config.file, "server.reference", upstream, problem, remedy))
+}
+
+/// Whether what is sent to `upstream` comes to who listens on `listen`.
+fn is_same(listen: SocketAddr, upstream: SocketAddr) -> bool {
+    let (here, there) = (listen.ip(), upstream.ip());
+    // An address of this host is one that can be bound.
+    let is_ours = |address: IpAddr| UdpSocket::bind((address, 0)).is_ok();
+    let is_one_family = here.is_ipv4() == there.is_ipv4();
+    let is_reached = here == there
+        || there.is_unspecified() && here.is_loopback()
+        || here.is_unspecified() && is_ours(there);
+    listen.port() == upstream.port() && listen.port() != 0 && is_one_family && is_reached
+}
+
+/// Says which files the server will not be able to read again, if it is now the user that it stays.
+pub(crate) fn warn_of_rights(config: &Config) {
+    let mut files: Vec<(String, &Path)> = Vec::new();
+    if let Some(nts) = &config.nts {
+        files.push(("nts.certificate-chain".to_owned(), &nts.certificate_chain));
+        files.push(("nts.private-key".to_owned(), &nts.private_key));
+    }
+    for suite in config.antp.iter().flat_map(|antp| &antp.suites) {
+        files.push((format!("{}.certificate-chain", suite.table), &suite.certificate_chain));
+        files.push((format!("{}.private-key", suite.table), &suite.private_key));
+    }
+    if let Some(symmetric) = &config.symmetric {
+        files.push(("symmetric.keys".to_owned(), &symmetric.keys));
+    }
+    for (key, path) in files {
+        if let Err(error) = guarded::read(path, Secrecy::Public, u64::MAX) {
+            let (user, path) = (privilege::acting_user(), path.display());
+            log::warn!(
+                "{key} = \"{path}\": the user {user}, whom the server becomes, cannot read it: {error}; what is in \
+                 force stays so at SIGHUP, and a new one takes a restart; {}",
+                let_read(&user, &path)
+            );
+        }
+    }
+}
+
+/// How a file becomes readable for a user.
+fn let_read(user: &str, path: &dyn std::fmt::Display) -> String {
+    format!("let {user} read it (chgrp {user} {path}; chmod 640 {path}) and enter its directories")
+}
+
+/// The octets of a file that `key` of the configuration names.
+///
+/// # Errors
+/// If it cannot be read.
+pub(crate) fn read_file(config: &Config, key: &str, path: &Path) -> Result<Zeroizing<Vec<u8>>, ConfigError> {
+    guarded::read(path, Secrecy::Public, PEM_SIZE_MAX).map_err(|error| {
+        let remedy = match &error {
+            Unreadable::NotAFile | Unreadable::Size(_) => "name a PEM file".to_owned(),
+            error if error.is_missing() => "name a file that exists".to_owned(),
+            _ => let_read(&privilege::acting_user(), &path.display()),
+        };
+        let problem = format!("cannot read: {error}");
+        ConfigError {
+            is_permission: error.is_permission(),
+            ..ConfigError::new(&config.file, key, path.display(), problem, remedy)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn server_knows_itself_by_each_of_its_addresses() {
+        for (listen, upstream, is_itself) in [
+            ("0.0.0.0:123", "127.0.0.1:123", true),
+            ("0.0.0.0:123", "127.0.0.1:11123", false),
+            ("0.0.0.0:123", "198.18.255.254:123", false),
+            ("127.0.0.1:123", "127.0.0.1:123", true),
+            ("127.0.0.1:123", "0.0.0.0:123", true),
+            ("127.0.0.1:123", "127.0.0.2:123", false),
+            ("0.0.0.0:0", "127.0.0.1:0", false),
+            ("[::]:123", "127.0.0.1:123", false),
+        ] {
+            let text = format!(
+                "[server]\nlisten = [\"192.0.2.1:1\", \"{listen}\"]\nreference = {{ upstream = \"{upstream}\" }}"
+            );
+            let config = Config::parse(Path::new("test.toml"), &text);
+            let Ok(config) = config else { continue };
+            let result = check_reference(&config);
+            assert_eq!(result.is_err(), is_itself, "{listen} {upstream}");
+            if let Err(error) = result {
+                let message = error.to_string();
+                assert!(message.contains("server.reference") && message.contains("itself"), "{message}");
+            }
+        }
+    }
+}
