@@ -20,6 +20,7 @@ mod shared;
 mod state_directory;
 mod supervisor;
 pub mod symmetric;
+mod validity;
 
 pub use config::{Config, ConfigError};
 pub use serve::{Running, StartError};

@@ -6,6 +6,7 @@
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
 
+use authentick_ke::tls::CertificateInfo;
 use authentick_net::privilege;
 use zeroize::Zeroizing;
 
@@ -13,9 +14,10 @@ use crate::antp;
 use crate::config::{Config, ConfigError, Reference};
 use crate::guarded::{self, PEM_SIZE_MAX, Secrecy, Unreadable};
 use crate::keystore::{KeyFile, KeyFileError, SetFile, StateKeyFile, Stored};
-use crate::serve::{load_identity, load_symmetric, server_user, state_error, warn_of_expiry};
+use crate::serve::{load_identity, load_symmetric, server_user, state_error};
 use crate::state_directory;
 use crate::symmetric::keeper;
+use crate::validity;
 
 /// Checks what can be checked without opening a port or changing a file. If the process is root, it is afterwards the user
 /// that the server would become, for good.
@@ -26,10 +28,15 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
     let user = server_user(config)?;
     check_reference(config)?;
     if let Some(nts) = &config.nts {
-        warn_of_expiry(&load_identity(config, nts)?.certificate);
+        let certificate = load_identity(config, nts)?.certificate;
+        must_be_good(config, "nts.certificate-chain", &nts.certificate_chain, &certificate)?;
     }
     if let Some(antp) = &config.antp {
-        antp::load(config, antp)?.certificates.iter().for_each(|(_, info)| warn_of_expiry(info));
+        for (served, certificate) in antp::load(config, antp)?.certificates {
+            let suite = antp.suites.iter().find(|suite| suite.suite == served).expect("it is one of these");
+            let key = format!("{}.certificate-chain", suite.table);
+            must_be_good(config, &key, &suite.certificate_chain, &certificate)?;
+        }
     }
     if let Some(symmetric) = &config.symmetric {
         let keys = load_symmetric(config, symmetric)?;
@@ -57,6 +64,21 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
         readable(&StateKeyFile::new(directory)).map_err(wrong)?;
     }
     Ok(())
+}
+
+/// Refuses a certificate with which a server would start and serve nobody.
+fn must_be_good(
+    config: &Config,
+    key: &str,
+    path: &Path,
+    certificate: &CertificateInfo,
+) -> Result<(), ConfigError> {
+    validity::warn(certificate);
+    let remedy = "renew it, or set this host's clock if that is wrong";
+    match validity::problem(certificate) {
+        Some(problem) => Err(ConfigError::new(&config.file, key, path.display(), problem, remedy)),
+        None => Ok(()),
+    }
 }
 
 fn readable<S: Stored>(file: &SetFile<S>) -> Result<(), KeyFileError> {

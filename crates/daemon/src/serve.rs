@@ -19,7 +19,7 @@ use arc_swap::cache::Cache;
 use authentick_crypto::{Algorithm, Entropy};
 use authentick_ke::server::{self as ke_server, Admission, Stopper};
 use authentick_ke::session::Terms;
-use authentick_ke::tls::{CertificateInfo, Identity, IdentityError};
+use authentick_ke::tls::{Identity, IdentityError};
 use authentick_net::udp::{self, Handler, ReplySocket, ServerSocket, UdpEngine, Way};
 use authentick_net::{affinity, clock, privilege};
 use authentick_proto::keyset::KeySet;
@@ -47,6 +47,7 @@ use crate::state_directory;
 use crate::supervisor::{Command, Supervisor, Turns};
 use crate::symmetric::Keys;
 use crate::symmetric::keeper::{self, Keeper};
+use crate::validity;
 
 /// How long a worker waits for datagrams before it looks whether it should stop.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -149,7 +150,7 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
     let mut watcher = Watcher::new(config.reference.clone(), entropy()?);
     let nts = match identity {
         Some(identity) => {
-            warn_of_expiry(&identity.certificate);
+            validity::warn(&identity.certificate);
             warn_of_terms(config);
             let keys = key_file
                 .load_or_create(clock::unix_seconds(), &mut entropy()?)
@@ -160,7 +161,7 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
     };
     let antp = match antp {
         Some((settings, loaded)) => {
-            loaded.certificates.iter().for_each(|(_, info)| warn_of_expiry(info));
+            loaded.certificates.iter().for_each(|(_, info)| validity::warn(info));
             let mut entropy = entropy()?;
             let keys = state_key_file
                 .load_or_create(clock::unix_seconds(), &mut entropy)
@@ -519,23 +520,6 @@ fn warn_of_terms(config: &Config) {
         log::warn!(
             "nts.aeads lacks 15, which RFC 8915 section 5.1 demands of every server: some clients have no other"
         );
-    }
-}
-
-pub(crate) fn warn_of_expiry(certificate: &CertificateInfo) {
-    let subject = &certificate.subject;
-    let left = certificate.not_after - i64::try_from(clock::unix_seconds()).unwrap_or(i64::MAX);
-    match left {
-        ..0 => log::warn!(
-            "the certificate of {subject} has expired: clients will refuse it; renew it and send SIGHUP"
-        ),
-        0..604_800 => {
-            log::warn!(
-                "the certificate of {subject} ends in {} hours; renew it and send SIGHUP",
-                left / 3600
-            );
-        }
-        _ => {}
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use authentick_ke::server::{Environment, Outcome, Span};
-use authentick_ke::tls::{Identity, server_config};
+use authentick_ke::tls::{CertificateInfo, Identity, server_config};
 use authentick_proto::keyset::KeySet;
 use authentick_proto::server::snapshot::Snapshot;
 
@@ -38,7 +38,7 @@ pub(crate) struct NtsState {
     pub(crate) rotation_failures: AtomicU64,
     pub(crate) ke: KeCounters,
     tls: ArcSwap<rustls::ServerConfig>,
-    certificate_expiry: AtomicI64,
+    certificate: ArcSwap<CertificateInfo>,
 }
 
 impl NtsState {
@@ -49,19 +49,19 @@ impl NtsState {
             rotation_failures: AtomicU64::new(0),
             ke: KeCounters::default(),
             tls: ArcSwap::new(server_config(identity)),
-            certificate_expiry: AtomicI64::new(identity.certificate.not_after),
+            certificate: ArcSwap::from_pointee(identity.certificate.clone()),
         }
     }
 
     /// Puts another certificate in force for key exchanges from now on.
     pub(crate) fn set_identity(&self, identity: &Identity) {
         self.tls.store(server_config(identity));
-        self.certificate_expiry.store(identity.certificate.not_after, Ordering::Relaxed);
+        self.certificate.store(Arc::new(identity.certificate.clone()));
     }
 
-    /// When the certificate ends, in Unix seconds.
-    pub(crate) fn certificate_expiry(&self) -> i64 {
-        self.certificate_expiry.load(Ordering::Relaxed)
+    /// What the certificate in force says.
+    pub(crate) fn certificate(&self) -> Arc<CertificateInfo> {
+        self.certificate.load_full()
     }
 }
 

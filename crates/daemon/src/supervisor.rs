@@ -16,9 +16,10 @@ use crate::antp;
 use crate::config::Config;
 use crate::keystore::{SetFile, Stored};
 use crate::reference::Watcher;
-use crate::serve::{load_identity, warn_of_expiry};
+use crate::serve::load_identity;
 use crate::shared::Shared;
 use crate::symmetric::keeper::Keeper;
+use crate::validity;
 
 /// How often the clock's state and the keys' age are looked at.
 const TICK: Duration = Duration::from_secs(1);
@@ -82,22 +83,33 @@ impl Supervisor {
         }
         if let (Some(nts), Some(state)) = (&self.config.nts, &self.shared.nts) {
             match load_identity(&self.config, nts) {
-                Ok(identity) => {
-                    warn_of_expiry(&identity.certificate);
-                    state.set_identity(&identity);
-                    log::info!("certificate read again: {}", identity.certificate.subject);
-                }
+                Ok(identity) => match validity::objection(&state.certificate(), &identity.certificate) {
+                    None => {
+                        validity::warn(&identity.certificate);
+                        state.set_identity(&identity);
+                        log::info!("certificate read again: {}", identity.certificate.subject);
+                    }
+                    Some(problem) => {
+                        let file = nts.certificate_chain.display();
+                        log::error!("certificate not changed: {file}: {problem}; renew it and send SIGHUP");
+                    }
+                },
                 Err(error) => log::error!("certificate not changed: {error}"),
             }
             self.cookie_keys.reload(&state.keys);
         }
         if let (Some(antp), Some(state)) = (&self.config.antp, &self.shared.antp) {
             match antp::load(&self.config, antp) {
-                Ok(loaded) => {
-                    loaded.certificates.iter().for_each(|(_, info)| warn_of_expiry(info));
-                    log::info!("ANTP's certificates read again, of {} suites", loaded.certificates.len());
-                    state.loaded.store(Arc::new(loaded));
-                }
+                Ok(loaded) => match loaded.objection(&state.loaded.load()) {
+                    None => {
+                        loaded.certificates.iter().for_each(|(_, info)| validity::warn(info));
+                        log::info!("ANTP's certificates read again, of {} suites", loaded.certificates.len());
+                        state.loaded.store(Arc::new(loaded));
+                    }
+                    Some(problem) => {
+                        log::error!("ANTP's certificates not changed: {problem}; renew it and send SIGHUP");
+                    }
+                },
                 Err(error) => log::error!("ANTP's certificates not changed: {error}"),
             }
             self.state_keys.reload(&state.keys);

@@ -432,6 +432,54 @@ fn check_looks_as_the_user_that_the_server_becomes() {
     }
 }
 
+#[test]
+fn good_certificates_are_not_given_up_for_ones_that_are_over_or_not_yet_good() {
+    let lab = Lab::new();
+    lab.antp_identity("ecdh", |_| {});
+    let config = lab.antp_config(&["ecdh"], "", "");
+    let mut server = start(&config);
+    let prober = Prober::start(server.ntp);
+    let over = |params: &mut rcgen::CertificateParams| {
+        params.not_before = rcgen::date_time_ymd(2020, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2021, 1, 1);
+    };
+    let early = |params: &mut rcgen::CertificateParams| params.not_before = rcgen::date_time_ymd(4000, 1, 1);
+    let expiry = server.metric("nts_ke_certificate_expiry_timestamp_seconds");
+    lab.renew(over);
+    server.process.signal("-HUP");
+    let line = server.process.wait_for_line("certificate not changed: ");
+    assert_names(&line, &["chain.pem", "CN=ntp.test has expired, at 2021-01-01T00:00:00Z", "renew it"]);
+    let (code, said) = check(&config);
+    assert_eq!(code, 78, "{said}");
+    assert_names(&said, &["nts.certificate-chain", "has expired", "this host's clock"]);
+    lab.renew(early);
+    server.process.signal("-HUP");
+    server.process.wait_for_line("is good from 4000-01-01T00:00:00Z only; renew it");
+    let (code, said) = check(&config);
+    assert_eq!(code, 78, "{said}");
+    lab.renew(|_| {});
+    lab.antp_identity("ecdh", over);
+    server.process.signal("-HUP");
+    server.process.wait_for_line("ANTP's certificates not changed: the certificate of CN=ntp.test has expired");
+    let (code, said) = check(&config);
+    assert_eq!(code, 78, "{said}");
+    assert_names(&said, &["antp.ecdh.certificate-chain", "has expired"]);
+    assert_eq!(server.metric("nts_ke_certificate_expiry_timestamp_seconds"), expiry);
+    assert_eq!(server.query(&lab, &[]).status.code(), Some(0));
+    assert_served(&prober.stop());
+
+    // A start is no time to judge: the host's clock may be what is wrong. One bad certificate takes another's place.
+    lab.renew(over);
+    let mut server = start(&config);
+    assert_names(&server.process.log(), &["has expired", "clients will refuse it"]);
+    lab.renew(early);
+    server.process.signal("-HUP");
+    server.process.wait_for_line("certificate read again");
+    lab.renew(|_| {});
+    server.process.signal("-HUP");
+    wait_for("the good one", || (server.query(&lab, &[]).status.code() == Some(0)).then_some(()));
+}
+
 /// None of these requests was lost, and each was told the time.
 #[track_caller]
 fn assert_served(probes: &[Probe]) {

@@ -15,6 +15,7 @@ use zeroize::Zeroizing;
 use crate::config::{Antp, AntpSuite, Config, ConfigError};
 use crate::guarded::{self, PEM_SIZE_MAX, Secrecy};
 use crate::preflight::read_file;
+use crate::validity;
 
 /// What was read from files.
 #[derive(Debug)]
@@ -22,6 +23,17 @@ pub(crate) struct Loaded {
     pub(crate) service: Service,
     /// For each suite that is served, what its certificate says.
     pub(crate) certificates: Vec<(Suite, CertificateInfo)>,
+}
+
+impl Loaded {
+    /// Why this must not take the place of what is in force: the certificate of a suite is of no use now, and the one in
+    /// force is.
+    pub(crate) fn objection(&self, in_force: &Loaded) -> Option<String> {
+        self.certificates.iter().find_map(|(suite, fresh)| {
+            let (_, old) = in_force.certificates.iter().find(|(other, _)| other == suite)?;
+            validity::objection(old, fresh)
+        })
+    }
 }
 
 /// Reads the identities of all suites.

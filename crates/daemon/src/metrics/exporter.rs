@@ -277,7 +277,7 @@ impl Collector for View {
         out.gauge(
             "nts_ke_certificate_expiry_timestamp_seconds",
             "When the certificate ends, in Unix seconds",
-            nts.certificate_expiry() as f64,
+            nts.certificate().not_after as f64,
         )?;
         let keys = nts.keys.load();
         out.rotation(

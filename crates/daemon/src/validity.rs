@@ -1,0 +1,101 @@
+//! Certificates and the time: what is said of one that is over, or not yet good, and when it is refused.
+//!
+//! A server starts with such a certificate, as its own clock may be what is wrong, and it must serve for the clock to be
+//! mended elsewhere. It does not give a good one up for it. Only the server's own certificate is looked at: what else
+//! stands in a chain may be there for old clients, and be over for the others.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use authentick_ke::tls::CertificateInfo;
+use authentick_net::clock;
+
+/// From how long before its end on one is warned of it.
+const NOTICE_SECONDS: i64 = 604_800;
+
+/// The time by this host's clock, in Unix seconds.
+fn now() -> i64 {
+    i64::try_from(clock::unix_seconds()).unwrap_or(i64::MAX)
+}
+
+/// Why a certificate is of no use at this time, if it is not.
+pub(crate) fn problem(certificate: &CertificateInfo) -> Option<String> {
+    problem_at(certificate, now())
+}
+
+fn problem_at(certificate: &CertificateInfo, now: i64) -> Option<String> {
+    let CertificateInfo { subject, not_before, not_after, .. } = certificate;
+    if *not_after < now {
+        return Some(format!("the certificate of {subject} has expired, at {}", date(*not_after)));
+    }
+    (now < *not_before).then(|| format!("the certificate of {subject} is good from {} only", date(*not_before)))
+}
+
+/// Why a certificate must not take the place of the one in force: it is of no use now, and that one is.
+pub(crate) fn objection(in_force: &CertificateInfo, fresh: &CertificateInfo) -> Option<String> {
+    objection_at(in_force, fresh, now())
+}
+
+fn objection_at(in_force: &CertificateInfo, fresh: &CertificateInfo, now: i64) -> Option<String> {
+    problem_at(fresh, now).filter(|_| problem_at(in_force, now).is_none())
+}
+
+/// Says that a certificate is of no use, or ends soon.
+pub(crate) fn warn(certificate: &CertificateInfo) {
+    const REMEDY: &str = "renew it and send SIGHUP, or set this host's clock if that is wrong";
+    if let Some(problem) = problem(certificate) {
+        log::warn!("{problem}: clients will refuse it; {REMEDY}");
+        return;
+    }
+    let (left, subject) = (certificate.not_after - now(), &certificate.subject);
+    if left < NOTICE_SECONDS {
+        log::warn!("the certificate of {subject} ends in {} hours; renew it and send SIGHUP", left / 3600);
+    }
+}
+
+fn date(unix_seconds: i64) -> String {
+    let since = Duration::from_secs(u64::try_from(unix_seconds).unwrap_or(0));
+    match UNIX_EPOCH.checked_add(since) {
+        // The format knows four digits of the year.
+        Some(time) if since.as_secs() < 253_402_300_800 => humantime::format_rfc3339_seconds(time).to_string(),
+        _ => "a time far off".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn certificate(not_before: i64, not_after: i64) -> CertificateInfo {
+        let (subject, issuer) = ("CN=it".to_owned(), "CN=other".to_owned());
+        CertificateInfo { subject, issuer, names: Vec::new(), not_before, not_after }
+    }
+
+    #[test]
+    fn certificate_is_good_from_its_first_second_to_its_last() {
+        let certificate = certificate(1000, 2000);
+        for (now, part) in
+            [(999, Some("from 1970-01-01T00:16:40Z")), (1000, None), (2000, None), (2001, Some("has expired"))]
+        {
+            let problem = problem_at(&certificate, now);
+            assert_eq!(problem.is_some(), part.is_some(), "{now}");
+            assert!(problem.unwrap_or_default().contains(part.unwrap_or_default()), "{now}");
+        }
+        assert_eq!(date(i64::MAX), "a time far off");
+        assert_eq!(date(i64::MIN), "1970-01-01T00:00:00Z");
+    }
+
+    #[test]
+    fn good_certificate_is_not_given_up_for_a_bad_one_and_a_bad_one_is_for_any() {
+        let (good, over, early) = (certificate(0, 100), certificate(0, 10), certificate(90, 100));
+        for (in_force, fresh, is_kept) in [
+            (&good, &good, false),
+            (&good, &over, true),
+            (&good, &early, true),
+            (&over, &good, false),
+            (&over, &early, false),
+            (&early, &over, false),
+        ] {
+            assert_eq!(objection_at(in_force, fresh, 50).is_some(), is_kept, "{in_force:?} {fresh:?}");
+        }
+    }
+}
