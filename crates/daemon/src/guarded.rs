@@ -58,7 +58,7 @@ impl fmt::Display for Unreadable {
             Unreadable::Io(error) => error.fmt(f),
             Unreadable::NotAFile => f.write_str("not a file"),
             Unreadable::Mode(mode) => {
-                write!(f, "mode {mode:o} lets others at it")
+                write!(f, "mode {mode:o} lets others than its owner and group at the key")
             }
             Unreadable::Size(size) => write!(f, "{size} octets are too many"),
         }

@@ -149,18 +149,33 @@ fn let_read(user: &str, path: &dyn std::fmt::Display) -> String {
 /// The octets of a file that `key` of the configuration names.
 ///
 /// # Errors
-/// If it cannot be read.
-pub(crate) fn read_file(config: &Config, key: &str, path: &Path) -> Result<Zeroizing<Vec<u8>>, ConfigError> {
-    guarded::read(path, Secrecy::Public, PEM_SIZE_MAX).map_err(|error| {
-        let remedy = match &error {
-            Unreadable::NotAFile | Unreadable::Size(_) => "name a PEM file".to_owned(),
-            error if error.is_missing() => "name a file that exists".to_owned(),
-            _ => let_read(&privilege::acting_user(), &path.display()),
+/// If it cannot be read, or is open to others than `secrecy` allows.
+pub(crate) fn read_file(
+    config: &Config,
+    key: &str,
+    path: &Path,
+    secrecy: Secrecy,
+) -> Result<Zeroizing<Vec<u8>>, ConfigError> {
+    guarded::read(path, secrecy, PEM_SIZE_MAX).map_err(|error| {
+        let shown = path.display();
+        let (problem, remedy) = match &error {
+            Unreadable::Mode(_) => {
+                let remedy = format!("run: chmod 640 {shown}, or 600; if others may have read it, make another key");
+                (error.to_string(), remedy)
+            }
+            Unreadable::NotAFile | Unreadable::Size(_) => {
+                (format!("cannot read: {error}"), "name a PEM file".to_owned())
+            }
+            Unreadable::Io(io) if io.kind() == std::io::ErrorKind::NotFound => {
+                (format!("cannot read: {error}"), "name a file that exists".to_owned())
+            }
+            Unreadable::Io(_) => {
+                (format!("cannot read: {error}"), let_read(&privilege::acting_user(), &shown))
+            }
         };
-        let problem = format!("cannot read: {error}");
         ConfigError {
             is_permission: error.is_permission(),
-            ..ConfigError::new(&config.file, key, path.display(), problem, remedy)
+            ..ConfigError::new(&config.file, key, shown, problem, remedy)
         }
     })
 }

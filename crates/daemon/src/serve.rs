@@ -7,7 +7,6 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
@@ -35,6 +34,7 @@ use tokio::sync::oneshot;
 
 use crate::antp::{self, AntpState, ExchangeWorker};
 use crate::config::{Config, ConfigError, Nts, Symmetric};
+use crate::guarded::Secrecy;
 use crate::keystore::{KeyFile, KeyFileError, StateKeyFile};
 use crate::metrics::counters::Totals;
 use crate::metrics::spans::{Recorder, SpanRing};
@@ -489,10 +489,9 @@ pub(crate) fn server_user(config: &Config) -> Result<Option<privilege::User>, Co
 }
 
 pub(crate) fn load_identity(config: &Config, nts: &Nts) -> Result<Identity, ConfigError> {
-    let read = |key: &str, path: &Path| preflight::read_file(config, key, path);
     let (chain_key, private_key) = ("nts.certificate-chain", "nts.private-key");
-    let chain = read(chain_key, &nts.certificate_chain)?;
-    let key = read(private_key, &nts.private_key)?;
+    let chain = preflight::read_file(config, chain_key, &nts.certificate_chain, Secrecy::Public)?;
+    let key = preflight::read_file(config, private_key, &nts.private_key, Secrecy::GroupReads)?;
     Identity::from_pem(&chain, &key).map_err(|error| {
         let (key, path, remedy) = match &error {
             IdentityError::Chain(_) => {

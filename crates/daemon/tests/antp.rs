@@ -39,7 +39,7 @@ fn suite(folder: &Path, table: &str, key: &KeyPair) -> String {
     let certificate = CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(key).unwrap();
     let (chain, key_file) = (folder.join(format!("{table}.pem")), folder.join(format!("{table}.key")));
     std::fs::write(&chain, certificate.pem()).unwrap();
-    std::fs::write(&key_file, key.serialize_pem()).unwrap();
+    authentick_daemon::replace::replace(&key_file, key.serialize_pem().as_bytes(), None).unwrap();
     format!("[antp.{table}]\ncertificate-chain = {chain:?}\nprivate-key = {key_file:?}\n")
 }
 
@@ -257,7 +257,7 @@ fn mistakes_name_key_and_remedy() {
     }
     // A key file without a key, and a chain without a certificate.
     std::fs::write(folder.join("empty.pem"), "").unwrap();
-    std::fs::write(folder.join("empty.key"), "").unwrap();
+    authentick_daemon::replace::replace(&folder.join("empty.key"), b"", None).unwrap();
     for (chain, key, part) in
         [("empty", "ecdh", "no PEM certificate"), ("ecdh", "empty", "no PEM private key")]
     {

@@ -32,7 +32,7 @@ fn node(folder: &Path) -> serve::Running {
         rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
     let (chain, key_file) = (folder.join("chain.pem"), folder.join("key.pem"));
     std::fs::write(&chain, certificate.pem()).unwrap();
-    std::fs::write(&key_file, key.serialize_pem()).unwrap();
+    authentick_daemon::replace::replace(&key_file, key.serialize_pem().as_bytes(), None).unwrap();
     let text = format!(
         "[server]\nlisten = [\"127.0.0.1:0\"]\nworkers = 1\nuser = \"root\"\n\
          reference = {{ stratum = 1, id = \"TEST\" }}\nstate-directory = {:?}\n\

@@ -4,6 +4,7 @@
 mod identity;
 #[cfg(feature = "client")]
 mod path;
+mod private_key;
 #[cfg(feature = "client")]
 mod roots;
 
@@ -18,6 +19,7 @@ use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 pub use self::identity::{Identity, IdentityError, server_config};
 #[cfg(feature = "client")]
 pub use self::path::{BadPath, Issuer, KeyUse, Link, PathVerifier};
+pub use self::private_key::private_key;
 #[cfg(feature = "client")]
 pub use self::roots::{Roots, client_config};
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rcgen::{CertificateParams, KeyPair, PublicKeyData, RsaKeySize, SignatureAlgorithm, SigningKey};
 
-use crate::certificates::Lab;
+use crate::certificates::{Lab, write_private};
 
 /// Suites as configuration and command line call them.
 pub const SUITES: [&str; 4] = ["ecdh", "rsa", "rsa-oaep", "x25519"];
@@ -42,7 +42,7 @@ impl Lab {
             _ => panic!("there is no suite {suite}"),
         };
         std::fs::write(self.antp_chain(suite), leaf + &self.authority().pem()).unwrap();
-        std::fs::write(self.antp_key(suite), key).unwrap();
+        write_private(&self.antp_key(suite), &key);
     }
 
     fn signed(&self, params: &CertificateParams, key: &KeyPair) -> (String, String) {

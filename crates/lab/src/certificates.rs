@@ -1,6 +1,9 @@
 //! A folder with a test authority's certificate and what it made for a server; and the configuration of ours.
 
 use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
@@ -49,7 +52,7 @@ impl Lab {
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.authority).unwrap();
         std::fs::write(self.chain(), certificate.pem() + &self.authority.pem()).unwrap();
-        std::fs::write(self.key(), key.serialize_pem()).unwrap();
+        write_private(&self.key(), &key.serialize_pem());
     }
 
     /// What the server's certificate says, whatever its key.
@@ -125,6 +128,16 @@ impl Lab {
         std::fs::write(&file, text).unwrap();
         file
     }
+}
+
+/// Writes a secret, to a file of mode 0600 unless there is one with another mode already.
+///
+/// # Panics
+/// If it cannot be written.
+pub fn write_private(path: &Path, text: &str) {
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
 }
 
 impl Default for Lab {

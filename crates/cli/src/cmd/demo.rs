@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use authentick_crypto::Entropy;
 use authentick_crypto::mac::MacAlgorithm;
+use authentick_daemon::replace::replace;
 use authentick_daemon::{Config, Running, serve};
 use authentick_ke::client::{Ask, Timing, dial};
 use authentick_ke::tls::{Roots, client_config};
@@ -160,7 +161,7 @@ fn start(folder: &Path) -> Result<Running, Failure> {
     let certificate = params.self_signed(&key).map_err(internal)?;
     let (chain, key_file) = (folder.join("chain.pem"), folder.join("key.pem"));
     fs::write(&chain, certificate.pem())?;
-    fs::write(&key_file, key.serialize_pem())?;
+    replace(&key_file, key.serialize_pem().as_bytes(), None).map_err(|(_, error)| error)?;
     write_key(folder)?;
     let text = format!(
         "[server]\nlisten = [\"127.0.0.1:0\"]\nworkers = 1\nuser = \"root\"\n\

@@ -480,6 +480,88 @@ fn good_certificates_are_not_given_up_for_ones_that_are_over_or_not_yet_good() {
     wait_for("the good one", || (server.query(&lab, &[]).status.code() == Some(0)).then_some(()));
 }
 
+#[test]
+fn private_keys_that_others_may_read_or_change_are_refused_at_start_check_and_reload() {
+    let lab = Lab::new();
+    lab.antp_identity("ecdh", |_| {});
+    let config = lab.antp_config(&["ecdh"], "", "");
+    let serve = ["serve", "--config", config.to_str().unwrap()];
+    for (file, key) in [(lab.key(), "nts.private-key"), (lab.antp_key("ecdh"), "antp.ecdh.private-key")] {
+        for mode in [0o644, 0o604, 0o660, 0o602] {
+            set_mode(&file, mode);
+            for (code, said) in [check(&config), run(&serve)] {
+                assert_eq!(code, 78, "{mode:o}: {said}");
+                assert_names(&said, &[key, &format!("mode {mode:o}"), "run: chmod 640", "make another key"]);
+            }
+        }
+        for mode in [0o600, 0o400, 0o640, 0o440] {
+            set_mode(&file, mode);
+            assert_eq!(check(&config).0, 0, "{mode:o}");
+        }
+    }
+    let mut server = start(&config);
+    lab.renew(|params| params.distinguished_name.push(rcgen::DnType::CommonName, "renewed.test"));
+    set_mode(&lab.key(), 0o644);
+    set_mode(&lab.antp_key("ecdh"), 0o644);
+    server.process.signal("-HUP");
+    assert_names(&server.process.wait_for_line("certificate not changed: "), &["mode 644"]);
+    assert_names(&server.process.wait_for_line("ANTP's certificates not changed: "), &["mode 644"]);
+    assert_names(&text_of(&server.query(&lab, &[])), &["CN=ntp.test"]);
+
+    let agent = [
+        "load",
+        "agent",
+        "--listen",
+        "127.0.0.1:0",
+        "--certificate-chain",
+        lab.chain().to_str().unwrap(),
+        "--private-key",
+        lab.key().to_str().unwrap(),
+        "--coordinators-ca",
+        lab.ca().to_str().unwrap(),
+    ]
+    .map(str::to_owned);
+    let (code, said) = run(&agent.each_ref().map(String::as_str));
+    assert_eq!(code, 78, "{said}");
+    assert_names(&said, &["--private-key", "mode 644", "run: chmod 600"]);
+}
+
+#[test]
+fn nothing_of_a_private_key_s_file_is_left_in_the_server_s_memory() {
+    if !is_root("to read another process's memory") {
+        return;
+    }
+    let lab = Lab::new();
+    let mut server = start(&lab.config("", ""));
+    server.process.signal("-HUP");
+    server.process.wait_for_line("certificate read again");
+    assert_eq!(server.query(&lab, &[]).status.code(), Some(0));
+    let pem = fs::read_to_string(lab.key()).unwrap();
+    let lines: Vec<&[u8]> = pem.lines().filter(|line| !line.contains("-----")).map(str::as_bytes).collect();
+    let memory = memory_of(server.process.id());
+    assert!(memory.len() > 1 << 20, "{} octets, which is no server", memory.len());
+    // The first line has the key itself in it.
+    let left = memory.windows(32).filter(|window| *window == &lines[0][32..64]).count();
+    assert_eq!(left, 0, "copies of the key's text");
+}
+
+/// All that can be written in a process's memory.
+fn memory_of(pid: u32) -> Vec<u8> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let file = fs::File::open(format!("/proc/{pid}/mem")).unwrap();
+    let mut memory = Vec::new();
+    for line in maps.lines().filter(|line| line.contains(" rw")) {
+        let (from, to) = line.split(' ').next().unwrap().split_once('-').unwrap();
+        let [from, to] = [from, to].map(|text| u64::from_str_radix(text, 16).unwrap());
+        let mut part = vec![0; (to - from).min(64 << 20) as usize];
+        // Some parts cannot be read by anyone.
+        if let Ok(size) = std::os::unix::fs::FileExt::read_at(&file, &mut part, from) {
+            memory.extend_from_slice(&part[..size]);
+        }
+    }
+    memory
+}
+
 /// None of these requests was lost, and each was told the time.
 #[track_caller]
 fn assert_served(probes: &[Probe]) {

@@ -9,8 +9,6 @@ use authentick_proto::antp::kem;
 use authentick_proto::antp::server::{BadIdentity, Identity, Service};
 use authentick_wire::antp::Suite;
 use rustls::pki_types::PrivateKeyDer;
-use rustls::pki_types::pem::PemObject;
-use zeroize::Zeroizing;
 
 use crate::config::{Antp, AntpSuite, Config, ConfigError};
 use crate::guarded::{self, PEM_SIZE_MAX, Secrecy};
@@ -81,8 +79,8 @@ fn load_one(config: &Config, suite: &AntpSuite) -> Result<(Identity, Certificate
         ConfigError::new(&config.file, key, path.display(), problem, remedy)
     };
     let (chain_path, key_path) = (&suite.certificate_chain, &suite.private_key);
-    let chain = read_file(config, &chain_key, chain_path)?;
-    let pem = read_file(config, &private_key, key_path)?;
+    let chain = read_file(config, &chain_key, chain_path, Secrecy::Public)?;
+    let pem = read_file(config, &private_key, key_path, Secrecy::GroupReads)?;
 
     let remedy = "name a PEM file with ANTP's certificate first";
     let bad_chain = |problem: &dyn std::fmt::Display| wrong(&chain_key, chain_path, problem, remedy);
@@ -91,16 +89,12 @@ fn load_one(config: &Config, suite: &AntpSuite) -> Result<(Identity, Certificate
     let info = CertificateInfo::parse(&chain[0]).ok_or_else(not_x509)?;
     let public = public_key_info(&chain[0]).ok_or_else(not_x509)?;
 
-    let pkcs8 = match PrivateKeyDer::from_pem_slice(&pem) {
-        Ok(PrivateKeyDer::Pkcs8(key)) => Zeroizing::new(key),
-        Ok(_) => {
-            let remedy = "convert it: openssl pkcs8 -topk8 -nocrypt -in OLD -out NEW";
-            return Err(wrong(&private_key, key_path, &"the private key is not in PKCS#8", remedy));
-        }
-        Err(error) => {
-            let problem = format!("no PEM private key: {error}");
-            return Err(wrong(&private_key, key_path, &problem, "name a PEM file with the private key"));
-        }
+    let private = authentick_ke::tls::private_key(&pem).map_err(|problem| {
+        wrong(&private_key, key_path, &problem, "name a PEM file with the private key, not encrypted")
+    })?;
+    let PrivateKeyDer::Pkcs8(pkcs8) = &*private else {
+        let remedy = "convert it: openssl pkcs8 -topk8 -nocrypt -in OLD -out NEW";
+        return Err(wrong(&private_key, key_path, &"the private key is not in PKCS#8", remedy));
     };
     let certificates: Vec<Vec<u8>> = chain.iter().map(|certificate| certificate.to_vec()).collect();
     let identity =

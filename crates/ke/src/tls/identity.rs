@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
+use rustls::pki_types::CertificateDer;
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use super::{CertificateInfo, certificates, provider, started_provider};
+use super::{CertificateInfo, certificates, private_key, started_provider};
 use crate::ALPN;
 
 /// A server's certificate chain and the private key that belongs to it.
@@ -48,13 +48,11 @@ impl Identity {
     /// An identity from a PEM certificate chain, the server's own certificate first, and a PEM private key.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, IdentityError> {
         let chain: Vec<CertificateDer<'static>> = certificates(chain).map_err(IdentityError::Chain)?;
-        let key = PrivateKeyDer::from_pem_slice(key)
-            .map_err(|error| IdentityError::Key(format!("no PEM private key: {error}")))?;
+        let key = private_key(key).map_err(IdentityError::Key)?;
         let certificate = CertificateInfo::parse(&chain[0])
             .ok_or_else(|| IdentityError::Chain("the first certificate is not X.509".to_owned()))?;
-        let key = provider()
-            .key_provider
-            .load_private_key(key)
+        // From a reference: the provider's own way takes the octets, and does not wipe them.
+        let key = any_supported_type(&key)
             .map_err(|error| IdentityError::Key(format!("unusable private key: {error}")))?;
         let certified = CertifiedKey::new(chain, key);
         match certified.keys_match() {

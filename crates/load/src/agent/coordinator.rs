@@ -72,7 +72,7 @@ impl Coordinator {
             return Err(AgentError::new(twice.1, Fault::Usage, "it is named twice"));
         }
         let plans = split_plan(plan, agents.len()).map_err(usage)?;
-        let tls = identity.client_config().map_err(|error| usage(error.to_string()))?;
+        let tls = identity.client_config();
         let (events_open, events) = mpsc::sync_channel(EVENT_COUNT_MAX);
         let mut connected = Vec::with_capacity(agents.len());
         for (index, name) in agents.iter().enumerate() {

@@ -3,26 +3,25 @@
 use std::fmt;
 use std::sync::Arc;
 
-use authentick_ke::tls::certificates;
+use authentick_ke::tls::{certificates, private_key};
 use rustls::client::Resumption;
 use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::{ClientConfig, InconsistentKeys, RootCertStore, ServerConfig};
 
 use super::limits::ALPN;
 
 /// A certificate chain with its key, and the authority of the other side's certificates.
 pub struct Identity {
-    chain: Vec<CertificateDer<'static>>,
-    key: PrivateKeyDer<'static>,
+    certified: Arc<CertifiedKey>,
     authorities: Arc<RootCertStore>,
 }
 
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Identity").field("certificates", &self.chain.len()).finish_non_exhaustive()
+        f.debug_struct("Identity").field("certificates", &self.certified.cert.len()).finish_non_exhaustive()
     }
 }
 
@@ -57,18 +56,23 @@ impl Identity {
     /// If a text is no PEM of its kind, or the key does not belong to the chain.
     pub fn from_pem(chain: &[u8], key: &[u8], authorities: &[u8]) -> Result<Self, IdentityError> {
         let chain = certificates(chain).map_err(IdentityError::Chain)?;
-        let key = PrivateKeyDer::from_pem_slice(key)
-            .map_err(|error| IdentityError::Key(format!("no PEM private key: {error}")))?;
+        let key = private_key(key).map_err(IdentityError::Key)?;
+        let key = any_supported_type(&key)
+            .map_err(|error| IdentityError::Key(format!("unusable private key: {error}")))?;
+        let certified = CertifiedKey::new(chain, key);
+        match certified.keys_match() {
+            Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
+            Err(error) => return Err(unfit(error)),
+        }
         let mut roots = RootCertStore::empty();
         for certificate in certificates(authorities).map_err(IdentityError::Authorities)? {
             roots
                 .add(certificate)
                 .map_err(|error| IdentityError::Authorities(format!("unusable certificate: {error}")))?;
         }
-        let identity = Identity { chain, key, authorities: Arc::new(roots) };
+        let identity = Identity { certified: Arc::new(certified), authorities: Arc::new(roots) };
         // Whatever does not fit is said at once, and not at the first connection.
         identity.server_config()?;
-        identity.client_config()?;
         Ok(identity)
     }
 
@@ -83,8 +87,7 @@ impl Identity {
             .with_protocol_versions(&[&rustls::version::TLS13])
             .expect("the provider has suites for TLS 1.3")
             .with_client_cert_verifier(verifier)
-            .with_single_cert(self.chain.clone(), self.key.clone_key())
-            .map_err(unfit)?;
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(&self.certified))));
         config.alpn_protocols = vec![ALPN.to_vec()];
         config.send_tls13_tickets = 0;
         config.session_storage = Arc::new(NoServerSessionStorage {});
@@ -92,16 +95,15 @@ impl Identity {
     }
 
     /// The coordinator's side: an agent must have a certificate of the authority, for the name it is called by.
-    pub(crate) fn client_config(&self) -> Result<Arc<ClientConfig>, IdentityError> {
+    pub(crate) fn client_config(&self) -> Arc<ClientConfig> {
         let mut config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_protocol_versions(&[&rustls::version::TLS13])
             .expect("the provider has suites for TLS 1.3")
             .with_root_certificates(Arc::clone(&self.authorities))
-            .with_client_auth_cert(self.chain.clone(), self.key.clone_key())
-            .map_err(unfit)?;
+            .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(&self.certified))));
         config.alpn_protocols = vec![ALPN.to_vec()];
         config.resumption = Resumption::disabled();
-        Ok(Arc::new(config))
+        Arc::new(config)
     }
 }
 

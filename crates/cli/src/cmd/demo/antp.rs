@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use authentick_crypto::Entropy;
+use authentick_daemon::replace::replace;
 use authentick_ke::tls::Roots;
 use authentick_proto::antp::client::{Bounds, Offer, Session};
 use authentick_report::AntpPhases;
@@ -47,7 +48,7 @@ pub(super) fn configuration(folder: &Path) -> Result<String, Failure> {
         let certificate = params.self_signed(&key).map_err(internal)?;
         let (chain, key_file) = (chain_file(folder, name), folder.join(format!("antp-{name}-key.pem")));
         fs::write(&chain, certificate.pem())?;
-        fs::write(&key_file, key.serialize_pem())?;
+        replace(&key_file, key.serialize_pem().as_bytes(), None).map_err(|(_, error)| error)?;
         writeln!(text, "[antp.{name}]\ncertificate-chain = {chain:?}\nprivate-key = {key_file:?}")
             .expect("writing to a string cannot fail");
     }

@@ -1,11 +1,11 @@
 //! `authentick load agent`, and the coordinator's side of it.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use authentick_daemon::guarded::{self, PEM_SIZE_MAX, Secrecy, Unreadable};
 use authentick_ke::tls::Roots;
 use authentick_load::agent::{self, AgentError, Coordinator, Fault, Identity, IdentityError, Limits};
 use authentick_load::{Allow, Crew, Generator, Plan, Watch};
@@ -100,10 +100,18 @@ const fn exit(error: &AgentError) -> Exit {
 /// Certificate chain, private key and the authorities of the other side, in this order, each with its option.
 fn identity(files: [(&str, &Path); 3]) -> Result<Identity, Failure> {
     let mut texts = Vec::with_capacity(files.len());
-    for (option, file) in files {
-        let text = fs::read(file).map_err(|error| {
-            let exit = Exit::of_access(&error);
-            Failure::new(exit, format!("{option} {}: cannot read: {error}", file.display()))
+    for (index, (option, file)) in files.into_iter().enumerate() {
+        let secrecy = if index == 1 { Secrecy::GroupReads } else { Secrecy::Public };
+        let text = guarded::read_named(file, secrecy, PEM_SIZE_MAX).map_err(|error| {
+            let shown = file.display();
+            let (exit, remedy) = match &error {
+                Unreadable::Io(error) => (Exit::of_access(error), String::new()),
+                Unreadable::Mode(_) => (Exit::Configuration, format!("; run: chmod 600 {shown}")),
+                Unreadable::NotAFile | Unreadable::Size(_) => {
+                    (Exit::Configuration, "; name a PEM file".to_owned())
+                }
+            };
+            Failure::new(exit, format!("{option} {shown}: cannot read: {error}{remedy}"))
         })?;
         texts.push(text);
     }

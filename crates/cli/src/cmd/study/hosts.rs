@@ -7,6 +7,7 @@ use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
+use authentick_daemon::replace::replace;
 use authentick_net::affinity;
 use authentick_net::privilege::is_root;
 use rcgen::{
@@ -150,7 +151,7 @@ impl Papers {
             let key = KeyPair::generate()?;
             let certificate = params.signed_by(&key, &authority)?;
             fs::write(self.chain(name), certificate.pem() + &authority.pem())?;
-            fs::write(self.key(name), key.serialize_pem())?;
+            replace(&self.key(name), key.serialize_pem().as_bytes(), None).map_err(|(_, error)| error)?;
         }
         Ok(())
     }
@@ -176,7 +177,7 @@ impl Papers {
             let mut params = CertificateParams::new(["localhost".to_owned()])?;
             params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
             fs::write(self.chain(name), params.signed_by(&own, &authority)?.pem())?;
-            fs::write(self.key(name), own.serialize_pem())?;
+            replace(&self.key(name), own.serialize_pem().as_bytes(), None).map_err(|(_, error)| error)?;
             authorities += &authority.pem();
         }
         Ok(fs::write(self.antp_authorities(), authorities)?)
