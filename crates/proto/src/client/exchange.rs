@@ -18,13 +18,14 @@ use authentick_wire::packet::{Packet, Trailer};
 use authentick_wire::time::NtpTime;
 
 use super::clock::{Unsound, check_clock};
+use super::kiss::meaning;
 use super::session::NtsSession;
 use crate::limits::REQUEST_SIZE_MAX;
 
 /// A request that waits for its response.
 #[derive(Clone, Debug)]
 pub struct Exchange {
-    /// Random, so that only who saw the request can answer it; the true departure time stays with the caller.
+    /// Random, so that only who saw the request can answer it; the time of departure stays with the caller.
     pub(super) transmit: NtpTime,
     pub(super) identifier: Option<[u8; IDENTIFIER_SIZE_MIN]>,
     /// Whether the request has a MAC.
@@ -185,10 +186,10 @@ impl fmt::Display for Check {
                 f.write_str("crypto-NAK: the server does not accept the key or the tag")
             }
             Check::CryptoNak(Some(code)) => {
-                write!(f, "crypto-NAK, kiss code {code:?}: the server does not accept the key or the tag")
+                write!(f, "crypto-NAK, kiss code {code:?}: {}", meaning(*code))
             }
             Check::Encrypted(malformed) => write!(f, "encrypted fields: {malformed}"),
-            Check::Kiss(code) => write!(f, "kiss code {code:?}: the server turned the request down"),
+            Check::Kiss(code) => write!(f, "kiss code {code:?}: {}", meaning(*code)),
             Check::Timestamps => f.write_str("timestamps: receive or transmit time is zero"),
             Check::Leap => Unsound::Leap.fmt(f),
             Check::Stratum(stratum) => Unsound::Stratum(*stratum).fmt(f),

@@ -2,12 +2,14 @@
 
 mod clock;
 mod exchange;
+mod kiss;
 mod mac;
 mod sample;
 mod session;
 
 pub(crate) use clock::{Unsound, check_clock};
 pub use exchange::{Candidate, Check, Exchange, NoCookie, Response, Unsealed};
+pub(crate) use kiss::meaning;
 pub use mac::{MacCandidate, Untagged};
 pub use sample::Sample;
 pub use session::{CookieJar, NtsSession};

@@ -27,7 +27,7 @@ use authentick_wire::packet::Packet;
 use authentick_wire::time::{NtpSpan, NtpTime};
 use authentick_wire::{Malformed, Writer};
 
-use crate::client::Unsound;
+use crate::client::{Unsound, meaning};
 
 /// The check that a datagram failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl fmt::Display for Check {
             Check::Untagged => {
                 f.write_str("untagged: a plain NTP response to an ANTP request, which is never used")
             }
-            Check::Kiss(code) => write!(f, "kiss code {code:?}: the server turned the request down"),
+            Check::Kiss(code) => write!(f, "kiss code {code:?}: {}", meaning(*code)),
             Check::Server(code) => write!(f, "error from the server, not authenticated: {code}"),
             Check::Phase => f.write_str("phase: a message of another phase"),
             Check::Suite(suite) => write!(f, "suite: {suite} was not agreed on"),
