@@ -94,7 +94,7 @@ pub struct Responder {
     interleave: Option<Arc<Interleave>>,
     entropy: Entropy,
     slots: Box<[Slot]>,
-    /// Answers of the last batch whose true transmit time is to be remembered.
+    /// Answers of the last batch whose departure is to be remembered.
     departures: Vec<Departure>,
     /// Datagrams of the last batch.
     batch_size: usize,
@@ -320,7 +320,8 @@ impl Responder {
     }
 
     /// Tells that the engine began to send the last batch's responses at `from` and was done at `to`, so that clients
-    /// in interleaved mode can learn it. Responses are taken to have left at even intervals.
+    /// in interleaved mode can learn it. Responses are taken to have left at even intervals: an estimate, better than the
+    /// stamp in the response and no stamp of the kernel's.
     pub fn sent(&mut self, from: NtpTime, to: NtpTime) {
         let Some(interleave) = &self.interleave else { return };
         let step = to.since(from).to_bits().max(0) / (self.batch_size.max(1) as i64);
