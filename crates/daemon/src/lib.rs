@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod antp;
+pub mod clock;
 pub mod config;
 pub mod custody;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -15,11 +16,13 @@ pub mod metrics;
 mod preflight;
 mod reference;
 pub mod replace;
+mod rotation;
 pub mod serve;
 mod shared;
 mod state_directory;
 mod supervisor;
 pub mod symmetric;
+mod turns;
 mod validity;
 
 pub use config::{Config, ConfigError};

@@ -1,6 +1,7 @@
 //! What vouches for the time, made into a snapshot once a second.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use authentick_crypto::Entropy;
@@ -12,6 +13,7 @@ use authentick_wire::header::{Leap, ReferenceId};
 use authentick_wire::limits::{DATAGRAM_SIZE_MAX, HEADER_SIZE};
 use authentick_wire::time::{NtpShort, NtpTime};
 
+use crate::clock::HostClock;
 use crate::config::Reference;
 
 /// The stratum that goes out when only the kernel vouches: it does not tell how far away its source is, and 10 is what
@@ -26,6 +28,7 @@ const UPSTREAM_TIMEOUT: Duration = Duration::from_millis(500);
 /// Keeps track of what vouches for the time.
 pub(crate) struct Watcher {
     reference: Reference,
+    clock: Arc<dyn HostClock>,
     precision: i8,
     upstream: Option<Upstream>,
     warned: bool,
@@ -39,22 +42,22 @@ struct Upstream {
 }
 
 impl Watcher {
-    pub(crate) fn new(reference: Reference, entropy: Entropy) -> Self {
+    pub(crate) fn new(reference: Reference, clock: Arc<dyn HostClock>, entropy: Entropy) -> Self {
         let upstream = match &reference {
             Reference::Upstream(address) => {
                 Some(Upstream { address: *address, entropy, asked: None, answered: None })
             }
             Reference::Asserted { .. } | Reference::Kernel => None,
         };
-        Watcher { reference, precision: clock::precision(), upstream, warned: false }
+        Watcher { reference, clock, precision: clock::precision(), upstream, warned: false }
     }
 
     /// The state of the clock now. Asks a local daemon if it is time to; that takes up to half a second.
     pub(crate) fn look(&mut self) -> Snapshot {
         match &self.reference {
             Reference::Asserted { stratum, id } => {
-                let snapshot = asserted(*stratum, *id, self.precision);
-                if !self.warned && clock::kernel_clock() == KernelClock::Unsynchronised {
+                let snapshot = asserted(*stratum, *id, self.precision, self.clock.now());
+                if !self.warned && self.clock.kernel() == KernelClock::Unsynchronised {
                     self.warned = true;
                     log::warn!(
                         "the kernel says that this host's clock is not synchronised; it is served as stratum {stratum} \
@@ -64,7 +67,7 @@ impl Watcher {
                 snapshot
             }
             Reference::Kernel => {
-                let state = clock::kernel_clock();
+                let state = self.clock.kernel();
                 if !self.warned && !matches!(state, KernelClock::Synchronised { .. }) {
                     self.warned = true;
                     let why = match state {
@@ -75,12 +78,12 @@ impl Watcher {
                     };
                     log::warn!("{why}; clients are told not to trust it until that changes");
                 }
-                kernel(state, self.precision)
+                kernel(state, self.precision, self.clock.now())
             }
             Reference::Upstream(address) => {
                 let (address, precision) = (*address, self.precision);
                 let upstream = self.upstream.as_mut().expect("made together with the reference");
-                let snapshot = upstream.look(precision);
+                let snapshot = upstream.look(precision, &*self.clock);
                 let lost = snapshot.leap == Leap::Unsynchronised;
                 if lost != self.warned {
                     self.warned = lost;
@@ -97,17 +100,16 @@ impl Watcher {
     }
 }
 
-fn asserted(stratum: u8, id: ReferenceId, precision: i8) -> Snapshot {
+fn asserted(stratum: u8, id: ReferenceId, precision: i8, now: NtpTime) -> Snapshot {
     Snapshot {
         stratum,
         // A clock is never better than the shortest step that it can show.
         root_dispersion: NtpShort::from_bits(1),
-        ..Snapshot::primary(precision, id, clock::now())
+        ..Snapshot::primary(precision, id, now)
     }
 }
 
-fn kernel(state: KernelClock, precision: i8) -> Snapshot {
-    let now = clock::now();
+fn kernel(state: KernelClock, precision: i8, now: NtpTime) -> Snapshot {
     match state {
         KernelClock::Synchronised { leap, error_max_us } => Snapshot {
             leap: match leap {
@@ -128,10 +130,10 @@ fn kernel(state: KernelClock, precision: i8) -> Snapshot {
 }
 
 impl Upstream {
-    fn look(&mut self, precision: i8) -> Snapshot {
+    fn look(&mut self, precision: i8, clock: &dyn HostClock) -> Snapshot {
         if self.asked.is_none_or(|asked| asked.elapsed() >= UPSTREAM_INTERVAL) {
             self.asked = Some(Instant::now());
-            match self.ask(precision) {
+            match self.ask(precision, clock) {
                 Ok(Some(snapshot)) => self.answered = Some((Instant::now(), snapshot)),
                 Ok(None) => {}
                 Err(error) => log::debug!("asking {}: {error}", self.address),
@@ -144,7 +146,7 @@ impl Upstream {
     }
 
     /// One exchange. The daemon keeps the same clock as we serve, so what it says of it holds for us unchanged.
-    fn ask(&mut self, precision: i8) -> std::io::Result<Option<Snapshot>> {
+    fn ask(&mut self, precision: i8, clock: &dyn HostClock) -> std::io::Result<Option<Snapshot>> {
         let socket = ClientSocket::connect(self.address)?;
         let mut request = [0; HEADER_SIZE];
         let (mut exchange, size) = Exchange::plain(&mut self.entropy, &mut request);
@@ -156,7 +158,7 @@ impl Upstream {
                 Received::Silence => return Ok(None),
                 Received::Hint(_) => {}
                 Received::Datagram { size, .. } => match exchange.receive(&mut buffer[..size], None) {
-                    Ok(response) => return Ok(Some(mirrored(&response.header, precision, clock::now()))),
+                    Ok(response) => return Ok(Some(mirrored(&response.header, precision, clock.now()))),
                     Err(check) => log::debug!("{}: {check}", self.address),
                 },
             }
@@ -183,13 +185,15 @@ mod tests {
 
     #[test]
     fn kernel_state_decides_about_leap_and_dispersion() {
-        let good = kernel(KernelClock::Synchronised { leap: Some(true), error_max_us: 2_000 }, -25);
+        let good =
+            kernel(KernelClock::Synchronised { leap: Some(true), error_max_us: 2_000 }, -25, NtpTime::ZERO);
         assert_eq!((good.leap, good.stratum), (Leap::Insert, KERNEL_STRATUM));
         assert!(good.root_dispersion.as_nanos() >= 1_999_000);
-        let deleted = kernel(KernelClock::Synchronised { leap: Some(false), error_max_us: 0 }, -25);
+        let deleted =
+            kernel(KernelClock::Synchronised { leap: Some(false), error_max_us: 0 }, -25, NtpTime::ZERO);
         assert_eq!(deleted.leap, Leap::Delete);
         for state in [KernelClock::Unsynchronised, KernelClock::Unknown] {
-            assert_eq!(kernel(state, -25).leap, Leap::Unsynchronised);
+            assert_eq!(kernel(state, -25, NtpTime::ZERO).leap, Leap::Unsynchronised);
         }
     }
 
@@ -197,7 +201,7 @@ mod tests {
     fn silent_upstream_is_not_trusted() {
         let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let reference = Reference::Upstream(silent.local_addr().unwrap());
-        let mut watcher = Watcher::new(reference, Entropy::from_seed(1));
+        let mut watcher = Watcher::new(reference, Arc::new(crate::clock::SystemClock), Entropy::from_seed(1));
         assert_eq!(watcher.look().leap, Leap::Unsynchronised);
     }
 }

@@ -20,19 +20,20 @@ use authentick_ke::server::{self as ke_server, Admission, Stopper};
 use authentick_ke::session::Terms;
 use authentick_ke::tls::{Identity, IdentityError};
 use authentick_net::udp::{self, Handler, ReplySocket, ServerSocket, UdpEngine, Way};
-use authentick_net::{affinity, clock, privilege};
+use authentick_net::{affinity, privilege};
 use authentick_proto::keyset::KeySet;
 use authentick_proto::limits::{BATCH_SIZE, INTERLEAVE_ENTRY_COUNT, LIMITER_BUCKET_COUNT};
 use authentick_proto::server::interleave::Interleave;
 use authentick_proto::server::limit::Limiter;
 use authentick_proto::server::snapshot::Snapshot;
-use authentick_proto::server::{Clock, Moment, Policy, Responder};
+use authentick_proto::server::{Moment, Policy, Responder};
 use authentick_proto::symmetric::SymmetricKeys;
 use authentick_wire::datagram::{Datagram, Early};
 use authentick_wire::time::NtpTime;
 use tokio::sync::oneshot;
 
 use crate::antp::{self, AntpState, ExchangeWorker};
+use crate::clock::{HostClock, ResponderClock, SystemClock};
 use crate::config::{Config, ConfigError, Nts, Symmetric};
 use crate::guarded::Secrecy;
 use crate::keystore::{KeyFile, KeyFileError, StateKeyFile};
@@ -44,9 +45,10 @@ pub use crate::preflight::check;
 use crate::reference::Watcher;
 use crate::shared::{NtsState, Shared};
 use crate::state_directory;
-use crate::supervisor::{Command, Supervisor, Turns};
+use crate::supervisor::{Command, Supervisor};
 use crate::symmetric::Keys;
 use crate::symmetric::keeper::{self, Keeper};
+use crate::turns::Turns;
 use crate::validity;
 
 /// How long a worker waits for datagrams before it looks whether it should stop.
@@ -103,6 +105,14 @@ pub struct Running {
 /// # Errors
 /// What keeps it from serving.
 pub fn start(config: &Config) -> Result<Running, StartError> {
+    start_by(config, &(Arc::new(SystemClock) as Arc<dyn HostClock>))
+}
+
+/// The same on a host with these clocks.
+///
+/// # Errors
+/// What keeps it from serving.
+pub fn start_by(config: &Config, clock: &Arc<dyn HostClock>) -> Result<Running, StartError> {
     let cpus =
         affinity::allowed().map_err(|error| StartError::System("find this process's processors", error))?;
     let worker_count = if config.workers == 0 { cpus.len() } else { config.workers };
@@ -147,13 +157,13 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
         preflight::warn_of_rights(config);
     }
 
-    let mut watcher = Watcher::new(config.reference.clone(), entropy()?);
+    let mut watcher = Watcher::new(config.reference.clone(), Arc::clone(clock), entropy()?);
     let nts = match identity {
         Some(identity) => {
             validity::warn(&identity.certificate);
             warn_of_terms(config);
             let keys = key_file
-                .load_or_create(clock::unix_seconds(), &mut entropy()?)
+                .load_or_create(clock.unix_seconds(), &mut entropy()?)
                 .map_err(|error| state_error(config, &error))?;
             Some(NtsState::new(keys, &identity))
         }
@@ -164,7 +174,7 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
             loaded.certificates.iter().for_each(|(_, info)| validity::warn(info));
             let mut entropy = entropy()?;
             let keys = state_key_file
-                .load_or_create(clock::unix_seconds(), &mut entropy)
+                .load_or_create(clock.unix_seconds(), &mut entropy)
                 .map_err(|error| state_error(config, &error))?;
             Some(Arc::new(AntpState::new(settings, loaded, keys, &mut entropy)))
         }
@@ -172,10 +182,11 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
     };
     let keeper = symmetric.map(|(symmetric, keys)| {
         keeper::warn(&symmetric.keys, &keys, symmetric.allowed);
-        Keeper::start(symmetric, keys, worker_count, &config.state_directory)
+        Keeper::start(symmetric, keys, worker_count, &config.state_directory, Arc::clone(clock))
     });
     let spans = config.metrics.as_ref().filter(|metrics| !metrics.span_clients.is_empty());
     let shared = Arc::new(Shared {
+        clock: Arc::clone(clock),
         snapshot: Arc::new(ArcSwap::from_pointee(watcher.look())),
         nts,
         symmetric: keeper.as_ref().map(Keeper::state),
@@ -240,8 +251,18 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
     let supervisor = Supervisor {
         config: config.clone(),
         shared: Arc::clone(&node.shared),
-        cookie_keys: Turns::new(key_file, "cookie keys"),
-        state_keys: Turns::new(state_key_file, "ANTP's state keys"),
+        cookie_keys: node
+            .shared
+            .nts
+            .as_ref()
+            .map(|nts| nts.keys.load_full())
+            .map(|keys| Turns::new(key_file, "cookie keys", &keys, clock)),
+        state_keys: node
+            .shared
+            .antp
+            .as_ref()
+            .map(|antp| antp.keys.load_full())
+            .map(|keys| Turns::new(state_key_file, "ANTP's state keys", &keys, clock)),
         keeper,
         watcher,
         entropy: entropy()?,
@@ -397,6 +418,7 @@ fn work(
     let mut engine = UdpEngine::new(sockets, PATIENCE, shared.batch_size)?;
     let mut worker = Worker {
         responder,
+        clock: Arc::clone(&shared.clock),
         snapshot: Cache::new(Arc::clone(&shared.snapshot)),
         keys: shared.nts.as_ref().map(|nts| Cache::new(Arc::clone(&nts.keys))),
         symmetric: shared.symmetric.as_ref().map(|symmetric| Cache::new(Arc::clone(&symmetric.keys))),
@@ -419,6 +441,7 @@ fn work(
 /// What stands between an engine and the responder: the clock, and the state of the moment.
 struct Worker {
     responder: Responder,
+    clock: Arc<dyn HostClock>,
     snapshot: Cache<Arc<ArcSwap<Snapshot>>, Arc<Snapshot>>,
     keys: Option<Cache<Arc<ArcSwap<KeySet>>, Arc<KeySet>>>,
     symmetric: Option<Cache<Arc<ArcSwap<SymmetricKeys>>, Arc<SymmetricKeys>>>,
@@ -426,21 +449,9 @@ struct Worker {
     recorder: Option<Recorder>,
 }
 
-struct SystemClock;
-
-impl Clock for SystemClock {
-    fn now(&mut self) -> NtpTime {
-        clock::now()
-    }
-
-    fn monotonic_us(&mut self) -> u64 {
-        clock::monotonic_ns() / 1000
-    }
-}
-
 impl Handler for Worker {
     fn now(&mut self) -> NtpTime {
-        clock::now()
+        self.clock.now()
     }
 
     fn respond(&mut self, batch: &mut [Datagram<'_>], ways: &[Way]) {
@@ -452,9 +463,10 @@ impl Handler for Worker {
             symmetric: self.symmetric.as_mut().map(|keys| &**keys.load()),
             antp: antp.as_ref().zip(inbox.as_ref()).map(|(antp, inbox)| antp.moment(inbox)),
         };
+        let clock = &mut ResponderClock(&*self.clock);
         match &mut self.recorder {
-            None => self.responder.begin(moment, &mut SystemClock, &mut (), batch),
-            Some(recorder) => self.responder.begin(moment, &mut SystemClock, recorder, batch),
+            None => self.responder.begin(moment, clock, &mut (), batch),
+            Some(recorder) => self.responder.begin(moment, clock, recorder, batch),
         }
     }
 

@@ -12,6 +12,7 @@ use authentick_proto::keyset::KeySet;
 use authentick_proto::server::snapshot::Snapshot;
 
 use crate::antp::AntpState;
+use crate::clock::HostClock;
 use crate::metrics::counters::{KeCounters, WorkerCounters};
 use crate::metrics::spans::SpanRing;
 use crate::symmetric::keeper::SymmetricState;
@@ -19,6 +20,7 @@ use crate::symmetric::keeper::SymmetricState;
 /// The state of a node.
 #[derive(Debug)]
 pub(crate) struct Shared {
+    pub(crate) clock: Arc<dyn HostClock>,
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
     pub(crate) nts: Option<NtsState>,
     pub(crate) symmetric: Option<Arc<SymmetricState>>,

@@ -25,6 +25,14 @@ pub fn monotonic_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// Nanoseconds on a clock that is never set and counts on while the host sleeps; only differences mean anything.
+#[inline]
+#[must_use]
+pub fn boot_ns() -> u64 {
+    let time = clock_gettime(ClockId::Boottime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// Nanoseconds of processor time that this thread has used; what others do to the processor meanwhile is not in them.
 #[must_use]
 pub fn thread_cpu_ns() -> u64 {

@@ -116,17 +116,6 @@ impl<K: Numbered> Generations<K> {
         self.future.id().wrapping_add(1)
     }
 
-    /// How many rotations are due at `now` for one every `period_seconds`: keys age while a server is down too. A last
-    /// rotation that lies more than a period in the future (a clock that ran ahead) is due at once.
-    #[must_use]
-    pub fn rotations_due(&self, now: u64, period_seconds: u64) -> u64 {
-        let period_seconds = period_seconds.max(1);
-        match now.checked_sub(self.rotated) {
-            Some(age) => age / period_seconds,
-            None => u64::from(self.rotated - now > period_seconds),
-        }
-    }
-
     /// The set without the retired key `id`: what it sealed no longer opens.
     ///
     /// # Errors

@@ -30,8 +30,8 @@ impl Stored for KeySet {
         self.current().id()
     }
 
-    fn rotations_due(&self, now: u64, period_seconds: u64) -> u64 {
-        KeySet::rotations_due(self, now, period_seconds)
+    fn rotated(&self) -> u64 {
+        KeySet::rotated(self)
     }
 
     fn rotated_once(&self, now: u64, keep: usize, entropy: &mut Entropy) -> Self {

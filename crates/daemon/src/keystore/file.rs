@@ -38,8 +38,8 @@ pub trait Stored: Sized {
     fn generate(now: u64, entropy: &mut Entropy) -> Self;
     /// The identifier of the key that seals.
     fn current_id(&self) -> u32;
-    /// How many rotations are due at `now` for one every `period_seconds`.
-    fn rotations_due(&self, now: u64, period_seconds: u64) -> u64;
+    /// When the current key began to seal, in Unix seconds by the clock of then.
+    fn rotated(&self) -> u64;
     /// The set after one rotation, with at most `keep` retired keys.
     #[must_use]
     fn rotated_once(&self, now: u64, keep: usize, entropy: &mut Entropy) -> Self;
@@ -63,6 +63,15 @@ impl<S> Clone for SetFile<S> {
     fn clone(&self) -> Self {
         SetFile { directory: self.directory.clone(), kind: PhantomData }
     }
+}
+
+/// Who has rotated, and the set after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turned<S> {
+    /// This process did.
+    Here(S),
+    /// Somebody else had done so before.
+    ByOthers(S),
 }
 
 /// Why keys could not be read or written.
@@ -261,33 +270,36 @@ impl<S: Stored> SetFile<S> {
         Ok(keys)
     }
 
-    /// Rotates as often as is due at `now`, at most until every old key is gone; `None` if nothing is due. The file is
-    /// read anew, as someone else may have rotated. If it is gone, the keys `in_force` are what is rotated, and written:
-    /// whoever removed the file has not taken them from the clients.
+    /// Rotates `count` times, at least once and at most until every old key is gone. The file is read anew, as someone
+    /// else may have rotated since `in_force` was read: then what it holds is returned as it is. Where there is no file
+    /// any more, `in_force` rotates.
     ///
     /// # Errors
     /// As [`SetFile::load`] and [`SetFile::store`]; the old keys then stay in force.
-    pub fn rotate_if_due(
+    pub fn rotate(
         &self,
         in_force: &S,
+        count: u64,
         now: u64,
-        period_seconds: u64,
         keep: usize,
         entropy: &mut Entropy,
-    ) -> Result<Option<S>, KeyFileError> {
+    ) -> Result<Turned<S>, KeyFileError> {
         let _lock = self.lock_within(lock::OF_A_RUNNING_SERVER)?;
-        let held = self.load_or_restore(in_force)?;
-        let keys = held.as_ref().unwrap_or(in_force);
-        let due = keys.rotations_due(now, period_seconds).min(keep as u64 + 2);
-        if due == 0 {
-            return Ok(None);
-        }
-        let mut keys = keys.rotated_once(now, keep, entropy);
-        for _ in 1..due {
+        let mut keys = match self.load()? {
+            Some(stored) if stored.current_id() != in_force.current_id() => {
+                return Ok(Turned::ByOthers(stored));
+            }
+            Some(stored) => stored.rotated_once(now, keep, entropy),
+            None => {
+                log::warn!("{} was gone; the keys in force are written to it again", self.path().display());
+                in_force.rotated_once(now, keep, entropy)
+            }
+        };
+        for _ in 1..count.min(keep as u64 + 2) {
             keys = keys.rotated_once(now, keep, entropy);
         }
         self.store(&keys)?;
-        Ok(Some(keys))
+        Ok(Turned::Here(keys))
     }
 
     /// Writes the keys `in_force` again if their file is gone; whether it was.
@@ -334,6 +346,13 @@ mod tests {
         keys.keys().map(|(role, key)| (role, key.id())).collect()
     }
 
+    fn here(turned: Result<Turned<KeySet>, KeyFileError>) -> KeySet {
+        match turned.unwrap() {
+            Turned::Here(keys) => keys,
+            Turned::ByOthers(_) => panic!("nobody else has rotated"),
+        }
+    }
+
     #[test]
     fn keys_outlive_the_process() {
         let (_directory, file) = store();
@@ -353,34 +372,35 @@ mod tests {
         let (_directory, file) = store();
         let mut entropy = Entropy::from_seed(1);
         let first = file.load_or_create(1000, &mut entropy).unwrap();
-        assert!(file.rotate_if_due(&first, 1059, 60, 3, &mut entropy).unwrap().is_none());
-        let second = file.rotate_if_due(&first, 1060, 60, 3, &mut entropy).unwrap().unwrap();
+        let second = here(file.rotate(&first, 1, 1060, 3, &mut entropy));
         assert_eq!(ids(&second), ids(&file.load().unwrap().unwrap()));
         assert!(second.find(first.current().id()).is_some());
-        let later = file.rotate_if_due(&second, 1_000_000, 60, 3, &mut entropy).unwrap().unwrap();
-        assert!(later.find(first.current().id()).is_none(), "keys age while the server is down");
+        let later = here(file.rotate(&second, 9, 1_000_000, 3, &mut entropy));
+        assert!(later.find(first.current().id()).is_none());
         assert_eq!(later.keys().count(), 5);
     }
 
     #[test]
-    fn keys_in_force_outlive_their_file() {
+    fn rotation_of_somebody_else_is_taken_over_and_a_lost_file_is_written_again() {
         let (_directory, file) = store();
         let mut entropy = Entropy::from_seed(1);
         let first = file.load_or_create(1000, &mut entropy).unwrap();
         assert!(!file.restore_if_gone(&first).unwrap());
+        let second = here(file.rotate(&first, 1, 1060, 3, &mut entropy));
+        let Turned::ByOthers(found) = file.rotate(&first, 1, 1061, 3, &mut entropy).unwrap() else {
+            panic!()
+        };
+        assert_eq!(ids(&found), ids(&second));
         fs::remove_file(file.path()).unwrap();
-        let second = file.rotate_if_due(&first, 1060, 60, 3, &mut entropy).unwrap().unwrap();
+        let third = here(file.rotate(&second, 1, 1120, 3, &mut entropy));
         for (_, key) in first.keys() {
-            assert_eq!(second.find(key.id()).unwrap().key().expose(), key.key().expose(), "cookies open");
+            assert_eq!(third.find(key.id()).unwrap().key().expose(), key.key().expose(), "cookies open");
         }
-        assert_eq!(ids(&second), ids(&file.load().unwrap().unwrap()));
+        assert_eq!(ids(&third), ids(&file.load().unwrap().unwrap()));
         // Nothing is due: what is in force is written, and stays in force.
         fs::remove_file(file.path()).unwrap();
-        assert!(file.rotate_if_due(&second, 1061, 60, 3, &mut entropy).unwrap().is_none());
-        assert_eq!(ids(&second), ids(&file.load().unwrap().unwrap()));
-        fs::remove_file(file.path()).unwrap();
-        assert!(file.restore_if_gone(&second).unwrap());
-        assert_eq!(ids(&second), ids(&file.load().unwrap().unwrap()));
+        assert!(file.restore_if_gone(&third).unwrap());
+        assert_eq!(ids(&third), ids(&file.load().unwrap().unwrap()));
     }
 
     #[test]
@@ -390,7 +410,7 @@ mod tests {
         let first = file.load_or_create(1000, &mut entropy).unwrap();
         // A directory in the way of the new file: writing fails for root too.
         fs::create_dir(file.directory.join("cookie-keys.new")).unwrap();
-        let error = file.rotate_if_due(&first, 2000, 60, 3, &mut entropy).unwrap_err();
+        let error = file.rotate(&first, 1, 2000, 3, &mut entropy).unwrap_err();
         assert!(matches!(error, KeyFileError::Io(..)), "{error}");
         assert_eq!(ids(&file.load().unwrap().unwrap()), ids(&first));
     }

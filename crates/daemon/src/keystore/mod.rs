@@ -1,5 +1,6 @@
 //! Where the keys of cookies and of ANTP's state outlive the process.
 
+pub(crate) mod age;
 mod cookie;
 mod file;
 mod lines;
@@ -8,7 +9,7 @@ mod state;
 use authentick_proto::antp::state_key::StateKeys;
 use authentick_proto::keyset::KeySet;
 
-pub use file::{KeyFileError, SetFile, Stored};
+pub use file::{KeyFileError, SetFile, Stored, Turned};
 pub use lines::Lines;
 
 /// The file of cookie keys.

@@ -38,8 +38,8 @@ impl Stored for StateKeys {
         self.current().id()
     }
 
-    fn rotations_due(&self, now: u64, period_seconds: u64) -> u64 {
-        StateKeys::rotations_due(self, now, period_seconds)
+    fn rotated(&self) -> u64 {
+        StateKeys::rotated(self)
     }
 
     fn rotated_once(&self, now: u64, keep: usize, entropy: &mut Entropy) -> Self {
@@ -94,7 +94,7 @@ impl Stored for StateKeys {
 mod tests {
     use std::os::unix::fs::MetadataExt;
 
-    use super::super::StateKeyFile;
+    use super::super::{StateKeyFile, Turned};
     use super::*;
 
     const DAY: u64 = 86_400;
@@ -106,6 +106,13 @@ mod tests {
         (directory, file)
     }
 
+    fn rotate(file: &StateKeyFile, keys: &StateKeys, now: u64, keep: usize) -> StateKeys {
+        match file.rotate(keys, 1, now, keep, &mut Entropy::from_seed(9)).unwrap() {
+            Turned::Here(keys) => keys,
+            Turned::ByOthers(_) => panic!("nobody else has rotated"),
+        }
+    }
+
     fn secrets(keys: &StateKeys) -> Vec<(Role, u32, [u8; 16])> {
         keys.keys().map(|(role, key)| (role, key.id(), *key.expose())).collect()
     }
@@ -115,7 +122,7 @@ mod tests {
         let (_directory, file) = file();
         let mut entropy = Entropy::from_seed(1);
         let first = file.load_or_create(0, &mut entropy).unwrap();
-        let first = file.rotate_if_due(&first, DAY, DAY, 7, &mut entropy).unwrap().unwrap_or(first);
+        let first = rotate(&file, &first, DAY, 7);
         let again = file.load_or_create(DAY, &mut entropy).unwrap();
         assert_eq!(secrets(&first), secrets(&again));
         assert_eq!(again.keys().count(), 3);
@@ -131,8 +138,9 @@ mod tests {
         let first = file.load_or_create(0, &mut entropy).unwrap();
         let hex = |octets: &[u8]| octets.iter().map(|octet| format!("{octet:02x}")).collect::<String>();
         let (key, seed) = (hex(first.current().expose()), hex(first.seed().expose()));
+        let mut keys = first;
         for day in 1..=3 {
-            file.rotate_if_due(&first, day * DAY, DAY, 2, &mut entropy).unwrap().unwrap();
+            keys = rotate(&file, &keys, day * DAY, 2);
             let text = std::fs::read_to_string(file.path()).unwrap();
             assert_eq!(text.contains(&key), day <= 2, "day {day}");
             assert!(!text.contains(&seed), "day {day}");

@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use authentick_ke::server::Outcome as KeOutcome;
-use authentick_net::clock;
 use authentick_proto::antp::server::ExchangeOutcome;
 use authentick_proto::server::outcome::Outcome;
 use authentick_wire::antp::Suite;
@@ -225,7 +224,7 @@ impl Collector for View {
             totals.dropped,
         )?;
         let snapshot = **shared.snapshot.load();
-        let dispersion = snapshot.root_dispersion_at(clock::now());
+        let dispersion = snapshot.root_dispersion_at(shared.clock.now());
         out.gauge("ntp_system_stratum", "Stratum that is served", f64::from(snapshot.stratum))?;
         out.gauge(
             "ntp_system_leap_indicator",

@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use authentick_crypto::mac::MacKey;
-use authentick_net::clock;
 use authentick_proto::symmetric::{Allowed, Caution, Counts, SymmetricKey, SymmetricKeys};
 
 use super::file::{KeyFile, KeyFileError};
 use super::notes;
 use super::text::Keys;
 use super::uses::{Ledger, Stored, Uses, limit_of};
+use crate::clock::HostClock;
 use crate::config::Symmetric;
 use crate::replace::Refused;
 
@@ -106,6 +106,7 @@ pub(crate) fn warn(path: &Path, keys: &Keys, allowed: Allowed) {
 pub(crate) struct Keeper {
     file: KeyFile,
     allowed: Allowed,
+    clock: Arc<dyn HostClock>,
     ledger: Ledger,
     state: Arc<SymmetricState>,
     /// Whether the uses could be written when it was last tried.
@@ -114,11 +115,17 @@ pub(crate) struct Keeper {
 
 impl Keeper {
     /// Puts keys in force, for so many workers. `directory` is where uses are kept; it exists.
-    pub(crate) fn start(symmetric: &Symmetric, keys: Keys, worker_count: usize, directory: &Path) -> Self {
+    pub(crate) fn start(
+        symmetric: &Symmetric,
+        keys: Keys,
+        worker_count: usize,
+        directory: &Path,
+        clock: Arc<dyn HostClock>,
+    ) -> Self {
         let mut ledger = Ledger::new(directory, Stored::load_or_set_aside(directory));
         let retires = retirements(&keys);
         let set =
-            SymmetricKeys::new(keys.into_accepted(clock::unix_seconds()), symmetric.allowed, worker_count);
+            SymmetricKeys::new(keys.into_accepted(clock.unix_seconds()), symmetric.allowed, worker_count);
         let set = Arc::new(set.expect("a file has no id twice, none of zero, and not too many"));
         let written = ledger.replace(None, &set);
         let state = SymmetricState {
@@ -128,7 +135,7 @@ impl Keeper {
         };
         let file = KeyFile::new(&symmetric.keys, symmetric.format);
         let mut keeper =
-            Keeper { file, allowed: symmetric.allowed, ledger, state: Arc::new(state), is_kept: true };
+            Keeper { file, allowed: symmetric.allowed, clock, ledger, state: Arc::new(state), is_kept: true };
         keeper.note_written(&written);
         keeper
     }
@@ -143,8 +150,9 @@ impl Keeper {
         match self.file.load() {
             Ok(keys) => {
                 warn(self.file.path(), &keys, self.allowed);
-                let (count, retires) = (keys.accepted(clock::unix_seconds()).count(), retirements(&keys));
-                self.replace(keys.into_accepted(clock::unix_seconds()), retires);
+                let now = self.clock.unix_seconds();
+                let (count, retires) = (keys.accepted(now).count(), retirements(&keys));
+                self.replace(keys.into_accepted(now), retires);
                 log::info!("symmetric keys read again: {count}");
             }
             Err(error) => {
@@ -156,7 +164,7 @@ impl Keeper {
 
     /// What is due each second: keys retire, uses are written down and held against their limits.
     pub(crate) fn tick(&mut self) {
-        self.retire(clock::unix_seconds());
+        self.retire(self.clock.unix_seconds());
         let keys = self.state.keys.load_full();
         let (worn, written) = self.ledger.look(&keys);
         for key in worn {

@@ -211,13 +211,6 @@ impl StateKeys {
         StateKeys { keys: self.keys.advance(next, now, keep), seed, refreshed }
     }
 
-    /// How many rotations are due at `now` for one every `period_seconds`, as [`Generations::rotations_due`] counts
-    /// them.
-    #[must_use]
-    pub fn rotations_due(&self, now: u64, period_seconds: u64) -> u64 {
-        self.keys.rotations_due(now, period_seconds)
-    }
-
     /// The key that seals.
     #[must_use]
     pub fn current(&self) -> &StateKey {
@@ -320,14 +313,5 @@ mod tests {
         assert!(!set(1, vec![key(2)]), "the future key has the next number");
         assert!(set(1, (3..KEY_COUNT_MAX as u32 + 1).map(key).collect()));
         assert!(!set(1, (3..KEY_COUNT_MAX as u32 + 2).map(key).collect()));
-    }
-
-    #[test]
-    fn rotations_follow_the_clock_even_through_downtime_and_jumps() {
-        let set = StateKeys::generate(100_000, &mut Entropy::from_seed(1));
-        assert_eq!(set.rotations_due(100_000 + 86_399, 86_400), 0);
-        assert_eq!(set.rotations_due(100_000 + 9 * 86_400 + 5, 86_400), 9);
-        assert_eq!(set.rotations_due(90_000, 86_400), 0);
-        assert_eq!(set.rotations_due(0, 86_400), 1);
     }
 }

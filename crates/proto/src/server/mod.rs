@@ -320,8 +320,8 @@ impl Responder {
     }
 
     /// Tells that the engine began to send the last batch's responses at `from` and was done at `to`, so that clients
-    /// in interleaved mode can learn it. Responses are taken to have left at even intervals: an estimate, better than the
-    /// stamp in the response and no stamp of the kernel's.
+    /// in interleaved mode can learn it. Responses are taken to have left at even intervals: an estimate, better than
+    /// the stamp in the response and no stamp of the kernel's.
     pub fn sent(&mut self, from: NtpTime, to: NtpTime) {
         let Some(interleave) = &self.interleave else { return };
         let step = to.since(from).to_bits().max(0) / (self.batch_size.max(1) as i64);

@@ -1,0 +1,126 @@
+//! When keys rotate: a pure policy, without clocks and files.
+//!
+//! The wall clock of a host is set, jumps, and may start in 1970; what a rotation too many costs is every client's
+//! cookies. So a key's age is the time for which it sealed, by a clock that is never set, carried over restarts:
+//!
+//! 1. In a running process a key rotates when its age reaches the period: once, and then its age is zero. No jump of
+//!    the wall clock, forward or back, makes or prevents a rotation.
+//! 2. The wall clock is asked once in the life of a process, how long ago the last rotation was: so that downtime
+//!    counts. At the start, if the kernel or an upstream vouches for it, as many rotations are made up for as fit
+//!    between the two, and at most `keep`: the key that sealed last still opens. If only the operator vouches, at most
+//!    one. If nobody does yet, then when the kernel or an upstream first does, at most one.
+//! 3. It is not believed if it, or the time of the last rotation, lies before this program was written, or the last
+//!    rotation in the future.
+
+use std::time::Duration;
+
+/// No last rotation before this is one by a clock that was right: 2026-01-01.
+const PLAUSIBLE_FROM: u64 = 1_767_225_600;
+
+/// Who vouches for the time of day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// Nobody.
+    Nobody,
+    /// The operator, who wrote it into the configuration long ago.
+    Operator,
+    /// The kernel or an upstream, which look at the clock now.
+    Witness,
+}
+
+/// A moment, by both clocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    /// Unix seconds.
+    pub(crate) wall: u64,
+    /// On a clock that is never set.
+    pub(crate) boot: Duration,
+    /// Who vouches for `wall`.
+    pub(crate) word: Word,
+}
+
+/// What the operator wants.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    /// One rotation each.
+    pub(crate) period: Duration,
+    /// How many retired keys still open.
+    pub(crate) keep: usize,
+}
+
+/// The age of the key that seals, and what follows from it.
+#[derive(Clone, Debug)]
+pub(crate) struct Ageing {
+    /// Unix seconds of the last rotation, as the file has it.
+    rotated: u64,
+    /// The age at `since`.
+    carried: Duration,
+    since: Duration,
+    wall_clock: WallClock,
+    /// Rotations to be made up for.
+    missed: u64,
+}
+
+/// Whether the wall clock is still to be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WallClock {
+    /// It is the first look.
+    AtStart,
+    /// Nobody has vouched for it yet.
+    Awaited,
+    /// It has been asked, or a rotation has made the question idle.
+    Settled,
+}
+
+impl Ageing {
+    /// At the start of a process: the last rotation was at `rotated` by the wall clock of then, and the key has sealed
+    /// for `carried` in processes before.
+    pub(crate) const fn resume(rotated: u64, carried: Duration, boot: Duration) -> Self {
+        Ageing { rotated, carried, since: boot, wall_clock: WallClock::AtStart, missed: 0 }
+    }
+
+    /// After a rotation, whoever made it.
+    pub(crate) const fn anew(boot: Duration) -> Self {
+        Ageing { rotated: 0, carried: Duration::ZERO, since: boot, wall_clock: WallClock::Settled, missed: 0 }
+    }
+
+    /// For how long the key has sealed, or what counts as that.
+    pub(crate) fn age(&self, boot: Duration) -> Duration {
+        self.carried.saturating_add(boot.saturating_sub(self.since))
+    }
+
+    /// How many rotations are due now. Until they are made, which [`Ageing::anew`] says, they stay due.
+    pub(crate) fn due(&mut self, now: Moment, terms: Terms) -> u64 {
+        let period = terms.period.max(Duration::from_secs(1));
+        self.ask_wall_clock(now, period, terms.keep);
+        self.missed.max(u64::from(self.age(now.boot) >= period))
+    }
+
+    fn ask_wall_clock(&mut self, now: Moment, period: Duration, keep: usize) {
+        let keep = (keep as u64).max(1);
+        let (next, count_max) = match (self.wall_clock, now.word) {
+            (WallClock::Settled, _) => return,
+            (WallClock::AtStart | WallClock::Awaited, Word::Nobody) => (WallClock::Awaited, None),
+            (WallClock::AtStart, Word::Witness) => (WallClock::Settled, Some(keep)),
+            (WallClock::AtStart, Word::Operator) | (WallClock::Awaited, Word::Witness) => {
+                (WallClock::Settled, Some(1))
+            }
+            // The operator's word does not come later.
+            (WallClock::Awaited, Word::Operator) => (WallClock::Settled, None),
+        };
+        self.wall_clock = next;
+        let Some(count_max) = count_max else { return };
+        if self.rotated < PLAUSIBLE_FROM || now.wall < self.rotated {
+            return;
+        }
+        let elapsed = now.wall - self.rotated;
+        self.missed = (elapsed / period.as_secs().max(1)).min(count_max);
+        if self.missed == 0 {
+            self.carried = self.age(now.boot).max(Duration::from_secs(elapsed));
+            self.since = now.boot;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
