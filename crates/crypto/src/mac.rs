@@ -17,6 +17,7 @@ mod gmac_siv;
 mod hmac;
 mod md5;
 mod poly1305;
+pub mod usage;
 
 use std::error::Error;
 use std::fmt;

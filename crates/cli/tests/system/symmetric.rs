@@ -337,7 +337,7 @@ fn wrong_tags_are_counted_by_key() {
         0.0,
         "what was no tag of the key is no use of it"
     );
-    assert_eq!(server.metric(&of_key("uses_limit", 1, "AES128")), 2f64.powi(48));
+    assert_eq!(server.metric(&of_key("uses_limit", 1, "AES128")), 2f64.powi(46));
 }
 
 #[test]
@@ -377,7 +377,7 @@ fn uses_outlive_an_orderly_stop_exactly_and_a_crash_as_a_bound() {
         assert_eq!(server.process.wait(), 0, "{}", server.process.log());
         assert_eq!(uses(), (6 * u64::try_from(run).unwrap(), true));
     }
-    assert_names(&keyed.good_verb(&["list"]), &["used 12 times of 2^48", "used 0 times of 2^48"]);
+    assert_names(&keyed.good_verb(&["list"]), &["used 12 times of 2^46", "used 0 times of 2^46"]);
     let mut server = keyed.start("");
     assert_eq!(keyed.query(&server, 1, &["--count", "3", "--interval", "0"]).status.code(), Some(0));
     server.process.signal("-KILL");

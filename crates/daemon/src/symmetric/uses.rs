@@ -21,9 +21,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use authentick_crypto::mac::{MacAlgorithm, MacKey, Tag, tag_batch};
+use authentick_crypto::mac::{MacAlgorithm, MacKey, Tag, tag_batch, usage};
 use authentick_proto::limits::SYMMETRIC_KEY_COUNT_MAX;
 use authentick_proto::symmetric::{SymmetricKey, SymmetricKeys};
+use authentick_wire::limits::HEADER_SIZE;
 
 use crate::guarded::{self, Secrecy, Unreadable};
 use crate::replace::{Refused, replace};
@@ -38,29 +39,13 @@ const MARGIN_MIN: u64 = 1 << 16;
 /// Of a limit, the share that a crash may cost at least.
 const LIMIT_SHARE: u64 = 16;
 
-/// After how many uses a key should be another one; `None` if no number of uses that can happen weakens it.
-///
-/// - CMAC: 2^48. NIST SP 800-38B appendix B. HMAC-MD5 and GMAC-SIV, whose bound is the same q^2 / 2^128, likewise.
-/// - GMAC and Poly1305 with twelve random octets: 2^32, after which a nonce has repeated with probability 2^-33. NIST
-///   SP 800-38D section 8.3.
-/// - GMAC with a salt, of whose nonce eight octets are random: 2^16, for the same probability. After the 2^32 uses that
-///   "Message Authentication Codes for the Network Time Protocol" (draft-ietf-ntp-mac, 2016) section 6.1 speaks of, a
-///   nonce has repeated with probability 0.39.
-/// - Keyed digests have no such number: what is wrong with them is so from the first packet.
+/// After how many uses a key should be another one; `None` if no number of uses that can happen weakens it. The sources
+/// are in [`usage`]; messages are taken to be headers alone, as nearly all are.
 #[must_use]
 pub const fn limit(algorithm: MacAlgorithm, has_salt: bool) -> Option<u64> {
-    match algorithm {
-        MacAlgorithm::Cmac128 | MacAlgorithm::Cmac256 | MacAlgorithm::HmacMd5 | MacAlgorithm::GmacSiv128 => {
-            Some(1 << 48)
-        }
-        MacAlgorithm::Gmac128 if has_salt => Some(1 << 16),
-        MacAlgorithm::Gmac128 | MacAlgorithm::Poly1305 => Some(1 << 32),
-        MacAlgorithm::Md5
-        | MacAlgorithm::Sha1
-        | MacAlgorithm::Sha256
-        | MacAlgorithm::Sha384
-        | MacAlgorithm::Sha512
-        | MacAlgorithm::HmacSha224 => None,
+    match usage::messages_log2(algorithm, has_salt, HEADER_SIZE) {
+        Some(log2) => Some(1 << log2),
+        None => None,
     }
 }
 

@@ -70,6 +70,9 @@ impl Objection {
 
 #[cfg(test)]
 mod tests {
+    use authentick_crypto::mac::usage;
+    use authentick_report::mac::security::MESSAGE_SIZE;
+
     use super::*;
 
     #[test]
@@ -92,7 +95,19 @@ mod tests {
         for algorithm in MacAlgorithm::ALL {
             let factors = Factors::of(named(algorithm));
             let is_free = Objection::to(&factors).is_empty() && algorithm != MacAlgorithm::Sha384;
-            assert_eq!(factors.objection(1.0).is_none(), is_free, "{algorithm}");
+            assert_eq!(factors.objection(1.0, MESSAGE_SIZE).is_none(), is_free, "{algorithm}");
+        }
+    }
+
+    /// What reports say of usage is what the server heeds, for packets of any size.
+    #[test]
+    fn limits_of_usage_are_those_of_the_server() {
+        for algorithm in MacAlgorithm::ALL {
+            let usage = Factors::of(named(algorithm)).usage;
+            for size in 0..=2048 {
+                let heeded = usage::messages_log2(algorithm, false, size);
+                assert_eq!(usage.messages_log2(size), heeded, "{algorithm}, {size} octets");
+            }
         }
     }
 

@@ -9,22 +9,21 @@
 //!   TMAC, and XCBC": 4 s^2 / 2^128 for s blocks), that of Poly1305 is for messages of up to 16 octets (Bernstein,
 //!   "The Poly1305-AES Message-Authentication Code": 8 / 2^106 for each 16 octets). For 48 octets they are 36 and 3
 //!   times as large.
-//! - **Nonces.** The bounds of GMAC and Poly1305 hold while no nonce repeats. With eight random octets that is the
-//!   birthday of 2^64 values: at q = 2^32, where the table still promises 2^-64 and 2^-103, the key is lost with
-//!   probability 0.39.
+//! - **Nonces.** The bounds of GMAC and Poly1305 hold while no nonce repeats. With eight random octets, which GMAC has
+//!   beside a salt, that is the birthday of 2^64 values: at q = 2^32, where the table still promises 2^-64, the key is
+//!   lost with probability 0.39. With twelve, which GMAC has without a salt and Poly1305 always, it is so at q = 2^48.
+//!
+//! The limits that follow are those that the server heeds, `crypto`'s table, beside the birthdays that the draft names.
 
 use std::fmt;
 
-use authentick_crypto::mac::MacAlgorithm;
+use authentick_crypto::mac::{MacAlgorithm, usage};
 use authentick_report::mac::Algorithm;
-use authentick_report::mac::security::{Extension, Factors, RepeatedNonce};
+use authentick_report::mac::security::{Extension, Factors, MESSAGE_SIZE, RepeatedNonce};
 use serde::Serialize;
 
 use super::factors::{Objection, named};
 use super::refresh::{RATE_PER_SECOND, lasts_s, repetition_probability};
-
-/// Octets of the messages that NTP authenticates: a header.
-pub const MESSAGE_SIZE: usize = 48;
 
 /// Base-2 logarithm of what a forger may hope for who guesses a tag of 16 octets.
 const GUESS_LOG2: f64 = -128.0;
@@ -111,6 +110,10 @@ pub struct Limit {
     pub algorithm: &'static str,
     /// Why so many.
     pub reason: &'static str,
+    /// Whether the server warns of it; else somebody names it.
+    pub is_heeded: bool,
+    /// Bits of a nonce that are drawn for each message, if there is one.
+    pub random_bits: Option<u32>,
     /// Base-2 logarithm of the messages.
     pub messages_log2: f64,
     /// Seconds that they last at one a minute.
@@ -120,10 +123,17 @@ pub struct Limit {
 }
 
 impl Limit {
-    fn of(algorithm: MacAlgorithm, reason: &'static str, messages_log2: f64) -> Self {
+    fn of(
+        algorithm: MacAlgorithm,
+        random_bits: Option<u32>,
+        reason: &'static str,
+        messages_log2: f64,
+    ) -> Self {
         Limit {
             algorithm: algorithm.name(),
             reason,
+            is_heeded: false,
+            random_bits,
             messages_log2,
             seconds_at_one_a_minute: lasts_s(messages_log2, 1.0 / 60.0),
             seconds_at_full_rate: lasts_s(messages_log2, RATE_PER_SECOND),
@@ -131,15 +141,33 @@ impl Limit {
     }
 
     fn all() -> Vec<Self> {
-        let blocks_log2 = (MESSAGE_SIZE.div_ceil(16) as f64).log2();
+        let heeded = |algorithm, random_bits: Option<u32>, reason| {
+            let has_salt = random_bits == Some(64);
+            let log2 = usage::messages_log2(algorithm, has_salt, MESSAGE_SIZE).expect("it has a limit");
+            Limit { is_heeded: true, ..Limit::of(algorithm, random_bits, reason, f64::from(log2)) }
+        };
+        let (cmac, gmac, poly1305) = (MacAlgorithm::Cmac128, MacAlgorithm::Gmac128, MacAlgorithm::Poly1305);
         vec![
-            Limit::of(MacAlgorithm::Cmac128, "NIST SP 800-38B: 2^48 messages", 48.0),
-            Limit::of(MacAlgorithm::Cmac128, "2^48 blocks, as the draft reads it", 48.0 - blocks_log2),
-            Limit::of(MacAlgorithm::Gmac128, "NIST SP 800-38D: 2^32 nonces of 12 octets", 32.0),
-            Limit::of(MacAlgorithm::Gmac128, "birthday of nonces of 12 octets", 48.0),
-            Limit::of(MacAlgorithm::Gmac128, "birthday of nonces of 8 octets", 32.0),
-            Limit::of(MacAlgorithm::Poly1305, "birthday of nonces of 8 octets", 32.0),
+            heeded(cmac, None, "NIST SP 800-38B: 2^48 blocks"),
+            Limit::of(cmac, None, "NIST SP 800-38B: 2^48 messages", 48.0),
+            heeded(gmac, Some(96), "NIST SP 800-38D: nonces of 12 octets"),
+            Limit::of(gmac, Some(96), "birthday of nonces of 12 octets", 48.0),
+            heeded(gmac, Some(64), "the same probability, 8 octets and a salt"),
+            Limit::of(gmac, Some(64), "birthday of nonces of 8 octets", 32.0),
+            heeded(poly1305, Some(96), "NIST SP 800-38D: nonces of 12 octets"),
+            Limit::of(poly1305, Some(96), "birthday of nonces of 12 octets", 48.0),
         ]
+    }
+
+    /// A limit that is heeded leaves a repeated nonce 2^-32, and a forger of CMAC 2^-30 (NIST SP 800-38B, appendix B:
+    /// "less than one in a billion" for a collision); what others name leaves more.
+    fn is_as_expected(&self) -> bool {
+        let is_safe = match self.random_bits {
+            Some(bits) => repetition_probability(self.messages_log2, f64::from(bits)) <= (-32f64).exp2(),
+            None => sized_advantage_log2(MacAlgorithm::Cmac128, self.messages_log2, MESSAGE_SIZE)
+                .is_some_and(|log2| log2 <= -30.0),
+        };
+        is_safe == self.is_heeded
     }
 }
 
@@ -190,7 +218,7 @@ impl FactorsRow {
             key_bits: factors.key_bits,
             primitive: factors.primitive,
             primitive_bits: factors.primitive_bits,
-            messages_log2_max: factors.messages_log2,
+            messages_log2_max: factors.usage.messages_log2(MESSAGE_SIZE),
             extension: factors.extension,
             repeated_nonce: factors.repeated_nonce,
             bound_bits: factors.bound_bits(),
@@ -212,6 +240,40 @@ impl Limits {
             limits: Limit::all(),
             factors: MacAlgorithm::ALL.map(|algorithm| FactorsRow::of(named(algorithm))).to_vec(),
         }
+    }
+}
+
+impl Row {
+    /// What the size of messages adds is against the algorithm, and so is what a nonce lacks.
+    fn is_as_expected(&self) -> bool {
+        let is_worse = |one: &Advantage| match (one.published_log2, one.sized_log2) {
+            (Some(published), Some(sized)) => sized >= published,
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        self.advantages.iter().all(is_worse) && self.repetition_of_8_octets >= self.repetition_of_12_octets
+    }
+}
+
+impl FactorsRow {
+    /// No level is above key, tag or primitive, and no algorithm whose nonces may not repeat goes without a limit.
+    fn is_as_expected(&self) -> bool {
+        let level = self.level_bits.unwrap_or(0);
+        let needs_limit =
+            matches!(self.repeated_nonce, RepeatedNonce::LosesNonce | RepeatedNonce::LosesHashKey);
+        level <= self.tag_bits.min(self.key_bits)
+            && level <= self.primitive_bits.unwrap_or(0)
+            && (!needs_limit || self.messages_log2_max.is_some_and(|log2| log2 <= 32))
+    }
+}
+
+impl Limits {
+    /// Whether limits keep what they promise, and bounds are in the order that they must have.
+    #[must_use]
+    pub fn is_as_expected(&self) -> bool {
+        self.rows.iter().all(Row::is_as_expected)
+            && self.limits.iter().all(Limit::is_as_expected)
+            && self.factors.iter().all(FactorsRow::is_as_expected)
     }
 }
 
@@ -344,6 +406,28 @@ mod tests {
                 (0..1280).map(|tenth| published(algorithm, f64::from(tenth) / 10.0)).collect();
             assert!(all.is_sorted(), "{algorithm}");
         }
+    }
+
+    #[test]
+    fn limit_that_does_not_keep_what_it_promises_is_found() {
+        let good = Limits::of(&MESSAGES_LOG2);
+        assert!(good.is_as_expected());
+        let bad = |change: &dyn Fn(&mut Limits)| {
+            let mut limits = good.clone();
+            change(&mut limits);
+            assert!(!limits.is_as_expected());
+        };
+        for index in 0..good.limits.len() {
+            bad(&|limits| limits.limits[index].is_heeded ^= true);
+        }
+        // Poly1305 has twelve random octets: with eight, its limit would be far too high.
+        bad(&|limits| limits.limits[6].random_bits = Some(64));
+        bad(&|limits| limits.limits[2].messages_log2 = 33.0);
+        bad(&|limits| limits.rows[3].advantages[4].sized_log2 = Some(-127.0));
+        bad(&|limits| limits.rows[2].repetition_of_12_octets = 1.0);
+        let gmac = good.factors.iter().position(|row| row.algorithm == Algorithm::Gmac128).unwrap();
+        bad(&|limits| limits.factors[gmac].messages_log2_max = Some(48));
+        bad(&|limits| limits.factors[gmac].level_bits = Some(129));
     }
 
     #[test]

@@ -96,7 +96,7 @@ pub enum Played {
 }
 
 impl Played {
-    /// Whether everything succeeded and failed as the theory says. What is only computed always does.
+    /// Whether everything succeeded and failed as the theory says.
     #[must_use]
     pub fn is_as_expected(&self) -> bool {
         match self {
@@ -106,7 +106,7 @@ impl Played {
             Played::Others(played) => played.is_as_expected(),
             Played::Refresh(played) => played.is_as_expected(),
             Played::Salt(played) => played.is_as_expected(),
-            Played::Limits(_) => true,
+            Played::Limits(played) => played.is_as_expected(),
         }
     }
 }

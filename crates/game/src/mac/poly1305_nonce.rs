@@ -17,8 +17,8 @@
 //! another one-time key, so that only tags under the repeated nonce can be forged. But NTP servers keep no state, and a
 //! client does not know which nonces other answers had: nobody refuses a nonce that has been used. One repeated nonce
 //! is enough to answer every request of every client with that key, and to send requests, until the key is replaced.
-//! Nonces of eight random octets repeat as soon as they do under GMAC. What is gained is that other nonces stay good,
-//! which helps nobody whom the adversary can answer.
+//! Random nonces of twelve octets repeat as soon as they do under GMAC without a salt. What is gained is that other
+//! nonces stay good, which helps nobody whom the adversary can answer.
 
 use std::fmt;
 

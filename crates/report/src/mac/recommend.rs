@@ -4,7 +4,7 @@
 //! An algorithm is recommended that nothing is to be said against ([`Factors::objection`]) and that is the fastest of
 //! those. Whether its tag travels as RFC 5905 has it is told apart, as peers speak no extension field of ours.
 
-use super::security::{Carrier, Factors};
+use super::security::{Carrier, Factors, MESSAGE_SIZE};
 use super::{Algorithm, Implementation, Instructions, KeyUse, MacRecord, Side, Timing};
 use crate::published::mac::{self, ALGORITHMS, Machine, NIST_RPS};
 use crate::units::{count, ratio};
@@ -73,7 +73,7 @@ impl Verdict {
         let mut ranked: Vec<Ranked> = rates
             .map(|(algorithm, throughput_kps)| {
                 let factors = Factors::of(algorithm);
-                let objection = factors.objection(role.messages_log2());
+                let objection = factors.objection(role.messages_log2(), MESSAGE_SIZE);
                 Ranked { algorithm, throughput_kps, carrier: factors.carrier, objection }
             })
             .collect();

@@ -6,6 +6,9 @@ use serde::Serialize;
 
 use super::Algorithm;
 
+/// Octets of the packets of the drafts and of all that is measured here: a header.
+pub const MESSAGE_SIZE: usize = 48;
+
 /// The least level that is recommended here, in bits: the lowest that the first draft lists.
 pub const LEVEL_MIN_BITS: u32 = 112;
 
@@ -35,6 +38,32 @@ pub enum Extension {
     Possible,
 }
 
+/// How often a key may be used, as a power of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Usage {
+    /// Nobody has set a limit, and none can be reached.
+    Unlimited,
+    /// So many packets.
+    Messages(u32),
+    /// So many blocks of 16 octets in all of them.
+    Blocks(u32),
+}
+
+impl Usage {
+    /// How many packets of `message_size` octets a key may authenticate, as a power of two, rounded down.
+    #[must_use]
+    pub const fn messages_log2(self, message_size: usize) -> Option<u32> {
+        match self {
+            Usage::Unlimited => None,
+            Usage::Messages(log2) => Some(log2),
+            Usage::Blocks(log2) => match message_size.div_ceil(16) {
+                0 | 1 => Some(log2),
+                blocks => Some(log2.saturating_sub((blocks - 1).ilog2() + 1)),
+            },
+        }
+    }
+}
+
 /// How a tag travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
@@ -57,8 +86,8 @@ pub struct Factors {
     pub primitive: &'static str,
     /// Bits of its strength; `None` where the first draft says "NA", as MD5 and SHA-1 are broken for collisions.
     pub primitive_bits: Option<u32>,
-    /// How many packets a key may authenticate, as a power of two; `None` if nobody has set a limit.
-    pub messages_log2: Option<u32>,
+    /// How often a key may be used.
+    pub usage: Usage,
     /// Whether a tag is a state from which the digest goes on.
     pub extension: Extension,
     /// What a repeated nonce does.
@@ -77,18 +106,18 @@ impl Factors {
             key_bits: 128,
             primitive: "MD5",
             primitive_bits: None,
-            messages_log2: None,
+            usage: Usage::Unlimited,
             extension: Extension::Impossible,
             repeated_nonce: RepeatedNonce::TakesNone,
             carrier: Carrier::Trailer,
         };
         let sha2 =
             |primitive, bits, tag_bits| Factors { primitive, primitive_bits: Some(bits), tag_bits, ..plain };
-        let aes = |key_bits, messages_log2, repeated_nonce| Factors {
+        let aes = |key_bits, usage, repeated_nonce| Factors {
             key_bits,
             primitive: if key_bits == 256 { "AES-256" } else { "AES-128" },
             primitive_bits: Some(key_bits),
-            messages_log2,
+            usage,
             repeated_nonce,
             carrier: match repeated_nonce {
                 RepeatedNonce::TakesNone => Carrier::Trailer,
@@ -104,21 +133,23 @@ impl Factors {
             Algorithm::Sha256 => Factors { extension: Extension::OfWholeTags, ..sha2("SHA-256", 128, 160) },
             Algorithm::Sha384 => sha2("SHA-384", 192, 160),
             Algorithm::Sha512 => Factors { extension: Extension::OfWholeTags, ..sha2("SHA-512", 256, 160) },
-            Algorithm::HmacMd5 => plain,
+            // CMAC's bound for messages, draft-ietf-ntp-mac, section 6.
+            Algorithm::HmacMd5 => Factors { usage: Usage::Messages(48), ..plain },
             // draft-aanchal4-ntp-mac-00, section 2: 112 bits.
             Algorithm::HmacSha224 => sha2("SHA-224", 112, 128),
-            // NIST SP 800-38B, as draft-ietf-ntp-mac, section 6 cites it.
-            Algorithm::Cmac128 => aes(128, Some(48), RepeatedNonce::TakesNone),
-            Algorithm::Cmac256 => aes(256, Some(48), RepeatedNonce::TakesNone),
-            // NIST SP 800-38D: random nonces; draft-ietf-ntp-mac, section 6.1.
-            Algorithm::Gmac128 => aes(128, Some(32), RepeatedNonce::LosesHashKey),
-            Algorithm::GmacSiv128 => aes(128, None, RepeatedNonce::ShowsEquality),
+            // NIST SP 800-38B, appendix B, the stricter of its limits, as draft-ietf-ntp-mac, section 6 cites it.
+            Algorithm::Cmac128 => aes(128, Usage::Blocks(48), RepeatedNonce::TakesNone),
+            Algorithm::Cmac256 => aes(256, Usage::Blocks(48), RepeatedNonce::TakesNone),
+            // NIST SP 800-38D, sections 8 and 8.3: random nonces. draft-ietf-ntp-mac, section 6, has their birthday,
+            // 2^48, after which one has repeated with probability 0.39; section 6.1 that of eight octets, 2^32.
+            Algorithm::Gmac128 => aes(128, Usage::Messages(32), RepeatedNonce::LosesHashKey),
+            Algorithm::GmacSiv128 => aes(128, Usage::Messages(48), RepeatedNonce::ShowsEquality),
             Algorithm::Poly1305 => Factors {
                 key_bits: 256,
                 primitive: "ChaCha20",
                 primitive_bits: Some(256),
                 // A nonce of twelve random octets repeats as GMAC's does.
-                messages_log2: Some(32),
+                usage: Usage::Messages(32),
                 repeated_nonce: RepeatedNonce::LosesNonce,
                 carrier: Carrier::ExtensionField,
                 ..plain
@@ -168,10 +199,10 @@ impl Factors {
         Some(formula.max(-f64::from(self.bound_bits())).min(0.0))
     }
 
-    /// Why the algorithm is not recommended to who authenticates 2^`messages_log2` packets under a key; `None` if it
-    /// may be.
+    /// Why the algorithm is not recommended to who authenticates 2^`messages_log2` packets of `message_size` octets
+    /// under a key; `None` if it may be.
     #[must_use]
-    pub fn objection(&self, messages_log2: f64) -> Option<String> {
+    pub fn objection(&self, messages_log2: f64, message_size: usize) -> Option<String> {
         let said = match (self.extension, self.repeated_nonce) {
             (Extension::Possible, _) => Some("tags can be extended without the key"),
             (Extension::OfWholeTags, _) => Some("only cut tags cannot be extended"),
@@ -183,14 +214,14 @@ impl Factors {
         if let Some(said) = said {
             return Some(said.to_owned());
         }
-        match (self.level_bits(), self.messages_log2) {
+        match (self.level_bits(), self.usage.messages_log2(message_size)) {
             (None, _) => Some(format!("{} is broken for collisions", self.primitive)),
             (Some(level), _) if level < LEVEL_MIN_BITS => {
                 Some(format!("{level} bits are less than {LEVEL_MIN_BITS}"))
             }
-            (Some(_), Some(limit)) if messages_log2 > f64::from(limit) => {
-                Some(format!("a key is good for 2^{limit} packets, not for 2^{messages_log2:.1}"))
-            }
+            (Some(_), Some(limit)) if messages_log2 > f64::from(limit) => Some(format!(
+                "a key is good for 2^{limit} packets of {message_size} octets, not for 2^{messages_log2:.1}"
+            )),
             (Some(_), Some(_) | None) => None,
         }
     }
@@ -238,14 +269,18 @@ mod tests {
 
     #[test]
     fn what_is_objected_to_has_a_reason() {
-        let objection = |algorithm, messages| Factors::of(algorithm).objection(messages);
+        let objection = |algorithm, messages| Factors::of(algorithm).objection(messages, MESSAGE_SIZE);
         for algorithm in
             [Algorithm::Cmac128, Algorithm::Cmac256, Algorithm::HmacSha224, Algorithm::GmacSiv128]
         {
             assert_eq!(objection(algorithm, 39.7), None, "{algorithm}");
         }
+        let of_size = |size| Factors::of(Algorithm::Cmac128).objection(45.5, size);
+        assert_eq!((of_size(16), of_size(MESSAGE_SIZE)), (None, None));
+        let said = of_size(1500).unwrap();
+        assert!(said.contains("good for 2^41 packets of 1500 octets, not for 2^45.5"), "{said}");
         assert!(
-            objection(Algorithm::Cmac128, 48.5).unwrap().contains("good for 2^48 packets, not for 2^48.5")
+            objection(Algorithm::Cmac128, 46.5).is_some() && objection(Algorithm::GmacSiv128, 46.5).is_none()
         );
         for (algorithm, reason) in [
             (Algorithm::Md5, "extended without the key"),

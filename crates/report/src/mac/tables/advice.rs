@@ -2,7 +2,7 @@
 
 use super::{Section, kilo};
 use crate::mac::recommend::{self, Ranked, Role, Verdict};
-use crate::mac::security::{Carrier, Extension, Factors, LEVEL_MIN_BITS, RepeatedNonce};
+use crate::mac::security::{Carrier, Extension, Factors, LEVEL_MIN_BITS, MESSAGE_SIZE, RepeatedNonce};
 use crate::mac::{Algorithm, MacRecord};
 use crate::sections::{Table, or_absent};
 
@@ -80,8 +80,11 @@ fn factors() -> Table {
         })
         .collect();
     table.notes.push(
-        "Limits of packets are those of NIST SP 800-38B and SP 800-38D, as draft-ietf-ntp-mac, section 6 cites them; \
-         where there is none nobody has set one. Tags of SHA-1 and longer are 20 octets on the wire, that of \
+        "Limits of packets are those of NIST SP 800-38B, appendix B, for CMAC, in blocks, of which each packet here \
+         has three; of SP 800-38D, sections 8 and 8.3, for nonces of twelve random octets; and CMAC\u{2019}s 2^48 for \
+         HMAC-MD5 and GMAC-SIV, whose bound is the same. Where there is none nobody has set one. \
+         draft-ietf-ntp-mac, section 6, allows GMAC 2^48, after which a nonce of twelve octets has repeated with \
+         probability 0.39. Tags of SHA-1 and longer are 20 octets on the wire, that of \
          HMAC-SHA-224 is 16. All messages here have 48 octets, three blocks of AES. The level is the least of key, \
          tag and primitive; the later draft\u{2019}s table gives a forger of Poly1305 2^-103 from the first packet \
          on."
@@ -92,7 +95,7 @@ fn factors() -> Table {
 
 /// The limit of packets under a key, as a power of two.
 pub(super) fn packets(factors: &Factors) -> String {
-    or_absent(factors.messages_log2.map(|log2| format!("2^{log2}")))
+    or_absent(factors.usage.messages_log2(MESSAGE_SIZE).map(|log2| format!("2^{log2}")))
 }
 
 fn verdicts(name: &str, verdicts: Vec<Verdict>) -> Table {
