@@ -140,6 +140,12 @@ impl Pair {
         (outcome.expect("each datagram has an outcome"), response)
     }
 
+    /// How many requests the server says that it has answered under the key.
+    #[must_use]
+    pub fn counted(&self) -> u64 {
+        self.keys.find(KEY_ID).map_or(0, |key| key.counts().answered)
+    }
+
     /// Puts the server back to where it began; its clock goes on.
     pub fn restore_server(&mut self) {
         self.responder = booted(self.snapshot_seed);

@@ -15,18 +15,21 @@
 //! five to who only listens. To have it at 2^-32, as NIST SP 800-38D section 8 demands, a key would have to go after
 //! 2^16.5 answers, every few seconds.
 //!
-//! The cases are computed at full size and simulated with a shorter nonce, down to the forged answer. A replay is
-//! answered like any request, as NTP servers keep no record of what they have answered.
+//! The cases are computed at full size and simulated with a shorter nonce, down to the forged answer: nobody can wait
+//! until 64 bits repeat. What the simulation takes a server to do is put to our own one, with nonces of full size: that
+//! a replay is answered like any request, with a nonce of its own in which all 64 bits are drawn, and is counted.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use authentick_crypto::Entropy;
 use authentick_crypto::mac::MacAlgorithm;
+use authentick_proto::server::outcome::Outcome;
 use serde::Serialize;
 
 use super::gmac_nonce;
+use super::pair::Pair;
 use super::tagged::{NONCE_SIZE, Tagged};
 use super::victim::{Victim, answer, request, shifted};
 use crate::verdict::{Attempt, COLUMNS, Verdict};
@@ -46,6 +49,10 @@ const SIMULATED_NONCE_BITS: u32 = 20;
 
 /// Replays for each request of the client in the simulation. In earnest there are 1.68 million a minute.
 const REPLAYS_A_MINUTE: u64 = 100;
+
+/// Replays of one request to our own server: each bit of a nonce is then drawn as one and as zero but for a probability
+/// of 2^-200 or so.
+const REPLAY_COUNT: u64 = 256;
 
 /// Keys that are used up in each simulated case.
 const KEY_COUNT: u64 = 40;
@@ -262,6 +269,60 @@ fn nonce(salt: [u8; 4], entropy: &mut Entropy) -> [u8; NONCE_SIZE] {
     nonce
 }
 
+/// What our own server makes of one request that is sent again and again: what the simulation takes for granted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Replayed {
+    /// How often the request was sent after the client had.
+    pub replay_count: u64,
+    /// Answers with time and a tag, the client's included.
+    pub answer_count: u64,
+    /// Different nonces in them.
+    pub nonce_count: u64,
+    /// Bits of a nonce that were seen as one and as zero.
+    pub drawn_bits: u32,
+    /// Answers as the server counts them, by which it would replace the key.
+    pub counted: u64,
+    /// Answers that the client takes: it counts to this.
+    pub taken_count: u64,
+}
+
+impl Replayed {
+    /// Has a client with a salted key ask once, and an adversary repeat it.
+    fn run(entropy: &mut Entropy) -> Self {
+        let mut pair = Pair::random(MacAlgorithm::Gmac128, true, entropy);
+        let mut taken = Attempt::new(MacAlgorithm::Gmac128, "answers to replays", Verdict::Reject);
+        let (mut exchange, packet) = pair.ask();
+        let mut nonces = HashSet::new();
+        let (mut answer_count, mut ones, mut zeros) = (0, 0u128, 0u128);
+        for _ in 0..=REPLAY_COUNT {
+            let (outcome, answer) = pair.answer(&packet);
+            let said = Tagged::from_packet(&answer).filter(|_| outcome == Outcome::Mac);
+            let Some(nonce) = said.and_then(|(_, said)| said.nonce) else { continue };
+            answer_count += 1;
+            let bits = nonce.iter().fold(0, |bits, octet| bits << 8 | u128::from(*octet));
+            (ones, zeros) = (ones | bits, zeros | !bits);
+            nonces.insert(nonce);
+            pair.try_client(&mut exchange, &answer, &mut taken);
+        }
+        Replayed {
+            replay_count: REPLAY_COUNT,
+            answer_count,
+            nonce_count: nonces.len() as u64,
+            drawn_bits: (ones & zeros).count_ones(),
+            counted: pair.counted(),
+            taken_count: taken.wins,
+        }
+    }
+
+    /// Every request is answered under a nonce of its own and counted, and the client knows of one.
+    fn is_as_expected(&self) -> bool {
+        let all = self.replay_count + 1;
+        [self.answer_count, self.nonce_count, self.counted] == [all; 3]
+            && self.drawn_bits == NONCE_BITS
+            && self.taken_count == 1
+    }
+}
+
 /// What came of the program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Refresh {
@@ -279,6 +340,8 @@ pub struct Refresh {
     pub answers_to_repetition: f64,
     /// The cases, without and with replays.
     pub cases: Vec<Case>,
+    /// The same replays to our own server.
+    pub replayed: Replayed,
 }
 
 impl Refresh {
@@ -300,13 +363,14 @@ impl Refresh {
             cases: cases
                 .map(|(counter, has_replays)| Case::run(counter, has_replays, &mut entropy))
                 .collect(),
+            replayed: Replayed::run(&mut entropy),
         }
     }
 
     /// Whether everything went as the theory says.
     #[must_use]
     pub fn is_as_expected(&self) -> bool {
-        self.cases.iter().all(Case::is_as_expected)
+        self.cases.iter().all(Case::is_as_expected) && self.replayed.is_as_expected()
     }
 }
 
@@ -348,7 +412,19 @@ impl fmt::Display for Refresh {
                 case.answers_mean, case.minutes_mean, case.replaced_count
             )?;
         }
-        writeln!(f, "a nonce repeats after {:.0} answers on average", self.answers_to_repetition)
+        writeln!(f, "a nonce repeats after {:.0} answers on average", self.answers_to_repetition)?;
+        let replayed = &self.replayed;
+        writeln!(
+            f,
+            "\nour own server, asked the same {} times more: {} answers, {} nonces of {} random bits, {} counted; the \
+             client took {}",
+            replayed.replay_count,
+            replayed.answer_count,
+            replayed.nonce_count,
+            replayed.drawn_bits,
+            replayed.counted,
+            replayed.taken_count
+        )
     }
 }
 
@@ -375,6 +451,22 @@ mod tests {
         let probability = repetition_probability(f64::from(23).log2(), f64::from(365).log2());
         assert!((probability - 0.507).abs() < 0.02, "{probability}");
         assert!(repetition_probability(80.0, 64.0) > 0.999_999);
+    }
+
+    #[test]
+    fn our_server_does_what_the_simulation_takes_for_granted() {
+        let good = Replayed::run(&mut Entropy::from_seed(5));
+        assert!(good.is_as_expected(), "{good:?}");
+        // A server that remembers requests, that counts up its nonces, or that does not count is another one.
+        for other in [
+            Replayed { answer_count: 1, nonce_count: 1, counted: 1, drawn_bits: 0, ..good.clone() },
+            Replayed { nonce_count: good.nonce_count - 1, ..good.clone() },
+            Replayed { drawn_bits: 9, ..good.clone() },
+            Replayed { counted: 1, ..good.clone() },
+            Replayed { taken_count: 2, ..good.clone() },
+        ] {
+            assert!(!other.is_as_expected(), "{other:?}");
+        }
     }
 
     #[test]
