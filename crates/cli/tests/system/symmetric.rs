@@ -372,7 +372,7 @@ fn uses_outlive_an_orderly_stop_exactly_and_a_crash_as_a_bound() {
         let mut server = keyed.start("");
         assert_eq!(keyed.query(&server, 1, &["--count", "3", "--interval", "0"]).status.code(), Some(0));
         assert_eq!(server.metric(&of_key("uses", 1, "AES128")), f64::from(6 * run));
-        assert!(!uses().1, "while the server runs the list has a bound");
+        wait_for("a bound, while the server runs", || (!uses().1).then_some(()));
         server.process.signal("-TERM");
         assert_eq!(server.process.wait(), 0, "{}", server.process.log());
         assert_eq!(uses(), (6 * u64::try_from(run).unwrap(), true));
@@ -380,10 +380,13 @@ fn uses_outlive_an_orderly_stop_exactly_and_a_crash_as_a_bound() {
     assert_names(&keyed.good_verb(&["list"]), &["used 12 times of 2^46", "used 0 times of 2^46"]);
     let mut server = keyed.start("");
     assert_eq!(keyed.query(&server, 1, &["--count", "3", "--interval", "0"]).status.code(), Some(0));
+    wait_for("a bound, within a second of the first use", || (!uses().1).then_some(()));
     server.process.signal("-KILL");
     server.process.wait();
     let (count, is_exact) = uses();
     assert!((18..200_000).contains(&count) && !is_exact, "{count}");
+    let unused = &keyed.list()[1];
+    assert_eq!((&unused["uses"], &unused["uses_exact"]), (&0.into(), &true.into()), "nobody used it");
     assert_names(&keyed.good_verb(&["list"]), &["used at most "]);
 }
 

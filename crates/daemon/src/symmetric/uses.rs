@@ -9,10 +9,15 @@
 //! The words of a line: the id, the type, a check value of the key, uses, and what kind of number it is. A use is a tag
 //! made under the key, the client's or ours, so a request that is answered makes two.
 //!
-//! The number on the disk is never less than what happened: while the server runs it stands ahead of the count, by some
-//! time's uses, and is written again before the count comes up to it. An orderly stop writes the exact count; after a
-//! crash what stands there holds. It can fall short only if the server dies within a second in which a key is used more
-//! than half a margin more often than in the one before. What other servers do with the same key is not known here.
+//! The number on the disk is no less than what happened: from the first use of a key on, while the server runs, it
+//! stands ahead of the count, by some time's uses, and is written again before the count comes up to it. An orderly
+//! stop writes the exact count; after a crash what stands there holds. A key that was not used since the start keeps
+//! the line that it had, so no crash wears it.
+//!
+//! The counts are looked at each second, and workers wait for no disk. So the number falls short if the server dies
+//! within a second of a key's first use since the start, by the uses of that second; and if it dies within one in which
+//! a key is used more than half a margin more often than in the one before. What other servers do with the same key is
+//! not known here.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -214,6 +219,9 @@ pub(crate) struct Ledger {
     /// The set before the last change, and those of its entries that are not in force any more. Workers may still use
     /// it when it is replaced, and do not when the ledger is looked at again.
     departing: Option<(Arc<SymmetricKeys>, Vec<Entry>)>,
+    /// Whether the file is to be written whatever the counts say: it could not be, or it says too much of keys that
+    /// have departed.
+    is_stale: bool,
 }
 
 /// A key in force.
@@ -236,8 +244,12 @@ impl Entry {
         Uses { count: self.before.count.saturating_add(counted(key)), ..self.before }
     }
 
-    /// How far ahead of the count the disk should be, if the key is used so many times a second.
-    fn margin(&self, rate: u64) -> u64 {
+    /// How far ahead of the count the disk should be, if the key is used so many times a second: not at all before it
+    /// is used.
+    fn margin(&self, key: &SymmetricKey, rate: u64) -> u64 {
+        if counted(key) == 0 {
+            return 0;
+        }
         let least = self.limit.map_or(MARGIN_MIN, |limit| MARGIN_MIN.min(limit / LIMIT_SHARE));
         rate.saturating_mul(MARGIN_SECONDS).max(least)
     }
@@ -246,7 +258,13 @@ impl Entry {
 impl Ledger {
     /// Goes on from the uses that are on the disk.
     pub(crate) fn new(directory: &Path, stored: Stored) -> Self {
-        Ledger { directory: directory.to_owned(), absent: stored.0, entries: Vec::new(), departing: None }
+        Ledger {
+            directory: directory.to_owned(),
+            absent: stored.0,
+            entries: Vec::new(),
+            departing: None,
+            is_stale: false,
+        }
     }
 
     /// Takes account of a set that is to take the place of `old`, whose successor it is, and writes the file.
@@ -281,10 +299,11 @@ impl Ledger {
     /// If the file cannot be written; with the keys nevertheless.
     pub(crate) fn look(&mut self, keys: &SymmetricKeys) -> (Vec<Worn>, Result<(), Refused>) {
         self.settle();
-        let (mut worn, mut is_behind) = (Vec::new(), false);
+        let (mut worn, mut is_behind) = (Vec::new(), self.is_stale);
         for (entry, key) in self.entries.iter_mut().zip(keys.iter()) {
             let uses = entry.uses(key);
-            is_behind |= uses.count.saturating_add(entry.margin(uses.count - entry.last) / 2) > entry.stored;
+            is_behind |=
+                uses.count.saturating_add(entry.margin(key, uses.count - entry.last) / 2) > entry.stored;
             let Some(limit) = entry.limit else { continue };
             let halves = (uses.count / (limit / 2)).min(2);
             if halves > entry.warned_halves {
@@ -316,6 +335,7 @@ impl Ledger {
     /// Writes off the keys that a change has put out of force.
     fn settle(&mut self) {
         let Some((set, entries)) = self.departing.take() else { return };
+        self.is_stale |= !entries.is_empty();
         for entry in entries {
             let uses = set.find(entry.name.id).map_or(entry.before, |key| entry.uses(key));
             self.absent.insert(entry.name, uses);
@@ -333,8 +353,9 @@ impl Ledger {
         for (entry, key) in self.entries.iter().zip(keys.iter()) {
             let mut uses = entry.uses(key);
             if ahead {
-                uses.count = uses.count.saturating_add(entry.margin(uses.count - entry.last));
-                uses.is_exact = false;
+                let margin = entry.margin(key, uses.count - entry.last);
+                uses.count = uses.count.saturating_add(margin);
+                uses.is_exact &= margin == 0;
             }
             written.push(uses.count);
             say(&entry.name, uses);
@@ -348,7 +369,9 @@ impl Ledger {
         });
         let absent = self.absent.iter().map(|(name, &uses)| (name, uses));
         departing.chain(absent).take(SYMMETRIC_KEY_COUNT_MAX).for_each(|(name, uses)| say(name, uses));
+        self.is_stale = true;
         replace(&path(&self.directory), text.as_bytes(), None)?;
+        self.is_stale = false;
         for (entry, count) in self.entries.iter_mut().zip(written) {
             entry.stored = count;
         }
