@@ -11,7 +11,7 @@
 //! Sealed with AES-SIV-CMAC-256 without associated data. The first sixteen octets are its nonce as they stand, so all
 //! of them are authenticated, and a cookie is whole blocks. SIV keeps its promise when a nonce repeats: two cookies of
 //! the same contents would look the same, no more. A cookie has 96 octets for AEAD 15, 128 for 16, 160 for 17 and 64
-//! for 30.
+//! for 30: number and length show an observer which AEAD a client uses.
 
 use std::fmt;
 
