@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
-use authentick_ke::client::KeError;
+use authentick_ke::client::{KeError, Phase};
 use authentick_wire::ke::AeadId;
 
 use crate::exit::{Exit, Failure};
@@ -53,12 +53,22 @@ impl ServerArgument {
 }
 
 /// How a command ends whose key exchange failed.
-pub(crate) fn ke_exit(error: &KeError) -> Exit {
+fn ke_exit(error: &KeError) -> Exit {
     match error {
         error if error.is_authentication() => Exit::Authentication,
         error if error.is_refusal() => Exit::Unavailable,
         _ => Exit::Silence,
     }
+}
+
+/// How a command ends whose key exchange with `host` failed, in which `offered` was offered; and what may help.
+pub(crate) fn ke_failure(host: &str, port: u16, error: &KeError, offered: &[AeadId]) -> Failure {
+    let mut message = format!("{host}: key exchange on port {port}: {error}");
+    // cfnts does so when 30 is offered.
+    if matches!(error, KeError::Closed(Phase::Exchange)) && offered != [AeadId::SIV_CMAC_256] {
+        message += "; some do so when they are offered an algorithm that they do not know: try --aead 15";
+    }
+    Failure::new(ke_exit(error), message)
 }
 
 /// The addresses of a host, at least one.

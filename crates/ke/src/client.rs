@@ -112,8 +112,8 @@ pub enum KeError {
     Timeout(Phase),
     /// The connection broke.
     Io(io::Error),
-    /// The server closed before it had answered.
-    Closed,
+    /// The server closed in this phase, before it had answered.
+    Closed(Phase),
     /// The server's certificate failed a check.
     Certificate(CertificateCheck, String),
     /// TLS failed otherwise.
@@ -165,7 +165,7 @@ impl KeError {
             KeError::Connect(_)
             | KeError::Timeout(_)
             | KeError::Io(_)
-            | KeError::Closed
+            | KeError::Closed(_)
             | KeError::Refused(_)
             | KeError::NoProtocol
             | KeError::NoAead => false,
@@ -195,7 +195,9 @@ impl fmt::Display for KeError {
             KeError::Connect(error) => write!(f, "cannot connect: {error}"),
             KeError::Timeout(phase) => write!(f, "timed out during {phase}"),
             KeError::Io(error) => write!(f, "connection broke: {error}"),
-            KeError::Closed => f.write_str("the server closed the connection without an answer"),
+            KeError::Closed(phase) => {
+                write!(f, "the server closed the connection during {phase} without a word")
+            }
             KeError::Certificate(check, detail) => write!(f, "{check}: {detail}"),
             KeError::Tls(error) => write!(f, "TLS: {error}"),
             KeError::Alpn { .. } => f.write_str("application protocol: the server does not speak ntske/1"),
@@ -302,7 +304,8 @@ impl Dialogue {
         if self.response.len() > KE_RESPONSE_SIZE_MAX {
             return Err(KeError::TooLong);
         }
-        if end || state.peer_has_closed() { Err(KeError::Closed) } else { Ok(None) }
+        let phase = if self.asked { Phase::Exchange } else { Phase::Handshake };
+        if end || state.peer_has_closed() { Err(KeError::Closed(phase)) } else { Ok(None) }
     }
 
     fn ask(&mut self) {

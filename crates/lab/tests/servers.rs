@@ -251,7 +251,7 @@ fn each_behaviour_of_a_key_exchange_server_is_what_a_client_sees() {
         matches!(error, KeError::Tls(rustls::Error::AlertReceived(alert)) if *alert == handshake_failure)
     });
     run(Behaviour::NoProtocol, counted(1, 0, 1), |error| matches!(error, KeError::Alpn { alert: true }));
-    run(Behaviour::Close, counted(1, 1, 0), |error| matches!(error, KeError::Closed));
+    run(Behaviour::Close, counted(1, 1, 0), |error| matches!(error, KeError::Closed(Phase::Exchange)));
     run(Behaviour::Error(ErrorCode::INTERNAL), counted(1, 1, 0), |error| {
         matches!(error, KeError::Refused(ErrorCode::INTERNAL))
     });
@@ -311,7 +311,7 @@ fn server_of_one_algorithm_closes_without_a_word_when_more_are_offered() {
     let server = KeServer::on_loopback(Behaviour::OnlyAead15, &lab);
     let both = [AeadId::AES_128_GCM_SIV, AeadId::SIV_CMAC_256];
     let error = offer(&both, &server, &lab, PATIENCE).unwrap_err();
-    assert!(matches!(error, KeError::Closed), "{error:?}");
+    assert!(matches!(error, KeError::Closed(Phase::Exchange)), "{error:?}");
     assert!(offer(&both[1..], &server, &lab, PATIENCE).is_ok());
 }
 
@@ -327,7 +327,7 @@ fn first_connections_reach_the_real_server_and_the_next_one_does_not() {
         }
         let error = exchange(&server, &lab);
         let is_expected = match behaviour {
-            Behaviour::Close => matches!(error, KeError::Closed),
+            Behaviour::Close => matches!(error, KeError::Closed(Phase::Exchange)),
             _ => matches!(error, KeError::Timeout(Phase::Connect) | KeError::Connect(_)),
         };
         assert!(is_expected, "{behaviour:?}: {error:?}");

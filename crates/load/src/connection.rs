@@ -210,7 +210,7 @@ fn cause(error: &KeError) -> Cause {
         KeError::Connect(error) => io_cause(error, true),
         KeError::Io(error) => io_cause(error, false),
         KeError::Timeout(_) => Cause::ResourceTemporarilyUnavailable,
-        KeError::Closed => Cause::Reset,
+        KeError::Closed(_) => Cause::Reset,
         KeError::Tls(rustls::Error::AlertReceived(_)) | KeError::Alpn { alert: true } => Cause::TlsAlert,
         KeError::Certificate(..) | KeError::Tls(_) | KeError::Alpn { .. } => Cause::Tls,
         KeError::Response(_)

@@ -22,7 +22,7 @@ use crate::args::{Authentication, Query};
 use crate::exit::{Exit, Failure};
 use crate::measure::{Credential, Measurement, measure, measure_with_either_keys};
 use crate::output;
-use crate::server::{NTP_PORT, ServerArgument, aeads, ke_exit, resolve};
+use crate::server::{NTP_PORT, ServerArgument, aeads, ke_failure, resolve};
 use crate::symmetric::KeyName;
 use crate::trust;
 
@@ -220,11 +220,8 @@ impl<'a> Source<'a> {
 
     fn exchange_keys(&mut self, report: &mut Report) -> Result<(), Failure> {
         let ke = self.ke.as_ref().expect("only called under NTS");
-        let dialled = dial(ke, &self.addresses, self.arguments.timeout).map_err(|error| {
-            let host = &self.server.host;
-            let exit = ke_exit(&error);
-            Failure::new(exit, format!("{host}: key exchange on port {}: {error}", self.arguments.ke_port))
-        })?;
+        let dialled = dial(ke, &self.addresses, self.arguments.timeout)
+            .map_err(|error| ke_failure(&self.server.host, self.arguments.ke_port, &error, &ke.aeads))?;
         report.timing.set(&dialled.timing);
         report.authentication = Some(Vouched::from(&dialled));
         let Dialled { established, address, .. } = dialled;

@@ -3,6 +3,7 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
+use authentick_lab::exchanges::{Behaviour, KeServer};
 use authentick_lab::hosts::{Host, Hosts};
 use authentick_lab::relay::{Link, Path};
 
@@ -135,6 +136,32 @@ fn long_path_between_two_hosts_shows_as_delay_and_handshakes_take_round_trips() 
     assert!(delay >= ROUND_TRIP_NS, "{delay}");
     assert!(result["timing"]["tls_handshake_ns"].as_u64().unwrap() >= ROUND_TRIP_NS);
     assert_eq!(hosts.within(Host::Server, || server.outcome("nts")), 1.0);
+}
+
+#[test]
+fn server_that_closes_at_an_unknown_algorithm_is_told_apart_and_the_remedy_named() {
+    let lab = Lab::new();
+    let server = KeServer::on_loopback(Behaviour::OnlyAead15, &lab);
+    let (ca, port) = (lab.ca(), server.address().port().to_string());
+    let run = |more: &[&str]| {
+        let arguments = ["127.0.0.1", "--ca", ca.to_str().unwrap(), "--ke-port", &port];
+        authentick(more.iter().copied().chain(arguments))
+    };
+    for command in [&["query"][..], &["load", "ke", "--rate", "1", "--step-seconds", "1"]] {
+        let output = run(command);
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+        for part in ["closed the connection during the key exchange without a word", "try --aead 15"] {
+            assert!(text(&output).contains(part), "{part} is not in {}", text(&output));
+        }
+    }
+    let output = run(&["load", "ke", "--rate", "1", "--step-seconds", "1", "--aead", "15"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    // There is nothing else to try.
+    let server = KeServer::on_loopback(Behaviour::Close, &lab);
+    let port = server.address().port().to_string();
+    let output =
+        authentick(["query", "127.0.0.1", "--ca", ca.to_str().unwrap(), "--ke-port", &port, "--aead", "15"]);
+    assert!(text(&output).contains("without a word") && !text(&output).contains("try"), "{}", text(&output));
 }
 
 #[test]

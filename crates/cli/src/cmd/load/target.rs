@@ -17,7 +17,7 @@ use super::antp::{Probed, probe as probe_antp};
 use crate::args::{AntpLoad, Permit, Trust};
 use crate::exit::{Exit, Failure};
 use crate::measure::{Credential, measure, measure_with_either_keys};
-use crate::server::{NTP_PORT, ServerArgument, aeads, ke_exit, resolve};
+use crate::server::{NTP_PORT, ServerArgument, aeads, ke_failure, resolve};
 use crate::symmetric::KeyName;
 use crate::trust;
 
@@ -181,12 +181,8 @@ impl Target {
         let authorities_pem = trust.ca.as_ref().and_then(|file| fs::read_to_string(file).ok());
         let aeads = aeads(&trust.aead);
         let ask = Ask { tls: client_config(roots.clone()), server_name, aeads: aeads.clone() };
-        let exchange = |error| {
-            let message = format!("{}: key exchange on port {ke_port}: {error}", server.host);
-            Failure::new(ke_exit(&error), message)
-        };
-        let Dialled { established, address, .. } =
-            dial(&ask, &addresses[..1], trust.ke_timeout).map_err(exchange)?;
+        let Dialled { established, address, .. } = dial(&ask, &addresses[..1], trust.ke_timeout)
+            .map_err(|error| ke_failure(&server.host, ke_port, &error, &aeads))?;
         let port = established.ntp_port.or(server.port.filter(|_| !alone)).unwrap_or(NTP_PORT);
         let (ntp_host, ntp) = match &established.ntp_server {
             Some(name) => (name.clone(), resolve(name, port)?[0]),
