@@ -1,0 +1,101 @@
+//! ntpd-rs, as client and server, where it cannot set clocks.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::{Place, program, sandbox};
+use crate::certificates::Lab;
+use crate::hosts::{Host, Hosts};
+use crate::process::{Process, text};
+
+/// ntpd-rs. As a client it would steer the clock: it runs behind a filter that answers every attempt with success and
+/// does nothing, and without the right to do it anyway.
+#[derive(Debug)]
+pub struct NtpdRs {
+    daemon: PathBuf,
+    control: PathBuf,
+    place: Place,
+    address: IpAddr,
+}
+
+impl NtpdRs {
+    /// ntpd-rs, if it is here.
+    #[must_use]
+    pub fn find() -> Option<Self> {
+        Some(NtpdRs {
+            daemon: program("ntpd-rs/bin/ntp-daemon")?,
+            control: program("ntpd-rs/bin/ntp-ctl")?,
+            place: Place::default(),
+            address: Ipv4Addr::LOCALHOST.into(),
+        })
+    }
+
+    /// The same on a host, where a server listens on the host's IPv4 address.
+    #[must_use]
+    pub fn on(self, hosts: &Hosts, host: Host) -> Self {
+        NtpdRs { place: Place::on(hosts, host), address: hosts.address(host), ..self }
+    }
+
+    /// A client of one NTS source.
+    #[must_use]
+    pub fn client(&self, lab: &Lab, ke: SocketAddr) -> NtpdRsClient {
+        let config = lab.path().join("ntpd-rs.toml");
+        let socket = lab.path().join("ntpd-rs.sock");
+        std::fs::write(
+            &config,
+            format!(
+                "[observability]\nlog-level = \"info\"\nobservation-path = {socket:?}\n\
+                 [[source]]\nmode = \"nts\"\naddress = \"localhost:{}\"\ncertificate-authority = {:?}\n\
+                 [source-defaults]\npoll-interval-limits = {{ min = 4, max = 4 }}\ninitial-poll-interval = 4\n\
+                 [synchronization]\nminimum-agreeing-sources = 1\nsingle-step-panic-threshold = \"inf\"\n\
+                 startup-step-panic-threshold = \"inf\"\n",
+                ke.port(),
+                lab.ca()
+            ),
+        )
+        .unwrap();
+        let mut command = self.place.command(&self.daemon);
+        command.arg("-c").arg(&config);
+        NtpdRsClient { process: sandbox::start(command), control: self.control.clone(), config }
+    }
+
+    /// A server under NTS; without sources it only reads the clock.
+    #[must_use]
+    pub fn server(&self, lab: &Lab, ntp: u16, ke: u16) -> Process {
+        let (config, address) = (lab.path().join("ntpd-rs-server.toml"), self.address);
+        std::fs::write(
+            &config,
+            format!(
+                "[observability]\nlog-level = \"info\"\n[synchronization]\nlocal-stratum = 1\n\
+                 [[server]]\nlisten = \"{address}:{ntp}\"\n\
+                 [[nts-ke-server]]\nlisten = \"{address}:{ke}\"\nntp-port = {ntp}\n\
+                 certificate-chain-path = {:?}\nprivate-key-path = {:?}\n[keyset]\nstale-key-count = 1\n",
+                lab.chain(),
+                lab.key()
+            ),
+        )
+        .unwrap();
+        let mut command = self.place.command(&self.daemon);
+        command.arg("-c").arg(&config);
+        sandbox::start(command)
+    }
+}
+
+/// ntpd-rs as a client.
+#[derive(Debug)]
+pub struct NtpdRsClient {
+    /// The process.
+    pub process: Process,
+    control: PathBuf,
+    config: PathBuf,
+}
+
+impl NtpdRsClient {
+    /// What `ntp-ctl status` prints.
+    #[must_use]
+    pub fn status(&self) -> String {
+        let output = Command::new(&self.control).arg("-c").arg(&self.config).arg("status").output().unwrap();
+        text(&output)
+    }
+}
