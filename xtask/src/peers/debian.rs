@@ -14,7 +14,7 @@ pub(super) fn say(place: &Path, program: &str, argument: &str) -> Option<String>
     process::output(command.arg(argument).env("LD_LIBRARY_PATH", libraries(place))).ok()
 }
 
-fn libraries(place: &Path) -> PathBuf {
+pub(super) fn libraries(place: &Path) -> PathBuf {
     place.join("usr/lib").join(architecture())
 }
 

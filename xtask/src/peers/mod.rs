@@ -7,6 +7,7 @@ mod debian;
 mod facebook_time;
 mod nftables;
 mod ntpd_rs;
+mod ntpsec;
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -25,7 +26,7 @@ struct Peer {
     install: fn(&Path) -> Result<(), String>,
 }
 
-const PEERS: [Peer; 4] = [chrony::PEER, ntpd_rs::PEER, facebook_time::PEER, nftables::PEER];
+const PEERS: [Peer; 5] = [chrony::PEER, ntpsec::PEER, ntpd_rs::PEER, facebook_time::PEER, nftables::PEER];
 
 /// What became of one peer.
 #[derive(Debug, PartialEq, Eq)]

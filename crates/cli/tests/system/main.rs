@@ -16,6 +16,7 @@ mod interop;
 mod lab;
 mod load;
 mod mac;
+mod ntpsec;
 mod operator;
 mod query;
 mod report;

@@ -1,10 +1,11 @@
-//! Real peers as processes: chrony, ntpd-rs, facebook/time. None of them can touch this machine's clock.
+//! Real peers as processes: chrony, NTPsec, ntpd-rs, facebook/time. None of them can touch this machine's clock.
 //!
 //! `find` says that the running test is skipped where a peer is missing. Everything else panics where a test would.
 
 mod chrony;
 mod facebook_time;
 mod ntpd_rs;
+mod ntpsec;
 mod sandbox;
 
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use crate::skip::skip;
 pub use self::chrony::{Chrony, ChronyDaemon};
 pub use self::facebook_time::FacebookTime;
 pub use self::ntpd_rs::{NtpdRs, NtpdRsClient};
+pub use self::ntpsec::NtpSec;
 
 /// The folder that `cargo xtask peers` fills.
 #[must_use]
