@@ -3,6 +3,7 @@
 //! A test that needs rights or a peer that is missing says so and passes; `cargo xtask test` lists those at its end.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod addresses;
 mod agents;
 mod antp;
 mod antp_ocsp;
@@ -26,3 +27,4 @@ mod study;
 mod study_antp;
 mod study_mac;
 mod symmetric;
+mod workers;
