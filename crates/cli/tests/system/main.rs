@@ -20,6 +20,7 @@ mod mac;
 mod ntpsec;
 mod operator;
 mod query;
+mod readme;
 mod report;
 mod screen;
 mod stress;
