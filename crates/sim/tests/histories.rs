@@ -3,7 +3,7 @@
 use authentick_crypto::Algorithm;
 use authentick_proto::client::Check;
 use authentick_proto::server::outcome::Outcome;
-use authentick_sim::{Asked, Clock, Event, Link, World};
+use authentick_sim::{Asked, Clock, Event, Link, TrueTime, World};
 use authentick_wire::header::ReferenceId;
 
 const SECOND: u64 = 1_000_000_000;
@@ -168,6 +168,45 @@ fn plain_clients_can_be_fooled_by_damage_and_nts_clients_can_not() {
     };
     assert!(worst(None) > SECOND, "without authentication a flipped bit moves the time by seconds");
     assert!(worst(Some(Algorithm::SivCmac256)) < 10_000_000);
+}
+
+/// The world begins at 1,700,000,000 s of Unix, and the first era of NTP ends at 2,085,978,496 s. RFC 5905 section 6.
+#[test]
+fn era_that_ends_in_2036_ends_unnoticed_on_either_side_of_it() {
+    const UNTIL_ERA_1: u64 = 2_085_978_496 - 1_700_000_000;
+    let seed = 6;
+    let mut world = World::new(seed, WAN);
+    // Some clients have crossed it when the server has not, and the other way round, by up to half a minute.
+    let offsets_s = [-30, -2, 0, 2, 30];
+    let clients: Vec<usize> = offsets_s
+        .iter()
+        .flat_map(|seconds| [(seconds, None), (seconds, Some(Algorithm::SivCmac256))])
+        .map(|(seconds, algorithm)| {
+            world.add_client(Clock { offset_ns: seconds * SECOND as i64, drift_ppb: 0 }, algorithm)
+        })
+        .collect();
+    world.pass((UNTIL_ERA_1 - 40) * SECOND);
+    let shown =
+        |world: &World, second: u64| world.server_clock.at(TrueTime((UNTIL_ERA_1 - 40 + second) * SECOND));
+    assert!(
+        shown(&world, 0).to_bits() > u64::MAX / 2 && shown(&world, 80).to_bits() < 1 << 40,
+        "it is crossed"
+    );
+    for second in 0..80 {
+        clients.iter().for_each(|&client| assert_eq!(world.ask(client), Asked::Sent));
+        let events = world.pass(SECOND);
+        assert_eq!(events.len(), clients.len());
+        for event in events {
+            let Event::Accepted { sample, truth_ns, client } = event else {
+                panic!("seed {seed}, second {second}: {event:?}")
+            };
+            assert_eq!(truth_ns, -offsets_s[client / 2] * SECOND as i64);
+            let error = (sample.offset.as_nanos() - truth_ns).unsigned_abs();
+            let bound = sample.delay.as_nanos().unsigned_abs() / 2;
+            assert!(error <= bound + 2, "seed {seed}, second {second}: error {error} ns, bound {bound} ns");
+        }
+    }
+    assert_eq!(world.totals().key_exchanges, 5);
 }
 
 #[test]

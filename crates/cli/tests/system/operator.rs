@@ -5,6 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use authentick_lab::hosts::{Host, Hosts};
+use authentick_lab::process::Process;
+
 use crate::lab::{Lab, authentick, is_root, serve, start, text, wait_for};
 
 /// Starts a server that must not start; returns what it said.
@@ -90,33 +93,51 @@ fn unreadable_key_is_exit_77() {
     assert_names(&text(&output), &["nts.private-key", "Permission denied", "let nobody read it"]);
 }
 
+const NOBODY: u32 = 65534;
+
 /// Runs a copy of the binary, in a folder that anyone can enter, as the user `nobody`.
 pub(crate) fn as_nobody(folder: &Path, arguments: &[&str]) -> std::process::Output {
-    let program = folder.join("authentick");
-    std::fs::copy(env!("CARGO_BIN_EXE_authentick"), &program).unwrap();
-    Command::new("setpriv")
-        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all", "--"])
-        .arg(program)
-        .args(arguments)
-        .output()
-        .unwrap()
+    let mut command = Command::new("setpriv");
+    become_nobody(&mut command, folder).args(arguments).output().unwrap()
 }
 
+/// The arguments of `setpriv` for that.
+fn become_nobody<'a>(setpriv: &'a mut Command, folder: &Path) -> &'a mut Command {
+    let (program, nobody) = (folder.join("authentick"), NOBODY.to_string());
+    std::fs::copy(env!("CARGO_BIN_EXE_authentick"), &program).unwrap();
+    setpriv
+        .args(["--reuid", &nobody, "--regid", &nobody, "--clear-groups", "--inh-caps=-all", "--"])
+        .arg(program)
+}
+
+/// A container may let everyone bind any port, so the server starts on a host of its own, where all else is in order.
 #[test]
 fn privileged_port_without_rights_is_exit_77() {
-    if !is_root("to become a user without rights") {
-        return;
-    }
+    let hosts = match Hosts::new(1) {
+        Ok(hosts) => hosts,
+        Err(skip) => return skip.tell(),
+    };
     let lab = Lab::new();
-    let config = lab.config("listen = [\"127.0.0.1:123\"]", "");
+    let config = lab.config("listen = [\"127.0.0.1:123\"]\nuser = \"nobody\"", "");
+    std::fs::create_dir(lab.state()).unwrap();
+    std::fs::set_permissions(lab.state(), PermissionsExt::from_mode(0o700)).unwrap();
     std::fs::set_permissions(lab.path(), PermissionsExt::from_mode(0o755)).unwrap();
-    for file in [lab.chain(), config.clone()] {
-        std::fs::set_permissions(file, PermissionsExt::from_mode(0o644)).unwrap();
+    for file in [lab.state(), lab.key(), lab.chain(), config.clone()] {
+        std::os::unix::fs::chown(file, Some(NOBODY), Some(NOBODY)).unwrap();
     }
-    std::os::unix::fs::chown(lab.key(), Some(65534), Some(65534)).unwrap();
-    let output = as_nobody(lab.path(), &["serve", "--config", config.to_str().unwrap()]);
-    // Containers may let everyone bind any port: then it gets as far as the state directory, which it may not make.
+    let serve = || {
+        let mut command = hosts.on(Host::Server, "setpriv");
+        become_nobody(&mut command, lab.path()).arg("serve").arg("--config").arg(&config);
+        command
+    };
+    hosts.set(Host::Server, "ipv4/ip_unprivileged_port_start", "1024");
+    let output = serve().output().unwrap();
     assert_eq!(output.status.code(), Some(77), "{}", text(&output));
+    let parts = ["server.listen", "127.0.0.1:123", "Permission denied", "CAP_NET_BIND_SERVICE"];
+    assert_names(&text(&output), &parts);
+    // Nothing else was wanting.
+    hosts.set(Host::Server, "ipv4/ip_unprivileged_port_start", "0");
+    Process::start(&mut serve()).wait_for_line("serving time on 127.0.0.1:123");
 }
 
 #[test]
@@ -159,6 +180,29 @@ fn state_directory_open_to_others_is_refused_with_the_remedy() {
     assert_names(&refused(&lab.config("", ""), 78), &["cookie-keys", "mode 644", "chmod 600"]);
     std::fs::set_permissions(lab.state().join("cookie-keys"), PermissionsExt::from_mode(0o600)).unwrap();
     assert_names(&refused(&lab.config("", ""), 78), &["cookie-keys", "line 1", "restore"]);
+}
+
+#[test]
+fn tls_1_2_is_refused_and_counted() {
+    let lab = Lab::new();
+    let server = serve(&lab);
+    let shake_hands = |version: &str| {
+        let address = server.ke.to_string();
+        let ca = lab.ca();
+        let mut command = Command::new("openssl");
+        command.args(["s_client", version, "-alpn", "ntske/1", "-verify_return_error", "-connect", &address]);
+        // At the end of its input it closes.
+        command.arg("-CAfile").arg(ca).stdin(std::process::Stdio::null()).output().unwrap()
+    };
+    let count = |outcome: &str| server.metric(&format!("nts_ke_connections_total{{outcome=\"{outcome}\"}}"));
+    let output = shake_hands("-tls1_2");
+    assert!(!output.status.success() && text(&output).contains("protocol version"), "{}", text(&output));
+    wait_for("the count", || (count("tls_failure") == 1.0).then_some(()));
+    // The same with a version that is served does not fail.
+    let output = shake_hands("-tls1_3");
+    assert!(output.status.success() && text(&output).contains("ALPN protocol: ntske/1"), "{}", text(&output));
+    wait_for("its end", || (server.metric("nts_ke_connections_accepted_total") == 2.0).then_some(()));
+    assert_eq!(count("tls_failure"), 1.0);
 }
 
 #[test]
