@@ -34,8 +34,8 @@ fn main() -> ExitCode {
     };
     // The demo's node would warn that nobody vouches for this host's clock, which is no matter there.
     output::start_log(match arguments.command {
-        Command::Demo(_) | Command::Study(_) => "error",
-        _ => "info",
+        Command::Demo(_) | Command::Study(_) => log::LevelFilter::Error,
+        _ => log::LevelFilter::Info,
     });
     let result = match arguments.command {
         Command::Demo(demo) => cmd::demo::run(&demo),

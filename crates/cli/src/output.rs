@@ -6,6 +6,7 @@ use std::io::{IsTerminal, Write};
 use std::sync::LazyLock;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use log::LevelFilter;
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
@@ -68,9 +69,12 @@ pub(crate) fn aside(text: &str) {
 
 /// Starts the log on standard error, at `level` unless `RUST_LOG` says otherwise; under systemd, the journal adds the
 /// time.
-pub(crate) fn start_log(level: &str) {
-    let filter = format!("{level},rustls=error");
-    let mut builder = env_logger::Builder::from_env(env_logger::Env::default().default_filter_or(filter));
+///
+/// rustls writes warnings about what strangers send, a line or more for each connection. It is kept to errors, whatever
+/// the level of everything else, unless `RUST_LOG` names it.
+pub(crate) fn start_log(level: LevelFilter) {
+    let mut builder = env_logger::Builder::new();
+    builder.filter_level(level).filter_module("rustls", LevelFilter::Error).parse_default_env();
     if std::env::var_os("JOURNAL_STREAM").is_some() {
         builder.format_timestamp(None);
     }

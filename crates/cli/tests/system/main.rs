@@ -19,6 +19,7 @@ mod load;
 mod mac;
 mod ntpsec;
 mod operator;
+mod promises;
 mod query;
 mod readme;
 mod report;
