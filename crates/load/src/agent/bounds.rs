@@ -42,6 +42,9 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(60);
 const AEAD_COUNT_MAX: usize = 16;
 const SOURCE_COUNT_MAX: usize = 65_536;
 
+/// Transfers after a key exchange, at most. They follow each other, also past the end of a step.
+const TRANSFER_COUNT_MAX: u32 = 1000;
+
 /// Refuses a plan that goes beyond `allow` or `limits`: a sentence that names value, bound and remedy.
 pub(crate) fn check_plan(plan: &Plan, allow: &Allow, limits: &Limits) -> Result<(), String> {
     let targets = [
@@ -57,7 +60,8 @@ pub(crate) fn check_plan(plan: &Plan, allow: &Allow, limits: &Limits) -> Result<
             ));
         }
     }
-    at_most("clients", plan.clients, limits.client_count_max, "--clients-max")?;
+    let clients = plan.clients.saturating_add(plan.background_clients);
+    at_most("clients", clients, limits.client_count_max, "--clients-max")?;
     at_most("sending threads", plan.workers, limits.worker_count_max, "--workers-max")?;
     if plan.clients == 0 || plan.workers == 0 {
         return Err("a plan without clients or without sending threads does nothing".to_owned());
@@ -76,6 +80,11 @@ pub(crate) fn check_plan(plan: &Plan, allow: &Allow, limits: &Limits) -> Result<
     }
     if plan.scheme.is_antp() && plan.antp.is_none() {
         return Err("the plan does not say how ANTP is spoken".to_owned());
+    }
+    if let Scheme::Mix { transfers, .. } = plan.scheme
+        && transfers > TRANSFER_COUNT_MAX
+    {
+        return Err(format!("{transfers} transfers after a key exchange are more than {TRANSFER_COUNT_MAX}"));
     }
     if plan.aeads.len() > AEAD_COUNT_MAX || plan.sources.len() > SOURCE_COUNT_MAX {
         return Err(format!(
@@ -190,6 +199,12 @@ mod tests {
         let closed = |window| Plan { arrivals: Arrivals::Closed { window }, ..plan() };
         let wrong = [
             (Plan { clients: 65_537, ..plan() }, "--clients-max"),
+            (Plan { clients: 60_000, background_clients: 5_537, ..plan() }, "--clients-max"),
+            (Plan { background_clients: u32::MAX, ..plan() }, "--clients-max"),
+            (
+                Plan { scheme: Scheme::Mix { transfers: 1001, same_cookie: false }, ..plan() },
+                "1001 transfers",
+            ),
             (Plan { workers: 65, ..plan() }, "--workers-max"),
             (closed(u32::MAX), "--in-flight-max"),
             (Plan { clients: 0, ..plan() }, "does nothing"),
