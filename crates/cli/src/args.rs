@@ -2,6 +2,8 @@
 
 mod allowed;
 mod antp;
+#[cfg(test)]
+mod manual;
 
 use std::path::PathBuf;
 

@@ -3,6 +3,8 @@
 //! Two steps: `raw` mirrors the file, all strings; [`Config`] holds meanings. Nothing here opens a socket or changes a
 //! file.
 
+#[cfg(test)]
+mod manual;
 mod raw;
 
 use std::fmt;

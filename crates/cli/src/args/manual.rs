@@ -1,0 +1,97 @@
+//! What README and manual say of the command line is what the command line takes, and all of it is there.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use clap::{Command, CommandFactory, Parser};
+
+use super::Arguments;
+
+/// README first, then the pages of the manual.
+fn pages() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let manual = std::fs::read_dir(root.join("docs/manual")).unwrap().map(|entry| entry.unwrap().path());
+    let pages = manual.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+    let read = |path: PathBuf| (path.clone(), std::fs::read_to_string(path).unwrap());
+    std::iter::once(root.join("README.md")).chain(pages).map(read).collect()
+}
+
+/// The options of a command and of those below it.
+fn options(command: &Command, found: &mut BTreeSet<String>) {
+    let shown = command.get_arguments().filter(|argument| !argument.is_hide_set());
+    found.extend(shown.filter_map(|argument| argument.get_long()).map(str::to_owned));
+    command.get_subcommands().for_each(|below| options(below, found));
+}
+
+/// The words that begin with two hyphens.
+fn options_in(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
+    words.filter_map(|word| word.strip_prefix("--")).filter(|word| !word.is_empty())
+}
+
+#[test]
+fn every_option_is_in_the_manual() {
+    let mut known = BTreeSet::new();
+    options(&Arguments::command(), &mut known);
+    let pages = pages();
+    let told: BTreeSet<&str> = pages[1..].iter().flat_map(|(_, text)| options_in(text)).collect();
+    let untold: Vec<&String> = known.iter().filter(|option| !told.contains(option.as_str())).collect();
+    assert!(untold.is_empty(), "in no page of the manual: {untold:?}");
+    assert!(known.len() > 60, "{known:?}");
+}
+
+/// What stands in blocks of code, by lines. A block with brackets or dots shows the form of a command, and is left out.
+fn examples(text: &str) -> Vec<String> {
+    let (mut blocks, mut block, mut is_fenced) = (Vec::new(), Vec::new(), false);
+    for line in text.lines() {
+        let is_fence = line.starts_with("```");
+        is_fenced ^= is_fence;
+        match line.strip_prefix("    ") {
+            Some(code) if !is_fenced => block.push(code.to_owned()),
+            _ if is_fenced && !is_fence => block.push(line.to_owned()),
+            _ => blocks.push(std::mem::take(&mut block)),
+        }
+    }
+    blocks.push(block);
+    let is_form = |block: &[String]| block.iter().any(|line| line.contains('[') || line.contains("..."));
+    blocks.retain(|block| !is_form(block));
+    blocks.into_iter().map(|block| block.join("\n").replace("\\\n", " ")).collect()
+}
+
+#[test]
+fn every_example_of_readme_and_manual_is_understood() {
+    let mut count = 0;
+    for (page, text) in pages() {
+        let blocks = examples(&text);
+        let lines = blocks.iter().flat_map(|block| block.lines()).map(|line| line.trim_start_matches("$ "));
+        for line in lines.filter(|line| line.starts_with("authentick ")) {
+            let words = line.split_whitespace().take_while(|word| !word.starts_with('#') && *word != "&");
+            if let Err(error) = Arguments::try_parse_from(words) {
+                panic!("{}: {line}: {error}", page.display());
+            }
+            count += 1;
+        }
+    }
+    assert!(count > 25, "{count} examples");
+}
+
+#[test]
+fn readme_names_every_command_and_no_other() {
+    let (_, readme) = pages().swap_remove(0);
+    let rows = readme.lines().filter_map(|line| line.strip_prefix("| `authentick "));
+    let told: BTreeSet<&str> = rows.filter_map(|row| row.split([' ', '`']).next()).collect();
+    let command = Arguments::command();
+    let known: BTreeSet<&str> = command.get_subcommands().map(Command::get_name).collect();
+    assert_eq!(told, known);
+}
+
+#[test]
+fn exit_codes_are_those_of_the_manual() {
+    let codes = |text: &str, parts: fn(&str) -> Option<&str>| -> BTreeSet<u8> {
+        text.lines().filter_map(|line| parts(line)?.trim().parse().ok()).collect()
+    };
+    let known = codes(include_str!("../exit.rs"), |line| line.split_once(" = ")?.1.strip_suffix(','));
+    let manual = include_str!("../../../../docs/manual/README.md");
+    assert_eq!(codes(manual, |line| line.strip_prefix('|')?.split('|').next()), known);
+    assert!(known.len() > 5, "{known:?}");
+}

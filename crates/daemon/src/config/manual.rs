@@ -1,0 +1,48 @@
+//! `docs/manual/authentick.toml` has every key, and shows the defaults.
+
+use std::path::Path;
+
+use super::Config;
+
+const MANUAL: &str = include_str!("../../../../docs/manual/authentick.toml");
+
+/// What the manual's file shows as an example, since there is no default: paths, and what is switched on by naming it.
+const NEEDED: &str = r#"
+[server]
+reference = { stratum = 1, id = "GPS" }
+[nts]
+certificate-chain = "/etc/authentick/chain.pem"
+private-key = "/etc/authentick/key.pem"
+[symmetric]
+keys = "/etc/authentick/keys"
+[antp.ecdh]
+certificate-chain = "/etc/authentick/antp-chain.pem"
+private-key = "/etc/authentick/antp-key.pem"
+[metrics]
+listen = "127.0.0.1:9975"
+"#;
+
+#[test]
+fn values_of_the_manual_are_the_defaults() {
+    // ANTP is resolved only where it is enabled.
+    let on = |text: &str| text.replace("[antp]\nenable = false", "[antp]\nenable = true");
+    let needed = NEEDED.replace("[antp.ecdh]", "[antp]\nenable = true\n[antp.ecdh]");
+    let parse = |text: &str| format!("{:#?}", Config::parse(Path::new("test.toml"), text).unwrap());
+    assert_eq!(parse(&on(MANUAL)), parse(&needed));
+    assert!(parse(&needed).contains("queue: 256"));
+}
+
+#[test]
+fn every_key_is_in_the_manual() {
+    let fields = include_str!("raw.rs").lines().filter_map(|line| line.trim().strip_prefix("pub(super) "));
+    let keys: Vec<String> =
+        fields.filter_map(|field| Some(field.split_once(':')?.0.replace('_', "-"))).collect();
+    let words: Vec<&str> = MANUAL
+        .split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
+        .filter(|word| !word.is_empty())
+        .collect();
+    for key in &keys {
+        assert!(words.contains(&key.as_str()), "{key} is not in docs/manual/authentick.toml");
+    }
+    assert!(keys.len() > 40, "{keys:?}");
+}
