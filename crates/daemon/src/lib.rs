@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod antp;
+mod background;
 pub mod clock;
 pub mod config;
 pub mod custody;

@@ -33,6 +33,7 @@ use authentick_wire::time::NtpTime;
 use tokio::sync::oneshot;
 
 use crate::antp::{self, AntpState, ExchangeWorker};
+use crate::background;
 use crate::clock::{HostClock, ResponderClock, SystemClock};
 use crate::config::{Config, ConfigError, Nts, Symmetric};
 use crate::guarded::Secrecy;
@@ -113,6 +114,7 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
 /// # Errors
 /// What keeps it from serving.
 pub fn start_by(config: &Config, clock: &Arc<dyn HostClock>) -> Result<Running, StartError> {
+    background::raise_descriptor_limit();
     let cpus =
         affinity::allowed().map_err(|error| StartError::System("find this process's processors", error))?;
     let worker_count = if config.workers == 0 { cpus.len() } else { config.workers };
@@ -133,7 +135,7 @@ pub fn start_by(config: &Config, clock: &Arc<dyn HostClock>) -> Result<Running, 
     let ntp_addresses: Vec<SocketAddr> = sockets[0].iter().map(ServerSocket::local).collect();
     let ke_worker_count = match &config.nts {
         Some(nts) if nts.ke_workers > 0 => nts.ke_workers,
-        _ => cpus.len(),
+        _ => background::thread_count(&cpus, worker_count),
     };
     let ke_listeners = bind_ke(config, ke_worker_count)?;
     let metrics_listener = bind_metrics(config)?;
@@ -227,7 +229,7 @@ pub fn start_by(config: &Config, clock: &Arc<dyn HostClock>) -> Result<Running, 
         let replies: io::Result<Vec<Vec<ReplySocket>>> =
             sockets.iter().map(|sockets| sockets.iter().map(ServerSocket::for_replies).collect()).collect();
         let replies = replies.map_err(|error| StartError::System("open sockets for key exchanges", error))?;
-        let free = cpus.get(worker_count..).unwrap_or_default();
+        let free = background::own_cpus(&cpus, worker_count);
         node.start_exchange_workers(settings.workers, &Arc::new(replies), free, entropy)?;
     }
     for (index, sockets) in sockets.into_iter().enumerate() {
@@ -239,10 +241,12 @@ pub fn start_by(config: &Config, clock: &Arc<dyn HostClock>) -> Result<Running, 
         node.ke_addresses =
             ke_listeners[0].iter().filter_map(|listener| listener.local_addr().ok()).collect();
         let (allow, now) = (config.allow.clone(), Instant::now());
-        let admission = Arc::new(Admission::new(allow, nts.ke_limits, nts.ke_rates, &mut entropy()?, now));
+        let limits = background::bounded(nts.ke_limits, ke_worker_count);
+        let own_cpus = background::own_cpus(&cpus, worker_count);
+        let admission = Arc::new(Admission::new(allow, limits, nts.ke_rates, &mut entropy()?, now));
         let terms = terms(nts, &node.ntp_addresses);
         for (index, listeners) in ke_listeners.into_iter().enumerate() {
-            node.start_ke_worker(index, listeners, &admission, terms.clone(), entropy()?)?;
+            node.start_ke_worker(index, own_cpus, listeners, &admission, terms.clone(), entropy()?)?;
         }
     }
     if let Some(listener) = metrics_listener {
@@ -358,6 +362,7 @@ impl Running {
     fn start_ke_worker(
         &mut self,
         index: usize,
+        cpus: &[usize],
         listeners: Vec<std::net::TcpListener>,
         admission: &Arc<Admission>,
         terms: Terms,
@@ -367,7 +372,9 @@ impl Running {
         let worker = ke_server::Worker::new(listeners, admission, terms, entropy, shared)
             .map_err(|error| StartError::System("set up key exchange", error))?;
         self.ke_stoppers.push(worker.stopper());
+        let cpus = cpus.to_vec();
         self.spawn(format!("ke-{index}"), move || {
+            background::step_back(index, &cpus);
             if let Err(error) = worker.run() {
                 panic!("key exchange thread {index} cannot wait for events: {error}");
             }

@@ -86,6 +86,10 @@ impl Environment for Shared {
         self.nts().ke.accepted();
     }
 
+    fn accept_failed(&self) {
+        self.nts().ke.accept_failed();
+    }
+
     fn ended(&self, outcome: Outcome) {
         self.nts().ke.ended(outcome);
     }

@@ -31,7 +31,8 @@ use crate::session::{RESPONSE_SIZE_MAX, Terms};
 
 /// Connections that are accepted before others are served again.
 const ACCEPT_COUNT_MAX: usize = 64;
-/// After the kernel refused a connection for want of descriptors or memory, so long is waited.
+/// After the kernel refused a connection for want of descriptors or memory, nothing is accepted for so long, whatever
+/// else happens: clients wait in the kernel's queue.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const WAKER: Token = Token(usize::MAX);
 
@@ -88,6 +89,8 @@ pub trait Environment: Send + Sync {
     fn tls(&self) -> Arc<ServerConfig>;
     /// A connection was accepted.
     fn accepted(&self);
+    /// The kernel had no descriptor or no memory for a connection, which waits.
+    fn accept_failed(&self);
     /// A connection came to its end.
     fn ended(&self, outcome: Outcome);
     /// Whether this client's exchanges are timed.
@@ -117,7 +120,8 @@ pub struct Worker<E> {
     /// Keys and serial numbers of connections, the one that ends first in front. Ended ones are passed over.
     queue: VecDeque<(usize, u64)>,
     next_serial: u64,
-    accept_failed: bool,
+    /// Nothing is accepted before then.
+    accept_again: Option<Instant>,
     admission: Arc<Admission>,
     terms: Terms,
     entropy: Entropy,
@@ -157,7 +161,7 @@ impl<E: Environment> Worker<E> {
             connections: Slab::new(),
             queue: VecDeque::new(),
             next_serial: 0,
-            accept_failed: false,
+            accept_again: None,
             admission,
             terms,
             entropy,
@@ -178,12 +182,7 @@ impl<E: Environment> Worker<E> {
     pub fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(1024);
         loop {
-            let timeout = match self.listeners.iter().any(|listener| listener.ready) {
-                true if self.accept_failed => Some(ACCEPT_PAUSE),
-                true => Some(Duration::ZERO),
-                false => self.until_next_deadline(),
-            };
-            self.accept_failed = false;
+            let timeout = self.timeout();
             match self.poll.poll(&mut events, timeout) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 result => result?,
@@ -196,17 +195,31 @@ impl<E: Environment> Worker<E> {
                 }
             }
             self.end_overdue();
-            for index in 0..self.listeners.len() {
-                self.accept(index);
+            if self.accept_again.is_none_or(|again| again <= Instant::now()) {
+                self.accept_again = None;
+                for index in 0..self.listeners.len() {
+                    self.accept(index);
+                }
             }
         }
     }
 
-    fn until_next_deadline(&mut self) -> Option<Duration> {
+    /// How long there is nothing to do unless something comes.
+    fn timeout(&mut self) -> Option<Duration> {
+        let until = |instant: Instant| instant.saturating_duration_since(Instant::now());
+        let deadline = self.next_deadline().map(until);
+        match self.listeners.iter().any(|listener| listener.ready) {
+            true => {
+                Some(self.accept_again.map_or(Duration::ZERO, until).min(deadline.unwrap_or(Duration::MAX)))
+            }
+            false => deadline,
+        }
+    }
+
+    fn next_deadline(&mut self) -> Option<Instant> {
         self.forget_ended();
         let &(key, _) = self.queue.front()?;
-        let deadline = self.connections[key].accepted + self.admission.limits().timeout;
-        Some(deadline.saturating_duration_since(Instant::now()))
+        Some(self.connections[key].accepted + self.admission.limits().timeout)
     }
 
     /// Drops ended connections from the front of the queue.
@@ -235,7 +248,7 @@ impl<E: Environment> Worker<E> {
 
     fn accept(&mut self, index: usize) {
         for _ in 0..ACCEPT_COUNT_MAX {
-            if !self.listeners[index].ready {
+            if !self.listeners[index].ready || self.accept_again.is_some() {
                 return;
             }
             match self.listeners[index].listener.accept() {
@@ -247,7 +260,8 @@ impl<E: Environment> Worker<E> {
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 // Out of descriptors or memory: end the oldest connection, and try again a little later.
                 Err(_) => {
-                    self.accept_failed = true;
+                    self.environment.accept_failed();
+                    self.accept_again = Some(Instant::now() + ACCEPT_PAUSE);
                     self.evict_oldest();
                     return;
                 }

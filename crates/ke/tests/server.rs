@@ -44,6 +44,8 @@ impl Environment for World {
         self.accepted.fetch_add(1, Ordering::SeqCst);
     }
 
+    fn accept_failed(&self) {}
+
     fn ended(&self, outcome: Outcome) {
         self.ended.lock().unwrap().push(outcome);
     }

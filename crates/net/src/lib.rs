@@ -7,6 +7,7 @@
 
 pub mod affinity;
 pub mod clock;
+pub mod descriptors;
 pub mod files;
 pub mod instructions;
 pub mod poller;

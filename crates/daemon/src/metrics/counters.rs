@@ -87,12 +87,17 @@ impl Totals {
 #[derive(Debug, Default)]
 pub struct KeCounters {
     accepted: AtomicU64,
+    accept_failures: AtomicU64,
     ended: [AtomicU64; KeOutcome::ALL.len()],
 }
 
 impl KeCounters {
     pub(crate) fn accepted(&self) {
         self.accepted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn accept_failed(&self) {
+        self.accept_failures.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn ended(&self, outcome: KeOutcome) {
@@ -109,6 +114,12 @@ impl KeCounters {
     #[must_use]
     pub fn accepted_count(&self) -> u64 {
         self.accepted.load(Ordering::Relaxed)
+    }
+
+    /// How often the kernel had no descriptor or no memory for a connection.
+    #[must_use]
+    pub fn accept_failure_count(&self) -> u64 {
+        self.accept_failures.load(Ordering::Relaxed)
     }
 
     /// Connections open now.

@@ -35,7 +35,7 @@ use crate::shared::Shared;
 use crate::symmetric::keeper::{Shown, SymmetricState};
 
 /// Readers at once; more wait for their turn in the kernel's queue.
-const READER_COUNT_MAX: usize = 16;
+pub(crate) const READER_COUNT_MAX: usize = 16;
 /// Symmetric keys with counters of their own on the page.
 const SHOWN_KEY_COUNT_MAX: usize = 1024;
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -262,6 +262,11 @@ impl Collector for View {
             "nts_ke_connections_accepted",
             "Key exchange connections accepted",
             nts.ke.accepted_count(),
+        )?;
+        out.counter(
+            "nts_ke_accept_failures",
+            "Times that the kernel had no descriptor or no memory for a key exchange connection",
+            nts.ke.accept_failure_count(),
         )?;
         out.outcomes(
             "nts_ke_connections",

@@ -1,0 +1,104 @@
+//! What key exchange may take from the rest of the server: processors and descriptors.
+//!
+//! Requests for time go first. Threads of key exchange have processors of their own where packet workers leave some, and
+//! otherwise run where nobody else wants to. Of the descriptors, enough are kept back for what else the server does.
+
+use authentick_ke::server::Limits;
+use authentick_net::{affinity, descriptors, priority};
+
+use crate::metrics::READER_COUNT_MAX;
+
+/// Descriptors for whatever is open for a moment: files that are read again, keys that are written, an upstream that is
+/// asked, a log.
+const FILE_COUNT: usize = 32;
+/// Of the metrics endpoint: its event queue and what wakes it.
+const ENDPOINT_COUNT: usize = 8;
+/// Of a thread of key exchange: its event queue, what wakes it, a connection that is being refused, and the one that a
+/// thread may have beyond the limit.
+const THREAD_COUNT: usize = 4;
+/// What is assumed to be open where the system does not tell.
+const OPEN_COUNT: usize = 128;
+
+/// How many threads of key exchange there are if the configuration does not say: as many as processors that they run on.
+pub(crate) fn thread_count(cpus: &[usize], worker_count: usize) -> usize {
+    match own_cpus(cpus, worker_count) {
+        [] => cpus.len(),
+        own => own.len(),
+    }
+}
+
+/// The processors that no packet worker is pinned to.
+pub(crate) fn own_cpus(cpus: &[usize], worker_count: usize) -> &[usize] {
+    cpus.get(worker_count..).unwrap_or_default()
+}
+
+/// Has the calling thread of key exchange keep to `own_cpus`, or step back behind all others if there are none.
+pub(crate) fn step_back(index: usize, own_cpus: &[usize]) {
+    if !own_cpus.is_empty() {
+        match affinity::confine(own_cpus) {
+            Ok(()) => return,
+            Err(error) => {
+                log::warn!("key exchange thread {index} may use the processors of packet workers: {error}");
+            }
+        }
+    }
+    // A thread of lower nice value would keep its processor for a slice while datagrams wait.
+    if let Err(error) = priority::lowest() {
+        log::warn!("key exchange thread {index} has the priority of packet workers: {error}");
+    }
+}
+
+/// Raises the limit on descriptors as far as the system lets this process.
+pub(crate) fn raise_descriptor_limit() {
+    if let Err(error) = descriptors::raise_limit() {
+        log::warn!("the limit on descriptors stays as it was: {error}");
+    }
+}
+
+/// The limits of key exchange, with as many connections as there are descriptors for. Called when all sockets of the
+/// server are open; says so if that is fewer than configured.
+pub(crate) fn bounded(limits: Limits, thread_count: usize) -> Limits {
+    let Some(limit) = descriptors::limit() else { return limits };
+    let open_count = descriptors::open_count().unwrap_or(OPEN_COUNT);
+    let room = connection_room(limit, open_count, thread_count);
+    if room >= limits.connection_count {
+        return limits;
+    }
+    log::warn!(
+        "nts.ke-limits.connections = {}: this process may have {limit} descriptors, and keeps {} of them for other \
+         things than key exchange, so it takes {room} connections at once; raise its limit (LimitNOFILE= in a unit of \
+         systemd, ulimit -n in a shell), or lower the number",
+        limits.connection_count,
+        limit.saturating_sub(room as u64),
+    );
+    Limits { connection_count: room, ..limits }
+}
+
+/// How many connections of key exchange fit beside `open_count` descriptors that are open and those that are kept back;
+/// one at least.
+fn connection_room(limit: u64, open_count: usize, thread_count: usize) -> usize {
+    let kept = FILE_COUNT + ENDPOINT_COUNT + READER_COUNT_MAX + THREAD_COUNT * thread_count;
+    usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(open_count + kept).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_processors_are_those_that_packet_workers_leave() {
+        let cpus = [2, 3, 5, 7];
+        assert_eq!((own_cpus(&cpus, 1), thread_count(&cpus, 1)), (&[3, 5, 7][..], 3));
+        for worker_count in [4, 9] {
+            assert_eq!((own_cpus(&cpus, worker_count), thread_count(&cpus, worker_count)), (&[][..], 4));
+        }
+    }
+
+    #[test]
+    fn connections_get_what_the_rest_does_not_need() {
+        let kept = 40 + READER_COUNT_MAX;
+        assert_eq!(connection_room(1024, 20, 2), 1024 - 20 - 8 - kept);
+        assert_eq!(connection_room(u64::MAX, 20, 2), usize::MAX - 28 - kept);
+        assert_eq!((connection_room(64, 20, 64), connection_room(0, 0, 0)), (1, 1));
+    }
+}
