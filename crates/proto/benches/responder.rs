@@ -16,6 +16,7 @@ use authentick_crypto::kem::SessionKey;
 use authentick_crypto::mac::{MacAlgorithm, MacKey};
 use authentick_crypto::{Algorithm, Entropy, Key, SealBatch, path};
 use authentick_proto::antp::client::{Bounds, SeparateTag, Session, Wanted};
+use authentick_proto::antp::nonce::Nonces;
 use authentick_proto::antp::seconds;
 use authentick_proto::antp::server::{KeyExchange, Service, Settings};
 use authentick_proto::antp::state::Established;
@@ -136,7 +137,7 @@ impl Bench {
                     let key = SessionKey::new(entropy.array());
                     let (issued, expires) = (seconds(NOW), seconds(NOW) + 1000);
                     let established = Established { suite, issued, expires, key: key.clone() };
-                    let state = established.seal(&state_keys, &mut entropy);
+                    let state = established.seal(&state_keys, &mut Nonces::new(), &mut entropy);
                     let separate = matches!(scheme, Scheme::AntpSeparate).then_some(SeparateTag::Ipv4);
                     let wanted = Wanted { fresh: true, separate };
                     let session = Session::new(suite, key, state);

@@ -14,6 +14,7 @@ use authentick_wire::nts::emit_authenticator;
 use authentick_wire::time::NtpTime;
 
 use crate::antp::client::{Bounds, Event, Negotiation, Offer, SeparateTag, Session, Wanted};
+use crate::antp::nonce::Nonces;
 use crate::antp::seconds;
 use crate::antp::server::{self as antp_server, Identity, KeyExchange, Service, Settings};
 use crate::antp::state::{Established, Pending};
@@ -197,7 +198,10 @@ impl AntpServer {
         let expires = issued.wrapping_add(1000);
         let established = Established { suite, issued, expires, key: SessionKey::new([4; 16]) };
         let retired = self.keys.keys().find(|(role, _)| *role == Role::Retired).expect("it was rotated").1;
-        (pending.seal(&self.keys, &mut Entropy::from_seed(8)), established.seal_with(retired, &[5; 12]))
+        (
+            pending.seal(&self.keys, &mut Nonces::new(), &mut Entropy::from_seed(8)),
+            established.seal_with(retired, &[5; 12]),
+        )
     }
 
     /// Answers `octets` as a datagram, with public-key work done at once; one outcome, and nothing amplified.
@@ -235,7 +239,8 @@ impl AntpServer {
 impl KeyExchanges for AntpServer {
     fn offer(&self, _: usize, exchange: KeyExchange) -> Result<(), Full> {
         let mut out = [0; antp_server::KEY_RESPONSE_SIZE];
-        self.service.exchange(&self.keys, &mut Entropy::from_seed(9), &exchange, &mut out);
+        let source = (&mut Nonces::new(), &mut Entropy::from_seed(9));
+        self.service.exchange(&self.keys, source, &exchange, &mut out);
         Ok(())
     }
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use authentick_crypto::Entropy;
 use authentick_net::udp::{ReplySocket, Way};
 use authentick_net::{affinity, priority};
+use authentick_proto::antp::nonce::Nonces;
 use authentick_proto::antp::server::{ExchangeOutcome, KEY_RESPONSE_SIZE, KeyExchange};
 use authentick_proto::server::antp::{Full, KeyExchanges};
 use authentick_wire::antp::Suite;
@@ -168,19 +169,20 @@ impl Worker {
         let exchanges = &state.exchanges;
         // Set once: a number belongs to one thread.
         let _ = exchanges.threads[self.number].set(thread::current());
+        let mut nonces = Nonces::new();
         while !stop.load(Ordering::Relaxed) {
             if let Some(waiting) = exchanges.next(self.number)
-                && self.answer(&waiting).is_err()
+                && self.answer(&waiting, &mut nonces).is_err()
             {
                 exchanges.send_failures.fetch_add(1, Ordering::Relaxed);
             }
         }
     }
 
-    fn answer(&mut self, Waiting { exchange, worker, way }: &Waiting) -> io::Result<()> {
+    fn answer(&mut self, Waiting { exchange, worker, way }: &Waiting, nonces: &mut Nonces) -> io::Result<()> {
         let mut out = [0; KEY_RESPONSE_SIZE];
         let (loaded, keys) = (self.state.loaded.load(), self.state.keys.load());
-        let outcome = loaded.service.exchange(&keys, &mut self.entropy, exchange, &mut out);
+        let outcome = loaded.service.exchange(&keys, (nonces, &mut self.entropy), exchange, &mut out);
         self.state.exchanges.count(outcome, exchange.suite());
         match outcome {
             ExchangeOutcome::Done => self.sockets[*worker][way.socket].send(&out, exchange.source(), way),

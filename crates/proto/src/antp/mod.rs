@@ -1,7 +1,7 @@
 //! ANTP/1, our profile of "Authenticated Network Time Synchronization" (USENIX Security 2016): both ends of its three
 //! phases. The specification is `docs/antp.md`.
 //!
-//! - [`state_key`], [`state`]: what makes the server stateless. It seals its state for itself and hands it to the
+//! - [`state_key`], [`nonce`], [`state`]: what makes the server stateless. It seals its state for itself and hands it to the
 //!   client.
 //! - [`transcript`]: the hashes and tags that bind the phases together.
 //! - `server`: answers to m1, m3 and m5, and nothing kept of any client.
@@ -13,6 +13,7 @@
 
 #[cfg(feature = "client")]
 pub mod client;
+pub mod nonce;
 #[cfg(feature = "server")]
 pub mod server;
 pub mod state;

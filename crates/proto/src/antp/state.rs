@@ -18,6 +18,7 @@ use authentick_crypto::kem::{SESSION_KEY_SIZE, SessionKey};
 use authentick_crypto::{Entropy, Text, wipe};
 use authentick_wire::antp::{C1_SIZE, C2_SIZE, HASH_SIZE, Suite, VERSION};
 
+use super::nonce::Nonces;
 use super::state_key::{Kind, StateKey, StateKeys};
 
 const ID_SIZE: usize = 4;
@@ -56,10 +57,10 @@ pub struct Established {
 }
 
 impl Pending {
-    /// C1 under the current key with a random nonce.
+    /// C1 under the current key, with the next of `nonces`.
     #[must_use]
-    pub fn seal(&self, keys: &StateKeys, entropy: &mut Entropy) -> [u8; C1_SIZE] {
-        self.seal_with(keys.current(), &entropy.array())
+    pub fn seal(&self, keys: &StateKeys, nonces: &mut Nonces, entropy: &mut Entropy) -> [u8; C1_SIZE] {
+        self.seal_with(keys.current(), &nonces.next(entropy))
     }
 
     /// C1 with a given nonce, which is used once with the key.
@@ -96,10 +97,10 @@ impl Pending {
 }
 
 impl Established {
-    /// C2 under the current key with a random nonce.
+    /// C2 under the current key, with the next of `nonces`.
     #[must_use]
-    pub fn seal(&self, keys: &StateKeys, entropy: &mut Entropy) -> [u8; C2_SIZE] {
-        self.seal_with(keys.current(), &entropy.array())
+    pub fn seal(&self, keys: &StateKeys, nonces: &mut Nonces, entropy: &mut Entropy) -> [u8; C2_SIZE] {
+        self.seal_with(keys.current(), &nonces.next(entropy))
     }
 
     /// C2 with a given nonce, which is used once with the key.
@@ -245,9 +246,9 @@ mod tests {
 
     #[test]
     fn state_opens_within_its_time_and_also_across_an_era() {
-        let (keys, mut entropy) = (keys(), Entropy::from_seed(2));
+        let (keys, mut nonces, mut entropy) = (keys(), Nonces::new(), Entropy::from_seed(2));
         for start in [1000, u32::MAX - 20] {
-            let sealed = Pending { issued: start, ..pending() }.seal(&keys, &mut entropy);
+            let sealed = Pending { issued: start, ..pending() }.seal(&keys, &mut nonces, &mut entropy);
             for (after, opens) in
                 [(0, true), (60, true), (61, false), (-60, true), (-61, false), (i32::MAX, false)]
             {
@@ -255,7 +256,11 @@ mod tests {
                 assert_eq!(Pending::open(&keys, &sealed, now).is_some(), opens, "{start} {after}");
             }
             let expires = start.wrapping_add(100);
-            let sealed = Established { issued: start, expires, ..established() }.seal(&keys, &mut entropy);
+            let sealed = Established { issued: start, expires, ..established() }.seal(
+                &keys,
+                &mut nonces,
+                &mut entropy,
+            );
             for (after, opens) in [(0, true), (99, true), (100, false), (101, false), (1 << 30, false)] {
                 let now = start.wrapping_add(after);
                 assert_eq!(Established::open(&keys, &sealed, now).is_some(), opens, "{start} {after}");
@@ -265,9 +270,9 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_of_state_is_seen() {
-        let (keys, mut entropy) = (keys(), Entropy::from_seed(2));
-        let c1 = pending().seal(&keys, &mut entropy);
-        let c2 = established().seal(&keys, &mut entropy);
+        let (keys, mut nonces, mut entropy) = (keys(), Nonces::new(), Entropy::from_seed(2));
+        let c1 = pending().seal(&keys, &mut nonces, &mut entropy);
+        let c2 = established().seal(&keys, &mut nonces, &mut entropy);
         assert_eq!(Pending::open(&keys, &c1, 1000), Some(pending()));
         assert_eq!(Established::open(&keys, &c2, 1000), Some(established()));
         for bit in 0..C1_SIZE * 8 {
@@ -298,9 +303,9 @@ mod tests {
 
     #[test]
     fn state_of_a_retired_key_opens_and_that_of_a_forgotten_or_foreign_one_does_not() {
-        let mut entropy = Entropy::from_seed(2);
+        let (mut nonces, mut entropy) = (Nonces::new(), Entropy::from_seed(2));
         let mut keys = keys();
-        let sealed = established().seal(&keys, &mut entropy);
+        let sealed = established().seal(&keys, &mut nonces, &mut entropy);
         for rotation in 1..=3 {
             keys = keys.rotate(rotation, 2, None);
             assert_eq!(Established::open(&keys, &sealed, 1000).is_some(), rotation <= 2, "{rotation}");
@@ -311,13 +316,13 @@ mod tests {
 
     #[test]
     fn texts_that_are_opened_together_keep_apart_whatever_opens() {
-        let (keys, mut entropy) = (keys(), Entropy::from_seed(2));
+        let (keys, mut nonces, mut entropy) = (keys(), Nonces::new(), Entropy::from_seed(2));
         let next = keys.rotate(1, 2, None);
         let sealed: Vec<[u8; C2_SIZE]> = (0..40)
             .map(|index| {
                 let key = SessionKey::new([index as u8; 16]);
                 let keys = if index % 3 == 0 { &keys } else { &next };
-                let mut sealed = Established { key, ..established() }.seal(keys, &mut entropy);
+                let mut sealed = Established { key, ..established() }.seal(keys, &mut nonces, &mut entropy);
                 match index % 5 {
                     1 => sealed[0] ^= 0x80,
                     2 => sealed[40] ^= 1,

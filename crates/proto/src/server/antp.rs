@@ -222,7 +222,13 @@ impl Responder {
                     Some(Request::Negotiation(asked, field)) => {
                         let now = seconds(datagram.received);
                         antp.service
-                            .negotiate(antp.keys, now, &mut self.entropy, (&asked, field), out)
+                            .negotiate(
+                                antp.keys,
+                                now,
+                                (&mut self.nonces, &mut self.entropy),
+                                (&asked, field),
+                                out,
+                            )
                             .map(|size| (size, Outcome::AntpNegotiated))
                     }
                     Some(Request::KeyExchange(..) | Request::Time(_)) | None => {
@@ -236,9 +242,9 @@ impl Responder {
                     let wanted = Plan { fresh: wanted.fresh && is_due, ..wanted };
                     let plan = Plan::new(wanted, out.len(), overhead(&datagram.source));
                     place.is_early = plan.early;
-                    let entropy = &mut self.entropy;
+                    let (nonces, entropy) = (&mut self.nonces, &mut self.entropy);
                     let fresh = place.established.as_ref().filter(|_| plan.fresh);
-                    let fresh = fresh.map(|state| state.seal(antp.keys, entropy));
+                    let fresh = fresh.map(|state| state.seal(antp.keys, nonces, entropy));
                     let early = plan.early.then(|| entropy.array());
                     let outcome = if plan.early { Outcome::AntpSeparateTag } else { Outcome::AntpTime };
                     lay_out(suite, fresh.as_ref(), early.as_ref(), out)

@@ -51,6 +51,7 @@ use self::probe::{Probe, Stage};
 use self::respond::{CookiePlaces, Echo, SealedPart};
 use self::snapshot::Snapshot;
 use self::verify::{Authenticated, Rejected};
+use crate::antp::nonce::Nonces;
 use crate::cookie::{self, SessionKeys};
 use crate::delays::{Step, pause};
 use crate::keyset::KeySet;
@@ -93,6 +94,8 @@ pub struct Responder {
     policy: Arc<Policy>,
     interleave: Option<Arc<Interleave>>,
     entropy: Entropy,
+    /// Those of C1 and C2.
+    nonces: Nonces,
     slots: Box<[Slot]>,
     /// Answers of the last batch whose departure is to be remembered.
     departures: Vec<Departure>,
@@ -194,6 +197,7 @@ impl Responder {
             policy,
             interleave,
             entropy,
+            nonces: Nonces::new(),
             slots: (0..GROUP_SIZE).map(|_| Slot::default()).collect(),
             departures: Vec::with_capacity(BATCH_SIZE),
             batch_size: 0,
@@ -223,7 +227,7 @@ impl Responder {
     /// Draws what follows from another source, so that a test can compare two histories.
     #[cfg(test)]
     pub(crate) fn set_entropy(&mut self, entropy: Entropy) {
-        self.entropy = entropy;
+        (self.entropy, self.nonces) = (entropy, Nonces::new());
     }
 
     /// Puts another policy in force from the next batch on.

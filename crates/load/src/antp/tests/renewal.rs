@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 
 use authentick_crypto::kem::Kem;
+use authentick_proto::antp::nonce::Nonces;
 use authentick_proto::antp::server::{
     ExchangeOutcome, Identity, KEY_RESPONSE_SIZE, KeyExchange as Queued, Service, Settings,
 };
@@ -82,7 +83,12 @@ impl Server {
         response.truncate(size);
         for exchange in inline.0.take() {
             let mut out = [0; KEY_RESPONSE_SIZE];
-            let outcome = self.service.exchange(&self.keys, &mut self.entropy, &exchange, &mut out);
+            let outcome = self.service.exchange(
+                &self.keys,
+                (&mut Nonces::new(), &mut self.entropy),
+                &exchange,
+                &mut out,
+            );
             assert_eq!(outcome, ExchangeOutcome::Done);
             response = out.to_vec();
         }

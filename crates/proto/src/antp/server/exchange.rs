@@ -8,6 +8,7 @@ use authentick_wire::antp::{C1_SIZE, KeyRequest, KeyResponse, PREFIX_SIZE, Suite
 use authentick_wire::limits::{FIELD_HEADER_SIZE, HEADER_SIZE};
 
 use super::{LIFETIME_SECONDS_MAX, Service};
+use crate::antp::nonce::Nonces;
 use crate::antp::state::{Established, Pending};
 use crate::antp::state_key::StateKeys;
 use crate::antp::transcript;
@@ -95,7 +96,7 @@ impl Service {
     pub fn exchange(
         &self,
         keys: &StateKeys,
-        entropy: &mut Entropy,
+        (nonces, entropy): (&mut Nonces, &mut Entropy),
         exchange: &KeyExchange,
         out: &mut [u8; KEY_RESPONSE_SIZE],
     ) -> ExchangeOutcome {
@@ -107,7 +108,7 @@ impl Service {
         let (suite, issued) = (exchange.suite(), exchange.issued);
         let expires = issued.wrapping_add(self.settings.lifetime_seconds.min(LIFETIME_SECONDS_MAX));
         let established = Established { suite, issued, expires, key };
-        let state = established.seal(keys, entropy);
+        let state = established.seal(keys, nonces, entropy);
         let mut writer = Writer::new(out);
         let response = KeyResponse { suite, state: &state, tag: &[0; TAG_SIZE] };
         let written = writer.put(&exchange.header).and_then(|()| response.emit(&mut writer));

@@ -30,6 +30,7 @@ use authentick_wire::limits::{
 use authentick_wire::packet::Packet;
 use authentick_wire::{NoRoom, Reason, Writer};
 
+use super::nonce::Nonces;
 use super::state::Pending;
 use super::state_key::StateKeys;
 use super::{kem, transcript};
@@ -244,7 +245,7 @@ impl Service {
         &self,
         keys: &StateKeys,
         now: u32,
-        entropy: &mut Entropy,
+        (nonces, entropy): (&mut Nonces, &mut Entropy),
         (asked, field): (&NegotiationRequest<'_>, &[u8]),
         out: &mut [u8],
     ) -> Result<usize, Unfit> {
@@ -277,7 +278,7 @@ impl Service {
             issued: now,
             transcript: transcript::negotiation(field, &head.0),
         };
-        let state = pending.seal(keys, entropy);
+        let state = pending.seal(keys, nonces, entropy);
         response.state = &state;
         let mut out = Writer::new(&mut out[..room]);
         let written = out.reserve(HEADER_SIZE).map(|_| ()).and_then(|()| {

@@ -21,6 +21,7 @@ use proptest::prelude::*;
 
 use super::world::{BEGIN, World, flipped, offer};
 use crate::antp::client::{Bounds, Event, Negotiation, SeparateTag, Session, TimeExchange, Wanted};
+use crate::antp::nonce::Nonces;
 use crate::antp::server::KeyExchange;
 use crate::antp::state::{Established, Pending};
 use crate::antp::state_key::StateKeys;
@@ -69,7 +70,7 @@ struct States {
 
 fn states(world: &World, suite: Suite, age: Age) -> States {
     let now = seconds(BEGIN);
-    let mut entropy = Entropy::from_seed(5);
+    let (mut nonces, mut entropy) = (Nonces::new(), Entropy::from_seed(5));
     let foreign = StateKeys::generate(0, &mut Entropy::from_seed(77));
     let keys = match age {
         Age::Foreign => &foreign,
@@ -78,7 +79,8 @@ fn states(world: &World, suite: Suite, age: Age) -> States {
     let issued = if matches!(age, Age::Expired) { now - 2_000 } else { now };
     let pending = Pending { suite, issued, transcript: [3; 32] };
     let established = Established { suite, issued, expires: issued + 1_000, key: SessionKey::new([4; 16]) };
-    let (mut c1, mut c2) = (pending.seal(keys, &mut entropy), established.seal(keys, &mut entropy));
+    let (mut c1, mut c2) =
+        (pending.seal(keys, &mut nonces, &mut entropy), established.seal(keys, &mut nonces, &mut entropy));
     if matches!(age, Age::Retired) {
         let retired = keys.keys().last().unwrap().1;
         (c1, c2) = (pending.seal_with(retired, &[1; 12]), established.seal_with(retired, &[2; 12]));
@@ -259,6 +261,31 @@ fn fields_without_the_magic_are_served_as_plain_ntp_and_version_2_gets_an_error(
     let answer = world.answer(&two);
     assert_eq!((answer.outcome, answer.datagrams[0].len()), (Outcome::AntpVersion, 88));
     assert_eq!(error_of(&answer.datagrams[0]), ErrorCode::VERSION);
+}
+
+/// C1 of an m2.
+fn c1_of(answer: &[u8]) -> [u8; C1_SIZE] {
+    let found = Antp::locate(&Packet::parse(answer).unwrap()).unwrap().unwrap();
+    let Message::NegotiationResponse(response, _) = found.message else { panic!("no m2") };
+    *response.state
+}
+
+#[test]
+fn flood_of_m1_makes_no_nonce_twice_under_a_state_key() {
+    let mut world = World::new(1);
+    let mut out = [0; DATAGRAM_SIZE_MAX];
+    let size = Negotiation::new(offer(&[Suite::P256])).request(&mut Entropy::from_seed(3), &mut out);
+    let nonces: Vec<[u8; 12]> = (0..500)
+        .map(|_| *c1_of(&world.answer(&out[..size]).datagrams[0])[4..].first_chunk().unwrap())
+        .collect();
+    for (count, nonce) in nonces.iter().enumerate() {
+        // They differ by a count, and not by luck.
+        let (prefix, last) = nonce.split_first_chunk::<9>().unwrap();
+        assert_eq!(prefix[..], nonces[0][..9]);
+        assert_eq!(*last, (count as u32).to_be_bytes()[1..]);
+    }
+    let c2 = *world.session(Suite::P256).state();
+    assert_ne!(c2[4..13], nonces[0][..9], "another thread seals C2, under a prefix of its own");
 }
 
 fn error_of(answer: &[u8]) -> ErrorCode {

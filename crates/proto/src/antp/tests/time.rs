@@ -12,6 +12,7 @@ use super::world::{BEGIN, World, after, flipped};
 use crate::antp::client::{
     Accepted, Bounds, Candidate, Check, Event, Inspected, SeparateTag, Session, TimeExchange, Wanted,
 };
+use crate::antp::nonce::Nonces;
 use crate::antp::server::Settings;
 use crate::antp::state::key_id;
 use crate::antp::state_key::StateKeys;
@@ -189,7 +190,11 @@ fn session_at(world: &mut World, now: NtpTime) -> Session {
         expires: crate::antp::seconds(now).wrapping_add(1000),
         key: session.key().clone(),
     };
-    Session::new(Suite::X25519, session.key().clone(), state.seal(&world.keys, &mut Entropy::from_seed(4)))
+    Session::new(
+        Suite::X25519,
+        session.key().clone(),
+        state.seal(&world.keys, &mut Nonces::new(), &mut Entropy::from_seed(4)),
+    )
 }
 
 #[test]

@@ -13,6 +13,7 @@ use authentick_wire::time::{NtpSpan, NtpTime};
 
 use crate::antp::client::{Check, Negotiated, Negotiation, Offer, Progress, Session};
 use crate::antp::kem;
+use crate::antp::nonce::Nonces;
 use crate::antp::server::{
     ExchangeOutcome, Identity, KEY_RESPONSE_SIZE, KeyExchange, Service, Settings, overhead,
 };
@@ -62,6 +63,8 @@ pub(super) struct World {
     pub(super) service: Service,
     pub(super) keys: StateKeys,
     pub(super) entropy: Entropy,
+    /// Of the thread for public-key work.
+    nonces: Nonces,
     /// Over which the client sends.
     pub(super) source: std::net::SocketAddr,
     pub(super) limits: AntpLimits,
@@ -109,6 +112,7 @@ impl World {
             keys: StateKeys::generate(0, &mut entropy),
             responder: Responder::new(Arc::new(Policy::open()), None, Entropy::from_seed(!seed)),
             entropy,
+            nonces: Nonces::new(),
             source: ([198, 18, 0, 2], 123).into(),
             limits: AntpLimits::default(),
             room: usize::MAX,
@@ -117,7 +121,7 @@ impl World {
 
     /// Makes the server draw what follows from `seed`.
     pub(super) fn reseed(&mut self, seed: u64) {
-        self.entropy = Entropy::from_seed(seed);
+        (self.entropy, self.nonces) = (Entropy::from_seed(seed), Nonces::new());
         self.responder.set_entropy(Entropy::from_seed(!seed));
     }
 
@@ -162,7 +166,9 @@ impl World {
         for exchange in inline.waiting.take() {
             assert!(datagrams.is_empty(), "what is queued is not answered yet");
             let mut out = [0; KEY_RESPONSE_SIZE];
-            if service.exchange(keys, &mut self.entropy, &exchange, &mut out) == ExchangeOutcome::Done {
+            if service.exchange(keys, (&mut self.nonces, &mut self.entropy), &exchange, &mut out)
+                == ExchangeOutcome::Done
+            {
                 datagrams.push(out.to_vec());
             }
         }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use authentick_crypto::Entropy;
 use authentick_net::clock;
+use authentick_proto::antp::nonce::Nonces;
 use authentick_proto::antp::server::{
     ExchangeOutcome, Identity, KEY_RESPONSE_SIZE, KeyExchange, Request, Service, Settings, classify,
 };
@@ -91,7 +92,7 @@ impl Drop for AntpServer {
 }
 
 fn serve(service: &Service, socket: &UdpSocket, counts: &Counts) {
-    let mut entropy = Entropy::from_system().unwrap();
+    let (mut nonces, mut entropy) = (Nonces::new(), Entropy::from_system().unwrap());
     let mut responder = Responder::new(Arc::new(Policy::open()), None, Entropy::from_system().unwrap());
     let mut keys = StateKeys::generate(1, &mut entropy);
     let (mut request, mut response) = ([0; 2048], [0; DATAGRAM_SIZE_MAX]);
@@ -123,7 +124,9 @@ fn serve(service: &Service, socket: &UdpSocket, counts: &Counts) {
         let rest_size = batch[0].response_size;
         let mut exchanged = [0; KEY_RESPONSE_SIZE];
         for exchange in inline.0.take() {
-            if service.exchange(&keys, &mut entropy, &exchange, &mut exchanged) == ExchangeOutcome::Done {
+            if service.exchange(&keys, (&mut nonces, &mut entropy), &exchange, &mut exchanged)
+                == ExchangeOutcome::Done
+            {
                 socket.send_to(&exchanged, source).unwrap();
             }
         }
