@@ -17,6 +17,7 @@ use authentick_ke::server::{Limits, Rates};
 use authentick_ke::session::Terms;
 use authentick_net::udp::BATCH_SIZE;
 use authentick_proto::antp::server::{LIFETIME_SECONDS_MAX, Settings};
+use authentick_proto::antp::source::PrefixSizes;
 use authentick_proto::auth::nts::algorithm;
 use authentick_proto::limits::KEY_COUNT_MAX;
 use authentick_proto::prefix::{Prefix, PrefixSet};
@@ -137,6 +138,8 @@ pub struct Antp {
     pub negotiation_rate: Option<Rate>,
     /// How often a prefix may exchange keys.
     pub exchange_rate: Option<Rate>,
+    /// How often all prefixes together may.
+    pub all_exchange_rate: Option<Rate>,
     /// How often a prefix may ask for time.
     pub time_rate: Option<Rate>,
     /// Keys and certificates, at least one, each of another suite.
@@ -604,6 +607,11 @@ impl Resolver<'_> {
             let problem = "too many keys would have to be kept for antp.lifetime";
             return Err(self.wrong("antp.state-keys.rotate", rotate_text, problem, &remedy));
         }
+        let prefixes = PrefixSizes {
+            v4: self.number("server.rate-limit.per-prefix-v4", shared.per_prefix_v4, 1..=32)? as u8,
+            v6: self.number("server.rate-limit.per-prefix-v6", shared.per_prefix_v6, 1..=128)? as u8,
+        };
+        let queue = self.number("antp.queue", raw.queue, 1..=65_536)?;
         let rate = |name: &str, per_second| self.rate(shared, &format!("antp.rate-limit.{name}"), per_second);
         let suites = [
             (Suite::P256, "antp.ecdh", &raw.ecdh),
@@ -624,12 +632,16 @@ impl Resolver<'_> {
             settings: Settings {
                 payload_size_max: self.number("antp.payload-size", raw.payload_size, payload)?,
                 lifetime_seconds: lifetime.as_secs() as u32,
+                source_prefix: raw.check_source.then_some(prefixes),
             },
             rotate,
             workers: self.number("antp.workers", raw.workers, 1..=ANTP_WORKER_COUNT_MAX as i64)?,
-            queue: self.number("antp.queue", raw.queue, 1..=65_536)?,
+            queue,
             negotiation_rate: rate("negotiations-per-second", raw.rate_limit.negotiations_per_second)?,
             exchange_rate: rate("exchanges-per-second", raw.rate_limit.exchanges_per_second)?,
+            // As many at once as wait for a thread.
+            all_exchange_rate: rate("all-exchanges-per-second", raw.rate_limit.all_exchanges_per_second)?
+                .map(|rate| Rate { burst: queue as u32, ..rate }),
             time_rate: rate("times-per-second", raw.rate_limit.times_per_second)?,
             suites: suites.collect::<Result<_, _>>()?,
         };
@@ -770,13 +782,25 @@ mod tests {
         let antp = parse(&format!("[antp]\nenable = true\n{suite}")).unwrap().antp.unwrap();
         assert_eq!((antp.settings, antp.keep(), antp.workers), (Settings::default(), 7, 1));
         assert_eq!((antp.suites.len(), antp.suites[0].suite), (1, Suite::P256));
-        assert!(antp.exchange_rate.is_none());
+        let rates = [antp.negotiation_rate, antp.exchange_rate, antp.time_rate, antp.all_exchange_rate];
+        let rates = rates.map(|rate| rate.map(|rate| (rate.interval_us, rate.burst)));
+        assert_eq!(rates, [(10_000, 16), (50_000, 16), (1000, 16), (1000, 256)].map(Some));
         let text = format!(
             "[antp]\nenable = true\nlifetime = \"90m\"\nstate-keys = {{ rotate = \"1h\" }}\n\
              rate-limit = {{ exchanges-per-second = 4 }}\n{suite}"
         );
         let antp = parse(&text).unwrap().antp.unwrap();
         assert_eq!((antp.keep(), antp.exchange_rate.unwrap().interval_us), (2, 250_000));
+        let text =
+            "[server]\nrate-limit = { per-prefix-v4 = 24 }\n[antp]\nenable = true\n".to_owned() + suite;
+        let prefix = |text: &str| parse(text).unwrap().antp.unwrap().settings.source_prefix;
+        assert_eq!(prefix(&text), Some(PrefixSizes { v4: 24, v6: 64 }));
+        assert_eq!(prefix(&text.replace("true", "true\ncheck-source = false")), None);
+        let none = "times-per-second = 0, all-exchanges-per-second = 0";
+        let text = text.replace("true", &format!("true\nrate-limit = {{ {none} }}"));
+        let antp = parse(&text).unwrap().antp.unwrap();
+        assert!(antp.time_rate.is_none() && antp.all_exchange_rate.is_none());
+        assert!(antp.negotiation_rate.is_some(), "the others keep their defaults");
     }
 
     #[test]

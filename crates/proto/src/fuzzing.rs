@@ -1,5 +1,6 @@
 //! Bodies of the fuzz targets of this crate; `fuzz/` calls them with new octets, the tests with the kept corpus.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use authentick_crypto::kem::SessionKey;
@@ -168,6 +169,7 @@ pub fn antp_response(octets: &[u8]) {
     assert_eq!(session.state(), &[2; 60], "forged state was kept");
 }
 
+const ANTP_CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(198, 18, 0, 2)), 123);
 const ANTP_NOW: NtpTime = NtpTime::from_unix(1_700_000_000, 0);
 
 /// An ANTP server with a P-256 key that everybody knows.
@@ -195,11 +197,12 @@ impl AntpServer {
     fn state(&self) -> ([u8; antp::C1_SIZE], [u8; antp::C2_SIZE]) {
         let (issued, suite) = (seconds(ANTP_NOW), Suite::P256);
         let pending = Pending { suite, issued, transcript: [3; 32] };
+        let source = self.service.source_prefix(ANTP_CLIENT.ip());
         let expires = issued.wrapping_add(1000);
         let established = Established { suite, issued, expires, key: SessionKey::new([4; 16]) };
         let retired = self.keys.keys().find(|(role, _)| *role == Role::Retired).expect("it was rotated").1;
         (
-            pending.seal(&self.keys, &mut Nonces::new(), &mut Entropy::from_seed(8)),
+            pending.seal(&self.keys, &source, &mut Nonces::new(), &mut Entropy::from_seed(8)),
             established.seal_with(retired, &[5; 12]),
         )
     }
@@ -209,7 +212,7 @@ impl AntpServer {
         let (mut request, mut response) = (octets.to_vec(), vec![0xEE; DATAGRAM_SIZE_MAX]);
         request.truncate(DATAGRAM_SIZE_MAX);
         let size = request.len();
-        let source = std::net::SocketAddr::from(([198, 18, 0, 2], 123));
+        let source = ANTP_CLIENT;
         let mut batch = [Datagram {
             source,
             received: ANTP_NOW,

@@ -295,7 +295,9 @@ fn authentick(files: &Lab, subject: Subject, listen: IpAddr) -> Result<PathBuf, 
              reference = {{ stratum = 1, id = \"GPS\" }}\nstate-directory = \"{folder}/state-{subject:?}\"\n\
              [nts]\nke-listen = [\"{listen}:{ke}\"]\nke-workers = 1\n\
              certificate-chain = \"{folder}/chain.pem\"\nprivate-key = \"{folder}/key.pem\"\n\
-             [symmetric]\nkeys = \"{folder}/keys\"\n[antp]\nenable = true\nworkers = 1\n{suites}{metrics}"
+             [symmetric]\nkeys = \"{folder}/keys\"\n[antp]\nenable = true\nworkers = 1\n\
+             rate-limit = {{ negotiations-per-second = 0, exchanges-per-second = 0, times-per-second = 0, \
+             all-exchanges-per-second = 0 }}\n{suites}{metrics}"
         ),
     )?;
     Ok(config)

@@ -14,6 +14,7 @@ use authentick_proto::antp::server::Service;
 use authentick_proto::antp::state_key::StateKeys;
 use authentick_proto::limits::LIMITER_BUCKET_COUNT;
 use authentick_proto::server::antp::{AntpLimits, AntpMoment};
+use authentick_proto::server::bucket::Bucket;
 use authentick_proto::server::limit::{Limiter, Rate};
 
 pub(crate) use exchanges::{Exchanges, Inbox, Worker as ExchangeWorker};
@@ -45,6 +46,9 @@ impl AntpState {
             limits: AntpLimits {
                 negotiations: limiter(antp.negotiation_rate),
                 exchanges: limiter(antp.exchange_rate),
+                all_exchanges: antp
+                    .all_exchange_rate
+                    .map(|rate| Arc::new(Bucket::new(rate.interval_us, rate.burst))),
                 times: limiter(antp.time_rate),
             },
         }

@@ -1,8 +1,9 @@
 //! ANTP/1, our profile of "Authenticated Network Time Synchronization" (USENIX Security 2016): both ends of its three
 //! phases. The specification is `docs/antp.md`.
 //!
-//! - [`state_key`], [`nonce`], [`state`]: what makes the server stateless. It seals its state for itself and hands it to the
-//!   client.
+//! - [`state_key`], [`nonce`], [`state`]: what makes the server stateless. It seals its state for itself and hands it
+//!   to the client.
+//! - [`source`]: whom a C1 is for.
 //! - [`transcript`]: the hashes and tags that bind the phases together.
 //! - `server`: answers to m1, m3 and m5, and nothing kept of any client.
 //! - `client`: the three phases, when to go through them again, and what is never accepted.
@@ -16,6 +17,7 @@ pub mod client;
 pub mod nonce;
 #[cfg(feature = "server")]
 pub mod server;
+pub mod source;
 pub mod state;
 pub mod state_key;
 pub mod sticky;

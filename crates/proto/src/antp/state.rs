@@ -11,7 +11,8 @@
 //! text of C2: 02 | version 01 | suite u16 | issued u32 | expires u32 | session key         16
 //! ```
 //!
-//! AES-128-GCM with a label and the identifier as associated data: a C1 never opens as a C2, whatever is in it.
+//! AES-128-GCM with a label and the identifier as associated data: a C1 never opens as a C2, whatever is in it. That of
+//! C1 has 16 octets more, the prefix that it is for ([`super::source`]).
 
 use authentick_crypto::gcm::{GCM_NONCE_SIZE, GCM_TAG_SIZE, GcmOpen, GcmOpenBatch, GcmSeal, gcm_seal};
 use authentick_crypto::kem::{SESSION_KEY_SIZE, SessionKey};
@@ -19,7 +20,8 @@ use authentick_crypto::{Entropy, Text, wipe};
 use authentick_wire::antp::{C1_SIZE, C2_SIZE, HASH_SIZE, Suite, VERSION};
 
 use super::nonce::Nonces;
-use super::state_key::{Kind, StateKey, StateKeys};
+use super::source::SourcePrefix;
+use super::state_key::{ASSOCIATED_SIZE, Kind, StateKey, StateKeys};
 
 const ID_SIZE: usize = 4;
 const TEXT_START: usize = ID_SIZE + GCM_NONCE_SIZE;
@@ -57,32 +59,44 @@ pub struct Established {
 }
 
 impl Pending {
-    /// C1 under the current key, with the next of `nonces`.
+    /// C1 for `source` under the current key, with the next of `nonces`.
     #[must_use]
-    pub fn seal(&self, keys: &StateKeys, nonces: &mut Nonces, entropy: &mut Entropy) -> [u8; C1_SIZE] {
-        self.seal_with(keys.current(), &nonces.next(entropy))
+    pub fn seal(
+        &self,
+        keys: &StateKeys,
+        source: &SourcePrefix,
+        nonces: &mut Nonces,
+        entropy: &mut Entropy,
+    ) -> [u8; C1_SIZE] {
+        self.seal_with(keys.current(), source, &nonces.next(entropy))
     }
 
     /// C1 with a given nonce, which is used once with the key.
     #[must_use]
-    pub fn seal_with(&self, key: &StateKey, nonce: &[u8; GCM_NONCE_SIZE]) -> [u8; C1_SIZE] {
+    pub fn seal_with(
+        &self,
+        key: &StateKey,
+        source: &SourcePrefix,
+        nonce: &[u8; GCM_NONCE_SIZE],
+    ) -> [u8; C1_SIZE] {
         let mut out = [0; C1_SIZE];
         let text = &mut out[TEXT_START..C1_SIZE - GCM_TAG_SIZE];
         text[..2].copy_from_slice(&[Kind::C1.octet(), VERSION]);
         text[2..4].copy_from_slice(&self.suite.0.to_be_bytes());
         text[4..8].copy_from_slice(&self.issued.to_be_bytes());
         text[8..].copy_from_slice(&self.transcript);
-        seal(Kind::C1, key, nonce, &mut out);
+        seal(key, &associated(key, source), nonce, &mut out);
         out
     }
 
-    /// Opens C1; `None` if no key of `keys` sealed it, or if it was sealed more than a minute before or after `now`, in
-    /// NTP seconds.
+    /// Opens C1; `None` if no key of `keys` sealed it for `source`, or if it was sealed more than a minute before or
+    /// after `now`, in NTP seconds.
     #[must_use]
-    pub fn open(keys: &StateKeys, sealed: &[u8; C1_SIZE], now: u32) -> Option<Self> {
-        let mut place = Opening::<C1_TEXT_SIZE>::default();
+    pub fn open(keys: &StateKeys, sealed: &[u8; C1_SIZE], source: &SourcePrefix, now: u32) -> Option<Self> {
+        let key = keys.find(word(sealed, 0))?;
+        let (mut place, associated) = (Opening::<C1_TEXT_SIZE>::default(), associated(key, source));
         let mut batch = GcmOpenBatch::new();
-        batch.push(place.job(Kind::C1, keys, sealed)?);
+        batch.push(place.job(key, &associated, sealed)?);
         batch.run();
         let text = place.text(Kind::C1)?;
         let issued = word(text, 4);
@@ -113,7 +127,7 @@ impl Established {
         text[4..8].copy_from_slice(&self.issued.to_be_bytes());
         text[8..12].copy_from_slice(&self.expires.to_be_bytes());
         text[12..].copy_from_slice(self.key.expose());
-        seal(Kind::C2, key, nonce, &mut out);
+        seal(key, key.associated(Kind::C2), nonce, &mut out);
         out
     }
 
@@ -139,7 +153,8 @@ impl EstablishedText {
         keys: &'a StateKeys,
         sealed: &'a [u8; C2_SIZE],
     ) -> Option<GcmOpen<'a>> {
-        self.0.job(Kind::C2, keys, sealed)
+        let key = keys.find(word(sealed, 0))?;
+        self.0.job(key, key.associated(Kind::C2), sealed)
     }
 
     /// What was opened here last, if it was genuine and has not expired at `now`, in NTP seconds. Nothing stays.
@@ -175,12 +190,21 @@ fn word(octets: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([octets[at], octets[at + 1], octets[at + 2], octets[at + 3]])
 }
 
+/// What is authenticated with a C1 for `source`.
+fn associated(key: &StateKey, source: &SourcePrefix) -> [u8; ASSOCIATED_SIZE + SourcePrefix::SIZE] {
+    let mut out = [0; _];
+    let (label, prefix) = out.split_at_mut(ASSOCIATED_SIZE);
+    label.copy_from_slice(key.associated(Kind::C1));
+    prefix.copy_from_slice(source.octets());
+    out
+}
+
 /// Seals the text that lies in `out` at its place.
-fn seal(kind: Kind, key: &StateKey, nonce: &[u8; GCM_NONCE_SIZE], out: &mut [u8]) {
+fn seal(key: &StateKey, associated: &[u8], nonce: &[u8; GCM_NONCE_SIZE], out: &mut [u8]) {
     out[..ID_SIZE].copy_from_slice(&key.id().to_be_bytes());
     out[ID_SIZE..TEXT_START].copy_from_slice(nonce);
     let (text, tag) = out[TEXT_START..].split_last_chunk_mut().expect("there is room for a tag");
-    gcm_seal(GcmSeal { key: key.key(), nonce, associated: key.associated(kind), text, tag });
+    gcm_seal(GcmSeal { key: key.key(), nonce, associated, text, tag });
 }
 
 /// Where sealed state of `N` octets of text is opened. Overwritten when it is dropped.
@@ -196,15 +220,19 @@ impl<const N: usize> Default for Opening<N> {
 }
 
 impl<const N: usize> Opening<N> {
-    /// What opens `sealed`; `None` if there is no key with the identifier in it.
-    fn job<'a>(&'a mut self, kind: Kind, keys: &'a StateKeys, sealed: &'a [u8]) -> Option<GcmOpen<'a>> {
+    /// What opens `sealed` under `key`; `None` if it is too short.
+    fn job<'a>(
+        &'a mut self,
+        key: &'a StateKey,
+        associated: &'a [u8],
+        sealed: &'a [u8],
+    ) -> Option<GcmOpen<'a>> {
         self.genuine = false;
-        let key = keys.find(word(sealed, 0))?;
         let (text, tag) = sealed[TEXT_START..].split_last_chunk()?;
         Some(GcmOpen {
             key: key.key(),
             nonce: sealed[ID_SIZE..].first_chunk()?,
-            associated: key.associated(kind),
+            associated,
             text: Text::new(text, &mut self.text).ok()?,
             tag,
             genuine: &mut self.genuine,
@@ -230,6 +258,7 @@ impl<const N: usize> Drop for Opening<N> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::source::PrefixSizes;
     use super::*;
 
     fn keys() -> StateKeys {
@@ -240,6 +269,30 @@ mod tests {
         Pending { suite: Suite::P256, issued: 1000, transcript: [7; 32] }
     }
 
+    fn source() -> SourcePrefix {
+        SourcePrefix::of([198, 18, 0, 2].into(), PrefixSizes::default())
+    }
+
+    #[test]
+    fn c1_opens_for_the_source_that_it_was_sealed_for_alone() {
+        let (keys, mut nonces, mut entropy) = (keys(), Nonces::new(), Entropy::from_seed(2));
+        let other = SourcePrefix::of([198, 18, 0, 3].into(), PrefixSizes::default());
+        for (sealed_for, asks, opens) in [
+            (source(), source(), true),
+            (source(), other, false),
+            (source(), SourcePrefix::ANY, false),
+            (SourcePrefix::ANY, source(), false),
+            (SourcePrefix::ANY, SourcePrefix::ANY, true),
+        ] {
+            let sealed = pending().seal(&keys, &sealed_for, &mut nonces, &mut entropy);
+            assert_eq!(
+                Pending::open(&keys, &sealed, &asks, 1000).is_some(),
+                opens,
+                "{sealed_for:?} {asks:?}"
+            );
+        }
+    }
+
     fn established() -> Established {
         Established { suite: Suite::P256, issued: 1000, expires: 2000, key: SessionKey::new([8; 16]) }
     }
@@ -248,12 +301,13 @@ mod tests {
     fn state_opens_within_its_time_and_also_across_an_era() {
         let (keys, mut nonces, mut entropy) = (keys(), Nonces::new(), Entropy::from_seed(2));
         for start in [1000, u32::MAX - 20] {
-            let sealed = Pending { issued: start, ..pending() }.seal(&keys, &mut nonces, &mut entropy);
+            let sealed =
+                Pending { issued: start, ..pending() }.seal(&keys, &source(), &mut nonces, &mut entropy);
             for (after, opens) in
                 [(0, true), (60, true), (61, false), (-60, true), (-61, false), (i32::MAX, false)]
             {
                 let now = start.wrapping_add_signed(after);
-                assert_eq!(Pending::open(&keys, &sealed, now).is_some(), opens, "{start} {after}");
+                assert_eq!(Pending::open(&keys, &sealed, &source(), now).is_some(), opens, "{start} {after}");
             }
             let expires = start.wrapping_add(100);
             let sealed = Established { issued: start, expires, ..established() }.seal(
@@ -271,14 +325,14 @@ mod tests {
     #[test]
     fn every_flipped_bit_of_state_is_seen() {
         let (keys, mut nonces, mut entropy) = (keys(), Nonces::new(), Entropy::from_seed(2));
-        let c1 = pending().seal(&keys, &mut nonces, &mut entropy);
+        let c1 = pending().seal(&keys, &source(), &mut nonces, &mut entropy);
         let c2 = established().seal(&keys, &mut nonces, &mut entropy);
-        assert_eq!(Pending::open(&keys, &c1, 1000), Some(pending()));
+        assert_eq!(Pending::open(&keys, &c1, &source(), 1000), Some(pending()));
         assert_eq!(Established::open(&keys, &c2, 1000), Some(established()));
         for bit in 0..C1_SIZE * 8 {
             let mut bad = c1;
             bad[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Pending::open(&keys, &bad, 1000), None, "{bit}");
+            assert_eq!(Pending::open(&keys, &bad, &source(), 1000), None, "{bit}");
         }
         for bit in 0..C2_SIZE * 8 {
             let mut bad = c2;
@@ -294,10 +348,11 @@ mod tests {
         let mut text = [0; C2_SIZE];
         text[TEXT_START..TEXT_START + 12].copy_from_slice(&[2, 1, 0, 2, 0, 0, 3, 232, 0, 0, 7, 208]);
         let mut right = text;
-        seal(Kind::C2, keys.current(), &[1; 12], &mut right);
+        let key = keys.current();
+        seal(key, key.associated(Kind::C2), &[1; 12], &mut right);
         assert!(Established::open(&keys, &right, 1000).is_some());
         let mut wrong = text;
-        seal(Kind::C1, keys.current(), &[1; 12], &mut wrong);
+        seal(key, key.associated(Kind::C1), &[1; 12], &mut wrong);
         assert_eq!(Established::open(&keys, &wrong, 1000), None);
     }
 

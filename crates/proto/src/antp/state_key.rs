@@ -18,8 +18,8 @@ pub const SEED_SIZE: usize = 32;
 const RATCHET: &[u8] = b"ANTP1 ratchet\0";
 const STATE: &[u8] = b"ANTP1 state\0";
 
-/// Octets that are authenticated with what a key seals.
-const ASSOCIATED_SIZE: usize = 9 + size_of::<u32>();
+/// Octets that are authenticated with whatever a key seals.
+pub(super) const ASSOCIATED_SIZE: usize = 9 + size_of::<u32>();
 
 /// What a key seals. The labels keep one from ever opening as the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

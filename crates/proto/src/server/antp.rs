@@ -21,6 +21,7 @@ use authentick_wire::limits::HEADER_SIZE;
 use authentick_wire::packet::Packet;
 
 use super::admit::Admitted;
+use super::bucket::Bucket;
 use super::limit::Limiter;
 use super::outcome::Outcome;
 use super::{Clock, Responder, State, verify};
@@ -52,13 +53,15 @@ impl fmt::Debug for AntpMoment<'_> {
     }
 }
 
-/// Rate limits of the phases, each with token buckets of its own; none where absent.
+/// Rate limits of the phases, by prefix, each with token buckets of its own; none where absent.
 #[derive(Clone, Debug, Default)]
 pub struct AntpLimits {
     /// m1.
     pub negotiations: Option<Arc<Limiter>>,
     /// m3 whose C1 opens.
     pub exchanges: Option<Arc<Limiter>>,
+    /// The same of all prefixes together.
+    pub all_exchanges: Option<Arc<Bucket>>,
     /// m5.
     pub times: Option<Arc<Limiter>>,
 }
@@ -156,7 +159,12 @@ fn admits(limiter: Option<&Arc<Limiter>>, source: IpAddr, clock: &mut impl Clock
     limiter.is_none_or(|limiter| limiter.admit(source, clock.monotonic_us()))
 }
 
+fn has_room(bucket: Option<&Arc<Bucket>>, clock: &mut impl Clock) -> bool {
+    bucket.is_none_or(|bucket| bucket.admit(clock.monotonic_us()))
+}
+
 const RATE: Ask = Ask::Refused(ErrorCode::RATE, Outcome::AntpRate);
+const BUSY: Ask = Ask::Refused(ErrorCode::RATE, Outcome::AntpBusy);
 const EXPIRED: Ask = Ask::Refused(ErrorCode::EXPIRED, Outcome::AntpExpired);
 
 impl Responder {
@@ -181,7 +189,9 @@ impl Responder {
                     place.pending = open_pending(antp, datagram);
                     match place.pending.is_some() {
                         false => Some(EXPIRED),
-                        true => (!admits(limits.exchanges.as_ref(), source, clock)).then_some(RATE),
+                        // A prefix that asks too often takes nothing from what there is for all.
+                        true if !admits(limits.exchanges.as_ref(), source, clock) => Some(RATE),
+                        true => (!has_room(limits.all_exchanges.as_ref(), clock)).then_some(BUSY),
                     }
                 }
                 Ask::Refused(..) => None,
@@ -224,7 +234,7 @@ impl Responder {
                         antp.service
                             .negotiate(
                                 antp.keys,
-                                now,
+                                (now, datagram.source.ip()),
                                 (&mut self.nonces, &mut self.entropy),
                                 (&asked, field),
                                 out,
@@ -341,10 +351,11 @@ fn classify_again(request: &[u8]) -> Option<Request<'_>> {
     classify(&Packet::parse(request).ok()?).ok()
 }
 
-/// The state out of C1, if it is for the suite of the request, and that is served.
+/// The state out of C1, if it went to where the request comes from, is for its suite, and that is served.
 fn open_pending(antp: &AntpMoment<'_>, datagram: &Datagram<'_>) -> Option<Pending> {
     let Some(Request::KeyExchange(asked, _)) = classify_again(datagram.request) else { return None };
-    let pending = Pending::open(antp.keys, asked.state, seconds(datagram.received))?;
+    let source = antp.service.source_prefix(datagram.source.ip());
+    let pending = Pending::open(antp.keys, asked.state, &source, seconds(datagram.received))?;
     (pending.suite == asked.suite && antp.service.serves(asked.suite)).then_some(pending)
 }
 

@@ -19,6 +19,7 @@
 
 mod admit;
 pub mod antp;
+pub mod bucket;
 pub mod interleave;
 pub mod limit;
 mod mac;

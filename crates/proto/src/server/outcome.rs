@@ -23,10 +23,12 @@ crate::outcomes! {
         AntpVersion = "antp_version",
         /// ANTP error 2: there is no common suite.
         AntpNoSuite = "antp_no_suite",
-        /// ANTP error 3: C1 or C2 does not open, has expired, or is for another suite.
+        /// ANTP error 3: C1 or C2 does not open, has expired, or is for another suite or address.
         AntpExpired = "antp_expired",
         /// ANTP error 4: the client's prefix asks for this phase more often than allowed.
         AntpRate = "antp_rate",
+        /// ANTP error 4: all prefixes together ask for more key exchanges than allowed.
+        AntpBusy = "antp_busy",
         /// ANTP error 4: the queue of the public-key threads is full.
         AntpQueueFull = "antp_queue_full",
         /// NTSN: the cookie names a key that is not, or no longer, in the set. RFC 8915 section 5.7.
@@ -84,6 +86,7 @@ impl Outcome {
             | Outcome::AntpNoSuite
             | Outcome::AntpExpired
             | Outcome::AntpRate
+            | Outcome::AntpBusy
             | Outcome::AntpQueueFull
             | Outcome::NakUnknownKey
             | Outcome::NakCookie

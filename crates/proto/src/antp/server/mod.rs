@@ -13,7 +13,7 @@ pub use exchange::{ExchangeOutcome, KEY_RESPONSE_SIZE, KeyExchange};
 pub(crate) use time::{EARLY_PACKET_SIZE, Plan, lay_out};
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use authentick_crypto::Entropy;
 use authentick_crypto::kdf::sha256;
@@ -31,6 +31,7 @@ use authentick_wire::packet::Packet;
 use authentick_wire::{NoRoom, Reason, Writer};
 
 use super::nonce::Nonces;
+use super::source::{PrefixSizes, SourcePrefix};
 use super::state::Pending;
 use super::state_key::StateKeys;
 use super::{kem, transcript};
@@ -187,11 +188,17 @@ pub struct Settings {
     pub payload_size_max: usize,
     /// Seconds for which a session key is used; at most [`LIFETIME_SECONDS_MAX`] counts.
     pub lifetime_seconds: u32,
+    /// An m3 must come from the prefix of these sizes that its C1 went to; `None`: from anywhere.
+    pub source_prefix: Option<PrefixSizes>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { payload_size_max: ANTP_PAYLOAD_SIZE_DEFAULT, lifetime_seconds: LIFETIME_SECONDS }
+        Settings {
+            payload_size_max: ANTP_PAYLOAD_SIZE_DEFAULT,
+            lifetime_seconds: LIFETIME_SECONDS,
+            source_prefix: Some(PrefixSizes::default()),
+        }
     }
 }
 
@@ -235,16 +242,22 @@ impl Service {
         self.suites.contains(suite)
     }
 
+    /// Whom a C1 is for that goes to `source`, and who may come with one.
+    #[must_use]
+    pub fn source_prefix(&self, source: IpAddr) -> SourcePrefix {
+        self.settings.source_prefix.map_or(SourcePrefix::ANY, |sizes| SourcePrefix::of(source, sizes))
+    }
+
     /// Writes m2 for `asked`, but for its header, which is left free, to `out`, whose size is that of the request;
     /// returns the size of the whole, or the error that is to be sent instead. `field` is what [`classify`] found,
-    /// `now` in NTP seconds.
+    /// `now` in NTP seconds; m2 goes to `source`.
     ///
     /// # Errors
     /// If there is no common suite, or m2 is larger than the request or what the client accepts.
     pub fn negotiate(
         &self,
         keys: &StateKeys,
-        now: u32,
+        (now, source): (u32, IpAddr),
         (nonces, entropy): (&mut Nonces, &mut Entropy),
         (asked, field): (&NegotiationRequest<'_>, &[u8]),
         out: &mut [u8],
@@ -278,7 +291,7 @@ impl Service {
             issued: now,
             transcript: transcript::negotiation(field, &head.0),
         };
-        let state = pending.seal(keys, nonces, entropy);
+        let state = pending.seal(keys, &self.source_prefix(source), nonces, entropy);
         response.state = &state;
         let mut out = Writer::new(&mut out[..room]);
         let written = out.reserve(HEADER_SIZE).map(|_| ()).and_then(|()| {

@@ -1,7 +1,7 @@
 //! The responder under every message: what it sends, what it refuses, and what is left of it.
 
 use std::cell::RefCell;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use authentick_crypto::Entropy;
@@ -22,12 +22,14 @@ use proptest::prelude::*;
 use super::world::{BEGIN, World, flipped, offer};
 use crate::antp::client::{Bounds, Event, Negotiation, SeparateTag, Session, TimeExchange, Wanted};
 use crate::antp::nonce::Nonces;
-use crate::antp::server::KeyExchange;
+use crate::antp::server::{KeyExchange, Settings};
+use crate::antp::source::PrefixSizes;
 use crate::antp::state::{Established, Pending};
 use crate::antp::state_key::StateKeys;
 use crate::antp::{seconds, transcript};
 use crate::limits::BATCH_SIZE;
 use crate::server::antp::{AntpLimits, AntpMoment, Full, KeyExchanges};
+use crate::server::bucket::Bucket;
 use crate::server::limit::{Limiter, Rate};
 use crate::server::outcome::Outcome;
 use crate::server::snapshot::Snapshot;
@@ -76,14 +78,17 @@ fn states(world: &World, suite: Suite, age: Age) -> States {
         Age::Foreign => &foreign,
         _ => &world.keys,
     };
+    let source = world.service.source_prefix(world.source.ip());
     let issued = if matches!(age, Age::Expired) { now - 2_000 } else { now };
     let pending = Pending { suite, issued, transcript: [3; 32] };
     let established = Established { suite, issued, expires: issued + 1_000, key: SessionKey::new([4; 16]) };
-    let (mut c1, mut c2) =
-        (pending.seal(keys, &mut nonces, &mut entropy), established.seal(keys, &mut nonces, &mut entropy));
+    let (mut c1, mut c2) = (
+        pending.seal(keys, &source, &mut nonces, &mut entropy),
+        established.seal(keys, &mut nonces, &mut entropy),
+    );
     if matches!(age, Age::Retired) {
         let retired = keys.keys().last().unwrap().1;
-        (c1, c2) = (pending.seal_with(retired, &[1; 12]), established.seal_with(retired, &[2; 12]));
+        (c1, c2) = (pending.seal_with(retired, &source, &[1; 12]), established.seal_with(retired, &[2; 12]));
     }
     if matches!(age, Age::Confused) {
         let (whole, part) = (c1, c2);
@@ -348,7 +353,12 @@ fn each_phase_has_buckets_of_its_own_and_only_state_that_opens_takes_from_them()
     let size = Negotiation::new(offer(&[Suite::P256])).request(&mut Entropy::from_seed(3), &mut out);
     let m1 = out[..size].to_vec();
     let (_, m5) = asked(&session, Wanted::default(), 1);
-    world.limits = AntpLimits { negotiations: limiter(2), exchanges: limiter(3), times: limiter(4) };
+    world.limits = AntpLimits {
+        negotiations: limiter(2),
+        exchanges: limiter(3),
+        all_exchanges: None,
+        times: limiter(4),
+    };
     let mut bad = m3.clone();
     bad[HEADER_SIZE + 30] ^= 1;
     for _ in 0..10 {
@@ -363,6 +373,70 @@ fn each_phase_has_buckets_of_its_own_and_only_state_that_opens_takes_from_them()
             if number >= burst {
                 assert_eq!(error_of(&answer.datagrams[0]), ErrorCode::RATE);
             }
+        }
+    }
+}
+
+/// An m3 for `world`, whose C1 is for where the world's client is.
+fn key_request(world: &mut World) -> Vec<u8> {
+    let (done, _) = world.negotiate(offer(&[Suite::P256]));
+    let mut out = [0; DATAGRAM_SIZE_MAX];
+    let public = super::world::public_key(Suite::P256);
+    let (_, size) = done.exchange(&public, &mut Entropy::from_seed(2), &mut out).unwrap();
+    out[..size].to_vec()
+}
+
+#[test]
+fn m3_is_served_where_its_c1_went_and_nowhere_else() {
+    let address = |text: &str| -> IpAddr { text.parse().unwrap() };
+    for (negotiates, asks, is_served) in [
+        ("198.18.0.2", "198.18.0.2", true),
+        ("198.18.0.2", "::ffff:198.18.0.2", true),
+        ("198.18.0.2", "198.18.0.3", false),
+        ("198.18.0.2", "2001:db8::2", false),
+        ("2001:db8:0:1::2", "2001:db8:0:1:8000::3", true),
+        ("2001:db8:0:1::2", "2001:db8:0:2::2", false),
+    ] {
+        for is_checked in [true, false] {
+            let source_prefix = is_checked.then(PrefixSizes::default);
+            let settings = Settings { source_prefix, ..Settings::default() };
+            let mut world = World::with(1, &[Suite::P256], settings);
+            world.source = SocketAddr::new(address(negotiates), 40_000);
+            let m3 = key_request(&mut world);
+            // Another port is no other source: address translators change it.
+            world.source = SocketAddr::new(address(asks), 50_000);
+            let outcome = world.answer(&m3).outcome;
+            let expected = match is_served || !is_checked {
+                true => Outcome::AntpKeyExchange,
+                false => Outcome::AntpExpired,
+            };
+            assert_eq!(outcome, expected, "{negotiates} {asks} {is_checked}");
+        }
+    }
+}
+
+#[test]
+fn one_c1_from_many_sources_takes_nothing_from_any_bucket() {
+    let mut world = World::new(1);
+    let home = world.source;
+    let m3 = key_request(&mut world);
+    let all = || Some(Arc::new(Bucket::new(u64::from(u32::MAX), 2)));
+    world.limits = AntpLimits { exchanges: limiter(1), all_exchanges: all(), ..AntpLimits::default() };
+    for last in 3..=200 {
+        world.source = ([198, 18, 0, last], 123).into();
+        assert_eq!(world.answer(&m3).outcome, Outcome::AntpExpired, "{last}");
+    }
+    world.source = home;
+    for expected in [Outcome::AntpKeyExchange, Outcome::AntpRate, Outcome::AntpRate] {
+        assert_eq!(world.answer(&m3).outcome, expected);
+    }
+    for (last, expected) in [(2, Outcome::AntpKeyExchange), (3, Outcome::AntpBusy), (4, Outcome::AntpBusy)] {
+        world.source = ([198, 18, 1, last], 123).into();
+        let m3 = key_request(&mut world);
+        let answer = world.answer(&m3);
+        assert_eq!(answer.outcome, expected, "one each, and two in all");
+        if expected == Outcome::AntpBusy {
+            assert_eq!(error_of(&answer.datagrams[0]), ErrorCode::RATE);
         }
     }
 }

@@ -9,6 +9,7 @@ use authentick_wire::packet::Packet;
 
 use super::world::{name, vector};
 use crate::antp::server::{Request, classify};
+use crate::antp::source::{PrefixSizes, SourcePrefix};
 use crate::antp::state::{Established, Pending};
 use crate::antp::state_key::{Seed, StateKey, StateKeys};
 use crate::antp::{kem, transcript};
@@ -46,10 +47,11 @@ fn negotiation_and_key_exchange_of_the_vectors_come_out() {
         assert_eq!(response.state[..], of(suite, "c1"));
         let h1 = transcript::negotiation(m1_field, &found.field(&m2)[4..][..NegotiationResponse::HEAD_SIZE]);
         assert_eq!(h1[..], of(suite, "h1"));
+        let source = SourcePrefix::of(array::<4>(&vector("state.source")).into(), PrefixSizes::default());
         let pending = Pending { suite, issued: ISSUED, transcript: h1 };
         let c1: [u8; C1_SIZE] = array(&of(suite, "c1"));
-        assert_eq!(pending.seal_with(keys.current(), &array(&c1[4..16])), c1);
-        assert_eq!(Pending::open(&keys, &c1, ISSUED + 1), Some(pending));
+        assert_eq!(pending.seal_with(keys.current(), &source, &array(&c1[4..16])), c1);
+        assert_eq!(Pending::open(&keys, &c1, &source, ISSUED + 1), Some(pending));
 
         let m3 = of(suite, "m3");
         let m3 = Packet::parse(&m3).unwrap();

@@ -428,7 +428,8 @@ fn configuration(folder: &TempDir, papers: &Papers, address: &str) -> Result<Pat
         "[server]\nlisten = [\"{address}:0\"]\nworkers = 1\nuser = \"root\"\n\
          reference = {{ stratum = 1, id = \"TEST\" }}\nstate-directory = {:?}\n\
          [antp]\nenable = true\nworkers = 1\n\
-         rate-limit = {{ negotiations-per-second = 0, exchanges-per-second = 0, times-per-second = 0 }}\n\
+         rate-limit = {{ negotiations-per-second = 0, exchanges-per-second = 0, times-per-second = 0, \
+         all-exchanges-per-second = 0 }}\n\
          [antp.ecdh]\n{}[antp.rsa]\n{}",
         folder.path().join(format!("state-{address}")),
         suite("antp-ecdh"),

@@ -84,7 +84,11 @@ fn our_own_server_holds_every_phase() {
     let (lab, own) = (Lab::new(), Lab::new());
     let config = lab.config("", "");
     let suite = format!("certificate-chain = {:?}\nprivate-key = {:?}\n", own.chain(), own.key());
-    let text = std::fs::read_to_string(&config).unwrap() + "[antp]\nenable = true\n[antp.ecdh]\n" + &suite;
+    let text = std::fs::read_to_string(&config).unwrap()
+        + "[antp]\nenable = true\n\
+           rate-limit = { negotiations-per-second = 0, exchanges-per-second = 0, times-per-second = 0 }\n\
+           [antp.ecdh]\n"
+        + &suite;
     std::fs::write(&config, text).unwrap();
     let server = start(&config);
     let (target, ca) = (server.ntp.to_string(), own.ca());
