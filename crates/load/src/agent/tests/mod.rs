@@ -307,7 +307,7 @@ fn assert_free(authority: &Authority, agent: &TestAgent) {
 
 /// A connection to an agent on which the test speaks for itself, past the welcome.
 fn raw(authority: &Authority, agent: &TestAgent) -> (Sender<ToAgent>, Receiver<FromAgent>) {
-    let tls = authority.identity("coordinator.test", authority).client_config().unwrap();
+    let tls = authority.identity("coordinator.test", authority).client_config();
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
         let tls = ClientConnection::new(Arc::clone(&tls), "agent.test".try_into().unwrap()).unwrap();
