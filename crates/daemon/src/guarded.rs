@@ -6,7 +6,7 @@
 //! [`crate::replace`] and [`crate::lock`]; whose rights are used for either, in [`crate::custody`].
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -92,12 +92,7 @@ impl Unreadable {
 /// # Errors
 /// If it cannot be read, is no file, is open to others, or is too long.
 pub fn read(path: &Path, secrecy: Secrecy, size_max: u64) -> Result<Zeroizing<Vec<u8>>, Unreadable> {
-    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Err(Unreadable::NotAFile);
-    }
+    let (file, metadata) = open(path)?;
     let mode = metadata.mode() & 0o7777;
     if mode & secrecy.forbidden() != 0 {
         return Err(Unreadable::Mode(mode));
@@ -105,7 +100,25 @@ pub fn read(path: &Path, secrecy: Secrecy, size_max: u64) -> Result<Zeroizing<Ve
     read_open(file, metadata.len(), size_max)
 }
 
-/// The same of what may also be a pipe, as a shell's `<(...)`, whose writer is waited for: for files that a user has
+/// Whether a file can be read with the rights of now, whoever else may.
+///
+/// # Errors
+/// If it cannot be opened, or is no file.
+pub fn try_open(path: &Path) -> Result<(), Unreadable> {
+    open(path).map(|_| ())
+}
+
+fn open(path: &Path) -> Result<(File, Metadata), Unreadable> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    let metadata = file.metadata()?;
+    match metadata.is_file() {
+        true => Ok((file, metadata)),
+        false => Err(Unreadable::NotAFile),
+    }
+}
+
+/// Reads as [`read`] does, but also a pipe, as a shell's `<(...)`, whose writer is waited for: for files that a user has
 /// named on the command line of a program that runs with this user's rights.
 ///
 /// # Errors
@@ -146,7 +159,8 @@ mod tests {
         symlink(at("file"), at("link")).unwrap();
         symlink("/dev/zero", at("endless")).unwrap();
         symlink(at("nothing"), at("dangling")).unwrap();
-        rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0)
+            .unwrap();
         let read = |name: &str| read(&at(name), Secrecy::Public, 100);
         assert_eq!(read("file").unwrap().as_slice(), b"text");
         assert_eq!(read("link").unwrap().as_slice(), b"text");
@@ -165,7 +179,10 @@ mod tests {
             assert_eq!(read(&file, Secrecy::Public, 100).is_ok(), is_read, "{size}");
         }
         // A device says that it has no octets.
-        assert!(matches!(read_named(Path::new("/dev/zero"), Secrecy::Public, 100), Err(Unreadable::Size(101))));
+        assert!(matches!(
+            read_named(Path::new("/dev/zero"), Secrecy::Public, 100),
+            Err(Unreadable::Size(101))
+        ));
     }
 
     #[test]

@@ -92,7 +92,13 @@ fn open(path: &Path, owner: Option<(u32, u32)>) -> Result<File, LockError> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let open = |is_new| {
         let mut options = OpenOptions::new();
-        options.read(true).write(true).mode(0o600).custom_flags(flags.bits() as i32).create_new(is_new).open(path)
+        options
+            .read(true)
+            .write(true)
+            .mode(0o600)
+            .custom_flags(flags.bits() as i32)
+            .create_new(is_new)
+            .open(path)
     };
     match open(true) {
         Ok(file) => {
@@ -137,7 +143,8 @@ fn holder(file: &File) -> String {
         (words.get(1) == Some(&"FLOCK") && words.get(5) == Some(&place.as_str())).then(|| words[4].to_owned())
     });
     let Some(pid) = pid.filter(|pid| pid.parse::<u32>().is_ok_and(|pid| pid > 0)) else { return unknown() };
-    let status = std::fs::read_to_string(PathBuf::from("/proc").join(&pid).join("status")).unwrap_or_default();
+    let status =
+        std::fs::read_to_string(PathBuf::from("/proc").join(&pid).join("status")).unwrap_or_default();
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let name = field("Name:").unwrap_or("?").escape_debug();
     match field("State:") {
@@ -162,7 +169,8 @@ mod tests {
         symlink(at("nowhere"), at("dangling")).unwrap();
         fs::hard_link(at("victim"), at("hard")).unwrap();
         fs::create_dir(at("directory")).unwrap();
-        rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0)
+            .unwrap();
         let before = fs::metadata(at("victim")).unwrap();
         for name in ["link", "dangling", "hard", "directory", "pipe"] {
             let error = Lock::take(&at(name), Some((65534, 65534)), Duration::ZERO).unwrap_err();

@@ -98,8 +98,7 @@ pub(crate) fn check_reference(config: &Config) -> Result<(), ConfigError> {
     let Reference::Upstream(upstream) = config.reference else { return Ok(()) };
     let Some(listen) = config.listen.iter().find(|listen| is_same(**listen, upstream)) else { return Ok(()) };
     let problem = format!("this is the server itself, which listens on {listen}");
-    let remedy =
-        "name the daemon that keeps this host's clock, on a port of its own: for chrony, \"port 11123\" in its configuration";
+    let remedy = "name the daemon that keeps this host's clock, on a port of its own: for chrony, \"port 11123\" in its configuration";
     Err(ConfigError::new(&config.file, "server.reference", upstream, problem, remedy))
 }
 
@@ -130,7 +129,7 @@ pub(crate) fn warn_of_rights(config: &Config) {
         files.push(("symmetric.keys".to_owned(), &symmetric.keys));
     }
     for (key, path) in files {
-        if let Err(error) = guarded::read(path, Secrecy::Public, u64::MAX) {
+        if let Err(error) = guarded::try_open(path) {
             let (user, path) = (privilege::acting_user(), path.display());
             log::warn!(
                 "{key} = \"{path}\": the user {user}, whom the server becomes, cannot read it: {error}; what is in \
@@ -160,7 +159,8 @@ pub(crate) fn read_file(
         let shown = path.display();
         let (problem, remedy) = match &error {
             Unreadable::Mode(_) => {
-                let remedy = format!("run: chmod 640 {shown}, or 600; if others may have read it, make another key");
+                let remedy =
+                    format!("run: chmod 640 {shown}, or 600; if others may have read it, make another key");
                 (error.to_string(), remedy)
             }
             Unreadable::NotAFile | Unreadable::Size(_) => {

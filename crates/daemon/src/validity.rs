@@ -27,7 +27,8 @@ fn problem_at(certificate: &CertificateInfo, now: i64) -> Option<String> {
     if *not_after < now {
         return Some(format!("the certificate of {subject} has expired, at {}", date(*not_after)));
     }
-    (now < *not_before).then(|| format!("the certificate of {subject} is good from {} only", date(*not_before)))
+    (now < *not_before)
+        .then(|| format!("the certificate of {subject} is good from {} only", date(*not_before)))
 }
 
 /// Why a certificate must not take the place of the one in force: it is of no use now, and that one is.
@@ -56,7 +57,9 @@ fn date(unix_seconds: i64) -> String {
     let since = Duration::from_secs(u64::try_from(unix_seconds).unwrap_or(0));
     match UNIX_EPOCH.checked_add(since) {
         // The format knows four digits of the year.
-        Some(time) if since.as_secs() < 253_402_300_800 => humantime::format_rfc3339_seconds(time).to_string(),
+        Some(time) if since.as_secs() < 253_402_300_800 => {
+            humantime::format_rfc3339_seconds(time).to_string()
+        }
         _ => "a time far off".to_owned(),
     }
 }
@@ -73,9 +76,12 @@ mod tests {
     #[test]
     fn certificate_is_good_from_its_first_second_to_its_last() {
         let certificate = certificate(1000, 2000);
-        for (now, part) in
-            [(999, Some("from 1970-01-01T00:16:40Z")), (1000, None), (2000, None), (2001, Some("has expired"))]
-        {
+        for (now, part) in [
+            (999, Some("from 1970-01-01T00:16:40Z")),
+            (1000, None),
+            (2000, None),
+            (2001, Some("has expired")),
+        ] {
             let problem = problem_at(&certificate, now);
             assert_eq!(problem.is_some(), part.is_some(), "{now}");
             assert!(problem.unwrap_or_default().contains(part.unwrap_or_default()), "{now}");

@@ -135,8 +135,7 @@ impl Lab {
 /// # Panics
 /// If it cannot be written.
 pub fn write_private(path: &Path, text: &str) {
-    let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path).unwrap();
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path).unwrap();
     file.write_all(text.as_bytes()).unwrap();
 }
 

@@ -9,8 +9,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use authentick_lab::process::Process;
 use authentick_lab::prober::{Probe, Prober, lost_count};
+use authentick_lab::process::{PATIENCE, Process};
 use authentick_wire::header::Leap;
 
 use crate::lab::{Lab, authentick, is_root, program, refused, start, text, wait_for};
@@ -99,9 +99,12 @@ fn remove(path: &Path) {
 /// Runs the binary to its end, which must come soon; its exit code and what it said.
 #[track_caller]
 fn run(arguments: &[&str]) -> (i32, String) {
-    let mut process = Process::start(Command::new(program().path()).args(arguments));
-    let code = process.wait();
-    (code, process.log())
+    // Twice as long as anything may take here, and then an exit code that is nobody else's.
+    let seconds = (2 * PATIENCE.as_secs()).to_string();
+    let output = Command::new("timeout").arg(seconds).arg(program().path()).args(arguments).output().unwrap();
+    let code = output.status.code().unwrap();
+    assert_ne!(code, 124, "it did not end: {}", text(&output));
+    (code, text(&output))
 }
 
 /// Each plant in the place of each of these files in turn, while root runs the command.
@@ -361,9 +364,10 @@ fn everything_is_read_again_after_rights_were_given_up_or_a_warning_comes_at_the
     lab.antp_identity("ecdh", |_| {});
     let_group_read();
     server.process.signal("-HUP");
-    for line in ["symmetric keys read again: 1", "certificate read again: CN=renewed.test", "cookie keys read again"]
-        .into_iter()
-        .chain(["ANTP's certificates read again, of 1 suites", "ANTP's state keys read again"])
+    for line in
+        ["symmetric keys read again: 1", "certificate read again: CN=renewed.test", "cookie keys read again"]
+            .into_iter()
+            .chain(["ANTP's certificates read again, of 1 suites", "ANTP's state keys read again"])
     {
         server.process.wait_for_line(line);
     }
@@ -387,7 +391,10 @@ fn everything_is_read_again_after_rights_were_given_up_or_a_warning_comes_at_the
     for said in [said, again.process.log()] {
         for key in ["nts.private-key", "antp.ecdh.private-key", "symmetric.keys"] {
             let line = said.lines().find(|line| line.contains(&format!("{key} = ")));
-            assert_names(line.unwrap_or(&said), &["the user nobody, whom the server becomes, cannot read it", key]);
+            assert_names(
+                line.unwrap_or(&said),
+                &["the user nobody, whom the server becomes, cannot read it", key],
+            );
         }
         assert!(!said.contains("nts.certificate-chain"), "everybody may read that: {said}");
     }
@@ -411,7 +418,10 @@ fn check_looks_as_the_user_that_the_server_becomes() {
     chown(&state, Some(0), Some(0)).unwrap();
     for (code, said) in [check(&config), run(&["serve", "--config", config.to_str().unwrap()])] {
         assert_eq!(code, 77, "{said}");
-        assert_names(&said, &["server.state-directory", "Permission denied", "accessible to the user nobody"]);
+        assert_names(
+            &said,
+            &["server.state-directory", "Permission denied", "accessible to the user nobody"],
+        );
         assert!(!said.contains("cookie-keys.lock"), "{said}");
     }
     // None yet: root would make it, below folders that the user may enter.
@@ -422,10 +432,8 @@ fn check_looks_as_the_user_that_the_server_becomes() {
     assert_eq!(code, 77, "{said}");
     assert!(!state.exists());
 
-    let itself = bench.lab.config(
-        "listen = [\"0.0.0.0:11129\"]\nreference = { upstream = \"127.0.0.1:11129\" }",
-        "",
-    );
+    let itself =
+        bench.lab.config("listen = [\"0.0.0.0:11129\"]\nreference = { upstream = \"127.0.0.1:11129\" }", "");
     for (code, said) in [check(&itself), run(&["serve", "--config", itself.to_str().unwrap()])] {
         assert_eq!(code, 78, "{said}");
         assert_names(&said, &["server.reference", "127.0.0.1:11129", "the server itself", "port 11123"]);
@@ -460,7 +468,9 @@ fn good_certificates_are_not_given_up_for_ones_that_are_over_or_not_yet_good() {
     lab.renew(|_| {});
     lab.antp_identity("ecdh", over);
     server.process.signal("-HUP");
-    server.process.wait_for_line("ANTP's certificates not changed: the certificate of CN=ntp.test has expired");
+    server
+        .process
+        .wait_for_line("ANTP's certificates not changed: the certificate of CN=ntp.test has expired");
     let (code, said) = check(&config);
     assert_eq!(code, 78, "{said}");
     assert_names(&said, &["antp.ecdh.certificate-chain", "has expired"]);

@@ -110,7 +110,9 @@ impl Stored {
     pub fn load(directory: &Path) -> Result<Self, UsesError> {
         let path = path(directory);
         match guarded::read(&path, Secrecy::Public, FILE_SIZE_MAX) {
-            Ok(octets) => parse(&String::from_utf8_lossy(&octets)).map_err(|line| UsesError::Line(path, line)),
+            Ok(octets) => {
+                parse(&String::from_utf8_lossy(&octets)).map_err(|line| UsesError::Line(path, line))
+            }
             Err(error) if error.is_missing() => Ok(Stored::default()),
             Err(Unreadable::Io(error)) => Err(UsesError::Io(path, error)),
             Err(Unreadable::NotAFile | Unreadable::Mode(_) | Unreadable::Size(_)) => {

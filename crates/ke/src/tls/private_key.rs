@@ -22,7 +22,8 @@ pub fn private_key(pem: &[u8]) -> Result<Zeroizing<PrivateKeyDer<'static>>, Stri
         let label = line.strip_prefix(BEGIN)?.strip_suffix(DASHES)?;
         label.ends_with(b"PRIVATE KEY").then_some(label)
     });
-    let encrypted = || Err("no PEM private key: it is encrypted, and nobody is asked for its password".to_owned());
+    let encrypted =
+        || Err("no PEM private key: it is encrypted, and nobody is asked for its password".to_owned());
     let broken = |problem: &str| format!("no PEM private key: {problem}");
     let kind: fn(Vec<u8>) -> PrivateKeyDer<'static> = match label {
         None => return Err("no PEM private key".to_owned()),
@@ -59,7 +60,8 @@ mod tests {
 
     #[test]
     fn first_key_of_each_kind_is_found_whatever_stands_before_it() {
-        let before = "words\n".to_owned() + &block("CERTIFICATE", "AQID") + &block("EC PARAMETERS", "BgUrgQQA");
+        let before =
+            "words\n".to_owned() + &block("CERTIFICATE", "AQID") + &block("EC PARAMETERS", "BgUrgQQA");
         for (label, is_it) in [
             ("PRIVATE KEY", (|key| matches!(key, PrivateKeyDer::Pkcs8(_))) as fn(&PrivateKeyDer<'_>) -> bool),
             ("RSA PRIVATE KEY", |key| matches!(key, PrivateKeyDer::Pkcs1(_))),

@@ -15,8 +15,9 @@ pub(super) fn become_owner(path: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let shown = path.display();
-    let custodian = custodian(path)
-        .map_err(|error| Failure::new(Exit::of_access(&error), format!("{shown}: cannot look at it: {error}")))?;
+    let custodian = custodian(path).map_err(|error| {
+        Failure::new(Exit::of_access(&error), format!("{shown}: cannot look at it: {error}"))
+    })?;
     let (uid, gid, at) = match custodian {
         Custodian::Root => return Ok(()),
         Custodian::User { uid, gid, at } => (uid, gid, at),
