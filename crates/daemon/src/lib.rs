@@ -25,6 +25,7 @@ mod supervisor;
 pub mod symmetric;
 mod turns;
 mod validity;
+mod watch;
 
 pub use config::{Config, ConfigError};
 pub use serve::{Running, StartError};

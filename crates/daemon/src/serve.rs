@@ -25,7 +25,6 @@ use authentick_proto::keyset::KeySet;
 use authentick_proto::limits::{BATCH_SIZE, INTERLEAVE_ENTRY_COUNT, LIMITER_BUCKET_COUNT};
 use authentick_proto::server::interleave::Interleave;
 use authentick_proto::server::limit::Limiter;
-use authentick_proto::server::snapshot::Snapshot;
 use authentick_proto::server::{Moment, Policy, Responder};
 use authentick_proto::symmetric::SymmetricKeys;
 use authentick_wire::datagram::{Datagram, Early};
@@ -51,9 +50,12 @@ use crate::symmetric::Keys;
 use crate::symmetric::keeper::{self, Keeper};
 use crate::turns::Turns;
 use crate::validity;
+use crate::watch::{Heartbeat, Looked, Watch};
 
 /// How long a worker waits for datagrams before it looks whether it should stop.
 const PATIENCE: Duration = Duration::from_millis(200);
+/// A node that stops waits so long for a file operation.
+const FILES_PATIENCE: Duration = Duration::from_secs(5);
 /// A busy worker asks the kernel for its drop counter once in so many turns.
 const DROPS_EVERY: u64 = 1024;
 
@@ -97,6 +99,8 @@ pub struct Running {
     ke_stoppers: Vec<Stopper>,
     metrics_stop: Option<oneshot::Sender<()>>,
     threads: Vec<JoinHandle<()>>,
+    /// Looks at the clock until this is dropped.
+    watch_stop: Option<Sender<()>>,
     /// Stops after the others, because it writes down what they have counted.
     supervisor: Option<JoinHandle<()>>,
 }
@@ -189,7 +193,8 @@ pub fn start_by(config: &Config, clock: &Arc<dyn HostClock>) -> Result<Running, 
     let spans = config.metrics.as_ref().filter(|metrics| !metrics.span_clients.is_empty());
     let shared = Arc::new(Shared {
         clock: Arc::clone(clock),
-        snapshot: Arc::new(ArcSwap::from_pointee(watcher.look())),
+        looked: Arc::new(ArcSwap::from_pointee(Looked::new(watcher.look(), clock.boot_ns()))),
+        files: Heartbeat::new(clock.boot_ns()),
         nts,
         symmetric: keeper.as_ref().map(Keeper::state),
         antp,
@@ -211,6 +216,7 @@ pub fn start_by(config: &Config, clock: &Arc<dyn HostClock>) -> Result<Running, 
         ke_stoppers: Vec::new(),
         metrics_stop: None,
         threads: Vec::new(),
+        watch_stop: None,
         supervisor: None,
     };
     let policy = Arc::new(Policy {
@@ -268,9 +274,12 @@ pub fn start_by(config: &Config, clock: &Arc<dyn HostClock>) -> Result<Running, 
             .map(|antp| antp.keys.load_full())
             .map(|keys| Turns::new(state_key_file, "ANTP's state keys", &keys, clock)),
         keeper,
-        watcher,
         entropy: entropy()?,
     };
+    let watch = Watch { shared: Arc::clone(&node.shared), watcher };
+    let (watch_stop, stopped) = mpsc::channel();
+    node.watch_stop = Some(watch_stop);
+    node.spawn("clock".to_owned(), move || watch.run(&stopped))?;
     node.supervisor = Some(thread("supervisor".to_owned(), move || supervisor.run(&inbox))?);
     Ok(node)
 }
@@ -313,8 +322,14 @@ impl Running {
         !self.threads.iter().chain(&self.supervisor).any(JoinHandle::is_finished)
     }
 
-    /// Stops all threads and waits for them; `false` if one of them had failed.
-    pub fn stop(mut self) -> bool {
+    /// Stops all threads and waits for them; `false` if one of them had failed, or hangs.
+    pub fn stop(self) -> bool {
+        self.end() == Ended::Cleanly
+    }
+
+    /// The same, and says which. A thread that a file operation holds is waited for some seconds and then left behind:
+    /// the process should exit.
+    pub fn end(mut self) -> Ended {
         self.stop_threads()
     }
 
@@ -393,14 +408,39 @@ impl Running {
         })
     }
 
-    fn stop_threads(&mut self) -> bool {
+    fn stop_threads(&mut self) -> Ended {
         self.stop.store(true, Ordering::Relaxed);
         self.ke_stoppers.iter().for_each(Stopper::stop);
         drop(self.metrics_stop.take());
+        drop(self.watch_stop.take());
         let failed = self.threads.drain(..).filter_map(|thread| thread.join().err()).count();
         let _ = self.commands.send(Command::Stop);
-        let supervised = self.supervisor.take().is_none_or(|supervisor| supervisor.join().is_ok());
-        failed == 0 && supervised
+        let Some(supervisor) = self.supervisor.take() else { return Ended::of(failed == 0) };
+        let deadline = Instant::now() + FILES_PATIENCE;
+        while !supervisor.is_finished() {
+            if Instant::now() > deadline {
+                return Ended::Hanging(self.shared.files.work());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ended::of(supervisor.join().is_ok() && failed == 0)
+    }
+}
+
+/// How a node ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Every thread had worked until it was told to stop.
+    Cleanly,
+    /// A thread had failed before.
+    Failed,
+    /// A file operation does not return; what it is for.
+    Hanging(String),
+}
+
+impl Ended {
+    const fn of(is_clean: bool) -> Self {
+        if is_clean { Ended::Cleanly } else { Ended::Failed }
     }
 }
 
@@ -426,7 +466,7 @@ fn work(
     let mut worker = Worker {
         responder,
         clock: Arc::clone(&shared.clock),
-        snapshot: Cache::new(Arc::clone(&shared.snapshot)),
+        looked: Cache::new(Arc::clone(&shared.looked)),
         keys: shared.nts.as_ref().map(|nts| Cache::new(Arc::clone(&nts.keys))),
         symmetric: shared.symmetric.as_ref().map(|symmetric| Cache::new(Arc::clone(&symmetric.keys))),
         antp: shared.antp.as_ref().map(|state| antp::View::new(state, index)),
@@ -449,7 +489,7 @@ fn work(
 struct Worker {
     responder: Responder,
     clock: Arc<dyn HostClock>,
-    snapshot: Cache<Arc<ArcSwap<Snapshot>>, Arc<Snapshot>>,
+    looked: Cache<Arc<ArcSwap<Looked>>, Arc<Looked>>,
     keys: Option<Cache<Arc<ArcSwap<KeySet>>, Arc<KeySet>>>,
     symmetric: Option<Cache<Arc<ArcSwap<SymmetricKeys>>, Arc<SymmetricKeys>>>,
     antp: Option<antp::View>,
@@ -465,7 +505,7 @@ impl Handler for Worker {
         let antp = self.antp.as_mut().map(antp::View::look);
         let inbox = antp.as_ref().map(|antp| antp.inbox(ways));
         let moment = Moment {
-            snapshot: **self.snapshot.load(),
+            snapshot: self.looked.load().at(self.clock.boot_ns()),
             keys: self.keys.as_mut().map(|keys| &**keys.load()),
             symmetric: self.symmetric.as_mut().map(|keys| &**keys.load()),
             antp: antp.as_ref().zip(inbox.as_ref()).map(|(antp, inbox)| antp.moment(inbox)),

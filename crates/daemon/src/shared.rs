@@ -16,12 +16,15 @@ use crate::clock::HostClock;
 use crate::metrics::counters::{KeCounters, WorkerCounters};
 use crate::metrics::spans::SpanRing;
 use crate::symmetric::keeper::SymmetricState;
+use crate::watch::{Heartbeat, Looked};
 
 /// The state of a node.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn HostClock>,
-    pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
+    pub(crate) looked: Arc<ArcSwap<Looked>>,
+    /// The thread that works on files.
+    pub(crate) files: Heartbeat,
     pub(crate) nts: Option<NtsState>,
     pub(crate) symmetric: Option<Arc<SymmetricState>>,
     pub(crate) antp: Option<Arc<AntpState>>,
@@ -68,6 +71,11 @@ impl NtsState {
 }
 
 impl Shared {
+    /// What clients are told of the clock now.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.looked.load().at(self.clock.boot_ns())
+    }
+
     fn nts(&self) -> &NtsState {
         self.nts.as_ref().expect("key exchange runs only where NTS is configured")
     }

@@ -1,8 +1,9 @@
-//! The thread that looks after what changes slowly: the clock's state, the age of keys, files that were changed.
+//! The thread that works on files: keys that rotate, what is read again, counts that are written down. It may hang for as
+//! long as a disk does, and nothing that answers clients waits for it; the clock has a thread of its own
+//! ([`crate::watch`]).
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::Duration;
 
 use authentick_crypto::Entropy;
 use authentick_proto::antp::state_key::StateKeys;
@@ -11,16 +12,13 @@ use authentick_wire::header::Leap;
 
 use crate::antp;
 use crate::config::{Config, Reference};
-use crate::reference::Watcher;
 use crate::rotation::{Terms, Word};
 use crate::serve::load_identity;
 use crate::shared::Shared;
 use crate::symmetric::keeper::Keeper;
 use crate::turns::Turns;
 use crate::validity;
-
-/// How often the clock's state and the keys' age are looked at.
-const TICK: Duration = Duration::from_secs(1);
+use crate::watch::{STALE_AFTER, TICK};
 
 /// What the supervisor is told.
 pub(crate) enum Command {
@@ -28,14 +26,13 @@ pub(crate) enum Command {
     Stop,
 }
 
-/// Looks after what changes slowly.
+/// What the thread works with.
 pub(crate) struct Supervisor {
     pub(crate) config: Config,
     pub(crate) shared: Arc<Shared>,
     pub(crate) cookie_keys: Option<Turns<KeySet>>,
     pub(crate) state_keys: Option<Turns<StateKeys>>,
     pub(crate) keeper: Option<Keeper>,
-    pub(crate) watcher: Watcher,
     pub(crate) entropy: Entropy,
 }
 
@@ -43,36 +40,54 @@ impl Supervisor {
     /// Works until it is told to stop.
     pub(crate) fn run(mut self, inbox: &Receiver<Command>) {
         // What downtime has made due is made up for at once.
-        self.rotate();
+        self.tick();
+        let mut was_stale = false;
         loop {
             match inbox.recv_timeout(TICK) {
                 Err(RecvTimeoutError::Timeout) => self.tick(),
                 Ok(Command::Reload) => self.reload(),
                 Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => break,
             }
+            let boot_ns = self.shared.clock.boot_ns();
+            self.shared.files.beat(boot_ns);
+            let is_stale = self.shared.looked.load().age(boot_ns) > STALE_AFTER;
+            if is_stale && !was_stale {
+                log::error!(
+                    "nobody has looked at the clock for {} s: clients are told not to trust it until somebody does",
+                    STALE_AFTER.as_secs()
+                );
+            }
+            was_stale = is_stale;
         }
+        self.close();
+    }
+
+    fn close(self) {
+        let files = &self.shared.files;
         if let Some(keeper) = self.keeper {
+            files.begin("writing down the uses of symmetric keys");
             keeper.close();
         }
         if let Some(turns) = self.cookie_keys {
+            files.begin("writing down the age of cookie keys");
             turns.close();
         }
         if let Some(turns) = self.state_keys {
+            files.begin("writing down the age of ANTP's state keys");
             turns.close();
         }
     }
 
     fn tick(&mut self) {
-        let snapshot = self.watcher.look();
-        self.shared.snapshot.store(Arc::new(snapshot));
         self.rotate();
         if let Some(keeper) = &mut self.keeper {
+            self.shared.files.begin("writing down the uses of symmetric keys");
             keeper.tick();
         }
     }
 
     fn rotate(&mut self) {
-        let word = match (&self.config.reference, self.shared.snapshot.load().leap) {
+        let word = match (&self.config.reference, self.shared.snapshot().leap) {
             (_, Leap::Unsynchronised) => Word::Nobody,
             (Reference::Asserted { .. }, _) => Word::Operator,
             (Reference::Kernel | Reference::Upstream(_), _) => Word::Witness,
@@ -80,6 +95,7 @@ impl Supervisor {
         if let (Some(nts), Some(state), Some(turns)) =
             (&self.config.nts, &self.shared.nts, &mut self.cookie_keys)
         {
+            self.shared.files.begin("writing cookie keys or their age");
             let terms = Terms { period: nts.rotate, keep: nts.keep };
             let counters = (&state.rotations, &state.rotation_failures);
             turns.look(word, terms, &state.keys, counters, &mut self.entropy);
@@ -87,6 +103,7 @@ impl Supervisor {
         if let (Some(antp), Some(state), Some(turns)) =
             (&self.config.antp, &self.shared.antp, &mut self.state_keys)
         {
+            self.shared.files.begin("writing ANTP's state keys or their age");
             let terms = Terms { period: antp.rotate, keep: antp.keep() };
             let counters = (&state.rotations, &state.rotation_failures);
             turns.look(word, terms, &state.keys, counters, &mut self.entropy);
@@ -94,6 +111,7 @@ impl Supervisor {
     }
 
     fn reload(&mut self) {
+        self.shared.files.begin("reading keys and certificates again");
         if let Some(keeper) = &mut self.keeper {
             keeper.reload();
         }

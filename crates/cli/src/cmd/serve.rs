@@ -1,10 +1,14 @@
 //! `authentick serve`: runs a node until a signal stops it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use authentick_daemon::{Config, serve};
+use authentick_daemon::Config;
+use authentick_daemon::serve::{self, Ended};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag::register_conditional_default;
 use signal_hook::iterator::Signals;
 
 use crate::args::Serve;
@@ -30,7 +34,13 @@ pub(crate) fn run(arguments: &Serve) -> Result<Exit, Failure> {
     }
     // Before any thread is started, so that none of them is hit by a signal.
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+    // A start that hangs, for want of a lock or of a disk, can be ended as ever.
+    let is_starting = Arc::new(AtomicBool::new(true));
+    for signal in [SIGINT, SIGTERM] {
+        register_conditional_default(signal, Arc::clone(&is_starting))?;
+    }
     let node = serve::start(&config)?;
+    is_starting.store(false, Ordering::Relaxed);
     for address in node.ntp_addresses() {
         log::info!("serving time on {address}");
     }
@@ -60,11 +70,17 @@ pub(crate) fn run(arguments: &Serve) -> Result<Exit, Failure> {
                     Event::Signal(signal) => log::info!("stopping on signal {signal}"),
                     Event::Eof => log::info!("stopping as standard input has ended"),
                 }
-                return match node.stop() {
-                    true => Ok(Exit::Done),
-                    false => {
+                return match node.end() {
+                    Ended::Cleanly => Ok(Exit::Done),
+                    Ended::Failed => {
                         Err(Failure::new(Exit::Internal, "a thread had failed before the server was stopped"))
                     }
+                    Ended::Hanging(work) => Err(Failure::new(
+                        Exit::Internal,
+                        format!(
+                            "stopped without waiting any longer: {work} hangs; see whether the disk answers"
+                        ),
+                    )),
                 };
             }
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) if node.is_sound() => {}

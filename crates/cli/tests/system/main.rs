@@ -12,6 +12,7 @@ mod capacity;
 mod demo;
 mod doctor;
 mod game;
+mod hostile_clock;
 mod hostile_files;
 mod interop;
 mod lab;

@@ -223,7 +223,7 @@ impl Collector for View {
             "Datagrams that the kernel dropped because the server did not read them in time",
             totals.dropped,
         )?;
-        let snapshot = **shared.snapshot.load();
+        let snapshot = shared.snapshot();
         let dispersion = snapshot.root_dispersion_at(shared.clock.now());
         out.gauge("ntp_system_stratum", "Stratum that is served", f64::from(snapshot.stratum))?;
         out.gauge(
@@ -240,6 +240,13 @@ impl Collector for View {
             "ntp_system_root_dispersion_seconds",
             "Largest error with respect to the reference clock",
             dispersion.as_nanos() as f64 / 1e9,
+        )?;
+        let boot_ns = shared.clock.boot_ns();
+        let ages = [("clock", shared.looked.load().age(boot_ns)), ("files", shared.files.age(boot_ns))];
+        out.labelled_gauge(
+            "ntp_heartbeat_age_seconds",
+            "Since when a thread of the supervisor has not come round; the clock's state counts for 10 seconds",
+            ages.map(|(thread, age)| ("thread", thread, age.as_secs_f64())),
         )?;
         out.gauge(
             "ntp_uptime_seconds",

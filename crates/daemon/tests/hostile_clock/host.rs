@@ -23,7 +23,7 @@ use rustls::pki_types::ServerName;
 
 pub(crate) const DAY: u64 = 86_400;
 /// Long enough for the node to look at its clock twice.
-pub(crate) const TWO_LOOKS: Duration = Duration::from_millis(2500);
+pub(crate) const TWO_LOOKS: Duration = Duration::from_millis(2200);
 
 /// The clocks of a host that is not this one. They run as fast as ours, from wherever a test sets them.
 #[derive(Debug)]
@@ -56,6 +56,11 @@ impl Clocks {
     pub(crate) fn pass(&self, seconds: u64) {
         self.later.fetch_add(seconds, Ordering::Relaxed);
         self.ahead.fetch_add(seconds as i64, Ordering::Relaxed);
+    }
+
+    /// Keeps everyone who asks the kernel waiting until this is dropped.
+    pub(crate) fn hang(&self) -> std::sync::MutexGuard<'_, KernelClock> {
+        self.kernel.lock().unwrap()
     }
 
     pub(crate) fn set_kernel(&self, kernel: KernelClock) {

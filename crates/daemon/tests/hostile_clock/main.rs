@@ -151,6 +151,29 @@ fn loss_of_the_kernels_word_is_told_and_so_is_its_return() {
 }
 
 #[test]
+fn clock_that_nobody_looks_at_any_more_is_not_vouched_for() {
+    let host = Host::new();
+    let node = host.start(KERNEL);
+    let prober = Prober::start(node.address());
+    wait_for_leap(&prober, Leap::None);
+    let hanging = host.clocks.hang();
+    // Eleven seconds by the clock that is never set.
+    host.clocks.pass(11);
+    wait_for_leap(&prober, Leap::Unsynchronised);
+    assert_eq!(node.metric("ntp_system_leap_indicator"), 3.0);
+    assert!(node.metric("ntp_heartbeat_age_seconds{thread=\"clock\"}") > 10.0);
+    wait_for_line(&["ERROR", "nobody has looked at the clock for 10 s"]);
+    drop(hanging);
+    wait_for_leap(&prober, Leap::None);
+    wait_for("a heartbeat", || {
+        (node.metric("ntp_heartbeat_age_seconds{thread=\"clock\"}") < 5.0).then_some(())
+    });
+    let probes = prober.stop();
+    assert_eq!(lost_count(&probes), 0, "of {}", probes.len());
+    node.stop();
+}
+
+#[test]
 fn cookie_of_a_key_that_is_gone_is_told_so() {
     // The other tests assert that no cookie is lost; this one that they would notice.
     let host = Host::new();

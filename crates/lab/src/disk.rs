@@ -1,0 +1,63 @@
+//! A disk that hangs: a file system in a file, mounted on a folder, which is frozen and thawed.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::Skip;
+
+/// Octets of the file system.
+const SIZE: u64 = 8 << 20;
+
+/// An ext4 that is mounted until this is dropped, and then thawed first: what waits for it goes on.
+#[derive(Debug)]
+pub struct Disk {
+    image: PathBuf,
+    folder: PathBuf,
+}
+
+impl Disk {
+    /// Mounts a fresh file system on `folder`, which exists; `image` is the file that it is made in.
+    ///
+    /// # Errors
+    /// A skip, with the reason, where file systems in files cannot be mounted.
+    pub fn mount(image: &Path, folder: &Path) -> Result<Self, Skip> {
+        let file = std::fs::File::create(image).and_then(|file| file.set_len(SIZE));
+        file.map_err(|error| Skip::new(format!("{}: {error}", image.display())))?;
+        run("mkfs.ext4", &["-q".as_ref(), "-F".as_ref(), image])?;
+        run("mount", &["-o".as_ref(), "loop".as_ref(), image, folder])?;
+        Ok(Disk { image: image.to_owned(), folder: folder.to_owned() })
+    }
+
+    /// From now on nobody can write to it, and whoever tries waits.
+    ///
+    /// # Errors
+    /// A skip, with the reason, where the kernel cannot do this.
+    pub fn freeze(&self) -> Result<(), Skip> {
+        run("fsfreeze", &["--freeze".as_ref(), &self.folder])
+    }
+
+    /// Whoever waits goes on.
+    pub fn thaw(&self) {
+        // A file system that is not frozen says so, which is no matter.
+        let _ = run("fsfreeze", &["--unfreeze".as_ref(), &self.folder]);
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        self.thaw();
+        let _ = run("umount", &["-l".as_ref(), &self.folder]);
+        let _ = std::fs::remove_file(&self.image);
+    }
+}
+
+fn run(program: &str, arguments: &[&Path]) -> Result<(), Skip> {
+    match Command::new(program).args(arguments).output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(Skip::new(format!(
+            "{program} cannot do it here: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        ))),
+        Err(error) => Err(Skip::new(format!("{program}: {error}"))),
+    }
+}
