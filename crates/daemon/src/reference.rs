@@ -1,101 +1,153 @@
-//! What vouches for the time, made into a snapshot once a second.
+//! What vouches for the time, made into a snapshot once a second; and, once for each change, why nobody does.
 
+mod upstream;
+
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use authentick_crypto::Entropy;
 use authentick_net::clock::{self, KernelClock};
-use authentick_net::udp::{ClientSocket, Received};
-use authentick_proto::client::Exchange;
+use authentick_proto::client::Check;
 use authentick_proto::server::snapshot::Snapshot;
 use authentick_wire::header::{Leap, ReferenceId};
-use authentick_wire::limits::{DATAGRAM_SIZE_MAX, HEADER_SIZE};
-use authentick_wire::time::{NtpShort, NtpTime};
+use authentick_wire::time::{NtpShort, NtpSpan, NtpTime};
 
+use self::upstream::Trust;
 use crate::clock::HostClock;
 use crate::config::Reference;
 
 /// The stratum that goes out when only the kernel vouches: it does not tell how far away its source is, and 10 is what
 /// chrony too gives a clock of unknown distance.
 const KERNEL_STRATUM: u8 = 10;
-/// How often a local daemon is asked.
-const UPSTREAM_INTERVAL: Duration = Duration::from_secs(4);
-/// How long its last answer counts.
-const UPSTREAM_TRUST: Duration = Duration::from_secs(60);
-const UPSTREAM_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Why nobody vouches for the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lost {
+    /// The kernel says so.
+    Kernel,
+    /// The kernel does not tell.
+    KernelSilent,
+    /// The upstream does not answer.
+    Silent,
+    /// The upstream answers, and this is wrong with its clock.
+    Says(Check),
+    /// The upstream's clock is another one than ours.
+    Offset {
+        /// What was measured.
+        offset: NtpSpan,
+        /// What it may be.
+        bound: NtpSpan,
+    },
+    /// The kernel had vouched beside the upstream, and does no more.
+    Disagreement,
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Lost::Kernel => f.write_str("the kernel says that this host's clock is not synchronised"),
+            Lost::KernelSilent => {
+                f.write_str("the kernel does not tell whether this host's clock is synchronised")
+            }
+            Lost::Silent => f.write_str("the upstream does not answer"),
+            Lost::Says(check) => write!(f, "the upstream's answer: {check}"),
+            Lost::Offset { offset, bound } => write!(
+                f,
+                "the upstream's clock is {offset} from this host's, where the same clock would be within {bound}: \
+                 it keeps another clock, or the clock was just set"
+            ),
+            Lost::Disagreement => f.write_str(
+                "the kernel says that this host's clock is not synchronised any more, though the upstream vouches \
+                 for it",
+            ),
+        }
+    }
+}
 
 /// Keeps track of what vouches for the time.
 pub(crate) struct Watcher {
-    reference: Reference,
+    source: Source,
     clock: Arc<dyn HostClock>,
     precision: i8,
-    upstream: Option<Upstream>,
-    warned: bool,
+    /// What was logged last: whether somebody vouches, or why not.
+    told: Option<Option<Lost>>,
 }
 
-struct Upstream {
-    address: SocketAddr,
-    entropy: Entropy,
-    asked: Option<Instant>,
-    answered: Option<(Instant, Snapshot)>,
+enum Source {
+    Asserted { stratum: u8, id: ReferenceId },
+    Kernel,
+    Upstream { address: SocketAddr, entropy: Entropy, trust: Trust },
 }
 
 impl Watcher {
-    pub(crate) fn new(reference: Reference, clock: Arc<dyn HostClock>, entropy: Entropy) -> Self {
-        let upstream = match &reference {
-            Reference::Upstream(address) => {
-                Some(Upstream { address: *address, entropy, asked: None, answered: None })
-            }
-            Reference::Asserted { .. } | Reference::Kernel => None,
-        };
-        Watcher { reference, clock, precision: clock::precision(), upstream, warned: false }
-    }
-
-    /// The state of the clock now. Asks a local daemon if it is time to; that takes up to half a second.
-    pub(crate) fn look(&mut self) -> Snapshot {
-        match &self.reference {
+    pub(crate) fn new(reference: &Reference, clock: Arc<dyn HostClock>, entropy: Entropy) -> Self {
+        let source = match *reference {
             Reference::Asserted { stratum, id } => {
-                let snapshot = asserted(*stratum, *id, self.precision, self.clock.now());
-                if !self.warned && self.clock.kernel() == KernelClock::Unsynchronised {
-                    self.warned = true;
+                if clock.kernel() == KernelClock::Unsynchronised {
                     log::warn!(
                         "the kernel says that this host's clock is not synchronised; it is served as stratum {stratum} \
                          all the same, as server.reference says"
                     );
                 }
-                snapshot
+                Source::Asserted { stratum, id }
             }
-            Reference::Kernel => {
-                let state = self.clock.kernel();
-                if !self.warned && !matches!(state, KernelClock::Synchronised { .. }) {
-                    self.warned = true;
-                    let why = match state {
-                        KernelClock::Unknown => {
-                            "the kernel does not tell whether this host's clock is synchronised"
-                        }
-                        _ => "the kernel says that this host's clock is not synchronised",
-                    };
-                    log::warn!("{why}; clients are told not to trust it until that changes");
-                }
-                kernel(state, self.precision, self.clock.now())
-            }
+            Reference::Kernel => Source::Kernel,
             Reference::Upstream(address) => {
-                let (address, precision) = (*address, self.precision);
-                let upstream = self.upstream.as_mut().expect("made together with the reference");
-                let snapshot = upstream.look(precision, &*self.clock);
-                let lost = snapshot.leap == Leap::Unsynchronised;
-                if lost != self.warned {
-                    self.warned = lost;
-                    match lost {
-                        true => log::warn!(
-                            "{address} does not vouch for the time; clients are told not to trust it"
-                        ),
-                        false => log::info!("{address} vouches for the time as stratum {}", snapshot.stratum),
-                    }
+                if !address.ip().to_canonical().is_loopback() {
+                    log::warn!(
+                        "server.reference.upstream: {address} is no loopback address; its word is taken for this \
+                         host's clock only while the two agree. To follow another host, run a daemon here that keeps \
+                         the clock, and name that"
+                    );
                 }
-                snapshot
+                Source::Upstream { address, entropy, trust: Trust::new() }
             }
+        };
+        Watcher { source, clock, precision: clock::precision(), told: None }
+    }
+
+    /// The state of the clock now. Asks a local daemon if it is time to; that takes up to half a second.
+    pub(crate) fn look(&mut self) -> Snapshot {
+        let (clock, precision) = (&*self.clock, self.precision);
+        let verdict = match &mut self.source {
+            Source::Asserted { stratum, id } => Ok(asserted(*stratum, *id, precision, clock.now())),
+            Source::Kernel => kernel(clock.kernel(), precision, clock.now()),
+            Source::Upstream { address, entropy, trust } => {
+                if trust.is_due(clock.boot()) {
+                    let answer = upstream::ask(*address, entropy, clock);
+                    trust.take(answer, precision, clock.now(), clock.boot());
+                }
+                trust.verdict(clock.kernel(), clock.boot())
+            }
+        };
+        self.tell(verdict);
+        verdict.unwrap_or_else(|_| Snapshot::unsynchronised(precision))
+    }
+
+    /// Logs a change.
+    fn tell(&mut self, verdict: Result<Snapshot, Lost>) {
+        let (lost, before) = (verdict.err(), self.told);
+        // Two offsets are one reason.
+        let kind = |lost: Option<Lost>| lost.map(|lost| std::mem::discriminant(&lost));
+        if before.is_some_and(|before| kind(before) == kind(lost)) {
+            return;
+        }
+        self.told = Some(lost);
+        match (verdict, before, &self.source) {
+            (Err(lost), _, Source::Upstream { address, .. }) => {
+                log::warn!("{lost} ({address}); clients are told not to trust the time until that changes");
+            }
+            (Err(lost), _, Source::Kernel | Source::Asserted { .. }) => {
+                log::warn!("{lost}; clients are told not to trust the time until that changes");
+            }
+            (Ok(snapshot), _, Source::Upstream { address, .. }) => {
+                log::info!("{address} vouches for the time as stratum {}", snapshot.stratum);
+            }
+            (Ok(_), Some(_), Source::Kernel) => {
+                log::info!("the kernel says that this host's clock is synchronised");
+            }
+            (Ok(_), None, Source::Kernel) | (Ok(_), _, Source::Asserted { .. }) => {}
         }
     }
 }
@@ -109,9 +161,9 @@ fn asserted(stratum: u8, id: ReferenceId, precision: i8, now: NtpTime) -> Snapsh
     }
 }
 
-fn kernel(state: KernelClock, precision: i8, now: NtpTime) -> Snapshot {
+fn kernel(state: KernelClock, precision: i8, now: NtpTime) -> Result<Snapshot, Lost> {
     match state {
-        KernelClock::Synchronised { leap, error_max_us } => Snapshot {
+        KernelClock::Synchronised { leap, error_max_us } => Ok(Snapshot {
             leap: match leap {
                 Some(true) => Leap::Insert,
                 Some(false) => Leap::Delete,
@@ -124,58 +176,9 @@ fn kernel(state: KernelClock, precision: i8, now: NtpTime) -> Snapshot {
             reference_id: ReferenceId([127, 127, 1, 1]),
             reference: now,
             taken: now,
-        },
-        KernelClock::Unsynchronised | KernelClock::Unknown => Snapshot::unsynchronised(precision),
-    }
-}
-
-impl Upstream {
-    fn look(&mut self, precision: i8, clock: &dyn HostClock) -> Snapshot {
-        if self.asked.is_none_or(|asked| asked.elapsed() >= UPSTREAM_INTERVAL) {
-            self.asked = Some(Instant::now());
-            match self.ask(precision, clock) {
-                Ok(Some(snapshot)) => self.answered = Some((Instant::now(), snapshot)),
-                Ok(None) => {}
-                Err(error) => log::debug!("asking {}: {error}", self.address),
-            }
-        }
-        match &self.answered {
-            Some((when, snapshot)) if when.elapsed() < UPSTREAM_TRUST => *snapshot,
-            _ => Snapshot::unsynchronised(precision),
-        }
-    }
-
-    /// One exchange. The daemon keeps the same clock as we serve, so what it says of it holds for us unchanged.
-    fn ask(&mut self, precision: i8, clock: &dyn HostClock) -> std::io::Result<Option<Snapshot>> {
-        let socket = ClientSocket::connect(self.address)?;
-        let mut request = [0; HEADER_SIZE];
-        let (mut exchange, size) = Exchange::plain(&mut self.entropy, &mut request);
-        socket.send(&request[..size])?;
-        let deadline = Instant::now() + UPSTREAM_TIMEOUT;
-        let mut buffer = [0; DATAGRAM_SIZE_MAX];
-        loop {
-            match socket.receive(&mut buffer, deadline)? {
-                Received::Silence => return Ok(None),
-                Received::Hint(_) => {}
-                Received::Datagram { size, .. } => match exchange.receive(&mut buffer[..size], None) {
-                    Ok(response) => return Ok(Some(mirrored(&response.header, precision, clock.now()))),
-                    Err(check) => log::debug!("{}: {check}", self.address),
-                },
-            }
-        }
-    }
-}
-
-fn mirrored(header: &authentick_wire::header::Header, precision: i8, now: NtpTime) -> Snapshot {
-    Snapshot {
-        leap: header.leap,
-        stratum: header.stratum,
-        precision,
-        root_delay: header.root_delay,
-        root_dispersion: header.root_dispersion,
-        reference_id: header.reference_id,
-        reference: header.reference,
-        taken: now,
+        }),
+        KernelClock::Unsynchronised => Err(Lost::Kernel),
+        KernelClock::Unknown => Err(Lost::KernelSilent),
     }
 }
 
@@ -185,23 +188,22 @@ mod tests {
 
     #[test]
     fn kernel_state_decides_about_leap_and_dispersion() {
-        let good =
-            kernel(KernelClock::Synchronised { leap: Some(true), error_max_us: 2_000 }, -25, NtpTime::ZERO);
+        let state = |leap, error_max_us| KernelClock::Synchronised { leap, error_max_us };
+        let good = kernel(state(Some(true), 2_000), -25, NtpTime::ZERO).unwrap();
         assert_eq!((good.leap, good.stratum), (Leap::Insert, KERNEL_STRATUM));
         assert!(good.root_dispersion.as_nanos() >= 1_999_000);
-        let deleted =
-            kernel(KernelClock::Synchronised { leap: Some(false), error_max_us: 0 }, -25, NtpTime::ZERO);
+        let deleted = kernel(state(Some(false), 0), -25, NtpTime::ZERO).unwrap();
         assert_eq!(deleted.leap, Leap::Delete);
-        for state in [KernelClock::Unsynchronised, KernelClock::Unknown] {
-            assert_eq!(kernel(state, -25, NtpTime::ZERO).leap, Leap::Unsynchronised);
-        }
+        assert_eq!(kernel(KernelClock::Unsynchronised, -25, NtpTime::ZERO), Err(Lost::Kernel));
+        assert_eq!(kernel(KernelClock::Unknown, -25, NtpTime::ZERO), Err(Lost::KernelSilent));
     }
 
     #[test]
     fn silent_upstream_is_not_trusted() {
         let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let reference = Reference::Upstream(silent.local_addr().unwrap());
-        let mut watcher = Watcher::new(reference, Arc::new(crate::clock::SystemClock), Entropy::from_seed(1));
+        let clock = Arc::new(crate::clock::SystemClock);
+        let mut watcher = Watcher::new(&reference, clock, Entropy::from_seed(1));
         assert_eq!(watcher.look().leap, Leap::Unsynchronised);
     }
 }

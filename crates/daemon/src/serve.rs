@@ -163,7 +163,7 @@ pub fn start_by(config: &Config, clock: &Arc<dyn HostClock>) -> Result<Running, 
         preflight::warn_of_rights(config);
     }
 
-    let mut watcher = Watcher::new(config.reference.clone(), Arc::clone(clock), entropy()?);
+    let mut watcher = Watcher::new(&config.reference, Arc::clone(clock), entropy()?);
     let nts = match identity {
         Some(identity) => {
             validity::warn(&identity.certificate);

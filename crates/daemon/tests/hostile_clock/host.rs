@@ -16,8 +16,9 @@ use authentick_lab::process::wait_for;
 use authentick_net::clock::{self, KernelClock};
 use authentick_net::udp::{ClientSocket, Received};
 use authentick_proto::client::{Check, Exchange, NtsSession};
+use authentick_wire::header::{Header, Leap, Mode, ReferenceId};
 use authentick_wire::ke::AeadId;
-use authentick_wire::limits::DATAGRAM_SIZE_MAX;
+use authentick_wire::limits::{DATAGRAM_SIZE_MAX, HEADER_SIZE};
 use authentick_wire::time::{NtpSpan, NtpTime};
 use rustls::pki_types::ServerName;
 
@@ -84,6 +85,52 @@ impl HostClock for Clocks {
 
     fn kernel(&self) -> KernelClock {
         *self.kernel.lock().unwrap()
+    }
+}
+
+/// A daemon beside the node, which says of its clock whatever a test wants. It stops with its process.
+pub(crate) struct Upstream {
+    pub(crate) address: SocketAddr,
+    said: Arc<Mutex<Option<Header>>>,
+}
+
+impl Upstream {
+    /// One that vouches for its clock as stratum 3.
+    pub(crate) fn start() -> Self {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let (address, said) = (socket.local_addr().unwrap(), Arc::new(Mutex::new(Some(Self::good()))));
+        let says = Arc::clone(&said);
+        std::thread::spawn(move || {
+            let mut buffer = [0; HEADER_SIZE];
+            while let Ok((_, client)) = socket.recv_from(&mut buffer) {
+                let Some(says) = *says.lock().unwrap() else { continue };
+                let (request, now) = (Header::parse(&buffer), clock::now());
+                let answer = Header { origin: request.transmit, receive: now, transmit: now, ..says };
+                answer.emit(&mut buffer);
+                socket.send_to(&buffer, client).unwrap();
+            }
+        });
+        Upstream { address, said }
+    }
+
+    pub(crate) fn good() -> Header {
+        Header {
+            leap: Leap::None,
+            mode: Mode::Server,
+            stratum: 3,
+            reference_id: ReferenceId([192, 0, 2, 1]),
+            ..Header::minimal_request(NtpTime::ZERO)
+        }
+    }
+
+    /// From now on it says this, or nothing.
+    pub(crate) fn says(&self, header: Option<Header>) {
+        *self.said.lock().unwrap() = header;
+    }
+
+    /// How a configuration names it.
+    pub(crate) fn reference(&self) -> String {
+        format!("{{ upstream = \"{}\" }}", self.address)
     }
 }
 

@@ -8,9 +8,9 @@ use authentick_lab::prober::{Prober, lost_count};
 use authentick_lab::process::wait_for;
 use authentick_net::clock::KernelClock;
 use authentick_proto::client::Check;
-use authentick_wire::header::{Leap, ReferenceId};
+use authentick_wire::header::{Header, Leap, ReferenceId};
 
-use self::host::{ASSERTED, DAY, Host, KERNEL, TWO_LOOKS, ask, wait_for_line};
+use self::host::{ASSERTED, DAY, Host, KERNEL, TWO_LOOKS, Upstream, ask, wait_for_line};
 
 /// Tries cases side by side, as each of them mostly waits.
 fn at_once<C: Send + Copy, const N: usize>(cases: [C; N], try_it: impl Fn(C) + Sync) {
@@ -140,13 +140,67 @@ fn loss_of_the_kernels_word_is_told_and_so_is_its_return() {
         host.clocks.set_kernel(KernelClock::Synchronised { leap: Some(true), error_max_us: 700 });
         wait_for_leap(&prober, Leap::Insert);
     }
-    wait_for_line(&["WARN", "the kernel says", "not synchronised"]);
+    for parts in [
+        ["WARN", "the kernel says", "not synchronised; clients"],
+        ["WARN", "the kernel does not tell", "clients are told"],
+        ["INFO", "the kernel says", "is synchronised"],
+    ] {
+        wait_for_line(&parts);
+    }
     let probes = prober.stop();
     assert_eq!(lost_count(&probes), 0);
     let told = probes.iter().filter_map(|probe| probe.told);
     for told in told.filter(|told| told.leap == Leap::Unsynchronised) {
         assert_eq!((told.stratum, told.reference_id), (0, ReferenceId(*b"INIT")));
     }
+    node.stop();
+}
+
+#[test]
+fn upstream_that_loses_its_clock_or_has_another_one_is_not_mirrored() {
+    let (host, upstream) = (Host::new(), Upstream::start());
+    let node = host.start(&upstream.reference());
+    let prober = Prober::start(node.address());
+    wait_for_leap(&prober, Leap::None);
+    let (good, address) = (Upstream::good(), upstream.address.to_string());
+    wait_for_line(&["INFO", &address, "vouches for the time as stratum 3"]);
+    let unsynchronised = Header { leap: Leap::Unsynchronised, ..good };
+    let far = Header { stratum: 16, ..good };
+    let kiss = Header { stratum: 0, reference_id: ReferenceId::DENY, ..unsynchronised };
+    for (says, why) in
+        [(unsynchronised, "clock is not synchronised"), (far, "stratum: 16"), (kiss, "kiss code DENY")]
+    {
+        upstream.says(Some(says));
+        // At the next question, and not after a minute.
+        wait_for_leap(&prober, Leap::Unsynchronised);
+        wait_for_line(&["WARN", &address, why]);
+        assert_eq!(node.metric("ntp_system_stratum"), 0.0);
+        upstream.says(Some(good));
+        wait_for_leap(&prober, Leap::None);
+    }
+    // The host's clock jumps, and the upstream's does not: they are two clocks.
+    host.clocks.set_ahead(9 * DAY as i64);
+    wait_for_leap(&prober, Leap::Unsynchronised);
+    wait_for_line(&["WARN", &address, "it keeps another clock"]);
+    host.clocks.set_ahead(0);
+    wait_for_leap(&prober, Leap::None);
+    // The kernel has agreed, and withdraws its word: whoever answers now may be anybody.
+    host.clocks.set_kernel(KernelClock::Unsynchronised);
+    wait_for_leap(&prober, Leap::Unsynchronised);
+    wait_for_line(&["WARN", &address, "though the upstream vouches"]);
+    host.clocks.set_kernel(KernelClock::Synchronised { leap: None, error_max_us: 500 });
+    wait_for_leap(&prober, Leap::None);
+    // Silence counts for a minute if the kernel agrees.
+    upstream.says(None);
+    std::thread::sleep(TWO_LOOKS);
+    host.clocks.pass(50);
+    std::thread::sleep(TWO_LOOKS);
+    wait_for_leap(&prober, Leap::None);
+    host.clocks.pass(15);
+    wait_for_leap(&prober, Leap::Unsynchronised);
+    wait_for_line(&["WARN", &address, "does not answer"]);
+    let probes = prober.stop();
+    assert_eq!(lost_count(&probes), 0, "of {}", probes.len());
     node.stop();
 }
 
