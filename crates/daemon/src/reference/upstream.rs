@@ -150,7 +150,7 @@ fn exchange(address: SocketAddr, entropy: &mut Entropy, clock: &dyn HostClock) -
     loop {
         match socket.receive(&mut buffer, deadline)? {
             Received::Silence => return Ok(Answer::Silence),
-            Received::Refused => {}
+            Received::Hint(_) => {}
             Received::Datagram { size, .. } => {
                 let arrived = clock.now();
                 match exchange.receive(&mut buffer[..size], None) {
