@@ -14,6 +14,7 @@ pub mod poller;
 pub mod priority;
 pub mod privilege;
 pub mod process;
+pub mod refusal;
 pub mod tcp;
 pub mod ticks;
 pub mod tun;

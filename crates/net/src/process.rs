@@ -1,6 +1,7 @@
-//! Asking a process of ours to end.
+//! Signals: asking a process of ours to end, and who hears it.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::process::Child;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -11,6 +12,24 @@ use rustix::process::{Pid, Signal, kill_process};
 /// If it may not be signalled, as one that has become another user.
 pub fn terminate(child: &Child) -> io::Result<()> {
     Ok(kill_process(Pid::from_child(child), Signal::TERM)?)
+}
+
+/// Keeps SIGHUP, SIGINT and SIGTERM from the calling thread; the kernel gives them to another one of the process. A
+/// handler makes system calls, which this thread may be about to give up.
+///
+/// # Errors
+/// The kernel's.
+pub fn leave_signals_to_others() -> io::Result<()> {
+    let mut signals = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigemptyset(3) writes the whole set.
+    unsafe { libc::sigemptyset(signals.as_mut_ptr()) };
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: the set was initialised above, and the number is that of a signal.
+        unsafe { libc::sigaddset(signals.as_mut_ptr(), signal) };
+    }
+    // SAFETY: pthread_sigmask(3) reads an initialised set and writes nowhere, as it is not asked for the old one.
+    let error = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, signals.as_ptr(), std::ptr::null_mut()) };
+    if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
 }
 
 #[cfg(test)]
