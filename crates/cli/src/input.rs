@@ -2,9 +2,13 @@
 
 use std::io::{self, Read};
 
-/// Calls `then` once, on a thread of its own, when standard input has ended.
-pub(crate) fn at_end(then: impl FnOnce() + Send + 'static) -> io::Result<()> {
+/// Calls `then` once, on a thread of its own, when standard input has ended; `first` when that thread starts.
+pub(crate) fn at_end(
+    first: impl FnOnce() + Send + 'static,
+    then: impl FnOnce() + Send + 'static,
+) -> io::Result<()> {
     let wait = move || {
+        first();
         let mut octets = [0; 64];
         // An input that cannot be read has ended too.
         while matches!(io::stdin().read(&mut octets), Ok(1..)) {}

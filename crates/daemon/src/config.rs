@@ -69,6 +69,8 @@ pub struct Config {
     pub state_directory: PathBuf,
     /// Who the server becomes if it is started as root.
     pub user: String,
+    /// Whether the server gives up what it does not need.
+    pub contain: bool,
     /// Who may ask.
     pub allow: PrefixSet,
     /// Whether refused clients get a kiss.
@@ -305,6 +307,18 @@ impl Resolver<'_> {
                 ));
             }
         };
+        let contain = match server.containment.as_str() {
+            "auto" => true,
+            "off" => false,
+            other => {
+                return Err(self.wrong(
+                    "server.containment",
+                    other,
+                    "no such containment",
+                    "write \"auto\" or \"off\"",
+                ));
+            }
+        };
         let rate_limit = &server.rate_limit;
         Ok(Config {
             listen: self.addresses("server.listen", &server.listen)?,
@@ -313,6 +327,7 @@ impl Resolver<'_> {
             reference: self.reference(&server.reference)?,
             state_directory: self.absolute("server.state-directory", &server.state_directory)?,
             user: server.user,
+            contain,
             allow: self.prefixes("server.allow", &server.allow)?,
             kiss,
             interleaved: server.interleaved,
@@ -713,6 +728,7 @@ mod tests {
             ("[server]\nbatch-size = 65", &["server.batch-size", "\"65\"", "1 to 64"]),
             ("[server]\nengine = \"xdp\"", &["server.engine", "\"xdp\"", "\"udp\""]),
             ("[server]\nrefusal = \"loud\"", &["server.refusal", "\"kiss\""]),
+            ("[server]\ncontainment = \"on\"", &["server.containment", "\"auto\" or \"off\""]),
             ("[server]\nreference = \"gps\"", &["server.reference", "kernel"]),
             ("[server]\nreference = { stratum = 16, id = \"GPS\" }", &["stratum", "\"16\"", "1 to 15"]),
             ("[server]\nreference = { stratum = 1, id = \"TOOLONG\" }", &["id", "TOOLONG", "four"]),

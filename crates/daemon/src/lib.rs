@@ -7,6 +7,7 @@ mod antp;
 mod background;
 pub mod clock;
 pub mod config;
+pub mod containment;
 pub mod custody;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;

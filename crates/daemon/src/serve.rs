@@ -35,6 +35,7 @@ use crate::antp::{self, AntpState, ExchangeWorker};
 use crate::background;
 use crate::clock::{HostClock, ResponderClock, SystemClock};
 use crate::config::{Config, ConfigError, Nts, Symmetric};
+use crate::containment::{self, Containment, Kind, Process, Refusals};
 use crate::guarded::Secrecy;
 use crate::keystore::{KeyFile, KeyFileError, StateKeyFile};
 use crate::metrics::counters::Totals;
@@ -91,6 +92,7 @@ impl From<ConfigError> for StartError {
 #[derive(Debug)]
 pub struct Running {
     shared: Arc<Shared>,
+    containment: Containment,
     ntp_addresses: Vec<SocketAddr>,
     ke_addresses: Vec<SocketAddr>,
     metrics_address: Option<SocketAddr>,
@@ -105,7 +107,7 @@ pub struct Running {
     supervisor: Option<JoinHandle<()>>,
 }
 
-/// Starts a node. It serves when this returns.
+/// Starts a node in a process that does other things too. It serves when this returns.
 ///
 /// # Errors
 /// What keeps it from serving.
@@ -118,6 +120,19 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
 /// # Errors
 /// What keeps it from serving.
 pub fn start_by(config: &Config, clock: &Arc<dyn HostClock>) -> Result<Running, StartError> {
+    start_in(Process::Shared, config, clock)
+}
+
+/// Starts a node in a process of its own, which from here on can do little else: see [`containment`]. The calling
+/// thread must be the only one.
+///
+/// # Errors
+/// What keeps it from serving.
+pub fn start_alone(config: &Config) -> Result<Running, StartError> {
+    start_in(Process::Own, config, &(Arc::new(SystemClock) as Arc<dyn HostClock>))
+}
+
+fn start_in(process: Process, config: &Config, clock: &Arc<dyn HostClock>) -> Result<Running, StartError> {
     background::raise_descriptor_limit();
     let cpus =
         affinity::allowed().map_err(|error| StartError::System("find this process's processors", error))?;
@@ -149,6 +164,7 @@ pub fn start_by(config: &Config, clock: &Arc<dyn HostClock>) -> Result<Running, 
     if needs_directory {
         key_file.prepare_directory(user.as_ref()).map_err(|error| state_error(config, &error))?;
     }
+    containment::drop_bounding_set(config, process);
     if let Some(user) = &user {
         user.become_user().map_err(|error| StartError::System("give up the rights of root", error))?;
     }
@@ -162,6 +178,8 @@ pub fn start_by(config: &Config, clock: &Arc<dyn HostClock>) -> Result<Running, 
     if user.is_some() {
         preflight::warn_of_rights(config);
     }
+
+    let containment = Containment::begin(config, process);
 
     let mut watcher = Watcher::new(&config.reference, Arc::clone(clock), entropy()?);
     let nts = match identity {
@@ -208,6 +226,7 @@ pub fn start_by(config: &Config, clock: &Arc<dyn HostClock>) -> Result<Running, 
     // From here on a failure drops this, which stops the threads that run already.
     let mut node = Running {
         shared,
+        containment,
         ntp_addresses,
         ke_addresses: Vec::new(),
         metrics_address: metrics_listener.as_ref().and_then(|listener| listener.local_addr().ok()),
@@ -275,12 +294,22 @@ pub fn start_by(config: &Config, clock: &Arc<dyn HostClock>) -> Result<Running, 
             .map(|keys| Turns::new(state_key_file, "ANTP's state keys", &keys, clock)),
         keeper,
         entropy: entropy()?,
+        refusals: Refusals::default(),
     };
-    let watch = Watch { shared: Arc::clone(&node.shared), watcher };
+    let (watch, containment) =
+        (Watch { shared: Arc::clone(&node.shared), watcher }, node.containment.clone());
     let (watch_stop, stopped) = mpsc::channel();
     node.watch_stop = Some(watch_stop);
-    node.spawn("clock".to_owned(), move || watch.run(&stopped))?;
-    node.supervisor = Some(thread("supervisor".to_owned(), move || supervisor.run(&inbox))?);
+    node.spawn("clock".to_owned(), move || {
+        containment.enter(Kind::Clock);
+        watch.run(&stopped);
+    })?;
+    let containment = node.containment.clone();
+    let supervise = move || {
+        containment.enter(Kind::Supervisor);
+        supervisor.run(&inbox);
+    };
+    node.supervisor = Some(thread("supervisor".to_owned(), supervise)?);
     Ok(node)
 }
 
@@ -301,6 +330,12 @@ impl Running {
     #[must_use]
     pub const fn metrics_address(&self) -> Option<SocketAddr> {
         self.metrics_address
+    }
+
+    /// What threads give up that belong to the node and were not started by it.
+    #[must_use]
+    pub fn containment(&self) -> Containment {
+        self.containment.clone()
     }
 
     /// The counters of all workers.
@@ -346,11 +381,12 @@ impl Running {
         responder: Responder,
     ) -> Result<(), StartError> {
         let (shared, stop) = (Arc::clone(&self.shared), Arc::clone(&self.stop));
+        let containment = self.containment.clone();
         self.spawn(format!("ntp-{index}"), move || {
             if let Err(error) = affinity::pin(cpu) {
                 log::warn!("worker {index} is not pinned to processor {cpu}: {error}");
             }
-            if let Err(error) = work(&shared, index, sockets, responder, &stop) {
+            if let Err(error) = work(&shared, &containment, index, sockets, responder, &stop) {
                 // Panicking marks the thread as failed; the supervisor's owner stops the process.
                 panic!("worker {index} cannot receive: {error}");
             }
@@ -367,7 +403,8 @@ impl Running {
         let Some(state) = self.shared.antp.clone() else { return Ok(()) };
         for number in 0..count {
             let (state, sockets, entropy) = (Arc::clone(&state), Arc::clone(sockets), entropy()?);
-            let worker = ExchangeWorker { number, state, sockets, entropy, cpus: cpus.to_vec() };
+            let containment = self.containment.clone();
+            let worker = ExchangeWorker { number, state, sockets, entropy, cpus: cpus.to_vec(), containment };
             let stop = Arc::clone(&self.stop);
             self.spawn(format!("antp-{number}"), move || worker.run(&stop))?;
         }
@@ -387,9 +424,10 @@ impl Running {
         let worker = ke_server::Worker::new(listeners, admission, terms, entropy, shared)
             .map_err(|error| StartError::System("set up key exchange", error))?;
         self.ke_stoppers.push(worker.stopper());
-        let cpus = cpus.to_vec();
+        let (cpus, containment) = (cpus.to_vec(), self.containment.clone());
         self.spawn(format!("ke-{index}"), move || {
             background::step_back(index, &cpus);
+            containment.enter(Kind::KeyExchange);
             if let Err(error) = worker.run() {
                 panic!("key exchange thread {index} cannot wait for events: {error}");
             }
@@ -401,7 +439,9 @@ impl Running {
             .map_err(|error| StartError::System("set up the metrics endpoint", error))?;
         let (stop, stopped) = oneshot::channel();
         self.metrics_stop = Some(stop);
+        let containment = self.containment.clone();
         self.spawn("metrics".to_owned(), move || {
+            containment.enter(Kind::Metrics);
             if let Err(error) = exporter.run(stopped) {
                 panic!("the metrics endpoint failed: {error}");
             }
@@ -457,6 +497,7 @@ fn thread(name: String, run: impl FnOnce() + Send + 'static) -> Result<JoinHandl
 /// One worker until it is told to stop.
 fn work(
     shared: &Arc<Shared>,
+    containment: &Containment,
     index: usize,
     sockets: Vec<ServerSocket>,
     responder: Responder,
@@ -474,6 +515,7 @@ fn work(
     };
     let counters = &shared.workers[index];
     let mut turn_count: u64 = 0;
+    containment.enter(Kind::Packet);
     while !stop.load(Ordering::Relaxed) {
         let turn = engine.turn(&mut worker)?;
         counters.publish(&turn, worker.responder.outcomes());

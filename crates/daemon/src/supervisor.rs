@@ -12,6 +12,7 @@ use authentick_wire::header::Leap;
 
 use crate::antp;
 use crate::config::{Config, Reference};
+use crate::containment::Refusals;
 use crate::rotation::{Terms, Word};
 use crate::serve::load_identity;
 use crate::shared::Shared;
@@ -34,6 +35,7 @@ pub(crate) struct Supervisor {
     pub(crate) state_keys: Option<Turns<StateKeys>>,
     pub(crate) keeper: Option<Keeper>,
     pub(crate) entropy: Entropy,
+    pub(crate) refusals: Refusals,
 }
 
 impl Supervisor {
@@ -59,6 +61,7 @@ impl Supervisor {
             }
             was_stale = is_stale;
         }
+        self.refusals.tell();
         self.close();
     }
 
@@ -79,6 +82,7 @@ impl Supervisor {
     }
 
     fn tick(&mut self) {
+        self.refusals.tell();
         self.rotate();
         if let Some(keeper) = &mut self.keeper {
             self.shared.files.begin("writing down the uses of symmetric keys");

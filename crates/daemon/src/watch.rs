@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use authentick_proto::server::snapshot::Snapshot;
 
-use crate::clock::HostClock;
 use crate::reference::Watcher;
 use crate::shared::Shared;
 

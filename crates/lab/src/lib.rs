@@ -5,6 +5,7 @@
 //!
 //! - [`hosts`]: network namespaces joined by cables; [`filter`] counts, drops and rewrites what they send; [`quota`]
 //!   gives a process a share of a processor.
+//! - [`kernel`]: kernels that lack something.
 //! - [`relay`]: a path between two hosts with a delay, jitter, loss and a rate.
 //! - [`servers`]: NTP servers that misbehave in a set way and count it; [`exchanges`]: the same for key exchange.
 //! - [`prober`]: a client that asks ten times a second and remembers what it was told.
@@ -23,6 +24,7 @@ pub mod disk;
 pub mod exchanges;
 pub mod filter;
 pub mod hosts;
+pub mod kernel;
 pub mod memory;
 pub mod ocsp;
 pub mod peers;

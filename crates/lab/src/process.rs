@@ -137,9 +137,14 @@ impl Process {
     }
 }
 
+/// Every server of ours that a test starts runs under its filters, so each test is one of their lists too.
 impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if !std::thread::panicking() {
+            let log = self.log();
+            assert!(!log.contains("was refused system call"), "a filter lacks a call:\n{log}");
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
+use authentick_daemon::containment;
 use authentick_net::clock::{self, KernelClock};
 use authentick_net::udp::{ClientSocket, Received};
 use authentick_net::{affinity, files, privilege};
@@ -38,6 +39,13 @@ struct Findings {
     open_files_max: u64,
     /// Whether ports below 1024 can be had, such as that of NTP.
     low_ports: bool,
+    /// The version of Landlock, which narrows down the files of `serve`; absent: none.
+    landlock: Option<u32>,
+    /// Whether the threads of `serve` can have system call filters.
+    system_call_filters: bool,
+    /// What `serve` is contained with here, in words.
+    #[serde(skip)]
+    containment: String,
 }
 
 pub(crate) fn run(arguments: &Doctor) -> Result<Exit, Failure> {
@@ -52,6 +60,7 @@ pub(crate) fn run(arguments: &Doctor) -> Result<Exit, Failure> {
 impl Findings {
     fn find() -> Self {
         let host = host();
+        let offer = containment::offer();
         Findings {
             cpu: host.cpu,
             cpu_count: host.cpu_count,
@@ -70,6 +79,9 @@ impl Findings {
             receive_stamps: has_receive_stamps().unwrap_or(false),
             open_files_max: files::raise_limit(),
             low_ports: privilege::may_bind_low_ports(),
+            containment: offer.to_string(),
+            landlock: offer.landlock.ok(),
+            system_call_filters: offer.filters,
         }
     }
 
@@ -88,6 +100,7 @@ impl Findings {
                 yes(self.receive_stamps, "offsets and latencies include waiting for this process"),
             ),
             ("open files", format!("up to {}, one for each simulated client", self.open_files_max)),
+            ("containment", self.containment.clone()),
             ("ports below 1024", yes(self.low_ports, "start as root, or with CAP_NET_BIND_SERVICE")),
         ];
         let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);

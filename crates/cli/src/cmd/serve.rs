@@ -6,6 +6,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use authentick_daemon::Config;
+use authentick_daemon::containment::Kind;
 use authentick_daemon::serve::{self, Ended};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag::register_conditional_default;
@@ -39,7 +40,7 @@ pub(crate) fn run(arguments: &Serve) -> Result<Exit, Failure> {
     for signal in [SIGINT, SIGTERM] {
         register_conditional_default(signal, Arc::clone(&is_starting))?;
     }
-    let node = serve::start(&config)?;
+    let node = serve::start_alone(&config)?;
     is_starting.store(false, Ordering::Relaxed);
     for address in node.ntp_addresses() {
         log::info!("serving time on {address}");
@@ -53,15 +54,19 @@ pub(crate) fn run(arguments: &Serve) -> Result<Exit, Failure> {
     let (caught, inbox) = mpsc::channel();
     if arguments.until_eof {
         let caught = caught.clone();
-        input::at_end(move || drop(caught.send(Event::Eof)))?;
+        let containment = node.containment();
+        input::at_end(move || containment.enter(Kind::Control), move || drop(caught.send(Event::Eof)))?;
     }
+    let containment = node.containment();
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        containment.enter(Kind::Control);
         for signal in signals.forever() {
             if caught.send(Event::Signal(signal)).is_err() {
                 return;
             }
         }
     })?;
+    node.containment().enter(Kind::Control);
     loop {
         match inbox.recv_timeout(TICK) {
             Ok(Event::Signal(SIGHUP)) => node.reload(),

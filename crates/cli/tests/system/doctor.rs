@@ -22,6 +22,10 @@ fn host_is_described_in_words_and_as_json() {
         authentick_net::affinity::allowed().unwrap().len()
     );
     assert_eq!(json["receive_stamps"], true);
+    let offer = authentick_daemon::containment::offer();
+    assert!(words.contains(&format!("containment         {offer}\n")), "{words}");
+    assert_eq!(json["system_call_filters"], offer.filters);
+    assert_eq!(json["landlock"].as_u64(), offer.landlock.ok().map(u64::from));
     assert!(json["open_files_max"].as_u64().unwrap() >= 1024);
 }
 

@@ -2,7 +2,7 @@
 //! it.
 
 use std::net::{TcpStream, UdpSocket};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use authentick_lab::disk::Disk;

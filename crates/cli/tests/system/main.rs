@@ -9,6 +9,7 @@ mod antp;
 mod antp_ocsp;
 mod bench;
 mod capacity;
+mod containment;
 mod demo;
 mod doctor;
 mod game;

@@ -20,6 +20,7 @@ use crossbeam_queue::ArrayQueue;
 
 use super::AntpState;
 use crate::config::ANTP_WORKER_COUNT_MAX;
+use crate::containment::{Containment, Kind};
 
 /// How long a thread sleeps before it looks whether it should stop.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -151,6 +152,7 @@ pub(crate) struct Worker {
     pub(crate) entropy: Entropy,
     /// Processors that no packet worker is pinned to; it may use all if there are none.
     pub(crate) cpus: Vec<usize>,
+    pub(crate) containment: Containment,
 }
 
 impl Worker {
@@ -170,6 +172,7 @@ impl Worker {
         // Set once: a number belongs to one thread.
         let _ = exchanges.threads[self.number].set(thread::current());
         let mut nonces = Nonces::new();
+        self.containment.enter(Kind::PublicKey);
         while !stop.load(Ordering::Relaxed) {
             if let Some(waiting) = exchanges.next(self.number)
                 && self.answer(&waiting, &mut nonces).is_err()

@@ -31,6 +31,7 @@ use tokio::sync::{Semaphore, oneshot};
 use super::counters::Totals;
 use super::spans::{Kept, Position};
 use crate::antp::AntpState;
+use crate::containment::Kind;
 use crate::shared::Shared;
 use crate::symmetric::keeper::{Shown, SymmetricState};
 
@@ -223,6 +224,7 @@ impl Collector for View {
             "Datagrams that the kernel dropped because the server did not read them in time",
             totals.dropped,
         )?;
+        out.refused_calls()?;
         let snapshot = shared.snapshot();
         let dispersion = snapshot.root_dispersion_at(shared.clock.now());
         out.gauge("ntp_system_stratum", "Stratum that is served", f64::from(snapshot.stratum))?;
@@ -327,6 +329,17 @@ impl Out<'_, '_> {
 
     fn gauge(&mut self, name: &str, help: &str, value: f64) -> std::fmt::Result {
         ConstGauge::new(value).encode(self.encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)
+    }
+
+    fn refused_calls(&mut self) -> std::fmt::Result {
+        let name = "ntp_server_refused_system_calls";
+        let help = "System calls that a thread of this kind has no business with, refused by its filter";
+        let mut metric = self.encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for kind in Kind::ALL {
+            let count = ConstCounter::new(kind.refused_count());
+            count.encode(metric.encode_family(&[("thread", kind.name())])?)?;
+        }
+        Ok(())
     }
 
     fn outcomes<'s>(

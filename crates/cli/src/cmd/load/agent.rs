@@ -42,7 +42,7 @@ pub(super) fn run(arguments: &Agent) -> Result<Exit, Failure> {
     }
     if arguments.until_eof {
         let stop = Arc::clone(&stop);
-        input::at_end(move || stop.store(true, Ordering::Relaxed))?;
+        input::at_end(|| (), move || stop.store(true, Ordering::Relaxed))?;
     }
     log::info!("taking orders on {}", agent.address()?);
     let unpinned = arguments.unpinned;

@@ -1,0 +1,143 @@
+//! Which files a server can reach, by Landlock: it reads the folders of what it reads again on SIGHUP, and writes its
+//! state directory. Nothing else can be opened, made, removed or executed; and no port of TCP can be bound or reached.
+//!
+//! Rules are about folders, as a file that is renewed is another file. Where a configured path leads through links, the
+//! folder of every link and of every target is covered: certbot keeps `live/NAME/privkey.pem`, a link to
+//! `../../archive/NAME/privkey2.pem`, which a renewal points to `privkey3.pem`; Kubernetes points `..data` to another
+//! folder beside it.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, RestrictionStatus,
+    Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+};
+
+use crate::config::Config;
+
+/// The newest version whose rights are asked for; a kernel that has fewer enforces those.
+const NEWEST: ABI = ABI::V6;
+/// The kernel follows no more links in one path. path_resolution(7).
+const LINK_COUNT_MAX: usize = 40;
+
+/// Restricts the calling thread, and those that it starts, to the files of `config`; returns what is in force, for a
+/// message.
+pub(super) fn restrict(config: &Config) -> Result<String, String> {
+    let readable: BTreeSet<PathBuf> = files(config).into_iter().flat_map(|file| folders(&file)).collect();
+    let status = enforce(&readable, [config.state_directory.as_path()], NEWEST);
+    version_of(&status.map_err(|error| error.to_string())?).map(|version| format!("Landlock {version}"))
+}
+
+/// The version that the kernel has.
+pub(super) fn version() -> Result<u32, String> {
+    // Of a thread that ends at once: rules hold for the one that makes them.
+    let tried = std::thread::spawn(|| enforce(&BTreeSet::new(), [], NEWEST));
+    match tried.join() {
+        Ok(Ok(status)) => version_of(&status),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("it could not be tried".to_owned()),
+    }
+}
+
+fn version_of(status: &RestrictionStatus) -> Result<u32, String> {
+    match (status.landlock, &status.ruleset) {
+        (LandlockStatus::NotImplemented, _) => Err("this kernel has none".to_owned()),
+        (LandlockStatus::NotEnabled, _) => Err("this kernel was started without it".to_owned()),
+        (_, RulesetStatus::NotEnforced) => Err("the kernel did not enforce it".to_owned()),
+        (LandlockStatus::Available { effective_abi, kernel_abi }, _) => {
+            Ok(kernel_abi.unwrap_or(effective_abi as i32).unsigned_abs())
+        }
+    }
+}
+
+/// The files that are read again, as the configuration names them.
+fn files(config: &Config) -> Vec<PathBuf> {
+    let nts = config.nts.iter().flat_map(|nts| [&nts.certificate_chain, &nts.private_key]);
+    let suites = config.antp.iter().flat_map(|antp| &antp.suites);
+    let antp = suites.flat_map(|suite| [&suite.certificate_chain, &suite.private_key]);
+    let symmetric = config.symmetric.iter().map(|symmetric| &symmetric.keys);
+    nts.chain(antp).chain(symmetric).cloned().collect()
+}
+
+/// The folders that a path leads through as links would have it: that of the file, and of each link and its target.
+fn folders(file: &Path) -> BTreeSet<PathBuf> {
+    let mut folders = BTreeSet::new();
+    let mut add = |path: &Path| {
+        let Some(Ok(folder)) = path.parent().map(fs::canonicalize) else { return };
+        // A rule for the root would be none. What lies there has one of its own.
+        folders.insert(if folder.parent().is_some() { folder } else { path.to_owned() });
+    };
+    add(file);
+    let names = |path: &Path| -> Vec<OsString> {
+        path.components().rev().map(|component| component.as_os_str().to_owned()).collect()
+    };
+    // What is still to be walked, the next name last; and where that leads so far, without links.
+    let (mut rest, mut at) = (names(file), PathBuf::new());
+    let mut link_count = 0;
+    while let Some(name) = rest.pop() {
+        match Path::new(&name).components().next() {
+            Some(Component::ParentDir) => {
+                at.pop();
+            }
+            Some(Component::CurDir) | None => {}
+            Some(Component::RootDir | Component::Prefix(_)) => at = PathBuf::from("/"),
+            Some(Component::Normal(_)) => match fs::read_link(at.join(&name)) {
+                Ok(target) if link_count < LINK_COUNT_MAX => {
+                    link_count += 1;
+                    add(&at.join(&name));
+                    add(&at.join(&target));
+                    rest.extend(names(&target));
+                }
+                _ => at.push(&name),
+            },
+        }
+    }
+    add(&at);
+    folders
+}
+
+/// Restricts the calling thread, as far as the kernel can, with the rights of version `abi` and older.
+fn enforce<'a>(
+    readable: &BTreeSet<PathBuf>,
+    writable: impl IntoIterator<Item = &'a Path>,
+    abi: ABI,
+) -> Result<RestrictionStatus, RulesetError> {
+    let all = AccessFs::from_all(abi);
+    let read = AccessFs::ReadFile | AccessFs::ReadDir;
+    let write = (read
+        | AccessFs::WriteFile
+        | AccessFs::Truncate
+        | AccessFs::RemoveFile
+        | AccessFs::MakeReg
+        | AccessFs::MakeDir)
+        & all;
+    let mut ruleset = Ruleset::default().handle_access(all)?;
+    // Versions that came later know of more than files.
+    let (net, scope) = (AccessNet::from_all(abi), Scope::from_all(abi));
+    if !net.is_empty() {
+        ruleset = ruleset.handle_access(net)?;
+    }
+    if !scope.is_empty() {
+        ruleset = ruleset.scope(scope)?;
+    }
+    let mut ruleset = ruleset.create()?;
+    for (path, rights) in readable
+        .iter()
+        .map(|path| (path.as_path(), read))
+        .chain(writable.into_iter().map(|path| (path, write)))
+    {
+        // One that is not there cannot be read now, and its absence is told by who reads it.
+        if let Ok(place) = PathFd::new(path) {
+            let rights = if path.is_dir() { rights } else { rights & AccessFs::from_file(abi) };
+            let rights: BitFlags<AccessFs> = rights;
+            ruleset = ruleset.add_rule(PathBeneath::new(place, rights))?;
+        }
+    }
+    ruleset.restrict_self()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,268 @@
+//! What a serving process gives up for good once its ports are bound, so that who takes it over gets little.
+//!
+//! - Of the process: new privileges, capabilities, core files, being read by others of the same user; and, by Landlock,
+//!   every file but those that are read again and the state directory (`landlock`).
+//! - Of each thread: every system call that its kind does not make (`filter`).
+//!
+//! Each is used where the kernel has it, and what is missing is said once. `server.containment = "off"` leaves all of
+//! it out but the rights that root gives up. A node that shares its process with others, as the demo's does, has the
+//! filters of its threads alone.
+
+mod filter;
+mod landlock;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::sync::Arc;
+
+use authentick_net::process::leave_signals_to_others;
+use authentick_net::refusal;
+use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, clear_ambient_capability_set, remove_capability_from_bounding_set,
+    set_capabilities, set_no_new_privs,
+};
+
+use crate::config::Config;
+use filter::Program;
+
+/// The kinds of threads that a server has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Answers requests for time.
+    Packet,
+    /// Exchanges keys over TLS.
+    KeyExchange,
+    /// Does the public-key work of ANTP.
+    PublicKey,
+    /// Serves metrics.
+    Metrics,
+    /// Looks at the clock.
+    Clock,
+    /// Looks after keys and files.
+    Supervisor,
+    /// Starts and stops the others, and hears signals.
+    Control,
+}
+
+impl Kind {
+    /// All of them; a kind's place is the data of its filter's traps.
+    pub const ALL: [Kind; 7] = [
+        Kind::Packet,
+        Kind::KeyExchange,
+        Kind::PublicKey,
+        Kind::Metrics,
+        Kind::Clock,
+        Kind::Supervisor,
+        Kind::Control,
+    ];
+
+    /// The name, as metrics and messages have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Packet => "packet",
+            Kind::KeyExchange => "key-exchange",
+            Kind::PublicKey => "public-key",
+            Kind::Metrics => "metrics",
+            Kind::Clock => "clock",
+            Kind::Supervisor => "supervisor",
+            Kind::Control => "control",
+        }
+    }
+
+    /// System calls that threads of this kind have tried in vain, since the process began.
+    #[must_use]
+    pub fn refused_count(self) -> u64 {
+        refusal::count(self as usize)
+    }
+
+    /// Their numbers, each once.
+    pub(crate) fn refused_calls(self) -> impl Iterator<Item = usize> {
+        refusal::calls(self as usize)
+    }
+}
+
+/// Who shares a node's process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Process {
+    /// Nobody: what a process can give up is given up.
+    Own,
+    /// Others, that may need what a server does not.
+    Shared,
+}
+
+/// The filters of a node's threads.
+#[derive(Clone, Debug)]
+pub struct Containment {
+    /// By kind; absent if they are off or cannot be had.
+    programs: Option<Arc<Vec<Program>>>,
+}
+
+impl Containment {
+    /// Gives up what `process` can, and makes the filters that threads put on; says what is in force. To be called when
+    /// ports are bound and root's rights are gone, and before there is a second thread.
+    pub(crate) fn begin(config: &Config, process: Process) -> Self {
+        if !config.contain {
+            log::warn!("not contained: server.containment is \"off\"");
+            return Containment { programs: None };
+        }
+        let mut report = Report::default();
+        // Before files are out of reach that say what the kernel has.
+        let programs = programs();
+        if process == Process::Own {
+            give_up(&mut report);
+            report.add("Landlock", landlock::restrict(config).map(|kept| format!("files by {kept}")));
+        }
+        report.add("system call filters", programs.as_ref().map(|_| "system calls by thread".to_owned()));
+        if process == Process::Own {
+            log::info!("{report}");
+        }
+        Containment { programs: programs.ok().map(Arc::new) }
+    }
+
+    /// Puts the filter of its kind on the calling thread, for good. What the thread has been doing until then, it may
+    /// not be able to do again.
+    pub fn enter(&self, kind: Kind) {
+        let Some(programs) = &self.programs else { return };
+        let alone = match kind {
+            Kind::Control => Ok(()),
+            Kind::Packet
+            | Kind::KeyExchange
+            | Kind::PublicKey
+            | Kind::Metrics
+            | Kind::Clock
+            | Kind::Supervisor => leave_signals_to_others(),
+        };
+        if let Err(error) = alone.and_then(|()| programs[kind as usize].apply()) {
+            log::error!("a {} thread has no system call filter: {error}", kind.name());
+        }
+        #[cfg(test)]
+        tests::trespass(kind);
+    }
+}
+
+/// Which refused calls the log has told of.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals(BTreeSet<(&'static str, usize)>);
+
+impl Refusals {
+    /// Tells of those that are new: each call once for each kind of thread, however often it is tried.
+    pub(crate) fn tell(&mut self) {
+        for kind in Kind::ALL {
+            for call in kind.refused_calls() {
+                if self.0.insert((kind.name(), call)) {
+                    log::error!(
+                        "a {} thread was refused system call {call}, for which this program has no use; `ausyscall \
+                         {call}` names it, and who made it may be an intruder",
+                        kind.name(),
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// What is in force, and what is not.
+#[derive(Debug, Default)]
+struct Report {
+    kept: Vec<String>,
+    missing: Vec<String>,
+}
+
+impl Report {
+    fn add(&mut self, what: &str, result: Result<String, impl fmt::Display>) {
+        match result {
+            Ok(kept) => self.kept.push(kept),
+            Err(error) => self.missing.push(format!("{what} ({error})")),
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "contained: {}", self.kept.join(", "))?;
+        match self.missing.is_empty() {
+            true => Ok(()),
+            false => write!(f, "; not here: {}", self.missing.join(", ")),
+        }
+    }
+}
+
+/// Drops what would let the process, or what it starts, have capabilities again. To be called while root's rights are
+/// still there: without them the bounding set stays, and `no_new_privs` keeps it from mattering.
+pub(crate) fn drop_bounding_set(config: &Config, process: Process) {
+    if !config.contain || process == Process::Shared {
+        return;
+    }
+    for capability in CapabilitySet::all().iter() {
+        // The kernel has fewer than are known here, or more; one that is not allowed to go stays.
+        let _ = remove_capability_from_bounding_set(capability);
+    }
+}
+
+fn give_up(report: &mut Report) {
+    let text = |what: &str| what.to_owned();
+    report.add("no_new_privs", set_no_new_privs(true).map(|()| text("no new privileges")));
+    report.add("dropped capabilities", drop_capabilities().map(|()| text("no capabilities")));
+    let nothing = Rlimit { current: Some(0), maximum: Some(0) };
+    report.add("a limit on core files", setrlimit(Resource::Core, nothing).map(|()| text("no core files")));
+    let hidden = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    report.add("hidden memory", hidden.map(|()| text("not dumpable")));
+}
+
+fn drop_capabilities() -> io::Result<()> {
+    clear_ambient_capability_set()?;
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    Ok(())
+}
+
+fn programs() -> io::Result<Vec<Program>> {
+    if !has_traps() {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "this kernel has none"));
+    }
+    let programs: Result<Vec<Program>, _> = Kind::ALL.into_iter().map(Program::new).collect();
+    let programs = programs?;
+    refusal::install()?;
+    Ok(programs)
+}
+
+/// Whether the kernel has filters that trap. seccomp(2), "/proc interfaces".
+fn has_traps() -> bool {
+    let actions = fs::read_to_string("/proc/sys/kernel/seccomp/actions_avail");
+    actions.is_ok_and(|actions| actions.split_whitespace().any(|action| action == "trap"))
+}
+
+/// What this host has to contain a server with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// The version of Landlock; or why there is none.
+    pub landlock: Result<u32, String>,
+    /// Whether threads can have system call filters.
+    pub filters: bool,
+}
+
+impl fmt::Display for Offer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.landlock {
+            Ok(version) => write!(f, "files by Landlock {version}")?,
+            Err(reason) => write!(f, "files by their owners alone, without Landlock: {reason}")?,
+        }
+        match self.filters {
+            true => f.write_str("; system calls by thread"),
+            false => f.write_str("; no system call filters: this kernel or processor has none"),
+        }
+    }
+}
+
+/// Looks what there is. Changes nothing that lasts.
+#[must_use]
+pub fn offer() -> Offer {
+    Offer { landlock: landlock::version(), filters: has_traps() && Program::new(Kind::Packet).is_ok() }
+}
+
+#[cfg(test)]
+mod tests;
