@@ -10,6 +10,7 @@
 
 pub(crate) mod ocsp;
 pub(crate) mod phases;
+mod steps;
 pub(crate) mod store;
 pub(crate) mod tentative;
 pub(crate) mod trust;

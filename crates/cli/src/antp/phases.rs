@@ -16,14 +16,12 @@ use authentick_proto::client::Response;
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
 use authentick_wire::time::{NtpSpan, NtpTime};
 
+use super::steps::{Difference, Host};
 use crate::measure::{Measurement, Unanswered};
 
 /// How long the first request of a phase waits for its answer before there is another; the next one waits twice as
 /// long. Within this, an answer within the default bound E is never too late.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
-
-/// By how much the time of day may differ from a clock that is never set, over one exchange.
-const DISAGREEMENT_MAX: Duration = Duration::from_millis(5);
 
 /// Failed checks that are told; a flood of forgeries must not fill the memory.
 const CHECK_COUNT_MAX: usize = 64;
@@ -211,15 +209,16 @@ struct Timing<'a> {
     bounds: Bounds,
     entropy: &'a mut Entropy,
     exchange: Option<TimeExchange>,
-    /// When the request was made, by a clock that is never set.
-    asked: Instant,
+    /// The clocks when the request was made.
+    clocks: Difference,
 }
 
 impl Phase for Timing<'_> {
-    type Outcome = (Accepted, bool);
+    /// Also by how much the clock may have been set meanwhile; `None` if it was.
+    type Outcome = (Accepted, Option<NtpSpan>);
 
     fn request(&mut self, out: &mut [u8]) -> usize {
-        self.asked = Instant::now();
+        self.clocks = Difference::read(&mut Host);
         let (exchange, size) = self.session.ask(self.wanted, self.bounds, clock::now(), self.entropy, out);
         self.exchange = Some(exchange);
         size
@@ -230,18 +229,10 @@ impl Phase for Timing<'_> {
         Ok(match exchange.receive(datagram, arrived, self.session)? {
             Event::Early => Step::Wait,
             Event::Accepted(accepted) => {
-                let by_day = clock::now().since(exchange.sent());
-                Step::Done((accepted, was_set(by_day, self.asked.elapsed())))
+                Step::Done((accepted, self.clocks.unnoticed(Difference::read(&mut Host))))
             }
         })
     }
-}
-
-/// Whether the time of day was set meanwhile: it went on by `by_day` where a clock that is never set went on by
-/// `steady`. The offset then mixes two times of day, and the round trip bounds nothing.
-fn was_set(by_day: NtpSpan, steady: Duration) -> bool {
-    let difference = by_day - NtpSpan::from(steady);
-    difference.as_nanos().unsigned_abs() > DISAGREEMENT_MAX.as_nanos() as u64
 }
 
 /// Time that passed every check.
@@ -249,6 +240,8 @@ fn was_set(by_day: NtpSpan, steady: Duration) -> bool {
 pub(crate) struct Timed {
     pub(crate) measurement: Measurement,
     pub(crate) accepted: Accepted,
+    /// The most by which the offset is wrong: half the round trip, and what this host's clock may have been set by.
+    pub(crate) error_max: NtpSpan,
 }
 
 /// Phase 3: one exchange of time under `session`.
@@ -266,12 +259,10 @@ pub(crate) fn ask_time(
         false => SeparateTag::Ipv6,
     };
     let wanted = Wanted { fresh: ask.is_fresh, separate: ask.is_separate.then_some(separate) };
-    let mut phase =
-        Timing { session, wanted, bounds: ask.bounds, entropy, exchange: None, asked: Instant::now() };
-    let (accepted, was_set) = run(&socket, &mut phase, timeout)?;
-    if was_set {
-        return Err(Unanswered::ClockSet);
-    }
+    let clocks = Difference::read(&mut Host);
+    let mut phase = Timing { session, wanted, bounds: ask.bounds, entropy, exchange: None, clocks };
+    let (accepted, unnoticed) = run(&socket, &mut phase, timeout)?;
+    let error_max = accepted.error_max() + unnoticed.ok_or(Unanswered::ClockSet)?;
     let sent = phase.exchange.as_ref().expect("a request precedes its answer").sent();
     let measurement = Measurement {
         response: Response { header: accepted.header, cookie_count: 0 },
@@ -282,22 +273,5 @@ pub(crate) fn ask_time(
         arrived: sent + accepted.sample.round_trip,
         whole: start.elapsed(),
     };
-    Ok(Timed { measurement, accepted })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn clock_that_is_set_during_an_exchange_is_noticed_either_way() {
-        let span = |ms: i64| NtpSpan::from_nanos(ms * 1_000_000);
-        let steady = Duration::from_millis(100);
-        for ms in [96, 100, 104] {
-            assert!(!was_set(span(ms), steady), "{ms}");
-        }
-        for ms in [-1000, 0, 90, 110, 3_600_000] {
-            assert!(was_set(span(ms), steady), "{ms}");
-        }
-    }
+    Ok(Timed { measurement, accepted, error_max })
 }

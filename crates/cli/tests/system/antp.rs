@@ -147,7 +147,9 @@ fn json_has_every_phase_and_an_error_bound_of_half_the_delay() {
         assert_eq!(exchanges.len(), 3);
         for exchange in exchanges {
             let ns = |name: &str| exchange[name].as_i64().unwrap();
-            assert!(ns("delay_ns") > 0 && (2 * ns("error_max_ns") - ns("delay_ns")).abs() <= 4, "{exchange}");
+            // A little more than half the delay: what the clock may have been set by unnoticed.
+            let unnoticed = ns("error_max_ns") - ns("delay_ns") / 2;
+            assert!(ns("delay_ns") > 0 && (0..5_000_000).contains(&unnoticed), "{exchange}");
             assert!(
                 ns("offset_ns").abs() <= ns("error_max_ns"),
                 "one clock cannot differ from itself by more"

@@ -203,7 +203,7 @@ impl<'a> Source<'a> {
                 self.association.accepted();
                 self.save_time(timed.accepted.header.transmit)?;
                 let bound = Bound {
-                    error_max: timed.accepted.error_max(),
+                    error_max: timed.error_max,
                     round_trip_max: self.bounds.round_trip_max,
                     is_early: timed.accepted.is_early,
                 };

@@ -1,0 +1,189 @@
+//! Whether this host's clock was set during an exchange, and by how much it may have been without being noticed.
+//!
+//! T1 and T4 are read from the time of day, as the kernel stamps arrivals by it. If that is set in between, the offset
+//! mixes two times of day, and half the round trip bounds nothing: a clock that goes back makes the round trip look
+//! shorter. The kernel's monotonic clock runs at the same rate, under the same corrections of rate, and is never set: the
+//! difference of the two is constant to the nanosecond until somebody sets the time of day.
+//!
+//! Two clocks cannot be read at one instant. The time of day is read between two readings of the other, so the
+//! difference is known to within what those are apart. What fits into that is added to the bound on the error; what does
+//! not is noticed. A clock that is set twice within one exchange, back to where it was, is not.
+
+use authentick_net::clock;
+use authentick_wire::time::{NtpSpan, NtpTime};
+
+/// How often the clocks are read; the closest three readings count.
+const ATTEMPT_COUNT: usize = 8;
+
+/// The clocks of a host.
+pub(super) trait Clocks {
+    /// The time of day, which may be set.
+    fn day(&mut self) -> NtpTime;
+    /// Nanoseconds on a clock that is never set and runs at the same rate.
+    fn steady_ns(&mut self) -> u64;
+}
+
+/// Those of this host.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Host;
+
+impl Clocks for Host {
+    fn day(&mut self) -> NtpTime {
+        clock::now()
+    }
+
+    fn steady_ns(&mut self) -> u64 {
+        clock::monotonic_ns()
+    }
+}
+
+/// What the time of day was when the steady clock was at zero, had nobody ever set it: between these two.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Difference {
+    earliest: NtpTime,
+    latest: NtpTime,
+}
+
+impl Difference {
+    /// Reads both clocks.
+    pub(super) fn read(clocks: &mut impl Clocks) -> Self {
+        let readings = (0..ATTEMPT_COUNT).map(|_| {
+            let (before, day, after) = (clocks.steady_ns(), clocks.day(), clocks.steady_ns());
+            let back = |steady_ns: u64| day + NtpSpan::from_nanos(-(steady_ns as i64));
+            Difference { earliest: back(after), latest: back(before) }
+        });
+        readings
+            .min_by_key(|reading| reading.latest.since(reading.earliest))
+            .expect("they are read several times")
+    }
+
+    /// By how much the clock may have been set from here to `later`, either way; `None` if it was set by more.
+    pub(super) fn unnoticed(self, later: Self) -> Option<NtpSpan> {
+        let (forward, back) = (later.latest.since(self.earliest), self.latest.since(later.earliest));
+        // Each reading is rounded to units of 2^-32 s.
+        let rounding = NtpSpan::from_bits(2);
+        (forward + rounding >= NtpSpan::ZERO && back + rounding >= NtpSpan::ZERO)
+            .then(|| forward.max(back).max(NtpSpan::ZERO) + rounding)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use authentick_proto::client::Sample;
+    use authentick_wire::header::Header;
+
+    use super::*;
+
+    /// Clocks that go on by some nanoseconds at each reading.
+    struct Simulated {
+        true_ns: i64,
+        reading_ns: i64,
+        /// By how much the time of day was set.
+        set_ns: i64,
+    }
+
+    const BEGIN: NtpTime = NtpTime::from_unix(1_700_000_000, 0);
+
+    impl Clocks for Simulated {
+        fn day(&mut self) -> NtpTime {
+            self.true_ns += self.reading_ns;
+            BEGIN + NtpSpan::from_nanos(self.true_ns + self.set_ns)
+        }
+
+        fn steady_ns(&mut self) -> u64 {
+            self.true_ns += self.reading_ns;
+            1_000_000_000_000 + self.true_ns as u64
+        }
+    }
+
+    /// An exchange during which the clock is set: by how much the offset is wrong of the clock as it is then, and the
+    /// bound on that; `None` if it was noticed.
+    fn exchange(
+        there_ns: i64,
+        back_ns: i64,
+        reading_ns: i64,
+        step_ns: i64,
+        is_early: bool,
+    ) -> Option<[i64; 2]> {
+        let mut clocks = Simulated { true_ns: 0, reading_ns, set_ns: 0 };
+        let before = Difference::read(&mut clocks);
+        let sent = clocks.day();
+        let step = |clocks: &mut Simulated| clocks.set_ns += step_ns;
+        if is_early {
+            step(&mut clocks);
+        }
+        clocks.true_ns += there_ns;
+        // The server's clock is right.
+        let receive = BEGIN + NtpSpan::from_nanos(clocks.true_ns);
+        let transmit = receive;
+        if !is_early {
+            step(&mut clocks);
+        }
+        clocks.true_ns += back_ns;
+        let arrived = clocks.day();
+        let unnoticed = before.unnoticed(Difference::read(&mut clocks))?;
+        let header = Header { receive, transmit, ..Header::minimal_request(sent) };
+        let sample = Sample::new(&header, sent, arrived);
+        let bound = sample.delay.as_nanos() / 2 + 1 + unnoticed.as_nanos();
+        Some([(sample.offset.as_nanos() + step_ns).abs(), bound])
+    }
+
+    #[test]
+    fn clock_that_is_set_is_noticed_or_within_the_bound() {
+        let mut noticed = 0;
+        for reading_ns in [0, 1, 40, 5_000] {
+            for step_ns in [0, 1, 10, 100, 1_000, 4_000, 20_000, 1_000_000, 4_900_000, 3_600_000_000_000] {
+                for step_ns in [step_ns, -step_ns] {
+                    for [there, back] in [[100_000, 100_000], [0, 6_000_000], [6_000_000, 0], [300, 200]] {
+                        for is_early in [false, true] {
+                            let end = exchange(there, back, reading_ns, step_ns, is_early);
+                            let what = format!("{step_ns} {reading_ns} {there} {back}: {end:?}");
+                            match end {
+                                // Rounding of the offset and of the bound.
+                                Some([error, bound]) => assert!(error <= bound + 2, "{what}"),
+                                None => noticed += 1,
+                            }
+                            if step_ns.abs() > 8 * reading_ns + 10 {
+                                assert!(end.is_none(), "{what}");
+                            }
+                            if step_ns == 0 {
+                                assert!(end.is_some(), "{what}");
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        assert!(noticed > 300, "{noticed}");
+    }
+
+    #[test]
+    fn reading_that_was_interrupted_does_not_count() {
+        struct Interrupted(Simulated, u32);
+        impl Clocks for Interrupted {
+            fn day(&mut self) -> NtpTime {
+                self.1 += 1;
+                // All but one are interrupted for ten milliseconds.
+                self.0.true_ns += if self.1 == 5 { 0 } else { 10_000_000 };
+                self.0.day()
+            }
+            fn steady_ns(&mut self) -> u64 {
+                self.0.steady_ns()
+            }
+        }
+        let read = || {
+            let clocks = Simulated { true_ns: 0, reading_ns: 50, set_ns: 0 };
+            Difference::read(&mut Interrupted(clocks, 0))
+        };
+        let unnoticed = read().unnoticed(read()).unwrap();
+        assert!(unnoticed < NtpSpan::from_nanos(110), "{unnoticed}");
+    }
+
+    #[test]
+    fn clocks_of_this_host_differ_by_the_same_all_the_time() {
+        let before = Difference::read(&mut Host);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let unnoticed = before.unnoticed(Difference::read(&mut Host));
+        assert!(unnoticed.unwrap() < NtpSpan::from_nanos(5_000_000), "{unnoticed:?}");
+    }
+}
