@@ -140,7 +140,7 @@ impl Bench {
                     let state = established.seal(&state_keys, &mut Nonces::new(), &mut entropy);
                     let separate = matches!(scheme, Scheme::AntpSeparate).then_some(SeparateTag::Ipv4);
                     let wanted = Wanted { fresh: true, separate };
-                    let session = Session::new(suite, key, state);
+                    let session = Session::new(suite, key, state, 1000);
                     session.ask(wanted, Bounds::WAN, NOW, &mut entropy, &mut request).1
                 }
                 Scheme::Mac(algorithm) => {

@@ -159,7 +159,7 @@ pub fn antp_response(octets: &[u8]) {
     let mut negotiation = Negotiation::new(Offer::p256());
     negotiation.request(&mut entropy, &mut request);
     let _ = negotiation.receive(&aim(&request));
-    let mut session = Session::new(Suite::P256, SessionKey::new([1; 16]), [2; 60]);
+    let mut session = Session::new(Suite::P256, SessionKey::new([1; 16]), [2; 60], 1000);
     for separate in [None, Some(SeparateTag::Ipv4)] {
         let wanted = Wanted { fresh: true, separate };
         let (mut time, _) = session.ask(wanted, Bounds::WAN, ANTP_NOW, &mut entropy, &mut request);

@@ -7,7 +7,7 @@ use super::*;
 mod renewal;
 
 fn session() -> Session {
-    Session::new(Suite::P256, SessionKey::new([1; 16]), [2; 60])
+    Session::new(Suite::P256, SessionKey::new([1; 16]), [2; 60], 1000)
 }
 
 /// An m5 with its tag inline.

@@ -83,7 +83,8 @@ impl<'a> KeyRequest<'a> {
 ///  0  prefix
 ///  8  60 u16 | zero u16
 /// 12  C2                  60
-/// 72  tau1                32
+/// 72  lifetime u32         4
+/// 76  tau1                32
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyResponse<'a> {
@@ -91,18 +92,25 @@ pub struct KeyResponse<'a> {
     pub suite: Suite,
     /// C2.
     pub state: &'a [u8; C2_SIZE],
+    /// Seconds from the arrival of m3 for which C2 opens.
+    pub lifetime_seconds: u32,
     /// tau1.
     pub tag: &'a [u8; TAG_SIZE],
 }
 
 impl<'a> KeyResponse<'a> {
     /// Octets of the value before tau1: what the second transcript hash takes from m4.
-    pub const HEAD_SIZE: usize = PREFIX_SIZE + 4 + C2_SIZE;
+    pub const HEAD_SIZE: usize = PREFIX_SIZE + 4 + C2_SIZE + size_of::<u32>();
     /// Octets of the field.
     pub const FIELD_SIZE: usize = FIELD_HEADER_SIZE + Self::HEAD_SIZE + TAG_SIZE;
 
     pub(super) fn parse(prefix: Prefix, reader: &mut Reader<'a>, offset: usize) -> Result<Self, Malformed> {
-        Ok(KeyResponse { suite: prefix.suite, state: sized(reader, offset)?, tag: reader.array()? })
+        Ok(KeyResponse {
+            suite: prefix.suite,
+            state: sized(reader, offset)?,
+            lifetime_seconds: reader.u32()?,
+            tag: reader.array()?,
+        })
     }
 
     /// Writes the field.
@@ -110,6 +118,7 @@ impl<'a> KeyResponse<'a> {
         extension::emit_header(out, KEX_RSP, Self::FIELD_SIZE - FIELD_HEADER_SIZE)?;
         Prefix::of(self.suite).emit(out)?;
         emit_sized(out, self.state)?;
+        out.u32(self.lifetime_seconds)?;
         out.put(self.tag)
     }
 }

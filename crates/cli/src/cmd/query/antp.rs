@@ -5,9 +5,7 @@ use std::time::{Duration, Instant};
 
 use authentick_crypto::Entropy;
 use authentick_net::clock::unix_seconds;
-use authentick_proto::antp::client::{
-    Association, Bounds, Check, HeldChain, Negotiated, Offer, Phase, Policy,
-};
+use authentick_proto::antp::client::{Association, Bounds, Check, HeldChain, Negotiated, Offer, Phase};
 use authentick_wire::antp::{Suite, SuiteList};
 use authentick_wire::time::{NtpSpan, NtpTime};
 use serde::Serialize;
@@ -151,7 +149,7 @@ impl<'a> Source<'a> {
         let store = Store::prepare(options.state_directory.as_deref())?;
         let name = stored_name(argument);
         let held = store.chain(&name)?;
-        let association = Association::new(Policy::default());
+        let association = Association::new();
         let started = Instant::now();
         Ok(Source {
             arguments,

@@ -14,25 +14,10 @@ pub const REKEY_SECONDS_MAX: u64 = 30 * 86_400;
 /// How many times the poll interval doubles at most when the server seems to want it.
 const BACKOFF_MAX: u32 = 6;
 
-/// What can be chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Policy {
-    /// For how many seconds the server's session keys last. The client asks for a new one at four fifths of that.
-    pub lifetime_seconds: u64,
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Policy { lifetime_seconds: 7 * 86_400 }
-    }
-}
-
-impl Policy {
-    /// Seconds after which a key is replaced.
-    #[must_use]
-    pub fn rekey_seconds(&self) -> u64 {
-        (self.lifetime_seconds / 5 * 4).clamp(1, REKEY_SECONDS_MAX)
-    }
+/// Seconds after which a key of such a lifetime is replaced: four fifths of it, and at the latest a month.
+#[must_use]
+fn rekey_seconds(lifetime_seconds: u32) -> u64 {
+    (u64::from(lifetime_seconds) / 5 * 4).clamp(1, REKEY_SECONDS_MAX)
 }
 
 /// What is to be done next.
@@ -47,7 +32,6 @@ pub enum Phase {
 /// What a client keeps of one server.
 #[derive(Debug, Default)]
 pub struct Association {
-    policy: Policy,
     session: Option<Session>,
     /// When the session was made.
     established: u64,
@@ -60,15 +44,17 @@ pub struct Association {
 impl Association {
     /// An association without a key.
     #[must_use]
-    pub fn new(policy: Policy) -> Self {
-        Association { policy, ..Association::default() }
+    pub fn new() -> Self {
+        Association::default()
     }
 
     /// What to do at `now`.
     #[must_use]
     pub fn phase(&self, now: u64) -> Phase {
-        let is_old = now.saturating_sub(self.established) >= self.policy.rekey_seconds();
-        if self.session.is_none() || self.wants_keys || is_old { Phase::Negotiate } else { Phase::Time }
+        let is_good = self.session.as_ref().is_some_and(|session| {
+            now.saturating_sub(self.established) < rekey_seconds(session.lifetime_seconds())
+        });
+        if is_good && !self.wants_keys { Phase::Time } else { Phase::Negotiate }
     }
 
     /// Takes the session of a key exchange that ended at `now`.
@@ -124,14 +110,16 @@ mod tests {
     use authentick_wire::antp::Suite;
     use authentick_wire::header::ReferenceId;
 
-    fn session() -> Session {
-        Session::new(Suite::P256, SessionKey::new([1; 16]), [2; 60])
+    const WEEK: u32 = 7 * 86_400;
+
+    fn session(lifetime_seconds: u32) -> Session {
+        Session::new(Suite::P256, SessionKey::new([1; 16]), [2; 60], lifetime_seconds)
     }
 
-    fn established(policy: Policy) -> Association {
-        let mut association = Association::new(policy);
+    fn established(lifetime_seconds: u32) -> Association {
+        let mut association = Association::new();
         assert_eq!(association.phase(100), Phase::Negotiate);
-        association.establish(session(), 100);
+        association.establish(session(lifetime_seconds), 100);
         association
     }
 
@@ -140,7 +128,7 @@ mod tests {
         for (lifetime_seconds, expected) in
             [(1000, 800), (7 * 86_400, 483_840), (365 * 86_400, 2_592_000), (0, 1)]
         {
-            let association = established(Policy { lifetime_seconds });
+            let association = established(lifetime_seconds);
             assert_eq!(association.phase(100 + expected - 1), Phase::Time, "{lifetime_seconds}");
             assert_eq!(association.phase(100 + expected), Phase::Negotiate, "{lifetime_seconds}");
         }
@@ -148,14 +136,14 @@ mod tests {
 
     #[test]
     fn flood_of_errors_brings_one_renegotiation_about_in_ten_minutes() {
-        let mut association = established(Policy::default());
+        let mut association = established(WEEK);
         let mut count = 0;
         for now in 1_000..1_000 + 3_600 {
             for code in [ErrorCode::EXPIRED, ErrorCode::VERSION, ErrorCode::NO_SUITE, ErrorCode(77)] {
                 if association.failed(&Check::Server(code), now) {
                     assert_eq!(association.phase(now), Phase::Negotiate);
                     count += 1;
-                    association.establish(session(), now);
+                    association.establish(session(WEEK), now);
                 }
             }
         }
@@ -164,9 +152,9 @@ mod tests {
 
     #[test]
     fn errors_before_a_session_and_during_a_renegotiation_change_nothing() {
-        let mut association = Association::new(Policy::default());
+        let mut association = Association::new();
         assert!(!association.failed(&Check::Server(ErrorCode::EXPIRED), 0));
-        association.establish(session(), 0);
+        association.establish(session(WEEK), 0);
         assert!(association.failed(&Check::Server(ErrorCode::EXPIRED), 1));
         assert!(!association.failed(&Check::Server(ErrorCode::EXPIRED), 5_000), "one is due already");
         assert!(association.session().is_some(), "the old key serves until there is a new one");
@@ -174,7 +162,7 @@ mod tests {
 
     #[test]
     fn kisses_slow_down_up_to_a_limit_and_time_ends_that() {
-        let mut association = established(Policy::default());
+        let mut association = established(WEEK);
         for _ in 0..100 {
             assert!(!association.failed(&Check::Kiss(ReferenceId::RATE), 200));
             assert!(!association.failed(&Check::Server(ErrorCode::RATE), 200));
@@ -186,7 +174,7 @@ mod tests {
 
     #[test]
     fn plain_responses_and_wrong_tags_change_nothing() {
-        let mut association = established(Policy::default());
+        let mut association = established(WEEK);
         for check in [Check::Untagged, Check::Tag, Check::Origin, Check::Mode, Check::Phase, Check::Leap] {
             for now in (200..400_000).step_by(997) {
                 assert!(!association.failed(&check, now), "{check}");

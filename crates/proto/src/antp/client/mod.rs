@@ -13,7 +13,7 @@ mod negotiation;
 mod session;
 mod time;
 
-pub use association::{Association, COMPLAINT_SECONDS, Phase, Policy, REKEY_SECONDS_MAX};
+pub use association::{Association, COMPLAINT_SECONDS, Phase, REKEY_SECONDS_MAX};
 pub use negotiation::{HeldChain, Negotiated, Negotiation, Offer, Progress};
 pub use session::{KeyExchange, Session, WrongKem};
 pub use time::{Accepted, Bounds, Candidate, Event, Inspected, SeparateTag, TimeExchange, Wanted};

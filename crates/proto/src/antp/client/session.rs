@@ -110,7 +110,9 @@ impl KeyExchange {
             return Err(Check::Tag);
         }
         self.answered = true;
-        Ok(Session { suite: self.suite, key: self.key.clone(), state: *response.state })
+        let lifetime_seconds = response.lifetime_seconds;
+        let (suite, key, state) = (self.suite, self.key.clone(), *response.state);
+        Ok(Session { suite, key, state, lifetime_seconds })
     }
 }
 
@@ -121,13 +123,15 @@ pub struct Session {
     pub(super) key: SessionKey,
     /// C2.
     pub(super) state: [u8; C2_SIZE],
+    /// Seconds for which the first C2 opens, and all that follow: they keep its expiry.
+    lifetime_seconds: u32,
 }
 
 impl Session {
-    /// A session with known parts: from a file or a vector.
+    /// A session with known parts, from a file or a vector, that lasts so many seconds from its key exchange on.
     #[must_use]
-    pub const fn new(suite: Suite, key: SessionKey, state: [u8; C2_SIZE]) -> Self {
-        Session { suite, key, state }
+    pub const fn new(suite: Suite, key: SessionKey, state: [u8; C2_SIZE], lifetime_seconds: u32) -> Self {
+        Session { suite, key, state, lifetime_seconds }
     }
 
     /// The suite.
@@ -140,6 +144,12 @@ impl Session {
     #[must_use]
     pub const fn key(&self) -> &SessionKey {
         &self.key
+    }
+
+    /// For how many seconds from the key exchange on the server takes the key, by what m4 says under its tag.
+    #[must_use]
+    pub const fn lifetime_seconds(&self) -> u32 {
+        self.lifetime_seconds
     }
 
     /// C2, the latest that the server gave.

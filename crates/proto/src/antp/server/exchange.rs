@@ -106,11 +106,12 @@ impl Service {
             return ExchangeOutcome::BadCiphertext;
         };
         let (suite, issued) = (exchange.suite(), exchange.issued);
-        let expires = issued.wrapping_add(self.settings.lifetime_seconds.min(LIFETIME_SECONDS_MAX));
+        let lifetime_seconds = self.settings.lifetime_seconds.min(LIFETIME_SECONDS_MAX);
+        let expires = issued.wrapping_add(lifetime_seconds);
         let established = Established { suite, issued, expires, key };
         let state = established.seal(keys, nonces, entropy);
         let mut writer = Writer::new(out);
-        let response = KeyResponse { suite, state: &state, tag: &[0; TAG_SIZE] };
+        let response = KeyResponse { suite, state: &state, lifetime_seconds, tag: &[0; TAG_SIZE] };
         let written = writer.put(&exchange.header).and_then(|()| response.emit(&mut writer));
         written.expect("an m4 has the size of an m4");
         let (before, tag) = out.split_last_chunk_mut::<TAG_SIZE>().expect("an m4 ends with its tag");

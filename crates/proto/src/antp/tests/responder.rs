@@ -189,7 +189,7 @@ fn requests_of_others(world: &World) -> [Vec<u8>; 4] {
     let m3 = request(0, |out| {
         KeyRequest { suite: Suite::X25519, state: &c1, ciphertext: &[9; 32] }.emit(out).unwrap();
     });
-    let session = Session::new(Suite::X25519, SessionKey::new([4; 16]), c2);
+    let session = Session::new(Suite::X25519, SessionKey::new([4; 16]), c2, 1000);
     let separate = Some(SeparateTag::Ipv6);
     [m1, m3, asked(&session, Wanted { fresh: true, separate }, 7).1, request(0, |_| {})]
 }
@@ -354,7 +354,7 @@ fn full_queue_gets_an_error_and_no_public_key_work() {
     assert_eq!(answer.outcome, Outcome::AntpQueueFull);
     assert_eq!((answer.datagrams.len(), error_of(&answer.datagrams[0])), (1, ErrorCode::RATE));
     world.room = 1;
-    assert_eq!(world.answer(&out[..size]).datagrams[0].len(), 156);
+    assert_eq!(world.answer(&out[..size]).datagrams[0].len(), 160);
 }
 
 fn limiter(burst: u32) -> Option<Arc<Limiter>> {

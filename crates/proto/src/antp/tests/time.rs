@@ -194,6 +194,7 @@ fn session_at(world: &mut World, now: NtpTime) -> Session {
         Suite::X25519,
         session.key().clone(),
         state.seal(&world.keys, &mut Nonces::new(), &mut Entropy::from_seed(4)),
+        1000,
     )
 }
 
@@ -489,7 +490,7 @@ fn fresh_c2_does_not_prolong_the_life_of_its_key() {
 fn state_of_another_client_or_another_server_gives_no_time() {
     let mut world = World::new(1);
     let (mut mine, other) = (world.session(Suite::P256), world.session(Suite::P256));
-    let mut mixed = Session::new(Suite::P256, mine.key().clone(), *other.state());
+    let mut mixed = Session::new(Suite::P256, mine.key().clone(), *other.state(), 1000);
     let end = exchange(&mut world, &mut mixed, Wanted::default(), Bounds::WAN, symmetric());
     assert_eq!(end, Err(Check::Tag));
     world.keys = StateKeys::generate(0, &mut Entropy::from_seed(55));
@@ -501,7 +502,7 @@ fn state_of_another_client_or_another_server_gives_no_time() {
 fn c2_under_the_name_of_another_suite_is_refused() {
     let mut world = World::new(1);
     let session = world.session(Suite::P256);
-    let mut renamed = Session::new(Suite::X25519, session.key().clone(), *session.state());
+    let mut renamed = Session::new(Suite::X25519, session.key().clone(), *session.state(), 1000);
     let end = exchange(&mut world, &mut renamed, Wanted::default(), Bounds::WAN, symmetric());
     assert_eq!(end, Err(Check::Server(ErrorCode::EXPIRED)));
 }

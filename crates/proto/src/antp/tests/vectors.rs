@@ -63,7 +63,7 @@ fn negotiation_and_key_exchange_of_the_vectors_come_out() {
         let found = Antp::locate(&Packet::parse(&m4).unwrap()).unwrap().unwrap();
         let Message::KeyResponse(response) = found.message else { panic!() };
         let h2 = transcript::key_exchange(&h1, m3_field, &found.field(&m4)[4..][..KeyResponse::HEAD_SIZE]);
-        assert_eq!(h2[..], of(suite, "h2"));
+        assert_eq!((&h2[..], response.lifetime_seconds), (&of(suite, "h2")[..], 7 * 86_400));
         assert_eq!(transcript::confirmation(&key, &h2)[..], of(suite, "tau1"));
         assert!(transcript::is_confirmed(&key, &h2, response.tag));
         let established = Established { suite, issued: ISSUED + 1, expires: ISSUED + 1 + 7 * 86_400, key };

@@ -65,6 +65,8 @@ pub(super) struct World {
     pub(super) entropy: Entropy,
     /// Of the thread for public-key work.
     nonces: Nonces,
+    /// What the server's clock shows where nothing else is said.
+    pub(super) now: NtpTime,
     /// Over which the client sends.
     pub(super) source: std::net::SocketAddr,
     pub(super) limits: AntpLimits,
@@ -113,6 +115,7 @@ impl World {
             responder: Responder::new(Arc::new(Policy::open()), None, Entropy::from_seed(!seed)),
             entropy,
             nonces: Nonces::new(),
+            now: BEGIN,
             source: ([198, 18, 0, 2], 123).into(),
             limits: AntpLimits::default(),
             room: usize::MAX,
@@ -136,7 +139,7 @@ impl World {
     }
 
     pub(super) fn answer(&mut self, request: &[u8]) -> Answer {
-        self.answer_at(request, BEGIN, BEGIN)
+        self.answer_at(request, self.now, self.now)
     }
 
     fn answer_any(&mut self, octets: &[u8], received: NtpTime, mut now: NtpTime) -> Answer {

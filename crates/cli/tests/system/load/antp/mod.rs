@@ -141,8 +141,8 @@ fn static_requests_cost_the_generator_no_public_key_work() {
 
 #[test]
 fn wrong_tags_of_m4_and_m6_are_found_and_also_under_static_requests() {
-    // m4 has 156 octets, m6 has 92; the tag is the end of both.
-    for (scheme, size) in [("antp-exchange", 156), ("antp", 92)] {
+    // m4 has 160 octets, m6 has 92; the tag is the end of both.
+    for (scheme, size) in [("antp-exchange", 160), ("antp", 92)] {
         for replay in [&[][..], &["--replay"]] {
             let mut seen = 0;
             let record = load_changed(
@@ -181,7 +181,7 @@ fn plain_answers_errors_and_foreign_suites_each_have_their_cause() {
         ("antp", 92, |octets| octets[..48].to_vec(), Cause::BadTag),
         ("antp", 92, |octets| error(octets, 4), Cause::AntpRate),
         ("antp", 92, |octets| error(octets, 2), Cause::AntpRefused),
-        ("antp-exchange", 156, |octets| octets[..47].to_vec(), Cause::Malformed),
+        ("antp-exchange", 160, |octets| octets[..47].to_vec(), Cause::Malformed),
         // The suite in m2's prefix, in its last field of 128 octets.
         (
             "antp-negotiate",
