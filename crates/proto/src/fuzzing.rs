@@ -14,7 +14,6 @@ use authentick_wire::limits::{DATAGRAM_SIZE_MAX, HEADER_SIZE};
 use authentick_wire::nts::emit_authenticator;
 use authentick_wire::time::NtpTime;
 
-use crate::antp::client::{Bounds, Event, Negotiation, Offer, SeparateTag, Session, Wanted};
 use crate::antp::nonce::Nonces;
 use crate::antp::seconds;
 use crate::antp::server::{self as antp_server, Identity, KeyExchange, Service, Settings};
@@ -30,8 +29,10 @@ use crate::server::snapshot::Snapshot;
 use crate::server::{Moment, Policy, Responder};
 use crate::symmetric::SymmetricKeys;
 
+mod antp_client;
 mod mac;
 
+pub use antp_client::antp_response;
 pub use mac::{mac_request, mac_response};
 
 fn keys() -> KeySet {
@@ -144,33 +145,30 @@ pub fn antp_request(octets: &[u8]) {
     world.answer(&time);
 }
 
-/// Any octets as the answer to each request of an ANTP client: none of them gives it a key or time.
-pub fn antp_response(octets: &[u8]) {
-    let mut entropy = Entropy::from_seed(6);
-    let mut request = [0; DATAGRAM_SIZE_MAX];
-    let mut response = octets.to_vec();
-    // Past the origin check, which a fuzzer cannot guess.
-    let mut aim = |request: &[u8]| {
-        if let Some(header) = response.first_chunk_mut::<HEADER_SIZE>() {
-            header[24..32].copy_from_slice(&request[40..48]);
-        }
-        response.clone()
-    };
-    let mut negotiation = Negotiation::new(Offer::p256());
-    negotiation.request(&mut entropy, &mut request);
-    let _ = negotiation.receive(&aim(&request));
-    let mut session = Session::new(Suite::P256, SessionKey::new([1; 16]), [2; 60], 1000);
-    for separate in [None, Some(SeparateTag::Ipv4)] {
-        let wanted = Wanted { fresh: true, separate };
-        let (mut time, _) = session.ask(wanted, Bounds::WAN, ANTP_NOW, &mut entropy, &mut request);
-        let end = time.receive(&aim(&request), ANTP_NOW, &mut session);
-        assert!(!matches!(end, Ok(Event::Accepted(_))), "a forged response passed");
-    }
-    assert_eq!(session.state(), &[2; 60], "forged state was kept");
-}
-
 const ANTP_CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(198, 18, 0, 2)), 123);
 const ANTP_NOW: NtpTime = NtpTime::from_unix(1_700_000_000, 0);
+
+/// PKCS#8 of the scalar one. RFC 5915.
+fn pkcs8_of_one() -> Vec<u8> {
+    let mut pkcs8 = vec![
+        0x30, 0x41, 0x02, 0x01, 0x00, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06,
+        0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x04, 0x27, 0x30, 0x25, 0x02, 0x01, 0x01, 0x04,
+        0x20,
+    ];
+    pkcs8.extend_from_slice(&[0; 31]);
+    pkcs8.push(1);
+    pkcs8
+}
+
+/// Its public key, the curve's generator. RFC 5480; SEC 2, section 2.4.2.
+const P256_SPKI_OF_ONE: [u8; 91] = [
+    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86,
+    0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00, 0x04, 0x6b, 0x17, 0xd1, 0xf2, 0xe1, 0x2c, 0x42,
+    0x47, 0xf8, 0xbc, 0xe6, 0xe5, 0x63, 0xa4, 0x40, 0xf2, 0x77, 0x03, 0x7d, 0x81, 0x2d, 0xeb, 0x33, 0xa0,
+    0xf4, 0xa1, 0x39, 0x45, 0xd8, 0x98, 0xc2, 0x96, 0x4f, 0xe3, 0x42, 0xe2, 0xfe, 0x1a, 0x7f, 0x9b, 0x8e,
+    0xe7, 0xeb, 0x4a, 0x7c, 0x0f, 0x9e, 0x16, 0x2b, 0xce, 0x33, 0x57, 0x6b, 0x31, 0x5e, 0xce, 0xcb, 0xb6,
+    0x40, 0x68, 0x37, 0xbf, 0x51, 0xf5,
+];
 
 /// An ANTP server with a P-256 key that everybody knows.
 struct AntpServer {
@@ -180,15 +178,8 @@ struct AntpServer {
 
 impl AntpServer {
     fn new() -> Self {
-        // PKCS#8 of the scalar one with 31 zeros before it. RFC 5915.
-        let mut pkcs8 = vec![
-            0x30, 0x41, 0x02, 0x01, 0x00, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01,
-            0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x04, 0x27, 0x30, 0x25, 0x02, 0x01,
-            0x01, 0x04, 0x20,
-        ];
-        pkcs8.extend_from_slice(&[0; 31]);
-        pkcs8.push(1);
-        let identity = Identity::new(Suite::P256, &pkcs8, &[vec![0x30; 500]]).expect("the key is one");
+        let identity =
+            Identity::new(Suite::P256, &pkcs8_of_one(), &[vec![0x30; 500]]).expect("the key is one");
         let service = Service::new(vec![identity], Settings::default()).expect("there is one identity");
         AntpServer { service, keys: StateKeys::generate(0, &mut Entropy::from_seed(7)).rotate(1, 1, None) }
     }
@@ -207,8 +198,9 @@ impl AntpServer {
         )
     }
 
-    /// Answers `octets` as a datagram, with public-key work done at once; one outcome, and nothing amplified.
-    fn answer(&self, octets: &[u8]) {
+    /// Answers `octets` as a datagram, with public-key work done at once; one outcome, and nothing amplified. Returns what
+    /// is sent at once.
+    fn answer(&self, octets: &[u8]) -> Vec<u8> {
         let (mut request, mut response) = (octets.to_vec(), vec![0xEE; DATAGRAM_SIZE_MAX]);
         request.truncate(DATAGRAM_SIZE_MAX);
         let size = request.len();
@@ -236,6 +228,9 @@ impl AntpServer {
         let early = responder.early().iter().map(|early| early.size + headers).sum::<usize>();
         assert!(early + batch[0].response_size <= size, "amplified");
         assert!(batch[0].response_size == 0 || batch[0].response[0] & 7 != 3, "a request came back");
+        let size = batch[0].response_size;
+        response.truncate(size);
+        response
     }
 }
 
