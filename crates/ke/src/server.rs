@@ -20,14 +20,14 @@ use authentick_crypto::Entropy;
 use authentick_proto::keyset::KeySet;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
-use rustls::{ServerConfig, ServerConnection};
+use rustls::ServerConfig;
 use slab::Slab;
 use socket2::SockRef;
 
 pub use self::admission::{Admission, Limits, Place, Rates};
 use self::connection::{Connection, Phase, Service};
 pub use self::listen::bind_group;
-use crate::session::{RESPONSE_SIZE_MAX, Terms};
+use crate::session::Terms;
 
 /// Connections that are accepted before others are served again.
 const ACCEPT_COUNT_MAX: usize = 64;
@@ -120,6 +120,9 @@ pub struct Worker<E> {
     /// Keys and serial numbers of connections, the one that ends first in front. Ended ones are passed over.
     queue: VecDeque<(usize, u64)>,
     next_serial: u64,
+    /// Keys of connections that had their share of reads and may have sent more. One whose connection has ended may
+    /// name another by now, which then has a turn for nothing.
+    unread: Vec<usize>,
     /// Nothing is accepted before then.
     accept_again: Option<Instant>,
     admission: Arc<Admission>,
@@ -161,6 +164,7 @@ impl<E: Environment> Worker<E> {
             connections: Slab::new(),
             queue: VecDeque::new(),
             next_serial: 0,
+            unread: Vec::new(),
             accept_again: None,
             admission,
             terms,
@@ -194,6 +198,13 @@ impl<E: Environment> Worker<E> {
                     Token(index) => self.advance(index - self.listeners.len()),
                 }
             }
+            // Those that have more to be read have a turn in each round, as everybody else.
+            for key in std::mem::take(&mut self.unread) {
+                if let Some(connection) = self.connections.get_mut(key) {
+                    (connection.has_more, connection.is_queued) = (false, false);
+                }
+                self.advance(key);
+            }
             self.end_overdue();
             if self.accept_again.is_none_or(|again| again <= Instant::now()) {
                 self.accept_again = None;
@@ -206,6 +217,9 @@ impl<E: Environment> Worker<E> {
 
     /// How long there is nothing to do unless something comes.
     fn timeout(&mut self) -> Option<Duration> {
+        if !self.unread.is_empty() {
+            return Some(Duration::ZERO);
+        }
         let until = |instant: Instant| instant.saturating_duration_since(Instant::now());
         let deadline = self.next_deadline().map(until);
         match self.listeners.iter().any(|listener| listener.ready) {
@@ -284,32 +298,15 @@ impl<E: Environment> Worker<E> {
             self.evict_oldest();
         }
         // Without this, the response would wait for the client's acknowledgement of the handshake.
-        let prepared = stream
-            .set_nodelay(true)
-            .map_err(|_| Outcome::Closed)
-            .and_then(|()| ServerConnection::new(self.environment.tls()).map_err(|_| Outcome::Internal));
-        let mut tls = match prepared {
-            Ok(tls) => tls,
-            Err(outcome) => {
-                self.environment.ended(outcome);
-                return;
-            }
-        };
-        tls.set_buffer_limit(Some(4 * RESPONSE_SIZE_MAX));
+        if stream.set_nodelay(true).is_err() {
+            self.environment.ended(Outcome::Closed);
+            return;
+        }
         let serial = self.next_serial;
         self.next_serial += 1;
         let entry = self.connections.vacant_entry();
         let key = entry.key();
-        let connection = entry.insert(Connection {
-            stream,
-            tls,
-            source,
-            _place: place,
-            accepted,
-            serial,
-            request: Vec::new(),
-            phase: Phase::Reading,
-        });
+        let connection = entry.insert(Connection::new(stream, source, place, accepted, serial));
         let token = Token(key + self.listeners.len());
         let interest = Interest::READABLE | Interest::WRITABLE;
         if self.poll.registry().register(&mut connection.stream, token, interest).is_err() {
@@ -345,8 +342,13 @@ impl<E: Environment> Worker<E> {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let mut service =
             Service { environment: &*self.environment, terms: &self.terms, entropy: &mut self.entropy };
-        if let Some(outcome) = connection.advance(&mut service) {
-            self.end(key, outcome);
+        match connection.advance(&mut service) {
+            Some(outcome) => self.end(key, outcome),
+            None if connection.has_more && !connection.is_queued => {
+                connection.is_queued = true;
+                self.unread.push(key);
+            }
+            None => {}
         }
     }
 }

@@ -250,16 +250,83 @@ fn certificate_that_fails_a_check_is_named_by_the_check() {
 }
 
 #[test]
-fn client_without_the_application_protocol_gets_nothing() {
+fn client_without_the_application_protocol_is_told_so_by_an_alert() {
     let server = Server::start();
-    for alpn in [&[][..], &[&b"http/1.1"[..]]] {
+    for alpn in [&[][..], &[&b"http/1.1"[..]], &[&b"h2"[..], &b"ntske/2"[..]]] {
         let mut stream = server.raw(alpn);
-        let _ = stream.write_all(b"\x80\x01\0\x02\0\0\x80\x04\0\x02\0\x0f\x80\0\0\0");
-        let mut response = Vec::new();
-        let _ = stream.read_to_end(&mut response);
-        assert_eq!(response, b"");
+        let error = stream.write_all(b"\x80\x01\0\x02\0\0\x80\x04\0\x02\0\x0f\x80\0\0\0").unwrap_err();
+        let error = error.downcast::<rustls::Error>().unwrap();
+        assert_eq!(error, rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol));
+        assert!(stream.conn.peer_certificates().is_none(), "nothing was signed");
     }
-    assert_eq!(server.ended(2), [Outcome::Alpn, Outcome::Tls]);
+    let mut stream = server.raw(&[b"h2", b"ntske/1"]);
+    stream.write_all(b"\x80\0\0\0").unwrap();
+    assert_eq!(stream.conn.alpn_protocol(), Some(&b"ntske/1"[..]), "among others is enough");
+    drop(stream);
+    server.ended(4);
+    assert_eq!(server.ended(3)[..3], [Outcome::Alpn; 3]);
+}
+
+#[test]
+fn first_message_without_an_end_ends_before_its_time() {
+    let limits = Limits { timeout: Duration::from_secs(60), ..Limits::default() };
+    let server = Server::with(|_| {}, limits);
+    // The beginning of a first message of 65,535 octets, one octet in each TLS record.
+    let message = [1, 0, 0xFF, 0xFF].into_iter().chain(std::iter::repeat_n(3, 50_000));
+    let records: Vec<u8> = message.flat_map(|octet| [22, 3, 1, 0, 1, octet]).collect();
+    let mut stream = TcpStream::connect(server.address).unwrap();
+    // The server may close while this goes on.
+    let _ = stream.write_all(&records);
+    assert_eq!(server.ended(1), [Outcome::Tls]);
+}
+
+#[test]
+fn request_in_records_without_end_is_refused_and_others_are_served_meanwhile() {
+    let limits = Limits { timeout: Duration::from_secs(60), ..Limits::default() };
+    let server = Server::with(|_| {}, limits);
+    std::thread::scope(|scope| {
+        let streams: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut stream = server.raw(&[b"ntske/1"]);
+                    // Records of one octet, which are 23 on the way: a request that is not too long yet.
+                    for _ in 0..2300 {
+                        stream.write_all(&[0x40]).unwrap();
+                        stream.flush().unwrap();
+                    }
+                    let mut response = Vec::new();
+                    let _ = stream.read_to_end(&mut response);
+                    response
+                })
+            })
+            .collect();
+        for _ in 0..5 {
+            server.ask(&[15], "ntp.test").unwrap();
+        }
+        for stream in streams {
+            let response = stream.join().unwrap();
+            assert_eq!(Response::parse(&response, &[]), Ok(Response::Error(ErrorCode::BAD_REQUEST)));
+        }
+    });
+}
+
+#[test]
+fn crowd_above_the_rate_is_served_as_it_comes_back() {
+    let rates = Rates { per_prefix: Some(Rates::of_prefix(20_000, 5)), per_network: None };
+    let server = Server::admitting(|_| {}, PrefixSet::everything(), Limits::default(), rates, 2);
+    std::thread::scope(|scope| {
+        for _ in 0..40 {
+            scope.spawn(|| {
+                let deadline = Instant::now() + 4 * TIMEOUT;
+                while server.ask(&[15], "ntp.test").is_err() {
+                    assert!(Instant::now() < deadline, "no cookies");
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+            });
+        }
+    });
+    let ended = server.world.ended.lock().unwrap();
+    assert!(ended.contains(&Outcome::PrefixRate), "{ended:?}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use authentick_wire::ke::{ErrorCode, message_size};
 use authentick_wire::limits::KE_REQUEST_SIZE_MAX;
 use mio::net::TcpStream;
 use rustls::ServerConnection;
+use rustls::server::{AcceptedAlert, Acceptor};
 
 use super::{Environment, Outcome, Place, Span};
 use crate::ALPN;
@@ -16,18 +17,34 @@ use crate::session::{self, Answer, Moment, RESPONSE_SIZE_MAX, Terms};
 
 /// Octets that are read and thrown away while waiting for a client to close.
 const LINGER_SIZE_MAX: usize = 16 * 1024;
+/// Reads, of four kibioctets at most, before other connections have their turn. An exchange takes two or three.
+const READ_COUNT_MAX: usize = 8;
+/// Octets that a client may send until its request is whole. A request of 1,024 octets, each in a TLS record of its own,
+/// has 24 KiB, and the largest first flight with a post-quantum key share 2 KiB. Less than what rustls buffers, so that
+/// the connection ends with an outcome that says why.
+const RECEIVED_SIZE_MAX: usize = 48 * 1024;
+/// A fatal alert as it is sent before there are keys. RFC 8446 sections 5.1 and 6, RFC 7301 section 3.2.
+const NO_APPLICATION_PROTOCOL: [u8; 7] = [21, 3, 3, 0, 2, 2, 120];
 
 /// A client's connection.
 pub(super) struct Connection {
     pub(super) stream: TcpStream,
-    pub(super) tls: ServerConnection,
+    /// Collects the first message; what follows is for `tls`.
+    acceptor: Acceptor,
+    /// Once the client's first message was understood.
+    tls: Option<ServerConnection>,
     pub(super) source: SocketAddr,
     /// Given back when the connection ends.
     pub(super) _place: Place,
     pub(super) accepted: Instant,
     pub(super) serial: u64,
-    pub(super) request: Vec<u8>,
+    request: Vec<u8>,
+    received_size: usize,
     pub(super) phase: Phase,
+    /// It had its share of reads and may have sent more.
+    pub(super) has_more: bool,
+    /// The worker knows, and will come to it again.
+    pub(super) is_queued: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,6 +66,29 @@ pub(super) struct Service<'a, E> {
 }
 
 impl Connection {
+    pub(super) fn new(
+        stream: TcpStream,
+        source: SocketAddr,
+        place: Place,
+        accepted: Instant,
+        serial: u64,
+    ) -> Self {
+        Connection {
+            stream,
+            acceptor: Acceptor::default(),
+            tls: None,
+            source,
+            _place: place,
+            accepted,
+            serial,
+            request: Vec::new(),
+            received_size: 0,
+            phase: Phase::Reading,
+            has_more: false,
+            is_queued: false,
+        }
+    }
+
     /// Goes on as far as possible; returns the outcome once the connection is over.
     pub(super) fn advance<E: Environment>(&mut self, service: &mut Service<'_, E>) -> Option<Outcome> {
         if self.phase == Phase::Reading
@@ -60,7 +100,7 @@ impl Connection {
             return Some(outcome);
         }
         if let Phase::Responding(outcome) = self.phase
-            && !self.tls.wants_write()
+            && !self.tls.as_ref().is_some_and(|tls| tls.wants_write())
         {
             if self.stream.shutdown(Shutdown::Write).is_err() {
                 return Some(outcome);
@@ -73,52 +113,87 @@ impl Connection {
         None
     }
 
+    /// Reads until the request is whole, nothing is there, or other connections should have their turn.
     fn read<E: Environment>(&mut self, service: &mut Service<'_, E>) -> Option<Outcome> {
-        loop {
-            match self.tls.read_tls(&mut self.stream) {
+        self.has_more = false;
+        for _ in 0..READ_COUNT_MAX {
+            let read = match &mut self.tls {
+                None => self.acceptor.read_tls(&mut self.stream),
+                Some(tls) => tls.read_tls(&mut self.stream),
+            };
+            match read {
                 Ok(0) => return Some(Outcome::Closed),
-                Ok(_) => {}
+                Ok(size) => self.received_size += size,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(_) => return Some(Outcome::Closed),
             }
-            let Ok(state) = self.tls.process_new_packets() else {
-                // Tell the client why, as far as that goes without waiting.
-                self.phase = Phase::Responding(Outcome::Tls);
-                return None;
-            };
-            if !self.tls.is_handshaking() && self.tls.alpn_protocol() != Some(ALPN) {
-                self.tls.send_close_notify();
-                self.phase = Phase::Responding(Outcome::Alpn);
+            if self.tls.is_none() {
+                self.greet(service);
+            }
+            self.take_messages(service);
+            if self.phase != Phase::Reading {
                 return None;
             }
-            if state.plaintext_bytes_to_read() > 0 && self.take_plaintext().is_err() {
-                return Some(Outcome::Closed);
-            }
-            if let Some(size) = message_size(&self.request) {
-                self.request.truncate(size);
-                self.answer(service);
-                return None;
-            }
-            if self.request.len() > KE_REQUEST_SIZE_MAX || state.peer_has_closed() {
+            if self.received_size > RECEIVED_SIZE_MAX {
+                if self.tls.as_ref().is_none_or(|tls| tls.is_handshaking()) {
+                    return Some(Outcome::Tls);
+                }
                 self.refuse();
                 return None;
             }
         }
+        self.has_more = true;
+        None
     }
 
-    fn take_plaintext(&mut self) -> io::Result<()> {
-        let mut buffer = [0; KE_REQUEST_SIZE_MAX];
-        loop {
-            match self.tls.reader().read(&mut buffer) {
-                Ok(0) => return Ok(()),
-                Ok(size) => {
-                    let room = (KE_REQUEST_SIZE_MAX + 1).saturating_sub(self.request.len());
-                    self.request.extend_from_slice(&buffer[..size.min(room)]);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(error),
+    /// Looks whether the client's first message is whole, and begins the handshake if that can lead to a request.
+    fn greet<E: Environment>(&mut self, service: &Service<'_, E>) {
+        let accepted = match self.acceptor.accept() {
+            Ok(None) => return,
+            Ok(Some(accepted)) => accepted,
+            Err((_, alert)) => return self.reject(alert),
+        };
+        let hello = accepted.client_hello();
+        if !hello.alpn().is_some_and(|mut names| names.any(|name| name == ALPN)) {
+            //= RFC 7301 section 3.2. The library would finish the handshake with a client that names no protocol.
+            // Seven octets find room in a socket that nothing was sent on.
+            let _ = self.stream.write(&NO_APPLICATION_PROTOCOL);
+            self.phase = Phase::Responding(Outcome::Alpn);
+            return;
+        }
+        match accepted.into_connection(service.environment.tls()) {
+            Ok(mut tls) => {
+                tls.set_buffer_limit(Some(4 * RESPONSE_SIZE_MAX));
+                self.tls = Some(tls);
             }
+            Err((_, alert)) => self.reject(alert),
+        }
+    }
+
+    /// Tells the client why its first message leads nowhere.
+    fn reject(&mut self, mut alert: AcceptedAlert) {
+        let _ = alert.write_all(&mut self.stream);
+        self.phase = Phase::Responding(Outcome::Tls);
+    }
+
+    /// Goes on with what was read: the handshake, then the request.
+    fn take_messages<E: Environment>(&mut self, service: &mut Service<'_, E>) {
+        let Some(tls) = &mut self.tls else { return };
+        let Ok(state) = tls.process_new_packets() else {
+            // Tell the client why, as far as that goes without waiting.
+            self.phase = Phase::Responding(Outcome::Tls);
+            return;
+        };
+        if state.plaintext_bytes_to_read() > 0 && take_plaintext(tls, &mut self.request).is_err() {
+            self.phase = Phase::Responding(Outcome::Closed);
+            return;
+        }
+        if let Some(size) = message_size(&self.request) {
+            self.request.truncate(size);
+            self.answer(service);
+        } else if self.request.len() > KE_REQUEST_SIZE_MAX || state.peer_has_closed() {
+            self.refuse();
         }
     }
 
@@ -134,7 +209,7 @@ impl Connection {
             }
         };
         let mut out = [0; RESPONSE_SIZE_MAX];
-        let tls = &self.tls;
+        let Some(tls) = &self.tls else { return };
         let export = |octets: &mut [u8], context: &[u8]| {
             tls.export_keying_material(octets, crate::EXPORTER_LABEL, Some(context)).map(|_| ())
         };
@@ -156,14 +231,16 @@ impl Connection {
 
     fn respond(&mut self, outcome: Outcome, response: &[u8]) {
         // NTPsec before 1.2.5 wants the whole message in one read: one write makes one TLS record.
-        let written = self.tls.writer().write_all(response);
-        self.tls.send_close_notify();
+        let Some(tls) = &mut self.tls else { return };
+        let written = tls.writer().write_all(response);
+        tls.send_close_notify();
         self.phase = Phase::Responding(if written.is_ok() { outcome } else { Outcome::Internal });
     }
 
     fn flush(&mut self) -> Option<Outcome> {
-        while self.tls.wants_write() {
-            match self.tls.write_tls(&mut self.stream) {
+        let Some(tls) = &mut self.tls else { return None };
+        while tls.wants_write() {
+            match tls.write_tls(&mut self.stream) {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -195,13 +272,28 @@ impl Connection {
             Phase::Lingering(outcome, _) => outcome,
             Phase::Responding(_) => Outcome::Timeout,
             Phase::Reading => {
-                if !self.tls.is_handshaking() {
+                if self.tls.as_ref().is_some_and(|tls| !tls.is_handshaking()) {
                     //= RFC 8915 section 4.1.3: Bad Request also when the request does not come in time.
                     self.refuse();
                     self.flush();
                 }
                 Outcome::Timeout
             }
+        }
+    }
+}
+
+fn take_plaintext(tls: &mut ServerConnection, request: &mut Vec<u8>) -> io::Result<()> {
+    let mut buffer = [0; KE_REQUEST_SIZE_MAX];
+    loop {
+        match tls.reader().read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(size) => {
+                let room = (KE_REQUEST_SIZE_MAX + 1).saturating_sub(request.len());
+                request.extend_from_slice(&buffer[..size.min(room)]);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) => return Err(error),
         }
     }
 }
