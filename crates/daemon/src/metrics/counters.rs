@@ -13,6 +13,7 @@ pub struct WorkerCounters {
     outcomes: [AtomicU64; OUTCOME_COUNT],
     received: AtomicU64,
     send_failures: AtomicU64,
+    receive_failures: AtomicU64,
     dropped: AtomicU64,
 }
 
@@ -22,6 +23,7 @@ impl Default for WorkerCounters {
             outcomes: [const { AtomicU64::new(0) }; OUTCOME_COUNT],
             received: AtomicU64::new(0),
             send_failures: AtomicU64::new(0),
+            receive_failures: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
         }
     }
@@ -39,6 +41,7 @@ impl WorkerCounters {
         };
         add(&self.received, turn.received);
         add(&self.send_failures, turn.send_failures);
+        add(&self.receive_failures, turn.receive_failures);
     }
 
     /// Shows how many datagrams the kernel has dropped before this worker could read them.
@@ -56,6 +59,8 @@ pub struct Totals {
     pub received: u64,
     /// Responses that the kernel refused to send.
     pub send_failures: u64,
+    /// Times that the kernel failed to receive, in a way that passed.
+    pub receive_failures: u64,
     /// Datagrams that the kernel dropped because nobody read them in time.
     pub dropped: u64,
 }
@@ -71,6 +76,7 @@ impl Totals {
             }
             totals.received += worker.received.load(Ordering::Relaxed);
             totals.send_failures += worker.send_failures.load(Ordering::Relaxed);
+            totals.receive_failures += worker.receive_failures.load(Ordering::Relaxed);
             totals.dropped += worker.dropped.load(Ordering::Relaxed);
         }
         totals

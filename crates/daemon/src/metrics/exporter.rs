@@ -220,6 +220,11 @@ impl Collector for View {
             totals.send_failures,
         )?;
         out.counter(
+            "ntp_server_receive_errors",
+            "Times that the kernel failed to receive, and the server went on",
+            totals.receive_failures,
+        )?;
+        out.counter(
             "ntp_server_socket_drops",
             "Datagrams that the kernel dropped because the server did not read them in time",
             totals.dropped,

@@ -36,6 +36,8 @@ pub struct Turn {
     pub sent: usize,
     /// Responses that the kernel refused to send.
     pub send_failures: usize,
+    /// Times that the kernel failed to wait or to receive, in a way that may pass.
+    pub receive_failures: usize,
 }
 
 impl UdpEngine {
@@ -75,17 +77,35 @@ impl UdpEngine {
     /// sends the responses.
     ///
     /// # Errors
-    /// If the kernel fails to wait or receive; single datagrams that cannot be sent are counted instead.
+    /// If the kernel fails to wait or receive and always will. An error that may pass is counted instead, other sockets
+    /// are served, and a turn without any datagram then takes a millisecond, so that nobody spins. Single datagrams that
+    /// cannot be sent are counted as well.
     pub fn turn(&mut self, handler: &mut impl Handler) -> io::Result<Turn> {
         let mut turn = Turn::default();
         // A single socket blocks in the receiving call itself: one system call less for a lone request.
         let alone = self.sockets.len() == 1;
-        if !alone && !self.full.contains(&true) && !self.wait()? {
-            return Ok(turn);
+        if !alone && !self.full.contains(&true) {
+            match self.wait() {
+                Ok(true) => {}
+                Ok(false) => return Ok(turn),
+                Err(error) if may_pass(&error) => {
+                    turn.receive_failures += 1;
+                    pause();
+                    return Ok(turn);
+                }
+                Err(error) => return Err(error),
+            }
         }
         for (number, (socket, full)) in self.sockets.iter().zip(&mut self.full).enumerate() {
             let socket = socket.as_fd();
-            let count = self.batch.receive(socket, alone, self.batch_size)?;
+            let count = match self.batch.receive(socket, alone, self.batch_size) {
+                Ok(count) => count,
+                Err(error) if may_pass(&error) => {
+                    turn.receive_failures += 1;
+                    0
+                }
+                Err(error) => return Err(error),
+            };
             *full = count == self.batch_size;
             if count == 0 {
                 continue;
@@ -98,6 +118,9 @@ impl UdpEngine {
             turn.received += count;
             turn.sent += early.sent + flushed.sent;
             turn.send_failures += early.failed + flushed.failed;
+        }
+        if turn.receive_failures > 0 && turn.received == 0 {
+            pause();
         }
         Ok(turn)
     }
@@ -113,6 +136,30 @@ impl UdpEngine {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Whether a call that ended with this error may succeed when it is made again. recvmmsg(2) and poll(2): these say that
+/// the descriptor or the arguments are wrong, or the call is not there or not permitted. Anything else is the network's
+/// (ENETDOWN, ECONNREFUSED), or that of a kernel short of memory (ENOBUFS, ENOMEM).
+fn may_pass(error: &io::Error) -> bool {
+    const LASTING: [i32; 9] = [
+        libc::EBADF,
+        libc::EINVAL,
+        libc::ENOTSOCK,
+        libc::EFAULT,
+        libc::ENOSYS,
+        libc::EOPNOTSUPP,
+        libc::ENOTCONN,
+        libc::EPERM,
+        libc::EACCES,
+    ];
+    error.raw_os_error().is_some_and(|code| !LASTING.contains(&code))
+}
+
+/// Waits for a moment, with the call that the engine waits with anyway.
+fn pause() {
+    // If even that fails, there is no wait.
+    let _ = poll(&mut [], Some(&Timespec { tv_sec: 0, tv_nsec: 1_000_000 }));
 }
 
 impl std::fmt::Debug for UdpEngine {
@@ -277,6 +324,52 @@ mod tests {
             })
             .collect();
         assert_eq!(received, [vec![1, 2], vec![3, 6], vec![4, 3], vec![2, 4, 6, 8], vec![12, 9]]);
+    }
+
+    /// A socket whose next receiving call ends with ECONNREFUSED, and the address that it is connected to.
+    fn refused_once() -> (ServerSocket, SocketAddr) {
+        let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let socket = ServerSocket::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        rustix::net::connect(&socket, &nobody).unwrap();
+        rustix::net::send(&socket, b"is anybody there?", rustix::net::SendFlags::empty()).unwrap();
+        (socket, nobody)
+    }
+
+    #[test]
+    fn error_that_passes_is_counted_and_the_engine_goes_on() {
+        let (socket, peer) = refused_once();
+        let local = socket.local();
+        let mut alone = UdpEngine::new(vec![socket], PATIENCE, BATCH_SIZE).unwrap();
+        assert_eq!(echo(&mut alone), Turn { receive_failures: 1, ..Turn::default() });
+        let client = UdpSocket::bind(peer).unwrap();
+        client.send_to(b"here I am", local).unwrap();
+        assert_eq!(echo(&mut alone), Turn { received: 1, sent: 1, ..Turn::default() });
+        // An error of one socket keeps nobody from the next.
+        let (socket, _) = refused_once();
+        let other = ServerSocket::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        client.send_to(b"and here", other.local()).unwrap();
+        let mut both = UdpEngine::new(vec![socket, other], PATIENCE, BATCH_SIZE).unwrap();
+        let expected = Turn { received: 1, sent: 1, receive_failures: 1, ..Turn::default() };
+        assert_eq!(echo(&mut both), expected);
+    }
+
+    #[test]
+    fn error_that_lasts_ends_the_engine() {
+        let socket = ServerSocket::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        let number = std::os::fd::AsRawFd::as_raw_fd(&socket.as_fd());
+        let mut engine = UdpEngine::new(vec![socket], PATIENCE, BATCH_SIZE).unwrap();
+        let file = std::fs::File::open("/dev/null").unwrap();
+        // SAFETY: dup2(2) puts a file in the place of the socket, which the engine still owns and closes as such.
+        assert_eq!(unsafe { libc::dup2(std::os::fd::AsRawFd::as_raw_fd(&file), number) }, number);
+        let error = engine.turn(&mut Echo::default()).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENOTSOCK));
+        for code in [libc::ENOBUFS, libc::ENOMEM, libc::ENETDOWN, libc::EHOSTUNREACH, libc::EINTR] {
+            assert!(may_pass(&io::Error::from_raw_os_error(code)), "{code}");
+        }
+        for code in [libc::EBADF, libc::EINVAL, libc::ENOSYS, libc::EPERM] {
+            assert!(!may_pass(&io::Error::from_raw_os_error(code)), "{code}");
+        }
+        assert!(!may_pass(&io::Error::other("no error of the kernel")));
     }
 
     #[test]
