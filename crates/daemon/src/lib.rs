@@ -9,6 +9,7 @@ pub mod clock;
 pub mod config;
 pub mod containment;
 pub mod custody;
+mod families;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 pub mod guarded;

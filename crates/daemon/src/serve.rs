@@ -36,6 +36,7 @@ use crate::background;
 use crate::clock::{HostClock, ResponderClock, SystemClock};
 use crate::config::{Config, ConfigError, Nts, Symmetric};
 use crate::containment::{self, Containment, Kind, Process, Refusals};
+use crate::families;
 use crate::guarded::Secrecy;
 use crate::keystore::{KeyFile, KeyFileError, StateKeyFile};
 use crate::metrics::counters::Totals;
@@ -652,7 +653,7 @@ fn bind_error(config: &Config, key: &str, address: SocketAddr, error: &io::Error
 
 /// The sockets of each worker: one for every address.
 fn bind_ntp(config: &Config, worker_count: usize) -> Result<Vec<Vec<ServerSocket>>, ConfigError> {
-    per_worker(&config.listen, worker_count, |address| {
+    per_worker(&families::usable("server.listen", &config.listen), worker_count, |address| {
         udp::bind_group(address, worker_count)
             .map_err(|error| bind_error(config, "server.listen", address, &error))
     })
@@ -660,7 +661,7 @@ fn bind_ntp(config: &Config, worker_count: usize) -> Result<Vec<Vec<ServerSocket
 
 fn bind_ke(config: &Config, worker_count: usize) -> Result<Vec<Vec<std::net::TcpListener>>, ConfigError> {
     let addresses = config.nts.as_ref().map_or(&[][..], |nts| &nts.ke_listen);
-    per_worker(addresses, worker_count, |address| {
+    per_worker(&families::usable("nts.ke-listen", addresses), worker_count, |address| {
         ke_server::bind_group(address, worker_count)
             .map_err(|error| bind_error(config, "nts.ke-listen", address, &error))
     })

@@ -31,4 +31,4 @@ pub use icmp::{Hint, hint, send_past_hints};
 pub use mmsg::BATCH_SIZE;
 pub use reply::{ReplySocket, Way};
 pub(crate) use socket::set_flag;
-pub use socket::{ServerSocket, bind_group, dropped_count};
+pub use socket::{ServerSocket, bind_group, dropped_count, has_ipv6};

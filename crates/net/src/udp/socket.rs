@@ -96,6 +96,14 @@ pub fn dropped_count(socket: BorrowedFd<'_>) -> io::Result<u64> {
     if result == 0 { Ok(u64::from(info[DROPS])) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Whether this kernel has IPv6 at all. One that was started with `ipv6.disable=1`, or built without, refuses the
+/// socket itself (EAFNOSUPPORT); where only addresses are missing, as with `disable_ipv6`, a wildcard can be bound.
+#[must_use]
+pub fn has_ipv6() -> bool {
+    let socket = socket_with(AddressFamily::INET6, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
+    !matches!(socket, Err(rustix::io::Errno::AFNOSUPPORT))
+}
+
 /// Binds `count` sockets to `address`, one for each worker. The port is tried alone first: sockets that share would
 /// not notice that another process of this user has it.
 ///
