@@ -44,6 +44,17 @@ impl Program {
         self.start(Command::new(&self.path), config)
     }
 
+    /// The same with a soft and hard limit of so many descriptors.
+    ///
+    /// # Panics
+    /// If it does not come up.
+    #[must_use]
+    pub fn serve_with_descriptors(&self, count: usize, config: &Path) -> Server {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -n {count} && exec \"$0\" \"$@\"")]).arg(&self.path);
+        self.start(command, config)
+    }
+
     /// The same on a host. What [`Server`] asks of the server is then to be asked within that host.
     ///
     /// # Panics

@@ -3,18 +3,41 @@
 use std::collections::BTreeMap;
 use std::thread;
 
-use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+};
 
 /// Runs `work` on a thread that has no Landlock, nor has what it starts: `landlock_create_ruleset(2)` fails with `errno`,
 /// ENOSYS where it was not built in, EOPNOTSUPP where it was not turned on. Threads so treated get no new privileges.
 ///
 /// # Panics
-/// If the kernel has no filters.
+/// If the kernel has no filters, or `work` panics.
 pub fn without_landlock<T: Send>(errno: i32, work: impl FnOnce() -> T + Send) -> T {
-    let calls = [libc::SYS_landlock_create_ruleset];
-    let rules: BTreeMap<_, _> = calls.into_iter().map(|call| (call, Vec::new())).collect();
+    without(libc::SYS_landlock_create_ruleset, Vec::new(), errno, work)
+}
+
+/// The same without IPv6: a socket is refused with EAFNOSUPPORT, as after a start with `ipv6.disable=1`.
+/// (`net.ipv6.conf.all.disable_ipv6` refuses no socket.)
+///
+/// # Panics
+/// If the kernel has no filters, or `work` panics.
+pub fn without_ipv6<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let family = libc::AF_INET6.unsigned_abs().into();
+    let condition = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, family).unwrap();
+    let rules = vec![SeccompRule::new(vec![condition]).unwrap()];
+    without(libc::SYS_socket, rules, libc::EAFNOSUPPORT, work)
+}
+
+/// Runs `work` where `call`, with any of these arguments or with all, fails with `errno`.
+fn without<T: Send>(
+    call: libc::c_long,
+    arguments: Vec<SeccompRule>,
+    errno: i32,
+    work: impl FnOnce() -> T + Send,
+) -> T {
     let action = SeccompAction::Errno(errno.unsigned_abs());
     let arch = std::env::consts::ARCH.try_into().unwrap();
+    let rules = BTreeMap::from([(call, arguments)]);
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, arch).unwrap();
     let program: BpfProgram = filter.try_into().unwrap();
     let run = || {

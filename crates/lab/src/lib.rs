@@ -9,6 +9,7 @@
 //! - [`relay`]: a path between two hosts with a delay, jitter, loss and a rate.
 //! - [`servers`]: NTP servers that misbehave in a set way and count it; [`exchanges`]: the same for key exchange.
 //! - [`prober`]: a client that asks ten times a second and remembers what it was told.
+//! - [`kernel`]: one that lacks something.
 //! - [`corrupt`]: stands between a client and a real server; damages and records what passes.
 //! - [`process`]: programs with a captured log; [`certificates`], and those for [`antp`]; [`ocsp`], which says whether
 //!   they are good; [`daemon`]: our own server; [`peers`]: others'.

@@ -14,6 +14,7 @@ mod demo;
 mod doctor;
 mod game;
 mod hostile_clock;
+mod hostile_exchange;
 mod hostile_files;
 mod interop;
 mod lab;
