@@ -74,6 +74,7 @@ pub(crate) struct Watcher {
     told: Option<Option<Lost>>,
 }
 
+#[expect(clippy::large_enum_variant, reason = "a node has one of them")]
 enum Source {
     Asserted { stratum: u8, id: ReferenceId },
     Kernel,
