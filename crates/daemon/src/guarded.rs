@@ -118,8 +118,8 @@ fn open(path: &Path) -> Result<(File, Metadata), Unreadable> {
     }
 }
 
-/// Reads as [`read`] does, but also a pipe, as a shell's `<(...)`, whose writer is waited for: for files that a user has
-/// named on the command line of a program that runs with this user's rights.
+/// Reads as [`read`] does, but also a pipe, as a shell's `<(...)`, whose writer is waited for: for files that a user
+/// has named on the command line of a program that runs with this user's rights.
 ///
 /// # Errors
 /// As [`read`].

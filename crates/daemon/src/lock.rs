@@ -60,8 +60,8 @@ impl From<Errno> for LockError {
 }
 
 impl Lock {
-    /// Takes the lock whose file is at `path`, and waits for it as long as `patience` allows. A lock file that root makes
-    /// belongs to `owner`, user and group.
+    /// Takes the lock whose file is at `path`, and waits for it as long as `patience` allows. A lock file that root
+    /// makes belongs to `owner`, user and group.
     ///
     /// # Errors
     /// If the lock file cannot be made, if something else stands there, or if another process does not let go.

@@ -1,7 +1,7 @@
 //! What would go wrong at the start, or after it: found before, with the rights that the server will have then.
 //!
-//! A server that is started as root reads some files as root and some as the user that it becomes, and SIGHUP reads all of
-//! them as that user. So `serve --check` goes through both: it becomes that user on the way.
+//! A server that is started as root reads some files as root and some as the user that it becomes, and SIGHUP reads all
+//! of them as that user. So `serve --check` goes through both: it becomes that user on the way.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
@@ -19,8 +19,8 @@ use crate::state_directory;
 use crate::symmetric::keeper;
 use crate::validity;
 
-/// Checks what can be checked without opening a port or changing a file. If the process is root, it is afterwards the user
-/// that the server would become, for good.
+/// Checks what can be checked without opening a port or changing a file. If the process is root, it is afterwards the
+/// user that the server would become, for good.
 ///
 /// # Errors
 /// The first mistake.
@@ -98,7 +98,7 @@ pub(crate) fn check_reference(config: &Config) -> Result<(), ConfigError> {
     let Reference::Upstream(upstream) = config.reference else { return Ok(()) };
     let Some(listen) = config.listen.iter().find(|listen| is_same(**listen, upstream)) else { return Ok(()) };
     let problem = format!("this is the server itself, which listens on {listen}");
-    let remedy = "name the daemon that keeps this host's clock, on a port of its own: for chrony, \"port 11123\" in its configuration";
+    let remedy = "name the daemon that keeps this host's clock, on a port of its own: for chrony, a line \"port 11123\"";
     Err(ConfigError::new(&config.file, "server.reference", upstream, problem, remedy))
 }
 

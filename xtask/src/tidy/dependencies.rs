@@ -69,6 +69,7 @@ const TABLE: &[Line] = &[
         package: "authentick-ke",
         internal: &["authentick-crypto", "authentick-proto", "authentick-wire"],
         external: &[
+            "base64ct",
             "der",
             "mio",
             "rustls",

@@ -24,8 +24,8 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// Why this must not take the place of what is in force: the certificate of a suite is of no use now, and the one in
-    /// force is.
+    /// Why this must not take the place of what is in force: the certificate of a suite is of no use now, and the one
+    /// in force is.
     pub(crate) fn objection(&self, in_force: &Loaded) -> Option<String> {
         self.certificates.iter().find_map(|(suite, fresh)| {
             let (_, old) = in_force.certificates.iter().find(|(other, _)| other == suite)?;

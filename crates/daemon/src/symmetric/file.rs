@@ -176,8 +176,8 @@ impl KeyFile {
     /// Waits until nobody else of this project changes the file, as long as a command may, which says for whom.
     ///
     /// # Errors
-    /// If the lock file beside it cannot be made, something else stands in its place, or another process does not let go
-    /// of it.
+    /// If the lock file beside it cannot be made, something else stands in its place, or another process does not let
+    /// go of it.
     pub fn lock(&self) -> Result<Lock, KeyFileError> {
         let path = beside(&self.target(), ".lock");
         // Whoever owns the keys may change them without root too.
