@@ -2,12 +2,12 @@
 //!
 //! Goal: for each mechanism, microseconds of one encapsulation and one decapsulation, of the raw primitive of the
 //! library (P-256 and X25519 agreement, RSA with its private key and no padding), and the ratio of decapsulation to it;
-//! then the ratio of RSA to P-256, which the ANTP paper gives as 8.62 for the primitives (section 4.2). For both paddings
-//! of RSA, Welch's t between right ones and each class of wrong ones: below 4.5 in magnitude nothing is seen.
+//! then the ratio of RSA to P-256, which the ANTP paper gives as 8.62 for the primitives (section 4.2). For both
+//! paddings of RSA, Welch's t between right ones and each class of wrong ones: below 4.5 in magnitude nothing is seen.
 //!
-//! A changed ciphertext decrypts to something random, and nearly all of that is garbage from its first octet on. Attacks
-//! live on what is nearly right (Bleichenbacher 1998, Klima and others 2003, Manger 2001), so blocks of such classes are
-//! made, and encrypted without padding.
+//! A changed ciphertext decrypts to something random, and nearly all of that is garbage from its first octet on.
+//! Attacks live on what is nearly right (Bleichenbacher 1998, Klima and others 2003, Manger 2001), so blocks of such
+//! classes are made, and encrypted without padding.
 //!
 //! Non-goal: sealing of state, tags, sockets.
 //!

@@ -1,7 +1,8 @@
 //! What key exchange may take from the rest of the server: processors and descriptors.
 //!
-//! Requests for time go first. Threads of key exchange have processors of their own where packet workers leave some, and
-//! otherwise run where nobody else wants to. Of the descriptors, enough are kept back for what else the server does.
+//! Requests for time go first. Threads of key exchange have processors of their own where packet workers leave some,
+//! and otherwise run where nobody else wants to. Of the descriptors, enough are kept back for what else the server
+//! does.
 
 use authentick_ke::server::Limits;
 use authentick_net::{affinity, descriptors, priority};
@@ -19,7 +20,8 @@ const THREAD_COUNT: usize = 4;
 /// What is assumed to be open where the system does not tell.
 const OPEN_COUNT: usize = 128;
 
-/// How many threads of key exchange there are if the configuration does not say: as many as processors that they run on.
+/// How many threads of key exchange there are if the configuration does not say: as many as processors that they run
+/// on.
 pub(crate) fn thread_count(cpus: &[usize], worker_count: usize) -> usize {
     match own_cpus(cpus, worker_count) {
         [] => cpus.len(),

@@ -1,5 +1,5 @@
-//! The thread that works on files: keys that rotate, what is read again, counts that are written down. It may hang for as
-//! long as a disk does, and nothing that answers clients waits for it; the clock has a thread of its own
+//! The thread that works on files: keys that rotate, what is read again, counts that are written down. It may hang for
+//! as long as a disk does, and nothing that answers clients waits for it; the clock has a thread of its own
 //! ([`crate::watch`]).
 
 use std::sync::Arc;

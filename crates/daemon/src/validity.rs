@@ -1,8 +1,8 @@
 //! Certificates and the time: what is said of one that is over, or not yet good, and when it is refused.
 //!
-//! A server starts with such a certificate, as its own clock may be what is wrong, and others may need it to set theirs.
-//! It does not give a good one up for it. Only the server's own certificate is looked at: what else
-//! stands in a chain may be there for old clients, and be over for the others.
+//! A server starts with such a certificate, as its own clock may be what is wrong, and others may need it to set
+//! theirs. It does not give a good one up for it. Only the server's own certificate is looked at: what else stands in a
+//! chain may be there for old clients, and be over for the others.
 
 use std::time::{Duration, UNIX_EPOCH};
 

@@ -7,8 +7,9 @@ use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
 
-/// Runs `work` on a thread that has no Landlock, nor has what it starts: `landlock_create_ruleset(2)` fails with `errno`,
-/// ENOSYS where it was not built in, EOPNOTSUPP where it was not turned on. Threads so treated get no new privileges.
+/// Runs `work` on a thread that has no Landlock, nor has what it starts: `landlock_create_ruleset(2)` fails with
+/// `errno`, ENOSYS where it was not built in, EOPNOTSUPP where it was not turned on. Threads so treated get no new
+/// privileges.
 ///
 /// # Panics
 /// If the kernel has no filters, or `work` panics.

@@ -75,8 +75,8 @@ fn refuse(kind: usize, call: usize) -> i64 {
     -i64::from(error)
 }
 
-/// The mask of blocked signals after `rt_sigprocmask` with these arguments, SIGSYS aside. sigprocmask(2); a bit for each
-/// signal, the lowest for the first.
+/// The mask of blocked signals after `rt_sigprocmask` with these arguments, SIGSYS aside. sigprocmask(2); a bit for
+/// each signal, the lowest for the first.
 #[cfg_attr(
     not(any(target_arch = "x86_64", target_arch = "aarch64")),
     expect(dead_code, reason = "nothing is refused there")

@@ -198,8 +198,8 @@ impl AntpServer {
         )
     }
 
-    /// Answers `octets` as a datagram, with public-key work done at once; one outcome, and nothing amplified. Returns what
-    /// is sent at once.
+    /// Answers `octets` as a datagram, with public-key work done at once; one outcome, and nothing amplified. Returns
+    /// what is sent at once.
     fn answer(&self, octets: &[u8]) -> Vec<u8> {
         let (mut request, mut response) = (octets.to_vec(), vec![0xEE; DATAGRAM_SIZE_MAX]);
         request.truncate(DATAGRAM_SIZE_MAX);

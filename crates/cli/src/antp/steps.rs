@@ -2,12 +2,12 @@
 //!
 //! T1 and T4 are read from the time of day, as the kernel stamps arrivals by it. If that is set in between, the offset
 //! mixes two times of day, and half the round trip bounds nothing: a clock that goes back makes the round trip look
-//! shorter. The kernel's monotonic clock runs at the same rate, under the same corrections of rate, and is never set: the
-//! difference of the two is constant to the nanosecond until somebody sets the time of day.
+//! shorter. The kernel's monotonic clock runs at the same rate, under the same corrections of rate, and is never set:
+//! the difference of the two is constant to the nanosecond until somebody sets the time of day.
 //!
 //! Two clocks cannot be read at one instant. The time of day is read between two readings of the other, so the
-//! difference is known to within what those are apart. What fits into that is added to the bound on the error; what does
-//! not is noticed. A clock that is set twice within one exchange, back to where it was, is not.
+//! difference is known to within what those are apart. What fits into that is added to the bound on the error; what
+//! does not is noticed. A clock that is set twice within one exchange, back to where it was, is not.
 
 use authentick_net::clock;
 use authentick_wire::time::{NtpSpan, NtpTime};

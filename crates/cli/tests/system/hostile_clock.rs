@@ -1,5 +1,5 @@
-//! A server on a host whose disk hangs or whose memory is short, and what a client that asks ten times a second makes of
-//! it.
+//! A server on a host whose disk hangs or whose memory is short, and what a client that asks ten times a second makes
+//! of it.
 
 use std::net::{TcpStream, UdpSocket};
 use std::os::unix::fs::PermissionsExt;

@@ -1,5 +1,5 @@
-//! What README says of a server, done as it is written there, where nothing of this machine is touched: on a host with a
-//! view of the files of its own.
+//! What README says of a server, done as it is written there, where nothing of this machine is touched: on a host with
+//! a view of the files of its own.
 
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};

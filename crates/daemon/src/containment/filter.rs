@@ -1,9 +1,9 @@
 //! Which system calls a thread of each kind makes. Every other one is refused and counted (`net::refusal`).
 //!
-//! The lists hold what the code calls, what Rust's and C's libraries call for it (memory, the end of a thread, a panic),
-//! and no more. Where one call does many things, arguments decide: no memory is made executable, no socket is opened
-//! but for UDP, and a packet worker wakes others but never waits for them: it has no way to take a lock that somebody
-//! else holds.
+//! The lists hold what the code calls, what Rust's and C's libraries call for it (memory, the end of a thread, a
+//! panic), and no more. Where one call does many things, arguments decide: no memory is made executable, no socket is
+//! opened but for UDP, and a packet worker wakes others but never waits for them: it has no way to take a lock that
+//! somebody else holds.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -20,9 +20,9 @@ use crate::session::{self, Answer, Moment, RESPONSE_SIZE_MAX, Terms};
 const LINGER_SIZE_MAX: usize = 16 * 1024;
 /// Reads, of four kibioctets at most, before other connections have their turn. An exchange takes two or three.
 const READ_COUNT_MAX: usize = 8;
-/// Octets that a client may send until its request is whole. A request of 1,024 octets, each in a TLS record of its own,
-/// has 24 KiB, and the largest first flight with a post-quantum key share 2 KiB. Less than what rustls buffers, so that
-/// the connection ends with an outcome that says why.
+/// Octets that a client may send until its request is whole. A request of 1,024 octets, each in a TLS record of its
+/// own, has 24 KiB, and the largest first flight with a post-quantum key share 2 KiB. Less than what rustls buffers, so
+/// that the connection ends with an outcome that says why.
 const RECEIVED_SIZE_MAX: usize = 48 * 1024;
 /// A fatal alert as it is sent before there are keys. RFC 8446 sections 5.1 and 6, RFC 7301 section 3.2.
 const NO_APPLICATION_PROTOCOL: [u8; 7] = [21, 3, 3, 0, 2, 2, 120];

@@ -36,8 +36,8 @@ impl NtpSec {
         command
     }
 
-    /// The daemon with these configuration lines; its files are in the folder of `lab`, under `name`. It answers as often
-    /// as it is asked.
+    /// The daemon with these configuration lines; its files are in the folder of `lab`, under `name`. It answers as
+    /// often as it is asked.
     fn daemon(&self, lab: &Lab, name: &str, lines: &str) -> Process {
         let (config, drift) =
             (lab.path().join(format!("{name}.conf")), lab.path().join(format!("{name}.drift")));

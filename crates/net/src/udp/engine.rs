@@ -78,8 +78,8 @@ impl UdpEngine {
     ///
     /// # Errors
     /// If the kernel fails to wait or receive and always will. An error that may pass is counted instead, other sockets
-    /// are served, and a turn without any datagram then takes a millisecond, so that nobody spins. Single datagrams that
-    /// cannot be sent are counted as well.
+    /// are served, and a turn without any datagram then takes a millisecond, so that nobody spins. Single datagrams
+    /// that cannot be sent are counted as well.
     pub fn turn(&mut self, handler: &mut impl Handler) -> io::Result<Turn> {
         let mut turn = Turn::default();
         // A single socket blocks in the receiving call itself: one system call less for a lone request.
