@@ -25,9 +25,12 @@ impl Keyed {
         keyed
     }
 
+    /// As an editor does it: a server that reads meanwhile finds the old file or the new one, and neither half of it.
     fn write(&self, content: &str) {
-        std::fs::write(&self.file, content).unwrap();
-        self.chmod(0o600);
+        let fresh = self.file.with_extension("fresh");
+        std::fs::write(&fresh, content).unwrap();
+        std::fs::set_permissions(&fresh, PermissionsExt::from_mode(0o600)).unwrap();
+        std::fs::rename(&fresh, &self.file).unwrap();
     }
 
     fn chmod(&self, mode: u32) {
