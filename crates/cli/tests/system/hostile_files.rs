@@ -13,7 +13,7 @@ use authentick_lab::prober::{Probe, Prober, lost_count};
 use authentick_lab::process::{PATIENCE, Process};
 use authentick_wire::header::Leap;
 
-use crate::lab::{Lab, authentick, is_root, program, refused, start, text, wait_for};
+use crate::lab::{Lab, Server, authentick, is_root, program, refused, start, text, wait_for};
 
 /// The user `nobody`, and its group.
 const NOBODY: u32 = 65534;
@@ -288,6 +288,8 @@ fn key_file_that_is_gone_is_written_again_and_costs_no_client_a_cookie() {
     wait_for("the client's first exchange", || (server.outcome("nts") >= 1.0).then_some(()));
     fs::remove_file(&file).unwrap();
     server.process.wait_for_line("cookie-keys was gone; the keys in force are written to it again");
+    // Said before it is done.
+    wait_for("the file", || file.exists().then_some(()));
     fs::remove_file(&file).unwrap();
     server.process.signal("-HUP");
     wait_for("the file", || file.exists().then_some(()));
@@ -570,6 +572,123 @@ fn memory_of(pid: u32) -> Vec<u8> {
         }
     }
     memory
+}
+
+/// A rotation has failed, for this reason, and is counted.
+fn wait_for_failure(server: &mut Server, part: &str) {
+    let failures = "nts_cookie_key_rotation_failures_total";
+    server.process.wait_for_line(part);
+    wait_for("a failure in the metrics", || (server.metric(failures) >= 1.0).then_some(()));
+}
+
+#[test]
+fn server_serves_on_whatever_is_put_in_the_place_of_its_keys() {
+    if !is_root("to have rights to give away") {
+        return;
+    }
+    // One server for each file, side by side, as after a failure the next attempt comes half a minute later.
+    std::thread::scope(|scope| {
+        for name in ["cookie-keys.lock", "cookie-keys", "cookie-keys.new"] {
+            scope.spawn(move || try_plants_on_a_server(name));
+        }
+    });
+}
+
+/// Each plant in the place of this file of a server that rotates, is told to read everything again, and asked.
+fn try_plants_on_a_server(name: &str) {
+    let bench = Bench::new();
+    let lab = &bench.lab;
+    give(&lab.key());
+    let mut server = start(&lab.config("user = \"nobody\"", "cookie-keys = { rotate = \"2s\", keep = 60 }"));
+    let (prober, file) = (Prober::start(server.ntp), lab.state().join(name));
+    let kept = fs::read(&file).ok();
+    for what in PLANTS {
+        bench.plant(what, &file);
+        server.process.signal("-HUP");
+        assert_eq!(server.query(lab, &[]).status.code(), Some(0), "{what} at {name}");
+        bench.assert_unharmed(what);
+    }
+    // The last one stays, and is what the rotation meets. A link is no obstacle to what is renamed over it.
+    bench.plant("directory", &file);
+    wait_for_failure(&mut server, "cookie keys not rotated: ");
+    let line = server.process.wait_for_line("cookie keys not rotated: ");
+    assert_names(&line, &["cookie-keys", "seals on"]);
+    assert_served(&prober.so_far());
+    remove(&file);
+    if let Some(kept) = kept {
+        fs::write(&file, kept).unwrap();
+        set_mode(&file, 0o600);
+        give(&file);
+    }
+    server.process.signal("-HUP");
+    assert_eq!(server.query(lab, &[]).status.code(), Some(0));
+    assert_served(&prober.stop());
+    bench.assert_unharmed(name);
+    server.process.signal("-TERM");
+    assert_eq!(server.process.wait(), 0, "{}", server.process.log());
+}
+
+#[test]
+fn disk_that_is_full_or_read_only_costs_no_client_anything() {
+    if !is_root("to mount a file system") {
+        return;
+    }
+    std::thread::scope(|scope| {
+        for case in ["full", "read-only"] {
+            scope.spawn(move || try_disk(case));
+        }
+    });
+}
+
+/// A server whose state directory is a disk of its own, which cannot be written to after a while.
+fn try_disk(case: &str) {
+    let lab = Lab::new();
+    fs::create_dir(lab.state()).unwrap();
+    let mount = |options: &str| {
+        let arguments = ["-t", "tmpfs", "-o", options, "tmpfs"];
+        Command::new("mount").args(arguments).arg(lab.state()).status().unwrap().success()
+    };
+    if !mount("size=16k,mode=700") {
+        authentick_lab::skip::skip("a tmpfs cannot be mounted here");
+        return;
+    }
+    let unmount = Unmount(lab.state());
+    let config = lab.config("", "cookie-keys = { rotate = \"2s\", keep = 60 }");
+    let mut server = start(&config);
+    let prober = Prober::start(server.ntp);
+    let reason = match case {
+        "full" => {
+            let fill = fs::write(lab.state().join("filler"), vec![1; 64 * 1024]);
+            assert_eq!(fill.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
+            "No space left"
+        }
+        _ => {
+            assert!(mount("remount,ro"));
+            "Read-only file system"
+        }
+    };
+    wait_for_failure(&mut server, reason);
+    server.process.signal("-HUP");
+    server.process.wait_for_line("cookie keys read again");
+    assert_eq!(server.query(&lab, &[]).status.code(), Some(0), "{case}");
+    assert_served(&prober.stop());
+    // A start tells what it cannot write to, a full disk when it comes to that.
+    let (code, said) = check(&config);
+    let expected = if case == "full" { 0 } else { 78 };
+    assert_eq!(code, expected, "{case}: {said}");
+    assert!(code == 0 || said.contains(reason), "{said}");
+    server.process.signal("-TERM");
+    assert_eq!(server.process.wait(), 0, "{}", server.process.log());
+    drop(server);
+    drop(unmount);
+}
+
+struct Unmount(PathBuf);
+
+impl Drop for Unmount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
 }
 
 /// None of these requests was lost, and each was told the time.
