@@ -1,3 +1,5 @@
+//! What Landlock keeps a thread from, tried under each of its versions, with files as a server has them.
+
 use std::fs::{File, OpenOptions, create_dir_all, rename, write};
 use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream, UdpSocket};
