@@ -68,9 +68,11 @@ fn every_worker_has_a_socket_and_a_processor_and_answers_its_clients() {
         let lab = Lab::new();
         let server = start(&config(&lab, count, ""));
         assert_eq!(socket_count(server.ntp.port()), count);
-        let workers = threads(&server, "ntp-");
+        let workers = wait_for("every worker to have a processor", || {
+            let workers = threads(&server, "ntp-");
+            workers.iter().all(|list| list.parse::<u32>().is_ok()).then_some(workers)
+        });
         assert_eq!(workers.len(), count);
-        assert!(workers.iter().all(|list| list.parse::<u32>().is_ok()), "each has one: {workers:?}");
         assert_eq!(threads(&server, "ke-").len(), count);
         assert_eq!(ask_from_many_ports(server.ntp), CLIENT_COUNT, "{count} workers");
         assert_eq!(server.outcome("plain"), CLIENT_COUNT as f64);

@@ -20,13 +20,16 @@ use crate::config::Config;
 
 /// The newest version whose rights are asked for; a kernel that has fewer enforces those.
 const NEWEST: ABI = ABI::V6;
+/// Where it stands which process holds the lock of a file.
+const LOCKS: &str = "/proc/locks";
 /// The kernel follows no more links in one path. path_resolution(7).
 const LINK_COUNT_MAX: usize = 40;
 
 /// Restricts the calling thread, and those that it starts, to the files of `config`; returns what is in force, for a
 /// message.
 pub(super) fn restrict(config: &Config) -> Result<String, String> {
-    let readable: BTreeSet<PathBuf> = files(config).into_iter().flat_map(|file| folders(&file)).collect();
+    let mut readable: BTreeSet<PathBuf> = files(config).into_iter().flat_map(|file| folders(&file)).collect();
+    readable.insert(LOCKS.into());
     let status = enforce(&readable, [config.state_directory.as_path()], NEWEST);
     version_of(&status.map_err(|error| error.to_string())?).map(|version| format!("Landlock {version}"))
 }

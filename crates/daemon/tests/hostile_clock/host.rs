@@ -1,6 +1,7 @@
 //! A host whose clock does what a test wants, a node on it, a client that has cookies, and what was logged.
 
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -152,7 +153,9 @@ impl Host {
         let certificate =
             rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
         std::fs::write(folder.path().join("chain.pem"), certificate.pem()).unwrap();
-        std::fs::write(folder.path().join("key.pem"), key.serialize_pem()).unwrap();
+        let file = folder.path().join("key.pem");
+        std::fs::write(&file, key.serialize_pem()).unwrap();
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
         Host { folder, clocks: Clocks::right() }
     }
 
