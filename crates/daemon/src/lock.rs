@@ -146,7 +146,9 @@ fn holder(file: &File) -> String {
     let status =
         std::fs::read_to_string(PathBuf::from("/proc").join(&pid).join("status")).unwrap_or_default();
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-    let name = field("Name:").unwrap_or("?").escape_debug();
+    // A contained server may not look at other processes: their numbers do.
+    let Some(name) = field("Name:") else { return format!("process {pid}") };
+    let name = name.escape_debug();
     match field("State:") {
         Some(state) if state.starts_with(['T', 't']) => format!("process {pid} ({name}), which is stopped"),
         _ => format!("process {pid} ({name})"),

@@ -249,7 +249,8 @@ fn lock_of_a_stopped_process_keeps_nobody_for_ever() {
     let holder = StoppedHolder::of(&file);
     let prober = Prober::start(server.ntp);
     let line = server.process.wait_for_line("cookie keys not rotated: ");
-    let named = ["cookie-keys.lock", "locked by process ", "which is stopped", "seals on"];
+    let stopped = format!("locked by process {};", holder.0.id());
+    let named = ["cookie-keys.lock", &stopped, "seals on"];
     named.iter().for_each(|part| assert!(line.contains(part), "{part:?} is not in {line:?}"));
     assert!(server.metric("nts_cookie_key_rotation_failures_total") >= 1.0);
     assert_eq!(server.query(&lab, &[]).status.code(), Some(0));
@@ -262,7 +263,8 @@ fn lock_of_a_stopped_process_keeps_nobody_for_ever() {
     // The command says for whom it waits, and goes on when that process does.
     let arguments = ["keys", "rotate", "--state-directory", state.to_str().unwrap()];
     let mut command = Process::start(Command::new(program().path()).args(arguments));
-    command.wait_for_line("locked by process ");
+    let line = command.wait_for_line("locked by process ");
+    assert!(line.contains("which is stopped"), "{line}");
     holder.let_go();
     assert_eq!(command.wait(), 0, "{}", command.log());
 }

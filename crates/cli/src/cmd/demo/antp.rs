@@ -38,9 +38,10 @@ pub(super) fn configuration(folder: &Path) -> Result<String, Failure> {
     let internal =
         |error: rcgen::Error| Failure::new(Exit::Internal, format!("cannot make a certificate: {error}"));
     // Everything comes from one address here, and hundreds of clients at once.
-    let mut text = "[antp]\nenable = true\nrate-limit = { negotiations-per-second = 0, exchanges-per-second = 0, \
+    let mut text =
+        "[antp]\nenable = true\nrate-limit = { negotiations-per-second = 0, exchanges-per-second = 0, \
                     times-per-second = 0, all-exchanges-per-second = 0 }\n"
-        .to_owned();
+            .to_owned();
     for (name, suite) in SUITES {
         let key = match suite {
             Suite::RSA_PKCS1 => KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, RsaKeySize::_2048),
