@@ -2,7 +2,7 @@
 //!
 //! Order at the start: everything that needs rights (ports, the certificate's key), then the rights are given away,
 //! then everything else. So files of the state directory belong to the user that the server runs as. What can be known
-//! before the start is [`crate::preflight`]'s to find.
+//! before the start is `preflight`'s to find.
 
 use std::fmt;
 use std::io;
