@@ -174,7 +174,8 @@ impl Hosts {
         let (server, server_v6) = (self.address(Host::Server), self.address_v6(Host::Server));
         self.ip(
             Host::Server,
-            &format!("link set lo up\naddr add {server}/32 dev lo\naddr add {server_v6}/128 dev lo\n"),
+            // A new IPv6 address is tentative for a moment, on `lo` too, and no route may have it as its source.
+            &format!("link set lo up\naddr add {server}/32 dev lo\naddr add {server_v6}/128 dev lo nodad\n"),
         )?;
         for index in 0..self.client_count() {
             self.plug_in(index)?;
