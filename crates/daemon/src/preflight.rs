@@ -98,7 +98,8 @@ pub(crate) fn check_reference(config: &Config) -> Result<(), ConfigError> {
     let Reference::Upstream(upstream) = config.reference else { return Ok(()) };
     let Some(listen) = config.listen.iter().find(|listen| is_same(**listen, upstream)) else { return Ok(()) };
     let problem = format!("this is the server itself, which listens on {listen}");
-    let remedy = "name the daemon that keeps this host's clock, on a port of its own (chrony: \"port 11123\")";
+    let remedy =
+        "name the daemon that keeps this host's clock, on a port of its own (chrony: \"port 11123\")";
     Err(ConfigError::new(&config.file, "server.reference", upstream, problem, remedy))
 }
 
