@@ -99,6 +99,16 @@ fn messages(address: IpAddr) -> &'static [(u8, u8, [u8; 4])] {
     if address.is_ipv4() { &V4 } else { &V6 }
 }
 
+/// A server's socket at this address, a client's that is connected to it, and who forges messages about the two.
+fn meet(hosts: &Hosts, server: IpAddr) -> (UdpSocket, ClientSocket, Forger) {
+    let server = hosts.within(Host::Server, || UdpSocket::bind((server, 0)).unwrap());
+    server.set_read_timeout(Some(PATIENCE)).unwrap();
+    let address = server.local_addr().unwrap();
+    let socket = hosts.within(Host::Client(0), || ClientSocket::connect(address).unwrap());
+    let forger = hosts.within(Host::Server, || Forger::new(socket.local().unwrap(), address));
+    (server, socket, forger)
+}
+
 #[test]
 fn no_message_ends_a_wait_or_keeps_a_request_from_leaving() {
     let hosts = match Hosts::new(1) {
@@ -106,12 +116,8 @@ fn no_message_ends_a_wait_or_keeps_a_request_from_leaving() {
         Err(skip) => return skip.tell(),
     };
     for (server, client) in addresses(&hosts) {
-        let server = hosts.within(Host::Server, || UdpSocket::bind((server, 0)).unwrap());
-        server.set_read_timeout(Some(PATIENCE)).unwrap();
-        let address = server.local_addr().unwrap();
-        let socket = hosts.within(Host::Client(0), || ClientSocket::connect(address).unwrap());
+        let (server, socket, forger) = meet(&hosts, server);
         assert_eq!(socket.local().unwrap().ip(), client);
-        let forger = hosts.within(Host::Server, || Forger::new(socket.local().unwrap(), address));
         let (mut buffer, mut told) = ([0; 64], Vec::new());
         for &message in messages(client) {
             (0..COUNT).for_each(|_| forger.say(message));
@@ -145,11 +151,7 @@ fn no_message_ends_a_batch() {
         Err(skip) => return skip.tell(),
     };
     for (server, client) in addresses(&hosts) {
-        let server = hosts.within(Host::Server, || UdpSocket::bind((server, 0)).unwrap());
-        server.set_read_timeout(Some(PATIENCE)).unwrap();
-        let address = server.local_addr().unwrap();
-        let socket = hosts.within(Host::Client(0), || ClientSocket::connect(address).unwrap());
-        let forger = hosts.within(Host::Server, || Forger::new(socket.local().unwrap(), address));
+        let (server, socket, forger) = meet(&hosts, server);
         let (mut out, mut back) = (SendBatch::default(), ReceiveBatch::default());
         for &message in messages(client) {
             (0..COUNT).for_each(|_| forger.say(message));
