@@ -1,4 +1,5 @@
-//! The host's clocks as the daemon sees them: everything here that reads one is given a [`HostClock`].
+//! The host's clocks as the daemon sees them. What serves time, vouches for it or ages by it is given a [`HostClock`];
+//! the dates of certificates (`validity`) and the instants of spans are this machine's own.
 //!
 //! So a test starts a whole node in 1970, sets its clock nine days forward, or has the kernel withdraw its word, on a
 //! machine whose own clock stays as it is. Receive stamps are the kernel's, and real even then.
