@@ -22,12 +22,13 @@ fn record(folder: &Path, name: &str) -> LoadRecord {
     LoadRecord::from_json(&fs::read_to_string(folder.join(name)).unwrap()).unwrap()
 }
 
-/// The records of a folder by name, with what they hold.
+/// The records of a folder by name, with what they hold. A record is written under another name first, which may be
+/// gone by the time that it is read.
 fn records(folder: &Path) -> BTreeMap<String, String> {
     let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names
         .filter(|name| name.starts_with("run-"))
-        .map(|name| (name.clone(), fs::read_to_string(folder.join(name)).unwrap()))
+        .filter_map(|name| Some((name.clone(), fs::read_to_string(folder.join(name)).ok()?)))
         .collect()
 }
 
