@@ -6,6 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use authentick_wire::antp::Suite;
 use clap::{Args, ValueEnum};
 
+use super::values::seconds;
 use crate::antp::ocsp::check_url;
 
 /// A key encapsulation mechanism of ANTP, and with it a suite.
@@ -115,7 +116,7 @@ impl AntpQuery {
 }
 
 fn round_trip(text: &str) -> Result<Duration, String> {
-    match super::seconds(text) {
+    match seconds(text) {
         Ok(span) if !span.is_zero() && span <= Duration::from_secs(60) => Ok(span),
         _ => Err("no number of seconds above 0 and up to 60".to_owned()),
     }

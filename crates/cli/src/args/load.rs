@@ -1,0 +1,239 @@
+//! What `load` is told: schemes, rates, clients and output.
+
+mod agent;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use authentick_load::rates;
+use authentick_proto::prefix::Prefix;
+use authentick_wire::ke::AeadId;
+use clap::{Args, Subcommand, ValueEnum};
+
+pub(crate) use self::agent::{Agent, Coordination};
+use super::values::{aead, seconds, step_seconds};
+use super::{AntpLoad, Permit, SharedKeyArguments};
+
+#[derive(Args, Debug)]
+pub(crate) struct Load {
+    #[command(subcommand)]
+    pub(crate) scheme: LoadScheme,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LoadScheme {
+    /// NTP without authentication
+    Plain {
+        #[command(flatten)]
+        load: Box<LoadArguments>,
+    },
+    /// NTP under a key that all clients share with the server
+    Mac {
+        #[command(flatten)]
+        load: Box<LoadArguments>,
+        #[command(flatten)]
+        key: SharedKeyArguments,
+    },
+    /// NTS: clients with keys and cookies of their own, which exchange keys when they have none
+    Nts {
+        #[command(flatten)]
+        load: Box<LoadArguments>,
+        #[command(flatten)]
+        trust: Trust,
+        /// Send one cookie of each client again and again, as no client does: cheaper to offer
+        #[arg(long)]
+        replay_cookie: bool,
+    },
+    /// Key exchanges alone; TARGET's port is that of the key exchange
+    Ke {
+        #[command(flatten)]
+        load: Box<LoadArguments>,
+        #[command(flatten)]
+        trust: Trust,
+    },
+    /// Key exchanges, each followed by transfers; rates are those of the key exchanges
+    Mix {
+        #[command(flatten)]
+        load: Box<LoadArguments>,
+        #[command(flatten)]
+        trust: Trust,
+        /// Transfers after each key exchange
+        #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        transfers_per_exchange: u32,
+        /// Send them all with one cookie, as the NTS study did
+        #[arg(long)]
+        same_cookie: bool,
+    },
+    /// Phase 1 of ANTP: negotiations, each until the certificate chain is complete
+    AntpNegotiate {
+        #[command(flatten)]
+        load: Box<LoadArguments>,
+        #[command(flatten)]
+        antp: AntpLoad,
+        /// Send the same m1 of each client again and again, and take its first answer, as the paper's load did
+        #[arg(long)]
+        replay: bool,
+    },
+    /// Phase 2 of ANTP: key exchanges, of clients that negotiate before and renew that every 30 s
+    AntpExchange {
+        #[command(flatten)]
+        load: Box<LoadArguments>,
+        #[command(flatten)]
+        antp: AntpLoad,
+        /// Send the same m3 of each client again and again, renewed every 30 s: no public-key work for the generator
+        #[arg(long)]
+        replay: bool,
+    },
+    /// Phase 3 of ANTP: requests for time, of clients that exchange keys before
+    Antp {
+        #[command(flatten)]
+        load: Box<LoadArguments>,
+        #[command(flatten)]
+        antp: AntpLoad,
+        /// Send the same m5 of each client again and again, as no client does
+        #[arg(long)]
+        replay: bool,
+        /// Ask for tags in packets of their own; latency is that of the early packet, if it is genuine
+        #[arg(long)]
+        separate_tag: bool,
+    },
+    /// All phases of ANTP, one after the other, as of clients that know nothing yet; rates are those of whole runs
+    AntpFull {
+        #[command(flatten)]
+        load: Box<LoadArguments>,
+        #[command(flatten)]
+        antp: AntpLoad,
+        /// Ask for tags in packets of their own; latency is that of the early packet, if it is genuine
+        #[arg(long)]
+        separate_tag: bool,
+    },
+    /// Take part in runs of a coordinator: send what it orders
+    Agent(Agent),
+}
+
+#[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("model").multiple(false))]
+pub(crate) struct LoadArguments {
+    /// The server; PORT is that of NTP [default: 123], for `ke` that of the key exchange [default: 4460]
+    #[arg(value_name = "HOST[:PORT]")]
+    pub(crate) target: String,
+    /// One rate, in requests a second [default: 1000]
+    #[arg(long, value_name = "RATE", value_parser = rates::rate, group = "model")]
+    pub(crate) rate: Option<f64>,
+    /// Rates at equal distances, such as 100:100:8000
+    #[arg(long, value_name = "FIRST:STEP:LAST", group = "model")]
+    pub(crate) ramp: Option<String>,
+    /// Rates in equal ratios, such as 1000:1.5:1000000
+    #[arg(long, value_name = "FIRST:FACTOR:LAST", group = "model")]
+    pub(crate) geometric: Option<String>,
+    /// Search for the highest rate at which no more than --loss-max is lost
+    #[arg(long, group = "model")]
+    pub(crate) search: bool,
+    /// No rate: keep so many requests in flight in each worker
+    #[arg(long, value_name = "WINDOW", group = "model", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub(crate) closed: Option<u32>,
+    /// Seconds that each step lasts
+    #[arg(long, alias = "seconds", value_name = "S", default_value = "5", value_parser = step_seconds)]
+    pub(crate) step_seconds: Duration,
+    /// Share of requests that may go unanswered in a search
+    #[arg(long, value_name = "SHARE", default_value_t = 0.01, value_parser = share, requires = "search")]
+    pub(crate) loss_max: f64,
+    /// Where a search starts
+    #[arg(long, value_name = "RATE", default_value_t = 1000.0, value_parser = rates::rate, requires = "search")]
+    pub(crate) search_from: f64,
+    /// No rate above this one is offered in a search
+    #[arg(long, value_name = "RATE", default_value_t = 10e6, value_parser = rates::rate, requires = "search")]
+    pub(crate) rate_max: f64,
+    /// Distances between requests
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) arrivals: ArrivalsArgument,
+    /// Seed of exponential distances [default: a random one, which the record names]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Simulated clients, each with a port of its own
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) clients: u32,
+    /// Spread the clients over the addresses of this prefix that this host has
+    #[arg(long, value_name = "CIDR")]
+    pub(crate) sources: Option<Prefix>,
+    /// Threads that send, each on a processor of its own
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) workers: u32,
+    /// Leave it to the system on which processors these threads run
+    #[arg(long)]
+    pub(crate) unpinned: bool,
+    /// Seconds that a request waits for its answer
+    #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
+    pub(crate) timeout: Duration,
+    /// Requests a second of further clients beside the measured ones, which alone are measured
+    #[arg(long, value_name = "RATE", value_parser = rates::rate)]
+    pub(crate) background: Option<f64>,
+    /// Report processor time and memory of this process of the server, which runs on this host
+    #[arg(long, value_name = "PID")]
+    pub(crate) server_pid: Option<u32>,
+    /// Join the spans of an authentick server whose metrics are at this address
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) server_metrics: Option<String>,
+    #[command(flatten)]
+    pub(crate) coordination: Coordination,
+    /// Client and server read the same clock, so that the true offset is zero [default: if they have one address]
+    #[arg(long)]
+    pub(crate) shared_clock: bool,
+    /// What the path is called in the record [default: loopback, local or network, by the address]
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) path: Option<String>,
+    #[command(flatten)]
+    pub(crate) permission: Permit,
+    /// Show the run on a live screen, on standard error; the table or the record follows on standard output
+    #[arg(long)]
+    pub(crate) tui: bool,
+    /// Print the run record instead of the table
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Keep the run record
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Keep the steps as CSV
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+    /// Keep the report as a page
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+}
+
+/// When requests leave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ArrivalsArgument {
+    /// At equal distances
+    #[default]
+    Constant,
+    /// At exponentially distributed distances, as of many independent clients
+    Exponential,
+}
+
+/// How a server under load proves who it is.
+#[derive(Args, Debug)]
+pub(crate) struct Trust {
+    /// Port of the key exchange
+    #[arg(long, value_name = "N", default_value_t = authentick_ke::PORT)]
+    pub(crate) ke_port: u16,
+    /// Trust the authorities in this PEM file, instead of the system's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+    /// The name that the server's certificate must have [default: TARGET's host]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server_name: Option<String>,
+    /// Offer this AEAD algorithm alone: 15, 16, 17 or 30; may be repeated, the best first [default: 30, 15]
+    #[arg(long, value_name = "ID", value_parser = aead)]
+    pub(crate) aead: Vec<AeadId>,
+    /// Seconds that a key exchange may take
+    #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
+    pub(crate) ke_timeout: Duration,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(share) if (0.0..1.0).contains(&share) => Ok(share),
+        _ => Err("no share from 0 to below 1, such as 0.01".to_owned()),
+    }
+}

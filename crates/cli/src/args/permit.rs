@@ -1,0 +1,16 @@
+//! Which targets the user allows `load`, `stress` and `study` to load.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Whom the user allows to load, besides what is nobody else's.
+#[derive(Args, Debug)]
+pub(crate) struct Permit {
+    /// Load this host although its address is public; must repeat the name of the server
+    #[arg(long, value_name = "HOST")]
+    pub(crate) permit: Option<String>,
+    /// A file of prefixes that may be loaded besides loopback and private addresses, one on a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) allow_list: Option<PathBuf>,
+}

@@ -1,0 +1,28 @@
+//! What `stress` is told: the arguments of NtpStress.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use authentick_load::rates;
+use clap::Args;
+
+use super::Permit;
+use super::values::step_seconds;
+
+#[derive(Args, Debug)]
+pub(crate) struct Stress {
+    /// The server [default port: 123]
+    #[arg(value_name = "HOST")]
+    pub(crate) host: String,
+    /// Requests a second
+    #[arg(value_name = "RATE", value_parser = rates::rate)]
+    pub(crate) rate: f64,
+    /// How long, in seconds
+    #[arg(value_name = "SECONDS", value_parser = step_seconds)]
+    pub(crate) seconds: Duration,
+    /// Where the report goes
+    #[arg(value_name = "REPORT", default_value = "ntpdata.txt")]
+    pub(crate) report: PathBuf,
+    #[command(flatten)]
+    pub(crate) permission: Permit,
+}

@@ -1,0 +1,40 @@
+//! Values that several commands take.
+
+use std::time::Duration;
+
+use authentick_wire::ke::AeadId;
+
+pub(super) fn aead(text: &str) -> Result<AeadId, String> {
+    let id = text.parse().map(AeadId).map_err(|_| "no number".to_owned())?;
+    match authentick_proto::auth::nts::algorithm(id) {
+        Some(_) => Ok(id),
+        None => Err("no AEAD algorithm of ours; choose 15, 16, 17 or 30".to_owned()),
+    }
+}
+
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
+    const MOST: f64 = 86_400.0;
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=MOST).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err(format!("no number of seconds from 0 to {MOST}")),
+    }
+}
+
+pub(super) fn step_seconds(text: &str) -> Result<Duration, String> {
+    const MOST: f64 = 3600.0;
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.01..=MOST).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err(format!("no number of seconds from 0.01 to {MOST}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_out_of_range_are_refused() {
+        assert!(aead("15").is_ok() && aead("31").is_err() && aead("x").is_err());
+        assert!(seconds("0.5").is_ok() && seconds("-1").is_err() && seconds("nan").is_err());
+    }
+}
