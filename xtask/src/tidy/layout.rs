@@ -1,10 +1,9 @@
-//! Rules about files: their names, their first line, white space, widths, sizes.
+//! Rules about files: their names, their first line, white space, widths.
 
 use super::Finding;
 use super::tree::{TextFile, Tree};
 
 const COLUMNS_MAX: usize = 120;
-const CODE_LINES_MAX: usize = 600;
 
 /// Literals from this length on cannot be broken without making a vector harder to compare with its source.
 const LONG_LITERAL: usize = 64;
@@ -14,7 +13,7 @@ const EMPTY_NAMES: [&str; 4] = ["utils.rs", "helpers.rs", "misc.rs", "common.rs"
 
 /// All rules of this file.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
-    [white_space, widths, first_lines, names, sizes].into_iter().flat_map(|rule| rule(tree)).collect()
+    [white_space, widths, first_lines, names, syntax].into_iter().flat_map(|rule| rule(tree)).collect()
 }
 
 /// No tabs, no blanks at the end of a line, one line break at the end of the file.
@@ -85,20 +84,10 @@ fn names(tree: &Tree) -> Vec<Finding> {
     empty.map(|file| Finding::violation(&file.path, 1, "the name does not say what the file holds")).collect()
 }
 
-/// Notes about files that may hold two subjects: lines with code are counted, outside items for tests.
-fn sizes(tree: &Tree) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for (file, source) in tree.rust() {
-        if source.is_broken {
-            findings.push(Finding::violation(&file.path, 1, "the file is no Rust"));
-        }
-        let count = source.shipped.lines().filter(|line| !line.trim().is_empty()).count();
-        if count > CODE_LINES_MAX {
-            let problem = format!("{count} lines of code: is there a second subject in them?");
-            findings.push(Finding::note(&file.path, 1, problem));
-        }
-    }
-    findings
+/// Every file can be read as Rust, else the other rules see nothing in it.
+fn syntax(tree: &Tree) -> Vec<Finding> {
+    let broken = tree.rust().filter(|(_, source)| source.is_broken);
+    broken.map(|(file, _)| Finding::violation(&file.path, 1, "the file is no Rust")).collect()
 }
 
 #[cfg(test)]
@@ -154,12 +143,10 @@ mod tests {
     }
 
     #[test]
-    fn long_files_are_noted_but_long_tests_and_comments_are_not() {
-        let long = "fn a() {}\n".repeat(CODE_LINES_MAX + 1);
-        let tests = format!("#[cfg(test)]\nmod tests {{\n{long}}}\n{}", "// A.\n".repeat(CODE_LINES_MAX + 1));
-        let tree = Tree::of(&[("long.rs", &long), ("tests.rs", &tests), ("broken.rs", "fn (\n")]);
-        let findings = sizes(&tree);
-        assert_eq!(lines(&findings), ["long.rs:1", "broken.rs:1"]);
-        assert!(findings[0].is_note && !findings[1].is_note);
+    fn file_that_is_no_rust_is_found() {
+        assert_eq!(
+            lines(&syntax(&Tree::of(&[("good.rs", "fn a() {}\n"), ("broken.rs", "fn (\n")]))),
+            ["broken.rs:1"]
+        );
     }
 }

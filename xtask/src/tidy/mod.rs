@@ -3,6 +3,7 @@
 mod dependencies;
 mod layout;
 mod purity;
+mod sizes;
 mod source;
 mod tree;
 mod unsafety;
@@ -43,7 +44,7 @@ impl fmt::Display for Finding {
 pub(crate) fn run(root: &Path) -> Result<(), String> {
     let tree = Tree::read(root)?;
     let mut findings = dependencies::check(&dependencies::edges(root)?);
-    for rule in [layout::check, words::check, unsafety::check, purity::check] {
+    for rule in [layout::check, sizes::check, words::check, unsafety::check, purity::check] {
         findings.extend(rule(&tree));
     }
     findings.sort();

@@ -1,36 +1,85 @@
-//! What the protocol crates and the game do without: clocks, threads, sockets and randomness of their own.
+//! What crates do without. Those of the protocols, the game and the simulation touch nothing outside the process and
+//! read no clock: time, entropy and keys come in as arguments, so that whole histories replay from a seed. Those below
+//! the command line know no exit codes.
 //!
-//! Time, entropy and keys come in as arguments, so that whole histories replay from a seed. Tests may use all of these,
-//! and `delays.rs` may sleep: it compiles to nothing outside one test.
+//! Tests may use all of these, and `delays.rs` may sleep: it compiles to nothing outside one test.
 
 use super::Finding;
 use super::source::{line_of, words};
 use super::tree::Tree;
 
-const PURE: [&str; 3] = ["crates/game/src/", "crates/proto/src/", "crates/wire/src/"];
+/// What some crates do without.
+struct Absence {
+    /// Those of them that exist.
+    crates: &'static [&'static str],
+    /// Paths of modules, items or functions.
+    names: &'static [&'static str],
+    remedy: &'static str,
+}
+
+const ABSENCES: [Absence; 2] = [
+    Absence {
+        crates: &["crates/game/", "crates/generator/", "crates/proto/", "crates/sim/", "crates/wire/"],
+        names: &[
+            // Clocks.
+            "Instant",
+            "SystemTime",
+            // Randomness.
+            "Entropy::from_system",
+            "OsRng",
+            "SysRng",
+            "getrandom",
+            "thread_rng",
+            // Files, processes, environment, threads.
+            "std::env",
+            "std::fs",
+            "std::process",
+            "std::thread",
+            "std::io::stderr",
+            "std::io::stdin",
+            "std::io::stdout",
+            // Sockets.
+            "std::net::TcpListener",
+            "std::net::TcpStream",
+            "std::net::ToSocketAddrs",
+            "std::net::UdpSocket",
+            "std::os",
+            // The system itself.
+            "authentick_net",
+            "libc",
+            "nix",
+            "rustix",
+        ],
+        remedy: "this crate gets it as an argument, or does without",
+    },
+    Absence {
+        crates: &["crates/client/", "crates/rig/", "crates/study/"],
+        names: &["Exit", "ExitCode", "std::process::exit"],
+        remedy: "this crate returns an error; the command line makes an exit code of it",
+    },
+];
 
 const EXEMPT: [&str; 1] = ["crates/proto/src/delays.rs"];
-
-const ABSENT: [&str; 5] =
-    ["Instant::now", "SystemTime::now", "thread_rng", "std::net::UdpSocket", "std::thread"];
 
 /// The rule.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, source) in tree.rust() {
-        let is_pure = PURE.iter().any(|folder| file.path.starts_with(folder));
-        if !is_pure || file.name() == "tests.rs" || EXEMPT.contains(&&*file.path) {
+        if !file.is_shipped() || file.name() == "tests.rs" || EXEMPT.contains(&&*file.path) {
             continue;
         }
-        for absent in ABSENT {
-            let named = words(&source.shipped, absent);
-            let imports = imports(&source.shipped).into_iter().filter(|(_, path)| is_within(path, absent));
-            let mut lines: Vec<usize> =
-                named.chain(imports.map(|(at, _)| at)).map(|at| line_of(&source.shipped, at)).collect();
-            lines.sort_unstable();
-            lines.dedup();
-            let problem = format!("`{absent}`: this crate gets it as an argument, or does without");
-            findings.extend(lines.iter().map(|line| Finding::violation(&file.path, *line, &*problem)));
+        let imports = imports(&source.shipped);
+        let is_bound = |absence: &&Absence| absence.crates.iter().any(|folder| file.path.starts_with(folder));
+        for absence in ABSENCES.iter().filter(is_bound) {
+            for name in absence.names {
+                let imports = imports.iter().filter(|(_, path)| is_within(path, name));
+                let places = words(&source.shipped, name).chain(imports.map(|(at, _)| *at));
+                let mut lines: Vec<usize> = places.map(|at| line_of(&source.shipped, at)).collect();
+                lines.sort_unstable();
+                lines.dedup();
+                let problem = format!("`{name}`: {}", absence.remedy);
+                findings.extend(lines.iter().map(|line| Finding::violation(&file.path, *line, &*problem)));
+            }
         }
     }
     findings
@@ -86,7 +135,30 @@ mod tests {
     use super::*;
 
     fn lines(path: &str, text: &str) -> Vec<usize> {
-        check(&Tree::of(&[(path, text)])).iter().map(|finding| finding.line).collect()
+        let mut lines: Vec<usize> =
+            check(&Tree::of(&[(path, text)])).iter().map(|finding| finding.line).collect();
+        lines.sort_unstable();
+        lines
+    }
+
+    #[test]
+    fn files_processes_environment_and_libc_are_found() {
+        let text = "use std::{env, fs::File};\nfn a() { std::process::id(); }\nfn b() { unsafe { libc::getpid() } }\n\
+            fn c() { std::env::args(); }\nuse std::path::Path;\nuse std::os::fd::AsRawFd;\nstruct Environment;\n";
+        for path in ["crates/generator/src/a.rs", "crates/sim/src/world.rs", "crates/wire/src/a.rs"] {
+            assert_eq!(lines(path, text), [1, 1, 2, 3, 4, 6], "{path}");
+        }
+        assert_eq!(lines("crates/net/src/a.rs", text), [0; 0]);
+    }
+
+    #[test]
+    fn exit_codes_are_found_below_the_command_line() {
+        let text = "use crate::Exit;\nfn a() -> std::process::ExitCode {\n    std::process::exit(1)\n}\n\
+            fn b(status: std::process::ExitStatus) {}\n";
+        for path in ["crates/client/src/a.rs", "crates/rig/src/a.rs", "crates/study/src/a/b.rs"] {
+            assert_eq!(lines(path, text), [1, 2, 3], "{path}");
+        }
+        assert_eq!(lines("crates/cli/src/exit.rs", text), [0; 0]);
     }
 
     const IMPURE: &str = "use std::time::Instant;\nfn a() { Instant::now(); }\nfn b() { rand::thread_rng(); }\n\
@@ -94,7 +166,7 @@ mod tests {
 
     #[test]
     fn clocks_sockets_and_threads_are_found() {
-        assert_eq!(lines("crates/proto/src/server/mod.rs", IMPURE), [2, 3, 4, 5]);
+        assert_eq!(lines("crates/proto/src/server/mod.rs", IMPURE), [1, 2, 3, 4, 5]);
         assert_eq!(lines("crates/wire/src/time.rs", "fn a() { std::time::SystemTime::now(); }\n"), [1]);
         assert_eq!(lines("crates/wire/src/a.rs", "fn a() { std::thread::yield_now(); }\n"), [1]);
         assert_eq!(lines("crates/game/src/mac/salt.rs", "fn a() { Instant::now(); }\n"), [1]);

@@ -1,0 +1,134 @@
+//! Rules about sizes: of files, of functions, and of the crate of the command line. Lines with code are counted, so
+//! neither blank lines nor comments, and of a file those outside items for tests.
+
+use super::Finding;
+use super::source::{line_of, words};
+use super::tree::Tree;
+
+const FILE_LINES_MAX: usize = 500;
+const FUNCTION_LINES_MAX: usize = 80;
+
+/// What is no command line belongs to another crate.
+const CLI: &str = "crates/cli/src/";
+const CLI_LINES_MAX: usize = 4_600;
+
+/// All rules of this file.
+pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+    [files, functions, command_line].into_iter().flat_map(|rule| rule(tree)).collect()
+}
+
+/// No file holds two subjects.
+fn files(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (file, source) in tree.rust() {
+        let count = line_count(&source.shipped);
+        if count > FILE_LINES_MAX {
+            let problem = format!("{count} lines of code; {FILE_LINES_MAX} are the limit");
+            findings.push(Finding::note(&file.path, 1, problem));
+        }
+    }
+    findings
+}
+
+/// No function is longer than what is read at once; clippy counts the same lines, but not in macros.
+fn functions(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (file, source) in tree.rust() {
+        for at in words(&source.code, "fn") {
+            let Some((name, body)) = function(&source.code[at..]) else { continue };
+            let count = line_count(body);
+            if count > FUNCTION_LINES_MAX {
+                let problem =
+                    format!("`{name}` has {count} lines of code; {FUNCTION_LINES_MAX} are the limit");
+                findings.push(Finding::note(&file.path, line_of(&source.code, at), problem));
+            }
+        }
+    }
+    findings
+}
+
+/// The crate of the command line does not grow.
+fn command_line(tree: &Tree) -> Vec<Finding> {
+    let own = tree.rust().filter(|(file, _)| file.path.starts_with(CLI) && file.name() != "tests.rs");
+    let count: usize = own.map(|(_, source)| line_count(&source.shipped)).sum();
+    if count <= CLI_LINES_MAX {
+        return Vec::new();
+    }
+    vec![Finding::note(CLI, 1, format!("{count} lines of code; {CLI_LINES_MAX} are the limit"))]
+}
+
+fn line_count(code: &str) -> usize {
+    code.lines().filter(|line| !line.trim().is_empty()).count()
+}
+
+/// Name and body of the function that `code` begins with; `None` if it has no body, or is a type of functions.
+fn function(code: &str) -> Option<(&str, &str)> {
+    let rest = code.strip_prefix("fn")?.trim_start();
+    let name =
+        rest.split(|character: char| !(character.is_alphanumeric() || "_$".contains(character))).next()?;
+    if name.is_empty() {
+        return None;
+    }
+    let (mut depth, mut start) = (0_usize, None);
+    for (at, character) in rest.char_indices() {
+        match character {
+            '{' if depth == 0 => start = Some(at + 1),
+            ';' if depth == 0 => return None,
+            _ => {}
+        }
+        match character {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        if let (0, '}', Some(start)) = (depth, character, start) {
+            return Some((name, &rest[start..at]));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(findings: &[Finding]) -> Vec<String> {
+        findings.iter().map(|finding| format!("{}:{}", finding.path, finding.line)).collect()
+    }
+
+    #[test]
+    fn long_files_are_found_but_long_tests_and_comments_are_not() {
+        let long = "fn a() {}\n".repeat(FILE_LINES_MAX + 1);
+        let comments = "// A.\n\n".repeat(FILE_LINES_MAX + 1);
+        let tests = format!("#[cfg(test)]\nmod tests {{\n{long}}}\n{comments}");
+        let tree = Tree::of(&[("long.rs", &long), ("tests.rs", &tests)]);
+        assert_eq!(places(&files(&tree)), ["long.rs:1"]);
+    }
+
+    #[test]
+    fn long_functions_are_found_in_macros_and_tests_too() {
+        let body = |count: usize| format!("{{\n// A.\n{}\n}}\n", "b();\n".repeat(count));
+        let (good, bad) = (body(FUNCTION_LINES_MAX), body(FUNCTION_LINES_MAX + 1));
+        let tree = Tree::of(&[
+            ("good.rs", &format!("fn a() {good}fn c(d: fn(u8)) {good}")),
+            ("bad.rs", &format!("struct A;\npub fn a<T>(b: [u8; 2]) -> T {bad}")),
+            ("trait.rs", &format!("trait A {{ fn a(&self);\nfn b(&self) {bad} }}")),
+            ("macro.rs", &format!("macro_rules! a {{ ($b:ident) => {{\nfn $b() {bad} }} }}")),
+            ("tests.rs", &format!("#[cfg(test)]\nmod tests {{\nfn a() {bad} }}\n")),
+        ]);
+        let findings = functions(&tree);
+        assert_eq!(places(&findings), ["bad.rs:2", "trait.rs:2", "macro.rs:2", "tests.rs:3"]);
+        assert!(findings[2].problem.starts_with("`$b` has 81 lines"), "{}", findings[2].problem);
+    }
+
+    #[test]
+    fn command_line_is_counted_over_all_of_its_files() {
+        let half = "fn a() {}\n".repeat(CLI_LINES_MAX / 2);
+        let (one, other) = (format!("{half}// A.\n"), format!("{half}fn b() {{}}\n"));
+        let tree = |path| Tree::of(&[("crates/cli/src/a.rs", &one), (path, &other)]);
+        assert_eq!(places(&command_line(&tree("crates/cli/src/b/c.rs"))), ["crates/cli/src/:1"]);
+        for path in ["crates/cli/tests/b.rs", "crates/cli/src/b/tests.rs"] {
+            assert_eq!(places(&command_line(&tree(path))), [""; 0], "{path}");
+        }
+    }
+}
