@@ -8,6 +8,7 @@ mod fuzz;
 mod peers;
 mod portable;
 mod process;
+mod spec;
 mod test;
 mod tidy;
 mod tools;
@@ -24,6 +25,12 @@ use clap::Parser;
 enum Task {
     /// Check the house rules; print each violation as `file:line: problem`
     Tidy,
+    /// Check that each requirement has its code and its test, and print how many each section has
+    Spec {
+        /// Print ten rows drawn by this seed, with the places of their code and tests
+        #[arg(long, value_name = "SEED")]
+        draw: Option<u64>,
+    },
     /// Provide the real components that the tests run against, under target/peers (or $AUTHENTICK_PEERS)
     Peers {
         /// Fail if one is missing that this machine could have
@@ -58,6 +65,7 @@ fn main() -> ExitCode {
     let task = Task::parse();
     let result = workspace_root().and_then(|root| match task {
         Task::Tidy => tidy::run(&root),
+        Task::Spec { draw } => spec::run(&root, draw),
         Task::Peers { require } => peers::run(&root, require),
         Task::Test { require_peers, arguments } => test::run(&root, require_peers, &arguments),
         Task::Ci { only } => ci::run(&root, only),

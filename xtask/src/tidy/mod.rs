@@ -4,8 +4,8 @@ mod dependencies;
 mod layout;
 mod purity;
 mod sizes;
-mod source;
-mod tree;
+pub(crate) mod source;
+pub(crate) mod tree;
 mod unsafety;
 mod words;
 
@@ -24,7 +24,7 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    fn violation(path: &str, line: usize, problem: impl Into<String>) -> Self {
+    pub(crate) fn violation(path: &str, line: usize, problem: impl Into<String>) -> Self {
         Finding { path: path.to_owned(), line, problem: problem.into(), is_note: false }
     }
 

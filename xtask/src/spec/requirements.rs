@@ -1,0 +1,218 @@
+//! The tables of `docs/requirements`.
+//!
+//! ```text
+//! ## Section 5.7: protocol
+//! Has: 29 MUST, 10 SHOULD
+//! Left out: 2 MUST: why
+//! | rfc8915#5.7-1 | MUST | 1 | client | what it asks |
+//! ```
+
+use crate::tidy::Finding;
+use crate::tidy::tree::{TextFile, Tree};
+
+const FOLDER: &str = "docs/requirements/";
+
+/// The words that a section counts, in the order of [`Section::has`].
+const WORDS: [&str; 2] = ["MUST", "SHOULD"];
+
+/// All sections, in the order of files and text.
+pub(super) struct Requirements {
+    pub(super) sections: Vec<Section>,
+}
+
+/// One section of a specification.
+pub(super) struct Section {
+    pub(super) path: String,
+    line: usize,
+    /// The name of the file: what ids begin with.
+    pub(super) specification: String,
+    /// The first word of the heading, or the range that it gives: what ids go on with.
+    pub(super) name: String,
+    /// How many MUSTs and SHOULDs the specification has there.
+    pub(super) has: [usize; 2],
+    pub(super) left_out: Vec<LeftOut>,
+    pub(super) rows: Vec<Row>,
+}
+
+/// Words of a section that have no row.
+pub(super) struct LeftOut {
+    counts: [usize; 2],
+    /// The counts and the reason.
+    pub(super) text: String,
+}
+
+/// One requirement.
+pub(super) struct Row {
+    pub(super) line: usize,
+    pub(super) id: String,
+    level: Level,
+    /// For how many words of the section it stands.
+    word_count: usize,
+    pub(super) text: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Must,
+    Should,
+    /// Said without a word in capitals.
+    States,
+}
+
+impl Level {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "MUST" | "MUST NOT" => Some(Level::Must),
+            "SHOULD" | "SHOULD NOT" => Some(Level::Should),
+            "states" => Some(Level::States),
+            _ => None,
+        }
+    }
+}
+
+impl Requirements {
+    /// Reads the tables of `tree`; what is wrong in them goes to `findings`.
+    pub(super) fn read(tree: &Tree, findings: &mut Vec<Finding>) -> Self {
+        let mut sections: Vec<Section> = Vec::new();
+        for file in tree.files.iter().filter(|file| is_table(file)) {
+            let first = sections.len();
+            for (index, line) in file.text.lines().enumerate() {
+                if let Err(problem) = take(file, index + 1, line, first, &mut sections) {
+                    findings.push(Finding::violation(&file.path, index + 1, problem));
+                }
+            }
+        }
+        for section in &sections {
+            findings.extend(section.balance());
+        }
+        Requirements { sections }
+    }
+
+    /// All rows with their sections.
+    pub(super) fn rows(&self) -> impl Iterator<Item = (&Section, &Row)> {
+        self.sections.iter().flat_map(|section| section.rows.iter().map(move |row| (section, row)))
+    }
+}
+
+fn is_table(file: &TextFile) -> bool {
+    file.path.starts_with(FOLDER) && file.path.ends_with(".md") && file.name() != "README.md"
+}
+
+/// Takes one line of a file whose sections begin at `first`.
+fn take(
+    file: &TextFile,
+    line: usize,
+    text: &str,
+    first: usize,
+    sections: &mut Vec<Section>,
+) -> Result<(), String> {
+    if let Some(heading) = text.strip_prefix("## ") {
+        let name = heading.strip_prefix("Section ").and_then(|rest| rest.split_once(": "));
+        let (name, _) = name.ok_or("a heading reads `## Section NAME: what it is about`")?;
+        if sections[first..].iter().any(|section| section.name == name) {
+            return Err(format!("section {name} has two headings"));
+        }
+        let specification = file.name().trim_end_matches(".md").to_owned();
+        let (path, name) = (file.path.clone(), name.to_owned());
+        let section =
+            Section { path, line, specification, name, has: [0; 2], left_out: Vec::new(), rows: Vec::new() };
+        sections.push(section);
+        return Ok(());
+    }
+    let row = cells(text).filter(|cells| !matches!(cells[..], ["id", ..] | ["---", ..]));
+    let Some(section) = sections[first..].last_mut() else {
+        return row.map_or(Ok(()), |_| Err("a row above the first section".to_owned()));
+    };
+    if let Some(counts) = text.strip_prefix("Has: ") {
+        section.has = word_counts(counts)?;
+    } else if let Some(rest) = text.strip_prefix("Left out: ") {
+        let (counts, _) = rest.split_once(": ").ok_or("what is left out has no reason")?;
+        section.left_out.push(LeftOut { counts: word_counts(counts)?, text: rest.to_owned() });
+    } else if let Some(cells) = row {
+        let row = Row::parse(line, &cells)?;
+        section.add(row)?;
+    }
+    Ok(())
+}
+
+impl Section {
+    fn add(&mut self, row: Row) -> Result<(), String> {
+        let prefix = format!("{}#{}-", self.specification, self.name);
+        let number = |row: &Row| row.id.strip_prefix(&prefix)?.parse::<u32>().ok();
+        let current = number(&row).ok_or_else(|| format!("{} is no id of this section", row.id))?;
+        if self.rows.last().and_then(number).is_some_and(|last| last >= current) {
+            return Err(format!("{} does not come after the row before", row.id));
+        }
+        self.rows.push(row);
+        Ok(())
+    }
+
+    /// For how many MUSTs and SHOULDs there are rows.
+    pub(super) fn covered(&self) -> [usize; 2] {
+        [Level::Must, Level::Should]
+            .map(|level| self.rows.iter().filter(|row| row.level == level).map(|row| row.word_count).sum())
+    }
+
+    /// Rows and what was left out make up what the section has.
+    fn balance(&self) -> Option<Finding> {
+        let covered = self.covered();
+        let left = |index: usize| self.left_out.iter().map(|left| left.counts[index]).sum::<usize>();
+        let index = (0..WORDS.len()).find(|&index| covered[index] + left(index) != self.has[index])?;
+        let problem = format!(
+            "section {} has {} {}, but rows for {} and leaves out {}",
+            self.name,
+            self.has[index],
+            WORDS[index],
+            covered[index],
+            left(index)
+        );
+        Some(Finding::violation(&self.path, self.line, problem))
+    }
+}
+
+impl Row {
+    fn parse(line: usize, cells: &[&str]) -> Result<Self, String> {
+        let [id, level, words, _, text] = cells else {
+            return Err("a row has five cells: id, level, words, binds, requirement".to_owned());
+        };
+        let id = id_of(id).ok_or_else(|| format!("`{id}` is no id"))?.to_owned();
+        let level = Level::parse(level).ok_or_else(|| format!("`{level}` is no level"))?;
+        let word_count = words.parse().map_err(|_| format!("`{words}` is no number of words"))?;
+        if (level == Level::States) && word_count > 0 {
+            return Err(format!("{id} has no word in capitals, so it stands for none"));
+        }
+        Ok(Row { line, id, level, word_count, text: (*text).to_owned() })
+    }
+}
+
+/// The numbers of `2 MUST, 1 SHOULD`, of which one may be absent.
+fn word_counts(text: &str) -> Result<[usize; 2], String> {
+    let mut counts = [0; 2];
+    for part in text.split(", ") {
+        let (count, word) = part.split_once(' ').ok_or_else(|| format!("`{part}` is no count of words"))?;
+        let index = WORDS.iter().position(|known| *known == word);
+        let (Some(index), Ok(count)) = (index, count.parse()) else {
+            return Err(format!("`{part}` is no count of words"));
+        };
+        counts[index] = count;
+    }
+    Ok(counts)
+}
+
+/// The cells of a table's row.
+pub(super) fn cells(line: &str) -> Option<Vec<&str>> {
+    let inner = line.strip_prefix("| ").or_else(|| line.strip_prefix('|'))?.trim_end().strip_suffix('|')?;
+    Some(inner.split('|').map(str::trim).collect())
+}
+
+/// `text` if it has the form of an id: specification, section, number.
+pub(super) fn id_of(text: &str) -> Option<&str> {
+    let (specification, rest) = text.split_once('#')?;
+    let (section, number) = rest.rsplit_once('-')?;
+    let is_word = |text: &str| !text.is_empty() && text.bytes().all(|octet| octet.is_ascii_alphanumeric());
+    let is_id = is_word(specification)
+        && section.split('.').all(is_word)
+        && !number.is_empty()
+        && number.bytes().all(|octet| octet.is_ascii_digit());
+    is_id.then_some(text)
+}
