@@ -1,18 +1,17 @@
 //! A folder with a test authority's certificate and what it made for a server; and the configuration of ours.
 
 use std::fmt::Write as _;
-use std::fs::OpenOptions;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use authentick_rig::certificates::{self, Authority};
+use rcgen::{CertificateParams, CertifiedIssuer, KeyPair};
 use tempfile::TempDir;
 
 /// A folder with an authority's certificate, and one that it made for a server.
+#[derive(Debug)]
 pub struct Lab {
     folder: TempDir,
-    authority: CertifiedIssuer<'static, KeyPair>,
+    authority: Authority,
 }
 
 impl Lab {
@@ -32,10 +31,7 @@ impl Lab {
     /// If no folder can be made.
     #[must_use]
     pub fn with_certificate(change: impl FnOnce(&mut CertificateParams)) -> Self {
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(rcgen::DnType::CommonName, "authentick test authority");
-        let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let authority = Authority::new("authentick test authority").unwrap();
         let lab = Lab { folder: tempfile::tempdir().unwrap(), authority };
         std::fs::write(lab.ca(), lab.authority.pem()).unwrap();
         lab.renew(change);
@@ -50,9 +46,8 @@ impl Lab {
         let mut params = Lab::server_params();
         change(&mut params);
         let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &self.authority).unwrap();
-        std::fs::write(self.chain(), certificate.pem() + &self.authority.pem()).unwrap();
-        write_private(&self.key(), &key.serialize_pem());
+        let certificate = self.authority.identify(&params, &key, &self.key()).unwrap();
+        std::fs::write(self.chain(), certificate + &self.authority.pem()).unwrap();
     }
 
     /// What the server's certificate says, whatever its key.
@@ -65,7 +60,7 @@ impl Lab {
     }
 
     pub(crate) const fn authority(&self) -> &CertifiedIssuer<'static, KeyPair> {
-        &self.authority
+        self.authority.issuer()
     }
 
     /// The folder.
@@ -135,18 +130,11 @@ impl Lab {
 /// # Panics
 /// If it cannot be written.
 pub fn write_private(path: &Path, text: &str) {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path).unwrap();
-    file.write_all(text.as_bytes()).unwrap();
+    certificates::write_private(path, text).unwrap();
 }
 
 impl Default for Lab {
     fn default() -> Self {
         Lab::new()
-    }
-}
-
-impl std::fmt::Debug for Lab {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Lab").field("folder", &self.folder).finish_non_exhaustive()
     }
 }

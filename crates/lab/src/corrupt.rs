@@ -1,64 +1,20 @@
-//! Stands between NTP clients and a real server, on a port of its own; damages or records what passes, and counts it.
-//!
-//! One thread, and a socket towards the server for each client, so the server sees as many clients as there are.
+//! Who stands between NTP clients and a real server, on a relay: damages or records what passes, and counts it.
 
 use std::collections::HashMap;
-use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
-use std::time::Instant;
+use std::ops::Deref;
+use std::time::{Duration, Instant};
 
-use authentick_net::udp::{anywhere, dropped_count};
+use authentick_rig::relay;
+pub use authentick_rig::relay::{CLIENT_COUNT_MAX, Counts, Middle};
 use authentick_wire::header::ReferenceId;
-use authentick_wire::limits::DATAGRAM_SIZE_MAX;
 use authentick_wire::mac::MacFields;
 use authentick_wire::packet::Packet;
-use rustix::buffer::spare_capacity;
-use rustix::event::{Timespec, epoll};
 
-use crate::servers::{emit, identifier_of, kiss, make_room, nts_fields};
-
-/// The most clients; each takes a file descriptor.
-pub const CLIENT_COUNT_MAX: usize = 16_000;
+use crate::servers::{emit, identifier_of, kiss, nts_fields};
 
 /// The most datagrams that a tap keeps.
 pub const RECORD_COUNT_MAX: usize = 400_000;
-
-/// Datagrams that are read from one socket before the others have their turn.
-const BATCH_COUNT: usize = 64;
-
-/// How often the thread looks whether it is to end.
-const IDLE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
-
-/// Somebody in the middle.
-pub trait Middle: Send + 'static {
-    /// Sees a request; says whether it goes on to the server.
-    fn request(&mut self, request: &[u8], client: SocketAddr) -> bool {
-        let _ = (request, client);
-        true
-    }
-
-    /// Sees a response; returns what the client gets in its place.
-    fn response(&mut self, response: Vec<u8>, client: SocketAddr) -> Vec<Vec<u8>> {
-        let _ = client;
-        vec![response]
-    }
-}
-
-/// Two of them, the first nearer to the client.
-impl<A: Middle, B: Middle> Middle for (A, B) {
-    fn request(&mut self, request: &[u8], client: SocketAddr) -> bool {
-        self.0.request(request, client) && self.1.request(request, client)
-    }
-
-    fn response(&mut self, response: Vec<u8>, client: SocketAddr) -> Vec<Vec<u8>> {
-        let passed = self.1.response(response, client);
-        passed.into_iter().flat_map(|response| self.0.response(response, client)).collect()
-    }
-}
 
 /// Passes responses through a function, which may also make several of one, or none.
 pub struct Changed<F>(pub F);
@@ -83,7 +39,7 @@ pub enum Damage {
     LostResponse,
 }
 
-/// Damages every so-manieth authenticated exchange, under NTS or a symmetric key.
+/// Damages one in a set number of authenticated exchanges, under NTS or a symmetric key.
 #[derive(Clone, Copy, Debug)]
 pub struct Corrupt {
     damage: Damage,
@@ -248,34 +204,9 @@ impl Middle for Tap {
     }
 }
 
-/// What a relay itself did, whoever stands in the middle.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Datagrams read from clients.
-    pub requests: u64,
-    /// Datagrams read from the server.
-    pub responses: u64,
-    /// Clients that have a socket of their own.
-    pub clients: u64,
-    /// Datagrams that the relay lost of its own: that could not be sent, or came too fast for it. A test that relies on
-    /// its counts demands 0.
-    pub lost: u64,
-}
-
-/// A running relay. It ends with this value.
-pub struct Relay<M> {
-    address: SocketAddr,
-    shared: Arc<Shared<M>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-struct Shared<M> {
-    middle: Mutex<M>,
-    counts: Mutex<Counts>,
-    /// The clients' socket, then one towards the server for each client.
-    sockets: Mutex<Vec<Arc<UdpSocket>>>,
-    stop: AtomicBool,
-}
+/// The rig's relay, which panics where a test would, and does not make the path longer.
+#[derive(Debug)]
+pub struct Relay<M>(relay::Relay<M>);
 
 impl<M: Middle> Relay<M> {
     /// Relays between clients that ask at `front` and `server`. To be called where `front` was bound: within a host,
@@ -285,24 +216,7 @@ impl<M: Middle> Relay<M> {
     /// If the socket cannot be set up.
     #[must_use]
     pub fn start(front: UdpSocket, server: SocketAddr, middle: M) -> Self {
-        let address = front.local_addr().unwrap();
-        let shared = Arc::new(Shared {
-            middle: Mutex::new(middle),
-            counts: Mutex::default(),
-            sockets: Mutex::default(),
-            stop: AtomicBool::new(false),
-        });
-        let mut turner = Turner {
-            epoll: epoll::create(epoll::CreateFlags::CLOEXEC).unwrap(),
-            server,
-            sockets: Vec::new(),
-            clients: Vec::new(),
-            places: HashMap::new(),
-            shared: Arc::clone(&shared),
-        };
-        turner.adopt(front).unwrap();
-        let thread = Some(std::thread::spawn(move || turner.run()));
-        Relay { address, shared, thread }
+        Relay(relay::Relay::start(front, server, Duration::ZERO, middle).unwrap())
     }
 
     /// Relays between a port of 127.0.0.1 and `server`.
@@ -311,135 +225,23 @@ impl<M: Middle> Relay<M> {
     /// If the port is taken.
     #[must_use]
     pub fn on_loopback(port: u16, server: SocketAddr, middle: M) -> Self {
-        Relay::start(UdpSocket::bind(("127.0.0.1", port)).unwrap(), server, middle)
-    }
-
-    /// Where clients ask.
-    #[must_use]
-    pub const fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Looks at, or changes, who stands in the middle.
-    pub fn with<T>(&self, look: impl FnOnce(&mut M) -> T) -> T {
-        look(&mut self.shared.middle.lock().unwrap())
+        Relay(relay::Relay::on_loopback(port, server, Duration::ZERO, middle).unwrap())
     }
 
     /// What the relay has done until now.
+    ///
+    /// # Panics
+    /// If the kernel does not tell.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let sockets = self.shared.sockets.lock().unwrap();
-        let dropped: u64 = sockets.iter().map(|socket| dropped_count(socket.as_fd()).unwrap()).sum();
-        let counts = *self.shared.counts.lock().unwrap();
-        Counts { lost: counts.lost + dropped, ..counts }
+        self.0.counts().unwrap()
     }
 }
 
-impl<M> Drop for Relay<M> {
-    fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
+impl<M> Deref for Relay<M> {
+    type Target = relay::Relay<M>;
 
-/// The relay's thread.
-struct Turner<M> {
-    epoll: OwnedFd,
-    server: SocketAddr,
-    /// The clients' socket, then one for each of `clients`.
-    sockets: Vec<Arc<UdpSocket>>,
-    clients: Vec<SocketAddr>,
-    /// From clients to their place in `clients`.
-    places: HashMap<SocketAddr, usize>,
-    shared: Arc<Shared<M>>,
-}
-
-impl<M: Middle> Turner<M> {
-    fn run(mut self) {
-        let mut events = Vec::with_capacity(BATCH_COUNT);
-        while !self.shared.stop.load(Ordering::Relaxed) {
-            events.clear();
-            // Interrupted or not: what there is is looked at.
-            let _ = epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&IDLE));
-            for event in &events {
-                match event.data.u64() {
-                    0 => self.take_requests(),
-                    place => self.take_responses(place as usize - 1),
-                }
-            }
-        }
-    }
-
-    /// Waits on one more socket.
-    fn adopt(&mut self, socket: UdpSocket) -> std::io::Result<()> {
-        socket.set_nonblocking(true)?;
-        make_room(&socket);
-        let data = epoll::EventData::new_u64(self.sockets.len() as u64);
-        epoll::add(&self.epoll, &socket, data, epoll::EventFlags::IN)?;
-        let socket = Arc::new(socket);
-        self.shared.sockets.lock().unwrap().push(Arc::clone(&socket));
-        self.sockets.push(socket);
-        Ok(())
-    }
-
-    /// The socket towards the server for a client.
-    fn towards_server(&mut self, client: SocketAddr) -> std::io::Result<&UdpSocket> {
-        let place = match self.places.get(&client) {
-            Some(place) => *place,
-            None => {
-                if self.clients.len() >= CLIENT_COUNT_MAX {
-                    return Err(std::io::Error::other("too many clients"));
-                }
-                let socket = UdpSocket::bind(anywhere(self.server))?;
-                socket.connect(self.server)?;
-                self.adopt(socket)?;
-                self.clients.push(client);
-                self.places.insert(client, self.clients.len() - 1);
-                self.shared.counts.lock().unwrap().clients += 1;
-                self.clients.len() - 1
-            }
-        };
-        Ok(&self.sockets[1 + place])
-    }
-
-    fn take_requests(&mut self) {
-        let mut buffer = [0; DATAGRAM_SIZE_MAX];
-        for _ in 0..BATCH_COUNT {
-            let Ok((size, client)) = self.sockets[0].recv_from(&mut buffer) else { return };
-            self.shared.counts.lock().unwrap().requests += 1;
-            let passes = self.shared.middle.lock().unwrap().request(&buffer[..size], client);
-            if passes {
-                let sent =
-                    self.towards_server(client).and_then(|socket| match socket.send(&buffer[..size]) {
-                        // What the host said of an earlier datagram; this one has not been tried.
-                        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-                            socket.send(&buffer[..size])
-                        }
-                        sent => sent,
-                    });
-                self.count_lost(sent.is_err());
-            }
-        }
-    }
-
-    fn take_responses(&mut self, place: usize) {
-        let mut buffer = [0; DATAGRAM_SIZE_MAX];
-        let client = self.clients[place];
-        for _ in 0..BATCH_COUNT {
-            // An error is the end, or what the host said of an earlier request: then epoll tells of what is left.
-            let Ok(size) = self.sockets[1 + place].recv(&mut buffer) else { return };
-            self.shared.counts.lock().unwrap().responses += 1;
-            let passed = self.shared.middle.lock().unwrap().response(buffer[..size].to_vec(), client);
-            for response in passed {
-                let sent = self.sockets[0].send_to(&response, client);
-                self.count_lost(sent.is_err());
-            }
-        }
-    }
-
-    fn count_lost(&self, is_lost: bool) {
-        self.shared.counts.lock().unwrap().lost += u64::from(is_lost);
+    fn deref(&self) -> &Self::Target {
+        &self.0
     }
 }

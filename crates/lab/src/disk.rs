@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use authentick_rig::process;
+
 use crate::Skip;
 
 /// Octets of the file system.
@@ -52,12 +54,5 @@ impl Drop for Disk {
 }
 
 fn run(program: &str, arguments: &[&Path]) -> Result<(), Skip> {
-    match Command::new(program).args(arguments).output() {
-        Ok(output) if output.status.success() => Ok(()),
-        Ok(output) => Err(Skip::new(format!(
-            "{program} cannot do it here: {}",
-            String::from_utf8_lossy(&output.stderr).trim()
-        ))),
-        Err(error) => Err(Skip::new(format!("{program}: {error}"))),
-    }
+    process::run(Command::new(program).args(arguments), "").map_err(|error| Skip::new(error.to_string()))
 }

@@ -4,7 +4,10 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::hosts::{Host, Hosts, run};
+use authentick_rig::Error;
+use authentick_rig::process::run;
+
+use crate::hosts::{Host, Hosts};
 use crate::{Skip, peers};
 
 /// Octets before the payload of a UDP datagram.
@@ -141,7 +144,7 @@ impl<'a> Filter<'a> {
         after.split_whitespace().next().unwrap().parse().unwrap()
     }
 
-    fn run(&self, rules: &str) -> Result<(), String> {
+    fn run(&self, rules: &str) -> Result<(), Error> {
         run(self.nft.on(self.hosts, self.host).args(["-f", "-"]), rules)
     }
 }

@@ -1,18 +1,16 @@
 //! What tests, benches and studies run on: hosts, paths, servers that misbehave, peers.
 //!
-//! For tests only; nothing shipped depends on it. Failing means panicking here, as in a test; only what the machine
-//! does not allow is a [`Skip`], which says so.
+//! For tests only; nothing shipped depends on it. It is the rig, on which measurements run too, and what only tests
+//! want. Failing means panicking here, as in a test; only what the machine does not allow is a [`Skip`], which says so.
 //!
-//! - [`hosts`]: network namespaces joined by cables; [`filter`] counts, drops and rewrites what they send; [`quota`]
-//!   gives a process a share of a processor.
-//! - [`kernel`]: kernels that lack something.
-//! - [`relay`]: a path between two hosts with a delay, jitter, loss and a rate.
+//! - [`hosts`], [`relay`], [`quota`], [`process`]: the rig's, which panic; [`filter`] counts, drops and rewrites what
+//!   hosts send; [`memory`] and [`disk`]: less of either.
 //! - [`servers`]: NTP servers that misbehave in a set way and count it; [`exchanges`]: the same for key exchange.
 //! - [`prober`]: a client that asks ten times a second and remembers what it was told.
 //! - [`kernel`]: one that lacks something.
-//! - [`corrupt`]: stands between a client and a real server; damages and records what passes.
-//! - [`process`]: programs with a captured log; [`certificates`], and those for [`antp`]; [`ocsp`], which says whether
-//!   they are good; [`daemon`]: our own server; [`peers`]: others'.
+//! - [`corrupt`]: stands on a relay between a client and a real server; damages and records what passes.
+//! - [`certificates`], and those for [`antp`]; [`ocsp`], which says whether they are good; [`daemon`]: our own server;
+//!   [`peers`]: others'.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,10 +1,11 @@
 //! Processes that end with their test, and what they have written so far; waiting with a limit; free ports.
 
-use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpListener, UdpSocket};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Arc, Mutex};
+use std::ops::Deref;
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
+
+use authentick_rig::process;
 
 /// How long a thing may take that takes milliseconds on an idle machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -45,12 +46,9 @@ pub fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// A process that ends with its test, and what it has written so far. Its methods panic where a test would.
+/// The rig's process, which ends with its test. Its methods panic where a test would.
 #[derive(Debug)]
-pub struct Process {
-    child: Child,
-    log: Arc<Mutex<Vec<String>>>,
-}
+pub struct Process(process::Process);
 
 impl Process {
     /// Starts `command` with its output captured.
@@ -58,52 +56,12 @@ impl Process {
     /// # Panics
     /// If it cannot be started.
     pub fn start(command: &mut Command) -> Self {
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap_or_else(|error| panic!("{command:?}: {error}"));
-        let log = Arc::new(Mutex::new(Vec::new()));
-        let outputs: [Box<dyn Read + Send>; 2] =
-            [Box::new(child.stdout.take().unwrap()), Box::new(child.stderr.take().unwrap())];
-        for output in outputs {
-            let log = Arc::clone(&log);
-            std::thread::spawn(move || {
-                for line in BufReader::new(output).lines().map_while(Result::ok) {
-                    log.lock().unwrap().push(line);
-                }
-            });
-        }
-        Process { child, log }
-    }
-
-    /// The process's number.
-    #[must_use]
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// The lines that it has written to standard output and standard error.
-    #[must_use]
-    pub fn log(&self) -> String {
-        self.log.lock().unwrap().join("\n")
+        Process(process::Process::start(command).unwrap_or_else(|error| panic!("{command:?}: {error}")))
     }
 
     /// Waits until a line contains `part`; returns what follows it.
     pub fn wait_for_line(&mut self, part: &str) -> String {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let found =
-                self.log.lock().unwrap().iter().find_map(|line| Some(line.split_once(part)?.1.to_owned()));
-            if let Some(rest) = found {
-                return rest;
-            }
-            let ended = self.child.try_wait().unwrap();
-            assert!(ended.is_none(), "it ended ({}) before {part:?}:\n{}", ended.unwrap(), self.log());
-            assert!(Instant::now() < deadline, "no {part:?} in:\n{}", self.log());
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        self.0.wait_for_line(part, PATIENCE).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Sends a signal, such as `-KILL`.
@@ -114,34 +72,22 @@ impl Process {
 
     /// Waits for the end; returns the exit code, -1 for an end by signal.
     pub fn wait(&mut self) -> i32 {
-        wait_for("a process to end", || self.child.try_wait().unwrap()).code().unwrap_or(-1)
+        self.0.wait(PATIENCE).unwrap_or_else(|error| panic!("{error}")).code().unwrap_or(-1)
     }
+}
 
-    /// Resident memory in octets, and processor time in seconds; zeros if the system does not tell. Commands made by
-    /// [`crate::hosts::Hosts::on`] and `taskset` replace themselves, so this is about the program itself.
-    #[must_use]
-    pub fn usage(&self) -> (u64, f64) {
-        // proc(5): fields 14 and 15 of stat, in ticks of 10 ms; counted here after the name in parentheses.
-        const TICKS: [usize; 2] = [11, 12];
-        let pid = self.id();
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        let resident = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse::<u64>().ok())
-            .unwrap_or(0);
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let fields: Vec<&str> =
-            stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
-        let ticks: f64 = TICKS.iter().filter_map(|&index| fields.get(index)?.parse::<f64>().ok()).sum();
-        (resident * 1024, ticks / 100.0)
+impl Deref for Process {
+    type Target = process::Process;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
     }
 }
 
 /// Every server of ours that a test starts runs under its filters, so each test is one of their lists too.
 impl Drop for Process {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.0.kill();
         if !std::thread::panicking() {
             let log = self.log();
             assert!(!log.contains("was refused system call"), "a filter lacks a call:\n{log}");

@@ -12,19 +12,15 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use authentick_net::udp::dropped_count;
+pub use authentick_rig::relay::make_room;
 use authentick_wire::Writer;
 use authentick_wire::extension::{self, FieldType};
 use authentick_wire::header::{Header, Leap, Mode, ReferenceId};
 use authentick_wire::limits::{DATAGRAM_SIZE_MAX, HEADER_SIZE};
 use authentick_wire::nts::NtsFields;
 use authentick_wire::packet::Packet;
-use rustix::net::sockopt;
 
 use crate::bucket::Bucket;
-
-/// Room for requests that come while the server pauses: some 5,000 plain ones. The kernel's usual 212,992 octets hold
-/// 256 of 48 octets.
-const RECEIVE_BUFFER_SIZE: usize = 4 << 20;
 
 /// How often a thread without work looks whether it is to end.
 const IDLE: Duration = Duration::from_millis(20);
@@ -237,13 +233,6 @@ impl Drop for NtpServer {
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
-    }
-}
-
-/// Gives a socket a large receive buffer, as far as the process may.
-pub fn make_room(socket: &UdpSocket) {
-    if sockopt::set_socket_recv_buffer_size_force(socket, RECEIVE_BUFFER_SIZE).is_err() {
-        let _ = sockopt::set_socket_recv_buffer_size(socket, RECEIVE_BUFFER_SIZE);
     }
 }
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io::Write as _;
 
+use authentick_rig::Error;
+
 /// Why something cannot be had on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skip(String);
@@ -12,6 +14,17 @@ impl Skip {
     #[must_use]
     pub fn new(reason: impl Into<String>) -> Self {
         Skip(reason.into())
+    }
+
+    /// What the rig cannot have on this machine.
+    ///
+    /// # Panics
+    /// If the machine could have it: then something is wrong, and no reason to skip a test.
+    pub(crate) fn of(error: Error) -> Self {
+        match error {
+            Error::Unavailable { .. } => Skip(error.to_string()),
+            error => panic!("{error}"),
+        }
     }
 
     /// Says that the running test is skipped; see [`skip`].

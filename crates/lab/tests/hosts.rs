@@ -40,8 +40,9 @@ fn every_host_reaches_every_other_over_both_families() {
     let all: Vec<Host> = (0..4).map(Host::Client).chain([Host::Server]).collect();
     for server in &all {
         for client in all.iter().filter(|client| *client != server) {
-            for address in [Hosts::address, Hosts::address_v6] {
-                let sockets = [*server, *client].map(|host| bind(&hosts, host, address(&hosts, host)));
+            let addresses = |host| [hosts.address(host), hosts.address_v6(host)];
+            for (of_server, of_client) in addresses(*server).into_iter().zip(addresses(*client)) {
+                let sockets = [bind(&hosts, *server, of_server), bind(&hosts, *client, of_client)];
                 exchange(&sockets[0], &sockets[1]);
             }
         }

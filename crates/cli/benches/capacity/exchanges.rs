@@ -15,10 +15,10 @@ use authentick_ke::tls::{certificates, public_key_info};
 use authentick_lab::certificates::Lab;
 use authentick_lab::process::Process;
 use authentick_net::priority;
+use authentick_rig::pair::Pair;
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::pki_types::pem::PemObject;
 
-use super::lab::Pair;
 use super::load::Kind;
 use super::report::{median, quotients};
 use super::{Error, Row, Subject};

@@ -13,7 +13,6 @@
 mod antp;
 mod exchanges;
 mod floor;
-mod lab;
 mod load;
 mod report;
 
@@ -22,10 +21,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use authentick_lab::certificates::Lab;
+use authentick_lab::peers;
 use authentick_lab::process::Process;
+use authentick_rig::pair::Pair;
 
 use self::exchanges::{Exchanges, kem_alone};
-use self::lab::Pair;
 use self::load::{Kind, Measured};
 use self::report::report;
 
@@ -159,10 +159,7 @@ fn bench(size: Size) -> Result<(), Error> {
     for suite in ANTP_SUITES {
         files.antp_identity(suite, |_| {});
     }
-    let (pair, why_not) = match size.isolated {
-        true => Pair::new(),
-        false => Pair::loopback(),
-    };
+    let (pair, why_not) = Pair::new(size.isolated);
     if let Some(reason) = why_not {
         println!("on loopback, as namespaces cannot be made: {reason}");
     }
@@ -180,7 +177,7 @@ fn bench(size: Size) -> Result<(), Error> {
         let program = Path::new(env!("CARGO_BIN_EXE_authentick"));
         servers.push(Process::start(pair.on_server(program).arg("serve").arg("--config").arg(config)));
     }
-    let chrony = match lab::chronyd() {
+    let chrony = match peers::chronyd() {
         Some((program, libraries)) => {
             let config = chrony(files.path())?;
             let mut command = pair.on_server(&program);

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use authentick_lab::process::Process;
+use authentick_rig::pair::Pair;
 
-use super::lab::Pair;
 use super::load::Kind;
 use super::{BATCHES, Row, Subject};
 
@@ -33,7 +33,7 @@ pub(crate) fn report(rows: &[Row], pair: &Pair, node: &Process) -> String {
     };
     line(format_args!(
         "path: {}; server on one core, generator on another; {} rounds",
-        pair.name(),
+        pair.path_name(),
         rows[0].rates.len()
     ));
     line(format_args!("{:<22} {:<16} {:>12}", "server", "load", "answers/s"));

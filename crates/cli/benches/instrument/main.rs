@@ -15,7 +15,6 @@ mod antp;
 #[path = "../capacity/floor.rs"]
 #[expect(dead_code, reason = "the echo is another bench's")]
 mod floor;
-mod lab;
 #[path = "../capacity/load.rs"]
 #[expect(dead_code, reason = "labels are another bench's")]
 mod load;
@@ -26,11 +25,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use authentick_lab::certificates::Lab;
+use authentick_lab::peers;
 use authentick_lab::process::Process;
 use authentick_report::load::LoadRecord;
 use authentick_report::units::{count, memory, microseconds, rate};
+use authentick_rig::pair::Pair;
 
-use self::lab::Place;
 use self::own::{Measured, Model};
 
 type Error = Box<dyn std::error::Error>;
@@ -106,19 +106,18 @@ struct Row {
 /// What everything needs.
 struct Bench {
     size: Size,
-    place: Place,
+    pair: Pair,
     files: Lab,
     this: PathBuf,
     rows: Vec<Row>,
 }
 
 fn bench(size: Size) -> Result<(), Error> {
-    let (place, why_not) = Place::new(size.isolated);
+    let (pair, why_not) = Pair::new(size.isolated);
     if let Some(reason) = why_not {
         println!("on loopback, as namespaces cannot be made: {reason}");
     }
-    let mut bench =
-        Bench { size, place, files: Lab::new(), this: std::env::current_exe()?, rows: Vec::new() };
+    let mut bench = Bench { size, pair, files: Lab::new(), this: std::env::current_exe()?, rows: Vec::new() };
     bench.capacity_of_chrony()?;
     bench.offered()?;
     bench.against_ours()?;
@@ -132,7 +131,7 @@ impl Bench {
     }
 
     fn print(&self) {
-        println!("path: {}; server on one core, generator on another", self.place.name());
+        println!("path: {}; server on one core, generator on another", self.pair.path_name());
         if !self.size.isolated {
             println!("smoke size: these figures say that the bench works, and nothing else");
         }
@@ -144,7 +143,7 @@ impl Bench {
 
     /// The same server's capacity by three ways that share little.
     fn capacity_of_chrony(&mut self) -> Result<(), Error> {
-        let Some((program, libraries)) = lab::chronyd() else {
+        let Some((program, libraries)) = peers::chronyd() else {
             println!("without chrony: run `cargo xtask peers` first");
             return Ok(());
         };
@@ -159,11 +158,11 @@ impl Bench {
                  user root\n"
             ),
         )?;
-        let mut command = self.place.on_server(&program);
+        let mut command = self.pair.on_server(&program);
         command.args(["-x", "-d", "-f"]).arg(config).env("LD_LIBRARY_PATH", libraries);
         let mut chrony = Process::start(&mut command);
         chrony.wait_for_line("chronyd version");
-        let target = SocketAddr::new(self.place.server_address(), ntp);
+        let target = SocketAddr::new(self.pair.server_address(), ntp);
         let mut rates: [Vec<f64>; 3] = Default::default();
         for round in 0..self.size.round_count {
             rates[0].push(self.searched(target)?);
@@ -210,7 +209,7 @@ impl Bench {
     fn load(&self, target: SocketAddr, model: &[String]) -> Result<LoadRecord, Error> {
         let seconds = (self.size.milliseconds as f64 / 1e3).to_string();
         let output = self
-            .place
+            .pair
             .on_client(Path::new(env!("CARGO_BIN_EXE_authentick")))
             .args(["load", "plain", &target.to_string(), "--json", "--timeout", "0.2"])
             .args(["--step-seconds", &seconds])
@@ -227,7 +226,7 @@ impl Bench {
 
     fn bare(&self, target: SocketAddr, ke_port: u16) -> Result<f64, Error> {
         let output = self
-            .place
+            .pair
             .on_client(&self.this)
             .args(["--load", "Plain", &target.to_string(), &ke_port.to_string()])
             .arg(self.files.ca())
@@ -244,7 +243,7 @@ impl Bench {
 
     /// What one core offers to somebody who takes everything and says nothing.
     fn offered(&mut self) -> Result<(), Error> {
-        let sink = self.place.sink()?;
+        let sink = self.pair.sink()?;
         let target = sink.local_addr()?;
         let (from, most) = self.size.rates_rps;
         let kept = self.own(target, 0, "plain", 512, Model::Search { from, most })?;
@@ -256,11 +255,11 @@ impl Bench {
 
     /// Answers checked, lateness and memory, against our own server.
     fn against_ours(&mut self) -> Result<(), Error> {
-        let listen = format!("{}:0", self.place.server_address());
+        let listen = format!("{}:0", self.pair.server_address());
         let config = self
             .files
             .config(&format!("listen = [{listen:?}]"), &format!("ke-listen = [{listen:?}]\nke-workers = 1"));
-        let mut command = self.place.on_server(Path::new(env!("CARGO_BIN_EXE_authentick")));
+        let mut command = self.pair.on_server(Path::new(env!("CARGO_BIN_EXE_authentick")));
         let mut server = Process::start(command.arg("serve").arg("--config").arg(config));
         let ntp: SocketAddr = server.wait_for_line("serving time on ").parse()?;
         let ke: SocketAddr = server.wait_for_line("exchanging keys on ").parse()?;
@@ -318,7 +317,7 @@ impl Bench {
         model: Model,
     ) -> Result<Measured, Error> {
         let output = self
-            .place
+            .pair
             .on_client(&self.this)
             .args(["--own", scheme, &ntp.to_string(), &ke_port.to_string()])
             .arg(self.files.ca())

@@ -63,7 +63,7 @@ fn server_under_load_stays_within_the_memory_that_it_has() {
     if !is_root("to limit the memory of a server") {
         return;
     }
-    let memory = match MemoryLimit::new("load", LIMIT) {
+    let memory = match MemoryLimit::new(LIMIT) {
         Ok(memory) => memory,
         Err(skip) => return skip.tell(),
     };

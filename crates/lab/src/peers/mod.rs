@@ -34,6 +34,14 @@ pub fn libraries(peer: &Path) -> PathBuf {
     peer.join(format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH))
 }
 
+/// chrony's daemon among the peers, and the folder of its libraries, for a bench; `None` if it is not there.
+#[must_use]
+pub fn chronyd() -> Option<(PathBuf, PathBuf)> {
+    let peer = folder().join("chrony");
+    let program = peer.join("usr/sbin/chronyd");
+    program.exists().then(|| (program, libraries(&peer)))
+}
+
 /// A peer's program; says that the test is skipped if it is not there.
 fn program(path: &str) -> Option<PathBuf> {
     let program = folder().join(path);

@@ -1,4 +1,4 @@
-//! A path between the server and a client that is as long, as bad and as narrow as a test wants it.
+//! A path between the server and a client that is as long, as bad and as narrow as it is wanted.
 //!
 //! For kernels without netem, fq and etf. It moves IP packets between a TUN device on either host, so UDP and TCP both
 //! pass; a thread for each direction carries out what its [`Link`] decides. Order is kept.
@@ -7,8 +7,6 @@
 //! link of 1 Gbit/s is full of large packets (a TCP transfer makes 941 Mbit/s) and not of the smallest. What a thread
 //! does not come to read in time, the device's queue drops, which no count here shows. Packets leave about 0.1 ms late,
 //! and later while the thread gets no processor.
-
-mod link;
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -23,9 +21,9 @@ use std::time::{Duration, Instant};
 use authentick_crypto::Entropy;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-pub use self::link::{ETHERNET_OVERHEAD, ETHERNET_SIZE_MIN, Fate, Link};
-use crate::Skip;
+use crate::Error;
 use crate::hosts::{Host, Hosts};
+use crate::link::{Fate, Link};
 
 /// Larger than any packet of the devices, whose MTU is 1500.
 const PACKET_SIZE_MAX: usize = 2048;
@@ -90,12 +88,10 @@ impl Path {
     /// come from `seed`.
     ///
     /// # Errors
-    /// A skip, with the reason, where TUN devices cannot be had.
-    ///
-    /// # Panics
-    /// If the hosts have 128 paths already.
-    pub fn new(hosts: &Hosts, client: usize, there: Link, back: Link, seed: u64) -> Result<Self, Skip> {
-        let number = u8::try_from(hosts.next_path()).ok().filter(|number| *number < 128).unwrap();
+    /// Where TUN devices cannot be had, or if the hosts have 128 paths already.
+    pub fn new(hosts: &Hosts, client: usize, there: Link, back: Link, seed: u64) -> Result<Self, Error> {
+        let number = u8::try_from(hosts.next_path()).ok().filter(|number| *number < 128);
+        let number = number.ok_or(Error::Misuse("hosts have at most 128 paths"))?;
         let mut path = Path {
             number,
             counters: [Arc::default(), Arc::default()],
@@ -104,9 +100,9 @@ impl Path {
         };
         let client_end = path.end(hosts, Host::Client(client), 2)?;
         let server_end = path.end(hosts, Host::Server, 1)?;
-        let copy = |file: &File| file.try_clone().unwrap();
-        path.run(copy(&client_end), copy(&server_end), there, seed, 0);
-        path.run(server_end, client_end, back, seed.wrapping_add(1), 1);
+        let copy = |file: &File| file.try_clone().map_err(Error::system("a TUN device"));
+        path.run(copy(&client_end)?, copy(&server_end)?, there, seed, 0)?;
+        path.run(server_end, client_end, back, seed.wrapping_add(1), 1)?;
         Ok(path)
     }
 
@@ -155,31 +151,32 @@ impl Path {
     }
 
     /// Makes the device on one host, with its address and the way to the other.
-    fn end(&self, hosts: &Hosts, host: Host, own: u8) -> Result<File, Skip> {
+    fn end(&self, hosts: &Hosts, host: Host, own: u8) -> Result<File, Error> {
         let (name, peer) = (format!("path{}", self.number), 3 - own);
         let device = hosts
             .within(host, || authentick_net::tun::create(&name))
-            .map_err(|error| Skip::new(format!("no TUN device: {error}")))?;
-        hosts
-            .ip(
-                host,
-                &format!(
-                    "link set {name} mtu 1500 txqueuelen {DEVICE_QUEUE} up\naddr add {} peer {} dev {name}\n\
-                     addr add {} peer {} dev {name} nodad\n",
-                    self.v4(own),
-                    self.v4(peer),
-                    self.v6(own),
-                    self.v6(peer)
-                ),
-            )
-            .unwrap();
+            .flatten()
+            .map_err(|error| Error::unavailable("no TUN device", &error))?;
+        hosts.ip(
+            host,
+            &format!(
+                "link set {name} mtu 1500 txqueuelen {DEVICE_QUEUE} up\naddr add {} peer {} dev {name}\n\
+                 addr add {} peer {} dev {name} nodad\n",
+                self.v4(own),
+                self.v4(peer),
+                self.v6(own),
+                self.v6(peer)
+            ),
+        )?;
         Ok(device)
     }
 
-    fn run(&mut self, from: File, to: File, link: Link, seed: u64, direction: usize) {
+    fn run(&mut self, from: File, to: File, link: Link, seed: u64, direction: usize) -> Result<(), Error> {
         let (counters, stop) = (Arc::clone(&self.counters[direction]), Arc::clone(&self.stop));
         let direction = Direction { from, to, link, entropy: Entropy::from_seed(seed), counters };
-        self.threads.push(std::thread::spawn(move || direction.run(&stop)));
+        let thread = std::thread::Builder::new().name("path".to_owned());
+        self.threads.push(thread.spawn(move || direction.run(&stop)).map_err(Error::system("a thread"))?);
+        Ok(())
     }
 }
 

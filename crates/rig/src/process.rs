@@ -1,0 +1,280 @@
+//! Processes that end with their value, and what they have written so far; programs that are run to their end.
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use authentick_net::process::terminate;
+
+use crate::Error;
+
+/// Lines of a process that are kept: the last ones.
+const LINE_COUNT_MAX: usize = 100_000;
+/// How often it is looked whether something has happened.
+const TICK: Duration = Duration::from_millis(10);
+/// How long a process has for its end once its input has ended.
+const END_MAX: Duration = Duration::from_secs(3);
+
+/// A process that ends with this value, and what it has written so far.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    log: Arc<Mutex<VecDeque<String>>>,
+}
+
+impl Process {
+    /// Starts `command` with its output captured. It is killed at the end.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn start(command: &mut Command) -> Result<Self, Error> {
+        Process::with_input(command, Stdio::null())
+    }
+
+    /// The same for a program that ends by itself once its input has ended, even if this process is killed. If it does
+    /// not within a few seconds it is killed too.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn start_until_eof(command: &mut Command) -> Result<Self, Error> {
+        Process::with_input(command, Stdio::piped())
+    }
+
+    fn with_input(command: &mut Command, input: Stdio) -> Result<Self, Error> {
+        let program = command.get_program().display().to_string();
+        let child = command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let child = child.map_err(|error| Error::Command { program, problem: error.to_string() })?;
+        let mut process = Process { child, log: Arc::default() };
+        let (stdout, stderr) = (process.child.stdout.take(), process.child.stderr.take());
+        process.keep(stdout)?;
+        process.keep(stderr)?;
+        Ok(process)
+    }
+
+    /// Reads on for as long as the process writes, so that it never waits for room in the pipe.
+    fn keep(&self, output: Option<impl Read + Send + 'static>) -> Result<(), Error> {
+        let Some(output) = output else { return Ok(()) };
+        let log = Arc::clone(&self.log);
+        let read = move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+                if log.len() == LINE_COUNT_MAX {
+                    log.pop_front();
+                }
+                log.push_back(line);
+            }
+        };
+        let thread = std::thread::Builder::new().name("log".to_owned()).spawn(read);
+        thread.map(drop).map_err(Error::system("a thread"))
+    }
+
+    fn lines(&self) -> MutexGuard<'_, VecDeque<String>> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The process's number.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The lines that it has written to standard output and standard error.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.lines().make_contiguous().join("\n")
+    }
+
+    /// Waits until a line contains `part`; returns what follows it.
+    ///
+    /// # Errors
+    /// If the process ends before, or does not write it within `patience`.
+    pub fn wait_for_line(&mut self, part: &str, patience: Duration) -> Result<String, Error> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let ended = self.end()?;
+            if ended.is_some() {
+                // What it wrote last may not have been read yet.
+                std::thread::sleep(10 * TICK);
+            }
+            let found = self.lines().iter().find_map(|line| Some(line.split_once(part)?.1.to_owned()));
+            if let Some(rest) = found {
+                return Ok(rest);
+            }
+            if let Some(status) = ended {
+                return Err(Error::Ended { status, line: part.to_owned(), log: self.log() });
+            }
+            if Instant::now() >= deadline {
+                return Err(Error::TooSlow { what: format!("{part:?}"), log: self.log() });
+            }
+            std::thread::sleep(TICK);
+        }
+    }
+
+    /// How it has ended, if it has.
+    ///
+    /// # Errors
+    /// If the system does not tell.
+    pub fn end(&mut self) -> Result<Option<ExitStatus>, Error> {
+        self.child.try_wait().map_err(Error::system("waiting for a process"))
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Errors
+    /// If it does not come within `patience`.
+    pub fn wait(&mut self, patience: Duration) -> Result<ExitStatus, Error> {
+        let deadline = Instant::now() + patience;
+        loop {
+            if let Some(status) = self.end()? {
+                return Ok(status);
+            }
+            if Instant::now() >= deadline {
+                return Err(Error::TooSlow { what: "a process to end".to_owned(), log: self.log() });
+            }
+            std::thread::sleep(TICK);
+        }
+    }
+
+    /// Asks the process to end in order, and waits for it.
+    ///
+    /// # Errors
+    /// If it may not be signalled, or does not end within `patience`.
+    pub fn stop(&mut self, patience: Duration) -> Result<ExitStatus, Error> {
+        if self.end()?.is_none() {
+            terminate(&self.child).map_err(Error::system("ending a process"))?;
+        }
+        self.wait(patience)
+    }
+
+    /// Kills the process; its log is what it wrote until then.
+    pub fn kill(&mut self) {
+        // One that has ended already is no matter.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Resident memory in octets, and processor time in seconds; zeros if the system does not tell. Commands made by
+    /// [`Hosts::on`](crate::hosts::Hosts::on) and `taskset` replace themselves, so this is about the program itself.
+    #[must_use]
+    pub fn usage(&self) -> (u64, f64) {
+        // proc(5): fields 14 and 15 of stat, in ticks of 10 ms; counted here after the name in parentheses.
+        const TICKS: [usize; 2] = [11, 12];
+        let pid = self.id();
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let resident = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse::<u64>().ok())
+            .unwrap_or(0);
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let fields: Vec<&str> =
+            stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
+        let ticks: f64 = TICKS.iter().filter_map(|&index| fields.get(index)?.parse::<f64>().ok()).sum();
+        (resident * 1024, ticks / 100.0)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if self.child.stdin.take().is_some() && self.wait(END_MAX).is_ok() {
+            return;
+        }
+        self.kill();
+    }
+}
+
+/// Whether there is a process of this number.
+#[must_use]
+pub fn is_running(pid: u32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
+}
+
+/// Whether a program is where programs are.
+#[must_use]
+pub fn is_installed(program: &str) -> bool {
+    ["/usr/sbin", "/usr/bin", "/sbin", "/bin"].iter().any(|folder| Path::new(folder).join(program).exists())
+}
+
+/// Runs a command to its end with `input`.
+///
+/// # Errors
+/// If it cannot be started or fails: with what it wrote to standard error.
+pub fn run(command: &mut Command, input: &str) -> Result<(), Error> {
+    let program = command.get_program().display().to_string();
+    let mut ran = || -> io::Result<(io::Result<()>, Output)> {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+        // A program that does not read to the end says why not.
+        let written = child.stdin.take().map_or(Ok(()), |mut pipe| pipe.write_all(input.as_bytes()));
+        Ok((written, child.wait_with_output()?))
+    };
+    let problem = match ran() {
+        Ok((Ok(()), output)) if output.status.success() => return Ok(()),
+        Ok((Err(error), output)) if output.status.success() => error.to_string(),
+        Ok((_, output)) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(Error::Command { program, problem })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn what_follows_a_line_is_found_on_both_outputs() {
+        let mut process = Process::start(&mut shell("echo one two; echo three four >&2; sleep 60")).unwrap();
+        assert_eq!(process.wait_for_line("one ", PATIENCE).unwrap(), "two");
+        assert_eq!(process.wait_for_line("three ", PATIENCE).unwrap(), "four");
+        assert_eq!(process.end().unwrap(), None);
+        let error = process.wait_for_line("five", Duration::ZERO).unwrap_err().to_string();
+        assert!(error.contains("waited too long for \"five\"") && error.contains("one two"), "{error}");
+    }
+
+    #[test]
+    fn process_that_ends_early_tells_what_it_wrote() {
+        let mut process = Process::start(&mut shell("echo why >&2; exit 3")).unwrap();
+        let error = process.wait_for_line("ready", PATIENCE).unwrap_err();
+        assert!(matches!(&error, Error::Ended { status, .. } if status.code() == Some(3)), "{error}");
+    }
+
+    #[test]
+    fn process_that_heeds_its_input_ends_in_order() {
+        let folder = std::env::temp_dir().join(format!("atk-rig-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (file, script) = (folder.join("ended"), "cat; echo done > \"$0\"");
+        let process = Process::start_until_eof(shell(script).arg(&file)).unwrap();
+        assert!(!file.exists());
+        drop(process);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "done\n");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn stopped_process_has_ended_by_the_signal() {
+        let mut process =
+            Process::start(&mut shell("trap 'exit 7' TERM; echo up; while :; do sleep 0.01; done")).unwrap();
+        process.wait_for_line("up", PATIENCE).unwrap();
+        assert_eq!(process.stop(PATIENCE).unwrap().code(), Some(7));
+    }
+
+    #[test]
+    fn program_that_fails_says_why() {
+        run(&mut Command::new("cat"), "input").unwrap();
+        let error = run(&mut shell("echo no such thing >&2; exit 1"), "").unwrap_err().to_string();
+        assert_eq!(error, "sh: no such thing");
+        let error = run(&mut Command::new("/nowhere/program"), "").unwrap_err().to_string();
+        assert!(error.starts_with("/nowhere/program: "), "{error}");
+        assert!(is_installed("sh") && !is_installed("no-such-program"));
+        assert!(is_running(std::process::id()));
+    }
+}
