@@ -12,6 +12,12 @@ impl TrueTime {
     pub const fn after(self, nanos: u64) -> Self {
         TrueTime(self.0 + nanos)
     }
+
+    /// Whole seconds.
+    #[must_use]
+    pub const fn seconds(self) -> u64 {
+        self.0 / 1_000_000_000
+    }
 }
 
 /// How one host sees the time.

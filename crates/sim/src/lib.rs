@@ -1,17 +1,25 @@
 //! A world in virtual time: clocks that are wrong, links that lose, and the protocol core between them.
 //!
-//! For tests only; nothing shipped depends on it. One seed decides everything, so a failure repeats itself: every
-//! test prints its seed. Nothing here sleeps, reads a clock or opens a socket.
+//! One seed decides everything, so a history repeats itself: who runs one says its seed. Nothing here sleeps, reads a
+//! clock or opens a socket. It ships, as the game plays in it and load runs replay in it; the tests of `proto`
+//! use the same.
 //!
-//! - [`Clock`]: true time seen through offset, drift and noise.
+//! - [`Clock`]: true time seen through offset and drift.
 //! - [`Link`]: delay, jitter, loss, duplication, damage.
-//! - [`World`]: one server, any number of clients, and the datagrams on their way.
+//! - [`Server`]: the responder and all that it takes as arguments, for every scheme. It needs no world around it.
+//! - [`World`]: a server, any number of clients under any [`Scheme`], and the datagrams on their way.
+//! - [`antp`]: the identities that all servers of this world have, and clients that stand beside a server.
 #![forbid(unsafe_code)]
 
+pub mod antp;
+mod client;
 mod clock;
 mod link;
+mod server;
 mod world;
 
+pub use client::Scheme;
 pub use clock::{Clock, TrueTime};
 pub use link::Link;
+pub use server::{Answer, AntpServer, Arrival, Server};
 pub use world::{Asked, Event, Totals, World};

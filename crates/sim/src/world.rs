@@ -2,22 +2,18 @@
 
 use std::collections::BinaryHeap;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 
-use authentick_crypto::{Algorithm, Entropy, Key};
-use authentick_proto::client::{Check, Exchange, NoCookie, NtsSession, Sample};
-use authentick_proto::cookie::{self, SessionKeys};
-use authentick_proto::keyset::KeySet;
+use authentick_crypto::{Algorithm, Entropy};
+use authentick_proto::antp::client as antp;
+use authentick_proto::client::{Check, NoCookie, Sample};
 use authentick_proto::limits::BATCH_SIZE;
-use authentick_proto::server::interleave::Interleave;
+use authentick_proto::server::Policy;
 use authentick_proto::server::outcome::Outcomes;
-use authentick_proto::server::snapshot::Snapshot;
-use authentick_proto::server::{Moment, Policy, Responder};
-use authentick_wire::datagram::Datagram;
-use authentick_wire::header::ReferenceId;
-use authentick_wire::limits::{COOKIE_COUNT, DATAGRAM_SIZE_MAX};
+use authentick_wire::limits::DATAGRAM_SIZE_MAX;
 use authentick_wire::time::NtpTime;
 
+use crate::client::{Client, Credentials, Scheme, Verdict};
+use crate::server::{Answer, Arrival, Server};
 use crate::{Clock, Link, TrueTime};
 
 /// How long a request waits at the server before it is answered, in nanoseconds.
@@ -42,6 +38,18 @@ pub enum Event {
         /// Which one.
         check: Check,
     },
+    /// The same at a client of ANTP.
+    RejectedAntp {
+        /// The client's number.
+        client: usize,
+        /// Which one.
+        check: antp::Check,
+    },
+    /// It passed every check, and brings a client of ANTP nearer to time.
+    Part {
+        /// The client's number.
+        client: usize,
+    },
 }
 
 /// Whether a request was sent.
@@ -64,7 +72,7 @@ pub struct Totals {
     pub reached_clients: u64,
     /// Of these, the ones that passed every check.
     pub accepted: u64,
-    /// Key exchanges.
+    /// Key exchanges of NTS.
     pub key_exchanges: u64,
 }
 
@@ -72,25 +80,18 @@ pub struct Totals {
 pub struct World {
     /// The link between every client and the server.
     pub link: Link,
-    /// The server's clock.
-    pub server_clock: Clock,
+    /// The server.
+    pub server: Server,
+    /// Decides what is drawn by clients and links.
+    pub entropy: Entropy,
+    /// Where datagrams come from that [`World::answer`] brings to the server.
+    pub source: SocketAddr,
     now: TrueTime,
-    entropy: Entropy,
-    keys: KeySet,
-    responder: Responder,
     clients: Vec<Client>,
     /// Ordered by time of arrival, then by number.
     on_the_way: BinaryHeap<Travelling>,
     next_number: u64,
     totals: Totals,
-}
-
-struct Client {
-    address: SocketAddr,
-    clock: Clock,
-    session: Option<NtsSession>,
-    exchange: Option<(Exchange, NtpTime)>,
-    spent: std::collections::HashSet<Vec<u8>>,
 }
 
 #[derive(PartialEq, Eq)]
@@ -116,18 +117,21 @@ impl PartialOrd for Travelling {
 }
 
 impl World {
-    /// A world in which everything follows from `seed`.
+    /// A world in which everything follows from `seed`. Its server is for everyone, in interleaved mode too.
     #[must_use]
     pub fn new(seed: u64, link: Link) -> Self {
-        let mut entropy = Entropy::from_seed(seed);
-        let interleave = Arc::new(Interleave::new(1024, &mut entropy));
+        World::with_server(seed, link, Server::new(!seed).interleaved(Policy::open()))
+    }
+
+    /// The same around another server.
+    #[must_use]
+    pub fn with_server(seed: u64, link: Link, server: Server) -> Self {
         World {
             link,
-            server_clock: Clock::default(),
+            server,
+            entropy: Entropy::from_seed(seed),
+            source: ([198, 18, 0, 2], 123).into(),
             now: TrueTime(0),
-            keys: KeySet::generate(0, &mut entropy),
-            responder: Responder::new(Arc::new(Policy::open()), Some(interleave), Entropy::from_seed(!seed)),
-            entropy,
             clients: Vec::new(),
             on_the_way: BinaryHeap::new(),
             next_number: 0,
@@ -135,55 +139,40 @@ impl World {
         }
     }
 
-    /// Adds a client; under NTS with keys of its own and a full jar. Returns its number.
-    pub fn add_client(&mut self, clock: Clock, algorithm: Option<Algorithm>) -> usize {
+    /// Adds a client, which knows what its scheme takes; under NTS it has keys of its own and a full jar. Returns its
+    /// number.
+    ///
+    /// # Panics
+    /// If the server has no cookie keys, and the scheme is NTS; if the suite has no KEM, and the scheme is ANTP.
+    pub fn add_client(&mut self, clock: Clock, scheme: Scheme) -> usize {
         let number = self.clients.len();
         let address = SocketAddr::from((Ipv4Addr::from(0xC612_0000 | number as u32), 40_000));
-        let client =
-            Client { address, clock, session: None, exchange: None, spent: std::collections::HashSet::new() };
-        self.clients.push(client);
-        if let Some(algorithm) = algorithm {
-            self.exchange_keys(number, algorithm);
-        }
+        self.totals.key_exchanges += u64::from(matches!(scheme, Scheme::Nts(_)));
+        let credentials = Credentials::new(scheme, &mut self.server);
+        self.clients.push(Client::new(address, clock, credentials));
         number
     }
 
-    /// Gives a client new keys and eight cookies, as a key exchange would.
+    /// Gives a client of NTS new keys and eight cookies, as a key exchange would.
+    ///
+    /// # Panics
+    /// If it is another client, or the server has no cookie keys.
     pub fn exchange_keys(&mut self, client: usize, algorithm: Algorithm) {
-        let mut key = || {
-            let octets: [u8; 64] = self.entropy.array();
-            Key::new(algorithm, &octets[..algorithm.key_size()]).expect("the size is the algorithm's")
-        };
-        let keys = SessionKeys::new(&key(), &key()).expect("both are of one algorithm");
-        let mut cookies = vec![vec![0; cookie::size(algorithm)]; COOKIE_COUNT];
-        let places = cookies.iter_mut().map(|cookie| (&keys, &mut cookie[..]));
-        cookie::seal_all(&self.keys, &mut self.entropy, places);
-        let mut session = NtsSession::new(keys.clone(), None);
-        cookies.iter().for_each(|cookie| assert!(session.jar.add(cookie), "the jar has room for eight"));
-        self.clients[client].session = Some(session);
+        self.clients[client].use_session(self.server.exchange_keys(algorithm));
         self.totals.key_exchanges += 1;
     }
 
-    /// Sends a client's request.
+    /// Sends the request that a client makes next: under ANTP one for the keys, as long as it has none.
     pub fn ask(&mut self, client: usize) -> Asked {
-        let asker = &mut self.clients[client];
         let mut buffer = [0; DATAGRAM_SIZE_MAX];
-        let (exchange, size) = match &mut asker.session {
-            None => Exchange::plain(&mut self.entropy, &mut buffer),
-            Some(session) => match Exchange::nts(session, &mut self.entropy, &mut buffer) {
-                Ok(made) => made,
-                Err(NoCookie) => return Asked::NoCookie,
-            },
-        };
-        if asker.session.is_some() {
-            // Header 48, identifier 36, field header 4: then comes the cookie.
-            let cookie_end = 48 + 36 + usize::from(u16::from_be_bytes([buffer[86], buffer[87]]));
-            assert!(asker.spent.insert(buffer[88..cookie_end].to_vec()), "a cookie was used twice");
+        match self.clients[client].ask(self.now, &mut self.entropy, &mut buffer) {
+            Err(NoCookie) => Asked::NoCookie,
+            Ok(size) => {
+                self.totals.sent += 1;
+                self.send(client, true, &buffer[..size]);
+                Asked::Sent
+            }
         }
-        asker.exchange = Some((exchange, asker.clock.at(self.now)));
-        self.totals.sent += 1;
-        self.send(client, true, &buffer[..size]);
-        Asked::Sent
     }
 
     fn send(&mut self, client: usize, to_server: bool, octets: &[u8]) {
@@ -215,91 +204,80 @@ impl World {
     /// Answers what has reached the server by now, and within a service time from now, as one batch.
     fn serve(&mut self) {
         let cut = self.now.after(SERVICE_NS);
-        let mut arrived = Vec::new();
-        while arrived.len() < BATCH_SIZE
+        let (mut clients, mut arrivals) = (Vec::new(), Vec::new());
+        while arrivals.len() < BATCH_SIZE
             && self.on_the_way.peek().is_some_and(|next| next.to_server && next.arrives <= cut)
         {
-            arrived.extend(self.on_the_way.pop());
+            let Some(Travelling { arrives, client, octets, .. }) = self.on_the_way.pop() else { break };
+            let (source, received) = (self.clients[client].address, self.server.clock.at(arrives));
+            clients.push(client);
+            arrivals.push(Arrival { source, received, octets });
         }
-        self.totals.reached_server += arrived.len() as u64;
-        let mut buffers = vec![vec![0; DATAGRAM_SIZE_MAX]; arrived.len()];
-        let clock = self.server_clock;
-        let mut batch: Vec<Datagram<'_>> = arrived
-            .iter_mut()
-            .zip(&mut buffers)
-            .map(|(travelling, response)| Datagram {
-                source: self.clients[travelling.client].address,
-                received: clock.at(travelling.arrives),
-                truncated: false,
-                request: &mut travelling.octets,
-                response,
-                response_size: 0,
-            })
-            .collect();
-        let moment = Moment {
-            snapshot: snapshot(clock.at(self.now)),
-            keys: Some(&self.keys),
-            symmetric: None,
-            antp: None,
-        };
-        let mut leaves = clock.at(cut);
-        self.responder.respond(moment, &mut leaves, &mut (), &mut batch);
-        self.responder.sent(leaves, leaves);
-        let responses: Vec<Vec<u8>> = batch
-            .iter()
-            .map(|datagram| {
-                assert!(datagram.response_size <= datagram.request.len(), "amplified");
-                datagram.response[..datagram.response_size].to_vec()
-            })
-            .collect();
+        self.totals.reached_server += arrivals.len() as u64;
+        let answers = self.server.answer_batch(arrivals, self.server.clock.at(cut));
         self.now = cut;
-        for (travelling, response) in arrived.iter().zip(&responses) {
-            if !response.is_empty() {
-                self.send(travelling.client, false, response);
-            }
+        for (client, answer) in clients.into_iter().zip(answers) {
+            answer.iter().for_each(|datagram| self.send(client, false, datagram));
         }
     }
 
     fn receive(&mut self, datagram: Travelling) -> Event {
         let Travelling { client, mut octets, arrives, .. } = datagram;
-        let receiver = &mut self.clients[client];
-        let Some((exchange, sent)) = &mut receiver.exchange else {
-            return Event::Rejected { client, check: Check::Origin };
-        };
-        match exchange.receive(&mut octets, receiver.session.as_mut()) {
-            Err(check) => Event::Rejected { client, check },
-            Ok(response) => {
-                self.totals.accepted += 1;
-                let sample = Sample::new(&response.header, *sent, receiver.clock.at(arrives));
-                Event::Accepted {
-                    client,
-                    sample,
-                    truth_ns: self.server_clock.ahead_of(&receiver.clock, arrives),
+        match self.clients[client].receive(&mut octets, arrives) {
+            Verdict::Rejected(check) => Event::Rejected { client, check },
+            Verdict::RejectedAntp(check) => Event::RejectedAntp { client, check },
+            Verdict::Part { asks } => {
+                if asks {
+                    self.ask(client);
                 }
+                Event::Part { client }
+            }
+            Verdict::Accepted(sample) => {
+                self.totals.accepted += 1;
+                let truth_ns = self.server.clock.ahead_of(&self.clients[client].clock, arrives);
+                Event::Accepted { client, sample, truth_ns }
             }
         }
     }
 
+    /// What the server says to a datagram that arrives from [`World::source`] when its clock shows `received`, and
+    /// whose answer leaves at `sent`, whatever the link and the time of this world are.
+    pub fn answer_at(&mut self, octets: &[u8], received: NtpTime, sent: NtpTime) -> Answer {
+        self.server.answer(Arrival { source: self.source, received, octets: octets.to_vec() }, sent)
+    }
+
+    /// The same now, and without a moment's delay.
+    pub fn answer(&mut self, octets: &[u8]) -> Answer {
+        let now = self.server_time();
+        self.answer_at(octets, now, now)
+    }
+
+    /// What the server's clock shows.
+    #[must_use]
+    pub fn server_time(&self) -> NtpTime {
+        self.server.clock.at(self.now)
+    }
+
     /// Rotates the server's cookie keys, keeping `keep` retired ones.
     pub fn rotate_keys(&mut self, keep: usize) {
-        self.keys = self.keys.rotate(self.now.0 / 1_000_000_000, keep, &mut self.entropy);
+        self.server.rotate_cookie_keys(self.now.seconds(), keep);
     }
 
     /// The server loses its keys, as one does that keeps them in memory and restarts.
     pub fn lose_keys(&mut self) {
-        self.keys = KeySet::generate(self.now.0 / 1_000_000_000, &mut self.entropy);
+        self.server.lose_cookie_keys(self.now.seconds());
     }
 
     /// Cookies in a client's jar.
     #[must_use]
     pub fn cookie_count(&self, client: usize) -> usize {
-        self.clients[client].session.as_ref().map_or(0, |session| session.jar.count())
+        self.clients[client].cookie_count()
     }
 
     /// What became of the datagrams that reached the server.
     #[must_use]
     pub const fn outcomes(&self) -> &Outcomes {
-        self.responder.outcomes()
+        self.server.outcomes()
     }
 
     /// What happened so far.
@@ -313,8 +291,4 @@ impl std::fmt::Debug for World {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("World").field("now", &self.now).field("totals", &self.totals).finish_non_exhaustive()
     }
-}
-
-fn snapshot(taken: NtpTime) -> Snapshot {
-    Snapshot::primary(-25, ReferenceId(*b"SIM\0"), taken)
 }

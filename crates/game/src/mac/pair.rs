@@ -1,6 +1,6 @@
 //! A client and a server that share a key, over whole packets: `proto`'s, as `query` and `serve` run them.
 //!
-//! The server is a [`Responder`] with one symmetric key, the client an [`Exchange`] under the same. What they say is on
+//! The server is a [`Server`] with one symmetric key, the client an [`Exchange`] under the same. What they say is on
 //! the net for the adversary to keep, hold back, and answer; it never sees the key, nor a salt.
 //!
 //! **How a nonce comes to repeat.** Ours are random, from a generator that the system seeds, so one repeats if the
@@ -18,7 +18,6 @@
 //! as bad as one that repeats within a direction, and whatever is known of a nonce serves in both directions.
 
 use std::fmt;
-use std::sync::Arc;
 
 use authentick_crypto::Entropy;
 use authentick_crypto::mac::{MacAlgorithm, MacKey};
@@ -26,9 +25,8 @@ use authentick_proto::client::Exchange;
 use authentick_proto::limits::REQUEST_SIZE_MAX;
 use authentick_proto::server::outcome::Outcome;
 use authentick_proto::server::snapshot::Snapshot;
-use authentick_proto::server::{Moment, Policy, Responder};
 use authentick_proto::symmetric::{Allowed, SALT_SIZE, SymmetricKey, SymmetricKeys};
-use authentick_wire::datagram::Datagram;
+use authentick_sim::{Answer, Arrival, Server};
 use authentick_wire::header::ReferenceId;
 use authentick_wire::limits::HEADER_SIZE;
 use authentick_wire::time::{NtpShort, NtpSpan, NtpTime};
@@ -52,8 +50,7 @@ const SERVICE_TIME: NtpSpan = NtpSpan::from_nanos(20_011);
 pub struct Pair {
     key: SymmetricKey,
     client_entropy: Entropy,
-    keys: SymmetricKeys,
-    responder: Responder,
+    server: Server,
     /// What the server's generator is seeded with: the part of the snapshot that matters.
     snapshot_seed: u64,
     now: NtpTime,
@@ -81,11 +78,18 @@ impl Pair {
             }
         };
         let snapshot_seed = entropy.u64();
+        let mut server = Server::new(!snapshot_seed);
+        // A clock that is set by GPS.
+        server.snapshot = Snapshot {
+            root_dispersion: NtpShort::from_bits(7),
+            ..Snapshot::primary(-24, ReferenceId(*b"GPS\0"), NtpTime::ZERO)
+        };
+        let keys = SymmetricKeys::new([key()], allowed, 1).expect("one key has one identifier");
+        server.symmetric = Some(keys);
         Pair {
             key: key(),
             client_entropy: Entropy::from_seed(entropy.u64()),
-            keys: SymmetricKeys::new([key()], allowed, 1).expect("one key has one identifier"),
-            responder: booted(snapshot_seed),
+            server,
             snapshot_seed,
             now: NtpTime::from_unix(YEAR_2026, 0),
         }
@@ -120,35 +124,25 @@ impl Pair {
     /// The server hears a packet, a second after the last: what became of it, and the answer, empty if there is none.
     pub fn answer(&mut self, packet: &[u8]) -> (Outcome, Vec<u8>) {
         self.now = self.now + INTERVAL;
-        let (mut request, mut response) = (packet.to_vec(), vec![0; packet.len()]);
-        let mut batch = [Datagram {
-            source: ([198, 18, 0, 2], 123).into(),
-            received: self.now,
-            truncated: false,
-            request: &mut request,
-            response: &mut response,
-            response_size: 0,
-        }];
-        let moment =
-            Moment { snapshot: synchronised(self.now), keys: None, symmetric: Some(&self.keys), antp: None };
-        let before = *self.responder.outcomes();
-        self.responder.respond(moment, &mut (self.now + SERVICE_TIME), &mut (), &mut batch);
-        let size = batch[0].response_size;
-        response.truncate(size);
-        let after = self.responder.outcomes();
-        let outcome = Outcome::ALL.iter().copied().find(|outcome| after.of(*outcome) > before.of(*outcome));
-        (outcome.expect("each datagram has an outcome"), response)
+        let source = ([198, 18, 0, 2], 123).into();
+        let arrival = Arrival { source, received: self.now, octets: packet.to_vec() };
+        let Answer { mut datagrams, outcome } = self.server.answer(arrival, self.now + SERVICE_TIME);
+        (outcome, datagrams.pop().unwrap_or_default())
     }
 
     /// How many requests the server says that it has answered under the key.
     #[must_use]
     pub fn counted(&self) -> u64 {
-        self.keys.find(KEY_ID).map_or(0, |key| key.counts().answered)
+        self.server
+            .symmetric
+            .as_ref()
+            .and_then(|keys| keys.find(KEY_ID))
+            .map_or(0, |key| key.counts().answered)
     }
 
     /// Puts the server back to where it began; its clock goes on.
     pub fn restore_server(&mut self) {
-        self.responder = booted(self.snapshot_seed);
+        self.server.reseed(!self.snapshot_seed);
     }
 
     /// Puts a forged request before the server, and takes down what became of it; says whether it gave time under the
@@ -168,19 +162,6 @@ impl Pair {
             Err(check) => check.to_string(),
         };
         attempt.note(Judged { packet: hex(packet), said }, heard.is_ok())
-    }
-}
-
-/// A server whose generator stands where the snapshot has it.
-fn booted(seed: u64) -> Responder {
-    Responder::new(Arc::new(Policy::open()), None, Entropy::from_seed(seed))
-}
-
-/// The state of a clock that is set by GPS.
-fn synchronised(now: NtpTime) -> Snapshot {
-    Snapshot {
-        root_dispersion: NtpShort::from_bits(7),
-        ..Snapshot::primary(-24, ReferenceId(*b"GPS\0"), now)
     }
 }
 

@@ -44,6 +44,3 @@ pub const fn kem(suite: Suite) -> Option<Kem> {
 pub const fn seconds(time: NtpTime) -> u32 {
     (time.to_bits() >> 32) as u32
 }
-
-#[cfg(all(test, feature = "client", feature = "server"))]
-mod tests;

@@ -316,9 +316,9 @@ impl Responder {
         self.antp[..count].iter_mut().for_each(|place| place.established = None);
     }
 
-    /// Whether nothing is kept of any client whose request was answered.
-    #[cfg(test)]
-    pub(crate) fn is_blank(&self) -> bool {
+    /// Whether nothing is kept of any client whose request was answered: so it is whenever no batch is under way.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
         let is_empty = |place: &AntpSlot| place.established.is_none() && place.pending.is_none();
         self.antp.iter().all(is_empty) && self.separate.keys.is_empty()
     }

@@ -225,9 +225,8 @@ impl Responder {
         &self.outcomes
     }
 
-    /// Draws what follows from another source, so that a test can compare two histories.
-    #[cfg(test)]
-    pub(crate) fn set_entropy(&mut self, entropy: Entropy) {
+    /// Draws what follows from another source, so that a simulation can compare two histories.
+    pub fn set_entropy(&mut self, entropy: Entropy) {
         (self.entropy, self.nonces) = (entropy, Nonces::new());
     }
 

@@ -2,17 +2,16 @@
 
 use authentick_crypto::kdf::sha256;
 use authentick_crypto::kem::{PrivateKey, SessionKey};
+use authentick_proto::antp::server::{Request, classify};
+use authentick_proto::antp::source::{PrefixSizes, SourcePrefix};
+use authentick_proto::antp::state::{Established, Pending};
+use authentick_proto::antp::state_key::{Seed, StateKey, StateKeys};
+use authentick_proto::antp::{kem, transcript};
+use authentick_sim::antp::{vector, vector_name};
 use authentick_wire::antp::{
     Antp, C1_SIZE, C2_SIZE, KeyResponse, Message, NegotiationResponse, Suite, TAG_SIZE,
 };
 use authentick_wire::packet::Packet;
-
-use super::world::{name, vector};
-use crate::antp::server::{Request, classify};
-use crate::antp::source::{PrefixSizes, SourcePrefix};
-use crate::antp::state::{Established, Pending};
-use crate::antp::state_key::{Seed, StateKey, StateKeys};
-use crate::antp::{kem, transcript};
 
 const ISSUED: u32 = 0xE900_0000;
 
@@ -23,7 +22,7 @@ fn keys() -> StateKeys {
 }
 
 fn of(suite: Suite, part: &str) -> Vec<u8> {
-    vector(&format!("{}.{part}", name(suite)))
+    vector(&format!("{}.{part}", vector_name(suite)))
 }
 
 fn array<const N: usize>(octets: &[u8]) -> [u8; N] {

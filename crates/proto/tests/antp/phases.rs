@@ -1,5 +1,12 @@
 //! Negotiation and key exchange: what comes out, and what no change on the way can bring about.
 
+use authentick_crypto::Entropy;
+use authentick_proto::antp::client::{Check, HeldChain, Negotiation, Offer, Progress};
+use authentick_proto::antp::server::{BadIdentity, Identity, Service, Settings};
+use authentick_proto::antp::state_key::StateKeys;
+use authentick_proto::server::outcome::Outcome;
+use authentick_sim::Answer;
+use authentick_sim::antp::{offer, published_key, vector};
 use authentick_wire::Writer;
 use authentick_wire::antp::{
     Antp, ErrorCode, KeyRequest, Message, NegotiationRequest, Suite, Suites, TAG_SIZE, TimeRequest,
@@ -11,12 +18,7 @@ use authentick_wire::packet::Packet;
 use authentick_wire::time::NtpTime;
 use proptest::prelude::*;
 
-use super::world::{Answer, BEGIN, World, after, flipped, offer, public_key, vector};
-use crate::antp::client::{Check, HeldChain, Negotiation, Offer, Progress};
-use crate::antp::server::{BadIdentity, Identity, Service, Settings};
-use crate::antp::state_key::StateKeys;
-use crate::server::outcome::Outcome;
-use authentick_crypto::Entropy;
+use super::{BEGIN, after, antp, flipped, rotate, world, world_with};
 
 /// The bits of a header that a client checks without a tag: version, mode and origin. Nothing vouches for the others in
 /// m2 and m4, and nothing uses them.
@@ -44,7 +46,7 @@ fn every_suite_ends_in_one_key_on_both_sides_with_the_sizes_of_the_specification
         (Suite::RSA_OAEP, vec![(1072, 1072), (760, 760)]),
         (Suite::X25519, vec![(1072, 1072), (760, 760)]),
     ] {
-        let mut world = World::new(1);
+        let mut world = world(1);
         let (done, sizes) = world.negotiate(offer(&[suite]));
         assert_eq!((done.suite(), sizes), (suite, rounds), "{suite}");
         let session = world.exchange(&done).unwrap();
@@ -54,7 +56,7 @@ fn every_suite_ends_in_one_key_on_both_sides_with_the_sizes_of_the_specification
 
 #[test]
 fn client_that_holds_the_chain_needs_one_round_with_176_octets_back() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let (done, _) = world.negotiate(offer(&[Suite::RSA_PKCS1]));
     let held = Some(HeldChain::new(&done.chain()));
     let (again, sizes) = world.negotiate(Offer { held: held.clone(), ..offer(&[Suite::RSA_PKCS1]) });
@@ -71,17 +73,17 @@ fn client_that_holds_the_chain_needs_one_round_with_176_octets_back() {
 #[test]
 fn client_prefers_and_the_server_follows() {
     for list in [[Suite::P256, Suite::RSA_PKCS1], [Suite::RSA_PKCS1, Suite::P256]] {
-        let (done, _) = World::new(1).negotiate(offer(&list));
+        let (done, _) = world(1).negotiate(offer(&list));
         assert_eq!(done.suite(), list[0]);
         let served = [list[1]];
-        let (done, _) = World::with(1, &served, Settings::default()).negotiate(offer(&list));
+        let (done, _) = world_with(1, &served, Settings::default()).negotiate(offer(&list));
         assert_eq!(done.suite(), list[1], "the best that both have");
     }
 }
 
 /// What becomes of a handshake in which `change` sees each datagram with its number, 1 to 4.
 fn tampered(change: &dyn Fn(usize, &[u8]) -> Vec<u8>) -> Result<(), Option<Check>> {
-    let mut world = World::new(3);
+    let mut world = world(3);
     let mut negotiation = Negotiation::new(offer(&[Suite::P256, Suite::RSA_PKCS1]));
     let mut out = [0; DATAGRAM_SIZE_MAX];
     let size = negotiation.request(&mut world.entropy, &mut out);
@@ -90,7 +92,7 @@ fn tampered(change: &dyn Fn(usize, &[u8]) -> Vec<u8>) -> Result<(), Option<Check
         Progress::Done(done) => done,
         Progress::More => return Err(None),
     };
-    let public = public_key(done.suite());
+    let public = published_key(done.suite());
     let (mut exchange, size) = done.exchange(&public, &mut world.entropy, &mut out).unwrap();
     let m4 = world.answer(&change(3, &out[..size])).datagrams.pop().ok_or(None)?;
     exchange.receive(&change(4, &m4)).map(|_| ()).map_err(Some)
@@ -143,7 +145,7 @@ fn removing_the_stronger_suite_from_the_offer_is_noticed() {
 
 #[test]
 fn hiding_the_stronger_suite_from_the_answer_too_is_noticed_by_the_tag() {
-    let mut world = World::new(3);
+    let mut world = world(3);
     let mut negotiation = Negotiation::new(offer(&[Suite::P256, Suite::RSA_PKCS1]));
     let mut out = [0; DATAGRAM_SIZE_MAX];
     let done = loop {
@@ -165,21 +167,21 @@ fn hiding_the_stronger_suite_from_the_answer_too_is_noticed_by_the_tag() {
 #[test]
 fn negotiation_that_a_stranger_answered_leads_to_no_session() {
     // Another server answers the negotiation, the real one the key exchange.
-    let (mut real, mut other) = (World::new(1), World::with(2, &[Suite::X25519], Settings::default()));
+    let (mut real, mut other) = (world(1), world_with(2, &[Suite::X25519], Settings::default()));
     let (done, _) = other.negotiate(offer(&[Suite::X25519]));
     let mut out = [0; DATAGRAM_SIZE_MAX];
-    let (_, size) = done.exchange(&public_key(Suite::X25519), &mut real.entropy, &mut out).unwrap();
+    let (_, size) = done.exchange(&published_key(Suite::X25519), &mut real.entropy, &mut out).unwrap();
     let answer = real.answer(&out[..size]);
     assert_eq!(answer.outcome, Outcome::AntpExpired, "C1 is sealed by a stranger");
 }
 
 #[test]
 fn c1_of_another_handshake_gives_no_session() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let (first, _) = world.negotiate(offer(&[Suite::P256]));
     let (second, _) = world.negotiate(offer(&[Suite::P256]));
     let mut out = [0; DATAGRAM_SIZE_MAX];
-    let public = public_key(Suite::P256);
+    let public = published_key(Suite::P256);
     let (_, size) = second.exchange(&public, &mut world.entropy, &mut out).unwrap();
     let foreign = out[HEADER_SIZE + 12..HEADER_SIZE + 84].to_vec();
     assert!(size > HEADER_SIZE + 84);
@@ -193,10 +195,10 @@ fn c1_of_another_handshake_gives_no_session() {
 
 #[test]
 fn c1_serves_for_a_minute_and_never_as_c2() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let (done, _) = world.negotiate(offer(&[Suite::P256]));
     let mut out = [0; DATAGRAM_SIZE_MAX];
-    let public = public_key(Suite::P256);
+    let public = published_key(Suite::P256);
     for (seconds, outcome) in
         [(0, Outcome::AntpKeyExchange), (60, Outcome::AntpKeyExchange), (61, Outcome::AntpExpired)]
     {
@@ -227,12 +229,12 @@ fn c1_serves_for_a_minute_and_never_as_c2() {
 
 #[test]
 fn c1_of_one_suite_is_refused_for_another() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let (done, _) = world.negotiate(offer(&[Suite::P256]));
     let mut out = [0; DATAGRAM_SIZE_MAX];
-    done.exchange(&public_key(Suite::P256), &mut world.entropy, &mut out).unwrap();
+    done.exchange(&published_key(Suite::P256), &mut world.entropy, &mut out).unwrap();
     let state = out[HEADER_SIZE + 12..][..72].try_into().unwrap();
-    let (ciphertext, _) = public_key(Suite::X25519).encapsulate(&mut world.entropy);
+    let (ciphertext, _) = published_key(Suite::X25519).encapsulate(&mut world.entropy);
     let m3 = written(|out| {
         KeyRequest { suite: Suite::X25519, state, ciphertext: &ciphertext }.emit(out).unwrap();
     });
@@ -241,10 +243,10 @@ fn c1_of_one_suite_is_refused_for_another() {
 
 #[test]
 fn bad_rsa_padding_gets_an_answer_like_any_other_whose_tag_never_verifies() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let (done, _) = world.negotiate(offer(&[Suite::RSA_PKCS1]));
     let mut out = [0; DATAGRAM_SIZE_MAX];
-    let public = public_key(Suite::RSA_PKCS1);
+    let public = published_key(Suite::RSA_PKCS1);
     for octet in [0, 100, 255] {
         let (mut exchange, size) = done.exchange(&public, &mut world.entropy, &mut out).unwrap();
         let good = world.answer(&out[..size]);
@@ -262,10 +264,10 @@ fn bad_rsa_padding_gets_an_answer_like_any_other_whose_tag_never_verifies() {
 
 #[test]
 fn point_off_the_curve_gets_silence() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let (done, _) = world.negotiate(offer(&[Suite::P256]));
     let mut out = [0; DATAGRAM_SIZE_MAX];
-    let (_, size) = done.exchange(&public_key(Suite::P256), &mut world.entropy, &mut out).unwrap();
+    let (_, size) = done.exchange(&published_key(Suite::P256), &mut world.entropy, &mut out).unwrap();
     for change in [0, 1, 33, 64] {
         let mut bad = out[..size].to_vec();
         bad[size - 68 + change] ^= 2;
@@ -276,7 +278,7 @@ fn point_off_the_curve_gets_silence() {
 
 #[test]
 fn stripped_requests_and_plain_answers_end_in_nothing_in_every_phase() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let mut out = [0; DATAGRAM_SIZE_MAX];
     let plain = |request: &[u8]| {
         // What a plain server says to the header alone.
@@ -293,12 +295,12 @@ fn stripped_requests_and_plain_answers_end_in_nothing_in_every_phase() {
     assert_eq!(world.answer(&out[..HEADER_SIZE]).outcome, Outcome::Plain, "what is left is plain NTP");
     assert_eq!(negotiation.receive(&plain(&out[..size])).unwrap_err(), Check::Untagged);
     let (done, _) = world.negotiate(offer(&[Suite::P256]));
-    let (mut exchange, _) = done.exchange(&public_key(Suite::P256), &mut world.entropy, &mut out).unwrap();
+    let (mut exchange, _) = done.exchange(&published_key(Suite::P256), &mut world.entropy, &mut out).unwrap();
     assert_eq!(exchange.receive(&plain(&out)), Err(Check::Untagged));
     let mut session = world.session(Suite::P256);
     let (mut time, _) = session.ask(
-        crate::antp::client::Wanted::default(),
-        crate::antp::client::Bounds::WAN,
+        authentick_proto::antp::client::Wanted::default(),
+        authentick_proto::antp::client::Bounds::WAN,
         BEGIN,
         &mut world.entropy,
         &mut out,
@@ -311,7 +313,7 @@ fn stripped_requests_and_plain_answers_end_in_nothing_in_every_phase() {
 
 #[test]
 fn other_versions_and_unknown_suites_get_an_error_that_decides_nothing() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let mut negotiation = Negotiation::new(offer(&[Suite(0x0999)]));
     let mut out = [0; DATAGRAM_SIZE_MAX];
     let size = negotiation.request(&mut world.entropy, &mut out);
@@ -331,7 +333,7 @@ fn other_versions_and_unknown_suites_get_an_error_that_decides_nothing() {
 
 #[test]
 fn server_never_answers_what_servers_send() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let mut negotiation = Negotiation::new(offer(&[Suite::P256]));
     let mut out = [0; DATAGRAM_SIZE_MAX];
     let size = negotiation.request(&mut world.entropy, &mut out);
@@ -348,23 +350,25 @@ fn server_never_answers_what_servers_send() {
 
 #[test]
 fn answers_do_not_depend_on_what_the_server_did_before() {
-    let (mut busy, mut idle) = (World::new(1), World::new(1));
-    let before: Vec<_> = busy.keys.keys().map(|(role, key)| (role, key.id(), *key.expose())).collect();
+    let (mut busy, mut idle) = (world(1), world(1));
+    let before: Vec<_> =
+        antp(&mut busy).keys.keys().map(|(role, key)| (role, key.id(), *key.expose())).collect();
     for suite in [Suite::P256, Suite::X25519, Suite::P256] {
         let session = busy.session(suite);
         assert_eq!(session.suite(), suite);
     }
-    let printed = format!("{:?}", busy.service);
-    let after: Vec<_> = busy.keys.keys().map(|(role, key)| (role, key.id(), *key.expose())).collect();
+    let printed = format!("{:?}", antp(&mut busy).service);
+    let after: Vec<_> =
+        antp(&mut busy).keys.keys().map(|(role, key)| (role, key.id(), *key.expose())).collect();
     assert_eq!(before, after);
-    assert_eq!(printed, format!("{:?}", idle.service));
+    assert_eq!(printed, format!("{:?}", antp(&mut idle).service));
     // From here on both draw the same random octets, and differ in nothing but their history.
     let mut client = Entropy::from_seed(8);
     let (done, _) = idle.negotiate(offer(&[Suite::P256]));
     let mut out = [0; DATAGRAM_SIZE_MAX];
-    let (_, size) = done.exchange(&public_key(Suite::P256), &mut client, &mut out).unwrap();
-    busy.reseed(9);
-    idle.reseed(9);
+    let (_, size) = done.exchange(&published_key(Suite::P256), &mut client, &mut out).unwrap();
+    busy.server.reseed(9);
+    idle.server.reseed(9);
     assert_eq!(busy.answer(&out[..size]), idle.answer(&out[..size]));
     let mut negotiation = Negotiation::new(offer(&[Suite::RSA_PKCS1]));
     let size = negotiation.request(&mut client, &mut out);
@@ -373,7 +377,7 @@ fn answers_do_not_depend_on_what_the_server_did_before() {
 
 #[test]
 fn chunks_out_of_order_are_refused_and_a_changed_chain_begins_anew() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let mut negotiation = Negotiation::new(offer(&[Suite::RSA_PKCS1]));
     let mut out = [0; DATAGRAM_SIZE_MAX];
     let size = negotiation.request(&mut world.entropy, &mut out);
@@ -395,7 +399,7 @@ fn chunks_out_of_order_are_refused_and_a_changed_chain_begins_anew() {
 
 #[test]
 fn negotiation_does_not_go_on_for_ever() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let mut negotiation = Negotiation::new(offer(&[Suite::RSA_PKCS1]));
     let mut out = [0; DATAGRAM_SIZE_MAX];
     for round in 0..100 {
@@ -430,11 +434,11 @@ fn identities_that_cannot_serve_say_what_is_wrong() {
 
 #[test]
 fn rotation_keeps_a_negotiation_alive_and_a_lost_set_ends_it() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let (done, _) = world.negotiate(offer(&[Suite::P256]));
-    world.keys = world.keys.rotate(1, 7, None);
+    rotate(&mut world, 1, 7);
     world.exchange(&done).unwrap();
-    world.keys = StateKeys::generate(1, &mut Entropy::from_seed(77));
+    antp(&mut world).keys = StateKeys::generate(1, &mut Entropy::from_seed(77));
     assert_eq!(world.exchange(&done), Err(Check::Server(ErrorCode::EXPIRED)));
 }
 
@@ -450,7 +454,7 @@ proptest! {
         server_max in 0_usize..2000,
         is_held: bool,
     ) {
-        let mut world = World::with(
+        let mut world = world_with(
             1, &[Suite::P256, Suite::RSA_PKCS1], Settings { payload_size_max: server_max, ..Settings::default() },
         );
         let list: Vec<Suite> = suites.into_iter().map(Suite).collect();
@@ -483,7 +487,7 @@ proptest! {
         let request = written(|out| {
             authentick_wire::extension::emit(out, authentick_wire::extension::FieldType(kind), &body).unwrap();
         });
-        let answer = World::new(1).answer(&request);
+        let answer = world(1).answer(&request);
         prop_assert!(answer.datagrams.iter().all(|datagram| datagram.len() > TAG_SIZE));
     }
 }

@@ -1,15 +1,17 @@
 //! How long a session lasts by what the server says, and that a client replaces it before it ends.
 
 use authentick_crypto::Entropy;
+use authentick_proto::antp::client::{Association, Bounds, Check, Event, Phase, Wanted};
+use authentick_proto::antp::server::{LIFETIME_SECONDS_MAX, Settings};
+use authentick_sim::World;
+use authentick_sim::antp::{offer, published_key};
 use authentick_wire::antp::Suite;
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
 
-use super::world::{BEGIN, World, after, offer};
-use crate::antp::client::{Association, Bounds, Check, Event, Phase, Wanted};
-use crate::antp::server::{LIFETIME_SECONDS_MAX, Settings};
+use super::{BEGIN, world_with};
 
-fn world(lifetime_seconds: u32) -> World {
-    World::with(1, &[Suite::P256], Settings { lifetime_seconds, ..Settings::default() })
+fn world_of_keys_that_last(lifetime_seconds: u32) -> World {
+    world_with(1, &[Suite::P256], Settings { lifetime_seconds, ..Settings::default() })
 }
 
 /// Asks every five seconds of so many; how many asks found time, and how many keys were made.
@@ -17,7 +19,9 @@ fn asks(world: &mut World, seconds: u64) -> (u64, u64) {
     let (mut association, mut entropy) = (Association::new(), Entropy::from_seed(3));
     let (mut served, mut key_count) = (0, 0);
     for second in (0..seconds).step_by(5) {
-        world.now = after(second as i64 * 1_000_000_000);
+        if second > 0 {
+            world.pass(5_000_000_000);
+        }
         if association.phase(second) == Phase::Negotiate {
             association.establish(world.session(Suite::P256), second);
             key_count += 1;
@@ -25,9 +29,9 @@ fn asks(world: &mut World, seconds: u64) -> (u64, u64) {
         let session = association.session().unwrap();
         let mut out = [0; DATAGRAM_SIZE_MAX];
         let (mut exchange, size) =
-            session.ask(Wanted::default(), Bounds::WAN, world.now, &mut entropy, &mut out);
+            session.ask(Wanted::default(), Bounds::WAN, world.server_time(), &mut entropy, &mut out);
         let answer = world.answer(&out[..size]);
-        match exchange.receive(&answer.datagrams[0], world.now, session) {
+        match exchange.receive(&answer.datagrams[0], world.server_time(), session) {
             Ok(Event::Accepted(_)) => {
                 association.accepted();
                 served += 1;
@@ -44,21 +48,21 @@ fn asks(world: &mut World, seconds: u64) -> (u64, u64) {
 #[test]
 fn client_has_time_at_every_ask_of_an_hour_from_a_server_whose_keys_last_a_minute() {
     // A key is replaced after 48 s, which is the ask after 50.
-    assert_eq!(asks(&mut world(60), 3600), (720, 72));
+    assert_eq!(asks(&mut world_of_keys_that_last(60), 3600), (720, 72));
 }
 
 #[test]
 fn key_that_lasts_long_is_made_once() {
-    assert_eq!(asks(&mut world(7 * 86_400), 3600), (720, 1));
+    assert_eq!(asks(&mut world_of_keys_that_last(7 * 86_400), 3600), (720, 1));
 }
 
 #[test]
 fn lifetime_is_what_the_server_will_take_and_stands_under_the_tag() {
     for (configured, told) in [(60, 60), (86_400, 86_400), (u32::MAX, LIFETIME_SECONDS_MAX)] {
-        let mut world = world(configured);
+        let mut world = world_of_keys_that_last(configured);
         let (done, _) = world.negotiate(offer(&[Suite::P256]));
         let mut out = [0; DATAGRAM_SIZE_MAX];
-        let public = super::world::public_key(Suite::P256);
+        let public = published_key(Suite::P256);
         let (mut exchange, size) = done.exchange(&public, &mut Entropy::from_seed(2), &mut out).unwrap();
         let m4 = world.answer(&out[..size]).datagrams.remove(0);
         let at = m4.len() - 36;

@@ -5,11 +5,24 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use authentick_crypto::Entropy;
-use authentick_crypto::kem::SessionKey;
+use authentick_proto::antp::client::{
+    Bounds, Event, Negotiation, SeparateTag, Session, TimeExchange, Wanted,
+};
+use authentick_proto::antp::server::{KeyExchange, Settings};
+use authentick_proto::antp::source::PrefixSizes;
+use authentick_proto::antp::transcript;
+use authentick_proto::limits::BATCH_SIZE;
+use authentick_proto::server::antp::{AntpLimits, AntpMoment, Full, KeyExchanges};
+use authentick_proto::server::bucket::Bucket;
+use authentick_proto::server::limit::{Limiter, Rate};
+use authentick_proto::server::outcome::Outcome;
+use authentick_proto::server::snapshot::Snapshot;
+use authentick_proto::server::{Moment, Policy, Responder};
+use authentick_sim::antp::{offer, published_key};
+use authentick_sim::{AntpServer, World};
 use authentick_wire::Writer;
 use authentick_wire::antp::{
-    Antp, C1_SIZE, C2_SIZE, ErrorCode, ErrorMessage, KeyRequest, Message, NegotiationRequest, PAD, Suite,
-    SuiteList, TAG_SIZE, TimeRequest, emit_padding,
+    Antp, C1_SIZE, C2_SIZE, ErrorCode, ErrorMessage, Message, PAD, Suite, TAG_SIZE, emit_padding,
 };
 use authentick_wire::datagram::{Datagram, Early};
 use authentick_wire::extension;
@@ -17,29 +30,11 @@ use authentick_wire::header::{Header, ReferenceId};
 use authentick_wire::limits::{ANTP_PAYLOAD_SIZE_MAX, DATAGRAM_SIZE_MAX, HEADER_SIZE};
 use authentick_wire::packet::Packet;
 use authentick_wire::time::NtpTime;
-use proptest::prelude::*;
 
-use super::world::{BEGIN, World, after, flipped, offer};
-use crate::antp::client::{Bounds, Event, Negotiation, SeparateTag, Session, TimeExchange, Wanted};
-use crate::antp::nonce::Nonces;
-use crate::antp::server::{KeyExchange, Settings};
-use crate::antp::source::PrefixSizes;
-use crate::antp::state::{Established, Pending};
-use crate::antp::state_key::StateKeys;
-use crate::antp::{seconds, transcript};
-use crate::limits::BATCH_SIZE;
-use crate::server::antp::{AntpLimits, AntpMoment, Full, KeyExchanges};
-use crate::server::bucket::Bucket;
-use crate::server::limit::{Limiter, Rate};
-use crate::server::outcome::Outcome;
-use crate::server::snapshot::Snapshot;
-use crate::server::{Moment, Policy, Responder};
-
-const SUITES: [Suite; 6] =
-    [Suite::P256, Suite::RSA_PKCS1, Suite::RSA_OAEP, Suite::X25519, Suite(0x0003), Suite(0)];
+use super::{BEGIN, antp, flipped, world, world_with};
 
 /// A request behind a minimal header, with `padding` octets of padding before it.
-fn request(padding: usize, build: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
+pub(super) fn request(padding: usize, build: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
     let mut octets = vec![0; DATAGRAM_SIZE_MAX];
     let mut header = [0; HEADER_SIZE];
     Header::minimal_request(NtpTime::from_bits(7)).emit(&mut header);
@@ -52,189 +47,7 @@ fn request(padding: usize, build: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
     octets
 }
 
-/// Whose state a request brings, and how good it is.
-#[derive(Clone, Copy, Debug)]
-enum Age {
-    Good,
-    Retired,
-    Expired,
-    Foreign,
-    /// The other kind of state.
-    Confused,
-}
-
-const AGES: [Age; 5] = [Age::Good, Age::Retired, Age::Expired, Age::Foreign, Age::Confused];
-
-struct States {
-    c1: [u8; C1_SIZE],
-    c2: [u8; C2_SIZE],
-}
-
-fn states(world: &World, suite: Suite, age: Age) -> States {
-    let now = seconds(BEGIN);
-    let (mut nonces, mut entropy) = (Nonces::new(), Entropy::from_seed(5));
-    let foreign = StateKeys::generate(0, &mut Entropy::from_seed(77));
-    let keys = match age {
-        Age::Foreign => &foreign,
-        _ => &world.keys,
-    };
-    let source = world.service.source_prefix(world.source.ip());
-    let issued = if matches!(age, Age::Expired) { now - 2_000 } else { now };
-    let pending = Pending { suite, issued, transcript: [3; 32] };
-    let established = Established { suite, issued, expires: issued + 1_000, key: SessionKey::new([4; 16]) };
-    let (mut c1, mut c2) = (
-        pending.seal(keys, &source, &mut nonces, &mut entropy),
-        established.seal(keys, &mut nonces, &mut entropy),
-    );
-    if matches!(age, Age::Retired) {
-        let retired = keys.keys().last().unwrap().1;
-        (c1, c2) = (pending.seal_with(retired, &source, &[1; 12]), established.seal_with(retired, &[2; 12]));
-    }
-    if matches!(age, Age::Confused) {
-        let (whole, part) = (c1, c2);
-        c2.copy_from_slice(&whole[..C2_SIZE]);
-        c1[..C2_SIZE].copy_from_slice(&part);
-    }
-    States { c1, c2 }
-}
-
-/// What a request is to look like; every field of every message that a server reads comes from it.
-#[derive(Clone, Debug)]
-struct Shape {
-    kind: u8,
-    suite: usize,
-    age: usize,
-    padding: usize,
-    suites: Vec<usize>,
-    offset: u16,
-    payload_size_max: u16,
-    flags: u8,
-    octets: Vec<u8>,
-    flips: Vec<u16>,
-    cut: usize,
-    tail: usize,
-    is_ipv6: bool,
-}
-
-fn shapes() -> impl Strategy<Value = Shape> {
-    let what = (0..5_u8, 0..SUITES.len(), 0..AGES.len(), 0..1100_usize);
-    let offered = (proptest::collection::vec(0..SUITES.len(), 1..8), 0..3000_u16, 0..1600_u16);
-    let rest = (0..4_u8, proptest::collection::vec(any::<u8>(), 256..257));
-    let damage = (proptest::collection::vec(any::<u16>(), 0..3), 0..40_usize, 0..40_usize, any::<bool>());
-    (what, offered, rest, damage).prop_map(|(what, offered, rest, damage)| {
-        let (kind, suite, age, padding) = what;
-        let (suites, offset, payload_size_max) = offered;
-        let (flags, octets) = rest;
-        let (flips, cut, tail, is_ipv6) = damage;
-        // Most are whole: what is damaged seldom gets far.
-        let (cut, tail) = (cut.saturating_sub(30), tail.saturating_sub(30));
-        Shape {
-            kind,
-            suite,
-            age,
-            padding,
-            suites,
-            offset,
-            payload_size_max,
-            flags,
-            octets,
-            flips,
-            cut,
-            tail,
-            is_ipv6,
-        }
-    })
-}
-
-impl Shape {
-    fn request(&self, world: &World) -> Vec<u8> {
-        let suite = SUITES[self.suite];
-        let States { c1, c2 } = states(world, suite, AGES[self.age]);
-        let nonce = self.octets.first_chunk().unwrap();
-        let mut made = request(self.padding, |out| match self.kind {
-            0 => {
-                let suites: Vec<Suite> = self.suites.iter().map(|&index| SUITES[index]).collect();
-                let held = &[0; 32];
-                let (chain_offset, payload_size_max) = (self.offset, self.payload_size_max);
-                let suites = SuiteList::new(&suites).unwrap();
-                NegotiationRequest { suites, nonce, held, chain_offset, payload_size_max }.emit(out).unwrap();
-            }
-            1 => {
-                let ciphertext = &self.octets[..suite.ciphertext_size().unwrap_or(8)];
-                KeyRequest { suite, state: &c1, ciphertext }.emit(out).unwrap();
-            }
-            2 | 3 => {
-                let (wants_fresh, wants_early) = (self.flags & 1 != 0, self.flags & 2 != 0);
-                TimeRequest { suite, wants_fresh, wants_early, nonce, state: &c2 }.emit(out).unwrap();
-            }
-            _ => ErrorMessage { code: ErrorCode(self.offset) }.emit(out).unwrap(),
-        });
-        for &flip in &self.flips {
-            let bit = usize::from(flip) % (made.len() * 8);
-            made[bit / 8] ^= 1 << (bit % 8);
-        }
-        made.truncate(made.len() - self.cut.min(made.len()));
-        made.extend_from_slice(&self.octets[..self.tail]);
-        made
-    }
-}
-
-/// One request of each phase, and a plain one.
-fn requests_of_others(world: &World) -> [Vec<u8>; 4] {
-    let mut entropy = Entropy::from_seed(6);
-    let mut m1 = vec![0; DATAGRAM_SIZE_MAX];
-    let size = Negotiation::new(offer(&[Suite::X25519])).request(&mut entropy, &mut m1);
-    m1.truncate(size);
-    let States { c1, c2 } = states(world, Suite::X25519, Age::Good);
-    let m3 = request(0, |out| {
-        KeyRequest { suite: Suite::X25519, state: &c1, ciphertext: &[9; 32] }.emit(out).unwrap();
-    });
-    let session = Session::new(Suite::X25519, SessionKey::new([4; 16]), c2, 1000);
-    let separate = Some(SeparateTag::Ipv6);
-    [m1, m3, asked(&session, Wanted { fresh: true, separate }, 7).1, request(0, |_| {})]
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
-
-    // `World::answer` asserts that all packets of an answer with their headers are no larger than the request, that
-    // there is one outcome, and that nothing of the client is left in the responder's slots. That nothing is left
-    // anywhere else shows in what others get: the same octets as from a server that never saw the request.
-    #[test]
-    fn no_answer_is_larger_than_its_request_and_nothing_is_kept(shape in shapes()) {
-        let [mut world, mut untouched] = [(); 2].map(|()| {
-            let mut world = World::new(1);
-            world.keys = world.keys.rotate(1, 7, None);
-            world.source = match shape.is_ipv6 {
-                true => ([0x2001, 0xdb8, 0, 0, 0, 0, 0, 2], 123).into(),
-                false => ([198, 18, 0, 2], 123).into(),
-            };
-            world
-        });
-        let request = shape.request(&world);
-        let answer = world.answer(&request);
-        // Later, as no two receive stamps of a server are equal.
-        let then = after(1_000_000);
-        for request in requests_of_others(&world) {
-            world.reseed(9);
-            untouched.reseed(9);
-            prop_assert_eq!(world.answer_at(&request, then, then), untouched.answer_at(&request, then, then));
-        }
-        if answer.outcome.is_answered() {
-            prop_assert!(!answer.datagrams.is_empty());
-        }
-        let served = matches!(answer.outcome, Outcome::AntpTime | Outcome::AntpSeparateTag);
-        let age = AGES[shape.age];
-        if served && shape.flips.is_empty() {
-            prop_assert!(matches!(age, Age::Good | Age::Retired), "{age:?}");
-        }
-        for datagram in &answer.datagrams {
-            prop_assert_eq!(datagram[0] & 7, 4, "a request came back");
-        }
-    }
-}
-
-fn asked(session: &Session, wanted: Wanted, seed: u64) -> (TimeExchange, Vec<u8>) {
+pub(super) fn asked(session: &Session, wanted: Wanted, seed: u64) -> (TimeExchange, Vec<u8>) {
     let mut out = [0; DATAGRAM_SIZE_MAX];
     let (exchange, size) = session.ask(wanted, Bounds::WAN, BEGIN, &mut Entropy::from_seed(seed), &mut out);
     (exchange, out[..size].to_vec())
@@ -250,7 +63,7 @@ fn is_tagged(session: &Session, request: &[u8], answer: &[u8]) -> bool {
 
 #[test]
 fn no_flipped_bit_of_a_time_request_gets_an_answer_with_a_tag_over_the_request_as_it_was() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let session = world.session(Suite::P256);
     for wanted in [Wanted::default(), Wanted { fresh: true, separate: Some(SeparateTag::Ipv4) }] {
         let (_, good) = asked(&session, wanted, 1);
@@ -274,7 +87,7 @@ fn no_flipped_bit_of_a_time_request_gets_an_answer_with_a_tag_over_the_request_a
 
 #[test]
 fn fields_without_the_magic_are_served_as_plain_ntp_and_version_2_gets_an_error() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let session = world.session(Suite::P256);
     let (_, m5) = asked(&session, Wanted::default(), 1);
     let magic_at = HEADER_SIZE + 4;
@@ -298,7 +111,7 @@ fn c1_of(answer: &[u8]) -> [u8; C1_SIZE] {
 
 #[test]
 fn flood_of_m1_makes_no_nonce_twice_under_a_state_key() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let mut out = [0; DATAGRAM_SIZE_MAX];
     let size = Negotiation::new(offer(&[Suite::P256])).request(&mut Entropy::from_seed(3), &mut out);
     let nonces: Vec<[u8; 12]> = (0..500)
@@ -322,7 +135,7 @@ fn error_of(answer: &[u8]) -> ErrorCode {
 
 #[test]
 fn oversized_requests_and_those_with_a_mac_or_under_nts_are_not_answered() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let session = world.session(Suite::P256);
     let (_, m5) = asked(&session, Wanted::default(), 1);
     for size in [ANTP_PAYLOAD_SIZE_MAX, ANTP_PAYLOAD_SIZE_MAX + 4] {
@@ -344,17 +157,14 @@ fn oversized_requests_and_those_with_a_mac_or_under_nts_are_not_answered() {
 
 #[test]
 fn full_queue_gets_an_error_and_no_public_key_work() {
-    let mut world = World::new(1);
-    let (done, _) = world.negotiate(offer(&[Suite::P256]));
-    let mut out = [0; DATAGRAM_SIZE_MAX];
-    let public = super::world::public_key(Suite::P256);
-    let (_, size) = done.exchange(&public, &mut Entropy::from_seed(2), &mut out).unwrap();
-    world.room = 0;
-    let answer = world.answer(&out[..size]);
+    let mut world = world(1);
+    let m3 = key_request(&mut world);
+    antp(&mut world).room = 0;
+    let answer = world.answer(&m3);
     assert_eq!(answer.outcome, Outcome::AntpQueueFull);
     assert_eq!((answer.datagrams.len(), error_of(&answer.datagrams[0])), (1, ErrorCode::RATE));
-    world.room = 1;
-    assert_eq!(world.answer(&out[..size]).datagrams[0].len(), 160);
+    antp(&mut world).room = 1;
+    assert_eq!(world.answer(&m3).datagrams[0].len(), 160);
 }
 
 fn limiter(burst: u32) -> Option<Arc<Limiter>> {
@@ -364,17 +174,14 @@ fn limiter(burst: u32) -> Option<Arc<Limiter>> {
 
 #[test]
 fn each_phase_has_buckets_of_its_own_and_only_state_that_opens_takes_from_them() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let session = world.session(Suite::P256);
-    let (done, _) = world.negotiate(offer(&[Suite::P256]));
+    let m3 = key_request(&mut world);
     let mut out = [0; DATAGRAM_SIZE_MAX];
-    let public = super::world::public_key(Suite::P256);
-    let (_, size) = done.exchange(&public, &mut Entropy::from_seed(2), &mut out).unwrap();
-    let m3 = out[..size].to_vec();
     let size = Negotiation::new(offer(&[Suite::P256])).request(&mut Entropy::from_seed(3), &mut out);
     let m1 = out[..size].to_vec();
     let (_, m5) = asked(&session, Wanted::default(), 1);
-    world.limits = AntpLimits {
+    antp(&mut world).limits = AntpLimits {
         negotiations: limiter(2),
         exchanges: limiter(3),
         all_exchanges: None,
@@ -402,7 +209,7 @@ fn each_phase_has_buckets_of_its_own_and_only_state_that_opens_takes_from_them()
 fn key_request(world: &mut World) -> Vec<u8> {
     let (done, _) = world.negotiate(offer(&[Suite::P256]));
     let mut out = [0; DATAGRAM_SIZE_MAX];
-    let public = super::world::public_key(Suite::P256);
+    let public = published_key(Suite::P256);
     let (_, size) = done.exchange(&public, &mut Entropy::from_seed(2), &mut out).unwrap();
     out[..size].to_vec()
 }
@@ -421,7 +228,7 @@ fn m3_is_served_where_its_c1_went_and_nowhere_else() {
         for is_checked in [true, false] {
             let source_prefix = is_checked.then(PrefixSizes::default);
             let settings = Settings { source_prefix, ..Settings::default() };
-            let mut world = World::with(1, &[Suite::P256], settings);
+            let mut world = world_with(1, &[Suite::P256], settings);
             world.source = SocketAddr::new(address(negotiates), 40_000);
             let m3 = key_request(&mut world);
             // Another port is no other source: address translators change it.
@@ -438,11 +245,12 @@ fn m3_is_served_where_its_c1_went_and_nowhere_else() {
 
 #[test]
 fn one_c1_from_many_sources_takes_nothing_from_any_bucket() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let home = world.source;
     let m3 = key_request(&mut world);
     let all = || Some(Arc::new(Bucket::new(u64::from(u32::MAX), 2)));
-    world.limits = AntpLimits { exchanges: limiter(1), all_exchanges: all(), ..AntpLimits::default() };
+    antp(&mut world).limits =
+        AntpLimits { exchanges: limiter(1), all_exchanges: all(), ..AntpLimits::default() };
     for last in 3..=200 {
         world.source = ([198, 18, 0, last], 123).into();
         assert_eq!(world.answer(&m3).outcome, Outcome::AntpExpired, "{last}");
@@ -477,13 +285,9 @@ const SNAPSHOT: Snapshot = Snapshot::primary(-25, ReferenceId(*b"SIM\0"), BEGIN)
 
 #[test]
 fn whole_batch_of_all_kinds_keeps_its_order_and_tags_of_early_packets_come_last() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let session = world.session(Suite::P256);
-    let (done, _) = world.negotiate(offer(&[Suite::P256]));
-    let mut out = [0; DATAGRAM_SIZE_MAX];
-    let public = super::world::public_key(Suite::P256);
-    let (_, size) = done.exchange(&public, &mut Entropy::from_seed(2), &mut out).unwrap();
-    let m3 = out[..size].to_vec();
+    let m3 = key_request(&mut world);
     let separate = Wanted { fresh: false, separate: Some(SeparateTag::Ipv4) };
     let source: SocketAddr = ([198, 18, 0, 2], 123).into();
     let mut exchanges: Vec<Option<TimeExchange>> = Vec::new();
@@ -516,7 +320,7 @@ fn whole_batch_of_all_kinds_keeps_its_order_and_tags_of_early_packets_come_last(
         .collect();
     let kept = Kept::default();
     let limits = AntpLimits::default();
-    let (service, keys) = (&world.service, &world.keys);
+    let AntpServer { service, keys, .. } = antp(&mut world);
     let antp = Some(AntpMoment { service, keys, limits: &limits, exchanges: &kept });
     let moment = Moment { snapshot: SNAPSHOT, keys: None, symmetric: None, antp };
     let mut responder = Responder::new(Arc::new(Policy::open()), None, Entropy::from_seed(3));
@@ -562,7 +366,7 @@ fn whole_batch_of_all_kinds_keeps_its_order_and_tags_of_early_packets_come_last(
 
 #[test]
 fn server_without_antp_answers_all_of_it_as_plain_ntp() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let session = world.session(Suite::P256);
     let (_, mut m5) = asked(&session, Wanted::default(), 1);
     let mut response = vec![0; DATAGRAM_SIZE_MAX];

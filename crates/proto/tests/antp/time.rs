@@ -3,21 +3,22 @@
 use std::net::SocketAddr;
 
 use authentick_crypto::Entropy;
+use authentick_proto::antp::client::{
+    Accepted, Bounds, Candidate, Check, Event, Inspected, SeparateTag, Session, TimeExchange, Wanted,
+};
+use authentick_proto::antp::nonce::Nonces;
+use authentick_proto::antp::server::Settings;
+use authentick_proto::antp::state::key_id;
+use authentick_proto::antp::state_key::StateKeys;
+use authentick_proto::antp::transcript::verify_times;
+use authentick_proto::server::outcome::Outcome;
+use authentick_sim::World;
 use authentick_wire::antp::{ErrorCode, Suite};
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
 use authentick_wire::time::{NtpSpan, NtpTime};
 use proptest::prelude::*;
 
-use super::world::{BEGIN, World, after, flipped};
-use crate::antp::client::{
-    Accepted, Bounds, Candidate, Check, Event, Inspected, SeparateTag, Session, TimeExchange, Wanted,
-};
-use crate::antp::nonce::Nonces;
-use crate::antp::server::Settings;
-use crate::antp::state::key_id;
-use crate::antp::state_key::StateKeys;
-use crate::antp::transcript::verify_times;
-use crate::server::outcome::Outcome;
+use super::{BEGIN, after, antp, flipped, rotate, world, world_with};
 
 const IPV6: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V6(std::net::Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2)), 123);
@@ -84,7 +85,7 @@ fn separate() -> Wanted {
 
 #[test]
 fn symmetric_ways_give_the_offset_exactly_in_both_modes() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     for suite in Suite::ALL {
         let mut session = world.session(suite);
         for wanted in [Wanted::default(), separate()] {
@@ -98,7 +99,7 @@ fn symmetric_ways_give_the_offset_exactly_in_both_modes() {
 
 #[test]
 fn bound_on_the_error_is_reached_and_one_unit_more_is_refused() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let mut session = world.session(Suite::P256);
     let e = Bounds::WAN.round_trip_max.to_bits();
     for wanted in [Wanted::default(), separate()] {
@@ -126,7 +127,7 @@ proptest! {
         tag in 0_i64..1 << 30,
         is_separate: bool,
     ) {
-        let mut world = World::new(1);
+        let mut world = world(1);
         // State does not expire however far off the server's clock is: it is the server's own time that counts.
         let way = Way { ahead, there, inside, back, tag };
         let mut session = session_at(&mut world, BEGIN + span(ahead));
@@ -154,10 +155,10 @@ proptest! {
         is_ipv6: bool,
         is_rotated: bool,
     ) {
-        let mut world = World::new(1);
+        let mut world = world(1);
         let session = world.session(Suite::P256);
         if is_rotated {
-            world.keys = world.keys.rotate(1, 7, None);
+            rotate(&mut world, 1, 7);
         }
         if is_ipv6 {
             world.source = IPV6;
@@ -184,25 +185,25 @@ proptest! {
 /// A session whose keys were made when the server's clock showed `now`.
 fn session_at(world: &mut World, now: NtpTime) -> Session {
     let session = world.session(Suite::X25519);
-    let state = crate::antp::state::Established {
+    let state = authentick_proto::antp::state::Established {
         suite: Suite::X25519,
-        issued: crate::antp::seconds(now),
-        expires: crate::antp::seconds(now).wrapping_add(1000),
+        issued: authentick_proto::antp::seconds(now),
+        expires: authentick_proto::antp::seconds(now).wrapping_add(1000),
         key: session.key().clone(),
     };
     Session::new(
         Suite::X25519,
         session.key().clone(),
-        state.seal(&world.keys, &mut Nonces::new(), &mut Entropy::from_seed(4)),
+        state.seal(&antp(world).keys, &mut Nonces::new(), &mut Entropy::from_seed(4)),
         1000,
     )
 }
 
 #[test]
 fn requests_of_both_modes_are_as_large_as_what_they_ask_for() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let session = world.session(Suite::P256);
-    world.keys = world.keys.rotate(1, 7, None);
+    rotate(&mut world, 1, 7);
     for (separate, source, size, fresh_size) in [
         (None, world.source, 152, 152),
         (Some(SeparateTag::Ipv4), world.source, 224, 284),
@@ -224,7 +225,7 @@ fn requests_of_both_modes_are_as_large_as_what_they_ask_for() {
 
 #[test]
 fn no_flipped_bit_of_a_request_or_its_answer_gives_time() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let mut session = world.session(Suite::P256);
     let (asked, request) = ask(&session, Wanted::default(), 1);
     let good = world.answer(&request).datagrams.remove(0);
@@ -242,7 +243,7 @@ fn no_flipped_bit_of_a_request_or_its_answer_gives_time() {
 
 #[test]
 fn no_flipped_bit_of_a_follow_up_gives_time() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let mut session = world.session(Suite::P256);
     let (asked, request) = ask(&session, separate(), 1);
     let answer = world.answer(&request).datagrams;
@@ -255,7 +256,7 @@ fn no_flipped_bit_of_a_follow_up_gives_time() {
 
 #[test]
 fn answer_is_taken_once_and_only_for_its_own_request() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let mut session = world.session(Suite::P256);
     let (mut first, request) = ask(&session, Wanted::default(), 1);
     let answer = world.answer(&request).datagrams.remove(0);
@@ -280,9 +281,9 @@ fn candidate(asked: &mut TimeExchange, datagram: &[u8], arrived: NtpTime, suite:
 
 #[test]
 fn answers_that_are_verified_together_end_like_each_alone() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let mut sessions = [world.session(Suite::P256), world.session(Suite::X25519)];
-    world.keys = world.keys.rotate(1, 7, None);
+    rotate(&mut world, 1, 7);
     let wanted = [separate(), Wanted::default(), Wanted { fresh: true, separate: None }];
     let mut asked = Vec::new();
     for number in 0..60_usize {
@@ -351,7 +352,7 @@ fn answers_that_are_verified_together_end_like_each_alone() {
 
 #[test]
 fn two_copies_of_an_answer_that_are_inspected_together_give_time_once() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let session = world.session(Suite::P256);
     let (mut asked, request) = ask(&session, Wanted { fresh: true, separate: None }, 1);
     let answer = world.answer(&request).datagrams.remove(0);
@@ -367,7 +368,7 @@ fn two_copies_of_an_answer_that_are_inspected_together_give_time_once() {
 
 #[test]
 fn exchange_in_the_room_of_another_keeps_nothing_of_it() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let mut session = world.session(Suite::P256);
     let mut out = [0; DATAGRAM_SIZE_MAX];
     let mut entropy = Entropy::from_seed(8);
@@ -395,7 +396,7 @@ fn exchange_in_the_room_of_another_keeps_nothing_of_it() {
 
 #[test]
 fn guess_of_an_early_packet_gains_nothing() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let mut session = world.session(Suite::P256);
     let way = symmetric();
     let (mut asked, request) = ask(&session, separate(), 1);
@@ -426,7 +427,7 @@ fn guess_of_an_early_packet_gains_nothing() {
 
 #[test]
 fn first_copy_of_the_early_packet_counts_and_without_any_the_follow_up_does() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let mut session = world.session(Suite::P256);
     for (arrivals, expected, is_early) in
         [(vec![10, 11, 12], 10, true), (vec![11], 11, true), (vec![], 20, false)]
@@ -453,19 +454,19 @@ fn first_copy_of_the_early_packet_counts_and_without_any_the_follow_up_does() {
 
 #[test]
 fn fresh_c2_comes_with_a_rotation_and_outlives_the_key_before() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let mut session = world.session(Suite::P256);
     let wanted = Wanted { fresh: true, separate: None };
     let first = *session.state();
     let accepted = exchange(&mut world, &mut session, wanted, Bounds::WAN, symmetric()).unwrap();
     assert!(!accepted.is_fresh && *session.state() == first, "the key is the current one");
     let old = session.clone();
-    world.keys = world.keys.rotate(1, 1, None);
+    rotate(&mut world, 1, 1);
     let accepted = exchange(&mut world, &mut session, wanted, Bounds::WAN, symmetric()).unwrap();
     assert!(accepted.is_fresh);
-    assert_eq!(key_id(session.state()), world.keys.current().id());
+    assert_eq!(key_id(session.state()), antp(&mut world).keys.current().id());
     assert_eq!(session.key(), old.key(), "the session key stays");
-    world.keys = world.keys.rotate(2, 1, None);
+    rotate(&mut world, 2, 1);
     assert!(exchange(&mut world, &mut session, Wanted::default(), Bounds::WAN, symmetric()).is_ok());
     let mut old = old;
     let end = exchange(&mut world, &mut old, Wanted::default(), Bounds::WAN, symmetric());
@@ -475,9 +476,9 @@ fn fresh_c2_comes_with_a_rotation_and_outlives_the_key_before() {
 #[test]
 fn fresh_c2_does_not_prolong_the_life_of_its_key() {
     let settings = Settings { lifetime_seconds: 100, ..Settings::default() };
-    let mut world = World::with(1, &[Suite::P256], settings);
+    let mut world = world_with(1, &[Suite::P256], settings);
     let mut session = world.session(Suite::P256);
-    world.keys = world.keys.rotate(1, 7, None);
+    rotate(&mut world, 1, 7);
     let at = |seconds: i64| Way { ahead: far(seconds * 1_000 * MS), ..symmetric() };
     let wanted = Wanted { fresh: true, separate: None };
     assert!(exchange(&mut world, &mut session, wanted, Bounds::WAN, at(90)).unwrap().is_fresh);
@@ -488,19 +489,19 @@ fn fresh_c2_does_not_prolong_the_life_of_its_key() {
 
 #[test]
 fn state_of_another_client_or_another_server_gives_no_time() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let (mut mine, other) = (world.session(Suite::P256), world.session(Suite::P256));
     let mut mixed = Session::new(Suite::P256, mine.key().clone(), *other.state(), 1000);
     let end = exchange(&mut world, &mut mixed, Wanted::default(), Bounds::WAN, symmetric());
     assert_eq!(end, Err(Check::Tag));
-    world.keys = StateKeys::generate(0, &mut Entropy::from_seed(55));
+    antp(&mut world).keys = StateKeys::generate(0, &mut Entropy::from_seed(55));
     let end = exchange(&mut world, &mut mine, Wanted::default(), Bounds::WAN, symmetric());
     assert_eq!(end, Err(Check::Server(ErrorCode::EXPIRED)));
 }
 
 #[test]
 fn c2_under_the_name_of_another_suite_is_refused() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let session = world.session(Suite::P256);
     let mut renamed = Session::new(Suite::X25519, session.key().clone(), *session.state(), 1000);
     let end = exchange(&mut world, &mut renamed, Wanted::default(), Bounds::WAN, symmetric());
@@ -509,7 +510,7 @@ fn c2_under_the_name_of_another_suite_is_refused() {
 
 #[test]
 fn server_whose_clock_runs_backwards_is_refused() {
-    let mut world = World::new(1);
+    let mut world = world(1);
     let mut session = world.session(Suite::P256);
     let way = Way { inside: -1, ..symmetric() };
     assert_eq!(exchange(&mut world, &mut session, Wanted::default(), Bounds::WAN, way), Err(Check::Order));
