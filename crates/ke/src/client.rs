@@ -277,6 +277,7 @@ impl Dialogue {
         let end = self.tls.read_tls(input).map_err(KeError::Io)? == 0;
         let state = self.tls.process_new_packets()?;
         if !self.tls.is_handshaking() && !self.asked {
+            //= rfc8915#3-3
             if self.tls.alpn_protocol() != Some(ALPN) {
                 return Err(KeError::Alpn { alert: false });
             }
@@ -292,9 +293,9 @@ impl Dialogue {
         }
         let size = message_size(&self.response);
         if size.is_some() || self.response.len() > KE_RESPONSE_SIZE_MAX {
-            //= RFC 8915 section 4: after request and response, each side sends close_notify. Ours waits for the
-            // response: NTPsec closes with a close_notify unread that came with the request, which resets the
-            // connection before its answer has left, and cfnts takes it for a failure.
+            //= rfc8915#4-4
+            // Ours waits for the response: NTPsec closes with a close_notify unread that came with the request, which
+            // resets the connection before its answer has left, and cfnts takes it for a failure.
             self.tls.send_close_notify();
         }
         if let Some(size) = size {
@@ -308,6 +309,7 @@ impl Dialogue {
         if end || state.peer_has_closed() { Err(KeError::Closed(phase)) } else { Ok(None) }
     }
 
+    //= rfc8915#4-2
     fn ask(&mut self) {
         let mut request = [0; 64];
         let mut out = Writer::new(&mut request);
@@ -322,13 +324,16 @@ impl Dialogue {
     fn conclude(&mut self) -> Result<Established, KeError> {
         let agreement = match Response::parse(&self.response, &self.aeads).map_err(KeError::Response)? {
             Response::Agreed(agreement) => agreement,
+            //= rfc8915#4.1.3-3
             Response::Error(code) => return Err(KeError::Refused(code)),
+            //= rfc8915#4.1.4-2
             Response::Warning(code) => return Err(KeError::Warning(code)),
             Response::NoProtocol => return Err(KeError::NoProtocol),
             Response::NoAead => return Err(KeError::NoAead),
         };
         let algorithm = algorithm(agreement.aead).ok_or(KeError::NoAead)?;
         let export = |octets: &mut [u8], context: &[u8]| {
+            //= rfc8915#4.3-1
             self.tls.export_keying_material(octets, EXPORTER_LABEL, Some(context)).map(|_| ())
         };
         let context = quirky_context(algorithm, agreement.compliant_128gcm);

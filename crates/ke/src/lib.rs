@@ -22,15 +22,18 @@ use authentick_wire::ke::{AeadId, PROTOCOL_NTPV4};
 use zeroize::Zeroizing;
 
 /// The application protocol that both sides must agree on. RFC 8915 section 4.
+//= rfc8915#4-1
 pub const ALPN: &[u8] = b"ntske/1";
 
 /// The port for key exchange. RFC 8915 section 7.1.
 pub const PORT: u16 = 4460;
 
+//= rfc8915#4.3-2, rfc8915#5.1-2
 const EXPORTER_LABEL: &[u8] = b"EXPORTER-network-time-security";
 
 /// Exports the keys of a session out of its TLS connection. `context` is the AEAD number that goes into the exporter's
 /// context: `algorithm`'s own, but for the quirk that [`quirky_context`] names. RFC 8915 section 5.1.
+//= rfc8915#5.1-1, rfc8915#5.1-4, rfc8915#5.1-5, rfc8915#5.1-3, rfc8915#4.3-3
 fn export_keys(
     algorithm: Algorithm,
     context: AeadId,

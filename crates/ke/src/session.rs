@@ -67,12 +67,14 @@ pub fn answer(
     };
     reached(Moment::RequestParsed);
     let mut writer = Writer::new(out);
+    //= rfc8915#4.1.2-3
     if !request.protocols.contains(PROTOCOL_NTPV4) {
         // RFC 8915 section 4.1.2: a response without any protocol.
         return finish(Answer::NothingInCommon, writer, |out| {
             emit_numbers(out, RecordType::NEXT_PROTOCOL, &[])
         });
     }
+    //= rfc8915#4.1.5-6, rfc8915#4.1.5-5
     let Some(algorithm) = choose(&request, &terms.algorithms) else {
         return finish(Answer::NothingInCommon, writer, |out| {
             emit_numbers(out, RecordType::NEXT_PROTOCOL, &[PROTOCOL_NTPV4])?;
@@ -81,10 +83,12 @@ pub fn answer(
     };
     let context = quirky_context(algorithm, request.compliant_128gcm);
     let Ok(session) = export_keys(algorithm, context, export) else {
+        //= rfc8915#4.1.3-7
         return refuse(ErrorCode::INTERNAL, out);
     };
 
     let size = cookie::size(algorithm);
+    //= rfc8915#4.1.6-3, rfc8915#4.1.6-4
     let mut cookies = [0; COOKIE_COUNT * cookie::size(Algorithm::SivCmac512)];
     let cookies = &mut cookies[..COOKIE_COUNT * size];
     cookie::seal_all(keys, entropy, cookies.chunks_exact_mut(size).map(|place| (&session, place)));
@@ -92,6 +96,7 @@ pub fn answer(
 
     let id = aead_id(algorithm);
     let written = head(&mut writer, id, request.compliant_128gcm).and_then(|()| {
+        //= rfc8915#4.1.6-5
         cookies.chunks_exact(size).try_for_each(|c| emit(&mut writer, false, RecordType::NEW_COOKIE, c))
     });
     if written.is_err() {
@@ -110,12 +115,14 @@ pub enum Moment {
 }
 
 /// A response that is an Error record; returns its size.
+//= rfc8915#4.1.3-1
 pub fn refuse(code: ErrorCode, out: &mut [u8; RESPONSE_SIZE_MAX]) -> (Answer, usize) {
     finish(Answer::Error(code), Writer::new(out), |out| emit_numbers(out, RecordType::ERROR, &[code.0]))
 }
 
 /// The client's first choice among what is served. AES-128-GCM-SIV without record 1024 is a last resort: the two
 /// sides might export different keys.
+//= rfc8915#4.1.5-5
 fn choose(request: &Request<'_>, served: &[Algorithm]) -> Option<Algorithm> {
     let served =
         || request.aeads.iter().filter_map(|id| algorithm(AeadId(id))).filter(|id| served.contains(id));
@@ -123,6 +130,7 @@ fn choose(request: &Request<'_>, served: &[Algorithm]) -> Option<Algorithm> {
     served().find(|algorithm| !doubtful(algorithm)).or_else(|| served().next())
 }
 
+//= rfc8915#4.1.5-3, rfc8915#4.1.2-2
 fn head(out: &mut Writer<'_>, id: AeadId, compliant_128gcm: bool) -> Result<(), NoRoom> {
     emit_numbers(out, RecordType::NEXT_PROTOCOL, &[PROTOCOL_NTPV4])?;
     emit_numbers(out, RecordType::AEAD, &[id.0])?;
@@ -132,6 +140,7 @@ fn head(out: &mut Writer<'_>, id: AeadId, compliant_128gcm: bool) -> Result<(), 
     Ok(())
 }
 
+//= rfc8915#4.1.7-4, rfc8915#4.1.8-2
 fn place(terms: &Terms, out: &mut Writer<'_>) -> Result<(), NoRoom> {
     if let Some(server) = &terms.ntp_server {
         emit(out, true, RecordType::NTPV4_SERVER, server.as_bytes())?;
@@ -195,6 +204,8 @@ mod tests {
         octets
     }
 
+    //= rfc8915#4.1.5-5, rfc8915#4.1.6-3, rfc8915#4.1.6-4, rfc8915#4.3-3, rfc8915#5.1-1, rfc8915#5.1-3
+    //= rfc8915#5.1-4, rfc8915#5.1-5
     #[test]
     fn first_choice_of_the_client_wins_and_gets_eight_cookies() {
         for (offered, chosen, size) in
@@ -222,6 +233,7 @@ mod tests {
         assert_eq!(asked.contexts, [[0, 0, 0, 15, 0], [0, 0, 0, 15, 1]]);
     }
 
+    //= rfc8915#4.1.5-5
     #[test]
     fn algorithms_that_are_not_served_are_passed_over() {
         let terms = Terms { algorithms: vec![Algorithm::SivCmac256], ..Terms::default() };
@@ -240,6 +252,38 @@ mod tests {
         assert_eq!((agreement.server, agreement.port), (Some("time.example"), Some(4123)));
     }
 
+    //= rfc8915#4.1.2-2, rfc8915#4.1.6-5, rfc8915#4.1.7-4
+    #[test]
+    fn records_of_a_response_are_critical_but_for_the_cookies_and_name_one_server() {
+        let terms = Terms { ntp_server: Some("time.example".to_owned()), ..Terms::default() };
+        let asked = ask(&request(&[15], false), &terms);
+        let records: Result<Vec<_>, _> = ke::Records::new(&asked.response).collect();
+        let kinds: Vec<(u16, bool)> = records.unwrap().iter().map(|r| (r.kind.0, r.critical)).collect();
+        assert_eq!(kinds, [&[(1, true), (4, true)][..], &[(5, false); 8], &[(6, true)]].concat());
+    }
+
+    //= rfc8915#4.1.3-1
+    #[test]
+    fn error_is_a_critical_record_of_two_octets() {
+        let mut out = [0; RESPONSE_SIZE_MAX];
+        let (_, size) = refuse(ErrorCode::INTERNAL, &mut out);
+        assert_eq!(out[..size], *b"\x80\x02\0\x02\0\x02\x80\0\0\0");
+    }
+
+    //= rfc8915#4.1.3-7
+    #[test]
+    fn keys_that_cannot_be_exported_are_an_internal_error() {
+        let mut entropy = Entropy::from_seed(1);
+        let keys = KeySet::generate(0, &mut entropy);
+        let export = |_: &mut [u8], _: &[u8]| Err(rustls::Error::HandshakeNotComplete);
+        let (request, mut out) = (request(&[15], false), [0; RESPONSE_SIZE_MAX]);
+        let (answer, size) =
+            answer(&request, &keys, &Terms::default(), &mut entropy, export, |_| {}, &mut out);
+        assert_eq!(answer, Answer::Error(ErrorCode::INTERNAL));
+        assert_eq!(Response::parse(&out[..size], &[]), Ok(Response::Error(ErrorCode::INTERNAL)));
+    }
+
+    //= rfc8915#4.1.2-3, rfc8915#4.1.5-6
     #[test]
     fn nothing_in_common_is_an_empty_record_and_no_error() {
         let asked = ask(&request(&[1, 2], false), &Terms::default());

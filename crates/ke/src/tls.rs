@@ -34,6 +34,7 @@ fn started_provider() -> Arc<CryptoProvider> {
 
 /// Cipher suites and groups in the order of cost. The processor has instructions for SHA-256 and none for SHA-384,
 /// which made up a fifth of a handshake that let the client choose.
+//= rfc8915#3-1
 pub(crate) fn provider() -> Arc<CryptoProvider> {
     use aws_lc_rs::{cipher_suite, kx_group};
     Arc::new(CryptoProvider {
@@ -131,6 +132,16 @@ mod tests {
             info.subject.contains("\u{fffd}]0;mine\u{fffd}") && info.subject.contains("authenticated  yes")
         );
         assert_eq!(info.names, ["a\u{fffd}[31m.test"]);
+    }
+
+    //= rfc8915#3-1
+    #[test]
+    fn no_suite_and_no_group_is_older_or_weaker_than_tls_1_3_wants() {
+        use rustls::NamedGroup::{X25519, X25519MLKEM768, secp256r1, secp384r1};
+        let provider = provider();
+        assert!(provider.cipher_suites.iter().all(|suite| suite.tls13().is_some()));
+        let groups: Vec<_> = provider.kx_groups.iter().map(|group| group.name()).collect();
+        assert_eq!(groups, [X25519, secp256r1, secp384r1, X25519MLKEM768]);
     }
 
     #[test]

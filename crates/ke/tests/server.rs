@@ -198,6 +198,7 @@ impl Drop for Server {
     }
 }
 
+//= rfc8915#4-2, rfc8915#4-3, rfc8915#4.1.8-2
 #[test]
 fn cookies_for_every_algorithm_and_both_kinds_of_name() {
     let server = Server::start();
@@ -219,6 +220,7 @@ fn cookies_for_every_algorithm_and_both_kinds_of_name() {
     }
 }
 
+//= rfc8915#3-4, rfc8915#8.5-1
 #[test]
 fn certificate_that_fails_a_check_is_named_by_the_check() {
     let check = |server: &Server, name: &str| match server.ask(&[15], name) {
@@ -249,6 +251,7 @@ fn certificate_that_fails_a_check_is_named_by_the_check() {
     assert_eq!(server.ended(1), [Outcome::Tls]);
 }
 
+//= rfc8915#3-3, rfc8915#4-1
 #[test]
 fn client_without_the_application_protocol_is_told_so_by_an_alert() {
     let server = Server::start();
@@ -329,6 +332,7 @@ fn crowd_above_the_rate_is_served_as_it_comes_back() {
     assert!(ended.contains(&Outcome::PrefixRate), "{ended:?}");
 }
 
+//= rfc8915#4-3, rfc8915#4-4, rfc8915#4-8
 #[test]
 fn request_of_1024_octets_in_fragments_is_served() {
     let server = Server::start();
@@ -347,6 +351,39 @@ fn request_of_1024_octets_in_fragments_is_served() {
     assert!(matches!(Response::parse(&response, &[AeadId(15)]), Ok(Response::Agreed(_))));
 }
 
+//= rfc8915#4-9, rfc8915#4-10
+#[test]
+fn response_of_65536_octets_is_read() {
+    let authority = Authority::new();
+    let config = server_config(&authority.identity(|_| {}));
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let ask = Ask {
+        tls: client_config(authority.roots()),
+        server_name: ServerName::try_from("ntp.test").unwrap(),
+        aeads: vec![AeadId(15)],
+    };
+    // What was agreed on, one cookie, and as much as there is room for of a record that nobody knows.
+    let mut response = b"\x80\x01\0\x02\0\0\x80\x04\0\x02\0\x0f\0\x05\0\x60".to_vec();
+    response.resize(response.len() + 96, 7);
+    let filler = 65_536 - response.len() - 8;
+    response.extend([0x40, 0, (filler >> 8) as u8, filler as u8]);
+    response.resize(response.len() + filler, 0);
+    response.extend(b"\x80\0\0\0");
+    assert_eq!(response.len(), 65_536);
+    std::thread::scope(|scope| {
+        let client = scope.spawn(|| client::dial(&ask, &[listener.local_addr().unwrap()], TIMEOUT));
+        let (stream, _) = listener.accept().unwrap();
+        let mut stream = rustls::StreamOwned::new(rustls::ServerConnection::new(config).unwrap(), stream);
+        stream.read_exact(&mut [0; 16]).unwrap();
+        stream.write_all(&response).unwrap();
+        stream.conn.send_close_notify();
+        stream.flush().unwrap();
+        let dialled = client.join().unwrap().unwrap();
+        assert_eq!(dialled.established.session.jar.count(), 1);
+    });
+}
+
+//= rfc8915#4.1.3-4, rfc8915#4.1.3-5
 #[test]
 fn bad_requests_get_error_records() {
     let server = Server::start();
@@ -374,6 +411,7 @@ fn garbage_resets_and_silence_end_only_their_own_connection() {
     drop(silent);
 }
 
+//= rfc8915#4.1.3-6
 #[test]
 fn request_that_does_not_come_in_time_gets_an_error_record() {
     let limits = Limits { connection_count: 8, per_prefix_count: 8, timeout: Duration::from_millis(300) };

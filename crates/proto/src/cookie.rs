@@ -121,6 +121,7 @@ impl fmt::Debug for SessionKeys {
 }
 
 /// The job that opens `cookie` into `session`, which holds zeros if it fails; `None` if no key of `keys` sealed it.
+//= rfc8915#6-5, rfc8915#6-6, rfc8915#6-7
 #[inline]
 pub fn open_job<'a>(
     keys: &'a KeySet,
@@ -149,6 +150,7 @@ pub fn seal_all<'a>(
 }
 
 /// The job that seals a fresh cookie into `out`, which has [`size`] octets for the session.
+//= rfc8915#6-1, rfc8915#6-6, rfc8915#5.7-16
 #[inline]
 pub(crate) fn seal_job<'a>(
     key: &'a CookieKey,
@@ -190,6 +192,7 @@ mod tests {
         genuine.then(|| (session.algorithm(), session.expose().to_vec()))
     }
 
+    //= rfc8915#6-1, rfc8915#6-6
     #[test]
     fn cookie_of_each_algorithm_opens_and_has_its_size() {
         let keys = KeySet::generate(0, &mut Entropy::from_seed(1));
@@ -201,6 +204,7 @@ mod tests {
         }
     }
 
+    //= rfc8915#6-1
     #[test]
     fn every_flipped_bit_keeps_a_cookie_shut() {
         let keys = KeySet::generate(0, &mut Entropy::from_seed(1));
@@ -212,6 +216,7 @@ mod tests {
         }
     }
 
+    //= rfc8915#6-4, rfc8915#6-5
     #[test]
     fn cookie_of_a_retired_key_opens_until_the_key_is_gone() {
         let mut entropy = Entropy::from_seed(1);

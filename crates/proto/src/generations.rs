@@ -76,6 +76,7 @@ impl<K: Numbered> Generations<K> {
     ///
     /// # Errors
     /// If two keys have one identifier, or there are too many.
+    //= rfc8915#6-2
     pub fn from_keys(
         future: K,
         current: K,
@@ -101,6 +102,7 @@ impl<K: Numbered> Generations<K> {
 
     /// The set after one rotation: the future key seals, `next` is the future one, the current one is retired, at most
     /// `keep` retired ones stay.
+    //= rfc8915#6-3, rfc8915#6-4
     pub(crate) fn advance(&self, next: K, now: u64, keep: usize) -> Self {
         let retired = std::iter::once(&self.current).chain(&self.retired);
         Generations {
@@ -120,6 +122,7 @@ impl<K: Numbered> Generations<K> {
     ///
     /// # Errors
     /// If there is no such key, or it is not retired.
+    //= rfc8915#8.2-1
     pub fn without(&self, id: u32) -> Result<Self, KeySetError> {
         match self.keys().find(|(_, key)| key.id() == id) {
             None => Err(KeySetError::Unknown(id)),
@@ -139,6 +142,7 @@ impl<K: Numbered> Generations<K> {
     }
 
     /// The key with this identifier, whatever its role.
+    //= rfc8915#6-5
     #[inline]
     #[must_use]
     pub fn find(&self, id: u32) -> Option<&K> {

@@ -21,6 +21,7 @@ impl CookieKey {
         CookieKey { id, created, key: CachedKey::new(octets) }
     }
 
+    //= rfc8915#6-1
     fn generate(id: u32, now: u64, entropy: &mut Entropy) -> Self {
         CookieKey::new(id, now, &entropy.array())
     }
@@ -78,6 +79,7 @@ mod tests {
         set.keys().map(|(role, key)| (role, key.id())).collect()
     }
 
+    //= rfc8915#6-3
     #[test]
     fn future_key_opens_before_it_seals() {
         let mut entropy = Entropy::from_seed(1);
@@ -88,6 +90,7 @@ mod tests {
         assert_eq!(first.rotate(2000, 7, &mut entropy).current().id(), future);
     }
 
+    //= rfc8915#6-4
     #[test]
     fn retired_keys_stay_for_keep_rotations() {
         let mut entropy = Entropy::from_seed(1);
@@ -100,6 +103,7 @@ mod tests {
         assert_eq!(set.keys().count(), 4);
     }
 
+    //= rfc8915#8.2-1
     #[test]
     fn only_a_retired_key_can_be_dropped() {
         let mut entropy = Entropy::from_seed(1);
@@ -114,6 +118,7 @@ mod tests {
         assert!(set.without(retired).unwrap().find(retired).is_none());
     }
 
+    //= rfc8915#6-2
     #[test]
     fn keys_with_one_identifier_make_no_set() {
         let key = |id| CookieKey::new(id, 0, &[1; 32]);

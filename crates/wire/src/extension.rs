@@ -70,6 +70,7 @@ impl<'a> Fields<'a> {
 impl<'a> Iterator for Fields<'a> {
     type Item = Result<Field<'a>, Malformed>;
 
+    //= rfc7822#3-2
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         let offset = self.at;
@@ -126,6 +127,7 @@ mod tests {
         assert_eq!(&field.body[13..], &[0, 0, 0]);
     }
 
+    //= rfc7822#3-2
     #[test]
     fn every_length_is_accepted_or_refused_by_rule() {
         for declared in 0..=u16::MAX {

@@ -165,6 +165,7 @@ pub struct Header {
 impl Header {
     /// A client's request that tells nothing about the client: all fields zero but version, mode, precision (32, as
     /// chrony and NTPsec send) and `transmit`, which should be random. draft-ietf-ntp-data-minimization-04.
+    //= rfc8915#9.1-1, rfc5905#7.3-1, antp#carrier-2
     #[must_use]
     pub const fn minimal_request(transmit: NtpTime) -> Self {
         Header {
@@ -185,6 +186,7 @@ impl Header {
     }
 
     /// Reads the 48 octets. RFC 5905 section 7.3.
+    //= rfc5905#7.3-1
     #[must_use]
     pub fn parse(octets: &[u8; HEADER_SIZE]) -> Self {
         let word = |at: usize| [octets[at], octets[at + 1], octets[at + 2], octets[at + 3]];
@@ -206,6 +208,7 @@ impl Header {
     }
 
     /// Writes the 48 octets.
+    //= rfc5905#7.3-1
     pub fn emit(&self, octets: &mut [u8; HEADER_SIZE]) {
         octets[0] = self.leap.to_bits() << 6 | (self.version & 7) << 3 | self.mode.to_bits();
         octets[1] = self.stratum;
@@ -246,6 +249,7 @@ mod tests {
         octets
     }
 
+    //= rfc5905#7.3-1
     #[test]
     fn captured_response_answers_captured_request() {
         let request = Header::parse(&octets(REQUEST));
@@ -257,6 +261,7 @@ mod tests {
         assert!(response.transmit.since(response.receive).as_nanos() > 0);
     }
 
+    //= rfc5905#7.3-1
     #[test]
     fn first_octets_of_client_server_and_kiss() {
         let mut octets = [0; HEADER_SIZE];
@@ -269,6 +274,15 @@ mod tests {
         header.leap = Leap::Unsynchronised;
         header.emit(&mut octets);
         assert_eq!(octets[0], 0xE4);
+    }
+
+    //= rfc8915#9.1-1, antp#carrier-2
+    #[test]
+    fn request_says_nothing_but_its_number() {
+        let mut octets = [0xFF; HEADER_SIZE];
+        Header::minimal_request(NtpTime::from_bits(0x0102_0304_0506_0708)).emit(&mut octets);
+        assert_eq!((&octets[..4], &octets[4..40]), (&[0x23, 0, 0, 0x20][..], &[0; 36][..]));
+        assert_eq!(octets[40..], [1, 2, 3, 4, 5, 6, 7, 8]);
     }
 
     #[test]

@@ -116,6 +116,7 @@ impl fmt::Display for ErrorCode {
     }
 }
 
+//= rfc8915#4.1.3-4, rfc8915#4.1.3-5
 impl From<Malformed> for ErrorCode {
     fn from(malformed: Malformed) -> Self {
         match malformed.reason {
@@ -152,6 +153,7 @@ impl<'a> Records<'a> {
         Records { reader: Reader::new(message), done: false }
     }
 
+    //= rfc8915#4-5
     fn read(&mut self) -> Result<Option<Record<'a>>, Malformed> {
         let offset = self.reader.offset();
         let first = self.reader.u16()?;
@@ -165,7 +167,8 @@ impl<'a> Records<'a> {
         if record.kind != RecordType::END_OF_MESSAGE {
             return Ok(Some(record));
         }
-        //= RFC 8915 section 4.1.1: End of Message has the critical bit set and no body, and comes last.
+        // End of Message has the critical bit set and no body, and comes last.
+        //= rfc8915#4.1.1-1, rfc8915#4.1.1-2
         match (record.critical, size, self.reader.left()) {
             (true, 0, 0) => Ok(None),
             (false, ..) => Err(Malformed::new(Reason::NotCritical, offset)),
@@ -189,6 +192,7 @@ impl<'a> Iterator for Records<'a> {
 }
 
 /// Octets of the message that starts `octets`, its End of Message included; `None` while it is still incomplete.
+//= rfc8915#4-7
 #[must_use]
 pub fn message_size(octets: &[u8]) -> Option<usize> {
     let mut reader = Reader::new(octets);
@@ -250,10 +254,13 @@ impl<'a> Request<'a> {
                 RecordType::COMPLIANT_128GCM => compliant_128gcm = true,
                 // Preferences of the client, which this server has no use for.
                 RecordType::NTPV4_SERVER | RecordType::NTPV4_PORT => {}
+                //= rfc8915#4.1.3-2, rfc8915#4.1.4-1, rfc8915#4.1.6-2
                 RecordType::ERROR | RecordType::WARNING | RecordType::NEW_COOKIE => {
                     return Err(Malformed::new(Reason::WrongDirection, record.offset));
                 }
+                //= rfc8915#4.1.3-4, rfc8915#4-11
                 _ if record.critical => return Err(Malformed::new(Reason::UnknownCritical, record.offset)),
+                //= rfc8915#4-10
                 _ => {}
             }
         }
@@ -262,6 +269,7 @@ impl<'a> Request<'a> {
         let aeads = match aeads {
             Some(aeads) => aeads,
             // RFC 8915 section 4.1.5: exactly one AEAD record if NTPv4 is offered; another protocol may need none.
+            //= rfc8915#4.1.5-1
             None if protocols.contains(PROTOCOL_NTPV4) => return Err(missing),
             None => NumberList(&[]),
         };
@@ -270,6 +278,7 @@ impl<'a> Request<'a> {
 
     /// Writes a request for NTPv4 with `aeads`, the best first. Record 1024 goes along with AES-128-GCM-SIV.
     pub fn emit(out: &mut Writer<'_>, aeads: &[AeadId]) -> Result<(), NoRoom> {
+        //= rfc8915#4.1.2-4, rfc8915#4.1.5-2, rfc8915#4.1.2-1
         emit_numbers(out, RecordType::NEXT_PROTOCOL, &[PROTOCOL_NTPV4])?;
         emit_header(out, true, RecordType::AEAD, aeads.len() * 2)?;
         for aead in aeads {
@@ -282,6 +291,7 @@ impl<'a> Request<'a> {
     }
 }
 
+//= rfc8915#4-6, rfc8915#4.1.2-1, rfc8915#4.1.2-2, rfc8915#4.1.5-1
 fn list_once<'a>(
     slot: &mut Option<NumberList<'a>>,
     record: &Record<'a>,
@@ -327,6 +337,7 @@ pub struct Agreement<'a> {
 
 impl<'a> Agreement<'a> {
     /// The cookies, at most eight, each of 1 to [`COOKIE_SIZE_MAX`] octets; others are passed over.
+    //= rfc8915#4.1.6-1
     pub fn cookies(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         Records::new(self.message)
             .map_while(Result::ok)
@@ -346,25 +357,31 @@ impl<'a> Response<'a> {
             let record = record?;
             let value = Malformed::new(Reason::Value, record.offset);
             match record.kind {
+                //= rfc8915#4.1.3-3
                 RecordType::ERROR => return Ok(Response::Error(ErrorCode(number(&record)?))),
+                //= rfc8915#4.1.4-2
                 RecordType::WARNING => return Ok(Response::Warning(number(&record)?)),
                 RecordType::NEXT_PROTOCOL => list_once(&mut protocols, &record, true)?,
                 RecordType::AEAD => list_once(&mut aeads, &record, false)?,
                 RecordType::COMPLIANT_128GCM => compliant_128gcm = true,
                 RecordType::NTPV4_SERVER => {
                     let name = core::str::from_utf8(record.body).map_err(|_| value)?;
+                    //= rfc8915#4.1.7-1
                     let plain = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
                     if name.is_empty() || name.len() > 255 || !name.chars().all(plain) {
                         return Err(value);
                     }
                     server = Some(name);
                 }
+                //= rfc8915#4.1.8-2
                 RecordType::NTPV4_PORT => match number(&record)? {
                     0 => return Err(value),
                     nonzero => port = Some(nonzero),
                 },
                 RecordType::NEW_COOKIE => {}
+                //= rfc8915#4-11
                 _ if record.critical => return Err(Malformed::new(Reason::UnknownCritical, record.offset)),
+                //= rfc8915#4-10
                 _ => {}
             }
         }
@@ -375,6 +392,7 @@ impl<'a> Response<'a> {
         let mut chosen = aeads.ok_or(missing)?.iter();
         let aead = match (chosen.next().map(AeadId), chosen.next()) {
             (None, _) => return Ok(Response::NoAead),
+            //= rfc8915#4.1.5-3
             (Some(aead), None) if offered.contains(&aead) => aead,
             _ => return Err(Malformed::new(Reason::Value, message.len())),
         };
@@ -447,6 +465,7 @@ mod tests {
         Request::parse(&message(records)).expect_err("must not parse").reason
     }
 
+    //= rfc8915#4-5, rfc8915#4-6
     #[test]
     fn minimal_request_of_the_rfc_parses() {
         let request = Request::parse(&MINIMAL).unwrap();
@@ -455,6 +474,7 @@ mod tests {
         assert!(!request.compliant_128gcm);
     }
 
+    //= rfc8915#4.1.2-4, rfc8915#4.1.5-2, rfc8915#4-5, rfc8915#4.1.1-2, rfc8915#4.1.2-2
     #[test]
     fn our_request_equals_the_minimal_one_and_chrony_s() {
         let mut octets = [0; 22];
@@ -467,6 +487,7 @@ mod tests {
         assert!(Request::parse(&CHRONY).unwrap().compliant_128gcm);
     }
 
+    //= rfc8915#4-7
     #[test]
     fn message_is_complete_only_with_its_last_octet() {
         for size in 0..CHRONY.len() {
@@ -476,6 +497,8 @@ mod tests {
         assert_eq!(message_size(&[&CHRONY[..], &[9]].concat()), Some(CHRONY.len()));
     }
 
+    //= rfc8915#4-6, rfc8915#4-10, rfc8915#4-11, rfc8915#4.1.1-1, rfc8915#4.1.1-2, rfc8915#4.1.2-1
+    //= rfc8915#4.1.2-2, rfc8915#4.1.3-2, rfc8915#4.1.4-1, rfc8915#4.1.5-1, rfc8915#4.1.6-2
     #[test]
     fn each_rule_of_section_4_1_is_enforced() {
         let (protocol, aead, end) = ((true, 1, &[0u8, 0][..]), (true, 4, &[0u8, 15][..]), (true, 0, &[][..]));
@@ -496,6 +519,7 @@ mod tests {
         assert!(Request::parse(&message(&[(true, 1, &[0x80, 1]), end])).is_ok());
     }
 
+    //= rfc8915#4.1.3-4, rfc8915#4.1.3-5
     #[test]
     fn unknown_critical_record_is_error_0_and_the_rest_error_1() {
         let unknown = Malformed::new(Reason::UnknownCritical, 0);
@@ -503,6 +527,7 @@ mod tests {
         assert_eq!(ErrorCode::from(Malformed::new(Reason::Missing, 0)), ErrorCode::BAD_REQUEST);
     }
 
+    //= rfc8915#4.1.5-3, rfc8915#4.1.6-1, rfc8915#4.1.8-2
     #[test]
     fn response_yields_what_the_server_chose() {
         let cookie = [7; 100];
@@ -528,6 +553,7 @@ mod tests {
         );
     }
 
+    //= rfc8915#4.1.3-3, rfc8915#4.1.4-2, rfc8915#4.1.5-3, rfc8915#4.1.7-1
     #[test]
     fn response_without_agreement_says_why() {
         let offered = [AeadId::SIV_CMAC_256];
@@ -548,6 +574,26 @@ mod tests {
         assert_eq!(parse(&[(true, 1, &[0, 0]), (true, 4, &[0, 15, 0, 15]), end]), Err(Reason::Value));
         assert_eq!(parse(&[(true, 6, b"a b"), end]), Err(Reason::Value));
         assert_eq!(parse(&[(true, 7, &[0, 0]), end]), Err(Reason::Value));
+    }
+
+    //= rfc8915#4-10, rfc8915#4-11
+    #[test]
+    fn response_with_unknown_records_is_read_unless_one_is_critical() {
+        let parse = |critical| {
+            let octets = message(&[
+                (true, 1, &[0, 0]),
+                (true, 4, &[0, 15]),
+                (critical, 77, &[1]),
+                (false, 5, &[7; 96]),
+                (true, 0, &[]),
+            ]);
+            Response::parse(&octets, &[AeadId::SIV_CMAC_256]).map(|response| match response {
+                Response::Agreed(agreement) => agreement.cookies().count(),
+                other => panic!("{other:?}"),
+            })
+        };
+        assert_eq!(parse(false), Ok(1));
+        assert_eq!(parse(true).unwrap_err().reason, Reason::UnknownCritical);
     }
 
     proptest! {

@@ -31,9 +31,11 @@ pub const COOKIE_COUNT: usize = PLACEHOLDER_COUNT_MAX + 1;
 pub const COOKIE_SIZE_MAX: usize = 512;
 
 /// The most octets of a key exchange request that a server reads. RFC 8915 section 4 demands at least 1024.
+//= rfc8915#4-8
 pub const KE_REQUEST_SIZE_MAX: usize = 4096;
 
 /// The most octets of a key exchange response that a client reads. RFC 8915 section 4 advises at least 65536.
+//= rfc8915#4-9
 pub const KE_RESPONSE_SIZE_MAX: usize = 65536;
 
 /// The largest datagram with an ANTP message, in octets of UDP payload: it crosses any IPv6 path whole.

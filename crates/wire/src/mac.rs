@@ -54,6 +54,7 @@ impl FieldType {
 }
 
 /// Octets of a digest in a packet of version 4, for an algorithm whose tags have `tag_size`.
+//= rfc7822#3-5
 #[must_use]
 pub const fn digest_size(tag_size: usize) -> usize {
     if tag_size > DIGEST_SIZE_MAX { DIGEST_SIZE_MAX } else { tag_size }
@@ -80,6 +81,7 @@ pub struct MacFields {
 
 impl MacFields {
     /// Finds the MAC of `packet`, if it has one.
+    //= rfc5905#7.3-8
     #[must_use]
     pub fn locate(packet: &Packet<'_>) -> Option<Self> {
         let Trailer::Mac { key_id, digest } = packet.trailer() else { return None };
@@ -116,6 +118,7 @@ impl MacFields {
 }
 
 /// Octets before the key identifier of a packet whose digest stands at `digest`.
+//= rfc8573#3-1
 #[must_use]
 pub const fn covered_size(digest: Span) -> usize {
     digest.start() - KEY_ID_SIZE
@@ -159,6 +162,7 @@ mod tests {
         MacFields::locate(&Packet::parse(octets).unwrap())
     }
 
+    //= rfc5905#7.3-8
     #[test]
     fn mac_is_taken_apart_with_its_nonce_or_without() {
         let plain = packet(4, |out| {
@@ -193,6 +197,7 @@ mod tests {
         assert!(!has_nonce(&[]));
     }
 
+    //= rfc7822#3-5
     #[test]
     fn digests_are_cut_off_at_20_octets_in_version_4_and_may_be_whole_before() {
         for version in 1..=4 {

@@ -103,6 +103,7 @@ impl NtsFields {
             let body = Span::new(field.offset + FIELD_HEADER_SIZE, field.body.len());
             match field.kind {
                 FieldType::UNIQUE_IDENTIFIER => {
+                    //= rfc8915#5.3-2
                     if body.size() < IDENTIFIER_SIZE_MIN {
                         return Err(Malformed::new(Reason::ShortIdentifier, field.offset));
                     }
@@ -111,9 +112,11 @@ impl NtsFields {
                 FieldType::NTS_COOKIE => set_once(&mut found.cookie, body, field.offset)?,
                 FieldType::NTS_COOKIE_PLACEHOLDER => placeholder_seen = true,
                 FieldType::NTS_AUTHENTICATOR => {
+                    //= rfc8915#5.7-11, rfc8915#5.7-17
                     found.authenticator = Some(locate_authenticator(field.offset, field.body)?);
                     break;
                 }
+                //= rfc7822#3-1
                 FieldType(kind) => found.has_antp |= ANTP_TYPES.contains(&kind),
             }
         }
@@ -121,7 +124,9 @@ impl NtsFields {
             found.placeholder_count = packet
                 .fields()
                 .take_while(|field| field.kind != FieldType::NTS_AUTHENTICATOR)
+                //= rfc8915#5.5-3, rfc8915#5.5-5
                 .filter(|f| f.kind == FieldType::NTS_COOKIE_PLACEHOLDER && f.body.len() == cookie.size())
+                //= rfc8915#5.7-9
                 .take(PLACEHOLDER_COUNT_MAX)
                 .count();
         }
@@ -135,6 +140,7 @@ impl NtsFields {
     }
 }
 
+//= rfc8915#5.7-1
 #[inline(always)]
 fn set_once(slot: &mut Option<Span>, value: Span, offset: usize) -> Result<(), Malformed> {
     match slot.replace(value) {
@@ -143,6 +149,7 @@ fn set_once(slot: &mut Option<Span>, value: Span, offset: usize) -> Result<(), M
     }
 }
 
+//= rfc8915#5.6-1
 #[inline(always)]
 fn locate_authenticator(offset: usize, body: &[u8]) -> Result<Authenticator, Malformed> {
     let contradiction = Malformed::new(Reason::InnerLength, offset);
@@ -177,6 +184,7 @@ fn is_zero(octets: &[u8]) -> bool {
 
 /// Placeholders of `cookie_size` octets among the fields of a decrypted text, at most seven. RFC 8915 section 5.5
 /// lets a client encrypt them.
+//= rfc8915#5.6-5
 #[inline]
 pub fn count_encrypted_placeholders(plaintext: &[u8], cookie_size: usize) -> Result<usize, Malformed> {
     let mut count = 0;
@@ -203,6 +211,7 @@ pub const fn cookie_field_size(cookie_size: usize) -> usize {
 
 /// Writes an authenticator around `nonce`, with room for `ciphertext_size` octets that the caller fills, and
 /// `padding_size` zero octets at its end; returns where the nonce stands and where the ciphertext goes.
+//= rfc8915#5.6-1
 #[inline(always)]
 pub fn emit_authenticator(
     out: &mut Writer<'_>,
@@ -248,6 +257,7 @@ mod tests {
         NtsFields::locate(&Packet::parse(octets)?)
     }
 
+    //= rfc8915#5.5-3, rfc8915#5.6-1, rfc8915#5.6-4
     #[test]
     fn request_with_placeholders_is_taken_apart() {
         let octets = packet(|out| {
@@ -267,6 +277,7 @@ mod tests {
         assert_eq!(authenticator.associated_size, octets.len() - authenticator_size(16, 16));
     }
 
+    //= rfc8915#5.7-9
     #[test]
     fn thousand_placeholders_count_as_seven() {
         let octets = packet(|out| {
@@ -284,6 +295,7 @@ mod tests {
         assert_eq!(count_encrypted_placeholders(&inner, 0), Ok(PLACEHOLDER_COUNT_MAX));
     }
 
+    //= rfc8915#5.7-1
     #[test]
     fn second_cookie_or_identifier_is_refused() {
         for kind in [FieldType::NTS_COOKIE, FieldType::UNIQUE_IDENTIFIER] {
@@ -295,6 +307,7 @@ mod tests {
         }
     }
 
+    //= rfc8915#5.7-11
     #[test]
     fn fields_after_the_authenticator_are_ignored() {
         let octets = packet(|out| {
@@ -305,12 +318,14 @@ mod tests {
         assert_eq!((fields.cookie, fields.authenticator.is_some()), (None, true));
     }
 
+    //= rfc8915#5.3-2
     #[test]
     fn short_identifier_is_refused() {
         let octets = packet(|out| extension::emit(out, FieldType::UNIQUE_IDENTIFIER, &[7; 28]).unwrap());
         assert_eq!(locate(&octets).unwrap_err().reason, Reason::ShortIdentifier);
     }
 
+    //= rfc8915#5.6-1
     #[test]
     fn every_pair_of_inner_lengths_is_judged_without_panic() {
         let body_at = HEADER_SIZE + FIELD_HEADER_SIZE;

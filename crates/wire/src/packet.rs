@@ -37,6 +37,7 @@ pub enum Trailer<'a> {
 impl<'a> Packet<'a> {
     /// Checks the syntax of a whole datagram. RFC 7822 section 3, with chrony's reading of where a MAC begins: a rest
     /// of 20 or 24 octets is a MAC, a longer one must start with an extension field.
+    //= rfc5905#9.2-1
     #[inline(always)]
     pub fn parse(octets: &'a [u8]) -> Result<Self, Malformed> {
         let header: &[u8; HEADER_SIZE] =
@@ -123,6 +124,7 @@ impl<'a> Packet<'a> {
     }
 }
 
+//= rfc7822#3-5, rfc7822#3-6
 #[inline(always)]
 fn end_of_fields(octets: &[u8]) -> Result<usize, Malformed> {
     let mut at = HEADER_SIZE;
@@ -165,6 +167,7 @@ mod tests {
         Packet::parse(octets).expect_err("must not parse").reason
     }
 
+    //= rfc5905#9.2-1
     #[test]
     fn only_versions_1_to_4_parse() {
         for version in 0..8 {
@@ -182,6 +185,7 @@ mod tests {
         assert_eq!(refused(&request(4, &[0, 0, 0, 1])), Reason::Trailer);
     }
 
+    //= rfc7822#3-5
     #[test]
     fn tail_of_20_or_24_octets_is_a_mac() {
         for size in [20, 24] {
@@ -193,6 +197,7 @@ mod tests {
         }
     }
 
+    //= rfc7822#3-6
     #[test]
     fn last_field_without_mac_must_have_28_octets() {
         assert_eq!(refused(&request(4, &field(0xF001, 16))), Reason::Trailer);
@@ -253,6 +258,7 @@ mod tests {
         assert!(Packet::with_overlong_mac(&[0x23; 47]).is_none());
     }
 
+    //= rfc5905#9.2-1
     #[test]
     fn every_prefix_of_a_packet_parses_or_says_why() {
         let whole = request(4, &[field(0x0104, 36), field(0x0204, 104), field(0x0404, 40)].concat());

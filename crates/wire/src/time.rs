@@ -52,6 +52,7 @@ impl NtpTime {
     }
 
     /// The instant `nanos` nanoseconds (below 10^9) after `seconds` of Unix time; the era is dropped.
+    //= rfc5905#6-1
     #[must_use]
     pub const fn from_unix(seconds: i64, nanos: u32) -> Self {
         // The cast and the addition wrap: an era number has no place in the format.
@@ -71,6 +72,7 @@ impl NtpTime {
     }
 
     /// The time from `earlier` to `self`; negative if `self` comes first. Wraps with the era.
+    //= rfc5905#6-3
     #[must_use]
     pub const fn since(self, earlier: NtpTime) -> NtpSpan {
         NtpSpan(self.0.wrapping_sub(earlier.0) as i64)
@@ -211,6 +213,7 @@ impl NtpShort {
     /// `nanos` nanoseconds, rounded up (an error bound must not shrink), at most [`NtpShort::MAX`].
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
+        //= rfc5905#6-2
         let bits = ((nanos as u128) << 16).div_ceil(NANOS_PER_SECOND as u128);
         if bits > u32::MAX as u128 { NtpShort::MAX } else { NtpShort(bits as u32) }
     }
@@ -233,12 +236,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    //= rfc5905#6-1
     #[test]
     fn unix_epoch_is_2208988800_seconds_after_1900() {
         assert_eq!(NtpTime::from_unix(0, 0).to_bits(), UNIX_EPOCH_SECONDS << 32);
         assert_eq!(NtpTime::from_unix(0, 500_000_000).to_bits(), (UNIX_EPOCH_SECONDS << 32) | 1 << 31);
     }
 
+    //= rfc5905#6-3
     #[test]
     fn era_0_ends_on_2036_02_07_at_06_28_16() {
         assert_eq!(NtpTime::from_unix(2_085_978_496, 0), NtpTime::ZERO);
@@ -257,6 +262,7 @@ mod tests {
         assert_eq!(NtpSpan::from_nanos(7).to_string(), "+7 ns");
     }
 
+    //= rfc5905#6-2
     #[test]
     fn short_format_rounds_bounds_up() {
         assert_eq!(NtpShort::from_nanos(1).to_bits(), 1);

@@ -10,6 +10,7 @@ fn chrony_source(server: &Server, options: &str) -> String {
     format!("server 127.0.0.1 port {} minpoll 0 {options}", server.ntp.port())
 }
 
+//= rfc8915#4.3-1, rfc8915#4.3-2, rfc8915#5.1-2, rfc8915#5.1-4, rfc8915#5.6-2, rfc8915#5.6-3, rfc8915#5.6-4
 #[test]
 fn chrony_takes_authenticated_time_from_us() {
     let Some(chrony) = Chrony::find() else { return };
@@ -85,6 +86,7 @@ fn chrony_goes_interleaved_with_us() {
     });
 }
 
+//= rfc8915#4.3-1, rfc8915#4.3-2, rfc8915#5.1-2, rfc8915#5.1-4, rfc8915#5.6-2, rfc8915#5.6-3, rfc8915#5.6-4
 #[test]
 fn we_take_authenticated_time_from_chrony() {
     let Some(chrony) = Chrony::find() else { return };

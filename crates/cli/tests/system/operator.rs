@@ -182,6 +182,7 @@ fn state_directory_open_to_others_is_refused_with_the_remedy() {
     assert_names(&refused(&lab.config("", ""), 78), &["cookie-keys", "line 1", "restore"]);
 }
 
+//= rfc8915#3-2
 #[test]
 fn tls_1_2_is_refused_and_counted() {
     let lab = Lab::new();

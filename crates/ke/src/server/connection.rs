@@ -170,7 +170,8 @@ impl Connection {
         };
         let hello = accepted.client_hello();
         if !hello.alpn().is_some_and(|mut names| names.any(|name| name == ALPN)) {
-            //= RFC 7301 section 3.2. The library would finish the handshake with a client that names no protocol.
+            //= rfc8915#3-3
+            // RFC 7301 section 3.2. The library would finish the handshake with a client that names no protocol.
             // Seven octets find room in a socket that nothing was sent on.
             let _ = self.stream.write(&NO_APPLICATION_PROTOCOL);
             self.phase = Phase::Responding(Outcome::Alpn);
@@ -211,6 +212,7 @@ impl Connection {
         }
     }
 
+    //= rfc8915#4-3
     fn answer<E: Environment>(&mut self, service: &mut Service<'_, E>) {
         let watched = service.environment.is_watched(self.source.ip());
         let (mut request_parsed, mut cookies_sealed) = (None, None);
@@ -225,6 +227,7 @@ impl Connection {
         let mut out = [0; RESPONSE_SIZE_MAX];
         let Some(tls) = &self.tls else { return };
         let export = |octets: &mut [u8], context: &[u8]| {
+            //= rfc8915#4.3-1
             tls.export_keying_material(octets, crate::EXPORTER_LABEL, Some(context)).map(|_| ())
         };
         let keys = service.environment.keys();
@@ -243,6 +246,7 @@ impl Connection {
         self.respond(outcome_of(answer), &out[..size]);
     }
 
+    //= rfc8915#4-4
     fn respond(&mut self, outcome: Outcome, response: &[u8]) {
         // NTPsec before 1.2.5 wants the whole message in one read: one write makes one TLS record.
         let Some(tls) = &mut self.tls else { return };
@@ -287,7 +291,7 @@ impl Connection {
             Phase::Responding(_) => Outcome::Timeout,
             Phase::Reading => {
                 if self.tls.as_ref().is_some_and(|tls| !tls.is_handshaking()) {
-                    //= RFC 8915 section 4.1.3: Bad Request also when the request does not come in time.
+                    //= rfc8915#4.1.3-6
                     self.refuse();
                     self.flush();
                 }
@@ -297,6 +301,7 @@ impl Connection {
     }
 }
 
+//= rfc8915#4-8
 fn take_plaintext(tls: &mut ServerConnection, request: &mut Vec<u8>) -> io::Result<()> {
     let mut buffer = [0; KE_REQUEST_SIZE_MAX];
     loop {

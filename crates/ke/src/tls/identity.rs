@@ -66,6 +66,7 @@ impl Identity {
 
 /// A server's TLS configuration: no tickets (they cost 19 us, and NTS clients seldom come back), our own order of
 /// cipher suites.
+//= rfc8915#3-2, rfc8915#3-3
 #[must_use]
 pub fn server_config(identity: &Identity) -> Arc<ServerConfig> {
     #[derive(Debug)]

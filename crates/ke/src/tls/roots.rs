@@ -42,6 +42,7 @@ impl Roots {
 }
 
 /// A client's TLS configuration, without resumption: each key exchange stands alone.
+//= rfc8915#3-2, rfc8915#3-3, rfc8915#3-4, rfc8915#8.5-1
 #[must_use]
 pub fn client_config(roots: Roots) -> Arc<ClientConfig> {
     let mut config = ClientConfig::builder_with_provider(started_provider())

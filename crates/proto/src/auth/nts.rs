@@ -5,6 +5,7 @@ use authentick_wire::ke::AeadId;
 use authentick_wire::nts::Authenticator;
 
 /// The algorithm behind an AEAD number, if it is one of ours.
+//= rfc8915#4.1.5-4
 #[must_use]
 pub const fn algorithm(id: AeadId) -> Option<Algorithm> {
     match id {
@@ -27,10 +28,9 @@ pub const fn aead_id(algorithm: Algorithm) -> AeadId {
     }
 }
 
-/// Whether the nonce, with the padding that makes up for a short one, leaves room for the nonce of the response.
-///
-//= RFC 8915 section 5.6: a client whose nonce is shorter than N_REQ pads by the difference, and servers drop
-//= requests that do not; N_REQ is the smaller of 16 and N_MAX, rounded up to a word.
+/// Whether the nonce, with the padding that makes up for a short one, leaves room for the nonce of the response. A
+/// response's nonce takes the smaller of 16 octets and what the algorithm allows, in whole words.
+//= rfc8915#5.6-7, rfc8915#5.6-8
 #[must_use]
 pub const fn nonce_is_long_enough(algorithm: Algorithm, authenticator: &Authenticator) -> bool {
     let required = algorithm.nonce_size().next_multiple_of(4);
@@ -41,6 +41,7 @@ pub const fn nonce_is_long_enough(algorithm: Algorithm, authenticator: &Authenti
 mod tests {
     use super::*;
 
+    //= rfc8915#4.1.5-4
     #[test]
     fn numbers_and_algorithms_map_both_ways() {
         for algorithm in Algorithm::ALL {

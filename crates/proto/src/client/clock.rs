@@ -29,13 +29,16 @@ impl fmt::Display for Unsound {
 
 /// Looks at leap indicator, stratum and root distance.
 pub(crate) fn check_clock(header: &Header) -> Result<(), Unsound> {
+    //= rfc5905#9.2-11
     if header.leap == Leap::Unsynchronised {
         return Err(Unsound::Leap);
     }
+    //= rfc5905#9.2-12
     if !(1..16).contains(&header.stratum) {
         return Err(Unsound::Stratum(header.stratum));
     }
     let root_distance_ns = header.root_delay.as_nanos() / 2 + header.root_dispersion.as_nanos();
+    //= rfc5905#9.2-12
     if root_distance_ns >= ROOT_DISTANCE_MAX_SECONDS * 1_000_000_000 {
         return Err(Unsound::RootDistance);
     }

@@ -52,6 +52,7 @@ impl Unsealed {
     ///
     /// # Panics
     /// If `out` is shorter than the request.
+    //= rfc8915#5.6-2, rfc8915#5.6-4
     #[inline]
     #[must_use]
     pub fn job<'a>(&self, session: &'a NtsSession, out: &'a mut [u8]) -> Seal<'a> {
@@ -89,6 +90,7 @@ pub struct Candidate {
 impl Candidate {
     /// The job that verifies and decrypts `datagram`, out of which the candidate was made; `None` if there is nothing
     /// to verify, or what is sealed is too short for a tag.
+    //= rfc8915#5.6-3, rfc8915#5.6-4
     #[inline]
     #[must_use]
     pub fn job<'a>(
@@ -252,7 +254,9 @@ impl Exchange {
         entropy: &mut Entropy,
         out: &mut [u8],
     ) -> Result<(Self, Unsealed), NoCookie> {
+        //= rfc8915#5.7-4, rfc8915#5.7-5
         let cookie = session.jar.take().ok_or(NoCookie)?;
+        //= rfc8915#5.7-8
         let wanted = (COOKIE_COUNT - 1).saturating_sub(session.jar.count() + expected_count);
         Ok(Self::authenticated(session, &cookie, wanted, entropy, out))
     }
@@ -281,9 +285,11 @@ impl Exchange {
     ) -> (Self, Unsealed) {
         const ROOM: &str = "REQUEST_SIZE_MAX octets hold a request";
         let exchange =
+            //= rfc8915#5.3-1, rfc8915#5.7-2
             Exchange { identifier: Some(entropy.array()), ..Exchange::with_time(random_time(entropy)) };
         let algorithm = session.algorithm();
         let mut nonce = [0; 16];
+        //= rfc8915#5.6-7, rfc8915#5.6-6
         let nonce = &mut nonce[..algorithm.nonce_size()];
         entropy.fill(nonce);
 
@@ -293,6 +299,7 @@ impl Exchange {
             + IDENTIFIER_SIZE_MIN
             + field
             + authenticator_size(nonce.len(), TAG_SIZE);
+        //= rfc8915#5.7-10
         let placeholder_count = wanted.min((REQUEST_SIZE_MAX - fixed) / field);
 
         let mut header = [0; HEADER_SIZE];
@@ -300,10 +307,14 @@ impl Exchange {
         let mut writer = Writer::new(&mut out[..REQUEST_SIZE_MAX]);
         writer.put(&header).expect(ROOM);
         let identifier = exchange.identifier.as_ref().expect("just made");
+        //= rfc8915#5.7-2
         extension::emit(&mut writer, FieldType::UNIQUE_IDENTIFIER, identifier).expect(ROOM);
+        //= rfc8915#5.4-1, rfc8915#5.7-3
         extension::emit(&mut writer, FieldType::NTS_COOKIE, cookie).expect(ROOM);
+        //= rfc8915#5.5-2, rfc8915#5.7-7
         for _ in 0..placeholder_count {
             extension::emit_header(&mut writer, FieldType::NTS_COOKIE_PLACEHOLDER, cookie.len()).expect(ROOM);
+            //= rfc8915#5.5-4, rfc8915#5.5-3
             writer.zeros(cookie.len()).expect(ROOM);
         }
         let associated_size = writer.offset();
@@ -341,12 +352,15 @@ impl Exchange {
     pub fn inspect(&self, datagram: &[u8]) -> Result<Candidate, Check> {
         let packet = Packet::parse(datagram).map_err(Check::Syntax)?;
         let header = packet.header();
+        //= rfc5905#9.2-9
         if header.mode != Mode::Server || header.version != 4 || packet.trailer() != Trailer::None {
             return Err(Check::Mode);
         }
+        //= rfc5905#8-1
         if header.origin != self.transmit {
             return Err(Check::Origin);
         }
+        //= rfc5905#8-2
         if self.answered {
             return Err(Check::Duplicate);
         }
@@ -354,11 +368,13 @@ impl Exchange {
         let mut authenticator = None;
         if let Some(identifier) = &self.identifier {
             let fields = NtsFields::locate(&packet).map_err(Check::Syntax)?;
+            //= rfc8915#5.7-18, rfc8915#5.7-22
             if fields.identifier.map(|span| span.of(datagram)) != Some(identifier) {
                 return Err(Check::Identifier);
             }
             // Of all unauthenticated responses only a kiss with our identifier means anything: who sent it has at
             // least seen the request. RFC 8915 section 5.7.
+            //= rfc8915#5.7-19
             authenticator = Some(fields.authenticator.ok_or(kiss.unwrap_or(Check::Authenticator))?);
         }
         Ok(Candidate { header, kiss, authenticator })
@@ -377,6 +393,7 @@ impl Exchange {
             return Err(Check::Duplicate);
         }
         let cookie_count = match (authenticator, session) {
+            //= rfc8915#5.7-18, rfc9769#2-11
             (Some(_), Some(_)) if !genuine => return Err(Check::Tag),
             (Some(authenticator), Some(session)) => take_cookies(datagram, authenticator, session)?,
             // Nobody can vouch for the answer.
@@ -391,10 +408,12 @@ impl Exchange {
 }
 
 /// What a response says, once it is known from whom it comes.
+//= rfc5905#7.4-1, rfc5905#7.4-5, rfc5905#7.4-4
 pub(super) fn check_content(header: &Header) -> Result<(), Check> {
     if header.stratum == 0 {
         return Err(Check::Kiss(header.reference_id));
     }
+    //= rfc5905#6-5
     if header.receive.is_zero() || header.transmit.is_zero() {
         return Err(Check::Timestamps);
     }
@@ -402,6 +421,7 @@ pub(super) fn check_content(header: &Header) -> Result<(), Check> {
 }
 
 /// Puts the cookies of a decrypted response into the jar; returns how many.
+//= rfc8915#5.6-5, rfc8915#5.7-17
 fn take_cookies(
     datagram: &mut [u8],
     authenticator: &Authenticator,

@@ -3,6 +3,7 @@
 use authentick_wire::header::ReferenceId;
 
 /// The meaning of a kiss code, as the second half of a sentence about the server.
+//= rfc5905#7.4-4
 pub(crate) fn meaning(code: ReferenceId) -> &'static str {
     match &code.0 {
         b"INIT" => "the server's clock is not synchronised, or not yet",
@@ -22,6 +23,7 @@ pub(crate) fn meaning(code: ReferenceId) -> &'static str {
 mod tests {
     use super::*;
 
+    //= rfc5905#7.4-4
     #[test]
     fn each_code_has_a_sentence_of_its_own_and_an_unsynchronised_clock_is_no_refusal() {
         let codes = [b"INIT", b"STEP", b"DENY", b"RATE", b"NTSN", b"NKEY", b"CRYP", b"XYZZ"];

@@ -105,6 +105,7 @@ impl Exchange {
     ///
     /// # Panics
     /// If `out` has fewer than [`REQUEST_SIZE_MAX`] octets.
+    //= rfc7822#3-3
     pub fn mac_untagged(key: &SymmetricKey, entropy: &mut Entropy, out: &mut [u8]) -> (Self, Untagged) {
         const ROOM: &str = "REQUEST_SIZE_MAX octets hold a request";
         let exchange = Exchange { keyed: true, ..Exchange::with_time(random_time(entropy)) };
@@ -158,6 +159,7 @@ impl Exchange {
                 Trailer::None | Trailer::Mac { .. } => kiss.map_or(Check::Authenticator, Check::Kiss),
             });
         };
+        //= rfc8573#3-5
         if fields.key_id != key.id() {
             return Err(Check::KeyId(fields.key_id));
         }
@@ -167,6 +169,7 @@ impl Exchange {
 
     /// The rest of the checks, after the candidate's job has said whether the datagram is `genuine`; without a job it
     /// is not.
+    //= rfc5905#9.2-10, rfc8573#3-5
     pub fn conclude_mac(&mut self, candidate: &MacCandidate, genuine: bool) -> Result<Response, Check> {
         if self.answered {
             return Err(Check::Duplicate);

@@ -18,6 +18,7 @@ pub struct Sample {
 
 impl Sample {
     /// `sent` (T1) and `arrived` (T4) are by our clock; the header carries T2 and T3.
+    //= rfc5905#8-3, rfc5905#8-4
     #[must_use]
     pub fn new(header: &Header, sent: NtpTime, arrived: NtpTime) -> Self {
         let round_trip = arrived.since(sent);
@@ -35,6 +36,7 @@ impl Sample {
 mod tests {
     use super::*;
 
+    //= rfc5905#8-3, rfc5905#8-4
     #[test]
     fn offset_and_delay_of_a_skewed_server() {
         // The server is 5 s ahead; the way there takes 10 ms, the way back 30 ms, the server 1 ms.

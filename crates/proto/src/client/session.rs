@@ -14,7 +14,8 @@ pub struct CookieJar {
 impl CookieJar {
     /// Adds a cookie; `false` if it was thrown away: the jar is full, or the size is none that a field can carry.
     pub fn add(&mut self, cookie: &[u8]) -> bool {
-        //= RFC 8915 section 5.7: a client keeps no more than eight cookies.
+        //= rfc8915#4.1.6-1, rfc8915#5.7-8
+        // A client keeps no more than eight.
         let fits = self.cookies.len() < COOKIE_COUNT
             && !cookie.is_empty()
             && cookie.len() <= COOKIE_SIZE_MAX
@@ -26,6 +27,7 @@ impl CookieJar {
     }
 
     /// The oldest cookie, which is not in the jar any more.
+    //= rfc8915#5.7-4, rfc8915#5.7-5
     pub fn take(&mut self) -> Option<Vec<u8>> {
         self.cookies.pop_front()
     }

@@ -1,10 +1,12 @@
 //! What a client session does over many exchanges; single exchanges are tested against the responder.
 
 use authentick_crypto::{Algorithm, Entropy, Key};
+use authentick_wire::extension::FieldType;
 use authentick_wire::header::{Header, Mode, ReferenceId};
 use authentick_wire::limits::{COOKIE_COUNT, COOKIE_SIZE_MAX, DATAGRAM_SIZE_MAX, HEADER_SIZE};
 use authentick_wire::nts::NtsFields;
 use authentick_wire::packet::Packet;
+use authentick_wire::time::NtpTime;
 
 use super::*;
 use crate::cookie::SessionKeys;
@@ -16,6 +18,7 @@ fn session() -> NtsSession {
     NtsSession::new(keys(1, 2), Some(keys(3, 4)))
 }
 
+//= rfc8915#4.1.6-1, rfc8915#5.7-8
 #[test]
 fn jar_holds_eight_cookies_of_usable_sizes() {
     let mut jar = CookieJar::default();
@@ -29,6 +32,7 @@ fn jar_holds_eight_cookies_of_usable_sizes() {
     assert_eq!(jar.count(), COOKIE_COUNT);
 }
 
+//= rfc8915#4.1.6-1, rfc8915#5.4-1, rfc8915#5.7-3, rfc8915#5.7-4, rfc8915#5.7-5
 #[test]
 fn no_cookie_is_used_twice_and_an_empty_jar_asks_for_a_new_exchange() {
     let (mut session, mut entropy) = (session(), Entropy::from_seed(1));
@@ -43,6 +47,7 @@ fn no_cookie_is_used_twice_and_an_empty_jar_asks_for_a_new_exchange() {
     assert_eq!(Exchange::nts(&mut session, &mut entropy, &mut out).unwrap_err(), NoCookie);
 }
 
+//= rfc8915#5.7-19, rfc8915#5.7-22
 #[test]
 fn answer_to_an_authenticated_request_never_passes_without_its_session() {
     let (mut session, mut entropy) = (session(), Entropy::from_seed(1));
@@ -69,6 +74,7 @@ fn answer_to_an_authenticated_request_never_passes_without_its_session() {
     }
 }
 
+//= rfc8915#5.5-3, rfc8915#5.7-8, rfc8915#5.7-10
 #[test]
 fn placeholders_ask_for_a_full_jar_but_never_for_a_fragmented_datagram() {
     for cookie_size in [64, 100, 168, 300, COOKIE_SIZE_MAX] {
@@ -108,6 +114,7 @@ fn replayed_cookie_stays_in_the_jar_and_asks_for_no_others() {
     }
 }
 
+//= rfc8915#5.7-8
 #[test]
 fn requests_in_flight_count_as_cookies_to_come() {
     let mut session = session();
@@ -121,4 +128,69 @@ fn requests_in_flight_count_as_cookies_to_come() {
         assert_eq!(size, 228, "a burst out of a full jar asks for no placeholder");
     }
     assert!(Exchange::nts_among(&mut session, 0, &mut entropy, &mut out).is_err());
+}
+
+/// A session whose jar has one cookie of 100 octets.
+fn session_with_a_cookie() -> NtsSession {
+    let mut session = session();
+    assert!(session.jar.add(&[7; 100]));
+    session
+}
+
+//= rfc8915#5.3-1, rfc8915#5.7-2
+#[test]
+fn identifier_nonce_and_number_are_drawn_for_each_request() {
+    let mut entropy = Entropy::from_seed(1);
+    let mut requests = [(); 2].map(|()| {
+        let mut out = [0; DATAGRAM_SIZE_MAX];
+        let (_, size) = Exchange::nts(&mut session_with_a_cookie(), &mut entropy, &mut out).unwrap();
+        out[..size].to_vec()
+    });
+    requests.sort();
+    let parts = requests.each_ref().map(|request| {
+        let fields = NtsFields::locate(&Packet::parse(request).unwrap()).unwrap();
+        let header = Header::parse(request.first_chunk().unwrap());
+        let identifier = fields.identifier.unwrap();
+        assert_eq!(identifier.size(), 32);
+        (header.transmit, identifier.of(request), fields.authenticator.unwrap().nonce.of(request))
+    });
+    assert_ne!(parts[0].0, parts[1].0);
+    assert_ne!(parts[0].1, parts[1].1);
+    assert_ne!(parts[0].2, parts[1].2);
+}
+
+//= rfc8915#5.5-2, rfc8915#5.5-4
+#[test]
+fn placeholders_come_with_a_cookie_and_are_zeros_of_its_size() {
+    let mut out = [0; DATAGRAM_SIZE_MAX];
+    let mut entropy = Entropy::from_seed(1);
+    let (_, size) = Exchange::nts(&mut session_with_a_cookie(), &mut entropy, &mut out).unwrap();
+    let packet = Packet::parse(&out[..size]).unwrap();
+    let bodies = |kind: FieldType| -> Vec<&[u8]> {
+        packet.fields().filter(|field| field.kind == kind).map(|field| field.body).collect()
+    };
+    assert_eq!(bodies(FieldType::NTS_COOKIE), [[7; 100]]);
+    assert_eq!(bodies(FieldType::NTS_COOKIE_PLACEHOLDER), [[0; 100]; 7]);
+}
+
+//= rfc5905#6-5
+#[test]
+fn answer_whose_times_are_not_known_is_refused() {
+    let mut request = [0; HEADER_SIZE];
+    let (mut exchange, _) = Exchange::plain(&mut Entropy::from_seed(1), &mut request);
+    let now = NtpTime::from_unix(1_700_000_000, 0);
+    let good = Header {
+        mode: Mode::Server,
+        stratum: 1,
+        origin: exchange.transmit(),
+        receive: now,
+        ..Header::minimal_request(now)
+    };
+    let mut answer = |header: Header| {
+        header.emit(&mut request);
+        exchange.receive(&mut request, None).map(|response| response.header)
+    };
+    assert_eq!(answer(Header { receive: NtpTime::ZERO, ..good }), Err(Check::Timestamps));
+    assert_eq!(answer(Header { transmit: NtpTime::ZERO, ..good }), Err(Check::Timestamps));
+    assert_eq!(answer(good), Ok(good));
 }

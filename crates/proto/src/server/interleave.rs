@@ -48,6 +48,7 @@ impl Interleave {
     }
 
     /// A receive timestamp: odd.
+    //= rfc9769#2-3
     #[inline]
     #[must_use]
     pub const fn receive_stamp(time: NtpTime) -> NtpTime {
@@ -55,6 +56,7 @@ impl Interleave {
     }
 
     /// A transmit timestamp: even, hence never equal to a receive timestamp.
+    //= rfc9769#2-3
     #[inline]
     #[must_use]
     pub const fn transmit_stamp(time: NtpTime) -> NtpTime {
@@ -70,6 +72,7 @@ impl Interleave {
     }
 
     /// When the response with `receive` left for `client`, once: each saved time is used up. RFC 9769 section 2.
+    //= rfc9769#2-7, rfc9769#2-8
     #[must_use]
     pub fn take(&self, client: IpAddr, receive: NtpTime) -> Option<NtpTime> {
         let entry = self.entry(client, receive);
@@ -82,6 +85,7 @@ impl Interleave {
         used.is_ok().then_some(transmit)
     }
 
+    //= rfc9769#2-1
     fn entry(&self, client: IpAddr, receive: NtpTime) -> &Entry {
         let hash = self.hash.of(&key(client, receive, NtpTime::ZERO));
         &self.entries[hash as usize & (self.entries.len() - 1)]
@@ -92,6 +96,7 @@ impl Interleave {
     }
 }
 
+//= rfc9769#2-2
 fn key(client: IpAddr, receive: NtpTime, transmit: NtpTime) -> [u8; 32] {
     let address = match client {
         IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
@@ -114,6 +119,7 @@ impl std::fmt::Debug for Interleave {
 mod tests {
     use super::*;
 
+    //= rfc9769#2-2, rfc9769#2-7, rfc9769#2-8
     #[test]
     fn a_saved_time_is_given_once_and_to_its_client_only() {
         let table = Interleave::new(1024, &mut Entropy::from_seed(1));
@@ -127,12 +133,24 @@ mod tests {
         assert_eq!(table.take(client, receive), None);
     }
 
+    //= rfc9769#2-3
     #[test]
     fn stamps_of_the_two_kinds_never_meet() {
         let time = NtpTime::from_bits(0x1234_5678);
         assert!(Interleave::asks(Interleave::receive_stamp(time)));
         assert!(!Interleave::asks(Interleave::transmit_stamp(time)));
         assert!(!Interleave::asks(NtpTime::ZERO));
+    }
+
+    //= rfc9769#2-1
+    #[test]
+    fn table_lets_old_times_go_rather_than_grow() {
+        let table = Interleave::new(4, &mut Entropy::from_seed(1));
+        let client = "198.18.0.1".parse().unwrap();
+        let receives = (0..1000).map(|number| NtpTime::from_bits(2 * number + 1));
+        receives.clone().for_each(|receive| table.remember(client, receive, NtpTime::from_bits(8)));
+        let found: Vec<bool> = receives.map(|receive| table.take(client, receive).is_some()).collect();
+        assert!(found.last().unwrap() & (1..=4).contains(&found.iter().filter(|found| **found).count()));
     }
 
     #[test]

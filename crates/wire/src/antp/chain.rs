@@ -14,6 +14,7 @@ pub struct Chain<'a>(&'a [u8]);
 
 impl<'a> Chain<'a> {
     /// Checks the lengths. A chain has one to eight certificates, none of them empty, and at most 8192 octets.
+    //= antp#messages-3
     pub fn parse(octets: &'a [u8]) -> Result<Self, Malformed> {
         if octets.len() > ANTP_CHAIN_SIZE_MAX {
             return Err(Malformed::new(Reason::TooLong, ANTP_CHAIN_SIZE_MAX));

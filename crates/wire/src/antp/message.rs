@@ -85,6 +85,7 @@ impl<'a> Antp<'a> {
             let before = match found.take() {
                 None => None,
                 Some(Antp { message: Message::Early(before), .. }) if field.kind == TS_RSP => Some(before),
+                //= antp#carrier-4
                 Some(_) => return Err(misfit(&field)),
             };
             if !is_ours(&field) {
@@ -99,6 +100,7 @@ impl<'a> Antp<'a> {
             let rest = &mut reader;
             let message = match field.kind {
                 PAD => {
+                    //= antp#messages-4
                     if field.body[PREFIX_SIZE..].iter().any(|&octet| octet != 0) {
                         return Err(Malformed::new(Reason::Value, offset));
                     }
@@ -125,6 +127,7 @@ impl<'a> Antp<'a> {
                 Reason::Truncated => Malformed::new(Reason::FieldLength, offset),
                 _ => inner,
             })?;
+            //= antp#messages-2
             if reader.left() != 0 {
                 return Err(Malformed::new(Reason::FieldLength, offset));
             }
@@ -133,9 +136,11 @@ impl<'a> Antp<'a> {
         if !any {
             return Ok(None);
         }
+        //= antp#carrier-5
         if packet.octets().len() > ANTP_PAYLOAD_SIZE_MAX {
             return Err(Malformed::new(Reason::TooLong, ANTP_PAYLOAD_SIZE_MAX));
         }
+        //= antp#carrier-3
         if packet.trailer() != Trailer::None {
             return Err(Malformed::new(Reason::Trailer, packet.octets().len()));
         }
@@ -159,6 +164,7 @@ impl<'a> Antp<'a> {
     }
 }
 
+//= antp#carrier-7
 fn is_ours(field: &Field<'_>) -> bool {
     let kinds = [NEG_REQ, NEG_RSP, KEX_REQ, KEX_RSP, TS_REQ, TS_RSP, TS_EARLY, CERT, ERR, PAD];
     kinds.contains(&field.kind) && field.body.starts_with(&MAGIC)

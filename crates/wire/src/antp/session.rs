@@ -14,6 +14,7 @@ pub(super) fn sized<'a, const N: usize>(
     offset: usize,
 ) -> Result<&'a [u8; N], Malformed> {
     let (size, zero) = (usize::from(reader.u16()?), reader.u16()?);
+    //= antp#messages-1
     match (size == N, zero) {
         (true, 0) => reader.array(),
         (true, _) => Err(Malformed::new(Reason::Value, offset)),

@@ -156,6 +156,7 @@ fn fixtures() -> Vec<(Message<'static>, String)> {
     ]
 }
 
+//= antp#messages-2
 #[test]
 fn every_message_is_written_and_read_as_drawn() {
     for (message, hex) in fixtures() {
@@ -269,6 +270,7 @@ fn chunk_of_a_wrong_packet_or_a_second_one_is_refused() {
     assert_eq!(refusal(&behind), Reason::Misplaced);
 }
 
+//= antp#carrier-4
 #[test]
 fn two_messages_are_refused_whichever_they_are() {
     for (first, _) in fixtures() {
@@ -287,6 +289,7 @@ fn two_messages_are_refused_whichever_they_are() {
     }
 }
 
+//= antp#carrier-4
 #[test]
 fn nothing_follows_the_message() {
     for (message, _) in fixtures() {
@@ -308,6 +311,7 @@ fn nothing_follows_the_message() {
     }
 }
 
+//= antp#carrier-7
 #[test]
 fn foreign_fields_and_foreign_magic_are_passed_over() {
     let whole = packet(|out| {
@@ -337,6 +341,7 @@ fn other_versions_are_told_apart_from_garbage() {
     }
 }
 
+//= antp#messages-2
 #[test]
 fn field_of_any_other_size_is_refused() {
     for (message, _) in fixtures().into_iter().filter(|(_, hex)| hex.matches("414e5450").count() == 1) {
@@ -370,6 +375,7 @@ fn every_inner_length_but_the_right_one_is_refused() {
     }
 }
 
+//= antp#messages-1
 #[test]
 fn word_behind_the_size_of_state_is_zero() {
     for (index, at) in [(3, 50), (7, 10)] {
@@ -420,6 +426,7 @@ fn chunk_behind_the_end_of_its_chain_or_of_an_oversized_chain_is_refused() {
     assert_eq!(check(65_535, 0), Err(Reason::Value));
 }
 
+//= antp#messages-4
 #[test]
 fn padding_is_zeros_of_a_size_that_a_field_can_have() {
     for size in 0..=64 {
@@ -442,6 +449,7 @@ fn padding_is_zeros_of_a_size_that_a_field_can_have() {
     }
 }
 
+//= antp#carrier-5
 #[test]
 fn padding_without_a_message_and_oversized_packets_are_refused() {
     assert_eq!(refusal(&packet(|out| emit_padding(out, 72))), Reason::Missing);
@@ -465,6 +473,7 @@ fn suites_without_a_bit_leave_a_set_as_it_is() {
     }
 }
 
+//= antp#messages-3
 #[test]
 fn chain_is_one_to_eight_certificates_that_fill_it() {
     let list: [&[u8]; 3] = [&[1; 485], &[2; 458], &[3; 1]];

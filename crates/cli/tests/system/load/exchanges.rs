@@ -41,6 +41,7 @@ fn compare(behaviour: Behaviour, is_trusted: bool, cause: Cause) {
     assert_eq!(failed, tally.sent - answered, "{behaviour:?}");
 }
 
+//= rfc8915#4.1.3-3
 #[test]
 fn every_misbehaviour_of_a_key_exchange_is_counted_under_its_name() {
     let cases = [
