@@ -345,6 +345,7 @@ fn stripped_extension_in_any_phase_is_exit_2_and_no_time() {
     }
 }
 
+//= antp#paper-2
 #[test]
 fn server_without_antp_is_never_fallen_back_to() {
     let (lab, other) = (Lab::new(), Bench::new(&["ecdh"]));

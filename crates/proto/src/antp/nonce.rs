@@ -45,6 +45,7 @@ impl Nonces {
     }
 
     /// A nonce that was not given before. Prefixes come from `entropy`.
+    //= antp#computations-5
     #[inline]
     pub fn next(&mut self, entropy: &mut Entropy) -> [u8; GCM_NONCE_SIZE] {
         if self.count == self.count_max {
@@ -77,6 +78,7 @@ mod tests {
         nonces.iter().map(|nonce| &nonce[..PREFIX_SIZE]).collect()
     }
 
+    //= antp#computations-5
     #[test]
     fn nonces_count_up_under_one_prefix_and_at_its_limit_another_is_drawn() {
         let mut entropy = Entropy::from_seed(1);

@@ -91,6 +91,7 @@ impl Pending {
 
     /// Opens C1; `None` if no key of `keys` sealed it for `source`, or if it was sealed more than a minute before or
     /// after `now`, in NTP seconds.
+    //= antp#servers-4
     #[must_use]
     pub fn open(keys: &StateKeys, sealed: &[u8; C1_SIZE], source: &SourcePrefix, now: u32) -> Option<Self> {
         let key = keys.find(word(sealed, 0))?;
@@ -158,6 +159,7 @@ impl EstablishedText {
     }
 
     /// What was opened here last, if it was genuine and has not expired at `now`, in NTP seconds. Nothing stays.
+    //= antp#servers-5
     pub(crate) fn take(&mut self, now: u32) -> Option<Established> {
         let taken = self.0.text(Kind::C2).and_then(|text| {
             let (issued, expires) = (word(text, 4), word(text, 8));
@@ -191,6 +193,7 @@ fn word(octets: &[u8], at: usize) -> u32 {
 }
 
 /// What is authenticated with a C1 for `source`.
+//= antp#computations-3
 fn associated(key: &StateKey, source: &SourcePrefix) -> [u8; ASSOCIATED_SIZE + SourcePrefix::SIZE] {
     let mut out = [0; _];
     let (label, prefix) = out.split_at_mut(ASSOCIATED_SIZE);
@@ -241,6 +244,7 @@ impl<const N: usize> Opening<N> {
 
     /// What was opened, if it was genuine and is of this kind.
     fn text(&self, kind: Kind) -> Option<&[u8; N]> {
+        //= antp#computations-3
         (self.genuine && self.text[..2] == [kind.octet(), VERSION]).then_some(&self.text)
     }
 
@@ -273,6 +277,7 @@ mod tests {
         SourcePrefix::of([198, 18, 0, 2].into(), PrefixSizes::default())
     }
 
+    //= antp#servers-4
     #[test]
     fn c1_opens_for_the_source_that_it_was_sealed_for_alone() {
         let (keys, mut nonces, mut entropy) = (keys(), Nonces::new(), Entropy::from_seed(2));
@@ -297,6 +302,7 @@ mod tests {
         Established { suite: Suite::P256, issued: 1000, expires: 2000, key: SessionKey::new([8; 16]) }
     }
 
+    //= antp#servers-4, antp#servers-5
     #[test]
     fn state_opens_within_its_time_and_also_across_an_era() {
         let (keys, mut nonces, mut entropy) = (keys(), Nonces::new(), Entropy::from_seed(2));
@@ -341,6 +347,7 @@ mod tests {
         }
     }
 
+    //= antp#computations-3
     #[test]
     fn label_keeps_each_kind_of_state_from_opening_as_the_other() {
         // The same octets of text under both labels, and sizes that would let either pass.

@@ -134,6 +134,7 @@ impl Seed {
         &self.0
     }
 
+    //= antp#computations-4
     fn next(&self, fresh: Option<&mut Entropy>) -> Self {
         Seed(match fresh {
             None => hkdf_sha256(&self.0, &[RATCHET]),
@@ -203,6 +204,7 @@ impl StateKeys {
 
     /// The set after one rotation: the future key seals, the current one is retired, at most `keep` retired ones stay.
     /// With `fresh`, randomness goes into the next key, and hosts that share the set must be given it.
+    //= antp#computations-4
     #[must_use]
     pub fn rotate(&self, now: u64, keep: usize, fresh: Option<&mut Entropy>) -> Self {
         let refreshed = if fresh.is_some() { now } else { self.refreshed };
@@ -257,6 +259,7 @@ mod tests {
         set.keys().map(|(role, key)| (role, key.id())).collect()
     }
 
+    //= antp#computations-4
     #[test]
     fn future_key_opens_before_it_seals_and_retired_ones_stay_for_keep_rotations() {
         let mut set = StateKeys::generate(0, &mut Entropy::from_seed(1));
@@ -271,6 +274,7 @@ mod tests {
         assert_eq!(set.keys().count(), 4);
     }
 
+    //= antp#computations-4
     #[test]
     fn hosts_that_share_a_set_rotate_alike_until_randomness_is_mixed_in() {
         let set = StateKeys::generate(0, &mut Entropy::from_seed(1));

@@ -99,6 +99,7 @@ impl Sticky {
     ///
     /// # Errors
     /// If it was asked with ANTP before.
+    //= antp#clients-9
     pub fn admit_without(&self, server: &str) -> Result<(), Downgrade> {
         let server = normal(server);
         if self.servers.contains(&server) { Err(Downgrade { server }) } else { Ok(()) }
@@ -119,6 +120,7 @@ fn normal(server: &str) -> String {
 mod tests {
     use super::*;
 
+    //= antp#clients-9
     #[test]
     fn server_that_was_asked_with_antp_is_not_asked_without_until_it_is_forgotten() {
         let mut sticky = Sticky::default();

@@ -16,18 +16,21 @@ const CONFIRMATION: &[u8] = b"ANTP1 kex\0";
 const TIME: &[u8; 9] = b"ANTP1 ts\0";
 
 /// h1: the field of m1 as it was sent, and the value of m2 before C1 and its size.
+//= antp#computations-1
 #[must_use]
 pub fn negotiation(request_field: &[u8], response_head: &[u8]) -> [u8; HASH_SIZE] {
     sha256(&[NEGOTIATION, request_field, response_head])
 }
 
 /// h2: h1, the field of m3 as it was sent, and the value of m4 before tau1.
+//= antp#computations-1
 #[must_use]
 pub fn key_exchange(h1: &[u8; HASH_SIZE], request_field: &[u8], response_head: &[u8]) -> [u8; HASH_SIZE] {
     sha256(&[KEY_EXCHANGE, h1, request_field, response_head])
 }
 
 /// tau1: proof of the key over h2.
+//= antp#computations-1
 #[must_use]
 pub fn confirmation(key: &SessionKey, h2: &[u8; HASH_SIZE]) -> [u8; TAG_SIZE] {
     hmac_sha256(key.expose(), &[CONFIRMATION, h2])
@@ -58,6 +61,7 @@ impl<'a> TimeText<'a> {
         TimeText { opening, request, response_size: size(response_head), response_head }
     }
 
+    //= antp#computations-1
     fn parts(&self) -> [&[u8]; 4] {
         [&self.opening, self.request, &self.response_size, self.response_head]
     }

@@ -181,6 +181,7 @@ impl Responder {
         for ((slot, place), datagram) in self.slots.iter_mut().zip(&mut self.antp).zip(batch) {
             let (State::Antp(_), Some(ask)) = (slot.state, slot.antp) else { continue };
             let source = datagram.source.ip();
+            //= antp#servers-8
             let refusal = match ask {
                 Ask::Negotiation => (!admits(limits.negotiations.as_ref(), source, clock)).then_some(RATE),
                 Ask::Time { .. } => (!admits(limits.times.as_ref(), source, clock)).then_some(RATE),
@@ -214,6 +215,7 @@ impl Responder {
             count += 1;
             // A C2 of another suite is somebody's mistake, and of no use to anybody.
             let established = place.text.take(seconds(datagram.received));
+            //= antp#servers-5
             place.established = established.filter(|state| state.suite == suite);
             if place.established.is_none() {
                 slot.antp = Some(EXPIRED);
@@ -249,6 +251,7 @@ impl Responder {
                 Ask::KeyExchange => Ok((0, Outcome::AntpKeyExchange)),
                 Ask::Time { suite, wanted } => {
                     let is_due = key_id(state_of(datagram.request)) != antp.keys.current().id();
+                    //= antp#servers-6
                     let wanted = Plan { fresh: wanted.fresh && is_due, ..wanted };
                     let plan = Plan::new(wanted, out.len(), overhead(&datagram.source));
                     place.is_early = plan.early;
@@ -313,6 +316,7 @@ impl Responder {
             Some(TimeTag { key, request: datagram.request, response })
         }));
         // Session keys are overwritten when they are dropped.
+        //= antp#paper-3
         self.antp[..count].iter_mut().for_each(|place| place.established = None);
     }
 
@@ -331,6 +335,7 @@ impl Responder {
     }
 
     /// Computes the tags that [`Responder::begin`] left out, one for each of [`Responder::early`].
+    //= antp#separate-1
     pub fn finish(&mut self, batch: &mut [Datagram<'_>]) {
         let mut keys = self.separate.early.iter().zip(&self.separate.keys).peekable();
         for (number, group) in batch.chunks_mut(GROUP_SIZE).enumerate() {
@@ -352,6 +357,7 @@ fn classify_again(request: &[u8]) -> Option<Request<'_>> {
 }
 
 /// The state out of C1, if it went to where the request comes from, is for its suite, and that is served.
+//= antp#servers-4
 fn open_pending(antp: &AntpMoment<'_>, datagram: &Datagram<'_>) -> Option<Pending> {
     let Some(Request::KeyExchange(asked, _)) = classify_again(datagram.request) else { return None };
     let source = antp.service.source_prefix(datagram.source.ip());

@@ -171,6 +171,7 @@ proptest! {
     // `World::answer` asserts that all packets of an answer with their headers are no larger than the request, that
     // there is one outcome, and that nothing of the client is left in the responder's slots. That nothing is left
     // anywhere else shows in what others get: the same octets as from a server that never saw the request.
+    //= antp#paper-3
     #[test]
     fn no_answer_is_larger_than_its_request_and_nothing_is_kept(drawn in requests()) {
         let [mut world, mut untouched] = [(); 2].map(|()| {

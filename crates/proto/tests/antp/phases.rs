@@ -54,6 +54,7 @@ fn every_suite_ends_in_one_key_on_both_sides_with_the_sizes_of_the_specification
     }
 }
 
+//= antp#servers-3
 #[test]
 fn client_that_holds_the_chain_needs_one_round_with_176_octets_back() {
     let mut world = world(1);
@@ -70,6 +71,7 @@ fn client_that_holds_the_chain_needs_one_round_with_176_octets_back() {
     world.exchange(&other).unwrap();
 }
 
+//= antp#servers-2
 #[test]
 fn client_prefers_and_the_server_follows() {
     for list in [[Suite::P256, Suite::RSA_PKCS1], [Suite::RSA_PKCS1, Suite::P256]] {
@@ -98,6 +100,7 @@ fn tampered(change: &dyn Fn(usize, &[u8]) -> Vec<u8>) -> Result<(), Option<Check
     exchange.receive(&change(4, &m4)).map(|_| ()).map_err(Some)
 }
 
+//= antp#clients-4
 #[test]
 fn no_flipped_bit_of_the_four_messages_leads_to_a_session() {
     assert_eq!(tampered(&|_, octets| octets.to_vec()), Ok(()));
@@ -129,6 +132,7 @@ fn no_flipped_bit_of_the_four_messages_leads_to_a_session() {
     }
 }
 
+//= antp#clients-1
 #[test]
 fn removing_the_stronger_suite_from_the_offer_is_noticed() {
     // The suite list follows header, padding, field header and prefix; without a change it is 0002 0001.
@@ -143,6 +147,7 @@ fn removing_the_stronger_suite_from_the_offer_is_noticed() {
     assert_eq!(end, Err(Some(Check::Choice(Suite::RSA_PKCS1))));
 }
 
+//= antp#clients-4
 #[test]
 fn hiding_the_stronger_suite_from_the_answer_too_is_noticed_by_the_tag() {
     let mut world = world(3);
@@ -193,6 +198,7 @@ fn c1_of_another_handshake_gives_no_session() {
     assert_eq!(exchange.receive(&answer.datagrams[0]), Err(Check::Tag));
 }
 
+//= antp#computations-3, antp#servers-4
 #[test]
 fn c1_serves_for_a_minute_and_never_as_c2() {
     let mut world = world(1);
@@ -227,6 +233,7 @@ fn c1_serves_for_a_minute_and_never_as_c2() {
     assert_eq!(world.answer(&m5).outcome, Outcome::AntpExpired);
 }
 
+//= antp#servers-4
 #[test]
 fn c1_of_one_suite_is_refused_for_another() {
     let mut world = world(1);
@@ -241,6 +248,7 @@ fn c1_of_one_suite_is_refused_for_another() {
     assert_eq!(world.answer(&m3).outcome, Outcome::AntpExpired);
 }
 
+//= antp#servers-1
 #[test]
 fn bad_rsa_padding_gets_an_answer_like_any_other_whose_tag_never_verifies() {
     let mut world = world(1);
@@ -262,6 +270,7 @@ fn bad_rsa_padding_gets_an_answer_like_any_other_whose_tag_never_verifies() {
     }
 }
 
+//= antp#computations-2, antp#servers-9
 #[test]
 fn point_off_the_curve_gets_silence() {
     let mut world = world(1);
@@ -276,6 +285,7 @@ fn point_off_the_curve_gets_silence() {
     }
 }
 
+//= antp#carrier-1, antp#servers-7, antp#paper-1
 #[test]
 fn stripped_requests_and_plain_answers_end_in_nothing_in_every_phase() {
     let mut world = world(1);
@@ -311,6 +321,7 @@ fn stripped_requests_and_plain_answers_end_in_nothing_in_every_phase() {
     assert!(matches!(time.receive(&kiss, BEGIN, &mut session), Err(Check::Kiss(_))));
 }
 
+//= antp#carrier-1, antp#carrier-8, antp#servers-2
 #[test]
 fn other_versions_and_unknown_suites_get_an_error_that_decides_nothing() {
     let mut world = world(1);
@@ -331,6 +342,7 @@ fn other_versions_and_unknown_suites_get_an_error_that_decides_nothing() {
     assert_eq!(negotiation.receive(&answer.datagrams[0]).unwrap_err(), Check::Server(ErrorCode::VERSION));
 }
 
+//= antp#servers-7
 #[test]
 fn server_never_answers_what_servers_send() {
     let mut world = world(1);
@@ -348,6 +360,7 @@ fn server_never_answers_what_servers_send() {
     }
 }
 
+//= antp#paper-3
 #[test]
 fn answers_do_not_depend_on_what_the_server_did_before() {
     let (mut busy, mut idle) = (world(1), world(1));
@@ -375,6 +388,7 @@ fn answers_do_not_depend_on_what_the_server_did_before() {
     assert_eq!(busy.answer(&out[..size]), idle.answer(&out[..size]));
 }
 
+//= antp#clients-2
 #[test]
 fn chunks_out_of_order_are_refused_and_a_changed_chain_begins_anew() {
     let mut world = world(1);
@@ -397,6 +411,7 @@ fn chunks_out_of_order_are_refused_and_a_changed_chain_begins_anew() {
     assert_eq!((size, &out[size - 4..size - 2]), (1072, &[0, 0][..]));
 }
 
+//= antp#clients-3
 #[test]
 fn negotiation_does_not_go_on_for_ever() {
     let mut world = world(1);
@@ -416,6 +431,7 @@ fn negotiation_does_not_go_on_for_ever() {
     panic!("a hundred rounds without an end");
 }
 
+//= antp#messages-3
 #[test]
 fn identities_that_cannot_serve_say_what_is_wrong() {
     let key = vector("p256.private");
@@ -445,6 +461,7 @@ fn rotation_keeps_a_negotiation_alive_and_a_lost_set_ends_it() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
+    //= antp#carrier-6
     #[test]
     fn no_negotiation_request_gets_more_than_it_sent(
         padding in 0_usize..320,

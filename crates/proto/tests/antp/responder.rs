@@ -85,6 +85,7 @@ fn no_flipped_bit_of_a_time_request_gets_an_answer_with_a_tag_over_the_request_a
     }
 }
 
+//= antp#carrier-7, antp#carrier-8
 #[test]
 fn fields_without_the_magic_are_served_as_plain_ntp_and_version_2_gets_an_error() {
     let mut world = world(1);
@@ -109,6 +110,7 @@ fn c1_of(answer: &[u8]) -> [u8; C1_SIZE] {
     *response.state
 }
 
+//= antp#computations-5
 #[test]
 fn flood_of_m1_makes_no_nonce_twice_under_a_state_key() {
     let mut world = world(1);
@@ -133,6 +135,7 @@ fn error_of(answer: &[u8]) -> ErrorCode {
     code
 }
 
+//= antp#carrier-3, antp#carrier-5, antp#carrier-4
 #[test]
 fn oversized_requests_and_those_with_a_mac_or_under_nts_are_not_answered() {
     let mut world = world(1);
@@ -172,6 +175,7 @@ fn limiter(burst: u32) -> Option<Arc<Limiter>> {
     Some(Arc::new(Limiter::new(rate, 64, &mut Entropy::from_seed(1))))
 }
 
+//= antp#servers-8
 #[test]
 fn each_phase_has_buckets_of_its_own_and_only_state_that_opens_takes_from_them() {
     let mut world = world(1);
@@ -283,6 +287,7 @@ impl KeyExchanges for Kept {
 
 const SNAPSHOT: Snapshot = Snapshot::primary(-25, ReferenceId(*b"SIM\0"), BEGIN);
 
+//= antp#separate-1
 #[test]
 fn whole_batch_of_all_kinds_keeps_its_order_and_tags_of_early_packets_come_last() {
     let mut world = world(1);

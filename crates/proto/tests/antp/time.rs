@@ -97,6 +97,7 @@ fn symmetric_ways_give_the_offset_exactly_in_both_modes() {
     }
 }
 
+//= antp#clients-6
 #[test]
 fn bound_on_the_error_is_reached_and_one_unit_more_is_refused() {
     let mut world = world(1);
@@ -147,6 +148,7 @@ proptest! {
         }
     }
 
+    //= antp#carrier-6
     #[test]
     fn no_time_request_gets_more_than_it_sent(
         padding in 0_usize..40,
@@ -223,6 +225,7 @@ fn requests_of_both_modes_are_as_large_as_what_they_ask_for() {
     }
 }
 
+//= antp#clients-5
 #[test]
 fn no_flipped_bit_of_a_request_or_its_answer_gives_time() {
     let mut world = world(1);
@@ -254,6 +257,7 @@ fn no_flipped_bit_of_a_follow_up_gives_time() {
     }
 }
 
+//= antp#clients-5
 #[test]
 fn answer_is_taken_once_and_only_for_its_own_request() {
     let mut world = world(1);
@@ -425,6 +429,7 @@ fn guess_of_an_early_packet_gains_nothing() {
     assert!(error <= accepted.error_max().to_bits());
 }
 
+//= antp#separate-2
 #[test]
 fn first_copy_of_the_early_packet_counts_and_without_any_the_follow_up_does() {
     let mut world = world(1);
@@ -452,6 +457,7 @@ fn first_copy_of_the_early_packet_counts_and_without_any_the_follow_up_does() {
     assert_eq!(inline.receive(&early, BEGIN, &mut session), Err(Check::Phase), "nobody asked for it");
 }
 
+//= antp#servers-6
 #[test]
 fn fresh_c2_comes_with_a_rotation_and_outlives_the_key_before() {
     let mut world = world(1);
@@ -473,6 +479,7 @@ fn fresh_c2_comes_with_a_rotation_and_outlives_the_key_before() {
     assert_eq!(end, Err(Check::Server(ErrorCode::EXPIRED)), "its key is forgotten");
 }
 
+//= antp#servers-5, antp#servers-6
 #[test]
 fn fresh_c2_does_not_prolong_the_life_of_its_key() {
     let settings = Settings { lifetime_seconds: 100, ..Settings::default() };
@@ -499,6 +506,7 @@ fn state_of_another_client_or_another_server_gives_no_time() {
     assert_eq!(end, Err(Check::Server(ErrorCode::EXPIRED)));
 }
 
+//= antp#servers-5
 #[test]
 fn c2_under_the_name_of_another_suite_is_refused() {
     let mut world = world(1);
@@ -508,6 +516,7 @@ fn c2_under_the_name_of_another_suite_is_refused() {
     assert_eq!(end, Err(Check::Server(ErrorCode::EXPIRED)));
 }
 
+//= antp#clients-6
 #[test]
 fn server_whose_clock_runs_backwards_is_refused() {
     let mut world = world(1);

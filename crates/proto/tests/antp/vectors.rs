@@ -29,6 +29,7 @@ fn array<const N: usize>(octets: &[u8]) -> [u8; N] {
     octets.try_into().unwrap()
 }
 
+//= antp#computations-1
 #[test]
 fn negotiation_and_key_exchange_of_the_vectors_come_out() {
     let keys = keys();
@@ -71,6 +72,7 @@ fn negotiation_and_key_exchange_of_the_vectors_come_out() {
     }
 }
 
+//= antp#computations-1
 #[test]
 fn time_of_the_vectors_comes_out_in_all_modes() {
     let keys = keys();

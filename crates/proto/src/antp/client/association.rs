@@ -15,6 +15,7 @@ pub const REKEY_SECONDS_MAX: u64 = 30 * 86_400;
 const BACKOFF_MAX: u32 = 6;
 
 /// Seconds after which a key of such a lifetime is replaced: four fifths of it, and at the latest a month.
+//= antp#clients-10
 #[must_use]
 fn rekey_seconds(lifetime_seconds: u32) -> u64 {
     (u64::from(lifetime_seconds) / 5 * 4).clamp(1, REKEY_SECONDS_MAX)
@@ -78,10 +79,12 @@ impl Association {
     /// A datagram failed a check at `now`; `true` if it brings a renegotiation about.
     pub fn failed(&mut self, check: &Check, now: u64) -> bool {
         match check {
+            //= antp#clients-8
             Check::Server(ErrorCode::RATE) | Check::Kiss(_) => {
                 self.backoff = (self.backoff + 1).min(BACKOFF_MAX);
                 false
             }
+            //= antp#clients-7
             Check::Server(_) => {
                 let is_allowed =
                     self.complained.is_none_or(|last| now.saturating_sub(last) >= COMPLAINT_SECONDS);
@@ -123,6 +126,7 @@ mod tests {
         association
     }
 
+    //= antp#clients-10
     #[test]
     fn keys_are_replaced_at_four_fifths_of_their_life_and_at_the_latest_after_a_month() {
         for (lifetime_seconds, expected) in
@@ -134,6 +138,7 @@ mod tests {
         }
     }
 
+    //= antp#clients-7
     #[test]
     fn flood_of_errors_brings_one_renegotiation_about_in_ten_minutes() {
         let mut association = established(WEEK);
@@ -160,6 +165,7 @@ mod tests {
         assert!(association.session().is_some(), "the old key serves until there is a new one");
     }
 
+    //= antp#clients-8
     #[test]
     fn kisses_slow_down_up_to_a_limit_and_time_ends_that() {
         let mut association = established(WEEK);

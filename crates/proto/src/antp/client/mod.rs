@@ -126,6 +126,7 @@ fn token(entropy: &mut Entropy) -> NtpTime {
 }
 
 /// The header of a request: it says nothing of the client.
+//= antp#carrier-2
 fn put_header(out: &mut Writer<'_>, token: NtpTime) {
     let mut header = [0; authentick_wire::limits::HEADER_SIZE];
     Header::minimal_request(token).emit(&mut header);
@@ -144,6 +145,7 @@ fn put_again(token: NtpTime, padding_size: usize, field: &[u8], out: &mut [u8]) 
 
 /// The checks that every response passes first, in an order in which nothing that a forger controls has an effect
 /// before the check that stops him.
+//= antp#carrier-1, antp#paper-1
 fn inspect<'a>(datagram: &'a [u8], token: NtpTime, answered: bool) -> Result<(Header, Antp<'a>), Check> {
     let packet = Packet::parse(datagram).map_err(Check::Syntax)?;
     let header = packet.header();

@@ -185,6 +185,7 @@ impl Negotiation {
     /// On a datagram that fails a check: the negotiation keeps waiting. [`Check::Chain`] makes the next request begin
     /// anew.
     pub fn receive(&mut self, datagram: &[u8]) -> Result<Progress, Check> {
+        //= antp#carrier-1
         let (_, found) = inspect(datagram, self.token, self.answered)?;
         let (response, chunk) = match found.message {
             Message::NegotiationResponse(response, chunk) => (response, chunk),
@@ -192,12 +193,15 @@ impl Negotiation {
             _ => return Err(Check::Phase),
         };
         let list = self.offer.suites.as_slice();
+        //= antp#clients-1
         if !list.contains(&response.suite) || !response.suites.contains(response.suite) {
             return Err(Check::Suite(response.suite));
         }
+        //= antp#clients-1
         if list.iter().find(|&&suite| response.suites.contains(suite)) != Some(&response.suite) {
             return Err(Check::Choice(response.suite));
         }
+        //= antp#clients-3
         if self.round_count >= ROUND_COUNT_MAX {
             return Err(Check::Chain);
         }
@@ -208,6 +212,7 @@ impl Negotiation {
             self.answered = true;
             return Ok(Progress::More);
         }
+        //= antp#clients-2
         if sha256(&[&self.chain]) != *response.chain_hash || Chain::parse(&self.chain).is_err() {
             self.begin_anew();
             return Err(Check::Chain);
@@ -235,6 +240,7 @@ impl Negotiation {
         let has_changed = self.announced.is_some_and(|before| before != announced);
         let at = if has_changed { 0 } else { self.chain.len() };
         match chunk {
+            //= antp#clients-2
             Some(chunk) if usize::from(chunk.offset) == at && !chunk.octets.is_empty() => {
                 self.chain.truncate(at);
                 self.chain.extend_from_slice(chunk.octets);

@@ -106,6 +106,7 @@ impl KeyExchange {
         }
         let head = &found.field(datagram)[FIELD_HEADER_SIZE..][..KeyResponse::HEAD_SIZE];
         let h2 = transcript::key_exchange(&self.h1, &self.field, head);
+        //= antp#clients-4
         if !transcript::is_confirmed(&self.key, &h2, response.tag) {
             return Err(Check::Tag);
         }

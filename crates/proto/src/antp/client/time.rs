@@ -303,10 +303,12 @@ impl TimeExchange {
             Message::Error(error) => return Err(Check::Server(error.code)),
             _ => return Err(Check::Phase),
         };
+        //= antp#clients-5
         if response.suite != suite {
             return Err(Check::Suite(response.suite));
         }
         let repeated = early.and_then(|_| datagram.first_chunk::<EARLY_PACKET_SIZE>());
+        //= antp#separate-2
         let first = repeated.and_then(|repeated| self.early.iter().find(|(kept, _)| kept == repeated));
         Ok(Inspected::Candidate(Candidate {
             header,
@@ -335,6 +337,7 @@ impl TimeExchange {
     /// # Errors
     /// On a check that fails. As long as no tag is right the exchange keeps waiting; what is tagged and fails has used
     /// it up.
+    //= antp#clients-5
     pub fn conclude(
         &mut self,
         candidate: &Candidate,
@@ -392,6 +395,7 @@ impl TimeExchange {
         if header.transmit.since(header.receive) < NtpSpan::ZERO {
             return Err(Check::Order);
         }
+        //= antp#clients-6
         if !(NtpSpan::ZERO..=self.bounds.round_trip_max).contains(&sample.delay) {
             return Err(Check::RoundTrip(sample.delay));
         }

@@ -65,6 +65,7 @@ pub enum Unfit {
 }
 
 /// Takes a datagram apart.
+//= antp#carrier-8, antp#servers-7
 pub fn classify<'a>(packet: &Packet<'a>) -> Result<Request<'a>, Unfit> {
     let is_request = packet.mode() == Mode::Client;
     let found = match Antp::locate(packet) {
@@ -150,6 +151,7 @@ impl Identity {
         let kem = kem(suite).ok_or(BadIdentity::Suite(suite))?;
         let key = PrivateKey::from_pkcs8(kem, pkcs8).map_err(BadIdentity::Key)?;
         let count = certificates.len();
+        //= antp#messages-3
         if !(1..=ANTP_CERTIFICATE_COUNT_MAX).contains(&count) || certificates.iter().any(Vec::is_empty) {
             return Err(BadIdentity::Count(count));
         }
@@ -262,6 +264,7 @@ impl Service {
         (asked, field): (&NegotiationRequest<'_>, &[u8]),
         out: &mut [u8],
     ) -> Result<usize, Unfit> {
+        //= antp#servers-2
         let chosen = asked.suites.as_slice().iter().find_map(|&suite| self.identity(suite));
         let identity = chosen.ok_or(Unfit::Refused(ErrorCode::NO_SUITE, Outcome::AntpNoSuite))?;
         let room = out
@@ -272,6 +275,7 @@ impl Service {
         // A client that began with the chain of a key that is gone begins anew.
         let wanted = usize::from(asked.chain_offset);
         let offset = if wanted <= identity.chain.len() { wanted } else { 0 };
+        //= antp#servers-3
         let rest = match *asked.held == identity.chain_hash {
             true => &[][..],
             false => &identity.chain[offset..],

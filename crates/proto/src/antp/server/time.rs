@@ -19,6 +19,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// The plan for a request of `request_size` octets in IP and UDP headers of `overhead` octets, by what it wants.
+    //= antp#carrier-6
     pub(crate) const fn new(wanted: Plan, request_size: usize, overhead: usize) -> Self {
         let room = request_size + overhead;
         let early = wanted.early && cost(Plan { fresh: false, early: true }, overhead) <= room;
@@ -35,6 +36,7 @@ const fn cost(plan: Plan, overhead: usize) -> usize {
 
 /// Writes the fields of m6, with zeros for the tag, to `out`, whose size is that of the request; headers are left free.
 /// With `early`, that is the early packet, and m6 behind it. Returns the size of m6.
+//= antp#separate-1
 pub(crate) fn lay_out(
     suite: Suite,
     fresh: Option<&[u8; C2_SIZE]>,
