@@ -6,17 +6,16 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use authentick_crypto::Entropy;
+use authentick_generator::schedule::Share;
 use authentick_ke::client::Ask;
 use authentick_ke::tls::{Roots, client_config};
 use authentick_net::affinity;
 use authentick_net::clock::monotonic_ns;
 use authentick_wire::ke::AeadId;
-use rustls::pki_types::ServerName;
 
-use crate::antp::Guide;
+use crate::engine::{Report, Setup, Sockets};
+use crate::judge;
 use crate::plan::{Crew, Order, Part, Plan, Scheme, Watch};
-use crate::schedule::Share;
-use crate::worker::{Report, Setup, Worker};
 
 /// Threads that simulate clients, each pinned to a processor of its own as far as there are any.
 #[derive(Debug)]
@@ -47,7 +46,7 @@ impl Generator {
     pub fn prepare(plan: &Plan, roots: Option<Roots>, watch: &Watch) -> Result<Self, String> {
         check(plan)?;
         let ask = plan.scheme.exchanges_keys().then(|| ask(plan, roots.clone())).transpose()?;
-        let guide = plan.scheme.is_antp().then(|| Guide::new(plan, roots)).transpose()?.map(Arc::new);
+        let guide = plan.scheme.is_antp().then(|| judge::guide(plan, roots)).transpose()?.map(Arc::new);
         // The last processors: a server on this host that is pinned to some starts at the first.
         let cpus = affinity::allowed().unwrap_or_default();
         let shared = Arc::new(plan.clone());
@@ -112,18 +111,18 @@ impl Thread {
                 // An unpinned generator is less steady, and says so by being late.
                 let _ = affinity::pin(cpu);
             }
-            let mut worker = match Worker::new(setup) {
-                Ok(worker) => worker,
+            let mut sockets = match Sockets::new(setup) {
+                Ok(sockets) => sockets,
                 Err(problem) => return drop(ready.send(Err(problem))),
             };
-            let first = worker.get_first_keys(&watch).and_then(|()| worker.get_first_states(&watch));
-            let sound = first.is_ok();
-            if ready.send(first).is_err() || !sound {
+            let prepared = sockets.prepare(&watch).map_err(|unready| unready.to_string());
+            let sound = prepared.is_ok();
+            if ready.send(prepared).is_err() || !sound {
                 return;
             }
             drop(watch);
             while let Ok(Command { order, start_ns, watch }) = inbox.recv() {
-                if outbox.send(worker.step(&order, start_ns, &watch)).is_err() {
+                if outbox.send(sockets.step(&order, start_ns, &watch)).is_err() {
                     return;
                 }
             }
@@ -156,12 +155,7 @@ fn check(plan: &Plan) -> Result<(), String> {
 }
 
 fn ask(plan: &Plan, roots: Option<Roots>) -> Result<Ask, String> {
-    let roots = match &plan.authorities_pem {
-        Some(pem) => Roots::from_pem(pem.as_bytes())?,
-        None => roots.ok_or("no certificate authorities are trusted; name some")?,
-    };
-    let server_name = ServerName::try_from(plan.server_name.clone())
-        .map_err(|_| format!("{:?} is no name that a certificate can have", plan.server_name))?;
+    let (roots, server_name) = judge::trust(plan, roots)?;
     let aeads = plan.aeads.iter().map(|&id| AeadId(id)).collect();
     Ok(Ask { tls: client_config(roots), server_name, aeads })
 }

@@ -2,30 +2,27 @@
 //! checked.
 //!
 //! It shares octets and the client's checks with the server's crates, and never the responder: it must measure foreign
-//! servers, and must not inherit our bugs. A step in which the generator itself fell behind says so.
+//! servers, and must not inherit our bugs. A step in which the generator itself fell behind says so. What is sent when,
+//! and what counts as an answer, is the business of `authentick-generator`; here are sockets, threads and clocks.
 //!
+//! - `engine`: what drives that core: sockets, connections for key exchanges, the clock.
 //! - `plan`: what a run is to do, and what one host reports of a step.
 //! - [`agent`]: the same over several hosts.
 #![forbid(unsafe_code)]
 
 pub mod agent;
 mod allow;
-mod antp;
-mod client;
-mod connection;
-mod counts;
-mod flight;
+mod engine;
 mod generator;
+mod judge;
 mod limits;
 mod plan;
 pub mod rates;
 pub mod runner;
-pub mod schedule;
 pub mod search;
 mod server_use;
 mod shared_key;
 mod spans;
-mod worker;
 
 pub use allow::Allow;
 pub use generator::Generator;

@@ -116,16 +116,23 @@ const TABLE: &[Line] = &[
         reason: "the line exists so that one crate composes: locks and files are here, and in no crate below",
     },
     Line {
+        package: "authentick-generator",
+        internal: &["authentick-crypto", "authentick-proto", "authentick-report", "authentick-wire"],
+        external: &["hdrhistogram", "serde"],
+        reason: "the line exists so that whole load runs replay from a seed, without sockets, clocks and TLS",
+    },
+    Line {
         package: "authentick-load",
         internal: &[
             "authentick-crypto",
+            "authentick-generator",
             "authentick-ke",
             "authentick-net",
             "authentick-proto",
             "authentick-report",
             "authentick-wire",
         ],
-        external: &["hdrhistogram", "log", "rustls", "serde", "serde_json", "slab", "ureq"],
+        external: &["log", "rustix", "rustls", "serde", "serde_json", "slab", "ureq"],
         reason: "the line exists so that the tester measures foreign servers, and inherits no bug of the responder",
     },
     Line {

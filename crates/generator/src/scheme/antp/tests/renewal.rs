@@ -3,20 +3,28 @@
 
 use std::cell::RefCell;
 
-use authentick_crypto::kem::Kem;
+use std::sync::Arc;
+
+use authentick_crypto::Entropy;
+use authentick_crypto::kem::{Kem, PublicKey};
+use authentick_proto::antp::client::{Check, Negotiated, Negotiation, Offer, Progress};
 use authentick_proto::antp::nonce::Nonces;
 use authentick_proto::antp::server::{
     ExchangeOutcome, Identity, KEY_RESPONSE_SIZE, KeyExchange as Queued, Service, Settings,
 };
+use authentick_proto::antp::state::PENDING_SECONDS;
 use authentick_proto::antp::state_key::StateKeys;
 use authentick_proto::server::antp::{AntpLimits, AntpMoment, Full, KeyExchanges};
 use authentick_proto::server::snapshot::Snapshot;
 use authentick_proto::server::{Moment, Policy, Responder};
+use authentick_wire::antp::{ErrorCode, Suite, SuiteList};
 use authentick_wire::datagram::Datagram;
 use authentick_wire::header::ReferenceId;
+use authentick_wire::limits::{ANTP_PAYLOAD_SIZE_DEFAULT, DATAGRAM_SIZE_MAX};
+use authentick_wire::time::{NtpSpan, NtpTime};
 use rcgen::{KeyPair, PublicKeyData};
 
-use super::*;
+use crate::scheme::antp::state::{C1_RENEW_NS, C1_USE_NS, State};
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// The life of a C1 in nanoseconds.

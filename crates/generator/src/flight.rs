@@ -8,35 +8,15 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use authentick_proto::client::Exchange;
 use authentick_report::load::Cause;
 use authentick_wire::time::NtpTime;
 
-use crate::antp::Operation;
 use crate::limits::ABANDONED_COUNT_MAX;
+use crate::scheme::Asked;
 
-/// What was asked.
+/// A request, written or sent.
 #[derive(Debug)]
-pub(crate) enum Asked {
-    /// Time, by NTP with or without NTS or a MAC.
-    Ntp(Exchange),
-    /// Something of ANTP.
-    Antp(Box<Operation>),
-}
-
-impl Asked {
-    /// The transmit timestamp of the request.
-    pub(crate) fn transmit(&self) -> u64 {
-        match self {
-            Asked::Ntp(exchange) => exchange.transmit().to_bits(),
-            Asked::Antp(operation) => operation.token().to_bits(),
-        }
-    }
-}
-
-/// A request that waits for its answer.
-#[derive(Debug)]
-pub(crate) struct Flight {
+pub(crate) struct Request {
     pub(crate) asked: Asked,
     pub(crate) client: u32,
     /// Whether it belongs to an operation that the scheme is named for.
@@ -45,6 +25,12 @@ pub(crate) struct Flight {
     pub(crate) intended_ns: u64,
     /// When the making of the request began, on the monotonic clock: t5 of the NTS study.
     pub(crate) begun_ns: u64,
+}
+
+/// A request that waits for its answer.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    pub(crate) request: Request,
     /// When it left, on the monotonic clock.
     pub(crate) sent_ns: u64,
     /// When it left, by the time of day: T1.
@@ -53,6 +39,13 @@ pub(crate) struct Flight {
     pub(crate) noted: Option<Cause>,
     /// It has waited for one timeout.
     pub(crate) overdue: bool,
+}
+
+impl Flight {
+    /// The flight of a request that left at `sent_ns`, which was `sent` by the time of day.
+    pub(crate) const fn new(request: Request, sent_ns: u64, sent: NtpTime) -> Self {
+        Flight { request, sent_ns, sent, noted: None, overdue: false }
+    }
 }
 
 /// Requests in flight of one worker.
@@ -111,7 +104,7 @@ impl Flights {
 
     /// Adds a request. `sent_ns` never decreases from call to call.
     pub(crate) fn add(&mut self, flight: Flight) {
-        let (transmit, sent_ns) = (flight.asked.transmit(), flight.sent_ns);
+        let (transmit, sent_ns) = (flight.request.asked.transmit(), flight.sent_ns);
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = Some(flight);
@@ -167,7 +160,7 @@ impl Flights {
             self.waiting.pop_front();
             if let Some(flight) = self.find(transmit) {
                 flight.overdue = true;
-                let (client, principal) = (flight.client, flight.principal);
+                let (client, principal) = (flight.request.client, flight.request.principal);
                 self.overdue.push_back((transmit, sent_ns));
                 return Some(Due::Overdue { client, principal });
             }
@@ -221,22 +214,15 @@ impl Hasher for Random {
 #[cfg(test)]
 mod tests {
     use authentick_crypto::Entropy;
+    use authentick_proto::client::Exchange;
 
     use super::*;
 
     fn flight(entropy: &mut Entropy, sent_ns: u64) -> Flight {
         let (exchange, _) = Exchange::plain(entropy, &mut [0; 48]);
-        Flight {
-            asked: Asked::Ntp(exchange),
-            client: 3,
-            principal: true,
-            intended_ns: sent_ns,
-            begun_ns: sent_ns,
-            sent_ns,
-            sent: NtpTime::from_bits(1),
-            noted: None,
-            overdue: false,
-        }
+        let asked = Asked::Ntp(exchange);
+        let request = Request { asked, client: 3, principal: true, intended_ns: sent_ns, begun_ns: sent_ns };
+        Flight::new(request, sent_ns, NtpTime::from_bits(1))
     }
 
     #[test]
@@ -261,7 +247,7 @@ mod tests {
         let transmits: Vec<u64> = (0..ABANDONED_COUNT_MAX as u64 + 2)
             .map(|now_ns| {
                 let flight = flight(&mut entropy, now_ns);
-                let transmit = flight.asked.transmit();
+                let transmit = flight.request.asked.transmit();
                 flights.add(flight);
                 transmit
             })
@@ -281,7 +267,7 @@ mod tests {
         let mut transmits = Vec::new();
         for now_ns in 0..1000u64 {
             let flight = flight(&mut entropy, now_ns);
-            transmits.push(flight.asked.transmit());
+            transmits.push(flight.request.asked.transmit());
             flights.add(flight);
             // Two in three are answered, of which some after the first timeout.
             if now_ns >= 70 && now_ns % 3 != 0 {

@@ -4,42 +4,26 @@ use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
+use authentick_generator::Exchange;
 use authentick_ke::client::{Ask, Dialogue, Established, KeError};
 use authentick_net::poller::Interest;
 use authentick_net::tcp;
 use authentick_report::load::Cause;
-
-/// For whom keys are exchanged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// It is the operation that the scheme measures. The client, if any, goes on with the keys.
-    Operation {
-        /// Its figures count.
-        measured: bool,
-        /// Which client goes on.
-        client: Option<u32>,
-    },
-    /// A client needs keys in order to ask for time.
-    Keys {
-        /// Which one.
-        client: u32,
-    },
-}
+use rustix::io::Errno;
 
 /// A key exchange in progress.
-pub(crate) struct Connection {
+pub(super) struct Connection {
     stream: TcpStream,
-    state: State,
-    pub(crate) purpose: Purpose,
-    /// When it was to begin, when it began, and when it must have ended; monotonic.
-    pub(crate) intended_ns: u64,
-    pub(crate) begun_ns: u64,
-    pub(crate) deadline_ns: u64,
+    stage: Stage,
+    pub(super) exchange: Exchange,
+    /// When it began, and when it must have ended; monotonic.
+    pub(super) begun_ns: u64,
+    pub(super) deadline_ns: u64,
     interest: Interest,
-    pub(crate) local: Option<SocketAddr>,
+    pub(super) local: Option<SocketAddr>,
 }
 
-enum State {
+enum Stage {
     Connecting(Box<Dialogue>),
     Talking(Box<Dialogue>),
     /// It has ended for us; the server closes first, so that the port is free again at once.
@@ -47,7 +31,7 @@ enum State {
 }
 
 /// What came of an event.
-pub(crate) enum Progress {
+pub(super) enum Progress {
     /// It goes on.
     Waiting,
     /// Keys and cookies are there.
@@ -63,28 +47,28 @@ impl Connection {
     ///
     /// # Errors
     /// Why it cannot begin: a cause that [`Cause::is_skip`] names if nothing was sent, or one of the network.
-    pub(crate) fn begin(
+    pub(super) fn begin(
         server: SocketAddr,
         source: Option<std::net::IpAddr>,
         ask: &Ask,
-        purpose: Purpose,
-        times_ns: [u64; 3],
+        exchange: Exchange,
+        [begun_ns, deadline_ns]: [u64; 2],
     ) -> Result<Self, Cause> {
         let stream = tcp::begin(server, source).map_err(|error| match error.kind() {
             io::ErrorKind::ConnectionRefused => Cause::Refused,
             io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => Cause::Unreachable,
             io::ErrorKind::AddrNotAvailable | io::ErrorKind::AddrInUse => Cause::LocalPort,
-            _ if matches!(error.raw_os_error(), Some(EMFILE | ENFILE)) => Cause::LocalPort,
+            _ if matches!(Errno::from_io_error(&error), Some(Errno::MFILE | Errno::NFILE)) => {
+                Cause::LocalPort
+            }
             _ => Cause::Local,
         })?;
         let dialogue = Dialogue::new(ask).map_err(|_| Cause::Local)?;
-        let [intended_ns, begun_ns, deadline_ns] = times_ns;
         Ok(Connection {
             local: stream.local_addr().ok(),
             stream,
-            state: State::Connecting(Box::new(dialogue)),
-            purpose,
-            intended_ns,
+            stage: Stage::Connecting(Box::new(dialogue)),
+            exchange,
             begun_ns,
             deadline_ns,
             interest: Interest::ReadWrite,
@@ -92,34 +76,34 @@ impl Connection {
     }
 
     /// What it is watched for at first.
-    pub(crate) const INTEREST: Interest = Interest::ReadWrite;
+    pub(super) const INTEREST: Interest = Interest::ReadWrite;
 
     /// What it is to be watched for from now on, if that has changed.
-    pub(crate) fn new_interest(&mut self) -> Option<Interest> {
-        let wanted = match &self.state {
-            State::Connecting(_) => Interest::ReadWrite,
-            State::Talking(dialogue) if dialogue.wants_write() => Interest::ReadWrite,
-            State::Talking(_) | State::Lingering => Interest::Read,
+    pub(super) fn new_interest(&mut self) -> Option<Interest> {
+        let wanted = match &self.stage {
+            Stage::Connecting(_) => Interest::ReadWrite,
+            Stage::Talking(dialogue) if dialogue.wants_write() => Interest::ReadWrite,
+            Stage::Talking(_) | Stage::Lingering => Interest::Read,
         };
         (wanted != std::mem::replace(&mut self.interest, wanted)).then_some(wanted)
     }
 
     /// Whether it has ended for us.
-    pub(crate) fn is_lingering(&self) -> bool {
-        matches!(self.state, State::Lingering)
+    pub(super) fn is_lingering(&self) -> bool {
+        matches!(self.stage, Stage::Lingering)
     }
 
     /// Why it failed, if its time is up now.
-    pub(crate) fn why_timed_out(&self) -> Cause {
-        match self.state {
-            State::Connecting(_) => Cause::ConnectionTimedOut,
-            State::Talking(_) | State::Lingering => Cause::ResourceTemporarilyUnavailable,
+    pub(super) fn why_timed_out(&self) -> Cause {
+        match self.stage {
+            Stage::Connecting(_) => Cause::ConnectionTimedOut,
+            Stage::Talking(_) | Stage::Lingering => Cause::ResourceTemporarilyUnavailable,
         }
     }
 
     /// Goes on, as the socket is ready.
-    pub(crate) fn advance(&mut self) -> Progress {
-        if let State::Connecting(_) = self.state {
+    pub(super) fn advance(&mut self) -> Progress {
+        if let Stage::Connecting(_) = self.stage {
             match self.stream.take_error() {
                 Ok(None) => {}
                 Ok(Some(error)) | Err(error) => return Progress::Failed(io_cause(&error, true)),
@@ -129,13 +113,13 @@ impl Connection {
             }
             // The address is only certain once the connection stands.
             self.local = self.stream.local_addr().ok();
-            let State::Connecting(dialogue) = std::mem::replace(&mut self.state, State::Lingering) else {
+            let Stage::Connecting(dialogue) = std::mem::replace(&mut self.stage, Stage::Lingering) else {
                 unreachable!("matched above");
             };
-            self.state = State::Talking(dialogue);
+            self.stage = Stage::Talking(dialogue);
         }
-        match &mut self.state {
-            State::Talking(dialogue) => match talk(dialogue, &mut self.stream) {
+        match &mut self.stage {
+            Stage::Talking(dialogue) => match talk(dialogue, &mut self.stream) {
                 Ok(None) => Progress::Waiting,
                 Ok(Some(established)) => {
                     self.finish();
@@ -147,17 +131,17 @@ impl Connection {
                     Progress::Failed(cause)
                 }
             },
-            State::Connecting(_) | State::Lingering => self.linger(),
+            Stage::Connecting(_) | Stage::Lingering => self.linger(),
         }
     }
 
     /// Sends the last word of TLS and waits for the server to close: close_notify, which chrony waits for, or an alert.
     /// Our half of the connection stays open, as who closes first keeps the port.
     fn finish(&mut self) {
-        if let State::Talking(dialogue) = &mut self.state {
+        if let Stage::Talking(dialogue) = &mut self.stage {
             while dialogue.wants_write() && dialogue.write(&mut self.stream).is_ok_and(|size| size > 0) {}
         }
-        self.state = State::Lingering;
+        self.stage = Stage::Lingering;
     }
 
     fn linger(&mut self) -> Progress {
@@ -177,10 +161,6 @@ impl AsFd for Connection {
         self.stream.as_fd()
     }
 }
-
-/// Too many open files, in this process and in the system. errno(3).
-const EMFILE: i32 = 24;
-const ENFILE: i32 = 23;
 
 /// Writes and reads as much as there is.
 fn talk(dialogue: &mut Dialogue, stream: &mut TcpStream) -> Result<Option<Established>, KeError> {

@@ -1,8 +1,18 @@
 //! What simulated clients keep, and what their figures say.
 
-use authentick_crypto::kem::SessionKey;
+use std::sync::Arc;
 
-use super::*;
+use authentick_crypto::Entropy;
+use authentick_crypto::kem::SessionKey;
+use authentick_proto::antp::client::{SeparateTag, Session, TimeExchange, Wanted};
+use authentick_report::load::AntpHistograms;
+use authentick_wire::antp::Suite;
+use authentick_wire::time::NtpTime;
+
+use super::conversation::{Conversation, Goal, Talk};
+use super::figures::Figures;
+use super::guide::BOUNDS;
+use super::state::State;
 
 mod renewal;
 
@@ -42,19 +52,19 @@ fn operation_in_the_room_of_another_keeps_nothing_of_it() {
     let mut entropy = Entropy::from_seed(6);
     let exchange = exchange(&mut entropy);
     let (old, new) = (Arc::new(session()), Arc::new(session()));
-    let ended = Operation {
+    let ended = Conversation {
         crypto_ns: 500,
         phases_ns: [1, 2, 3],
         is_early: true,
-        ..Operation::new(Goal::Run, Talk::Time(exchange.clone(), Arc::clone(&old)))
+        ..Conversation::new(Goal::Run, Talk::Time(exchange.clone(), Arc::clone(&old)))
     };
-    let mut operation = Operation::for_time(Some(Box::new(ended)), &new);
+    let mut conversation = Conversation::for_time(Some(Box::new(ended)), &new);
     assert_eq!(Arc::strong_count(&old), 1);
-    assert_eq!((operation.goal, operation.phase(), operation.is_early), (Goal::Time, 2, false));
-    assert_eq!((operation.crypto_ns, operation.phases_ns), (0, [0; 3]));
-    let Talk::Time(room, _) = &mut operation.talk else { panic!() };
+    assert_eq!((conversation.goal, conversation.phase(), conversation.is_early), (Goal::Time, 2, false));
+    assert_eq!((conversation.crypto_ns, conversation.phases_ns), (0, [0; 3]));
+    let Talk::Time(room, _) = &mut conversation.talk else { panic!() };
     session().ask_in(room, Wanted::default(), BOUNDS, NtpTime::ZERO, &mut entropy, &mut [0; 400]);
-    assert!(operation.token() != exchange.token());
+    assert!(conversation.token() != exchange.token());
 }
 
 #[test]
@@ -63,11 +73,15 @@ fn figures_have_phases_of_whole_runs_alone() {
     let mut entropy = Entropy::from_seed(5);
     let exchange = exchange(&mut entropy);
     let talk = || Talk::Time(exchange.clone(), Arc::new(session()));
-    figures.answered(&Operation { crypto_ns: 500, is_early: true, ..Operation::new(Goal::Time, talk()) });
-    figures.answered(&Operation {
+    figures.answered(&Conversation {
+        crypto_ns: 500,
+        is_early: true,
+        ..Conversation::new(Goal::Time, talk())
+    });
+    figures.answered(&Conversation {
         crypto_ns: 1500,
         phases_ns: [1000, 2000, 3000],
-        ..Operation::new(Goal::Run, talk())
+        ..Conversation::new(Goal::Run, talk())
     });
     let stored = figures.stored(1.0);
     assert_eq!((stored.early, stored.histograms.client_crypto_ns.count()), (1, 2));

@@ -1,13 +1,11 @@
-//! Simulated clients: each has a port of its own and, with NTS, keys and a jar of cookies.
+//! A simulated client: what it keeps between requests, and why requests of it stay without an answer.
 
-use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
-use authentick_net::udp::ClientSocket;
 use authentick_proto::client::{CookieJar, NtsSession};
 use authentick_report::load::Cause;
 
-use crate::antp::State;
+use crate::scheme::State;
 
 /// First pause after a key exchange that failed; it doubles up to the last one.
 const RETRY_MIN_NS: u64 = 1_000_000_000;
@@ -16,7 +14,6 @@ const RETRY_MAX_NS: u64 = 16_000_000_000;
 /// One simulated client.
 #[derive(Debug)]
 pub(crate) struct Client {
-    pub(crate) socket: ClientSocket,
     pub(crate) local: SocketAddr,
     /// Its figures count.
     pub(crate) measured: bool,
@@ -55,12 +52,9 @@ pub(crate) enum Stray {
 }
 
 impl Client {
-    /// A client that asks `server` from `source`, or from wherever the host chooses.
-    pub(crate) fn connect(server: SocketAddr, source: Option<IpAddr>, measured: bool) -> io::Result<Self> {
-        let socket = ClientSocket::connect_from(server, source)?;
-        let local = socket.local()?;
-        Ok(Client {
-            socket,
+    /// A client at this address that has nothing yet.
+    pub(crate) fn new(local: SocketAddr, measured: bool) -> Self {
+        Client {
             local,
             measured,
             session: None,
@@ -76,7 +70,7 @@ impl Client {
             strangers: [0; 2],
             recent: [0; 4],
             recent_index: 0,
-        })
+        }
     }
 
     /// Whether it has a cookie to send.
@@ -207,7 +201,7 @@ mod tests {
     use super::*;
 
     fn client() -> Client {
-        Client::connect("127.0.0.1:9".parse().unwrap(), None, true).unwrap()
+        Client::new("127.0.0.1:9".parse().unwrap(), true)
     }
 
     #[test]

@@ -1,47 +1,40 @@
 //! Counts of a worker's step, and whether the generator did its part.
 
-use authentick_report::load::{Cause, Operation};
+use authentick_report::load::Cause;
 
 use crate::counts::{Counts, Times};
-use crate::plan::Scheme;
+use crate::scheme::Nature;
 
 /// Counts of the four kinds of operations.
-pub(super) struct Ledger {
+#[derive(Debug)]
+pub(crate) struct Ledger {
     /// What the scheme is named for, of measured clients.
-    pub(super) principal: Counts,
+    pub(crate) principal: Counts,
     /// The other kind, of measured clients.
-    pub(super) accompanying: Counts,
+    pub(crate) accompanying: Counts,
     /// What the scheme is named for, of the background.
-    pub(super) background: Counts,
+    pub(crate) background: Counts,
     /// The other kind, of the background.
     background_accompanying: Counts,
     /// Datagrams within an operation for which the generator's sockets had no room: the operation was lost by this.
-    pub(super) stalled: u64,
+    pub(crate) stalled: u64,
 }
 
 impl Ledger {
     /// Nothing counted yet.
-    pub(super) fn new(scheme: Scheme) -> Self {
-        let (principal, other) = match scheme {
-            Scheme::Plain | Scheme::Mac | Scheme::Nts | Scheme::Antp => {
-                (Operation::Transfer, Operation::KeyExchange)
-            }
-            Scheme::Ke | Scheme::Mix { .. } => (Operation::KeyExchange, Operation::Transfer),
-            Scheme::AntpNegotiate => (Operation::Negotiation, Operation::KeyExchange),
-            Scheme::AntpExchange => (Operation::KeyExchange, Operation::Negotiation),
-            Scheme::AntpFull => (Operation::Run, Operation::KeyExchange),
-        };
+    pub(crate) fn new(nature: &Nature) -> Self {
+        let Nature { principal, accompanying, .. } = *nature;
         Ledger {
             principal: Counts::new(principal),
-            accompanying: Counts::new(other),
+            accompanying: Counts::new(accompanying),
             background: Counts::new(principal),
-            background_accompanying: Counts::new(other),
+            background_accompanying: Counts::new(accompanying),
             stalled: 0,
         }
     }
 
     /// The counts of one kind.
-    pub(super) fn of(&mut self, measured: bool, principal: bool) -> &mut Counts {
+    pub(crate) fn of(&mut self, measured: bool, principal: bool) -> &mut Counts {
         match (measured, principal) {
             (true, true) => &mut self.principal,
             (true, false) => &mut self.accompanying,
@@ -50,12 +43,22 @@ impl Ledger {
         }
     }
 
+    /// The same, for a look.
+    pub(crate) const fn get(&self, measured: bool, principal: bool) -> &Counts {
+        match (measured, principal) {
+            (true, true) => &self.principal,
+            (true, false) => &self.accompanying,
+            (false, true) => &self.background,
+            (false, false) => &self.background_accompanying,
+        }
+    }
+
     fn all(&self) -> [&Counts; 4] {
         [&self.principal, &self.accompanying, &self.background, &self.background_accompanying]
     }
 
     /// Starts again from zero.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         let Ledger { principal, accompanying, background, background_accompanying, stalled } = self;
         *stalled = 0;
         for counts in [principal, accompanying, background, background_accompanying] {
@@ -65,7 +68,7 @@ impl Ledger {
 
     /// Why the figures say nothing about the server, given how late requests left and how late one in a hundred may be;
     /// `None` if they do.
-    pub(super) fn why_invalid(&self, late_max_ns: u64, lateness: &Times) -> Option<String> {
+    pub(crate) fn why_invalid(&self, late_max_ns: u64, lateness: &Times) -> Option<String> {
         let local = |cause| self.all().iter().map(|counts| counts.count_of(cause)).sum::<u64>();
         let late_ns = lateness.quantile(0.99);
         if local(Cause::FellBehind) > 0 || late_ns > late_max_ns {
@@ -107,6 +110,7 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Scheme;
     use crate::limits;
 
     fn late(ns: i64) -> Times {
@@ -121,7 +125,7 @@ mod tests {
 
     #[test]
     fn generator_is_behind_if_one_request_in_a_hundred_is_late() {
-        let ledger = Ledger::new(Scheme::Plain);
+        let ledger = Ledger::new(Scheme::Plain.nature());
         assert_eq!(ledger.why_invalid(limits::LATENESS_MAX_NS, &late(900_000)), None);
         let why = ledger.why_invalid(limits::LATENESS_MAX_NS, &late(2_000_000)).unwrap();
         assert!(why.starts_with("generator fell behind: 1 % of requests left 2.0 ms late"), "{why}");
@@ -133,7 +137,7 @@ mod tests {
     fn each_local_cause_invalidates_a_step_of_any_group() {
         for cause in Cause::ALL.into_iter().filter(|cause| cause.is_local()) {
             for (measured, principal) in [(true, true), (true, false), (false, true), (false, false)] {
-                let mut ledger = Ledger::new(Scheme::Nts);
+                let mut ledger = Ledger::new(Scheme::Nts.nature());
                 ledger.of(measured, principal).skip(cause);
                 assert!(ledger.why_invalid(u64::MAX, &Times::default()).is_some(), "{cause}");
             }
@@ -143,7 +147,7 @@ mod tests {
     #[test]
     fn want_of_cookies_is_the_servers_fault_if_it_loses_requests() {
         let ledger = |dry: u64, failed: u64| {
-            let mut ledger = Ledger::new(Scheme::Nts);
+            let mut ledger = Ledger::new(Scheme::Nts.nature());
             (ledger.principal.scheduled, ledger.principal.sent) = (1000, 1000 - dry);
             (0..dry).for_each(|_| ledger.principal.skip(Cause::NoCookie));
             (0..failed).for_each(|_| ledger.principal.fail(Cause::Timeout));

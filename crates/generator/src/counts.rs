@@ -49,20 +49,28 @@ impl Times {
     }
 
     pub(crate) fn clear(&mut self) {
-        self.positive.reset();
-        self.negative.reset();
+        for times in [&mut self.positive, &mut self.negative] {
+            if !times.is_empty() {
+                times.reset();
+            }
+        }
     }
 }
 
 /// Operations of one kind and group in one step.
 #[derive(Clone, Debug)]
-pub(crate) struct Counts {
+pub struct Counts {
     operation: Operation,
-    pub(crate) scheduled: u64,
-    pub(crate) sent: u64,
-    pub(crate) answered: u64,
-    pub(crate) failed: u64,
-    pub(crate) surplus: u64,
+    /// Operations that were to happen.
+    pub scheduled: u64,
+    /// Those that were begun.
+    pub sent: u64,
+    /// Those whose answer passed every check in time.
+    pub answered: u64,
+    /// Those that were begun and failed.
+    pub failed: u64,
+    /// Datagrams beyond the answers.
+    pub surplus: u64,
     causes: [u64; Cause::ALL.len()],
     latency: Times,
     offset: Times,
@@ -107,12 +115,14 @@ impl Counts {
     }
 
     /// How often this was the cause.
-    pub(crate) fn count_of(&self, cause: Cause) -> u64 {
+    #[must_use]
+    pub fn count_of(&self, cause: Cause) -> u64 {
         self.causes[cause as usize]
     }
 
     /// What became of the operations, now that all have ended.
-    pub(crate) fn tally(&self) -> Tally {
+    #[must_use]
+    pub fn tally(&self) -> Tally {
         let sum = |test: fn(Cause) -> bool| -> u64 {
             Cause::ALL.iter().filter(|&&cause| test(cause)).map(|&cause| self.count_of(cause)).sum()
         };

@@ -1,0 +1,150 @@
+//! Answers: to which request each belongs, and whether it passes every check.
+//!
+//! Datagrams are looked at in three passes: all checks that need no key, what is sealed or tagged of all of them side
+//! by side, and the rest.
+
+use authentick_wire::limits::HEADER_SIZE;
+use authentick_wire::time::NtpTime;
+
+use crate::core::Core;
+use crate::flight::Flight;
+use crate::scheme::{Found, Protocol, Verdict, dispatch, schemes};
+use crate::workload::{Arrived, Workload};
+use crate::{Clock, Desk, Reading};
+
+/// Where the origin timestamp stands in a packet. RFC 5905 section 7.3.
+const ORIGIN: std::ops::Range<usize> = 24..32;
+
+/// A datagram that may be the answer to a request in flight.
+#[derive(Debug)]
+pub(crate) struct Inspected {
+    pub(crate) client: u32,
+    /// Of the request.
+    pub(crate) transmit: u64,
+    pub(crate) sent_ns: u64,
+    pub(crate) candidate: Found,
+    pub(crate) genuine: bool,
+}
+
+impl Core {
+    /// A datagram has come to a client, `at` by the kernel's stamp if it has one, and is looked at `now`: finds the
+    /// request to it, and makes all checks that need no key. [`Core::verify`] and [`Core::conclude`] are called for all
+    /// datagrams that were told of since, in the same order.
+    pub fn inspect<C: Clock>(
+        &mut self,
+        client: u32,
+        octets: &[u8],
+        at: Option<NtpTime>,
+        now: &Reading,
+        desk: &mut Desk<'_, C>,
+    ) {
+        let inspected = self.look(client, octets, at.unwrap_or(now.time_of_day), now, desk);
+        self.inspected.push(inspected);
+    }
+
+    fn look<C: Clock>(
+        &mut self,
+        client: u32,
+        octets: &[u8],
+        at: NtpTime,
+        now: &Reading,
+        desk: &mut Desk<'_, C>,
+    ) -> Option<Inspected> {
+        let origin = (octets.len() >= HEADER_SIZE)
+            .then(|| octets[ORIGIN].try_into().map(u64::from_be_bytes).ok())
+            .flatten();
+        let flight = match origin {
+            Some(origin) => self.load.flights.find(origin).filter(|flight| flight.request.client == client),
+            None => None,
+        };
+        let Some(flight) = flight else {
+            self.load.stray(client, origin);
+            return None;
+        };
+        let (transmit, sent_ns) = (flight.request.asked.transmit(), flight.sent_ns);
+        let asked = &mut flight.request.asked;
+        let verdict =
+            schemes!(dispatch, &mut self.speaker, scheme => scheme.inspect(asked, octets, at, desk.clock));
+        match verdict {
+            Verdict::Candidate(candidate) => {
+                Some(Inspected { client, transmit, sent_ns, candidate, genuine: false })
+            }
+            settled => {
+                self.settle(transmit, settled, at, now, desk);
+                None
+            }
+        }
+    }
+
+    /// Opens what is sealed, and verifies tags, of all datagrams that were inspected, side by side.
+    pub fn verify<'a, C: Clock>(&mut self, datagrams: impl Iterator<Item = &'a mut [u8]>, clock: &C) {
+        let Core { speaker, load, inspected, crypto_ns, .. } = self;
+        *crypto_ns = schemes!(dispatch, speaker, scheme => scheme.verify(load, datagrams, inspected, clock));
+    }
+
+    /// Whether a datagram, counted from the first that was inspected, may still be an answer.
+    #[must_use]
+    pub fn is_candidate(&self, number: usize) -> bool {
+        self.inspected.get(number).is_some_and(Option::is_some)
+    }
+
+    /// The rest of the checks on a datagram.
+    pub fn conclude<C: Clock>(
+        &mut self,
+        number: usize,
+        octets: &mut [u8],
+        at: Option<NtpTime>,
+        now: &Reading,
+        desk: &mut Desk<'_, C>,
+    ) {
+        let Some(inspected) = self.inspected.get_mut(number).and_then(Option::take) else { return };
+        let (crypto_ns, Workload { flights, roster, .. }) = (self.crypto_ns, &mut self.load);
+        // An answer before this one may have ended it.
+        let Some(Flight { request, .. }) = flights.find(inspected.transmit) else {
+            return self.load.stray(inspected.client, Some(inspected.transmit));
+        };
+        let session = roster[inspected.client].session_of_mut(inspected.sent_ns);
+        let asked = &mut request.asked;
+        let verdict = schemes!(dispatch, &mut self.speaker, scheme => {
+            scheme.conclude(asked, &inspected, octets, session, crypto_ns)
+        });
+        self.settle(inspected.transmit, verdict, at.unwrap_or(now.time_of_day), now, desk);
+    }
+
+    /// All datagrams that were inspected are done with.
+    pub fn concluded(&mut self) {
+        self.inspected.clear();
+    }
+
+    /// What follows from a datagram that came `at`, to the request in flight with this transmit timestamp.
+    fn settle<C: Clock>(
+        &mut self,
+        transmit: u64,
+        verdict: Verdict,
+        at: NtpTime,
+        now: &Reading,
+        desk: &mut Desk<'_, C>,
+    ) {
+        match verdict {
+            Verdict::Early | Verdict::Candidate(_) => {}
+            Verdict::Answer(answer, came) => {
+                if let Some(flight) = self.load.land(transmit) {
+                    let arrived = Arrived::new(came.unwrap_or(at), now);
+                    schemes!(dispatch, &mut self.speaker, scheme => {
+                        scheme.answered(&mut self.load, desk, flight, answer, arrived);
+                    });
+                }
+            }
+            Verdict::Refused { cause, is_outdated } => {
+                let Some(flight) = self.load.flights.find(transmit) else { return };
+                flight.noted.get_or_insert(cause);
+                if is_outdated && flight.request.principal {
+                    let (client, sent_ns) = (flight.request.client, flight.sent_ns);
+                    schemes!(dispatch, &mut self.speaker, scheme => {
+                        scheme.outdated(&mut self.load, desk, client, sent_ns, now.ns);
+                    });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,464 @@
+//! One worker's load: what is told to it, and what it wants to be carried out.
+//!
+//! - here: settings, the steps, operations that begin, requests that leave, key exchanges, and time that passes.
+//! - `arrivals`: answers; `prepare`: what clients need before the load.
+//! - `scheme`: what differs from scheme to scheme; `workload`: what does not.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use authentick_crypto::Entropy;
+use authentick_proto::client::NtsSession;
+use authentick_proto::symmetric::SymmetricKey;
+use authentick_report::load::Cause;
+use authentick_wire::time::{NtpSpan, NtpTime};
+
+use crate::arrivals::Inspected;
+use crate::client::Client;
+use crate::counts::{Counts, Times};
+use crate::exchanges::{Exchange, Exchanges};
+use crate::flight::{Due as FlightDue, Flights};
+use crate::ledger::Ledger;
+use crate::limits::{BATCH_SIZE, GIVE_UP_NS};
+use crate::outbox::{Outbox, Run, Unsent};
+use crate::plan::{Arrivals, Joinable, Order, Part};
+use crate::prepare::Preparation;
+use crate::roster::Roster;
+use crate::schedule::Share;
+use crate::scheme::{Guide, Protocol, Scheme, Speaker, dispatch, schemes};
+use crate::streams::{Due, Streams};
+use crate::workload::{Results, Workload};
+use crate::{Buffer, Clock, Desk, Reading};
+
+/// What a worker is to do in every step.
+#[derive(Debug)]
+pub struct Settings {
+    /// What is offered.
+    pub scheme: Scheme,
+    /// When operations begin.
+    pub arrivals: Arrivals,
+    /// Seed of the arrivals.
+    pub seed: u64,
+    /// Which of the workers this is.
+    pub share: Share,
+    /// Clients of this worker whose figures count.
+    pub measured_count: usize,
+    /// How long a request waits for its answer.
+    pub timeout: Duration,
+    /// How long a key exchange may take.
+    pub ke_timeout: Duration,
+    /// The key of [`Scheme::Mac`].
+    pub key: Option<SymmetricKey>,
+    /// How ANTP is spoken, for its schemes.
+    pub guide: Option<Arc<Guide>>,
+    /// Turn to the keys that are exported the other way.
+    pub alternative_keys: bool,
+    /// Send one cookie of each client again and again.
+    pub replay_cookie: bool,
+    /// Report the instants of single operations.
+    pub joinable: bool,
+}
+
+/// What settings lack for their scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// The symmetric key.
+    Key,
+    /// How ANTP is spoken.
+    Guide,
+    /// The numbers of a mix.
+    Mix,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Missing::Key => "there is no key for requests with a MAC",
+            Missing::Guide => "the plan does not say how ANTP is spoken",
+            Missing::Mix => "the plan does not say what is mixed",
+        })
+    }
+}
+
+impl std::error::Error for Missing {}
+
+/// The core of one sending thread; see the crate's documentation.
+///
+/// No call writes more than one request; whoever drives the core sends what is written ([`Core::close_batch`]) before
+/// the next one if the batch [is full](Core::is_full).
+#[derive(Debug)]
+pub struct Core {
+    pub(crate) speaker: Speaker,
+    pub(crate) load: Workload,
+    /// What became of the datagrams that are being looked at.
+    pub(crate) inspected: Vec<Option<Inspected>>,
+    /// What the verification of each of them took.
+    pub(crate) crypto_ns: u64,
+    pub(crate) preparation: Preparation,
+}
+
+impl Core {
+    /// A worker without clients.
+    ///
+    /// # Errors
+    /// What the settings lack.
+    pub fn new(mut settings: Settings, entropy: Entropy) -> Result<Self, Missing> {
+        let speaker = Speaker::new(&mut settings)?;
+        let timeout_ns = u64::try_from(settings.timeout.as_nanos()).unwrap_or(u64::MAX / 4);
+        let load = Workload {
+            entropy,
+            roster: Roster::new(settings.measured_count),
+            outbox: Outbox::new(),
+            flights: Flights::new(timeout_ns),
+            exchanges: Exchanges::default(),
+            streams: Streams::default(),
+            results: Results {
+                ledger: Ledger::new(settings.scheme.nature()),
+                lateness: Times::default(),
+                joinables: Vec::new(),
+                request_size: 0,
+                last_sent_ns: 0,
+            },
+            settings,
+        };
+        Ok(Core {
+            speaker,
+            load,
+            inspected: Vec::with_capacity(BATCH_SIZE),
+            crypto_ns: 0,
+            preparation: Preparation::default(),
+        })
+    }
+
+    /// Adds a client at this address: measured ones first.
+    pub fn add_client(&mut self, local: SocketAddr) {
+        self.load.roster.add(|measured| Client::new(local, measured));
+    }
+
+    /// A step begins, whose measured operations begin at `start_ns`.
+    pub fn start(&mut self, order: &Order, start_ns: u64) {
+        let load = &mut self.load;
+        // What came after the end of the last step belongs to none.
+        load.count_strangers();
+        load.results.clear();
+        schemes!(dispatch, &mut self.speaker, scheme => scheme.start());
+        let Settings { arrivals, share, seed, .. } = load.settings;
+        load.streams = Streams::new(arrivals, order, share, seed, start_ns);
+    }
+
+    /// Nothing more is to begin.
+    pub fn stop(&mut self, now_ns: u64) {
+        self.load.streams.stop(now_ns);
+    }
+
+    /// Operations that became due since the last turn begin: [`Core::begin`] is called until there are no more.
+    pub fn open_turn(&mut self) {
+        self.load.streams.open_turn();
+    }
+
+    /// Whether an operation became due in this turn.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        self.load.streams.has_begun()
+    }
+
+    /// Begins one operation, or something else that a client needs; `false` if nothing is due at `now_ns`.
+    pub fn begin<C: Clock>(&mut self, now_ns: u64, desk: &mut Desk<'_, C>) -> bool {
+        let Core { speaker, load, .. } = self;
+        if load.streams.is_stopped() {
+            return false;
+        }
+        // What a client turned out to need in the last call goes before the next operation.
+        if schemes!(dispatch, speaker, scheme => scheme.catch_up(load, desk)) {
+            return true;
+        }
+        while let Some(due) = load.streams.due(now_ns) {
+            let (measured, intended_ns, is_scheduled) = match due {
+                Due::Nothing { measured, begun_count } => {
+                    // So many requests come together: as many as share one system call, if there are few clients.
+                    load.roster.note_together(measured, begun_count);
+                    load.streams.next_group();
+                    continue;
+                }
+                Due::Scheduled { measured, intended_ns } => (measured, intended_ns, true),
+                Due::Room { measured } => (measured, now_ns, false),
+            };
+            if now_ns - intended_ns > GIVE_UP_NS {
+                let counts = load.results.ledger.of(measured, true);
+                counts.scheduled += 1;
+                counts.skip(Cause::FellBehind);
+                continue;
+            }
+            let begun =
+                schemes!(dispatch, speaker, scheme => scheme.begin(load, desk, measured, intended_ns));
+            let counts = load.results.ledger.of(measured, true);
+            match begun {
+                Ok(()) => {
+                    counts.scheduled += 1;
+                    load.streams.begun(true);
+                    return true;
+                }
+                Err(cause) if is_scheduled => {
+                    counts.scheduled += 1;
+                    counts.skip(cause);
+                    load.streams.begun(false);
+                    return true;
+                }
+                // Nothing was due, so nothing is missed: it is tried again when a client is free.
+                Err(Cause::NoCookie) => load.streams.hold(measured),
+                Err(cause) => {
+                    counts.scheduled += 1;
+                    counts.skip(cause);
+                    load.streams.hold(measured);
+                }
+            }
+        }
+        schemes!(dispatch, speaker, scheme => scheme.catch_up(load, desk))
+    }
+
+    /// The slot of the buffer to which the next request is written.
+    #[must_use]
+    pub fn slot(&self) -> usize {
+        self.load.outbox.count()
+    }
+
+    /// Whether what is written is to be sent before anything else is told.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.slot() == BATCH_SIZE
+    }
+
+    /// Seals or tags all requests that are written, side by side; they are to be sent now, run by run. `buffers` are
+    /// those of all slots. `false`: there is none.
+    pub fn close_batch<'a>(&mut self, buffers: impl Iterator<Item = &'a mut Buffer>) -> bool {
+        if self.slot() == 0 {
+            return false;
+        }
+        let Core { speaker, load, .. } = self;
+        schemes!(dispatch, speaker, scheme => scheme.finish(load, buffers));
+        load.outbox.close();
+        true
+    }
+
+    /// Requests of one client, to be sent in one system call; `None` if all have left. What becomes of them is told by
+    /// [`Core::departed`] or [`Core::not_sent`].
+    #[must_use]
+    pub fn next_run(&self) -> Option<Run> {
+        self.load.outbox.next_run()
+    }
+
+    /// Octets of a request that is being sent.
+    #[must_use]
+    pub fn size_of(&self, slot: usize) -> usize {
+        self.load.outbox.size_of(slot)
+    }
+
+    /// The first `count` requests of the run have left, from the reading of the clocks on for so long.
+    pub fn departed(&mut self, count: usize, from: &Reading, lasted_ns: u64) {
+        for turn in 0..count {
+            let Some((request, continued)) = self.load.outbox.next_left() else { return };
+            // The kernel sends one after the other: the last left when the call ended.
+            let after_ns = lasted_ns * turn as u64 / count as u64;
+            self.load.departed(request, continued, from.ns + after_ns, later(from.time_of_day, after_ns));
+        }
+    }
+
+    /// The first request of the run could not be sent.
+    pub fn not_sent<C: Clock>(&mut self, why: Unsent, now_ns: u64, desk: &mut Desk<'_, C>) {
+        let Some((request, continued)) = self.load.outbox.next_left() else { return };
+        let client = &mut self.load.roster[request.client];
+        client.outstanding -= 1;
+        let measured = client.measured;
+        let ledger = &mut self.load.results.ledger;
+        ledger.stalled += u64::from(continued && !matches!(why, Unsent::Obstacle(_)));
+        let counts = ledger.of(measured, request.principal);
+        match why {
+            Unsent::Obstacle(cause) => {
+                // The host knows that it would not arrive: it is as good as sent.
+                counts.sent += u64::from(!continued);
+                counts.fail(cause);
+            }
+            Unsent::NoRoom | Unsent::Local if continued => counts.fail(Cause::Timeout),
+            Unsent::NoRoom => counts.skip(Cause::LocalBuffer),
+            Unsent::Local => counts.skip(Cause::Local),
+        }
+        self.datagram_ended(request.client, request.principal, now_ns, desk);
+    }
+
+    /// The network says that requests of a client do not arrive.
+    pub fn obstructed(&mut self, client: u32, cause: Cause, now_ns: u64) {
+        self.load.roster[client].obstructed(now_ns, cause);
+    }
+
+    /// A key exchange that is to begin; `None` if there is none. It is told how it ended by [`Core::established`],
+    /// [`Core::exchange_failed`] or [`Core::exchange_skipped`].
+    pub fn next_exchange(&mut self) -> Option<Exchange> {
+        self.load.exchanges.next()
+    }
+
+    /// A key exchange began; it counts as sent.
+    pub fn exchange_begun(&mut self, exchange: &Exchange, begun_ns: u64) {
+        let Exchange { measured, principal, intended_ns, .. } = *exchange;
+        let results = &mut self.load.results;
+        if measured && principal {
+            results.last_sent_ns = begun_ns;
+            results.lateness.record(begun_ns.saturating_sub(intended_ns) as i64);
+        }
+        results.ledger.of(measured, principal).sent += 1;
+    }
+
+    /// A key exchange could not begin, by the generator's own fault.
+    pub fn exchange_skipped(&mut self, exchange: &Exchange, cause: Cause, now_ns: u64) {
+        self.load.results.ledger.of(exchange.measured, exchange.principal).skip(cause);
+        if exchange.principal {
+            self.load.streams.hold(exchange.measured);
+        }
+        self.exchange_ended(exchange, now_ns);
+    }
+
+    /// A key exchange that began has failed.
+    pub fn exchange_failed(&mut self, exchange: &Exchange, cause: Cause, now_ns: u64) {
+        self.load.results.ledger.of(exchange.measured, exchange.principal).fail(cause);
+        self.exchange_ended(exchange, now_ns);
+    }
+
+    fn exchange_ended(&mut self, exchange: &Exchange, now_ns: u64) {
+        let Core { speaker, load, .. } = self;
+        load.exchanges.ended();
+        schemes!(dispatch, speaker, scheme => scheme.not_established(load, exchange, now_ns));
+    }
+
+    /// A key exchange that began at `begun_ns`, from the address `local`, has brought keys and cookies.
+    pub fn established<C: Clock>(
+        &mut self,
+        exchange: &Exchange,
+        mut session: NtsSession,
+        (begun_ns, local): (u64, Option<SocketAddr>),
+        now_ns: u64,
+        desk: &mut Desk<'_, C>,
+    ) {
+        let Core { speaker, load, .. } = self;
+        load.exchanges.ended();
+        let Exchange { measured, principal, intended_ns, .. } = *exchange;
+        load.results.ledger.of(measured, principal).answer(now_ns as i64 - intended_ns as i64, None);
+        if measured && load.is_joinable() {
+            let whole_ns = now_ns.saturating_sub(begun_ns);
+            load.results.joinables.extend(local.map(|source| Joinable { source, transmit: None, whole_ns }));
+        }
+        if load.settings.alternative_keys {
+            session.switch_keys();
+        }
+        schemes!(dispatch, speaker, scheme => scheme.established(load, desk, exchange, session, now_ns));
+    }
+
+    /// Ends one request that has waited too long; `false` if there is none at `now_ns`.
+    pub fn expire<C: Clock>(&mut self, now_ns: u64, desk: &mut Desk<'_, C>) -> bool {
+        match self.load.flights.due(now_ns) {
+            None => return false,
+            Some(FlightDue::Overdue { client, principal }) => {
+                self.load.roster[client].outstanding -= 1;
+                self.datagram_ended(client, principal, now_ns, desk);
+            }
+            Some(FlightDue::Over(flight)) => {
+                let client = &mut self.load.roster[flight.request.client];
+                let why = client.why_unanswered(flight.sent_ns);
+                let measured = client.measured;
+                let counts = self.load.results.ledger.of(measured, flight.request.principal);
+                counts.fail(flight.noted.unwrap_or(why));
+            }
+        }
+        true
+    }
+
+    /// A datagram is over for its client, with an answer or without.
+    fn datagram_ended<C: Clock>(
+        &mut self,
+        client: u32,
+        principal: bool,
+        now_ns: u64,
+        desk: &mut Desk<'_, C>,
+    ) {
+        let Core { speaker, load, .. } = self;
+        schemes!(dispatch, speaker, scheme => scheme.datagram_ended(load, desk, client, principal, now_ns));
+    }
+
+    /// When something is due next: an operation, the end of a wait, the end of the step. May be too early, never too
+    /// late.
+    #[must_use]
+    pub fn next_due_ns(&self, now_ns: u64) -> Option<u64> {
+        self.load.streams.next_ns(now_ns).into_iter().chain(self.load.flights.next_due_ns()).min()
+    }
+
+    /// Whether the step is over: nothing more begins, and all that began has ended.
+    #[must_use]
+    pub fn is_over(&self, now_ns: u64) -> bool {
+        let load = &self.load;
+        load.streams.is_over(now_ns) && !self.is_busy()
+    }
+
+    /// Whether an operation has not ended.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        let Workload { flights, outbox, exchanges, streams, .. } = &self.load;
+        flights.count() > 0 || outbox.count() > 0 || exchanges.open_count() > 0 || streams.is_busy()
+    }
+
+    /// Whether a client waits for a key exchange, or for sealed state.
+    #[must_use]
+    pub fn is_exchanging(&self) -> bool {
+        self.load.roster.all().iter().any(|client| client.exchanging)
+    }
+
+    /// Measured operations of this step that were sent, answered, and that failed.
+    #[must_use]
+    pub fn progress(&self) -> [u64; 3] {
+        let Counts { sent, answered, failed, .. } = self.load.results.ledger.principal;
+        [sent, answered, failed]
+    }
+
+    /// Counts of this step so far, of operations that are `measured` or of the background, and of those that the scheme
+    /// is named for or of those beside.
+    #[must_use]
+    pub fn counts(&self, measured: bool, principal: bool) -> &Counts {
+        self.load.results.ledger.get(measured, principal)
+    }
+
+    /// Whether a request with this transmit timestamp waits for its answer, or has waited for one timeout.
+    #[must_use]
+    pub fn is_waiting(&self, transmit: u64) -> bool {
+        self.load.flights.get(transmit).is_some()
+    }
+
+    /// What the step came to, of which the worker did nothing for `idle_ns`.
+    pub fn finish(&mut self, idle_ns: u64) -> Part {
+        self.load.count_strangers();
+        let Workload { results, streams, settings, .. } = &mut self.load;
+        let lasted_ns = streams.lasted_ns(results.last_sent_ns);
+        let seconds = lasted_ns as f64 / 1e9;
+        let late_max_ns = match settings.arrivals {
+            // Nothing is due, so nothing is late.
+            Arrivals::Closed { .. } => u64::MAX,
+            Arrivals::Constant | Arrivals::Exponential => settings.scheme.nature().lateness_max_ns,
+        };
+        let some = |counts: &Counts| (counts.scheduled > 0).then(|| counts.tally());
+        Part {
+            tally: results.ledger.principal.tally(),
+            accompanying: some(&results.ledger.accompanying),
+            background: some(&results.ledger.background).map(|tally| tally.without_histograms()),
+            seconds,
+            why_invalid: results.ledger.why_invalid(late_max_ns, &results.lateness),
+            lateness_ns: results.lateness.stored(),
+            busy_share: (lasted_ns > 0).then(|| (1.0 - idle_ns as f64 / lasted_ns as f64).clamp(0.0, 1.0)),
+            request_size: results.request_size as u32,
+            joinables: std::mem::take(&mut results.joinables),
+            antp: schemes!(dispatch, &self.speaker, scheme => scheme.figures(seconds)),
+        }
+    }
+}
+
+fn later(time: NtpTime, ns: u64) -> NtpTime {
+    let span = NtpSpan::from_nanos(ns as i64);
+    NtpTime::from_bits(time.to_bits().wrapping_add_signed(span.to_bits()))
+}

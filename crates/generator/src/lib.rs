@@ -1,0 +1,85 @@
+//! The core of the load generator: simulated clients, what they ask and when, and what became of it.
+//!
+//! The crate exists so that a whole load run replays from a seed: it opens no socket or file, starts no thread, reads
+//! no clock and speaks no TLS. Whoever drives a [`Core`] hands it the time and what happened, and carries out what it
+//! wants:
+//!
+//! ```text
+//! in:  the time; a datagram of client N; an obstacle on the way; a key exchange that has ended; stop
+//! out: requests of client N, side by side; a key exchange to begin; when to come back; what the step came to
+//! ```
+//!
+//! - [`Core`]: one sending thread's clients and its share of the schedule.
+//! - [`Scheme`]: what is offered; each scheme is one file in `scheme`, and one entry of the list there.
+//! - [`Schedule`](schedule::Schedule): when operations are to begin.
+//! - [`Order`], [`Part`]: what is ordered of a step, and what is reported of it.
+#![forbid(unsafe_code)]
+
+mod arrivals;
+mod client;
+mod core;
+mod counts;
+mod exchanges;
+mod flight;
+mod ledger;
+pub mod limits;
+mod outbox;
+mod plan;
+mod prepare;
+mod roster;
+pub mod schedule;
+mod scheme;
+mod streams;
+mod workload;
+
+use authentick_wire::limits::DATAGRAM_SIZE_MAX;
+use authentick_wire::time::NtpTime;
+
+pub use self::core::{Core, Missing, Settings};
+pub use self::counts::Counts;
+pub use self::exchanges::Exchange;
+pub use self::outbox::{Run, Unsent};
+pub use self::plan::{Antp, Arrivals, Joinable, Order, Part};
+pub use self::prepare::{Provision, Readiness, Unready};
+pub use self::scheme::{Guide, Judge, Nature, Scheme, UnknownSuite};
+
+/// Room for one datagram.
+pub type Buffer = [u8; DATAGRAM_SIZE_MAX];
+
+/// The clocks of the host on which a load runs, or of a simulated one.
+pub trait Clock {
+    /// Nanoseconds on a clock that is never set; only differences mean anything.
+    fn monotonic_ns(&self) -> u64;
+    /// The time of day.
+    fn time_of_day(&self) -> NtpTime;
+
+    /// Both clocks, read together.
+    fn reading(&self) -> Reading {
+        Reading { ns: self.monotonic_ns(), time_of_day: self.time_of_day() }
+    }
+}
+
+/// Both clocks at one instant: receive stamps are by the time of day, and the schedule is not.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading {
+    /// The monotonic clock.
+    pub ns: u64,
+    /// The time of day.
+    pub time_of_day: NtpTime,
+}
+
+impl Reading {
+    /// The monotonic clock when the time of day was `at`, which is not later than this reading.
+    pub(crate) fn ns_at(&self, at: NtpTime) -> u64 {
+        self.ns.saturating_add_signed(-self.time_of_day.since(at).as_nanos().max(0))
+    }
+}
+
+/// What a call may need: clocks, and the buffer of the next slot, [`Core::slot`]. No call writes more than one request.
+#[derive(Debug)]
+pub struct Desk<'a, C> {
+    /// The clocks.
+    pub clock: &'a C,
+    /// Room for the request that follows what is told to the core, if one does.
+    pub out: &'a mut Buffer,
+}

@@ -1,0 +1,46 @@
+//! Limits of the generator's core, and the relations between them.
+
+use std::time::Duration;
+
+/// Requests that are written before they are sent together.
+pub const BATCH_SIZE: usize = 64;
+
+/// Operations of one group that begin before what has arrived is looked at.
+pub(crate) const BEGIN_COUNT_MAX: usize = BATCH_SIZE;
+
+/// Of the requests that are due at once, a client sends one in so many, but at least one: eight of a full batch. Each
+/// client's share of a batch is one system call.
+pub(crate) const BURST_SHARE: usize = 8;
+
+/// A request that is later than this is given up: a burst after a pause is no load that anybody asked for.
+pub const GIVE_UP_NS: u64 = 100_000_000;
+
+/// One request in a hundred may leave this late. A step with more of them says nothing about the server.
+pub const LATENESS_MAX_NS: u64 = 1_000_000;
+
+/// The same for key exchanges, each of which costs a thread a fraction of a millisecond and takes several.
+pub const KE_LATENESS_MAX_NS: u64 = 5_000_000;
+
+/// The background starts this much before the clients that are measured.
+pub const BACKGROUND_LEAD: Duration = Duration::from_millis(500);
+
+/// Key exchanges or negotiations in progress at once while clients get what they need before the load.
+pub(crate) const PREPARING_COUNT_MAX: usize = 32;
+
+/// Longer than this no client may stay without its sealed state of ANTP before the load, besides waiting for answers.
+pub(crate) const STATE_PATIENCE_NS: u64 = 5_000_000_000;
+
+/// Clients that are looked at for one that can send.
+pub(crate) const CLIENT_SCAN_MAX: usize = 64;
+
+/// Time requests of ANTP that have ended and whose room is kept: with 250,000 a second, those of 4 ms.
+pub(crate) const SPARE_COUNT_MAX: usize = 1024;
+
+/// Single operations that are reported of a step.
+pub(crate) const JOINABLE_COUNT_MAX: usize = 60_000;
+
+/// Requests without an answer whose answers are still known when they come after all: 2 s of 65,536 a second.
+pub(crate) const ABANDONED_COUNT_MAX: usize = 1 << 17;
+
+const _: () = assert!(KE_LATENESS_MAX_NS < GIVE_UP_NS, "what is given up has counted as late long before");
+const _: () = assert!(LATENESS_MAX_NS < KE_LATENESS_MAX_NS, "a transfer is shorter than a key exchange");

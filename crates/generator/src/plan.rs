@@ -1,0 +1,111 @@
+//! What is ordered of one step, and what is reported of it.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use authentick_report::load::{AntpFigures, Histogram, Tally};
+use serde::{Deserialize, Serialize};
+
+/// When operations begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// At equal distances.
+    Constant,
+    /// At exponentially distributed distances, as of many independent clients.
+    Exponential,
+    /// As soon as another one has ended, so many at once in each worker.
+    Closed {
+        /// Operations in flight.
+        window: u32,
+    },
+}
+
+/// How ANTP is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Antp {
+    /// The suite, by its number in the protocol.
+    pub suite: u16,
+    /// Ask for tags in packets of their own.
+    pub separate_tag: bool,
+    /// Send the same request again and again, but for its transmit timestamp.
+    pub replay: bool,
+}
+
+/// One step of a run, for one host.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Order {
+    /// Operations a second that measured clients begin; absent for a closed loop.
+    pub rate_rps: Option<f64>,
+    /// The same for clients that are not measured; they start a little earlier. 0: none.
+    pub background_rps: f64,
+    /// How long operations begin. Waiting for the last answers comes after that.
+    pub duration: Duration,
+}
+
+/// The instants of one operation of a measured client.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Joinable {
+    /// The client's address and port as the server sees them.
+    pub source: SocketAddr,
+    /// The transmit timestamp of a request for time; absent for a key exchange.
+    pub transmit: Option<u64>,
+    /// From before the request was made to the checked answer, t10 - t5; or from connecting to the cookies, t4 - t1.
+    pub whole_ns: u64,
+}
+
+/// What a host reports of a step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// The measured operations that the scheme is named for.
+    pub tally: Tally,
+    /// The measured operations of the other kind.
+    pub accompanying: Option<Tally>,
+    /// Operations of the background, in counts.
+    pub background: Option<Tally>,
+    /// How long operations began, in seconds: less than ordered if the step was stopped.
+    pub seconds: f64,
+    /// Why the generator did not do its part; absent if it did.
+    pub why_invalid: Option<String>,
+    /// How much later than intended requests left.
+    pub lateness_ns: Histogram,
+    /// Share of its time in which the busiest sending thread had something to do.
+    pub busy_share: Option<f64>,
+    /// Octets of the largest request as UDP payload; 0: TCP.
+    pub request_size: u32,
+    /// Single operations, if they were asked for.
+    pub joinables: Vec<Joinable>,
+    /// Phases and the client's own cryptography, for ANTP.
+    #[serde(default)]
+    pub antp: Option<AntpFigures>,
+}
+
+impl Part {
+    /// Adds what another thread or host did in the same step, of the same operations.
+    pub fn merge(&mut self, other: Part) {
+        fn join(mine: &mut Option<Tally>, other: Option<Tally>) {
+            match (mine, other) {
+                (Some(mine), Some(other)) => mine.merge(&other),
+                (mine @ None, other) => *mine = other,
+                (Some(_), None) => {}
+            }
+        }
+        self.tally.merge(&other.tally);
+        join(&mut self.accompanying, other.accompanying);
+        join(&mut self.background, other.background);
+        self.seconds = self.seconds.max(other.seconds);
+        self.why_invalid = match (self.why_invalid.take(), other.why_invalid) {
+            (Some(mine), Some(other)) if mine != other => Some(format!("{mine}; {other}")),
+            (mine, other) => mine.or(other),
+        };
+        self.lateness_ns.merge(&other.lateness_ns);
+        self.busy_share = self.busy_share.into_iter().chain(other.busy_share).reduce(f64::max);
+        self.request_size = self.request_size.max(other.request_size);
+        self.joinables.extend(other.joinables);
+        match (&mut self.antp, other.antp) {
+            (Some(mine), Some(other)) => mine.merge(&other),
+            (mine @ None, other) => *mine = other,
+            (Some(_), None) => {}
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The clients of one worker, and whose turn it is.
+
+use std::ops::{Index, IndexMut};
+
+use crate::client::Client;
+use crate::limits::{BURST_SHARE, CLIENT_SCAN_MAX};
+
+/// The clients of one worker: measured ones first, then those of the background.
+#[derive(Debug)]
+pub(crate) struct Roster {
+    clients: Vec<Client>,
+    measured_count: usize,
+    /// Where the search for a client goes on, in each group.
+    cursors: [usize; 2],
+    /// Operations of each group that became due in the same turn, the last time.
+    together: [usize; 2],
+}
+
+impl Roster {
+    /// An empty one, whose first `measured_count` clients will be measured.
+    pub(crate) fn new(measured_count: usize) -> Self {
+        Roster { clients: Vec::new(), measured_count, cursors: [0; 2], together: [1; 2] }
+    }
+
+    /// Adds a client, made by `make` of whether its figures count.
+    pub(crate) fn add(&mut self, make: impl FnOnce(bool) -> Client) {
+        let measured = self.clients.len() < self.measured_count;
+        self.clients.push(make(measured));
+    }
+
+    /// All clients.
+    pub(crate) fn all(&self) -> &[Client] {
+        &self.clients
+    }
+
+    /// The same, to change them.
+    pub(crate) fn all_mut(&mut self) -> &mut [Client] {
+        &mut self.clients
+    }
+
+    /// Notes how many operations of a group became due together: as many requests share one system call, if there are
+    /// few clients.
+    pub(crate) fn note_together(&mut self, measured: bool, count: usize) {
+        self.together[usize::from(!measured)] = count;
+    }
+
+    /// The next client of a group, in turn, that `fits`.
+    pub(crate) fn choose(
+        &mut self,
+        measured: bool,
+        mut fits: impl FnMut(&Client, u32) -> bool,
+    ) -> Option<u32> {
+        let group = usize::from(!measured);
+        let (first, count) = match measured {
+            true => (0, self.measured_count),
+            false => (self.measured_count, self.clients.len() - self.measured_count),
+        };
+        if count == 0 {
+            return None;
+        }
+        // A client sends a burst only if so many requests are due at once that system calls would be the limit.
+        let together = self.together[group];
+        let stay = together.div_ceil(count).max(together / BURST_SHARE).max(1);
+        for _ in 0..count.min(CLIENT_SCAN_MAX) {
+            let index = first + (self.cursors[group] / stay) % count;
+            if fits(&self.clients[index], index as u32) {
+                self.cursors[group] += 1;
+                return Some(index as u32);
+            }
+            self.cursors[group] = (self.cursors[group] / stay + 1) * stay;
+        }
+        None
+    }
+}
+
+impl Index<u32> for Roster {
+    type Output = Client;
+
+    fn index(&self, index: u32) -> &Client {
+        &self.clients[index as usize]
+    }
+}
+
+impl IndexMut<u32> for Roster {
+    fn index_mut(&mut self, index: u32) -> &mut Client {
+        &mut self.clients[index as usize]
+    }
+}

@@ -1,0 +1,181 @@
+//! Operations of one or several datagrams, and what each of these brings.
+
+use std::sync::Arc;
+
+use authentick_proto::antp::client::{
+    Accepted, Candidate, Check, Inspected, KeyExchange, Negotiated, Negotiation, Progress, Session,
+    TimeExchange,
+};
+use authentick_proto::antp::transcript::TimeClaim;
+use authentick_report::load::Cause;
+use authentick_wire::antp::ErrorCode;
+use authentick_wire::time::NtpTime;
+
+use crate::Clock;
+use crate::scheme::{Answer, Found, Verdict};
+
+/// What an operation is to come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Goal {
+    /// The whole certificate chain and C1; with replay, the first answer.
+    Negotiation,
+    /// m4.
+    KeyExchange,
+    /// m6.
+    Time,
+    /// All three phases.
+    Run,
+    /// A C1 for key exchanges that are measured.
+    C1,
+    /// A session for time requests that are measured.
+    Session,
+}
+
+impl Goal {
+    /// Whether the scheme is named for it, rather than it being what such operations need.
+    pub(crate) const fn is_principal(self) -> bool {
+        match self {
+            Goal::Negotiation | Goal::KeyExchange | Goal::Time | Goal::Run => true,
+            Goal::C1 | Goal::Session => false,
+        }
+    }
+}
+
+/// The datagram that an operation waits for.
+#[derive(Debug)]
+pub(crate) enum Talk {
+    Negotiation(Negotiation),
+    KeyExchange(KeyExchange),
+    Time(TimeExchange, Arc<Session>),
+}
+
+/// An operation on its way, which may take several requests: the one that waits, and what was before.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    pub(crate) goal: Goal,
+    pub(crate) talk: Talk,
+    /// What the client's own cryptography took so far.
+    pub(crate) crypto_ns: u64,
+    /// How long the network and the server took in each phase so far.
+    pub(crate) phases_ns: [u64; 3],
+    /// Its time is that of an early packet.
+    pub(crate) is_early: bool,
+}
+
+/// What an answer brought.
+#[derive(Debug)]
+pub(crate) enum Taken {
+    /// A part of the chain.
+    Part,
+    /// The whole chain.
+    Negotiated(Negotiated),
+    /// m4.
+    Keyed(Session),
+    /// m6.
+    Time(Accepted),
+}
+
+impl Conversation {
+    pub(crate) const fn new(goal: Goal, talk: Talk) -> Self {
+        Conversation { goal, talk, crypto_ns: 0, phases_ns: [0; 3], is_early: false }
+    }
+
+    /// One for a time request that is yet to be written, in the room of one that has ended.
+    pub(crate) fn for_time(spare: Option<Box<Conversation>>, session: &Arc<Session>) -> Box<Conversation> {
+        let talk = |exchange| Talk::Time(exchange, Arc::clone(session));
+        let Some(mut spare) = spare else {
+            return Box::new(Conversation::new(Goal::Time, talk(TimeExchange::idle())));
+        };
+        let exchange = match &mut spare.talk {
+            Talk::Time(exchange, _) => std::mem::replace(exchange, TimeExchange::idle()),
+            Talk::Negotiation(_) | Talk::KeyExchange(_) => TimeExchange::idle(),
+        };
+        *spare = Conversation::new(Goal::Time, talk(exchange));
+        spare
+    }
+
+    /// The transmit timestamp of the request that waits.
+    pub(crate) const fn token(&self) -> NtpTime {
+        match &self.talk {
+            Talk::Negotiation(negotiation) => negotiation.token(),
+            Talk::KeyExchange(exchange) => exchange.token(),
+            Talk::Time(exchange, _) => exchange.token(),
+        }
+    }
+
+    /// The phase of that request, from 0.
+    pub(crate) const fn phase(&self) -> usize {
+        match &self.talk {
+            Talk::Negotiation(_) => 0,
+            Talk::KeyExchange(_) => 1,
+            Talk::Time(..) => 2,
+        }
+    }
+
+    /// Takes a datagram that came at `arrived`. The tag of m6 is not looked at: many are verified together.
+    pub(super) fn take<C: Clock>(&mut self, datagram: &[u8], arrived: NtpTime, clock: &C) -> Verdict {
+        let begun_ns = clock.monotonic_ns();
+        let taken = match &mut self.talk {
+            Talk::Negotiation(negotiation) => negotiation.receive(datagram).map(|progress| match progress {
+                Progress::More => Taken::Part,
+                Progress::Done(negotiated) => Taken::Negotiated(negotiated),
+            }),
+            Talk::KeyExchange(exchange) => exchange.receive(datagram).map(Taken::Keyed),
+            Talk::Time(exchange, session) => {
+                return match exchange.inspect(datagram, arrived, session.suite()) {
+                    Ok(Inspected::Early) => Verdict::Early,
+                    Ok(Inspected::Candidate(candidate)) => Verdict::Candidate(Found::Antp(candidate)),
+                    Err(check) => refused(&check),
+                };
+            }
+        };
+        self.crypto_ns += clock.monotonic_ns() - begun_ns;
+        match taken {
+            Ok(taken) => Verdict::Answer(Answer::Antp(taken), None),
+            Err(check) => refused(&check),
+        }
+    }
+
+    /// What is to be verified of a datagram out of which a candidate was made.
+    pub(crate) fn claim<'a>(&'a self, datagram: &'a [u8], genuine: &'a mut bool) -> Option<TimeClaim<'a>> {
+        match &self.talk {
+            Talk::Time(exchange, session) => exchange.claim(datagram, session, genuine),
+            Talk::Negotiation(_) | Talk::KeyExchange(_) => None,
+        }
+    }
+
+    /// The rest of the checks on a candidate, which took `crypto_ns` to verify. The time in it came with the early
+    /// packet if that was genuine.
+    pub(super) fn conclude(&mut self, candidate: &Candidate, genuine: bool, crypto_ns: u64) -> Verdict {
+        let Talk::Time(exchange, _) = &mut self.talk else { return refused(&Check::Phase) };
+        self.crypto_ns += crypto_ns;
+        match exchange.conclude(candidate, genuine, None) {
+            Ok(accepted) => {
+                self.is_early = accepted.is_early;
+                let came = exchange.sent() + accepted.sample.round_trip;
+                Verdict::Answer(Answer::Antp(Taken::Time(accepted)), Some(came))
+            }
+            Err(check) => refused(&check),
+        }
+    }
+}
+
+fn refused(check: &Check) -> Verdict {
+    Verdict::Refused { cause: cause(check), is_outdated: *check == Check::Server(ErrorCode::EXPIRED) }
+}
+
+/// The class of a failed check.
+const fn cause(check: &Check) -> Cause {
+    match check {
+        Check::Server(ErrorCode::EXPIRED) => Cause::StateExpired,
+        Check::Server(ErrorCode::RATE) => Cause::AntpRate,
+        Check::Server(_) => Cause::AntpRefused,
+        Check::Suite(_) | Check::Choice(_) | Check::Chunk | Check::Chain => Cause::Negotiation,
+        Check::Kiss(_) => Cause::Kiss,
+        Check::Tag | Check::Untagged => Cause::BadTag,
+        Check::Origin | Check::Duplicate => Cause::BadOrigin,
+        Check::Stratum(_) => Cause::BadStratum,
+        Check::Leap => Cause::BadLeap,
+        _ => Cause::Malformed,
+    }
+}

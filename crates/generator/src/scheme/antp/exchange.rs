@@ -1,0 +1,57 @@
+//! Phase 2: m3 and m4, by clients that renew their C1 in time.
+
+use authentick_proto::antp::client::KeyExchange;
+use authentick_report::load::{Cause, Operation};
+
+use super::conversation::{Conversation, Talk};
+use super::steps::Speech;
+use super::{Aim, Goal, Nature, State};
+use crate::limits::KE_LATENESS_MAX_NS;
+use crate::prepare::Provision;
+use crate::workload::Workload;
+use crate::{Clock, Desk};
+
+/// Key exchanges of ANTP. Each costs a thread public-key work of its own.
+#[derive(Debug)]
+pub(crate) struct Exchange;
+
+impl Aim for Exchange {
+    const NATURE: Nature = Nature {
+        principal: Operation::KeyExchange,
+        accompanying: Operation::Negotiation,
+        lateness_max_ns: KE_LATENESS_MAX_NS,
+        provision: Some(Provision::SealedState),
+        ..super::NATURE
+    };
+
+    const PREPARATION: Option<Goal> = Some(Goal::C1);
+
+    fn has(state: &State, now_ns: u64) -> bool {
+        state.has_c1(now_ns)
+    }
+
+    fn wants(state: &State, now_ns: u64) -> bool {
+        state.wants_c1(now_ns)
+    }
+
+    /// m3 of a client that has a C1.
+    fn push<C: Clock>(
+        speech: &mut Speech,
+        load: &mut Workload,
+        desk: &mut Desk<'_, C>,
+        client: u32,
+        intended_ns: u64,
+    ) -> Result<(), Cause> {
+        let trusted = speech.trusted.as_ref().ok_or(Cause::NoCookie)?;
+        let (state, entropy) = (&mut load.roster[client].antp, &mut load.entropy);
+        if speech.guide.replay {
+            state.fix_exchange(&trusted.key, entropy)?;
+        }
+        let begun_ns = desk.clock.monotonic_ns();
+        let (exchange, size): (KeyExchange, usize) = state.exchange(&trusted.key, entropy, desk.out)?;
+        let mut conversation = Box::new(Conversation::new(Goal::KeyExchange, Talk::KeyExchange(exchange)));
+        conversation.crypto_ns = desk.clock.monotonic_ns() - begun_ns;
+        Speech::push(load, client, size, conversation, [intended_ns, begun_ns], false);
+        Ok(())
+    }
+}

@@ -1,0 +1,60 @@
+//! Phase 3: m5 and m6, by clients that have their sessions before the load.
+
+use authentick_proto::antp::client::TimeExchange;
+use authentick_report::load::Cause;
+use authentick_wire::limits::DATAGRAM_SIZE_MAX;
+
+use super::conversation::{Conversation, Talk};
+use super::steps::Speech;
+use super::{Aim, Goal, Nature, State};
+use crate::prepare::Provision;
+use crate::workload::Workload;
+use crate::{Clock, Desk};
+
+/// Time requests of ANTP.
+#[derive(Debug)]
+pub(crate) struct Time;
+
+impl Aim for Time {
+    const NATURE: Nature = Nature { provision: Some(Provision::SealedState), ..super::NATURE };
+
+    const PREPARATION: Option<Goal> = Some(Goal::Session);
+
+    fn has(state: &State, _: u64) -> bool {
+        state.session.is_some()
+    }
+
+    fn wants(state: &State, _: u64) -> bool {
+        state.session.is_none()
+    }
+
+    /// m5 of a client that has a session.
+    fn push<C: Clock>(
+        speech: &mut Speech,
+        load: &mut Workload,
+        desk: &mut Desk<'_, C>,
+        client: u32,
+        intended_ns: u64,
+    ) -> Result<(), Cause> {
+        let (guide, clock) = (&speech.guide, desk.clock);
+        let (state, entropy) = (&mut load.roster[client].antp, &mut load.entropy);
+        let session = state.session.as_ref().ok_or(Cause::NoCookie)?;
+        let mut conversation = Conversation::for_time(speech.spares.pop(), session);
+        let Talk::Time(exchange, _) = &mut conversation.talk else { return Err(Cause::Local) };
+        let (begun_ns, now) = (clock.monotonic_ns(), clock.time_of_day());
+        let size = match guide.replay {
+            true => {
+                let fixed = state.static_time.get_or_insert_with(|| {
+                    let mut fixed = TimeExchange::idle();
+                    guide.ask_in(&mut fixed, session, now, entropy, &mut [0; DATAGRAM_SIZE_MAX]);
+                    fixed
+                });
+                fixed.again_in(exchange, now, entropy, desk.out)
+            }
+            false => guide.ask_in(exchange, session, now, entropy, desk.out),
+        };
+        conversation.crypto_ns = clock.monotonic_ns() - begun_ns;
+        Speech::push(load, client, size, conversation, [intended_ns, begun_ns], false);
+        Ok(())
+    }
+}

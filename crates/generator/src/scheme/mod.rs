@@ -1,0 +1,472 @@
+//! What is offered to a server. Each scheme is one file here, with one object that knows what is special about it.
+//!
+//! A scheme is added by its name in [`Scheme`], by an entry in the list `schemes`, and by its file.
+
+mod antp;
+mod ke;
+mod mac;
+mod mix;
+mod nts;
+mod plain;
+
+use authentick_crypto::{OpenBatch, SealBatch};
+use authentick_proto::antp::client as antp_client;
+use authentick_proto::client::{Candidate, Check, Exchange, MacCandidate, NtsSession, Response, Unsealed};
+use authentick_report::load::{AntpFigures, Cause, Operation};
+use authentick_wire::header::{Header, ReferenceId};
+use authentick_wire::time::NtpTime;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use self::antp::State;
+use self::antp::{Conversation, Taken};
+pub use self::antp::{Guide, Judge, UnknownSuite};
+use crate::arrivals::Inspected;
+use crate::client::Client;
+use crate::core::{Missing, Settings};
+use crate::flight::{Flight, Request};
+use crate::outbox::{Pending, Unfinished};
+use crate::prepare::Provision;
+use crate::roster::Roster;
+use crate::workload::{Arrived, Workload};
+use crate::{Buffer, Clock, Desk};
+
+/// What is offered to the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scheme {
+    /// NTP without authentication.
+    Plain,
+    /// NTP under a symmetric key, which all clients share.
+    Mac,
+    /// NTS: transfers by clients that keep keys and cookies, and exchange keys when they have none.
+    Nts,
+    /// Key exchanges alone.
+    Ke,
+    /// Key exchanges, each followed by transfers.
+    Mix {
+        /// How many transfers follow a key exchange.
+        transfers: u32,
+        /// Whether they share one cookie, as in the NTS study.
+        same_cookie: bool,
+    },
+    /// Phase 1 of ANTP: m1 and m2, until the certificate chain is complete.
+    AntpNegotiate,
+    /// Phase 2 of ANTP: m3 and m4, by clients that renew their C1 in time.
+    AntpExchange,
+    /// Phase 3 of ANTP: m5 and m6, by clients that have their sessions before the load.
+    Antp,
+    /// All three phases, one after the other, as of a client that knows nothing yet.
+    AntpFull,
+}
+
+/// What is special about a scheme, as far as it can be told without a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nature {
+    /// What it is named for.
+    pub principal: Operation,
+    /// What clients do beside, or instead.
+    pub accompanying: Operation,
+    /// How late one operation in a hundred may begin.
+    pub lateness_max_ns: u64,
+    /// Whether what is measured goes in datagrams, and key exchanges accompany it; `false`: it is the other way round.
+    pub measures_transfers: bool,
+    /// Whether there are key exchanges over TLS.
+    pub exchanges_keys: bool,
+    /// Whether it is one of ANTP's.
+    pub is_antp: bool,
+    /// What clients need before the load.
+    pub provision: Option<Provision>,
+}
+
+/// Hands the list of schemes to the macro that is named first: each scheme with the object that carries it out.
+macro_rules! schemes {
+    ($then:ident $(, $($rest:tt)*)?) => {
+        $then! {
+            [
+                Plain: plain::Plain,
+                Mac: mac::Mac,
+                Nts: nts::Nts,
+                Ke: ke::Ke,
+                Mix: mix::Mix,
+                AntpNegotiate: antp::AntpNegotiate,
+                AntpExchange: antp::AntpExchange,
+                Antp: antp::AntpTime,
+                AntpFull: antp::AntpFull,
+            ]
+            $($($rest)*)?
+        }
+    };
+}
+
+/// Calls something of the object of the scheme that is offered.
+macro_rules! dispatch {
+    ([$($name:ident: $object:ty,)+] $speaker:expr, $scheme:ident => $call:expr) => {
+        match $speaker {
+            $($crate::scheme::Speaker::$name($scheme) => $call,)+
+        }
+    };
+}
+
+macro_rules! define {
+    ([$($name:ident: $object:ty,)+]) => {
+        /// The object of the scheme that is offered.
+        #[derive(Debug)]
+        pub(crate) enum Speaker {
+            $($name($object),)+
+        }
+
+        impl Speaker {
+            /// The object for a load with these settings.
+            ///
+            /// # Errors
+            /// What they lack.
+            pub(crate) fn new(settings: &mut Settings) -> Result<Self, Missing> {
+                Ok(match settings.scheme {
+                    $(Scheme::$name { .. } => Speaker::$name(<$object>::new(settings)?),)+
+                })
+            }
+        }
+
+        impl Scheme {
+            /// What is special about it.
+            #[must_use]
+            pub const fn nature(self) -> &'static Nature {
+                match self {
+                    $(Scheme::$name { .. } => &<$object as Protocol>::NATURE,)+
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use {dispatch, schemes};
+
+schemes!(define);
+
+impl Scheme {
+    /// Whether what is measured goes in datagrams, and key exchanges accompany it; `false`: it is the other way round.
+    pub(crate) const fn measures_transfers(self) -> bool {
+        self.nature().measures_transfers
+    }
+
+    /// Whether it is one of ANTP's.
+    #[must_use]
+    pub const fn is_antp(self) -> bool {
+        self.nature().is_antp
+    }
+
+    /// Whether the server proves with certificates who it is.
+    #[must_use]
+    pub const fn needs_roots(self) -> bool {
+        self.exchanges_keys() || self.is_antp()
+    }
+
+    /// Whether clients get keys or sealed state before the load.
+    #[must_use]
+    pub const fn prepares_clients(self) -> bool {
+        self.nature().provision.is_some()
+    }
+
+    /// Whether there are key exchanges over TLS.
+    #[must_use]
+    pub const fn exchanges_keys(self) -> bool {
+        self.nature().exchanges_keys
+    }
+}
+
+/// What a scheme does in its own way. What is not written here is as with plain requests for time.
+pub(crate) trait Protocol: Sized {
+    /// What is special about it.
+    const NATURE: Nature;
+
+    /// The object for a load with these settings.
+    fn new(settings: &mut Settings) -> Result<Self, Missing>;
+
+    /// A step begins.
+    fn start(&mut self) {}
+
+    /// Whether a client has what operations need.
+    fn is_prepared(&self, _: &Client, _now_ns: u64) -> bool {
+        true
+    }
+
+    /// Begins to get what a client needs before the load; `false` if that is nothing now.
+    fn prepare<C: Clock>(
+        &mut self,
+        _: &mut Workload,
+        _: &mut Desk<'_, C>,
+        _client: u32,
+        _now_ns: u64,
+    ) -> bool {
+        false
+    }
+
+    /// Begins what a client turned out to need when the last operation began; `false` if that is nothing.
+    fn catch_up<C: Clock>(&mut self, _: &mut Workload, _: &mut Desk<'_, C>) -> bool {
+        false
+    }
+
+    /// Begins an operation that the scheme is named for, of some client of a group.
+    ///
+    /// # Errors
+    /// Why none can begin: a cause that [`Cause::is_skip`] names.
+    fn begin<C: Clock>(
+        &mut self,
+        load: &mut Workload,
+        desk: &mut Desk<'_, C>,
+        measured: bool,
+        intended_ns: u64,
+    ) -> Result<(), Cause>;
+
+    /// Adds what requests lack that are written to these buffers, side by side.
+    fn finish<'a>(&self, _: &Workload, _buffers: impl Iterator<Item = &'a mut Buffer>) {}
+
+    /// Makes all checks that need no key on a datagram that came `at`, with the origin of the request.
+    fn inspect<C: Clock>(&mut self, asked: &mut Asked, octets: &[u8], _at: NtpTime, _: &C) -> Verdict {
+        let Asked::Ntp(exchange) = asked else { return Verdict::Early };
+        match exchange.inspect(octets) {
+            Ok(candidate) => Verdict::Candidate(Found::Ntp(candidate)),
+            Err(check) => Verdict::refused(check),
+        }
+    }
+
+    /// Opens or verifies the datagrams that may be answers, side by side; returns how long each took, if it is counted.
+    fn verify<'a, C: Clock>(
+        &self,
+        _: &Workload,
+        _datagrams: impl Iterator<Item = &'a mut [u8]>,
+        _: &mut [Option<Inspected>],
+        _: &C,
+    ) -> u64 {
+        0
+    }
+
+    /// The rest of the checks. `session` is the one that the request was made with; `crypto_ns` is what [`verify`]
+    /// returned.
+    ///
+    /// [`verify`]: Protocol::verify
+    fn conclude(
+        &mut self,
+        asked: &mut Asked,
+        inspected: &Inspected,
+        octets: &mut [u8],
+        session: Option<&mut NtsSession>,
+        _crypto_ns: u64,
+    ) -> Verdict {
+        match (asked, &inspected.candidate) {
+            (Asked::Ntp(exchange), Found::Ntp(candidate)) => {
+                Verdict::of(exchange.conclude(candidate, inspected.genuine, octets, session))
+            }
+            (Asked::Ntp(_) | Asked::Antp(_), Found::Ntp(_) | Found::Mac(_) | Found::Antp(_)) => {
+                Verdict::Early
+            }
+        }
+    }
+
+    /// A request was answered in time.
+    fn answered<C: Clock>(
+        &mut self,
+        load: &mut Workload,
+        desk: &mut Desk<'_, C>,
+        flight: Flight,
+        answer: Answer,
+        arrived: Arrived,
+    ) {
+        let Answer::Time(header) = answer else { return };
+        load.time_came(&flight, &header, arrived, desk.clock);
+        self.datagram_ended(load, desk, flight.request.client, flight.request.principal, arrived.now_ns);
+    }
+
+    /// A request that was sent at `sent_ns` showed that what its client keeps is good for nothing.
+    fn outdated<C: Clock>(
+        &mut self,
+        _: &mut Workload,
+        _: &mut Desk<'_, C>,
+        _client: u32,
+        _sent_ns: u64,
+        _now_ns: u64,
+    ) {
+    }
+
+    /// A datagram is over for its client, with an answer or without.
+    fn datagram_ended<C: Clock>(
+        &mut self,
+        load: &mut Workload,
+        _: &mut Desk<'_, C>,
+        client: u32,
+        _principal: bool,
+        _now_ns: u64,
+    ) {
+        load.operation_ended(client);
+    }
+
+    /// A key exchange has brought keys.
+    fn established<C: Clock>(
+        &mut self,
+        _: &mut Workload,
+        _: &mut Desk<'_, C>,
+        _: &crate::Exchange,
+        _: NtsSession,
+        _now_ns: u64,
+    ) {
+    }
+
+    /// A key exchange has failed, or could not begin.
+    fn not_established(&mut self, _: &mut Workload, _: &crate::Exchange, _now_ns: u64) {}
+
+    /// Times of the step beside its latency, of a thread that was at work for so many seconds.
+    fn figures(&self, _seconds: f64) -> Option<AntpFigures> {
+        None
+    }
+}
+
+/// What was asked.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    /// Time, by NTP with or without NTS or a MAC.
+    Ntp(Exchange),
+    /// Something of ANTP.
+    Antp(Box<Conversation>),
+}
+
+impl Asked {
+    /// The transmit timestamp of the request.
+    pub(crate) fn transmit(&self) -> u64 {
+        match self {
+            Asked::Ntp(exchange) => exchange.transmit().to_bits(),
+            Asked::Antp(conversation) => conversation.token().to_bits(),
+        }
+    }
+}
+
+/// What a datagram is, if it is genuine.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// The answer to a request under NTS, or to a plain one.
+    Ntp(Candidate),
+    /// To a request with a MAC.
+    Mac(MacCandidate),
+    /// To a time request of ANTP.
+    Antp(antp_client::Candidate),
+}
+
+/// What an answer brought.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// Time.
+    Time(Header),
+    /// Something of ANTP.
+    Antp(Taken),
+}
+
+/// What checks say of a datagram with the origin of a request in flight.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// Nothing, before something else has come.
+    Early,
+    /// It may be the answer.
+    Candidate(Found),
+    /// It is the answer; when it came, if that is not when the datagram did.
+    Answer(Answer, Option<NtpTime>),
+    /// It failed a check.
+    Refused {
+        /// The class of the check.
+        cause: Cause,
+        /// The server says that what the client keeps is good for nothing.
+        is_outdated: bool,
+    },
+}
+
+impl Verdict {
+    fn refused(check: Check) -> Self {
+        let cause = cause(check);
+        // A server that cannot open the cookies of this session opens none of them.
+        Verdict::Refused { cause, is_outdated: cause == Cause::Ntsn }
+    }
+
+    fn of(concluded: Result<Response, Check>) -> Self {
+        match concluded {
+            Ok(response) => Verdict::Answer(Answer::Time(response.header), None),
+            Err(check) => Verdict::refused(check),
+        }
+    }
+}
+
+/// The class of a failed check.
+fn cause(check: Check) -> Cause {
+    match check {
+        Check::Kiss(ReferenceId::NTSN) => Cause::Ntsn,
+        Check::Kiss(_) => Cause::Kiss,
+        Check::CryptoNak(_) => Cause::CryptoNak,
+        Check::Authenticator | Check::Tag | Check::Identifier | Check::KeyId(_) => Cause::BadTag,
+        Check::Origin | Check::Duplicate => Cause::BadOrigin,
+        Check::Stratum(_) => Cause::BadStratum,
+        Check::Leap => Cause::BadLeap,
+        _ => Cause::Malformed,
+    }
+}
+
+/// A transfer of `client` whose making began at `begun_ns`.
+fn transfer(load: &Workload, exchange: Exchange, client: u32, times_ns: [u64; 2]) -> Request {
+    let [intended_ns, begun_ns] = times_ns;
+    let principal = load.settings.scheme.measures_transfers();
+    Request { asked: Asked::Ntp(exchange), client, principal, intended_ns, begun_ns }
+}
+
+/// Writes a request under NTS, with the oldest cookie once more if it is `replayed`.
+fn push_sealed<C: Clock>(
+    load: &mut Workload,
+    desk: &mut Desk<'_, C>,
+    index: u32,
+    intended_ns: u64,
+    replayed: bool,
+) -> Result<(), Cause> {
+    let begun_ns = desk.clock.monotonic_ns();
+    let client = &mut load.roster[index];
+    // Requests in flight will bring a cookie each.
+    let expected_count = client.outstanding as usize;
+    let session = client.session.as_mut().ok_or(Cause::NoCookie)?;
+    let made = match replayed {
+        true => Exchange::nts_replayed(session, &mut load.entropy, desk.out),
+        false => Exchange::nts_among(session, expected_count, &mut load.entropy, desk.out),
+    };
+    let (exchange, unsealed): (Exchange, Unsealed) = made.map_err(|_| Cause::NoCookie)?;
+    let request = transfer(load, exchange, index, [intended_ns, begun_ns]);
+    load.push(request, unsealed.size(), Some(Unfinished::Sealed { unsealed, begun_ns }), false);
+    Ok(())
+}
+
+/// Seals requests under NTS side by side.
+fn seal<'a>(pending: &[Pending], roster: &Roster, buffers: impl Iterator<Item = &'a mut Buffer>) {
+    let mut batch = SealBatch::new();
+    for (request, out) in pending.iter().zip(buffers) {
+        // A session that was given up since is still known.
+        if let Some(Unfinished::Sealed { unsealed, begun_ns }) = &request.unfinished
+            && let Some(session) = roster[request.client].session_of(*begun_ns)
+        {
+            batch.push(unsealed.job(session, out));
+        }
+    }
+    batch.run();
+}
+
+/// Opens answers under NTS side by side.
+fn open<'a>(
+    roster: &Roster,
+    datagrams: impl Iterator<Item = &'a mut [u8]>,
+    inspected: &mut [Option<Inspected>],
+) {
+    let mut batch = OpenBatch::new();
+    for (datagram, inspected) in datagrams.zip(inspected) {
+        let Some(Inspected { client, sent_ns, candidate: Found::Ntp(candidate), genuine, .. }) = inspected
+        else {
+            continue;
+        };
+        if let Some(session) = roster[*client].session_of(*sent_ns)
+            && let Some(job) = candidate.job(datagram, session, genuine)
+        {
+            batch.push(job);
+        }
+    }
+    batch.run();
+}

@@ -1,0 +1,45 @@
+//! NTP without authentication.
+
+use authentick_proto::client::Exchange;
+use authentick_report::load::{Cause, Operation};
+
+use super::{Nature, Protocol, transfer};
+use crate::core::{Missing, Settings};
+use crate::limits::LATENESS_MAX_NS;
+use crate::workload::Workload;
+use crate::{Clock, Desk};
+
+/// Plain requests for time.
+#[derive(Debug)]
+pub(crate) struct Plain;
+
+impl Protocol for Plain {
+    const NATURE: Nature = Nature {
+        principal: Operation::Transfer,
+        accompanying: Operation::KeyExchange,
+        lateness_max_ns: LATENESS_MAX_NS,
+        measures_transfers: true,
+        exchanges_keys: false,
+        is_antp: false,
+        provision: None,
+    };
+
+    fn new(_: &mut Settings) -> Result<Self, Missing> {
+        Ok(Plain)
+    }
+
+    fn begin<C: Clock>(
+        &mut self,
+        load: &mut Workload,
+        desk: &mut Desk<'_, C>,
+        measured: bool,
+        intended_ns: u64,
+    ) -> Result<(), Cause> {
+        let client = load.roster.choose(measured, |_, _| true).ok_or(Cause::LocalPort)?;
+        let begun_ns = desk.clock.monotonic_ns();
+        let (exchange, size) = Exchange::plain(&mut load.entropy, desk.out);
+        let request = transfer(load, exchange, client, [intended_ns, begun_ns]);
+        load.push(request, size, None, false);
+        Ok(())
+    }
+}

@@ -1,0 +1,188 @@
+//! When operations begin: the schedules of a step, and its closed loop.
+
+use std::time::Duration;
+
+use crate::limits::{BACKGROUND_LEAD, BEGIN_COUNT_MAX};
+use crate::plan::{Arrivals, Order};
+use crate::schedule::{Schedule, Share};
+
+/// A group of clients with a schedule of its own.
+#[derive(Debug)]
+struct Stream {
+    schedule: Schedule,
+    /// The instant of the schedule's zero, monotonic.
+    start_ns: u64,
+    /// Whether its figures count.
+    measured: bool,
+    /// The most that may be in flight, in a closed loop.
+    window: Option<u32>,
+    /// Operations of it in flight.
+    in_flight: u32,
+    /// Operations of it that became due in this turn.
+    begun_count: usize,
+    /// Nothing more can begin in this turn.
+    is_held: bool,
+}
+
+/// The groups of clients in one step.
+#[derive(Debug, Default)]
+pub(crate) struct Streams {
+    streams: Vec<Stream>,
+    start_ns: u64,
+    /// When nothing more begins.
+    end_ns: u64,
+    /// When nothing more was to begin, by the order or since it was stopped.
+    ended_ns: u64,
+    is_stopped: bool,
+    /// Which one has its turn.
+    current: usize,
+}
+
+/// What is due of the group that has its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// Nothing more in this turn, out of so many.
+    Nothing { measured: bool, begun_count: usize },
+    /// An operation that was to begin at that instant.
+    Scheduled { measured: bool, intended_ns: u64 },
+    /// The closed loop has room for an operation.
+    Room { measured: bool },
+}
+
+impl Streams {
+    /// Those of a step that begins at `start_ns`.
+    pub(crate) fn new(arrivals: Arrivals, order: &Order, share: Share, seed: u64, start_ns: u64) -> Self {
+        let lead = if order.background_rps > 0.0 { BACKGROUND_LEAD } else { Duration::ZERO };
+        let duration_ns = u64::try_from(order.duration.as_nanos()).unwrap_or(u64::MAX / 2);
+        let stream = |schedule, start_ns, measured, window| Stream {
+            schedule,
+            start_ns,
+            measured,
+            window,
+            in_flight: 0,
+            begun_count: 0,
+            is_held: false,
+        };
+        let (rate_rps, window) = match arrivals {
+            Arrivals::Closed { window } => (0.0, Some(window)),
+            Arrivals::Constant | Arrivals::Exponential => (order.rate_rps.unwrap_or(0.0), None),
+        };
+        let schedule = Schedule::new(arrivals, rate_rps, order.duration, share, seed);
+        let mut streams = vec![stream(schedule, start_ns, true, window)];
+        if order.background_rps > 0.0 {
+            let background = match arrivals {
+                Arrivals::Closed { .. } => Arrivals::Constant,
+                open @ (Arrivals::Constant | Arrivals::Exponential) => open,
+            };
+            let duration = order.duration + lead;
+            let schedule = Schedule::new(background, order.background_rps, duration, share, !seed);
+            streams.push(stream(schedule, start_ns.saturating_sub(lead.as_nanos() as u64), false, None));
+        }
+        let end_ns = start_ns.saturating_add(duration_ns);
+        Streams { streams, start_ns, end_ns, ended_ns: end_ns, is_stopped: false, current: 0 }
+    }
+
+    /// Nothing more begins.
+    pub(crate) fn stop(&mut self, now_ns: u64) {
+        if !self.is_stopped {
+            self.is_stopped = true;
+            self.ended_ns = self.ended_ns.min(now_ns);
+        }
+    }
+
+    /// Whether it was stopped.
+    pub(crate) const fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+
+    /// Each group has its turn once more.
+    pub(crate) fn open_turn(&mut self) {
+        self.current = 0;
+        for stream in &mut self.streams {
+            (stream.begun_count, stream.is_held) = (0, false);
+        }
+    }
+
+    /// Whether anything became due in this turn.
+    pub(crate) fn has_begun(&self) -> bool {
+        !self.is_stopped && self.streams.iter().any(|stream| stream.begun_count > 0)
+    }
+
+    /// What is due at `now_ns` of the group that has its turn; `None` if each had it.
+    pub(crate) fn due(&mut self, now_ns: u64) -> Option<Due> {
+        let end_ns = self.end_ns;
+        let stream = self.streams.get_mut(self.current)?;
+        let (measured, begun_count) = (stream.measured, stream.begun_count);
+        if let Some(window) = stream.window {
+            // What fails at once leaves its place to another one, but not before answers were looked at.
+            let open = !stream.is_held
+                && begun_count < BEGIN_COUNT_MAX.min(window as usize)
+                && (stream.start_ns..end_ns).contains(&now_ns)
+                && stream.in_flight < window;
+            return Some(if open { Due::Room { measured } } else { Due::Nothing { measured, begun_count } });
+        }
+        let intended_ns = stream.schedule.next_ns().map(|at_ns| stream.start_ns + at_ns);
+        match intended_ns.filter(|&intended_ns| intended_ns <= now_ns && begun_count < BEGIN_COUNT_MAX) {
+            Some(intended_ns) => {
+                stream.schedule.advance();
+                Some(Due::Scheduled { measured, intended_ns })
+            }
+            None => Some(Due::Nothing { measured, begun_count }),
+        }
+    }
+
+    /// The turn of a group is over.
+    pub(crate) fn next_group(&mut self) {
+        self.current += 1;
+    }
+
+    /// An operation of the group that has its turn became due; `goes_on` if it is in flight.
+    pub(crate) fn begun(&mut self, goes_on: bool) {
+        if let Some(stream) = self.streams.get_mut(self.current) {
+            stream.begun_count += 1;
+            stream.in_flight += u32::from(goes_on);
+        }
+    }
+
+    /// Nothing more of a closed loop can begin in this turn.
+    pub(crate) fn hold(&mut self, measured: bool) {
+        for stream in self.streams.iter_mut().filter(|stream| stream.measured == measured) {
+            stream.is_held = true;
+        }
+    }
+
+    /// An operation of a group has ended, so that a closed loop may begin another one.
+    pub(crate) fn operation_ended(&mut self, measured: bool) {
+        for stream in self.streams.iter_mut().filter(|stream| stream.measured == measured) {
+            stream.in_flight = stream.in_flight.saturating_sub(1);
+        }
+    }
+
+    /// Whether an operation has begun and not ended.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.streams.iter().any(|stream| stream.in_flight > 0)
+    }
+
+    /// Whether nothing more begins from `now_ns` on.
+    pub(crate) fn is_over(&self, now_ns: u64) -> bool {
+        let is_closed = self.streams.iter().any(|stream| stream.window.is_some());
+        let none_left = || self.streams.iter().all(|stream| stream.schedule.next_ns().is_none());
+        self.is_stopped || (now_ns >= self.end_ns && (is_closed || none_left()))
+    }
+
+    /// The next instant at which something is due, or the step ends.
+    pub(crate) fn next_ns(&self, now_ns: u64) -> Option<u64> {
+        let due = self
+            .streams
+            .iter()
+            .filter(|_| !self.is_stopped)
+            .filter_map(|stream| Some(stream.start_ns + stream.schedule.next_ns()?));
+        due.chain((now_ns < self.end_ns).then_some(self.end_ns)).min()
+    }
+
+    /// For how long operations began, if the last one left at `last_sent_ns`: who is late sends beyond the end, and
+    /// must not look faster for it.
+    pub(crate) fn lasted_ns(&self, last_sent_ns: u64) -> u64 {
+        self.ended_ns.max(last_sent_ns).saturating_sub(self.start_ns)
+    }
+}

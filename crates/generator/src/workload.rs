@@ -1,0 +1,188 @@
+//! What all schemes work on: clients, requests on their way, schedules, and counts.
+
+use authentick_crypto::Entropy;
+use authentick_proto::client::Sample;
+use authentick_report::load::Cause;
+use authentick_wire::header::Header;
+use authentick_wire::time::NtpTime;
+
+use crate::core::Settings;
+use crate::counts::Times;
+use crate::exchanges::{Exchange, Exchanges};
+use crate::flight::{Flight, Flights, Request};
+use crate::ledger::Ledger;
+use crate::limits::JOINABLE_COUNT_MAX;
+use crate::outbox::{Outbox, Unfinished};
+use crate::plan::Joinable;
+use crate::roster::Roster;
+use crate::streams::Streams;
+use crate::{Clock, Reading};
+
+/// The state of one worker's load, apart from what only its scheme knows.
+#[derive(Debug)]
+pub(crate) struct Workload {
+    pub(crate) settings: Settings,
+    pub(crate) entropy: Entropy,
+    pub(crate) roster: Roster,
+    pub(crate) outbox: Outbox,
+    pub(crate) flights: Flights,
+    pub(crate) exchanges: Exchanges,
+    pub(crate) streams: Streams,
+    pub(crate) results: Results,
+}
+
+/// What one step has come to so far.
+#[derive(Debug)]
+pub(crate) struct Results {
+    pub(crate) ledger: Ledger,
+    pub(crate) lateness: Times,
+    pub(crate) joinables: Vec<Joinable>,
+    /// Octets of the largest request.
+    pub(crate) request_size: usize,
+    /// When a measured operation was sent last.
+    pub(crate) last_sent_ns: u64,
+}
+
+impl Results {
+    /// Starts again from zero.
+    pub(crate) fn clear(&mut self) {
+        let Results { ledger, lateness, joinables, request_size, last_sent_ns } = self;
+        ledger.clear();
+        lateness.clear();
+        joinables.clear();
+        (*request_size, *last_sent_ns) = (0, 0);
+    }
+}
+
+/// When an answer came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrived {
+    /// By the time of day: T4.
+    pub(crate) at: NtpTime,
+    /// By the monotonic clock.
+    pub(crate) at_ns: u64,
+    /// When it is looked at, by the monotonic clock.
+    pub(crate) now_ns: u64,
+}
+
+impl Arrived {
+    /// An answer that came `at` and is looked at `now`.
+    pub(crate) fn new(at: NtpTime, now: &Reading) -> Self {
+        Arrived { at, at_ns: now.ns_at(at), now_ns: now.ns }
+    }
+}
+
+impl Workload {
+    /// Adds a request that was written to the next slot. `continued`: its operation was counted as sent already.
+    pub(crate) fn push(
+        &mut self,
+        request: Request,
+        size: usize,
+        unfinished: Option<Unfinished>,
+        continued: bool,
+    ) {
+        self.results.request_size = self.results.request_size.max(size);
+        self.roster[request.client].outstanding += 1;
+        self.outbox.push(request, size, unfinished, continued);
+    }
+
+    /// A request has left.
+    pub(crate) fn departed(&mut self, request: Request, continued: bool, sent_ns: u64, sent: NtpTime) {
+        let measured = self.roster[request.client].measured;
+        self.results.ledger.of(measured, request.principal).sent += u64::from(!continued);
+        if measured {
+            self.results.last_sent_ns = sent_ns;
+        }
+        if measured && !continued {
+            self.results.lateness.record(sent_ns.saturating_sub(request.intended_ns) as i64);
+        }
+        self.flights.add(Flight::new(request, sent_ns, sent));
+    }
+
+    /// Takes a request out that was answered; `None` if the answer is too late, which is counted.
+    pub(crate) fn land(&mut self, transmit: u64) -> Option<Flight> {
+        let flight = self.flights.remove(transmit)?;
+        let client = &mut self.roster[flight.request.client];
+        client.answered(transmit);
+        if flight.overdue {
+            let measured = client.measured;
+            self.results.ledger.of(measured, flight.request.principal).fail(Cause::Late);
+            return None;
+        }
+        client.outstanding -= 1;
+        Some(flight)
+    }
+
+    /// A request for time was answered well.
+    pub(crate) fn time_came<C: Clock>(
+        &mut self,
+        flight: &Flight,
+        header: &Header,
+        arrived: Arrived,
+        clock: &C,
+    ) {
+        let Request { client, principal, intended_ns, begun_ns, .. } = flight.request;
+        let measured = self.roster[client].measured;
+        let offset_ns = Sample::new(header, flight.sent, arrived.at).offset.as_nanos();
+        let latency_ns = arrived.at_ns as i64 - intended_ns as i64;
+        self.results.ledger.of(measured, principal).answer(latency_ns, Some(offset_ns));
+        self.note_joinable(client, flight.request.asked.transmit(), begun_ns, clock);
+    }
+
+    /// Notes an answered operation for the server's records, if they are to be joined.
+    pub(crate) fn note_joinable<C: Clock>(&mut self, client: u32, transmit: u64, begun_ns: u64, clock: &C) {
+        let client = &self.roster[client];
+        if client.measured && self.is_joinable() {
+            let whole_ns = clock.monotonic_ns().saturating_sub(begun_ns);
+            let joinable = Joinable { source: client.local, transmit: Some(transmit), whole_ns };
+            self.results.joinables.push(joinable);
+        }
+    }
+
+    /// Whether one more operation is to be noted by itself.
+    pub(crate) fn is_joinable(&self) -> bool {
+        self.settings.joinable && self.results.joinables.len() < JOINABLE_COUNT_MAX
+    }
+
+    /// An operation that a client's request belonged to has ended.
+    pub(crate) fn operation_ended(&mut self, client: u32) {
+        self.streams.operation_ended(self.roster[client].measured);
+    }
+
+    /// Begins a key exchange of a client that has no cookie, if none is under way; `true` if it did.
+    pub(crate) fn renew_keys(&mut self, index: u32, now_ns: u64) -> bool {
+        let client = &mut self.roster[index];
+        if !client.wants_keys(now_ns) {
+            return false;
+        }
+        client.exchanging = true;
+        let measured = client.measured;
+        self.results.ledger.of(measured, false).scheduled += 1;
+        self.exchanges.want(Exchange {
+            client: Some(index),
+            measured,
+            principal: false,
+            intended_ns: now_ns,
+        });
+        true
+    }
+
+    /// Datagrams that nobody waits for are laid to the clients' groups.
+    pub(crate) fn count_strangers(&mut self) {
+        let principal = self.settings.scheme.measures_transfers();
+        for client in self.roster.all_mut() {
+            let count = client.take_strangers();
+            self.results.ledger.of(client.measured, principal).surplus += count;
+        }
+    }
+
+    /// A datagram answers no request in flight; `origin` is absent if it is no NTP packet.
+    pub(crate) fn stray(&mut self, index: u32, origin: Option<u64>) {
+        let client = &mut self.roster[index];
+        let given_up = origin.is_some_and(|origin| self.flights.is_abandoned(origin));
+        if given_up || client.stray(origin) == crate::client::Stray::Surplus {
+            let (measured, principal) = (client.measured, self.settings.scheme.measures_transfers());
+            self.results.ledger.of(measured, principal).surplus += 1;
+        }
+    }
+}
