@@ -18,7 +18,6 @@ pub mod lock;
 pub mod metrics;
 mod preflight;
 mod reference;
-pub mod replace;
 mod rotation;
 pub mod serve;
 mod shared;
@@ -29,5 +28,6 @@ mod turns;
 mod validity;
 mod watch;
 
+pub use authentick_net::replace;
 pub use config::{Config, ConfigError};
 pub use serve::{Running, StartError};

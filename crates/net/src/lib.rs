@@ -15,6 +15,7 @@ pub mod priority;
 pub mod privilege;
 pub mod process;
 pub mod refusal;
+pub mod replace;
 pub mod tcp;
 pub mod ticks;
 pub mod tun;

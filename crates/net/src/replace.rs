@@ -1,21 +1,21 @@
 //! Replacing a file as a whole: a crash or a full disk leaves the old one.
 //!
 //! What is written, and given to its owner, is a file that was just made and has no other name. Where others could put
-//! links into the directory meanwhile, root does not come as root: see [`crate::custody`].
+//! links into the directory meanwhile, root must not write as root; whose directory it is, the caller knows.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-use authentick_net::privilege;
-use rustix::fs::OFlags;
+use crate::privilege;
 
 /// An operation that the system refused, and on which path.
 pub type Refused = (PathBuf, io::Error);
 
 /// `path` with `suffix` behind its name.
-pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+#[must_use]
+pub fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.to_owned().into_os_string();
     name.push(suffix);
     PathBuf::from(name)
@@ -55,7 +55,6 @@ fn write(fresh: &Path, target: &Path, octets: &[u8], owner: Option<(u32, u32)>) 
     file.sync_all().map_err(at(fresh))?;
     fs::rename(fresh, target).map_err(at(target))?;
     let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let flags = OFlags::DIRECTORY.bits() as i32;
-    let opened = OpenOptions::new().read(true).custom_flags(flags).open(directory);
+    let opened = OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(directory);
     opened.and_then(|directory| directory.sync_all()).map_err(at(directory))
 }
