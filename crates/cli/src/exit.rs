@@ -2,7 +2,11 @@
 
 use std::process::ExitCode;
 
+use authentick_client::antp::store::StoreError;
+use authentick_client::{Error, Fault};
 use authentick_daemon::{ConfigError, StartError};
+
+use crate::remedy::remedy;
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +46,19 @@ impl Exit {
     }
 }
 
+impl From<Fault> for Exit {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Silent => Exit::Silence,
+            Fault::Malformed | Fault::Rejected => Exit::Authentication,
+            Fault::Refused => Exit::Unavailable,
+            Fault::Host => Exit::Internal,
+            Fault::Rights => Exit::Permission,
+            Fault::Input => Exit::Configuration,
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         ExitCode::from(exit as u8)
@@ -58,6 +75,22 @@ pub(crate) struct Failure {
 impl Failure {
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
         Failure { exit, message: message.into() }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let message = match remedy(&error) {
+            Some(remedy) => format!("{error}; {remedy}"),
+            None => error.to_string(),
+        };
+        Failure::new(error.fault().into(), message)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Error::from(error).into()
     }
 }
 
@@ -84,5 +117,35 @@ impl From<std::io::Error> for Failure {
             _ => Exit::Internal,
         };
         Failure::new(exit, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use authentick_client::Unanswered;
+    use authentick_net::udp::Hint;
+    use authentick_proto::client::Check;
+
+    use super::*;
+
+    #[test]
+    fn each_reason_has_the_exit_code_of_whose_fault_it_is() {
+        let io = |kind: io::ErrorKind| Unanswered::Io(kind.into());
+        for (unanswered, exit) in [
+            (Unanswered::Silence { hint: Some(Hint::Refused) }, Exit::Silence),
+            (Unanswered::Rejected(vec![Check::Tag]), Exit::Authentication),
+            (Unanswered::NoCookie, Exit::Internal),
+            (Unanswered::ClockSet, Exit::Internal),
+            (io(io::ErrorKind::NetworkUnreachable), Exit::Silence),
+            (io(io::ErrorKind::HostUnreachable), Exit::Silence),
+            (io(io::ErrorKind::PermissionDenied), Exit::Permission),
+            (io(io::ErrorKind::AddrNotAvailable), Exit::Internal),
+        ] {
+            let failure = Failure::from(unanswered.of("192.0.2.1:123".parse().unwrap()));
+            assert_eq!(failure.exit, exit, "{}", failure.message);
+            assert!(failure.message.starts_with("192.0.2.1:123: "), "{}", failure.message);
+        }
     }
 }

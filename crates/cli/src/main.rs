@@ -1,7 +1,6 @@
 //! The command line of authentick: flags are parsed here, and nowhere below.
 #![forbid(unsafe_code)]
 
-mod antp;
 mod args;
 mod cmd;
 mod exit;
@@ -9,8 +8,8 @@ mod files;
 mod host;
 mod input;
 mod mac_bench;
-mod measure;
 mod output;
+mod remedy;
 mod server;
 mod symmetric;
 mod trust;

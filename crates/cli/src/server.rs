@@ -1,14 +1,11 @@
-//! A server as the command line names it: its name, its addresses, what it is asked for.
+//! A server as the command line names it, and what it is asked for.
 
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr};
 
-use authentick_ke::client::{KeError, Phase};
 use authentick_wire::ke::AeadId;
+use rustls::pki_types::ServerName;
 
 use crate::exit::{Exit, Failure};
-
-/// The port of NTP. RFC 5905 section 16.
-pub(crate) const NTP_PORT: u16 = 123;
 
 /// What is offered unless the user says otherwise: short cookies first, then what every server has.
 const DEFAULT_AEADS: [AeadId; 2] = [AeadId::AES_128_GCM_SIV, AeadId::SIV_CMAC_256];
@@ -52,36 +49,10 @@ impl ServerArgument {
     }
 }
 
-/// How a command ends whose key exchange failed.
-fn ke_exit(error: &KeError) -> Exit {
-    match error {
-        error if error.is_authentication() => Exit::Authentication,
-        error if error.is_refusal() => Exit::Unavailable,
-        _ => Exit::Silence,
-    }
-}
-
-/// How a command ends whose key exchange with `host` failed, in which `offered` was offered; and what may help.
-pub(crate) fn ke_failure(host: &str, port: u16, error: &KeError, offered: &[AeadId]) -> Failure {
-    let mut message = format!("{host}: key exchange on port {port}: {error}");
-    // cfnts does so when 30 is offered.
-    if matches!(error, KeError::Closed(Phase::Exchange)) && offered != [AeadId::SIV_CMAC_256] {
-        message += "; some do so when they are offered an algorithm that they do not know: try --aead 15";
-    }
-    Failure::new(ke_exit(error), message)
-}
-
-/// The addresses of a host, at least one.
-pub(crate) fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Failure> {
-    let not_found = |problem: String| Failure::new(Exit::Silence, format!("{host}: {problem}"));
-    let addresses: Vec<SocketAddr> = (host, port)
-        .to_socket_addrs()
-        .map_err(|error| not_found(format!("cannot find its address: {error}")))?
-        .collect();
-    match addresses.is_empty() {
-        true => Err(not_found("it has no address".to_owned())),
-        false => Ok(addresses),
-    }
+/// The name that a server's certificate must have.
+pub(crate) fn server_name(name: &str) -> Result<ServerName<'static>, Failure> {
+    ServerName::try_from(name.to_owned())
+        .map_err(|_| Failure::new(Exit::Usage, format!("--server-name {name:?} is no host name or address")))
 }
 
 #[cfg(test)]

@@ -1,10 +1,31 @@
-//! Whom a client trusts: the authorities in a file, or the system's.
+//! Whom a client trusts: what is pinned in a file, the authorities in one, or the system's.
 
 use std::path::Path;
 
+use authentick_client::trust::Anchor;
 use authentick_ke::tls::Roots;
 
 use crate::exit::{Exit, Failure};
+use crate::files;
+use crate::server::server_name;
+
+/// Under ANTP: trust in what is pinned in `file`.
+pub(crate) fn pinned(file: &Path) -> Result<Anchor, Failure> {
+    let pem = std::fs::read(file).map_err(|error| {
+        let message = format!("--pin {}: cannot read: {error}", file.display());
+        Failure::new(Exit::of_access(&error), message)
+    })?;
+    Anchor::pinned(&pem).map_err(|error| {
+        let problem = format!("neither a certificate nor a public key ({error})");
+        files::wrong(file, &problem, "name a PEM file with --pin")
+    })
+}
+
+/// Under ANTP: trust in authorities for a server of this name.
+pub(crate) fn authorities(roots: &Roots, name: &str) -> Result<Anchor, Failure> {
+    Anchor::authorities(roots, server_name(name)?)
+        .map_err(|bad| Failure::new(Exit::Configuration, format!("certificate authorities: {bad}")))
+}
 
 /// The authorities in `file`, or the system's if there is none.
 pub(crate) fn roots(file: Option<&Path>) -> Result<Roots, Failure> {

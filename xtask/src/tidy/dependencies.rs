@@ -85,6 +85,18 @@ const TABLE: &[Line] = &[
         reason: "the line exists so that the data plane builds without TLS, and key exchange scales on other hosts",
     },
     Line {
+        package: "authentick-client",
+        internal: &[
+            "authentick-crypto",
+            "authentick-ke",
+            "authentick-net",
+            "authentick-proto",
+            "authentick-wire",
+        ],
+        external: &["humantime", "rustls", "ureq"],
+        reason: "the line exists so that all who ask a server share one client, which neither prints nor exits",
+    },
+    Line {
         package: "authentick-daemon",
         internal: &[
             "authentick-crypto",
@@ -185,6 +197,7 @@ const TABLE: &[Line] = &[
     Line {
         package: "authentick",
         internal: &[
+            "authentick-client",
             "authentick-crypto",
             "authentick-daemon",
             "authentick-game",
@@ -211,7 +224,6 @@ const TABLE: &[Line] = &[
             "serde_json",
             "signal-hook",
             "tempfile",
-            "ureq",
         ],
         reason: "the line exists so that arguments and environment are read in one crate",
     },

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
+use authentick_client::antp::ocsp::check_url;
 use authentick_wire::antp::Suite;
 use clap::{Args, ValueEnum};
 
 use super::values::seconds;
-use crate::antp::ocsp::check_url;
 
 /// A key encapsulation mechanism of ANTP, and with it a suite.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -13,15 +13,17 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use authentick_client::antp::phases::ask_time;
+use authentick_client::{Measurement, mac, nts, plain};
 use authentick_crypto::Entropy;
 use authentick_crypto::mac::MacAlgorithm;
-use authentick_daemon::replace::replace;
 use authentick_daemon::{Config, Running, serve};
 use authentick_ke::client::{Ask, Timing, dial};
 use authentick_ke::tls::{Roots, client_config};
 use authentick_load::Watch;
 use authentick_net::affinity;
 use authentick_net::clock::unix_seconds;
+use authentick_net::replace::replace;
 use authentick_proto::client::NtsSession;
 use authentick_proto::symmetric::{Allowed, SymmetricKey};
 use authentick_report::load::LoadRecord;
@@ -33,12 +35,10 @@ use clap::Parser as _;
 use indicatif::ProgressBar;
 use rustls::pki_types::ServerName;
 
-use crate::antp::phases::ask_time;
 use crate::args::{Arguments, Command, Demo, KeysFormat};
 use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::host::{COMMIT, VERSION, host};
-use crate::measure::{Credential, Measurement, measure};
 use crate::output;
 use crate::symmetric::KeyName;
 
@@ -121,16 +121,16 @@ enum Means {
 impl Means {
     /// Asks once; or why no answer passed.
     fn measure(&mut self, server: SocketAddr, entropy: &mut Entropy) -> Result<Measurement, String> {
-        let credential = match self {
-            Means::Nothing => Credential::None,
-            Means::Key(key) => Credential::Mac(key),
-            Means::Session(session) => Credential::Nts(session),
+        let asked = match self {
+            Means::Nothing => plain::ask(server, entropy, TIMEOUT),
+            Means::Key(key) => mac::ask(server, key, entropy, TIMEOUT),
+            Means::Session(session) => nts::ask(server, session, entropy, TIMEOUT),
             Means::Antp(asked) => {
                 let timed = ask_time(server, &mut asked.session, asked.ask, entropy, TIMEOUT);
                 return timed.map(|timed| timed.measurement).map_err(|unanswered| unanswered.to_string());
             }
         };
-        measure(server, credential, entropy, TIMEOUT).map_err(|unanswered| unanswered.to_string())
+        asked.map_err(|unanswered| unanswered.to_string())
     }
 }
 

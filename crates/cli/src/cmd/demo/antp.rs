@@ -4,20 +4,22 @@ use std::fmt::Write as _;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::Duration;
 
+use authentick_client::Learnt;
+use authentick_client::antp::establish_by_clock;
+use authentick_client::antp::phases::TimeAsk;
 use authentick_crypto::Entropy;
-use authentick_daemon::replace::replace;
 use authentick_ke::tls::Roots;
-use authentick_proto::antp::client::{Bounds, Offer, Session};
+use authentick_net::replace::replace;
+use authentick_proto::antp::client::{Bounds, Session};
 use authentick_report::AntpPhases;
-use authentick_wire::antp::{Suite, SuiteList};
+use authentick_wire::antp::Suite;
 use rcgen::{CertificateParams, KeyPair, RsaKeySize};
 
 use super::{TIMEOUT, nanos};
-use crate::antp::phases::{TimeAsk, exchange_keys, negotiate};
-use crate::antp::trust::{Anchor, Dates, Times, judge};
 use crate::exit::{Exit, Failure};
+use crate::trust;
 
 /// The paper's two suites, as the configuration and the command line call them.
 const SUITES: [(&str, Suite); 2] = [("ecdh", Suite::P256), ("rsa", Suite::RSA_PKCS1)];
@@ -74,8 +76,7 @@ pub(super) fn sessions(folder: &Path, server: SocketAddr) -> Result<Vec<Asked>, 
     let mut entropy = Entropy::from_system()?;
     let mut asked = Vec::new();
     for (name, suite) in SUITES {
-        let (session, phases) = establish(&chain_file(folder, name), suite, server, &mut entropy)
-            .map_err(|problem| Failure::new(Exit::Internal, format!("ANTP with {suite}: {problem}")))?;
+        let (session, phases) = establish(&chain_file(folder, name), suite, server, &mut entropy)?;
         let ask = TimeAsk { is_separate: false, is_fresh: false, bounds: Bounds::WAN };
         asked.push(Asked { session, ask, name: suite.to_string(), phases: Some(phases) });
     }
@@ -96,24 +97,20 @@ fn establish(
     suite: Suite,
     server: SocketAddr,
     entropy: &mut Entropy,
-) -> Result<(Session, AntpPhases), String> {
-    let offer = Offer { suites: SuiteList::new(&[suite]).expect("one suite makes a list"), ..Offer::p256() };
-    let agreed = negotiate(server, offer, entropy, TIMEOUT).map_err(|problem| problem.to_string())?;
-    let pem = fs::read(chain).map_err(|error| error.to_string())?;
-    let anchor =
-        Anchor::authorities(&Roots::from_pem(&pem)?, "localhost").map_err(|failure| failure.message)?;
-    let times = Times::exactly_now();
-    let start = Instant::now();
-    let believed = judge(&anchor, &Dates::At(times), &agreed.negotiated.chain(), suite)?;
-    let certificate_check_ns = nanos(start.elapsed());
-    let exchanged = exchange_keys(server, &agreed.negotiated, &believed.key, entropy, TIMEOUT)
-        .map_err(|wrong| wrong.to_string())?
-        .map_err(|problem| problem.to_string())?;
+) -> Result<(Session, AntpPhases), Failure> {
+    let internal = |problem: &str| Failure::new(Exit::Internal, format!("ANTP with {suite}: {problem}"));
+    let roots = Roots::from_pem(&fs::read(chain)?).map_err(|problem| internal(&problem))?;
+    let anchor = trust::authorities(&roots, "localhost")?;
+    let mut learnt = Learnt::default();
+    let established = establish_by_clock(server, suite, &anchor, entropy, TIMEOUT, &mut learnt)
+        .map_err(|(_, why)| internal(&why.to_string()))?;
+    let ns = |spent: Option<Duration>| spent.map_or(0, nanos);
+    let times = learnt.times;
     let phases = AntpPhases {
-        negotiation_ns: nanos(agreed.took),
-        certificate_check_ns,
-        encapsulation_ns: nanos(exchanged.encapsulation),
-        exchange_ns: nanos(exchanged.took),
+        negotiation_ns: ns(times.negotiation),
+        certificate_check_ns: ns(times.certificate_check),
+        encapsulation_ns: ns(times.encapsulation),
+        exchange_ns: ns(times.key_exchange),
     };
-    Ok((exchanged.session, phases))
+    Ok((established.session, phases))
 }

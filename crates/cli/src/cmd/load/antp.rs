@@ -3,14 +3,16 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use authentick_client::antp::establish_by_clock;
+use authentick_client::antp::phases::{TimeAsk, ask_time};
+use authentick_client::{Error, Learnt, Place, Why};
 use authentick_crypto::Entropy;
 use authentick_ke::tls::Roots;
-use authentick_proto::antp::client::{Bounds, Offer};
-use authentick_wire::antp::{Suite, SuiteList};
+use authentick_proto::antp::client::Bounds;
+use authentick_wire::antp::Suite;
 
-use crate::antp::phases::{TimeAsk, ask_time, exchange_keys, negotiate};
-use crate::antp::trust::{Anchor, Dates, Times, judge};
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
+use crate::trust;
 
 /// What the first run found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,18 +32,14 @@ pub(super) fn probe(
     timeout: Duration,
 ) -> Result<Probed, Failure> {
     let mut entropy = Entropy::from_system()?;
-    let anchor = Anchor::authorities(roots, server_name)?;
-    let distrusted = |why: String| Failure::new(Exit::Authentication, format!("{server}: {why}"));
-    let offer = Offer { suites: SuiteList::new(&[suite]).expect("one suite makes a list"), ..Offer::p256() };
-    let agreed =
-        negotiate(server, offer, &mut entropy, timeout).map_err(|problem| problem.failure(server))?;
-    let (negotiated, chain) = (&agreed.negotiated, agreed.negotiated.chain());
-    let believed = judge(&anchor, &Dates::At(Times::exactly_now()), &chain, suite).map_err(distrusted)?;
-    let mut session = exchange_keys(server, negotiated, &believed.key, &mut entropy, timeout)
-        .map_err(|wrong| distrusted(wrong.to_string()))?
-        .map_err(|problem| problem.failure(server))?
-        .session;
+    let anchor = trust::authorities(roots, server_name)?;
+    let failed = |why| Error { place: Place::Server(server), why };
+    let learnt = &mut Learnt::default();
+    let mut established = establish_by_clock(server, suite, &anchor, &mut entropy, timeout, learnt)
+        .map_err(|(_, why)| failed(why))?;
     let ask = TimeAsk { is_separate: false, is_fresh: false, bounds: Bounds::WAN };
-    ask_time(server, &mut session, ask, &mut entropy, timeout).map_err(|problem| problem.failure(server))?;
-    Ok(Probed { chain_size: chain.octets().len(), round_count: agreed.round_count })
+    ask_time(server, &mut established.session, ask, &mut entropy, timeout)
+        .map_err(|unanswered| failed(Why::UnansweredAntp(unanswered)))?;
+    let chain_size = established.negotiated.chain().octets().len();
+    Ok(Probed { chain_size, round_count: established.round_count })
 }

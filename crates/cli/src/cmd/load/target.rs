@@ -4,20 +4,20 @@ use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use authentick_client::nts::KeyServer;
+use authentick_client::{NTP_PORT, mac, nts, plain, resolve};
 use authentick_crypto::Entropy;
-use authentick_ke::client::{Ask, Dialled, dial};
+use authentick_ke::client::Ask;
 use authentick_ke::tls::{Roots, client_config};
 use authentick_load::{Allow, Scheme};
 use authentick_net::udp::ClientSocket;
 use authentick_proto::symmetric::SymmetricKey;
 use authentick_wire::ke::AeadId;
-use rustls::pki_types::ServerName;
 
 use super::antp::{Probed, probe as probe_antp};
 use crate::args::{AntpLoad, Permit, Trust};
 use crate::exit::{Exit, Failure};
-use crate::measure::{Credential, measure, measure_with_either_keys};
-use crate::server::{NTP_PORT, ServerArgument, aeads, ke_failure, resolve};
+use crate::server::{ServerArgument, aeads, server_name};
 use crate::symmetric::KeyName;
 use crate::trust;
 
@@ -109,10 +109,7 @@ impl Target {
                 let ntp = resolve(&server.host, server.port.unwrap_or(NTP_PORT))?[0];
                 permission.check(&server.host, ntp.ip())?;
                 let key = wanted.key.map(|name| name.find(ntp.ip())).transpose()?;
-                match &key {
-                    Some(key) => probe_with(key, ntp, wanted.timeout)?,
-                    None => _ = probe(ntp, None, wanted.timeout)?,
-                }
+                probe(key.as_ref(), ntp, wanted.timeout)?;
                 Target {
                     text: wanted.text.to_owned(),
                     ntp,
@@ -174,32 +171,35 @@ impl Target {
         let addresses = resolve(&server.host, ke_port)?;
         permission.check(&server.host, addresses[0].ip())?;
         let name = trust.server_name.as_deref().unwrap_or(&server.host);
-        let server_name = ServerName::try_from(name.to_owned()).map_err(|_| {
-            Failure::new(Exit::Usage, format!("--server-name {name:?} is no host name or address"))
-        })?;
+        let server_name = server_name(name)?;
         let roots = trust::roots(trust.ca.as_deref())?;
         let authorities_pem = trust.ca.as_ref().and_then(|file| fs::read_to_string(file).ok());
         let aeads = aeads(&trust.aead);
-        let ask = Ask { tls: client_config(roots.clone()), server_name, aeads: aeads.clone() };
-        let Dialled { established, address, .. } = dial(&ask, &addresses[..1], trust.ke_timeout)
-            .map_err(|error| ke_failure(&server.host, ke_port, &error, &aeads))?;
-        let port = established.ntp_port.or(server.port.filter(|_| !alone)).unwrap_or(NTP_PORT);
-        let (ntp_host, ntp) = match &established.ntp_server {
-            Some(name) => (name.clone(), resolve(name, port)?[0]),
-            None => (server.host.clone(), SocketAddr::new(address.ip(), port)),
+        let key_server = KeyServer {
+            host: server.host.clone(),
+            port: ke_port,
+            addresses: addresses[..1].to_vec(),
+            ask: Ask { tls: client_config(roots.clone()), server_name, aeads: aeads.clone() },
+            ntp_port: server.port.filter(|_| !alone),
         };
+        let dialled = key_server.exchange_keys(trust.ke_timeout)?;
+        let ntp = key_server.ntp_address(&dialled)?;
+        let (ke, established) = (dialled.address, dialled.established);
+        let ntp_host = established.ntp_server.unwrap_or_else(|| server.host.clone());
         let aead = established.aead;
         let mut alternative_keys = false;
         if !alone {
             // A key exchange may send clients anywhere; load goes only where it may.
             permission.check(&ntp_host, ntp.ip())?;
             let mut session = established.session;
-            alternative_keys = probe(ntp, Some(&mut session), wanted.timeout)?;
+            let asked =
+                nts::ask_with_either_keys(ntp, &mut session, &mut Entropy::from_system()?, wanted.timeout);
+            (_, alternative_keys) = asked.map_err(|unanswered| unanswered.of(ntp))?;
         }
         Ok(Target {
             text: wanted.text.to_owned(),
             ntp,
-            ke: address,
+            ke,
             server_name: name.to_owned(),
             authorities_pem,
             roots: Some(roots),
@@ -218,23 +218,14 @@ impl Target {
     }
 }
 
-/// Asks once: who does not answer a single request need not be loaded. Returns whether its keys are exported the other
-/// way.
-fn probe(
-    ntp: SocketAddr,
-    session: Option<&mut authentick_proto::client::NtsSession>,
-    timeout: Duration,
-) -> Result<bool, Failure> {
+/// Asks once, under `key` if there is one: who does not answer a single request need not be loaded.
+fn probe(key: Option<&SymmetricKey>, ntp: SocketAddr, timeout: Duration) -> Result<(), Failure> {
     let mut entropy = Entropy::from_system()?;
-    let measured = measure_with_either_keys(ntp, session, &mut entropy, timeout);
-    measured.map(|(_, other_keys)| other_keys).map_err(|unanswered| unanswered.failure(ntp))
-}
-
-/// The same under a key.
-fn probe_with(key: &SymmetricKey, ntp: SocketAddr, timeout: Duration) -> Result<(), Failure> {
-    let mut entropy = Entropy::from_system()?;
-    let measured = measure(ntp, Credential::Mac(key), &mut entropy, timeout);
-    measured.map(|_| ()).map_err(|unanswered| unanswered.failure(ntp))
+    let asked = match key {
+        Some(key) => mac::ask(ntp, key, &mut entropy, timeout),
+        None => plain::ask(ntp, &mut entropy, timeout),
+    };
+    asked.map(|_| ()).map_err(|unanswered| unanswered.of(ntp).into())
 }
 
 /// The address from which this host would send to `server`.

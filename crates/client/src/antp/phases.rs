@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use authentick_crypto::Entropy;
 use authentick_crypto::kem::PublicKey;
 use authentick_net::clock;
-use authentick_net::udp::{ClientSocket, Received};
+use authentick_net::udp::ClientSocket;
 use authentick_proto::antp::client::{
     Accepted, Bounds, Check, Event, KeyExchange, Negotiated, Negotiation, Offer, Progress, SeparateTag,
     Session, TimeExchange, Wanted, WrongKem,
@@ -16,30 +16,27 @@ use authentick_proto::client::Response;
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
 use authentick_wire::time::{NtpSpan, NtpTime};
 
-use super::steps::{Difference, Host};
-use crate::measure::{Measurement, Unanswered};
+use super::clock_steps::{Difference, Host};
+use crate::exchange::{Heard, Unanswered};
+use crate::measurement::Measurement;
 
 /// How long the first request of a phase waits for its answer before there is another; the next one waits twice as
 /// long. Within this, an answer within the default bound E is never too late.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 
-/// Failed checks that are told; a flood of forgeries must not fill the memory.
-const CHECK_COUNT_MAX: usize = 64;
-
-/// One phase: what it sends, and what a datagram means to it.
-trait Phase {
+/// One phase as a course of requests: what it sends, and what a datagram means to it.
+trait Course {
     type Outcome;
 
     /// Writes a request that has not been sent before; returns its size.
     fn request(&mut self, out: &mut [u8]) -> usize;
 
-    fn receive(&mut self, datagram: &[u8], arrived: NtpTime) -> Result<Step<Self::Outcome>, Check>;
+    /// `None`: the wait goes on.
+    fn receive(&mut self, datagram: &[u8], arrived: NtpTime) -> Result<Option<Step<Self::Outcome>>, Check>;
 }
 
-/// What a datagram brought.
+/// What ends the wait for an answer.
 enum Step<T> {
-    /// Nothing that ends the wait.
-    Wait,
     /// The answer to this request; there is another to be sent at once.
     Next,
     /// The end of the phase.
@@ -47,49 +44,40 @@ enum Step<T> {
 }
 
 /// Goes through `phase` with the server at the other end of `socket`.
-fn run<P: Phase>(
+fn run<P: Course>(
     socket: &ClientSocket,
     phase: &mut P,
     timeout: Duration,
 ) -> Result<P::Outcome, Unanswered<Check>> {
     let mut buffer = [0; DATAGRAM_SIZE_MAX];
     let deadline = Instant::now() + timeout;
-    let (mut told, mut checks) = (None, Vec::new());
+    let mut heard = Heard::nothing();
     let mut wait = FIRST_WAIT;
     loop {
         let size = phase.request(&mut buffer);
         socket.send(&buffer[..size])?;
         let until = deadline.min(Instant::now() + wait);
-        let next = loop {
-            match socket.receive(&mut buffer, until)? {
-                Received::Datagram { size, at } => match phase.receive(&buffer[..size], at) {
-                    Ok(Step::Wait) => {}
-                    Ok(Step::Next) => break true,
-                    Ok(Step::Done(outcome)) => return Ok(outcome),
-                    Err(check) if checks.len() < CHECK_COUNT_MAX => checks.push(check),
-                    Err(_) => {}
-                },
-                Received::Hint(hint) => told = Some(hint),
-                Received::Silence => break false,
-            }
+        let step = heard.listen(socket, &mut buffer, until, |datagram, at| phase.receive(datagram, at))?;
+        wait = match step {
+            Some(Step::Done(outcome)) => return Ok(outcome),
+            Some(Step::Next) => FIRST_WAIT,
+            None => wait * 2,
         };
         if Instant::now() >= deadline {
-            return Err(match checks.is_empty() {
-                true => Unanswered::Silence { hint: told },
-                false => Unanswered::Rejected(checks),
-            });
+            return Err(heard.into());
         }
-        wait = if next { FIRST_WAIT } else { wait * 2 };
     }
 }
 
 /// A negotiation that reached its end.
 #[derive(Debug)]
-pub(crate) struct Agreed {
-    pub(crate) negotiated: Negotiated,
+pub struct Agreed {
+    /// The server's choice, C1 and its chain.
+    pub negotiated: Negotiated,
     /// Answers that it took.
-    pub(crate) round_count: u32,
-    pub(crate) took: Duration,
+    pub round_count: u32,
+    /// How long that was.
+    pub took: Duration,
 }
 
 struct Negotiating<'a> {
@@ -98,25 +86,28 @@ struct Negotiating<'a> {
     entropy: &'a mut Entropy,
 }
 
-impl Phase for Negotiating<'_> {
+impl Course for Negotiating<'_> {
     type Outcome = Negotiated;
 
     fn request(&mut self, out: &mut [u8]) -> usize {
         self.negotiation.request(self.entropy, out)
     }
 
-    fn receive(&mut self, datagram: &[u8], _: NtpTime) -> Result<Step<Negotiated>, Check> {
+    fn receive(&mut self, datagram: &[u8], _: NtpTime) -> Result<Option<Step<Negotiated>>, Check> {
         let progress = self.negotiation.receive(datagram)?;
         self.round_count += 1;
-        Ok(match progress {
+        Ok(Some(match progress {
             Progress::More => Step::Next,
             Progress::Done(negotiated) => Step::Done(negotiated),
-        })
+        }))
     }
 }
 
 /// Phase 1: as many rounds as the chain takes.
-pub(crate) fn negotiate(
+///
+/// # Errors
+/// Why there is no answer.
+pub fn negotiate(
     server: SocketAddr,
     offer: Offer,
     entropy: &mut Entropy,
@@ -131,12 +122,13 @@ pub(crate) fn negotiate(
 
 /// A key exchange that reached its end.
 #[derive(Debug)]
-pub(crate) struct Exchanged {
-    pub(crate) session: Session,
+pub struct Exchanged {
+    /// The key, and C2.
+    pub session: Session,
     /// This end's public-key work.
-    pub(crate) encapsulation: Duration,
+    pub encapsulation: Duration,
     /// The rest: from m3 to a confirmed m4.
-    pub(crate) took: Duration,
+    pub took: Duration,
 }
 
 struct Exchanging<'a> {
@@ -147,7 +139,7 @@ struct Exchanging<'a> {
     encapsulation: Duration,
 }
 
-impl Phase for Exchanging<'_> {
+impl Course for Exchanging<'_> {
     type Outcome = Session;
 
     fn request(&mut self, out: &mut [u8]) -> usize {
@@ -159,17 +151,20 @@ impl Phase for Exchanging<'_> {
         size
     }
 
-    fn receive(&mut self, datagram: &[u8], _: NtpTime) -> Result<Step<Session>, Check> {
+    fn receive(&mut self, datagram: &[u8], _: NtpTime) -> Result<Option<Step<Session>>, Check> {
         let exchange = self.exchange.as_mut().expect("a request precedes what is received");
-        exchange.receive(datagram).map(Step::Done)
+        exchange.receive(datagram).map(|session| Some(Step::Done(session)))
     }
 }
 
 /// Phase 2, under `key`, which the caller trusts.
 ///
 /// # Errors
-/// The outer one if the key is not one of the suite.
-pub(crate) fn exchange_keys(
+/// The outer one if the key is not one of the suite; the inner one says why there is no answer.
+///
+/// # Panics
+/// Never: the key was compared with the suite.
+pub fn exchange_keys(
     server: SocketAddr,
     negotiated: &Negotiated,
     key: &PublicKey,
@@ -195,12 +190,13 @@ pub(crate) fn exchange_keys(
 
 /// What is asked for in phase 3.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct TimeAsk {
+pub struct TimeAsk {
     /// The tag may come in a packet of its own.
-    pub(crate) is_separate: bool,
+    pub is_separate: bool,
     /// A fresh C2 is welcome.
-    pub(crate) is_fresh: bool,
-    pub(crate) bounds: Bounds,
+    pub is_fresh: bool,
+    /// What is too late.
+    pub bounds: Bounds,
 }
 
 struct Timing<'a> {
@@ -213,7 +209,7 @@ struct Timing<'a> {
     clocks: Difference,
 }
 
-impl Phase for Timing<'_> {
+impl Course for Timing<'_> {
     /// Also by how much the clock may have been set meanwhile; `None` if it was.
     type Outcome = (Accepted, Option<NtpSpan>);
 
@@ -224,12 +220,12 @@ impl Phase for Timing<'_> {
         size
     }
 
-    fn receive(&mut self, datagram: &[u8], arrived: NtpTime) -> Result<Step<Self::Outcome>, Check> {
+    fn receive(&mut self, datagram: &[u8], arrived: NtpTime) -> Result<Option<Step<Self::Outcome>>, Check> {
         let exchange = self.exchange.as_mut().expect("a request precedes what is received");
         Ok(match exchange.receive(datagram, arrived, self.session)? {
-            Event::Early => Step::Wait,
+            Event::Early => None,
             Event::Accepted(accepted) => {
-                Step::Done((accepted, self.clocks.unnoticed(Difference::read(&mut Host))))
+                Some(Step::Done((accepted, self.clocks.unnoticed(Difference::read(&mut Host)))))
             }
         })
     }
@@ -237,15 +233,20 @@ impl Phase for Timing<'_> {
 
 /// Time that passed every check.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Timed {
-    pub(crate) measurement: Measurement,
-    pub(crate) accepted: Accepted,
+pub struct Timed {
+    /// As of any scheme.
+    pub measurement: Measurement,
+    /// What the protocol says of it.
+    pub accepted: Accepted,
     /// The most by which the offset is wrong: half the round trip, and what this host's clock may have been set by.
-    pub(crate) error_max: NtpSpan,
+    pub error_max: NtpSpan,
 }
 
 /// Phase 3: one exchange of time under `session`.
-pub(crate) fn ask_time(
+///
+/// # Errors
+/// Why there is no answer.
+pub fn ask_time(
     server: SocketAddr,
     session: &mut Session,
     ask: TimeAsk,

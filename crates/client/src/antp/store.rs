@@ -10,89 +10,157 @@
 //! Directories have mode 0700 and files 0600. A file is replaced as a whole or not at all. One that is not as it should
 //! be is named, with what to do, and nothing goes on as if it were missing: that would allow what it forbids.
 
+use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
-use authentick_daemon::replace::replace;
+use authentick_net::replace::replace;
 use authentick_proto::antp::client::HeldChain;
-use authentick_proto::antp::sticky::Sticky;
+use authentick_proto::antp::sticky::{BadLine, Downgrade, Sticky};
+use authentick_wire::Malformed;
 use authentick_wire::antp::Chain;
 use authentick_wire::limits::ANTP_CHAIN_SIZE_MAX;
 
-use crate::exit::{Exit, Failure};
-use crate::files;
+use crate::error::Fault;
+use crate::trust::rfc3339;
 
 /// A list of [`authentick_proto::antp::sticky::SERVER_COUNT_MAX`] long names fits.
 const FILE_SIZE_MAX: u64 = 512 << 10;
 
 const HEADING: &str = "# Servers that have spoken ANTP: authentick asks them for no unauthenticated time.\n";
 
+/// What is wrong with what is kept.
+#[derive(Debug)]
+pub struct StoreError {
+    /// The file or directory.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub problem: StoreProblem,
+}
+
+/// See [`StoreError`].
+#[derive(Debug)]
+pub enum StoreProblem {
+    /// It cannot be read.
+    Unreadable(io::Error),
+    /// It cannot be written.
+    Unwritable(io::Error),
+    /// Others than its owner may write to the directory.
+    OpenToOthers,
+    /// It is to hold a chain of certificates.
+    NoChain(Malformed),
+    /// It is to hold a time.
+    NoTime,
+    /// It is to hold names of servers, and is not UTF-8.
+    NoText,
+    /// It is to hold names of servers.
+    BadLine(BadLine),
+    /// It can hold no more servers, or not this one.
+    Full(String),
+    /// It says that the server was asked with ANTP before: it is not asked with less.
+    Downgrade(Downgrade),
+}
+
+impl StoreError {
+    /// Whose fault it is.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        match &self.problem {
+            StoreProblem::Unreadable(error) | StoreProblem::Unwritable(error) => Fault::of_access(error),
+            StoreProblem::OpenToOthers
+            | StoreProblem::NoChain(_)
+            | StoreProblem::NoTime
+            | StoreProblem::NoText
+            | StoreProblem::BadLine(_)
+            | StoreProblem::Full(_) => Fault::Input,
+            StoreProblem::Downgrade(_) => Fault::Rejected,
+        }
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match &self.problem {
+            StoreProblem::Unreadable(error) => write!(f, "cannot read {path}: {error}"),
+            StoreProblem::Unwritable(error) => write!(f, "cannot write {path}: {error}"),
+            StoreProblem::OpenToOthers => write!(f, "{path}: others may write to it"),
+            StoreProblem::NoChain(malformed) => {
+                write!(f, "{path}: is no certificate chain of ANTP ({malformed})")
+            }
+            StoreProblem::NoTime => write!(f, "{path}: is no time such as 2030-01-31T12:00:00Z"),
+            StoreProblem::NoText => write!(f, "{path}: is no text"),
+            StoreProblem::BadLine(bad) => write!(f, "{path}: {bad}"),
+            StoreProblem::Full(server) => write!(f, "{path}: is full, or cannot hold the name {server:?}"),
+            StoreProblem::Downgrade(downgrade) => downgrade.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+impl StoreProblem {
+    fn of(self, path: &Path) -> StoreError {
+        StoreError { path: path.to_owned(), problem: self }
+    }
+}
+
 /// The state directory of a user.
 #[derive(Clone, Debug)]
-pub(crate) struct Store {
+pub struct Store {
     directory: PathBuf,
 }
 
 impl Store {
-    /// The store in `chosen`, or in the usual place. `None` if there is no such place, as nothing says where home is.
-    pub(crate) fn find(chosen: Option<&Path>) -> Option<Self> {
-        let from = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let usual = || {
-            let state = from("XDG_STATE_HOME").or_else(|| Some(from("HOME")?.join(".local/state")))?;
-            Some(state.join("authentick"))
-        };
-        let directory = chosen.map(Path::to_owned).or_else(usual)?;
-        Some(Store { directory })
+    /// The store in `directory`, which need not exist.
+    #[must_use]
+    pub const fn at(directory: PathBuf) -> Self {
+        Store { directory }
     }
 
-    /// The same for who must keep something; the directory is made if it is missing.
+    /// Makes what is missing of the directory, for who must keep something.
     ///
     /// # Errors
-    /// If there is no place for it, or others may write to it.
-    pub(crate) fn prepare(chosen: Option<&Path>) -> Result<Self, Failure> {
-        let store = Store::find(chosen).ok_or_else(|| {
-            let message = "nothing says where to keep what is known of servers: set HOME, or name a directory \
-                           with --state-directory";
-            Failure::new(Exit::Configuration, message)
-        })?;
-        for directory in [&store.directory, &store.directory.join("antp-chains")] {
+    /// If it cannot be made, or others may write to it.
+    pub fn prepare(&self) -> Result<(), StoreError> {
+        for directory in [&self.directory, &self.directory.join("antp-chains")] {
             DirBuilder::new()
                 .recursive(true)
                 .mode(0o700)
                 .create(directory)
-                .map_err(|error| unwritable(directory, &error))?;
-            let metadata = fs::metadata(directory).map_err(|error| unwritable(directory, &error))?;
+                .map_err(|error| unwritable(directory, error))?;
+            let metadata = fs::metadata(directory).map_err(|error| unwritable(directory, error))?;
             if metadata.permissions().mode() & 0o022 != 0 {
-                let remedy = "chmod 700, or name another one with --state-directory";
-                return Err(files::wrong(directory, "others may write to it", remedy));
+                return Err(StoreProblem::OpenToOthers.of(directory));
             }
         }
-        Ok(store)
+        Ok(())
     }
 
     /// The chain that `server` had last time.
-    pub(crate) fn chain(&self, server: &str) -> Result<Option<HeldChain>, Failure> {
+    ///
+    /// # Errors
+    /// If it cannot be read, or is none.
+    pub fn chain(&self, server: &str) -> Result<Option<HeldChain>, StoreError> {
         let path = self.chain_file(server);
         let Some(octets) = read(&path)? else { return Ok(None) };
-        let chain = Chain::parse(&octets).map_err(|malformed| {
-            let problem = format!("is no certificate chain of ANTP ({malformed})");
-            files::wrong(&path, &problem, "remove it, and it is fetched anew")
-        })?;
+        let chain = Chain::parse(&octets).map_err(|malformed| StoreProblem::NoChain(malformed).of(&path))?;
         Ok(Some(HeldChain::new(&chain)))
     }
 
     /// Keeps the chain of `server`, which was checked, and that the server has spoken ANTP.
-    pub(crate) fn keep(&self, server: &str, chain: &Chain<'_>) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// If files cannot be written, or there is no room for another server.
+    pub fn keep(&self, server: &str, chain: &Chain<'_>) -> Result<(), StoreError> {
         let _lock = self.lock()?;
         let (path, mut servers) = self.servers()?;
         if servers.admit_without(server).is_ok() {
             if !servers.remember(server) {
-                let problem = format!("is full, or cannot hold the name {server:?}");
-                let remedy = "remove lines that are not needed any more, or name the server by its address";
-                return Err(files::wrong(&path, &problem, remedy));
+                return Err(StoreProblem::Full(server.to_owned()).of(&path));
             }
             write(&path, (HEADING.to_owned() + &servers.to_text()).as_bytes())?;
         }
@@ -106,21 +174,17 @@ impl Store {
     /// Whether `server` may be asked for time without authentication.
     ///
     /// # Errors
-    /// If it has spoken ANTP; what to do if that is no longer so is said.
-    pub(crate) fn admit_plain(&self, server: &str) -> Result<(), Failure> {
+    /// If it has spoken ANTP.
+    pub fn admit_plain(&self, server: &str) -> Result<(), StoreError> {
         let (path, servers) = self.servers()?;
-        servers.admit_without(server).map_err(|downgrade| {
-            let message = format!(
-                "{downgrade}; if the operator of the server has given ANTP up, forget it with --forget-antp (its line \
-                 in {} goes)",
-                path.display()
-            );
-            Failure::new(Exit::Authentication, message)
-        })
+        servers.admit_without(server).map_err(|downgrade| StoreProblem::Downgrade(downgrade).of(&path))
     }
 
     /// Forgets that `server` has spoken ANTP, and its chain; whether there was anything to forget.
-    pub(crate) fn forget(&self, server: &str) -> Result<bool, Failure> {
+    ///
+    /// # Errors
+    /// If files cannot be changed.
+    pub fn forget(&self, server: &str) -> Result<bool, StoreError> {
         if !self.directory.exists() {
             return Ok(false);
         }
@@ -134,39 +198,40 @@ impl Store {
         match fs::remove_file(&chain) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(was_there),
-            Err(error) => Err(unwritable(&chain, &error)),
+            Err(error) => Err(unwritable(&chain, error)),
         }
     }
 
     /// The last time that was saved, in Unix seconds.
-    pub(crate) fn last_time(&self) -> Result<Option<u64>, Failure> {
+    ///
+    /// # Errors
+    /// If the file cannot be read, or holds no time.
+    pub fn last_time(&self) -> Result<Option<u64>, StoreError> {
         let path = self.directory.join("antp-time");
         let Some(octets) = read(&path)? else { return Ok(None) };
         let time = str::from_utf8(&octets).ok().and_then(|text| humantime::parse_rfc3339(text.trim()).ok());
         let seconds = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map(|since| since.as_secs());
-        seconds.map(Some).ok_or_else(|| {
-            let remedy = "remove it; certificates are then judged by the time of the build and of the clock";
-            files::wrong(&path, "is no time such as 2030-01-31T12:00:00Z", remedy)
-        })
+        seconds.map(Some).ok_or_else(|| StoreProblem::NoTime.of(&path))
     }
 
     /// Saves a time that a server vouched for, if it is later than the one that is saved.
-    pub(crate) fn save_time(&self, unix_seconds: u64) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn save_time(&self, unix_seconds: u64) -> Result<(), StoreError> {
         let _lock = self.lock()?;
         if self.last_time()?.is_some_and(|last| last >= unix_seconds) {
             return Ok(());
         }
-        let text = format!("{}\n", humantime::format_rfc3339_seconds(instant(unix_seconds)));
+        let text = format!("{}\n", rfc3339(unix_seconds));
         write(&self.directory.join("antp-time"), text.as_bytes())
     }
 
-    fn servers(&self) -> Result<(PathBuf, Sticky), Failure> {
+    fn servers(&self) -> Result<(PathBuf, Sticky), StoreError> {
         let path = self.directory.join("antp-servers");
         let octets = read(&path)?.unwrap_or_default();
-        let text = str::from_utf8(&octets)
-            .map_err(|_| files::wrong(&path, "is no text", "remove it if no server in it needs ANTP"))?;
-        let servers = Sticky::parse(text)
-            .map_err(|bad| files::wrong(&path, &bad.to_string(), "correct or remove that line"))?;
+        let text = str::from_utf8(&octets).map_err(|_| StoreProblem::NoText.of(&path))?;
+        let servers = Sticky::parse(text).map_err(|bad| StoreProblem::BadLine(bad).of(&path))?;
         Ok((path, servers))
     }
 
@@ -177,20 +242,15 @@ impl Store {
     }
 
     /// Waits for the lock, which is released when dropped.
-    fn lock(&self) -> Result<File, Failure> {
+    fn lock(&self) -> Result<File, StoreError> {
         let path = self.directory.join("antp-lock");
         let opened = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
-        opened.and_then(|file| file.lock().map(|()| file)).map_err(|error| unwritable(&path, &error))
+        opened.and_then(|file| file.lock().map(|()| file)).map_err(|error| unwritable(&path, error))
     }
 }
 
-/// A point in time for people.
-pub(crate) fn instant(unix_seconds: u64) -> SystemTime {
-    UNIX_EPOCH + Duration::from_secs(unix_seconds)
-}
-
 /// What is in a file; `None` if there is none.
-fn read(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
+fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     let size_max = FILE_SIZE_MAX.max(ANTP_CHAIN_SIZE_MAX as u64);
     let octets = fs::metadata(path).and_then(|metadata| match metadata.len() > size_max {
         true => Err(io::Error::new(ErrorKind::InvalidData, "the file is too long")),
@@ -199,18 +259,16 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
     match octets {
         Ok(octets) => Ok(Some(octets)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => {
-            Err(files::unreadable(path, &error, "remove it", "name another directory with --state-directory"))
-        }
+        Err(error) => Err(StoreProblem::Unreadable(error).of(path)),
     }
 }
 
-fn write(path: &Path, octets: &[u8]) -> Result<(), Failure> {
-    replace(path, octets, None).map_err(|(path, error)| unwritable(&path, &error))
+fn write(path: &Path, octets: &[u8]) -> Result<(), StoreError> {
+    replace(path, octets, None).map_err(|(path, error)| unwritable(&path, error))
 }
 
-fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    files::unwritable(path, error, "name another directory with --state-directory")
+fn unwritable(path: &Path, error: io::Error) -> StoreError {
+    StoreProblem::Unwritable(error).of(path)
 }
 
 #[cfg(test)]
@@ -219,7 +277,8 @@ mod tests {
 
     fn store() -> (tempfile::TempDir, Store) {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::prepare(Some(&folder.path().join("state"))).unwrap();
+        let store = Store::at(folder.path().join("state"));
+        store.prepare().unwrap();
         (folder, store)
     }
 
@@ -234,8 +293,8 @@ mod tests {
         store.keep("ntp.test", &chain()).unwrap();
         for name in ["ntp.test", "NTP.Test", "ntp.test."] {
             let refused = store.admit_plain(name).unwrap_err();
-            assert_eq!(refused.exit, Exit::Authentication);
-            assert!(refused.message.contains("--forget-antp"), "{}", refused.message);
+            assert_eq!(refused.fault(), Fault::Rejected);
+            assert!(matches!(refused.problem, StoreProblem::Downgrade(_)), "{refused}");
             assert_eq!(store.chain(name).unwrap().unwrap().octets(), chain().octets());
         }
         assert!(store.admit_plain("ntp.test:1123").is_ok(), "another port is another server");
@@ -254,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_private_and_corrupt_ones_are_named_with_a_remedy() {
+    fn files_are_private_and_corrupt_ones_are_named() {
         let (_folder, store) = store();
         store.keep("ntp.test", &chain()).unwrap();
         store.save_time(1_700_000_000).unwrap();
@@ -263,15 +322,11 @@ mod tests {
         for name in ["antp-servers", "antp-time", "antp-chains/of-ntp.test", "antp-lock"] {
             assert_eq!(mode(&store.directory.join(name)), 0o600, "{name}");
         }
-        let failure = |name: &str, octets: &[u8], of: &dyn Fn() -> Failure| {
+        let failure = |name: &str, octets: &[u8], of: &dyn Fn() -> StoreError| {
             fs::write(store.directory.join(name), octets).unwrap();
             let failure = of();
-            assert_eq!(failure.exit, Exit::Configuration);
-            assert!(
-                failure.message.contains(name) && failure.message.contains("remove"),
-                "{}",
-                failure.message
-            );
+            assert_eq!(failure.fault(), Fault::Input);
+            assert!(failure.to_string().contains(name), "{failure}");
         };
         failure("antp-servers", b"two words\n", &|| store.admit_plain("other.test").unwrap_err());
         failure("antp-servers", &[0xFF], &|| store.admit_plain("other.test").unwrap_err());
@@ -284,7 +339,7 @@ mod tests {
     fn directory_that_others_may_write_to_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
-        let refused = Store::prepare(Some(folder.path())).unwrap_err();
-        assert!(refused.message.contains("chmod 700"), "{}", refused.message);
+        let refused = Store::at(folder.path().to_owned()).prepare().unwrap_err();
+        assert!(matches!(refused.problem, StoreProblem::OpenToOthers), "{refused}");
     }
 }

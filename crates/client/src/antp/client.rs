@@ -1,0 +1,213 @@
+//! A client that knows when each phase is due, and what to keep of it.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use authentick_crypto::Entropy;
+use authentick_net::clock::unix_seconds;
+use authentick_proto::antp::client::{Association, HeldChain, Negotiated, Offer, Phase as Due};
+use authentick_wire::antp::SuiteList;
+use authentick_wire::time::NtpTime;
+
+use super::ocsp::{self, Vouch, judge_now};
+use super::phases::{TimeAsk, ask_time};
+use super::store::Store;
+use super::tentative::{Ballot, Voter, agree};
+use super::{Established, Phase, establish};
+use crate::Client;
+use crate::error::{Error, Place, Why};
+use crate::exchange::Unanswered;
+use crate::measurement::{Answer, Bound, Learnt};
+use crate::remark::Remark;
+use crate::trust::{Anchor, Believed, Dates, SLACK_SECONDS, Times, judge};
+
+/// A server, and how it is to be asked.
+#[derive(Debug)]
+pub struct Settings {
+    /// Its address.
+    pub server: SocketAddr,
+    /// The name under which the store knows it.
+    pub name: String,
+    /// For each phase.
+    pub timeout: Duration,
+    /// Whom to trust.
+    pub anchor: Anchor,
+    /// Suites, the best first.
+    pub suites: SuiteList,
+    /// What is asked for in phase 3, and when its answer is too late.
+    pub ask: TimeAsk,
+    /// What is kept between runs.
+    pub store: Store,
+    /// Whom tentative trust asks, this server included; nobody without it.
+    pub voters: Vec<Voter>,
+    /// With OCSP: the responder that the user names, if any.
+    pub ocsp: Option<Option<String>>,
+    /// The time at which certificates are judged, if the user names it, in Unix seconds.
+    pub judged_at: Option<u64>,
+    /// When the program was built, in Unix seconds; 0 if it does not know.
+    pub built: u64,
+}
+
+/// A client of one server.
+#[derive(Debug)]
+pub struct Antp {
+    settings: Settings,
+    held: Option<HeldChain>,
+    association: Association,
+    /// From when the association counts.
+    started: Instant,
+    /// Until when the leaf is good, in Unix seconds.
+    valid_until: Option<i64>,
+    /// What time it was, in Unix seconds, by a responder of OCSP; `None` if none was asked.
+    vouched_at: Option<u64>,
+    learnt: Learnt,
+}
+
+impl Antp {
+    /// A client that keeps in the store what it learns.
+    ///
+    /// # Errors
+    /// If the store cannot be used.
+    pub fn new(settings: Settings) -> Result<Self, Error> {
+        settings.store.prepare()?;
+        let held = settings.store.chain(&settings.name)?;
+        let learnt = Learnt { address: Some(settings.server), ..Learnt::default() };
+        Ok(Antp {
+            settings,
+            held,
+            association: Association::new(),
+            started: Instant::now(),
+            valid_until: None,
+            vouched_at: None,
+            learnt,
+        })
+    }
+
+    /// Seconds of a clock that is never set.
+    fn now(&self) -> u64 {
+        self.started.elapsed().as_secs()
+    }
+
+    /// Goes through the first two phases, and keeps what they bring.
+    fn establish(&mut self, entropy: &mut Entropy) -> Result<(), Error> {
+        self.ask_voters(entropy)?;
+        let Settings { server, suites, timeout, .. } = self.settings;
+        let times = self.times()?;
+        let offer = Offer { suites, held: self.held.clone(), ..Offer::p256() };
+        let (settings, vouched_at) = (&self.settings, &mut self.vouched_at);
+        let judged = |negotiated: &Negotiated, entropy: &mut Entropy| {
+            settings.judge(&times, negotiated, vouched_at, entropy)
+        };
+        let established = establish(server, offer, entropy, timeout, &mut self.learnt, judged)
+            .map_err(|(phase, why)| Error::new(Place::Antp(server, phase), why))?;
+        let Established { negotiated, session, valid_until, .. } = established;
+        self.valid_until = valid_until;
+        // Now it is sure that the server speaks ANTP, and not who stands before it.
+        self.settings.store.keep(&self.settings.name, &negotiated.chain())?;
+        self.held = Some(HeldChain::new(&negotiated.chain()));
+        self.association.establish(session, self.now());
+        Ok(())
+    }
+
+    /// What is known of the time.
+    fn times(&self) -> Result<Times, Error> {
+        let Settings { store, judged_at, built, .. } = &self.settings;
+        let saved = store.last_time()?.unwrap_or(0);
+        Ok(Times { clock: unix_seconds(), built: *built, saved, by_hand: *judged_at })
+    }
+
+    /// Asks the servers of tentative trust, once.
+    fn ask_voters(&mut self, entropy: &mut Entropy) -> Result<(), Error> {
+        let settings = &self.settings;
+        if settings.voters.is_empty() {
+            return Ok(());
+        }
+        let Settings { suites, ask: TimeAsk { bounds, .. }, timeout, .. } = *settings;
+        let ballot = Ballot { suites, bounds, timeout };
+        let (at, remark) = agree(&settings.voters, &ballot, &self.times()?, entropy)?;
+        self.learnt.remarks.push(remark);
+        self.settings.judged_at = Some(at);
+        self.settings.voters.clear();
+        Ok(())
+    }
+
+    /// Saves what time it is by the server, so that no certificate is ever judged by an earlier one. A time at which
+    /// the server's own certificate is long over is not saved: it would shut out every other server. The era of the
+    /// timestamp is that of the clock, or of a responder's answer, as the clock may be decades off.
+    fn save_time(&mut self, time: NtpTime) -> Result<(), Error> {
+        let pivot = i64::try_from(self.vouched_at.unwrap_or_else(unix_seconds)).unwrap_or(0);
+        let (seconds, _) = time.to_unix(pivot);
+        let slack = i64::try_from(SLACK_SECONDS).expect("two days");
+        if self.valid_until.is_some_and(|until| seconds > until.saturating_add(slack)) {
+            self.learnt.remarks.push(Remark::AfterCertificate);
+            return Ok(());
+        }
+        Ok(self.settings.store.save_time(u64::try_from(seconds).unwrap_or(0))?)
+    }
+}
+
+impl Client for Antp {
+    fn ask(&mut self, entropy: &mut Entropy) -> Result<Answer, Error> {
+        if self.association.phase(self.now()) == Due::Negotiate
+            && let Err(error) = self.establish(entropy)
+        {
+            // The old key serves until there is a new one.
+            if self.association.session().is_none() {
+                return Err(error);
+            }
+            self.learnt.remarks.push(Remark::NoNewKey(Box::new(error)));
+        }
+        let now = self.now();
+        let Settings { server, ask, timeout, .. } = self.settings;
+        let session = self.association.session().expect("just established, or from before");
+        match ask_time(server, session, ask, entropy, timeout) {
+            Ok(timed) => {
+                self.association.accepted();
+                self.save_time(timed.accepted.header.transmit)?;
+                let bound = Bound {
+                    error_max: timed.error_max,
+                    round_trip_max: ask.bounds.round_trip_max,
+                    is_early: timed.accepted.is_early,
+                };
+                Ok(Answer { measurement: timed.measurement, bound: Some(bound) })
+            }
+            Err(unanswered) => {
+                if let Unanswered::Rejected(checks) = &unanswered {
+                    for check in checks {
+                        self.association.failed(check, now);
+                    }
+                }
+                Err(Error::new(Place::Antp(server, Phase::Time), Why::UnansweredAntp(unanswered)))
+            }
+        }
+    }
+
+    fn learnt(&mut self) -> &mut Learnt {
+        &mut self.learnt
+    }
+
+    fn slowdown(&self) -> u32 {
+        1 << self.association.backoff()
+    }
+}
+
+impl Settings {
+    /// Judges the chain of the server, and with OCSP tells what time it is.
+    fn judge(
+        &self,
+        times: &Times,
+        negotiated: &Negotiated,
+        vouched_at: &mut Option<u64>,
+        entropy: &mut Entropy,
+    ) -> Result<(Believed, Vec<Vouch>), Why> {
+        let (chain, suite) = (negotiated.chain(), negotiated.suite());
+        let Some(url) = &self.ocsp else {
+            let believed = judge(&self.anchor, &Dates::At(*times), &chain, suite).map_err(Why::Untrusted)?;
+            return Ok((believed, Vec::new()));
+        };
+        let ask = ocsp::Ask { url: url.as_deref(), timeout: self.timeout };
+        let present = judge_now(&self.anchor, times, ask, &chain, suite, entropy)?;
+        *vouched_at = Some(present.time);
+        Ok((present.believed, present.vouches))
+    }
+}

@@ -1,0 +1,134 @@
+//! A client of ANTP around the protocol's own state machines: sockets, trust in certificates, and what is kept on disk.
+//!
+//! - [`Antp`]: a client that keeps its key from one exchange to the next, and what is worth it on disk.
+//! - [`establish`]: the first two phases, with the check of the certificates between them.
+//! - [`phases`]: negotiation, key exchange and time over UDP, each asked for again until its time is up.
+//! - [`ocsp`]: the time by the authorities, who say whether a chain is good now.
+//! - [`tentative`]: the time by several servers, for who has none to judge certificates by.
+//! - [`store`]: the chain of each server, which servers have spoken ANTP, and the last time that one vouched for.
+//!
+//! What is absent: plain answers. Nothing here leads from a request of ANTP to an answer without its tag.
+
+mod client;
+mod clock_steps;
+pub mod ocsp;
+pub mod phases;
+pub mod store;
+pub mod tentative;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use authentick_crypto::Entropy;
+use authentick_proto::antp::client::{Negotiated, Offer, Session};
+use authentick_wire::antp::{Suite, SuiteList};
+
+use self::ocsp::Vouch;
+use self::phases::{exchange_keys, negotiate};
+use crate::error::Why;
+use crate::measurement::{Learnt, Voucher};
+use crate::trust::{Anchor, Believed, Dates, Times, judge};
+
+pub use self::client::{Antp, Settings};
+
+/// A part of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// m1 and m2.
+    Negotiation,
+    /// Between the first two phases of the protocol.
+    CertificateCheck,
+    /// m3 and m4.
+    KeyExchange,
+    /// m5 and m6.
+    Time,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Phase::Negotiation => "negotiation",
+            Phase::CertificateCheck => "certificate check",
+            Phase::KeyExchange => "key exchange",
+            Phase::Time => "time sync",
+        })
+    }
+}
+
+/// What the first two phases brought.
+#[derive(Debug)]
+pub struct Established {
+    /// The server's choice, and its chain.
+    pub negotiated: Negotiated,
+    /// What time is asked for with.
+    pub session: Session,
+    /// Requests that the negotiation took.
+    pub round_count: u32,
+    /// Until when the leaf is good, in Unix seconds.
+    pub valid_until: Option<i64>,
+}
+
+/// Goes through the first two phases; each of them has `timeout`. Between them `judge` decides on the server's chain.
+/// `learnt` gets what becomes known on the way, also if a later phase fails.
+///
+/// # Errors
+/// The phase that failed, and why.
+pub fn establish(
+    server: SocketAddr,
+    offer: Offer,
+    entropy: &mut Entropy,
+    timeout: Duration,
+    learnt: &mut Learnt,
+    judge: impl FnOnce(&Negotiated, &mut Entropy) -> Result<(Believed, Vec<Vouch>), Why>,
+) -> Result<Established, (Phase, Why)> {
+    let held = offer.held.clone();
+    let agreed = negotiate(server, offer, entropy, timeout)
+        .map_err(|unanswered| (Phase::Negotiation, Why::UnansweredAntp(unanswered)))?;
+    learnt.times.negotiation = Some(agreed.took);
+    let (negotiated, start) = (agreed.negotiated, Instant::now());
+    let (believed, ocsp) = judge(&negotiated, entropy).map_err(|why| (Phase::CertificateCheck, why))?;
+    learnt.times.certificate_check = Some(start.elapsed());
+    let Believed { key, by, remarks, certificate } = believed;
+    learnt.remarks.extend(remarks);
+    let octets = negotiated.chain().octets();
+    let valid_until = certificate.as_ref().map(|certificate| certificate.not_after);
+    learnt.voucher = Some(Voucher::Antp {
+        suite: negotiated.suite(),
+        chain_size: octets.len(),
+        is_chain_held: held.is_some_and(|held| held.octets() == octets),
+        round_count: agreed.round_count,
+        by,
+        certificate,
+        ocsp,
+    });
+    let failed = |why| (Phase::KeyExchange, why);
+    let exchanged = exchange_keys(server, &negotiated, &key, entropy, timeout)
+        .map_err(|wrong| failed(Why::WrongKem(wrong)))?
+        .map_err(|unanswered| failed(Why::UnansweredAntp(unanswered)))?;
+    learnt.times.encapsulation = Some(exchanged.encapsulation);
+    learnt.times.key_exchange = Some(exchanged.took);
+    Ok(Established { negotiated, session: exchanged.session, round_count: agreed.round_count, valid_until })
+}
+
+/// The same for who measures, and knows the time: under one suite, with the dates of certificates judged by the clock.
+///
+/// # Errors
+/// The phase that failed, and why.
+///
+/// # Panics
+/// Never: one suite makes a list.
+pub fn establish_by_clock(
+    server: SocketAddr,
+    suite: Suite,
+    anchor: &Anchor,
+    entropy: &mut Entropy,
+    timeout: Duration,
+    learnt: &mut Learnt,
+) -> Result<Established, (Phase, Why)> {
+    let offer = Offer { suites: SuiteList::new(&[suite]).expect("one suite makes a list"), ..Offer::p256() };
+    establish(server, offer, entropy, timeout, learnt, |negotiated, _| {
+        let believed = judge(anchor, &Dates::At(Times::exactly_now()), &negotiated.chain(), suite);
+        believed.map(|believed| (believed, Vec::new())).map_err(Why::Untrusted)
+    })
+}

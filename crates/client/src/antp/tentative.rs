@@ -1,0 +1,208 @@
+//! Tentative trust, for a host that has no idea of the time: several servers are asked whose certificates pass every
+//! check but that of their dates, and the dates are judged at the time on which most of them agree.
+//!
+//! An attacker needs keys whose certificates are long over, of most of the servers, where one would do if the dates of
+//! one server were not looked at. That the servers are run independently is the user's word; that they have different
+//! keys is checked.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use authentick_crypto::Entropy;
+use authentick_ke::tls::public_key_info;
+use authentick_net::clock;
+use authentick_proto::antp::client::{Bounds, Negotiated, Offer};
+use authentick_wire::antp::SuiteList;
+use authentick_wire::time::NtpSpan;
+
+use super::phases::{TimeAsk, ask_time};
+use super::{Phase, establish};
+use crate::error::{Error, Place, Why};
+use crate::measurement::Learnt;
+use crate::remark::Remark;
+use crate::trust::{Anchor, Dates, Times, Untrusted, judge, rfc3339};
+
+/// Fewer servers than this are no majority worth the name.
+pub const SERVER_COUNT_MIN: usize = 3;
+
+/// How far the clocks of two servers that agree may be apart. For the dates of certificates days would do.
+const AGREEMENT: Duration = Duration::from_secs(60);
+
+/// A server that has a say.
+#[derive(Debug)]
+pub struct Voter {
+    /// As the user calls it.
+    pub name: String,
+    /// Where it is.
+    pub address: SocketAddr,
+    /// Whom it must satisfy.
+    pub anchor: Anchor,
+}
+
+/// What the servers are asked with.
+#[derive(Clone, Copy, Debug)]
+pub struct Ballot {
+    /// Suites, the best first.
+    pub suites: SuiteList,
+    /// What is too late.
+    pub bounds: Bounds,
+    /// For each phase.
+    pub timeout: Duration,
+}
+
+/// Why servers that have all answered do not tell the time.
+#[derive(Debug)]
+pub enum Disagreement {
+    /// Their clocks are too far apart: each server, and its offset.
+    Time(Vec<(String, NtpSpan)>),
+    /// The time on which they agree, in Unix seconds, cannot be any more.
+    Past(u64),
+    /// These two have one key.
+    OneKey(String, String),
+    /// The chain of a server was not good at the time on which they agree, in Unix seconds.
+    Untrusted {
+        /// The server.
+        server: String,
+        /// The time.
+        at: u64,
+        /// The check that failed.
+        why: Untrusted,
+    },
+}
+
+impl fmt::Display for Disagreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Disagreement::Time(said) => {
+                let said: Vec<String> =
+                    said.iter().map(|(server, offset)| format!("{server}: {offset}")).collect();
+                write!(f, "the servers do not agree on the time ({})", said.join(", "))
+            }
+            Disagreement::Past(at) => {
+                let at = rfc3339(*at);
+                write!(f, "the servers agree on {at}, which is before what is known here")
+            }
+            Disagreement::OneKey(one, other) => write!(
+                f,
+                "{one} and {other} have one key, and so one say; name servers that are run independently"
+            ),
+            Disagreement::Untrusted { server, at, why } => write!(f, "{server} at {}: {why}", rfc3339(*at)),
+        }
+    }
+}
+
+impl std::error::Error for Disagreement {}
+
+/// What one server said.
+struct Vote<'a> {
+    voter: &'a Voter,
+    negotiated: Negotiated,
+    offset: NtpSpan,
+}
+
+/// The time on which most of `voters` agree, in Unix seconds, and what is to be said of it. `times` has the lower bound
+/// on it; its clock does not count.
+///
+/// # Errors
+/// If one of them cannot be asked, or they do not agree.
+pub fn agree(
+    voters: &[Voter],
+    ballot: &Ballot,
+    times: &Times,
+    entropy: &mut Entropy,
+) -> Result<(u64, Remark), Error> {
+    let votes: Vec<Vote<'_>> =
+        voters.iter().map(|voter| vote(voter, ballot, entropy)).collect::<Result<_, _>>()?;
+    let at = compare(&votes, times)
+        .map_err(|disagreement| Error::new(Place::Tentative, Why::Disagreement(disagreement)))?;
+    let servers = voters.iter().map(|voter| voter.name.clone()).collect();
+    Ok((at, Remark::Tentative { servers, at }))
+}
+
+/// Goes through all phases with one server; of its certificates all is checked but their dates.
+fn vote<'a>(voter: &'a Voter, ballot: &Ballot, entropy: &mut Entropy) -> Result<Vote<'a>, Error> {
+    let failed = |(phase, why)| Error::new(Place::Vote(voter.name.clone(), phase), why);
+    let offer = Offer { suites: ballot.suites, ..Offer::p256() };
+    let judged = |negotiated: &Negotiated, _: &mut Entropy| {
+        let believed = judge(&voter.anchor, &Dates::Ignored, &negotiated.chain(), negotiated.suite());
+        believed.map(|believed| (believed, Vec::new())).map_err(Why::Untrusted)
+    };
+    let (server, timeout) = (voter.address, ballot.timeout);
+    let mut established =
+        establish(server, offer, entropy, timeout, &mut Learnt::default(), judged).map_err(failed)?;
+    let ask = TimeAsk { is_separate: false, is_fresh: false, bounds: ballot.bounds };
+    let timed = ask_time(server, &mut established.session, ask, entropy, timeout)
+        .map_err(|unanswered| failed((Phase::Time, Why::UnansweredAntp(unanswered))))?;
+    Ok(Vote { voter, negotiated: established.negotiated, offset: timed.accepted.sample.offset })
+}
+
+/// What all servers together say the time is, in Unix seconds.
+fn compare(votes: &[Vote<'_>], times: &Times) -> Result<u64, Disagreement> {
+    check_independence(votes)?;
+    let offsets: Vec<NtpSpan> = votes.iter().map(|vote| vote.offset).collect();
+    let offset = majority(&offsets).ok_or_else(|| {
+        Disagreement::Time(votes.iter().map(|vote| (vote.voter.name.clone(), vote.offset)).collect())
+    })?;
+    let floor = times.floor().at;
+    let pivot = i64::try_from(floor.max(times.clock)).unwrap_or(i64::MAX);
+    let (seconds, _) = (clock::now() + offset).to_unix(pivot);
+    let at = u64::try_from(seconds).unwrap_or(0);
+    if at < floor {
+        return Err(Disagreement::Past(at));
+    }
+    let dates = Dates::At(Times { by_hand: Some(at), ..*times });
+    for Vote { voter, negotiated, .. } in votes {
+        judge(&voter.anchor, &dates, &negotiated.chain(), negotiated.suite())
+            .map_err(|why| Disagreement::Untrusted { server: voter.name.clone(), at, why })?;
+    }
+    Ok(at)
+}
+
+/// Two servers with one key are one server.
+fn check_independence(votes: &[Vote<'_>]) -> Result<(), Disagreement> {
+    let key = |vote: &Vote<'_>| {
+        vote.negotiated.chain().certificates().next().and_then(public_key_info).map(<[u8]>::to_vec)
+    };
+    for (index, vote) in votes.iter().enumerate() {
+        if let Some(other) = votes[..index].iter().find(|other| key(other) == key(vote)) {
+            return Err(Disagreement::OneKey(other.voter.name.clone(), vote.voter.name.clone()));
+        }
+    }
+    Ok(())
+}
+
+/// The middle of the offsets, if more than half are near it.
+fn majority(offsets: &[NtpSpan]) -> Option<NtpSpan> {
+    let mut sorted = offsets.to_vec();
+    sorted.sort_unstable_by_key(|offset| offset.as_nanos());
+    let middle = *sorted.get(sorted.len() / 2)?;
+    let is_near =
+        |offset: &&NtpSpan| u128::from(offset.as_nanos().abs_diff(middle.as_nanos())) <= AGREEMENT.as_nanos();
+    (2 * sorted.iter().filter(is_near).count() > sorted.len()).then_some(middle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(seconds: i64) -> NtpSpan {
+        NtpSpan::from_nanos(seconds * 1_000_000_000)
+    }
+
+    #[test]
+    fn more_than_half_of_the_servers_must_agree_and_the_others_have_no_say() {
+        for (offsets, agreed) in [
+            (&[0, 1, 2][..], Some(1)),
+            (&[1_000_000, 1_000_010, -5], Some(1_000_000)),
+            (&[-9_000_000, 50, 0], Some(0)),
+            (&[0, 1_000, 2_000], None),
+            (&[0, 0, 1_000, 1_000], None),
+            (&[0, 10, 20, 5_000], Some(20)),
+            (&[], None),
+        ] {
+            let offsets: Vec<NtpSpan> = offsets.iter().map(|&offset| span(offset)).collect();
+            assert_eq!(majority(&offsets), agreed.map(span), "{offsets:?}");
+        }
+    }
+}

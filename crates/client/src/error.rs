@@ -1,0 +1,186 @@
+//! Why a client has no time to tell: where it failed, why, and by whose fault.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+
+use authentick_ke::client::KeError;
+use authentick_proto::antp::client::{Check as AntpCheck, WrongKem};
+use authentick_wire::ke::AeadId;
+
+use crate::antp::Phase;
+use crate::antp::ocsp::OcspError;
+use crate::antp::store::StoreError;
+use crate::antp::tentative::Disagreement;
+use crate::exchange::Unanswered;
+use crate::trust::Untrusted;
+
+/// Whose fault it is that there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The server's or the network's: nothing came in time, or nothing gets there.
+    Silent,
+    /// The server's, or whoever stands before it: what came breaks the syntax.
+    Malformed,
+    /// The same: what came does not prove that it is the server's, or fails another check.
+    Rejected,
+    /// The server's: it answered that it does not serve this.
+    Refused,
+    /// This host's.
+    Host,
+    /// The user's, who may not do this here.
+    Rights,
+    /// The user's: what was named, or what is kept in files, is not as it should be.
+    Input,
+}
+
+impl Fault {
+    /// By whose fault a file or an address cannot be had.
+    #[must_use]
+    pub fn of_access(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::PermissionDenied => Fault::Rights,
+            _ => Fault::Input,
+        }
+    }
+}
+
+/// What a client was doing when it failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// It looked for the addresses of this host.
+    Host(String),
+    /// It exchanged keys under NTS.
+    KeyExchange {
+        /// As the user calls it.
+        host: String,
+        /// Its port.
+        port: u16,
+    },
+    /// It asked this server for time.
+    Server(SocketAddr),
+    /// It was in a phase of ANTP with this server.
+    Antp(SocketAddr, Phase),
+    /// The same with a server of tentative trust, as the user calls it.
+    Vote(String, Phase),
+    /// It compared what the servers of tentative trust had said.
+    Tentative,
+    /// It worked on its own files.
+    Store,
+}
+
+/// Why it failed.
+#[derive(Debug)]
+pub enum Why {
+    /// The name has no address, or the system could not find it.
+    NoAddress(Option<io::Error>),
+    /// NTS: there are no keys.
+    KeyExchange {
+        /// What went wrong.
+        error: KeError,
+        /// The algorithms that were offered.
+        offered: Vec<AeadId>,
+    },
+    /// Nothing that passes came.
+    Unanswered(Unanswered),
+    /// The same under ANTP.
+    UnansweredAntp(Unanswered<AntpCheck>),
+    /// ANTP: the certificate chain is not to be trusted.
+    Untrusted(Untrusted),
+    /// ANTP: the key in the certificate is not one of the suite.
+    WrongKem(WrongKem),
+    /// ANTP: the authorities do not vouch for the chain.
+    Ocsp(OcspError),
+    /// ANTP: the servers of tentative trust do not tell the time together.
+    Disagreement(Disagreement),
+    /// ANTP: what is kept between runs.
+    Store(StoreError),
+}
+
+/// Why a client has no time to tell.
+#[derive(Debug)]
+pub struct Error {
+    /// Where it failed.
+    pub place: Place,
+    /// Why.
+    pub why: Why,
+}
+
+impl Error {
+    pub(crate) const fn new(place: Place, why: Why) -> Self {
+        Error { place, why }
+    }
+
+    /// By whose fault.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        self.why.fault()
+    }
+}
+
+impl Why {
+    /// By whose fault.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        match self {
+            Why::NoAddress(_) => Fault::Silent,
+            Why::KeyExchange { error, .. } => match error {
+                KeError::Response(_) | KeError::TooLong => Fault::Malformed,
+                error if error.is_authentication() => Fault::Rejected,
+                error if error.is_refusal() => Fault::Refused,
+                _ => Fault::Silent,
+            },
+            Why::Unanswered(unanswered) => unanswered.fault(),
+            Why::UnansweredAntp(unanswered) => unanswered.fault(),
+            Why::Untrusted(_) | Why::WrongKem(_) | Why::Disagreement(_) => Fault::Rejected,
+            Why::Ocsp(error) => error.fault(),
+            Why::Store(error) => error.fault(),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Host(host) => write!(f, "{host}: "),
+            Place::KeyExchange { host, port } => write!(f, "{host}: key exchange on port {port}: "),
+            Place::Server(server) => write!(f, "{server}: "),
+            Place::Antp(server, phase) => write!(f, "{server}: {phase}: "),
+            Place::Vote(server, phase) => write!(f, "tentative trust: {server}: {phase}: "),
+            Place::Tentative => f.write_str("tentative trust: "),
+            Place::Store => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::NoAddress(None) => f.write_str("it has no address"),
+            Why::NoAddress(Some(error)) => write!(f, "cannot find its address: {error}"),
+            Why::KeyExchange { error, .. } => error.fmt(f),
+            Why::Unanswered(unanswered) => unanswered.fmt(f),
+            Why::UnansweredAntp(unanswered) => unanswered.fmt(f),
+            Why::Untrusted(untrusted) => untrusted.fmt(f),
+            Why::WrongKem(wrong) => wrong.fmt(f),
+            Why::Ocsp(error) => error.fmt(f),
+            Why::Disagreement(disagreement) => disagreement.fmt(f),
+            Why::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+/// Says where and why; what the user can do about it is the program's to say.
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.place, self.why)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        Error::new(Place::Store, Why::Store(error))
+    }
+}

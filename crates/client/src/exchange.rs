@@ -1,0 +1,269 @@
+//! Waiting for an answer: whatever comes is checked, until something passes or time is up. An exchange without a
+//! handshake is one request and its answer.
+
+use std::fmt::{self, Display};
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use authentick_net::udp::{ClientSocket, Hint, Received};
+use authentick_proto::antp::client as antp;
+use authentick_proto::client::{Check, Exchange, Response, Sample};
+use authentick_wire::limits::DATAGRAM_SIZE_MAX;
+use authentick_wire::time::NtpTime;
+
+use crate::error::{Error, Fault, Place, Why};
+use crate::measurement::Measurement;
+
+/// Failed checks that are told; a flood of forgeries must not fill the memory.
+const CHECK_COUNT_MAX: usize = 64;
+
+/// A check that a datagram failed.
+pub trait Failed: Display + PartialEq {
+    /// Whether the datagram breaks the syntax, as opposed to what it claims.
+    fn is_malformed(&self) -> bool;
+}
+
+impl Failed for Check {
+    fn is_malformed(&self) -> bool {
+        matches!(self, Check::Syntax(_) | Check::Encrypted(_))
+    }
+}
+
+impl Failed for antp::Check {
+    fn is_malformed(&self) -> bool {
+        matches!(self, antp::Check::Syntax(_))
+    }
+}
+
+/// Why no answer passed; `C` is a scheme's checks.
+#[derive(Debug)]
+pub enum Unanswered<C = Check> {
+    /// Nothing came; perhaps the network's word that nothing will.
+    Silence {
+        /// That word.
+        hint: Option<Hint>,
+    },
+    /// Answers came, and each failed a check.
+    Rejected(Vec<C>),
+    /// The jar is empty.
+    NoCookie,
+    /// This host's clock was set while the answer was under way.
+    ClockSet,
+    /// This host could not send or receive.
+    Io(io::Error),
+}
+
+impl<C: Failed> Unanswered<C> {
+    /// Whose fault it is.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        match self {
+            Unanswered::Silence { .. } => Fault::Silent,
+            Unanswered::Rejected(checks) if checks.iter().all(C::is_malformed) => Fault::Malformed,
+            Unanswered::Rejected(_) => Fault::Rejected,
+            Unanswered::NoCookie | Unanswered::ClockSet => Fault::Host,
+            Unanswered::Io(error) => match error.kind() {
+                io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => Fault::Silent,
+                io::ErrorKind::PermissionDenied => Fault::Rights,
+                _ => Fault::Host,
+            },
+        }
+    }
+}
+
+impl Unanswered {
+    /// The error of a client that asked `server`.
+    #[must_use]
+    pub fn of(self, server: SocketAddr) -> Error {
+        Error::new(Place::Server(server), Why::Unanswered(self))
+    }
+}
+
+impl<C> From<io::Error> for Unanswered<C> {
+    fn from(error: io::Error) -> Self {
+        Unanswered::Io(error)
+    }
+}
+
+impl<C: Failed> Display for Unanswered<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unanswered::Silence { hint: None } => f.write_str("no answer"),
+            Unanswered::Silence { hint: Some(Hint::Unreachable) } => {
+                f.write_str("no answer; the network says that it cannot be reached")
+            }
+            Unanswered::Silence { hint: Some(Hint::Refused) } => {
+                f.write_str("no answer; the host says that the port is closed")
+            }
+            Unanswered::Rejected(checks) => {
+                f.write_str("no answer passed every check")?;
+                // Each check once, in the order of appearance.
+                for (index, check) in checks.iter().enumerate() {
+                    if !checks[..index].contains(check) {
+                        write!(f, "; {check}")?;
+                    }
+                }
+                Ok(())
+            }
+            Unanswered::NoCookie => f.write_str("no cookie left"),
+            Unanswered::ClockSet => f.write_str("this host's clock was set during the exchange; ask again"),
+            Unanswered::Io(error) => write!(f, "cannot send or receive: {error}"),
+        }
+    }
+}
+
+impl<C: Failed + fmt::Debug> std::error::Error for Unanswered<C> {}
+
+/// What came instead of an answer.
+#[derive(Debug)]
+pub(crate) struct Heard<C> {
+    hint: Option<Hint>,
+    checks: Vec<C>,
+}
+
+impl<C> Heard<C> {
+    pub(crate) const fn nothing() -> Self {
+        Heard { hint: None, checks: Vec::new() }
+    }
+
+    /// Waits for a datagram of which `take` makes something, until `until`.
+    pub(crate) fn listen<T>(
+        &mut self,
+        socket: &ClientSocket,
+        buffer: &mut [u8],
+        until: Instant,
+        mut take: impl FnMut(&mut [u8], NtpTime) -> Result<Option<T>, C>,
+    ) -> io::Result<Option<T>> {
+        loop {
+            match socket.receive(buffer, until)? {
+                Received::Datagram { size, at } => match take(&mut buffer[..size], at) {
+                    Ok(Some(taken)) => return Ok(Some(taken)),
+                    Ok(None) => {}
+                    Err(check) if self.checks.len() < CHECK_COUNT_MAX => self.checks.push(check),
+                    Err(_) => {}
+                },
+                Received::Hint(hint) => self.hint = Some(hint),
+                Received::Silence => return Ok(None),
+            }
+        }
+    }
+}
+
+impl<C> From<Heard<C>> for Unanswered<C> {
+    fn from(heard: Heard<C>) -> Self {
+        match heard.checks.is_empty() {
+            true => Unanswered::Silence { hint: heard.hint },
+            false => Unanswered::Rejected(heard.checks),
+        }
+    }
+}
+
+/// One request and its answer, over a socket of its own.
+pub(crate) struct Asking {
+    socket: ClientSocket,
+    start: Instant,
+    /// Where the request is written.
+    pub(crate) buffer: [u8; DATAGRAM_SIZE_MAX],
+}
+
+impl Asking {
+    pub(crate) fn begin(server: SocketAddr) -> io::Result<Self> {
+        let socket = ClientSocket::connect(server)?;
+        Ok(Asking { socket, start: Instant::now(), buffer: [0; DATAGRAM_SIZE_MAX] })
+    }
+
+    /// Sends the first `size` octets of the buffer, which are the request of `exchange`, and waits for its answer.
+    pub(crate) fn conclude(
+        mut self,
+        mut exchange: Exchange,
+        size: usize,
+        timeout: Duration,
+        mut check: impl FnMut(&mut Exchange, &mut [u8]) -> Result<Response, Check>,
+    ) -> Result<Measurement, Unanswered> {
+        let sent = self.socket.send(&self.buffer[..size])?;
+        let mut heard = Heard::nothing();
+        let until = Instant::now() + timeout;
+        let answered = heard.listen(&self.socket, &mut self.buffer, until, |datagram, arrived| {
+            check(&mut exchange, datagram).map(|response| Some((response, arrived)))
+        })?;
+        let Some((response, arrived)) = answered else { return Err(heard.into()) };
+        Ok(Measurement {
+            response,
+            sample: Sample::new(&response.header, sent, arrived),
+            source: self.socket.local()?,
+            transmit: exchange.transmit(),
+            sent,
+            arrived,
+            whole: self.start.elapsed(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use authentick_crypto::{Algorithm, Entropy, Key};
+    use authentick_proto::client::NtsSession;
+    use authentick_proto::cookie::SessionKeys;
+
+    use super::*;
+    use crate::nts;
+
+    const TIMEOUT: Duration = Duration::from_millis(50);
+
+    /// Asks a server that answers the first request, if any, with these octets; how many requests came, why none was
+    /// answered, and whether the session still has other keys.
+    fn asked(answer: Option<&'static [u8]>) -> (usize, Unanswered, bool) {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = server.local_addr().unwrap();
+        let other_end = server.try_clone().unwrap();
+        let answering = std::thread::spawn(move || {
+            let (_, from) = other_end.recv_from(&mut [0; 2048]).unwrap();
+            answer.map(|answer| other_end.send_to(answer, from).unwrap());
+        });
+        let key = |octet| Key::new(Algorithm::SivCmac256, &[octet; 32]).unwrap();
+        let keys = |octet| SessionKeys::new(&key(octet), &key(octet + 1)).unwrap();
+        let mut session = NtsSession::new(keys(1), Some(keys(3)));
+        assert!(session.jar.add(&[5; 100]) && session.jar.add(&[6; 100]));
+        let mut entropy = Entropy::from_system().unwrap();
+        let unanswered = nts::ask_with_either_keys(address, &mut session, &mut entropy, TIMEOUT).unwrap_err();
+        answering.join().unwrap();
+        server.set_nonblocking(true).unwrap();
+        let more = std::iter::from_fn(|| server.recv(&mut [0; 2048]).ok()).count();
+        (1 + more, unanswered, session.switch_keys())
+    }
+
+    #[test]
+    fn silent_server_is_asked_under_either_keys_and_one_that_talks_is_not() {
+        let (count, unanswered, other_keys_left) = asked(None);
+        assert!(matches!(unanswered, Unanswered::Silence { .. }), "{unanswered}");
+        assert_eq!((count, other_keys_left), (2, false));
+        let (count, unanswered, other_keys_left) = asked(Some(&[0; 48]));
+        assert!(matches!(unanswered, Unanswered::Rejected(_)), "{unanswered}");
+        assert_eq!((count, other_keys_left), (1, true));
+    }
+
+    #[test]
+    fn each_reason_is_the_fault_of_somebody() {
+        let io = |kind: io::ErrorKind| Unanswered::Io(kind.into());
+        let syntax = Check::Syntax(authentick_wire::packet::Packet::parse(&[]).unwrap_err());
+        for (unanswered, fault) in [
+            (Unanswered::Silence { hint: Some(Hint::Refused) }, Fault::Silent),
+            (Unanswered::Rejected(vec![Check::Tag]), Fault::Rejected),
+            (Unanswered::Rejected(vec![syntax, Check::Tag]), Fault::Rejected),
+            (Unanswered::Rejected(vec![syntax]), Fault::Malformed),
+            (Unanswered::NoCookie, Fault::Host),
+            (Unanswered::ClockSet, Fault::Host),
+            (io(io::ErrorKind::NetworkUnreachable), Fault::Silent),
+            (io(io::ErrorKind::HostUnreachable), Fault::Silent),
+            (io(io::ErrorKind::PermissionDenied), Fault::Rights),
+            (io(io::ErrorKind::AddrNotAvailable), Fault::Host),
+        ] {
+            assert_eq!(unanswered.fault(), fault, "{unanswered}");
+            let error = unanswered.of("192.0.2.1:123".parse().unwrap());
+            assert!(error.fault() == fault && error.to_string().starts_with("192.0.2.1:123: "), "{error}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! NTP under NTS: a key exchange over TLS, then a cookie for each request. RFC 8915.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use authentick_crypto::Entropy;
+use authentick_ke::client::{Ask, Dialled, dial};
+use authentick_proto::client::{Check, Exchange, NtsSession};
+use authentick_wire::header::ReferenceId;
+
+use crate::exchange::{Asking, Unanswered};
+use crate::{Answer, Client, Error, Learnt, Measurement, NTP_PORT, Place, Voucher, Why, resolve};
+
+/// Asks `server` once, with a cookie of `session`; otherwise as [`crate::plain::ask`].
+///
+/// # Errors
+/// Why there is no answer.
+pub fn ask(
+    server: SocketAddr,
+    session: &mut NtsSession,
+    entropy: &mut Entropy,
+    timeout: Duration,
+) -> Result<Measurement, Unanswered> {
+    let mut asking = Asking::begin(server)?;
+    let made = Exchange::nts(session, entropy, &mut asking.buffer);
+    let (exchange, size) = made.map_err(|_| Unanswered::NoCookie)?;
+    asking.conclude(exchange, size, timeout, |exchange, datagram| exchange.receive(datagram, Some(session)))
+}
+
+/// The same, once more under the other keys if a server is silent under those of `session` or cannot open its cookies:
+/// it may have exported them the other way; chrony, "NTS AES-128-GCM-SIV compliant exporter". `session` stays with the
+/// keys that were used last. The flag says that the answer came under the other ones.
+///
+/// # Errors
+/// Why there is no answer, under the keys that were tried last.
+pub fn ask_with_either_keys(
+    server: SocketAddr,
+    session: &mut NtsSession,
+    entropy: &mut Entropy,
+    timeout: Duration,
+) -> Result<(Measurement, bool), Unanswered> {
+    match ask(server, session, entropy, timeout) {
+        Err(unanswered)
+            if (is_nak(&unanswered) || matches!(unanswered, Unanswered::Silence { .. }))
+                && session.switch_keys() =>
+        {
+            ask(server, session, entropy, timeout).map(|measurement| (measurement, true))
+        }
+        first => first.map(|measurement| (measurement, false)),
+    }
+}
+
+/// Whether the server said that it cannot open our cookies.
+fn is_nak(unanswered: &Unanswered) -> bool {
+    matches!(unanswered, Unanswered::Rejected(checks) if checks.contains(&Check::Kiss(ReferenceId::NTSN)))
+}
+
+/// Which server exchanges keys, and how it is asked.
+#[derive(Clone, Debug)]
+pub struct KeyServer {
+    /// As the user calls it.
+    pub host: String,
+    /// The port of the key exchange.
+    pub port: u16,
+    /// Its addresses, with that port.
+    pub addresses: Vec<SocketAddr>,
+    /// Whom to trust, and what to offer.
+    pub ask: Ask,
+    /// The port of NTP if the server names none; absent: 123.
+    pub ntp_port: Option<u16>,
+}
+
+impl KeyServer {
+    /// Exchanges keys with the first address that lets itself be reached.
+    ///
+    /// # Errors
+    /// What went wrong, with the last address.
+    pub fn exchange_keys(&self, timeout: Duration) -> Result<Dialled, Error> {
+        dial(&self.ask, &self.addresses, timeout).map_err(|error| {
+            let place = Place::KeyExchange { host: self.host.clone(), port: self.port };
+            Error::new(place, Why::KeyExchange { error, offered: self.ask.aeads.clone() })
+        })
+    }
+
+    /// Where the keys serve: at the server that was named with them, or where they came from.
+    ///
+    /// # Errors
+    /// If the name has no address.
+    pub fn ntp_address(&self, dialled: &Dialled) -> Result<SocketAddr, Error> {
+        let established = &dialled.established;
+        let port = established.ntp_port.or(self.ntp_port).unwrap_or(NTP_PORT);
+        match &established.ntp_server {
+            Some(name) => Ok(resolve(name, port)?[0]),
+            None => Ok(SocketAddr::new(dialled.address.ip(), port)),
+        }
+    }
+}
+
+/// A client that exchanges keys when it has no cookie left.
+#[derive(Debug)]
+pub struct Nts {
+    key_server: KeyServer,
+    timeout: Duration,
+    /// With the address of the NTP server.
+    session: Option<(SocketAddr, NtsSession)>,
+    learnt: Learnt,
+}
+
+impl Nts {
+    /// A client that waits for the key exchange, and for each answer, for `timeout`.
+    #[must_use]
+    pub fn new(key_server: KeyServer, timeout: Duration) -> Self {
+        Nts { key_server, timeout, session: None, learnt: Learnt::default() }
+    }
+
+    fn exchange_keys(&mut self) -> Result<(SocketAddr, NtsSession), Error> {
+        let dialled = self.key_server.exchange_keys(self.timeout)?;
+        let (established, timing) = (&dialled.established, dialled.timing);
+        let times = &mut self.learnt.times;
+        times.connect = Some(timing.connect);
+        times.tls_handshake = Some(timing.handshake);
+        times.key_exchange = Some(timing.exchange);
+        self.learnt.voucher = Some(Voucher::Nts {
+            aead: established.aead,
+            cookie_count: established.session.jar.count(),
+            certificate: established.certificate.clone(),
+            key_exchange_address: dialled.address,
+            key_exchange_source: dialled.local,
+        });
+        let ntp = self.key_server.ntp_address(&dialled)?;
+        self.learnt.address = Some(ntp);
+        Ok((ntp, dialled.established.session))
+    }
+}
+
+impl Client for Nts {
+    fn ask(&mut self, entropy: &mut Entropy) -> Result<Answer, Error> {
+        let (ntp, mut session) = match self.session.take() {
+            Some(kept) if kept.1.jar.count() > 0 => kept,
+            Some(_) | None => self.exchange_keys()?,
+        };
+        let asked = ask_with_either_keys(ntp, &mut session, entropy, self.timeout);
+        // Cookies that the server cannot open are worthless: the next exchange starts with new keys.
+        if !asked.as_ref().is_err_and(is_nak) {
+            self.session = Some((ntp, session));
+        }
+        asked.map(|(measurement, _)| measurement.into()).map_err(|unanswered| unanswered.of(ntp))
+    }
+
+    fn learnt(&mut self) -> &mut Learnt {
+        &mut self.learnt
+    }
+}

@@ -1,0 +1,48 @@
+//! NTP without authentication. RFC 5905.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use authentick_crypto::Entropy;
+use authentick_proto::client::Exchange;
+
+use crate::exchange::{Asking, Unanswered};
+use crate::{Answer, Client, Error, Learnt, Measurement};
+
+/// Asks `server` once. Answers that fail a check are passed over, as anyone can send them; which checks they failed is
+/// told if none passes before `timeout`.
+///
+/// # Errors
+/// Why there is no answer.
+pub fn ask(server: SocketAddr, entropy: &mut Entropy, timeout: Duration) -> Result<Measurement, Unanswered> {
+    let mut asking = Asking::begin(server)?;
+    let (exchange, size) = Exchange::plain(entropy, &mut asking.buffer);
+    asking.conclude(exchange, size, timeout, |exchange, datagram| exchange.receive(datagram, None))
+}
+
+/// A client that believes what it is told.
+#[derive(Debug)]
+pub struct Plain {
+    server: SocketAddr,
+    timeout: Duration,
+    learnt: Learnt,
+}
+
+impl Plain {
+    /// A client of `server` that waits for each answer for `timeout`.
+    #[must_use]
+    pub fn new(server: SocketAddr, timeout: Duration) -> Self {
+        Plain { server, timeout, learnt: Learnt { address: Some(server), ..Learnt::default() } }
+    }
+}
+
+impl Client for Plain {
+    fn ask(&mut self, entropy: &mut Entropy) -> Result<Answer, Error> {
+        let measured = ask(self.server, entropy, self.timeout);
+        measured.map(Answer::from).map_err(|unanswered| unanswered.of(self.server))
+    }
+
+    fn learnt(&mut self) -> &mut Learnt {
+        &mut self.learnt
+    }
+}
