@@ -313,6 +313,7 @@ impl Allowed {
     pub const ALL: Allowed = Allowed { keyed_digests: true, nonces: true };
 
     /// What keeps `algorithm` from being used, if anything does.
+    //= rfc8573#2-1
     #[inline]
     #[must_use]
     pub const fn objection(self, algorithm: MacAlgorithm) -> Option<Caution> {

@@ -48,6 +48,7 @@ impl Policy {
         now_us: impl FnOnce() -> u64,
         refused_count: &mut u64,
     ) -> Result<Admitted, Refused> {
+        //= rfc5905#9.2-2
         if !self.allow.contains(source) {
             return Err(match self.kiss {
                 true => Refused::Kiss(ReferenceId::DENY, Outcome::KissDeny),

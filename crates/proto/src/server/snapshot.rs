@@ -29,6 +29,7 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// A clock that nobody vouches for.
+    //= rfc5905#7.3-2, rfc5905#7.3-3
     #[must_use]
     pub const fn unsynchronised(precision: i8) -> Self {
         Snapshot {
@@ -59,6 +60,7 @@ impl Snapshot {
     }
 
     /// The dispersion at `now`: what it was, and 15 us for each second since. RFC 5905 section 11.2.
+    //= rfc5905#14-5
     #[inline]
     #[must_use]
     pub fn root_dispersion_at(&self, now: NtpTime) -> NtpShort {
@@ -74,6 +76,7 @@ mod tests {
     use super::*;
     use authentick_wire::time::NtpSpan;
 
+    //= rfc5905#14-5
     #[test]
     fn dispersion_grows_15_us_a_second_and_never_shrinks() {
         let taken = NtpTime::from_unix(1_700_000_000, 0);

@@ -12,6 +12,7 @@ use authentick_wire::time::NtpShort;
 use proptest::prelude::*;
 
 mod mac;
+mod requests;
 
 use super::limit::{Limiter, Rate};
 use super::*;
@@ -139,8 +140,17 @@ fn sealed_request(
     plaintext: &[u8],
     padding: usize,
 ) -> Vec<u8> {
-    let mut octets = plain_request();
-    octets.extend_from_slice(fields);
+    sealed([&plain_request(), fields].concat(), session, nonce, plaintext, padding)
+}
+
+/// The same behind any octets, header and fields.
+fn sealed(
+    mut octets: Vec<u8>,
+    session: &NtsSession,
+    nonce: &[u8],
+    plaintext: &[u8],
+    padding: usize,
+) -> Vec<u8> {
     let associated_size = octets.len();
     octets.resize(associated_size + 200 + nonce.len() + plaintext.len() + padding, 0);
     let mut out = Writer::new(&mut octets);
@@ -161,6 +171,7 @@ fn sealed_request(
     octets
 }
 
+//= rfc5905#14-3, rfc5905#14-5, rfc5905#8-2
 #[test]
 fn plain_request_gets_time_in_48_octets() {
     let mut server = Server::new();
@@ -176,6 +187,7 @@ fn plain_request_gets_time_in_48_octets() {
     assert_eq!(exchange.receive(&mut response, None), Err(Check::Duplicate));
 }
 
+//= rfc5905#1-1, rfc5905#14-1, rfc5905#9.2-4, rfc5905#9.2-5, rfc5905#9.2-14, rfc9769#3-1
 #[test]
 fn every_first_octet_is_answered_in_kind_or_not_at_all() {
     for first in 0..=255u8 {
@@ -193,6 +205,7 @@ fn every_first_octet_is_answered_in_kind_or_not_at_all() {
     }
 }
 
+//= rfc5905#9.2-5
 #[test]
 fn nothing_the_server_sends_is_answered_by_it() {
     let mut server = Server::new();
@@ -207,6 +220,7 @@ fn nothing_the_server_sends_is_answered_by_it() {
     }
 }
 
+//= rfc8915#5.3-3
 #[test]
 fn identifier_alone_is_echoed() {
     let mut server = Server::new();
@@ -216,6 +230,7 @@ fn identifier_alone_is_echoed() {
     assert_eq!(response[HEADER_SIZE..], request[HEADER_SIZE..]);
 }
 
+//= rfc7822#3-1
 #[test]
 fn unknown_fields_are_ignored() {
     let mut server = Server::new();
@@ -223,6 +238,8 @@ fn unknown_fields_are_ignored() {
     assert_eq!(server.outcome(&request).1, Outcome::Plain);
 }
 
+//= rfc8915#5.7-13, rfc8915#5.7-14, rfc8915#5.7-16, rfc8915#5.7-12, rfc8915#5.6-2, rfc8915#5.6-3
+//= rfc8915#4.1.5-4, rfc8915#5.6-7
 #[test]
 fn nts_exchange_restores_the_jar_under_every_algorithm() {
     for algorithm in Algorithm::ALL {
@@ -245,6 +262,7 @@ fn nts_exchange_restores_the_jar_under_every_algorithm() {
     }
 }
 
+//= rfc8915#5.6-5, rfc8915#5.7-7, rfc8915#5.7-15
 #[test]
 fn placeholders_inside_the_ciphertext_count() {
     let mut server = Server::new();
@@ -260,6 +278,7 @@ fn placeholders_inside_the_ciphertext_count() {
     assert_eq!(server.ask(&request).len(), 48 + 36 + 8 + 16 + 16 + 8 * 100, "eight cookies at the most");
 }
 
+//= rfc8915#5.6-5
 #[test]
 fn encrypted_nonsense_is_dropped() {
     let mut server = Server::new();
@@ -272,6 +291,7 @@ fn encrypted_nonsense_is_dropped() {
 }
 
 /// RFC 5297 section 6: any nonce from one octet up. chrony answers 100 octets.
+//= rfc8915#5.6-6
 #[test]
 fn long_nonce_of_siv_is_taken_and_answered_under_one_of_ours() {
     for algorithm in [Algorithm::SivCmac256, Algorithm::SivCmac384, Algorithm::SivCmac512] {
@@ -294,6 +314,7 @@ fn long_nonce_of_siv_is_taken_and_answered_under_one_of_ours() {
     }
 }
 
+//= rfc8915#5.6-6, rfc8915#5.6-8
 #[test]
 fn short_nonce_needs_padding() {
     let mut server = Server::new();
@@ -324,6 +345,7 @@ fn short_nonce_needs_padding() {
     }
 }
 
+//= rfc8915#5.3-3, rfc8915#5.7-20, rfc8915#5.7-21, rfc8915#6-7, rfc5905#7.4-6
 #[test]
 fn each_failure_of_nts_gets_a_kiss_without_time_that_the_client_understands() {
     let mut server = Server::new();
@@ -347,6 +369,7 @@ fn each_failure_of_nts_gets_a_kiss_without_time_that_the_client_understands() {
     }
 }
 
+//= rfc8915#5.7-22
 #[test]
 fn kiss_without_the_identifier_means_nothing() {
     let mut server = Server::new();
@@ -382,6 +405,7 @@ fn nts_without_keys_is_refused_and_plain_still_served() {
     assert_eq!(server.outcome(&plain_request()).1, Outcome::Plain);
 }
 
+//= rfc8915#5.6-4, rfc8915#5.7-2, rfc8915#5.7-3, rfc8915#5.7-7, rfc8915#5.7-12
 #[test]
 fn no_flipped_bit_of_a_request_is_answered_with_authenticated_time() {
     let mut server = Server::new();
@@ -400,6 +424,7 @@ fn no_flipped_bit_of_a_request_is_answered_with_authenticated_time() {
     assert!(outcomes[&Outcome::NakTag] > 1000, "{outcomes:?}");
 }
 
+//= rfc8915#5.6-4, rfc8915#5.7-13, rfc8915#5.7-18
 #[test]
 fn no_flipped_bit_of_a_response_passes_the_client() {
     for algorithm in Algorithm::ALL {
@@ -417,6 +442,7 @@ fn no_flipped_bit_of_a_response_passes_the_client() {
     }
 }
 
+//= rfc8915#5.7-17
 #[test]
 fn no_prefix_or_extension_of_a_response_passes_the_client() {
     let mut server = Server::new();
@@ -434,6 +460,7 @@ fn no_prefix_or_extension_of_a_response_passes_the_client() {
     assert_eq!(answer.cookie_count, 1, "the cookie in the clear is not taken");
 }
 
+//= rfc5905#9.2-11, rfc5905#9.2-12, rfc5905#7.4-1, rfc5905#7.4-5, rfc5905#7.3-2
 #[test]
 fn client_refuses_servers_that_do_not_know_the_time() {
     let exchange_with = |change: &dyn Fn(&mut Snapshot)| -> Result<Response, Check> {
@@ -454,6 +481,7 @@ fn client_refuses_servers_that_do_not_know_the_time() {
     assert!(exchange_with(&|s| s.stratum = 15).is_ok());
 }
 
+//= rfc8915#5.7-19, rfc5905#8-1, rfc5905#9.2-9
 #[test]
 fn client_refuses_what_does_not_answer_its_request() {
     let mut server = Server::new();
@@ -471,6 +499,7 @@ fn client_refuses_what_does_not_answer_its_request() {
     assert_eq!(refuse(&crypto_nak), Check::Mode);
 }
 
+//= rfc5905#8-6
 #[test]
 fn batch_of_64_kinds_is_answered_as_one_by_one() {
     let mut server = Server::new();
@@ -505,6 +534,7 @@ fn batch_of_64_kinds_is_answered_as_one_by_one() {
     assert!(both.of(Outcome::Nts) > 20 && both.of(Outcome::NakCookie) > 5 && both.of(Outcome::Plain) > 5);
 }
 
+//= rfc9769#2-5, rfc9769#2-6, rfc9769#2-9, rfc9769#2-13
 #[test]
 fn interleaved_mode_tells_when_the_response_before_left() {
     let mut server = Server::new();
@@ -531,6 +561,7 @@ fn interleaved_mode_tells_when_the_response_before_left() {
     assert_eq!(header(&server.ask(&request)).origin, header(&request).transmit);
 }
 
+//= rfc5905#9.2-2, rfc5905#7.4-6
 #[test]
 fn clients_outside_the_allowed_prefixes_get_silence_or_a_kiss() {
     let allow = PrefixSet::new(vec!["192.0.2.0/24".parse().unwrap()]);
@@ -570,6 +601,7 @@ fn truncated_datagram_is_not_read() {
 }
 
 proptest! {
+    //= rfc8915#8.4-1
     #[test]
     fn no_octets_crash_it_or_are_amplified(
         octets in proptest::collection::vec(any::<u8>(), 0..700),
@@ -595,6 +627,7 @@ proptest! {
         server.ask(&request);
     }
 
+    //= rfc8915#8.4-1
     #[test]
     fn attacker_chosen_text_behind_a_valid_tag_is_not_amplified(
         plaintext in proptest::collection::vec(any::<u8>(), 0..600),

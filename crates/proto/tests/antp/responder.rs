@@ -135,7 +135,7 @@ fn error_of(answer: &[u8]) -> ErrorCode {
     code
 }
 
-//= antp#carrier-3, antp#carrier-5, antp#carrier-4
+//= antp#carrier-3, antp#carrier-5, antp#carrier-4, rfc7822#3-4
 #[test]
 fn oversized_requests_and_those_with_a_mac_or_under_nts_are_not_answered() {
     let mut world = world(1);

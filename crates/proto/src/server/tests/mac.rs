@@ -118,6 +118,7 @@ fn assert_is_crypto_nak(response: &[u8], code: ReferenceId) {
     assert_eq!((nak.receive, nak.transmit), (nak.origin, nak.origin), "no time of ours");
 }
 
+//= rfc5905#7.3-8, rfc5905#7.3-9, rfc5905#9.2-3
 #[test]
 fn captured_packets_with_digests_of_another_implementation_pass_both_sides() {
     let mut server = server_with(Allowed::ALL);
@@ -135,6 +136,7 @@ fn captured_packets_with_digests_of_another_implementation_pass_both_sides() {
     }
 }
 
+//= rfc8573#3-4
 #[test]
 fn request_of_ntpsec_with_aes_cmac_is_answered() {
     // NTPsec, tests of its MAC code: a packet off the wire, key 100.
@@ -149,6 +151,7 @@ fn request_of_ntpsec_with_aes_cmac_is_answered() {
     assert_eq!(server.outcome(&request).1, Outcome::Mac);
 }
 
+//= rfc7822#3-3, rfc8573#3-3, rfc8573#3-4, rfc5905#14-6
 #[test]
 fn exchange_under_every_algorithm_is_answered_in_as_many_octets() {
     let mut server = server_with(Allowed::ALL);
@@ -187,6 +190,7 @@ fn no_flipped_bit_of_a_request_is_given_time() {
     }
 }
 
+//= rfc5905#9.2-10
 #[test]
 fn no_flipped_bit_of_a_response_passes_the_client() {
     let mut server = server_with(Allowed::ALL);
@@ -221,6 +225,7 @@ fn no_prefix_or_extension_passes_either_side() {
     }
 }
 
+//= rfc5905#9.2-6, rfc8573#3-5, rfc9769#2-11
 #[test]
 fn unknown_key_and_wrong_tag_get_a_crypto_nak_without_time_that_resets_nothing() {
     let mut server = server_with(Allowed::default());
@@ -261,6 +266,7 @@ fn server_without_symmetric_keys_knows_no_key() {
     assert_eq!(server.outcome(&[plain_request(), vec![0; 4]].concat()).1, Outcome::NotARequest);
 }
 
+//= rfc8573#2-1
 #[test]
 fn keyed_digests_and_nonces_are_refused_unless_they_are_allowed() {
     let mut server = server_with(Allowed::default());
@@ -454,6 +460,7 @@ fn kiss_for_a_request_with_a_mac_carries_none_and_counts_no_use_of_the_key() {
     assert_eq!(counts(&server, key.id()), Counts::default());
 }
 
+//= rfc8573#3-1
 #[test]
 fn fields_before_a_mac_are_covered_and_an_identifier_comes_back() {
     let mut server = server_with(Allowed::ALL);
@@ -474,6 +481,7 @@ fn fields_before_a_mac_are_covered_and_an_identifier_comes_back() {
     }
 }
 
+//= rfc7822#3-4
 #[test]
 fn mac_and_nts_are_not_combined() {
     let mut server = server_with(Allowed::ALL);
