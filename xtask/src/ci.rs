@@ -153,8 +153,8 @@ fn features(root: &Path) -> Result<End, String> {
         cargo(root, &format!("clippy --no-default-features -p {choice} -- -D warnings"))?;
     }
     // The bench of MACs beside OpenSSL, whose tags must be ours. A choice from the workspace: see `test::run`.
-    let choice = "--features authentick/openssl --bin authentick --test system";
-    cargo(root, &format!("test --workspace {choice} -- mac_bench bench:: study_mac::"))
+    let choice = "--features authentick/openssl --lib --bin authentick --test system";
+    cargo(root, &format!("test --workspace {choice} -- ntp_mac::bench:: bench:: study_mac::"))
 }
 
 fn deny(root: &Path) -> Result<End, String> {

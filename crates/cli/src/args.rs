@@ -35,7 +35,7 @@ pub(crate) use self::report::Report;
 pub(crate) use self::serve::Serve;
 pub(crate) use self::shared_key::{AllowedTypes, KeysFormat, SharedKeyArguments};
 pub(crate) use self::stress::Stress;
-pub(crate) use self::study::{PaperArgument, Study, StudyRun, StudyVerb};
+pub(crate) use self::study::{PaperArgument, Study, StudyOptions, StudyVerb};
 
 /// Authenticated network time, and the instrument that measures what it costs.
 #[derive(Debug, Parser)]

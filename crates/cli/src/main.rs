@@ -7,7 +7,6 @@ mod exit;
 mod files;
 mod host;
 mod input;
-mod mac_bench;
 mod output;
 mod remedy;
 mod server;

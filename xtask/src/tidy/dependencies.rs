@@ -178,6 +178,18 @@ const TABLE: &[Line] = &[
         reason: "the line exists so that studies and tests share one rig, which neither panics nor prints nor exits",
     },
     Line {
+        package: "authentick-study",
+        internal: &[
+            "authentick-crypto",
+            "authentick-game",
+            "authentick-net",
+            "authentick-report",
+            "authentick-rig",
+        ],
+        external: &["aws-lc-rs", "openssl", "rcgen", "serde_json", "tempfile"],
+        reason: "the line exists so that a study needs no command line: it neither prints nor exits by itself",
+    },
+    Line {
         package: "authentick-lab",
         internal: &["authentick-ke", "authentick-net", "authentick-rig", "authentick-wire"],
         external: &[
@@ -206,16 +218,15 @@ const TABLE: &[Line] = &[
             "authentick-net",
             "authentick-proto",
             "authentick-report",
+            "authentick-study",
             "authentick-wire",
         ],
         external: &[
-            "aws-lc-rs",
             "clap",
             "env_logger",
             "humantime",
             "indicatif",
             "log",
-            "openssl",
             "ratatui",
             "rcgen",
             "rustls",

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Id, Subcommand, ValueEnum};
 
 use super::Coordination;
 use super::values::step_seconds;
@@ -37,8 +38,12 @@ pub(crate) enum PaperArgument {
     Antp,
 }
 
+/// A paper and options that have a meaning for it: the parser takes no others.
+#[derive(Debug)]
+pub(crate) struct StudyRun(pub(crate) StudyOptions);
+
 #[derive(Args, Debug)]
-pub(crate) struct StudyRun {
+pub(crate) struct StudyOptions {
     /// The paper
     #[arg(value_name = "PAPER", value_enum)]
     pub(crate) paper: PaperArgument,
@@ -49,9 +54,27 @@ pub(crate) struct StudyRun {
     /// hours (antp)
     #[arg(long)]
     pub(crate) quick: bool,
+    #[command(flatten)]
+    pub(crate) steps: StepOptions,
+    #[command(flatten)]
+    pub(crate) server: ServerOptions,
+    #[command(flatten)]
+    pub(crate) coordination: Coordination,
+    #[command(flatten)]
+    pub(crate) records: RecordOptions,
+}
+
+/// Options of the studies that load a server.
+#[derive(Args, Debug)]
+pub(crate) struct StepOptions {
     /// Seconds of each row or trial, instead of the paper's
     #[arg(long, value_name = "S", value_parser = step_seconds)]
     pub(crate) step_seconds: Option<Duration>,
+}
+
+/// Options of the study that may load a server of others.
+#[derive(Args, Debug)]
+pub(crate) struct ServerOptions {
     /// Multiply the paper's rates [default: 1 with --target, else so that this machine's limit lies among them]
     #[arg(long, value_name = "FACTOR", value_parser = scale)]
     pub(crate) scale: Option<f64>,
@@ -61,8 +84,11 @@ pub(crate) struct StudyRun {
     /// Load this host although its address is public; must repeat --target's host
     #[arg(long, value_name = "HOST", requires = "target")]
     pub(crate) permit: Option<String>,
-    #[command(flatten)]
-    pub(crate) coordination: Coordination,
+}
+
+/// Options of the study that compares two configurations.
+#[derive(Args, Debug)]
+pub(crate) struct RecordOptions {
     /// A record of the server in its earlier configuration, for the paper's third result
     #[arg(long, value_name = "RUN.json", requires = "new")]
     pub(crate) old: Option<PathBuf>,
@@ -71,9 +97,108 @@ pub(crate) struct StudyRun {
     pub(crate) new: Option<PathBuf>,
 }
 
+impl PaperArgument {
+    /// The groups of options that have no meaning for this paper. A group is called as the type that holds it, and has
+    /// members only where that holds no other type.
+    const fn foreign_groups(self) -> &'static [&'static str] {
+        match self {
+            PaperArgument::Threshold => &[],
+            PaperArgument::Mac => &["StepOptions", "ServerOptions", "Coordination", "RecordOptions"],
+            PaperArgument::Antp => &["ServerOptions", "Coordination", "RecordOptions"],
+        }
+    }
+}
+
+impl Args for StudyRun {
+    fn augment_args(command: Command) -> Command {
+        StudyOptions::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        StudyOptions::augment_args_for_update(command)
+    }
+}
+
+impl FromArgMatches for StudyRun {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let options = StudyOptions::from_arg_matches(matches)?;
+        // Conflicts between an option and the value of another argument are none that clap can be told of beforehand.
+        let mut foreign = options.paper.foreign_groups().iter();
+        match foreign.find_map(|group| matches.get_one::<Id>(group)) {
+            Some(option) => Err(conflict(option, options.paper)),
+            None => Ok(StudyRun(options)),
+        }
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = StudyRun::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// An option that has no meaning for a paper.
+fn conflict(option: &Id, paper: PaperArgument) -> Error {
+    let paper = paper.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
+    let option = format!("--{}", option.as_str().replace('_', "-"));
+    let mut error = Error::new(ErrorKind::ArgumentConflict);
+    error.insert(ContextKind::InvalidArg, ContextValue::String(option));
+    error.insert(ContextKind::PriorArg, ContextValue::String(paper));
+    error
+}
+
 fn scale(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(factor) if (0.001..=10_000.0).contains(&factor) => Ok(factor),
         _ => Err("no factor from 0.001 to 10000".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::Arguments;
+
+    fn parse(line: &str) -> Result<Arguments, Error> {
+        Arguments::try_parse_from(["authentick", "study", "run"].into_iter().chain(line.split(' ')))
+    }
+
+    #[test]
+    fn papers_take_their_own_options_wherever_these_stand() {
+        let agents = "--agents a:1 --agent-ca x --certificate-chain x --private-key x";
+        for line in [
+            "mac --out x --quick",
+            "--out x mac",
+            "antp --out x --step-seconds 2",
+            "--step-seconds 2 --out x antp",
+            "threshold --out x --scale 2 --target a --permit a --old x --new y --step-seconds 2",
+            &format!("threshold --out x --target a {agents}"),
+        ] {
+            if let Err(error) = parse(line) {
+                panic!("{line}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn options_of_other_papers_are_refused_with_both_names() {
+        let agents = "--agents a:1 --agent-ca x --certificate-chain x --private-key x";
+        for (options, named) in [
+            ("--scale 2", "--scale"),
+            ("--target a", "--target"),
+            ("--target a --permit a", "--target"),
+            ("--old x --new y", "--old"),
+            (agents, "--agents"),
+        ] {
+            for paper in ["mac", "antp"] {
+                let error = parse(&format!("{paper} --out x {options}")).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::ArgumentConflict);
+                let message = error.to_string();
+                assert!(message.contains(named) && message.contains(&format!("'{paper}'")), "{message}");
+            }
+        }
+        let message = parse("mac --out x --step-seconds 1").unwrap_err().to_string();
+        assert!(message.contains("'--step-seconds' cannot be used with 'mac'"), "{message}");
     }
 }

@@ -1,20 +1,25 @@
 //! `authentick bench`: what cryptography costs on this machine.
 //!
-//! `bench mac` prints the tables of the drafts on MACs for NTP, with ours beside; `mac_bench` measures them.
+//! `bench mac` prints the tables of the drafts on MACs for NTP, with ours beside; `study::ntp_mac::bench` measures
+//! them.
 
 use std::fs;
+use std::io;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use authentick_report::mac::{html, text};
+use authentick_study::ntp_mac::bench::{self, BenchError, Extent};
+use authentick_study::{Caller, Error};
 
+use super::study::{Terminal, program};
 use crate::args::{Bench, BenchMac, BenchVerb};
 use crate::exit::{Exit, Failure};
 use crate::files;
-use crate::mac_bench::{self, Extent};
 use crate::output;
 
-pub(crate) fn run(bench: &Bench) -> Result<Exit, Failure> {
-    match &bench.verb {
+pub(crate) fn run(order: &Bench) -> Result<Exit, Failure> {
+    match &order.verb {
         BenchVerb::Mac(arguments) => mac(arguments),
     }
 }
@@ -22,13 +27,15 @@ pub(crate) fn run(bench: &Bench) -> Result<Exit, Failure> {
 fn mac(arguments: &BenchMac) -> Result<Exit, Failure> {
     let extent = extent(arguments);
     if arguments.without_instructions {
-        return mac_bench::serve(extent);
+        bench::serve(extent, io::stdin().lock(), io::stdout().lock())?;
+        return Ok(Exit::Done);
     }
     if let Some(file) = &arguments.html {
         // First of all, as a page that cannot be written would waste everything else.
         files::check_writable(file).map_err(|error| unwritable(file, &error))?;
     }
-    let record = mac_bench::run(extent)?;
+    let (program, console, stop) = (program()?, Terminal::default(), AtomicBool::new(false));
+    let record = bench::run(extent, &Caller { program: &program, console: &console, stop: &stop })?;
     if let Some(file) = &arguments.html {
         fs::write(file, html::bench(&record)).map_err(|error| unwritable(file, &error))?;
     }
@@ -51,6 +58,12 @@ fn extent(arguments: &BenchMac) -> Extent {
     }
 }
 
-fn unwritable(file: &Path, error: &std::io::Error) -> Failure {
+impl From<BenchError> for Failure {
+    fn from(error: BenchError) -> Self {
+        Error::Bench(error).into()
+    }
+}
+
+fn unwritable(file: &Path, error: &io::Error) -> Failure {
     files::unwritable(file, error, "name another file with --html")
 }

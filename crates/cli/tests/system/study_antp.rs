@@ -203,10 +203,10 @@ fn options_of_another_study_are_refused() {
     for (more, option) in [
         (&["--scale", "2"][..], "--scale"),
         (&["--target", "127.0.0.1"], "--target"),
-        (&["--old", "x", "--new", "y"], "--old and --new"),
+        (&["--old", "x", "--new", "y"], "--old"),
     ] {
         let output = authentick(arguments(folder.path()).into_iter().chain(more.iter().copied()));
-        refused(&output, 64, &[option, "study run threshold alone", "leave it out"]);
+        refused(&output, 64, &[option, "cannot be used with 'antp'"]);
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was begun");
 }

@@ -68,9 +68,9 @@ fn options_of_the_other_study_are_refused() {
         (&["--step-seconds", "1"][..], "--step-seconds"),
         (&["--scale", "2"], "--scale"),
         (&["--target", "127.0.0.1"], "--target"),
-        (&["--old", "x", "--new", "y"], "--old and --new"),
+        (&["--old", "x", "--new", "y"], "--old"),
     ] {
-        refused(&run(folder.path(), more), 64, &[option, "studies that load a server", "leave it out"]);
+        refused(&run(folder.path(), more), 64, &[option, "cannot be used with 'mac'"]);
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was begun");
 }

@@ -6,15 +6,15 @@
 //! Where the processor cannot do that, ours are not measured without the instructions; a build with
 //! `--cfg aes_backend="soft"` and its like would be another program.
 
-use std::io::{self, BufRead, BufReader, Lines, Write};
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use authentick_net::{instructions, ticks};
 use authentick_report::mac::{Instructions, Side};
 
-use super::Extent;
-use super::side::{Process, Whose, seen};
-use crate::exit::{Exit, Failure};
+use super::side::{SideRun, Whose, seen};
+use super::{BenchError, Extent};
 
 /// PCLMULQDQ and AES of leaf 1; SHA, GFNI, VAES and VPCLMULQDQ of leaf 7. OPENSSL_ia32cap(3).
 const MASK: &str = "~0x200000200000000:~0x70020000000";
@@ -34,11 +34,11 @@ pub(super) struct Masked {
 
 impl Masked {
     /// Starts it and waits until it is ready; `None` where there is nothing to hide.
-    pub(super) fn start(extent: Extent) -> Result<Option<Self>, Failure> {
+    pub(super) fn start(program: &Path, extent: Extent) -> Result<Option<Self>, BenchError> {
         if cfg!(not(target_arch = "x86_64")) {
             return Ok(None);
         }
-        let mut command = Command::new(std::env::current_exe()?);
+        let mut command = Command::new(program);
         command.args(["bench", "mac", "--without-instructions"]).env(VARIABLE, MASK);
         command.args(["--rounds", &extent.round_count.to_string()]);
         command.args(["--turn-ms", &(extent.turn.as_secs_f64() * 1e3).to_string()]);
@@ -52,30 +52,30 @@ impl Masked {
     }
 
     /// One turn of each of its subjects.
-    pub(super) fn round(&mut self) -> Result<(), Failure> {
+    pub(super) fn round(&mut self) -> Result<(), BenchError> {
         self.order(ROUND)?;
         self.await_ready()
     }
 
     /// What it has measured.
-    pub(super) fn finish(mut self) -> Result<Side, Failure> {
+    pub(super) fn finish(mut self) -> Result<Side, BenchError> {
         self.order(FINISH)?;
         let text = self.answer()?;
         serde_json::from_str(&text).map_err(|error| gone(&format!("its figures are no JSON: {error}")))
     }
 
-    fn order(&mut self, word: &str) -> Result<(), Failure> {
+    fn order(&mut self, word: &str) -> Result<(), BenchError> {
         writeln!(self.orders, "{word}").map_err(|error| gone(&error.to_string()))
     }
 
-    fn answer(&mut self) -> Result<String, Failure> {
+    fn answer(&mut self) -> Result<String, BenchError> {
         match self.answers.next() {
             Some(line) => line.map_err(|error| gone(&error.to_string())),
             None => Err(gone("it has ended")),
         }
     }
 
-    fn await_ready(&mut self) -> Result<(), Failure> {
+    fn await_ready(&mut self) -> Result<(), BenchError> {
         match self.answer()? {
             line if line == READY => Ok(()),
             line => Err(gone(&format!("it says {line:?}"))),
@@ -91,15 +91,16 @@ impl Drop for Masked {
     }
 }
 
-fn gone(problem: &str) -> Failure {
-    Failure::new(
-        Exit::Internal,
-        format!("the process without AES and SHA instructions does not measure: {problem}"),
-    )
+fn gone(problem: &str) -> BenchError {
+    BenchError::Masked(problem.to_owned())
 }
 
-/// What that process does: hides the instructions from itself, and measures when it is told to.
-pub(crate) fn serve(extent: Extent) -> Result<Exit, Failure> {
+/// What that process does: hides the instructions from itself, and measures when it is told to by `orders`. Nothing may
+/// have asked the processor for its instructions before.
+///
+/// # Errors
+/// If an order is none, or something has asked before.
+pub fn serve(extent: Extent, orders: impl BufRead, mut answers: impl Write) -> Result<(), BenchError> {
     let (whose, remarks) = match instructions::hide_aes_and_sha() {
         Ok(()) => match seen()[..] {
             [] => (Whose::All, Vec::new()),
@@ -115,24 +116,23 @@ pub(crate) fn serve(extent: Extent) -> Result<Exit, Failure> {
         ),
     };
     let reference_hz = ticks::reference_hz();
-    let mut process = Process::with(extent, Instructions::Without, remarks, whose)?;
-    let mut out = io::stdout().lock();
-    writeln!(out, "{READY}")?;
-    for order in io::stdin().lines() {
+    let mut process = SideRun::with(extent, Instructions::Without, remarks, whose)?;
+    writeln!(answers, "{READY}")?;
+    for order in orders.lines() {
         match order?.as_str() {
             ROUND => {
                 process.round();
-                writeln!(out, "{READY}")?;
+                writeln!(answers, "{READY}")?;
             }
             FINISH => {
                 let side = process.finish(reference_hz);
                 let text = serde_json::to_string(&side).expect("strings and numbers are always JSON");
-                writeln!(out, "{text}")?;
-                return Ok(Exit::Done);
+                writeln!(answers, "{text}")?;
+                return Ok(());
             }
-            other => return Err(Failure::new(Exit::Usage, format!("no order of a bench: {other:?}"))),
+            other => return Err(BenchError::Order(other.to_owned())),
         }
     }
     // Whoever gave the orders has gone away.
-    Ok(Exit::Done)
+    Ok(())
 }

@@ -88,8 +88,8 @@ mod tests {
 
     use authentick_report::mac::{Algorithm, Implementation, KeyUse};
 
+    use super::super::subject::work;
     use super::*;
-    use crate::mac_bench::subject::work;
 
     fn spinner(algorithm: Algorithm, batch: u32, log: &Rc<Cell<u64>>) -> Subject {
         let log = Rc::clone(log);

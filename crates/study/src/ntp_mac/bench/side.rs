@@ -6,25 +6,24 @@ use authentick_report::mac::{Instructions, Side};
 use super::rounds::Rounds;
 use super::spread::Spreads;
 use super::subject::{NONCE_SIZE, Subject, nonce, packet, stamp};
-use super::{Extent, SIZE, aws_lc, ours};
-use crate::exit::{Exit, Failure};
+use super::{BenchError, Extent, SIZE, aws_lc, ours};
 
 /// A process that measures.
-pub(super) struct Process {
+pub(super) struct SideRun {
     rounds: Rounds,
     spreads: Spreads,
     side: Side,
 }
 
-impl Process {
+impl SideRun {
     /// Compares everybody's tags with ours and makes ready. `remarks` come with the figures; see [`Whose`] for the
     /// rest.
     pub(super) fn new(
         extent: Extent,
         instructions: Instructions,
         remarks: Vec<String>,
-    ) -> Result<Self, Failure> {
-        Process::with(extent, instructions, remarks, Whose::All)
+    ) -> Result<Self, BenchError> {
+        SideRun::with(extent, instructions, remarks, Whose::All)
     }
 
     /// The same, perhaps without our own.
@@ -33,7 +32,7 @@ impl Process {
         instructions: Instructions,
         remarks: Vec<String>,
         whose: Whose,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, BenchError> {
         compare_tags()?;
         let rounds = Rounds::new(subjects(whose)?, extent.turn);
         let singles = subjects(whose)?
@@ -51,7 +50,7 @@ impl Process {
             timings: Vec::new(),
             spreads: Vec::new(),
         };
-        Ok(Process { rounds, spreads, side })
+        Ok(SideRun { rounds, spreads, side })
     }
 
     /// One turn of each subject.
@@ -75,7 +74,7 @@ pub(super) enum Whose {
     Others,
 }
 
-fn subjects(whose: Whose) -> Result<Vec<Subject>, Failure> {
+fn subjects(whose: Whose) -> Result<Vec<Subject>, BenchError> {
     let mut subjects = Vec::new();
     for algorithm in MacAlgorithm::ALL {
         if whose == Whose::All {
@@ -110,7 +109,7 @@ pub(super) fn seen() -> Vec<String> {
 }
 
 /// Whoever computes another tag computes something else, and cannot be compared.
-fn compare_tags() -> Result<(), Failure> {
+fn compare_tags() -> Result<(), BenchError> {
     const NUMBER: u64 = 0x0123_4567_89ab_cdef;
     let (mut message, nonce) = (packet(), nonce(NUMBER));
     stamp(&mut message, NUMBER);
@@ -130,25 +129,21 @@ fn compare_tags() -> Result<(), Failure> {
 
 fn same(
     algorithm: MacAlgorithm,
-    who: &str,
+    who: &'static str,
     theirs: &[u8],
     nonce: &[u8; NONCE_SIZE],
     message: &[u8],
-) -> Result<(), Failure> {
+) -> Result<(), BenchError> {
     let ours = ours::single(algorithm, nonce, message);
     match theirs.starts_with(&ours) {
         true => Ok(()),
-        false => {
-            let problem =
-                format!("{algorithm}: {who} computes another tag than we do, so there is nothing to compare");
-            Err(Failure::new(Exit::Internal, problem))
-        }
+        false => Err(BenchError::OtherTag { algorithm, who }),
     }
 }
 
 #[cfg(feature = "openssl")]
-fn openssl_failed(algorithm: MacAlgorithm, error: &openssl::error::ErrorStack) -> Failure {
-    Failure::new(Exit::Internal, format!("OpenSSL cannot compute {algorithm} here: {error}"))
+fn openssl_failed(algorithm: MacAlgorithm, error: &openssl::error::ErrorStack) -> BenchError {
+    BenchError::OpenSsl(algorithm, error.to_string())
 }
 
 #[cfg(test)]
@@ -159,8 +154,8 @@ mod tests {
     fn everybody_computes_our_tags() {
         compare_tags().unwrap();
         let (message, nonce) = (packet(), nonce(1));
-        let failure = same(MacAlgorithm::Cmac128, "somebody", &[0; 16], &nonce, &message).unwrap_err();
-        assert!(failure.message.contains("AES128: somebody computes another tag"), "{}", failure.message);
+        let error = same(MacAlgorithm::Cmac128, "somebody", &[0; 16], &nonce, &message).unwrap_err();
+        assert!(error.to_string().contains("AES128: somebody computes another tag"), "{error}");
     }
 
     #[test]

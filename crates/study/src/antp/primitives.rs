@@ -11,15 +11,14 @@ use aws_lc_rs::agreement::{self, ECDH_P256, UnparsedPublicKey};
 use aws_lc_rs::rsa::{Pkcs1PrivateDecryptingKey, PrivateDecryptingKey};
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256, PublicKeyData, RsaKeySize};
 
-use crate::exit::{Exit, Failure};
+use crate::Error;
 
 /// Rounds in which all that is compared takes its turn; the median counts.
 const ROUND_COUNT: usize = 9;
 
 /// Both suites. Each operation runs for `turn` in each round.
-pub(super) fn measure(turn: Duration) -> Result<Vec<Primitive>, Failure> {
-    let internal =
-        |what: &str| Failure::new(Exit::Internal, format!("cannot measure the primitives of ANTP: {what}"));
+pub(super) fn measure(turn: Duration) -> Result<Vec<Primitive>, Error> {
+    let bug = |what: &str| Error::Bug(format!("cannot measure the primitives of ANTP: {what}"));
     let mut entropy = Entropy::from_system()?;
     let mut primitives = Vec::new();
     for suite in Suite::ALL {
@@ -27,15 +26,15 @@ pub(super) fn measure(turn: Duration) -> Result<Vec<Primitive>, Failure> {
             Suite::Ecdh => (Kem::P256, KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)),
             Suite::Rsa => (Kem::RsaPkcs1, KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048)),
         };
-        let pair = pair.map_err(|error| internal(&error.to_string()))?;
+        let pair = pair.map_err(|error| bug(&error.to_string()))?;
         let der = pair.serialize_der();
-        let private = PrivateKey::from_pkcs8(kem, &der).map_err(|bad| internal(&bad.to_string()))?;
+        let private = PrivateKey::from_pkcs8(kem, &der).map_err(|bad| bug(&bad.to_string()))?;
         let public = PublicKey::from_spki(kem, &pair.subject_public_key_info())
-            .map_err(|bad| internal(&bad.to_string()))?;
+            .map_err(|bad| bug(&bad.to_string()))?;
         let (ciphertext, _) = public.encapsulate(&mut entropy);
-        let library = library(suite, &der).ok_or_else(|| internal("the library refuses the key"))?;
+        let library = library(suite, &der).ok_or_else(|| bug("the library refuses the key"))?;
         if library(&ciphertext).is_none() || private.decapsulate(&ciphertext).is_none() {
-            return Err(internal("what was encapsulated does not open"));
+            return Err(bug("what was encapsulated does not open"));
         }
         let [library_us, decapsulation_us, encapsulation_us] = medians(
             [

@@ -7,10 +7,12 @@
 //! - `spread`: single tags, each timed for itself.
 //! - `side`: one process: its subjects, and what it saw of the processor.
 //! - `masked`: a second process of this program, from which the instructions are hidden.
+//! - `error`: why the bench did not come to its end.
 //!
 //! Before anything is timed, what others compute is compared with what we compute: only equal tags are equal work.
 
 mod aws_lc;
+mod error;
 mod masked;
 #[cfg(feature = "openssl")]
 mod openssl;
@@ -26,60 +28,58 @@ use authentick_net::clock::unix_seconds;
 use authentick_net::ticks;
 use authentick_report::mac::{Instructions, MacFormat, MacRecord, PACKET_SIZE};
 
-use crate::exit::Failure;
-use crate::host::{COMMIT, VERSION, command, host};
-use crate::output;
-use masked::Masked;
-pub(crate) use masked::serve;
-use side::Process;
+pub use self::error::BenchError;
+use self::masked::Masked;
+pub use self::masked::serve;
+use self::side::SideRun;
+use crate::Caller;
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Extent {
+pub struct Extent {
     /// Rounds.
-    pub(crate) round_count: u32,
+    pub round_count: u32,
     /// How long each subject computes in a round.
-    pub(crate) turn: Duration,
+    pub turn: Duration,
     /// Single tags of each subject that are timed in a round.
-    pub(crate) single_count: u32,
+    pub single_count: u32,
 }
 
 impl Extent {
     /// About two minutes.
-    pub(crate) const FULL: Extent =
-        Extent { round_count: 31, turn: Duration::from_millis(20), single_count: 4000 };
+    pub const FULL: Extent = Extent { round_count: 31, turn: Duration::from_millis(20), single_count: 4000 };
     /// A few seconds.
-    pub(crate) const QUICK: Extent =
-        Extent { round_count: 7, turn: Duration::from_millis(3), single_count: 2000 };
+    pub const QUICK: Extent = Extent { round_count: 7, turn: Duration::from_millis(3), single_count: 2000 };
 }
 
 /// Octets of a packet.
 const SIZE: usize = PACKET_SIZE as usize;
 
-/// Measures, with a bar on a terminal.
-pub(crate) fn run(extent: Extent) -> Result<MacRecord, Failure> {
+/// Measures; the caller's console hears of each round.
+///
+/// # Errors
+/// If somebody computes other tags than we do, or the second process cannot be had.
+pub fn run(extent: Extent, caller: &Caller<'_>) -> Result<MacRecord, BenchError> {
     let started_unix_s = unix_seconds();
     let reference_hz = ticks::reference_hz();
-    let mut process = Process::new(extent, Instructions::With, Vec::new())?;
-    let mut masked = Masked::start(extent)?;
-    let bar = output::progress(extent.round_count.into(), "rounds");
-    for _ in 0..extent.round_count {
+    let mut process = SideRun::new(extent, Instructions::With, Vec::new())?;
+    let mut masked = Masked::start(&caller.program.path, extent)?;
+    for done in 1..=extent.round_count {
         process.round();
         if let Some(masked) = &mut masked {
             masked.round()?;
         }
-        bar.inc(1);
+        caller.console.progress(done, extent.round_count);
     }
-    bar.finish_and_clear();
     let mut sides = vec![process.finish(reference_hz)];
     sides.extend(masked.map(Masked::finish).transpose()?);
     Ok(MacRecord {
         format: MacFormat::V1,
-        version: VERSION.to_owned(),
-        commit: COMMIT.to_owned(),
-        command: command(),
+        version: caller.program.version.clone(),
+        commit: caller.program.commit.clone(),
+        command: caller.program.command.clone(),
         started_unix_s,
-        host: host(),
+        host: caller.program.host.clone(),
         packet_size: PACKET_SIZE,
         round_count: extent.round_count,
         turn_ms: extent.turn.as_secs_f64() * 1e3,
@@ -90,7 +90,8 @@ pub(crate) fn run(extent: Extent) -> Result<MacRecord, Failure> {
 }
 
 /// OpenSSL's name for itself, if this program was built with it.
-pub(crate) fn openssl_version() -> Option<String> {
+#[must_use]
+pub fn openssl_version() -> Option<String> {
     #[cfg(feature = "openssl")]
     {
         Some(::openssl::version::version().to_owned())

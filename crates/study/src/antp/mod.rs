@@ -1,21 +1,16 @@
 //! The ANTP paper's measurements (section 4.2): throughput and latency of each phase under both suites, over a short
 //! and a long path, and complete runs, beside plain NTP.
 //!
-//! - `bench`: the server, and what one trial takes.
-//! - `relay`: the long path.
-//! - `link`: the path of 1 Gbit/s, where the system lets us have one.
+//! - `bench`: the servers, and the load runs against them.
+//! - `trials`: what one measurement takes.
 //! - `primitives`: what key encapsulation takes.
 //!
 //! The record is written after each trial, so that an interrupted study goes on with the next.
 
 mod bench;
-mod link;
 mod primitives;
-mod relay;
+mod trials;
 
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use authentick_net::clock::unix_seconds;
@@ -24,15 +19,11 @@ use authentick_report::study::antp::{
     AntpFormat, AntpPlan, AntpRecord, AntpSettings, Capacity, Level, Path as Way, Phase, RECORD, Subject,
     Suite, html, text,
 };
-use authentick_report::study::plan::{Paper, StudyFormat};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use authentick_report::study::plan::{Paper as Stored, PlanError, StudyFormat};
 
 use self::bench::Bench;
-use super::folder::{self, Known, no_plan, plan_text, write};
-use crate::args::StudyRun;
-use crate::exit::{Exit, Failure};
-use crate::host::{COMMIT, VERSION, command, host};
-use crate::output;
+use crate::folder::{Folder, Origin, Plan};
+use crate::{Caller, Error, Paper};
 
 /// The round trip of the long path, from one coast of North America to the other.
 const LONG_PATH_MS: f64 = 70.0;
@@ -57,87 +48,100 @@ enum Task {
     Latency(Subject, Level, Way),
 }
 
-pub(super) fn run(arguments: &StudyRun) -> Result<Exit, Failure> {
-    refuse_what_has_no_meaning(arguments)?;
-    let path = &arguments.out;
-    let plan = plan(arguments);
-    let known =
-        path.join(authentick_report::study::plan::FILE).exists().then(|| read_plan(path)).transpose()?;
-    let known = known.as_ref().map(|known| Known {
-        is_the_same: known.settings == plan.settings,
-        version: &known.settings.version,
-        commit: &known.settings.commit,
-        command: &known.command,
-    });
-    folder::begin(path, RECORD, known, &plan.to_json())?;
-    let mut record = record(path)?.unwrap_or_else(|| begun(&plan));
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
-    let mut tasks = tasks();
-    tasks.retain(|task| open_count(&record, *task) > 0);
-    if !tasks.is_empty() {
-        let mut bench = Bench::new(&plan.settings, &stop)?;
-        carry_out(path, &mut record, &tasks, &mut bench, &stop)?;
-    }
-    render(path)?;
-    if stop.load(Ordering::Relaxed) {
-        output::error("stopped; what was measured is kept, and the same command goes on");
-    }
-    Ok(Exit::Done)
+/// The paper, as the user wants it repeated.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Antp {
+    /// Whether some minutes are to do.
+    pub quick: bool,
+    /// How long a trial lasts, if not as long as the paper's.
+    pub trial: Option<Duration>,
 }
 
-/// Options of other studies. One that did nothing would be worse than none.
-fn refuse_what_has_no_meaning(arguments: &StudyRun) -> Result<(), Failure> {
-    let given = [
-        ("--scale", arguments.scale.is_some()),
-        ("--target", arguments.target.is_some()),
-        ("--agents", !arguments.coordination.agents.is_empty()),
-        ("--old and --new", arguments.old.is_some()),
-    ];
-    match given.into_iter().find(|(_, is_given)| *is_given) {
-        Some((option, _)) => {
-            let message = format!(
-                "{option}: of study run threshold alone, as this study brings a server of its own; leave it out"
-            );
-            Err(Failure::new(Exit::Usage, message))
+impl Paper for Antp {
+    type Plan = AntpPlan;
+
+    fn plan(&self, caller: &Caller<'_>) -> AntpPlan {
+        let quick = self.quick;
+        let default = if quick { QUICK_SECONDS } else { TRIAL_SECONDS };
+        let trial_seconds = self.trial.map_or(default, |trial| trial.as_secs_f64());
+        AntpPlan {
+            format: StudyFormat::V1,
+            paper: Stored::Antp,
+            command: caller.program.command.clone(),
+            started_unix_s: unix_seconds(),
+            settings: AntpSettings {
+                version: caller.program.version.clone(),
+                commit: caller.program.commit.clone(),
+                quick,
+                trial_seconds,
+                throughput_trials: if quick { 2 } else { TRIAL_COUNT },
+                latency_trials: if quick { 1 } else { TRIAL_COUNT },
+                search_seconds: trial_seconds.min(if quick {
+                    QUICK_SEARCH_SECONDS
+                } else {
+                    SEARCH_SECONDS_MAX
+                }),
+                measured_rps: MEASURED_RPS,
+                long_path_ms: LONG_PATH_MS,
+            },
         }
-        None => Ok(()),
+    }
+
+    fn run(&self, folder: &mut Folder<AntpPlan>, caller: &Caller<'_>) -> Result<(), Error> {
+        let mut record = record(folder)?.unwrap_or_else(|| begun(&folder.plan, caller));
+        let mut tasks = tasks();
+        tasks.retain(|task| open_count(&record, *task) > 0);
+        if tasks.is_empty() {
+            return Ok(());
+        }
+        let bench = Bench::new(&folder.plan.settings, *caller)?;
+        measure(folder, &mut record, &tasks, &bench)
     }
 }
 
-fn plan(arguments: &StudyRun) -> AntpPlan {
-    let quick = arguments.quick;
-    let default = if quick { QUICK_SECONDS } else { TRIAL_SECONDS };
-    let trial_seconds = arguments.step_seconds.map_or(default, |seconds| seconds.as_secs_f64());
-    AntpPlan {
-        format: StudyFormat::V1,
-        paper: Paper::Antp,
-        command: command(),
-        started_unix_s: unix_seconds(),
-        settings: AntpSettings {
-            version: VERSION.to_owned(),
-            commit: COMMIT.to_owned(),
-            quick,
-            trial_seconds,
-            throughput_trials: if quick { 2 } else { TRIAL_COUNT },
-            latency_trials: if quick { 1 } else { TRIAL_COUNT },
-            search_seconds: trial_seconds.min(if quick { QUICK_SEARCH_SECONDS } else { SEARCH_SECONDS_MAX }),
-            measured_rps: MEASURED_RPS,
-            long_path_ms: LONG_PATH_MS,
-        },
+impl Plan for AntpPlan {
+    const NAME: &'static str = Stored::Antp.name();
+
+    fn parse(text: &str) -> Result<Self, PlanError> {
+        AntpPlan::from_json(text)
+    }
+
+    fn text(&self) -> String {
+        self.to_json()
+    }
+
+    fn origin(&self) -> Origin<'_> {
+        let AntpSettings { version, commit, .. } = &self.settings;
+        Origin { version, commit, command: &self.command }
+    }
+
+    fn has_settings_of(&self, other: &Self) -> bool {
+        self.settings == other.settings
+    }
+
+    fn files(&self) -> Vec<&str> {
+        vec![RECORD]
+    }
+
+    fn render(folder: &Folder<Self>) -> Result<[String; 2], Error> {
+        let record = record(folder)?.ok_or_else(|| folder.not_carried_out(RECORD))?;
+        Ok([text::study(&record), html::study(&record)])
     }
 }
 
-fn begun(plan: &AntpPlan) -> AntpRecord {
+/// The record, if the study has begun to measure.
+fn record(folder: &Folder<AntpPlan>) -> Result<Option<AntpRecord>, Error> {
+    folder.record(RECORD, AntpRecord::from_json)
+}
+
+fn begun(plan: &AntpPlan, caller: &Caller<'_>) -> AntpRecord {
     AntpRecord {
         format: AntpFormat::V1,
-        version: VERSION.to_owned(),
-        commit: COMMIT.to_owned(),
+        version: caller.program.version.clone(),
+        commit: caller.program.commit.clone(),
         command: plan.command.clone(),
         started_unix_s: plan.started_unix_s,
-        host: host(),
+        host: caller.program.host.clone(),
         settings: plan.settings.clone(),
         remarks: Vec::new(),
         primitives: Vec::new(),
@@ -182,13 +186,12 @@ fn open_count(record: &AntpRecord, task: Task) -> u32 {
 }
 
 /// Measures what is missing. What cannot be measured for want of a capacity or of a path is said in the record.
-fn carry_out(
-    path: &Path,
+fn measure(
+    folder: &Folder<AntpPlan>,
     record: &mut AntpRecord,
     tasks: &[Task],
-    bench: &mut Bench<'_>,
-    stop: &AtomicBool,
-) -> Result<(), Failure> {
+    bench: &Bench<'_>,
+) -> Result<(), Error> {
     for remark in bench.remarks() {
         if !record.remarks.contains(&remark) {
             record.remarks.push(remark);
@@ -197,16 +200,16 @@ fn carry_out(
     for (index, task) in tasks.iter().enumerate() {
         let place = format!("[{}/{}]", index + 1, tasks.len());
         for _ in 0..open_count(record, *task) {
-            if stop.load(Ordering::Relaxed) || !step(record, *task, bench, &place)? {
+            if bench.caller.says_stop() || !step(record, *task, bench, &place)? {
                 break;
             }
-            write(path, RECORD, &record.to_json())?;
+            folder.keep(RECORD, &record.to_json())?;
         }
-        if stop.load(Ordering::Relaxed) {
+        if bench.caller.says_stop() {
             break;
         }
     }
-    write(path, RECORD, &record.to_json())
+    folder.keep(RECORD, &record.to_json())
 }
 
 /// What a search has found, if it has.
@@ -216,26 +219,27 @@ fn capacity(record: &AntpRecord, subject: Subject, way: Way) -> Option<(&Capacit
 }
 
 /// One measurement of a task; whether there was anything to measure, and it was not interrupted.
-fn step(record: &mut AntpRecord, task: Task, bench: &mut Bench<'_>, place: &str) -> Result<bool, Failure> {
+fn step(record: &mut AntpRecord, task: Task, bench: &Bench<'_>, place: &str) -> Result<bool, Error> {
+    let console = bench.caller.console;
     match task {
         Task::Primitives => {
             let turn = if record.settings.quick { QUICK_PRIMITIVE_TURN } else { PRIMITIVE_TURN };
             record.primitives = primitives::measure(turn)?;
-            output::aside(&format!("{place} primitives"));
+            console.note(&format!("{place} primitives"));
         }
         Task::Search(subject, way) => {
-            if way == Way::Gigabit && !bench.has_link() {
+            if way == Way::Gigabit && !bench.has_gigabit() {
                 return Ok(false);
             }
             let Some(capacity) = bench.search(subject, way)? else { return Ok(false) };
             let found = capacity.rps.map_or_else(|| "no rate held".to_owned(), |rps| format!("{rps:.0}/s"));
-            output::aside(&format!("{place} {subject}: capacity {found}"));
+            console.note(&format!("{place} {subject}: capacity {found}"));
             record.capacities.push(capacity);
         }
         Task::Throughput(subject, way) => {
             let Some((capacity, rps)) = capacity(record, subject, way) else { return Ok(false) };
             let Some(trial) = bench.throughput(capacity, rps)? else { return Ok(false) };
-            output::aside(&format!("{place} {subject}: {:.0}/s answered", trial.answered_rps));
+            console.note(&format!("{place} {subject}: {:.0}/s answered", trial.answered_rps));
             record.trials.push(trial);
         }
         Task::Latency(subject, level, way) => {
@@ -244,29 +248,11 @@ fn step(record: &mut AntpRecord, task: Task, bench: &mut Bench<'_>, place: &str)
                 return Ok(false);
             };
             let median = latency.times.map_or(f64::NAN, |times| times.p50_us);
-            output::aside(&format!("{place} {subject}, {way:?} path, {level:?}: {median:.1} us"));
+            console.note(&format!("{place} {subject}, {way:?} path, {level:?}: {median:.1} us"));
             record.latencies.push(latency);
         }
     }
     Ok(true)
-}
-
-fn read_plan(path: &Path) -> Result<AntpPlan, Failure> {
-    AntpPlan::from_json(&plan_text(path)?).map_err(|error| no_plan(path, &error))
-}
-
-/// The record, if the study has begun to measure.
-fn record(path: &Path) -> Result<Option<AntpRecord>, Failure> {
-    folder::record(path, RECORD, Paper::Antp, AntpRecord::from_json)
-}
-
-/// Writes text and page from what is in the folder, and prints the text.
-pub(super) fn render(path: &Path) -> Result<(), Failure> {
-    let plan = read_plan(path)?;
-    let Some(record) = record(path)? else {
-        return Err(folder::not_carried_out(path, RECORD, &plan.command));
-    };
-    folder::publish(path, &text::study(&record), &html::study(&record))
 }
 
 #[cfg(test)]

@@ -1,0 +1,168 @@
+//! `authentick study`: repeats a paper's experiments, and renders them beside what was published. What is measured, and
+//! how it is kept, is in the crate `study`.
+
+use std::cell::OnceCell;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use authentick_study::antp::Antp;
+use authentick_study::folder::Report;
+use authentick_study::ntp_mac::NtpMac;
+use authentick_study::ntp_mac::bench::BenchError;
+use authentick_study::program::Program;
+use authentick_study::request_threshold::{NamedHosts, RequestThreshold, given};
+use authentick_study::{Caller, Console, Error, Fault, carry_out};
+use indicatif::ProgressBar;
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::args::{PaperArgument, Study, StudyOptions, StudyVerb};
+use crate::exit::{Exit, Failure};
+use crate::host::{COMMIT, VERSION, command, host};
+use crate::output;
+
+pub(crate) fn run(study: &Study) -> Result<Exit, Failure> {
+    match &study.verb {
+        StudyVerb::Run(options) => begin(&options.0),
+        StudyVerb::Render { folder } => {
+            show(&authentick_study::render(folder)?);
+            Ok(Exit::Done)
+        }
+    }
+}
+
+/// Begins the study of a paper, or goes on with it.
+fn begin(options: &StudyOptions) -> Result<Exit, Failure> {
+    let (program, console, stop) = (program()?, Terminal::default(), Arc::new(AtomicBool::new(false)));
+    let caller = Caller { program: &program, console: &console, stop: &stop };
+    let (path, quick, step) = (&options.out, options.quick, options.steps.step_seconds);
+    let report = match options.paper {
+        // There is nothing between its beginning and its end that could be kept.
+        PaperArgument::Mac => carry_out(&NtpMac { quick }, path, &caller)?,
+        PaperArgument::Antp => {
+            stop_by_signal(&stop)?;
+            carry_out(&Antp { quick, trial: step }, path, &caller)?
+        }
+        PaperArgument::Threshold => {
+            let paper = RequestThreshold { quick, step, ..request_threshold(options)? };
+            stop_by_signal(&stop)?;
+            carry_out(&paper, path, &caller)?
+        }
+    };
+    show(&report);
+    if caller.says_stop() {
+        output::error("stopped; what was measured is kept, and the same command goes on");
+    }
+    Ok(Exit::Done)
+}
+
+fn request_threshold(options: &StudyOptions) -> Result<RequestThreshold, Failure> {
+    let (server, coordination) = (&options.server, &options.coordination);
+    if server.target.is_none() && !coordination.agents.is_empty() {
+        let message = "--agents needs --target: other hosts do not reach a server on this one's loopback";
+        return Err(Failure::new(Exit::Usage, message));
+    }
+    let hosts = match (&coordination.agent_ca, &coordination.certificate_chain, &coordination.private_key) {
+        (Some(ca), Some(chain), Some(key)) => Some(NamedHosts {
+            names: coordination.agents.clone(),
+            ca: ca.clone(),
+            chain: chain.clone(),
+            key: key.clone(),
+        }),
+        // The parser takes all of them or none.
+        (None, _, _) | (_, None, _) | (_, _, None) => None,
+    };
+    let given = match (&options.records.old, &options.records.new) {
+        (Some(old), Some(new)) => Some([given("--old", old)?, given("--new", new)?]),
+        (None, _) | (_, None) => None,
+    };
+    Ok(RequestThreshold {
+        scale: server.scale,
+        target: server.target.clone(),
+        permit: server.permit.clone(),
+        hosts,
+        given,
+        ..RequestThreshold::default()
+    })
+}
+
+fn stop_by_signal(stop: &Arc<AtomicBool>) -> Result<(), Failure> {
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(stop))?;
+    }
+    Ok(())
+}
+
+fn show(report: &Report) {
+    output::result(&format!("{}\nreport: {}\n", report.text, report.page.display()));
+}
+
+/// This program, as a study starts it again.
+pub(super) fn program() -> Result<Program, Failure> {
+    Ok(Program {
+        path: std::env::current_exe()?,
+        version: VERSION.to_owned(),
+        commit: COMMIT.to_owned(),
+        command: command(),
+        host: host(),
+        fault_of: |status| match exit_of(status) {
+            Exit::Silence | Exit::Authentication | Exit::Unavailable => Fault::Server,
+            Exit::Usage | Exit::Configuration => Fault::User,
+            Exit::Permission => Fault::Host,
+            Exit::Done | Exit::Internal => Fault::Program,
+        },
+    })
+}
+
+/// How a run of this program has ended that failed.
+fn exit_of(status: ExitStatus) -> Exit {
+    let known = [
+        Exit::Silence,
+        Exit::Authentication,
+        Exit::Usage,
+        Exit::Unavailable,
+        Exit::Permission,
+        Exit::Configuration,
+    ];
+    known.into_iter().find(|exit| status.code() == Some(*exit as i32)).unwrap_or(Exit::Internal)
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let exit = match &error {
+            Error::Run { status, .. } => exit_of(*status),
+            Error::Bench(BenchError::Order(_)) => Exit::Usage,
+            error if error.is_permission() => Exit::Permission,
+            error => match error.fault() {
+                Fault::User => Exit::Configuration,
+                Fault::Server => Exit::Silence,
+                Fault::Host | Fault::Program => Exit::Internal,
+            },
+        };
+        Failure::new(exit, error.to_string())
+    }
+}
+
+/// Standard error, with a bar for rounds.
+#[derive(Default)]
+pub(super) struct Terminal {
+    bar: OnceCell<ProgressBar>,
+}
+
+impl Console for Terminal {
+    fn note(&self, line: &str) {
+        output::aside(line);
+    }
+
+    fn warn(&self, line: &str) {
+        output::error(line);
+    }
+
+    fn progress(&self, done: u32, of: u32) {
+        let bar = self.bar.get_or_init(|| output::progress(of.into(), "rounds"));
+        bar.set_position(done.into());
+        if done == of {
+            bar.finish_and_clear();
+        }
+    }
+}

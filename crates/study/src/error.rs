@@ -1,0 +1,178 @@
+//! Why a study did not go on, and by whose fault.
+
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::process::ExitStatus;
+
+use crate::ntp_mac::bench::BenchError;
+
+/// By whose fault something went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// What the user named is not as it should be.
+    User,
+    /// The server did not answer as it should; it may do so later.
+    Server,
+    /// This machine does not do or allow something.
+    Host,
+    /// Ours.
+    Program,
+}
+
+/// Why a study did not go on.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file that the user named, or one in a folder that the user named, is not what it should be.
+    File {
+        /// The file, perhaps with the option that named it.
+        place: String,
+        /// What is wrong with it.
+        problem: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// Such a file cannot be read or written.
+    Access {
+        /// What was done to which file, and what to do, as a sentence.
+        message: String,
+        /// Why it cannot.
+        kind: ErrorKind,
+    },
+    /// A run of the program left no record.
+    Run {
+        /// What was to be measured.
+        what: String,
+        /// By whose fault, as the program has said by its exit code.
+        fault: Fault,
+        /// How the run ended.
+        status: ExitStatus,
+        /// Its command line.
+        command: String,
+    },
+    /// The server of this study, which is ours, answered nothing.
+    Silence,
+    /// The system refused what is allowed and possible otherwise.
+    System(io::Error),
+    /// A part of the rig cannot be had.
+    Rig {
+        /// What it is for.
+        what: &'static str,
+        /// Why not.
+        error: authentick_rig::Error,
+    },
+    /// The bench of MACs did not come to its end.
+    Bench(BenchError),
+    /// What should have worked did not: a mistake of ours.
+    Bug(String),
+}
+
+impl Error {
+    /// By whose fault.
+    #[must_use]
+    pub const fn fault(&self) -> Fault {
+        match self {
+            Error::File { .. } | Error::Access { .. } => Fault::User,
+            Error::Run { fault, .. } => *fault,
+            Error::Silence => Fault::Server,
+            Error::System(_) | Error::Rig { .. } => Fault::Host,
+            Error::Bench(error) => error.fault(),
+            Error::Bug(_) => Fault::Program,
+        }
+    }
+
+    /// Whether it is for want of rights.
+    #[must_use]
+    pub fn is_permission(&self) -> bool {
+        let kind = match self {
+            Error::Access { kind, .. } => *kind,
+            Error::System(error)
+            | Error::Rig { error: authentick_rig::Error::System { error, .. }, .. }
+            | Error::Bench(BenchError::System(error)) => error.kind(),
+            Error::Run { .. }
+            | Error::File { .. }
+            | Error::Silence
+            | Error::Rig { .. }
+            | Error::Bench(_)
+            | Error::Bug(_) => return false,
+        };
+        kind == ErrorKind::PermissionDenied
+    }
+
+    /// Makes an error of the rig's; for `map_err`.
+    pub(crate) fn rig(what: &'static str) -> impl FnOnce(authentick_rig::Error) -> Self {
+        move |error| Error::Rig { what, error }
+    }
+
+    /// A file with the wrong content.
+    pub(crate) fn wrong(file: &Path, problem: &str, remedy: &str) -> Self {
+        Error::File {
+            place: file.display().to_string(),
+            problem: problem.to_owned(),
+            remedy: remedy.to_owned(),
+        }
+    }
+
+    /// A file of a study that cannot be read.
+    pub(crate) fn unreadable(file: &Path, error: &io::Error) -> Self {
+        let remedy = match error.kind() {
+            ErrorKind::PermissionDenied => "run as a user who may read it",
+            ErrorKind::InvalidData => "it is to be JSON in UTF-8; restore it",
+            _ => "name a folder that can be read",
+        };
+        let message = format!("cannot read {}: {error}; {remedy}", file.display());
+        Error::Access { message, kind: error.kind() }
+    }
+
+    /// A file or folder of a study that cannot be written.
+    pub(crate) fn unwritable(file: &Path, error: &io::Error) -> Self {
+        let message = format!("cannot write {}: {error}; name a folder that can be written", file.display());
+        Error::Access { message, kind: error.kind() }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::File { place, problem, remedy } => write!(f, "{place}: {problem}; {remedy}"),
+            Error::Access { message, .. } | Error::Bug(message) => f.write_str(message),
+            Error::Run { what, status, command, .. } => write!(
+                f,
+                "{what}: the run brought nothing ({status}): {command}; what was measured before it is kept, and the \
+                 same command goes on"
+            ),
+            Error::Silence => f.write_str("the server of this study answered nothing"),
+            Error::System(error) => error.fmt(f),
+            Error::Rig { what, error } => write!(f, "{what}: {error}"),
+            Error::Bench(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::System(error) => Some(error),
+            Error::Rig { error, .. } => Some(error),
+            Error::Bench(error) => Some(error),
+            Error::File { .. }
+            | Error::Access { .. }
+            | Error::Run { .. }
+            | Error::Silence
+            | Error::Bug(_) => None,
+        }
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Error::System(error)
+    }
+}
+
+impl From<BenchError> for Error {
+    fn from(error: BenchError) -> Self {
+        Error::Bench(error)
+    }
+}

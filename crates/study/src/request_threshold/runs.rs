@@ -1,0 +1,181 @@
+//! What runs need: the server in each configuration and the agents, which are started when they are first wanted.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use authentick_report::study::plan::{Part, PlannedRun, StudyPlan};
+use authentick_rig::quota::Quota;
+use tempfile::TempDir;
+
+use super::hosts::{Agents, Inequality};
+use super::{NamedHosts, RequestThreshold, SERVER_SHARE, WINDOW};
+use crate::folder::Folder;
+use crate::identities::Identities;
+use crate::program::{Launch, Listening};
+use crate::{Caller, Error};
+
+/// What is offered to find this machine's limit: more than any host sends.
+const FLOOD_RPS: f64 = 2e6;
+/// The limit is looked for in so long a run at most.
+const SCALE_MAX: Duration = Duration::from_secs(2);
+
+/// Which server is running, where the study brings its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Configuration {
+    /// One worker that does no more than answer.
+    Plain,
+    /// The same under a quota.
+    Old,
+    /// The same under the same quota, which also counts every request for a rate limit, and times it.
+    New,
+}
+
+/// Files, each with the option of `load` that takes it.
+type Files = [(&'static str, PathBuf); 3];
+
+/// A server and agents.
+pub(super) struct Bench<'a> {
+    paper: &'a RequestThreshold,
+    caller: Caller<'a>,
+    inequality: Inequality,
+    folder: TempDir,
+    identities: Identities,
+    server: Option<(Configuration, Listening, Option<Quota>)>,
+    agents: Option<Agents>,
+}
+
+impl<'a> Bench<'a> {
+    pub(super) fn new(
+        paper: &'a RequestThreshold,
+        inequality: Inequality,
+        caller: Caller<'a>,
+    ) -> Result<Self, Error> {
+        let folder = tempfile::tempdir()?;
+        let identities = Identities::new(folder.path())?;
+        Ok(Bench { paper, caller, inequality, folder, identities, server: None, agents: None })
+    }
+
+    /// The arguments of a run, all but the scheme and the record. Starts what it needs.
+    pub(super) fn arguments(
+        &mut self,
+        folder: &mut Folder<StudyPlan>,
+        run: &PlannedRun,
+    ) -> Result<Vec<String>, Error> {
+        let settings = folder.plan.settings.clone();
+        let mut words = vec![match &self.paper.target {
+            Some(target) => target.clone(),
+            None => self.server(run.part)?.address.to_string(),
+        }];
+        let mut say = |option: &str, value: String| words.extend([option.to_owned(), value]);
+        if let Some(host) = &self.paper.permit {
+            say("--permit", host.clone());
+        }
+        say("--timeout", settings.timeout_seconds.to_string());
+        let seconds = match run.part {
+            Part::Scale => settings.one_host_seconds.min(SCALE_MAX.as_secs_f64()),
+            Part::OneHost => settings.one_host_seconds,
+            Part::SeveralHosts => settings.several_hosts_seconds,
+            Part::Old | Part::New => settings.configuration_seconds,
+        };
+        say("--step-seconds", seconds.to_string());
+        let rate = run.published_rps.unwrap_or(0.0) * folder.plan.scale.unwrap_or(1.0);
+        match run.part {
+            Part::Scale => say("--rate", FLOOD_RPS.to_string()),
+            Part::OneHost => say("--rate", rate.to_string()),
+            Part::SeveralHosts => {
+                let (hosts, files) = self.hosts(folder)?;
+                say("--rate", (rate * hosts.len() as f64).to_string());
+                say("--agents", hosts.join(","));
+                for (option, file) in files {
+                    say(option, file.to_string_lossy().into_owned());
+                }
+            }
+            Part::Old | Part::New => {
+                say("--closed", WINDOW.to_string());
+                if let Some((_, server, _)) = &self.server {
+                    say("--server-pid", server.id().to_string());
+                }
+            }
+        }
+        Ok(words)
+    }
+
+    /// The hosts' names, and the files by which coordinator and agents know each other.
+    fn hosts(&mut self, folder: &mut Folder<StudyPlan>) -> Result<(Vec<String>, Files), Error> {
+        let files =
+            |ca, chain, key| [("--agent-ca", ca), ("--certificate-chain", chain), ("--private-key", key)];
+        if let Some(NamedHosts { names, ca, chain, key }) = &self.paper.hosts {
+            return Ok((names.clone(), files(ca.clone(), chain.clone(), key.clone())));
+        }
+        let identities = &self.identities;
+        if self.agents.is_none() {
+            let agents = Agents::start(self.caller.program, identities, self.inequality, &folder.plan.hosts)?;
+            folder.plan.hosts = agents.names();
+            let remark = self.inequality.remark();
+            if !folder.plan.hosts_remark.ends_with(&remark) {
+                write!(folder.plan.hosts_remark, " After an interruption: {remark}")
+                    .expect("writing to a string cannot fail");
+            }
+            folder.keep_plan()?;
+            self.agents = Some(agents);
+        }
+        let own = (identities.authority(), identities.chain("coordinator"), identities.key("coordinator"));
+        Ok((folder.plan.hosts.clone(), files(own.0, own.1, own.2)))
+    }
+
+    /// The server for this part, in place of any other.
+    fn server(&mut self, part: Part) -> Result<&Listening, Error> {
+        let wanted = match part {
+            Part::Scale | Part::OneHost | Part::SeveralHosts => Configuration::Plain,
+            Part::Old => Configuration::Old,
+            Part::New => Configuration::New,
+        };
+        if self.server.as_ref().is_none_or(|(running, ..)| *running != wanted) {
+            // Agents do not stand in the way of what is measured next.
+            if wanted != Configuration::Plain {
+                self.agents = None;
+            }
+            // The next one takes its port, so that runs name one target; if somebody else was faster, any port.
+            let port = self.server.take().map_or(0, |(_, server, _)| server.address.port());
+            let start = |port| self.caller.program.serve(Launch::Here, &self.configuration(wanted, port)?);
+            let server = match start(port) {
+                Err(_) if port != 0 => start(0)?,
+                started => started?,
+            };
+            let quota = match wanted {
+                Configuration::Plain => None,
+                Configuration::Old | Configuration::New => Quota::new(SERVER_SHARE).ok(),
+            };
+            if let Some(quota) = &quota {
+                quota.add(server.id()).map_err(Error::rig("a quota for the server"))?;
+            }
+            self.server = Some((wanted, server, quota));
+        }
+        let (_, server, _) = self.server.as_ref().expect("it was just started");
+        Ok(server)
+    }
+
+    fn configuration(&self, wanted: Configuration, port: u16) -> Result<PathBuf, Error> {
+        let (limit, metrics) = match wanted {
+            Configuration::Plain | Configuration::Old => ("", ""),
+            Configuration::New => (
+                "rate-limit = { requests-per-second = 1000000, burst = 1000000 }\n",
+                "[metrics]\nlisten = \"127.0.0.1:0\"\nspan-clients = [\"127.0.0.0/8\"]\n",
+            ),
+        };
+        let file = self.folder.path().join("authentick.toml");
+        let text = format!(
+            "[server]\nlisten = [\"127.0.0.1:{port}\"]\nworkers = 1\nuser = \"root\"\n\
+             reference = {{ stratum = 1, id = \"TEST\" }}\nstate-directory = {:?}\n{limit}\
+             [nts]\nke-listen = [\"127.0.0.1:0\"]\nke-workers = 1\ncertificate-chain = {:?}\nprivate-key = {:?}\n\
+             {metrics}",
+            self.folder.path().join("state"),
+            self.identities.chain("server"),
+            self.identities.key("server"),
+        );
+        fs::write(&file, text)?;
+        Ok(file)
+    }
+}
