@@ -368,6 +368,7 @@ impl PrivateKey {
                 let good = Choice::from(u8::from(pms.is_some()));
                 Some(choose(pms.unwrap_or(&[0; PMS_SIZE]), &fallback, good))
             }
+            //= antp#computations-2, antp#servers-9
             Private::Ecdh { kem, key } => {
                 let is_form = match kem {
                     Kem::X25519 => true,
@@ -394,11 +395,13 @@ impl fmt::Debug for PrivateKey {
 }
 
 /// What stands in for the secret of a ciphertext whose padding is wrong.
+//= antp#servers-1
 fn fallback(rejection: &[u8; HASH_SIZE], ciphertext: &[u8; MODULUS_SIZE]) -> Zeroizing<[u8; PMS_SIZE]> {
     let whole = Zeroizing::new(hmac_sha256(rejection, &[ciphertext]));
     Zeroizing::new(*whole.first_chunk().expect("a hash is longer than a secret"))
 }
 
+//= antp#servers-1
 fn choose(pms: &[u8; PMS_SIZE], fallback: &[u8; PMS_SIZE], good: Choice) -> SessionKey {
     let mut secret = Zeroizing::new(*pms);
     for (octet, other) in secret.iter_mut().zip(fallback) {

@@ -88,6 +88,7 @@ impl MacAlgorithm {
     ];
 
     /// Octets of an untruncated tag.
+    //= rfc8573#3-3
     #[must_use]
     pub const fn tag_size(self) -> usize {
         match self {
@@ -107,6 +108,7 @@ impl MacAlgorithm {
     }
 
     /// Octets that a key can have. Keyed digests take any number; each of the others takes one size only.
+    //= rfc8573#3-2
     #[must_use]
     pub const fn key_sizes(self) -> RangeInclusive<usize> {
         match self {
@@ -308,6 +310,7 @@ impl MacKey {
         let mut out = [0; MAC_TAG_SIZE_MAX];
         let nonce = || exactly(nonce.unwrap_or_default());
         match &self.state {
+            //= rfc5905#7.3-9, rfc5905#9.2-3
             State::Md5(key) => key.tag(message, &mut out),
             State::Sha1(key) => key.tag(message, &mut out),
             State::Sha256(key) => key.tag(message, &mut out),
@@ -315,6 +318,7 @@ impl MacKey {
             State::Sha512(key) => key.tag(message, &mut out),
             State::HmacMd5(key) => key.tag(message, &mut out),
             State::HmacSha224(key) => key.tag(message, &mut out),
+            //= rfc8573#3-4, rfc8573#5-1
             State::Cmac128(key) => out[..16].copy_from_slice(&key.tag(message)),
             State::Cmac256(key) => out[..16].copy_from_slice(&key.tag(message)),
             State::Gmac128(key) => out[..16].copy_from_slice(&key.tag(nonce(), message)),

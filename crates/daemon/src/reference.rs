@@ -153,6 +153,7 @@ impl Watcher {
     }
 }
 
+//= rfc5905#7.3-6
 fn asserted(stratum: u8, id: ReferenceId, precision: i8, now: NtpTime) -> Snapshot {
     Snapshot {
         stratum,

@@ -118,6 +118,7 @@ mod tests {
 
     use super::*;
 
+    //= rfc5905#7.3-3
     #[test]
     fn state_that_nobody_renews_is_no_state() {
         let good = Snapshot::primary(-20, ReferenceId(*b"TEST"), NtpTime::ZERO);

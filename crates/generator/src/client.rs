@@ -79,6 +79,7 @@ impl Client {
     }
 
     /// Whether it is to exchange keys: it has no cookie and hopes for none.
+    //= rfc8915#5.7-6
     pub(crate) fn wants_keys(&self, now_ns: u64) -> bool {
         let hopeless = self.session.is_none() || self.outstanding == 0;
         !self.has_cookie() && hopeless && !self.exchanging && now_ns >= self.retry_at_ns
@@ -96,6 +97,7 @@ impl Client {
     }
 
     /// It has keys. Those that it had before are kept as long as answers under them may come: for `memory_ns`.
+    //= rfc8915#5.7-26
     pub(crate) fn established(&mut self, session: NtsSession, now_ns: u64, memory_ns: u64) {
         self.retire(now_ns);
         self.earlier.retain(|&(_, ended_ns, _)| now_ns.saturating_sub(ended_ns) <= memory_ns);
@@ -141,6 +143,7 @@ impl Client {
     }
 
     /// Its key exchange failed: the next one is a while off.
+    //= rfc8915#4.2-1
     pub(crate) fn not_established(&mut self, now_ns: u64) {
         self.exchanging = false;
         self.retry_at_ns = now_ns.saturating_add(self.retry_pause_ns);
@@ -223,6 +226,7 @@ mod tests {
         NtsSession::new(SessionKeys::new(&key(), &key()).unwrap(), None)
     }
 
+    //= rfc8915#5.7-26
     #[test]
     fn answers_are_checked_with_the_keys_of_their_requests() {
         let mut client = client();
@@ -246,6 +250,7 @@ mod tests {
         assert_eq!(client.why_unanswered(110), Cause::Timeout);
     }
 
+    //= rfc8915#4.2-1, rfc8915#5.7-6
     #[test]
     fn failed_key_exchanges_are_repeated_at_growing_distances() {
         let mut client = client();

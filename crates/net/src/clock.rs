@@ -41,6 +41,7 @@ pub fn thread_cpu_ns() -> u64 {
 }
 
 /// The precision of [`now`] as the header's log2 seconds: the shortest time between two readings. RFC 5905 section 7.3.
+//= rfc5905#7.3-4
 #[must_use]
 pub fn precision() -> i8 {
     const ATTEMPT_COUNT: usize = 100;
@@ -108,6 +109,7 @@ pub fn page_size() -> u64 {
 mod tests {
     use super::*;
 
+    //= rfc5905#7.3-4
     #[test]
     fn clocks_run_forward_and_are_finer_than_a_millisecond() {
         let (first, start) = (now(), monotonic_ns());

@@ -107,6 +107,7 @@ fn with_padding(change: impl FnOnce(&mut [u8; MODULUS_SIZE])) -> (SessionKey, bo
     (opened, is_honest)
 }
 
+//= antp#servers-1
 #[test]
 fn every_class_of_bad_padding_gives_a_key_like_any_other() {
     assert!(with_padding(|_| ()).1);
@@ -190,6 +191,7 @@ fn ciphertext_of_any_other_size_is_refused() {
     }
 }
 
+//= antp#computations-2
 #[test]
 fn point_that_is_not_on_the_curve_is_refused() {
     let good = vector("p256.ciphertext");

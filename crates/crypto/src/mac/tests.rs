@@ -46,6 +46,7 @@ fn counting<const N: usize>() -> [u8; N] {
     std::array::from_fn(|index| index as u8)
 }
 
+//= rfc5905#7.3-9
 #[test]
 fn keyed_digests_are_the_digest_of_key_and_packet() {
     const SHORT: &[u8] = b"abc";
@@ -92,6 +93,7 @@ const CMAC_MESSAGE: [u8; 64] = hex!(
      30c81c46a35ce411e5fbc1191a0a52eff69f2445df4f9b17ad2b417be66c3710"
 );
 
+//= rfc8573#5-1
 #[test]
 fn cmac_of_rfc_4493_and_sp_800_38b() {
     let cmac128 = |size: usize, tag: [u8; 16]| {
@@ -315,6 +317,7 @@ fn key_of(algorithm: MacAlgorithm, octet: u8) -> MacKey {
     MacKey::new(algorithm, &vec![octet; size]).unwrap()
 }
 
+//= rfc8573#3-2
 #[test]
 fn keys_of_other_sizes_are_refused_and_told_the_right_one() {
     for algorithm in MacAlgorithm::ALL {

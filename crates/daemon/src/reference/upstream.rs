@@ -76,6 +76,7 @@ impl Trust {
                 }
                 Lost::Offset { offset: sample.offset, bound: NtpSpan::from_nanos(bound as i64) }
             }
+            //= rfc5905#7.4-3
             Answer::Says(Check::Kiss(ReferenceId::RATE)) => {
                 self.next = boot + INTERVAL_RATE;
                 return;
@@ -118,6 +119,7 @@ fn bound_ns(sample: &Sample) -> u64 {
 }
 
 /// What the daemon says, as ours. By how much its clock seems to be off, ours may be: a correction that is under way.
+//= rfc5905#7.3-5
 fn mirrored(header: &Header, offset_ns: u64, precision: i8, now: NtpTime) -> Snapshot {
     Snapshot {
         leap: header.leap,
@@ -207,6 +209,7 @@ mod tests {
         trust
     }
 
+    //= rfc5905#7.4-3
     #[test]
     fn word_that_the_clock_is_not_synchronised_counts_at_once() {
         let unwell = [
@@ -255,6 +258,7 @@ mod tests {
         assert!(trust.verdict(SYNCHRONISED, second(4)).is_ok());
     }
 
+    //= rfc5905#7.3-5
     #[test]
     fn clock_that_is_another_one_is_not_mirrored() {
         // Distance 5 ms, half the way 1 ms, margin 10 ms.

@@ -119,6 +119,7 @@ impl Batch {
             // SAFETY: the kernel has filled this message's control part; nothing writes to it now.
             let ancillary = unsafe { control::read(&message.msg_hdr) };
             way.asked = ancillary.asked;
+            //= rfc5905#7.3-7
             *received = ancillary.received.unwrap_or_else(|| handler.now());
         }
         let (mut sizes, mut starts) = ([0; BATCH_SIZE], [0; BATCH_SIZE]);
