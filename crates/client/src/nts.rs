@@ -86,6 +86,7 @@ impl KeyServer {
     ///
     /// # Errors
     /// If the name has no address.
+    //= rfc8915#4.1.7-3, rfc8915#4.1.8-1
     pub fn ntp_address(&self, dialled: &Dialled) -> Result<SocketAddr, Error> {
         let established = &dialled.established;
         let port = established.ntp_port.or(self.ntp_port).unwrap_or(NTP_PORT);
@@ -136,7 +137,9 @@ impl Nts {
 impl Client for Nts {
     fn ask(&mut self, entropy: &mut Entropy) -> Result<Answer, Error> {
         let (ntp, mut session) = match self.session.take() {
+            //= rfc8915#5.7-6
             Some(kept) if kept.1.jar.count() > 0 => kept,
+            //= rfc8915#8.7-1
             Some(_) | None => self.exchange_keys()?,
         };
         let asked = ask_with_either_keys(ntp, &mut session, entropy, self.timeout);
@@ -149,5 +152,49 @@ impl Client for Nts {
 
     fn learnt(&mut self) -> &mut Learnt {
         &mut self.learnt
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use authentick_crypto::{Algorithm, Key};
+    use authentick_ke::client::{Established, Timing};
+    use authentick_ke::tls::{Roots, client_config};
+    use authentick_proto::cookie::SessionKeys;
+    use authentick_wire::ke::AeadId;
+
+    use super::*;
+
+    /// What a key exchange brings that says this of the NTP server.
+    fn dialled(server: Option<&str>, port: Option<u16>) -> Dialled {
+        let key = Key::new(Algorithm::SivCmac256, &[1; 32]).unwrap();
+        let session = NtsSession::new(SessionKeys::new(&key, &key).unwrap(), None);
+        let established = Established {
+            session,
+            aead: AeadId::SIV_CMAC_256,
+            ntp_server: server.map(str::to_owned),
+            ntp_port: port,
+            certificate: None,
+        };
+        let address = "198.18.0.7:4460".parse().unwrap();
+        Dialled { established, address, local: address, timing: Timing::default() }
+    }
+
+    //= rfc8915#4.1.7-3, rfc8915#4.1.8-1
+    #[test]
+    fn without_a_word_of_the_server_time_is_asked_where_the_keys_came_from_at_port_123() {
+        let tls = client_config(Roots::from_der([]));
+        let ask = Ask { tls, server_name: "ntp.test".try_into().unwrap(), aeads: vec![] };
+        let host = "ntp.test".to_owned();
+        let server = KeyServer { host, port: 4460, addresses: vec![], ask, ntp_port: None };
+        for (name, port, expected) in [
+            (None, None, "198.18.0.7:123"),
+            (None, Some(4123), "198.18.0.7:4123"),
+            (Some("198.18.0.9"), None, "198.18.0.9:123"),
+            (Some("2001:db8::9"), Some(4123), "[2001:db8::9]:4123"),
+        ] {
+            let found = server.ntp_address(&dialled(name, port)).unwrap();
+            assert_eq!(found.to_string(), expected);
+        }
     }
 }

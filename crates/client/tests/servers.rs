@@ -169,6 +169,49 @@ fn nts_client_exchanges_keys_when_it_has_no_cookie_left_and_not_before() {
     assert!(node.stop());
 }
 
+//= rfc8915#5.7-6
+#[test]
+fn client_whose_cookies_are_spent_exchanges_keys_anew() {
+    let (_socket, nobody) = silent();
+    let lab = Lab::new();
+    let file = lab.config("", &format!("advertise = {{ port = {} }}", nobody.port()));
+    let text = std::fs::read_to_string(&file).unwrap();
+    let node = serve::start(&Config::parse(&file, &text).unwrap()).unwrap();
+    let mut client = nts(&lab, node.ke_addresses()[0], BRIEF);
+    // A busy host may need another attempt at an exchange of keys; what counts are requests for time.
+    let mut exchanged = Vec::new();
+    for _ in 0..200 {
+        if exchanged.len() < 9 && once(&mut client).place == Place::Server(nobody) {
+            exchanged.push(client.learnt().voucher.take().is_some());
+        }
+    }
+    assert_eq!(exchanged, [&[true][..], &[false; 7], &[true]].concat(), "eight cookies, then new keys");
+    assert!(node.stop());
+}
+
+//= rfc8915#8.7-1
+#[test]
+fn key_exchange_that_fails_is_not_followed_by_plain_ntp() {
+    let lab = Lab::new();
+    let plain = NtpServer::on_loopback(Policy::good());
+    for behaviour in [Behaviour::Close, Behaviour::NoProtocol, Behaviour::Error(ErrorCode(2))] {
+        let server = KeServer::on_loopback(behaviour, &lab);
+        let key_server = KeyServer {
+            host: "ntp.test".to_owned(),
+            port: server.address().port(),
+            addresses: vec![server.address()],
+            ask: Ask {
+                tls: client_config(roots(&lab)),
+                server_name: server_name(),
+                aeads: vec![AeadId::SIV_CMAC_256],
+            },
+            ntp_port: Some(plain.address().port()),
+        };
+        once(&mut Nts::new(key_server, PATIENCE));
+    }
+    assert_eq!(plain.counts().received, 0);
+}
+
 #[test]
 fn silence_and_answers_that_fail_a_check_are_told_apart() {
     let (_socket, nobody) = silent();
@@ -213,6 +256,7 @@ fn key_exchange_that_fails_says_by_whose_fault() {
     assert_eq!(error.fault(), Fault::Rejected, "an authority that is not trusted: {error}");
 }
 
+//= antp#paper-2, antp#paper-1
 #[test]
 fn antp_says_which_phase_failed_and_never_takes_a_plain_answer() {
     let (lab, folder) = (Lab::new(), tempfile::tempdir().unwrap());

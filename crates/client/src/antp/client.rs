@@ -147,6 +147,7 @@ impl Antp {
 }
 
 impl Client for Antp {
+    //= antp#paper-2
     fn ask(&mut self, entropy: &mut Entropy) -> Result<Answer, Error> {
         if self.association.phase(self.now()) == Due::Negotiate
             && let Err(error) = self.establish(entropy)
