@@ -1,0 +1,130 @@
+//! `[antp]`: ANTP, its identities, and the limits of its public-key work.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use authentick_proto::antp::server::{LIFETIME_SECONDS_MAX, Settings};
+use authentick_proto::antp::source::PrefixSizes;
+use authentick_proto::limits::KEY_COUNT_MAX;
+use authentick_proto::server::limit::Rate;
+use authentick_wire::antp::{Suite, negotiation_response_size};
+use authentick_wire::limits::ANTP_PAYLOAD_SIZE_MAX;
+
+use super::{ConfigError, Resolver, raw};
+
+/// Threads for ANTP's public-key work, at most: each has a bit in a word.
+pub const ANTP_WORKER_COUNT_MAX: usize = 64;
+/// The smallest limit on ANTP's responses: that of one without a part of a chain.
+const PAYLOAD_SIZE_MIN: usize = negotiation_response_size(None);
+
+/// Settings of ANTP.
+#[derive(Clone, Debug)]
+pub struct Antp {
+    /// What the protocol lets a server choose.
+    pub settings: Settings,
+    /// How long a state key seals.
+    pub rotate: Duration,
+    /// Threads for public-key work.
+    pub workers: usize,
+    /// Key exchanges that wait for them, at most.
+    pub queue: usize,
+    /// How often a prefix may negotiate.
+    pub negotiation_rate: Option<Rate>,
+    /// How often a prefix may exchange keys.
+    pub exchange_rate: Option<Rate>,
+    /// How often all prefixes together may.
+    pub all_exchange_rate: Option<Rate>,
+    /// How often a prefix may ask for time.
+    pub time_rate: Option<Rate>,
+    /// Keys and certificates, at least one, each of another suite.
+    pub suites: Vec<AntpSuite>,
+}
+
+/// Where the identity of one suite of ANTP is.
+#[derive(Clone, Debug)]
+pub struct AntpSuite {
+    /// The suite.
+    pub suite: Suite,
+    /// Its table in the configuration, for messages.
+    pub table: &'static str,
+    /// PEM file with the certificate chain.
+    pub certificate_chain: PathBuf,
+    /// PEM file with the private key.
+    pub private_key: PathBuf,
+}
+
+impl Antp {
+    /// How many retired state keys still open, so that a C2 opens as long as it lives.
+    #[must_use]
+    pub fn keep(&self) -> usize {
+        retired_count(u64::from(self.settings.lifetime_seconds), self.rotate.as_secs())
+    }
+}
+
+fn retired_count(lifetime_seconds: u64, period_seconds: u64) -> usize {
+    lifetime_seconds.div_ceil(period_seconds.max(1)) as usize
+}
+
+impl Resolver<'_> {
+    pub(super) fn antp(&self, raw: &raw::Antp, shared: &raw::RateLimit) -> Result<Option<Antp>, ConfigError> {
+        const RETIRED_COUNT_MAX: usize = KEY_COUNT_MAX - 2;
+        let day = Duration::from_secs(86_400);
+        let payload = PAYLOAD_SIZE_MIN as i64..=ANTP_PAYLOAD_SIZE_MAX as i64;
+        let lifetime_max = Duration::from_secs(u64::from(LIFETIME_SECONDS_MAX));
+        let lifetime =
+            self.duration("antp.lifetime", &raw.lifetime, Duration::from_secs(60)..=lifetime_max)?;
+        let rotate_text = &raw.state_keys.rotate;
+        let rotate =
+            self.duration("antp.state-keys.rotate", rotate_text, Duration::from_secs(1)..=31 * day)?;
+        if retired_count(lifetime.as_secs(), rotate.as_secs()) > RETIRED_COUNT_MAX {
+            let least = Duration::from_secs(lifetime.as_secs().div_ceil(RETIRED_COUNT_MAX as u64));
+            let remedy =
+                format!("write {} or more, or a shorter antp.lifetime", humantime::format_duration(least));
+            let problem = "too many keys would have to be kept for antp.lifetime";
+            return Err(self.wrong("antp.state-keys.rotate", rotate_text, problem, &remedy));
+        }
+        let prefixes = PrefixSizes {
+            v4: self.number("server.rate-limit.per-prefix-v4", shared.per_prefix_v4, 1..=32)? as u8,
+            v6: self.number("server.rate-limit.per-prefix-v6", shared.per_prefix_v6, 1..=128)? as u8,
+        };
+        let queue = self.number("antp.queue", raw.queue, 1..=65_536)?;
+        let rate = |name: &str, per_second| self.rate(shared, &format!("antp.rate-limit.{name}"), per_second);
+        let suites = [
+            (Suite::P256, "antp.ecdh", &raw.ecdh),
+            (Suite::RSA_PKCS1, "antp.rsa", &raw.rsa),
+            (Suite::RSA_OAEP, "antp.rsa-oaep", &raw.rsa_oaep),
+            (Suite::X25519, "antp.x25519", &raw.x25519),
+        ];
+        let suites = suites.into_iter().filter_map(|(suite, table, raw)| {
+            let raw = raw.as_ref()?;
+            let path = |name: &str, text: &str| self.absolute(&format!("{table}.{name}"), text);
+            let chain = path("certificate-chain", &raw.certificate_chain);
+            Some(chain.and_then(|certificate_chain| {
+                let private_key = path("private-key", &raw.private_key)?;
+                Ok(AntpSuite { suite, table, certificate_chain, private_key })
+            }))
+        });
+        let antp = Antp {
+            settings: Settings {
+                payload_size_max: self.number("antp.payload-size", raw.payload_size, payload)?,
+                lifetime_seconds: lifetime.as_secs() as u32,
+                source_prefix: raw.check_source.then_some(prefixes),
+            },
+            rotate,
+            workers: self.number("antp.workers", raw.workers, 1..=ANTP_WORKER_COUNT_MAX as i64)?,
+            queue,
+            negotiation_rate: rate("negotiations-per-second", raw.rate_limit.negotiations_per_second)?,
+            exchange_rate: rate("exchanges-per-second", raw.rate_limit.exchanges_per_second)?,
+            // As many at once as wait for a thread.
+            all_exchange_rate: rate("all-exchanges-per-second", raw.rate_limit.all_exchanges_per_second)?
+                .map(|rate| Rate { burst: queue as u32, ..rate }),
+            time_rate: rate("times-per-second", raw.rate_limit.times_per_second)?,
+            suites: suites.collect::<Result<_, _>>()?,
+        };
+        if raw.enable && antp.suites.is_empty() {
+            let remedy = "add a table [antp.ecdh] with certificate-chain and private-key";
+            return Err(self.wrong("antp.enable", true, "there is no suite to serve", remedy));
+        }
+        Ok(raw.enable.then_some(antp))
+    }
+}

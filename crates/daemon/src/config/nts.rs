@@ -1,0 +1,129 @@
+//! `[nts]`: Network Time Security, its key exchange, and the keys of its cookies.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use authentick_crypto::Algorithm;
+use authentick_ke::server::{Limits, Rates};
+use authentick_ke::session::Terms;
+use authentick_proto::auth::nts::algorithm;
+use authentick_proto::limits::KEY_COUNT_MAX;
+use authentick_wire::ke::AeadId;
+
+use super::{ConfigError, Resolver, raw};
+
+/// Where cookie keys are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreKind {
+    /// In a file of the state directory.
+    File,
+}
+
+/// Settings of Network Time Security.
+#[derive(Clone, Debug)]
+pub struct Nts {
+    /// Where key exchanges are taken.
+    pub ke_listen: Vec<SocketAddr>,
+    /// PEM file with the certificate chain.
+    pub certificate_chain: PathBuf,
+    /// PEM file with the private key.
+    pub private_key: PathBuf,
+    /// Threads for key exchange; 0: one per processor.
+    pub ke_workers: usize,
+    /// Bounds of key exchange, over all of its threads.
+    pub ke_limits: Limits,
+    /// How often a prefix, and a network, may exchange keys.
+    pub ke_rates: Rates,
+    /// What key exchange offers. A port of none means: the first one of `listen`.
+    pub terms: Terms,
+    /// Where cookie keys are kept.
+    pub store: StoreKind,
+    /// How long a cookie key seals.
+    pub rotate: Duration,
+    /// How many retired cookie keys still open.
+    pub keep: usize,
+}
+
+impl Resolver<'_> {
+    pub(super) fn nts(&self, raw: &raw::Nts) -> Result<Nts, ConfigError> {
+        let (stores, what) = ([("file", StoreKind::File)], "key store in this version");
+        let store = self.word("nts.cookie-keys.store", &raw.cookie_keys.store, what, &stores)?;
+        let day = Duration::from_secs(86_400);
+        let port =
+            raw.advertise.port.map(|port| self.number("nts.advertise.port", port, 1..=65535)).transpose()?;
+        Ok(Nts {
+            ke_listen: self.addresses("nts.ke-listen", &raw.ke_listen)?,
+            certificate_chain: self.absolute("nts.certificate-chain", &raw.certificate_chain)?,
+            private_key: self.absolute("nts.private-key", &raw.private_key)?,
+            ke_workers: self.thread_count("nts.ke-workers", raw.ke_workers)?,
+            ke_limits: Limits {
+                connection_count: self.number(
+                    "nts.ke-limits.connections",
+                    raw.ke_limits.connections,
+                    1..=65536,
+                )?,
+                per_prefix_count: self.number(
+                    "nts.ke-limits.per-prefix",
+                    raw.ke_limits.per_prefix,
+                    1..=65536,
+                )?,
+                timeout: self.duration(
+                    "nts.ke-limits.timeout",
+                    &raw.ke_limits.timeout,
+                    Duration::from_millis(100)..=Duration::from_secs(300),
+                )?,
+            },
+            ke_rates: self.ke_rates(&raw.ke_limits)?,
+            terms: Terms {
+                ntp_server: raw.advertise.server.as_deref().map(|name| self.server_name(name)).transpose()?,
+                ntp_port: port.map(|port| port as u16),
+                algorithms: self.algorithms(&raw.aeads)?,
+            },
+            store,
+            rotate: self.duration(
+                "nts.cookie-keys.rotate",
+                &raw.cookie_keys.rotate,
+                Duration::from_secs(1)..=365 * day,
+            )?,
+            keep: self.number("nts.cookie-keys.keep", raw.cookie_keys.keep, 1..=KEY_COUNT_MAX as i64 - 2)?,
+        })
+    }
+
+    fn algorithms(&self, ids: &[i64]) -> Result<Vec<Algorithm>, ConfigError> {
+        const KEY: &str = "nts.aeads";
+        let remedy = "list some of 15, 16, 17 and 30";
+        if ids.is_empty() {
+            return Err(self.wrong(KEY, "[]", "no algorithm", remedy));
+        }
+        ids.iter()
+            .map(|&id| {
+                let known = u16::try_from(id).ok().and_then(|id| algorithm(AeadId(id)));
+                known.ok_or_else(|| self.wrong(KEY, id, "no AEAD algorithm of ours", remedy))
+            })
+            .collect()
+    }
+
+    fn server_name(&self, name: &str) -> Result<String, ConfigError> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
+        match !name.is_empty() && name.len() <= 255 && name.chars().all(plain) {
+            true => Ok(name.to_owned()),
+            false => {
+                let remedy = "write a host name in ASCII, or an IP address without brackets";
+                Err(self.wrong("nts.advertise.server", name, "no host name or address", remedy))
+            }
+        }
+    }
+
+    fn ke_rates(&self, raw: &raw::KeLimits) -> Result<Rates, ConfigError> {
+        let burst = |key: &str, value| Ok(self.number(key, value, 1..=1_000_000)? as u32);
+        let prefix_burst = burst("nts.ke-limits.per-prefix-burst", raw.per_prefix_burst)?;
+        let network_burst = burst("nts.ke-limits.per-network-burst", raw.per_network_burst)?;
+        let prefix = self.interval_us("nts.ke-limits.per-prefix-rate", raw.per_prefix_rate)?;
+        let network = self.interval_us("nts.ke-limits.per-network-rate", raw.per_network_rate)?;
+        Ok(Rates {
+            per_prefix: prefix.map(|interval_us| Rates::of_prefix(interval_us, prefix_burst)),
+            per_network: network.map(|interval_us| Rates::of_network(interval_us, network_burst)),
+        })
+    }
+}

@@ -1,0 +1,109 @@
+//! `[server]`: where and how time is served, and what vouches for it.
+
+use std::net::SocketAddr;
+
+use authentick_net::udp::BATCH_SIZE;
+use authentick_wire::header::ReferenceId;
+
+use super::{Config, ConfigError, Resolver, raw};
+
+/// What moves the datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EngineKind {
+    /// The kernel's UDP sockets.
+    Udp,
+}
+
+/// What vouches for the time that is served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reference {
+    /// The operator: the clock is good, as `local stratum` of chrony says.
+    Asserted {
+        /// 1 to 15.
+        stratum: u8,
+        /// The source's name, or an address.
+        id: ReferenceId,
+    },
+    /// The kernel's clock state.
+    Kernel,
+    /// A local daemon that keeps the clock, asked by NTP.
+    Upstream(SocketAddr),
+}
+
+impl Resolver<'_> {
+    pub(super) fn resolve(&self, raw: raw::File) -> Result<Config, ConfigError> {
+        let server = raw.server;
+        let engines = [("auto", EngineKind::Udp), ("udp", EngineKind::Udp)];
+        let engine = self.word("server.engine", &server.engine, "engine in this version", &engines)?;
+        let refusals = [("silence", false), ("kiss", true)];
+        let kiss = self.word("server.refusal", &server.refusal, "refusal", &refusals)?;
+        let containments = [("auto", true), ("off", false)];
+        let contain = self.word("server.containment", &server.containment, "containment", &containments)?;
+        let rate_limit = &server.rate_limit;
+        Ok(Config {
+            listen: self.addresses("server.listen", &server.listen)?,
+            workers: self.thread_count("server.workers", server.workers)?,
+            batch_size: self.batch_size(server.batch_size)?,
+            engine,
+            reference: self.reference(&server.reference)?,
+            state_directory: self.absolute("server.state-directory", &server.state_directory)?,
+            user: server.user,
+            contain,
+            allow: self.prefixes("server.allow", &server.allow)?,
+            kiss,
+            interleaved: server.interleaved,
+            rate: self.rate(
+                rate_limit,
+                "server.rate-limit.requests-per-second",
+                rate_limit.requests_per_second,
+            )?,
+            nts: raw.nts.map(|nts| self.nts(&nts)).transpose()?,
+            symmetric: raw.symmetric.map(|symmetric| self.symmetric(&symmetric)).transpose()?,
+            antp: raw.antp.map(|antp| self.antp(&antp, rate_limit)).transpose()?.flatten(),
+            metrics: raw.metrics.map(|metrics| self.metrics(&metrics)).transpose()?,
+            file: self.file.to_owned(),
+        })
+    }
+
+    fn batch_size(&self, size: usize) -> Result<usize, ConfigError> {
+        match size {
+            1..=BATCH_SIZE => Ok(size),
+            _ => {
+                let remedy = format!("write 1 to {BATCH_SIZE}, or leave it out");
+                Err(self.wrong("server.batch-size", size, "no such batch", &remedy))
+            }
+        }
+    }
+
+    fn reference(&self, raw: &raw::Reference) -> Result<Reference, ConfigError> {
+        match raw {
+            raw::Reference::Name(name) if name == "kernel" => Ok(Reference::Kernel),
+            raw::Reference::Name(name) => {
+                let remedy =
+                    "write \"kernel\", { stratum = 1, id = \"GPS\" } or { upstream = \"ADDRESS:PORT\" }";
+                Err(self.wrong("server.reference", name, "no such reference", remedy))
+            }
+            raw::Reference::Asserted(asserted) => Ok(Reference::Asserted {
+                stratum: self.number("server.reference.stratum", asserted.stratum, 1..=15)? as u8,
+                id: self.reference_id(&asserted.id)?,
+            }),
+            raw::Reference::Upstream(upstream) => {
+                Ok(Reference::Upstream(self.address("server.reference.upstream", &upstream.upstream)?))
+            }
+        }
+    }
+
+    fn reference_id(&self, text: &str) -> Result<ReferenceId, ConfigError> {
+        if let Ok(address) = text.parse::<std::net::Ipv4Addr>() {
+            return Ok(ReferenceId(address.octets()));
+        }
+        let printable = text.bytes().all(|octet| octet.is_ascii_graphic());
+        if text.is_empty() || text.len() > 4 || !printable {
+            let remedy = "write one to four ASCII characters, as in \"GPS\", or an IPv4 address";
+            return Err(self.wrong("server.reference.id", text, "no reference identifier", remedy));
+        }
+        let mut id = [0; 4];
+        id[..text.len()].copy_from_slice(text.as_bytes());
+        Ok(ReferenceId(id))
+    }
+}
