@@ -19,7 +19,8 @@ use authentick_crypto::{Algorithm, Entropy};
 use authentick_ke::server::{self as ke_server, Admission, Stopper};
 use authentick_ke::session::Terms;
 use authentick_ke::tls::{Identity, IdentityError};
-use authentick_net::udp::{self, Handler, ReplySocket, ServerSocket, UdpEngine, Way};
+use authentick_net::engine::{self, Engine, Handler, ReplyPath};
+use authentick_net::udp::{self, ReplySockets, ServerSocket, UdpEngine};
 use authentick_net::{affinity, privilege};
 use authentick_proto::keyset::KeySet;
 use authentick_proto::limits::{BATCH_SIZE, INTERLEAVE_ENTRY_COUNT, LIMITER_BUCKET_COUNT};
@@ -61,7 +62,7 @@ const FILES_PATIENCE: Duration = Duration::from_secs(5);
 /// A busy worker asks the kernel for its drop counter once in so many turns.
 const DROPS_EVERY: u64 = 1024;
 
-const _: () = assert!(udp::BATCH_SIZE <= BATCH_SIZE, "the responder takes every batch of the engine");
+const _: () = assert!(engine::BATCH_SIZE <= BATCH_SIZE, "the responder takes every batch of the engine");
 
 /// Why a node did not start.
 #[derive(Debug)]
@@ -252,8 +253,8 @@ fn start_in(process: Process, config: &Config, clock: &Arc<dyn HostClock>) -> Re
         false => None,
     };
     if let Some(settings) = &config.antp {
-        let replies: io::Result<Vec<Vec<ReplySocket>>> =
-            sockets.iter().map(|sockets| sockets.iter().map(ServerSocket::for_replies).collect()).collect();
+        let replies: io::Result<Vec<ReplySockets>> =
+            sockets.iter().map(|sockets| ReplySockets::of(sockets)).collect();
         let replies = replies.map_err(|error| StartError::System("open sockets for key exchanges", error))?;
         let free = background::own_cpus(&cpus, worker_count);
         node.start_exchange_workers(settings.workers, &Arc::new(replies), free, entropy)?;
@@ -397,7 +398,7 @@ impl Running {
     fn start_exchange_workers(
         &mut self,
         count: usize,
-        sockets: &Arc<Vec<Vec<ReplySocket>>>,
+        sockets: &Arc<Vec<ReplySockets>>,
         cpus: &[usize],
         entropy: impl Fn() -> Result<Entropy, StartError>,
     ) -> Result<(), StartError> {
@@ -544,9 +545,9 @@ impl Handler for Worker {
         self.clock.now()
     }
 
-    fn respond(&mut self, batch: &mut [Datagram<'_>], ways: &[Way]) {
+    fn respond(&mut self, batch: &mut [Datagram<'_>], paths: &[ReplyPath]) {
         let antp = self.antp.as_mut().map(antp::View::look);
-        let inbox = antp.as_ref().map(|antp| antp.inbox(ways));
+        let inbox = antp.as_ref().map(|antp| antp.inbox(paths));
         let moment = Moment {
             snapshot: self.looked.load().at(self.clock.boot_ns()),
             keys: self.keys.as_mut().map(|keys| &**keys.load()),

@@ -8,6 +8,7 @@
 pub mod affinity;
 pub mod clock;
 pub mod descriptors;
+pub mod engine;
 pub mod files;
 pub mod instructions;
 pub mod poller;

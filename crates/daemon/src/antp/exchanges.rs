@@ -10,7 +10,8 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use authentick_crypto::Entropy;
-use authentick_net::udp::{ReplySocket, Way};
+use authentick_net::engine::{ReplyPath, ReplySender};
+use authentick_net::udp::ReplySockets;
 use authentick_net::{affinity, priority};
 use authentick_proto::antp::nonce::Nonces;
 use authentick_proto::antp::server::{ExchangeOutcome, KEY_RESPONSE_SIZE, KeyExchange};
@@ -35,7 +36,7 @@ struct Waiting {
     exchange: KeyExchange,
     /// The packet worker whose socket it came to.
     worker: usize,
-    way: Way,
+    path: ReplyPath,
 }
 
 /// The queue and what became of those that were in it.
@@ -134,12 +135,12 @@ impl Exchanges {
 pub(crate) struct Inbox<'a> {
     pub(super) exchanges: &'a Exchanges,
     pub(super) worker: usize,
-    pub(super) ways: &'a [Way],
+    pub(super) paths: &'a [ReplyPath],
 }
 
 impl KeyExchanges for Inbox<'_> {
     fn offer(&self, index: usize, exchange: KeyExchange) -> Result<(), Full> {
-        self.exchanges.push(Waiting { exchange, worker: self.worker, way: self.ways[index] })
+        self.exchanges.push(Waiting { exchange, worker: self.worker, path: self.paths[index] })
     }
 }
 
@@ -148,7 +149,7 @@ pub(crate) struct Worker {
     pub(crate) number: usize,
     pub(crate) state: Arc<AntpState>,
     /// For each packet worker, handles of its sockets in their order.
-    pub(crate) sockets: Arc<Vec<Vec<ReplySocket>>>,
+    pub(crate) sockets: Arc<Vec<ReplySockets>>,
     pub(crate) entropy: Entropy,
     /// Processors that no packet worker is pinned to; it may use all if there are none.
     pub(crate) cpus: Vec<usize>,
@@ -182,13 +183,17 @@ impl Worker {
         }
     }
 
-    fn answer(&mut self, Waiting { exchange, worker, way }: &Waiting, nonces: &mut Nonces) -> io::Result<()> {
+    fn answer(
+        &mut self,
+        Waiting { exchange, worker, path }: &Waiting,
+        nonces: &mut Nonces,
+    ) -> io::Result<()> {
         let mut out = [0; KEY_RESPONSE_SIZE];
         let (loaded, keys) = (self.state.loaded.load(), self.state.keys.load());
         let outcome = loaded.service.exchange(&keys, (nonces, &mut self.entropy), exchange, &mut out);
         self.state.exchanges.count(outcome, exchange.suite());
         match outcome {
-            ExchangeOutcome::Done => self.sockets[*worker][way.socket].send(&out, exchange.source(), way),
+            ExchangeOutcome::Done => self.sockets[*worker].send(&out, exchange.source(), path),
             ExchangeOutcome::BadCiphertext | ExchangeOutcome::NoSuite => Ok(()),
         }
     }
@@ -204,7 +209,7 @@ mod tests {
         let source = "198.18.0.1:123".parse().unwrap();
         let pending = Pending { suite: Suite::P256, issued: 0, transcript: [0; 32] };
         let exchange = KeyExchange::new(source, &[0; 48], 0, pending, &[0; 156]);
-        Waiting { exchange, worker: 0, way: Way::default() }
+        Waiting { exchange, worker: 0, path: ReplyPath::default() }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU64;
 use arc_swap::ArcSwap;
 use arc_swap::cache::Cache;
 use authentick_crypto::Entropy;
-use authentick_net::udp::Way;
+use authentick_net::engine::ReplyPath;
 use authentick_proto::antp::server::Service;
 use authentick_proto::antp::state_key::StateKeys;
 use authentick_proto::limits::LIMITER_BUCKET_COUNT;
@@ -91,9 +91,9 @@ pub(crate) struct Look<'a> {
 }
 
 impl<'a> Look<'a> {
-    /// Where key exchanges of a batch with these ways back go.
-    pub(crate) fn inbox(&self, ways: &'a [Way]) -> Inbox<'a> {
-        Inbox { exchanges: &self.state.exchanges, worker: self.worker, ways }
+    /// Where key exchanges of a batch with these paths back go.
+    pub(crate) fn inbox(&self, paths: &'a [ReplyPath]) -> Inbox<'a> {
+        Inbox { exchanges: &self.state.exchanges, worker: self.worker, paths }
     }
 
     /// What the responder needs.

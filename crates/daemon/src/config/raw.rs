@@ -188,7 +188,7 @@ impl Default for Server {
         Server {
             listen: strings(&["0.0.0.0:123", "[::]:123"]),
             workers: 0,
-            batch_size: authentick_net::udp::BATCH_SIZE,
+            batch_size: authentick_net::engine::BATCH_SIZE,
             engine: "auto".to_owned(),
             reference: Reference::Name("kernel".to_owned()),
             state_directory: "/var/lib/authentick".to_owned(),

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use authentick_net::udp::BATCH_SIZE;
+use authentick_net::engine::BATCH_SIZE;
 use authentick_wire::header::ReferenceId;
 
 use super::{Config, ConfigError, Resolver, raw};

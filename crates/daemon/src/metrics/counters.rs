@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use authentick_ke::server::Outcome as KeOutcome;
-use authentick_net::udp::Turn;
+use authentick_net::engine::Turn;
 use authentick_proto::server::outcome::{OUTCOME_COUNT, Outcome, Outcomes};
 
 /// The counters of one worker. Only that worker writes; each stands on cache lines of its own.

@@ -17,8 +17,9 @@ use authentick_wire::time::NtpTime;
 
 use super::buffer::Buffer;
 use super::control::{self, Control};
-use super::mmsg::{self, BATCH_SIZE};
+use super::mmsg;
 use super::slots::Slots;
+use crate::engine::BATCH_SIZE;
 
 /// Buffers, and the headers that describe them to the kernel.
 struct Messages {

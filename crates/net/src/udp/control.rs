@@ -14,7 +14,7 @@ pub(super) struct Control(pub(super) [u8; CONTROL_SIZE]);
 
 /// Which address of ours a datagram was sent to.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Asked {
+pub(crate) enum Asked {
     V4(libc::in_pktinfo),
     V6(libc::in6_pktinfo),
 }

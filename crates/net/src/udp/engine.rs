@@ -9,9 +9,9 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 
-use super::handler::Handler;
-use super::mmsg::{BATCH_SIZE, Batch};
+use super::mmsg::Batch;
 use super::socket::ServerSocket;
+use crate::engine::{BATCH_SIZE, Engine, Handler, Turn};
 
 /// The most sockets that one engine serves.
 pub const SOCKET_COUNT_MAX: usize = 16;
@@ -25,19 +25,6 @@ pub struct UdpEngine {
     batch_size: usize,
     /// Whether a socket's last batch was full, so that there is probably more: then it is read without asking first.
     full: [bool; SOCKET_COUNT_MAX],
-}
-
-/// What one turn did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Turn {
-    /// Datagrams received and lent.
-    pub received: usize,
-    /// Responses sent.
-    pub sent: usize,
-    /// Responses that the kernel refused to send.
-    pub send_failures: usize,
-    /// Times that the kernel failed to wait or to receive, in a way that may pass.
-    pub receive_failures: usize,
 }
 
 impl UdpEngine {
@@ -67,20 +54,23 @@ impl UdpEngine {
         self.sockets.iter().map(ServerSocket::local)
     }
 
-    /// Datagrams that the kernel dropped because this engine did not read them in time.
-    #[must_use]
-    pub fn dropped_count(&self) -> u64 {
-        self.sockets.iter().filter_map(|socket| socket.dropped_count().ok()).sum()
+    /// Whether any socket has something to read before the engine's patience ends.
+    fn wait(&self) -> io::Result<bool> {
+        let sockets = &self.sockets;
+        let mut waiting: [PollFd<'_>; SOCKET_COUNT_MAX] =
+            array::from_fn(|index| PollFd::new(&sockets[index.min(sockets.len() - 1)], PollFlags::IN));
+        match poll(&mut waiting[..sockets.len()], Some(&self.patience)) {
+            Ok(count) => Ok(count > 0),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
+}
 
-    /// Waits for datagrams, at most as long as the engine's patience, has `handler` answer them batch by batch, and
-    /// sends the responses.
-    ///
-    /// # Errors
-    /// If the kernel fails to wait or receive and always will. An error that may pass is counted instead, other sockets
-    /// are served, and a turn without any datagram then takes a millisecond, so that nobody spins. Single datagrams
-    /// that cannot be sent are counted as well.
-    pub fn turn(&mut self, handler: &mut impl Handler) -> io::Result<Turn> {
+impl Engine for UdpEngine {
+    /// After an error that may pass, other sockets are served; a turn without any datagram then takes a millisecond, so
+    /// that nobody spins.
+    fn turn(&mut self, handler: &mut impl Handler) -> io::Result<Turn> {
         let mut turn = Turn::default();
         // A single socket blocks in the receiving call itself: one system call less for a lone request.
         let alone = self.sockets.len() == 1;
@@ -125,16 +115,8 @@ impl UdpEngine {
         Ok(turn)
     }
 
-    /// Whether any socket has something to read before the engine's patience ends.
-    fn wait(&self) -> io::Result<bool> {
-        let sockets = &self.sockets;
-        let mut waiting: [PollFd<'_>; SOCKET_COUNT_MAX] =
-            array::from_fn(|index| PollFd::new(&sockets[index.min(sockets.len() - 1)], PollFlags::IN));
-        match poll(&mut waiting[..sockets.len()], Some(&self.patience)) {
-            Ok(count) => Ok(count > 0),
-            Err(rustix::io::Errno::INTR) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+    fn dropped_count(&self) -> u64 {
+        self.sockets.iter().filter_map(|socket| socket.dropped_count().ok()).sum()
     }
 }
 
@@ -172,13 +154,14 @@ impl std::fmt::Debug for UdpEngine {
 mod tests {
     use std::net::UdpSocket;
 
-    use authentick_wire::datagram::{Datagram, Early};
+    use authentick_wire::datagram::Datagram;
     use authentick_wire::time::NtpTime;
 
-    use super::super::reply::Way;
     use super::super::socket::loopback;
     use super::*;
     use crate::clock;
+    use crate::engine::ReplyPath;
+    use crate::engine::tests::Halves;
 
     const PATIENCE: Duration = Duration::from_millis(200);
 
@@ -193,8 +176,8 @@ mod tests {
             clock::now()
         }
 
-        fn respond(&mut self, batch: &mut [Datagram<'_>], ways: &[Way]) {
-            assert_eq!(ways.len(), batch.len());
+        fn respond(&mut self, batch: &mut [Datagram<'_>], paths: &[ReplyPath]) {
+            assert_eq!(paths.len(), batch.len());
             for datagram in batch {
                 let size = datagram.request.len();
                 datagram.response[..size].copy_from_slice(datagram.request);
@@ -268,41 +251,6 @@ mod tests {
         echo(&mut engine);
         let (_, from) = client.recv_from(&mut [0; 64]).unwrap();
         assert_eq!(from, asked);
-    }
-
-    /// Sends the first half of each datagram back at once, and the second half after `finish` has turned it round.
-    #[derive(Default)]
-    struct Halves(Vec<Early>);
-
-    impl Handler for Halves {
-        fn now(&mut self) -> NtpTime {
-            clock::now()
-        }
-
-        fn respond(&mut self, batch: &mut [Datagram<'_>], _: &[Way]) {
-            self.0.clear();
-            for (index, datagram) in batch.iter_mut().enumerate() {
-                let size = datagram.request.len();
-                datagram.response[..size].copy_from_slice(datagram.request);
-                let is_odd = datagram.request[0] % 2 == 1;
-                datagram.response_size = if is_odd { size / 2 } else { size };
-                self.0.extend(is_odd.then_some(Early { index, size: size / 2 }));
-            }
-        }
-
-        fn early(&self) -> &[Early] {
-            &self.0
-        }
-
-        fn finish(&mut self, batch: &mut [Datagram<'_>]) {
-            for early in &self.0 {
-                let datagram = &mut batch[early.index];
-                assert_eq!(datagram.response_size, early.size);
-                datagram.response[early.size..][..datagram.response_size].reverse();
-            }
-        }
-
-        fn sent(&mut self, _: NtpTime, _: NtpTime) {}
     }
 
     #[test]

@@ -18,12 +18,8 @@ use authentick_wire::time::NtpTime;
 
 use super::buffer::Buffer;
 use super::control::{self, Control};
-use super::handler::Handler;
-use super::reply::Way;
 use super::slots::Slots;
-
-/// Datagrams that are received, answered and sent together.
-pub const BATCH_SIZE: usize = 64;
+use crate::engine::{BATCH_SIZE, Handler, ReplyPath};
 
 /// The memory of one worker's batches.
 pub(super) struct Batch {
@@ -113,28 +109,28 @@ impl Batch {
         socket: BorrowedFd<'_>,
         handler: &mut impl Handler,
     ) -> Flushed {
-        let mut ways = [Way { socket: number, asked: None }; BATCH_SIZE];
+        let mut paths = [ReplyPath { socket: number, asked: None }; BATCH_SIZE];
         let mut received = [NtpTime::ZERO; BATCH_SIZE];
-        for ((message, way), received) in self.incoming[..count].iter().zip(&mut ways).zip(&mut received) {
+        for ((message, path), received) in self.incoming[..count].iter().zip(&mut paths).zip(&mut received) {
             // SAFETY: the kernel has filled this message's control part; nothing writes to it now.
             let ancillary = unsafe { control::read(&message.msg_hdr) };
-            way.asked = ancillary.asked;
+            path.asked = ancillary.asked;
             //= rfc5905#7.3-7
             *received = ancillary.received.unwrap_or_else(|| handler.now());
         }
         let (mut sizes, mut starts) = ([0; BATCH_SIZE], [0; BATCH_SIZE]);
-        self.lend(&received[..count], &mut sizes, |batch| handler.respond(batch, &ways[..count]));
+        self.lend(&received[..count], &mut sizes, |batch| handler.respond(batch, &paths[..count]));
         let mut flushed = Flushed::default();
         if !handler.early().is_empty() {
             for early in handler.early() {
                 starts[early.index] = early.size;
             }
             // What lies before the start of a response is its early packet.
-            self.prepare(&[0; BATCH_SIZE][..count], &starts, &ways);
+            self.prepare(&[0; BATCH_SIZE][..count], &starts, &paths);
             flushed = self.flush(socket);
             self.lend(&received[..count], &mut sizes, |batch| handler.finish(batch));
         }
-        self.prepare(&starts[..count], &sizes, &ways);
+        self.prepare(&starts[..count], &sizes, &paths);
         flushed
     }
 
@@ -174,7 +170,7 @@ impl Batch {
     }
 
     /// Prepares `sizes` octets of each response, from the octet in `starts` on; nothing where that is none.
-    fn prepare(&mut self, starts: &[usize], sizes: &[usize; BATCH_SIZE], ways: &[Way; BATCH_SIZE]) {
+    fn prepare(&mut self, starts: &[usize], sizes: &[usize; BATCH_SIZE], paths: &[ReplyPath; BATCH_SIZE]) {
         self.outgoing_count = 0;
         for (slot, (&start, &size)) in
             starts.iter().zip(sizes).enumerate().filter(|(_, (_, size))| **size > 0)
@@ -188,7 +184,7 @@ impl Batch {
             header.msg_namelen = self.incoming[slot].msg_hdr.msg_namelen;
             header.msg_iov = self.response_parts.address(slot);
             header.msg_iovlen = 1;
-            match ways[slot].asked {
+            match paths[slot].asked {
                 Some(asked) => {
                     let control = self.controls.address(slot);
                     header.msg_control = control.cast();

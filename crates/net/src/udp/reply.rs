@@ -8,45 +8,35 @@ use std::ptr;
 
 use rustix::net::addr::SocketAddrArg;
 
-use super::control::{self, Asked, Control};
+use super::control::{self, Control};
 use super::socket::ServerSocket;
+use crate::engine::{ReplyPath, ReplySender};
 
-/// The way back for an answer to one datagram: over which of an engine's sockets, and from which address.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Way {
-    /// The number of the socket, in the order in which the engine was given them.
-    pub socket: usize,
-    pub(super) asked: Option<Asked>,
-}
-
-/// A second handle of a server's socket, which only sends.
+/// Second handles of the sockets that one engine serves, in their order. They only send.
 #[derive(Debug)]
-pub struct ReplySocket(UdpSocket);
+pub struct ReplySockets(Vec<UdpSocket>);
 
-impl ServerSocket {
-    /// A handle for answers that another thread sends.
+impl ReplySockets {
+    /// Handles of `sockets`.
     ///
     /// # Errors
     /// If there are no descriptors left.
-    pub fn for_replies(&self) -> io::Result<ReplySocket> {
-        Ok(ReplySocket(UdpSocket::from(self.as_fd().try_clone_to_owned()?)))
+    pub fn of(sockets: &[ServerSocket]) -> io::Result<Self> {
+        let handle = |socket: &ServerSocket| Ok(UdpSocket::from(socket.as_fd().try_clone_to_owned()?));
+        sockets.iter().map(handle).collect::<io::Result<_>>().map(ReplySockets)
     }
 }
 
-impl ReplySocket {
-    /// Sends `octets` to `destination`, from the address that was asked. Never waits: what the kernel has no room for
-    /// is lost.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn send(&self, octets: &[u8], destination: SocketAddr, way: &Way) -> io::Result<()> {
+impl ReplySender for ReplySockets {
+    fn send(&self, octets: &[u8], destination: SocketAddr, path: &ReplyPath) -> io::Result<()> {
+        let socket = &self.0[path.socket];
         let mut control = Control([0; control::CONTROL_SIZE]);
         let mut part = libc::iovec { iov_base: octets.as_ptr().cast_mut().cast(), iov_len: octets.len() };
         // SAFETY: a msghdr is integers and pointers, for which all zeros is a value.
         let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
         header.msg_iov = &raw mut part;
         header.msg_iovlen = 1;
-        if let Some(asked) = way.asked {
+        if let Some(asked) = path.asked {
             header.msg_control = (&raw mut control).cast();
             // SAFETY: the buffer is ours, and nothing else uses it.
             header.msg_controllen = unsafe { control::write(&raw mut control, asked) };
@@ -56,7 +46,7 @@ impl ReplySocket {
             header.msg_namelen = size;
             // SAFETY: sendmsg(2) reads what the header points to: the address, the octets and the control part, all of
             // which outlive the call and have the sizes that the header gives. It writes to none of them.
-            unsafe { libc::sendmsg(self.0.as_raw_fd(), ptr::from_ref(&header), libc::MSG_DONTWAIT) }
+            unsafe { libc::sendmsg(socket.as_raw_fd(), ptr::from_ref(&header), libc::MSG_DONTWAIT) }
         };
         // SAFETY: the callee uses the address during the call alone.
         let sent = unsafe { destination.with_sockaddr(send) };
@@ -68,30 +58,12 @@ impl ReplySocket {
 mod tests {
     use std::time::Duration;
 
-    use authentick_wire::datagram::Datagram;
-    use authentick_wire::time::NtpTime;
-
-    use super::super::{BATCH_SIZE, Handler, UdpEngine};
+    use super::super::UdpEngine;
     use super::*;
-    use crate::clock;
+    use crate::engine::tests::Later;
+    use crate::engine::{BATCH_SIZE, Engine};
 
     const PATIENCE: Duration = Duration::from_millis(200);
-
-    /// Answers nothing, and keeps the way back.
-    #[derive(Default)]
-    struct Later(Vec<(SocketAddr, Way)>);
-
-    impl Handler for Later {
-        fn now(&mut self) -> NtpTime {
-            clock::now()
-        }
-
-        fn respond(&mut self, batch: &mut [Datagram<'_>], ways: &[Way]) {
-            self.0.extend(batch.iter().zip(ways).map(|(datagram, way)| (datagram.source, *way)));
-        }
-
-        fn sent(&mut self, _: NtpTime, _: NtpTime) {}
-    }
 
     #[test]
     fn late_answer_leaves_from_the_address_that_was_asked() {
@@ -103,8 +75,7 @@ mod tests {
             let sockets: Vec<ServerSocket> = ["127.0.0.1:0", wildcard]
                 .map(|address| ServerSocket::bind(address.parse().unwrap(), false).unwrap())
                 .into();
-            let replies: Vec<ReplySocket> =
-                sockets.iter().map(|socket| socket.for_replies().unwrap()).collect();
+            let replies = ReplySockets::of(&sockets).unwrap();
             let asked = SocketAddr::new(asked.parse().unwrap(), sockets[1].local().port());
             let mut engine = UdpEngine::new(sockets, PATIENCE, BATCH_SIZE).unwrap();
             let client = UdpSocket::bind(from).unwrap();
@@ -112,9 +83,9 @@ mod tests {
             client.send_to(b"later, please", asked).unwrap();
             let mut later = Later::default();
             engine.turn(&mut later).unwrap();
-            let [(source, way)] = later.0[..] else { panic!("one datagram") };
-            assert_eq!((source, way.socket), (client.local_addr().unwrap(), 1));
-            replies[way.socket].send(b"here", source, &way).unwrap();
+            let [(source, path)] = later.0[..] else { panic!("one datagram") };
+            assert_eq!((source, path.socket), (client.local_addr().unwrap(), 1));
+            replies.send(b"here", source, &path).unwrap();
             let mut buffer = [0; 64];
             let (size, answered) = client.recv_from(&mut buffer).unwrap();
             assert_eq!((&buffer[..size], answered), (&b"here"[..], asked));

@@ -8,7 +8,7 @@
 use std::ops::{Index, IndexMut};
 use std::ptr::{self, NonNull};
 
-use super::mmsg::BATCH_SIZE;
+use crate::engine::BATCH_SIZE;
 
 /// [`BATCH_SIZE`] values that never move.
 pub(super) struct Slots<T> {
