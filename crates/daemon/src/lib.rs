@@ -5,29 +5,32 @@
 
 mod antp;
 mod background;
+mod bind;
 pub mod clock;
 pub mod config;
 pub mod containment;
 pub mod custody;
-mod families;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 pub mod guarded;
+mod heartbeat;
+mod identity;
 pub mod keystore;
 pub mod lock;
 pub mod metrics;
+pub mod node;
 mod preflight;
 mod reference;
 mod rotation;
-pub mod serve;
+mod rotator;
 mod shared;
 mod state_directory;
 mod supervisor;
 pub mod symmetric;
-mod turns;
 mod validity;
 mod watch;
+mod worker;
 
 pub use authentick_net::replace;
 pub use config::{Config, ConfigError};
-pub use serve::{Running, StartError};
+pub use node::{Running, StartError};

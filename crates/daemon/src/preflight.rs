@@ -8,15 +8,14 @@ use std::path::Path;
 
 use authentick_ke::tls::CertificateInfo;
 use authentick_net::privilege;
-use zeroize::Zeroizing;
 
 use crate::antp;
-use crate::config::{Config, ConfigError, Reference};
-use crate::guarded::{self, PEM_SIZE_MAX, Secrecy, Unreadable};
-use crate::keystore::{KeyFile, KeyFileError, SetFile, StateKeyFile, Stored};
-use crate::serve::{load_identity, load_symmetric, server_user, state_error};
+use crate::config::{Config, ConfigError, Reference, Symmetric};
+use crate::guarded;
+use crate::identity::{self, let_read, server_user};
+use crate::keystore::{StoreError, Stores};
 use crate::state_directory;
-use crate::symmetric::keeper;
+use crate::symmetric::{Keys, keeper};
 use crate::validity;
 
 /// Checks what can be checked without opening a port or changing a file. If the process is root, it is afterwards the
@@ -28,7 +27,7 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
     let user = server_user(config)?;
     check_reference(config)?;
     if let Some(nts) = &config.nts {
-        let certificate = load_identity(config, nts)?.certificate;
+        let certificate = identity::load(config, nts)?.certificate;
         must_be_good(config, "nts.certificate-chain", &nts.certificate_chain, &certificate)?;
     }
     if let Some(antp) = &config.antp {
@@ -52,16 +51,17 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
         warn_of_rights(config);
     }
     let directory = &config.state_directory;
-    let wrong = |error: KeyFileError| state_error(config, &error);
+    let wrong = |error: StoreError| state_error(config, &error);
+    let stores = Stores::of(config);
     if needs_directory(config) {
         state_directory::check(directory).map_err(wrong)?;
         state_directory::check_access(directory, is_root).map_err(wrong)?;
     }
     if config.nts.is_some() {
-        readable(&KeyFile::new(directory)).map_err(wrong)?;
+        stores.cookie_keys.load().map_err(wrong)?;
     }
     if config.antp.is_some() {
-        readable(&StateKeyFile::new(directory)).map_err(wrong)?;
+        stores.state_keys.load().map_err(wrong)?;
     }
     Ok(())
 }
@@ -81,8 +81,29 @@ fn must_be_good(
     }
 }
 
-fn readable<S: Stored>(file: &SetFile<S>) -> Result<(), KeyFileError> {
-    file.load().map(|_| ())
+/// Reads the symmetric keys.
+///
+/// # Errors
+/// If the file cannot be read, or has a mistake in it.
+pub(crate) fn load_symmetric(config: &Config, symmetric: &Symmetric) -> Result<Keys, ConfigError> {
+    keeper::load(symmetric).map_err(|error| ConfigError {
+        is_permission: error.is_permission(),
+        ..ConfigError::new(&config.file, "symmetric.keys", symmetric.keys.display(), &error, error.remedy())
+    })
+}
+
+/// What is wrong with the state directory or a store of keys, as a mistake of the configuration.
+pub(crate) fn state_error(config: &Config, error: &StoreError) -> ConfigError {
+    ConfigError {
+        is_permission: error.is_permission(),
+        ..ConfigError::new(
+            &config.file,
+            "server.state-directory",
+            config.state_directory.display(),
+            error,
+            error.remedy(),
+        )
+    }
 }
 
 /// Whether there is something to keep in a state directory.
@@ -139,46 +160,6 @@ pub(crate) fn warn_of_rights(config: &Config) {
             );
         }
     }
-}
-
-/// How a file becomes readable for a user.
-fn let_read(user: &str, path: &dyn std::fmt::Display) -> String {
-    format!("let {user} read it (chgrp {user} {path}; chmod 640 {path}) and enter its directories")
-}
-
-/// The octets of a file that `key` of the configuration names.
-///
-/// # Errors
-/// If it cannot be read, or is open to others than `secrecy` allows.
-pub(crate) fn read_file(
-    config: &Config,
-    key: &str,
-    path: &Path,
-    secrecy: Secrecy,
-) -> Result<Zeroizing<Vec<u8>>, ConfigError> {
-    guarded::read(path, secrecy, PEM_SIZE_MAX).map_err(|error| {
-        let shown = path.display();
-        let (problem, remedy) = match &error {
-            Unreadable::Mode(_) => {
-                let remedy =
-                    format!("run: chmod 640 {shown}, or 600; if others may have read it, make another key");
-                (error.to_string(), remedy)
-            }
-            Unreadable::NotAFile | Unreadable::Size(_) => {
-                (format!("cannot read: {error}"), "name a PEM file".to_owned())
-            }
-            Unreadable::Io(io) if io.kind() == std::io::ErrorKind::NotFound => {
-                (format!("cannot read: {error}"), "name a file that exists".to_owned())
-            }
-            Unreadable::Io(_) => {
-                (format!("cannot read: {error}"), let_read(&privilege::acting_user(), &shown))
-            }
-        };
-        ConfigError {
-            is_permission: error.is_permission(),
-            ..ConfigError::new(&config.file, key, shown, problem, remedy)
-        }
-    })
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ const PLAUSIBLE_FROM: u64 = 1_767_225_600;
 
 /// Who vouches for the time of day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum VouchedBy {
     /// Nobody.
     Nobody,
     /// The operator, who wrote it into the configuration long ago.
@@ -28,20 +28,20 @@ pub(crate) enum Word {
     Witness,
 }
 
-/// A moment, by both clocks.
+/// The time by both clocks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment {
+pub(crate) struct Now {
     /// Unix seconds.
     pub(crate) wall: u64,
     /// On a clock that is never set.
     pub(crate) boot: Duration,
     /// Who vouches for `wall`.
-    pub(crate) word: Word,
+    pub(crate) vouched_by: VouchedBy,
 }
 
 /// What the operator wants.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct Schedule {
     /// One rotation each.
     pub(crate) period: Duration,
     /// How many retired keys still open.
@@ -90,23 +90,23 @@ impl Ageing {
     }
 
     /// How many rotations are due now. Until they are made, which [`Ageing::anew`] says, they stay due.
-    pub(crate) fn due(&mut self, now: Moment, terms: Terms) -> u64 {
-        let period = terms.period.max(Duration::from_secs(1));
-        self.ask_wall_clock(now, period, terms.keep);
+    pub(crate) fn due(&mut self, now: Now, schedule: Schedule) -> u64 {
+        let period = schedule.period.max(Duration::from_secs(1));
+        self.ask_wall_clock(now, period, schedule.keep);
         self.missed.max(u64::from(self.age(now.boot) >= period))
     }
 
-    fn ask_wall_clock(&mut self, now: Moment, period: Duration, keep: usize) {
+    fn ask_wall_clock(&mut self, now: Now, period: Duration, keep: usize) {
         let keep = (keep as u64).max(1);
-        let (next, count_max) = match (self.wall_clock, now.word) {
+        let (next, count_max) = match (self.wall_clock, now.vouched_by) {
             (WallClock::Settled, _) => return,
-            (WallClock::AtStart | WallClock::Awaited, Word::Nobody) => (WallClock::Awaited, None),
-            (WallClock::AtStart, Word::Witness) => (WallClock::Settled, Some(keep)),
-            (WallClock::AtStart, Word::Operator) | (WallClock::Awaited, Word::Witness) => {
+            (WallClock::AtStart | WallClock::Awaited, VouchedBy::Nobody) => (WallClock::Awaited, None),
+            (WallClock::AtStart, VouchedBy::Witness) => (WallClock::Settled, Some(keep)),
+            (WallClock::AtStart, VouchedBy::Operator) | (WallClock::Awaited, VouchedBy::Witness) => {
                 (WallClock::Settled, Some(1))
             }
             // The operator's word does not come later.
-            (WallClock::Awaited, Word::Operator) => (WallClock::Settled, None),
+            (WallClock::Awaited, VouchedBy::Operator) => (WallClock::Settled, None),
         };
         self.wall_clock = next;
         let Some(count_max) = count_max else { return };

@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
@@ -13,10 +12,11 @@ use authentick_proto::server::snapshot::Snapshot;
 
 use crate::antp::AntpState;
 use crate::clock::HostClock;
+use crate::heartbeat::{Heartbeat, Looked};
 use crate::metrics::counters::{KeCounters, WorkerCounters};
 use crate::metrics::spans::SpanRing;
+use crate::rotator::InForce;
 use crate::symmetric::keeper::SymmetricState;
-use crate::watch::{Heartbeat, Looked};
 
 /// The state of a node.
 #[derive(Debug)]
@@ -31,27 +31,21 @@ pub(crate) struct Shared {
     pub(crate) workers: Vec<WorkerCounters>,
     pub(crate) spans: Option<Arc<SpanRing>>,
     pub(crate) started: Instant,
-    /// Datagrams that a worker takes at a time, at most.
-    pub(crate) batch_size: usize,
 }
 
 /// The state of Network Time Security.
 #[derive(Debug)]
 pub(crate) struct NtsState {
-    pub(crate) keys: Arc<ArcSwap<KeySet>>,
-    pub(crate) rotations: AtomicU64,
-    pub(crate) rotation_failures: AtomicU64,
+    pub(crate) keys: Arc<InForce<KeySet>>,
     pub(crate) ke: KeCounters,
     tls: ArcSwap<rustls::ServerConfig>,
     certificate: ArcSwap<CertificateInfo>,
 }
 
 impl NtsState {
-    pub(crate) fn new(keys: KeySet, identity: &Identity) -> Self {
+    pub(crate) fn new(keys: Arc<InForce<KeySet>>, identity: &Identity) -> Self {
         NtsState {
-            keys: Arc::new(ArcSwap::from_pointee(keys)),
-            rotations: AtomicU64::new(0),
-            rotation_failures: AtomicU64::new(0),
+            keys,
             ke: KeCounters::default(),
             tls: ArcSwap::new(server_config(identity)),
             certificate: ArcSwap::from_pointee(identity.certificate.clone()),
@@ -83,7 +77,7 @@ impl Shared {
 
 impl Environment for Shared {
     fn keys(&self) -> Arc<KeySet> {
-        self.nts().keys.load_full()
+        self.nts().keys.keys.load_full()
     }
 
     fn tls(&self) -> Arc<rustls::ServerConfig> {

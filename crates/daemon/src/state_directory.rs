@@ -12,15 +12,15 @@ use authentick_net::privilege::{self, User};
 use rustix::fs::{Access, AtFlags, CWD, OFlags, accessat};
 
 use crate::custody::{Custodian, custodian};
-use crate::keystore::KeyFileError;
+use crate::keystore::StoreError;
 
 /// Makes the directory if it is missing (mode 0700, for `owner` if one is given), and checks that nobody else can look
 /// into it.
 ///
 /// # Errors
 /// If it cannot be made, is no directory, or is open to others.
-pub(crate) fn prepare(directory: &Path, owner: Option<&User>) -> Result<(), KeyFileError> {
-    let failed = |error| KeyFileError::Io(directory.to_owned(), error);
+pub(crate) fn prepare(directory: &Path, owner: Option<&User>) -> Result<(), StoreError> {
+    let failed = |error| StoreError::Io(directory.to_owned(), error);
     if fs::symlink_metadata(directory).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
         if privilege::is_root()
             && let Some(owner) = owner
@@ -29,7 +29,7 @@ pub(crate) fn prepare(directory: &Path, owner: Option<&User>) -> Result<(), KeyF
                 Custodian::Root => {}
                 Custodian::User { uid, .. } if uid == owner.ids().0 => return Ok(()),
                 Custodian::User { at, .. } | Custodian::Many(at) => {
-                    return Err(KeyFileError::Unsafe(directory.to_owned(), at));
+                    return Err(StoreError::Unsafe(directory.to_owned(), at));
                 }
             }
         }
@@ -42,17 +42,17 @@ pub(crate) fn prepare(directory: &Path, owner: Option<&User>) -> Result<(), KeyF
 ///
 /// # Errors
 /// If it is no directory, or is open to others.
-pub(crate) fn check(directory: &Path) -> Result<(), KeyFileError> {
+pub(crate) fn check(directory: &Path) -> Result<(), StoreError> {
     let metadata = match fs::metadata(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        result => result.map_err(|error| KeyFileError::Io(directory.to_owned(), error))?,
+        result => result.map_err(|error| StoreError::Io(directory.to_owned(), error))?,
     };
     if !metadata.is_dir() {
-        return Err(KeyFileError::NotADirectory(directory.to_owned()));
+        return Err(StoreError::NotADirectory(directory.to_owned()));
     }
     match metadata.mode() & 0o7777 {
         mode if mode & 0o077 == 0 => Ok(()),
-        mode => Err(KeyFileError::Mode(directory.to_owned(), mode)),
+        mode => Err(StoreError::Mode(directory.to_owned(), mode)),
     }
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn check(directory: &Path) -> Result<(), KeyFileError> {
 ///
 /// # Errors
 /// If the user may not, or the disk cannot be written to.
-pub(crate) fn check_access(directory: &Path, is_root_s_to_make: bool) -> Result<(), KeyFileError> {
+pub(crate) fn check_access(directory: &Path, is_root_s_to_make: bool) -> Result<(), StoreError> {
     let mut place = directory;
     while fs::metadata(place).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
         let Some(parent) = place.parent() else { break };
@@ -72,7 +72,7 @@ pub(crate) fn check_access(directory: &Path, is_root_s_to_make: bool) -> Result<
         false => Access::EXEC_OK,
     };
     accessat(CWD, place, wanted, AtFlags::EACCESS)
-        .map_err(|error| KeyFileError::Io(place.to_owned(), error.into()))
+        .map_err(|error| StoreError::Io(place.to_owned(), error.into()))
 }
 
 /// Makes the directory, and its parents, which everybody may enter: whatever the mask of new modes is, the directory's

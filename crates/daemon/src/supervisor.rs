@@ -13,13 +13,13 @@ use authentick_wire::header::Leap;
 use crate::antp;
 use crate::config::{Config, Reference};
 use crate::containment::Refusals;
-use crate::rotation::{Terms, Word};
-use crate::serve::load_identity;
+use crate::heartbeat::{STALE_AFTER, TICK};
+use crate::identity;
+use crate::rotation::VouchedBy;
+use crate::rotator::Rotator;
 use crate::shared::Shared;
 use crate::symmetric::keeper::Keeper;
-use crate::turns::Turns;
 use crate::validity;
-use crate::watch::{STALE_AFTER, TICK};
 
 /// What the supervisor is told.
 pub(crate) enum Command {
@@ -31,8 +31,8 @@ pub(crate) enum Command {
 pub(crate) struct Supervisor {
     pub(crate) config: Config,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) cookie_keys: Option<Turns<KeySet>>,
-    pub(crate) state_keys: Option<Turns<StateKeys>>,
+    pub(crate) cookie_keys: Option<Rotator<KeySet>>,
+    pub(crate) state_keys: Option<Rotator<StateKeys>>,
     pub(crate) keeper: Option<Keeper>,
     pub(crate) entropy: Entropy,
     pub(crate) refusals: Refusals,
@@ -71,13 +71,13 @@ impl Supervisor {
             files.begin("writing down the uses of symmetric keys");
             keeper.close();
         }
-        if let Some(turns) = self.cookie_keys {
+        if let Some(keys) = self.cookie_keys {
             files.begin("writing down the age of cookie keys");
-            turns.close();
+            keys.close();
         }
-        if let Some(turns) = self.state_keys {
+        if let Some(keys) = self.state_keys {
             files.begin("writing down the age of ANTP's state keys");
-            turns.close();
+            keys.close();
         }
     }
 
@@ -91,26 +91,18 @@ impl Supervisor {
     }
 
     fn rotate(&mut self) {
-        let word = match (&self.config.reference, self.shared.snapshot().leap) {
-            (_, Leap::Unsynchronised) => Word::Nobody,
-            (Reference::Asserted { .. }, _) => Word::Operator,
-            (Reference::Kernel | Reference::Upstream(_), _) => Word::Witness,
+        let vouched_by = match (&self.config.reference, self.shared.snapshot().leap) {
+            (_, Leap::Unsynchronised) => VouchedBy::Nobody,
+            (Reference::Asserted { .. }, _) => VouchedBy::Operator,
+            (Reference::Kernel | Reference::Upstream(_), _) => VouchedBy::Witness,
         };
-        if let (Some(nts), Some(state), Some(turns)) =
-            (&self.config.nts, &self.shared.nts, &mut self.cookie_keys)
-        {
+        if let Some(keys) = &mut self.cookie_keys {
             self.shared.files.begin("writing cookie keys or their age");
-            let terms = Terms { period: nts.rotate, keep: nts.keep };
-            let counters = (&state.rotations, &state.rotation_failures);
-            turns.look(word, terms, &state.keys, counters, &mut self.entropy);
+            keys.tick(vouched_by, &mut self.entropy);
         }
-        if let (Some(antp), Some(state), Some(turns)) =
-            (&self.config.antp, &self.shared.antp, &mut self.state_keys)
-        {
+        if let Some(keys) = &mut self.state_keys {
             self.shared.files.begin("writing ANTP's state keys or their age");
-            let terms = Terms { period: antp.rotate, keep: antp.keep() };
-            let counters = (&state.rotations, &state.rotation_failures);
-            turns.look(word, terms, &state.keys, counters, &mut self.entropy);
+            keys.tick(vouched_by, &mut self.entropy);
         }
     }
 
@@ -120,7 +112,7 @@ impl Supervisor {
             keeper.reload();
         }
         if let (Some(nts), Some(state)) = (&self.config.nts, &self.shared.nts) {
-            match load_identity(&self.config, nts) {
+            match identity::load(&self.config, nts) {
                 Ok(identity) => match validity::objection(&state.certificate(), &identity.certificate) {
                     None => {
                         validity::warn(&identity.certificate);
@@ -134,8 +126,8 @@ impl Supervisor {
                 },
                 Err(error) => log::error!("certificate not changed: {error}"),
             }
-            if let Some(turns) = &self.cookie_keys {
-                turns.reload(&state.keys);
+            if let Some(keys) = &mut self.cookie_keys {
+                keys.reload();
             }
         }
         if let (Some(antp), Some(state)) = (&self.config.antp, &self.shared.antp) {
@@ -152,8 +144,8 @@ impl Supervisor {
                 },
                 Err(error) => log::error!("ANTP's certificates not changed: {error}"),
             }
-            if let Some(turns) = &self.state_keys {
-                turns.reload(&state.keys);
+            if let Some(keys) = &mut self.state_keys {
+                keys.reload();
             }
         }
     }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use authentick_crypto::Entropy;
 use authentick_crypto::kem::PublicKey;
 use authentick_crypto::mac::{MacAlgorithm, MacKey};
-use authentick_daemon::{Config, serve};
+use authentick_daemon::{Config, node};
 use authentick_ke::client::{Ask, dial};
 use authentick_ke::tls::{Roots, client_config, public_key_info};
 use authentick_net::clock;
@@ -51,7 +51,7 @@ fn identity(folder: &Path, name: &str) -> String {
     format!("certificate-chain = {chain:?}\nprivate-key = {key_file:?}\n")
 }
 
-fn node(folder: &Path) -> serve::Running {
+fn node(folder: &Path) -> node::Running {
     let keys = folder.join("keys");
     let hexadecimal = KEY.iter().fold(String::new(), |mut text, octet| {
         write!(text, "{octet:02x}").unwrap();
@@ -69,7 +69,7 @@ fn node(folder: &Path) -> serve::Running {
         identity(folder, "nts"),
         identity(folder, "antp"),
     );
-    serve::start(&Config::parse(&folder.join("test.toml"), &text).unwrap()).unwrap()
+    node::start(&Config::parse(&folder.join("test.toml"), &text).unwrap()).unwrap()
 }
 
 struct Client {
@@ -105,7 +105,7 @@ impl Client {
 }
 
 /// A request under NTS with these keys.
-fn nts(node: &serve::Running, folder: &Path, aead: u16, entropy: &mut Entropy) -> Vec<u8> {
+fn nts(node: &node::Running, folder: &Path, aead: u16, entropy: &mut Entropy) -> Vec<u8> {
     let roots = Roots::from_pem(&std::fs::read(folder.join("nts.pem")).unwrap()).unwrap();
     let ask = Ask {
         tls: client_config(roots),

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use authentick_crypto::Entropy;
-use authentick_daemon::{Config, serve};
+use authentick_daemon::{Config, node};
 use authentick_ke::client::{Ask, dial};
 use authentick_ke::tls::{Roots, client_config};
 use authentick_net::udp::{ClientSocket, Received};
@@ -26,7 +26,7 @@ const DELAY_US: u64 = 1000;
 /// Medians in microseconds, by the name of the span.
 type Spans = HashMap<&'static str, f64>;
 
-fn node(folder: &Path) -> serve::Running {
+fn node(folder: &Path) -> node::Running {
     let key = rcgen::KeyPair::generate().unwrap();
     let certificate =
         rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
@@ -41,11 +41,11 @@ fn node(folder: &Path) -> serve::Running {
          [metrics]\nlisten = \"127.0.0.1:0\"\nspan-clients = [\"127.0.0.0/8\"]\n",
         folder.join("state"),
     );
-    serve::start(&Config::parse(&folder.join("test.toml"), &text).unwrap()).unwrap()
+    node::start(&Config::parse(&folder.join("test.toml"), &text).unwrap()).unwrap()
 }
 
 /// Exchanges keys and time, one after the other.
-fn exchange(node: &serve::Running, folder: &Path) {
+fn exchange(node: &node::Running, folder: &Path) {
     let roots = Roots::from_pem(&std::fs::read(folder.join("chain.pem")).unwrap()).unwrap();
     let ask = Ask {
         tls: client_config(roots),
@@ -75,7 +75,7 @@ fn get(address: SocketAddr, path: &str) -> serde_json::Value {
 }
 
 /// The medians of the last exchanges.
-fn spans(node: &serve::Running) -> Spans {
+fn spans(node: &node::Running) -> Spans {
     let records = get(node.metrics_address().unwrap(), "/spans");
     let median = |kind: &str, name: &str| {
         let records = records[kind].as_array().unwrap();
@@ -94,7 +94,7 @@ fn spans(node: &serve::Running) -> Spans {
     ])
 }
 
-fn measured(node: &serve::Running, folder: &Path) -> Spans {
+fn measured(node: &node::Running, folder: &Path) -> Spans {
     exchange(node, folder);
     spans(node)
 }

@@ -17,7 +17,7 @@ use authentick_client::antp::phases::ask_time;
 use authentick_client::{Measurement, mac, nts, plain};
 use authentick_crypto::Entropy;
 use authentick_crypto::mac::MacAlgorithm;
-use authentick_daemon::{Config, Running, serve};
+use authentick_daemon::{Config, Running, node};
 use authentick_ke::client::{Ask, Timing, dial};
 use authentick_ke::tls::{Roots, client_config};
 use authentick_load::Watch;
@@ -173,7 +173,7 @@ fn start(folder: &Path) -> Result<Running, Failure> {
         self::key_file(folder),
         antp::configuration(folder)?,
     );
-    Ok(serve::start(&Config::parse(&folder.join("demo.toml"), &text)?)?)
+    Ok(node::start(&Config::parse(&folder.join("demo.toml"), &text)?)?)
 }
 
 /// Plain NTP, a MAC under a symmetric key, NTS with the algorithm that every server has and with the one of the

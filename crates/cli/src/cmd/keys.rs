@@ -4,11 +4,14 @@ mod custody;
 mod symmetric;
 
 use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use authentick_crypto::Entropy;
 use authentick_daemon::Config;
-use authentick_daemon::keystore::{KeyFile, KeyFileError};
+use authentick_daemon::keystore::{ATTEMPT_COUNT, Held, KeyStore, StoreError, Stores, Swap};
+use authentick_daemon::lock::OF_A_COMMAND;
 use authentick_net::clock::unix_seconds;
 use authentick_proto::keyset::{KeySet, Role};
 use serde::Serialize;
@@ -17,6 +20,8 @@ use crate::args::{Keys, KeysVerb};
 use crate::exit::{Exit, Failure};
 use crate::output;
 
+type Store = dyn KeyStore<KeySet>;
+
 /// Retired keys that stay if neither command line nor configuration says how many.
 const KEEP: usize = 7;
 
@@ -24,34 +29,31 @@ pub(crate) fn run(arguments: &Keys) -> Result<Exit, Failure> {
     if let KeysVerb::Symmetric(verb) = &arguments.verb {
         return symmetric::run(arguments, verb);
     }
-    let (file, configured) = key_file(arguments)?;
+    let (store, configured) = store(arguments)?;
     let configured_keep = configured.as_ref().and_then(|config| config.nts.as_ref()).map(|nts| nts.keep);
     if let KeysVerb::Generate = arguments.verb {
-        let owner = configured.as_ref().map(|config| custody::server_user(&config.user, &file.path()));
-        file.prepare_directory(owner.flatten().as_ref()).map_err(|error| failure(&error))?;
+        let user = |path: &Path| custody::server_user(&configured.as_ref()?.user, path);
+        store.prepare(store.path().and_then(user).as_ref()).map_err(|error| failure(&error))?;
     }
-    custody::become_owner(&file.path())?;
+    store.path().map_or(Ok(()), custody::become_owner)?;
     let mut entropy = Entropy::from_system()?;
     let keys = match arguments.verb {
-        KeysVerb::List | KeysVerb::Symmetric(_) => load(&file)?,
+        KeysVerb::List | KeysVerb::Symmetric(_) => load(&*store)?.keys,
         KeysVerb::Generate => {
-            file.prepare_directory(None).map_err(|error| failure(&error))?;
-            if file.load().map_err(|error| failure(&error))?.is_some() {
-                let message = format!("{} holds keys already; rotate them instead", file.path().display());
+            store.prepare(None).map_err(|error| failure(&error))?;
+            if store.load().map_err(|error| failure(&error))?.is_some() {
+                let message = format!("{} holds keys already; rotate them instead", store.place());
                 return Err(Failure::new(Exit::Configuration, message));
             }
-            file.load_or_create(unix_seconds(), &mut entropy).map_err(|error| failure(&error))?
+            store.load_or_create(unix_seconds(), &mut entropy).map_err(|error| failure(&error))?.keys
         }
         KeysVerb::Rotate { keep } => {
-            let _lock = file.lock().map_err(|error| failure(&error))?;
             let keep = keep.or(configured_keep).unwrap_or(KEEP);
-            store(&file, load(&file)?.rotate(unix_seconds(), keep, &mut entropy))?
+            change(&*store, |keys| Ok(keys.rotate(unix_seconds(), keep, &mut entropy)))?
         }
-        KeysVerb::Retire { id } => {
-            let _lock = file.lock().map_err(|error| failure(&error))?;
-            let kept = load(&file)?.without(id);
-            store(&file, kept.map_err(|error| Failure::new(Exit::Usage, error.to_string()))?)?
-        }
+        KeysVerb::Retire { id } => change(&*store, |keys| {
+            keys.without(id).map_err(|error| Failure::new(Exit::Usage, error.to_string()))
+        })?,
     };
     show(&keys, arguments.json)?;
     if matches!(arguments.verb, KeysVerb::Rotate { .. } | KeysVerb::Retire { .. }) {
@@ -60,29 +62,40 @@ pub(crate) fn run(arguments: &Keys) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The key file, and the configuration, if it was read.
-fn key_file(arguments: &Keys) -> Result<(KeyFile, Option<Config>), Failure> {
+/// Where the keys are, and the configuration, if it was read.
+fn store(arguments: &Keys) -> Result<(Arc<Store>, Option<Config>), Failure> {
     if let Some(directory) = &arguments.state_directory {
-        return Ok((KeyFile::new(directory), None));
+        return Ok((Stores::in_directory(directory).cookie_keys, None));
     }
     let config = Config::load(&arguments.config)?;
-    Ok((KeyFile::new(&config.state_directory), Some(config)))
+    Ok((Stores::of(&config).cookie_keys, Some(config)))
 }
 
-fn load(file: &KeyFile) -> Result<KeySet, Failure> {
-    file.check_directory().map_err(|error| failure(&error))?;
-    file.load().map_err(|error| failure(&error))?.ok_or_else(|| {
-        let message = format!("{} does not exist; run: authentick keys generate", file.path().display());
+fn load(store: &Store) -> Result<Held<KeySet>, Failure> {
+    store.check().map_err(|error| failure(&error))?;
+    store.load().map_err(|error| failure(&error))?.ok_or_else(|| {
+        let message = format!("{} does not exist; run: authentick keys generate", store.place());
         Failure::new(Exit::Configuration, message)
     })
 }
 
-fn store(file: &KeyFile, keys: KeySet) -> Result<KeySet, Failure> {
-    file.store(&keys).map_err(|error| failure(&error))?;
-    Ok(keys)
+/// Puts what `make` makes of the keys in their place; once more, if somebody else has changed them meanwhile.
+fn change(
+    store: &Store,
+    mut make: impl FnMut(&KeySet) -> Result<KeySet, Failure>,
+) -> Result<KeySet, Failure> {
+    for _ in 0..ATTEMPT_COUNT {
+        let old = load(store)?;
+        let keys = make(&old.keys)?;
+        let swap = store.compare_and_swap(Some(old.version), &keys, OF_A_COMMAND);
+        if let Swap::Done(_) = swap.map_err(|error| failure(&error))? {
+            return Ok(keys);
+        }
+    }
+    Err(failure(&StoreError::Contended(store.place())))
 }
 
-fn failure(error: &KeyFileError) -> Failure {
+fn failure(error: &StoreError) -> Failure {
     let exit = custody::exit(error.is_permission(), error.is_held());
     Failure::new(exit, format!("{error}; {}", error.remedy()))
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use authentick_daemon::Config;
 use authentick_daemon::containment::Kind;
-use authentick_daemon::serve::{self, Ended};
+use authentick_daemon::node::{self, Ended};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag::register_conditional_default;
 use signal_hook::iterator::Signals;
@@ -29,7 +29,7 @@ enum Event {
 pub(crate) fn run(arguments: &Serve) -> Result<Exit, Failure> {
     let config = Config::load(&arguments.config)?;
     if arguments.check {
-        serve::check(&config)?;
+        node::check(&config)?;
         output::result(&format!("{}: good\n", arguments.config.display()));
         return Ok(Exit::Done);
     }
@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &Serve) -> Result<Exit, Failure> {
     for signal in [SIGINT, SIGTERM] {
         register_conditional_default(signal, Arc::clone(&is_starting))?;
     }
-    let node = serve::start_alone(&config)?;
+    let node = node::start_alone(&config)?;
     is_starting.store(false, Ordering::Relaxed);
     for address in node.ntp_addresses() {
         log::info!("serving time on {address}");

@@ -1,27 +1,20 @@
-//! Public-key work: a bounded queue that packet workers fill without waiting, and threads of the lowest priority that
-//! empty it.
+//! Key exchanges that wait for public-key work: a bounded queue that packet workers fill without waiting, and of which
+//! threads of their own are told ([`super::worker`]).
 //!
 //! **Invariant:** a packet worker takes no lock and allocates nothing here. What has no room is refused.
 
-use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use authentick_crypto::Entropy;
-use authentick_net::engine::{ReplyPath, ReplySender};
-use authentick_net::udp::ReplySockets;
-use authentick_net::{affinity, priority};
-use authentick_proto::antp::nonce::Nonces;
-use authentick_proto::antp::server::{ExchangeOutcome, KEY_RESPONSE_SIZE, KeyExchange};
+use authentick_net::engine::ReplyPath;
+use authentick_proto::antp::server::{ExchangeOutcome, KeyExchange};
 use authentick_proto::server::antp::{Full, KeyExchanges};
 use authentick_wire::antp::Suite;
 use crossbeam_queue::ArrayQueue;
 
-use super::AntpState;
 use crate::config::ANTP_WORKER_COUNT_MAX;
-use crate::containment::{Containment, Kind};
 
 /// How long a thread sleeps before it looks whether it should stop.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -32,11 +25,11 @@ const _: () = assert!(ANTP_WORKER_COUNT_MAX <= u64::BITS as usize, "each thread 
 
 /// A key exchange, and how its answer goes back.
 #[derive(Debug)]
-struct Waiting {
-    exchange: KeyExchange,
+pub(super) struct Waiting {
+    pub(super) exchange: KeyExchange,
     /// The packet worker whose socket it came to.
-    worker: usize,
-    path: ReplyPath,
+    pub(super) worker: usize,
+    pub(super) path: ReplyPath,
 }
 
 /// The queue and what became of those that were in it.
@@ -78,6 +71,16 @@ impl Exchanges {
         self.send_failures.load(Ordering::Relaxed)
     }
 
+    /// The calling thread is the public-key thread with this number.
+    pub(super) fn enlist(&self, number: usize) {
+        // Set once: a number belongs to one thread.
+        let _ = self.threads[number].set(thread::current());
+    }
+
+    pub(super) fn count_send_failure(&self) {
+        self.send_failures.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// How many key exchanges of a suite, by its place in [`Suite::ALL`], ended with `outcome`.
     pub(crate) fn ended(&self, outcome: ExchangeOutcome, suite: usize) -> u64 {
         self.ended[outcome as usize][suite].load(Ordering::Relaxed)
@@ -110,7 +113,7 @@ impl Exchanges {
     }
 
     /// The next exchange; waits for one, at most as long as a thread's patience.
-    fn next(&self, thread: usize) -> Option<Waiting> {
+    pub(super) fn next(&self, thread: usize) -> Option<Waiting> {
         if let Some(waiting) = self.waiting.pop() {
             return Some(waiting);
         }
@@ -123,7 +126,7 @@ impl Exchanges {
         self.waiting.pop()
     }
 
-    fn count(&self, outcome: ExchangeOutcome, suite: Suite) {
+    pub(super) fn count(&self, outcome: ExchangeOutcome, suite: Suite) {
         // Only suites with a KEM come here.
         if let Some(suite) = Suite::ALL.iter().position(|&known| known == suite) {
             self.ended[outcome as usize][suite].fetch_add(1, Ordering::Relaxed);
@@ -141,61 +144,6 @@ pub(crate) struct Inbox<'a> {
 impl KeyExchanges for Inbox<'_> {
     fn offer(&self, index: usize, exchange: KeyExchange) -> Result<(), Full> {
         self.exchanges.push(Waiting { exchange, worker: self.worker, path: self.paths[index] })
-    }
-}
-
-/// One thread for public-key work.
-pub(crate) struct Worker {
-    pub(crate) number: usize,
-    pub(crate) state: Arc<AntpState>,
-    /// For each packet worker, handles of its sockets in their order.
-    pub(crate) sockets: Arc<Vec<ReplySockets>>,
-    pub(crate) entropy: Entropy,
-    /// Processors that no packet worker is pinned to; it may use all if there are none.
-    pub(crate) cpus: Vec<usize>,
-    pub(crate) containment: Containment,
-}
-
-impl Worker {
-    /// Works until `stop`.
-    pub(crate) fn run(mut self, stop: &AtomicBool) {
-        if let Err(error) = priority::lowest() {
-            log::warn!("public-key thread {} has the priority of all others: {error}", self.number);
-        }
-        // A kernel with lazy preemption lets a public-key operation end before a packet worker gets its processor back.
-        if !self.cpus.is_empty()
-            && let Err(error) = affinity::confine(&self.cpus)
-        {
-            log::warn!("public-key thread {} may use the processors of packet workers: {error}", self.number);
-        }
-        let state = Arc::clone(&self.state);
-        let exchanges = &state.exchanges;
-        // Set once: a number belongs to one thread.
-        let _ = exchanges.threads[self.number].set(thread::current());
-        let mut nonces = Nonces::new();
-        self.containment.enter(Kind::PublicKey);
-        while !stop.load(Ordering::Relaxed) {
-            if let Some(waiting) = exchanges.next(self.number)
-                && self.answer(&waiting, &mut nonces).is_err()
-            {
-                exchanges.send_failures.fetch_add(1, Ordering::Relaxed);
-            }
-        }
-    }
-
-    fn answer(
-        &mut self,
-        Waiting { exchange, worker, path }: &Waiting,
-        nonces: &mut Nonces,
-    ) -> io::Result<()> {
-        let mut out = [0; KEY_RESPONSE_SIZE];
-        let (loaded, keys) = (self.state.loaded.load(), self.state.keys.load());
-        let outcome = loaded.service.exchange(&keys, (nonces, &mut self.entropy), exchange, &mut out);
-        self.state.exchanges.count(outcome, exchange.suite());
-        match outcome {
-            ExchangeOutcome::Done => self.sockets[*worker].send(&out, exchange.source(), path),
-            ExchangeOutcome::BadCiphertext | ExchangeOutcome::NoSuite => Ok(()),
-        }
     }
 }
 

@@ -12,7 +12,7 @@ use rustls::pki_types::PrivateKeyDer;
 
 use crate::config::{Antp, AntpSuite, Config, ConfigError};
 use crate::guarded::{self, PEM_SIZE_MAX, Secrecy};
-use crate::preflight::read_file;
+use crate::identity::read_file;
 use crate::validity;
 
 /// What was read from files.

@@ -15,7 +15,7 @@ use rcgen::{CertificateParams, KeyPair};
 use rustix::process::{Pid, test_kill_process};
 
 use super::*;
-use crate::serve;
+use crate::node;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -95,7 +95,7 @@ fn each_thread_of_a_server_tries_in_vain_what_it_has_no_use_for() {
     // Of a thread of its own: what a process gives up, a thread gives up for those that it starts, and no others.
     let attempts = thread::scope(|scope| {
         let run = || {
-            let node = serve::start_alone(&config).unwrap();
+            let node = node::start_alone(&config).unwrap();
             let end = Instant::now() + PATIENCE;
             while ATTEMPTS.lock().unwrap().len() < Kind::ALL.len() - 1 {
                 assert!(Instant::now() < end, "only {:?}", ATTEMPTS.lock().unwrap());

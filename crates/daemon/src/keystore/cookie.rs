@@ -1,4 +1,4 @@
-//! The file of cookie keys.
+//! The text of cookie keys.
 //!
 //! ```text
 //! authentick-cookie-keys 1
@@ -15,10 +15,11 @@ use authentick_proto::generations::Role;
 use authentick_proto::keyset::{CookieKey, KeySet};
 use zeroize::Zeroizing;
 
-use super::file::{KeyFileError, Stored};
+use super::KeyKind;
+use super::error::StoreError;
 use super::lines::{Lines, emit_key, octets};
 
-impl Stored for KeySet {
+impl KeyKind for KeySet {
     const NAME: &'static str = "cookie-keys";
     const MAGIC: &'static str = "authentick-cookie-keys 1";
 
@@ -50,7 +51,7 @@ impl Stored for KeySet {
         text
     }
 
-    fn parse(lines: Lines<'_>) -> Result<Self, KeyFileError> {
+    fn parse(lines: Lines<'_>) -> Result<Self, StoreError> {
         lines.only(&["rotated"])?;
         let keys = |role| {
             lines.keys(

@@ -1,4 +1,4 @@
-//! The lines that all files of keys have in common.
+//! The lines that the texts of all kinds of keys have in common.
 //!
 //! ```text
 //! authentick-cookie-keys 1
@@ -11,12 +11,19 @@
 //! its octets. Retired keys stand with the youngest first.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 
 use authentick_proto::generations::{KeySetError, Role};
 use zeroize::Zeroizing;
 
-use super::file::KeyFileError;
+use super::KeyKind;
+use super::error::StoreError;
+
+/// The keys that a text describes, which is stored at `place`.
+pub(super) fn parse<K: KeyKind>(place: &str, octets: &[u8]) -> Result<K, StoreError> {
+    let text =
+        std::str::from_utf8(octets).map_err(|_| StoreError::Line(place.to_owned(), 0, "file is not text"))?;
+    K::parse(Lines::new(place, text, K::MAGIC)?)
+}
 
 /// One line of a key.
 pub(super) struct KeyLine<'t> {
@@ -28,21 +35,21 @@ pub(super) struct KeyLine<'t> {
     pub(super) secret: &'t str,
 }
 
-/// The lines of a file after the first.
+/// The lines of a text after the first.
 pub struct Lines<'t> {
-    path: PathBuf,
+    place: String,
     count: usize,
     words: Vec<(usize, &'t str, &'t str)>,
     keys: Vec<KeyLine<'t>>,
 }
 
 impl<'t> Lines<'t> {
-    /// The lines of `text`, which stands in `path` and begins with the line `magic`.
+    /// The lines of `text`, which is stored at `place` and begins with the line `magic`.
     ///
     /// # Errors
     /// On the first line that is neither a key nor a word with a value.
-    pub(super) fn new(path: &Path, text: &'t str, magic: &str) -> Result<Self, KeyFileError> {
-        let mut lines = Lines { path: path.to_owned(), count: 0, words: Vec::new(), keys: Vec::new() };
+    fn new(place: &str, text: &'t str, magic: &str) -> Result<Self, StoreError> {
+        let mut lines = Lines { place: place.to_owned(), count: 0, words: Vec::new(), keys: Vec::new() };
         for (index, line) in text.lines().enumerate() {
             let number = index + 1;
             lines.count = number;
@@ -77,14 +84,14 @@ impl<'t> Lines<'t> {
         read: impl Fn(&str) -> Option<T>,
         problem: &'static str,
         missing: &'static str,
-    ) -> Result<T, KeyFileError> {
+    ) -> Result<T, StoreError> {
         let found = self.words.iter().find(|(_, known, _)| *known == word);
         let (number, _, value) = found.ok_or_else(|| self.wrong(self.count, missing))?;
         read(value).ok_or_else(|| self.wrong(*number, problem))
     }
 
     /// Fails on a word that is none of `known`.
-    pub(super) fn only(&self, known: &[&str]) -> Result<(), KeyFileError> {
+    pub(super) fn only(&self, known: &[&str]) -> Result<(), StoreError> {
         match self.words.iter().find(|(_, word, _)| !known.contains(word)) {
             Some((number, ..)) => Err(self.wrong(*number, "neither a key nor a time of rotation")),
             None => Ok(()),
@@ -97,23 +104,23 @@ impl<'t> Lines<'t> {
         role: Role,
         read: impl Fn(&KeyLine<'_>) -> Option<K>,
         problem: &'static str,
-    ) -> Result<Vec<K>, KeyFileError> {
+    ) -> Result<Vec<K>, StoreError> {
         let keys = self.keys.iter().filter(|key| key.role == role);
         keys.map(|key| read(key).ok_or_else(|| self.wrong(key.number, problem))).collect()
     }
 
     /// The one key among `keys`; `missing` says that there is none.
-    pub(super) fn one<K>(&self, keys: Vec<K>, missing: &'static str) -> Result<K, KeyFileError> {
+    pub(super) fn one<K>(&self, keys: Vec<K>, missing: &'static str) -> Result<K, StoreError> {
         keys.into_iter().next().ok_or_else(|| self.wrong(self.count, missing))
     }
 
     /// Keys that make no set.
-    pub(super) fn no_set(&self, error: KeySetError) -> KeyFileError {
-        KeyFileError::Set(self.path.clone(), error)
+    pub(super) fn no_set(&self, error: KeySetError) -> StoreError {
+        StoreError::Set(self.place.clone(), error)
     }
 
-    fn wrong(&self, number: usize, problem: &'static str) -> KeyFileError {
-        KeyFileError::Line(self.path.clone(), number, problem)
+    fn wrong(&self, number: usize, problem: &'static str) -> StoreError {
+        StoreError::Line(self.place.clone(), number, problem)
     }
 }
 

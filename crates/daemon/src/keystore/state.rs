@@ -1,4 +1,4 @@
-//! The file of ANTP's state keys.
+//! The text of ANTP's state keys.
 //!
 //! ```text
 //! authentick-antp-state-keys 1
@@ -20,13 +20,14 @@ use authentick_proto::antp::state_key::{Seed, StateKey, StateKeys};
 use authentick_proto::generations::Role;
 use zeroize::Zeroizing;
 
-use super::file::{KeyFileError, Stored};
+use super::KeyKind;
+use super::error::StoreError;
 use super::lines::{Lines, emit_key, emit_octets, octets};
 
 /// Seconds after which a rotation mixes randomness in: a month.
 const REFRESH_SECONDS: u64 = 30 * 86_400;
 
-impl Stored for StateKeys {
+impl KeyKind for StateKeys {
     const NAME: &'static str = "antp-state-keys";
     const MAGIC: &'static str = "authentick-antp-state-keys 1";
 
@@ -65,7 +66,7 @@ impl Stored for StateKeys {
         text
     }
 
-    fn parse(lines: Lines<'_>) -> Result<Self, KeyFileError> {
+    fn parse(lines: Lines<'_>) -> Result<Self, StoreError> {
         lines.only(&["rotated", "refreshed", "seed"])?;
         let keys = |role| {
             lines.keys(
@@ -94,22 +95,25 @@ impl Stored for StateKeys {
 mod tests {
     use std::os::unix::fs::MetadataExt;
 
-    use super::super::{StateKeyFile, Turned};
+    use super::super::file::FileStore;
+    use super::super::{KeyStore as _, Rotated, Rotation};
     use super::*;
+
+    type StateKeyFile = FileStore<StateKeys>;
 
     const DAY: u64 = 86_400;
 
     fn file() -> (tempfile::TempDir, StateKeyFile) {
         let directory = tempfile::tempdir().unwrap();
         let file = StateKeyFile::new(&directory.path().join("state"));
-        file.prepare_directory(None).unwrap();
+        file.prepare(None).unwrap();
         (directory, file)
     }
 
     fn rotate(file: &StateKeyFile, keys: &StateKeys, now: u64, keep: usize) -> StateKeys {
-        match file.rotate(keys, 1, now, keep, &mut Entropy::from_seed(9)).unwrap() {
-            Turned::Here(keys) => keys,
-            Turned::ByOthers(_) => panic!("nobody else has rotated"),
+        match file.rotate(keys, Rotation { count: 1, now, keep }, &mut Entropy::from_seed(9)).unwrap() {
+            Rotated::Here(held) => held.keys,
+            Rotated::ByOthers(_) => panic!("nobody else has rotated"),
         }
     }
 
@@ -121,27 +125,27 @@ mod tests {
     fn keys_outlive_the_process_with_all_that_follows_from_them() {
         let (_directory, file) = file();
         let mut entropy = Entropy::from_seed(1);
-        let first = file.load_or_create(0, &mut entropy).unwrap();
+        let first = file.load_or_create(0, &mut entropy).unwrap().keys;
         let first = rotate(&file, &first, DAY, 7);
-        let again = file.load_or_create(DAY, &mut entropy).unwrap();
+        let again = file.load_or_create(DAY, &mut entropy).unwrap().keys;
         assert_eq!(secrets(&first), secrets(&again));
         assert_eq!(again.keys().count(), 3);
         let next = |keys: &StateKeys| secrets(&keys.rotate(2 * DAY, 7, None));
         assert_eq!(next(&first), next(&again));
-        assert_eq!(std::fs::metadata(file.path()).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::metadata(file.path().unwrap()).unwrap().mode() & 0o777, 0o600);
     }
 
     #[test]
     fn old_keys_are_erased_from_the_file_and_the_seed_with_them() {
         let (_directory, file) = file();
         let mut entropy = Entropy::from_seed(1);
-        let first = file.load_or_create(0, &mut entropy).unwrap();
+        let first = file.load_or_create(0, &mut entropy).unwrap().keys;
         let hex = |octets: &[u8]| octets.iter().map(|octet| format!("{octet:02x}")).collect::<String>();
         let (key, seed) = (hex(first.current().expose()), hex(first.seed().expose()));
         let mut keys = first;
         for day in 1..=3 {
             keys = rotate(&file, &keys, day * DAY, 2);
-            let text = std::fs::read_to_string(file.path()).unwrap();
+            let text = std::fs::read_to_string(file.path().unwrap()).unwrap();
             assert_eq!(text.contains(&key), day <= 2, "day {day}");
             assert!(!text.contains(&seed), "day {day}");
         }
@@ -163,9 +167,9 @@ mod tests {
     #[test]
     fn broken_files_are_named_by_line() {
         let (_directory, file) = file();
-        let good = file.load_or_create(0, &mut Entropy::from_seed(1)).unwrap().emit();
+        let good = file.load_or_create(0, &mut Entropy::from_seed(1)).unwrap().keys.emit();
         let broken = |text: &str| {
-            std::fs::write(file.path(), text).unwrap();
+            std::fs::write(file.path().unwrap(), text).unwrap();
             file.load().unwrap_err().to_string()
         };
         assert!(broken("authentick-cookie-keys 1\n").contains("line 1"));

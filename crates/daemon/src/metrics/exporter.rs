@@ -4,7 +4,7 @@
 //! where the meaning is the same.
 
 use std::convert::Infallible;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -194,11 +194,6 @@ fn response(status: StatusCode, kind: &'static str, text: String) -> Response<Fu
     response
 }
 
-/// Binds the endpoint's listener.
-pub(crate) fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
-    TcpListener::bind(address)
-}
-
 /// The node as a source of metrics, read at each scrape.
 #[derive(Debug)]
 struct View(Arc<Shared>);
@@ -297,12 +292,12 @@ impl Collector for View {
             "When the certificate ends, in Unix seconds",
             nts.certificate().not_after as f64,
         )?;
-        let keys = nts.keys.load();
+        let keys = nts.keys.keys.load();
         out.rotation(
             "nts_cookie_key",
             ["Cookie key", "cookies"],
             (keys.keys().count(), keys.rotated()),
-            (&nts.rotations, &nts.rotation_failures),
+            (&nts.keys.rotations, &nts.keys.rotation_failures),
         )
     }
 }
@@ -396,12 +391,12 @@ impl Out<'_, '_> {
                 .iter()
                 .map(|(suite, certificate)| ("suite", suite_word(*suite), certificate.not_after as f64)),
         )?;
-        let keys = antp.keys.load();
+        let keys = antp.keys.keys.load();
         self.rotation(
             "antp_state_key",
             ["State key", "state"],
             (keys.keys().count(), keys.rotated()),
-            (&antp.rotations, &antp.rotation_failures),
+            (&antp.keys.rotations, &antp.keys.rotation_failures),
         )
     }
 

@@ -4,4 +4,4 @@ pub mod counters;
 mod exporter;
 pub mod spans;
 
-pub(crate) use exporter::{Exporter, READER_COUNT_MAX, bind};
+pub(crate) use exporter::{Exporter, READER_COUNT_MAX};

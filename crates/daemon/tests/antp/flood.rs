@@ -1,6 +1,6 @@
 //! Floods of key exchanges from many addresses. All of 127.0.0.0/8 is this host's, so any of it can be a source.
 
-use authentick_daemon::serve::Running;
+use authentick_daemon::Running;
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn key_exchanges_are_served_beside_a_flood_of_m3_from_sources_that_nobody_proved
     let folder = tempfile::tempdir().unwrap();
     // What honest clients do one after the other is no more than these two and a prefix's burst.
     let antp = "queue = 2\nrate-limit = { all-exchanges-per-second = 0 }";
-    let node = serve::start(&config(folder.path(), antp, &suites(folder.path()))).unwrap();
+    let node = node::start(&config(folder.path(), antp, &suites(folder.path()))).unwrap();
     // The attacker has an address, and so a C1. It sends its m3 as if it were many.
     let mut attacker = Client::at(&node, [127, 0, 1, 1]);
     let done = attacker.negotiate(Suite::RSA_PKCS1);
@@ -51,7 +51,7 @@ fn key_exchanges_are_served_beside_a_flood_of_m3_from_sources_that_nobody_proved
 fn client_whose_address_changes_negotiates_anew_unless_sources_are_not_checked() {
     for (antp, is_checked) in [("", true), ("check-source = false", false)] {
         let folder = tempfile::tempdir().unwrap();
-        let node = serve::start(&config(folder.path(), antp, &suites(folder.path()))).unwrap();
+        let node = node::start(&config(folder.path(), antp, &suites(folder.path()))).unwrap();
         let (mut here, mut there) = (Client::new(&node), Client::at(&node, [127, 0, 0, 9]));
         let done = here.negotiate(Suite::P256);
         let (mut exchange, request) = here.key_request(&done);
@@ -71,7 +71,7 @@ fn client_whose_address_changes_negotiates_anew_unless_sources_are_not_checked()
 fn key_exchanges_of_all_sources_together_have_a_rate_and_time_is_still_served() {
     let folder = tempfile::tempdir().unwrap();
     let antp = "queue = 4\nrate-limit = { all-exchanges-per-second = 0.001 }";
-    let node = serve::start(&config(folder.path(), antp, &suites(folder.path()))).unwrap();
+    let node = node::start(&config(folder.path(), antp, &suites(folder.path()))).unwrap();
     let mut first = Client::new(&node);
     let mut session = first.session(Suite::P256);
     let mut refused = 0;

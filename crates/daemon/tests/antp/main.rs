@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use authentick_crypto::Entropy;
 use authentick_crypto::kem::PublicKey;
-use authentick_daemon::{Config, serve};
+use authentick_daemon::{Config, node};
 use authentick_ke::tls::public_key_info;
 use authentick_net::clock;
 use authentick_proto::antp::client::{
@@ -66,12 +66,12 @@ struct Client {
 }
 
 impl Client {
-    fn new(node: &serve::Running) -> Self {
+    fn new(node: &node::Running) -> Self {
         Client::at(node, [127, 0, 0, 1])
     }
 
     /// A client with this address.
-    fn at(node: &serve::Running, address: [u8; 4]) -> Self {
+    fn at(node: &node::Running, address: [u8; 4]) -> Self {
         let socket = UdpSocket::bind(SocketAddr::from((address, 0))).unwrap();
         // An address of loopback that is not the first: answers come from the one that was asked, or not at all.
         socket.connect(("127.0.0.5", node.ntp_addresses()[0].port())).unwrap();
@@ -155,8 +155,8 @@ fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
 fn every_phase_of_both_suites_of_the_paper_ends_in_time_and_is_counted() {
     let folder = tempfile::tempdir().unwrap();
     let config = config(folder.path(), "", &suites(folder.path()));
-    serve::check(&config).unwrap();
-    let node = serve::start(&config).unwrap();
+    node::check(&config).unwrap();
+    let node = node::start(&config).unwrap();
     let mut client = Client::new(&node);
     for suite in [Suite::P256, Suite::RSA_PKCS1] {
         let mut session = client.session(suite);
@@ -194,11 +194,11 @@ fn state_outlives_the_process_and_its_key_rotates() {
     let folder = tempfile::tempdir().unwrap();
     let antp = "lifetime = \"1m\"\nstate-keys = { rotate = \"1s\" }";
     let config = config(folder.path(), antp, &suites(folder.path()));
-    let node = serve::start(&config).unwrap();
+    let node = node::start(&config).unwrap();
     let mut session = Client::new(&node).session(Suite::P256);
     let first = *session.state();
     assert!(node.stop());
-    let node = serve::start(&config).unwrap();
+    let node = node::start(&config).unwrap();
     let mut client = Client::new(&node);
     let wanted = Wanted { fresh: true, separate: None };
     eventually("a fresh C2 comes with a rotation", || {
@@ -212,7 +212,7 @@ fn state_outlives_the_process_and_its_key_rotates() {
 #[test]
 fn bad_padding_gets_an_answer_like_any_other_whose_tag_never_verifies() {
     let folder = tempfile::tempdir().unwrap();
-    let node = serve::start(&config(folder.path(), "", &suites(folder.path()))).unwrap();
+    let node = node::start(&config(folder.path(), "", &suites(folder.path()))).unwrap();
     let mut client = Client::new(&node);
     let done = client.negotiate(Suite::RSA_PKCS1);
     let (mut exchange, request) = client.key_request(&done);
@@ -248,7 +248,7 @@ fn mistakes_name_key_and_remedy() {
             "[nts]\nke-listen = [\"127.0.0.1:0\"]\ncertificate-chain = {chain:?}\nprivate-key = {key:?}\n{table}"
         )
     };
-    serve::check(&config(folder, "", &ecdh)).unwrap();
+    node::check(&config(folder, "", &ecdh)).unwrap();
     for (tables, parts) in [
         (table("ecdh", "ecdh", "other"), &["antp.ecdh.private-key", "does not belong", "was made for"][..]),
         (table("ecdh", "rsa", "rsa"), &["antp.ecdh.private-key", "curve P-256", "make a key of that kind"]),
@@ -257,7 +257,7 @@ fn mistakes_name_key_and_remedy() {
         (table("ecdh", "none", "ecdh"), &["antp.ecdh.certificate-chain", "cannot read", "exists"]),
         (shared(&ecdh), &["antp.ecdh.private-key", "nts.private-key", "for ANTP alone"]),
     ] {
-        let message = serve::check(&config(folder, "", &tables)).unwrap_err().to_string();
+        let message = node::check(&config(folder, "", &tables)).unwrap_err().to_string();
         for part in parts {
             assert!(message.contains(part), "{part:?} is not in {message:?}");
         }
@@ -268,7 +268,7 @@ fn mistakes_name_key_and_remedy() {
     for (chain, key, part) in
         [("empty", "ecdh", "no PEM certificate"), ("ecdh", "empty", "no PEM private key")]
     {
-        let message = serve::check(&config(folder, "", &table("ecdh", chain, key))).unwrap_err().to_string();
+        let message = node::check(&config(folder, "", &table("ecdh", chain, key))).unwrap_err().to_string();
         assert!(message.contains(part), "{message}");
     }
 }
@@ -278,7 +278,7 @@ fn exchanges_above_the_rate_of_a_prefix_get_an_error_and_time_is_still_served() 
     let folder = tempfile::tempdir().unwrap();
     // The burst of [server] rate-limit is 16.
     let antp = "rate-limit = { exchanges-per-second = 0.001 }";
-    let node = serve::start(&config(folder.path(), antp, &suites(folder.path()))).unwrap();
+    let node = node::start(&config(folder.path(), antp, &suites(folder.path()))).unwrap();
     let mut client = Client::new(&node);
     let mut session = client.session(Suite::P256);
     let done = client.negotiate(Suite::P256);
@@ -298,7 +298,7 @@ fn exchanges_above_the_rate_of_a_prefix_get_an_error_and_time_is_still_served() 
 }
 
 /// Sends `request` at `rate` for as long as `is_on` says so; returns how many were sent.
-fn flood(node: &serve::Running, request: &[u8], rate: u32, is_on: impl Fn() -> bool) -> u64 {
+fn flood(node: &node::Running, request: &[u8], rate: u32, is_on: impl Fn() -> bool) -> u64 {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(("127.0.0.5", node.ntp_addresses()[0].port())).unwrap();
     let (start, mut sent) = (Instant::now(), 0);
@@ -334,7 +334,7 @@ fn time_is_answered_while_key_exchanges_come_at_ten_times_what_is_admitted() {
     const COUNT: usize = 1000;
     let folder = tempfile::tempdir().unwrap();
     let antp = format!("rate-limit = {{ exchanges-per-second = {ADMITTED} }}");
-    let node = serve::start(&config(folder.path(), &antp, &suites(folder.path()))).unwrap();
+    let node = node::start(&config(folder.path(), &antp, &suites(folder.path()))).unwrap();
     let mut client = Client::new(&node);
     let mut session = client.session(Suite::RSA_PKCS1);
     let alone = p99_of_time(&mut client, &mut session, COUNT);
@@ -370,7 +370,7 @@ fn burst_that_overflows_the_queue_is_refused_one_by_one() {
     const COUNT: u64 = 150;
     let folder = tempfile::tempdir().unwrap();
     let antp = "queue = 2\nrate-limit = { exchanges-per-second = 0, all-exchanges-per-second = 0 }";
-    let node = serve::start(&config(folder.path(), antp, &suites(folder.path()))).unwrap();
+    let node = node::start(&config(folder.path(), antp, &suites(folder.path()))).unwrap();
     let mut client = Client::new(&node);
     let mut session = client.session(Suite::P256);
     let done = client.negotiate(Suite::RSA_PKCS1);

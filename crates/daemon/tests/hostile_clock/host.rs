@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use authentick_crypto::Entropy;
 use authentick_daemon::clock::HostClock;
-use authentick_daemon::keystore::KeyFile;
-use authentick_daemon::{Config, serve};
+use authentick_daemon::keystore::Stores;
+use authentick_daemon::{Config, node};
 use authentick_ke::client::{Ask, dial};
 use authentick_ke::tls::{Roots, client_config};
 use authentick_lab::process::wait_for;
@@ -165,6 +165,11 @@ impl Host {
 
     /// Starts a node with keys that rotate daily, of which it keeps seven.
     pub(crate) fn start(&self, reference: &str) -> Node {
+        self.start_with(reference, self.stores())
+    }
+
+    /// Starts a node with its keys elsewhere.
+    pub(crate) fn start_with(&self, reference: &str, stores: Stores) -> Node {
         let folder = self.path();
         let text = format!(
             "[server]\nlisten = [\"127.0.0.1:0\"]\nworkers = 1\nuser = \"root\"\nreference = {reference}\n\
@@ -177,13 +182,17 @@ impl Host {
             folder.join("key.pem"),
         );
         let config = Config::parse(&folder.join("test.toml"), &text).unwrap();
-        let clocks: Arc<dyn HostClock> = self.clocks.clone();
-        Node(serve::start_by(&config, &clocks).unwrap())
+        let host = node::Host { clock: self.clocks.clone(), stores };
+        Node(node::start_on(&host, &config).unwrap())
+    }
+
+    fn stores(&self) -> Stores {
+        Stores::in_directory(&self.path().join("state"))
     }
 
     /// The identifier of the key that seals, by the file.
     pub(crate) fn current_key(&self) -> u32 {
-        KeyFile::new(&self.path().join("state")).load().unwrap().unwrap().current().id()
+        self.stores().cookie_keys.load().unwrap().unwrap().keys.current().id()
     }
 
     /// Exchanges keys with a node.
@@ -199,7 +208,7 @@ impl Host {
 }
 
 /// A node at work.
-pub(crate) struct Node(serve::Running);
+pub(crate) struct Node(node::Running);
 
 impl Node {
     pub(crate) fn address(&self) -> SocketAddr {

@@ -4,6 +4,9 @@
 
 mod host;
 
+use std::sync::Arc;
+
+use authentick_daemon::keystore::{MemoryStore, Stores};
 use authentick_lab::prober::{Prober, lost_count};
 use authentick_lab::process::wait_for;
 use authentick_net::clock::KernelClock;
@@ -225,6 +228,37 @@ fn clock_that_nobody_looks_at_any_more_is_not_vouched_for() {
     let probes = prober.stop();
     assert_eq!(lost_count(&probes), 0, "of {}", probes.len());
     node.stop();
+}
+
+#[test]
+fn nodes_that_share_a_store_open_each_others_cookies_whoever_rotates() {
+    let stores = Stores {
+        cookie_keys: Arc::new(MemoryStore::default()),
+        ..Stores::in_directory(std::path::Path::new("/nonexistent"))
+    };
+    let (here, there) = (Host::new(), Host::new());
+    let one = here.start_with(ASSERTED, stores.clone());
+    let other = there.start_with(ASSERTED, stores.clone());
+    let (mut first, mut second) = (here.session(&one), there.session(&other));
+    // Both keys are as old, and the first to look rotates.
+    for host in [&here, &there] {
+        host.clocks.pass(DAY - 1000);
+    }
+    here.clocks.pass(1000);
+    one.wait_for_rotations(1.0);
+    let current = || stores.cookie_keys.load().unwrap().unwrap().keys.current().id();
+    let key = current();
+    there.clocks.pass(1000);
+    std::thread::sleep(TWO_LOOKS);
+    assert_eq!((one.rotations(), other.rotations(), current()), (1.0, 0.0, key));
+    for node in [&one, &other] {
+        ask(&mut first, node).unwrap();
+        ask(&mut second, node).unwrap();
+        ask(&mut here.session(&one), node).unwrap();
+        ask(&mut there.session(&other), node).unwrap();
+    }
+    one.stop();
+    other.stop();
 }
 
 #[test]

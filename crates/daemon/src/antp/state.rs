@@ -1,0 +1,100 @@
+//! The state of ANTP that threads share, and what a packet worker sees of it.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use arc_swap::cache::Cache;
+use authentick_crypto::Entropy;
+use authentick_net::engine::ReplyPath;
+use authentick_proto::antp::server::Service;
+use authentick_proto::antp::state_key::StateKeys;
+use authentick_proto::limits::LIMITER_BUCKET_COUNT;
+use authentick_proto::server::antp::{AntpLimits, AntpMoment};
+use authentick_proto::server::bucket::Bucket;
+use authentick_proto::server::limit::{Limiter, Rate};
+
+use super::exchanges::{Exchanges, Inbox};
+use super::identity::Loaded;
+use crate::config::Antp;
+use crate::rotator::InForce;
+
+/// The state of ANTP that threads share.
+#[derive(Debug)]
+pub(crate) struct AntpState {
+    pub(crate) loaded: Arc<ArcSwap<Loaded>>,
+    pub(crate) keys: Arc<InForce<StateKeys>>,
+    pub(crate) exchanges: Exchanges,
+    limits: AntpLimits,
+}
+
+impl AntpState {
+    pub(crate) fn new(
+        antp: &Antp,
+        loaded: Loaded,
+        keys: Arc<InForce<StateKeys>>,
+        entropy: &mut Entropy,
+    ) -> Self {
+        let mut limiter =
+            |rate: Option<Rate>| rate.map(|rate| Arc::new(Limiter::new(rate, LIMITER_BUCKET_COUNT, entropy)));
+        AntpState {
+            loaded: Arc::new(ArcSwap::from_pointee(loaded)),
+            keys,
+            exchanges: Exchanges::new(antp.queue, antp.workers),
+            limits: AntpLimits {
+                negotiations: limiter(antp.negotiation_rate),
+                exchanges: limiter(antp.exchange_rate),
+                all_exchanges: antp
+                    .all_exchange_rate
+                    .map(|rate| Arc::new(Bucket::new(rate.interval_us, rate.burst))),
+                times: limiter(antp.time_rate),
+            },
+        }
+    }
+}
+
+/// What a packet worker keeps of the state, so that it looks at a pointer once per batch.
+pub(crate) struct AntpView {
+    state: Arc<AntpState>,
+    loaded: Cache<Arc<ArcSwap<Loaded>>, Arc<Loaded>>,
+    keys: Cache<Arc<ArcSwap<StateKeys>>, Arc<StateKeys>>,
+    worker: usize,
+}
+
+impl AntpView {
+    /// The view of the packet worker with a number.
+    pub(crate) fn new(state: &Arc<AntpState>, worker: usize) -> Self {
+        AntpView {
+            state: Arc::clone(state),
+            loaded: Cache::new(Arc::clone(&state.loaded)),
+            keys: Cache::new(Arc::clone(&state.keys.keys)),
+            worker,
+        }
+    }
+
+    /// What is in force now.
+    pub(crate) fn look(&mut self) -> Look<'_> {
+        let AntpView { state, loaded, keys, worker } = self;
+        Look { state, service: &loaded.load().service, keys: keys.load(), worker: *worker }
+    }
+}
+
+/// The state at one moment.
+#[derive(Clone, Copy)]
+pub(crate) struct Look<'a> {
+    state: &'a AntpState,
+    service: &'a Service,
+    keys: &'a StateKeys,
+    worker: usize,
+}
+
+impl<'a> Look<'a> {
+    /// Where key exchanges of a batch with these paths back go.
+    pub(crate) fn inbox(&self, paths: &'a [ReplyPath]) -> Inbox<'a> {
+        Inbox { exchanges: &self.state.exchanges, worker: self.worker, paths }
+    }
+
+    /// What the responder needs.
+    pub(crate) fn moment(&self, exchanges: &'a Inbox<'a>) -> AntpMoment<'a> {
+        AntpMoment { service: self.service, keys: self.keys, limits: &self.state.limits, exchanges }
+    }
+}

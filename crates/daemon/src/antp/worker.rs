@@ -1,0 +1,69 @@
+//! Threads of the lowest priority that do the public-key work of key exchanges, and send the answers.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use authentick_crypto::Entropy;
+use authentick_net::engine::ReplySender;
+use authentick_net::{affinity, priority};
+use authentick_proto::antp::nonce::Nonces;
+use authentick_proto::antp::server::{ExchangeOutcome, KEY_RESPONSE_SIZE};
+
+use super::exchanges::Waiting;
+use super::state::AntpState;
+use crate::containment::{Containment, Kind};
+
+/// One thread for public-key work.
+pub(crate) struct ExchangeWorker {
+    pub(crate) number: usize,
+    pub(crate) state: Arc<AntpState>,
+    /// For each packet worker, what sends answers of its engine.
+    pub(crate) replies: Arc<Vec<Box<dyn ReplySender>>>,
+    pub(crate) entropy: Entropy,
+    /// Processors that no packet worker is pinned to; it may use all if there are none.
+    pub(crate) cpus: Vec<usize>,
+    pub(crate) containment: Containment,
+}
+
+impl ExchangeWorker {
+    /// Works until `stop`.
+    pub(crate) fn run(mut self, stop: &AtomicBool) {
+        if let Err(error) = priority::lowest() {
+            log::warn!("public-key thread {} has the priority of all others: {error}", self.number);
+        }
+        // A kernel with lazy preemption lets a public-key operation end before a packet worker gets its processor back.
+        if !self.cpus.is_empty()
+            && let Err(error) = affinity::confine(&self.cpus)
+        {
+            log::warn!("public-key thread {} may use the processors of packet workers: {error}", self.number);
+        }
+        let state = Arc::clone(&self.state);
+        let exchanges = &state.exchanges;
+        exchanges.enlist(self.number);
+        let mut nonces = Nonces::new();
+        self.containment.enter(Kind::PublicKey);
+        while !stop.load(Ordering::Relaxed) {
+            if let Some(waiting) = exchanges.next(self.number)
+                && self.answer(&waiting, &mut nonces).is_err()
+            {
+                exchanges.count_send_failure();
+            }
+        }
+    }
+
+    fn answer(
+        &mut self,
+        Waiting { exchange, worker, path }: &Waiting,
+        nonces: &mut Nonces,
+    ) -> io::Result<()> {
+        let mut out = [0; KEY_RESPONSE_SIZE];
+        let (loaded, keys) = (self.state.loaded.load(), self.state.keys.keys.load());
+        let outcome = loaded.service.exchange(&keys, (nonces, &mut self.entropy), exchange, &mut out);
+        self.state.exchanges.count(outcome, exchange.suite());
+        match outcome {
+            ExchangeOutcome::Done => self.replies[*worker].send(&out, exchange.source(), path),
+            ExchangeOutcome::BadCiphertext | ExchangeOutcome::NoSuite => Ok(()),
+        }
+    }
+}

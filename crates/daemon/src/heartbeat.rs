@@ -1,0 +1,94 @@
+//! When somebody last looked at the clock, and when a thread last came round: what is too old says so itself.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use authentick_proto::server::snapshot::Snapshot;
+
+/// How often the clock's state and the keys' age are looked at.
+pub(crate) const TICK: Duration = Duration::from_secs(1);
+/// A state of the clock that is older says nothing any more; a thread that has not come round for longer hangs. Ten
+/// looks, and an upstream may take half a second to answer each.
+pub(crate) const STALE_AFTER: Duration = Duration::from_secs(10);
+
+/// The state of the clock, and when it was looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Looked {
+    snapshot: Snapshot,
+    boot_ns: u64,
+}
+
+impl Looked {
+    pub(crate) const fn new(snapshot: Snapshot, boot_ns: u64) -> Self {
+        Looked { snapshot, boot_ns }
+    }
+
+    /// What can be said of the clock now: nothing good, if nobody has looked at it for too long.
+    #[inline]
+    pub(crate) fn at(&self, boot_ns: u64) -> Snapshot {
+        if self.age(boot_ns) <= STALE_AFTER {
+            self.snapshot
+        } else {
+            Snapshot::unsynchronised(self.snapshot.precision)
+        }
+    }
+
+    #[inline]
+    pub(crate) const fn age(&self, boot_ns: u64) -> Duration {
+        Duration::from_nanos(boot_ns.saturating_sub(self.boot_ns))
+    }
+}
+
+/// When a thread last came round, and what it is doing.
+#[derive(Debug)]
+pub(crate) struct Heartbeat {
+    boot_ns: AtomicU64,
+    work: Mutex<String>,
+}
+
+impl Heartbeat {
+    pub(crate) fn new(boot_ns: u64) -> Self {
+        Heartbeat { boot_ns: AtomicU64::new(boot_ns), work: Mutex::default() }
+    }
+
+    /// The thread has come round.
+    pub(crate) fn beat(&self, boot_ns: u64) {
+        self.boot_ns.store(boot_ns, Ordering::Relaxed);
+    }
+
+    /// The thread begins with something, as the object of a sentence.
+    pub(crate) fn begin(&self, work: &str) {
+        work.clone_into(&mut self.work.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// What it has begun with last.
+    pub(crate) fn work(&self) -> String {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn age(&self, boot_ns: u64) -> Duration {
+        Duration::from_nanos(boot_ns.saturating_sub(self.boot_ns.load(Ordering::Relaxed)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use authentick_wire::header::{Leap, ReferenceId};
+    use authentick_wire::time::NtpTime;
+
+    use super::*;
+
+    //= rfc5905#7.3-3
+
+    #[test]
+    fn state_that_nobody_renews_is_no_state() {
+        let good = Snapshot::primary(-20, ReferenceId(*b"TEST"), NtpTime::ZERO);
+        let (taken, limit) = (5_000_000_000, STALE_AFTER.as_nanos() as u64);
+        let looked = Looked::new(good, taken);
+        assert_eq!(looked.at(taken - 1), good, "another processor's clock is a little behind");
+        assert_eq!(looked.at(taken + limit), good);
+        let stale = looked.at(taken + limit + 1);
+        assert_eq!((stale.leap, stale.stratum, stale.precision), (Leap::Unsynchronised, 0, -20));
+    }
+}

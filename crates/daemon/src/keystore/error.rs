@@ -1,0 +1,99 @@
+//! Why keys could not be read from a store, or written to it, and what the operator can do about it.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use authentick_net::privilege;
+use authentick_proto::generations::KeySetError;
+
+/// Why keys could not be read or written.
+#[derive(Debug)]
+pub enum StoreError {
+    /// The system refused an operation on this path.
+    Io(PathBuf, io::Error),
+    /// Others than the owner may read or change this path; its mode.
+    Mode(PathBuf, u32),
+    /// The path should be a directory.
+    NotADirectory(PathBuf),
+    /// Something else stands where a file of ours should be: what it is.
+    NotOurs(PathBuf, &'static str),
+    /// Somebody else holds the lock file: who.
+    Held(PathBuf, String),
+    /// Root would make a directory where another user, or anyone, can put something in its way: where.
+    Unsafe(PathBuf, PathBuf),
+    /// What is stored there are not keys of the kind: the line, and what is wrong with it.
+    Line(String, usize, &'static str),
+    /// The keys that are stored there make no set.
+    Set(String, KeySetError),
+    /// Others replaced the keys there again and again, each time before this process could.
+    Contended(String),
+}
+
+impl StoreError {
+    /// What the operator can do about it.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match self {
+            StoreError::Io(path, error) => match error.kind() {
+                io::ErrorKind::PermissionDenied => {
+                    format!("make it accessible to the user {}", privilege::acting_user())
+                }
+                io::ErrorKind::StorageFull => "make room on that disk".to_owned(),
+                _ => format!("see that {} can be read and written", path.display()),
+            },
+            StoreError::Mode(path, _) => {
+                let mode = if path.is_dir() { "700" } else { "600" };
+                format!("run: chmod {mode} {}", path.display())
+            }
+            StoreError::NotADirectory(path) => format!("name a directory, or remove {}", path.display()),
+            StoreError::NotOurs(path, _) => {
+                format!("find out who put it there, and remove {}", path.display())
+            }
+            StoreError::Held(..) => "let it go on or end it, and try again".to_owned(),
+            StoreError::Unsafe(path, _) => format!(
+                "make it: install -d -m 700 -o USER {}, with the user that the server runs as",
+                path.display()
+            ),
+            StoreError::Line(place, ..) | StoreError::Set(place, _) => {
+                format!("restore {place} from a copy, or remove it: clients then exchange keys anew")
+            }
+            StoreError::Contended(_) => "see who rotates these keys, and try again".to_owned(),
+        }
+    }
+
+    /// Whether somebody else is at work on the keys, and does not come to an end.
+    #[must_use]
+    pub const fn is_held(&self) -> bool {
+        matches!(self, StoreError::Held(..) | StoreError::Contended(_))
+    }
+
+    /// Whether rights are what is missing.
+    #[must_use]
+    pub fn is_permission(&self) -> bool {
+        matches!(self, StoreError::Io(_, error) if error.kind() == io::ErrorKind::PermissionDenied)
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::Io(path, error) => write!(f, "{}: {error}", path.display()),
+            StoreError::Mode(path, mode) => {
+                write!(f, "{}: mode {mode:o} lets others than its owner at the keys", path.display())
+            }
+            StoreError::NotADirectory(path) => write!(f, "{}: not a directory", path.display()),
+            StoreError::NotOurs(path, what) => write!(f, "{}: {what}", path.display()),
+            StoreError::Held(path, holder) => write!(f, "{}: locked by {holder}", path.display()),
+            StoreError::Unsafe(path, at) => {
+                let (path, at) = (path.display(), at.display());
+                write!(f, "{path}: not made, as others than root and the server's user can change {at}")
+            }
+            StoreError::Line(place, line, problem) => write!(f, "{place}: line {line}: {problem}"),
+            StoreError::Set(place, error) => write!(f, "{place}: {error}"),
+            StoreError::Contended(place) => write!(f, "{place}: others replace the keys all the time"),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}

@@ -1,0 +1,583 @@
+//! Start, run, reload and stop a serving node.
+//!
+//! Order at the start: everything that needs rights (ports, the certificate's key), then the rights are given away,
+//! then everything else. So files of the state directory belong to the user that the server runs as. What can be known
+//! before the start is `preflight`'s to find.
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use authentick_crypto::{Algorithm, Entropy};
+use authentick_ke::server::{self as ke_server, Admission, Stopper};
+use authentick_ke::session::Terms;
+use authentick_ke::tls::Identity;
+use authentick_net::affinity;
+use authentick_net::engine::{Engine, ReplySender};
+use authentick_net::privilege::User;
+use authentick_net::udp::{ReplySockets, ServerSocket, UdpEngine};
+use authentick_proto::limits::{INTERLEAVE_ENTRY_COUNT, LIMITER_BUCKET_COUNT};
+use authentick_proto::server::interleave::Interleave;
+use authentick_proto::server::limit::Limiter;
+use authentick_proto::server::{Policy, Responder};
+use tokio::sync::oneshot;
+
+use crate::antp::{self, AntpState, ExchangeWorker};
+use crate::background;
+use crate::bind::Ports;
+use crate::clock::{HostClock, SystemClock};
+use crate::config::{Antp, Config, ConfigError, EngineKind, Nts};
+use crate::containment::{self, Containment, Kind, Process, Refusals};
+use crate::heartbeat::{Heartbeat, Looked};
+use crate::identity;
+use crate::keystore::Stores;
+use crate::metrics::Exporter;
+use crate::metrics::counters::Totals;
+use crate::metrics::spans::SpanRing;
+pub use crate::preflight::check;
+use crate::preflight::{self, state_error};
+use crate::reference::Watcher;
+use crate::rotation::Schedule;
+use crate::rotator::Rotator;
+use crate::shared::{NtsState, Shared};
+use crate::state_directory;
+use crate::supervisor::{Command, Supervisor};
+use crate::symmetric::Keys;
+use crate::symmetric::keeper::{self, Keeper};
+use crate::validity;
+use crate::watch::Watch;
+use crate::worker::{PATIENCE, PacketWorker};
+
+/// A node that stops waits so long for a file operation.
+const FILES_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Why a node did not start.
+#[derive(Debug)]
+pub enum StartError {
+    /// The operator can mend it.
+    Config(ConfigError),
+    /// The system failed: what was being done, and its error.
+    System(&'static str, io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Config(error) => error.fmt(f),
+            StartError::System(what, error) => write!(f, "cannot {what}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl From<ConfigError> for StartError {
+    fn from(error: ConfigError) -> Self {
+        StartError::Config(error)
+    }
+}
+
+/// A node at work. Dropping it stops it.
+#[derive(Debug)]
+pub struct Running {
+    shared: Arc<Shared>,
+    containment: Containment,
+    ntp_addresses: Vec<SocketAddr>,
+    ke_addresses: Vec<SocketAddr>,
+    metrics_address: Option<SocketAddr>,
+    commands: Sender<Command>,
+    stop: Arc<AtomicBool>,
+    ke_stoppers: Vec<Stopper>,
+    metrics_stop: Option<oneshot::Sender<()>>,
+    threads: Vec<JoinHandle<()>>,
+    /// Looks at the clock until this is dropped.
+    watch_stop: Option<Sender<()>>,
+    /// Stops after the others, because it writes down what they have counted.
+    supervisor: Option<JoinHandle<()>>,
+}
+
+/// What a node finds on the host that it runs on.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// Its clocks.
+    pub clock: Arc<dyn HostClock>,
+    /// Where keys are kept that outlive the node.
+    pub stores: Stores,
+}
+
+impl Host {
+    /// This host, with the stores that a configuration names.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        Host { clock: Arc::new(SystemClock), stores: Stores::of(config) }
+    }
+}
+
+/// Starts a node in a process that does other things too. It serves when this returns.
+///
+/// # Errors
+/// What keeps it from serving.
+pub fn start(config: &Config) -> Result<Running, StartError> {
+    start_on(&Host::of(config), config)
+}
+
+/// The same on another host.
+///
+/// # Errors
+/// What keeps it from serving.
+pub fn start_on(host: &Host, config: &Config) -> Result<Running, StartError> {
+    start_in(Process::Shared, host, config)
+}
+
+/// Starts a node in a process of its own, which from here on can do little else: see [`containment`]. The calling
+/// thread must be the only one.
+///
+/// # Errors
+/// What keeps it from serving.
+pub fn start_alone(config: &Config) -> Result<Running, StartError> {
+    start_in(Process::Own, &Host::of(config), config)
+}
+
+fn start_in(process: Process, host: &Host, config: &Config) -> Result<Running, StartError> {
+    background::raise_descriptor_limit();
+    let layout = Layout::of(config)?;
+    let secrets = Secrets::read(config)?;
+    preflight::check_reference(config)?;
+    let user = identity::server_user(config)?;
+    let ports = Ports::open(config, layout.worker_count, layout.ke_worker_count)?;
+    give_up_rights(config, process, user.as_ref())?;
+    let containment = Containment::begin(config, process);
+
+    let mut watcher = Watcher::new(&config.reference, Arc::clone(&host.clock), entropy()?);
+    let (commands, inbox) = mpsc::channel();
+    let supervisor = take_up(host, config, secrets, layout.worker_count, &mut watcher)?;
+    // From here on a failure drops this, which stops the threads that run already.
+    let mut node = Running {
+        shared: Arc::clone(&supervisor.shared),
+        containment,
+        ntp_addresses: ports.ntp_addresses(),
+        ke_addresses: ports.ke_addresses(),
+        metrics_address: ports.metrics.as_ref().and_then(|listener| listener.local_addr().ok()),
+        commands,
+        stop: Arc::new(AtomicBool::new(false)),
+        ke_stoppers: Vec::new(),
+        metrics_stop: None,
+        threads: Vec::new(),
+        watch_stop: None,
+        supervisor: None,
+    };
+    match config.engine {
+        EngineKind::Udp => node.start_udp_workers(config, &layout, ports.ntp)?,
+    }
+    if let Some(nts) = &config.nts {
+        node.start_key_exchange(config, nts, &layout, ports.ke)?;
+    }
+    if let Some(listener) = ports.metrics {
+        node.start_exporter(listener)?;
+    }
+    node.start_watch(watcher)?;
+    node.start_supervisor(supervisor, inbox)?;
+    Ok(node)
+}
+
+fn entropy() -> Result<Entropy, StartError> {
+    Entropy::from_system().map_err(|error| StartError::System("get random octets", error))
+}
+
+/// How many threads there are of each kind, and on which processors.
+struct Layout {
+    cpus: Vec<usize>,
+    worker_count: usize,
+    ke_worker_count: usize,
+}
+
+impl Layout {
+    fn of(config: &Config) -> Result<Self, StartError> {
+        let cpus = affinity::allowed()
+            .map_err(|error| StartError::System("find this process's processors", error))?;
+        let worker_count = if config.workers == 0 { cpus.len() } else { config.workers };
+        let ke_worker_count = match &config.nts {
+            Some(nts) if nts.ke_workers > 0 => nts.ke_workers,
+            _ => background::thread_count(&cpus, worker_count),
+        };
+        Ok(Layout { cpus, worker_count, ke_worker_count })
+    }
+
+    /// The processors without packet workers.
+    fn own_cpus(&self) -> &[usize] {
+        background::own_cpus(&self.cpus, self.worker_count)
+    }
+}
+
+/// What may be readable for root alone: read before its rights are given away.
+struct Secrets {
+    nts: Option<Identity>,
+    symmetric: Option<Keys>,
+    antp: Option<antp::Loaded>,
+}
+
+impl Secrets {
+    fn read(config: &Config) -> Result<Self, ConfigError> {
+        let symmetric = config.symmetric.as_ref();
+        Ok(Secrets {
+            nts: config.nts.as_ref().map(|nts| identity::load(config, nts)).transpose()?,
+            symmetric: symmetric.map(|symmetric| preflight::load_symmetric(config, symmetric)).transpose()?,
+            antp: config.antp.as_ref().map(|antp| antp::load(config, antp)).transpose()?,
+        })
+    }
+}
+
+/// Becomes `user`, who has a state directory then if one is needed.
+fn give_up_rights(config: &Config, process: Process, user: Option<&User>) -> Result<(), StartError> {
+    let directory = &config.state_directory;
+    let needs_directory = preflight::needs_directory(config);
+    if needs_directory {
+        state_directory::prepare(directory, user).map_err(|error| state_error(config, &error))?;
+    }
+    containment::drop_bounding_set(config, process);
+    if let Some(user) = user {
+        user.become_user().map_err(|error| StartError::System("give up the rights of root", error))?;
+    }
+    if needs_directory {
+        // If only the user itself may make it.
+        state_directory::prepare(directory, None)
+            .and_then(|()| state_directory::check_access(directory, false))
+            .map_err(|error| state_error(config, &error))?;
+    }
+    if user.is_some() {
+        preflight::warn_of_rights(config);
+    }
+    Ok(())
+}
+
+/// Puts keys in force, and what else threads share; what looks after it is the supervisor.
+fn take_up(
+    host: &Host,
+    config: &Config,
+    secrets: Secrets,
+    worker_count: usize,
+    watcher: &mut Watcher,
+) -> Result<Supervisor, StartError> {
+    let Host { clock, stores } = host;
+    let mut entropy = entropy()?;
+    let (mut nts, mut cookie_keys) = (None, None);
+    if let (Some(settings), Some(identity)) = (&config.nts, &secrets.nts) {
+        validity::warn(&identity.certificate);
+        warn_of_terms(settings);
+        let schedule = Schedule { period: settings.rotate, keep: settings.keep };
+        let store = Arc::clone(&stores.cookie_keys);
+        let rotator = Rotator::start(store, "cookie keys", schedule, clock, &mut entropy)
+            .map_err(|error| state_error(config, &error))?;
+        nts = Some(NtsState::new(rotator.in_force(), identity));
+        cookie_keys = Some(rotator);
+    }
+    let (mut antp, mut state_keys) = (None, None);
+    if let (Some(settings), Some(loaded)) = (&config.antp, secrets.antp) {
+        loaded.certificates.iter().for_each(|(_, info)| validity::warn(info));
+        let schedule = Schedule { period: settings.rotate, keep: settings.keep() };
+        let store = Arc::clone(&stores.state_keys);
+        let rotator = Rotator::start(store, "ANTP's state keys", schedule, clock, &mut entropy)
+            .map_err(|error| state_error(config, &error))?;
+        antp = Some(Arc::new(AntpState::new(settings, loaded, rotator.in_force(), &mut entropy)));
+        state_keys = Some(rotator);
+    }
+    let keeper = config.symmetric.as_ref().zip(secrets.symmetric).map(|(symmetric, keys)| {
+        keeper::warn(&symmetric.keys, &keys, symmetric.allowed);
+        Keeper::start(symmetric, keys, worker_count, &config.state_directory, Arc::clone(clock))
+    });
+    let spans = config.metrics.as_ref().filter(|metrics| !metrics.span_clients.is_empty());
+    let shared = Arc::new(Shared {
+        clock: Arc::clone(clock),
+        looked: Arc::new(ArcSwap::from_pointee(Looked::new(watcher.look(), clock.boot_ns()))),
+        files: Heartbeat::new(clock.boot_ns()),
+        nts,
+        symmetric: keeper.as_ref().map(Keeper::state),
+        antp,
+        workers: (0..worker_count).map(|_| Default::default()).collect(),
+        spans: spans.map(|metrics| Arc::new(SpanRing::new(metrics.span_clients.clone()))),
+        started: Instant::now(),
+    });
+    let (config, refusals) = (config.clone(), Refusals::default());
+    Ok(Supervisor { config, shared, cookie_keys, state_keys, keeper, entropy, refusals })
+}
+
+impl Running {
+    /// Where time is served.
+    #[must_use]
+    pub fn ntp_addresses(&self) -> &[SocketAddr] {
+        &self.ntp_addresses
+    }
+
+    /// Where keys are exchanged.
+    #[must_use]
+    pub fn ke_addresses(&self) -> &[SocketAddr] {
+        &self.ke_addresses
+    }
+
+    /// Where metrics are shown.
+    #[must_use]
+    pub const fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics_address
+    }
+
+    /// What threads give up that belong to the node and were not started by it.
+    #[must_use]
+    pub fn containment(&self) -> Containment {
+        self.containment.clone()
+    }
+
+    /// The counters of all workers.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        Totals::of(&self.shared.workers)
+    }
+
+    /// Reads certificates, private keys, cookie keys, state keys and symmetric keys again. What cannot be read stays as
+    /// it was, and is logged.
+    pub fn reload(&self) {
+        // A supervisor that is gone has already been reported by `is_sound`.
+        let _ = self.commands.send(Command::Reload);
+    }
+
+    /// Whether every thread is still at work.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        !self.threads.iter().chain(&self.supervisor).any(JoinHandle::is_finished)
+    }
+
+    /// Stops all threads and waits for them; `false` if one of them had failed, or hangs.
+    pub fn stop(self) -> bool {
+        self.end() == Ended::Cleanly
+    }
+
+    /// The same, and says which. A thread that a file operation holds is waited for some seconds and then left behind:
+    /// the process should exit.
+    pub fn end(mut self) -> Ended {
+        self.stop_threads()
+    }
+
+    fn spawn(&mut self, name: String, run: impl FnOnce() + Send + 'static) -> Result<(), StartError> {
+        self.threads.push(thread(name, run)?);
+        Ok(())
+    }
+
+    fn start_udp_workers(
+        &mut self,
+        config: &Config,
+        layout: &Layout,
+        sockets: Vec<Vec<ServerSocket>>,
+    ) -> Result<(), StartError> {
+        if let Some(antp) = &config.antp {
+            let replies = sockets
+                .iter()
+                .map(|sockets| Ok(Box::new(ReplySockets::of(sockets)?) as Box<dyn ReplySender>))
+                .collect::<io::Result<_>>()
+                .map_err(|error| StartError::System("open sockets for key exchanges", error))?;
+            self.start_exchange_workers(antp, layout, replies)?;
+        }
+        let policy = Arc::new(Policy {
+            allow: config.allow.clone(),
+            limiter: match config.rate {
+                Some(rate) => Some(Arc::new(Limiter::new(rate, LIMITER_BUCKET_COUNT, &mut entropy()?))),
+                None => None,
+            },
+            kiss: config.kiss,
+        });
+        let interleave = match config.interleaved {
+            true => Some(Arc::new(Interleave::new(INTERLEAVE_ENTRY_COUNT, &mut entropy()?))),
+            false => None,
+        };
+        let batch_size = config.batch_size;
+        for (index, sockets) in sockets.into_iter().enumerate() {
+            let responder =
+                Responder::new(Arc::clone(&policy), interleave.clone(), entropy()?).with_worker(index);
+            let open = move || UdpEngine::new(sockets, PATIENCE, batch_size);
+            self.start_packet_worker(index, layout.cpus[index % layout.cpus.len()], open, responder)?;
+        }
+        Ok(())
+    }
+
+    /// Starts the packet worker with this number; `open` makes its engine, on its thread.
+    fn start_packet_worker<E: Engine>(
+        &mut self,
+        index: usize,
+        cpu: usize,
+        open: impl FnOnce() -> io::Result<E> + Send + 'static,
+        responder: Responder,
+    ) -> Result<(), StartError> {
+        let (shared, stop) = (Arc::clone(&self.shared), Arc::clone(&self.stop));
+        let containment = self.containment.clone();
+        let work = move || {
+            let mut engine = open()?;
+            let worker = PacketWorker::new(&shared, index, responder);
+            containment.enter(Kind::Packet);
+            worker.run(&mut engine, &shared.workers[index], &stop)
+        };
+        self.spawn(format!("ntp-{index}"), move || {
+            if let Err(error) = affinity::pin(cpu) {
+                log::warn!("worker {index} is not pinned to processor {cpu}: {error}");
+            }
+            if let Err(error) = work() {
+                // Panicking marks the thread as failed; the supervisor's owner stops the process.
+                panic!("worker {index} cannot receive: {error}");
+            }
+        })
+    }
+
+    /// Starts the public-key threads of ANTP; `replies` has what sends answers for each packet worker.
+    fn start_exchange_workers(
+        &mut self,
+        antp: &Antp,
+        layout: &Layout,
+        replies: Vec<Box<dyn ReplySender>>,
+    ) -> Result<(), StartError> {
+        let Some(state) = self.shared.antp.clone() else { return Ok(()) };
+        let replies = Arc::new(replies);
+        for number in 0..antp.workers {
+            let worker = ExchangeWorker {
+                number,
+                state: Arc::clone(&state),
+                replies: Arc::clone(&replies),
+                entropy: entropy()?,
+                cpus: layout.own_cpus().to_vec(),
+                containment: self.containment.clone(),
+            };
+            let stop = Arc::clone(&self.stop);
+            self.spawn(format!("antp-{number}"), move || worker.run(&stop))?;
+        }
+        Ok(())
+    }
+
+    fn start_key_exchange(
+        &mut self,
+        config: &Config,
+        nts: &Nts,
+        layout: &Layout,
+        listeners: Vec<Vec<TcpListener>>,
+    ) -> Result<(), StartError> {
+        let (allow, now) = (config.allow.clone(), Instant::now());
+        let limits = background::bounded(nts.ke_limits, layout.ke_worker_count);
+        let admission = Arc::new(Admission::new(allow, limits, nts.ke_rates, &mut entropy()?, now));
+        let terms = terms(nts, &self.ntp_addresses);
+        for (index, listeners) in listeners.into_iter().enumerate() {
+            let (admission, shared) = (Arc::clone(&admission), Arc::clone(&self.shared));
+            let worker = ke_server::Worker::new(listeners, admission, terms.clone(), entropy()?, shared)
+                .map_err(|error| StartError::System("set up key exchange", error))?;
+            self.ke_stoppers.push(worker.stopper());
+            let (cpus, containment) = (layout.own_cpus().to_vec(), self.containment.clone());
+            self.spawn(format!("ke-{index}"), move || {
+                background::step_back(index, &cpus);
+                containment.enter(Kind::KeyExchange);
+                if let Err(error) = worker.run() {
+                    panic!("key exchange thread {index} cannot wait for events: {error}");
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    fn start_exporter(&mut self, listener: TcpListener) -> Result<(), StartError> {
+        let exporter = Exporter::new(listener, Arc::clone(&self.shared))
+            .map_err(|error| StartError::System("set up the metrics endpoint", error))?;
+        let (stop, stopped) = oneshot::channel();
+        self.metrics_stop = Some(stop);
+        let containment = self.containment.clone();
+        self.spawn("metrics".to_owned(), move || {
+            containment.enter(Kind::Metrics);
+            if let Err(error) = exporter.run(stopped) {
+                panic!("the metrics endpoint failed: {error}");
+            }
+        })
+    }
+
+    fn start_watch(&mut self, watcher: Watcher) -> Result<(), StartError> {
+        let watch = Watch { shared: Arc::clone(&self.shared), watcher };
+        let (stop, stopped) = mpsc::channel();
+        self.watch_stop = Some(stop);
+        let containment = self.containment.clone();
+        self.spawn("clock".to_owned(), move || {
+            containment.enter(Kind::Clock);
+            watch.run(&stopped);
+        })
+    }
+
+    fn start_supervisor(
+        &mut self,
+        supervisor: Supervisor,
+        inbox: Receiver<Command>,
+    ) -> Result<(), StartError> {
+        let containment = self.containment.clone();
+        let supervise = move || {
+            containment.enter(Kind::Supervisor);
+            supervisor.run(&inbox);
+        };
+        self.supervisor = Some(thread("supervisor".to_owned(), supervise)?);
+        Ok(())
+    }
+
+    fn stop_threads(&mut self) -> Ended {
+        self.stop.store(true, Ordering::Relaxed);
+        self.ke_stoppers.iter().for_each(Stopper::stop);
+        drop(self.metrics_stop.take());
+        drop(self.watch_stop.take());
+        let failed = self.threads.drain(..).filter_map(|thread| thread.join().err()).count();
+        let _ = self.commands.send(Command::Stop);
+        let Some(supervisor) = self.supervisor.take() else { return Ended::of(failed == 0) };
+        let deadline = Instant::now() + FILES_PATIENCE;
+        while !supervisor.is_finished() {
+            if Instant::now() > deadline {
+                return Ended::Hanging(self.shared.files.work());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ended::of(supervisor.join().is_ok() && failed == 0)
+    }
+}
+
+/// How a node ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Every thread had worked until it was told to stop.
+    Cleanly,
+    /// A thread had failed before.
+    Failed,
+    /// A file operation does not return; what it is for.
+    Hanging(String),
+}
+
+impl Ended {
+    const fn of(is_clean: bool) -> Self {
+        if is_clean { Ended::Cleanly } else { Ended::Failed }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop_threads();
+    }
+}
+
+fn thread(name: String, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StartError> {
+    Builder::new().name(name).spawn(run).map_err(|error| StartError::System("start a thread", error))
+}
+
+fn warn_of_terms(nts: &Nts) {
+    if !nts.terms.algorithms.contains(&Algorithm::SivCmac256) {
+        log::warn!(
+            "nts.aeads lacks 15, which RFC 8915 section 5.1 demands of every server: some clients have no other"
+        );
+    }
+}
+
+/// Key exchange names the port unless it is the one that clients expect.
+fn terms(nts: &Nts, ntp_addresses: &[SocketAddr]) -> Terms {
+    const NTP_PORT: u16 = 123;
+    let port = nts.terms.ntp_port.or_else(|| ntp_addresses.first().map(SocketAddr::port));
+    Terms { ntp_port: port.filter(|&port| port != NTP_PORT), ..nts.terms.clone() }
+}

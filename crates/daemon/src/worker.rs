@@ -1,0 +1,115 @@
+//! A packet worker: what stands between an engine and the responder, and the loop that has one feed the other.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use arc_swap::cache::Cache;
+use authentick_net::engine::{self, Engine, Handler, ReplyPath};
+use authentick_proto::keyset::KeySet;
+use authentick_proto::limits::BATCH_SIZE;
+use authentick_proto::server::{Moment, Responder};
+use authentick_proto::symmetric::SymmetricKeys;
+use authentick_wire::datagram::{Datagram, Early};
+use authentick_wire::time::NtpTime;
+
+use crate::antp::AntpView;
+use crate::clock::{HostClock, ResponderClock};
+use crate::heartbeat::Looked;
+use crate::metrics::counters::WorkerCounters;
+use crate::metrics::spans::Recorder;
+use crate::shared::Shared;
+
+/// How long a worker waits for datagrams before it looks whether it should stop.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(200);
+/// A busy worker asks the kernel for its drop counter once in so many turns.
+const DROPS_EVERY: u64 = 1024;
+
+const _: () = assert!(engine::BATCH_SIZE <= BATCH_SIZE, "the responder takes every batch of the engine");
+
+/// What stands between an engine and the responder: the clock, and pointers to what can change.
+pub(crate) struct PacketWorker {
+    responder: Responder,
+    clock: Arc<dyn HostClock>,
+    looked: Cache<Arc<ArcSwap<Looked>>, Arc<Looked>>,
+    keys: Option<Cache<Arc<ArcSwap<KeySet>>, Arc<KeySet>>>,
+    symmetric: Option<Cache<Arc<ArcSwap<SymmetricKeys>>, Arc<SymmetricKeys>>>,
+    antp: Option<AntpView>,
+    recorder: Option<Recorder>,
+}
+
+impl PacketWorker {
+    /// The worker with this number.
+    pub(crate) fn new(shared: &Shared, index: usize, responder: Responder) -> Self {
+        PacketWorker {
+            responder,
+            clock: Arc::clone(&shared.clock),
+            looked: Cache::new(Arc::clone(&shared.looked)),
+            keys: shared.nts.as_ref().map(|nts| Cache::new(Arc::clone(&nts.keys.keys))),
+            symmetric: shared.symmetric.as_ref().map(|symmetric| Cache::new(Arc::clone(&symmetric.keys))),
+            antp: shared.antp.as_ref().map(|state| AntpView::new(state, index)),
+            recorder: shared.spans.as_ref().map(|spans| Recorder::new(Arc::clone(spans))),
+        }
+    }
+
+    /// Answers what `engine` brings until told to stop, and shows what happened in `counters`.
+    ///
+    /// # Errors
+    /// If the engine fails for good.
+    pub(crate) fn run(
+        mut self,
+        engine: &mut impl Engine,
+        counters: &WorkerCounters,
+        stop: &AtomicBool,
+    ) -> io::Result<()> {
+        let mut turn_count: u64 = 0;
+        while !stop.load(Ordering::Relaxed) {
+            let turn = engine.turn(&mut self)?;
+            counters.publish(&turn, self.responder.outcomes());
+            turn_count += 1;
+            if turn.received == 0 || turn_count.is_multiple_of(DROPS_EVERY) {
+                counters.publish_dropped(engine.dropped_count());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Handler for PacketWorker {
+    fn now(&mut self) -> NtpTime {
+        self.clock.now()
+    }
+
+    fn respond(&mut self, batch: &mut [Datagram<'_>], paths: &[ReplyPath]) {
+        let antp = self.antp.as_mut().map(AntpView::look);
+        let inbox = antp.as_ref().map(|antp| antp.inbox(paths));
+        let moment = Moment {
+            snapshot: self.looked.load().at(self.clock.boot_ns()),
+            keys: self.keys.as_mut().map(|keys| &**keys.load()),
+            symmetric: self.symmetric.as_mut().map(|keys| &**keys.load()),
+            antp: antp.as_ref().zip(inbox.as_ref()).map(|(antp, inbox)| antp.moment(inbox)),
+        };
+        let clock = &mut ResponderClock(&*self.clock);
+        match &mut self.recorder {
+            None => self.responder.begin(moment, clock, &mut (), batch),
+            Some(recorder) => self.responder.begin(moment, clock, recorder, batch),
+        }
+    }
+
+    fn early(&self) -> &[Early] {
+        self.responder.early()
+    }
+
+    fn finish(&mut self, batch: &mut [Datagram<'_>]) {
+        self.responder.finish(batch);
+    }
+
+    fn sent(&mut self, from: NtpTime, to: NtpTime) {
+        self.responder.sent(from, to);
+    }
+}
+
+#[cfg(test)]
+mod tests;

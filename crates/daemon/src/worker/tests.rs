@@ -1,0 +1,115 @@
+//! A worker behind an engine without sockets: answers, what it takes over between two batches, and its counters.
+
+use std::sync::atomic::AtomicU64;
+
+use authentick_crypto::{Algorithm, Entropy, Key};
+use authentick_ke::tls::Identity;
+use authentick_net::clock;
+use authentick_net::engine::{MemoryEngine, MemoryPeer};
+use authentick_proto::client::{Check, Exchange, NtsSession};
+use authentick_proto::cookie::{self, SessionKeys};
+use authentick_proto::server::Policy;
+use authentick_proto::server::outcome::Outcome;
+use authentick_proto::server::snapshot::Snapshot;
+use authentick_wire::header::{Header, Leap, ReferenceId};
+use authentick_wire::limits::DATAGRAM_SIZE_MAX;
+
+use super::*;
+use crate::clock::SystemClock;
+use crate::heartbeat::Heartbeat;
+use crate::metrics::counters::Totals;
+use crate::rotator::InForce;
+use crate::shared::NtsState;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a node with one worker shares.
+fn shared(keys: KeySet) -> Shared {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate =
+        rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
+    let identity = Identity::from_pem(certificate.pem().as_bytes(), key.serialize_pem().as_bytes()).unwrap();
+    let keys = InForce {
+        keys: Arc::new(ArcSwap::from_pointee(keys)),
+        rotations: AtomicU64::new(0),
+        rotation_failures: AtomicU64::new(0),
+    };
+    let good = Snapshot::primary(-20, ReferenceId(*b"TEST"), clock::now());
+    Shared {
+        clock: Arc::new(SystemClock),
+        looked: Arc::new(ArcSwap::from_pointee(Looked::new(good, SystemClock.boot_ns()))),
+        files: Heartbeat::new(0),
+        nts: Some(NtsState::new(Arc::new(keys), &identity)),
+        symmetric: None,
+        antp: None,
+        workers: vec![WorkerCounters::default()],
+        spans: None,
+        started: std::time::Instant::now(),
+    }
+}
+
+/// A client with two cookies that `keys` have sealed.
+fn session(keys: &KeySet, entropy: &mut Entropy) -> NtsSession {
+    let key = |octet| Key::new(Algorithm::SivCmac256, &[octet; 32]).unwrap();
+    let session_keys = SessionKeys::new(&key(1), &key(2)).unwrap();
+    let mut session = NtsSession::new(session_keys.clone(), None);
+    let mut cookies = vec![vec![0; cookie::size(Algorithm::SivCmac256)]; 2];
+    cookie::seal_all(keys, entropy, cookies.iter_mut().map(|cookie| (&session_keys, &mut cookie[..])));
+    cookies.iter().for_each(|cookie| assert!(session.jar.add(cookie)));
+    session
+}
+
+fn ask(peer: &MemoryPeer, session: &mut NtsSession, entropy: &mut Entropy) -> Result<(), Check> {
+    let mut buffer = [0; DATAGRAM_SIZE_MAX];
+    let (mut exchange, size) = Exchange::nts(session, entropy, &mut buffer).unwrap();
+    peer.send(([198, 18, 0, 1], 123).into(), &buffer[..size]);
+    let (_, mut answer) = peer.receive(PATIENCE).unwrap();
+    exchange.receive(&mut answer, Some(session)).map(drop)
+}
+
+#[test]
+fn worker_takes_over_keys_between_batches_and_its_counters_add_up() {
+    let mut entropy = Entropy::from_seed(1);
+    let keys = KeySet::generate(0, &mut entropy);
+    let mut session = session(&keys, &mut entropy);
+    let later = keys.rotate(1, 0, &mut entropy).rotate(2, 0, &mut entropy);
+    let (shared, stop) = (shared(keys), AtomicBool::new(false));
+    let (mut engine, peer) = MemoryEngine::new(PATIENCE, engine::BATCH_SIZE);
+    std::thread::scope(|scope| {
+        let responder = Responder::new(Arc::new(Policy::open()), None, Entropy::from_seed(2));
+        let worker = PacketWorker::new(&shared, 0, responder);
+        let working = scope.spawn(|| worker.run(&mut engine, &shared.workers[0], &stop));
+        assert_eq!(ask(&peer, &mut session, &mut entropy), Ok(()));
+        shared.nts.as_ref().unwrap().keys.keys.store(Arc::new(later));
+        assert_eq!(ask(&peer, &mut session, &mut entropy), Err(Check::Kiss(ReferenceId::NTSN)));
+        stop.store(true, Ordering::Relaxed);
+        peer.send(([198, 18, 0, 3], 123).into(), b"no request");
+        working.join().unwrap().unwrap();
+    });
+    let totals = Totals::of(&shared.workers);
+    let of = |outcome| totals.of_outcome(outcome);
+    assert_eq!((of(Outcome::Nts), of(Outcome::NakUnknownKey), of(Outcome::Malformed)), (1, 1, 1));
+    assert_eq!((totals.received, totals.outcomes.iter().sum()), (3, 3));
+}
+
+#[test]
+fn worker_tells_nobody_the_time_of_a_clock_that_nobody_looks_at() {
+    let mut entropy = Entropy::from_seed(1);
+    let shared = shared(KeySet::generate(0, &mut entropy));
+    let (mut engine, peer) = MemoryEngine::new(PATIENCE, 1);
+    let responder = Responder::new(Arc::new(Policy::open()), None, Entropy::from_seed(2));
+    let mut worker = PacketWorker::new(&shared, 0, responder);
+    let mut buffer = [0; DATAGRAM_SIZE_MAX];
+    let (_, size) = Exchange::plain(&mut entropy, &mut buffer);
+    let mut leap = || {
+        peer.send(([198, 18, 0, 2], 123).into(), &buffer[..size]);
+        engine.turn(&mut worker).unwrap();
+        let (_, answer) = peer.receive(PATIENCE).unwrap();
+        Header::parse(answer.first_chunk().unwrap()).leap
+    };
+    assert_eq!(leap(), Leap::None);
+    let good = Snapshot::primary(-20, ReferenceId(*b"TEST"), clock::now());
+    let long_ago = SystemClock.boot_ns().saturating_sub(11_000_000_000);
+    shared.looked.store(Arc::new(Looked::new(good, long_ago)));
+    assert_eq!(leap(), Leap::Unsynchronised);
+}
