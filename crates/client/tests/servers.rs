@@ -18,7 +18,7 @@ use authentick_client::{Answer, Client, Error, Fault, Place, Remark, Voucher, Wh
 use authentick_crypto::Entropy;
 use authentick_crypto::mac::MacAlgorithm;
 use authentick_daemon::symmetric::{Format, KeyFile};
-use authentick_daemon::{Config, Running, serve};
+use authentick_daemon::{Config, Running, node};
 use authentick_ke::client::Ask;
 use authentick_ke::tls::{Roots, client_config};
 use authentick_lab::certificates::{Lab, write_private};
@@ -43,7 +43,7 @@ fn node(lab: &Lab) -> Running {
     lab.antp_identity("ecdh", |_| {});
     let file = lab.antp_config(&["ecdh"], "", &format!("[symmetric]\nkeys = {keys:?}"));
     let text = std::fs::read_to_string(&file).unwrap();
-    serve::start(&Config::parse(&file, &text).unwrap()).unwrap()
+    node::start(&Config::parse(&file, &text).unwrap()).unwrap()
 }
 
 fn roots(lab: &Lab) -> Roots {
@@ -151,7 +151,7 @@ fn nts_client_exchanges_keys_when_it_has_no_cookie_left_and_not_before() {
     let lab = Lab::new();
     let file = lab.config("", "");
     let text = std::fs::read_to_string(&file).unwrap();
-    let node = serve::start(&Config::parse(&file, &text).unwrap()).unwrap();
+    let node = node::start(&Config::parse(&file, &text).unwrap()).unwrap();
     let ke = node.ke_addresses()[0];
     let mut client = nts(&lab, ke, PATIENCE);
     assert!(client.learnt().voucher.is_none() && client.learnt().address.is_none());
@@ -176,7 +176,7 @@ fn client_whose_cookies_are_spent_exchanges_keys_anew() {
     let lab = Lab::new();
     let file = lab.config("", &format!("advertise = {{ port = {} }}", nobody.port()));
     let text = std::fs::read_to_string(&file).unwrap();
-    let node = serve::start(&Config::parse(&file, &text).unwrap()).unwrap();
+    let node = node::start(&Config::parse(&file, &text).unwrap()).unwrap();
     let mut client = nts(&lab, node.ke_addresses()[0], BRIEF);
     // A busy host may need another attempt at an exchange of keys; what counts are requests for time.
     let mut exchanged = Vec::new();
