@@ -21,7 +21,6 @@ impl CookieKey {
         CookieKey { id, created, key: CachedKey::new(octets) }
     }
 
-    //= rfc8915#6-1
     fn generate(id: u32, now: u64, entropy: &mut Entropy) -> Self {
         CookieKey::new(id, now, &entropy.array())
     }

@@ -307,7 +307,7 @@ mod tests {
         }
     }
 
-    //= rfc8915#5.7-11
+    //= rfc8915#5.7-11, rfc8915#5.7-17
     #[test]
     fn fields_after_the_authenticator_are_ignored() {
         let octets = packet(|out| {

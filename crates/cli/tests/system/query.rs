@@ -20,6 +20,7 @@ where
     (server, relay)
 }
 
+//= rfc5905#7.3-6
 #[test]
 fn authenticated_answer_names_who_vouched_and_how() {
     let lab = Lab::new();
@@ -243,6 +244,7 @@ fn flipped_bit_anywhere_in_the_response_is_exit_2_and_names_the_check() {
     }
 }
 
+//= rfc9769#2-11, rfc8915#5.7-18
 #[test]
 fn client_waits_on_after_an_answer_that_does_not_match() {
     let lab = Lab::new();

@@ -360,7 +360,6 @@ impl Exchange {
         if header.origin != self.transmit {
             return Err(Check::Origin);
         }
-        //= rfc5905#8-2
         if self.answered {
             return Err(Check::Duplicate);
         }
@@ -402,6 +401,7 @@ impl Exchange {
             (None, _) => 0,
         };
         check_content(header)?;
+        //= rfc5905#8-2
         self.answered = true;
         Ok(Response { header: *header, cookie_count })
     }

@@ -126,7 +126,6 @@ fn token(entropy: &mut Entropy) -> NtpTime {
 }
 
 /// The header of a request: it says nothing of the client.
-//= antp#carrier-2
 fn put_header(out: &mut Writer<'_>, token: NtpTime) {
     let mut header = [0; authentick_wire::limits::HEADER_SIZE];
     Header::minimal_request(token).emit(&mut header);

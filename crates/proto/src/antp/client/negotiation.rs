@@ -185,7 +185,6 @@ impl Negotiation {
     /// On a datagram that fails a check: the negotiation keeps waiting. [`Check::Chain`] makes the next request begin
     /// anew.
     pub fn receive(&mut self, datagram: &[u8]) -> Result<Progress, Check> {
-        //= antp#carrier-1
         let (_, found) = inspect(datagram, self.token, self.answered)?;
         let (response, chunk) = match found.message {
             Message::NegotiationResponse(response, chunk) => (response, chunk),

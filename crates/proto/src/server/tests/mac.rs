@@ -410,6 +410,7 @@ fn each_tag_has_a_nonce_of_its_own_and_no_salt_is_on_the_wire() {
     }
 }
 
+//= rfc8573#3-5
 #[test]
 fn stripped_exchanged_or_foreign_macs_pass_no_client() {
     let mut server = server_with(Allowed::ALL);

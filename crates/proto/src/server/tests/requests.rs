@@ -71,6 +71,29 @@ fn contents_of_a_placeholder_do_not_matter_and_none_comes_back() {
     assert_eq!(kinds, [FieldType::NTS_COOKIE; 2]);
 }
 
+//= rfc8915#5.7-15, rfc8915#5.5-3
+#[test]
+fn room_without_placeholders_of_the_right_size_brings_no_further_cookie() {
+    let mut server = Server::new();
+    let (session, identifier, cookie) = parts(&mut server);
+    let other = field(FieldType(0xF001), &[0; 400]);
+    let short = field(FieldType::NTS_COOKIE_PLACEHOLDER, &[0; 92]);
+    for more in [&[&other[..]][..], &[&other, &short, &short]] {
+        let fields = [&[&identifier[..], &cookie], more].concat();
+        let response = server.ask(&in_mode(Mode::Client, &session, &fields));
+        assert_eq!(response.len(), HEADER_SIZE + 36 + 8 + 16 + 16 + 100, "one cookie");
+    }
+}
+
+//= rfc9769#2-4
+#[test]
+fn responses_to_requests_of_one_instant_have_receive_times_of_their_own() {
+    let mut server = Server::new();
+    let responses = server.ask_all(&vec![plain_request(); 2]);
+    let [first, second] = [0, 1].map(|index| header(&responses[index]).receive);
+    assert_ne!(first, second);
+}
+
 //= rfc5905#7.3-5, rfc5905#7.3-6, rfc5905#14-1, rfc5905#14-2, rfc5905#14-4
 #[test]
 fn header_of_a_response_is_made_of_request_and_clock() {
