@@ -1,9 +1,132 @@
 //! Reading and writing what is stored: JSON whose field `format` says what the other fields mean.
 //!
-//! What the formats are, and how their errors read, is said where each of them is defined.
+//! Every record and every plan of a study is [`Stored`]: read, checked and refused in one way, with one error, and able
+//! to say where it comes from ([`Provenance`]). Fields that a later version adds are ignored.
+
+use std::fmt;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+use crate::render::Prose;
+use crate::run::Host;
+use crate::study::Paper;
+use crate::units::{plural, utc};
+
+/// What is kept in a file of its own.
+pub trait Stored: DeserializeOwned {
+    /// The name and version of its format.
+    const FORMAT: &'static str;
+    /// What a file that cannot be read is not.
+    const WHAT: &'static str;
+
+    /// Where it comes from.
+    fn provenance(&self) -> Provenance<'_>;
+
+    /// What of it cannot be, if anything; says where.
+    ///
+    /// # Errors
+    /// If figures contradict each other or are impossible.
+    fn check(&self) -> Result<(), String>;
+}
+
+/// Where a record comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Provenance<'a> {
+    /// The command line that made it.
+    pub command: &'a str,
+    /// The version of authentick.
+    pub version: &'a str,
+    /// The commit that it was built from.
+    pub commit: &'a str,
+    /// When it was begun, in Unix seconds.
+    pub started_unix_s: u64,
+    /// What it ran on; a plan does not tell.
+    pub host: Option<&'a Host>,
+}
+
+impl Provenance<'_> {
+    /// What it ran on: `Some CPU, 4 processors, Linux 6.12`.
+    pub(crate) fn host(&self) -> String {
+        self.host.map_or_else(String::new, |Host { cpu, cpu_count, kernel }| {
+            format!("{cpu}, {}, {kernel}", plural(u64::from(*cpu_count), "processor"))
+        })
+    }
+
+    /// Host, time, program and command, as the middle and the end of a sentence.
+    pub(crate) fn made(&self) -> String {
+        let Provenance { command, version, commit, started_unix_s, .. } = self;
+        let (host, started) = (self.host(), utc(*started_unix_s));
+        format!("{host}, {started}, by authentick {version} (commit {commit}): {command}.")
+    }
+
+    /// Adds the sentence that tells of a run. `engine` follows the commit.
+    pub(crate) fn told(&self, prose: Prose, engine: &str) -> Prose {
+        let prose = prose.plain("The run started on ").unbroken(utc(self.started_unix_s));
+        let prose = prose.plain(" with the command ").code(self.command);
+        self.program(prose, engine).plain(format!(" on {}.", self.host()))
+    }
+
+    /// Adds the program in parentheses.
+    pub(crate) fn program(&self, prose: Prose, engine: &str) -> Prose {
+        prose
+            .plain(format!(" (authentick {}, commit ", self.version))
+            .code(self.commit)
+            .plain(format!("{engine})"))
+    }
+}
+
+/// Why a text is not what it should be. It is always the file's fault, or that of who named it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// Its `format` is `found`; those that are read here are `known`.
+    Format {
+        /// What the file says.
+        found: String,
+        /// What it may say.
+        known: &'static [&'static str],
+    },
+    /// It is no JSON, or a field is missing or of the wrong type; says where.
+    Json {
+        /// What it was to be.
+        what: &'static str,
+        /// What is wrong.
+        error: serde_json::Error,
+    },
+    /// A figure cannot be, or contradicts another: says which.
+    Unsound(String),
+    /// It is the plan of this paper, not of the one that was asked for.
+    Paper(Paper),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Format { found, known } => {
+                write!(f, "format: {found:?} is not known here; this version reads ")?;
+                for (index, name) in known.iter().enumerate() {
+                    let last = index + 1 == known.len();
+                    let gap = if index == 0 { "" } else { if last { " and " } else { ", " } };
+                    write!(f, "{gap}{name:?}")?;
+                }
+                Ok(())
+            }
+            Error::Json { what, error } => write!(f, "not {what}: {error}"),
+            Error::Unsound(problem) => f.write_str(problem),
+            Error::Paper(paper) => write!(f, "paper: this is a study of {:?}", paper.name()),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Json { error, .. } => Some(error),
+            Error::Format { .. } | Error::Unsound(_) | Error::Paper(_) => None,
+        }
+    }
+}
 
 /// The name of the format that a stored text says it is in. Nothing else of it need make sense but the JSON.
 ///
@@ -17,32 +140,101 @@ pub fn format_of(text: &str) -> Result<String, serde_json::Error> {
     serde_json::from_str(text).map(|head: Head| head.format)
 }
 
-/// Why a text cannot be read as what it should be.
-#[derive(Debug)]
-pub(crate) enum Unreadable {
-    /// Its `format` is this one.
-    Format(String),
-    /// It is no JSON, or a field is missing or of the wrong type; says where.
-    Json(serde_json::Error),
+/// Reads a text that is to be of this kind. The format comes first: what another one lacks is no fault of the file.
+///
+/// # Errors
+/// If the text is no JSON, is in another format, lacks a field, or holds what cannot be.
+pub fn read<T: Stored>(text: &str) -> Result<T, Error> {
+    let record: T = parse(text, T::WHAT, &const { [T::FORMAT] })?;
+    record.check().map_err(Error::Unsound)?;
+    Ok(record)
 }
 
-/// Reads a text that is to be in the format of this name. The format comes first: what another one lacks is no fault
-/// of the file.
-pub(crate) fn read<T: DeserializeOwned>(text: &str, format: &str) -> Result<T, Unreadable> {
-    let found = format_of(text).map_err(Unreadable::Json)?;
-    if found != format {
-        return Err(Unreadable::Format(found));
+/// The same without a look at what it says.
+pub(crate) fn parse<T: DeserializeOwned>(
+    text: &str,
+    what: &'static str,
+    known: &'static [&'static str],
+) -> Result<T, Error> {
+    let json = |error| Error::Json { what, error };
+    let found = format_of(text).map_err(json)?;
+    if !known.contains(&found.as_str()) {
+        return Err(Error::Format { found, known });
     }
-    serde_json::from_str(text).map_err(Unreadable::Json)
+    serde_json::from_str(text).map_err(json)
 }
 
 /// A record or plan as indented JSON with a line end after it.
 pub(crate) fn pretty(stored: &impl Serialize) -> String {
-    let mut text =
-        serde_json::to_string_pretty(stored).expect("strings, numbers and lists of them are always JSON");
-    text.push('\n');
-    text
+    serde_json::to_string_pretty(stored).expect(ALWAYS_JSON) + "\n"
 }
+
+/// The same on one line, for what is long.
+pub(crate) fn compact(stored: &impl Serialize) -> String {
+    serde_json::to_string(stored).expect(ALWAYS_JSON) + "\n"
+}
+
+const ALWAYS_JSON: &str = "strings, numbers and lists of them are always JSON";
+
+/// The type of a record's field `format`, and how the record is read and written.
+macro_rules! stored {
+    ($record:ident, $format:ident = $name:literal, $what:literal, $write:ident, $check:expr) => {
+        /// The name and version of the stored format.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        pub enum $format {
+            /// The format of this module.
+            #[default]
+            #[serde(rename = $name)]
+            V1,
+        }
+
+        impl $format {
+            /// The name, as in a record's `format` field.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $format::V1 => $name,
+                }
+            }
+        }
+
+        impl crate::stored::Stored for $record {
+            const FORMAT: &'static str = $name;
+            const WHAT: &'static str = $what;
+
+            fn provenance(&self) -> crate::stored::Provenance<'_> {
+                crate::stored::Provenance {
+                    command: &self.command,
+                    version: &self.version,
+                    commit: &self.commit,
+                    started_unix_s: self.started_unix_s,
+                    host: Some(&self.host),
+                }
+            }
+
+            fn check(&self) -> Result<(), String> {
+                $check(self)
+            }
+        }
+
+        impl $record {
+            /// Reads a record.
+            ///
+            /// # Errors
+            /// If the text is no JSON, is in another format, lacks a field, or holds what cannot be.
+            pub fn from_json(text: &str) -> Result<Self, crate::stored::Error> {
+                crate::stored::read(text)
+            }
+
+            /// The record as JSON with a line end after it.
+            #[must_use]
+            pub fn to_json(&self) -> String {
+                crate::stored::$write(self)
+            }
+        }
+    };
+}
+pub(crate) use stored;
 
 #[cfg(test)]
 mod tests {
@@ -65,10 +257,14 @@ mod tests {
 
     #[test]
     fn other_format_is_told_before_what_it_lacks() {
-        let read = |text| read::<Count>(text, "a/1");
+        let read = |text| parse::<Count>(text, "a count", &["a/1"]);
         assert_eq!(read(r#"{"format": "a/1", "count": 7}"#).unwrap(), Count { count: 7 });
-        assert!(matches!(read(r#"{"format": "a/2"}"#), Err(Unreadable::Format(found)) if found == "a/2"));
-        let Err(Unreadable::Json(error)) = read(r#"{"format": "a/1"}"#) else { panic!("a field is missing") };
-        assert!(error.to_string().contains("missing field `count`"), "{error}");
+        let other = read(r#"{"format": "a/2"}"#).unwrap_err();
+        assert!(matches!(&other, Error::Format { found, .. } if found == "a/2"), "{other}");
+        let lacking = read(r#"{"format": "a/1"}"#).unwrap_err();
+        assert!(
+            matches!(&lacking, Error::Json { error, .. } if error.to_string().contains("missing field `count`"))
+        );
+        assert!(lacking.to_string().starts_with("not a count: "), "{lacking}");
     }
 }

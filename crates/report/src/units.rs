@@ -59,6 +59,12 @@ pub fn count(value: u64) -> String {
     out
 }
 
+/// `1 step`, `2 steps`.
+#[must_use]
+pub fn plural(value: u64, one: &str) -> String {
+    format!("{} {one}{}", count(value), if value == 1 { "" } else { "s" })
+}
+
 /// A rate: `98.5`, `150,000`; with a decimal below one hundred, unless it is whole.
 #[must_use]
 pub fn rate(per_second: f64) -> String {
@@ -125,10 +131,45 @@ pub fn utc(unix_s: u64) -> String {
     format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
-/// A number from this module as a page shows it: with the signs for micro and minus, and spaces that do not break.
+/// Seconds that were counted: `2`, `0.25`, `1.6`; to a thousandth.
+#[must_use]
+pub fn seconds(seconds: f64) -> String {
+    let text = format!("{seconds:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A number from this module as a page shows it: with the signs for micro, minus and plus or minus, and spaces that do
+/// not break.
 #[must_use]
 pub fn typeset(text: &str) -> String {
-    text.replace(" us", " \u{b5}s").replace(' ', "\u{a0}").replace('-', "\u{2212}")
+    let text = typeset_prose(text).replace("+-", "\u{b1}").replace(' ', "\u{a0}");
+    let mut out = String::with_capacity(text.len());
+    for (index, char) in text.char_indices() {
+        let is_sign = char == '-'
+            && !out.ends_with(char::is_alphanumeric)
+            && text[index + 1..].starts_with(|next: char| next.is_ascii_digit());
+        out.push(if is_sign { '\u{2212}' } else { char });
+    }
+    out
+}
+
+/// A sentence as a page shows it: no line ends between a number and its unit, and micro has its sign.
+#[must_use]
+pub fn typeset_prose(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for (index, word) in text.split(' ').enumerate() {
+        let end = word.find(|char: char| !char.is_ascii_alphabetic() && char != '%').unwrap_or(word.len());
+        let (unit, rest) = word.split_at(end);
+        let is_unit = matches!(unit, "us" | "%" | "GbE") && out.ends_with(|char: char| char.is_ascii_digit());
+        out.push_str(match (index, is_unit) {
+            (0, _) => "",
+            (_, true) => "\u{a0}",
+            (_, false) => " ",
+        });
+        out.push_str(if is_unit && unit == "us" { "\u{b5}s" } else { unit });
+        out.push_str(rest);
+    }
+    out
 }
 
 /// `ns` in steps of `step`, to the nearest, halves up.
@@ -252,5 +293,20 @@ mod tests {
     fn units_are_typeset() {
         assert_eq!(typeset("-0.4 us (-31 %)"), "\u{2212}0.4\u{a0}\u{b5}s\u{a0}(\u{2212}31\u{a0}%)");
         assert_eq!(typeset("1.20 ms"), "1.20\u{a0}ms");
+        assert_eq!(typeset("-31.0 us +-55.0 us"), "\u{2212}31.0\u{a0}\u{b5}s\u{a0}\u{b1}55.0\u{a0}\u{b5}s");
+        assert_eq!(typeset("6,061 (aws-lc) 2^-32"), "6,061\u{a0}(aws-lc)\u{a0}2^\u{2212}32");
+        assert_eq!(
+            typeset_prose("12.3 us, 4 % of 1 GbE; tell us, a-2 %"),
+            "12.3\u{a0}\u{b5}s, 4\u{a0}% of 1\u{a0}GbE; tell us, a-2\u{a0}%"
+        );
+    }
+
+    #[test]
+    fn seconds_have_no_idle_decimals() {
+        for (value, expected) in
+            [(2.0, "2"), (1.000_016_09, "1"), (0.25, "0.25"), (100.0, "100"), (1e-5, "0")]
+        {
+            assert_eq!(seconds(value), expected);
+        }
     }
 }

@@ -7,8 +7,8 @@
 
 mod golden_file;
 
-use authentick_report::load::{LoadRecord, compare, csv, html, text};
-use authentick_report::study::request_threshold::{self, Remarks};
+use authentick_report::load::{LoadRecord, compare, csv, report, text};
+use authentick_report::study::request_threshold::{Records, Remarks, compared};
 use golden_file::{check, read};
 use serde_json::Value;
 
@@ -35,7 +35,7 @@ fn csv_is_golden() {
 
 #[test]
 fn html_is_golden() {
-    check("load.html", &html::page(&[&record()]));
+    check("load.html", &report(&[&record()]).page());
 }
 
 /// A newer run without a search, on another path, that answers a tenth less.
@@ -59,14 +59,20 @@ fn study_of_the_request_threshold_is_golden() {
     single.steps.iter_mut().for_each(|step| step.hosts.clear());
     single.parameters.agents.clear();
     updated.capacity_rps = Some(2100.0);
-    let (single, several) = ([single], [several]);
-    let old_new = Some((&several[0], &updated));
+    let records = Records {
+        one_host: vec![single],
+        several_hosts: vec![several.clone()],
+        old: Some(several),
+        new: Some(updated),
+        missing_count: 0,
+    };
     let remarks = Remarks {
         study: vec!["On <the> study.".to_owned()],
         several_hosts: vec!["On several hosts.".to_owned()],
         configurations: vec!["On two configurations.".to_owned()],
         processors: Some(1.0),
     };
-    check("request-threshold.txt", &request_threshold::text(&single, &several, old_new, &remarks));
-    check("request-threshold.html", &request_threshold::page(&single, &several, old_new, &remarks));
+    let report = compared(&records, &remarks);
+    check("request-threshold.txt", &report.text());
+    check("request-threshold.html", &report.page());
 }

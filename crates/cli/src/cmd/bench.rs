@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use authentick_report::mac::{html, text};
+use authentick_report::mac::report;
 use authentick_study::ntp_mac::bench::{self, BenchError, Extent};
 use authentick_study::{Caller, Error};
 
@@ -37,11 +37,11 @@ fn mac(arguments: &BenchMac) -> Result<Exit, Failure> {
     let (program, console, stop) = (program()?, Terminal::default(), AtomicBool::new(false));
     let record = bench::run(extent, &Caller { program: &program, console: &console, stop: &stop })?;
     if let Some(file) = &arguments.html {
-        fs::write(file, html::bench(&record)).map_err(|error| unwritable(file, &error))?;
+        fs::write(file, report(&record).page()).map_err(|error| unwritable(file, &error))?;
     }
     output::result(&match arguments.json {
         true => record.to_json(),
-        false => text::bench(&record),
+        false => report(&record).text(),
     });
     if let Some(file) = arguments.html.as_ref().filter(|_| !arguments.json) {
         output::result(&format!("\nreport: {}\n", file.display()));

@@ -28,7 +28,7 @@ use authentick_proto::client::NtsSession;
 use authentick_proto::symmetric::{Allowed, SymmetricKey};
 use authentick_report::load::LoadRecord;
 use authentick_report::load::text::Rows;
-use authentick_report::{Exchange, Failure as Cause, Format, KeyExchange, RunRecord, SchemeRun, html, table};
+use authentick_report::{Exchange, Failure as Cause, Format, KeyExchange, RunRecord, SchemeRun, load, run};
 use authentick_wire::ke::AeadId;
 use authentick_wire::time::NtpTime;
 use clap::Parser as _;
@@ -87,7 +87,7 @@ pub(crate) fn run(arguments: &Demo) -> Result<Exit, Failure> {
         true => output::result(&record.to_json()),
         false => output::result(&format!(
             "{}\n{}\nreports: {} and {}\nrecords: {}\n",
-            table::text(&record),
+            run::report(&record).text(),
             loads_table(&loads),
             arguments.out.join("report.html").display(),
             arguments.out.join("load.html").display(),
@@ -301,7 +301,7 @@ fn exchange(measurement: &Measurement) -> Exchange {
 }
 
 fn write(out: &Path, record: &RunRecord) -> Result<(), Failure> {
-    for (name, text) in [("run.json", record.to_json()), ("report.html", html::page(record))] {
+    for (name, text) in [("run.json", record.to_json()), ("report.html", run::report(record).page())] {
         let file = out.join(name);
         fs::write(&file, text).map_err(|error| unwritable(&file, &error))?;
     }
@@ -362,7 +362,7 @@ fn loads_table(loads: &[LoadRecord]) -> String {
 
 /// Keeps the records of the loads, and a page that sets them side by side.
 fn write_loads(out: &Path, loads: &[LoadRecord]) -> Result<(), Failure> {
-    let page = authentick_report::load::html::page(&loads.iter().collect::<Vec<_>>());
+    let page = load::report(&loads.iter().collect::<Vec<_>>()).page();
     let records = loads.iter().map(|load| (format!("load-{}.json", load.scheme), load.to_json()));
     for (name, text) in records.chain([("load.html".to_owned(), page)]) {
         let file = out.join(name);

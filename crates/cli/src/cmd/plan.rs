@@ -1,6 +1,6 @@
 //! `authentick plan`: from what clients do and what a server was measured to hold to how many of them one server takes.
 
-use authentick_report::plan::{AntpPlan, text};
+use authentick_report::pool::{Demand, note, text};
 use serde_json::json;
 
 use crate::args::{Plan, PlanAntp, PlanVerb};
@@ -14,7 +14,7 @@ pub(crate) fn run(arguments: &Plan) -> Result<Exit, Failure> {
 }
 
 fn antp(arguments: &PlanAntp) -> Result<Exit, Failure> {
-    let plan = AntpPlan {
+    let plan = Demand {
         time_rps: arguments.time_rate,
         exchange_rps: arguments.exchange_rate,
         negotiation_rps: arguments.negotiation_rate,
@@ -23,10 +23,7 @@ fn antp(arguments: &PlanAntp) -> Result<Exit, Failure> {
     };
     let pool = plan.pool().map_err(|problem| Failure::new(Exit::Usage, problem.to_string()))?;
     output::result(&match arguments.json {
-        true => {
-            let note = authentick_report::plan::note();
-            json!({ "plan": plan, "pool": pool, "note": note }).to_string()
-        }
+        true => json!({ "plan": plan, "pool": pool, "note": note() }).to_string(),
         false => text(&plan, &pool),
     });
     Ok(Exit::Done)

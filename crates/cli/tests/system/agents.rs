@@ -9,7 +9,7 @@ use authentick_lab::hosts::{Host, Hosts};
 use authentick_lab::process::Process;
 use authentick_lab::quota::Quota;
 use authentick_report::load::LoadRecord;
-use authentick_report::study::request_threshold::{self, Remarks};
+use authentick_report::study::request_threshold::{Records, Remarks, compared};
 
 use crate::lab::{Lab, Server, alone, program, wait_for};
 
@@ -127,7 +127,8 @@ fn three_hosts_of_unequal_processors_make_table_2() {
     let served = star.answered();
     let late: u64 = record.steps.iter().map(|step| step.tally.lost).sum();
     assert!((answered + 1..=answered + late + 1).contains(&served), "{served} {answered} {late}");
-    let table = request_threshold::text(&[], &[record], None, &Remarks::default());
+    let records = Records { several_hosts: vec![record], ..Records::default() };
+    let table = compared(&records, &Remarks::default()).text();
     let rows: Vec<&str> = table.lines().filter(|line| line.contains("generator fell behind")).collect();
     assert_eq!(rows.len(), 3, "{table}");
     assert!(rows.iter().all(|row| row.contains(&star.name(0)) && row.contains('\u{2264}')), "{table}");

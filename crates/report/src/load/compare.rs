@@ -2,12 +2,8 @@
 //!
 //! Serves as a regression gate. Absolute figures of two machines say little; a ratio on one machine says much.
 
-use std::borrow::Cow;
-use std::fmt::Write as _;
-
-use super::words::operations;
 use super::{LoadRecord, Percentiles, Step};
-use crate::columns::{aligned, printable};
+use crate::render::{Block, Column, Layout, Medium, Report, Section, Table, Tone, or_absent};
 use crate::units::{microseconds, rate, ratio};
 
 /// Offered rates that differ by no more than this share are equal.
@@ -92,7 +88,7 @@ pub fn against(new: &LoadRecord, old: &LoadRecord) -> Comparison {
         old_rps: figure(old),
         pairs: pairs(new, old),
         differences: differences(new, old),
-        what: operations(&new.scheme),
+        what: new.operation().offered(),
         runs: [new, old].map(|record| {
             format!("{}, authentick {}, commit {}", record.label(), record.version, record.commit)
         }),
@@ -118,44 +114,65 @@ impl Comparison {
     /// The comparison for a terminal.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut out = String::new();
-        let mut say = |line: &str| {
-            out += &printable(line);
-            out.push('\n');
-        };
-        let [new, old] = &self.runs;
-        say(&format!("new: {new}"));
-        say(&format!("old: {old}"));
-        say(&self.finding());
+        Report::new("", Layout::Flat, vec![self.section("new", "old")]).text()
+    }
+
+    /// The comparison under the names that the page has for both.
+    pub(super) fn section(&self, new: &str, old: &str) -> Section {
+        let mut section = Section::new(format!("{new} against {old}"));
+        for (name, run) in ["new", "old"].iter().zip(&self.runs) {
+            section.say_in(Medium::Text, format!("{name}: {run}"));
+        }
+        section.add(Block::Paragraph(self.finding().into(), Tone::Lead));
+        if !self.differences.is_empty() {
+            let unlike = format!("What is not alike (new is {new}, old is {old}):");
+            section.say_in(Medium::Page, unlike);
+            self.add_differences(&mut section);
+        }
+        match self.pairs.is_empty() {
+            true => section.say("No rate was offered in a valid step of both."),
+            false => section.show([self.table(new, old)]),
+        }
+        section
+    }
+
+    /// What is not alike, as a list of the page and lines of the text.
+    pub(crate) fn add_differences(&self, section: &mut Section) {
+        section.add_to(Medium::Page, Block::list(self.differences.iter().map(String::as_str)));
         for difference in &self.differences {
-            say(&format!("differs: {difference}"));
+            section.say_in(Medium::Text, format!("differs: {difference}"));
         }
-        if self.pairs.is_empty() {
-            say("No rate was offered in a valid step of both.");
-            return out;
-        }
-        let heading =
-            ["offered/s", "answered/s new", "old", "ratio", "p50 new", "old", "p99 new", "old", "ratio"];
-        let mut lines: Vec<[Cow<'_, str>; 9]> = vec![heading.map(Cow::Borrowed)];
-        let or_dash = |text: Option<String>| text.map_or(Cow::Borrowed("-"), Cow::Owned);
-        lines.extend(self.pairs.iter().map(|pair| {
+    }
+
+    /// Both runs at equal rates.
+    fn table(&self, new: &str, old: &str) -> Table {
+        let columns = [
+            Column::number("Offered/s").short("offered/s"),
+            Column::number(format!("{new} answered/s")).short("answered/s new"),
+            Column::number(format!("{old} answered/s")).short("old"),
+            Column::number(format!("{new} / {old}")).short("ratio"),
+            Column::number(format!("{new} p50")).short("p50 new"),
+            Column::number(format!("{old} p50")).short("old"),
+            Column::number(format!("{new} p99")).short("p99 new"),
+            Column::number(format!("{old} p99")).short("old"),
+            Column::number(format!("p99 {new} / {old}")).short("ratio"),
+        ];
+        Table::new("Both runs at equal rates", columns).with(self.pairs.iter().map(|pair| {
             let point = |at: &At, get: fn(&Percentiles) -> f64| {
-                or_dash(at.latency_us.as_ref().map(get).map(microseconds))
+                or_absent(at.latency_us.as_ref().map(get).map(microseconds))
             };
-            [
-                rate(pair.offered_rps).into(),
-                rate(pair.new.answered_rps).into(),
-                rate(pair.old.answered_rps).into(),
-                or_dash(pair.answered_ratio().map(ratio)),
+            vec![
+                rate(pair.offered_rps),
+                rate(pair.new.answered_rps),
+                rate(pair.old.answered_rps),
+                or_absent(pair.answered_ratio().map(ratio)),
                 point(&pair.new, |latency| latency.p50),
                 point(&pair.old, |latency| latency.p50),
                 point(&pair.new, |latency| latency.p99),
                 point(&pair.old, |latency| latency.p99),
-                or_dash(pair.p99_ratio().map(ratio)),
+                or_absent(pair.p99_ratio().map(ratio)),
             ]
-        }));
-        out.write_str(&aligned(&lines, |_| false)).expect("writing to a string cannot fail");
-        out
+        }))
     }
 
     /// What was carried, with the ratio, as a sentence.

@@ -6,8 +6,8 @@
 
 use std::borrow::Cow;
 
-use super::{Cause, Histogram, LoadRecord, Operation, Percentiles, Spans, Step, Tally};
-use crate::columns::{optional, quoted};
+use super::{Cause, Histogram, LoadRecord, Percentiles, Spans, Step, Tally};
+use crate::render::csv::{optional, quoted};
 
 /// The run that a line belongs to.
 const RUN_COLUMNS: [&str; 6] = ["scheme", "authentication", "target", "path", "commit", "started_unix_s"];
@@ -121,12 +121,7 @@ fn line<'a>(record: &'a LoadRecord, number: usize, step: &Step, part: &Part<'a>)
         number.to_string().into(),
         part.kind.into(),
         quoted(part.host),
-        match tally.operation {
-            Operation::Transfer => "transfer".into(),
-            Operation::KeyExchange => "key-exchange".into(),
-            Operation::Negotiation => "negotiation".into(),
-            Operation::Run => "run".into(),
-        },
+        tally.operation.name().into(),
         optional(part.offered_rps),
         step.seconds.to_string().into(),
         part.valid.to_string().into(),

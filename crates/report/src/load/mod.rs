@@ -8,25 +8,23 @@ mod antp;
 pub mod ceiling;
 pub mod compare;
 pub mod csv;
-mod figures;
 mod histogram;
-pub mod html;
+mod report;
+mod scheme;
 mod tally;
 pub mod text;
-pub(crate) mod words;
-
-use std::fmt;
+mod words;
 
 use serde::{Deserialize, Serialize};
 
 pub use self::antp::{AntpFigures, AntpHistograms, AntpParameters};
 pub use self::histogram::{Histogram, Percentiles};
+pub use self::report::report;
+pub use self::scheme::Scheme;
 pub use self::tally::{Cause, Histograms, Operation, Tally};
+pub(crate) use self::words::{shares_host, why};
 use crate::run::{self, Host};
-use crate::stored::{self, Unreadable};
-
-/// The style of pages that show load runs.
-pub(crate) const LOAD_STYLE: &str = concat!(include_str!("../page.css"), include_str!("load.css"));
+use crate::stored::stored;
 
 /// What one load run offered to a server, and what came back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,8 +43,7 @@ pub struct LoadRecord {
     pub host: Host,
     /// A label for the network path between generator and server: `loopback`, `local`, or `network`.
     pub path: String,
-    /// What was offered: `plain`, `mac`, `nts`, `ke`, `mix`, `antp-negotiate`, `antp-exchange`, `antp` or
-    /// `antp-full`.
+    /// What was offered: the name of a [`Scheme`], or of one that is not known yet.
     pub scheme: String,
     /// The algorithm that authenticates, such as `AEAD_AES_SIV_CMAC_256`; `none` for plain NTP.
     pub authentication: String,
@@ -72,24 +69,7 @@ pub struct LoadRecord {
     pub interrupted: Option<String>,
 }
 
-/// The name and version of the stored format.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum LoadFormat {
-    /// The format of this module.
-    #[default]
-    #[serde(rename = "authentick-load/1")]
-    V1,
-}
-
-impl LoadFormat {
-    /// The name, as in a record's `format` field.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            LoadFormat::V1 => "authentick-load/1",
-        }
-    }
-}
+stored!(LoadRecord, LoadFormat = "authentick-load/1", "a load record", compact, LoadRecord::check);
 
 /// How the load was shaped.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -256,62 +236,22 @@ pub struct Search {
     pub remark: Option<String>,
 }
 
-/// Why text is no load record.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum LoadError {
-    /// Its `format` is this one, which is not read here.
-    Format(String),
-    /// It is no JSON, or a field is missing or of the wrong type; says where.
-    Json(serde_json::Error),
-    /// The counts of this step, the first being number one, do not add up.
-    Sums(usize),
-}
-
-impl fmt::Display for LoadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LoadError::Format(found) => {
-                let known = LoadFormat::V1.name();
-                write!(f, "format: {found:?} is not known here; this version reads {known:?}")
-            }
-            LoadError::Json(error) => write!(f, "not a load record: {error}"),
-            LoadError::Sums(step) => {
-                write!(f, "step {step}: its counts do not add up; the file was changed or is damaged")
-            }
-        }
-    }
-}
-
-impl std::error::Error for LoadError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            LoadError::Json(error) => Some(error),
-            LoadError::Format(_) | LoadError::Sums(_) => None,
-        }
-    }
-}
-
-impl From<Unreadable> for LoadError {
-    fn from(unreadable: Unreadable) -> Self {
-        match unreadable {
-            Unreadable::Format(found) => LoadError::Format(found),
-            Unreadable::Json(error) => LoadError::Json(error),
-        }
-    }
-}
-
 impl LoadRecord {
-    /// Reads a record.
-    ///
-    /// # Errors
-    /// If the text is no JSON, is in another format, lacks a field, or has counts that do not add up.
-    pub fn from_json(text: &str) -> Result<Self, LoadError> {
-        let record: LoadRecord = stored::read(text, LoadFormat::V1.name())?;
-        match record.steps.iter().position(|step| !step.adds_up()) {
-            Some(index) => Err(LoadError::Sums(index + 1)),
-            None => Ok(record),
+    /// The sums of every tally.
+    fn check(&self) -> Result<(), String> {
+        match self.steps.iter().position(|step| !step.adds_up()) {
+            Some(index) => Err(format!(
+                "step {}: its counts do not add up; the file was changed or is damaged",
+                index + 1
+            )),
+            None => Ok(()),
         }
+    }
+
+    /// What its figures count. A scheme that is not known here comes from a later version, and is of transfers.
+    #[must_use]
+    pub fn operation(&self) -> Operation {
+        Scheme::from_name(&self.scheme).map_or(Operation::Transfer, Scheme::operation)
     }
 
     /// The scheme's name for a reader: `plain`, `nts (AEAD_AES_SIV_CMAC_256)`.
@@ -325,15 +265,6 @@ impl LoadRecord {
     pub fn highest_answered(&self) -> Option<&Step> {
         let valid = self.steps.iter().filter(|step| step.valid);
         valid.max_by(|left, right| left.answered_rps().total_cmp(&right.answered_rps()))
-    }
-
-    /// The record as JSON with a line end after it.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        let mut text =
-            serde_json::to_string(self).expect("strings, numbers and lists of them are always JSON");
-        text.push('\n');
-        text
     }
 }
 
@@ -414,6 +345,7 @@ fn selected(steps: &[Step], test: impl Fn(&Step) -> bool) -> Vec<&Step> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::stored::Error;
 
     /// The hand-made record of the golden files: four steps, of which the third loses and the fourth is invalid.
     pub(crate) fn record() -> LoadRecord {
@@ -447,7 +379,7 @@ pub(crate) mod tests {
         let error = LoadRecord::from_json(&text.replace("load/1", "load/2")).unwrap_err().to_string();
         assert!(error.contains("authentick-load/2") && error.contains("authentick-load/1"), "{error}");
         let error = LoadRecord::from_json(&text.replace("\"lost\":1138", "\"lost\":1137")).unwrap_err();
-        assert!(matches!(error, LoadError::Sums(3)), "{error}");
+        assert!(matches!(&error, Error::Unsound(problem) if problem.starts_with("step 3: ")), "{error}");
         let error = LoadRecord::from_json(&text.replace("\"engine\"", "\"motor\"")).unwrap_err().to_string();
         assert!(error.contains("missing field `engine`"), "{error}");
     }

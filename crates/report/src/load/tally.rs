@@ -23,6 +23,45 @@ pub enum Operation {
     Run,
 }
 
+impl Operation {
+    /// The name, as in a record.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Operation::Transfer => "transfer",
+            Operation::KeyExchange => "key-exchange",
+            Operation::Negotiation => "negotiation",
+            Operation::Run => "run",
+        }
+    }
+
+    /// Several of them, beside others.
+    #[must_use]
+    pub const fn plural(self) -> &'static str {
+        match self {
+            Operation::Transfer => "transfers of time",
+            Operation::KeyExchange => "key exchanges",
+            Operation::Negotiation => "negotiations",
+            Operation::Run => "runs of all phases",
+        }
+    }
+
+    /// Several of them, if they are what was offered: requests for time need no other name.
+    #[must_use]
+    pub const fn offered(self) -> &'static str {
+        match self {
+            Operation::Transfer => "requests",
+            other => other.plural(),
+        }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
 /// Why an operation failed. Each is the server's or the path's doing, but for those that [`Cause::is_local`] names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

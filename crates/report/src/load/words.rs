@@ -2,34 +2,19 @@
 
 use super::ceiling::{Ip, LINKS_GBPS, fill, requests_per_second};
 use super::{AntpParameters, Cause, LoadRecord, Operation, Parameters, Search, Step, Tally};
-use crate::units::{count, percent, rate};
+use crate::units::{count, percent, plural, rate, seconds};
 
 /// Causes that the remark on a step names; what is left is only counted.
 const CAUSE_COUNT: usize = 3;
 
-/// What the scheme's figures count.
-pub(super) fn operations(scheme: &str) -> &'static str {
-    match scheme {
-        "ke" | "mix" | "antp-exchange" => "key exchanges",
-        "antp-negotiate" => "negotiations",
-        "antp-full" => "runs of all phases",
-        _ => "requests",
-    }
+/// What is counted, in plural.
+pub(super) const fn operations_of(tally: &Tally) -> &'static str {
+    tally.operation.plural()
 }
 
-/// The same of a tally.
-pub(super) fn operations_of(tally: &Tally) -> &'static str {
-    match tally.operation {
-        Operation::Transfer => "transfers of time",
-        Operation::KeyExchange => "key exchanges",
-        Operation::Negotiation => "negotiations",
-        Operation::Run => "runs of all phases",
-    }
-}
-
-/// `1 step`, `2 steps`.
-pub(super) fn plural(value: u64, one: &str) -> String {
-    format!("{} {one}{}", count(value), if value == 1 { "" } else { "s" })
+/// Whether a path leads to the generator's own host, so that both share its processors and its clock.
+pub(crate) fn shares_host(path: &str) -> bool {
+    matches!(path, "loopback" | "local" | "veth")
 }
 
 /// How the load was shaped.
@@ -41,17 +26,17 @@ pub(super) fn shape(record: &LoadRecord) -> String {
         (None, "exponential") => "open loop at exponentially distributed distances".to_owned(),
         (None, other) => other.to_owned(),
     };
-    let Parameters { step_seconds, timeout_seconds, ke_timeout_seconds, .. } = parameters;
+    let Parameters { step_seconds, timeout_seconds, ke_timeout_seconds, .. } = *parameters;
     let mut parts = vec![
         arrivals,
-        format!("{} of {step_seconds} s", plural(record.steps.len() as u64, "step")),
+        format!("{} of {} s", plural(record.steps.len() as u64, "step"), seconds(step_seconds)),
         plural(u64::from(parameters.clients), "client"),
         plural(u64::from(parameters.workers), "worker"),
     ];
-    if parameters.antp.is_some() || operations(&record.scheme) == "requests" {
-        parts.push(format!("an answer counts within {timeout_seconds} s"));
+    if parameters.antp.is_some() || record.operation() == Operation::Transfer {
+        parts.push(format!("an answer counts within {} s", seconds(timeout_seconds)));
     } else {
-        parts.push(format!("a key exchange counts within {ke_timeout_seconds} s"));
+        parts.push(format!("a key exchange counts within {} s", seconds(ke_timeout_seconds)));
     }
     if let Some(sources) = &parameters.sources {
         parts.push(format!("source addresses from {sources}"));
@@ -136,7 +121,7 @@ fn rounded(us: f64) -> f64 {
 
 /// The capacity with what it rests on; without a search, the most that a valid step answered.
 pub(super) fn capacity(record: &LoadRecord) -> String {
-    let what = operations(&record.scheme);
+    let what = record.operation().offered();
     let remark =
         |search: &Search| search.remark.as_ref().map_or_else(String::new, |remark| format!(" {remark}"));
     match (record.capacity_rps, &record.search) {
@@ -147,13 +132,12 @@ pub(super) fn capacity(record: &LoadRecord) -> String {
             };
             format!(
                 "{} {what} a second with at most {} % lost. That rate held in {} of {}; {upper}. The true loss there \
-                 is between {} % and {} % with {} % confidence.{}",
+                 is {} with {} % confidence.{}",
                 rate(capacity),
                 (search.loss_max * 1e4).round() / 100.0,
                 search.held_count,
                 plural(u64::from(search.trial_count), "trial"),
-                percent(search.loss_low),
-                percent(search.loss_high),
+                between(search.loss_low, search.loss_high),
                 (search.confidence * 1000.0).round() / 10.0,
                 remark(search),
             )
@@ -180,10 +164,24 @@ pub(super) fn capacity(record: &LoadRecord) -> String {
     }
 }
 
+/// An interval of shares: `between 0.02 % and 0.71 %`, or `at most 0.13 %` if it begins near nothing.
+fn between(low: f64, high: f64) -> String {
+    match (percent(low).as_str(), percent(high).as_str()) {
+        (_, "<0.01") => "less than 0.01 %".to_owned(),
+        ("0.00" | "<0.01", high) => format!("at most {high} %"),
+        (low, high) => format!("between {low} % and {high} %"),
+    }
+}
+
+/// The size of the largest request, in octets, and what it went over; `None` if that was TCP.
+pub(super) fn largest_request(record: &LoadRecord) -> Option<(u32, Ip)> {
+    let size = record.steps.iter().map(|step| step.request_size).max().filter(|&size| size > 0)?;
+    Some((size, Ip::of(&record.address)))
+}
+
 /// What the wires carry of the largest request; `None` if it went over TCP or needs fragments.
 pub(super) fn wires(record: &LoadRecord) -> Option<String> {
-    let ip = Ip::of(&record.address);
-    let size = record.steps.iter().map(|step| step.request_size).max().filter(|&size| size > 0)?;
+    let (size, ip) = largest_request(record)?;
     let ceilings: Option<Vec<String>> = LINKS_GBPS
         .into_iter()
         .map(|link| Some(format!("{link} GbE {}/s", rate(requests_per_second(link, size, ip)?))))

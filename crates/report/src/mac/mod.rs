@@ -3,25 +3,24 @@
 //! - `figures`: medians with their extremes, and ratios taken within a round.
 //! - [`security`]: what an algorithm withstands, by the four factors of draft-aanchal4-ntp-mac-00.
 //! - [`recommend`]: which algorithm for which host, computed from both.
-//! - `tables`: ours, and the nine tables of the two drafts with ours beside them.
-//! - [`text`], [`html`]: the same tables for a terminal and as a page.
+//! - `tables`: ours, and the nine tables of the two drafts with ours beside them; [`report()`] has all of them.
 //!
 //! A record keeps the nanoseconds of each round, so that whoever doubts a median has what it was taken from.
 
 mod figures;
-pub mod html;
 pub mod recommend;
 pub mod security;
 mod tables;
-pub mod text;
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::tables::report;
+pub(crate) use self::tables::{Order, opening, sections};
 use crate::run::Host;
-use crate::stored::{self, Unreadable};
+use crate::stored::stored;
 
 /// Octets of the packet over which all of it is measured: an NTP header.
 pub const PACKET_SIZE: u32 = 48;
@@ -206,24 +205,7 @@ pub struct Side {
     pub spreads: Vec<Spread>,
 }
 
-/// The name and version of the stored format.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum MacFormat {
-    /// The format of this module.
-    #[default]
-    #[serde(rename = "authentick-mac-bench/1")]
-    V1,
-}
-
-impl MacFormat {
-    /// The name, as in a record's `format` field.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            MacFormat::V1 => "authentick-mac-bench/1",
-        }
-    }
-}
+stored!(MacRecord, MacFormat = "authentick-mac-bench/1", "a record of bench mac", pretty, MacRecord::check);
 
 /// A bench of MACs on one machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -254,71 +236,12 @@ pub struct MacRecord {
     pub sides: Vec<Side>,
 }
 
-/// Why text is no record.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum MacError {
-    /// Its `format` is this one, which is not read here.
-    Format(String),
-    /// It is no JSON, or a field is missing or of the wrong type; says where.
-    Json(serde_json::Error),
-    /// A figure contradicts the rest: says which.
-    Unsound(String),
-}
-
-impl fmt::Display for MacError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            MacError::Format(found) => {
-                let known = MacFormat::V1.name();
-                write!(f, "format: {found:?} is not known here; this version reads {known:?}")
-            }
-            MacError::Json(error) => write!(f, "not a record of bench mac: {error}"),
-            MacError::Unsound(problem) => f.write_str(problem),
-        }
-    }
-}
-
-impl std::error::Error for MacError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            MacError::Json(error) => Some(error),
-            MacError::Format(_) | MacError::Unsound(_) => None,
-        }
-    }
-}
-
-impl From<Unreadable> for MacError {
-    fn from(unreadable: Unreadable) -> Self {
-        match unreadable {
-            Unreadable::Format(found) => MacError::Format(found),
-            Unreadable::Json(error) => MacError::Json(error),
-        }
-    }
-}
-
 /// Whether a time or a frequency can be.
 fn sound(number: f64) -> bool {
     number > 0.0 && number.is_finite()
 }
 
 impl MacRecord {
-    /// Reads a record.
-    ///
-    /// # Errors
-    /// If the text is no JSON, is in another format, lacks a field, or holds figures that cannot be.
-    pub fn from_json(text: &str) -> Result<Self, MacError> {
-        let record: MacRecord = stored::read(text, MacFormat::V1.name())?;
-        record.check().map_err(MacError::Unsound)?;
-        Ok(record)
-    }
-
-    /// The record as JSON for people, with a line end after it.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        stored::pretty(self)
-    }
-
     /// The process with or without the instructions, if it was measured.
     #[must_use]
     pub fn side(&self, instructions: Instructions) -> Option<&Side> {
@@ -366,6 +289,24 @@ impl Side {
             }
         }
         Ok(())
+    }
+}
+
+/// What [`crate::study::ntp_mac::report`] was before it took the plan.
+pub mod text {
+    /// The study as text.
+    #[must_use]
+    pub fn study(record: &super::MacRecord, remarks: &[String]) -> String {
+        crate::study::ntp_mac::remarked(record, remarks).text()
+    }
+}
+
+/// The same as a page.
+pub mod html {
+    /// The study as a page.
+    #[must_use]
+    pub fn study(record: &super::MacRecord, remarks: &[String]) -> String {
+        crate::study::ntp_mac::remarked(record, remarks).page()
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::security::{Carrier, Factors, MESSAGE_SIZE};
 use super::{Algorithm, Implementation, Instructions, KeyUse, MacRecord, Side, Timing};
-use crate::published::mac::{self, ALGORITHMS, Machine, NIST_RPS};
+use crate::published::ntp_mac::{self, ALGORITHMS, Machine, NIST_RPS};
 use crate::units::{count, ratio};
 
 /// Seconds for which a key is used: a year, as NTP has no means to refresh one.
@@ -154,7 +154,7 @@ pub fn by_openssl(record: &MacRecord) -> Vec<Verdict> {
 #[must_use]
 pub fn published() -> Vec<Verdict> {
     let rates = |machine: Machine| {
-        let cells = ALGORITHMS.into_iter().filter_map(move |algorithm| mac::cell(algorithm, machine));
+        let cells = ALGORITHMS.into_iter().filter_map(move |algorithm| ntp_mac::cell(algorithm, machine));
         cells.map(|cell| (cell.algorithm, cell.throughput_kps))
     };
     let verdict = |machine: Machine| Verdict::new(machine.name().to_owned(), Role::Server, rates(machine));
@@ -251,8 +251,8 @@ fn siv(here: &[Verdict]) -> Option<String> {
              {CONCLUSION}\u{2019}s: {}. The draft\u{2019}s figures give {}.",
             Algorithm::GmacSiv128,
             places.join("; "),
-            mac::cell(CONCLUSION, Machine::XeonWith)
-                .map_or_else(String::new, |cmac| ratio(cmac.cycles / mac::GMAC_SIV_CYCLES)),
+            ntp_mac::cell(CONCLUSION, Machine::XeonWith)
+                .map_or_else(String::new, |cmac| ratio(cmac.cycles / ntp_mac::GMAC_SIV_CYCLES)),
         )
     })
 }

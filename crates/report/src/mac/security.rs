@@ -230,12 +230,11 @@ impl Factors {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::published::mac::Content;
-    use crate::published::{mac_draft_00, mac_draft_ietf};
+    use crate::published::ntp_mac::{Content, tables};
 
     #[test]
     fn lengths_and_levels_are_those_of_the_drafts() {
-        for table in mac_draft_00::TABLES.iter().chain(&mac_draft_ietf::TABLES) {
+        for table in tables() {
             let Content::Lengths(rows, has_level) = table.content else { continue };
             for row in rows {
                 let factors = Factors::of(row.algorithm);

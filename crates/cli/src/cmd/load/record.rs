@@ -8,8 +8,7 @@ use authentick_load::search::CONFIDENCE;
 use authentick_load::{Arrivals, Plan, Scheme};
 use authentick_net::clock::unix_seconds;
 use authentick_report::load::csv::csv;
-use authentick_report::load::html::page;
-use authentick_report::load::{AntpParameters, LoadFormat, LoadRecord, Parameters, Search};
+use authentick_report::load::{self, AntpParameters, LoadFormat, LoadRecord, Parameters, Search};
 use authentick_report::units::rate;
 
 use super::target::Target;
@@ -149,7 +148,7 @@ pub(super) fn keep(arguments: &LoadArguments, record: &LoadRecord) -> Result<(),
         let text = match option {
             "--record" => record.to_json(),
             "--csv" => csv(record),
-            _ => page(&[record]),
+            _ => load::report(&[record]).page(),
         };
         if let Err(error) = fs::write(file, text) {
             result = Err(unwritable(option, file, &error));

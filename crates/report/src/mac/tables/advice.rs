@@ -1,33 +1,33 @@
 //! What algorithms withstand, and what follows for which host.
 
-use super::{Section, kilo};
+use super::kilo;
 use crate::mac::recommend::{self, Ranked, Role, Verdict};
 use crate::mac::security::{Carrier, Extension, Factors, LEVEL_MIN_BITS, MESSAGE_SIZE, RepeatedNonce};
 use crate::mac::{Algorithm, MacRecord};
-use crate::sections::{Table, or_absent};
+use crate::render::{Section, Table, or_absent};
 
 pub(super) fn section(record: &MacRecord) -> Section {
     let mut section = Section::new("Which algorithm for which host");
-    section.sentences = vec![format!(
+    section.say(format!(
         "Recommended is the fastest of what is more than a digest of key and packet, reaches {LEVEL_MIN_BITS} bits, \
          loses nothing when a nonce comes twice, as servers keep no state by which they could avoid that, is good \
          for as many packets as a key sees in a year, and travels as RFC 5905\u{2019}s MAC. A client asks once a \
          minute, a server answers 28,000 times a second: 2^{:.1} and 2^{:.1} answers.",
         Role::Client.messages_log2(),
         Role::Server.messages_log2()
-    )];
+    ));
     let mut here = recommend::here(record);
     here.extend(recommend::by_openssl(record));
-    section.tables = vec![factors(), verdicts("Recommended on this host", here)];
+    section.show([factors(), verdicts("Recommended on this host", here)]);
     let mut published =
         verdicts("Recommended on the drafts\u{2019} machines, by their figures", recommend::published());
     published.notes.push("By throughput of draft-ietf-ntp-mac, sections 4 and 5, as a server.".to_owned());
-    section.tables.push(published);
+    section.show([published]);
     section
 }
 
 fn factors() -> Table {
-    let mut table = Table::new(
+    let mut table = Table::headed(
         "What algorithms withstand: the four factors of draft-aanchal4-ntp-mac-00, section 6",
         [
             "Algorithm",
@@ -42,43 +42,40 @@ fn factors() -> Table {
             "A repeated nonce costs",
             "Tag travels",
         ],
-    );
-    table.words = vec![4, 8, 9, 10];
-    table.rows = Algorithm::ALL
-        .into_iter()
-        .map(|algorithm| {
-            let factors = Factors::of(algorithm);
-            let bits = |bits: Option<u32>| or_absent(bits.map(|bits| bits.to_string()));
-            vec![
-                algorithm.to_string(),
-                factors.tag_bits.to_string(),
-                factors.key_bits.to_string(),
-                factors.bound_bits().to_string(),
-                factors.primitive.to_owned(),
-                bits(factors.primitive_bits),
-                bits(factors.level_bits()),
-                packets(&factors),
-                match factors.extension {
-                    Extension::Impossible => "no",
-                    Extension::OfWholeTags => "of whole tags",
-                    Extension::Possible => "yes",
-                }
-                .to_owned(),
-                match factors.repeated_nonce {
-                    RepeatedNonce::TakesNone => "there is none",
-                    RepeatedNonce::ShowsEquality => "nothing",
-                    RepeatedNonce::LosesNonce => "forgery under it",
-                    RepeatedNonce::LosesHashKey => "the key",
-                }
-                .to_owned(),
-                match factors.carrier {
-                    Carrier::Trailer => "as the MAC",
-                    Carrier::ExtensionField => "in a field of ours",
-                }
-                .to_owned(),
-            ]
-        })
-        .collect();
+        &[4, 8, 9, 10],
+    )
+    .with(Algorithm::ALL.map(|algorithm| {
+        let factors = Factors::of(algorithm);
+        let bits = |bits: Option<u32>| or_absent(bits.map(|bits| bits.to_string()));
+        vec![
+            algorithm.to_string(),
+            factors.tag_bits.to_string(),
+            factors.key_bits.to_string(),
+            factors.bound_bits().to_string(),
+            factors.primitive.to_owned(),
+            bits(factors.primitive_bits),
+            bits(factors.level_bits()),
+            packets(&factors),
+            match factors.extension {
+                Extension::Impossible => "no",
+                Extension::OfWholeTags => "of whole tags",
+                Extension::Possible => "yes",
+            }
+            .to_owned(),
+            match factors.repeated_nonce {
+                RepeatedNonce::TakesNone => "there is none",
+                RepeatedNonce::ShowsEquality => "nothing",
+                RepeatedNonce::LosesNonce => "forgery under it",
+                RepeatedNonce::LosesHashKey => "the key",
+            }
+            .to_owned(),
+            match factors.carrier {
+                Carrier::Trailer => "as the MAC",
+                Carrier::ExtensionField => "in a field of ours",
+            }
+            .to_owned(),
+        ]
+    }));
     table.notes.push(
         "Limits of packets are those of NIST SP 800-38B, appendix B, for CMAC, in blocks, of which each packet here \
          has three; of SP 800-38D, sections 8 and 8.3, for nonces of twelve random octets; and CMAC\u{2019}s 2^48 for \
@@ -99,7 +96,7 @@ pub(super) fn packets(factors: &Factors) -> String {
 }
 
 fn verdicts(name: &str, verdicts: Vec<Verdict>) -> Table {
-    let mut table = Table::new(
+    let mut table = Table::headed(
         name,
         [
             "Host",
@@ -110,8 +107,8 @@ fn verdicts(name: &str, verdicts: Vec<Verdict>) -> Table {
             "Thousand packets/s",
             "Faster than recommended, and why not",
         ],
+        &[1, 2, 4, 6],
     );
-    table.words = vec![1, 2, 4, 6];
     for verdict in verdicts {
         let cells = |ranked: Option<&Ranked>| {
             let name = or_absent(ranked.map(|ranked| ranked.algorithm.to_string()));
@@ -131,7 +128,7 @@ fn verdicts(name: &str, verdicts: Vec<Verdict>) -> Table {
         row.extend(cells(recommended));
         row.extend(cells(verdict.fastest()));
         row.push(or_absent((!faster.is_empty()).then(|| faster.join("; "))));
-        table.rows.push(row);
+        table.push(row);
     }
     table
 }
@@ -144,17 +141,18 @@ mod tests {
     #[test]
     fn each_host_has_its_recommendation_and_what_was_faster() {
         let section = section(&record());
-        let [factors, here, published] = &section.tables[..] else { panic!("{section:?}") };
+        let [factors, here, published] = section.tables()[..] else { panic!("{section:?}") };
         assert_eq!((factors.rows.len(), here.rows.len(), published.rows.len()), (12, 6, 6));
-        assert_eq!(here.rows[0][..4], ["this host", "client", "CMAC(AES-128)", "16,667"]);
-        assert!(here.rows[0][6].contains("GMAC(AES-128) (one repeated nonce gives the key away)"));
-        let marvell = &published.rows[5];
+        assert_eq!(here.rows[0].cells[..4], ["this host", "client", "CMAC(AES-128)", "16,667"]);
+        assert!(here.rows[0].cells[6].contains("GMAC(AES-128) (one repeated nonce gives the key away)"));
+        let marvell = &published.rows[5].cells;
         assert_eq!(marvell[..4], ["Marvell", "server", "CMAC(AES-128)", "246"]);
         assert!(marvell[6].contains("HMAC-MD5 (MD5 is broken for collisions)"));
-        assert!(section.sentences[0].contains("2^19.0 and 2^39.7 answers"), "{:?}", section.sentences);
-        let gmac = factors.rows.iter().find(|row| row[0] == "GMAC(AES-128)").unwrap();
+        let said = section.sentences();
+        assert!(said[0].contains("2^19.0 and 2^39.7 answers"), "{said:?}");
+        let gmac = factors.rows.iter().find(|row| row.cells[0] == "GMAC(AES-128)").unwrap();
         assert_eq!(
-            gmac[1..],
+            gmac.cells[1..],
             ["128", "128", "128", "AES-128", "128", "128", "2^32", "no", "the key", "in a field of ours"]
         );
     }

@@ -1,15 +1,14 @@
 //! Ours beside what the drafts published: as multiples of legacy MD5, and table by table.
 
-use super::{Section, kilo, ratio_range, which};
+use super::{kilo, ratio_range, which};
 use crate::mac::recommend::Role;
 use crate::mac::security::Factors;
 use crate::mac::{Algorithm, Implementation, Instructions, KeyUse, MacRecord, Side, Timing};
-use crate::published::mac::{
+use crate::published::ntp_mac::{
     ALGORITHMS, Advantage, Cell, Column, Content, GMAC_SIV_CYCLES, Lengths, Machine, Table as Published,
-    cells, ratio_to_md5, tables,
+    cell, cells, draft_00, draft_ietf, ratio_to_md5, tables,
 };
-use crate::published::{mac_draft_00, mac_draft_ietf};
-use crate::sections::{ABSENT, Table, or_absent};
+use crate::render::{ABSENT, Section, Table, or_absent};
 use crate::units::ratio;
 
 /// Messages after which a forger's advantage is told, as powers of two; and after a year at NIST's rate.
@@ -60,16 +59,15 @@ fn own_heading((own, side): &(Own, &Side)) -> String {
 /// the instructions are worth.
 pub(super) fn multiples(record: &MacRecord) -> Section {
     let mut section = Section::new("As multiples of legacy MD5");
-    section.sentences = vec![
+    section.say(
         "How many times as many packets as with legacy MD5: of the same machine, and of ours by the same code, with \
-         the same instructions. Absolute figures of other hardware say nothing here."
-            .to_owned(),
-    ];
+         the same instructions. Absolute figures of other hardware say nothing here.",
+    );
     let columns = own_columns(record);
     let mut headings = vec!["Algorithm".to_owned()];
     headings.extend(columns.iter().map(own_heading));
     headings.extend(Machine::ALL.map(|machine| machine.name().to_owned()));
-    let mut table = Table::new("Algorithm / legacy MD5", headings);
+    let mut table = Table::headed("Algorithm / legacy MD5", headings, &[]);
     for algorithm in Algorithm::ALL {
         let mut row = vec![algorithm.to_string()];
         row.extend(columns.iter().map(|(own, side)| {
@@ -81,11 +79,13 @@ pub(super) fn multiples(record: &MacRecord) -> Section {
             )
         }));
         row.extend(Machine::ALL.map(|machine| {
-            or_absent(ratio_to_md5(algorithm, machine).map(|times| {
-                format!("{}{}", ratio(times), mark(&mac_draft_ietf::TABLES, algorithm, machine))
-            }))
+            or_absent(
+                ratio_to_md5(algorithm, machine).map(|times| {
+                    format!("{}{}", ratio(times), mark(&draft_ietf::TABLES, algorithm, machine))
+                }),
+            )
         }));
-        table.rows.push(row);
+        table.push(row);
     }
     table.notes = vec![
         "With and without: the instructions for AES, carry-less multiplication and SHA. In batches: of the size that \
@@ -93,29 +93,29 @@ pub(super) fn multiples(record: &MacRecord) -> Section {
          draft-ietf-ntp-mac, section 8. (aws-lc): by OpenSSL\u{2019}s legacy MD5."
             .to_owned(),
     ];
-    table.notes.extend(disagreements(&mac_draft_ietf::TABLES));
-    section.tables.push(table);
-    let mut worth = Table::new(
-        "With the instructions / without them",
-        ["Algorithm", "Ours (extremes)", "Ours in batches (extremes)", "OpenSSL here (extremes)"],
-    );
-    for algorithm in Algorithm::ALL {
-        let mut row = vec![algorithm.to_string()];
-        row.extend(
-            Own::ALL.map(|own| or_absent(record.worth(|side| own.timing(side, algorithm)).map(ratio_range))),
-        );
-        worth.rows.push(row);
-    }
+    table.notes.extend(disagreements(&draft_ietf::TABLES));
+    section.show([table]);
     let published = |algorithm| {
         let [with, without] = [Machine::XeonWith, Machine::XeonWithout]
-            .map(|machine| crate::published::mac::cell(algorithm, machine).map(|cell| cell.throughput_kps));
+            .map(|machine| cell(algorithm, machine).map(|cell| cell.throughput_kps));
         Some(ratio(with? / without?))
     };
-    worth.headings.push("Published, Xeon".to_owned());
-    for (row, algorithm) in worth.rows.iter_mut().zip(Algorithm::ALL) {
-        row.push(or_absent(published(algorithm)));
-    }
-    section.tables.push(worth);
+    let headings = [
+        "Algorithm",
+        "Ours (extremes)",
+        "Ours in batches (extremes)",
+        "OpenSSL here (extremes)",
+        "Published, Xeon",
+    ];
+    let worth = Table::headed("With the instructions / without them", headings, &[]);
+    let worth = worth.with(Algorithm::ALL.map(|algorithm| {
+        let own =
+            Own::ALL.map(|own| or_absent(record.worth(|side| own.timing(side, algorithm)).map(ratio_range)));
+        let mut row = vec![algorithm.to_string()];
+        row.extend(own.into_iter().chain([or_absent(published(algorithm))]));
+        row
+    }));
+    section.show([worth]);
     section
 }
 
@@ -171,34 +171,27 @@ fn foreign(timing: &Timing) -> &'static str {
 /// The nine tables, ours beside each.
 pub(super) fn drafts(record: &MacRecord) -> Section {
     let mut section = Section::new("The nine tables of the drafts, and ours");
-    section.sentences = vec![
+    section.say(
         "In brackets: how many times as fast as legacy MD5 of the same column. Ratios are compared, not figures of \
-         different hardware."
-            .to_owned(),
-    ];
+         different hardware.",
+    );
     let published = tables();
     let count = published.len();
-    section.tables = published
-        .into_iter()
-        .enumerate()
-        .map(|(index, published)| {
-            let name = format!(
-                "{} of {count}: {}, {}. {}",
-                index + 1,
-                published.draft,
-                published.section,
-                published.title
-            );
-            match published.content {
-                Content::Lengths(rows, has_level) => lengths(name, rows, has_level),
-                Content::Throughput(columns) => {
-                    figures(record, &name, published, columns, Figure::Throughput)
-                }
-                Content::Cycles(columns) => figures(record, &name, published, columns, Figure::Cycles),
-                Content::Advantages(rows) => advantages(name, rows),
-            }
-        })
-        .collect();
+    section.show(published.into_iter().enumerate().map(|(index, published)| {
+        let name = format!(
+            "{} of {count}: {}, {}. {}",
+            index + 1,
+            published.draft,
+            published.section,
+            published.title
+        );
+        match published.content {
+            Content::Lengths(rows, has_level) => lengths(name, rows, has_level),
+            Content::Throughput(columns) => figures(record, &name, published, columns, Figure::Throughput),
+            Content::Cycles(columns) => figures(record, &name, published, columns, Figure::Cycles),
+            Content::Advantages(rows) => advantages(name, rows),
+        }
+    }));
     section
 }
 
@@ -208,26 +201,20 @@ fn lengths(name: String, rows: &[Lengths], has_level: bool) -> Table {
         headings.push("Security level");
     }
     headings.extend(["Ours: key", "Tag", "min(key, tag), bits", "Level, bits"]);
-    let mut table = Table::new(name, headings);
-    table.rows = rows
-        .iter()
-        .map(|row| {
-            let factors = Factors::of(row.algorithm);
-            let mut cells =
-                vec![row.algorithm.to_string(), row.key_size.to_string(), row.tag_size.to_string()];
-            if has_level {
-                cells.push(row.security_bits.map_or_else(|| "NA".to_owned(), |bits| bits.to_string()));
-            }
-            cells.extend([
-                (factors.key_bits / 8).to_string(),
-                (factors.tag_bits / 8).to_string(),
-                factors.bound_bits().to_string(),
-                or_absent(factors.level_bits().map(|bits| bits.to_string())),
-            ]);
-            cells
-        })
-        .collect();
-    table
+    Table::headed(name, headings, &[]).with(rows.iter().map(|row| {
+        let factors = Factors::of(row.algorithm);
+        let mut cells = vec![row.algorithm.to_string(), row.key_size.to_string(), row.tag_size.to_string()];
+        if has_level {
+            cells.push(row.security_bits.map_or_else(|| "NA".to_owned(), |bits| bits.to_string()));
+        }
+        cells.extend([
+            (factors.key_bits / 8).to_string(),
+            (factors.tag_bits / 8).to_string(),
+            factors.bound_bits().to_string(),
+            or_absent(factors.level_bits().map(|bits| bits.to_string())),
+        ]);
+        cells
+    }))
 }
 
 /// What a table of figures counts.
@@ -253,7 +240,7 @@ fn figures(
         Figure::Throughput => "thousands",
         Figure::Cycles => "of ours, reference cycles",
     };
-    let mut table = Table::new(format!("{name} ({unit})"), headings);
+    let mut table = Table::headed(format!("{name} ({unit})"), headings, &[]);
     for (index, algorithm) in ALGORITHMS.into_iter().enumerate() {
         let mut row = vec![algorithm.to_string()];
         row.extend(columns.iter().map(|column| {
@@ -269,11 +256,11 @@ fn figures(
             format!("{shown}{} ({})", mark(draft, algorithm, column.machine), ratio(times))
         }));
         row.extend(own.iter().map(|(own, side)| own_cell(record, *own, side, algorithm, figure)));
-        table.rows.push(row);
+        table.push(row);
     }
     let here: Vec<Machine> = columns.iter().map(|column| column.machine).collect();
     table.notes = disagreements_on(draft, &here);
-    if figure == Figure::Cycles && published.draft == mac_draft_ietf::TABLES[0].draft {
+    if figure == Figure::Cycles && published.draft == draft_ietf::TABLES[0].draft {
         table.notes.extend(gmac_siv(record, columns));
     }
     table
@@ -316,23 +303,18 @@ fn advantages(name: String, rows: &[Advantage]) -> Table {
     headings.extend(QUERIES_LOG2.map(|q| format!("At q = 2^{q}")));
     headings.push(format!("At q = 2^{year:.1}, a year of 28,000/s"));
     headings.push("Packets per key, at most".to_owned());
-    let mut table = Table::new(name, headings);
-    table.words = vec![1];
-    table.rows = rows
-        .iter()
-        .map(|row| {
-            let factors = Factors::of(row.algorithm);
-            let mut cells = vec![row.algorithm.to_string(), row.formula.to_owned()];
-            cells.extend(QUERIES_LOG2.into_iter().chain([year]).map(|q| {
-                or_absent(factors.advantage_log2(q).map(|log2| match log2 {
-                    0.0 => "1".to_owned(),
-                    _ => format!("2^{}", ((log2 * 10.0).round() / 10.0)),
-                }))
-            }));
-            cells.push(super::advice::packets(&factors));
-            cells
-        })
-        .collect();
+    let mut table = Table::headed(name, headings, &[1]).with(rows.iter().map(|row| {
+        let factors = Factors::of(row.algorithm);
+        let mut cells = vec![row.algorithm.to_string(), row.formula.to_owned()];
+        cells.extend(QUERIES_LOG2.into_iter().chain([year]).map(|q| {
+            or_absent(factors.advantage_log2(q).map(|log2| match log2 {
+                0.0 => "1".to_owned(),
+                _ => format!("2^{}", ((log2 * 10.0).round() / 10.0)),
+            }))
+        }));
+        cells.push(super::advice::packets(&factors));
+        cells
+    }));
     table.notes.push(
         "No advantage is less than that of a guess, 1/2^min(key, tag): of HMAC-SHA224 the draft\u{2019}s formula is \
          that of the whole tag."
@@ -343,9 +325,9 @@ fn advantages(name: String, rows: &[Advantage]) -> Table {
 
 /// All tables of the draft that a table is of.
 fn tables_of(published: &Published) -> &'static [Published] {
-    match published.draft == mac_draft_00::TABLES[0].draft {
-        true => &mac_draft_00::TABLES,
-        false => &mac_draft_ietf::TABLES,
+    match published.draft == draft_00::TABLES[0].draft {
+        true => &draft_00::TABLES,
+        false => &draft_ietf::TABLES,
     }
 }
 
@@ -371,12 +353,14 @@ mod tests {
     use crate::mac::tests::record;
 
     fn row(table: &Table, name: &str) -> Vec<String> {
-        table.rows.iter().find(|row| row[0] == name).unwrap_or_else(|| panic!("{name}: {table:?}")).clone()
+        let rows = &mut table.rows.iter().map(|row| &row.cells);
+        rows.find(|row| row[0] == name).unwrap_or_else(|| panic!("{name}: {table:?}")).clone()
     }
 
     #[test]
     fn nine_tables_stand_by_name_with_ours_beside() {
-        let tables = drafts(&record()).tables;
+        let section = drafts(&record());
+        let tables = section.tables();
         assert_eq!(tables.len(), 9);
         for (index, table) in tables.iter().enumerate() {
             let draft = if index < 3 { "draft-aanchal4-ntp-mac-00" } else { "draft-ietf-ntp-mac" };
@@ -385,11 +369,11 @@ mod tests {
                 "{}",
                 table.name
             );
-            assert!(table.rows.iter().all(|row| row.len() == table.headings.len()), "{}", table.name);
+            assert!(table.rows.iter().all(|row| row.cells.len() == table.columns.len()), "{}", table.name);
             assert!(matches!(table.rows.len(), 5 | 6));
         }
         assert_eq!(
-            row(&tables[1], "CMAC(AES-128)")[1..],
+            row(tables[1], "CMAC(AES-128)")[1..],
             [
                 "7,567 (2.43)",
                 "4,388 (1.39)",
@@ -401,24 +385,25 @@ mod tests {
                 "6,173 (1.48)"
             ]
         );
-        assert_eq!(row(&tables[2], "GMAC(AES-128)")[1], "3.009 (5.33)");
-        assert_eq!(row(&tables[0], "HMAC-SHA224/128")[1..5], ["16", "28", "112", "16"]);
-        assert_eq!(row(&tables[0], "HMAC-MD5")[3], "NA");
+        assert_eq!(row(tables[2], "GMAC(AES-128)")[1], "3.009 (5.33)");
+        assert_eq!(row(tables[0], "HMAC-SHA224/128")[1..5], ["16", "28", "112", "16"]);
+        assert_eq!(row(tables[0], "HMAC-MD5")[3], "NA");
         assert_eq!(
-            row(&tables[8], "CMAC(AES-128)")[1..],
+            row(tables[8], "CMAC(AES-128)")[1..],
             ["q^2/2^{128}", "2^-88", "2^-64", "2^-32", "2^-48.6", "2^46"]
         );
     }
 
     #[test]
     fn cells_that_disagree_are_marked_with_the_reason() {
-        let tables = drafts(&record()).tables;
-        assert_eq!(row(&tables[4], "Poly1305(ChaCha20)")[1], "2,598* (0.83)");
-        assert_eq!(row(&tables[7], "GMAC(AES-128)")[1], "50* (1.04)");
-        assert_eq!(row(&tables[6], "GMAC(AES-128)")[1..3], ["681* (1.14)", "1,362 (2.51)"]);
+        let section = drafts(&record());
+        let tables = section.tables();
+        assert_eq!(row(tables[4], "Poly1305(ChaCha20)")[1], "2,598* (0.83)");
+        assert_eq!(row(tables[7], "GMAC(AES-128)")[1], "50* (1.04)");
+        assert_eq!(row(tables[6], "GMAC(AES-128)")[1..3], ["681* (1.14)", "1,362 (2.51)"]);
         let stars: usize = tables
             .iter()
-            .flat_map(|table| table.rows.iter().flatten())
+            .flat_map(|table| table.rows.iter().flat_map(|row| &row.cells))
             .filter(|cell| cell.contains('*'))
             .count();
         // Poly1305 with and without in two tables of each draft, and GMAC on the PowerPC in two.
@@ -433,13 +418,14 @@ mod tests {
     #[test]
     fn multiples_stand_beside_those_of_each_machine() {
         let section = multiples(&record());
-        let cmac = row(&section.tables[0], "CMAC(AES-128)");
+        let tables = section.tables();
+        let cmac = row(tables[0], "CMAC(AES-128)");
         assert_eq!(cmac[1..7], ["2.67", "1.48", "2.67", "1.48", "2.67", "1.48"]);
         assert_eq!(cmac[7..], ["2.43", "1.39", "0.96", "0.76", "0.82", "0.64"]);
-        let siv = row(&section.tables[0], "GMAC-SIV(AES-128)");
+        let siv = row(tables[0], "GMAC-SIV(AES-128)");
         assert_eq!(siv[5..9], ["1.45 (aws-lc)", "0.81 (aws-lc)", "2.71", "-"]);
         assert_eq!(
-            row(&section.tables[1], "CMAC(AES-128)")[1..],
+            row(tables[1], "CMAC(AES-128)")[1..],
             ["1.80 (1.80 to 1.80)", "1.80 (1.80 to 1.80)", "1.80 (1.80 to 1.80)", "1.72"]
         );
     }
@@ -462,10 +448,11 @@ mod tests {
     fn one_process_alone_has_its_columns_alone() {
         let mut record = record();
         record.sides.retain(|side| side.instructions == Instructions::With);
-        let tables = drafts(&record).tables;
-        assert_eq!(tables[1].headings.len(), 1 + 2 + 3);
-        assert!(multiples(&record).tables[1].rows.iter().all(|row| row[1..4] == [ABSENT; 3]));
+        assert_eq!(drafts(&record).tables()[1].columns.len(), 1 + 2 + 3);
+        assert!(multiples(&record).tables()[1].rows.iter().all(|row| row.cells[1..4] == [ABSENT; 3]));
         record.reference_hz = None;
-        assert!(drafts(&record).tables[2].rows.iter().all(|row| row[3..].iter().all(|cell| cell == ABSENT)));
+        let cycles = &drafts(&record);
+        let mut rows = cycles.tables()[2].rows.iter();
+        assert!(rows.all(|row| row.cells[3..].iter().all(|cell| cell == ABSENT)));
     }
 }

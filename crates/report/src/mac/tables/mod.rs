@@ -10,26 +10,35 @@ mod ours;
 
 use super::figures::Range;
 use super::{Instructions, MacRecord, recommend};
-use crate::sections;
-use crate::units::{count, ratio, utc};
+use crate::render::{Block, Layout, Report, Section};
+use crate::stored::Stored;
+use crate::units::{count, ratio};
 
-/// A part of the report, and of which process it has a figure.
-type Section = sections::Section<Instructions>;
+const TITLE: &str = "MACs for NTP on this host, beside the drafts\u{2019}";
 
 /// What stands first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(crate) enum Order {
     /// This host's figures: of `bench mac`.
     Host,
     /// The drafts' tables: of the study.
     Drafts,
 }
 
-/// The whole report.
-pub(super) fn sections(record: &MacRecord, order: Order) -> Vec<Section> {
+/// The report of `bench mac`: this host's figures first.
+#[must_use]
+pub fn report(record: &MacRecord) -> Report {
+    let mut first = Section::default();
+    first.say_all(opening(record));
+    let sections = std::iter::once(first).chain(sections(record, Order::Host)).collect();
+    Report::new(TITLE, Layout::Nested, sections)
+}
+
+/// All that follows the opening.
+pub(crate) fn sections(record: &MacRecord, order: Order) -> Vec<Section> {
     let mut findings = Section::new("What follows");
-    findings.sentences = recommend::findings(record);
-    findings.sentences.extend(beside::ratios(record));
+    let said = recommend::findings(record).into_iter().chain(beside::ratios(record));
+    findings.add(Block::findings(said));
     let mut sections = vec![findings];
     let mut host: Vec<Section> = record.sides.iter().map(|side| ours::section(record, side)).collect();
     host.push(beside::multiples(record));
@@ -50,8 +59,7 @@ pub(super) fn sections(record: &MacRecord, order: Order) -> Vec<Section> {
 }
 
 /// What was measured, how, and on what.
-pub(super) fn opening(record: &MacRecord) -> Vec<String> {
-    let host = &record.host;
+pub(crate) fn opening(record: &MacRecord) -> Vec<String> {
     let clock = record.reference_hz.map_or_else(
         || "There is no time-stamp counter here, so cycles are not known.".to_owned(),
         |hz| {
@@ -72,17 +80,7 @@ pub(super) fn opening(record: &MacRecord) -> Vec<String> {
         },
     );
     vec![
-        format!(
-            "MACs of packets of {} octets on {}, {} processors, {}, {}, by authentick {} (commit {}): {}.",
-            record.packet_size,
-            host.cpu,
-            host.cpu_count,
-            host.kernel,
-            utc(record.started_unix_s),
-            record.version,
-            record.commit,
-            record.command
-        ),
+        format!("MACs of packets of {} octets on {}", record.packet_size, record.provenance().made()),
         format!(
             "One thread, and a second is one of processor time. {} rounds, in which everything takes its turn for {} \
              ms, both processes too; medians stand with their extremes, and ratios are taken within a round. On a \
@@ -109,5 +107,74 @@ const fn which(instructions: Instructions) -> &'static str {
     match instructions {
         Instructions::With => "with",
         Instructions::Without => "without",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mac::Implementation;
+    use crate::mac::tests::record;
+    use crate::render::page::assert_whole;
+    use crate::study::ntp_mac;
+
+    fn study(record: &MacRecord, remark: &str) -> Report {
+        ntp_mac::remarked(record, &[remark.to_owned()])
+    }
+
+    #[test]
+    fn page_is_whole_and_escapes_what_comes_from_the_record() {
+        let mut record = record();
+        record.sides[0].remarks.push("<script>".to_owned());
+        for page in [report(&record), study(&record, "<i>")].map(|report| report.page()) {
+            assert_whole(&page);
+            assert!(!page.contains("<b>") && !page.contains("<script") && !page.contains("<i>"));
+            assert!(page.contains("A &lt;b&gt;processor") && page.contains("&lt;script&gt;"));
+            // A figure of each process, in two sizes, with three marks in each legend.
+            assert_eq!(page.matches("<figure>").count(), 2);
+            assert_eq!(page.matches("class=\"plot ").count(), 4);
+            assert_eq!(page.matches("class=\"swatch\"").count(), 6);
+            assert_eq!(page.matches("of 9: draft").count(), 2 * 9);
+        }
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_in_the_legend() {
+        let mut record = record();
+        for side in &mut record.sides {
+            side.timings.retain(|timing| timing.implementation == Implementation::Authentick);
+        }
+        let page = report(&record).page();
+        assert!(!page.contains("<span>OpenSSL") && page.contains("<span>ours, in the best batch"));
+        record.sides.iter_mut().for_each(|side| side.timings.clear());
+        assert!(!report(&record).page().contains("<figure>"));
+    }
+
+    #[test]
+    fn both_reports_have_all_tables_in_their_own_order() {
+        let study = study(&record(), "A remark.").text();
+        let bench = report(&record()).text();
+        for text in [&bench, &study] {
+            for part in
+                ["of 9: draft-ietf-ntp-mac", "conclusion stands", "Algorithm / legacy MD5", "2,598* (0.83)"]
+            {
+                assert!(text.contains(part), "{part}\n{text}");
+            }
+            assert_eq!(text.matches(" of 9: draft").count(), 9);
+            assert!(text.lines().all(|line| line.trim_end() == line));
+        }
+        let host = "This host with AES and SHA instructions\n===";
+        let at = |text: &str, part: &str| text.find(part).unwrap();
+        assert!(at(&bench, host) < at(&bench, "1 of 9"));
+        assert!(at(&study, host) > at(&study, "9 of 9") && study.contains("A remark."));
+    }
+
+    #[test]
+    fn record_cannot_steer_the_terminal() {
+        let mut record = record();
+        record.host.cpu = "\u{1b}[2J".to_owned();
+        record.sides[0].remarks.push("\u{9b}31m".to_owned());
+        record.sides[0].path = "\r".to_owned();
+        assert!(report(&record).text().chars().all(|c| c == '\n' || !c.is_control()));
     }
 }

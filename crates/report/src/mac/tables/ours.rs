@@ -1,9 +1,9 @@
 //! This host's figures: throughput, cycles, what a key's set-up costs, and how single times scatter.
 
-use super::{Section, kilo, ratio_range};
-use crate::mac::{Algorithm, Implementation, Instructions, KeyUse, MacRecord, Side, Spread};
-use crate::published::mac::NIST_RPS;
-use crate::sections::{Table, or_absent};
+use super::{kilo, ratio_range};
+use crate::mac::{Algorithm, Implementation, Instructions, KeyUse, MacRecord, Side, Spread, Timing};
+use crate::published::ntp_mac::NIST_RPS;
+use crate::render::{Block, Count, Dots, Drawing, Figure, Marker, Section, Series, Table, or_absent};
 use crate::units::ratio;
 
 pub(super) fn section(record: &MacRecord, side: &Side) -> Section {
@@ -16,16 +16,49 @@ pub(super) fn section(record: &MacRecord, side: &Side) -> Section {
         [] => "none of them".to_owned(),
         seen => seen.join(", "),
     };
-    section.sentences.push(format!("Instructions that the process saw: {seen}. Our path: {}.", side.path));
-    section.sentences.extend(side.remarks.iter().cloned());
-    section.figure = Some(side.instructions);
-    section.tables = vec![throughput(record, side)];
-    if let Some(reference_hz) = record.reference_hz {
-        section.tables.push(cycles(record, side, reference_hz));
-    }
-    section.tables.push(set_up(side));
-    section.tables.push(spread(side));
+    section.say(format!("Instructions that the process saw: {seen}. Our path: {}.", side.path));
+    section.say_all(side.remarks.iter().map(String::as_str));
+    section.add(figure(side));
+    section.show([throughput(record, side)]);
+    section.show(record.reference_hz.map(|reference_hz| cycles(record, side, reference_hz)));
+    section.show([set_up(side), spread(side)]);
     section
+}
+
+/// Throughput of each algorithm: ours one at a time, ours in the best batch, and OpenSSL's.
+fn figure(side: &Side) -> Block {
+    let rate = |timing: &Timing| (timing.throughput_kps().median * 1e3).round() as u64;
+    let series = [
+        ("ours, one at a time", Marker::Circle, 0),
+        ("ours, in the best batch", Marker::Square, 2),
+        ("OpenSSL, one at a time (GMAC-SIV: aws-lc)", Marker::Cross, 1),
+    ];
+    let values = |index: usize, algorithm: Algorithm| {
+        let timing = match index {
+            0 => side.ours(algorithm, 1),
+            1 => side.fastest_batch(algorithm),
+            _ => side.rival(algorithm, KeyUse::Kept),
+        };
+        timing.map(rate)
+    };
+    let dots = Dots {
+        label: "Packets a second of each algorithm; the table has the figures",
+        along: "packets of 48 octets a second",
+        count: Count::Rate,
+        names: Algorithm::ALL.map(Algorithm::name).to_vec(),
+        series: series
+            .iter()
+            .enumerate()
+            .map(|(index, &(name, marker, colour))| Series {
+                name,
+                marker,
+                colour,
+                values: Algorithm::ALL.map(|algorithm| values(index, algorithm)).to_vec(),
+            })
+            .collect(),
+    };
+    let caption = "Medians; the further right, the faster. The key is kept.".to_owned();
+    Block::Figure(Figure { drawing: Drawing::Marks(dots), caption }, None)
 }
 
 /// Batch sizes above one.
@@ -49,7 +82,7 @@ fn throughput(record: &MacRecord, side: &Side) -> Table {
         ["OpenSSL, one at a time", "One at a time / OpenSSL (extremes)", "Best batch / OpenSSL (extremes)"]
             .map(str::to_owned),
     );
-    let mut table = Table::new("Thousand packets a second, the key being kept", headings);
+    let mut table = Table::headed("Thousand packets a second, the key being kept", headings, &[]);
     for algorithm in Algorithm::ALL {
         let (one, rival) = (side.ours(algorithm, 1), side.rival(algorithm, KeyUse::Kept));
         if one.is_none() && rival.is_none() {
@@ -70,7 +103,7 @@ fn throughput(record: &MacRecord, side: &Side) -> Table {
         for ours in [one, side.fastest_batch(algorithm)] {
             row.push(or_absent(ours.zip(rival).map(|(ours, rival)| ratio_range(ours.speed_ratio(rival)))));
         }
-        table.rows.push(row);
+        table.push(row);
     }
     table
 }
@@ -83,7 +116,7 @@ fn cycles(record: &MacRecord, side: &Side, reference_hz: f64) -> Table {
         ["OpenSSL, one at a time", "One at a time, with key set-up", "OpenSSL, with key set-up"]
             .map(str::to_owned),
     );
-    let mut table = Table::new("Reference cycles per octet", headings);
+    let mut table = Table::headed("Reference cycles per octet", headings, &[]);
     for algorithm in Algorithm::ALL {
         let ours = |key, batch| side.timing(algorithm, Implementation::Authentick, key, batch);
         let mut timings = vec![ours(KeyUse::Kept, 1)];
@@ -95,17 +128,18 @@ fn cycles(record: &MacRecord, side: &Side, reference_hz: f64) -> Table {
             continue;
         }
         let mut row = vec![algorithm.to_string()];
-        let cell = |timing: &crate::mac::Timing| format!("{:.1}", timing.cycles(reference_hz));
+        let cell = |timing: &Timing| format!("{:.1}", timing.cycles(reference_hz));
         row.extend(timings.into_iter().map(|timing| or_absent(timing.map(cell))));
-        table.rows.push(row);
+        table.push(row);
     }
     table
 }
 
 fn set_up(side: &Side) -> Table {
-    let mut table = Table::new(
+    let mut table = Table::headed(
         "Thousand packets a second, the key being set up for each",
         ["Algorithm", "Ours", "OpenSSL", "Ours / OpenSSL (extremes)", "What our set-up adds, ns"],
+        &[],
     );
     for algorithm in Algorithm::ALL {
         let ours = side.timing(algorithm, Implementation::Authentick, KeyUse::SetUp, 1);
@@ -116,7 +150,7 @@ fn set_up(side: &Side) -> Table {
         let added = ours
             .zip(side.ours(algorithm, 1))
             .map(|(with, without)| format!("{:.0}", with.packet_ns().median - without.packet_ns().median));
-        table.rows.push(vec![
+        table.push(vec![
             algorithm.to_string(),
             or_absent(ours.map(|timing| kilo(timing.throughput_kps().median))),
             or_absent(rival.map(|timing| {
@@ -131,7 +165,7 @@ fn set_up(side: &Side) -> Table {
 }
 
 fn spread(side: &Side) -> Table {
-    let mut table = Table::new(
+    let mut table = Table::headed(
         "Latency of single MACs, and the share of a core that NIST\u{2019}s 28,000 packets a second take",
         [
             "Algorithm",
@@ -146,8 +180,9 @@ fn spread(side: &Side) -> Table {
             "In batches, %",
             "OpenSSL, %",
         ],
+        &[],
     );
-    let share = |timing: Option<&crate::mac::Timing>| {
+    let share = |timing: Option<&Timing>| {
         or_absent(timing.map(|timing| percent(timing.packet_ns().median * 1e-9 * NIST_RPS)))
     };
     let ns = |spread: Option<&Spread>, of: fn(&Spread) -> f64| {
@@ -158,7 +193,7 @@ fn spread(side: &Side) -> Table {
         if ours.is_none() && rival.is_none() {
             continue;
         }
-        table.rows.push(vec![
+        table.push(vec![
             algorithm.to_string(),
             ns(ours, |spread| spread.p50_ns),
             ns(ours, |spread| spread.p99_ns),
@@ -230,8 +265,8 @@ mod tests {
 
     fn row(table: &Table, algorithm: Algorithm) -> Vec<&str> {
         let name = algorithm.to_string();
-        let row = table.rows.iter().find(|row| row[0] == name).unwrap();
-        row.iter().map(String::as_str).collect()
+        let row = table.rows.iter().find(|row| row.cells[0] == name).unwrap();
+        row.cells.iter().map(String::as_str).collect()
     }
 
     #[test]

@@ -1,29 +1,32 @@
 //! The ANTP paper's measurements repeated: the stored record, version 1, with what each trial brought.
 //!
-//! - [`plan`]: what the study is to measure, as its folder keeps it.
+//! - [`Plan`]: what the study is to measure, as its folder keeps it.
 //! - `figures`: means over trials, and the ratios that the paper quotes.
+//! - `findings`: what follows from them, in sentences.
 //! - `tables`: Table 1's shape, the runs of all three phases, and the published ratios beside ours.
-//! - [`text`], [`html`]: the same for a terminal and as a page.
+//! - [`report()`]: all of it.
 //!
 //! A record grows trial by trial, so that a study that was interrupted goes on. It keeps figures of each trial and no
 //! distributions.
 
 mod figures;
-pub mod html;
-pub mod plan;
+mod findings;
+mod plan;
+mod report;
 mod tables;
 #[cfg(test)]
 pub(crate) mod tests;
-pub mod text;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::plan::{AntpPlan, AntpSettings};
+pub use self::plan::{Plan, Settings};
+pub use self::plan::{Plan as AntpPlan, Settings as AntpSettings};
+pub use self::report::{report, sections};
 use crate::load::{Histogram, Step};
 use crate::run::Host;
-use crate::stored::{self, Unreadable};
+use crate::stored::stored;
 
 /// The name of the file that holds the record in a study's folder.
 pub const RECORD: &str = "run-antp.json";
@@ -312,24 +315,13 @@ pub struct Primitive {
     pub encapsulation_us: f64,
 }
 
-/// The name and version of the stored format.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum AntpFormat {
-    /// The format of this module.
-    #[default]
-    #[serde(rename = "authentick-antp-study/1")]
-    V1,
-}
-
-impl AntpFormat {
-    /// The name, as in a record's `format` field.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            AntpFormat::V1 => "authentick-antp-study/1",
-        }
-    }
-}
+stored!(
+    AntpRecord,
+    AntpFormat = "authentick-antp-study/1",
+    "a record of study run antp",
+    pretty,
+    AntpRecord::check
+);
 
 /// What the study has measured so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -347,7 +339,7 @@ pub struct AntpRecord {
     /// What it runs on.
     pub host: Host,
     /// How it is measured.
-    pub settings: AntpSettings,
+    pub settings: Settings,
     /// What must be known of all of it, in sentences: where server and generators run, what could not be measured.
     pub remarks: Vec<String>,
     /// What key encapsulation takes; empty until it is measured.
@@ -360,66 +352,7 @@ pub struct AntpRecord {
     pub latencies: Vec<Latency>,
 }
 
-/// Why text is no record.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum AntpError {
-    /// Its `format` is this one, which is not read here.
-    Format(String),
-    /// It is no JSON, or a field is missing or of the wrong type; says where.
-    Json(serde_json::Error),
-    /// A figure cannot be: says which.
-    Unsound(String),
-}
-
-impl fmt::Display for AntpError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            AntpError::Format(found) => {
-                let known = AntpFormat::V1.name();
-                write!(f, "format: {found:?} is not known here; this version reads {known:?}")
-            }
-            AntpError::Json(error) => write!(f, "not a record of study run antp: {error}"),
-            AntpError::Unsound(problem) => f.write_str(problem),
-        }
-    }
-}
-
-impl std::error::Error for AntpError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            AntpError::Json(error) => Some(error),
-            AntpError::Format(_) | AntpError::Unsound(_) => None,
-        }
-    }
-}
-
-impl From<Unreadable> for AntpError {
-    fn from(unreadable: Unreadable) -> Self {
-        match unreadable {
-            Unreadable::Format(found) => AntpError::Format(found),
-            Unreadable::Json(error) => AntpError::Json(error),
-        }
-    }
-}
-
 impl AntpRecord {
-    /// Reads a record.
-    ///
-    /// # Errors
-    /// If the text is no JSON, is in another format, lacks a field, or holds figures that cannot be.
-    pub fn from_json(text: &str) -> Result<Self, AntpError> {
-        let record: AntpRecord = stored::read(text, AntpFormat::V1.name())?;
-        record.check().map_err(AntpError::Unsound)?;
-        Ok(record)
-    }
-
-    /// The record as JSON for people, with a line end after it.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        stored::pretty(self)
-    }
-
     /// What was found of a subject's capacity, if it was searched for.
     #[must_use]
     pub fn capacity(&self, subject: Subject, path: Path) -> Option<&Capacity> {
@@ -502,5 +435,23 @@ impl Trial {
 /// Why a step says nothing about the server, if so.
 #[must_use]
 pub fn why_invalid(step: &Step) -> Option<String> {
-    (!step.valid).then(|| crate::load::words::why(step.why_invalid.as_ref()).to_owned())
+    (!step.valid).then(|| crate::load::why(step.why_invalid.as_ref()).to_owned())
+}
+
+/// What [`report()`] was before.
+pub mod text {
+    /// The study as text.
+    #[must_use]
+    pub fn study(record: &super::AntpRecord) -> String {
+        super::report(record).text()
+    }
+}
+
+/// The same as a page.
+pub mod html {
+    /// The study as a page.
+    #[must_use]
+    pub fn study(record: &super::AntpRecord) -> String {
+        super::report(record).page()
+    }
 }

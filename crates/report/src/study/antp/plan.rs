@@ -3,27 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::published::antp::{TRIAL_COUNT, TRIAL_SECONDS};
-use crate::stored;
-use crate::study::plan::{Paper, PlanError, StudyFormat};
+use crate::study::Paper;
 
 /// What the study is to measure, and how.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AntpPlan {
-    /// The format of the file that holds the plan.
-    pub format: StudyFormat,
-    /// [`Paper::Antp`].
-    pub paper: Paper,
-    /// The command line that began the study.
-    pub command: String,
-    /// When it was begun, in Unix seconds.
-    pub started_unix_s: u64,
-    /// What must not change while a study goes on.
-    pub settings: AntpSettings,
-}
+pub type Plan = crate::study::Plan<Settings>;
 
 /// What all trials of a study share.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AntpSettings {
+pub struct Settings {
     /// The version of authentick.
     pub version: String,
     /// The commit that it was built from.
@@ -44,26 +31,15 @@ pub struct AntpSettings {
     pub long_path_ms: f64,
 }
 
-impl AntpPlan {
-    /// Reads a plan.
-    ///
-    /// # Errors
-    /// If the text is no JSON, is in another format or of another paper, or lacks a field.
-    pub fn from_json(text: &str) -> Result<Self, PlanError> {
-        match Paper::of_plan(text)? {
-            Paper::Antp => Ok(stored::read(text, StudyFormat::V1.name())?),
-            other @ (Paper::Threshold | Paper::Mac) => Err(PlanError::Paper(other)),
-        }
-    }
+impl crate::study::Settings for Settings {
+    const PAPER: Paper = Paper::Antp;
 
-    /// The plan as JSON for people, with a line end after it.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        stored::pretty(self)
+    fn built(&self) -> [&str; 2] {
+        [&self.version, &self.commit]
     }
 }
 
-impl AntpSettings {
+impl Settings {
     /// How these settings differ from the paper's, in a sentence; `None` if they do not.
     #[must_use]
     pub fn difference(&self) -> Option<String> {
@@ -84,23 +60,27 @@ impl AntpSettings {
 mod tests {
     use super::*;
     use crate::study::antp::tests::{plan, settings};
-    use crate::study::mac::MacPlan;
-    use crate::study::plan::StudyPlan;
+    use crate::study::{ntp_mac, request_threshold};
 
     #[test]
     fn plan_survives_its_file_and_is_told_apart_from_the_others() {
         let text = plan().to_json();
-        assert_eq!(AntpPlan::from_json(&text).unwrap(), plan());
+        assert_eq!(Plan::from_json(&text).unwrap(), plan());
         assert_eq!(Paper::of_plan(&text).unwrap(), Paper::Antp);
-        let other = crate::study::plan::tests::plan().to_json();
-        assert!(AntpPlan::from_json(&other).unwrap_err().to_string().contains("a study of \"threshold\""));
-        assert!(StudyPlan::from_json(&text).unwrap_err().to_string().contains("a study of \"antp\""));
-        assert!(MacPlan::from_json(&text).unwrap_err().to_string().contains("a study of \"antp\""));
+        let other = request_threshold::plan::tests::plan().to_json();
+        assert!(Plan::from_json(&other).unwrap_err().to_string().contains("a study of \"threshold\""));
+        assert!(
+            request_threshold::Plan::from_json(&text)
+                .unwrap_err()
+                .to_string()
+                .contains("a study of \"antp\"")
+        );
+        assert!(ntp_mac::Plan::from_json(&text).unwrap_err().to_string().contains("a study of \"antp\""));
     }
 
     #[test]
     fn wrong_plans_are_refused_with_the_reason() {
-        let error = |text: &str| AntpPlan::from_json(text).unwrap_err().to_string();
+        let error = |text: &str| Plan::from_json(text).unwrap_err().to_string();
         let text = plan().to_json();
         assert!(error(&text.replace("study/1", "study/9")).contains("authentick-study/9"));
         assert!(error(&text.replace("\"quick\"", "\"fast\"")).contains("missing field `quick`"));
@@ -114,7 +94,7 @@ mod tests {
             short.contains("--quick") && short.contains("2 trials") && short.contains("5 of 100 s"),
             "{short}"
         );
-        let whole = AntpSettings {
+        let whole = Settings {
             quick: false,
             trial_seconds: 100.0,
             throughput_trials: 5,
@@ -122,8 +102,8 @@ mod tests {
             ..settings()
         };
         assert_eq!(whole.difference(), None);
-        let fewer = AntpSettings { latency_trials: 4, ..whole.clone() };
-        let shorter = AntpSettings { trial_seconds: 99.0, ..whole };
+        let fewer = Settings { latency_trials: 4, ..whole.clone() };
+        let shorter = Settings { trial_seconds: 99.0, ..whole };
         for settings in [fewer, shorter] {
             assert!(settings.difference().unwrap().starts_with("This study is shorter"));
         }

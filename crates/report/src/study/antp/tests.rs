@@ -1,10 +1,10 @@
 //! A record by hand with round figures, and what is refused of one.
 
 use super::*;
-use crate::study::plan::{Paper, StudyFormat};
+use crate::study::{Paper, StudyFormat};
 
-pub(crate) fn settings() -> AntpSettings {
-    AntpSettings {
+pub(crate) fn settings() -> Settings {
+    Settings {
         version: "0.1.0".to_owned(),
         commit: "0123456789ab".to_owned(),
         quick: true,
@@ -17,8 +17,8 @@ pub(crate) fn settings() -> AntpSettings {
     }
 }
 
-pub(crate) fn plan() -> AntpPlan {
-    AntpPlan {
+pub(crate) fn plan() -> Plan {
+    Plan {
         format: StudyFormat::V1,
         paper: Paper::Antp,
         command: "authentick study run antp --quick --out study".to_owned(),

@@ -1,33 +1,22 @@
-//! The plan of a study of the drafts on MACs for NTP: `study.json` beside the one record that it has.
-//!
-//! What is rendered of it is [`mac::text::study`](crate::mac::text::study) and its page.
+//! The study of the drafts on MACs for NTP: `study.json` beside the one record that it has, a bench of MACs, and the
+//! report with the drafts' tables first.
 
 use serde::{Deserialize, Serialize};
 
-use super::plan::{Paper, PlanError, StudyFormat};
-use crate::stored;
+use super::Paper;
+use crate::mac::{MacRecord, Order, opening, sections as bench};
+use crate::render::{Layout, Medium, Report, Section};
 
 /// The name of the record in the folder.
 pub const RECORD: &str = "run-mac.json";
+const TITLE: &str = "The drafts on MACs for NTP, beside ours";
 
 /// What is measured, and how.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MacPlan {
-    /// The format of the file that holds the plan.
-    pub format: StudyFormat,
-    /// The paper: [`Paper::Mac`].
-    pub paper: Paper,
-    /// The command line that began the study.
-    pub command: String,
-    /// When it was begun, in Unix seconds.
-    pub started_unix_s: u64,
-    /// What must not change while a study goes on.
-    pub settings: MacSettings,
-}
+pub type Plan = super::Plan<Settings>;
 
 /// What a study is made under: under other settings it is another study.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MacSettings {
+pub struct Settings {
     /// The version of authentick.
     pub version: String,
     /// The commit that it was built from.
@@ -38,24 +27,15 @@ pub struct MacSettings {
     pub openssl: Option<String>,
 }
 
-impl MacPlan {
-    /// Reads a plan.
-    ///
-    /// # Errors
-    /// If the text is no JSON, is in another format or of another paper, or lacks a field.
-    pub fn from_json(text: &str) -> Result<Self, PlanError> {
-        match Paper::of_plan(text)? {
-            Paper::Mac => Ok(stored::read(text, StudyFormat::V1.name())?),
-            other @ (Paper::Threshold | Paper::Antp) => Err(PlanError::Paper(other)),
-        }
-    }
+impl super::Settings for Settings {
+    const PAPER: Paper = Paper::Mac;
 
-    /// The plan as JSON for people, with a line end after it.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        stored::pretty(self)
+    fn built(&self) -> [&str; 2] {
+        [&self.version, &self.commit]
     }
+}
 
+impl Plan {
     /// What is to be said of the study, in sentences.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
@@ -66,18 +46,44 @@ impl MacPlan {
     }
 }
 
+/// The report on the study.
+#[must_use]
+pub fn report(plan: &Plan, record: &MacRecord) -> Report {
+    remarked(record, &plan.remarks())
+}
+
+/// The same with these remarks.
+pub(crate) fn remarked(record: &MacRecord, remarks: &[String]) -> Report {
+    Report::new(TITLE, Layout::Nested, said(remarks, record))
+}
+
+/// The drafts' tables with ours beside them, and what follows.
+#[must_use]
+pub fn sections(plan: &Plan, record: &MacRecord) -> Vec<Section> {
+    said(&plan.remarks(), record)
+}
+
+/// The same with these sentences on the study.
+pub(crate) fn said(remarks: &[String], record: &MacRecord) -> Vec<Section> {
+    let mut first = Section::default();
+    let title = format!("{TITLE}. Compare the ratios, not the figures.");
+    first.say_in(Medium::Text, title);
+    first.say_all(remarks.iter().cloned().chain(opening(record)));
+    std::iter::once(first).chain(bench(record, Order::Drafts)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::plan::StudyPlan;
+    use crate::study::{StudyFormat, request_threshold};
 
-    fn plan() -> MacPlan {
-        MacPlan {
+    fn plan() -> Plan {
+        Plan {
             format: StudyFormat::V1,
             paper: Paper::Mac,
             command: "authentick study run mac --quick --out study".to_owned(),
             started_unix_s: 1_780_000_000,
-            settings: MacSettings {
+            settings: Settings {
                 version: "0.1.0".to_owned(),
                 commit: "0123456789ab".to_owned(),
                 quick: true,
@@ -89,16 +95,18 @@ mod tests {
     #[test]
     fn plan_survives_its_file_and_is_told_apart_from_the_other() {
         let text = plan().to_json();
-        assert_eq!(MacPlan::from_json(&text).unwrap(), plan());
+        assert_eq!(Plan::from_json(&text).unwrap(), plan());
         assert_eq!(Paper::of_plan(&text).unwrap(), Paper::Mac);
-        let other = crate::study::plan::tests::plan().to_json();
-        assert!(MacPlan::from_json(&other).unwrap_err().to_string().contains("a study of \"threshold\""));
-        assert!(StudyPlan::from_json(&text).unwrap_err().to_string().contains("a study of \"mac\""));
+        let other = request_threshold::plan::tests::plan().to_json();
+        assert!(Plan::from_json(&other).unwrap_err().to_string().contains("a study of \"threshold\""));
+        assert!(
+            request_threshold::Plan::from_json(&text).unwrap_err().to_string().contains("a study of \"mac\"")
+        );
     }
 
     #[test]
     fn wrong_plans_are_refused_with_the_reason() {
-        let error = |text: &str| MacPlan::from_json(text).unwrap_err().to_string();
+        let error = |text: &str| Plan::from_json(text).unwrap_err().to_string();
         let text = plan().to_json();
         assert!(error(&text.replace("study/1", "study/9")).contains("authentick-study/9"));
         assert!(error(&text.replace("\"settings\"", "\"set\"")).contains("missing field `settings`"));

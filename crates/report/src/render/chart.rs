@@ -1,11 +1,11 @@
 //! Figures against a rate as inline SVG: lines through steps that count, crosses for those that do not.
 //!
-//! Like [`crate::plot`], whose sizes, colours and logarithmic axis it shares: no script, no identifiers, and no text
+//! Like [`super::plot`], whose sizes, colours and logarithmic axis it shares: no script, no identifiers, and no text
 //! from a record but what is escaped before.
 
 use std::fmt::Write as _;
 
-use crate::plot::{Area, Axis, BOTTOM, RIGHT, Size, TOP, class_of, dashes_of};
+use super::plot::{Area, Axis, BOTTOM, RIGHT, Size, TOP, class_of, dashes_of, swatch_of};
 use crate::units::{tick, typeset};
 
 /// Least distances between the numbers on the axes, in SVG units.
@@ -51,6 +51,8 @@ pub(crate) struct Point {
 /// A figure at all rates, in any order.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
+    /// What the legend calls it.
+    pub(crate) name: String,
     /// Number of the colour, as of a series.
     pub(crate) colour: usize,
     /// Number of the dash pattern.
@@ -68,34 +70,13 @@ pub(crate) struct Chart {
     /// What the horizontal axis counts.
     pub(crate) along: &'static str,
     pub(crate) unit: Unit,
-    /// Whether a line shows where as many would be answered as are offered.
-    pub(crate) has_diagonal: bool,
+    /// What the legend calls the line where as many would be answered as are offered; `None`: there is none.
+    pub(crate) diagonal: Option<&'static str>,
+    /// What the legend calls points that do not count.
+    pub(crate) void: &'static str,
     /// A rate with a name that is marked.
     pub(crate) mark: Option<(f64, &'static str)>,
     pub(crate) lines: Vec<Line>,
-}
-
-/// A piece of a line, for a legend.
-pub(crate) fn swatch(colour: usize, dashes: usize) -> String {
-    format!(
-        "<svg class=\"swatch\" viewBox=\"0 0 44 12\" aria-hidden=\"true\"><path class=\"{}\" {} d=\"M1 6H43\"/></svg>",
-        class_of(colour),
-        dashes_of(dashes)
-    )
-}
-
-/// A cross, for a legend.
-pub(crate) fn cross_swatch() -> String {
-    format!(
-        "<svg class=\"swatch\" viewBox=\"0 0 44 12\" aria-hidden=\"true\"><path class=\"cross\" d=\"{}\"/></svg>",
-        cross(22.0, 6.0)
-    )
-}
-
-/// The line where as many are answered as are offered, for a legend.
-pub(crate) fn diagonal_swatch() -> String {
-    "<svg class=\"swatch\" viewBox=\"0 0 44 12\" aria-hidden=\"true\"><path class=\"diagonal\" d=\"M1 6H43\"/></svg>"
-        .to_owned()
 }
 
 /// An axis of values that are not negative.
@@ -160,6 +141,24 @@ impl Scale {
 }
 
 impl Chart {
+    /// Lines and crosses with their names.
+    pub(super) fn legend(&self) -> Vec<(String, String)> {
+        let line = |line: &Line| {
+            let path =
+                format!("class=\"{}\" {} d=\"M1 6H43\"", class_of(line.colour), dashes_of(line.dashes));
+            (swatch_of(&path), line.name.clone())
+        };
+        let mut legend: Vec<(String, String)> = self.lines.iter().map(line).collect();
+        if let Some(name) = self.diagonal {
+            legend.push((swatch_of("class=\"diagonal\" d=\"M1 6H43\""), name.to_owned()));
+        }
+        if self.lines.iter().flat_map(|line| &line.points).any(|point| !point.valid) {
+            let path = format!("class=\"cross\" d=\"{}\"", cross(22.0, 6.0));
+            legend.push((swatch_of(&path), self.void.to_owned()));
+        }
+        legend
+    }
+
     /// The chart; `None` if there are fewer than two rates, or no value above zero.
     pub(crate) fn svg(&self, size: Size) -> Option<String> {
         let points = || self.lines.iter().flat_map(|line| &line.points).filter(|point| self.shows(point));
@@ -174,7 +173,7 @@ impl Chart {
         // The diagonal shows how much more was offered, and does not crush the other lines.
         let top = rates[rates.len() - 1].min(most * DIAGONAL_MAX);
         let up = match self.unit {
-            Unit::Rate if self.has_diagonal => Scale::from_zero(values.chain([top]))?,
+            Unit::Rate if self.diagonal.is_some() => Scale::from_zero(values.chain([top]))?,
             Unit::Rate => Scale::from_zero(values)?,
             Unit::Share | Unit::Time => Scale::logarithmic(values)?,
         };
@@ -185,7 +184,7 @@ impl Chart {
             size.class, self.label
         );
         self.draw_frame(&frame, &mut out);
-        if self.has_diagonal {
+        if self.diagonal.is_some() {
             let below = rates.iter().copied().filter(|&rate| rate < frame.top);
             let end = rates.last().map(|last| last.min(frame.top));
             let path = frame.path(below.chain(end).map(|rate| (rate, rate)));
@@ -318,8 +317,8 @@ fn plain(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::plot::{NARROW, WIDE};
     use super::*;
-    use crate::plot::{NARROW, WIDE};
 
     fn chart(unit: Unit, points: &[(f64, f64, bool)]) -> Chart {
         let points = points.iter().map(|&(rate, value, valid)| Point { rate, value, valid }).collect();
@@ -328,9 +327,10 @@ mod tests {
             up: "up",
             along: "along",
             unit,
-            has_diagonal: unit == Unit::Rate,
+            diagonal: (unit == Unit::Rate).then_some("all"),
+            void: "void",
             mark: Some((2000.0, "capacity")),
-            lines: vec![Line { colour: 0, dashes: 0, points }],
+            lines: vec![Line { name: "line".to_owned(), colour: 0, dashes: 0, points }],
         }
     }
 

@@ -1,14 +1,19 @@
-//! The stored format of a run, version 1: JSON with raw values, nothing derived.
+//! Runs of the demo: the stored format, version 1, JSON with raw values, nothing derived; and what is made of it.
 //!
 //! Fields that a later version adds are ignored. A field that is missing is an error, as is another format. Times are
 //! in nanoseconds; instants count from 1970. T1 to T4 are those of RFC 5905 section 8.
 
-use std::fmt;
+mod csv;
+mod report;
+mod summary;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::csv::csv;
+pub use self::report::report;
+pub use self::summary::{Added, SchemeSummary, Times, summarise};
 use crate::stats::Sample;
-use crate::stored::{self, Unreadable};
+use crate::stored::stored;
 
 /// What one run measured, and on what.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,24 +36,7 @@ pub struct RunRecord {
     pub schemes: Vec<SchemeRun>,
 }
 
-/// The name and version of the stored format.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Format {
-    /// The format of this module.
-    #[default]
-    #[serde(rename = "authentick-run/1")]
-    V1,
-}
-
-impl Format {
-    /// The name, as in a record's `format` field.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Format::V1 => "authentick-run/1",
-        }
-    }
-}
+stored!(RunRecord, Format = "authentick-run/1", "a run record", pretty, |_: &RunRecord| Ok(()));
 
 /// A machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,62 +120,6 @@ pub struct Failure {
     pub count: u64,
 }
 
-/// Why text is no run record.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum RunError {
-    /// Its `format` is this one, which is not read here.
-    Format(String),
-    /// It is no JSON, or a field is missing or of the wrong type; says where.
-    Json(serde_json::Error),
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RunError::Format(found) => {
-                let known = Format::V1.name();
-                write!(f, "format: {found:?} is not known here; this version reads {known:?}")
-            }
-            RunError::Json(error) => write!(f, "not a run record: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for RunError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            RunError::Format(_) => None,
-            RunError::Json(error) => Some(error),
-        }
-    }
-}
-
-impl From<Unreadable> for RunError {
-    fn from(unreadable: Unreadable) -> Self {
-        match unreadable {
-            Unreadable::Format(found) => RunError::Format(found),
-            Unreadable::Json(error) => RunError::Json(error),
-        }
-    }
-}
-
-impl RunRecord {
-    /// Reads a record.
-    ///
-    /// # Errors
-    /// If the text is no JSON, is in another format, or lacks a field.
-    pub fn from_json(text: &str) -> Result<Self, RunError> {
-        Ok(stored::read(text, Format::V1.name())?)
-    }
-
-    /// The record as indented JSON with a line end after it.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        stored::pretty(self)
-    }
-}
-
 impl SchemeRun {
     /// How long each whole exchange took, in nanoseconds.
     #[must_use]
@@ -221,6 +153,7 @@ pub(crate) mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::stored;
 
     /// A scheme with exchanges that took these times.
     pub(crate) fn scheme(scheme: &str, authentication: &str, whole_ns: &[u64]) -> SchemeRun {
@@ -331,7 +264,7 @@ pub(crate) mod tests {
     #[test]
     fn other_format_is_refused_before_anything_else_is_looked_at() {
         let error = RunRecord::from_json(r#"{"schemes": 7, "format": "authentick-run/2"}"#).unwrap_err();
-        assert!(matches!(&error, RunError::Format(found) if found == "authentick-run/2"));
+        assert!(matches!(&error, stored::Error::Format { found, .. } if found == "authentick-run/2"));
         assert_eq!(
             error.to_string(),
             r#"format: "authentick-run/2" is not known here; this version reads "authentick-run/1""#

@@ -1,7 +1,10 @@
 //! What the two drafts on MACs for NTP have in common: machines, cells, tables, and how to tell that a cell is wrong.
 //!
-//! [`mac_draft_00`](super::mac_draft_00) and [`mac_draft_ietf`](super::mac_draft_ietf) have the figures. Both are
-//! titled "Message Authentication Codes for the Network Time Protocol", by A. Malhotra and S. Goldberg.
+//! [`draft_00`] and [`draft_ietf`] have the figures. Both are titled
+//! "Message Authentication Codes for the Network Time Protocol", by A. Malhotra and S. Goldberg.
+
+pub mod draft_00;
+pub mod draft_ietf;
 
 use crate::mac::Algorithm;
 
@@ -178,7 +181,7 @@ pub(super) const XEON_THROUGHPUT: [Column; 2] = [
 /// The nine tables of both drafts, in their order.
 #[must_use]
 pub fn tables() -> Vec<&'static Table> {
-    super::mac_draft_00::TABLES.iter().chain(&super::mac_draft_ietf::TABLES).collect()
+    draft_00::TABLES.iter().chain(&draft_ietf::TABLES).collect()
 }
 
 /// Throughput and cycles of one algorithm on one machine, where a draft tells both.
@@ -256,7 +259,7 @@ pub fn cells(tables: &[Table]) -> Vec<Cell> {
 /// The cell of an algorithm on a machine, by draft-ietf-ntp-mac, the later one.
 #[must_use]
 pub fn cell(algorithm: Algorithm, machine: Machine) -> Option<Cell> {
-    let cells = cells(&super::mac_draft_ietf::TABLES);
+    let cells = cells(&draft_ietf::TABLES);
     cells.into_iter().find(|cell| cell.algorithm == algorithm && cell.machine == machine)
 }
 
@@ -283,7 +286,7 @@ mod tests {
 
     #[test]
     fn cells_that_disagree_are_found_by_computing() {
-        let found: Vec<(Algorithm, Machine)> = cells(&super::super::mac_draft_ietf::TABLES)
+        let found: Vec<(Algorithm, Machine)> = cells(&draft_ietf::TABLES)
             .iter()
             .filter(|cell| cell.disagrees())
             .map(|cell| (cell.algorithm, cell.machine))
@@ -299,7 +302,7 @@ mod tests {
         let sentence = cell(Algorithm::Gmac128, Machine::Ppc74xx).unwrap().disagreement().unwrap();
         assert!(sentence.contains("a clock of 1.63 GHz, and the machine has 1.50 GHz"), "{sentence}");
         // All others agree to within rounding, so the limit is not what decides.
-        for cell in cells(&super::super::mac_draft_00::TABLES) {
+        for cell in cells(&draft_00::TABLES) {
             let off = (cell.implied_hz() / cell.machine.hz() - 1.0).abs();
             assert!(!(0.012..=0.05).contains(&off), "{cell:?} {off}");
         }
@@ -307,8 +310,7 @@ mod tests {
 
     #[test]
     fn figures_that_both_drafts_have_are_the_same_but_for_rounding() {
-        let [first, second] =
-            [&super::super::mac_draft_00::TABLES[..], &super::super::mac_draft_ietf::TABLES];
+        let [first, second] = [&draft_00::TABLES[..], &draft_ietf::TABLES];
         let second = cells(second);
         for cell in cells(first) {
             let other = second

@@ -1,13 +1,12 @@
 //! Figures of several kinds for each name, as marks on a line for each: inline SVG on a logarithmic axis.
 //!
-//! Like [`crate::plot`], whose sizes, colours and axis it shares: no script, no identifiers, no text from a record.
+//! Like [`super::plot`], whose sizes, colours and axis it shares: no script, no identifiers, no text from a record.
 //! Marks differ in shape too, so that they can be told apart without colours.
 
 use std::fmt::Write as _;
 
-use crate::chart::rate_tick;
-use crate::page::{Escaped, Page};
-use crate::plot::{Axis, NARROW, Size, WIDE, class_of};
+use super::chart::rate_tick;
+use super::plot::{Axis, Size, class_of};
 use crate::units::{tick, typeset};
 
 /// Height of a name's line, in SVG units.
@@ -87,16 +86,10 @@ pub(crate) struct Dots {
 }
 
 impl Dots {
-    /// Adds the picture in both sizes with a legend of what there is of it; nothing if there are no values. The caption
-    /// is markup.
-    pub(crate) fn add_to(&self, page: &mut Page, caption: &str) {
-        let [Some(wide), Some(narrow)] = [WIDE, NARROW].map(|size| self.svg(size)) else { return };
-        page.add(format_args!("<figure>\n<ul class=\"legend\">\n"));
-        for series in self.series.iter().filter(|series| series.values.iter().any(Option::is_some)) {
-            let (swatch, name) = (series.marker.swatch(series.colour), Escaped(series.name));
-            page.add(format_args!("<li>{swatch}<span>{name}</span></li>\n"));
-        }
-        page.add(format_args!("</ul>\n{wide}{narrow}<figcaption>{caption}</figcaption>\n</figure>\n"));
+    /// What there is of it, with the marks of each.
+    pub(super) fn legend(&self) -> Vec<(String, String)> {
+        let series = self.series.iter().filter(|series| series.values.iter().any(Option::is_some));
+        series.map(|series| (series.marker.swatch(series.colour), series.name.to_owned())).collect()
     }
 
     /// The picture; `None` if there are no values.
@@ -154,6 +147,7 @@ impl Dots {
 
 #[cfg(test)]
 mod tests {
+    use super::super::plot::{NARROW, WIDE};
     use super::*;
 
     fn dots(values: &[Option<u64>]) -> Dots {

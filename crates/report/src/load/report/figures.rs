@@ -1,11 +1,9 @@
-//! Which lines the plots of a load page have, their legends and their captions.
+//! Which lines the plots of load runs have, and their captions.
 
-use super::compare::same_rate;
-use super::words::causes_of_run;
-use super::{Cause, LoadRecord, Step, selected};
-use crate::chart::{Chart, Line, Point, Unit, cross_swatch, diagonal_swatch, swatch};
-use crate::page::{Escaped, Page};
-use crate::plot::{Distribution, NARROW, WIDE, Words, cumulative};
+use crate::load::compare::same_rate;
+use crate::load::words::causes_of_run;
+use crate::load::{Cause, LoadRecord, Step, selected};
+use crate::render::{Block, Chart, Cumulative, Distribution, Drawing, Figure, Line, Point, Unit, Words};
 use crate::units::rate;
 
 /// Runs that a plot draws, so that their colours differ.
@@ -37,35 +35,24 @@ impl Run<'_> {
         if self.letter.is_empty() { text.to_owned() } else { format!("{}: {text}", self.letter) }
     }
 
-    fn line(&self, colour: usize, dashes: usize, value: impl Fn(&Step) -> Option<f64>) -> Line {
+    fn line(&self, name: &str, look: [usize; 2], value: impl Fn(&Step) -> Option<f64>) -> Line {
         let point =
             |step: &Step| Some(Point { rate: step.rate_rps(), value: value(step)?, valid: step.valid });
-        Line { colour, dashes, points: self.record.steps.iter().filter_map(point).collect() }
+        let [colour, dashes] = look;
+        Line {
+            name: self.named(name),
+            colour,
+            dashes,
+            points: self.record.steps.iter().filter_map(point).collect(),
+        }
     }
 }
 
-/// Lines with the names that the legend gives them.
-type Named = Vec<(String, Line)>;
+/// What crosses are called.
+const VOID: &str = "invalid step";
 
-/// Draws a chart with its legend; returns whether there was anything to draw.
-fn draw(page: &mut Page, mut chart: Chart, named: Named, caption: &str) -> bool {
-    let crosses = named.iter().any(|(_, line)| line.points.iter().any(|point| !point.valid));
-    let (names, lines): (Vec<String>, Vec<Line>) = named.into_iter().unzip();
-    let swatches: Vec<String> = lines.iter().map(|line| swatch(line.colour, line.dashes)).collect();
-    chart.lines = lines;
-    let [Some(wide), Some(narrow)] = [WIDE, NARROW].map(|size| chart.svg(size)) else { return false };
-    page.add(format_args!("<figure>\n<ul class=\"legend\">\n"));
-    for (swatch, name) in swatches.iter().zip(&names) {
-        page.add(format_args!("<li>{swatch}<span>{}</span></li>\n", Escaped(name)));
-    }
-    if chart.has_diagonal {
-        page.add(format_args!("<li>{}<span>all that is offered</span></li>\n", diagonal_swatch()));
-    }
-    if crosses {
-        page.add(format_args!("<li>{}<span>invalid step</span></li>\n", cross_swatch()));
-    }
-    page.add(format_args!("</ul>\n{wide}{narrow}<figcaption>{caption}</figcaption>\n</figure>\n"));
-    true
+fn figure(drawing: Drawing, caption: &str, otherwise: Option<&'static str>) -> Block {
+    Block::Figure(Figure { drawing, caption: caption.to_owned() }, otherwise)
 }
 
 /// What the horizontal axes count: a closed loop offers no rate.
@@ -75,17 +62,16 @@ fn along(runs: &[Run<'_>]) -> &'static str {
 }
 
 /// Answered and lost against the rate.
-pub(super) fn carried(page: &mut Page, runs: &[Run<'_>]) {
-    let mut named = Named::new();
+pub(super) fn carried(runs: &[Run<'_>]) -> Block {
+    let mut lines = Vec::new();
     for (index, run) in runs.iter().take(RUN_COUNT_MAX).enumerate() {
         let several = runs.len() > 1;
-        let of = |quantity: usize| if several { index } else { [0, 1, 5][quantity] };
-        named.push((run.named("answered"), run.line(of(0), 0, |step| Some(step.answered_rps()))));
-        let lost = |step: &Step| Some(step.per_second(step.tally.lost));
-        named.push((run.named("lost"), run.line(of(1), 1, lost)));
+        let of = |quantity: usize| [if several { index } else { [0, 1, 5][quantity] }, quantity];
+        lines.push(run.line("answered", of(0), |step| Some(step.answered_rps())));
+        lines.push(run.line("lost", of(1), |step| Some(step.per_second(step.tally.lost))));
         if run.record.steps.iter().any(|step| step.tally.invalid > 0) {
             let invalid = |step: &Step| Some(step.per_second(step.tally.invalid));
-            named.push((run.named("answers that failed a check"), run.line(of(2), 2, invalid)));
+            lines.push(run.line("answers that failed a check", of(2), invalid));
         }
     }
     let capacity = match runs {
@@ -97,30 +83,30 @@ pub(super) fn carried(page: &mut Page, runs: &[Run<'_>]) {
         up: "a second",
         along: along(runs),
         unit: Unit::Rate,
-        has_diagonal: true,
+        diagonal: Some("all that is offered"),
+        void: VOID,
         mark: capacity.map(|capacity| (capacity, "capacity")),
-        lines: Vec::new(),
+        lines,
     };
     let caption = "Where the line of the answered leaves the dotted one, the server or the path has reached its limit. \
                    A cross is a step in which the generator did not do its part: it says nothing about the server.";
-    draw(page, chart, named, caption);
+    figure(Drawing::Lines(chart), caption, None)
 }
 
 /// Percentiles of latency against the rate.
-pub(super) fn latency(page: &mut Page, runs: &[Run<'_>]) {
+pub(super) fn latency(runs: &[Run<'_>]) -> Block {
     let several = runs.len() > 1;
     // Three lines for each of many runs are no picture.
     let quantities = if runs.len() > 3 { 1..2 } else { 0..3 };
-    let mut named = Named::new();
+    let mut lines = Vec::new();
     for (index, run) in runs.iter().take(RUN_COUNT_MAX).enumerate() {
         for quantity in quantities.clone() {
             let value = |step: &Step| {
                 let latency = step.tally.latency_us?;
                 Some([latency.p50, latency.p99, latency.p999][quantity] * 1000.0)
             };
-            let name = ["p50", "p99", "p99.9"][quantity];
             let colour = if several { index } else { [2, 0, 3][quantity] };
-            named.push((run.named(name), run.line(colour, quantity, value)));
+            lines.push(run.line(["p50", "p99", "p99.9"][quantity], [colour, quantity], value));
         }
     }
     let chart = Chart {
@@ -128,45 +114,42 @@ pub(super) fn latency(page: &mut Page, runs: &[Run<'_>]) {
         up: "latency, logarithmic scale",
         along: along(runs),
         unit: Unit::Time,
-        has_diagonal: false,
+        diagonal: None,
+        void: VOID,
         mark: None,
-        lines: Vec::new(),
+        lines,
     };
     let caption = "Latency counts from the instant at which a request was to leave, so a server that stops for a \
                    while shows here; what was lost has no latency.";
-    draw(page, chart, named, caption);
+    figure(Drawing::Lines(chart), caption, None)
 }
 
-/// The share of each cause against the rate; returns whether there was anything to draw.
-pub(super) fn causes(page: &mut Page, run: Run<'_>) -> bool {
+/// The share of each cause against the rate.
+pub(super) fn causes(run: Run<'_>) -> Block {
     let causes = causes_of_run(&run.record.steps, |step| Some(&step.tally));
     let line = |(series, &(cause, _)): (usize, &(Cause, u64))| {
         let share = |step: &Step| {
             (step.tally.scheduled > 0)
                 .then(|| 1e6 * step.tally.count_of(cause) as f64 / step.tally.scheduled as f64)
         };
-        (cause.name().to_owned(), run.line(series, series, share))
+        Run { letter: "", ..run }.line(cause.name(), [series, series], share)
     };
-    let named: Named = causes.iter().take(CAUSE_COUNT_MAX).enumerate().map(line).collect();
     let chart = Chart {
         label: "Causes of failures against the offered rate; the table of causes has their sums",
         up: "share of what was to be sent, logarithmic scale",
         along: along(&[run]),
         unit: Unit::Share,
-        has_diagonal: false,
+        diagonal: None,
+        void: VOID,
         mark: None,
-        lines: Vec::new(),
+        lines: causes.iter().take(CAUSE_COUNT_MAX).enumerate().map(line).collect(),
     };
-    draw(
-        page,
-        chart,
-        named,
-        "Whatever failed has one cause; what did not happen at a rate is not drawn there.",
-    )
+    let caption = "Whatever failed has one cause; what did not happen at a rate is not drawn there.";
+    figure(Drawing::Lines(chart), caption, None)
 }
 
 /// How long answers took: several steps of one run, or a step of each run.
-pub(super) fn distributions(page: &mut Page, runs: &[Run<'_>]) {
+pub(super) fn distributions(runs: &[Run<'_>]) -> Block {
     let has_answers = |step: &Step| step.valid && !step.tally.histograms.latency_ns.pairs().is_empty();
     let chosen: Vec<(String, &Step)> = match runs {
         [run] => selected(&run.record.steps, has_answers).into_iter().map(|step| (at(step), step)).collect(),
@@ -178,19 +161,12 @@ pub(super) fn distributions(page: &mut Page, runs: &[Run<'_>]) {
                 .collect()
         }
     };
-    let drawn: Vec<Distribution> =
-        chosen.iter().map(|(_, step)| Distribution::from(&step.tally.histograms.latency_ns)).collect();
-    let names: Vec<String> = chosen.into_iter().map(|(name, _)| name).collect();
-    let nothing = "<p>No valid step has a distribution, so there is nothing to draw.</p>\n";
-    if !steps_figure(
-        page,
-        &names,
-        &drawn,
-        ANSWERS,
-        "Where a line crosses 50\u{a0}% is the median at that rate.",
-    ) {
-        page.add(format_args!("{nothing}"));
-    }
+    let series = chosen.into_iter().map(|(name, step)| (name, (&step.tally.histograms.latency_ns).into()));
+    figure(
+        Drawing::Shares(Cumulative { words: ANSWERS, series: series.collect() }),
+        "Where a line crosses 50 % is the median at that rate.",
+        Some("No valid step has a distribution, so there is nothing to draw."),
+    )
 }
 
 /// Of the steps that pass `test` the one at a rate, or the one that answered most.
@@ -203,39 +179,18 @@ fn step_at<'a>(run: Run<'a>, rate_rps: Option<f64>, test: impl Fn(&Step) -> bool
 }
 
 /// The spans of the highest valid rate that has them.
-pub(super) fn spans(page: &mut Page, run: Run<'_>) {
+pub(super) fn spans(run: Run<'_>) -> Option<Block> {
     let steps = selected(&run.record.steps, |step| step.valid && step.spans.is_some());
-    let Some((step, spans)) = steps.last().and_then(|step| Some((step, step.spans.as_ref()?))) else {
-        return;
-    };
-    let measures = spans.measures();
-    let drawn = measures.map(|measure| Distribution::from(measure.times_ns));
-    let names = measures.map(|measure| measure.name.to_owned());
-    let caption = format!("At {}.", at(step));
-    steps_figure(page, &names, &drawn, SPANS, &caption);
+    let (step, spans) = steps.last().and_then(|step| Some((step, step.spans.as_ref()?)))?;
+    let series =
+        spans.measures().map(|measure| (measure.name.to_owned(), Distribution::from(measure.times_ns)));
+    let drawing = Drawing::Shares(Cumulative { words: SPANS, series: series.to_vec() });
+    Some(figure(drawing, &format!("At {}.", at(step)), None))
 }
 
-/// `4,000/s`; a number, so that it needs no escaping.
+/// `4,000/s`.
 fn at(step: &Step) -> String {
     format!("{}/s", rate(step.rate_rps()))
-}
-
-fn steps_figure(
-    page: &mut Page,
-    names: &[String],
-    drawn: &[Distribution],
-    words: Words,
-    caption: &str,
-) -> bool {
-    let [Some(wide), Some(narrow)] = [WIDE, NARROW].map(|size| cumulative(drawn, words, size)) else {
-        return false;
-    };
-    page.add(format_args!("<figure>\n<ul class=\"legend\">\n"));
-    for (series, name) in names.iter().enumerate().filter(|&(series, _)| !drawn[series].is_empty()) {
-        page.add(format_args!("<li>{}<span>{}</span></li>\n", swatch(series, series), Escaped(name)));
-    }
-    page.add(format_args!("</ul>\n{wide}{narrow}<figcaption>{caption}</figcaption>\n</figure>\n"));
-    true
 }
 
 /// The highest rate that a step of every run has.

@@ -21,7 +21,7 @@ pub const PAPER_RATIO_POLL_SECONDS: f64 = 1800.0;
 
 /// What clients do, and what a server was measured to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct AntpPlan {
+pub struct Demand {
     /// Time requests a second that the server answers.
     pub time_rps: f64,
     /// Key exchanges a second that it answers, if that is known.
@@ -34,9 +34,9 @@ pub struct AntpPlan {
     pub rekey_seconds: f64,
 }
 
-/// What follows from a plan.
+/// What follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct AntpPool {
+pub struct Pool {
     /// Clients whose time requests the server can answer, doing nothing else: the paper's figure.
     pub clients: u64,
     /// The same if negotiations and key exchanges take their part of the same core; absent without their rates.
@@ -49,34 +49,34 @@ pub struct AntpPool {
     pub exchange_share: Option<f64>,
 }
 
-/// A number of a plan that makes no sense: which, and what it is to be.
+/// A number that makes no sense: which, and what it is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BadPlan(&'static str);
+pub struct BadDemand(&'static str);
 
-impl std::fmt::Display for BadPlan {
+impl std::fmt::Display for BadDemand {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.0)
     }
 }
 
-impl std::error::Error for BadPlan {}
+impl std::error::Error for BadDemand {}
 
-impl AntpPlan {
+impl Demand {
     /// How many clients one server holds.
     ///
     /// # Errors
     /// If a rate or an interval is not above zero, or clients exchange keys more often than they ask for time.
-    pub fn pool(&self) -> Result<AntpPool, BadPlan> {
+    pub fn pool(&self) -> Result<Pool, BadDemand> {
         let positive = |value: f64| value.is_finite() && value > 0.0;
         if ![Some(self.time_rps), self.exchange_rps, self.negotiation_rps].into_iter().flatten().all(positive)
         {
-            return Err(BadPlan("a rate is a number above zero, such as 175644"));
+            return Err(BadDemand("a rate is a number above zero, such as 175644"));
         }
         if !positive(self.poll_seconds) || !positive(self.rekey_seconds) {
-            return Err(BadPlan("poll interval and re-keying period are longer than nothing"));
+            return Err(BadDemand("poll interval and re-keying period are longer than nothing"));
         }
         if self.rekey_seconds < self.poll_seconds {
-            return Err(BadPlan("keys are used for one request at least: re-key less often than you poll"));
+            return Err(BadDemand("keys are used for one request at least: re-key less often than you poll"));
         }
         let clients = self.time_rps * self.poll_seconds;
         // Seconds of the core that one client takes of each second.
@@ -85,7 +85,7 @@ impl AntpPlan {
             (1.0 / exchange_rps + 1.0 / negotiation_rps) / self.rekey_seconds
         });
         let with_all = rare_load.map(|rare_load| 1.0 / (time_load + rare_load));
-        Ok(AntpPool {
+        Ok(Pool {
             clients: clients as u64,
             clients_with_all_phases: with_all.map(|clients| clients as u64),
             times_per_exchange: self.rekey_seconds / self.poll_seconds,
@@ -95,16 +95,16 @@ impl AntpPlan {
     }
 }
 
-/// The plan and what follows from it in words, beside the paper's.
+/// What is asked and what follows from it in words, beside the paper's.
 #[must_use]
-pub fn text(plan: &AntpPlan, pool: &AntpPool) -> String {
+pub fn text(demand: &Demand, pool: &Pool) -> String {
     let mut out = String::new();
     let mut say = |line: std::fmt::Arguments<'_>| writeln!(out, "{line}").expect("a string takes everything");
     say(format_args!(
         "clients of one server     {} (time requests alone: {}/s times {} s)",
         count(pool.clients),
-        rate(plan.time_rps),
-        plan.poll_seconds
+        rate(demand.time_rps),
+        demand.poll_seconds
     ));
     if let (Some(clients), Some(share)) = (pool.clients_with_all_phases, pool.exchange_share) {
         say(format_args!(
@@ -147,9 +147,9 @@ mod tests {
 
     const DAY: f64 = 86_400.0;
 
-    fn plan(poll_seconds: f64, rekey_seconds: f64) -> AntpPlan {
+    fn plan(poll_seconds: f64, rekey_seconds: f64) -> Demand {
         let time_rps = PAPER_TIME_RPS;
-        AntpPlan { time_rps, exchange_rps: None, negotiation_rps: None, poll_seconds, rekey_seconds }
+        Demand { time_rps, exchange_rps: None, negotiation_rps: None, poll_seconds, rekey_seconds }
     }
 
     #[test]
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn rare_phases_take_their_part_of_the_core() {
-        let plan = AntpPlan {
+        let plan = Demand {
             time_rps: 1000.0,
             exchange_rps: Some(100.0),
             negotiation_rps: Some(100.0),
@@ -191,12 +191,12 @@ mod tests {
     fn nonsense_is_refused() {
         let good = plan(64.0, DAY);
         for bad in [
-            AntpPlan { time_rps: 0.0, ..good },
-            AntpPlan { exchange_rps: Some(-1.0), ..good },
-            AntpPlan { negotiation_rps: Some(f64::NAN), ..good },
-            AntpPlan { poll_seconds: 0.0, ..good },
-            AntpPlan { rekey_seconds: f64::INFINITY, ..good },
-            AntpPlan { rekey_seconds: 63.0, ..good },
+            Demand { time_rps: 0.0, ..good },
+            Demand { exchange_rps: Some(-1.0), ..good },
+            Demand { negotiation_rps: Some(f64::NAN), ..good },
+            Demand { poll_seconds: 0.0, ..good },
+            Demand { rekey_seconds: f64::INFINITY, ..good },
+            Demand { rekey_seconds: 63.0, ..good },
         ] {
             assert!(bad.pool().is_err(), "{bad:?}");
         }

@@ -1,28 +1,19 @@
-//! The stored format of a study's plan, version 1: `study.json`, which says what each record in its folder is.
-//! [`Paper`] says whose plan it is: that of the request threshold is here, that of the MAC drafts in
-//! [`mac`](super::mac), that of the ANTP paper in [`antp`](super::antp::plan).
-//!
-//! Whoever carries a study out writes the plan before the first run, and a record as each run ends. With the records
-//! it renders for ever: nothing else is needed. Fields that a later version adds are ignored.
-
-use std::fmt;
+//! What a study of the request threshold is to measure, and what is to be said of it.
 
 use serde::{Deserialize, Serialize};
 
-use super::request_threshold::Remarks;
+use super::Remarks;
 use crate::published::request_threshold::{TABLE_1, TABLE_2};
-use crate::stored::{self, Unreadable};
+use crate::stored::{self, Error, Provenance, Stored};
+use crate::study::{self, Paper, StudyFormat};
 use crate::units::ratio;
-
-/// The name of the file that holds a plan.
-pub const FILE: &str = "study.json";
 
 /// What a study is to measure, and how.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StudyPlan {
+pub struct Plan {
     /// The format of the file that holds the plan.
     pub format: StudyFormat,
-    /// The paper whose experiments are repeated.
+    /// [`Paper::Threshold`].
     pub paper: Paper,
     /// The command line that began the study.
     pub command: String,
@@ -44,62 +35,6 @@ pub struct StudyPlan {
     pub processors: Option<f64>,
     /// The runs, in the order of measuring.
     pub runs: Vec<PlannedRun>,
-}
-
-/// The name and version of the stored format.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum StudyFormat {
-    /// The format of this module.
-    #[default]
-    #[serde(rename = "authentick-study/1")]
-    V1,
-}
-
-impl StudyFormat {
-    /// The name, as in a plan's `format` field.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            StudyFormat::V1 => "authentick-study/1",
-        }
-    }
-}
-
-/// A paper whose experiments can be repeated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Paper {
-    /// Spectracom, technical note "NTP Server Capacity Testing".
-    Threshold,
-    /// The drafts "Message Authentication Codes for the Network Time Protocol".
-    Mac,
-    /// Dowling, Stebila, Zaverucha, "Authenticated Network Time Synchronization".
-    Antp,
-}
-
-impl Paper {
-    /// The paper that a plan is of.
-    ///
-    /// # Errors
-    /// If the text is no JSON, is in another format, or names no paper that is known here.
-    pub fn of_plan(text: &str) -> Result<Self, PlanError> {
-        #[derive(Deserialize)]
-        struct Body {
-            paper: Paper,
-        }
-        let body: Body = stored::read(text, StudyFormat::V1.name())?;
-        Ok(body.paper)
-    }
-
-    /// Its name on the command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Paper::Threshold => "threshold",
-            Paper::Mac => "mac",
-            Paper::Antp => "antp",
-        }
-    }
 }
 
 /// What all runs of a study share: runs under other settings are another study.
@@ -156,48 +91,32 @@ pub struct PlannedRun {
     pub published_rps: Option<f64>,
 }
 
-/// Why text is no plan.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum PlanError {
-    /// Its `format` is this one, which is not read here.
-    Format(String),
-    /// It is no JSON, or a field is missing or of the wrong type; says where.
-    Json(serde_json::Error),
-    /// This run's record would lie outside of the folder.
-    Outside(String),
-    /// It is the plan of this paper, not of the one that was asked for.
-    Paper(Paper),
-}
+impl study::Settings for Settings {
+    const PAPER: Paper = Paper::Threshold;
 
-impl fmt::Display for PlanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PlanError::Format(found) => {
-                let known = StudyFormat::V1.name();
-                write!(f, "format: {found:?} is not known here; this version reads {known:?}")
-            }
-            PlanError::Json(error) => write!(f, "not a study's plan: {error}"),
-            PlanError::Outside(file) => write!(f, "runs: {file:?} is not the name of a file in this folder"),
-            PlanError::Paper(paper) => write!(f, "paper: this is a study of {:?}", paper.name()),
-        }
+    fn built(&self) -> [&str; 2] {
+        [&self.version, &self.commit]
     }
 }
 
-impl std::error::Error for PlanError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            PlanError::Json(error) => Some(error),
-            PlanError::Format(_) | PlanError::Outside(_) | PlanError::Paper(_) => None,
-        }
-    }
-}
+impl Stored for Plan {
+    const FORMAT: &'static str = study::FORMAT;
+    const WHAT: &'static str = study::WHAT;
 
-impl From<Unreadable> for PlanError {
-    fn from(unreadable: Unreadable) -> Self {
-        match unreadable {
-            Unreadable::Format(found) => PlanError::Format(found),
-            Unreadable::Json(error) => PlanError::Json(error),
+    fn provenance(&self) -> Provenance<'_> {
+        study::provenance(&self.command, self.started_unix_s, &self.settings)
+    }
+
+    /// No run's record lies outside of the folder.
+    fn check(&self) -> Result<(), String> {
+        let plain = |name: &str| {
+            name.ends_with(".json")
+                && !name.starts_with('.')
+                && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        };
+        match self.runs.iter().find(|run| !plain(&run.file)) {
+            Some(run) => Err(format!("runs: {:?} is not the name of a file in this folder", run.file)),
+            None => Ok(()),
         }
     }
 }
@@ -231,27 +150,14 @@ fn rows(part: Part, name: &str, rates: impl Iterator<Item = u32>) -> Vec<Planned
     rates.enumerate().map(run).collect()
 }
 
-impl StudyPlan {
+impl Plan {
     /// Reads a plan.
     ///
     /// # Errors
     /// If the text is no JSON, is in another format or of another paper, lacks a field, or names a file outside of its
     /// folder.
-    pub fn from_json(text: &str) -> Result<Self, PlanError> {
-        match Paper::of_plan(text)? {
-            Paper::Threshold => {}
-            other @ (Paper::Mac | Paper::Antp) => return Err(PlanError::Paper(other)),
-        }
-        let plan: StudyPlan = stored::read(text, StudyFormat::V1.name())?;
-        let plain = |name: &str| {
-            name.ends_with(".json")
-                && !name.starts_with('.')
-                && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
-        };
-        match plan.runs.iter().find(|run| !plain(&run.file)) {
-            Some(run) => Err(PlanError::Outside(run.file.clone())),
-            None => Ok(plan),
-        }
+    pub fn from_json(text: &str) -> Result<Self, Error> {
+        study::read(text, Paper::Threshold)
     }
 
     /// The plan as JSON for people, with a line end after it.
@@ -293,12 +199,12 @@ impl StudyPlan {
 pub(crate) mod tests {
     use super::*;
 
-    pub(crate) fn plan() -> StudyPlan {
+    pub(crate) fn plan() -> Plan {
         let mut runs = vec![PlannedRun::other(Part::Scale, "run-0.json")];
         runs.extend(PlannedRun::one_host());
         runs.extend(PlannedRun::several_hosts());
         runs.push(PlannedRun::other(Part::Old, "run-old.json"));
-        StudyPlan {
+        Plan {
             format: StudyFormat::V1,
             paper: Paper::Threshold,
             command: "authentick study run threshold --out study".to_owned(),
@@ -327,7 +233,7 @@ pub(crate) mod tests {
 
     #[test]
     fn plan_survives_its_file() {
-        assert_eq!(StudyPlan::from_json(&plan().to_json()).unwrap(), plan());
+        assert_eq!(Plan::from_json(&plan().to_json()).unwrap(), plan());
         assert!(plan().to_json().contains("\"paper\": \"threshold\""));
     }
 
@@ -346,7 +252,7 @@ pub(crate) mod tests {
     #[test]
     fn wrong_plans_are_refused_with_the_reason() {
         let text = plan().to_json();
-        let error = |text: &str| StudyPlan::from_json(text).unwrap_err().to_string();
+        let error = |text: &str| Plan::from_json(text).unwrap_err().to_string();
         assert!(error(&text.replace("study/1", "study/9")).contains("authentick-study/9"));
         assert!(error(&text.replace("\"settings\"", "\"set\"")).contains("missing field `settings`"));
         assert!(error(&text.replace("\"threshold\"", "\"mac\"")).contains("a study of \"mac\""));

@@ -2,7 +2,7 @@
 //! withdraws the recommendation of GMAC, as NTP cannot see to it that no nonce comes twice, for CMAC (section 9). RFC
 //! 8573 is what became of it.
 
-use super::mac::{Advantage, Column, Content, Lengths, Machine, Table, XEON_THROUGHPUT};
+use super::{Advantage, Column, Content, Lengths, Machine, Table, XEON_THROUGHPUT};
 use crate::mac::Algorithm;
 
 const fn lengths(algorithm: Algorithm, key_size: u32, tag_size: u32) -> Lengths {

@@ -2,7 +2,11 @@
 
 use super::*;
 use crate::load::tests::record;
-use crate::page::assert_whole;
+use crate::render::page::assert_whole;
+
+fn page(records: &[&LoadRecord]) -> String {
+    report(records).page()
+}
 
 const HOSTILE: &str = "<script>alert('x')</script>\"&";
 
@@ -27,7 +31,7 @@ fn every_section_has_its_figures() {
             ">capacity</text>",
             "<th scope=\"row\" class=\"word\">bad-tag</th>",
             "<tr class=\"total void\"><th scope=\"row\" class=\"word\">total</th>",
-            "its own limit: generator fell behind: 87.5 %",
+            "its own limit: generator fell behind: 87.5\u{a0}%",
             "<th scope=\"row\" class=\"word\">d_CNTP</th>",
             "The largest request is 244 octets over IPv4",
             "Limits: the path is network",

@@ -1,7 +1,7 @@
 //! draft-aanchal4-ntp-mac-00, "Message Authentication Codes for the Network Time Protocol" (2016): three tables. It
 //! recommends GMAC, "because it has the best latency and throughput performance" (section 5).
 
-use super::mac::{Column, Content, Lengths, Machine, Table, XEON_THROUGHPUT};
+use super::{Column, Content, Lengths, Machine, Table, XEON_THROUGHPUT};
 use crate::mac::Algorithm;
 
 const fn lengths(algorithm: Algorithm, key_size: u32, tag_size: u32, security_bits: Option<u32>) -> Lengths {

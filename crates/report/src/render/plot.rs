@@ -81,40 +81,52 @@ impl From<&Histogram> for Distribution {
     }
 }
 
-impl Distribution {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
+/// Distributions with their names, each drawn as the series of its position.
+#[derive(Clone, Debug)]
+pub(crate) struct Cumulative {
+    pub(crate) words: Words,
+    pub(crate) series: Vec<(String, Distribution)>,
 }
 
-/// The plot of distributions, each drawn as the series of its position; `None` if there are no values.
-pub(crate) fn cumulative(distributions: &[Distribution], words: Words, size: Size) -> Option<String> {
-    let values = distributions.iter().flat_map(|distribution| distribution.0.iter().map(|&(ns, _)| ns));
-    let frame = Frame { axis: Axis::around(values)?, size, words };
-    let label = words.label;
-    let (width, height, class) = (size.width, size.height, size.class);
-    let mut out = format!(
-        "<svg class=\"plot {class}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{label}\">\n"
-    );
-    frame.draw(&mut out);
-    for (series, distribution) in distributions.iter().enumerate() {
-        if let Some(path) = frame.steps(distribution) {
-            // Writing to a string cannot fail.
-            let _ =
-                writeln!(out, "<path class=\"{}\" {} d=\"{path}\"/>", class_of(series), dashes_of(series));
-        }
+impl Cumulative {
+    /// The names of distributions that are not empty.
+    pub(super) fn legend(&self) -> Vec<(String, String)> {
+        let series =
+            self.series.iter().enumerate().filter(|(_, (_, distribution))| !distribution.0.is_empty());
+        series.map(|(index, (name, _))| (swatch(index), name.clone())).collect()
     }
-    out.push_str("</svg>\n");
-    Some(out)
+
+    /// The plot; `None` if there are no values.
+    pub(super) fn svg(&self, size: Size) -> Option<String> {
+        let values =
+            self.series.iter().flat_map(|(_, distribution)| distribution.0.iter().map(|&(ns, _)| ns));
+        let frame = Frame { axis: Axis::around(values)?, size, words: self.words };
+        let label = self.words.label;
+        let (width, height, class) = (size.width, size.height, size.class);
+        let mut out = format!(
+            "<svg class=\"plot {class}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{label}\">\n"
+        );
+        frame.draw(&mut out);
+        for (index, (_, distribution)) in self.series.iter().enumerate() {
+            if let Some(path) = frame.steps(distribution) {
+                // Writing to a string cannot fail.
+                let _ =
+                    writeln!(out, "<path class=\"{}\" {} d=\"{path}\"/>", class_of(index), dashes_of(index));
+            }
+        }
+        out.push_str("</svg>\n");
+        Some(out)
+    }
 }
 
 /// A piece of the line of a series, for a legend.
-pub(crate) fn swatch(series: usize) -> String {
-    format!(
-        "<svg class=\"swatch\" viewBox=\"0 0 44 12\" aria-hidden=\"true\"><path class=\"{}\" {} d=\"M1 6H43\"/></svg>",
-        class_of(series),
-        dashes_of(series)
-    )
+fn swatch(series: usize) -> String {
+    swatch_of(&format!("class=\"{}\" {} d=\"M1 6H43\"", class_of(series), dashes_of(series)))
+}
+
+/// A picture for a legend: the path with these attributes.
+pub(super) fn swatch_of(path: &str) -> String {
+    format!("<svg class=\"swatch\" viewBox=\"0 0 44 12\" aria-hidden=\"true\"><path {path}/></svg>")
 }
 
 pub(crate) fn class_of(series: usize) -> String {
@@ -296,10 +308,15 @@ mod tests {
         Distribution::from(&Sample::from(values))
     }
 
+    fn plot(samples: &[Distribution], size: Size) -> Option<String> {
+        let series = samples.iter().map(|sample| (String::new(), sample.clone())).collect();
+        Cumulative { words: WORDS, series }.svg(size)
+    }
+
     /// The plot in both sizes; panics if a coordinate is no number or lies outside.
     fn plots(samples: &[Distribution]) -> [String; 2] {
         [WIDE, NARROW].map(|size| {
-            let svg = cumulative(samples, WORDS, size).unwrap();
+            let svg = plot(samples, size).unwrap();
             for path in svg.split(" d=\"").skip(1).map(|rest| rest.split('"').next().unwrap()) {
                 for number in path.split(['M', 'H', 'V', ' ']).filter(|number| !number.is_empty()) {
                     let number: f64 = number.parse().unwrap();
@@ -316,8 +333,8 @@ mod tests {
 
     #[test]
     fn nothing_has_no_plot() {
-        assert!(cumulative(&[], WORDS, WIDE).is_none());
-        assert!(cumulative(&[sample(&[]), sample(&[])], WORDS, WIDE).is_none());
+        assert!(plot(&[], WIDE).is_none());
+        assert!(plot(&[sample(&[]), sample(&[])], WIDE).is_none());
     }
 
     #[test]

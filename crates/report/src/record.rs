@@ -1,0 +1,74 @@
+//! A stored record of any kind: what `authentick report` is given.
+
+use crate::load::{self, LoadRecord};
+use crate::mac::{self, MacRecord};
+use crate::render::Report;
+use crate::run::{self, RunRecord};
+use crate::stored::{self, Error, Provenance, Stored};
+use crate::study::antp::{self, AntpRecord};
+
+/// What a file holds, by its `format`. Boxed, as records are large and of different sizes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Record {
+    /// A load run.
+    Load(Box<LoadRecord>),
+    /// A run of the demo.
+    Demo(Box<RunRecord>),
+    /// A bench of MACs.
+    Mac(Box<MacRecord>),
+    /// A study of ANTP.
+    Antp(Box<AntpRecord>),
+}
+
+/// The formats, in the order of [`Record`].
+const FORMATS: [&str; 4] = [LoadRecord::FORMAT, RunRecord::FORMAT, MacRecord::FORMAT, AntpRecord::FORMAT];
+
+impl Record {
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// If the text is no JSON, is in none of the formats, lacks a field, or holds what cannot be.
+    pub fn from_json(text: &str) -> Result<Self, Error> {
+        let found = stored::format_of(text).map_err(|error| Error::Json { what: "a record", error })?;
+        match FORMATS.iter().position(|&format| format == found) {
+            Some(0) => stored::read(text).map(|record| Record::Load(Box::new(record))),
+            Some(1) => stored::read(text).map(|record| Record::Demo(Box::new(record))),
+            Some(2) => stored::read(text).map(|record| Record::Mac(Box::new(record))),
+            Some(_) => stored::read(text).map(|record| Record::Antp(Box::new(record))),
+            None => Err(Error::Format { found, known: &FORMATS }),
+        }
+    }
+
+    /// What it is, for a sentence.
+    #[must_use]
+    pub const fn what(&self) -> &'static str {
+        match self {
+            Record::Load(_) => "a load run",
+            Record::Demo(_) => "a run of the demo",
+            Record::Mac(_) => "a bench of MACs",
+            Record::Antp(_) => "a study of ANTP",
+        }
+    }
+
+    /// Where it comes from.
+    #[must_use]
+    pub fn provenance(&self) -> Provenance<'_> {
+        match self {
+            Record::Load(record) => record.provenance(),
+            Record::Demo(record) => record.provenance(),
+            Record::Mac(record) => record.provenance(),
+            Record::Antp(record) => record.provenance(),
+        }
+    }
+
+    /// The report on it alone.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        match self {
+            Record::Load(record) => load::report(&[record]),
+            Record::Demo(record) => run::report(record),
+            Record::Mac(record) => mac::report(record),
+            Record::Antp(record) => antp::report(record),
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! What a report says, as sections, before it is text or markup: made once, shown twice.
+//!
+//! [`text`] writes sections for a terminal, [`page`] as one HTML page that needs nothing else. Both show the same, but
+//! for what only suits one of them ([`Medium`]): a terminal has no pictures, and its tables are narrow.
+
+mod chart;
+pub(crate) mod csv;
+mod dots;
+pub(crate) mod page;
+mod plot;
+pub(crate) mod text;
+
+pub(crate) use self::chart::{Chart, Line, Point, Unit};
+pub(crate) use self::dots::{Count, Dots, Marker, Series};
+pub(crate) use self::plot::{Cumulative, Distribution, Words};
+
+/// A whole report.
+#[derive(Clone, Debug)]
+pub struct Report {
+    title: String,
+    layout: Layout,
+    sections: Vec<Section>,
+}
+
+impl Report {
+    pub(crate) fn new(title: &str, layout: Layout, sections: Vec<Section>) -> Self {
+        Report { title: title.to_owned(), layout, sections }
+    }
+
+    /// The report for a terminal.
+    #[must_use]
+    pub fn text(&self) -> String {
+        text::report(self.layout, &self.sections)
+    }
+
+    /// The report as a page.
+    #[must_use]
+    pub fn page(&self) -> String {
+        page::report(&self.title, self.layout, &self.sections)
+    }
+}
+
+/// How much structure a report shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// The text is one table and a few lines.
+    Brief,
+    /// One level of headings. Each sentence is one line of the text, so that it can be searched for.
+    Flat,
+    /// Tables have names below the headings of sections. The text is folded, its table headings too.
+    Nested,
+}
+
+/// Who is shown something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Medium {
+    Both,
+    Text,
+    Page,
+}
+
+impl Medium {
+    /// Whether what is for it is on that one.
+    fn is_on(self, medium: Medium) -> bool {
+        self == Medium::Both || self == medium
+    }
+}
+
+/// A part of a report.
+#[derive(Clone, Debug, Default)]
+pub struct Section {
+    /// Empty: it has none. A flat text shows [`Block::Label`] instead.
+    heading: String,
+    blocks: Vec<(Medium, Block)>,
+}
+
+/// What a section is made of.
+#[derive(Clone, Debug)]
+pub(crate) enum Block {
+    Paragraph(Prose, Tone),
+    /// Items of equal rank; in the text a line for each.
+    List(Vec<(Prose, Tone)>),
+    /// What the report found, in a few sentences, which stand out.
+    Findings(Vec<(Prose, Tone)>),
+    /// Terms and what they mean.
+    Terms(Vec<(String, Prose)>),
+    /// A heading of the text, above the block that follows.
+    Label(String),
+    /// An empty line of the text.
+    Gap,
+    Table(Table),
+    /// A picture, and what is said instead if there is nothing to draw. The text has none.
+    Figure(Figure, Option<&'static str>),
+}
+
+/// How a sentence is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Plain,
+    Warning,
+    /// Larger.
+    Lead,
+}
+
+impl Section {
+    pub(crate) fn new(heading: impl Into<String>) -> Self {
+        Section { heading: heading.into(), blocks: Vec::new() }
+    }
+
+    /// Adds a block that both show.
+    pub(crate) fn add(&mut self, block: Block) {
+        self.blocks.push((Medium::Both, block));
+    }
+
+    /// Adds a block that one of them shows.
+    pub(crate) fn add_to(&mut self, medium: Medium, block: Block) {
+        self.blocks.push((medium, block));
+    }
+
+    /// Adds a paragraph.
+    pub(crate) fn say(&mut self, sentence: impl Into<Prose>) {
+        self.add(Block::paragraph(sentence));
+    }
+
+    /// Adds a paragraph for each.
+    pub(crate) fn say_all(&mut self, sentences: impl IntoIterator<Item = impl Into<Prose>>) {
+        sentences.into_iter().for_each(|sentence| self.say(sentence));
+    }
+
+    /// Adds a paragraph that one of them shows.
+    pub(crate) fn say_in(&mut self, medium: Medium, sentence: impl Into<Prose>) {
+        self.add_to(medium, Block::paragraph(sentence));
+    }
+
+    /// Adds a heading of the text.
+    pub(crate) fn label(&mut self, text: impl Into<String>) {
+        self.add_to(Medium::Text, Block::Label(text.into()));
+    }
+
+    /// Adds tables.
+    pub(crate) fn show(&mut self, tables: impl IntoIterator<Item = Table>) {
+        tables.into_iter().for_each(|table| self.add(Block::Table(table)));
+    }
+
+    /// What is shown on a medium.
+    fn of(&self, medium: Medium) -> impl Iterator<Item = &Block> {
+        self.blocks.iter().filter(move |(of, _)| of.is_on(medium)).map(|(_, block)| block)
+    }
+}
+
+#[cfg(test)]
+impl Section {
+    pub(crate) fn tables(&self) -> Vec<&Table> {
+        let blocks = self.blocks.iter().map(|(_, block)| block);
+        blocks.filter_map(|block| if let Block::Table(table) = block { Some(table) } else { None }).collect()
+    }
+
+    pub(crate) fn sentences(&self) -> Vec<String> {
+        let blocks = self.blocks.iter().map(|(_, block)| block);
+        blocks
+            .filter_map(
+                |block| if let Block::Paragraph(prose, _) = block { Some(prose.text()) } else { None },
+            )
+            .collect()
+    }
+}
+
+impl Block {
+    pub(crate) fn paragraph(sentence: impl Into<Prose>) -> Self {
+        Block::Paragraph(sentence.into(), Tone::Plain)
+    }
+
+    pub(crate) fn list(items: impl IntoIterator<Item = impl Into<Prose>>) -> Self {
+        Block::List(items.into_iter().map(|item| (item.into(), Tone::Plain)).collect())
+    }
+
+    pub(crate) fn findings(items: impl IntoIterator<Item = impl Into<Prose>>) -> Self {
+        Block::Findings(items.into_iter().map(|item| (item.into(), Tone::Plain)).collect())
+    }
+}
+
+/// Words with what stands out among them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Prose(Vec<(Mark, String)>);
+
+/// How words stand out. Plain and strong ones are typeset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    Plain,
+    Strong,
+    Code,
+    /// Not to be broken over lines.
+    Unbroken,
+    /// Below the line.
+    Sub,
+}
+
+impl<T: Into<String>> From<T> for Prose {
+    fn from(text: T) -> Self {
+        Prose(vec![(Mark::Plain, text.into())])
+    }
+}
+
+impl Prose {
+    fn with(mut self, mark: Mark, text: impl Into<String>) -> Self {
+        self.0.push((mark, text.into()));
+        self
+    }
+
+    pub(crate) fn plain(self, text: impl Into<String>) -> Self {
+        self.with(Mark::Plain, text)
+    }
+
+    pub(crate) fn strong(self, text: impl Into<String>) -> Self {
+        self.with(Mark::Strong, text)
+    }
+
+    pub(crate) fn code(self, text: impl Into<String>) -> Self {
+        self.with(Mark::Code, text)
+    }
+
+    pub(crate) fn unbroken(self, text: impl Into<String>) -> Self {
+        self.with(Mark::Unbroken, text)
+    }
+
+    pub(crate) fn sub(self, text: impl Into<String>) -> Self {
+        self.with(Mark::Sub, text)
+    }
+
+    /// The words alone.
+    pub(crate) fn text(&self) -> String {
+        self.0.iter().map(|(_, text)| text.as_str()).collect()
+    }
+}
+
+/// A table. Cells are as the text has them; the page typesets those that hold numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Table {
+    /// What it is called.
+    pub(crate) name: String,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) rows: Vec<Row>,
+    /// What must be known of it, in sentences.
+    pub(crate) notes: Vec<String>,
+    /// Least widths of the text's columns, one apart; `None`: as wide as what they hold, two apart.
+    pub(crate) widths: Option<&'static [usize]>,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Column {
+    pub(crate) heading: String,
+    /// What a flat text calls it, over several lines if need be.
+    short: Option<String>,
+    /// Words start on the left; numbers end on the right.
+    pub(crate) is_word: bool,
+    medium: Medium,
+}
+
+impl Column {
+    pub(crate) fn number(heading: impl Into<String>) -> Self {
+        Column { heading: heading.into(), short: None, is_word: false, medium: Medium::Both }
+    }
+
+    pub(crate) fn words(heading: impl Into<String>) -> Self {
+        Column { is_word: true, ..Column::number(heading) }
+    }
+
+    pub(crate) fn short(self, heading: impl Into<String>) -> Self {
+        Column { short: Some(heading.into()), ..self }
+    }
+
+    pub(crate) fn only(self, medium: Medium) -> Self {
+        Column { medium, ..self }
+    }
+}
+
+/// A row of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Row {
+    pub(crate) weight: Weight,
+    pub(crate) cells: Vec<String>,
+}
+
+/// What a row is among the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Weight {
+    Plain,
+    /// It says nothing.
+    Void,
+    /// What of it stands on the right, beside what was published, says nothing.
+    VoidRight,
+    /// The sum of the rows that follow.
+    Total,
+    VoidTotal,
+}
+
+impl Weight {
+    /// A row that says nothing unless it is `valid`.
+    pub(crate) fn of(valid: bool) -> Self {
+        if valid { Weight::Plain } else { Weight::Void }
+    }
+
+    fn is_total(self) -> bool {
+        matches!(self, Weight::Total | Weight::VoidTotal)
+    }
+}
+
+impl Table {
+    pub(crate) fn new(name: impl Into<String>, columns: impl IntoIterator<Item = Column>) -> Self {
+        let columns = columns.into_iter().collect();
+        Table { name: name.into(), columns, rows: Vec::new(), notes: Vec::new(), widths: None }
+    }
+
+    /// A table whose first column holds words, as do those of these numbers.
+    pub(crate) fn headed(
+        name: impl Into<String>,
+        headings: impl IntoIterator<Item = impl Into<String>>,
+        words: &[usize],
+    ) -> Self {
+        let column = |(index, heading)| match index == 0 || words.contains(&index) {
+            true => Column::words(heading),
+            false => Column::number(heading),
+        };
+        Table::new(name, headings.into_iter().enumerate().map(column))
+    }
+
+    pub(crate) fn push(&mut self, cells: Vec<String>) {
+        self.rows.push(Row { weight: Weight::Plain, cells });
+    }
+
+    /// The table with these rows.
+    pub(crate) fn with(mut self, rows: impl IntoIterator<Item = Vec<String>>) -> Self {
+        rows.into_iter().for_each(|cells| self.push(cells));
+        self
+    }
+
+    /// The numbers of the columns that a medium shows.
+    fn shown(&self, medium: Medium) -> Vec<usize> {
+        (0..self.columns.len()).filter(|&index| self.columns[index].medium.is_on(medium)).collect()
+    }
+}
+
+/// What stands in a table where there is no value; the page has a dash for it.
+pub(crate) const ABSENT: &str = "-";
+
+pub(crate) fn or_absent(text: Option<String>) -> String {
+    text.unwrap_or_else(|| ABSENT.to_owned())
+}
+
+/// A picture with its legend.
+#[derive(Clone, Debug)]
+pub(crate) struct Figure {
+    pub(crate) drawing: Drawing,
+    pub(crate) caption: String,
+}
+
+/// What is drawn.
+#[derive(Clone, Debug)]
+pub(crate) enum Drawing {
+    /// Figures against a rate.
+    Lines(Chart),
+    /// Cumulative distributions.
+    Shares(Cumulative),
+    /// Marks on a line for each name.
+    Marks(Dots),
+}
+
+impl Drawing {
+    /// Pictures of what is drawn, as markup, and their names.
+    fn legend(&self) -> Vec<(String, String)> {
+        match self {
+            Drawing::Lines(chart) => chart.legend(),
+            Drawing::Shares(cumulative) => cumulative.legend(),
+            Drawing::Marks(dots) => dots.legend(),
+        }
+    }
+
+    /// The picture; `None` if there is nothing to draw.
+    fn svg(&self, size: plot::Size) -> Option<String> {
+        match self {
+            Drawing::Lines(chart) => chart.svg(size),
+            Drawing::Shares(cumulative) => cumulative.svg(size),
+            Drawing::Marks(dots) => dots.svg(size),
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Sections as one HTML page that needs nothing else: style and pictures stand in it, there is no script.
+//!
+//! Every text goes through [`Escaped`]; the page also forbids the browser to load or run anything, should that fail.
+//! Colours follow the reader's preference for light or dark.
+
+use std::fmt::{self, Write as _};
+
+use super::plot::{NARROW, WIDE};
+use super::{ABSENT, Block, Figure, Layout, Mark, Medium, Prose, Section, Table, Tone, Weight};
+use crate::units::{typeset, typeset_prose};
+
+/// What stands where there is no value.
+const DASH: &str = "\u{2013}";
+
+const fn style(layout: Layout) -> &'static str {
+    match layout {
+        Layout::Brief => include_str!("page.css"),
+        Layout::Flat => concat!(include_str!("page.css"), include_str!("load.css")),
+        Layout::Nested => {
+            concat!(include_str!("page.css"), include_str!("load.css"), include_str!("mac.css"))
+        }
+    }
+}
+
+pub(super) fn report(title: &str, layout: Layout, sections: &[Section]) -> String {
+    let (title, style) = (Escaped(title), style(layout));
+    let mut page = Page(String::new());
+    page.add(format_args!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
+    ));
+    for section in sections {
+        let mut blocks = section.of(Medium::Page).peekable();
+        if !section.heading.is_empty() && (blocks.peek().is_some() || layout == Layout::Nested) {
+            page.add(format_args!("<h2>{}</h2>\n", Escaped(&section.heading)));
+        }
+        blocks.for_each(|block| page.block(layout, block));
+    }
+    page.0 + "</body>\n</html>\n"
+}
+
+/// A page that grows block by block.
+struct Page(String);
+
+impl Page {
+    fn add(&mut self, text: fmt::Arguments<'_>) {
+        self.0.write_fmt(text).expect("writing to a string cannot fail");
+    }
+
+    fn block(&mut self, layout: Layout, block: &Block) {
+        match block {
+            Block::Paragraph(prose, tone) => {
+                self.add(format_args!("<p{}>{}</p>\n", class(*tone), markup(prose)));
+            }
+            Block::List(items) => self.list("", items),
+            Block::Findings(items) => self.list(" class=\"findings\"", items),
+            Block::Terms(terms) => {
+                self.add(format_args!("<dl>\n"));
+                for (term, meaning) in terms {
+                    let term = Prose::from(term.as_str());
+                    self.add(format_args!("<dt>{}</dt>\n<dd>{}</dd>\n", markup(&term), markup(meaning)));
+                }
+                self.add(format_args!("</dl>\n"));
+            }
+            Block::Label(_) | Block::Gap => {}
+            Block::Table(table) => self.table(layout, table),
+            Block::Figure(figure, otherwise) => {
+                if let (false, Some(otherwise)) = (self.figure(figure), otherwise) {
+                    self.add(format_args!("<p>{}</p>\n", Escaped(otherwise)));
+                }
+            }
+        }
+    }
+
+    fn list(&mut self, attribute: &str, items: &[(Prose, Tone)]) {
+        self.add(format_args!("<ul{attribute}>\n"));
+        for (item, tone) in items {
+            self.add(format_args!("<li{}>{}</li>\n", class(*tone), markup(item)));
+        }
+        self.add(format_args!("</ul>\n"));
+    }
+
+    /// A table in a box of its own, which scrolls where the page is too narrow. Columns of words start on the left,
+    /// the others hold numbers.
+    fn table(&mut self, layout: Layout, table: &Table) {
+        let name = Escaped(&table.name);
+        if layout == Layout::Nested {
+            self.add(format_args!("<h3>{name}</h3>\n"));
+        }
+        let shown = table.shown(Medium::Page);
+        let class = |index: usize| if table.columns[index].is_word { " class=\"word\"" } else { "" };
+        self.add(format_args!(
+            "<div class=\"scroll\" role=\"region\" aria-label=\"{name}\" tabindex=\"0\">\n"
+        ));
+        self.add(format_args!("<table>\n<thead><tr>"));
+        for &index in &shown {
+            // What a unit or a sign belongs to stays beside it.
+            let heading = Escaped(&table.columns[index].heading).to_string();
+            let heading = heading.replace(" %", "\u{a0}%").replace(" / ", "\u{a0}/\u{a0}");
+            self.add(format_args!("<th scope=\"col\"{}>{heading}</th>", class(index)));
+        }
+        self.add(format_args!("</tr></thead>\n<tbody>\n"));
+        for row in &table.rows {
+            self.add(format_args!("<tr{}>", row_class(row.weight)));
+            for (position, &index) in shown.iter().enumerate() {
+                let cell = row.cells.get(index).map_or("", String::as_str);
+                let cell = match table.columns[index].is_word {
+                    true => typeset_prose(cell),
+                    false if cell == ABSENT => DASH.to_owned(),
+                    // What stands in parentheses is not part of the number.
+                    false => typeset(cell).replace("\u{a0}(", " ("),
+                };
+                let (class, cell) = (class(index), Escaped(&cell));
+                match position {
+                    0 => self.add(format_args!("<th scope=\"row\"{class}>{cell}</th>")),
+                    _ => self.add(format_args!("<td{class}>{cell}</td>")),
+                }
+            }
+            self.add(format_args!("</tr>\n"));
+        }
+        self.add(format_args!("</tbody>\n</table>\n</div>\n"));
+        for note in &table.notes {
+            self.add(format_args!("<p>{}</p>\n", markup(&Prose::from(note.as_str()))));
+        }
+    }
+
+    /// A picture in both sizes below its legend; whether there was anything to draw.
+    fn figure(&mut self, figure: &Figure) -> bool {
+        let [Some(wide), Some(narrow)] = [WIDE, NARROW].map(|size| figure.drawing.svg(size)) else {
+            return false;
+        };
+        self.add(format_args!("<figure>\n<ul class=\"legend\">\n"));
+        for (swatch, name) in figure.drawing.legend() {
+            self.add(format_args!("<li>{swatch}<span>{}</span></li>\n", Escaped(&name)));
+        }
+        let caption = markup(&Prose::from(figure.caption.as_str()));
+        self.add(format_args!("</ul>\n{wide}{narrow}<figcaption>{caption}</figcaption>\n</figure>\n"));
+        true
+    }
+}
+
+const fn class(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Plain => "",
+        Tone::Warning => " class=\"warning\"",
+        Tone::Lead => " class=\"finding\"",
+    }
+}
+
+const fn row_class(weight: Weight) -> &'static str {
+    match weight {
+        Weight::Plain => "",
+        Weight::Void => " class=\"void\"",
+        Weight::VoidRight => " class=\"void-right\"",
+        Weight::Total => " class=\"total\"",
+        Weight::VoidTotal => " class=\"total void\"",
+    }
+}
+
+fn markup(prose: &Prose) -> String {
+    let mut out = String::new();
+    for (mark, text) in &prose.0 {
+        let typeset = typeset_prose(text);
+        out += &match mark {
+            Mark::Plain => Escaped(&typeset).to_string(),
+            Mark::Strong => format!("<strong>{}</strong>", Escaped(&typeset)),
+            Mark::Code => format!("<code>{}</code>", Escaped(text)),
+            Mark::Unbroken => format!("<span class=\"unbroken\">{}</span>", Escaped(text)),
+            Mark::Sub => format!("<sub>{}</sub>", Escaped(text)),
+        };
+    }
+    out
+}
+
+/// Text that stands for itself in HTML, in an element or a quoted attribute.
+pub(crate) struct Escaped<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for part in self.0.split_inclusive(['&', '<', '>', '"', '\'']) {
+            let Some(special) = part.chars().next_back() else { continue };
+            let reference = match special {
+                '&' => "&amp;",
+                '<' => "&lt;",
+                '>' => "&gt;",
+                '"' => "&quot;",
+                '\'' => "&#39;",
+                _ => {
+                    f.write_str(part)?;
+                    continue;
+                }
+            };
+            f.write_str(&part[..part.len() - special.len_utf8()])?;
+            f.write_str(reference)?;
+        }
+        Ok(())
+    }
+}
+
+/// Fails if one of the elements that pages are made of is opened and not closed, or the other way round.
+#[cfg(test)]
+#[track_caller]
+pub(crate) fn assert_whole(page: &str) {
+    const ELEMENTS: [&str; 16] = [
+        "p", "table", "div", "figure", "ul", "li", "svg", "dl", "dt", "dd", "td", "th", "tr", "text", "h2",
+        "h3",
+    ];
+    for element in ELEMENTS {
+        let count = |text: String| page.matches(&text).count();
+        let opened = count(format!("<{element}>")) + count(format!("<{element} "));
+        assert_eq!(opened, count(format!("</{element}>")), "{element}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOSTILE: &str = "<script>alert('x')</script>\"&";
+
+    #[test]
+    fn text_is_escaped_and_otherwise_kept() {
+        assert_eq!(
+            Escaped(HOSTILE).to_string(),
+            "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&quot;&amp;"
+        );
+        assert_eq!(Escaped("no µ special").to_string(), "no µ special");
+        assert_eq!(Escaped("").to_string(), "");
+    }
+}

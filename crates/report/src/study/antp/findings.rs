@@ -1,0 +1,126 @@
+//! What follows from the study, in the sentences that stand first.
+
+use super::figures::Which;
+use super::tables::PATHS;
+use super::{AntpRecord, Level, Path, Phase, Subject, Suite};
+use crate::published::antp::{
+    EXCHANGE_ECDH_OVER_RSA, PLAIN_OVER_TIME, PRIMITIVE_ECDH_OVER_RSA, TIME_LATENCY_INCREASE,
+};
+use crate::units::{microseconds, percent, rate, ratio, signed_share};
+
+/// The sentences that stand first.
+pub(super) fn findings(record: &AntpRecord) -> Vec<String> {
+    let exchange = |suite| Subject::new(Phase::Exchange, suite);
+    let mut sentences = Vec::new();
+    if let Some(slower) = record.throughput_ratio(Subject::PLAIN, Subject::TIME) {
+        sentences.push(format!(
+            "Authenticated time comes at {} of the plain rate here ({} as published).",
+            ratio(1.0 / slower),
+            ratio(1.0 / PLAIN_OVER_TIME)
+        ));
+    }
+    let latency = |level| record.latency_ratio(Subject::TIME, Subject::PLAIN, level);
+    if let [Some(half), Some(most)] = Level::ALL.map(latency) {
+        sentences.push(format!(
+            "It takes {} longer than plain time at 50 % load and {} at 90 % (published: {} and {}).",
+            signed_share(half - 1.0),
+            signed_share(most - 1.0),
+            signed_share(TIME_LATENCY_INCREASE[0]),
+            signed_share(TIME_LATENCY_INCREASE[1])
+        ));
+    }
+    if let Some(faster) = record.throughput_ratio(exchange(Suite::Ecdh), exchange(Suite::Rsa)) {
+        let primitives = record.primitive_ratio();
+        let primitives = primitives.map_or_else(String::new, |found| {
+            format!(
+                "; the primitives alone differ by {} here, and by {PRIMITIVE_ECDH_OVER_RSA} there",
+                ratio(found)
+            )
+        });
+        sentences.push(format!(
+            "Key exchanges with ECDH come {} times as often as with RSA (published: \
+             {EXCHANGE_ECDH_OVER_RSA}){primitives}.",
+            ratio(faster)
+        ));
+    }
+    for suite in Suite::ALL {
+        let Some((share, ceiling)) = record.link_share(Subject::new(Phase::Negotiation, suite)) else {
+            continue;
+        };
+        // A link whose requests fill so much of it has no room for the next.
+        let bound = if share >= 0.95 { "the link is the limit" } else { "something else is the limit" };
+        sentences.push(format!(
+            "Negotiations with {} fill {} % of a link of 1 Gbit/s, which carries {} a second: {bound} (published: the \
+             link).",
+            suite.name(),
+            percent(share),
+            rate(ceiling)
+        ));
+    }
+    for suite in Suite::ALL {
+        let Some(complete) = record.complete(suite, Level::Half, Path::Short) else { continue };
+        let (whole, phases) = (microseconds(complete.whole_us), microseconds(complete.phases_us()));
+        sentences.push(format!(
+            "A run of all phases with {} takes {whole} at 50 % load, its phases {phases} of them, and the client's own \
+             cryptography {}.",
+            suite.name(),
+            microseconds(complete.client_crypto_us)
+        ));
+    }
+    let unsure = cells(record).filter(|cell| *cell == Filled::Marked).count();
+    if unsure > 0 {
+        sentences.push(format!(
+            "{unsure} cells of Table 1 have a mark (!): the generator did not keep up in any trial of theirs, so they \
+             say little about the server, and are in no ratio and no figure."
+        ));
+    }
+    let missing = cells(record).filter(|cell| *cell == Filled::Missing).count();
+    if missing > 0 {
+        sentences.push(format!("{missing} cells of Table 1 are not measured yet."));
+    }
+    sentences
+}
+
+/// What a cell of Table 1 has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Filled {
+    Measured,
+    Marked,
+    Missing,
+}
+
+/// All cells of Table 1 but those behind the link, which not every host has.
+pub(super) fn cells(record: &AntpRecord) -> impl Iterator<Item = Filled> {
+    let filled = |has: &dyn Fn(Which) -> bool| match [Which::Valid, Which::Invalid].map(has) {
+        [true, _] => Filled::Measured,
+        [false, true] => Filled::Marked,
+        [false, false] => Filled::Missing,
+    };
+    let throughput = Subject::ALL
+        .into_iter()
+        .map(move |subject| filled(&|which| record.throughput_of(which, subject, Path::Short).is_some()));
+    let complete = Suite::ALL.map(|suite| Subject::new(Phase::Complete, suite));
+    let places = Subject::ALL.into_iter().chain(complete).flat_map(|subject| {
+        PATHS.into_iter().flat_map(move |path| Level::ALL.map(|level| (subject, level, path)))
+    });
+    let latency = places.map(move |(subject, level, path)| {
+        filled(&|which| record.cell_of(which, subject, level, path).is_some())
+    });
+    throughput.chain(latency)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::record;
+    use super::*;
+
+    #[test]
+    fn findings_say_which_limit_negotiations_met() {
+        let mut record = record();
+        assert!(
+            findings(&record).iter().any(|one| one.contains("91.04 %") && one.contains("something else"))
+        );
+        record.trials.iter_mut().for_each(|trial| trial.answered_rps *= 1.09);
+        assert!(findings(&record).iter().any(|one| one.contains("the link is the limit")));
+    }
+}

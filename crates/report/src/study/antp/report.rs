@@ -1,0 +1,211 @@
+//! The report on the study of the ANTP paper.
+
+use super::findings::findings;
+use super::{AntpRecord, Level, Path, Phase, Subject, Suite, tables};
+use crate::published::antp::{SOURCE, TIME_RPS};
+use crate::render::{Block, Count, Dots, Drawing, Figure, Layout, Marker, Medium, Report, Section, Series};
+use crate::stored::Stored;
+use crate::units::rate;
+
+const TITLE: &str = "The ANTP paper\u{2019}s measurements, beside ours";
+
+/// The report. The record has all that the plan says.
+#[must_use]
+pub fn report(record: &AntpRecord) -> Report {
+    Report::new(TITLE, Layout::Nested, sections(record))
+}
+
+/// The paper's tables and ratios with ours beside them, and what follows.
+#[must_use]
+pub fn sections(record: &AntpRecord) -> Vec<Section> {
+    let mut first = Section::default();
+    let compare = format!("{SOURCE}, beside ours. Compare the ratios, not the figures.");
+    first.say_in(Medium::Text, compare);
+    let about = format!(
+        "{SOURCE}, tells what authenticated time costs a server. Its hardware is not ours, so ratios are compared."
+    );
+    first.say_in(Medium::Page, about);
+    first.say_all(opening(record));
+    let section = |heading, blocks: Vec<Block>| {
+        let mut section = Section::new(heading);
+        blocks.into_iter().for_each(|block| section.add(block));
+        section
+    };
+    let mut phases: Vec<Block> = throughput(record).into_iter().collect();
+    phases.push(Block::Table(tables::table_1(record)));
+    let complete = "One client after the other carries out all three phases, beside a load of time synchronisation. \
+                    The paper: \u{201c}the total runtime of a client exceeds the sum of the latencies from each \
+                    individual phase due to the client performing its own cryptographic operations\u{201d}.";
+    let detail = [tables::throughput_detail(record), tables::latency_detail(record)];
+    vec![
+        first,
+        section("What follows", vec![Block::findings(findings(record))]),
+        section("Table 1: each phase", phases),
+        section(
+            "All three phases",
+            vec![Block::paragraph(complete), Block::Table(tables::complete_runs(record))],
+        ),
+        section("Published ratios, and ours", vec![Block::Table(tables::ratios(record))]),
+        section("What a key exchange costs", vec![Block::Table(tables::exchange_cost(record))]),
+        section("In detail", std::iter::once(latency(record)).chain(detail.map(Block::Table)).collect()),
+    ]
+}
+
+/// What was measured, how, and on what.
+fn opening(record: &AntpRecord) -> Vec<String> {
+    let settings = &record.settings;
+    let capacity = match settings.quick {
+        true => "Capacity is what a closed loop had answered: it was not searched for (--quick).",
+        false => "Capacity is the highest rate at which a search lost at most a hundredth.",
+    };
+    let mut sentences = vec![
+        format!("Ours on {}", record.provenance().made()),
+        format!(
+            "{capacity} Throughput is what came back, the mean of {} trials of {} s. Latency is that of clients that \
+             ask {} times a second, while others load the server with 50 % or 90 % of the capacity. The long path adds \
+             {} ms to a round trip.",
+            settings.throughput_trials,
+            settings.trial_seconds,
+            rate(settings.measured_rps),
+            settings.long_path_ms
+        ),
+    ];
+    sentences.extend(settings.difference());
+    sentences.extend(record.remarks.iter().cloned());
+    sentences
+}
+
+/// A subject as short as the room beside a figure asks for.
+const fn short_name(subject: Subject) -> &'static str {
+    match (subject.phase, subject.suite) {
+        (Phase::Plain, _) => "plain NTP",
+        (Phase::Negotiation, Some(Suite::Rsa)) => "negotiation, RSA",
+        (Phase::Negotiation, _) => "negotiation, ECDH",
+        (Phase::Exchange, Some(Suite::Rsa)) => "key exchange, RSA",
+        (Phase::Exchange, _) => "key exchange, ECDH",
+        (Phase::Time, _) => "time, tag inside",
+        (Phase::SeparateTag, _) => "time, separate tag",
+        (Phase::Complete, Some(Suite::Rsa)) => "all three, RSA",
+        (Phase::Complete, _) => "all three, ECDH",
+    }
+}
+
+fn throughput(record: &AntpRecord) -> Option<Block> {
+    let rps = |path| {
+        Subject::ALL
+            .map(|subject| record.throughput(subject, path).map(|found| found.rps.value.round() as u64))
+            .to_vec()
+    };
+    let ours = [Path::Short, Path::Gigabit].map(rps);
+    // What was published is no figure without ours.
+    if ours.iter().flatten().all(Option::is_none) {
+        return None;
+    }
+    let published =
+        Subject::ALL.map(|subject| (subject == Subject::TIME).then_some(TIME_RPS.round() as u64)).to_vec();
+    let series = |name, marker, colour, values| Series { name, marker, colour, values };
+    let [short, linked] = ours;
+    let dots = Dots {
+        label: "Answers a second of each phase; the table has the figures",
+        along: "answers a second, one server core",
+        count: Count::Rate,
+        names: Subject::ALL.map(short_name).to_vec(),
+        series: vec![
+            series("ours", Marker::Circle, 0, short),
+            series("ours behind 1 Gbit/s", Marker::Square, 2, linked),
+            series("published, on other hardware", Marker::Cross, 1, published),
+        ],
+    };
+    Some(figure(dots, "Means of the trials that count; the further right, the more."))
+}
+
+fn latency(record: &AntpRecord) -> Block {
+    let complete = Suite::ALL.map(|suite| Subject::new(Phase::Complete, suite));
+    let subjects: Vec<Subject> = Subject::ALL.into_iter().chain(complete).collect();
+    let ns = |us: f64| (us * 1e3).round() as u64;
+    let values = |level, is_median: bool| {
+        let value = |&subject: &Subject| {
+            let cell = record.cell(subject, level, Path::Short)?;
+            Some(ns(if is_median { cell.p50_us.value } else { cell.p99_us.value }))
+        };
+        subjects.iter().map(value).collect()
+    };
+    let series = |name, marker, colour, values| Series { name, marker, colour, values };
+    let dots = Dots {
+        label: "Latency of each phase over the short path; the table has the figures",
+        along: "latency over the short path",
+        count: Count::Time,
+        names: subjects.iter().map(|&subject| short_name(subject)).collect(),
+        series: vec![
+            series("median at 50 % load", Marker::Circle, 0, values(Level::Half, true)),
+            series("median at 90 % load", Marker::Square, 2, values(Level::Most, true)),
+            series("p99 at 90 % load", Marker::Cross, 1, values(Level::Most, false)),
+        ],
+    };
+    figure(dots, "Means of the trials that count; the further left, the better.")
+}
+
+fn figure(dots: Dots, caption: &str) -> Block {
+    Block::Figure(Figure { drawing: Drawing::Marks(dots), caption: caption.to_owned() }, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::page::assert_whole;
+    use crate::study::antp::tests::record;
+
+    #[test]
+    fn page_is_whole_and_escapes_what_comes_from_the_record() {
+        let mut record = record();
+        record.remarks.push("<script>".to_owned());
+        record.capacities[0].remark = Some("<i>".to_owned());
+        let page = report(&record).page();
+        assert_whole(&page);
+        assert!(!page.contains("<b>") && !page.contains("<script") && !page.contains("<i>"));
+        assert!(page.contains("A &lt;b&gt;processor") && page.contains("&lt;script&gt;"));
+        // Two figures in two sizes, with three marks in each legend.
+        assert_eq!(page.matches("<figure>").count(), 2);
+        assert_eq!(page.matches("class=\"plot ").count(), 4);
+        assert_eq!(page.matches("class=\"swatch\"").count(), 6);
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_in_the_legend() {
+        let mut record = record();
+        record.trials.retain(|trial| trial.path == Path::Short);
+        record.latencies.clear();
+        let page = report(&record).page();
+        assert!(page.contains("<span>ours</span>") && !page.contains("<span>ours behind"));
+        assert_eq!(page.matches("<figure>").count(), 1);
+        record.trials.clear();
+        assert!(!report(&record).page().contains("<figure>"));
+    }
+
+    #[test]
+    fn report_has_all_tables_and_says_that_it_is_short() {
+        let text = report(&record()).text();
+        for part in [
+            "USENIX Security 2016",
+            "This is a short study (--quick)",
+            "Throughput and latency of each phase:",
+            "One client's run of all phases:",
+            "Ratios:",
+            "Processor time of a key exchange:",
+            "unknown to us",
+            "Server and generators share a machine.",
+        ] {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
+        assert!(text.lines().all(|line| line.trim_end() == line));
+    }
+
+    #[test]
+    fn record_cannot_steer_the_terminal() {
+        let mut record = record();
+        record.host.cpu = "\u{1b}[2J".to_owned();
+        record.remarks.push("\u{9b}31m".to_owned());
+        record.capacities[0].remark = Some("\r".to_owned());
+        assert!(report(&record).text().chars().all(|c| c == '\n' || !c.is_control()));
+    }
+}

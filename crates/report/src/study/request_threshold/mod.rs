@@ -1,0 +1,75 @@
+//! Spectracom's test of the request threshold beside ours: Tables 1 and 2 and the third result of its technical note
+//! "NTP Server Capacity Testing".
+//!
+//! Shapes are compared: each row as a share of the most in its table. Absolute figures of other hardware are shown and
+//! not compared. For each row of ours it is said what limited it, as a host that cannot offer more is its own limit:
+//! the note found out about its Table 1 only by Table 2.
+
+pub(crate) mod plan;
+mod report;
+mod tables;
+
+pub use self::plan::{Part, Plan, PlannedRun, Settings};
+pub use self::report::{compared, report, sections};
+use crate::load::LoadRecord;
+
+/// The records that there are, by what they are for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Records {
+    /// Runs from one host.
+    pub one_host: Vec<LoadRecord>,
+    /// Runs from several.
+    pub several_hosts: Vec<LoadRecord>,
+    /// The server in its earlier configuration.
+    pub old: Option<LoadRecord>,
+    /// The same server in its updated configuration.
+    pub new: Option<LoadRecord>,
+    /// Runs of the plan without a record.
+    pub missing_count: usize,
+}
+
+/// What is to be said beside the tables: sentences.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Remarks {
+    /// On the whole study.
+    pub study: Vec<String>,
+    /// On our Table 2.
+    pub several_hosts: Vec<String>,
+    /// On the two configurations.
+    pub configurations: Vec<String>,
+    /// Processors that the server had in both configurations; `None` if nobody knows.
+    pub processors: Option<f64>,
+}
+
+/// What [`compared`] was before.
+#[must_use]
+pub fn text(
+    one: &[LoadRecord],
+    several: &[LoadRecord],
+    pair: Option<(&LoadRecord, &LoadRecord)>,
+    remarks: &Remarks,
+) -> String {
+    former(one, several, pair, remarks).text()
+}
+
+/// The same as a page.
+#[must_use]
+pub fn page(
+    one: &[LoadRecord],
+    several: &[LoadRecord],
+    pair: Option<(&LoadRecord, &LoadRecord)>,
+    remarks: &Remarks,
+) -> String {
+    former(one, several, pair, remarks).page()
+}
+
+fn former(
+    one: &[LoadRecord],
+    several: &[LoadRecord],
+    pair: Option<(&LoadRecord, &LoadRecord)>,
+    remarks: &Remarks,
+) -> crate::Report {
+    let (old, new) = (pair.map(|(old, _)| old.clone()), pair.map(|(_, new)| new.clone()));
+    let (one_host, several_hosts) = (one.to_vec(), several.to_vec());
+    compared(&Records { one_host, several_hosts, old, new, missing_count: 0 }, remarks)
+}

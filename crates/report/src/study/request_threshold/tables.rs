@@ -1,0 +1,241 @@
+//! The note's tables beside ours, and what limited each row of ours.
+
+use crate::load::{LoadRecord, Step, why as why_of};
+use crate::published::request_threshold::{HOSTS, TABLE_1, TABLE_2};
+use crate::render::{Chart, Column, Drawing, Figure, Line, Point, Row, Table, Unit, Weight};
+use crate::units::{count, microseconds, percent, rate, seconds};
+
+/// Unanswered shares above this one are a limit that was reached.
+const LOSS_MAX: f64 = 0.01;
+const NOTHING: &str = "";
+
+const HEADINGS_1: [&str; 8] = [
+    "Published: specified/s",
+    "Seconds",
+    "Serviced/s",
+    "Of the most",
+    "Ours: specified/s",
+    "Seconds",
+    "Serviced/s",
+    "Of the most",
+];
+const LIMIT: &str = "What limited ours";
+
+/// A step of ours as a row, and what it is compared by.
+struct Ours<'a> {
+    step: &'a Step,
+    /// Answers a second as a share of the most in the table.
+    share: f64,
+}
+
+fn ours(records: &[LoadRecord]) -> Vec<Ours<'_>> {
+    let steps: Vec<&Step> = records.iter().flat_map(|record| &record.steps).collect();
+    let most = steps.iter().map(|step| step.answered_rps()).fold(0.0, f64::max);
+    let share = |step: &Step| if most > 0.0 { step.answered_rps() / most } else { 0.0 };
+    steps.into_iter().map(|step| Ours { step, share: share(step) }).collect()
+}
+
+/// Why a host did not do its part, without the remedy that follows in a record: the row is there to show the limit.
+fn reason(why: Option<&String>) -> &str {
+    let text = why_of(why);
+    text.split_once("; ").map_or(text, |(reason, _)| reason)
+}
+
+/// What kept a row from being higher.
+fn limit(step: &Step) -> String {
+    let hosts: Vec<_> = step.hosts.iter().filter(|part| !part.valid).collect();
+    let unanswered = step.tally.loss_ratio();
+    match hosts[..] {
+        [] if !step.valid => format!("the host is its own limit: {}", reason(step.why_invalid.as_ref())),
+        [] if unanswered > LOSS_MAX => {
+            format!("the server or the path: {} % had no good answer", percent(unanswered))
+        }
+        [] => "nothing: what was specified was serviced".to_owned(),
+        [part] => format!("{} is its own limit: {}", part.name, reason(part.why_invalid.as_ref())),
+        [..] => {
+            // The record has the details of each; what they have in common stands before the colon.
+            let kinds: Vec<&str> = hosts
+                .iter()
+                .map(|part| reason(part.why_invalid.as_ref()))
+                .map(|reason| reason.split_once(':').map_or(reason, |(kind, _)| kind))
+                .collect();
+            let names: Vec<&str> = hosts.iter().map(|part| part.name.as_str()).collect();
+            match kinds.iter().all(|kind| *kind == kinds[0]) {
+                true => format!("{} are their own limits: {}", names.join(", "), kinds[0]),
+                false => names
+                    .iter()
+                    .zip(&kinds)
+                    .map(|(name, kind)| format!("{name} is its own limit: {kind}"))
+                    .collect::<Vec<_>>()
+                    .join("; "),
+            }
+        }
+    }
+}
+
+/// `94 %`.
+fn share(value: f64) -> String {
+    format!("{:.0} %", value * 100.0)
+}
+
+/// Both Tables 1, row beside row. What is ours of a row whose step is invalid is marked.
+pub(super) fn table_1(single: &[LoadRecord]) -> Table {
+    let ours = ours(single);
+    let most = TABLE_1.iter().map(|row| row.serviced_rps).max().expect("the table has rows");
+    let row = |index: usize| {
+        let mut cells = match TABLE_1.get(index) {
+            Some(row) => vec![
+                count(row.requested_rps.into()),
+                row.seconds.to_string(),
+                count(row.serviced_rps.into()),
+                share(f64::from(row.serviced_rps) / f64::from(most)),
+            ],
+            None => vec![NOTHING.to_owned(); 4],
+        };
+        let ours = ours.get(index);
+        match ours {
+            Some(ours) => cells.extend([
+                ours.step.offered_rps.map_or_else(String::new, rate),
+                seconds(ours.step.seconds),
+                rate(ours.step.answered_rps()),
+                share(ours.share),
+                limit(ours.step),
+            ]),
+            None => cells.extend([NOTHING; 5].map(str::to_owned)),
+        }
+        let is_valid = ours.is_none_or(|ours| ours.step.valid);
+        Row { weight: if is_valid { Weight::Plain } else { Weight::VoidRight }, cells }
+    };
+    let mut table =
+        Table::new("Table 1", HEADINGS_1.map(Column::number).into_iter().chain([Column::words(LIMIT)]));
+    table.rows = (0..TABLE_1.len().max(ours.len())).map(row).collect();
+    table
+}
+
+/// The published Table 2.
+pub(super) fn published_2() -> Table {
+    let mut headings = vec!["Specified/s, each host".to_owned(), "Seconds".to_owned()];
+    headings.extend(HOSTS.map(str::to_owned));
+    headings.extend(["Total".to_owned(), "Of the most".to_owned()]);
+    let most = TABLE_2.iter().map(|row| row.total_rps).max().expect("the table has rows");
+    let rows = TABLE_2.iter().map(|row| {
+        let total = f64::from(row.total_rps);
+        let mut cells = vec![count(row.requested_rps.into()), row.seconds.to_string()];
+        cells.extend(row.serviced_rps.map(|rps| with_share(f64::from(rps), total)));
+        cells.extend([count(row.total_rps.into()), share(total / f64::from(most))]);
+        cells
+    });
+    Table::new("Table 2, published", headings.into_iter().map(Column::number)).with(rows)
+}
+
+/// Our Table 2: a row for each step, a column for each host that took part in any.
+pub(super) fn ours_2(several: &[LoadRecord]) -> Table {
+    let rows = ours(several);
+    let mut hosts: Vec<&str> = Vec::new();
+    for part in rows.iter().flat_map(|row| &row.step.hosts) {
+        if !hosts.contains(&part.name.as_str()) {
+            hosts.push(&part.name);
+        }
+    }
+    let mut headings = vec!["Specified/s, each host".to_owned(), "Seconds".to_owned()];
+    headings.extend(hosts.iter().map(ToString::to_string));
+    headings.extend(["Total", "Of the most", "Start skew"].map(str::to_owned));
+    let cells = |row: &Ours<'_>| {
+        let step = row.step;
+        let host_count = step.hosts.len().max(1) as f64;
+        let total = step.answered_rps();
+        let mut cells = vec![
+            step.offered_rps.map_or_else(String::new, |offered| rate(offered / host_count)),
+            seconds(step.seconds),
+        ];
+        cells.extend(hosts.iter().map(|host| {
+            let part = step.hosts.iter().find(|part| part.name == *host);
+            part.map_or_else(String::new, |part| with_share(step.per_second(part.tally.answered), total))
+        }));
+        cells.extend([rate(total), share(row.share), start_skew(step), limit(step)]);
+        Row { weight: Weight::of(step.valid), cells }
+    };
+    let mut columns: Vec<Column> = headings.into_iter().map(Column::number).collect();
+    columns.push(Column::words(LIMIT));
+    let mut table = Table::new("Table 2, ours", columns);
+    table.rows = rows.iter().map(cells).collect();
+    table
+}
+
+/// How far from the common instant the host began that was furthest from it, at worst.
+fn start_skew(step: &Step) -> String {
+    let worst = step.hosts.iter().map(|part| part.start_skew_us.abs() + part.start_skew_error_us);
+    worst.reduce(f64::max).map_or_else(String::new, |us| format!("\u{2264} {}", microseconds(us)))
+}
+
+/// `2,452 (25 %)`.
+fn with_share(rps: f64, total: f64) -> String {
+    match total > 0.0 {
+        true => format!("{} ({})", rate(rps), share(rps / total)),
+        false => rate(rps),
+    }
+}
+
+/// Table 1 as two lines whose units are the most that each serviced.
+pub(super) fn shapes(single: &[LoadRecord]) -> Figure {
+    let most = f64::from(TABLE_1.iter().map(|row| row.serviced_rps).max().expect("the table has rows"));
+    let published = TABLE_1.iter().map(|row| Point {
+        rate: f64::from(row.requested_rps) / most,
+        value: f64::from(row.serviced_rps) / most,
+        valid: true,
+    });
+    let rows = ours(single);
+    let unit = rows.iter().map(|row| row.step.answered_rps()).fold(0.0, f64::max);
+    let measured = rows.iter().filter(|_| unit > 0.0).map(|row| Point {
+        rate: row.step.rate_rps() / unit,
+        value: row.share,
+        valid: row.step.valid,
+    });
+    let lines = vec![
+        Line { name: "published".to_owned(), colour: 1, dashes: 1, points: published.collect() },
+        Line { name: "ours".to_owned(), colour: 0, dashes: 0, points: measured.collect() },
+    ];
+    let chart = Chart {
+        label: "Serviced against specified, both as multiples of the most that was serviced; the table has the figures",
+        up: "serviced, by the most serviced",
+        along: "specified, by the most serviced",
+        unit: Unit::Rate,
+        diagonal: Some("all that is specified"),
+        void: "the host was its own limit",
+        mark: None,
+        lines,
+    };
+    let caption =
+        "Where a line leaves the dotted one, something is exhausted; the table says what it is in ours."
+            .to_owned();
+    Figure { drawing: Drawing::Lines(chart), caption }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::tests::record;
+
+    #[test]
+    fn several_hosts_that_are_their_own_limits_are_named_once() {
+        let mut step = record().steps[3].clone();
+        let why =
+            "generator fell behind: 1 % of requests left 2.2 ms late or more; offer less, or use more hosts";
+        for part in &mut step.hosts {
+            (part.valid, part.why_invalid) = (false, Some(why.to_owned()));
+        }
+        assert_eq!(
+            limit(&step),
+            "198.18.0.11:4470, 198.18.0.12:4470 are their own limits: generator fell behind"
+        );
+        step.hosts[0].why_invalid =
+            Some("the generator's host refused 3 operations; use more hosts".to_owned());
+        assert_eq!(
+            limit(&step),
+            "198.18.0.11:4470 is its own limit: the generator's host refused 3 operations; 198.18.0.12:4470 is its \
+             own limit: generator fell behind"
+        );
+        step.hosts.truncate(1);
+        assert!(limit(&step).ends_with("refused 3 operations"));
+    }
+}
