@@ -69,7 +69,7 @@ pub const fn accepts_digest(version: u8, tag_size: usize, size: usize) -> bool {
 }
 
 /// Where the parts of a packet with a MAC lie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MacFields {
     /// Names the key.
     pub key_id: u32,

@@ -63,7 +63,7 @@ impl Span {
 }
 
 /// The parts of an authenticator field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Authenticator {
     /// Octets before the field: the associated data. RFC 8915 section 5.6.
     pub associated_size: usize,

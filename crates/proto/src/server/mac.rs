@@ -1,5 +1,5 @@
-//! Requests with a symmetric-key MAC: they are verified together, and their responses are tagged together, under the
-//! same key, after the transmit stamp.
+//! Symmetric-key MACs on their way through the steps: requests are verified together, and their responses are tagged
+//! together, under the same key, after the transmit stamp.
 //!
 //! A MAC that does not hold, or whose key is unknown, is answered with a crypto-NAK (RFC 5905 section 9.2): a header,
 //! and a key identifier of zero without a digest. RFC 5905 puts time into that header; ours is a kiss, which has none,
@@ -7,6 +7,7 @@
 //!
 //! NTPv3 and older are answered in kind, with a digest as long as the request's.
 
+use authentick_crypto::Entropy;
 use authentick_crypto::mac::{Tag, Verify, tag_batch, verify_batch};
 use authentick_wire::datagram::Datagram;
 use authentick_wire::header::ReferenceId;
@@ -15,117 +16,160 @@ use authentick_wire::mac::{
     CRYPTO_NAK_SIZE, MacFields, accepts_digest, covered_size, emit_nonce, emit_trailer,
 };
 use authentick_wire::nts::Span;
+use authentick_wire::packet::Packet;
 use authentick_wire::{NoRoom, Writer};
 
+use super::build::echo_identifier;
+use super::entitled::{Authenticated, Entitled, Rejected};
 use super::outcome::Outcome;
-use super::respond::echo_identifier;
-use super::verify::{self, Rejected};
-use super::{Responder, State};
+use super::{Scheme, Slot, Standing};
+use crate::limits::GROUP_SIZE;
 use crate::symmetric::{Event, Nonce, SymmetricKey, SymmetricKeys};
 
-/// What a request with a MAC needs between stages, beside its slot.
+/// What is kept of a group for MACs.
+pub(super) struct Mac {
+    slots: Box<[MacSlot]>,
+    /// Which of the keys' counters are this responder's.
+    pub(super) worker: usize,
+}
+
+/// What a request with a MAC needs between the steps.
 #[derive(Debug, Default)]
-pub(super) struct MacSlot {
+struct MacSlot {
+    /// Where the MAC of the request lies.
+    fields: MacFields,
     /// Where its key stands in the set.
     position: usize,
     /// That of the request, then that of the response.
     nonce: Option<Nonce>,
     genuine: bool,
+    /// Where the digest of the response goes.
+    digest: Span,
 }
 
-impl Responder {
-    /// Verifies all requests with a MAC and lays the responses of the genuine ones out; returns how many there are.
-    pub(super) fn verify_macs(&mut self, keys: Option<&SymmetricKeys>, batch: &mut [Datagram<'_>]) -> usize {
-        for ((slot, mac), datagram) in self.slots.iter_mut().zip(&mut self.macs).zip(&*batch) {
-            let (State::Keyed(_), Some(fields)) = (slot.state, &slot.mac) else { continue };
-            if let Err(rejected) = look_up(keys, mac, fields, datagram.request, self.worker) {
-                slot.state = rejected.into();
+impl Mac {
+    pub(super) fn new() -> Self {
+        Mac { slots: (0..GROUP_SIZE).map(|_| MacSlot::default()).collect(), worker: 0 }
+    }
+
+    /// Takes a packet with a MAC behind it.
+    #[inline(always)]
+    pub(super) fn claim(&mut self, index: usize, packet: &Packet<'_>) -> Result<Scheme, Outcome> {
+        let Some(fields) = MacFields::locate(packet) else { return Ok(Scheme::Plain) };
+        if fields.is_ms_sntp(packet) {
+            return Err(Outcome::MsSntp);
+        }
+        self.slots[index].fields = fields;
+        Ok(Scheme::Mac)
+    }
+
+    /// Finds the keys, and the nonces of the requests.
+    pub(super) fn open(&mut self, keys: Option<&SymmetricKeys>, slots: &mut [Slot], batch: &[Datagram<'_>]) {
+        for ((slot, own), datagram) in slots.iter_mut().zip(&mut self.slots).zip(batch) {
+            let (Standing::Admitted(_), Scheme::Mac) = (slot.standing, slot.scheme) else { continue };
+            if let Err(rejected) = look_up(keys, own, datagram.request, self.worker) {
+                slot.standing = rejected.into();
             }
         }
-        let Some(keys) = keys else { return 0 };
-        let jobs = self.slots.iter().zip(&mut self.macs).zip(&*batch);
-        verify_batch(jobs.filter_map(|((slot, mac), datagram)| {
-            let (State::Keyed(_), Some(fields)) = (slot.state, &slot.mac) else { return None };
-            let key = keys.at(mac.position);
+    }
+
+    /// Verifies all requests whose key was found.
+    pub(super) fn verify(&mut self, keys: &SymmetricKeys, slots: &mut [Slot], batch: &[Datagram<'_>]) {
+        let jobs = slots.iter().zip(&mut self.slots).zip(batch);
+        verify_batch(jobs.filter_map(|((slot, own), datagram)| {
+            let (Standing::Admitted(_), Scheme::Mac) = (slot.standing, slot.scheme) else { return None };
+            let (key, fields) = (keys.at(own.position), &own.fields);
             let fits = accepts_digest(slot.echo.version, key.algorithm().tag_size(), fields.digest.size());
             let request = &*datagram.request;
-            mac.genuine = false;
+            own.genuine = false;
             fits.then_some(Verify {
                 key: key.key(),
-                nonce: mac.nonce.as_ref().map(Nonce::octets),
+                nonce: own.nonce.as_ref().map(Nonce::octets),
                 message: &request[..fields.covered_size()],
                 tag: fields.digest.of(request),
-                genuine: &mut mac.genuine,
+                genuine: &mut own.genuine,
             })
         }));
-        let mut count = 0;
-        for ((slot, mac), datagram) in self.slots.iter_mut().zip(&mut self.macs).zip(batch) {
-            let (State::Keyed(admitted), Some(fields)) = (slot.state, &slot.mac) else { continue };
-            let key = keys.at(mac.position);
-            let proof = match verify::mac(admitted, mac.genuine) {
-                Ok(proof) => proof,
-                Err(rejected) => {
-                    key.count(self.worker, Event::WrongTag);
-                    slot.state = rejected.into();
-                    continue;
+        for (slot, own) in slots.iter_mut().zip(&self.slots) {
+            let (Standing::Admitted(admitted), Scheme::Mac) = (slot.standing, slot.scheme) else { continue };
+            slot.standing = match Authenticated::verified(admitted, own.genuine) {
+                Some(proof) => Standing::Entitled(Entitled::from(proof), Outcome::Mac),
+                None => {
+                    keys.at(own.position).count(self.worker, Event::WrongTag);
+                    Rejected::CryptoNak(ReferenceId::CRYP, Outcome::MacNakTag).into()
                 }
             };
-            mac.nonce = key.draw_nonce(&mut self.entropy);
+        }
+    }
+
+    /// Lays out the responses, each with a fresh nonce; returns how many there are.
+    pub(super) fn lay_out(
+        &mut self,
+        keys: &SymmetricKeys,
+        entropy: &mut Entropy,
+        slots: &mut [Slot],
+        batch: &mut [Datagram<'_>],
+    ) -> usize {
+        let mut count = 0;
+        for ((slot, own), datagram) in slots.iter_mut().zip(&mut self.slots).zip(batch) {
+            let (Standing::Entitled(..), Scheme::Mac) = (slot.standing, slot.scheme) else { continue };
+            let key = keys.at(own.position);
+            own.nonce = key.draw_nonce(entropy);
             let identifier = slot.identifier.map(|identifier| identifier.of(datagram.request));
             let response = &mut datagram.response[..datagram.request.len()];
-            match lay_out(response, identifier, key, mac.nonce.as_ref(), fields.digest.size()) {
-                Ok(tag) => {
+            match lay_out(response, identifier, key, own.nonce.as_ref(), own.fields.digest.size()) {
+                Ok(digest) => {
                     count += 1;
                     key.count(self.worker, Event::Answered);
-                    slot.tag = Some(tag);
-                    slot.state = State::Authenticated(proof, Outcome::Mac);
-                    datagram.response_size = tag.end();
+                    own.digest = digest;
+                    datagram.response_size = digest.end();
                 }
-                Err(NoRoom) => slot.state = State::Silent(Outcome::NoRoom),
+                Err(NoRoom) => slot.standing = Standing::Silent(Outcome::NoRoom),
             }
         }
         count
     }
 
-    /// Tags all responses that were laid out for it.
-    pub(super) fn tag(&mut self, keys: &SymmetricKeys, batch: &mut [Datagram<'_>]) {
-        let jobs = self.slots.iter().zip(&self.macs).zip(batch);
-        tag_batch(jobs.filter_map(|((slot, mac), datagram)| {
-            let (State::Authenticated(..), Some(tag)) = (slot.state, slot.tag) else { return None };
-            let (covered, rest) = datagram.response.split_at_mut(covered_size(tag));
-            let digest_start = tag.start() - covered.len();
+    /// Tags the responses.
+    pub(super) fn seal(&self, keys: &SymmetricKeys, slots: &[Slot], batch: &mut [Datagram<'_>]) {
+        let jobs = slots.iter().zip(&self.slots).zip(batch);
+        tag_batch(jobs.filter_map(|((slot, own), datagram)| {
+            let (Standing::Entitled(..), Scheme::Mac) = (slot.standing, slot.scheme) else { return None };
+            let (covered, rest) = datagram.response.split_at_mut(covered_size(own.digest));
+            let digest_start = own.digest.start() - covered.len();
             Some(Tag {
-                key: keys.at(mac.position).key(),
-                nonce: mac.nonce.as_ref().map(Nonce::octets),
+                key: keys.at(own.position).key(),
+                nonce: own.nonce.as_ref().map(Nonce::octets),
                 message: covered,
-                tag: &mut rest[digest_start..digest_start + tag.size()],
+                tag: &mut rest[digest_start..digest_start + own.digest.size()],
             })
         }));
     }
 }
 
 /// Finds the key of a request, and the nonce that it was tagged with.
+#[inline(always)]
 fn look_up(
     keys: Option<&SymmetricKeys>,
-    mac: &mut MacSlot,
-    fields: &MacFields,
+    own: &mut MacSlot,
     request: &[u8],
     worker: usize,
 ) -> Result<(), Rejected> {
     let unknown = Rejected::CryptoNak(ReferenceId::NKEY, Outcome::MacNakUnknownKey);
     let keys = keys.ok_or(unknown)?;
-    mac.position = keys.position(fields.key_id).ok_or(unknown)?;
-    let key = keys.at(mac.position);
+    own.position = keys.position(own.fields.key_id).ok_or(unknown)?;
+    let key = keys.at(own.position);
     if keys.allowed().objection(key.algorithm()).is_some() {
         key.count(worker, Event::NotAllowed);
         return Err(Rejected::CryptoNak(ReferenceId::NKEY, Outcome::MacNakNotAllowed));
     }
     // Without the nonce that it needs, the tag of the request is none, and the job says so.
-    mac.nonce = fields.nonce_of(request).and_then(|body| key.nonce_of(body));
+    own.nonce = own.fields.nonce_of(request).and_then(|body| key.nonce_of(body));
     Ok(())
 }
 
 /// Writes all of a response but its header and its digest; returns the place of the latter.
+#[inline(always)]
 fn lay_out(
     response: &mut [u8],
     identifier: Option<&[u8]>,

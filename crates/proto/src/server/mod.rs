@@ -1,60 +1,61 @@
 //! The batch responder: datagrams in, responses out, one counted outcome each.
 //!
-//! A batch goes through the stages in groups, so that authentication can work on many packets side by side:
+//! A datagram is parsed once, and claimed by the scheme by which it asks. A batch goes through the steps in groups, so
+//! that each scheme can work on many packets side by side. Each keeps what it knows of a request in slots of its own
+//! and takes the same five steps; policy stands between the first two, and headers are built between the last two:
 //!
 //! ```text
-//! parse -> admit -> open cookies -> verify -> lay out and seal fresh cookies -> build headers -> seal
+//!            plain    nts                       mac                 antp
+//! claim      -        where its fields lie      where its MAC lies  what it asks for
+//!                              admit: policy, by source
+//! open       -        cookies                   the key             C1 and C2
+//! verify     -        AEAD of the requests      MACs                suite and expiry out of C2
+//! lay_out    -        fields, fresh cookies     fields, nonces      m2, m6 but for its tag
+//!                              build: headers with time, kisses
+//! seal       -        AEAD of the responses     MACs                tags; m3 is handed over
 //! ```
 //!
-//! Requests with a MAC skip what is about cookies: `mac` verifies them after those of NTS, lays their responses out,
-//! and tags them at the end.
-//!
-//! Requests of ANTP skip it too: [`antp`] opens their state beside the cookies, and tags them at the end.
-//!
 //! Transmit timestamps are read after everything that can be done before them (RFC 8915 section 5.7 advises so): only
-//! the last AEAD pass stands between the stamp and the engine's flush.
+//! the last step stands between the stamp and the engine's flush.
 //!
-//! The pipeline is carried by types. Policy makes `Admitted`, verification turns that into `Authenticated`, and only
-//! with the latter can a header with time be built; kisses have no field for time.
+//! The pipeline is carried by types. Policy makes `Admitted`; under NTS and with a MAC, verification makes
+//! `Authenticated` of it. Whoever may be given time is `Entitled`: those who were authenticated, and by policy's word
+//! alone those who ask for no proof, which are plain NTP and ANTP. Only with that can a header with time be built;
+//! kisses have no field for time.
 
 mod admit;
 pub mod antp;
 pub mod bucket;
+mod build;
+mod claim;
+mod entitled;
 pub mod interleave;
 pub mod limit;
 mod mac;
+mod nts;
 pub mod outcome;
 pub mod probe;
-mod respond;
 pub mod snapshot;
-mod verify;
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
-use authentick_crypto::{Entropy, OpenBatch, Seal, SealBatch};
-use authentick_wire::Reason;
-use authentick_wire::datagram::Datagram;
-use authentick_wire::header::{Header, Mode, ReferenceId};
-use authentick_wire::limits::HEADER_SIZE;
-use authentick_wire::mac::MacFields;
-use authentick_wire::nts::{Authenticator, NtsFields, Span};
-use authentick_wire::packet::{Packet, Trailer};
-use authentick_wire::time::{NtpSpan, NtpTime};
+use authentick_crypto::Entropy;
+use authentick_wire::datagram::{Datagram, Early};
+use authentick_wire::header::{Mode, ReferenceId};
+use authentick_wire::nts::Span;
+use authentick_wire::time::NtpTime;
 
 pub use self::admit::Policy;
 use self::admit::{Admitted, Refused};
-use self::antp::{AntpMoment, AntpSlot, Ask, Separate};
+use self::antp::{Antp, AntpMoment};
+use self::build::{Echo, Stamper};
+use self::entitled::{Entitled, Rejected};
 use self::interleave::Interleave;
-use self::mac::MacSlot;
+use self::mac::Mac;
+use self::nts::Nts;
 use self::outcome::{Outcome, Outcomes};
 use self::probe::{Probe, Stage};
-use self::respond::{CookiePlaces, Echo, SealedPart};
 use self::snapshot::Snapshot;
-use self::verify::{Authenticated, Rejected};
-use crate::antp::nonce::Nonces;
-use crate::cookie::{self, SessionKeys};
-use crate::delays::{Step, pause};
 use crate::keyset::KeySet;
 use crate::limits::{BATCH_SIZE, GROUP_SIZE};
 use crate::symmetric::SymmetricKeys;
@@ -93,101 +94,84 @@ pub struct Moment<'a> {
 /// Answers batches of datagrams. Each worker owns one; nothing is allocated after it was made.
 pub struct Responder {
     policy: Arc<Policy>,
-    interleave: Option<Arc<Interleave>>,
     entropy: Entropy,
-    /// Those of C1 and C2.
-    nonces: Nonces,
     slots: Box<[Slot]>,
-    /// Answers of the last batch whose departure is to be remembered.
-    departures: Vec<Departure>,
-    /// Datagrams of the last batch.
-    batch_size: usize,
+    nts: Nts,
+    mac: Mac,
+    antp: Antp,
+    stamper: Stamper,
     outcomes: Outcomes,
     refused_count: u64,
-    last_receive: NtpTime,
-    /// For each slot, what only requests with a MAC need.
-    macs: Box<[MacSlot]>,
-    /// For each slot, what only requests of ANTP need.
-    antp: Box<[AntpSlot]>,
-    separate: Separate,
-    /// Which of the symmetric keys' counters are this responder's.
-    worker: usize,
 }
 
-/// The state of one datagram between stages. It keeps places, not references, so it outlives each stage's borrows.
+/// What is known of one datagram between the steps, whatever its scheme is; that has slots of its own. It keeps places,
+/// not references, so it outlives each step's borrows.
 struct Slot {
-    state: State,
+    standing: Standing,
+    scheme: Scheme,
     echo: Echo,
     /// The origin timestamp of the request: in interleaved mode, our receive timestamp of the exchange before.
     request_origin: NtpTime,
     /// The receive timestamp of the request.
     request_receive: NtpTime,
     identifier: Option<Span>,
-    nts: Option<NtsRequest>,
-    /// The MAC of the request, and where that of its response goes.
-    mac: Option<MacFields>,
-    tag: Option<Span>,
-    /// What a request of ANTP asks for.
-    antp: Option<Ask>,
-    genuine: bool,
-    /// The keys out of the cookie, from when it opened to the end of the batch.
-    session: SessionKeys,
-    part: Option<SealedPart>,
 }
 
-/// An answer to a client that asks in interleaved mode.
-struct Departure {
-    /// Its place in the batch.
-    index: usize,
-    client: IpAddr,
-    receive: NtpTime,
+/// How a request is to be authenticated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scheme {
+    Plain,
+    Nts,
+    Mac,
+    Antp,
 }
 
+/// How far a datagram has come.
 #[derive(Clone, Copy)]
-enum State {
+enum Standing {
     /// The end of the way; nothing is sent.
     Silent(Outcome),
     /// A refusal is sent; it needs no time and no proof.
     Kiss(ReferenceId, Outcome),
     /// The same with the four octets behind it that say: not with that key.
     CryptoNak(ReferenceId, Outcome),
-    /// Well formed.
-    Parsed,
-    /// Let through by policy; an NTS request, to be verified.
+    /// Well formed, and claimed by a scheme.
+    Claimed,
+    /// Let through by policy; its scheme has the say.
     Admitted(Admitted),
-    /// Let through by policy; a request with a MAC, to be verified.
-    Keyed(Admitted),
-    /// Let through by policy; a request of ANTP.
-    Antp(Admitted),
     /// May be given time.
-    Authenticated(Authenticated, Outcome),
-}
-
-/// Where the parts of a well-formed NTS request lie.
-#[derive(Clone, Copy)]
-struct NtsRequest {
-    cookie: Span,
-    authenticator: Authenticator,
-    placeholder_count: usize,
+    Entitled(Entitled, Outcome),
 }
 
 impl Default for Slot {
     fn default() -> Self {
         Slot {
-            state: State::Silent(Outcome::Malformed),
+            standing: Standing::Silent(Outcome::Malformed),
+            scheme: Scheme::Plain,
             echo: Echo { version: 0, mode: Mode::Server, poll: 0, origin: NtpTime::ZERO },
             request_origin: NtpTime::ZERO,
             request_receive: NtpTime::ZERO,
             identifier: None,
-            nts: None,
-            mac: None,
-            tag: None,
-            antp: None,
-            genuine: false,
-            session: SessionKeys::unset(),
-            part: None,
         }
     }
+}
+
+impl From<Rejected> for Standing {
+    fn from(rejected: Rejected) -> Self {
+        match rejected {
+            Rejected::Silently(outcome) => Standing::Silent(outcome),
+            Rejected::Nak(outcome) => Standing::Kiss(ReferenceId::NTSN, outcome),
+            Rejected::CryptoNak(code, outcome) => Standing::CryptoNak(code, outcome),
+        }
+    }
+}
+
+/// Requests of a group that policy let through, by their scheme: whose requests are not there does not cost anything.
+#[derive(Clone, Copy, Default)]
+struct AdmittedCounts {
+    nts: usize,
+    mac: usize,
+    antp: usize,
 }
 
 impl Responder {
@@ -196,27 +180,23 @@ impl Responder {
     pub fn new(policy: Arc<Policy>, interleave: Option<Arc<Interleave>>, entropy: Entropy) -> Self {
         Responder {
             policy,
-            interleave,
             entropy,
-            nonces: Nonces::new(),
             slots: (0..GROUP_SIZE).map(|_| Slot::default()).collect(),
-            departures: Vec::with_capacity(BATCH_SIZE),
-            batch_size: 0,
+            nts: Nts::new(),
+            mac: Mac::new(),
+            antp: Antp::new(),
+            stamper: Stamper::new(interleave),
             outcomes: Outcomes::default(),
             refused_count: 0,
-            last_receive: NtpTime::ZERO,
-            macs: (0..GROUP_SIZE).map(|_| MacSlot::default()).collect(),
-            antp: (0..GROUP_SIZE).map(|_| AntpSlot::default()).collect(),
-            separate: Separate::new(),
-            worker: 0,
         }
     }
 
     /// The same as the worker with a number: what it does with symmetric keys is counted there. Two responders that run
     /// at the same time have different numbers.
     #[must_use]
-    pub fn with_worker(self, worker: usize) -> Self {
-        Responder { worker, ..self }
+    pub fn with_worker(mut self, worker: usize) -> Self {
+        self.mac.worker = worker;
+        self
     }
 
     /// What became of all datagrams so far.
@@ -227,7 +207,8 @@ impl Responder {
 
     /// Draws what follows from another source, so that a simulation can compare two histories.
     pub fn set_entropy(&mut self, entropy: Entropy) {
-        (self.entropy, self.nonces) = (entropy, Nonces::new());
+        self.entropy = entropy;
+        self.antp.forget_nonces();
     }
 
     /// Puts another policy in force from the next batch on.
@@ -236,7 +217,7 @@ impl Responder {
     }
 
     /// Writes a response for each datagram that deserves one, never larger than its request, and counts an outcome for
-    /// every datagram. At most [`BATCH_SIZE`] datagrams, which go through the stages in groups: the first-level cache
+    /// every datagram. At most [`BATCH_SIZE`] datagrams, which go through the steps in groups: the first-level cache
     /// holds a group and what is known about it, and `probe` sees each group as a batch.
     ///
     /// What [`Responder::early`] names are packets of their own.
@@ -267,9 +248,8 @@ impl Responder {
         batch: &mut [Datagram<'_>],
     ) {
         assert!(batch.len() <= BATCH_SIZE, "an engine's batch is no larger than BATCH_SIZE");
-        self.separate.clear();
-        self.departures.clear();
-        self.batch_size = batch.len();
+        self.antp.begin();
+        self.stamper.begin(batch.len());
         for (number, group) in batch.chunks_mut(GROUP_SIZE).enumerate() {
             self.respond_to_group(number * GROUP_SIZE, moment, clock, probe, group);
         }
@@ -285,40 +265,52 @@ impl Responder {
         batch: &mut [Datagram<'_>],
     ) {
         probe.start(batch);
-        self.parse(moment.antp.is_some(), batch);
+        self.claim(moment.antp.is_some(), batch);
         probe.end_of(Stage::Parse, batch.len());
-        let (nts_count, mac_count, antp_count) = self.admit(clock, batch);
-        // Who sends no request of ANTP does not pay for it.
-        let antp = moment.antp.filter(|_| antp_count > 0);
+        let admitted = self.admit(clock, batch);
+        let antp = moment.antp.filter(|_| admitted.antp > 0);
         probe.end_of(Stage::Admit, batch.len());
-        if nts_count > 0 {
-            self.open_cookies(moment.keys, batch);
+        let slots = &mut self.slots[..batch.len()];
+        if admitted.nts > 0 {
+            self.nts.open(moment.keys, slots, batch);
         }
-        let antp_count = antp.map_or(0, |antp| self.open_states(&antp, clock, batch));
-        probe.end_of(Stage::Open, nts_count + antp_count);
-        let nts_count = if nts_count > 0 { self.verify(batch) } else { 0 };
-        let mac_count = if mac_count > 0 { self.verify_macs(moment.symmetric, batch) } else { 0 };
+        let antp_count = antp.map_or(0, |antp| self.antp.open(&antp, clock, slots, batch));
+        probe.end_of(Stage::Open, admitted.nts + antp_count);
+        let nts_count = if admitted.nts > 0 { self.nts.verify(slots, batch) } else { 0 };
+        let mut mac_count = 0;
+        if admitted.mac > 0 {
+            self.mac.open(moment.symmetric, slots, batch);
+        }
+        if let (Some(keys), 1..) = (moment.symmetric, admitted.mac) {
+            self.mac.verify(keys, slots, batch);
+            mac_count = self.mac.lay_out(keys, &mut self.entropy, slots, batch);
+        }
+        if antp.is_some() {
+            self.antp.verify(slots, batch);
+        }
         probe.end_of(Stage::Verify, nts_count + mac_count);
         if let (Some(keys), 1..) = (moment.keys, nts_count) {
-            self.seal_fresh_cookies(keys, batch);
+            self.nts.lay_out(keys, &mut self.entropy, slots, batch);
         }
         if let Some(antp) = &antp {
-            self.lay_out_antp(antp, batch);
+            self.antp.lay_out(antp, &mut self.entropy, slots, batch);
         }
         probe.end_of(Stage::Fresh, nts_count + antp_count);
-        let built_count = self.build(first, &moment.snapshot, clock, batch);
+        let built_count = build::build(slots, &mut self.stamper, first, &moment.snapshot, clock, batch);
         probe.end_of(Stage::Build, built_count);
         if nts_count > 0 {
-            self.seal(batch);
+            self.nts.seal(slots, batch);
         }
         if let (Some(keys), 1..) = (moment.symmetric, mac_count) {
-            self.tag(keys, batch);
+            self.mac.seal(keys, slots, batch);
         }
         if let Some(antp) = &antp {
-            self.hand_over(first, antp, batch);
-            self.tag_antp(first, batch);
+            self.antp.seal(first, antp, slots, batch);
         }
         probe.end_of(Stage::Seal, nts_count + mac_count + antp_count);
+        if admitted.nts > 0 {
+            self.nts.wipe(slots);
+        }
         self.settle(batch.len());
         probe.finish(batch);
     }
@@ -327,338 +319,87 @@ impl Responder {
     /// in interleaved mode can learn it. Responses are taken to have left at even intervals: an estimate, better than
     /// the stamp in the response and no stamp of the kernel's.
     pub fn sent(&mut self, from: NtpTime, to: NtpTime) {
-        let Some(interleave) = &self.interleave else { return };
-        let step = to.since(from).to_bits().max(0) / (self.batch_size.max(1) as i64);
-        for departure in &self.departures {
-            let left = from + NtpSpan::from_bits(step * (departure.index as i64 + 1));
-            interleave.remember(departure.client, departure.receive, Interleave::transmit_stamp(left));
-        }
+        self.stamper.sent(from, to);
     }
 
-    fn parse(&mut self, serves_antp: bool, batch: &[Datagram<'_>]) {
-        for (slot, datagram) in self.slots.iter_mut().zip(batch) {
-            slot.state = match parse_one(slot, serves_antp, datagram) {
-                Ok(()) => State::Parsed,
-                Err(outcome) => State::Silent(outcome),
+    /// Packets of the last batch that leave before the responses behind which they lie: those of ANTP's separate-tag
+    /// mode.
+    #[must_use]
+    pub fn early(&self) -> &[Early] {
+        self.antp.early()
+    }
+
+    /// Computes the tags that [`Responder::begin`] left out, one for each of [`Responder::early`].
+    pub fn finish(&mut self, batch: &mut [Datagram<'_>]) {
+        self.antp.finish(batch);
+    }
+
+    /// Whether nothing is kept of any client whose request was answered: so it is whenever no batch is under way.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        self.antp.is_blank()
+    }
+
+    /// Parses each datagram, and finds the scheme that it is for.
+    fn claim(&mut self, serves_antp: bool, batch: &[Datagram<'_>]) {
+        let Responder { slots, nts, mac, antp, .. } = self;
+        for (index, (slot, datagram)) in slots.iter_mut().zip(batch).enumerate() {
+            let antp = serves_antp.then_some(&mut *antp);
+            slot.standing = match claim::claim(index, slot, (nts, mac, antp), datagram) {
+                Ok(scheme) => {
+                    slot.scheme = scheme;
+                    Standing::Claimed
+                }
+                Err(outcome) => Standing::Silent(outcome),
             };
         }
     }
 
-    /// Applies the policy; returns how many NTS requests, how many with a MAC and how many of ANTP it let through.
-    fn admit(&mut self, clock: &mut impl Clock, batch: &[Datagram<'_>]) -> (usize, usize, usize) {
-        let (mut nts_count, mut mac_count, mut antp_count) = (0, 0, 0);
+    /// Applies the policy.
+    fn admit(&mut self, clock: &mut impl Clock, batch: &[Datagram<'_>]) -> AdmittedCounts {
+        let mut counts = AdmittedCounts::default();
         for (slot, datagram) in self.slots.iter_mut().zip(batch) {
-            let State::Parsed = slot.state else { continue };
+            let Standing::Claimed = slot.standing else { continue };
             let decision =
                 self.policy.admit(datagram.source.ip(), || clock.monotonic_us(), &mut self.refused_count);
-            slot.state = match decision {
-                Ok(admitted) if slot.nts.is_some() => {
-                    nts_count += 1;
-                    State::Admitted(admitted)
+            slot.standing = match (decision, slot.scheme) {
+                (Ok(admitted), Scheme::Plain) => {
+                    Standing::Entitled(Entitled::plain(admitted), Outcome::Plain)
                 }
-                Ok(admitted) if slot.mac.is_some() => {
-                    mac_count += 1;
-                    State::Keyed(admitted)
+                (Ok(admitted), Scheme::Nts) => {
+                    counts.nts += 1;
+                    Standing::Admitted(admitted)
                 }
-                Ok(admitted) if slot.antp.is_some() => {
-                    antp_count += 1;
-                    State::Antp(admitted)
+                (Ok(admitted), Scheme::Mac) => {
+                    counts.mac += 1;
+                    Standing::Admitted(admitted)
                 }
-                Ok(admitted) => State::Authenticated(verify::plain(admitted), Outcome::Plain),
-                Err(Refused::Silently(outcome)) => State::Silent(outcome),
-                Err(Refused::Kiss(code, outcome)) => State::Kiss(code, outcome),
+                (Ok(admitted), Scheme::Antp) => {
+                    counts.antp += 1;
+                    Standing::Admitted(admitted)
+                }
+                (Err(Refused::Silently(outcome)), _) => Standing::Silent(outcome),
+                (Err(Refused::Kiss(code, outcome)), _) => Standing::Kiss(code, outcome),
             };
         }
-        (nts_count, mac_count, antp_count)
-    }
-
-    /// Opens the cookies of all NTS requests.
-    fn open_cookies(&mut self, keys: Option<&KeySet>, batch: &[Datagram<'_>]) {
-        pause(Step::OpenCookies);
-        let mut jobs = OpenBatch::new();
-        for (slot, datagram) in self.slots.iter_mut().zip(batch) {
-            let (State::Admitted(_), Some(nts)) = (slot.state, slot.nts) else { continue };
-            slot.genuine = false;
-            let cookie = nts.cookie.of(datagram.request);
-            let job =
-                keys.and_then(|keys| cookie::open_job(keys, cookie, &mut slot.session, &mut slot.genuine));
-            match job {
-                Some(job) => jobs.push(job),
-                None => slot.state = nak(Outcome::NakUnknownKey),
-            }
-        }
-        jobs.run();
-        for slot in &mut self.slots[..batch.len()] {
-            if let (State::Admitted(_), false) = (slot.state, slot.genuine) {
-                slot.state = nak(Outcome::NakCookie);
-            }
-        }
-    }
-
-    /// Verifies all NTS requests whose cookies opened; returns how many may be answered.
-    fn verify(&mut self, batch: &mut [Datagram<'_>]) -> usize {
-        let mut jobs = OpenBatch::new();
-        for (slot, datagram) in self.slots.iter_mut().zip(&mut *batch) {
-            let (State::Admitted(_), Some(nts)) = (slot.state, &slot.nts) else { continue };
-            match verify::nts_job(datagram.request, &nts.authenticator, &slot.session, &mut slot.genuine) {
-                Ok(job) => jobs.push(job),
-                Err(rejected) => slot.state = rejected.into(),
-            }
-        }
-        jobs.run();
-        let mut count = 0;
-        for (slot, datagram) in self.slots.iter_mut().zip(batch) {
-            let (State::Admitted(admitted), Some(nts)) = (slot.state, &mut slot.nts) else { continue };
-            let earned = verify::nts(
-                admitted,
-                slot.genuine,
-                datagram.request,
-                &nts.authenticator,
-                slot.session.algorithm(),
-                nts.cookie.size(),
-            );
-            slot.state = match earned {
-                Ok(earned) => {
-                    nts.placeholder_count += earned.encrypted_placeholder_count;
-                    count += 1;
-                    State::Authenticated(earned.proof, Outcome::Nts)
-                }
-                Err(rejected) => rejected.into(),
-            };
-        }
-        count
-    }
-
-    /// Lays out the responses to verified NTS requests, and seals a fresh cookie into each place for one.
-    fn seal_fresh_cookies(&mut self, keys: &KeySet, batch: &mut [Datagram<'_>]) {
-        pause(Step::SealCookies);
-        let (key, entropy) = (keys.current(), &mut self.entropy);
-        let mut jobs = SealBatch::new();
-        for (slot, datagram) in self.slots.iter_mut().zip(batch) {
-            let (State::Authenticated(..), Some(nts), Some(identifier)) =
-                (slot.state, &slot.nts, slot.identifier)
-            else {
-                continue;
-            };
-            let algorithm = slot.session.algorithm();
-            //= RFC 8915 section 5.7: one cookie for the one spent, and one for each placeholder.
-            slot.part = respond::lay_out_nts(
-                datagram.response,
-                datagram.request.len(),
-                identifier.of(datagram.request),
-                algorithm,
-                1 + nts.placeholder_count,
-                entropy,
-            );
-            let Some(part) = &slot.part else {
-                slot.state = State::Silent(Outcome::NoRoom);
-                continue;
-            };
-            datagram.response_size = part.sealed.end();
-            for place in CookiePlaces::new(datagram.response, part, algorithm) {
-                jobs.push(cookie::seal_job(key, &slot.session, entropy, place));
-            }
-        }
-        jobs.run();
-    }
-
-    /// Writes all headers; returns how many carry time.
-    fn build(
-        &mut self,
-        first: usize,
-        snapshot: &Snapshot,
-        clock: &mut impl Clock,
-        batch: &mut [Datagram<'_>],
-    ) -> usize {
-        pause(Step::BuildHeaders);
-        let now = clock.now();
-        let root_dispersion = snapshot.root_dispersion_at(now);
-        let mut count = 0;
-        for (index, (slot, datagram)) in self.slots.iter_mut().zip(batch).enumerate() {
-            let (request, response) = (&*datagram.request, &mut *datagram.response);
-            let is_laid_out = match slot.state {
-                State::Kiss(..) => false,
-                State::Authenticated(..) => slot.part.is_some() || slot.tag.is_some() || slot.antp.is_some(),
-                // There is nothing to lay out, or a crypto-NAK, which ends in its own way.
-                State::Silent(_)
-                | State::CryptoNak(..)
-                | State::Parsed
-                | State::Admitted(_)
-                | State::Keyed(_)
-                | State::Antp(_) => true,
-            };
-            if !is_laid_out {
-                let identifier = slot.identifier.map(|identifier| identifier.of(request));
-                datagram.response_size = respond::echo_identifier(&mut response[..request.len()], identifier);
-            }
-            let Some(header) = response.first_chunk_mut::<HEADER_SIZE>() else { continue };
-            match slot.state {
-                State::Silent(_) | State::Parsed | State::Admitted(_) | State::Keyed(_) | State::Antp(_) => {}
-                State::Kiss(code, _) => respond::build_kiss(header, &slot.echo, code),
-                State::CryptoNak(code, _) => {
-                    respond::build_kiss(header, &slot.echo, code);
-                    datagram.response_size = mac::end_crypto_nak(response);
-                }
-                State::Authenticated(proof, _) if slot.antp.is_some() => {
-                    count += 1;
-                    let stamps = respond::Stamps { receive: datagram.received, transmit: now };
-                    respond::build_header(proof, header, &slot.echo, stamps, snapshot, root_dispersion);
-                }
-                State::Authenticated(proof, _) => {
-                    count += 1;
-                    // RFC 9769 section 2: no two receive timestamps of a client are equal.
-                    let mut receive = Interleave::receive_stamp(datagram.received);
-                    if receive == self.last_receive {
-                        receive = receive + NtpSpan::from_bits(2);
-                    }
-                    self.last_receive = receive;
-                    let mut stamps = respond::basic_stamps(receive, now);
-                    let mut echo = slot.echo;
-                    if let Some(interleave) = &self.interleave
-                        && Interleave::asks(slot.request_origin)
-                    {
-                        let client = datagram.source.ip();
-                        self.departures.push(Departure { index: first + index, client, receive });
-                        if slot.request_receive != echo.origin
-                            && let Some(transmit) = interleave.take(client, slot.request_origin)
-                        {
-                            echo.origin = slot.request_receive;
-                            stamps.transmit = transmit;
-                        }
-                    }
-                    respond::build_header(proof, header, &echo, stamps, snapshot, root_dispersion);
-                }
-            }
-        }
-        count
-    }
-
-    fn seal(&mut self, batch: &mut [Datagram<'_>]) {
-        let mut jobs = SealBatch::new();
-        for (slot, datagram) in self.slots.iter().zip(batch) {
-            let (State::Authenticated(..), Some(part)) = (slot.state, &slot.part) else { continue };
-            let session = &slot.session;
-            let (before, rest) = datagram.response.split_at_mut(part.sealed.start());
-            let before = &*before;
-            let (text, tag) = session
-                .algorithm()
-                .split_sealed(&mut rest[..part.sealed.size()])
-                .expect("the sealed part was laid out with a tag");
-            jobs.push(Seal {
-                key: session.s2c(),
-                nonce: part.nonce.of(before),
-                associated: Some(&before[..part.associated_size]),
-                text: text.into(),
-                tag,
-            });
-        }
-        jobs.run();
+        counts
     }
 
     fn settle(&mut self, count: usize) {
-        for slot in &mut self.slots[..count] {
-            let outcome = match slot.state {
-                State::Silent(outcome)
-                | State::Kiss(_, outcome)
-                | State::CryptoNak(_, outcome)
-                | State::Authenticated(_, outcome) => outcome,
-                State::Parsed | State::Admitted(_) | State::Keyed(_) | State::Antp(_) => {
-                    debug_assert!(false, "a datagram left the stages undecided");
+        for slot in &self.slots[..count] {
+            let outcome = match slot.standing {
+                Standing::Silent(outcome)
+                | Standing::Kiss(_, outcome)
+                | Standing::CryptoNak(_, outcome)
+                | Standing::Entitled(_, outcome) => outcome,
+                Standing::Claimed | Standing::Admitted(_) => {
+                    debug_assert!(false, "a datagram left the steps undecided");
                     Outcome::Malformed
                 }
             };
             self.outcomes.count(outcome);
-            if slot.nts.is_some() {
-                slot.session.wipe();
-            }
         }
     }
-}
-
-impl From<Rejected> for State {
-    fn from(rejected: Rejected) -> Self {
-        match rejected {
-            Rejected::Silently(outcome) => State::Silent(outcome),
-            Rejected::Nak(outcome) => nak(outcome),
-            Rejected::CryptoNak(code, outcome) => State::CryptoNak(code, outcome),
-        }
-    }
-}
-
-const fn nak(outcome: Outcome) -> State {
-    State::Kiss(ReferenceId::NTSN, outcome)
-}
-
-#[inline(always)]
-fn parse_one(slot: &mut Slot, serves_antp: bool, datagram: &Datagram<'_>) -> Result<(), Outcome> {
-    slot.nts = None;
-    slot.antp = None;
-    slot.part = None;
-    slot.mac = None;
-    slot.tag = None;
-    if datagram.truncated {
-        return Err(Outcome::Malformed);
-    }
-    let packet = match Packet::parse(datagram.request) {
-        Ok(packet) => packet,
-        Err(malformed) if malformed.reason == Reason::Version => return Err(Outcome::Version),
-        // Such a MAC is never right, and its sender has no other way to learn that it is too long.
-        Err(_) => Packet::with_overlong_mac(datagram.request).ok_or(Outcome::Malformed)?,
-    };
-    let mode = match packet.mode() {
-        Mode::Client => Mode::Server,
-        Mode::SymmetricActive => Mode::SymmetricPassive,
-        // Answering an answer would let two servers talk for ever.
-        Mode::Reserved
-        | Mode::SymmetricPassive
-        | Mode::Server
-        | Mode::Broadcast
-        | Mode::Control
-        | Mode::Private => return Err(Outcome::NotARequest),
-    };
-    match packet.trailer() {
-        Trailer::None => {}
-        Trailer::CryptoNak => return Err(Outcome::NotARequest),
-        Trailer::Mac { .. } => slot.mac = MacFields::locate(&packet),
-    }
-    if slot.mac.is_some_and(|mac| mac.is_ms_sntp(&packet)) {
-        return Err(Outcome::MsSntp);
-    }
-    let header: Header = packet.header();
-    slot.echo = Echo { version: header.version, mode, poll: header.poll, origin: header.transmit };
-    slot.request_origin = header.origin;
-    slot.request_receive = header.receive;
-    slot.identifier = None;
-    if serves_antp && let Some(ask) = antp::ask_time(&packet) {
-        slot.antp = Some(ask);
-        return Ok(());
-    }
-    if packet.has_fields() {
-        let fields = NtsFields::locate(&packet).map_err(|_| Outcome::NtsMalformed)?;
-        slot.identifier = fields.identifier;
-        if fields.is_nts() {
-            //= RFC 7822 section 3: fields that need MACs of different algorithms are not combined.
-            if slot.mac.is_some() {
-                return Err(Outcome::NtsMalformed);
-            }
-            //= RFC 8915 section 5.7: a request has one identifier, one cookie and one authenticator, in mode 3.
-            let (Some(_), Some(cookie), Some(authenticator), Mode::Server) =
-                (fields.identifier, fields.cookie, fields.authenticator, mode)
-            else {
-                return Err(Outcome::NtsMalformed);
-            };
-            slot.nts =
-                Some(NtsRequest { cookie, authenticator, placeholder_count: fields.placeholder_count });
-        }
-        if fields.has_antp && serves_antp {
-            slot.antp = antp::ask(&packet)?;
-            //= RFC 7822 section 3: fields that need MACs of different algorithms are not combined.
-            if slot.antp.is_some() && slot.nts.is_some() {
-                return Err(Outcome::AntpMalformed);
-            }
-        }
-    }
-    Ok(())
 }
 
 impl std::fmt::Debug for Responder {

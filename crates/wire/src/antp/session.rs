@@ -49,6 +49,9 @@ pub struct KeyRequest<'a> {
 }
 
 impl<'a> KeyRequest<'a> {
+    /// Octets of the field before C1.
+    pub const STATE_START: usize = FIELD_HEADER_SIZE + PREFIX_SIZE;
+
     /// Octets of the field around a ciphertext.
     #[must_use]
     pub const fn field_size(ciphertext_size: usize) -> usize {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use authentick_crypto::Entropy;
 use authentick_wire::Writer;
-use authentick_wire::antp::{C1_SIZE, KeyRequest, KeyResponse, PREFIX_SIZE, Suite, TAG_SIZE};
+use authentick_wire::antp::{C1_SIZE, KeyRequest, KeyResponse, Suite, TAG_SIZE};
 use authentick_wire::limits::{FIELD_HEADER_SIZE, HEADER_SIZE};
 
 use super::{LIFETIME_SECONDS_MAX, Service};
@@ -19,7 +19,7 @@ pub const KEY_RESPONSE_SIZE: usize = HEADER_SIZE + KeyResponse::FIELD_SIZE;
 /// Octets of the longest field of m3: that of RSA.
 const FIELD_SIZE_MAX: usize = KeyRequest::field_size(256);
 /// Octets of the field before the ciphertext.
-const CIPHERTEXT_START: usize = FIELD_HEADER_SIZE + PREFIX_SIZE + C1_SIZE + 4;
+const CIPHERTEXT_START: usize = KeyRequest::STATE_START + C1_SIZE + 4;
 
 const _: () = assert!(
     KEY_RESPONSE_SIZE <= HEADER_SIZE + KeyRequest::field_size(32),

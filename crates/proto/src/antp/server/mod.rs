@@ -10,7 +10,7 @@ mod exchange;
 mod time;
 
 pub use exchange::{ExchangeOutcome, KEY_RESPONSE_SIZE, KeyExchange};
-pub(crate) use time::{EARLY_PACKET_SIZE, Plan, lay_out};
+pub(crate) use time::{EARLY_PACKET_SIZE, Extras, lay_out};
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -20,7 +20,8 @@ use authentick_crypto::kdf::sha256;
 use authentick_crypto::kem::{BadKey, PrivateKey};
 use authentick_wire::antp::{
     self, Antp, ErrorCode, ErrorMessage, HASH_SIZE, KeyRequest, Message, NegotiationRequest,
-    NegotiationResponse, PREFIX_SIZE, Suite, Suites, TimeRequest, chain_size, chunk_size_max, emit_chunk,
+    NegotiationResponse, PREFIX_SIZE, Suite, SuiteList, Suites, TimeRequest, chain_size, chunk_size_max,
+    emit_chunk,
 };
 use authentick_wire::header::Mode;
 use authentick_wire::limits::{
@@ -51,6 +52,26 @@ pub enum Request<'a> {
     KeyExchange(KeyRequest<'a>, &'a [u8]),
     /// m5.
     Time(TimeRequest<'a>),
+}
+
+/// What a server needs of an m1: unlike that, it outlives the borrow of the octets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offered {
+    /// What the client can use.
+    pub suites: SuiteList,
+    /// SHA-256 of the chain that the client holds; zero for none.
+    pub held: [u8; HASH_SIZE],
+    /// Octets of the chain that the client has from earlier rounds.
+    pub chain_offset: u16,
+    /// The largest response that the client accepts, in octets of UDP payload.
+    pub payload_size_max: u16,
+}
+
+impl From<&NegotiationRequest<'_>> for Offered {
+    fn from(asked: &NegotiationRequest<'_>) -> Self {
+        let NegotiationRequest { suites, nonce: _, held, chain_offset, payload_size_max } = *asked;
+        Offered { suites, held: *held, chain_offset, payload_size_max }
+    }
 }
 
 /// Why a datagram is not a request that can be answered as it wishes.
@@ -250,7 +271,7 @@ impl Service {
         self.settings.source_prefix.map_or(SourcePrefix::ANY, |sizes| SourcePrefix::of(source, sizes))
     }
 
-    /// Writes m2 for `asked`, but for its header, which is left free, to `out`, whose size is that of the request;
+    /// Writes m2 for `offered`, but for its header, which is left free, to `out`, whose size is that of the request;
     /// returns the size of the whole, or the error that is to be sent instead. `field` is what [`classify`] found,
     /// `now` in NTP seconds; m2 goes to `source`.
     ///
@@ -261,22 +282,22 @@ impl Service {
         keys: &StateKeys,
         (now, source): (u32, IpAddr),
         (nonces, entropy): (&mut Nonces, &mut Entropy),
-        (asked, field): (&NegotiationRequest<'_>, &[u8]),
+        (offered, field): (&Offered, &[u8]),
         out: &mut [u8],
     ) -> Result<usize, Unfit> {
         //= antp#servers-2
-        let chosen = asked.suites.as_slice().iter().find_map(|&suite| self.identity(suite));
+        let chosen = offered.suites.as_slice().iter().find_map(|&suite| self.identity(suite));
         let identity = chosen.ok_or(Unfit::Refused(ErrorCode::NO_SUITE, Outcome::AntpNoSuite))?;
         let room = out
             .len()
-            .min(usize::from(asked.payload_size_max))
+            .min(usize::from(offered.payload_size_max))
             .min(self.settings.payload_size_max)
             .min(ANTP_PAYLOAD_SIZE_MAX);
         // A client that began with the chain of a key that is gone begins anew.
-        let wanted = usize::from(asked.chain_offset);
+        let wanted = usize::from(offered.chain_offset);
         let offset = if wanted <= identity.chain.len() { wanted } else { 0 };
         //= antp#servers-3
-        let rest = match *asked.held == identity.chain_hash {
+        let rest = match offered.held == identity.chain_hash {
             true => &[][..],
             false => &identity.chain[offset..],
         };

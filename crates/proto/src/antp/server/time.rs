@@ -7,31 +7,31 @@ use authentick_wire::{NoRoom, Writer};
 /// Octets of an early packet.
 pub(crate) const EARLY_PACKET_SIZE: usize = HEADER_SIZE + Early::FIELD_SIZE;
 
-/// What a time request is to get. What it cannot have for lack of room in its request, it does without: the fresh C2
-/// first, then the early packet.
+/// What a time request is to get beside time. What it cannot have for lack of room in its request, it does without:
+/// the fresh C2 first, then the early packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct Extras {
     /// A fresh C2.
     pub(crate) fresh: bool,
     /// The time first, and the tag in a packet of its own.
     pub(crate) early: bool,
 }
 
-impl Plan {
-    /// The plan for a request of `request_size` octets in IP and UDP headers of `overhead` octets, by what it wants.
+impl Extras {
+    /// Those of them that a request of `request_size` octets, in IP and UDP headers of `overhead` octets, has room for.
     //= antp#carrier-6
-    pub(crate) const fn new(wanted: Plan, request_size: usize, overhead: usize) -> Self {
+    pub(crate) const fn that_fit(self, request_size: usize, overhead: usize) -> Self {
         let room = request_size + overhead;
-        let early = wanted.early && cost(Plan { fresh: false, early: true }, overhead) <= room;
-        let fresh = wanted.fresh && cost(Plan { fresh: true, early }, overhead) <= room;
-        Plan { fresh, early }
+        let early = self.early && Extras { fresh: false, early: true }.cost(overhead) <= room;
+        let fresh = self.fresh && Extras { fresh: true, early }.cost(overhead) <= room;
+        Extras { fresh, early }
     }
-}
 
-/// Octets on the way back with all headers of IP and UDP.
-const fn cost(plan: Plan, overhead: usize) -> usize {
-    let response = HEADER_SIZE + TimeResponse::field_size(plan.fresh) + overhead;
-    if plan.early { response + Early::FIELD_SIZE + EARLY_PACKET_SIZE + overhead } else { response }
+    /// Octets on the way back with all headers of IP and UDP.
+    const fn cost(self, overhead: usize) -> usize {
+        let response = HEADER_SIZE + TimeResponse::field_size(self.fresh) + overhead;
+        if self.early { response + Early::FIELD_SIZE + EARLY_PACKET_SIZE + overhead } else { response }
+    }
 }
 
 /// Writes the fields of m6, with zeros for the tag, to `out`, whose size is that of the request; headers are left free.

@@ -1,5 +1,8 @@
 //! What the specifications ask of single requests and their responses, one rule each.
 
+use authentick_wire::nts::NtsFields;
+
+use super::nts::sealed;
 use super::*;
 
 /// A session, and the identifier and the cookie field of a request under it.
