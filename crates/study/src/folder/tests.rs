@@ -28,7 +28,8 @@ impl Plan for Rows {
     fn parse(text: &str) -> Result<Self, PlanError> {
         let numbers = text.strip_prefix("rows ").and_then(|rest| rest.split_once(' '));
         let parsed = numbers.and_then(|(setting, count)| Some((setting.parse().ok()?, count.parse().ok()?)));
-        let (setting, count) = parsed.ok_or_else(|| PlanError::Format(text.to_owned()))?;
+        let (setting, count) =
+            parsed.ok_or_else(|| PlanError::Format { found: text.to_owned(), known: &["rows"] })?;
         Ok(Rows::new(setting, count))
     }
 
