@@ -133,7 +133,7 @@ fn memcheck(root: &Path) -> Result<End, String> {
         command
     };
     process::run(&mut run("--quiet"))?;
-    let control = "lanes::secrecy::branch_on_a_secret";
+    let control = "secrecy::branch_on_a_secret";
     match process::output(&mut run(&format!("--quiet -- --ignored --exact {control}"))) {
         Ok(_) => Err(format!("memcheck has not complained of {control}")),
         Err(_) => Ok(End::Done),

@@ -5,7 +5,7 @@
 //! random keys, a fixed text against random texts, a tag that is wrong in its first octet against one that is wrong in
 //! its last. Below 4.5 in magnitude nothing is seen. What is above is looked at twice more, with other random octets:
 //! above 4.5 with one sign in three runs of three, something is there, and the bench fails.
-//! Non-goal: proof. What memcheck follows (`src/lanes/secrecy.rs`) is stronger where it works; this one also sees
+//! Non-goal: proof. What memcheck follows (`tests/paths/secrecy.rs`) is stronger where it works; this one also sees
 //! AVX-512.
 //!
 //! Run with `cargo bench -p authentick-crypto --bench timing`; among the tests it runs once, with few samples. The

@@ -10,14 +10,13 @@ use std::fmt;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128Enc, Block};
 use arrayvec::ArrayVec;
+use authentick_lanes::{self as lanes, Mac, Path};
 use ghash::GHash;
 use ghash::universal_hash::UniversalHash;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
 use crate::aead::Text;
-use crate::lanes::{self, Path};
-use crate::mac::MacAlgorithm;
 
 /// Octets of a key.
 pub const GCM_KEY_SIZE: usize = 16;
@@ -48,7 +47,7 @@ impl GcmKey {
         let cipher = Aes128Enc::new(octets.into());
         let mut subkey = Block::default();
         cipher.encrypt_block(&mut subkey);
-        let kept = lanes::MacKey::expand(MacAlgorithm::Gmac128, octets);
+        let kept = lanes::MacKey::expand(Mac::Gmac128, octets);
         let key = GcmKey { cipher, hash: GHash::new(&subkey), kept };
         subkey.zeroize();
         key

@@ -10,7 +10,6 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-pub(crate) use batch::{HmacDigest, HmacKey, HmacText, LANE_TEXT_SIZE_MAX};
 pub use batch::{HmacTag, HmacTagBatch, HmacVerify, HmacVerifyBatch};
 
 /// Octets of a hash and of a tag.

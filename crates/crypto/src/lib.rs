@@ -13,13 +13,11 @@ pub mod gcm;
 pub mod hash;
 pub mod kdf;
 pub mod kem;
-#[cfg(all(target_arch = "x86_64", not(authentick_lanes = "none")))]
-#[expect(unsafe_code, reason = "loads, stores and the entry to AES instructions")]
-mod lanes;
-#[cfg(any(not(target_arch = "x86_64"), authentick_lanes = "none"))]
-#[path = "lanes/none.rs"]
-mod lanes;
 pub mod mac;
+
+pub use authentick_lanes::{HashPath, Path, hash_path, path, wipe};
+#[doc(hidden)]
+pub use authentick_lanes::{encrypt_alone_on, hash_alone_on};
 
 pub use aead::{
     Algorithm, CachedKey, Key, KeyRef, Open, OpenBatch, Seal, SealBatch, TAG_SIZE, Text, open_batch,
@@ -27,11 +25,3 @@ pub use aead::{
 };
 pub use entropy::Entropy;
 pub use hash::KeyedHash;
-pub use lanes::{HashPath, Path, encrypt_alone_on, hash_alone_on, hash_path, path};
-
-/// Overwrites a secret with zeros, in a way that is not optimised out.
-#[inline]
-pub fn wipe(octets: &mut [u8]) {
-    octets.fill(0);
-    zeroize::optimization_barrier(octets);
-}

@@ -24,10 +24,9 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use aes::{Aes128Enc, Aes256Enc};
+use authentick_lanes::{self as lanes, HashPath, HmacKey, LANE_TEXT_SIZE_MAX, Mac, Path};
 use zeroize::Zeroizing;
 
-use crate::kdf::{HmacKey, LANE_TEXT_SIZE_MAX};
-use crate::lanes::{self, HashPath, Path};
 pub use batch::{Tag, TagBatch, Verify, VerifyBatch, tag_batch, tag_batch_on, verify_batch, verify_batch_on};
 use digest::{Md5, Sha1, Sha224, Sha256, Sha384, Sha512};
 
@@ -162,6 +161,24 @@ impl MacAlgorithm {
         }
     }
 
+    /// What the algorithm is in the lanes; `None` if its packets run one after another.
+    const fn in_lanes(self) -> Option<Mac> {
+        match self {
+            MacAlgorithm::Cmac128 => Some(Mac::Cmac128),
+            MacAlgorithm::Cmac256 => Some(Mac::Cmac256),
+            MacAlgorithm::Gmac128 => Some(Mac::Gmac128),
+            MacAlgorithm::GmacSiv128 => Some(Mac::GmacSiv128),
+            MacAlgorithm::Md5
+            | MacAlgorithm::Sha1
+            | MacAlgorithm::Sha256
+            | MacAlgorithm::Sha384
+            | MacAlgorithm::Sha512
+            | MacAlgorithm::HmacMd5
+            | MacAlgorithm::HmacSha224
+            | MacAlgorithm::Poly1305 => None,
+        }
+    }
+
     /// Whether a nonce of this size, or none, is what the algorithm takes.
     #[inline]
     fn accepts_nonce(self, nonce: Option<&[u8]>) -> bool {
@@ -256,7 +273,7 @@ impl MacKey {
             MacAlgorithm::GmacSiv128 => State::GmacSiv128(Box::new(gmac_siv::Key::new(exactly(octets)))),
             MacAlgorithm::Poly1305 => State::Poly1305(Box::new(poly1305::Key::new(exactly(octets)))),
         };
-        let kept = lanes::MacKey::expand(algorithm, octets);
+        let kept = algorithm.in_lanes().and_then(|mac| lanes::MacKey::expand(mac, octets));
         Ok(MacKey { algorithm, octets: Zeroizing::new(octets.into()), state, kept })
     }
 

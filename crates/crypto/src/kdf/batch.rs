@@ -1,57 +1,13 @@
 //! HMAC-SHA256 of many texts at once.
 
+use authentick_lanes::{
+    HashPath, HmacKey, HmacTagQueue, HmacText, HmacVerifyQueue, LANE_TEXT_SIZE_MAX, hash_path,
+};
+
 use super::{HASH_SIZE, hmac_sha256, verify_hmac_sha256};
-use crate::lanes::{self, HashPath};
 
-/// Octets of a block of SHA-256, and of the longest key that HMAC takes as it is.
-const BLOCK_SIZE: usize = 64;
-
-/// Octets of the longest text that shares lanes with others: with its padding it is eight blocks.
-pub(crate) const LANE_TEXT_SIZE_MAX: usize = 8 * BLOCK_SIZE - 9;
-
-/// Which digest an HMAC is over.
-#[cfg_attr(
-    any(not(target_arch = "x86_64"), authentick_lanes = "none"),
-    expect(dead_code, reason = "a build without lanes asks for none of it")
-)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HmacDigest {
-    /// With a tag of 16 octets, as in packets.
-    Sha224,
-    Sha256,
-}
-
-/// A key for the lanes.
-#[cfg_attr(
-    any(not(target_arch = "x86_64"), authentick_lanes = "none"),
-    expect(dead_code, reason = "a build without lanes asks for none of it")
-)]
-#[derive(Clone, Copy)]
-pub(crate) enum HmacKey<'a> {
-    /// Of HMAC-SHA-256: at most a block.
-    Octets(&'a [u8]),
-    /// The states of the inner and the outer digest behind their blocks of the key.
-    Kept(HmacDigest, [&'a [u32; 8]; 2]),
-}
-
-/// A text for the lanes, of at most [`LANE_TEXT_SIZE_MAX`] octets.
-#[derive(Clone, Copy)]
-pub(crate) enum HmacText<'a> {
-    Whole(&'a [u8]),
-    /// One behind the other.
-    Parts(&'a [&'a [u8]]),
-}
-
-impl HmacText<'_> {
-    /// Octets of the text.
-    #[inline(always)]
-    pub(crate) fn size(self) -> usize {
-        match self {
-            HmacText::Whole(octets) => octets.len(),
-            HmacText::Parts(parts) => parts.iter().map(|part| part.len()).sum(),
-        }
-    }
-}
+/// Octets of the longest key that HMAC takes as it is.
+const KEY_SIZE_MAX: usize = 64;
 
 /// One tag to compute.
 pub struct HmacTag<'a> {
@@ -78,7 +34,7 @@ pub struct HmacVerify<'a> {
 /// Whether a job shares lanes with others. What does not is rare, and takes its turn alone.
 #[inline(always)]
 fn has_lanes(path: HashPath, key: &[u8], parts: &[&[u8]]) -> bool {
-    let is_short = || key.len() <= BLOCK_SIZE && HmacText::Parts(parts).size() <= LANE_TEXT_SIZE_MAX;
+    let is_short = || key.len() <= KEY_SIZE_MAX && HmacText::Parts(parts).size() <= LANE_TEXT_SIZE_MAX;
     path != HashPath::Portable && is_short()
 }
 
@@ -89,7 +45,7 @@ fn has_lanes(path: HashPath, key: &[u8], parts: &[&[u8]]) -> bool {
 pub struct HmacTagBatch<'a> {
     path: HashPath,
     /// Stays empty where there are no lanes.
-    queue: lanes::HmacTagQueue<'a>,
+    queue: HmacTagQueue<'a>,
 }
 
 impl<'a> HmacTagBatch<'a> {
@@ -97,7 +53,7 @@ impl<'a> HmacTagBatch<'a> {
     #[inline(always)]
     #[must_use]
     pub fn new() -> Self {
-        HmacTagBatch::on(lanes::hash_path())
+        HmacTagBatch::on(hash_path())
     }
 
     /// The same on a given path, for tests and benchmarks.
@@ -108,7 +64,7 @@ impl<'a> HmacTagBatch<'a> {
     #[inline(always)]
     #[must_use]
     pub fn on(path: HashPath) -> Self {
-        HmacTagBatch { path, queue: lanes::HmacTagQueue::new(path) }
+        HmacTagBatch { path, queue: HmacTagQueue::new(path) }
     }
 
     /// Adds a job.
@@ -138,7 +94,7 @@ impl Default for HmacTagBatch<'_> {
 pub struct HmacVerifyBatch<'a> {
     path: HashPath,
     /// Stays empty where there are no lanes.
-    queue: lanes::HmacVerifyQueue<'a>,
+    queue: HmacVerifyQueue<'a>,
 }
 
 impl<'a> HmacVerifyBatch<'a> {
@@ -146,7 +102,7 @@ impl<'a> HmacVerifyBatch<'a> {
     #[inline(always)]
     #[must_use]
     pub fn new() -> Self {
-        HmacVerifyBatch::on(lanes::hash_path())
+        HmacVerifyBatch::on(hash_path())
     }
 
     /// The same on a given path, for tests and benchmarks.
@@ -157,7 +113,7 @@ impl<'a> HmacVerifyBatch<'a> {
     #[inline(always)]
     #[must_use]
     pub fn on(path: HashPath) -> Self {
-        HmacVerifyBatch { path, queue: lanes::HmacVerifyQueue::new(path) }
+        HmacVerifyBatch { path, queue: HmacVerifyQueue::new(path) }
     }
 
     /// Adds a job.

@@ -1,10 +1,9 @@
 //! Packets whose MACs are computed or verified together.
 
+use authentick_lanes::{self as lanes, HashPath, HmacText, Path};
 use subtle::ConstantTimeEq;
 
 use super::MacKey;
-use crate::kdf::HmacText;
-use crate::lanes::{self, HashPath, Path};
 
 #[cfg(doc)]
 use super::{MAC_TAG_SIZE_MIN, MacAlgorithm};

@@ -116,7 +116,7 @@ digest!(
     128,
     [u64; 8],
     48,
-    crate::lanes::compress_sha512,
+    authentick_lanes::compress_sha512,
     to_be_bytes,
     [
         0xcbbb_9d5d_c105_9ed8,
@@ -134,7 +134,7 @@ digest!(
     128,
     [u64; 8],
     64,
-    crate::lanes::compress_sha512,
+    authentick_lanes::compress_sha512,
     to_be_bytes,
     [
         0x6a09_e667_f3bc_c908,

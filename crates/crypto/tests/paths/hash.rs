@@ -2,6 +2,7 @@
 
 use authentick_crypto::kdf::{HmacTag, HmacTagBatch, HmacVerify, HmacVerifyBatch};
 use authentick_crypto::{Entropy, HashPath};
+use authentick_lanes::digest_on;
 use hex_literal::hex;
 use hmac::{Hmac, KeyInit, Mac};
 use proptest::prelude::*;
@@ -242,4 +243,34 @@ fn chosen_path_is_the_first_that_is_available() {
         println!("not tested, as this processor lacks it: {path}");
     }
     assert_eq!(HashPath::ALL.map(|path| path.to_string()), ["AVX-512", "SHA-NI", "AVX2", "portable"]);
+}
+
+/// The texts of RFC 6234 section 8.5 that are not bits, and their hashes, on each path and in each lane.
+#[test]
+fn hashes_of_rfc_6234() {
+    let million = [b'a'; 1_000_000];
+    let vectors: [(&[u8], [u8; 32]); 4] = [
+        (b"abc", hex!("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")),
+        (
+            b"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+            hex!("248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"),
+        ),
+        (&million, hex!("cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0")),
+        (&b"01234567".repeat(80), hex!("594847328451bdfa85056225462cc1d867d877fb388df0ce35f25ab5562bfbb5")),
+    ];
+    for (text, hash) in vectors {
+        let mut padded = text.to_vec();
+        padded.push(0x80);
+        padded.resize((text.len() + 9).next_multiple_of(64), 0);
+        let (_, end) = padded.split_last_chunk_mut().expect("there are at least 64 octets");
+        *end = (8 * text.len() as u64).to_be_bytes();
+        let (blocks, _) = padded.as_chunks();
+        for path in HashPath::ALL.into_iter().filter(|path| path.is_available()) {
+            let Some(states) = digest_on(path, blocks) else { continue };
+            for state in states {
+                let octets: Vec<u8> = state.iter().flat_map(|word| word.to_be_bytes()).collect();
+                assert_eq!(octets, hash, "{path}, {} octets", text.len());
+            }
+        }
+    }
 }

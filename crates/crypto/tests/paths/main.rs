@@ -4,10 +4,12 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 mod case;
+mod cmac;
 mod differential;
 mod forgery;
 mod hash;
 mod mac;
+mod secrecy;
 mod wycheproof;
 
 use std::io::Write as _;

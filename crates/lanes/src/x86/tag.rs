@@ -5,70 +5,71 @@ use std::ptr;
 use super::block::{BLOCK_SIZE, Block, Blocks};
 use super::cmac::{add, chain};
 use super::kept::{Kept, KeptKey, Own};
-use super::mac::{Lane, NONCE_SIZE, Shape, Verb};
+use super::mac::{MacJob, MacShape, MacVerb};
 use super::message::{Messages, Padding, PerLane};
 use super::{gcm, gcm_siv, is_none, polyval};
+use crate::MAC_NONCE_SIZE;
 
-/// Whether all lanes have one key, which is then read once for all.
+/// Whether all jobs have one key, which is then read once for all.
 #[inline(always)]
-pub(super) fn have_one_key<const L: usize>(lanes: &[Lane; L]) -> bool {
+pub(super) fn have_one_key<const L: usize>(jobs: &[MacJob; L]) -> bool {
     // Without a branch per lane.
-    lanes.iter().fold(true, |is_one, lane| is_one & ptr::eq(lane.key, lanes[0].key))
+    jobs.iter().fold(true, |is_one, job| is_one & ptr::eq(job.key, jobs[0].key))
 }
 
 /// CMAC (RFC 4493) of jobs, under keys of `WORDS` words.
 ///
 /// # Safety
-/// The lanes are of jobs of this shape.
+/// The jobs are of this shape.
 #[inline(always)]
 pub(super) unsafe fn cmac<V: Blocks, const N: usize, const L: usize, const WORDS: usize>(
-    verb: Verb,
-    shape: &Shape,
-    lanes: &[Lane; L],
+    verb: MacVerb,
+    shape: &MacShape,
+    jobs: &[MacJob; L],
     used: usize,
 ) {
     // SAFETY: the caller says so.
-    let messages = unsafe { Messages::new(shape.size, |lane| lanes[lane].message) };
+    let messages = unsafe { Messages::new(shape.size, |lane| jobs[lane].message) };
     // Section 2.4: a whole last block is masked with K1, another with K2.
     let which = usize::from(messages.last_size() != BLOCK_SIZE);
     let last = messages.last::<V, N, L>(Padding::OneBit);
-    let tags = if have_one_key(lanes) {
+    let tags = if have_one_key(jobs) {
         // SAFETY: the key is the caller's.
-        let key = unsafe { &*lanes[0].key };
+        let key = unsafe { &*jobs[0].key };
         chain::<V, N, WORDS>(&key, &messages, None, &add(last, &Kept::<V, N>::masks(&key, which)))
     } else {
         // SAFETY: the keys are the caller's, and have so many words.
-        let own = unsafe { Own::new(lanes) };
+        let own = unsafe { Own::new(jobs) };
         chain::<V, N, WORDS>(&own, &messages, None, &add(last, &Kept::<V, N>::masks(&own, which)))
     };
     // SAFETY: the caller says so.
-    unsafe { settle(verb, tags, lanes, used) };
+    unsafe { settle(verb, tags, jobs, used) };
 }
 
 /// GMAC of jobs: AES-128-GCM (NIST SP 800-38D section 7.1) of an empty text.
 ///
 /// # Safety
-/// The lanes are of jobs of this shape.
+/// The jobs are of this shape.
 #[inline(always)]
 pub(super) unsafe fn gmac<V: Blocks, const N: usize, const L: usize>(
-    verb: Verb,
-    shape: &Shape,
-    lanes: &[Lane; L],
+    verb: MacVerb,
+    shape: &MacShape,
+    jobs: &[MacJob; L],
     used: usize,
 ) {
-    let tags = if have_one_key(lanes) {
+    let tags = if have_one_key(jobs) {
         // SAFETY: the key is the caller's.
-        let key: &KeptKey = unsafe { &*lanes[0].key };
+        let key: &KeptKey = unsafe { &*jobs[0].key };
         // SAFETY: the caller says so.
-        unsafe { gmac_under::<V, N, L>(&key, shape, lanes) }
+        unsafe { gmac_under::<V, N, L>(&key, shape, jobs) }
     } else {
         // SAFETY: the keys are the caller's.
-        let own = unsafe { Own::new(lanes) };
+        let own = unsafe { Own::new(jobs) };
         // SAFETY: the caller says so.
-        unsafe { gmac_under::<V, N, L>(&own, shape, lanes) }
+        unsafe { gmac_under::<V, N, L>(&own, shape, jobs) }
     };
     // SAFETY: the caller says so.
-    unsafe { settle(verb, tags, lanes, used) };
+    unsafe { settle(verb, tags, jobs, used) };
 }
 
 /// # Safety
@@ -76,18 +77,18 @@ pub(super) unsafe fn gmac<V: Blocks, const N: usize, const L: usize>(
 #[inline(always)]
 unsafe fn gmac_under<V: Blocks, const N: usize, const L: usize>(
     keys: &impl Kept<V, N>,
-    shape: &Shape,
-    lanes: &[Lane; L],
+    shape: &MacShape,
+    jobs: &[MacJob; L],
 ) -> [V; N] {
     /// The counter behind the nonce.
     const ONE: Block = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
     // SAFETY: the caller says so.
-    let mut tags: [V; N] = unsafe { nonces(lanes) };
+    let mut tags: [V; N] = unsafe { nonces(jobs) };
     tags.iter_mut().for_each(|nonce| *nonce = nonce.xor(V::broadcast(ONE)));
     keys.encrypt::<4>(0, &mut tags);
     let polyval = polyval::Keys::from_parts([keys.masks(0), keys.masks(1)]);
     // SAFETY: the caller says so.
-    let messages = unsafe { Messages::new(shape.size, |lane| lanes[lane].message) };
+    let messages = unsafe { Messages::new(shape.size, |lane| jobs[lane].message) };
     let mut sums = [V::zero(); N];
     gcm::absorb::<V, N, L>(&polyval, &mut sums, &messages);
     add(gcm::ghash(&polyval, &sums, [shape.size, 0]), &tags)
@@ -96,77 +97,74 @@ unsafe fn gmac_under<V: Blocks, const N: usize, const L: usize>(
 /// GMAC-SIV of jobs: AES-128-GCM-SIV (RFC 8452 section 4) of an empty text.
 ///
 /// # Safety
-/// The lanes are of jobs of this shape.
+/// The jobs are of this shape.
 #[inline(always)]
 pub(super) unsafe fn gmac_siv<V: Blocks, const N: usize, const L: usize>(
-    verb: Verb,
-    shape: &Shape,
-    lanes: &[Lane; L],
+    verb: MacVerb,
+    shape: &MacShape,
+    jobs: &[MacJob; L],
     used: usize,
 ) {
     // SAFETY: the caller says so.
-    let nonces: [V; N] = unsafe { nonces(lanes) };
+    let nonces: [V; N] = unsafe { nonces(jobs) };
     // SAFETY: they are derived next.
     let mut keys = unsafe { gcm_siv::Keys::new() };
-    if have_one_key(lanes) {
+    if have_one_key(jobs) {
         // SAFETY: the key is the caller's.
-        let key: &KeptKey = unsafe { &*lanes[0].key };
+        let key: &KeptKey = unsafe { &*jobs[0].key };
         keys.derive_under(&key, nonces);
     } else {
         // SAFETY: the keys are the caller's.
-        let own = unsafe { Own::new(lanes) };
+        let own = unsafe { Own::new(jobs) };
         let mut generating = own.gather::<V, N, 4>();
         keys.derive_under(&generating, nonces);
-        generating.wipe::<4>();
+        generating.wipe::<4>(1);
     }
-    // SAFETY: the caller says so.
-    let messages = unsafe { Messages::new(shape.size, |lane| lanes[lane].message) };
-    // SAFETY: nothing is read of empty texts.
-    let texts = unsafe { Messages::new(0, |lane| lanes[lane].message) };
-    let tags = keys.tags_of::<L>(&messages, &texts);
+    // SAFETY: the caller says so; nothing is read of the empty text.
+    let tags = unsafe { keys.tags::<L, _>([(shape.size, ()), (0, ())], |lane, ()| jobs[lane].message) };
     keys.wipe();
     // SAFETY: the caller says so.
-    unsafe { settle(verb, tags, lanes, used) };
+    unsafe { settle(verb, tags, jobs, used) };
 }
 
 /// The nonces, and zeros behind them.
 ///
 /// # Safety
-/// Each lane has a nonce of 12 octets.
+/// Each job has a nonce of 12 octets.
 #[inline(always)]
-unsafe fn nonces<V: Blocks, const N: usize, const L: usize>(lanes: &[Lane; L]) -> [V; N] {
+unsafe fn nonces<V: Blocks, const N: usize, const L: usize>(jobs: &[MacJob; L]) -> [V; N] {
     // SAFETY: the caller says so.
-    let nonces = unsafe { Messages::new(NONCE_SIZE, |lane| lanes[lane].nonce) };
+    let nonces = unsafe { Messages::new(MAC_NONCE_SIZE, |lane| jobs[lane].nonce) };
     nonces.last::<V, N, L>(Padding::Zeros)
 }
 
 /// Writes the tags, or tells which of the first `used` are those that were claimed.
 ///
 /// # Safety
-/// The lanes are of jobs that want this.
+/// The jobs want this.
 #[inline(always)]
 unsafe fn settle<V: Blocks, const N: usize, const L: usize>(
-    verb: Verb,
+    verb: MacVerb,
     mut tags: [V; N],
-    lanes: &[Lane; L],
+    jobs: &[MacJob; L],
     used: usize,
 ) {
     match verb {
-        Verb::Tag => {
+        MacVerb::Tag => {
             for (index, tag) in tags.into_iter().enumerate() {
                 // SAFETY: a tag has sixteen octets, and the job borrows it alone.
-                unsafe { tag.scatter(|lane| lanes[lane].tag.cast(), index) };
+                unsafe { tag.scatter(|lane| jobs[lane].tag.cast(), index) };
             }
         }
-        Verb::Verify => {
+        MacVerb::Verify => {
             for (index, tag) in tags.iter_mut().enumerate() {
                 // SAFETY: a tag has sixteen octets.
-                *tag = tag.xor(unsafe { V::gather(|lane| lanes[lane].tag.cast_const().cast(), index) });
+                *tag = tag.xor(unsafe { V::gather(|lane| jobs[lane].tag.cast_const().cast(), index) });
             }
             let differences = PerLane::<L>::of(&tags).0;
-            for (lane, difference) in lanes[..used.min(L)].iter().zip(differences) {
+            for (job, difference) in jobs[..used.min(L)].iter().zip(differences) {
                 // SAFETY: the job borrows this place alone.
-                unsafe { *lane.genuine = is_none(difference) };
+                unsafe { *job.genuine = is_none(difference) };
             }
         }
     }

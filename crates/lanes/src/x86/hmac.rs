@@ -11,12 +11,16 @@ use zeroize::optimization_barrier;
 
 use super::block::Block;
 use super::group::{Groups, Work};
+use super::mac::MacVerb;
 use super::message::{Messages, Padding, PerLane};
 use super::schedule::{turn, wipe};
-use super::sha256::{BLOCK_SIZE, START_256, State};
+use super::sha256::{BLOCK_SIZE, START_256, Sha256State};
 use super::word::Words;
-use super::{HashPath, entry, is_none};
-use crate::kdf::{HmacDigest, HmacKey, HmacText, LANE_TEXT_SIZE_MAX};
+use super::{entry, is_none};
+use crate::job::HASH_BLOCK_SIZE;
+use crate::{HashPath, HmacDigest, HmacKey, HmacText, LANE_TEXT_SIZE_MAX};
+
+const _: () = assert!(BLOCK_SIZE == HASH_BLOCK_SIZE, "the limits of jobs are in blocks of this hash");
 
 /// Blocks of the longest text with its padding.
 const BLOCK_COUNT_MAX: usize = block_count(LANE_TEXT_SIZE_MAX);
@@ -29,7 +33,7 @@ const PADS: [u32; 2] = [0x3636_3636, 0x5c5c_5c5c];
 
 /// What decides which instructions a job takes. All of it is public.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(super) struct HmacShape {
     digest: HmacDigest,
     keys: Keys,
     /// Blocks of the text with its padding.
@@ -47,7 +51,7 @@ enum Keys {
 
 /// Where the parts of one job lie.
 #[derive(Clone, Copy)]
-pub(super) struct Lane {
+pub(super) struct HmacJob {
     /// The octets of the key, or the states of the inner and the outer digest.
     keys: [*const u8; 2],
     text: Text,
@@ -64,23 +68,16 @@ enum Text {
     Parts(*const [*const [u8]]),
 }
 
-/// What is done to the jobs of a queue.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verb {
-    Tag,
-    Verify,
-}
-
-impl Work for (HashPath, Verb) {
-    type Shape = Shape;
-    type Lane = Lane;
+impl Work for (HashPath, MacVerb) {
+    type Shape = HmacShape;
+    type Job = HmacJob;
     // All zeros: a start of other octets would be copied to its place, and all the room for jobs with it.
-    const START: Shape = Shape { digest: HmacDigest::Sha224, keys: Keys::Octets(0), block_count: 0 };
+    const START: HmacShape = HmacShape { digest: HmacDigest::Sha224, keys: Keys::Octets(0), block_count: 0 };
 
     #[inline(always)]
-    unsafe fn run(self, shape: &Shape, lanes: &[Lane]) {
+    unsafe fn run(self, shape: &HmacShape, jobs: &[HmacJob]) {
         // SAFETY: as promised to this function.
-        unsafe { entry::hmac::run(self.0, self.1, shape, lanes) };
+        unsafe { entry::hmac::run(self.0, self.1, shape, jobs) };
     }
 }
 
@@ -98,57 +95,67 @@ const fn tag_size(digest: HmacDigest) -> usize {
 }
 
 #[inline(always)]
-fn job(key: HmacKey<'_>, text: HmacText<'_>, tag: *mut u8, genuine: *mut bool) -> (Shape, Lane) {
+fn job(key: HmacKey<'_>, text: HmacText<'_>, tag: *mut u8, genuine: *mut bool) -> (HmacShape, HmacJob) {
     let (digest, kind, keys) = match key {
         HmacKey::Octets(octets) => {
+            assert!(octets.len() <= BLOCK_SIZE, "longer keys are hashed first");
             (HmacDigest::Sha256, Keys::Octets(octets.len()), [octets.as_ptr(), ptr::null()])
         }
         HmacKey::Kept(digest, states) => (digest, Keys::Kept, states.map(|state| state.as_ptr().cast())),
     };
-    let shape = Shape { digest, keys: kind, block_count: block_count(text.size()) };
+    let shape = HmacShape { digest, keys: kind, block_count: block_count(text.size()) };
+    assert!(shape.block_count <= BLOCK_COUNT_MAX, "longer texts have no lanes");
     let text = match text {
         HmacText::Whole(octets) => Text::Whole(octets),
         HmacText::Parts(parts) => Text::Parts(ptr::from_ref(parts) as *const [*const [u8]]),
     };
-    (shape, Lane { keys, text, tag, genuine })
+    (shape, HmacJob { keys, text, tag, genuine })
 }
 
 /// Tags that wait to be computed.
-pub(crate) struct HmacTagQueue<'a>(Groups<'a, (HashPath, Verb)>);
+pub struct HmacTagQueue<'a>(Groups<'a, (HashPath, MacVerb)>);
 
 impl<'a> HmacTagQueue<'a> {
+    /// No jobs yet.
     #[inline(always)]
-    pub(crate) fn new(path: HashPath) -> Self {
-        HmacTagQueue(Groups::new((path, Verb::Tag)))
+    #[must_use]
+    pub fn new(path: HashPath) -> Self {
+        HmacTagQueue(Groups::new((path, MacVerb::Tag)))
     }
 
-    /// Adds a job, whose text has at most [`LANE_TEXT_SIZE_MAX`] octets and whose key at most a block, and whose tag
-    /// has the size of its digest's tags; runs its group when that is full.
+    /// Adds a job, whose text has at most [`LANE_TEXT_SIZE_MAX`] octets and whose key at most 64, and whose tag has the
+    /// size of its digest's tags; runs its group when that is full.
     ///
     /// # Panics
-    /// If the tag has another size.
+    /// If one of these has another size; when a group runs, if the path has no lanes or the processor lacks what it
+    /// needs.
     #[inline(always)]
-    pub(crate) fn push(&mut self, key: HmacKey<'a>, text: HmacText<'a>, tag: &'a mut [u8]) {
+    pub fn push(&mut self, key: HmacKey<'a>, text: HmacText<'a>, tag: &'a mut [u8]) {
         let size = tag.len();
-        let (shape, lane) = job(key, text, tag.as_mut_ptr(), ptr::null_mut());
+        let (shape, job) = job(key, text, tag.as_mut_ptr(), ptr::null_mut());
         assert_eq!(size, tag_size(shape.digest), "tags have the size of their digest's");
-        self.0.push(shape, lane);
+        self.0.push(shape, job);
     }
 
     /// Runs what waits.
+    ///
+    /// # Panics
+    /// As [`HmacTagQueue::push`], when a group runs.
     #[inline(always)]
-    pub(crate) fn flush(&mut self) {
+    pub fn flush(&mut self) {
         self.0.flush();
     }
 }
 
 /// Tags that wait to be verified.
-pub(crate) struct HmacVerifyQueue<'a>(Groups<'a, (HashPath, Verb)>);
+pub struct HmacVerifyQueue<'a>(Groups<'a, (HashPath, MacVerb)>);
 
 impl<'a> HmacVerifyQueue<'a> {
+    /// No jobs yet.
     #[inline(always)]
-    pub(crate) fn new(path: HashPath) -> Self {
-        HmacVerifyQueue(Groups::new((path, Verb::Verify)))
+    #[must_use]
+    pub fn new(path: HashPath) -> Self {
+        HmacVerifyQueue(Groups::new((path, MacVerb::Verify)))
     }
 
     /// As [`HmacTagQueue::push`].
@@ -156,21 +163,18 @@ impl<'a> HmacVerifyQueue<'a> {
     /// # Panics
     /// As [`HmacTagQueue::push`].
     #[inline(always)]
-    pub(crate) fn push(
-        &mut self,
-        key: HmacKey<'a>,
-        text: HmacText<'a>,
-        tag: &'a [u8],
-        genuine: &'a mut bool,
-    ) {
-        let (shape, lane) = job(key, text, tag.as_ptr().cast_mut(), genuine);
+    pub fn push(&mut self, key: HmacKey<'a>, text: HmacText<'a>, tag: &'a [u8], genuine: &'a mut bool) {
+        let (shape, job) = job(key, text, tag.as_ptr().cast_mut(), genuine);
         assert_eq!(tag.len(), tag_size(shape.digest), "tags have the size of their digest's");
-        self.0.push(shape, lane);
+        self.0.push(shape, job);
     }
 
     /// Runs what waits.
+    ///
+    /// # Panics
+    /// As [`HmacTagQueue::push`], when a group runs.
     #[inline(always)]
-    pub(crate) fn flush(&mut self) {
+    pub fn flush(&mut self) {
         self.0.flush();
     }
 }
@@ -185,10 +189,10 @@ impl<const L: usize> Texts<L> {
     /// Puts the texts together, which stand behind a block of the key.
     ///
     /// # Safety
-    /// The lanes are of jobs of this shape, of which there are at most `L`.
+    /// The jobs are of this shape, of which there are at most `L`.
     #[inline(always)]
-    unsafe fn fill(&mut self, shape: &Shape, lanes: &[Lane]) {
-        for (lane, blocks) in lanes.iter().zip(&mut self.0) {
+    unsafe fn fill(&mut self, shape: &HmacShape, jobs: &[HmacJob]) {
+        for (job, blocks) in jobs.iter().zip(&mut self.0) {
             // What stays of the last two blocks is zeros.
             for block in blocks[..shape.block_count].iter_mut().rev().take(2) {
                 block.write([0; BLOCK_SIZE]);
@@ -200,7 +204,7 @@ impl<const L: usize> Texts<L> {
                 unsafe { copy(part.cast(), start.wrapping_add(size), part.len()) };
                 size += part.len();
             };
-            match lane.text {
+            match job.text {
                 Text::Whole(octets) => put(octets),
                 // SAFETY: the job borrows the list.
                 Text::Parts(parts) => unsafe { &*parts }.iter().copied().for_each(put),
@@ -302,7 +306,7 @@ unsafe fn read_key_words<V: Words, const L: usize>(
 /// The states that are kept of each lane's key number `which`.
 ///
 /// # Safety
-/// The lanes have kept keys.
+/// The jobs have kept keys.
 #[inline(always)]
 unsafe fn kept_states<V: Words>(place: impl Fn(usize) -> *const u8) -> [V; 8] {
     let mut states = [V::zero(); 8];
@@ -321,28 +325,28 @@ unsafe fn kept_states<V: Words>(place: impl Fn(usize) -> *const u8) -> [V; 8] {
 /// Runs up to `L` jobs, four in each block of a register. `compress` is [`super::sha256::compress`].
 ///
 /// # Safety
-/// The lanes are of jobs of this shape, at least one and at most `L`, which is four times the width of a register.
+/// The jobs are of this shape, at least one and at most `L`, which is four times the width of a register.
 #[inline(always)]
 pub(super) unsafe fn run<V: Words, const L: usize>(
-    verb: Verb,
-    shape: &Shape,
-    lanes: &[Lane],
+    verb: MacVerb,
+    shape: &HmacShape,
+    jobs: &[HmacJob],
     compress: impl Fn(&mut [V; 8], &[V; 16]),
 ) {
     // Those beyond repeat the last, and what they compute is dropped.
-    let repeated = |lane: usize| lane.min(lanes.len() - 1);
+    let repeated = |lane: usize| lane.min(jobs.len() - 1);
     // Read where it stays, as all of it would be copied else.
     let mut block = [[V::zero(); 16]];
     let mut states: [[V; 8]; 2] = match shape.keys {
         Keys::Kept => {
             // SAFETY: the keys are kept.
-            let inner = unsafe { kept_states(|lane| lanes[repeated(lane)].keys[0]) };
+            let inner = unsafe { kept_states(|lane| jobs[repeated(lane)].keys[0]) };
             // SAFETY: as above.
-            [inner, unsafe { kept_states(|lane| lanes[repeated(lane)].keys[1]) }]
+            [inner, unsafe { kept_states(|lane| jobs[repeated(lane)].keys[1]) }]
         }
         Keys::Octets(size) => {
             // SAFETY: the keys have so many octets.
-            unsafe { read_key_words::<V, L>(&mut block[0], size, |lane| lanes[repeated(lane)].keys[0]) };
+            unsafe { read_key_words::<V, L>(&mut block[0], size, |lane| jobs[repeated(lane)].keys[0]) };
             let mut states = [start(); 2];
             // From the key to the first pad, and from each pad to the next.
             for (state, change) in states.iter_mut().zip([PADS[0], PADS[0] ^ PADS[1]]) {
@@ -355,7 +359,7 @@ pub(super) unsafe fn run<V: Words, const L: usize>(
     };
     let mut texts = Texts::<L>::EMPTY;
     // SAFETY: the caller says so.
-    unsafe { texts.fill(shape, lanes) };
+    unsafe { texts.fill(shape, jobs) };
     for step in 0..shape.block_count {
         // SAFETY: the texts have so many blocks.
         unsafe { read_words(&mut block[0], |lane| texts.place(repeated(lane), step).cast()) };
@@ -366,9 +370,9 @@ pub(super) unsafe fn run<V: Words, const L: usize>(
     let [a, b, c, d, e, f, g, h] = states[1];
     let (first, second) = (octets_of::<V, L>([a, b, c, d]), octets_of::<V, L>([e, f, g, h]));
     wipe(&mut states);
-    for (index, lane) in lanes.iter().enumerate() {
+    for (index, job) in jobs.iter().enumerate() {
         // SAFETY: the job is one of these.
-        unsafe { settle(verb, shape, lane, &[first.0[index], second.0[index]]) };
+        unsafe { settle(verb, shape, job, &[first.0[index], second.0[index]]) };
     }
 }
 
@@ -407,48 +411,48 @@ fn outer_block<W: Copy>(digest: HmacDigest, hash: [W; 8], word: impl Fn(u32) -> 
 /// Writes a tag, or tells whether it is the one that was claimed.
 ///
 /// # Safety
-/// The lane is of a job that wants this.
+/// The job wants this.
 #[inline(always)]
-unsafe fn settle(verb: Verb, shape: &Shape, lane: &Lane, hash: &[Block; HASH_SIZE / 16]) {
-    let (place, blocks) = (lane.tag.cast::<Block>(), &hash[..tag_size(shape.digest) / 16]);
+unsafe fn settle(verb: MacVerb, shape: &HmacShape, job: &HmacJob, hash: &[Block; HASH_SIZE / 16]) {
+    let (place, blocks) = (job.tag.cast::<Block>(), &hash[..tag_size(shape.digest) / 16]);
     let mut difference = 0;
     for (index, block) in blocks.iter().enumerate() {
         match verb {
             // SAFETY: a tag has so many octets, and the job borrows it alone.
-            Verb::Tag => unsafe { place.wrapping_add(index).write(*block) },
-            Verb::Verify => {
+            MacVerb::Tag => unsafe { place.wrapping_add(index).write(*block) },
+            MacVerb::Verify => {
                 // SAFETY: a tag has so many octets.
                 let claimed = unsafe { place.wrapping_add(index).read() };
                 difference |= u128::from_ne_bytes(claimed) ^ u128::from_ne_bytes(*block);
             }
         }
     }
-    if verb == Verb::Verify {
+    if verb == MacVerb::Verify {
         // SAFETY: the job borrows this place alone.
-        unsafe { *lane.genuine = is_none(difference.to_ne_bytes()) };
+        unsafe { *job.genuine = is_none(difference.to_ne_bytes()) };
     }
 }
 
 /// Runs `S` jobs. `compress_pads` is the compression of two messages, `compress` that of so many as there are jobs.
 ///
 /// # Safety
-/// The lanes are of jobs of this shape.
+/// The jobs are of this shape.
 #[inline(always)]
 pub(super) unsafe fn run_few<const S: usize>(
-    verb: Verb,
-    shape: &Shape,
-    lanes: &[Lane; S],
-    compress_pads: impl Fn(&mut [State; 2], [&[u8; BLOCK_SIZE]; 2]),
-    compress: impl Fn(&mut [State; S], [&[u8; BLOCK_SIZE]; S]),
+    verb: MacVerb,
+    shape: &HmacShape,
+    jobs: &[HmacJob; S],
+    compress_pads: impl Fn(&mut [Sha256State; 2], [&[u8; BLOCK_SIZE]; 2]),
+    compress: impl Fn(&mut [Sha256State; S], [&[u8; BLOCK_SIZE]; S]),
 ) {
     let [mut inner, mut outer] = [[START_256; S]; 2];
-    for (index, lane) in lanes.iter().enumerate() {
+    for (index, job) in jobs.iter().enumerate() {
         let mut both = match shape.keys {
             // SAFETY: the key is kept; no alignment is needed.
-            Keys::Kept => lane.keys.map(|state| unsafe { state.cast::<State>().read_unaligned() }),
+            Keys::Kept => job.keys.map(|state| unsafe { state.cast::<Sha256State>().read_unaligned() }),
             Keys::Octets(size) => {
                 // SAFETY: the key has so many octets.
-                let key = unsafe { std::slice::from_raw_parts(lane.keys[0], size) };
+                let key = unsafe { std::slice::from_raw_parts(job.keys[0], size) };
                 let mut padded = PADS.map(|pad| [pad as u8; BLOCK_SIZE]);
                 for padded in &mut padded {
                     padded.iter_mut().zip(key).for_each(|(padded, octet)| *padded ^= octet);
@@ -466,7 +470,7 @@ pub(super) unsafe fn run_few<const S: usize>(
     }
     let mut texts = Texts::<S>::EMPTY;
     // SAFETY: the caller says so.
-    unsafe { texts.fill(shape, lanes) };
+    unsafe { texts.fill(shape, jobs) };
     for step in 0..shape.block_count {
         // SAFETY: the texts have so many blocks.
         let mut blocks = [unsafe { &*texts.place(0, step) }; S];
@@ -481,11 +485,11 @@ pub(super) unsafe fn run_few<const S: usize>(
         *block = octets(&outer_block(shape.digest, hash, |word| word));
     }
     compress(&mut outer, blocks.each_ref());
-    for (lane, hash) in lanes.iter().zip(&outer) {
+    for (job, hash) in jobs.iter().zip(&outer) {
         let hash: [u8; HASH_SIZE] = octets(hash);
         let (blocks, _) = hash.as_chunks();
         // SAFETY: the job is one of these.
-        unsafe { settle(verb, shape, lane, &[blocks[0], blocks[1]]) };
+        unsafe { settle(verb, shape, job, &[blocks[0], blocks[1]]) };
     }
     (inner, outer) = ([[0; 8]; S], [[0; 8]; S]);
     optimization_barrier(&inner);

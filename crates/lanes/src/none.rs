@@ -2,16 +2,9 @@
 
 use std::marker::PhantomData;
 
-use crate::aead::{Key, Open, Seal, Text};
-use crate::kdf::{HmacKey, HmacText};
-use crate::mac::MacAlgorithm;
+use crate::{HashPath, HmacKey, HmacText, Key, Mac, Open, Path, Seal, Text};
 
-mod hash_path;
-mod path;
-
-pub use hash_path::{HashPath, hash_path};
-pub use path::{Path, path};
-pub(crate) use sha2::block_api::compress512 as compress_sha512;
+pub use sha2::block_api::compress512 as compress_sha512;
 
 /// No path of this build has lanes.
 #[doc(hidden)]
@@ -27,6 +20,21 @@ pub fn hash_alone_on(_: HashPath, _: usize) -> Option<usize> {
     None
 }
 
+/// No path of this build has lanes.
+#[doc(hidden)]
+#[must_use]
+pub fn digest_on(_: HashPath, _: &[[u8; 64]]) -> Option<Vec<[u32; 8]>> {
+    None
+}
+
+#[doc(hidden)]
+pub mod secrecy {
+    //! What tests of secrecy say to memcheck, which is not asked here.
+
+    /// Nothing is declared.
+    pub fn make_secret(_: &mut [u8]) {}
+}
+
 pub(crate) enum SivKey {}
 
 impl SivKey {
@@ -35,26 +43,37 @@ impl SivKey {
     }
 }
 
-pub(crate) enum MacKey {}
+/// A key that no build without lanes expands.
+pub enum MacKey {}
 
 impl MacKey {
-    pub(crate) fn expand(_: MacAlgorithm, _: &[u8]) -> Option<Self> {
+    /// No key is expanded.
+    #[must_use]
+    pub fn expand(_: Mac, _: &[u8]) -> Option<Self> {
         None
     }
 }
 
 macro_rules! queue {
     ($name:ident($path:ty; $($argument:ident: $type:ty),*) $never:block) => {
-        pub(crate) struct $name<'a>(PhantomData<&'a mut [u8]>);
+        /// Jobs that no build without lanes has.
+        pub struct $name<'a>(PhantomData<&'a mut [u8]>);
 
         impl<'a> $name<'a> {
-            pub(crate) fn new(_: $path) -> Self {
+            /// No jobs.
+            #[must_use]
+            pub fn new(_: $path) -> Self {
                 $name(PhantomData)
             }
 
-            pub(crate) fn push(&mut self, $($argument: $type),*) $never
+            /// Adds a job.
+            ///
+            /// # Panics
+            /// Always.
+            pub fn push(&mut self, $($argument: $type),*) $never
 
-            pub(crate) fn flush(&mut self) {}
+            /// Runs nothing.
+            pub fn flush(&mut self) {}
         }
     };
 }
@@ -88,7 +107,8 @@ queue!(HmacVerifyQueue(
     unreachable!("{PORTABLE}, {}", text.size())
 });
 
-pub(crate) fn gcm_seal(
+/// No path of this build has lanes.
+pub fn gcm_seal(
     _: Path,
     key: &MacKey,
     _nonce: &[u8; 12],
@@ -99,14 +119,18 @@ pub(crate) fn gcm_seal(
     match *key {}
 }
 
-pub(crate) struct GcmOpenQueue<'a>(PhantomData<&'a mut [u8]>);
+/// Jobs that no build without lanes has.
+pub struct GcmOpenQueue<'a>(PhantomData<&'a mut [u8]>);
 
 impl<'a> GcmOpenQueue<'a> {
-    pub(crate) fn new(_: Path) -> Self {
+    /// No jobs.
+    #[must_use]
+    pub fn new(_: Path) -> Self {
         GcmOpenQueue(PhantomData)
     }
 
-    pub(crate) fn push(
+    /// Adds a job.
+    pub fn push(
         &mut self,
         key: &'a MacKey,
         _nonce: &'a [u8; 12],
@@ -118,5 +142,6 @@ impl<'a> GcmOpenQueue<'a> {
         match *key {}
     }
 
-    pub(crate) fn flush(&mut self) {}
+    /// Runs nothing.
+    pub fn flush(&mut self) {}
 }

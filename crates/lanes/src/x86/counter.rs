@@ -1,7 +1,7 @@
 //! Counter mode: each lane's text, from where it lies to where it goes, with the key stream of its own counter.
 
+use super::aead::{AeadJob, Part};
 use super::block::{BLOCK_SIZE, Block, Blocks};
-use super::group::Lane;
 use super::message::{PerLane, partial, put_partial, slide};
 use super::schedule::RoundKeys;
 
@@ -49,7 +49,7 @@ pub(super) unsafe fn counter_mode<V: Blocks, const N: usize, const L: usize, con
     start: &[V; N],
     position: Position,
     size: usize,
-    lanes: &[Lane; L],
+    jobs: &[AeadJob; L],
 ) {
     // From the end: a last block that is not whole is written together with octets before it, which come right later.
     for step in (0..size.div_ceil(BLOCK_SIZE)).rev() {
@@ -57,19 +57,18 @@ pub(super) unsafe fn counter_mode<V: Blocks, const N: usize, const L: usize, con
         keys.encrypt::<WORDS>(which, &mut stream);
         let offset = step * BLOCK_SIZE;
         let rest = size - offset;
-        if rest >= BLOCK_SIZE {
-            // SAFETY: each text has this block.
-            unsafe { apply(&stream, offset, lanes) };
-        } else if size >= BLOCK_SIZE {
-            // The last 16 octets of each text, of which only the last are meant: the stream moves behind the others.
-            let behind: V = slide(rest);
-            stream.iter_mut().for_each(|stream| *stream = stream.reorder(behind));
-            // SAFETY: each text has at least these 16 octets.
-            unsafe { apply(&stream, size - BLOCK_SIZE, lanes) };
+        if size >= BLOCK_SIZE {
+            if rest < BLOCK_SIZE {
+                // Of the last 16 octets of each text only the last are meant: the stream moves behind the others.
+                let behind: V = slide(rest);
+                stream.iter_mut().for_each(|stream| *stream = stream.reorder(behind));
+            }
+            // SAFETY: each text has at least 16 octets, and these lie in it.
+            unsafe { apply(&stream, offset.min(size - BLOCK_SIZE), jobs) };
         } else {
             let mut stream = PerLane::of(&stream);
             // SAFETY: as promised to this function.
-            unsafe { apply_short(&stream, size, lanes) };
+            unsafe { apply_short(&stream, size, jobs) };
             stream.wipe();
         }
     }
@@ -83,18 +82,18 @@ pub(super) unsafe fn counter_mode<V: Blocks, const N: usize, const L: usize, con
 unsafe fn apply<V: Blocks, const N: usize, const L: usize>(
     stream: &[V; N],
     offset: usize,
-    lanes: &[Lane; L],
+    jobs: &[AeadJob; L],
 ) {
     let mut blocks = *stream;
     // All are read before any is written, as lanes may repeat each other.
     for (index, block) in blocks.iter_mut().enumerate() {
         // SAFETY: the caller says so.
-        let octets = unsafe { V::gather(|lane| lanes[lane].source.wrapping_add(offset), index) };
+        let octets = unsafe { V::gather(|lane| jobs[lane].part(Part::Source).wrapping_add(offset), index) };
         *block = block.xor(octets);
     }
     for (index, block) in blocks.into_iter().enumerate() {
         // SAFETY: the caller says so.
-        unsafe { block.scatter(|lane| lanes[lane].text.wrapping_add(offset), index) };
+        unsafe { block.scatter(|lane| jobs[lane].text().wrapping_add(offset), index) };
     }
 }
 
@@ -103,16 +102,16 @@ unsafe fn apply<V: Blocks, const N: usize, const L: usize>(
 /// # Safety
 /// Each text has `size` octets, fewer than 16.
 #[inline(never)]
-unsafe fn apply_short<const L: usize>(stream: &PerLane<L>, size: usize, lanes: &[Lane; L]) {
+unsafe fn apply_short<const L: usize>(stream: &PerLane<L>, size: usize, jobs: &[AeadJob; L]) {
     let mut blocks = *stream;
-    for (block, lane) in blocks.0.iter_mut().zip(lanes) {
+    for (block, job) in blocks.0.iter_mut().zip(jobs) {
         // SAFETY: the caller says so.
-        let source = unsafe { std::slice::from_raw_parts(lane.source, size) };
+        let source = unsafe { std::slice::from_raw_parts(job.part(Part::Source), size) };
         *block = (u128::from_le_bytes(*block) ^ partial(source)).to_le_bytes();
     }
-    for (block, lane) in blocks.0.iter().zip(lanes) {
+    for (block, job) in blocks.0.iter().zip(jobs) {
         // SAFETY: the caller says so; no other reference to the text is in use.
-        let text = unsafe { std::slice::from_raw_parts_mut(lane.text, size) };
+        let text = unsafe { std::slice::from_raw_parts_mut(job.text(), size) };
         put_partial(text, u128::from_le_bytes(*block));
     }
     blocks.wipe();

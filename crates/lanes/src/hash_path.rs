@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use super::Path;
+use crate::Path;
 
 /// A way to compute HMAC-SHA-256 and HMAC-SHA-224 over batches. All give the same results.
 ///
@@ -45,7 +45,8 @@ impl HashPath {
     }
 
     /// The path of hashes beside one of AEADs and MACs: none but the portable one beside the portable one.
-    pub(crate) fn beside(path: Path) -> Self {
+    #[must_use]
+    pub fn beside(path: Path) -> Self {
         match path {
             Path::Portable => HashPath::Portable,
             Path::Vaes512 | Path::Vaes256 | Path::AesNi => hash_path(),

@@ -1,43 +1,13 @@
-//! Whether a branch or an address depends on a secret, as valgrind's memcheck sees it.
-//!
-//! Secrets are declared uninitialised. Memcheck follows such octets through every computation, and complains of jumps
-//! and addresses that depend on them; it complains of nothing else here. Without valgrind these tests only compute.
-//! `cargo xtask ci memcheck` runs them under it, on all paths that it knows.
+//! Whether a branch or an address depends on a secret, as valgrind's memcheck sees it: see `authentick_lanes::secrecy`.
+//! Without valgrind these tests only compute. `cargo xtask ci --only memcheck` runs them under it, on all paths that it
+//! knows.
 
-use std::arch::asm;
-
-use super::*;
-use crate::aead::{Algorithm, CachedKey, Key, KeyRef, Open, Seal, open_batch_on, seal_batch_on};
-use crate::gcm::{GcmKey, GcmOpen, GcmOpenBatch, GcmSeal, gcm_seal_on};
-use crate::kdf::{HmacTag, HmacTagBatch, HmacVerify, HmacVerifyBatch};
-use crate::mac::{self, MacAlgorithm, Tag, Verify, tag_batch_on, verify_batch_on};
-
-/// `VG_USERREQ__MAKE_MEM_UNDEFINED` and `VG_USERREQ__MAKE_MEM_DEFINED` of memcheck.h.
-const UNDEFINED: u64 = 0x4d43_0001;
-const DEFINED: u64 = 0x4d43_0002;
-
-/// A client request to memcheck; does nothing elsewhere.
-fn request(code: u64, start: *mut u8, size: usize) {
-    let arguments = [code, start as u64, size as u64, 0, 0, 0];
-    // SAFETY: rotations by 128 bits in sum leave the register as it was, and the exchange does nothing: valgrind.h,
-    // "special instruction preamble". Valgrind reads `arguments` and changes no memory that the program sees.
-    unsafe {
-        asm!(
-            "rol rdi, 3", "rol rdi, 13", "rol rdi, 61", "rol rdi, 51", "xchg rbx, rbx",
-            in("rax") arguments.as_ptr(), inout("rdx") 0_u64 => _, options(nostack)
-        );
-    }
-}
-
-fn make_secret(octets: &mut [u8]) {
-    request(UNDEFINED, octets.as_mut_ptr(), octets.len());
-}
-
-/// Declares public whether a tag is right.
-pub(super) fn made_public(mut is_equal: u8) -> u8 {
-    request(DEFINED, &raw mut is_equal, 1);
-    is_equal
-}
+use authentick_crypto::aead::{Algorithm, CachedKey, Key, KeyRef, Open, Seal, open_batch_on, seal_batch_on};
+use authentick_crypto::gcm::{GcmKey, GcmOpen, GcmOpenBatch, GcmSeal, gcm_seal_on};
+use authentick_crypto::kdf::{HmacTag, HmacTagBatch, HmacVerify, HmacVerifyBatch};
+use authentick_crypto::mac::{self, MacAlgorithm, Tag, Verify, tag_batch_on, verify_batch_on};
+use authentick_crypto::{HashPath, Path};
+use authentick_lanes::secrecy::make_secret;
 
 /// Seals under secret keys secret texts of these sizes, and opens them again where that is ours.
 fn seal_and_open(path: Path, algorithm: Option<Algorithm>, sizes: &[usize]) {
@@ -95,6 +65,14 @@ fn no_branch_and_no_address_depends_on_a_secret() {
     }
 }
 
+/// Whether tags of an algorithm are compared in the lanes.
+fn has_lanes(algorithm: MacAlgorithm) -> bool {
+    matches!(
+        algorithm,
+        MacAlgorithm::Cmac128 | MacAlgorithm::Cmac256 | MacAlgorithm::Gmac128 | MacAlgorithm::GmacSiv128
+    )
+}
+
 /// Computes the tags of secret messages of these sizes under secret keys, and verifies them where that is ours.
 fn tag_and_verify(path: Path, algorithm: MacAlgorithm, is_one_key: bool, sizes: &[usize]) {
     let octets = |index: usize| vec![index as u8; (*algorithm.key_sizes().end()).min(32)];
@@ -111,7 +89,7 @@ fn tag_and_verify(path: Path, algorithm: MacAlgorithm, is_one_key: bool, sizes: 
     let jobs = || keys.iter().cycle().zip(&messages);
     tag_batch_on(path, jobs().zip(&mut tags).map(|((key, message), tag)| Tag { key, nonce, message, tag }));
     // What is compared elsewhere is made public elsewhere.
-    if path == Path::Portable || MacKey::expand(algorithm, &octets(0)).is_none() {
+    if path == Path::Portable || !has_lanes(algorithm) {
         return;
     }
     for wrong in [None, Some(0), Some(sizes.len() - 1)] {

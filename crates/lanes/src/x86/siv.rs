@@ -1,15 +1,20 @@
 //! AES-SIV-CMAC (RFC 5297) over one job per lane.
+//!
+//! Sealing and opening, and jobs with and without a text, run through the same code: there is a kernel for each path,
+//! width and size of key, and compilers take long for each.
+
+use std::hint::black_box;
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
+use super::aead::{AeadJob, AeadShape, AeadVerb, Part};
 use super::block::{BLOCK_SIZE, Block, Blocks};
 use super::cmac::{add, chain, cmac, double, subkeys};
 use super::counter::{Position, counter_mode};
-use super::group::{Lane, Shape, Verb};
 use super::message::{Messages, Padding, PerLane, slide};
 use super::schedule::{RoundKeys, Schedules, wipe};
-use super::{entry, settle};
-use crate::aead::Key;
+use super::{claimed_tags, entry, finish};
+use crate::Key;
 
 /// Which of a lane's two keys does what. RFC 5297 section 2.6: the first half authenticates, the second encrypts.
 const MAC: usize = 0;
@@ -51,7 +56,7 @@ impl SivKey {
                 first(keys.schedules.round_key(CTR, round, 0)),
             ];
         }
-        keys.schedules.wipe::<4>();
+        keys.schedules.wipe::<4>(2);
         keys.wipe();
         out
     }
@@ -80,7 +85,7 @@ struct Keys<V, const N: usize, K> {
 /// At the place of each lane all of its keys are readable.
 #[inline(always)]
 unsafe fn expand_into<V: Blocks, const S: usize, const N: usize, const WORDS: usize>(
-    keys: &mut Keys<V, N, Schedules<V, S, N>>,
+    keys: &mut Keys<V, N, Schedules<V, 2, N>>,
     place: impl Fn(usize) -> *const u8,
 ) {
     let mut octets = [[[V::zero(); N]; S]; 2];
@@ -93,7 +98,7 @@ unsafe fn expand_into<V: Blocks, const S: usize, const N: usize, const WORDS: us
             }
         }
     }
-    keys.schedules.expand::<WORDS>(&octets);
+    keys.schedules.expand::<WORDS, S>(&octets);
     octets.iter_mut().for_each(wipe);
     keys.subkeys = subkeys::<V, N, WORDS>(&keys.schedules, MAC);
     // A zero block is a whole block: it is masked with K1 alone.
@@ -108,28 +113,29 @@ impl<V: Blocks, const N: usize, K: RoundKeys<V, N>> Keys<V, N, K> {
         wipe(std::array::from_mut(&mut self.start));
     }
 
-    /// S2V over associated data (where there is any), nonce and plaintext. RFC 5297 section 2.4.
+    /// S2V over associated data (where there is any), nonce and plaintext, which is the part `text`. RFC 5297
+    /// section 2.4.
     ///
     /// # Safety
-    /// The lanes have this shape, and the plaintexts are `shape.text` octets at `text`.
+    /// The jobs have this shape.
     #[inline(always)]
     unsafe fn s2v<const L: usize, const WORDS: usize>(
         &self,
-        shape: &Shape,
-        lanes: &[Lane; L],
-        text: impl Fn(usize) -> *const u8,
+        shape: &AeadShape,
+        jobs: &[AeadJob; L],
+        text: Part,
     ) -> [V; N] {
         let mut sums = self.start;
         if let Some(size) = shape.associated {
             // SAFETY: the caller says so.
-            let messages = unsafe { Messages::new(size, |lane| lanes[lane].associated) };
+            let messages = unsafe { Messages::new(size, |lane| jobs[lane].part(Part::Associated)) };
             sums = add(double(sums), &cmac::<V, N, L, WORDS>(&self.schedules, &self.subkeys, &messages));
         }
         // SAFETY: the caller says so.
-        let messages = unsafe { Messages::new(shape.nonce, |lane| lanes[lane].nonce) };
+        let messages = unsafe { Messages::new(shape.nonce, |lane| jobs[lane].part(Part::Nonce)) };
         sums = add(double(sums), &cmac::<V, N, L, WORDS>(&self.schedules, &self.subkeys, &messages));
         // SAFETY: the caller says so.
-        self.s2v_end::<L, WORDS>(sums, &unsafe { Messages::new(shape.text, text) })
+        self.s2v_end::<L, WORDS>(sums, &unsafe { Messages::new(shape.text, |lane| jobs[lane].part(text)) })
     }
 
     /// The last component: its CMAC with the sum over its last 16 octets, or under its padding if it has fewer.
@@ -139,35 +145,37 @@ impl<V: Blocks, const N: usize, K: RoundKeys<V, N>> Keys<V, N, K> {
         sums: [V; N],
         texts: &Messages<impl Fn(usize) -> *const u8>,
     ) -> [V; N] {
-        let last: [V; N] = texts.last::<V, N, L>(Padding::OneBit);
+        let mut last: [V; N] = texts.last::<V, N, L>(Padding::OneBit);
         let [whole, padded] = &self.subkeys;
-        let keys = &self.schedules;
+        let mut before_last = None;
+        let covered = texts.last_size();
         if texts.size() < BLOCK_SIZE {
             // Padded before CMAC, which then sees a whole block.
-            return chain::<V, N, WORDS>(keys, texts, None, &add(add(last, &double(sums)), whole));
+            last = add(add(last, &double(sums)), whole);
+        } else if covered == BLOCK_SIZE {
+            last = add(add(last, &sums), whole);
+        } else {
+            // The sum covers so many octets of the last block, and the rest of it the end of the block before.
+            let (down, up): (V, V) = (slide(2 * BLOCK_SIZE - covered), slide(BLOCK_SIZE - covered));
+            let (mut end, mut before) = (sums, sums);
+            end.iter_mut().for_each(|sum| *sum = sum.reorder(down));
+            before.iter_mut().for_each(|sum| *sum = sum.reorder(up));
+            last = add(add(last, &end), padded);
+            before_last = Some(before);
         }
-        let covered = texts.last_size();
-        if covered == BLOCK_SIZE {
-            return chain::<V, N, WORDS>(keys, texts, None, &add(add(last, &sums), whole));
-        }
-        // The sum covers so many octets of the last block, and the rest of it the end of the block before.
-        let (down, up): (V, V) = (slide(2 * BLOCK_SIZE - covered), slide(BLOCK_SIZE - covered));
-        let (mut end, mut before) = (sums, sums);
-        end.iter_mut().for_each(|sum| *sum = sum.reorder(down));
-        before.iter_mut().for_each(|sum| *sum = sum.reorder(up));
-        chain::<V, N, WORDS>(keys, texts, Some(&before), &add(add(last, &end), padded))
+        chain::<V, N, WORDS>(&self.schedules, texts, before_last.as_ref(), &last)
     }
 
     /// Encrypts or decrypts each lane's text under the synthetic IV. RFC 5297 section 2.5.
     ///
     /// # Safety
-    /// The lanes have texts of `size` octets.
+    /// The jobs have texts of `size` octets.
     #[inline(always)]
     unsafe fn counter_mode<const L: usize, const WORDS: usize>(
         &self,
         tags: &[V; N],
         size: usize,
-        lanes: &[Lane; L],
+        jobs: &[AeadJob; L],
     ) {
         /// Zeroes bits 31 and 63, from the right.
         const MASK: Block = [!0, !0, !0, !0, !0, !0, !0, !0, 0x7f, !0, !0, !0, 0x7f, !0, !0, !0];
@@ -177,83 +185,86 @@ impl<V: Blocks, const N: usize, K: RoundKeys<V, N>> Keys<V, N, K> {
         }
         // SAFETY: the caller says so.
         unsafe {
-            counter_mode::<V, N, L, WORDS>(&self.schedules, CTR, &start, Position::End, size, lanes);
+            counter_mode::<V, N, L, WORDS>(&self.schedules, CTR, &start, Position::End, size, jobs);
         }
     }
 
     /// # Safety
-    /// The lanes are of jobs of this shape.
+    /// The jobs are of this shape.
     #[inline(always)]
     unsafe fn run<const L: usize, const WORDS: usize>(
         &self,
-        verb: Verb,
-        shape: &Shape,
-        lanes: &[Lane; L],
+        verb: AeadVerb,
+        shape: &AeadShape,
+        jobs: &[AeadJob; L],
         used: usize,
     ) {
-        match verb {
-            Verb::Seal => {
+        let (text, mut tags) = match verb {
+            AeadVerb::Seal => (Part::Source, [V::zero(); N]),
+            // SAFETY: a tag has sixteen octets.
+            AeadVerb::Open => (Part::Text, unsafe { claimed_tags(jobs) }),
+        };
+        let claimed = tags;
+        for step in 0..2 {
+            // Opaque: else all that follows from sizes would be computed before the loop, for both steps, and be kept.
+            let shape = black_box(shape);
+            // The tag of a plaintext that is about to be encrypted comes first, that of one that was decrypted last.
+            if (step == 0) == (verb == AeadVerb::Seal) {
                 // SAFETY: the caller says so.
-                let tags = unsafe { self.s2v::<L, WORDS>(shape, lanes, |lane| lanes[lane].source) };
-                // The text may be written, now that it has been read.
-                // SAFETY: the caller says so.
-                unsafe { self.counter_mode::<L, WORDS>(&tags, shape.text, lanes) };
-                for (index, tag) in tags.into_iter().enumerate() {
-                    // SAFETY: a tag has sixteen octets, and the job borrows it alone.
-                    unsafe { tag.scatter(|lane| lanes[lane].tag.cast(), index) };
-                }
-            }
-            Verb::Open => {
-                let mut claimed = [V::zero(); N];
-                for (index, claimed) in claimed.iter_mut().enumerate() {
-                    // SAFETY: a tag has sixteen octets.
-                    *claimed = unsafe { V::gather(|lane| lanes[lane].tag.cast_const().cast(), index) };
-                }
-                // SAFETY: the caller says so.
-                unsafe { self.counter_mode::<L, WORDS>(&claimed, shape.text, lanes) };
-                // SAFETY: the caller says so.
-                let tags =
-                    unsafe { self.s2v::<L, WORDS>(shape, lanes, |lane| lanes[lane].text.cast_const()) };
-                // SAFETY: the caller says so.
-                unsafe { settle(&PerLane::<L>::of(&add(tags, &claimed)), shape.text, lanes, used) };
+                tags = unsafe { self.s2v::<L, WORDS>(shape, jobs, text) };
+            } else {
+                // SAFETY: the caller says so. A text that is sealed has been read.
+                unsafe { self.counter_mode::<L, WORDS>(&tags, shape.text, jobs) };
             }
         }
+        // SAFETY: the caller says so.
+        unsafe { finish(verb, shape.text, &tags, &claimed, jobs, used) };
     }
 }
 
-/// Runs jobs under keys that are expanded for them; `S` is one if there is no text, else two.
+/// Runs jobs under keys that are expanded for them.
 ///
 /// # Safety
-/// The lanes are of jobs of this shape, under keys of two times `WORDS` words.
+/// The jobs are of this shape, under keys of two times `WORDS` words.
 #[inline(always)]
-pub(super) unsafe fn run<V: Blocks, const N: usize, const L: usize, const WORDS: usize, const S: usize>(
-    verb: Verb,
-    shape: &Shape,
-    lanes: &[Lane; L],
+pub(super) unsafe fn run<V: Blocks, const N: usize, const L: usize, const WORDS: usize>(
+    verb: AeadVerb,
+    shape: &AeadShape,
+    jobs: &[AeadJob; L],
     used: usize,
 ) {
     let zero = [V::zero(); N];
-    // SAFETY: `expand_into` puts the round keys in.
-    let schedules = unsafe { Schedules::<V, S, N>::new() };
+    // SAFETY: `expand_into` puts in the round keys, of the second key if there is a text to encrypt under it.
+    let schedules = unsafe { Schedules::<V, 2, N>::new() };
     let mut keys = Keys { schedules, subkeys: [zero; 2], start: zero };
+    let count = match shape.text {
+        0 => {
+            // SAFETY: the caller says so.
+            unsafe { expand_into::<V, 1, N, WORDS>(&mut keys, |lane| jobs[lane].key) };
+            1
+        }
+        _ => {
+            // SAFETY: the caller says so.
+            unsafe { expand_into::<V, 2, N, WORDS>(&mut keys, |lane| jobs[lane].key) };
+            2
+        }
+    };
     // SAFETY: the caller says so.
-    unsafe { expand_into::<V, S, N, WORDS>(&mut keys, |lane| lanes[lane].key) };
-    // SAFETY: the caller says so.
-    unsafe { keys.run::<L, WORDS>(verb, shape, lanes, used) };
-    keys.schedules.wipe::<WORDS>();
+    unsafe { keys.run::<L, WORDS>(verb, shape, jobs, used) };
+    keys.schedules.wipe::<WORDS>(count);
     keys.wipe();
 }
 
 /// Runs jobs that are all under `key`.
 ///
 /// # Safety
-/// The lanes are of jobs of this shape.
+/// The jobs are of this shape.
 #[inline(always)]
 pub(super) unsafe fn run_under<V: Blocks, const N: usize, const L: usize>(
     key: &SivKey,
-    verb: Verb,
-    shape: &Shape,
-    lanes: &[Lane; L],
+    verb: AeadVerb,
+    shape: &AeadShape,
+    jobs: &[AeadJob; L],
     used: usize,
 ) {
     let [first, second] = key.subkeys;
@@ -263,25 +274,6 @@ pub(super) unsafe fn run_under<V: Blocks, const N: usize, const L: usize>(
         start: [V::broadcast(key.start); N],
     };
     // SAFETY: the caller says so.
-    unsafe { keys.run::<L, 4>(verb, shape, lanes, used) };
+    unsafe { keys.run::<L, 4>(verb, shape, jobs, used) };
     keys.wipe();
-}
-
-/// CMACs under the first half of each key, of messages of one size.
-#[cfg(test)]
-#[inline(always)]
-pub(super) fn cmac_of<V: Blocks, const N: usize, const L: usize>(
-    keys: &[Key; L],
-    messages: &[&[u8]; L],
-) -> [Block; L] {
-    let zero = [V::zero(); N];
-    // SAFETY: `expand_into` puts the round keys in.
-    let schedules = unsafe { Schedules::<V, 1, N>::new() };
-    let mut expanded = Keys { schedules, subkeys: [zero; 2], start: zero };
-    // SAFETY: the keys are readable.
-    unsafe { expand_into::<V, 1, N, 4>(&mut expanded, |lane| keys[lane].expose().as_ptr()) };
-    assert!(messages.iter().all(|message| message.len() == messages[0].len()), "messages are of one size");
-    // SAFETY: so many octets are readable.
-    let messages = unsafe { Messages::new(messages[0].len(), |lane| messages[lane].as_ptr()) };
-    PerLane::<L>::of(&cmac::<V, N, L, 4>(&expanded.schedules, &expanded.subkeys, &messages)).0
 }

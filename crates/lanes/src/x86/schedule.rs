@@ -39,7 +39,7 @@ pub(super) trait RoundKeys<V: Blocks, const N: usize> {
 
 /// Round keys of `S` AES keys per lane, in `N` registers.
 #[repr(C, align(64))]
-pub(super) struct Schedules<V, const S: usize, const N: usize>([[[MaybeUninit<V>; N]; S]; ROUND_KEYS_MAX]);
+pub(super) struct Schedules<V, const S: usize, const N: usize>([[[MaybeUninit<V>; N]; ROUND_KEYS_MAX]; S]);
 
 /// Rounds of a cipher whose key has `words` 32-bit words.
 pub(super) const fn rounds(words: usize) -> usize {
@@ -50,7 +50,7 @@ impl<V: Blocks, const S: usize, const N: usize> RoundKeys<V, N> for Schedules<V,
     #[inline(always)]
     fn round_key(&self, which: usize, round: usize, index: usize) -> V {
         // SAFETY: the caller of `new` has promised that the round keys are there.
-        unsafe { self.0[round][which][index].assume_init() }
+        unsafe { self.0[which][round][index].assume_init() }
     }
 }
 
@@ -61,22 +61,22 @@ impl<V: Blocks, const S: usize, const N: usize> Schedules<V, S, N> {
     /// Round keys are put in before any is asked for: with `expand` those of as many words as are asked for, or singly.
     #[inline(always)]
     pub(super) unsafe fn new() -> Self {
-        Schedules([[[const { MaybeUninit::uninit() }; N]; S]; ROUND_KEYS_MAX])
+        Schedules([[[const { MaybeUninit::uninit() }; N]; ROUND_KEYS_MAX]; S])
     }
 
     /// Puts in the round keys of one register.
     #[inline(always)]
     pub(super) fn put(&mut self, which: usize, round: usize, index: usize, key: V) {
-        self.0[round][which][index].write(key);
+        self.0[which][round][index].write(key);
     }
 
-    /// Expands keys of `WORDS` words: `keys[0]` are their first 16 octets, and `keys[1]` their last, which are the same
-    /// if they have no more, and overlap if they have 24.
+    /// Expands the first `COUNT` keys of each lane, of `WORDS` words: `keys[0]` are their first 16 octets, and
+    /// `keys[1]` their last, which are the same if they have no more, and overlap if they have 24.
     #[inline(always)]
-    pub(super) fn expand<const WORDS: usize>(&mut self, keys: &[[[V; N]; S]; 2]) {
+    pub(super) fn expand<const WORDS: usize, const COUNT: usize>(&mut self, keys: &[[[V; N]; COUNT]; 2]) {
         let mut start = 0;
-        while start < S * N {
-            let quad = Quad::<N> { start, last: S * N - 1 };
+        while start < COUNT * N {
+            let quad = Quad::<N> { start, last: COUNT * N - 1 };
             let mut words = [V::zero(); WORDS];
             let first = turn(quad.of(&keys[0]));
             words[..4].copy_from_slice(&first);
@@ -139,12 +139,14 @@ impl<V: Blocks, const S: usize, const N: usize> Schedules<V, S, N> {
         }
     }
 
-    /// Overwrites the round keys.
+    /// Overwrites the round keys of the first `count` keys.
     #[inline(always)]
-    pub(super) fn wipe<const WORDS: usize>(&mut self) {
-        for register in self.0[..=rounds(WORDS)].iter_mut().flatten().flatten() {
-            // SAFETY: a reference is valid for writes.
-            unsafe { ptr::write_volatile(register, MaybeUninit::new(V::zero())) };
+    pub(super) fn wipe<const WORDS: usize>(&mut self, count: usize) {
+        for rounds in &mut self.0[..count] {
+            for register in rounds[..=self::rounds(WORDS)].as_flattened_mut() {
+                // SAFETY: a reference is valid for writes.
+                unsafe { ptr::write_volatile(register, MaybeUninit::new(V::zero())) };
+            }
         }
         compiler_fence(Ordering::SeqCst);
     }
@@ -153,7 +155,7 @@ impl<V: Blocks, const S: usize, const N: usize> Schedules<V, S, N> {
 /// Overwrites registers in memory in a way that is not optimised out.
 #[inline(always)]
 pub(super) fn wipe<V: Blocks, const N: usize, const S: usize>(registers: &mut [[V; N]; S]) {
-    for register in registers.iter_mut().flatten() {
+    for register in registers.as_flattened_mut() {
         // SAFETY: a reference is valid for writes.
         unsafe { ptr::write_volatile(register, V::zero()) };
     }

@@ -3,10 +3,10 @@
 //! A path has three widths: all of its lanes, half of them, and as few as it can. A rest that fills no width repeats
 //! its last job in the lanes left over, and drops what these compute.
 
+use super::aead::{AeadJob, AeadShape, AeadVerb};
 use super::block::{Blocks, Double, Quadruple, Single};
-use super::group::{Lane, Shape, Verb};
-use super::{Path, SivKey, floor, gcm_siv, siv};
-use crate::aead::{Algorithm, Key};
+use super::{SivKey, floor, gcm_siv, siv};
+use crate::{Algorithm, Key, Path};
 
 /// Runs jobs.
 ///
@@ -14,11 +14,11 @@ use crate::aead::{Algorithm, Key};
 /// If the path is portable or not available.
 ///
 /// # Safety
-/// The lanes are of jobs of this shape, which are borrowed by the caller; a kept key is the caller's too.
-pub(super) unsafe fn run(path: Path, verb: Verb, shape: &Shape, lanes: &[Lane]) {
-    let run = choose(path, lanes.len(), [vaes512::run, vaes256::run, aesni::run]);
+/// The jobs are of this shape, and what they point to is borrowed by the caller; a kept key is the caller's too.
+pub(super) unsafe fn run(path: Path, verb: AeadVerb, shape: &AeadShape, jobs: &[AeadJob]) {
+    let run = choose(path, jobs.len(), [vaes512::run, vaes256::run, aesni::run]);
     // SAFETY: the processor has what the path needs; the rest is as promised to this function.
-    unsafe { run(verb, shape, lanes) };
+    unsafe { run(verb, shape, jobs) };
 }
 
 /// Which of the functions of the three paths with lanes runs `count` jobs on this one.
@@ -27,7 +27,7 @@ pub(super) unsafe fn run(path: Path, verb: Verb, shape: &Shape, lanes: &[Lane]) 
 /// If the path is portable or not available.
 #[inline(always)]
 fn choose<F: Copy>(path: Path, count: usize, [vaes512, vaes256, aesni]: [F; 3]) -> F {
-    assert!(path == super::path() || path.is_available(), "no path is taken that the processor lacks");
+    assert!(path == crate::path() || path.is_available(), "no path is taken that the processor lacks");
     match path {
         // One packet fills one block, and narrow registers are a little faster. What has VAES has what this needs.
         Path::Vaes512 | Path::Vaes256 if count == 1 => aesni,
@@ -78,9 +78,10 @@ fn take<T: Copy, const L: usize>(jobs: &[T], run: impl FnOnce(&[T; L], usize)) -
     &[]
 }
 
-/// Defines the widths of a path, and the function that runs jobs in them; `fill` and `fits_half_only` are the caller's.
+/// Defines the widths of a path, and the function that runs jobs in them. The caller defines `fill`, which runs jobs in
+/// few or half of the lanes, `fill_most`, which runs them in all, and `fits_half_only`, for whose shapes it does not.
 macro_rules! widths {
-    ($blocks:ident, $most:literal, $half:literal, $features:literal) => {
+    ($verb:ty, $shape:ty, $job:ty, $blocks:ident, $most:literal, $half:literal, $features:literal) => {
         /// Lanes of all registers, of half of them, and of one.
         const MOST: usize = $most * $blocks::WIDTH;
         const HALF: usize = $half * $blocks::WIDTH;
@@ -89,17 +90,17 @@ macro_rules! widths {
         /// # Safety
         /// As [`super::run`], and the processor has the features.
         #[target_feature(enable = $features)]
-        pub(super) unsafe fn run(verb: Verb, shape: &Shape, lanes: &[Lane]) {
-            let mut rest = lanes;
+        pub(super) unsafe fn run(verb: $verb, shape: &$shape, jobs: &[$job]) {
+            let mut rest = jobs;
             while !rest.is_empty() {
                 // SAFETY: as promised to this function.
                 rest = unsafe {
                     match rest.len() {
-                        1..=LEAST => take(rest, |lanes, used| fill::<1, LEAST>(verb, shape, lanes, used)),
+                        1..=LEAST => take(rest, |jobs, used| fill::<1, LEAST>(verb, shape, jobs, used)),
                         length if length <= HALF || fits_half_only(shape) => {
-                            take(rest, |lanes, used| fill::<$half, HALF>(verb, shape, lanes, used))
+                            take(rest, |jobs, used| fill::<$half, HALF>(verb, shape, jobs, used))
                         }
-                        _ => take(rest, |lanes, used| fill::<$most, MOST>(verb, shape, lanes, used)),
+                        _ => take(rest, |jobs, used| fill_most::<$most, MOST>(verb, shape, jobs, used)),
                     }
                 };
             }
@@ -112,64 +113,98 @@ macro_rules! path {
         mod $name {
             use super::*;
 
-            widths!($blocks, $most, $half, $features);
+            widths!(AeadVerb, AeadShape, AeadJob, $blocks, $most, $half, $features);
 
-            /// Runs the first `used` of `lanes`; those beyond repeat the last of them.
+            /// Runs the first `used` of `jobs`; those beyond repeat the last of them.
             ///
             /// # Safety
             /// As [`super::run`].
             #[inline]
             #[target_feature(enable = $features)]
             unsafe fn fill<const N: usize, const L: usize>(
-                verb: Verb,
-                shape: &Shape,
-                lanes: &[Lane; L],
+                verb: AeadVerb,
+                shape: &AeadShape,
+                jobs: &[AeadJob; L],
+                used: usize,
+            ) {
+                // SAFETY: as promised to this function.
+                unsafe {
+                    match shape.algorithm {
+                        Algorithm::SivCmac384 => siv::<N, L, 6>(verb, shape, jobs, used),
+                        Algorithm::SivCmac512 => siv::<N, L, 8>(verb, shape, jobs, used),
+                        Algorithm::SivCmac256 | Algorithm::Aes128GcmSiv => {
+                            fill_most::<N, L>(verb, shape, jobs, used);
+                        }
+                    }
+                }
+            }
+
+            /// The same for keys of AES-128.
+            ///
+            /// # Safety
+            /// As [`super::run`].
+            #[inline]
+            #[target_feature(enable = $features)]
+            unsafe fn fill_most<const N: usize, const L: usize>(
+                verb: AeadVerb,
+                shape: &AeadShape,
+                jobs: &[AeadJob; L],
                 used: usize,
             ) {
                 // SAFETY: a kept key lives as long as the jobs; the rest is as promised to this function.
                 unsafe {
-                    match (shape.kept.as_ref(), shape.algorithm, verb) {
-                        (Some(key), _, Verb::Seal) => kept_seal::<N, L>(key, shape, lanes, used),
-                        (Some(key), _, Verb::Open) => kept_open::<N, L>(key, shape, lanes, used),
-                        (None, Algorithm::SivCmac256, _) => siv::<N, L, 4>(verb, shape, lanes, used),
-                        (None, Algorithm::SivCmac384, _) => siv::<N, L, 6>(verb, shape, lanes, used),
-                        (None, Algorithm::SivCmac512, _) => siv::<N, L, 8>(verb, shape, lanes, used),
-                        (None, Algorithm::Aes128GcmSiv, Verb::Seal) => gcm_seal::<N, L>(shape, lanes, used),
-                        (None, Algorithm::Aes128GcmSiv, Verb::Open) => gcm_open::<N, L>(shape, lanes, used),
+                    match (shape.kept.as_ref(), shape.algorithm) {
+                        (Some(key), _) => kept::<N, L>(key, verb, shape, jobs, used),
+                        (None, Algorithm::SivCmac256) => siv::<N, L, 4>(verb, shape, jobs, used),
+                        (None, Algorithm::Aes128GcmSiv) => gcm_siv::<N, L>(verb, shape, jobs, used),
+                        (None, Algorithm::SivCmac384 | Algorithm::SivCmac512) => {
+                            unreachable!("longer keys fit half of the lanes only")
+                        }
                     }
                 }
             }
 
             /// # Safety
             /// As [`super::run`].
-            #[inline]
+            #[inline(never)]
             #[target_feature(enable = $features)]
             unsafe fn siv<const N: usize, const L: usize, const WORDS: usize>(
-                verb: Verb,
-                shape: &Shape,
-                lanes: &[Lane; L],
+                verb: AeadVerb,
+                shape: &AeadShape,
+                jobs: &[AeadJob; L],
                 used: usize,
             ) {
                 // SAFETY: as promised to this function.
-                unsafe {
-                    match (verb, shape.text) {
-                        (Verb::Seal, 0) => siv_seal::<N, L, WORDS, 1>(shape, lanes, used),
-                        (Verb::Seal, _) => siv_seal::<N, L, WORDS, 2>(shape, lanes, used),
-                        (Verb::Open, 0) => siv_open::<N, L, WORDS, 1>(shape, lanes, used),
-                        (Verb::Open, _) => siv_open::<N, L, WORDS, 2>(shape, lanes, used),
-                    }
-                }
+                unsafe { siv::run::<$blocks, N, L, WORDS>(verb, shape, jobs, used) };
             }
 
-            path!(verb $blocks, $features, Seal, siv_seal, kept_seal, gcm_seal);
-            path!(verb $blocks, $features, Open, siv_open, kept_open, gcm_open);
-
-            /// CMACs under the first half of each key, all lanes at once.
-            #[cfg(test)]
+            /// # Safety
+            /// As [`super::run`].
+            #[inline(never)]
             #[target_feature(enable = $features)]
-            pub(super) fn cmac(key: &Key, message: &[u8]) -> Vec<[u8; 16]> {
-                let keys = std::array::from_fn(|_| key.clone());
-                siv::cmac_of::<$blocks, $most, MOST>(&keys, &[message; MOST]).to_vec()
+            unsafe fn kept<const N: usize, const L: usize>(
+                key: &SivKey,
+                verb: AeadVerb,
+                shape: &AeadShape,
+                jobs: &[AeadJob; L],
+                used: usize,
+            ) {
+                // SAFETY: as promised to this function.
+                unsafe { siv::run_under::<$blocks, N, L>(key, verb, shape, jobs, used) };
+            }
+
+            /// # Safety
+            /// As [`super::run`].
+            #[inline(never)]
+            #[target_feature(enable = $features)]
+            unsafe fn gcm_siv<const N: usize, const L: usize>(
+                verb: AeadVerb,
+                shape: &AeadShape,
+                jobs: &[AeadJob; L],
+                used: usize,
+            ) {
+                // SAFETY: as promised to this function.
+                unsafe { gcm_siv::run::<$blocks, N, L>(verb, shape, jobs, used) };
             }
 
             #[target_feature(enable = $features)]
@@ -178,49 +213,10 @@ macro_rules! path {
             }
         }
     };
-    (
-        verb $blocks:ident, $features:literal, $verb:ident, $siv:ident, $kept:ident, $gcm_siv:ident
-    ) => {
-        /// # Safety
-        /// As [`super::run`].
-        #[inline(never)]
-        #[target_feature(enable = $features)]
-        unsafe fn $siv<const N: usize, const L: usize, const WORDS: usize, const S: usize>(
-            shape: &Shape,
-            lanes: &[Lane; L],
-            used: usize,
-        ) {
-            // SAFETY: as promised to this function.
-            unsafe { siv::run::<$blocks, N, L, WORDS, S>(Verb::$verb, shape, lanes, used) };
-        }
-
-        /// # Safety
-        /// As [`super::run`].
-        #[inline(never)]
-        #[target_feature(enable = $features)]
-        unsafe fn $kept<const N: usize, const L: usize>(
-            key: &SivKey,
-            shape: &Shape,
-            lanes: &[Lane; L],
-            used: usize,
-        ) {
-            // SAFETY: as promised to this function.
-            unsafe { siv::run_under::<$blocks, N, L>(key, Verb::$verb, shape, lanes, used) };
-        }
-
-        /// # Safety
-        /// As [`super::run`].
-        #[inline(never)]
-        #[target_feature(enable = $features)]
-        unsafe fn $gcm_siv<const N: usize, const L: usize>(shape: &Shape, lanes: &[Lane; L], used: usize) {
-            // SAFETY: as promised to this function.
-            unsafe { gcm_siv::run::<$blocks, N, L>(Verb::$verb, shape, lanes, used) };
-        }
-    };
 }
 
 /// Keys longer than those of AES-128 have too many round keys for all lanes.
-const fn fits_half_only(shape: &Shape) -> bool {
+const fn fits_half_only(shape: &AeadShape) -> bool {
     matches!(shape.algorithm, Algorithm::SivCmac384 | Algorithm::SivCmac512)
 }
 
@@ -245,6 +241,3 @@ each_path!(path);
 pub(super) mod gcm;
 pub(super) mod hmac;
 pub(super) mod mac;
-
-#[cfg(test)]
-mod tests;

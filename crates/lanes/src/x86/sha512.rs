@@ -8,7 +8,7 @@ use std::hint::black_box;
 
 /// The state after these blocks.
 #[inline]
-pub(crate) fn compress(state: &mut [u64; 8], blocks: &[[u8; 128]]) {
+pub fn compress(state: &mut [u64; 8], blocks: &[[u8; 128]]) {
     if std::arch::is_x86_feature_detected!("bmi1") && std::arch::is_x86_feature_detected!("bmi2") {
         // SAFETY: the processor has both features.
         unsafe { with_bmi2(state, blocks) };

@@ -1,13 +1,16 @@
 //! AES-128-GCM-SIV (RFC 8452) over one job per lane.
 
+use std::hint::black_box;
+
+use super::aead::{AeadJob, AeadShape, AeadVerb, Part};
 use super::block::{Block, Blocks};
 use super::cmac::add;
 use super::counter::{Position, counter_mode};
-use super::group::{Lane, Shape, Verb};
-use super::message::{Messages, Padding, PerLane, slide};
+use super::message::{Messages, Padding, slide};
 use super::polyval;
 use super::schedule::{RoundKeys, Schedules, wipe};
-use super::settle;
+use super::{claimed_tags, finish};
+use crate::MAC_NONCE_SIZE;
 
 /// Words of an AES-128 key.
 const WORDS: usize = 4;
@@ -28,19 +31,19 @@ impl<V: Blocks, const N: usize> Keys<V, N> {
     /// # Safety
     /// Each lane has a key of 16 octets and a nonce of 12.
     #[inline(always)]
-    unsafe fn derive<const L: usize>(&mut self, lanes: &[Lane; L]) {
+    unsafe fn derive<const L: usize>(&mut self, jobs: &[AeadJob; L]) {
         // SAFETY: the caller says that the nonce is readable.
-        let nonces = unsafe { Messages::new(12, |lane| lanes[lane].nonce) };
+        let nonces = unsafe { Messages::new(MAC_NONCE_SIZE, |lane| jobs[lane].part(Part::Nonce)) };
         self.nonces = nonces.last::<V, N, L>(Padding::Zeros);
         let mut octets = [[[V::zero(); N]; 1]; 2];
         for (index, octets) in octets[0][0].iter_mut().enumerate() {
             // SAFETY: the caller says that the key is readable.
-            *octets = unsafe { V::gather(|lane| lanes[lane].key, index) };
+            *octets = unsafe { V::gather(|lane| jobs[lane].key, index) };
         }
-        self.schedule.expand::<WORDS>(&octets);
+        self.schedule.expand::<WORDS, 1>(&octets);
         let polyval = Keys::generate(&self.schedule, &self.nonces, &mut octets[0][0]);
         self.polyval = polyval::Keys::new(polyval);
-        self.schedule.expand::<WORDS>(&octets);
+        self.schedule.expand::<WORDS, 1>(&octets);
         wipe(&mut octets[0]);
     }
 
@@ -84,47 +87,36 @@ impl<V: Blocks, const N: usize> Keys<V, N> {
         let mut octets = [[[V::zero(); N]; 1]; 2];
         let polyval = Keys::generate(generating, &self.nonces, &mut octets[0][0]);
         self.polyval = polyval::Keys::new(polyval);
-        self.schedule.expand::<WORDS>(&octets);
+        self.schedule.expand::<WORDS, 1>(&octets);
         wipe(&mut octets[0]);
     }
 
     #[inline(always)]
     pub(super) fn wipe(&mut self) {
-        self.schedule.wipe::<WORDS>();
+        self.schedule.wipe::<WORDS>(1);
         self.polyval.wipe();
     }
 
-    /// The tags of associated data and plaintext. Section 4.
+    /// The tags of associated data and plaintext, of which there are sizes and places. Section 4.
     ///
     /// # Safety
-    /// The lanes have this shape, and the plaintexts are `shape.text` octets at `text`.
+    /// So many octets are readable at each place of a lane.
     #[inline(always)]
-    unsafe fn tags<const L: usize>(
+    pub(super) unsafe fn tags<const L: usize, P: Copy>(
         &self,
-        shape: &Shape,
-        lanes: &[Lane; L],
-        text: impl Fn(usize) -> *const u8,
-    ) -> [V; N] {
-        // SAFETY: the caller says so.
-        let headers = unsafe { Messages::new(shape.associated.unwrap_or(0), |lane| lanes[lane].associated) };
-        // SAFETY: the caller says so.
-        self.tags_of::<L>(&headers, &unsafe { Messages::new(shape.text, text) })
-    }
-
-    /// As `tags`.
-    #[inline(always)]
-    pub(super) fn tags_of<const L: usize>(
-        &self,
-        headers: &Messages<impl Fn(usize) -> *const u8>,
-        texts: &Messages<impl Fn(usize) -> *const u8>,
+        messages: [(usize, P); 2],
+        place: impl Fn(usize, P) -> *const u8,
     ) -> [V; N] {
         /// Clears the most significant bit.
         const MASK: Block = [!0, !0, !0, !0, !0, !0, !0, !0, !0, !0, !0, !0, !0, !0, !0, 0x7f];
         let mut sums = [V::zero(); N];
-        self.polyval.absorb::<L>(&mut sums, headers);
-        self.polyval.absorb::<L>(&mut sums, texts);
-        let bits = |size: usize| 8 * size as u128;
-        let sizes = V::broadcast((bits(headers.size()) | bits(texts.size()) << 64).to_le_bytes());
+        for (size, part) in messages {
+            // SAFETY: the caller says so.
+            let messages = unsafe { Messages::new(size, |lane| place(lane, part)) };
+            self.polyval.absorb::<L>(&mut sums, &messages);
+        }
+        let [headers, texts] = messages.map(|(size, _)| 8 * size as u128);
+        let sizes = V::broadcast((headers | texts << 64).to_le_bytes());
         let mut tags = add(self.polyval.absorb_blocks(&sums, &[sizes; N]), &self.nonces);
         tags.iter_mut().for_each(|tag| *tag = tag.and(V::broadcast(MASK)));
         self.schedule.encrypt::<WORDS>(0, &mut tags);
@@ -132,9 +124,9 @@ impl<V: Blocks, const N: usize> Keys<V, N> {
     }
 
     /// # Safety
-    /// The lanes have texts of `size` octets.
+    /// The jobs have texts of `size` octets.
     #[inline(always)]
-    unsafe fn counter_mode<const L: usize>(&self, tags: &[V; N], size: usize, lanes: &[Lane; L]) {
+    unsafe fn counter_mode<const L: usize>(&self, tags: &[V; N], size: usize, jobs: &[AeadJob; L]) {
         /// All but the most significant bit, which is set.
         const MASK: Block = [!0, !0, !0, !0, !0, !0, !0, !0, !0, !0, !0, !0, !0, !0, !0, 0x7f];
         const BIT: Block = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80];
@@ -143,49 +135,44 @@ impl<V: Blocks, const N: usize> Keys<V, N> {
             *tag = tag.and(V::broadcast(MASK)).xor(V::broadcast(BIT));
         }
         // SAFETY: the caller says so.
-        unsafe { counter_mode::<V, N, L, WORDS>(&self.schedule, 0, &start, Position::Start, size, lanes) };
+        unsafe { counter_mode::<V, N, L, WORDS>(&self.schedule, 0, &start, Position::Start, size, jobs) };
     }
 }
 
 /// Runs jobs, each under a key of its own.
 ///
 /// # Safety
-/// The lanes are of jobs of this shape.
+/// The jobs are of this shape.
 #[inline(always)]
 pub(super) unsafe fn run<V: Blocks, const N: usize, const L: usize>(
-    verb: Verb,
-    shape: &Shape,
-    lanes: &[Lane; L],
+    verb: AeadVerb,
+    shape: &AeadShape,
+    jobs: &[AeadJob; L],
     used: usize,
 ) {
     // SAFETY: they are derived next.
     let mut keys = unsafe { Keys::<V, N>::new() };
     // SAFETY: the caller says so.
-    unsafe { keys.derive(lanes) };
-    match verb {
-        Verb::Seal => {
+    unsafe { keys.derive(jobs) };
+    let (text, mut tags) = match verb {
+        AeadVerb::Seal => (Part::Source, [V::zero(); N]),
+        // SAFETY: a tag has sixteen octets.
+        AeadVerb::Open => (Part::Text, unsafe { claimed_tags(jobs) }),
+    };
+    let claimed = tags;
+    for step in 0..2 {
+        let shape = black_box(shape);
+        // As in `siv`.
+        if (step == 0) == (verb == AeadVerb::Seal) {
+            let messages = [(shape.associated.unwrap_or(0), Part::Associated), (shape.text, text)];
             // SAFETY: the caller says so.
-            let tags = unsafe { keys.tags(shape, lanes, |lane| lanes[lane].source) };
-            // SAFETY: the caller says so.
-            unsafe { keys.counter_mode(&tags, shape.text, lanes) };
-            for (index, tag) in tags.into_iter().enumerate() {
-                // SAFETY: a tag has sixteen octets, and the job borrows it alone.
-                unsafe { tag.scatter(|lane| lanes[lane].tag.cast(), index) };
-            }
-        }
-        Verb::Open => {
-            let mut claimed = [V::zero(); N];
-            for (index, claimed) in claimed.iter_mut().enumerate() {
-                // SAFETY: a tag has sixteen octets.
-                *claimed = unsafe { V::gather(|lane| lanes[lane].tag.cast_const().cast(), index) };
-            }
-            // SAFETY: the caller says so.
-            unsafe { keys.counter_mode(&claimed, shape.text, lanes) };
-            // SAFETY: the caller says so.
-            let tags = unsafe { keys.tags(shape, lanes, |lane| lanes[lane].text.cast_const()) };
-            // SAFETY: the caller says so.
-            unsafe { settle(&PerLane::<L>::of(&add(tags, &claimed)), shape.text, lanes, used) };
+            tags = unsafe { keys.tags::<L, _>(messages, |lane, part| jobs[lane].part(part)) };
+        } else {
+            // SAFETY: the caller says so. A text that is sealed has been read.
+            unsafe { keys.counter_mode(&tags, shape.text, jobs) };
         }
     }
+    // SAFETY: the caller says so.
+    unsafe { finish(verb, shape.text, &tags, &claimed, jobs, used) };
     keys.wipe();
 }

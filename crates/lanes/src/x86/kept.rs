@@ -4,10 +4,11 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use super::block::{BLOCK_SIZE, Block, Blocks};
 use super::cmac::subkeys;
-use super::mac::{Lane, Mac};
+use super::mac::MacJob;
 use super::message::PerLane;
 use super::polyval;
 use super::schedule::{ROUND_KEYS_MAX, RoundKeys, Schedules, rounds, wipe};
+use crate::Mac;
 
 /// An expanded key. It begins where a line of the cache does, and one of AES-128 has four of them.
 #[derive(Zeroize, ZeroizeOnDrop)]
@@ -28,7 +29,7 @@ impl KeptKey {
         let mut parts = [[[part(0)]], [[part(4 * WORDS - BLOCK_SIZE)]]];
         // SAFETY: `expand` puts in the round keys of `WORDS` words.
         let mut schedules: Schedules<V, 1, 1> = unsafe { Schedules::new() };
-        schedules.expand::<WORDS>(&parts);
+        schedules.expand::<WORDS, 1>(&parts);
         parts.iter_mut().for_each(wipe);
         let first = |register: V| PerLane::<1>::of(&[register]).0[0];
         let mut out = KeptKey { masks: [[0; BLOCK_SIZE]; 2], rounds: [[0; BLOCK_SIZE]; ROUND_KEYS_MAX] };
@@ -47,7 +48,7 @@ impl KeptKey {
             }
             Mac::GmacSiv128 => {}
         }
-        schedules.wipe::<WORDS>();
+        schedules.wipe::<WORDS>(1);
         out
     }
 }
@@ -75,14 +76,14 @@ impl<V: Blocks, const N: usize> Kept<V, N> for &KeptKey {
 
 /// A key for each lane.
 #[derive(Clone, Copy)]
-pub(super) struct Own<'a, const L: usize>(&'a [Lane; L]);
+pub(super) struct Own<'a, const L: usize>(&'a [MacJob; L]);
 
 impl<'a, const L: usize> Own<'a, L> {
     /// # Safety
-    /// The keys of the lanes live as long as this value, and were expanded for as many rounds as are asked for.
+    /// The keys of the jobs live as long as this value, and were expanded for as many rounds as are asked for.
     #[inline(always)]
-    pub(super) unsafe fn new(lanes: &'a [Lane; L]) -> Self {
-        Own(lanes)
+    pub(super) unsafe fn new(jobs: &'a [MacJob; L]) -> Self {
+        Own(jobs)
     }
 
     /// Gathers the round keys in one place, where they are read faster. For a packet's three blocks it is not worth it.

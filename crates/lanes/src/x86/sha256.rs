@@ -11,10 +11,10 @@ use super::word::Words;
 pub(super) const BLOCK_SIZE: usize = 64;
 
 /// What is chained, of one message.
-pub(super) type State = [u32; 8];
+pub(super) type Sha256State = [u32; 8];
 
 /// The state before the first block: FIPS 180-4 section 5.3.3.
-pub(super) const START_256: State =
+pub(super) const START_256: Sha256State =
     [0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19];
 
 /// The state of every message after its next block, of which `words` are the words.
@@ -68,7 +68,7 @@ fn round<V: Words>([a, b, c, d, e, f, g, h]: [V; 8], word: V) -> [V; 8] {
 /// long as one.
 #[inline]
 #[target_feature(enable = "sha,sse4.1,ssse3")]
-pub(super) fn compress_few<const S: usize>(states: &mut [State; S], blocks: [&[u8; BLOCK_SIZE]; S]) {
+pub(super) fn compress_few<const S: usize>(states: &mut [Sha256State; S], blocks: [&[u8; BLOCK_SIZE]; S]) {
     let swap = _mm_set_epi64x(0x0c0d_0e0f_0809_0a0b, 0x0405_0607_0001_0203);
     // Loops, as what `map` of an array calls lacks these instructions.
     let mut words = [[_mm_setzero_si128(); 4]; S];
@@ -114,7 +114,7 @@ pub(super) fn compress_few<const S: usize>(states: &mut [State; S], blocks: [&[u
 /// A state as the instructions have it: words f e b a, and h g d c, from the lowest.
 #[inline]
 #[target_feature(enable = "sha,sse4.1,ssse3")]
-fn halves(state: &State) -> [__m128i; 2] {
+fn halves(state: &Sha256State) -> [__m128i; 2] {
     let place = state.as_ptr().cast::<__m128i>();
     // SAFETY: a state has two times 16 octets; no alignment is needed.
     let abcd = _mm_shuffle_epi32::<0xb1>(unsafe { _mm_loadu_si128(place) });
@@ -126,7 +126,7 @@ fn halves(state: &State) -> [__m128i; 2] {
 /// The opposite of `halves`.
 #[inline]
 #[target_feature(enable = "sha,sse4.1,ssse3")]
-fn whole([abef, cdgh]: [__m128i; 2]) -> State {
+fn whole([abef, cdgh]: [__m128i; 2]) -> Sha256State {
     let feba = _mm_shuffle_epi32::<0x1b>(abef);
     let dchg = _mm_shuffle_epi32::<0xb1>(cdgh);
     let (abcd, efgh) = (_mm_blend_epi16::<0xf0>(feba, dchg), _mm_alignr_epi8::<8>(dchg, feba));
