@@ -8,7 +8,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use authentick_report::study::plan::{FILE, PlanError};
+use authentick_report::stored::Error as PlanError;
+use authentick_report::study::FILE;
 
 use crate::Error;
 

@@ -3,9 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use authentick_report::study::antp::AntpPlan;
-use authentick_report::study::mac::MacPlan;
-use authentick_report::study::plan::{Paper as Stored, StudyPlan};
+use authentick_report::study::{Paper as Stored, antp, ntp_mac, request_threshold};
 
 use crate::Error;
 use crate::folder::{Folder, Plan, Report, no_plan, plan_text};
@@ -73,8 +71,8 @@ pub fn carry_out<P: Paper>(paper: &P, path: &Path, caller: &Caller<'_>) -> Resul
 /// If there is none, or a file of it is not whole.
 pub fn render(path: &Path) -> Result<Report, Error> {
     match Stored::of_plan(&plan_text(path)?).map_err(|error| no_plan(path, &error))? {
-        Stored::Threshold => Folder::<StudyPlan>::read(path)?.publish(),
-        Stored::Mac => Folder::<MacPlan>::read(path)?.publish(),
-        Stored::Antp => Folder::<AntpPlan>::read(path)?.publish(),
+        Stored::Threshold => Folder::<request_threshold::Plan>::read(path)?.publish(),
+        Stored::Mac => Folder::<ntp_mac::Plan>::read(path)?.publish(),
+        Stored::Antp => Folder::<antp::Plan>::read(path)?.publish(),
     }
 }

@@ -292,23 +292,5 @@ impl Side {
     }
 }
 
-/// What [`crate::study::ntp_mac::report`] was before it took the plan.
-pub mod text {
-    /// The study as text.
-    #[must_use]
-    pub fn study(record: &super::MacRecord, remarks: &[String]) -> String {
-        crate::study::ntp_mac::remarked(record, remarks).text()
-    }
-}
-
-/// The same as a page.
-pub mod html {
-    /// The study as a page.
-    #[must_use]
-    pub fn study(record: &super::MacRecord, remarks: &[String]) -> String {
-        crate::study::ntp_mac::remarked(record, remarks).page()
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests;

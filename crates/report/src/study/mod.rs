@@ -131,15 +131,3 @@ fn provenance<'a>(command: &'a str, started_unix_s: u64, settings: &'a impl Sett
     let [version, commit] = settings.built();
     Provenance { command, version, commit, started_unix_s, host: None }
 }
-
-/// Names that these modules had before each paper had one stem: until all that carries studies out has moved.
-pub mod plan {
-    pub use super::request_threshold::{Part, Plan as StudyPlan, PlannedRun, Settings};
-    pub use super::{FILE, Paper, StudyFormat};
-    pub use crate::stored::Error as PlanError;
-}
-
-/// The same of [`ntp_mac`].
-pub mod mac {
-    pub use super::ntp_mac::{Plan as MacPlan, RECORD, Settings as MacSettings};
-}

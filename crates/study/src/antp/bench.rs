@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use authentick_net::privilege::is_root;
 use authentick_report::load::{LoadRecord, Step};
-use authentick_report::study::antp::{AntpSettings, Path as Way, Phase, Subject, Suite};
+use authentick_report::study::antp::{Path as Way, Phase, Settings as AntpSettings, Subject, Suite};
 use authentick_rig::hosts::{Host, Hosts};
 use authentick_rig::process::{Process, is_installed};
 use authentick_rig::processors::{Processor, pinned};

@@ -15,11 +15,12 @@ use std::time::Duration;
 
 use authentick_net::clock::unix_seconds;
 use authentick_report::published::antp::{TRIAL_COUNT, TRIAL_SECONDS};
+use authentick_report::stored::Error as PlanError;
 use authentick_report::study::antp::{
-    AntpFormat, AntpPlan, AntpRecord, AntpSettings, Capacity, Level, Path as Way, Phase, RECORD, Subject,
-    Suite, html, text,
+    AntpFormat, AntpRecord, Capacity, Level, Path as Way, Phase, Plan as AntpPlan, RECORD,
+    Settings as AntpSettings, Subject, Suite, report,
 };
-use authentick_report::study::plan::{Paper as Stored, PlanError, StudyFormat};
+use authentick_report::study::{Paper as Stored, StudyFormat};
 
 use self::bench::Bench;
 use crate::folder::{Folder, Origin, Plan};
@@ -125,7 +126,8 @@ impl Plan for AntpPlan {
 
     fn render(folder: &Folder<Self>) -> Result<[String; 2], Error> {
         let record = record(folder)?.ok_or_else(|| folder.not_carried_out(RECORD))?;
-        Ok([text::study(&record), html::study(&record)])
+        let report = report(&record);
+        Ok([report.text(), report.page()])
     }
 }
 

@@ -3,9 +3,10 @@
 pub mod bench;
 
 use authentick_net::clock::unix_seconds;
-use authentick_report::mac::{MacRecord, html, text};
-use authentick_report::study::mac::{MacPlan, MacSettings, RECORD};
-use authentick_report::study::plan::{Paper as Stored, PlanError, StudyFormat};
+use authentick_report::mac::MacRecord;
+use authentick_report::stored::Error as PlanError;
+use authentick_report::study::ntp_mac::{Plan as MacPlan, RECORD, Settings as MacSettings, report};
+use authentick_report::study::{Paper as Stored, StudyFormat};
 
 use self::bench::Extent;
 use crate::folder::{Folder, Origin, Plan};
@@ -71,8 +72,8 @@ impl Plan for MacPlan {
 
     fn render(folder: &Folder<Self>) -> Result<[String; 2], Error> {
         let record = record(folder)?.ok_or_else(|| folder.not_carried_out(RECORD))?;
-        let remarks = folder.plan.remarks();
-        Ok([text::study(&record, &remarks), html::study(&record, &remarks)])
+        let report = report(&folder.plan, &record);
+        Ok([report.text(), report.page()])
     }
 }
 

@@ -17,10 +17,11 @@ use std::time::Duration;
 use authentick_net::clock::unix_seconds;
 use authentick_report::load::LoadRecord;
 use authentick_report::published::request_threshold::TABLE_1;
-use authentick_report::study::plan::{
-    Paper as Stored, Part, PlanError, PlannedRun, Settings, StudyFormat, StudyPlan,
+use authentick_report::stored::Error as PlanError;
+use authentick_report::study::request_threshold::{
+    Part, Plan as StudyPlan, PlannedRun, Records, Settings, report,
 };
-use authentick_report::study::request_threshold::{page, text};
+use authentick_report::study::{Paper as Stored, StudyFormat};
 use authentick_report::units::rate;
 
 use self::hosts::Inequality;
@@ -199,27 +200,22 @@ impl Plan for StudyPlan {
     }
 
     fn render(folder: &Folder<Self>) -> Result<[String; 2], Error> {
-        let (mut missing_count, mut old, mut new) = (0, None, None);
-        let (mut one_host, mut several_hosts) = (Vec::new(), Vec::new());
+        let mut records = Records::default();
         for run in &folder.plan.runs {
             let Some(record) = record(folder, run)? else {
-                missing_count += 1;
+                records.missing_count += 1;
                 continue;
             };
             match run.part {
                 Part::Scale => {}
-                Part::Old => old = Some(record),
-                Part::New => new = Some(record),
-                Part::OneHost => add_row(folder, run, &mut one_host, record)?,
-                Part::SeveralHosts => add_row(folder, run, &mut several_hosts, record)?,
+                Part::Old => records.old = Some(record),
+                Part::New => records.new = Some(record),
+                Part::OneHost => add_row(folder, run, &mut records.one_host, record)?,
+                Part::SeveralHosts => add_row(folder, run, &mut records.several_hosts, record)?,
             }
         }
-        let remarks = folder.plan.remarks(missing_count);
-        let old_new = old.as_ref().zip(new.as_ref());
-        Ok([
-            text(&one_host, &several_hosts, old_new, &remarks),
-            page(&one_host, &several_hosts, old_new, &remarks),
-        ])
+        let report = report(&folder.plan, &records);
+        Ok([report.text(), report.page()])
     }
 }
 

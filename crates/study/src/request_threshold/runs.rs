@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use authentick_report::study::plan::{Part, PlannedRun, StudyPlan};
+use authentick_report::study::request_threshold::{Part, Plan as StudyPlan, PlannedRun};
 use authentick_rig::quota::Quota;
 use tempfile::TempDir;
 

@@ -22,7 +22,6 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use self::plan::{Plan, Settings};
-pub use self::plan::{Plan as AntpPlan, Settings as AntpSettings};
 pub use self::report::{report, sections};
 use crate::load::{Histogram, Step};
 use crate::run::Host;
@@ -436,22 +435,4 @@ impl Trial {
 #[must_use]
 pub fn why_invalid(step: &Step) -> Option<String> {
     (!step.valid).then(|| crate::load::why(step.why_invalid.as_ref()).to_owned())
-}
-
-/// What [`report()`] was before.
-pub mod text {
-    /// The study as text.
-    #[must_use]
-    pub fn study(record: &super::AntpRecord) -> String {
-        super::report(record).text()
-    }
-}
-
-/// The same as a page.
-pub mod html {
-    /// The study as a page.
-    #[must_use]
-    pub fn study(record: &super::AntpRecord) -> String {
-        super::report(record).page()
-    }
 }

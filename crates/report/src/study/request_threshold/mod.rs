@@ -40,36 +40,3 @@ pub struct Remarks {
     /// Processors that the server had in both configurations; `None` if nobody knows.
     pub processors: Option<f64>,
 }
-
-/// What [`compared`] was before.
-#[must_use]
-pub fn text(
-    one: &[LoadRecord],
-    several: &[LoadRecord],
-    pair: Option<(&LoadRecord, &LoadRecord)>,
-    remarks: &Remarks,
-) -> String {
-    former(one, several, pair, remarks).text()
-}
-
-/// The same as a page.
-#[must_use]
-pub fn page(
-    one: &[LoadRecord],
-    several: &[LoadRecord],
-    pair: Option<(&LoadRecord, &LoadRecord)>,
-    remarks: &Remarks,
-) -> String {
-    former(one, several, pair, remarks).page()
-}
-
-fn former(
-    one: &[LoadRecord],
-    several: &[LoadRecord],
-    pair: Option<(&LoadRecord, &LoadRecord)>,
-    remarks: &Remarks,
-) -> crate::Report {
-    let (old, new) = (pair.map(|(old, _)| old.clone()), pair.map(|(_, new)| new.clone()));
-    let (one_host, several_hosts) = (one.to_vec(), several.to_vec());
-    compared(&Records { one_host, several_hosts, old, new, missing_count: 0 }, remarks)
-}
