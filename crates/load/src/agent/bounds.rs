@@ -23,7 +23,7 @@ pub struct Limits {
 
 impl Default for Limits {
     /// A million operations a second for five minutes, 65,536 clients, 4,096 operations in flight, 64 threads: what one
-    /// host of today can do, and no error in an order makes it go on for hours.
+    /// host of today can do; and a mistake in an order cannot keep an agent busy for hours.
     fn default() -> Self {
         Limits {
             rate_rps_max: 1e6,
@@ -72,7 +72,8 @@ pub(crate) fn check_plan(plan: &Plan, allow: &Allow, limits: &Limits) -> Result<
     }
     for (what, timeout) in [("an answer", plan.timeout), ("a key exchange", plan.ke_timeout)] {
         if timeout.is_zero() || timeout > TIMEOUT_MAX {
-            return Err(format!("{timeout:?} for {what} is not within 0 to {TIMEOUT_MAX:?}"));
+            let [given, most] = [timeout, TIMEOUT_MAX].map(|time| time.as_secs_f64());
+            return Err(format!("a timeout of {given} s for {what} is not within 0 to {most} s"));
         }
     }
     if let Some(key) = &plan.shared_key {

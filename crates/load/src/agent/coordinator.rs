@@ -64,7 +64,7 @@ impl Coordinator {
         plan: &Plan,
         watch: &Watch,
     ) -> Result<Self, AgentError> {
-        let usage = |message: String| AgentError::new("", Fault::Usage, message);
+        let usage = |message: String| AgentError::of_run(Fault::Usage, message);
         if agents.is_empty() || agents.len() > AGENT_COUNT_MAX {
             return Err(usage(format!("{} agents; name 1 to {AGENT_COUNT_MAX}", agents.len())));
         }
@@ -77,7 +77,7 @@ impl Coordinator {
         let mut connected = Vec::with_capacity(agents.len());
         for (index, name) in agents.iter().enumerate() {
             if watch.is_stopped() {
-                return Err(AgentError::new("", Fault::Stopped, "stopped before the run began"));
+                return Err(AgentError::of_run(Fault::Stopped, "stopped before the run began"));
             }
             connected.push(connect(index, name, &tls, &events_open)?);
         }
@@ -131,13 +131,13 @@ impl Coordinator {
         let rates = [order.rate_rps.unwrap_or(0.0), order.background_rps];
         if rates.iter().any(|rate| !rate.is_finite() || *rate < 0.0) || order.duration > DURATION_MAX {
             let message = "a rate is negative or no number, or a step is longer than a day";
-            return Err(AgentError::new("", Fault::Usage, message));
+            return Err(AgentError::of_run(Fault::Usage, message));
         }
         let orders = split(order, self.agents.len());
         let before = self.read_clocks()?;
         self.step += 1;
         let slowest = before.iter().map(|reading| reading.error).max().unwrap_or(0);
-        // Twice there and back: the order itself, and packets that are lost on the way.
+        // Two round trips: one for the order, one for a packet that is lost and sent again.
         let way = Duration::from_nanos(u64::try_from(4 * slowest).unwrap_or(0));
         let start = start.max(Instant::now() + LEAD + way);
         let told = self.order(&orders, &before, start)?;
@@ -149,14 +149,16 @@ impl Coordinator {
             let lie = |message: String| AgentError::new(name, Fault::Clock, message);
             let span = Span::new(before[index], after[index])
                 .map_err(|error| lie(format!("over the step, {error}")))?;
-            let at =
-                Told { start: self.clock.at(start), theirs: told[index], done: self.clock.at(report.at) };
+            let at = StepInstants {
+                start: self.clock.at(start),
+                theirs: told[index],
+                done: self.clock.at(report.at),
+            };
             let skew = skew(report.started_ns, &span, &at, stopped).map_err(lie)?;
             parts.push(row(name, orders[index].rate_rps, report.part, skew));
         }
         merge(parts).ok_or_else(|| {
-            AgentError::new(
-                "",
+            AgentError::of_run(
                 Fault::Protocol,
                 "agents count different operations; run one version everywhere",
             )
@@ -288,7 +290,7 @@ impl Coordinator {
         let mut answers: Vec<Option<T>> = self.agents.iter().map(|_| None).collect();
         while let Some(missing) = answers.iter().position(Option::is_none) {
             if watch.is_some_and(Watch::is_stopped) {
-                return Err(AgentError::new("", Fault::Stopped, "stopped before the run began"));
+                return Err(AgentError::of_run(Fault::Stopped, "stopped before the run began"));
             }
             if Instant::now() >= deadline {
                 return Err(AgentError::late(&self.agents[missing].name, what, deadline - asked));
@@ -312,9 +314,7 @@ impl Coordinator {
         };
         let name = &self.agents[index].name;
         match event {
-            Ok((FromAgent::Refused { why }, _)) => {
-                Err(AgentError::new(name, Fault::Refused, format!("refused: {}", shown(&why))))
-            }
+            Ok((FromAgent::Refused { why }, _)) => Err(AgentError::refused(name, &why)),
             Ok((FromAgent::Failed { why, .. }, _)) => {
                 Err(AgentError::new(name, Fault::Generator, format!("its generator failed: {}", shown(&why))))
             }
@@ -329,7 +329,7 @@ impl Coordinator {
             Ok(()) => Ok(()),
             Err(LinkError::Message(error)) => {
                 let message = format!("the plan is too large: {error}; name fewer authorities");
-                Err(AgentError::new("", Fault::Usage, message))
+                Err(AgentError::of_run(Fault::Usage, message))
             }
             Err(error) => Err(self.said_last(index, &error)),
         }
@@ -344,9 +344,7 @@ impl Coordinator {
                 continue;
             }
             match event {
-                Ok((FromAgent::Refused { why }, _)) => {
-                    return AgentError::new(name, Fault::Refused, format!("refused: {}", shown(&why)));
-                }
+                Ok((FromAgent::Refused { why }, _)) => return AgentError::refused(name, &why),
                 Ok(_) => {}
                 Err(error) => return AgentError::lost(name, &error, self.step),
             }
@@ -357,10 +355,9 @@ impl Coordinator {
     /// Ends the run: the agent at fault first, then all others.
     fn abandon(&mut self, error: &AgentError) {
         self.failed = Some(error.clone());
-        for agent in self.agents.iter().filter(|agent| agent.name == error.agent) {
-            agent.sender.close();
-        }
-        for agent in self.agents.iter().filter(|agent| agent.name != error.agent) {
+        let is_at_fault = |agent: &&Connected| error.agent.as_ref() == Some(&agent.name);
+        self.agents.iter().filter(is_at_fault).for_each(|agent| agent.sender.close());
+        for agent in self.agents.iter().filter(|agent| !is_at_fault(agent)) {
             let _ = agent.sender.send(&ToAgent::Stop);
         }
         self.agents.clear();
@@ -393,8 +390,8 @@ fn tail(plan: &Plan) -> Duration {
     waits.min(Duration::from_secs(3600)) + REPORT_MAX
 }
 
-/// What an agent was told, and when it reported, in nanoseconds.
-struct Told {
+/// When a step began and was reported, in nanoseconds.
+struct StepInstants {
     /// The start by our clock.
     start: u64,
     /// The start by its clock.
@@ -408,7 +405,7 @@ struct Told {
 fn skew(
     started_ns: Option<u64>,
     span: &Span,
-    told: &Told,
+    told: &StepInstants,
     stopped: bool,
 ) -> Result<Option<(i128, i128)>, String> {
     let Some(started_ns) = started_ns else {

@@ -1,4 +1,5 @@
-//! The way to one agent: name, address, TLS, its welcome; and the threads that listen to it and give it signs of life.
+//! Connecting to one agent: name, address, TLS, its welcome; and the threads that read from it and send it signs of
+//! life.
 
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
@@ -28,7 +29,7 @@ pub(super) struct Connected {
     pub(super) beat: Arc<Mutex<Beat>>,
     /// What the watch was told of this step.
     pub(super) told: [u64; 3],
-    /// Ends the thread that gives signs of life when dropped.
+    /// Ends the thread that sends signs of life when dropped.
     _alive: SyncSender<()>,
 }
 
@@ -51,7 +52,7 @@ impl Connected {
     }
 }
 
-/// Connects to one agent and starts the threads that read from it and give it signs of life.
+/// Connects to one agent and starts the threads that read from it and send it signs of life.
 pub(super) fn connect(
     index: usize,
     name: &str,
@@ -66,7 +67,7 @@ pub(super) fn connect(
     let opened = ClientConnection::new(Arc::clone(tls), server_name)
         .map_err(LinkError::Tls)
         .and_then(|tls| link::open::<ToAgent, FromAgent>(stream, tls));
-    // Whether our certificate is accepted shows only in what comes after the handshake.
+    // Under TLS 1.3 the client's handshake ends before the agent has judged our certificate.
     let (sender, mut receiver) = opened.map_err(|error| AgentError::unconnected(name, host, &error))?;
     match receiver.receive().map_err(|error| AgentError::unconnected(name, host, &error))?.0 {
         FromAgent::Welcome => {}
@@ -74,9 +75,7 @@ pub(super) fn connect(
             let message = format!("it is busy with {}; wait, or end that run", shown(&with));
             return Err(AgentError::new(name, Fault::Busy, message));
         }
-        FromAgent::Refused { why } => {
-            return Err(AgentError::new(name, Fault::Refused, format!("refused: {}", shown(&why))));
-        }
+        FromAgent::Refused { why } => return Err(AgentError::refused(name, &why)),
         FromAgent::Ready
         | FromAgent::Beat { .. }
         | FromAgent::Pong { .. }
@@ -157,7 +156,7 @@ fn dial(name: &str, host: &str, port: u16) -> Result<TcpStream, AgentError> {
     Err(unreachable(problem))
 }
 
-/// An agent that says what nobody asked for.
+/// An agent that sent a message that is not due.
 pub(super) fn out_of_turn(name: &str) -> AgentError {
     AgentError::new(name, Fault::Protocol, "it said something out of turn; run one version everywhere")
 }

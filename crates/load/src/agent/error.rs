@@ -6,6 +6,7 @@ use std::time::Duration;
 use rustls::{AlertDescription, CertificateError};
 
 use super::link::LinkError;
+use super::message::shown;
 
 /// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +37,8 @@ pub enum Fault {
 /// Which agent failed, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentError {
-    /// The agent as it was named; empty if it is no agent's fault.
-    pub agent: String,
+    /// The agent as it was named; `None` if it is no agent's fault.
+    pub agent: Option<String>,
     /// The kind of failure.
     pub fault: Fault,
     /// A sentence with the numbers, and the remedy if there is one.
@@ -46,9 +47,9 @@ pub struct AgentError {
 
 impl fmt::Display for AgentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.agent.as_str() {
-            "" => f.write_str(&self.message),
-            agent => write!(f, "agent {agent}: {}", self.message),
+        match &self.agent {
+            None => f.write_str(&self.message),
+            Some(agent) => write!(f, "agent {agent}: {}", self.message),
         }
     }
 }
@@ -56,8 +57,19 @@ impl fmt::Display for AgentError {
 impl std::error::Error for AgentError {}
 
 impl AgentError {
+    /// An agent's fault.
     pub(crate) fn new(agent: &str, fault: Fault, message: impl Into<String>) -> Self {
-        AgentError { agent: agent.to_owned(), fault, message: message.into() }
+        AgentError { agent: Some(agent.to_owned()), fault, message: message.into() }
+    }
+
+    /// No agent's fault.
+    pub(crate) fn of_run(fault: Fault, message: impl Into<String>) -> Self {
+        AgentError { agent: None, fault, message: message.into() }
+    }
+
+    /// An agent that said no.
+    pub(crate) fn refused(agent: &str, why: &str) -> Self {
+        AgentError::new(agent, Fault::Refused, format!("refused: {}", shown(why)))
     }
 
     /// A connection that ended before the agent took orders.
@@ -110,22 +122,31 @@ fn untrusted(host: &str, error: &rustls::Error) -> String {
         rustls::Error::InvalidCertificate(
             CertificateError::UnknownIssuer | CertificateError::BadSignature,
         ) => "its certificate is of another authority than the one given for agents".to_owned(),
-        rustls::Error::AlertReceived(
-            alert @ (AlertDescription::UnknownCA
-            | AlertDescription::BadCertificate
-            | AlertDescription::CertificateUnknown
-            | AlertDescription::CertificateExpired
-            | AlertDescription::CertificateRequired
-            | AlertDescription::CertificateRevoked
-            | AlertDescription::UnsupportedCertificate
-            | AlertDescription::AccessDenied
-            | AlertDescription::DecryptError),
-        ) => format!(
-            "it does not accept our certificate ({alert:?}); it must be of the authority that the agent was given"
-        ),
         rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
             "it is no agent of authentick load".to_owned()
         }
+        rustls::Error::AlertReceived(alert) => match remedy(*alert) {
+            Some(remedy) => format!("it does not accept our certificate ({alert:?}); {remedy}"),
+            None => format!("TLS fails: {error}"),
+        },
         other => format!("TLS fails: {other}"),
+    }
+}
+
+/// What our certificate lacks if an agent ends the handshake with this alert. RFC 8446 section 6.2.
+const fn remedy(alert: AlertDescription) -> Option<&'static str> {
+    match alert {
+        AlertDescription::CertificateExpired => Some("its dates must include now, by the agent's clock"),
+        AlertDescription::UnsupportedCertificate => {
+            Some("if it limits what its key is for, it must name client authentication (clientAuth)")
+        }
+        AlertDescription::UnknownCA
+        | AlertDescription::BadCertificate
+        | AlertDescription::CertificateUnknown
+        | AlertDescription::CertificateRequired
+        | AlertDescription::CertificateRevoked
+        | AlertDescription::AccessDenied
+        | AlertDescription::DecryptError => Some("it must be of the authority that the agent was given"),
+        _ => None,
     }
 }

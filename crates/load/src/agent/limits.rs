@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What speaks here, agreed upon in the TLS handshake.
+/// The application protocol, agreed on in the TLS handshake.
 pub(crate) const ALPN: &[u8] = b"authentick-load/1";
 
 /// The longest message to an agent, in octets: a plan with its authorities is the largest.
@@ -22,8 +22,8 @@ const _: () = assert!(
     "single operations leave a quarter of a report to the histograms"
 );
 
-/// Counts above this are nobody's: so many cannot be sent in a step, and [`AGENT_COUNT_MAX`] times as many do not
-/// overflow.
+/// A higher count cannot be true, as so many operations do not fit into a step; and [`AGENT_COUNT_MAX`] times as many
+/// do not overflow.
 pub(crate) const OPERATION_COUNT_MAX: u64 = 1 << 48;
 
 /// Agents in a run.
@@ -34,23 +34,24 @@ const _: () = assert!(
     "sums over all agents fit"
 );
 
-/// Connections that an agent has open at once: one coordinator's, those that are told that it is busy, and those that
-/// have not shown a certificate yet, of which one gives way to each newcomer.
+/// Connections that an agent has open at once: one coordinator's, those that are told that it is busy, and those
+/// without a verified certificate, one of which is closed for each new one.
 pub(crate) const CONNECTION_COUNT_MAX: usize = 8;
 
-/// Threads of connections, those included that are just ending.
+/// Threads of connections, including those that are about to end.
 pub(crate) const HANDLER_COUNT_MAX: usize = 4 * CONNECTION_COUNT_MAX;
 
 /// Connecting, and a TLS handshake.
 pub(crate) const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 
-/// The distance of signs of life, which each side gives all the time.
+/// The interval between signs of life, which each side sends all the time.
 pub(crate) const BEAT: Duration = Duration::from_millis(250);
 
-/// Without an octet for so long, the other side is gone: ten signs of life are missing.
+/// After so long without an octet the other side is taken to be gone: ten signs of life are missing.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_millis(2500);
 
-const _: () = assert!(SILENCE_MAX.as_millis() >= 4 * BEAT.as_millis(), "a late sign of life is no death");
+const _: () =
+    assert!(SILENCE_MAX.as_millis() >= 4 * BEAT.as_millis(), "one late sign of life ends no connection");
 
 /// From a message's first octet to its last.
 pub(crate) const MESSAGE_MAX: Duration = Duration::from_secs(60);
@@ -64,19 +65,19 @@ pub(crate) const PING_MAX: Duration = Duration::from_secs(2);
 /// Pings in a comparison of clocks; the fastest counts.
 pub(crate) const PING_COUNT: u64 = 8;
 
-/// From the order to the common start, beside the time that the order is on its way.
+/// From the order to the common start, in addition to the time that the order takes to arrive.
 pub(crate) const LEAD: Duration = Duration::from_millis(250);
 
 /// The furthest start that an agent accepts.
 pub(crate) const LEAD_MAX: Duration = Duration::from_secs(30);
 
-/// How much longer than duration and timeouts together a step may take until its report is there.
+/// How long the report of a step may take, after its duration and all timeouts.
 pub(crate) const REPORT_MAX: Duration = Duration::from_secs(15);
 
-/// How long the next coordinator waits for one that is about to go: runs follow each other in scripts.
+/// How long a new coordinator waits for the one before to disconnect: in scripts, runs follow each other.
 pub(crate) const HANDOVER: Duration = Duration::from_millis(500);
 
-/// How long an agent waits until a coordinator that was turned away has read why.
+/// How long an agent waits for a coordinator that it refused to read why.
 pub(crate) const LINGER: Duration = Duration::from_secs(1);
 
 /// How fast two clocks may drift apart: what NTP tolerates of a clock, RFC 5905 section 11.

@@ -15,7 +15,7 @@ use rustls::Connection;
 use super::limits::{ALPN, HANDSHAKE_MAX, MESSAGE_MAX, SILENCE_MAX};
 use super::message::{Inbox, Message, MessageError, emit};
 
-/// Why a connection is of no use any more.
+/// Why a connection can no longer be used.
 #[derive(Clone, Debug)]
 pub(crate) enum LinkError {
     /// The other side closed it.
@@ -181,7 +181,7 @@ impl<M: Message> Sender<M> {
         let octets = emit(message).map_err(LinkError::Message)?;
         let result = self.shared.write(|tls| tls.writer().write_all(&octets));
         if result.is_err() {
-            // Half a message may be out: nothing after it would be understood.
+            // Half a message may have been sent, and nothing after it would be understood.
             self.close();
         }
         result

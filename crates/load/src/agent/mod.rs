@@ -1,16 +1,16 @@
 //! Load from several hosts at once: agents that take orders, and a coordinator that gives them in lockstep.
 //!
 //! Modelled on the runs with several NtpStress hosts in Spectracom's paper on the capacity of NTP servers: a start
-//! common to all, sums over all, a row for each. Both sides have certificates, and an agent loads nothing that is not
-//! on its own list: it would be a weapon otherwise.
+//! common to all, sums over all, a row for each. Both sides have certificates, and an agent sends load only to targets
+//! on its own list, as it would be a weapon otherwise.
 //!
-//! - [`Agent`]: the side that sends; [`Allow`] and [`Limits`] are its operator's word.
+//! - [`Agent`]: the side that sends; its operator sets [`Allow`] and [`Limits`].
 //! - [`Coordinator`]: the side that orders; a [`Crew`](crate::Crew) like the generator of this process.
 //! - `message`, `link`: what they tell each other, over TLS 1.3.
-//! - `clock`: their clocks compared, and lies found out.
+//! - `clock`: their clocks compared, and impossible readings refused.
 //! - `share`: a run divided, its parts put together again.
 //!
-//! There is no sum of fewer hosts than were asked: whoever is lost ends the run.
+//! There is no sum over fewer hosts than were asked: losing one ends the run.
 
 mod bounds;
 mod clock;
@@ -25,6 +25,7 @@ mod server;
 mod share;
 #[cfg(test)]
 pub(crate) mod tests;
+mod words;
 
 pub use self::bounds::Limits;
 pub use self::coordinator::Coordinator;

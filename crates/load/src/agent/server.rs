@@ -1,8 +1,8 @@
 //! An agent: waits for a coordinator, carries out its orders within the bounds of its own operator, reports.
 //!
-//! A connection has three threads: one reads, answers pings, and stops the generator the moment that the coordinator
-//! says so or is gone; one gives signs of life; one makes the generator and runs its steps. Whatever a coordinator does
-//! ends its own connection at most.
+//! A connection has three threads: one reads, answers pings, and stops the generator as soon as the coordinator says so
+//! or is gone; one sends signs of life; one makes the generator and runs its steps. Nothing that a coordinator does can
+//! end more than its own connection.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -26,6 +26,7 @@ use super::limits::{
 use super::link::{self, LinkError, Receiver, Sender};
 use super::message::{FromAgent, ToAgent, shown};
 use super::share::newest;
+use super::words::{order_in_words, plan_in_words};
 use crate::allow::Allow;
 use crate::plan::{Crew, Order, Plan, Watch};
 
@@ -71,7 +72,7 @@ impl Agent {
     where
         F: Fn(Plan) -> Result<Box<dyn Crew>, String> + Send + Sync + 'static,
     {
-        let desk = Arc::new(Desk {
+        let state = Arc::new(AgentState {
             tls: self.tls,
             allow: self.allow,
             limits: self.limits,
@@ -85,14 +86,14 @@ impl Agent {
         while !stop.load(Ordering::Relaxed) {
             handlers.retain(|handler| !handler.is_finished());
             if handlers.len() >= HANDLER_COUNT_MAX {
-                // Those that were shown the door are on their way out.
+                // Those of rejected connections are about to end.
                 thread::sleep(TICK);
                 continue;
             }
             match self.listener.accept() {
                 Ok((stream, peer)) => {
                     serial += 1;
-                    match admit(&desk, stream, peer, serial) {
+                    match admit(&state, stream, peer, serial) {
                         Ok(handler) => handlers.extend(handler),
                         Err(error) => log::warn!("{peer}: cannot be served: {error}"),
                     }
@@ -102,8 +103,8 @@ impl Agent {
                 Err(_) => thread::sleep(TICK),
             }
         }
-        for visitor in lock(&desk.open).values() {
-            let _ = visitor.stream.shutdown(Shutdown::Both);
+        for peer in lock(&state.open).values() {
+            let _ = peer.stream.shutdown(Shutdown::Both);
         }
         for handler in handlers {
             // A handler that panicked has closed its connection, and the panic was printed.
@@ -113,38 +114,38 @@ impl Agent {
     }
 }
 
-/// Starts the thread of a connection. Where there are too many, one that has not proved who it is gives way; if all
-/// have, the new one is closed.
+/// Starts the thread of a connection. If there are too many, one without a verified certificate is closed; if there is
+/// none, the new one is.
 fn admit(
-    desk: &Arc<Desk>,
+    state: &Arc<AgentState>,
     stream: TcpStream,
     peer: SocketAddr,
     serial: u64,
 ) -> io::Result<Option<thread::JoinHandle<()>>> {
-    let mut open = lock(&desk.open);
+    let mut open = lock(&state.open);
     if open.len() >= CONNECTION_COUNT_MAX {
-        let Some(stranger) = who_gives_way(&open) else { return Ok(None) };
-        if let Some(visitor) = open.remove(&stranger) {
-            let _ = visitor.stream.shutdown(Shutdown::Both);
+        let Some(stranger) = victim(&open) else { return Ok(None) };
+        if let Some(peer) = open.remove(&stranger) {
+            let _ = peer.stream.shutdown(Shutdown::Both);
         }
     }
     stream.set_nonblocking(false)?;
-    open.insert(serial, Visitor { stream: stream.try_clone()?, address: peer.ip(), is_known: false });
+    open.insert(serial, Peer { stream: stream.try_clone()?, address: peer.ip(), is_known: false });
     drop(open);
-    let desk = Arc::clone(desk);
+    let state = Arc::clone(state);
     let run = move || {
-        let open = Open { desk: &desk, serial };
-        desk.serve(&open, stream, peer);
+        let open = Open { state: &state, serial };
+        state.serve(&open, stream, peer);
     };
     thread::Builder::new().name("coordinator".to_owned()).spawn(run).map(Some)
 }
 
-/// Of those who are still shaking hands, the one that came first from the address that has most of them: so who comes
-/// often makes way for others before others do for him. `None` if there is none.
-fn who_gives_way(open: &HashMap<u64, Visitor>) -> Option<u64> {
-    let strangers = || open.iter().filter(|(_, visitor)| !visitor.is_known);
+/// The connection that is closed in favour of a new one: of those still in their handshake, the oldest from the address
+/// that has most of them, so that an address with many connections loses its own first. `None` if there is none.
+fn victim(open: &HashMap<u64, Peer>) -> Option<u64> {
+    let strangers = || open.iter().filter(|(_, peer)| !peer.is_known);
     let count = |address| strangers().filter(|(_, other)| other.address == address).count();
-    let most = strangers().max_by_key(|(serial, visitor)| (count(visitor.address), Reverse(**serial)));
+    let most = strangers().max_by_key(|(serial, peer)| (count(peer.address), Reverse(**serial)));
     most.map(|(serial, _)| *serial)
 }
 
@@ -156,7 +157,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 type Make = Box<dyn Fn(Plan) -> Result<Box<dyn Crew>, String> + Send + Sync>;
 
 /// What all connections share.
-struct Desk {
+struct AgentState {
     tls: Arc<ServerConfig>,
     allow: Allow,
     limits: Limits,
@@ -164,11 +165,11 @@ struct Desk {
     make: Make,
     /// Whose orders are carried out.
     coordinator: Mutex<Option<String>>,
-    open: Mutex<HashMap<u64, Visitor>>,
+    open: Mutex<HashMap<u64, Peer>>,
 }
 
-/// Who has a connection.
-struct Visitor {
+/// The other end of a connection.
+struct Peer {
     stream: TcpStream,
     address: IpAddr,
     /// Whether the handshake is over, and with it the check of the certificate.
@@ -177,29 +178,29 @@ struct Visitor {
 
 /// A connection, counted while it is open.
 struct Open<'a> {
-    desk: &'a Desk,
+    state: &'a AgentState,
     serial: u64,
 }
 
 impl Open<'_> {
-    /// Has shown a certificate of the right authority: it does not give way any more.
+    /// It has shown a certificate of the right authority: it is not closed for a new one any more.
     fn is_known(&self) {
-        if let Some(visitor) = lock(&self.desk.open).get_mut(&self.serial) {
-            visitor.is_known = true;
+        if let Some(peer) = lock(&self.state.open).get_mut(&self.serial) {
+            peer.is_known = true;
         }
     }
 }
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        lock(&self.desk.open).remove(&self.serial);
+        lock(&self.state.open).remove(&self.serial);
     }
 }
 
 /// The right to give orders, until it is dropped.
-struct Turn<'a>(&'a Mutex<Option<String>>);
+struct Control<'a>(&'a Mutex<Option<String>>);
 
-impl<'a> Turn<'a> {
+impl<'a> Control<'a> {
     /// Takes it for `name`, or says who has it and keeps it for longer than [`HANDOVER`].
     fn take(coordinator: &'a Mutex<Option<String>>, name: &str) -> Result<Self, String> {
         let deadline = Instant::now() + HANDOVER;
@@ -210,7 +211,7 @@ impl<'a> Turn<'a> {
                 Some(_) => {}
                 None => {
                     *holder = Some(name.to_owned());
-                    return Ok(Turn(coordinator));
+                    return Ok(Control(coordinator));
                 }
             }
             drop(holder);
@@ -219,7 +220,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for Control<'_> {
     fn drop(&mut self) {
         *lock(self.0) = None;
     }
@@ -233,14 +234,14 @@ enum Command {
 
 /// What the threads of a connection know of its steps.
 #[derive(Default)]
-struct Progress {
+struct StepProgress {
     step: u64,
     watch: Arc<Watch>,
     /// A command is being carried out.
     is_at_work: bool,
 }
 
-impl Desk {
+impl AgentState {
     fn serve(&self, open: &Open<'_>, stream: TcpStream, peer: SocketAddr) {
         let opened = ServerConnection::new(Arc::clone(&self.tls))
             .map_err(LinkError::Tls)
@@ -256,8 +257,8 @@ impl Desk {
         let subject = receiver.certificate().and_then(|der| CertificateInfo::parse(&der));
         let subject = subject.map_or_else(|| "unnamed".to_owned(), |certificate| shown(&certificate.subject));
         let name = format!("{subject} ({peer})");
-        match Turn::take(&self.coordinator, &name) {
-            Ok(_turn) => {
+        match Control::take(&self.coordinator, &name) {
+            Ok(_control) => {
                 log::info!("{name}: gives orders");
                 let end = self.obey(&name, &sender, receiver);
                 log::info!("{name}: {end}");
@@ -275,7 +276,7 @@ impl Desk {
         if let Err(error) = sender.send(&FromAgent::Welcome) {
             return error.to_string();
         }
-        let progress = Mutex::new(Progress::default());
+        let progress = Mutex::new(StepProgress::default());
         let (commands, inbox) = mpsc::sync_channel(1);
         let (read_to_end, reader_ended) = mpsc::sync_channel(1);
         thread::scope(|scope| {
@@ -310,7 +311,7 @@ impl Desk {
                     }
                 }
             });
-            let mut work = Work { desk: self, name, sender, generator: None, step: 0 };
+            let mut work = Work { state: self, name, sender, generator: None, step: 0 };
             for command in inbox {
                 let result = work.carry_out(command, || lock(&progress).is_at_work = false);
                 if let Err(why) = result {
@@ -348,7 +349,7 @@ fn read(
     receiver: &mut Receiver<ToAgent>,
     sender: &Sender<FromAgent>,
     clock: &Monotonic,
-    progress: &Mutex<Progress>,
+    progress: &Mutex<StepProgress>,
     commands: &SyncSender<Command>,
 ) -> ReadEnd {
     loop {
@@ -394,7 +395,7 @@ fn read(
 
 /// The thread that makes the generator and runs it.
 struct Work<'a> {
-    desk: &'a Desk,
+    state: &'a AgentState,
     name: &'a str,
     sender: &'a Sender<FromAgent>,
     generator: Option<(Plan, Box<dyn Crew>)>,
@@ -422,16 +423,9 @@ impl Work<'_> {
         if self.generator.is_some() {
             return Err("a second plan came; a run has one".to_owned());
         }
-        check_plan(&plan, &self.desk.allow, &self.desk.limits)?;
-        let crew = (self.desk.make)(plan.clone())?;
-        log::info!(
-            "{}: plans {:?} with {} clients against {} and {}",
-            self.name,
-            plan.scheme,
-            plan.clients,
-            plan.ntp,
-            plan.ke
-        );
+        check_plan(&plan, &self.state.allow, &self.state.limits)?;
+        let crew = (self.state.make)(plan.clone())?;
+        log::info!("{}: {}", self.name, plan_in_words(&plan));
         self.generator = Some((plan, crew));
         Ok(FromAgent::Ready)
     }
@@ -449,10 +443,10 @@ impl Work<'_> {
         if number != self.step + 1 {
             return Err(format!("step {number} was ordered after step {}", self.step));
         }
-        check_order(order, plan, &self.desk.limits)?;
-        let now_ns = self.desk.clock.now();
+        check_order(order, plan, &self.state.limits)?;
+        let now_ns = self.state.clock.now();
         let lead = i128::from(start_ns) - i128::from(now_ns);
-        let start = self.desk.clock.instant(start_ns);
+        let start = self.state.clock.instant(start_ns);
         let start = match start {
             Some(start) if lead >= 0 && lead <= LEAD_MAX.as_nanos() as i128 => start,
             _ => {
@@ -464,7 +458,7 @@ impl Work<'_> {
             }
         };
         self.step = number;
-        log::info!("{}: orders step {number}: {order:?}", self.name);
+        log::info!("{}: orders step {number}: {}", self.name, order_in_words(order));
         let mut part = match crew.step(order, start, watch) {
             Ok(part) => part,
             Err(why) => return Ok(FromAgent::Failed { step: number, why }),

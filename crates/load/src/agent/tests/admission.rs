@@ -10,7 +10,7 @@ fn busy_agent_says_with_whom() {
     let agent = TestAgent::start(&authority);
     let first = connect(&authority, &[agent.name()]).unwrap();
     let error = connect(&authority, &[agent.name()]).map(drop).unwrap_err();
-    assert_eq!((error.fault, &error.agent), (Fault::Busy, &agent.name()));
+    assert_eq!((error.fault, error.agent.as_deref()), (Fault::Busy, Some(&*agent.name())));
     assert!(error.message.contains("CN=coordinator.test (127.0.0.1:"), "{error}");
     drop(first);
     assert!(connect(&authority, &[agent.name()]).is_ok(), "runs may follow each other");
@@ -24,7 +24,7 @@ fn target_outside_of_the_list_is_refused_before_a_generator_is_made() {
     let foreign = Plan { ntp: "192.0.2.7:123".parse().unwrap(), ..plan() };
     let refused = Coordinator::connect(&[agent.name()], &identity, &foreign, &Watch::default());
     let error = refused.map(drop).unwrap_err();
-    assert_eq!((error.fault, &error.agent), (Fault::Refused, &agent.name()));
+    assert_eq!((error.fault, error.agent.as_deref()), (Fault::Refused, Some(&*agent.name())));
     assert!(error.message.contains("192.0.2.7") && error.message.contains("--allow"), "{error}");
     assert!(agent.deeds.plans.lock().unwrap().is_empty());
 }
@@ -92,7 +92,7 @@ fn certificates_of_another_authority_are_refused_on_both_sides() {
         Coordinator::connect(&[agent.name()], &identity, &plan(), &Watch::default()).map(drop).unwrap_err()
     };
     let error = connect(other.identity("coordinator.test", &authority));
-    assert_eq!((error.fault, &error.agent), (Fault::Authentication, &agent.name()));
+    assert_eq!((error.fault, error.agent.as_deref()), (Fault::Authentication, Some(&*agent.name())));
     assert!(error.message.contains("does not accept our certificate"), "{error}");
     let error = connect(authority.identity("coordinator.test", &other));
     assert_eq!(error.fault, Fault::Authentication);
@@ -101,12 +101,25 @@ fn certificates_of_another_authority_are_refused_on_both_sides() {
 }
 
 #[test]
+fn certificate_for_servers_alone_is_refused_and_what_it_lacks_is_said() {
+    let authority = Authority::new();
+    let agent = TestAgent::start(&authority);
+    let (chain, key) = authority.issue_for("coordinator.test", vec![ExtendedKeyUsagePurpose::ServerAuth]);
+    let identity =
+        Identity::from_pem(chain.as_bytes(), key.as_bytes(), authority.0.pem().as_bytes()).unwrap();
+    let refused = Coordinator::connect(&[agent.name()], &identity, &plan(), &Watch::default());
+    let error = refused.map(drop).unwrap_err();
+    assert_eq!(error.fault, Fault::Authentication);
+    assert!(error.message.contains("clientAuth") && !error.message.contains("authority"), "{error}");
+}
+
+#[test]
 fn agent_must_have_a_certificate_for_the_name_it_is_called_by() {
     let authority = Authority::new();
     let agent = TestAgent::start(&authority);
     let name = format!("localhost:{}", agent.address.port());
     let error = connect(&authority, std::slice::from_ref(&name)).map(drop).unwrap_err();
-    assert_eq!((error.fault, &error.agent), (Fault::Authentication, &name));
+    assert_eq!((error.fault, error.agent.as_deref()), (Fault::Authentication, Some(&*name)));
     assert!(error.message.contains("\"localhost\""), "{error}");
 }
 
@@ -123,7 +136,7 @@ fn agents_that_cannot_be_reached_are_named() {
         ("a b:4470", Fault::Usage),
     ] {
         let error = connect(&authority, &[name.to_owned()]).map(drop).unwrap_err();
-        assert_eq!((error.fault, error.agent.as_str()), (fault, name), "{error}");
+        assert_eq!((error.fault, error.agent.as_deref()), (fault, Some(name)), "{error}");
     }
     assert_eq!(connect(&authority, &[]).map(drop).unwrap_err().fault, Fault::Usage);
     let twice = connect(&authority, &[closed.clone(), closed]).map(drop).unwrap_err();

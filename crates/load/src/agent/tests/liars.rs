@@ -30,7 +30,7 @@ fn agent_that_closes_in_a_step_ends_it_everywhere() {
         });
         coordinator.step_everywhere(&order(2000.0, 20.0), Instant::now(), &Watch::default()).unwrap_err()
     });
-    assert_eq!((error.fault, &error.agent), (Fault::Lost, &name), "{error}");
+    assert_eq!((error.fault, error.agent.as_deref()), (Fault::Lost, Some(&*name)), "{error}");
     thread.join().unwrap();
     let last = honest.await_step_end();
     let after = last.saturating_duration_since(gone.lock().unwrap().unwrap());
@@ -163,7 +163,7 @@ fn garbage_and_oversized_messages_from_an_agent_end_the_run() {
         let mut coordinator = connect(&authority, std::slice::from_ref(&name)).unwrap();
         let result = coordinator.step_everywhere(&order(10.0, 0.1), Instant::now(), &Watch::default());
         let error = result.unwrap_err();
-        assert_eq!((error.fault, &error.agent), (Fault::Protocol, &name), "{error}");
+        assert_eq!((error.fault, error.agent.as_deref()), (Fault::Protocol, Some(&*name)), "{error}");
         thread.join().unwrap();
     }
 }

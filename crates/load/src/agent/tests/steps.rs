@@ -148,7 +148,7 @@ fn agent_that_is_told_to_end_stops_its_step_and_is_named() {
         });
         coordinator.step_everywhere(&order(1000.0, 60.0), Instant::now(), &Watch::default()).unwrap_err()
     });
-    assert_eq!((error.fault, &error.agent), (Fault::Lost, &agent.name()), "{error}");
+    assert_eq!((error.fault, error.agent.as_deref()), (Fault::Lost, Some(&*agent.name())), "{error}");
 }
 
 #[test]
