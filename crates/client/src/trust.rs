@@ -179,8 +179,8 @@ pub struct Believed {
     pub by: TrustedBy,
     /// What was checked less strictly than usual.
     pub remarks: Vec<Remark>,
-    /// What the leaf says.
-    pub certificate: Option<CertificateInfo>,
+    /// The certificate of that key.
+    pub leaf: Vec<u8>,
 }
 
 /// Why a chain is not believed: the check that it failed.
@@ -266,7 +266,7 @@ pub fn judge(anchor: &Anchor, dates: &Dates, chain: &Chain<'_>, suite: Suite) ->
     }
     let kem = authentick_proto::antp::kem(suite).ok_or(Untrusted::UnknownSuite(suite))?;
     let key = PublicKey::from_spki(kem, spki).map_err(Untrusted::Key)?;
-    Ok(Believed { key, by, remarks, certificate: CertificateInfo::parse(leaf) })
+    Ok(Believed { key, by, remarks, leaf: leaf.to_vec() })
 }
 
 /// Judges the path from a chain to an authority; what is to be remarked.

@@ -1,12 +1,11 @@
 //! Certificate chains of ANTP, judged by roots and this host's clock.
 
+use authentick_client::trust::{Anchor, Dates, Times, judge};
 use authentick_crypto::kem::PublicKey;
 use authentick_generator::{Guide, Judge};
-use authentick_ke::tls::{KeyUse, PathVerifier, Roots, public_key_info};
-use authentick_net::clock::unix_seconds;
+use authentick_ke::tls::Roots;
 use authentick_proto::antp::client::Negotiated;
-use authentick_proto::antp::kem;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::ServerName;
 
 use crate::plan::Plan;
 
@@ -17,8 +16,8 @@ use crate::plan::Plan;
 pub(crate) fn guide(plan: &Plan, roots: Option<Roots>) -> Result<Guide, String> {
     let antp = plan.antp.ok_or("the plan does not say how ANTP is spoken")?;
     let (roots, name) = trust(plan, roots)?;
-    let path = PathVerifier::new(&roots, name).map_err(|bad| bad.to_string())?;
-    Guide::new(antp, plan.ntp.is_ipv4(), Box::new(Verifier { path })).map_err(|unknown| unknown.to_string())
+    let anchor = Anchor::authorities(&roots, name).map_err(|bad| bad.to_string())?;
+    Guide::new(antp, plan.ntp.is_ipv4(), Box::new(ByClock(anchor))).map_err(|unknown| unknown.to_string())
 }
 
 /// Whom `plan` trusts, and the name that the server must have; `roots` are trusted if it names no authorities.
@@ -35,25 +34,16 @@ pub(crate) fn trust(plan: &Plan, roots: Option<Roots>) -> Result<(Roots, ServerN
     Ok((roots, name))
 }
 
-/// Paths to the roots that are trusted.
+/// Trust in authorities, by the clock.
 #[derive(Debug)]
-struct Verifier {
-    path: PathVerifier,
-}
+struct ByClock(Anchor);
 
-impl Verifier {
-    fn judged(&self, negotiated: &Negotiated) -> Result<PublicKey, String> {
-        let (suite, chain) = (negotiated.suite(), negotiated.chain());
-        let chain: Vec<CertificateDer<'_>> = chain.certificates().map(CertificateDer::from).collect();
-        self.path.verify(&chain, KeyUse::of(suite), unix_seconds()).map_err(|bad| bad.to_string())?;
-        let spki = chain.first().and_then(|leaf| public_key_info(leaf)).ok_or("the leaf is broken")?;
-        let kem = kem(suite).ok_or_else(|| format!("{suite} is not known here"))?;
-        PublicKey::from_spki(kem, spki).map_err(|bad| bad.to_string())
-    }
-}
-
-impl Judge for Verifier {
+impl Judge for ByClock {
     fn public_key(&self, negotiated: &Negotiated) -> Option<PublicKey> {
-        self.judged(negotiated).inspect_err(|distrust| log::debug!("{distrust}")).ok()
+        let dates = Dates::At(Times::exactly_now());
+        judge(&self.0, &dates, &negotiated.chain(), negotiated.suite())
+            .inspect_err(|untrusted| log::debug!("{untrusted}"))
+            .ok()
+            .map(|believed| believed.key)
     }
 }

@@ -142,6 +142,7 @@ const TABLE: &[Line] = &[
     Line {
         package: "authentick-load",
         internal: &[
+            "authentick-client",
             "authentick-crypto",
             "authentick-generator",
             "authentick-ke",

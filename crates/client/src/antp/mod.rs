@@ -21,6 +21,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use authentick_crypto::Entropy;
+use authentick_ke::tls::CertificateInfo;
 use authentick_proto::antp::client::{Negotiated, Offer, Session};
 use authentick_wire::antp::{Suite, SuiteList};
 
@@ -89,7 +90,8 @@ pub fn establish(
     let (negotiated, start) = (agreed.negotiated, Instant::now());
     let (believed, ocsp) = judge(&negotiated, entropy).map_err(|why| (Phase::CertificateCheck, why))?;
     learnt.times.certificate_check = Some(start.elapsed());
-    let Believed { key, by, remarks, certificate } = believed;
+    let Believed { key, by, remarks, leaf } = believed;
+    let certificate = CertificateInfo::parse(&leaf);
     learnt.remarks.extend(remarks);
     let octets = negotiated.chain().octets();
     let valid_until = certificate.as_ref().map(|certificate| certificate.not_after);
