@@ -225,6 +225,7 @@ const TABLE: &[Line] = &[
             "authentick-net",
             "authentick-proto",
             "authentick-report",
+            "authentick-rig",
             "authentick-study",
             "authentick-wire",
         ],
