@@ -20,11 +20,12 @@ pub(crate) fn remedy(error: &Error) -> Option<String> {
                     .to_owned(),
             )
         }
-        Why::Ocsp(OcspError::NoResponder { .. } | OcspError::NoListener(_)) => {
+        Why::Ocsp(OcspError::NoResponder(_) | OcspError::NotPlain(..) | OcspError::NoListener(_)) => {
             Some("name one with --ocsp URL".to_owned())
         }
         Why::Store(error) => Some(of_store(error)),
-        Why::NoAddress(_)
+        Why::NoAddress
+        | Why::Unresolved(_)
         | Why::KeyExchange { .. }
         | Why::Unanswered(_)
         | Why::UnansweredAntp(_)
@@ -117,9 +118,9 @@ mod tests {
 
     #[test]
     fn certificate_without_a_responder_is_helped_by_the_option_that_names_one() {
-        for named in [None, Some("https://own.test/".to_owned())] {
-            let why = Why::Ocsp(OcspError::NoResponder { subject: "CN=leaf".to_owned(), named });
-            let failure = Failure::from(Error { place: Place::Tentative, why });
+        let (subject, url) = ("CN=leaf".to_owned(), "https://own.test/".to_owned());
+        for error in [OcspError::NoResponder(subject.clone()), OcspError::NotPlain(subject, url)] {
+            let failure = Failure::from(Error { place: Place::Tentative, why: error.into() });
             assert!(failure.message.ends_with("; name one with --ocsp URL"), "{}", failure.message);
         }
     }

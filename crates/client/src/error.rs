@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use authentick_ke::client::KeError;
 use authentick_proto::antp::client::{Check as AntpCheck, WrongKem};
 use authentick_wire::ke::AeadId;
+use thiserror::Error as Describe;
 
 use crate::antp::Phase;
 use crate::antp::ocsp::OcspError;
@@ -70,11 +71,16 @@ pub enum Place {
 }
 
 /// Why it failed.
-#[derive(Debug)]
+#[derive(Debug, Describe)]
 pub enum Why {
-    /// The name has no address, or the system could not find it.
-    NoAddress(Option<io::Error>),
+    /// The name has no address.
+    #[error("it has no address")]
+    NoAddress,
+    /// The system could not find an address for the name.
+    #[error("cannot find its address: {0}")]
+    Unresolved(io::Error),
     /// NTS: there are no keys.
+    #[error("{error}")]
     KeyExchange {
         /// What went wrong.
         error: KeError,
@@ -82,23 +88,31 @@ pub enum Why {
         offered: Vec<AeadId>,
     },
     /// Nothing that passes came.
-    Unanswered(Unanswered),
+    #[error(transparent)]
+    Unanswered(#[from] Unanswered),
     /// The same under ANTP.
-    UnansweredAntp(Unanswered<AntpCheck>),
+    #[error(transparent)]
+    UnansweredAntp(#[from] Unanswered<AntpCheck>),
     /// ANTP: the certificate chain is not to be trusted.
-    Untrusted(Untrusted),
+    #[error(transparent)]
+    Untrusted(#[from] Untrusted),
     /// ANTP: the key in the certificate is not one of the suite.
-    WrongKem(WrongKem),
+    #[error(transparent)]
+    WrongKem(#[from] WrongKem),
     /// ANTP: the authorities do not vouch for the chain.
-    Ocsp(OcspError),
+    #[error(transparent)]
+    Ocsp(#[from] OcspError),
     /// ANTP: the servers of tentative trust do not tell the time together.
-    Disagreement(Disagreement),
+    #[error(transparent)]
+    Disagreement(#[from] Disagreement),
     /// ANTP: what is kept between runs.
-    Store(StoreError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
-/// Why a client has no time to tell.
-#[derive(Debug)]
+/// Why a client has no time to tell. Its words say where and why; what the user can do is the program's to say.
+#[derive(Debug, Describe)]
+#[error("{place}{why}")]
 pub struct Error {
     /// Where it failed.
     pub place: Place,
@@ -107,8 +121,8 @@ pub struct Error {
 }
 
 impl Error {
-    pub(crate) const fn new(place: Place, why: Why) -> Self {
-        Error { place, why }
+    pub(crate) fn new(place: Place, why: impl Into<Why>) -> Self {
+        Error { place, why: why.into() }
     }
 
     /// By whose fault.
@@ -123,7 +137,7 @@ impl Why {
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {
-            Why::NoAddress(_) => Fault::Silent,
+            Why::NoAddress | Why::Unresolved(_) => Fault::Silent,
             Why::KeyExchange { error, .. } => match error {
                 KeError::Response(_) | KeError::TooLong => Fault::Malformed,
                 error if error.is_authentication() => Fault::Rejected,
@@ -153,34 +167,8 @@ impl fmt::Display for Place {
     }
 }
 
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Why::NoAddress(None) => f.write_str("it has no address"),
-            Why::NoAddress(Some(error)) => write!(f, "cannot find its address: {error}"),
-            Why::KeyExchange { error, .. } => error.fmt(f),
-            Why::Unanswered(unanswered) => unanswered.fmt(f),
-            Why::UnansweredAntp(unanswered) => unanswered.fmt(f),
-            Why::Untrusted(untrusted) => untrusted.fmt(f),
-            Why::WrongKem(wrong) => wrong.fmt(f),
-            Why::Ocsp(error) => error.fmt(f),
-            Why::Disagreement(disagreement) => disagreement.fmt(f),
-            Why::Store(error) => error.fmt(f),
-        }
-    }
-}
-
-/// Says where and why; what the user can do about it is the program's to say.
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.place, self.why)
-    }
-}
-
-impl std::error::Error for Error {}
-
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
-        Error::new(Place::Store, Why::Store(error))
+        Error::new(Place::Store, error)
     }
 }

@@ -1,7 +1,7 @@
 //! Waiting for an answer: whatever comes is checked, until something passes or time is up. An exchange without a
 //! handshake is one request and its answer.
 
-use std::fmt::{self, Display};
+use std::fmt::{self, Debug, Display};
 use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -12,14 +12,14 @@ use authentick_proto::client::{Check, Exchange, Response, Sample};
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
 use authentick_wire::time::NtpTime;
 
-use crate::error::{Error, Fault, Place, Why};
+use crate::error::{Error, Fault, Place};
 use crate::measurement::Measurement;
 
 /// Failed checks that are told; a flood of forgeries must not fill the memory.
 const CHECK_COUNT_MAX: usize = 64;
 
 /// A check that a datagram failed.
-pub trait Failed: Display + PartialEq {
+pub trait Failed: Debug + Display + PartialEq {
     /// Whether the datagram breaks the syntax, as opposed to what it claims.
     fn is_malformed(&self) -> bool;
 }
@@ -76,7 +76,7 @@ impl Unanswered {
     /// The error of a client that asked `server`.
     #[must_use]
     pub fn of(self, server: SocketAddr) -> Error {
-        Error::new(Place::Server(server), Why::Unanswered(self))
+        Error::new(Place::Server(server), self)
     }
 }
 
@@ -113,7 +113,7 @@ impl<C: Failed> Display for Unanswered<C> {
     }
 }
 
-impl<C: Failed + fmt::Debug> std::error::Error for Unanswered<C> {}
+impl<C: Failed> std::error::Error for Unanswered<C> {}
 
 /// What came instead of an answer.
 #[derive(Debug)]

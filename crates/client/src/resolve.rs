@@ -12,11 +12,8 @@ pub const NTP_PORT: u16 = 123;
 /// # Errors
 /// If the system finds none.
 pub fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Error> {
-    let found = (host, port).to_socket_addrs().map(Vec::from_iter);
-    let not_found = |error| Error::new(Place::Host(host.to_owned()), Why::NoAddress(error));
-    match found {
-        Ok(addresses) if addresses.is_empty() => Err(not_found(None)),
-        Ok(addresses) => Ok(addresses),
-        Err(error) => Err(not_found(Some(error))),
-    }
+    let failed = |why| Error::new(Place::Host(host.to_owned()), why);
+    let found = (host, port).to_socket_addrs().map_err(|error| failed(Why::Unresolved(error)))?;
+    let addresses: Vec<SocketAddr> = found.collect();
+    if addresses.is_empty() { Err(failed(Why::NoAddress)) } else { Ok(addresses) }
 }

@@ -21,6 +21,7 @@ use authentick_net::clock::unix_seconds;
 use authentick_wire::antp::{Chain, Suite};
 use rustls::pki_types::pem::{Error as PemError, PemObject as _};
 use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer};
+use thiserror::Error;
 
 use crate::remark::Remark;
 
@@ -184,60 +185,41 @@ pub struct Believed {
 }
 
 /// Why a chain is not believed: the check that it failed.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Error, PartialEq, Eq)]
 pub enum Untrusted {
     /// It has no certificate.
+    #[error("certificate: the chain is empty")]
     Empty,
     /// The leaf cannot be read.
+    #[error("certificate: the leaf is broken")]
     BrokenLeaf,
     /// No certificate can be read.
+    #[error("certificate: the chain is broken")]
     Broken,
     /// Another certificate is pinned.
+    #[error("pinned certificate: the server has another one")]
     OtherCertificate,
     /// Another key is pinned.
+    #[error("pinned key: the server has another one")]
     OtherKey,
     /// There is no path to an authority on which everything is in order.
-    Path(BadPath),
+    #[error(transparent)]
+    Path(#[from] BadPath),
     /// The same at the time, in Unix seconds, for which a responder of OCSP vouched.
+    #[error("{0} (judged at {at}, the time that a responder vouches for)", at = rfc3339(*.1))]
     PathAt(BadPath, u64),
     /// At that time there is a path, but not the one that was asked about.
+    #[error("certificate: the path at {} is not the one that was asked about", rfc3339(*.0))]
     OtherPathAt(u64),
     /// What is pinned is on no path, so there is nobody to ask about it.
+    #[error("certificate: what is pinned has no authority to ask")]
     NoAuthority,
     /// The server chose a suite that is not implemented here.
+    #[error("suite: {0} is not known here")]
     UnknownSuite(Suite),
     /// The leaf's key is not one of the suite.
+    #[error("certificate key: {0}")]
     Key(BadKey),
-}
-
-impl fmt::Display for Untrusted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Untrusted::Empty => f.write_str("certificate: the chain is empty"),
-            Untrusted::BrokenLeaf => f.write_str("certificate: the leaf is broken"),
-            Untrusted::Broken => f.write_str("certificate: the chain is broken"),
-            Untrusted::OtherCertificate => f.write_str("pinned certificate: the server has another one"),
-            Untrusted::OtherKey => f.write_str("pinned key: the server has another one"),
-            Untrusted::Path(bad) => bad.fmt(f),
-            Untrusted::PathAt(bad, at) => {
-                write!(f, "{bad} (judged at {}, the time that a responder vouches for)", rfc3339(*at))
-            }
-            Untrusted::OtherPathAt(at) => {
-                write!(f, "certificate: the path at {} is not the one that was asked about", rfc3339(*at))
-            }
-            Untrusted::NoAuthority => f.write_str("certificate: what is pinned has no authority to ask"),
-            Untrusted::UnknownSuite(suite) => write!(f, "suite: {suite} is not known here"),
-            Untrusted::Key(bad) => write!(f, "certificate key: {bad}"),
-        }
-    }
-}
-
-impl std::error::Error for Untrusted {}
-
-impl From<BadPath> for Untrusted {
-    fn from(bad: BadPath) -> Self {
-        Untrusted::Path(bad)
-    }
 }
 
 /// Judges the chain of a server that chose `suite`.

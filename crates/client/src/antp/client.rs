@@ -178,7 +178,7 @@ impl Client for Antp {
                         self.association.failed(check, now);
                     }
                 }
-                Err(Error::new(Place::Antp(server, Phase::Time), Why::UnansweredAntp(unanswered)))
+                Err(Error::new(Place::Antp(server, Phase::Time), unanswered))
             }
         }
     }
@@ -203,8 +203,7 @@ impl Settings {
     ) -> Result<(Believed, Vec<Vouch>), Why> {
         let (chain, suite) = (negotiated.chain(), negotiated.suite());
         let Some(url) = &self.ocsp else {
-            let believed = judge(&self.anchor, &Dates::At(*times), &chain, suite).map_err(Why::Untrusted)?;
-            return Ok((believed, Vec::new()));
+            return Ok((judge(&self.anchor, &Dates::At(*times), &chain, suite)?, Vec::new()));
         };
         let ask = ocsp::Ask { url: url.as_deref(), timeout: self.timeout };
         let present = judge_now(&self.anchor, times, ask, &chain, suite, entropy)?;

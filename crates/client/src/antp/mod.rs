@@ -85,7 +85,7 @@ pub fn establish(
 ) -> Result<Established, (Phase, Why)> {
     let held = offer.held.clone();
     let agreed = negotiate(server, offer, entropy, timeout)
-        .map_err(|unanswered| (Phase::Negotiation, Why::UnansweredAntp(unanswered)))?;
+        .map_err(|unanswered| (Phase::Negotiation, unanswered.into()))?;
     learnt.times.negotiation = Some(agreed.took);
     let (negotiated, start) = (agreed.negotiated, Instant::now());
     let (believed, ocsp) = judge(&negotiated, entropy).map_err(|why| (Phase::CertificateCheck, why))?;
@@ -104,10 +104,9 @@ pub fn establish(
         certificate,
         ocsp,
     });
-    let failed = |why| (Phase::KeyExchange, why);
     let exchanged = exchange_keys(server, &negotiated, &key, entropy, timeout)
-        .map_err(|wrong| failed(Why::WrongKem(wrong)))?
-        .map_err(|unanswered| failed(Why::UnansweredAntp(unanswered)))?;
+        .map_err(|wrong| (Phase::KeyExchange, wrong.into()))?
+        .map_err(|unanswered| (Phase::KeyExchange, unanswered.into()))?;
     learnt.times.encapsulation = Some(exchanged.encapsulation);
     learnt.times.key_exchange = Some(exchanged.took);
     Ok(Established { negotiated, session: exchanged.session, round_count: agreed.round_count, valid_until })
@@ -130,7 +129,6 @@ pub fn establish_by_clock(
 ) -> Result<Established, (Phase, Why)> {
     let offer = Offer { suites: SuiteList::new(&[suite]).expect("one suite makes a list"), ..Offer::p256() };
     establish(server, offer, entropy, timeout, learnt, |negotiated, _| {
-        let believed = judge(anchor, &Dates::At(Times::exactly_now()), &negotiated.chain(), suite);
-        believed.map(|believed| (believed, Vec::new())).map_err(Why::Untrusted)
+        Ok((judge(anchor, &Dates::At(Times::exactly_now()), &negotiated.chain(), suite)?, Vec::new()))
     })
 }

@@ -16,6 +16,7 @@ use authentick_crypto::Entropy;
 use authentick_ke::ocsp::{BadAnswer, Good, Question, RESPONSE_SIZE_MAX, responders};
 use authentick_ke::tls::{CertificateInfo, Link};
 use authentick_wire::antp::{Chain, Suite};
+use thiserror::Error;
 use ureq::http::{StatusCode, Uri};
 
 use crate::error::{Fault, Why};
@@ -64,42 +65,32 @@ pub struct Present {
 }
 
 /// A URL that names no responder that can be asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum BadUrl {
     /// It breaks the syntax; what is wrong with it.
+    #[error("no URL ({0}); {WANTED}")]
     Syntax(String),
     /// It is for https.
+    #[error("OCSP goes over plain http: answers are signed, and TLS would need a time of its own; {WANTED}")]
     Tls,
     /// It is for another protocol, or names no host.
+    #[error("no http:// URL; {WANTED}")]
     Scheme,
 }
 
-impl fmt::Display for BadUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BadUrl::Syntax(problem) => write!(f, "no URL ({problem})")?,
-            BadUrl::Tls => f.write_str(
-                "OCSP goes over plain http: answers are signed, and TLS would need a time of its own",
-            )?,
-            BadUrl::Scheme => f.write_str("no http:// URL")?,
-        }
-        f.write_str("; name one such as http://ocsp.example.net/")
-    }
-}
-
-impl std::error::Error for BadUrl {}
+const WANTED: &str = "name one such as http://ocsp.example.net/";
 
 /// Why the authorities do not vouch for a chain.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum OcspError {
-    /// There is nobody to ask about a certificate.
-    NoResponder {
-        /// Whom it names.
-        subject: String,
-        /// The responder that it names, which is not asked over plain HTTP.
-        named: Option<String>,
-    },
+    /// The certificate of this subject names nobody to ask about it.
+    #[error("ocsp responder: {0}: the certificate names none")]
+    NoResponder(String),
+    /// The certificate of this subject names this responder, which cannot be asked over plain HTTP.
+    #[error("ocsp responder: {0}: the certificate names {1}, and plain http is needed")]
+    NotPlain(String, String),
     /// The responder's answer counts for nothing, or is not that the certificate is good.
+    #[error("{bad} ({subject}, asked at {url})")]
     Answer {
         /// Whom the certificate names.
         subject: String,
@@ -109,6 +100,10 @@ pub enum OcspError {
         bad: BadAnswer,
     },
     /// The responder's time, in Unix seconds, is long past.
+    #[error(
+        "ocsp time: the responder says that it is {}, which is before {}, when {} ({subject}, asked at {url})",
+        rfc3339(*.at), rfc3339(.floor.at), .floor.reason
+    )]
     Past {
         /// Whom the certificate names.
         subject: String,
@@ -120,14 +115,19 @@ pub enum OcspError {
         floor: Floor,
     },
     /// The responder answered with another status than 200.
+    #[error("ocsp responder {0}: it answers {1}")]
     Status(String, StatusCode),
     /// The answer is longer than any may be.
+    #[error("ocsp response: longer than {RESPONSE_SIZE_MAX} octets (asked at {0})")]
     TooLong(String),
     /// The responder was silent for so long.
+    #[error("ocsp responder {0}: no answer within {seconds} s", seconds = .1.as_secs_f64())]
     Timeout(String, Duration),
     /// Nothing listens where the responder should be.
+    #[error("ocsp responder {0}: nothing listens there")]
     NoListener(String),
     /// The responder could not be asked.
+    #[error("ocsp responder {0}: {1}")]
     Http(String, Box<ureq::Error>),
 }
 
@@ -136,47 +136,14 @@ impl OcspError {
     #[must_use]
     pub const fn fault(&self) -> Fault {
         match self {
-            OcspError::NoResponder { .. } | OcspError::Answer { .. } | OcspError::Past { .. } => {
-                Fault::Rejected
-            }
+            OcspError::NoResponder(_) | OcspError::NotPlain(..) => Fault::Rejected,
+            OcspError::Answer { .. } | OcspError::Past { .. } => Fault::Rejected,
             OcspError::Status(..) => Fault::Refused,
             OcspError::TooLong(_) => Fault::Malformed,
             OcspError::Timeout(..) | OcspError::NoListener(_) | OcspError::Http(..) => Fault::Silent,
         }
     }
 }
-
-impl fmt::Display for OcspError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OcspError::NoResponder { subject, named: None } => {
-                write!(f, "ocsp responder: {subject}: the certificate names none")
-            }
-            OcspError::NoResponder { subject, named: Some(url) } => {
-                write!(f, "ocsp responder: {subject}: the certificate names {url}, and plain http is needed")
-            }
-            OcspError::Answer { subject, url, bad } => write!(f, "{bad} ({subject}, asked at {url})"),
-            OcspError::Past { subject, url, at, floor } => write!(
-                f,
-                "ocsp time: the responder says that it is {}, which is before {}, when {} ({subject}, asked at {url})",
-                rfc3339(*at),
-                rfc3339(floor.at),
-                floor.reason
-            ),
-            OcspError::Status(url, status) => write!(f, "ocsp responder {url}: it answers {status}"),
-            OcspError::TooLong(url) => {
-                write!(f, "ocsp response: longer than {RESPONSE_SIZE_MAX} octets (asked at {url})")
-            }
-            OcspError::Timeout(url, timeout) => {
-                write!(f, "ocsp responder {url}: no answer within {} s", timeout.as_secs_f64())
-            }
-            OcspError::NoListener(url) => write!(f, "ocsp responder {url}: nothing listens there"),
-            OcspError::Http(url, error) => write!(f, "ocsp responder {url}: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for OcspError {}
 
 /// Judges the chain of a server that chose `suite` by the answers of its authorities. Of `times`, the floor counts.
 ///
@@ -190,16 +157,16 @@ pub fn judge_now(
     suite: Suite,
     entropy: &mut Entropy,
 ) -> Result<Present, Why> {
-    judge(anchor, &Dates::Ignored, chain, suite).map_err(Why::Untrusted)?;
-    let links = path_links(anchor, chain, suite).map_err(Why::Untrusted)?;
+    judge(anchor, &Dates::Ignored, chain, suite)?;
+    let links = path_links(anchor, chain, suite)?;
     let mut vouches: Vec<Vouch> = Vec::new();
     for (index, link) in links.iter().enumerate() {
-        vouches.push(vouch(link, index == 0, ask, times.floor(), entropy).map_err(Why::Ocsp)?);
+        vouches.push(vouch(link, index == 0, ask, times.floor(), entropy)?);
     }
     let instants: Vec<u64> = vouches.iter().map(|vouch| vouch.good.produced_at).collect();
-    let time = *instants.first().ok_or(Why::Untrusted(Untrusted::Empty))?;
+    let time = *instants.first().ok_or(Untrusted::Empty)?;
     let dates = Dates::VouchedFor { instants, links };
-    let mut believed = judge(anchor, &dates, chain, suite).map_err(Why::Untrusted)?;
+    let mut believed = judge(anchor, &dates, chain, suite)?;
     believed.by = TrustedBy::AuthoritiesAndOcsp;
     believed.remarks.push(Remark::VouchedFor(vouches.clone()));
     Ok(Present { believed, vouches, time })
@@ -214,10 +181,7 @@ fn vouch(
     entropy: &mut Entropy,
 ) -> Result<Vouch, OcspError> {
     let subject = CertificateInfo::parse(&link.certificate).map_or_else(String::new, |info| info.subject);
-    let url = match responder(link, is_leaf, ask.url) {
-        Ok(url) => url,
-        Err(named) => return Err(OcspError::NoResponder { subject, named }),
-    };
+    let url = responder(link, &subject, is_leaf, ask.url)?;
     let refused = |bad| OcspError::Answer { subject: subject.clone(), url: url.clone(), bad };
     let question = Question::new(link, entropy).map_err(refused)?;
     let response = exchange(&url, &question.request(), ask.timeout)?;
@@ -247,17 +211,20 @@ pub fn check_url(text: &str) -> Result<String, BadUrl> {
     }
 }
 
-/// Whom to ask about a certificate: for the leaf whom the user names, else whom the certificate names, else again whom
-/// the user names. If there is nobody: whom the certificate names and who cannot be asked.
-fn responder(link: &Link, is_leaf: bool, by_user: Option<&str>) -> Result<String, Option<String>> {
+/// Whom to ask about the certificate of `subject`: for the leaf whom the user names, else whom the certificate names,
+/// else again whom the user names.
+fn responder(link: &Link, subject: &str, is_leaf: bool, by_user: Option<&str>) -> Result<String, OcspError> {
     if let (true, Some(url)) = (is_leaf, by_user) {
         return Ok(url.to_owned());
     }
-    let mut named = responders(&link.certificate);
+    let named = responders(&link.certificate);
     if let Some(url) = named.iter().find_map(|url| check_url(url).ok()) {
         return Ok(url);
     }
-    by_user.map(str::to_owned).ok_or_else(|| if named.is_empty() { None } else { Some(named.swap_remove(0)) })
+    by_user.map(str::to_owned).ok_or_else(|| match named.into_iter().next() {
+        None => OcspError::NoResponder(subject.to_owned()),
+        Some(url) => OcspError::NotPlain(subject.to_owned(), url),
+    })
 }
 
 /// One request over HTTP. RFC 6960 appendix A.
@@ -418,14 +385,13 @@ mod tests {
         };
         let (own, users) = ("http://own.test/", "http://users.test/");
         let named = link(Some(own));
-        assert_eq!(responder(&named, true, None).as_deref(), Ok(own));
-        assert_eq!(responder(&named, true, Some(users)).as_deref(), Ok(users));
-        assert_eq!(responder(&named, false, Some(users)).as_deref(), Ok(own));
-        assert_eq!(responder(&link(None), false, Some(users)).as_deref(), Ok(users));
+        let asked = |link: &Link, is_leaf, by_user| responder(link, "CN=ntp.test", is_leaf, by_user);
+        assert_eq!(asked(&named, true, None).unwrap(), own);
+        assert_eq!(asked(&named, true, Some(users)).unwrap(), users);
+        assert_eq!(asked(&named, false, Some(users)).unwrap(), own);
+        assert_eq!(asked(&link(None), false, Some(users)).unwrap(), users);
         for (url, part) in [(None, "names none"), (Some("https://own.test/"), "plain http is needed")] {
-            let named = responder(&link(url), true, None).unwrap_err();
-            assert_eq!(named.as_deref(), url);
-            let problem = OcspError::NoResponder { subject: "CN=ntp.test".to_owned(), named }.to_string();
+            let problem = asked(&link(url), true, None).unwrap_err().to_string();
             assert!(problem.contains(part), "{problem}");
         }
     }

@@ -5,7 +5,6 @@
 //! one server were not looked at. That the servers are run independently is the user's word; that they have different
 //! keys is checked.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use authentick_net::clock;
 use authentick_proto::antp::client::{Bounds, Negotiated, Offer};
 use authentick_wire::antp::SuiteList;
 use authentick_wire::time::NtpSpan;
+use thiserror::Error as Describe;
 
 use super::phases::{TimeAsk, ask_time};
 use super::{Phase, establish};
@@ -52,47 +52,25 @@ pub struct Ballot {
 }
 
 /// Why servers that have all answered do not tell the time.
-#[derive(Debug)]
+#[derive(Debug, Describe)]
 pub enum Disagreement {
     /// Their clocks are too far apart: each server, and its offset.
+    #[error("the servers do not agree on the time ({})", listed(.0))]
     Time(Vec<(String, NtpSpan)>),
     /// The time on which they agree, in Unix seconds, cannot be any more.
+    #[error("the servers agree on {}, which is before what is known here", rfc3339(*.0))]
     Past(u64),
     /// These two have one key.
+    #[error("{0} and {1} have one key, and so one say; name servers that are run independently")]
     OneKey(String, String),
-    /// The chain of a server was not good at the time on which they agree, in Unix seconds.
-    Untrusted {
-        /// The server.
-        server: String,
-        /// The time.
-        at: u64,
-        /// The check that failed.
-        why: Untrusted,
-    },
+    /// The chain of this server was not good at the time on which they agree, in Unix seconds.
+    #[error("{0} at {at}: {2}", at = rfc3339(*.1))]
+    Untrusted(String, u64, Untrusted),
 }
 
-impl fmt::Display for Disagreement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Disagreement::Time(said) => {
-                let said: Vec<String> =
-                    said.iter().map(|(server, offset)| format!("{server}: {offset}")).collect();
-                write!(f, "the servers do not agree on the time ({})", said.join(", "))
-            }
-            Disagreement::Past(at) => {
-                let at = rfc3339(*at);
-                write!(f, "the servers agree on {at}, which is before what is known here")
-            }
-            Disagreement::OneKey(one, other) => write!(
-                f,
-                "{one} and {other} have one key, and so one say; name servers that are run independently"
-            ),
-            Disagreement::Untrusted { server, at, why } => write!(f, "{server} at {}: {why}", rfc3339(*at)),
-        }
-    }
+fn listed(said: &[(String, NtpSpan)]) -> String {
+    said.iter().map(|(server, offset)| format!("{server}: {offset}")).collect::<Vec<_>>().join(", ")
 }
-
-impl std::error::Error for Disagreement {}
 
 /// What one server said.
 struct Vote<'a> {
@@ -114,26 +92,24 @@ pub fn agree(
 ) -> Result<(u64, Remark), Error> {
     let votes: Vec<Vote<'_>> =
         voters.iter().map(|voter| vote(voter, ballot, entropy)).collect::<Result<_, _>>()?;
-    let at = compare(&votes, times)
-        .map_err(|disagreement| Error::new(Place::Tentative, Why::Disagreement(disagreement)))?;
+    let at = compare(&votes, times).map_err(|why| Error::new(Place::Tentative, why))?;
     let servers = voters.iter().map(|voter| voter.name.clone()).collect();
     Ok((at, Remark::Tentative { servers, at }))
 }
 
 /// Goes through all phases with one server; of its certificates all is checked but their dates.
 fn vote<'a>(voter: &'a Voter, ballot: &Ballot, entropy: &mut Entropy) -> Result<Vote<'a>, Error> {
-    let failed = |(phase, why)| Error::new(Place::Vote(voter.name.clone(), phase), why);
+    let failed = |(phase, why): (Phase, Why)| Error::new(Place::Vote(voter.name.clone(), phase), why);
     let offer = Offer { suites: ballot.suites, ..Offer::p256() };
     let judged = |negotiated: &Negotiated, _: &mut Entropy| {
-        let believed = judge(&voter.anchor, &Dates::Ignored, &negotiated.chain(), negotiated.suite());
-        believed.map(|believed| (believed, Vec::new())).map_err(Why::Untrusted)
+        Ok((judge(&voter.anchor, &Dates::Ignored, &negotiated.chain(), negotiated.suite())?, Vec::new()))
     };
     let (server, timeout) = (voter.address, ballot.timeout);
     let mut established =
         establish(server, offer, entropy, timeout, &mut Learnt::default(), judged).map_err(failed)?;
     let ask = TimeAsk { is_separate: false, is_fresh: false, bounds: ballot.bounds };
     let timed = ask_time(server, &mut established.session, ask, entropy, timeout)
-        .map_err(|unanswered| failed((Phase::Time, Why::UnansweredAntp(unanswered))))?;
+        .map_err(|unanswered| failed((Phase::Time, unanswered.into())))?;
     Ok(Vote { voter, negotiated: established.negotiated, offset: timed.accepted.sample.offset })
 }
 
@@ -154,7 +130,7 @@ fn compare(votes: &[Vote<'_>], times: &Times) -> Result<u64, Disagreement> {
     let dates = Dates::At(Times { by_hand: Some(at), ..*times });
     for Vote { voter, negotiated, .. } in votes {
         judge(&voter.anchor, &dates, &negotiated.chain(), negotiated.suite())
-            .map_err(|why| Disagreement::Untrusted { server: voter.name.clone(), at, why })?;
+            .map_err(|why| Disagreement::Untrusted(voter.name.clone(), at, why))?;
     }
     Ok(at)
 }

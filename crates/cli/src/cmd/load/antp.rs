@@ -33,13 +33,13 @@ pub(super) fn probe(
 ) -> Result<Probed, Failure> {
     let mut entropy = Entropy::from_system()?;
     let anchor = trust::authorities(roots, server_name)?;
-    let failed = |why| Error { place: Place::Server(server), why };
+    let failed = |why: Why| Error { place: Place::Server(server), why };
     let learnt = &mut Learnt::default();
     let mut established = establish_by_clock(server, suite, &anchor, &mut entropy, timeout, learnt)
         .map_err(|(_, why)| failed(why))?;
     let ask = TimeAsk { is_separate: false, is_fresh: false, bounds: Bounds::WAN };
     ask_time(server, &mut established.session, ask, &mut entropy, timeout)
-        .map_err(|unanswered| failed(Why::UnansweredAntp(unanswered)))?;
+        .map_err(|unanswered| failed(unanswered.into()))?;
     let chain_size = established.negotiated.chain().octets().len();
     Ok(Probed { chain_size, round_count: established.round_count })
 }
