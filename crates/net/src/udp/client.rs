@@ -179,6 +179,18 @@ mod tests {
         assert!(at.since(before).as_nanos() >= 0 && clock::now().since(at).as_nanos() >= 0);
     }
 
+    //= rfc5905#7.3-7
+    #[test]
+    fn datagram_is_stamped_when_it_arrives_and_not_when_it_is_read() {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let client = ClientSocket::connect(server.local_addr().unwrap()).unwrap();
+        server.send_to(b"pong", client.local().unwrap()).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        let read = clock::now();
+        let Received::Datagram { at, .. } = client.receive(&mut [0; 16], soon()).unwrap() else { panic!() };
+        assert!(read.since(at).as_nanos() > 40_000_000);
+    }
+
     #[test]
     fn socket_has_the_servers_family_and_the_source_that_was_asked_for() {
         for server in ["127.0.0.1:9", "[::1]:9"] {

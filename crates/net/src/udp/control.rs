@@ -44,6 +44,7 @@ pub(super) unsafe fn read(message: &libc::msghdr) -> Ancillary {
             (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
                 // SAFETY: socket(7): this message carries a timespec. It may lie unaligned.
                 let stamp = unsafe { ptr::read_unaligned(data.cast::<libc::timespec>()) };
+                //= rfc5905#7.3-7
                 ancillary.received = Some(NtpTime::from_unix(stamp.tv_sec, stamp.tv_nsec as u32));
             }
             (libc::IPPROTO_IP, libc::IP_PKTINFO) => {

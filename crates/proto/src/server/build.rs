@@ -71,6 +71,7 @@ impl Stamper {
     fn stamp(&mut self, index: usize, slot: &Slot, datagram: &Datagram<'_>, now: NtpTime) -> (Echo, Stamps) {
         // No two receive timestamps of a client are equal, nor are they ever equal to a transmit timestamp.
         let mut receive = Interleave::receive_stamp(datagram.received);
+        //= rfc9769#2-4
         if receive == self.last_receive {
             receive = receive + NtpSpan::from_bits(2);
         }
@@ -78,13 +79,16 @@ impl Stamper {
         let mut stamps = Stamps { receive, transmit: Interleave::transmit_stamp(now) };
         let mut echo = slot.echo;
         if let Some(interleave) = &self.interleave
+            //= rfc9769#2-9, rfc9769#3-2
             && Interleave::asks(slot.request_origin)
         {
             let client = datagram.source.ip();
             self.departures.push(Departure { index, client, receive });
             if slot.request_receive != echo.origin
+                //= rfc9769#2-5, rfc9769#2-6
                 && let Some(transmit) = interleave.take(client, slot.request_origin)
             {
+                //= rfc9769#2-13
                 echo.origin = slot.request_receive;
                 stamps.transmit = transmit;
             }
@@ -114,6 +118,7 @@ pub(super) fn build(
     batch: &mut [Datagram<'_>],
 ) -> usize {
     pause(Step::BuildHeaders);
+    //= rfc5905#14-3
     let now = clock.now();
     let root_dispersion = snapshot.root_dispersion_at(now);
     let mut count = 0;
@@ -156,6 +161,7 @@ fn echo_request_identifier(slot: &Slot, datagram: &mut Datagram<'_>) {
 
 /// Copies a unique identifier behind the header of a plain response or a kiss; returns the response's size, which is
 /// the header's alone where there is no identifier or no room for it.
+//= rfc8915#5.3-3, rfc8915#5.7-21
 #[inline]
 pub(super) fn echo_identifier(response: &mut [u8], identifier: Option<&[u8]>) -> usize {
     let mut out = Writer::new(response);
@@ -168,6 +174,7 @@ pub(super) fn echo_identifier(response: &mut [u8], identifier: Option<&[u8]>) ->
 }
 
 /// Writes the header of a response that gives time; `root_dispersion` is the snapshot's at this time.
+//= rfc5905#14-4, rfc5905#7.3-6, rfc5905#7.3-5
 fn build_header(
     _: Entitled,
     response: &mut [u8],
@@ -196,6 +203,7 @@ fn build_header(
 
 /// Writes the header of a kiss. It tells no time: its timestamps repeat the client's own, as zeros would keep chrony
 /// from heeding it.
+//= rfc5905#7.4-6, rfc5905#7.3-2
 fn build_kiss(response: &mut [u8], echo: &Echo, code: ReferenceId) {
     let header = Header {
         leap: Leap::Unsynchronised,

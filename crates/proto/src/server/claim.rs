@@ -32,9 +32,12 @@ pub(super) fn claim(
         Err(_) => Packet::with_overlong_mac(datagram.request).ok_or(Outcome::Malformed)?,
     };
     let mode = match packet.mode() {
+        //= rfc5905#9.2-4
         Mode::Client => Mode::Server,
+        //= rfc5905#9.2-14, rfc9769#3-1
         Mode::SymmetricActive => Mode::SymmetricPassive,
         // Answering an answer would let two servers talk for ever.
+        //= rfc5905#9.2-5
         Mode::Reserved
         | Mode::SymmetricPassive
         | Mode::Server
@@ -48,6 +51,7 @@ pub(super) fn claim(
         Trailer::Mac { .. } => mac.claim(index, &packet)?,
     };
     let header: Header = packet.header();
+    //= rfc5905#1-1, rfc5905#14-1, rfc5905#14-2
     slot.echo = Echo { version: header.version, mode, poll: header.poll, origin: header.transmit };
     slot.request_origin = header.origin;
     slot.request_receive = header.receive;
@@ -62,7 +66,8 @@ pub(super) fn claim(
         let fields = NtsFields::locate(&packet).map_err(|_| Outcome::NtsMalformed)?;
         slot.identifier = fields.identifier;
         if fields.is_nts() {
-            //= RFC 7822 section 3: fields that need MACs of different algorithms are not combined.
+            // Fields that need MACs of different algorithms are not combined.
+            //= rfc7822#3-4
             if scheme == Scheme::Mac {
                 return Err(Outcome::NtsMalformed);
             }
@@ -72,7 +77,8 @@ pub(super) fn claim(
             && antp.claim(index, &packet)?
         {
             match scheme {
-                //= RFC 7822 section 3: fields that need MACs of different algorithms are not combined.
+                // Fields that need MACs of different algorithms are not combined.
+                //= rfc7822#3-4
                 Scheme::Nts => return Err(Outcome::AntpMalformed),
                 Scheme::Mac => {}
                 Scheme::Plain | Scheme::Antp => scheme = Scheme::Antp,

@@ -148,6 +148,7 @@ impl Mac {
 }
 
 /// Finds the key of a request, and the nonce that it was tagged with.
+//= rfc8573#3-5
 #[inline(always)]
 fn look_up(
     keys: Option<&SymmetricKeys>,
@@ -183,10 +184,12 @@ fn lay_out(
     if let Some(nonce) = nonce {
         emit_nonce(&mut out, &key.body_of(nonce))?;
     }
+    //= rfc5905#14-6
     emit_trailer(&mut out, key.id(), digest_size)
 }
 
 /// Writes what makes a kiss a crypto-NAK; returns the size of the whole.
+//= rfc5905#9.2-6
 pub(super) fn end_crypto_nak(response: &mut [u8]) -> usize {
     const SIZE: usize = HEADER_SIZE + CRYPTO_NAK_SIZE;
     response[HEADER_SIZE..SIZE].fill(0);

@@ -160,6 +160,7 @@ impl From<Rejected> for Standing {
     fn from(rejected: Rejected) -> Self {
         match rejected {
             Rejected::Silently(outcome) => Standing::Silent(outcome),
+            //= rfc8915#5.7-20, rfc8915#6-7
             Rejected::Nak(outcome) => Standing::Kiss(ReferenceId::NTSN, outcome),
             Rejected::CryptoNak(code, outcome) => Standing::CryptoNak(code, outcome),
         }

@@ -62,7 +62,7 @@ impl Nts {
     /// Takes a packet with fields of NTS, which is to be answered in `mode`.
     #[inline(always)]
     pub(super) fn claim(&mut self, index: usize, fields: &NtsFields, mode: Mode) -> Result<Scheme, Outcome> {
-        //= RFC 8915 section 5.7: a request has one identifier, one cookie and one authenticator, in mode 3.
+        //= rfc8915#5.4-2, rfc8915#5.5-1, rfc8915#5.6-9, rfc8915#5.7-1
         let (Some(_), Some(cookie), Some(authenticator), Mode::Server) =
             (fields.identifier, fields.cookie, fields.authenticator, mode)
         else {
@@ -81,6 +81,7 @@ impl Nts {
         let mut jobs = OpenBatch::new();
         for ((slot, own), datagram) in slots.iter_mut().zip(&mut self.slots).zip(batch) {
             let (Standing::Admitted(_), Scheme::Nts) = (slot.standing, slot.scheme) else { continue };
+            //= rfc5905#8-6
             own.genuine = false;
             let cookie = own.cookie.of(datagram.request);
             let job =
@@ -99,6 +100,7 @@ impl Nts {
     }
 
     /// Verifies the requests whose cookies opened; returns how many may be answered.
+    //= rfc8915#5.7-12
     pub(super) fn verify(&mut self, slots: &mut [Slot], batch: &mut [Datagram<'_>]) -> usize {
         let mut jobs = OpenBatch::new();
         for ((slot, own), datagram) in slots.iter_mut().zip(&mut self.slots).zip(&mut *batch) {
@@ -143,12 +145,13 @@ impl Nts {
                 continue;
             };
             let algorithm = own.session.algorithm();
-            //= RFC 8915 section 5.7: one cookie for the one spent, and one for each placeholder.
+            // One cookie for the one spent, and one for each placeholder.
             let part = lay_out(
                 datagram.response,
                 datagram.request.len(),
                 identifier.of(datagram.request),
                 algorithm,
+                //= rfc8915#5.7-14, rfc8915#5.7-15
                 1 + own.placeholder_count,
                 entropy,
             );
@@ -166,6 +169,7 @@ impl Nts {
     }
 
     /// Seals the responses.
+    //= rfc8915#5.6-3, rfc8915#5.6-4
     pub(super) fn seal(&self, slots: &[Slot], batch: &mut [Datagram<'_>]) {
         let mut jobs = SealBatch::new();
         for ((slot, own), datagram) in slots.iter().zip(&self.slots).zip(batch) {
@@ -200,6 +204,8 @@ impl Nts {
 
 impl NtsSlot {
     /// The job that verifies the request in place; `None` if its nonce breaks a rule of RFC 8915 section 5.6.
+    //= rfc8915#5.6-2, rfc8915#5.6-4, rfc8915#5.6-6, rfc8915#5.6-8, rfc8915#5.7-2, rfc8915#5.7-3
+    //= rfc8915#5.7-7
     #[inline(always)]
     fn job<'a>(&'a mut self, request: &'a mut [u8]) -> Option<Open<'a>> {
         let NtsSlot { authenticator, session, genuine, .. } = self;
@@ -224,6 +230,7 @@ impl NtsSlot {
     }
 
     /// Adds the placeholders inside the ciphertext, which is text by now, to those before it.
+    //= rfc8915#5.6-5
     #[inline(always)]
     fn count_placeholders(&mut self, request: &mut [u8]) -> Result<(), Rejected> {
         let broken = Rejected::Silently(Outcome::NtsMalformed);
@@ -245,6 +252,7 @@ struct SealedPart {
 
 /// Writes the fields of an NTS response behind a header that is yet to come: the identifier, and an authenticator with
 /// room for as many cookies as fit into `size_max` octets, at most `cookie_count`. `None` if not even one fits.
+//= rfc8915#5.7-13, rfc8915#8.4-1
 #[inline(always)]
 fn lay_out(
     response: &mut [u8],

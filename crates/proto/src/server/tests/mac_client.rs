@@ -44,6 +44,7 @@ fn client_takes_one_size_of_digest_for_each_key() {
     }
 }
 
+//= rfc8573#3-5
 #[test]
 fn stripped_exchanged_or_foreign_macs_pass_no_client() {
     let mut server = server_with(Allowed::ALL);
