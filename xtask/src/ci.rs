@@ -8,7 +8,7 @@ use cargo_metadata::MetadataCommand;
 use clap::ValueEnum;
 
 use crate::tools::{self, Tool};
-use crate::{fuzz, portable, process, test, tidy, yanked};
+use crate::{fuzz, portable, process, spec, test, tidy, yanked};
 
 /// How long each fuzz target runs: a look at whether it still builds and starts, no search.
 const FUZZ_SECONDS: u32 = 10;
@@ -22,7 +22,7 @@ pub(crate) enum Step {
     Fmt,
     /// Lints
     Clippy,
-    /// House rules
+    /// House rules, and requirements against code and tests
     Tidy,
     /// Documentation
     Doc,
@@ -80,7 +80,7 @@ fn run_step(root: &Path, step: Step) -> Result<End, String> {
     match step {
         Step::Fmt => format(root),
         Step::Clippy => cargo(root, "clippy --workspace --all-targets --all-features -- -D warnings"),
-        Step::Tidy => tidy::run(root).map(|()| End::Done),
+        Step::Tidy => tidy::run(root).and_then(|()| spec::run(root, None)).map(|()| End::Done),
         Step::Doc => document(root),
         Step::Test => test::run(root, true, &[]).map(|()| End::Done),
         Step::Memcheck => memcheck(root),
