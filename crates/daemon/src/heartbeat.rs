@@ -81,6 +81,7 @@ mod tests {
 
     //= rfc5905#7.3-3
 
+    //= rfc5905#7.3-3, rfc5905#7.3-2
     #[test]
     fn state_that_nobody_renews_is_no_state() {
         let good = Snapshot::primary(-20, ReferenceId(*b"TEST"), NtpTime::ZERO);
