@@ -12,7 +12,7 @@ use authentick_wire::extension::{self, FieldType};
 use authentick_wire::header::Header;
 use authentick_wire::limits::{DATAGRAM_SIZE_MAX, HEADER_SIZE};
 use authentick_wire::nts::emit_authenticator;
-use authentick_wire::time::NtpTime;
+use authentick_wire::time::{NtpSpan, NtpTime};
 
 use crate::antp::nonce::Nonces;
 use crate::antp::seconds;
@@ -75,34 +75,43 @@ pub fn responder(octets: &[u8]) {
 }
 
 /// Answers `requests` as one batch under the same keys, and checks what is always so; returns what became of them.
-fn respond_to(mut requests: Vec<Vec<u8>>, symmetric: Option<&SymmetricKeys>) -> Outcomes {
+fn respond_to(requests: Vec<Vec<u8>>, symmetric: Option<&SymmetricKeys>) -> Outcomes {
     let keys = keys();
+    let mut entropy = Entropy::from_seed(2);
+    let interleave = Arc::new(Interleave::new(16, &mut entropy));
+    let mut responder = Responder::new(Arc::new(Policy::open()), Some(interleave), entropy);
+    let moment = Moment { snapshot: Snapshot::unsynchronised(-20), keys: Some(&keys), symmetric, antp: None };
+    answers(&mut responder, moment, requests);
+    *responder.outcomes()
+}
+
+/// The responses to a batch, of which each has one outcome, and none is amplified or a request.
+fn answers(responder: &mut Responder, moment: Moment<'_>, mut requests: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     let mut buffers = vec![vec![0xEE; DATAGRAM_SIZE_MAX]; requests.len()];
     let mut batch: Vec<Datagram<'_>> = requests
         .iter_mut()
         .zip(&mut buffers)
         .map(|(request, response)| Datagram {
-            source: ([198, 18, 0, 2], 123).into(),
-            received: NtpTime::from_unix(1_700_000_000, 0),
+            source: CLIENT,
+            received: NOW,
             truncated: false,
             request,
             response,
             response_size: 0,
         })
         .collect();
-    let mut entropy = Entropy::from_seed(2);
-    let interleave = Arc::new(Interleave::new(16, &mut entropy));
-    let mut responder = Responder::new(Arc::new(Policy::open()), Some(interleave), entropy);
-    let moment = Moment { snapshot: Snapshot::unsynchronised(-20), keys: Some(&keys), symmetric, antp: None };
-    let mut now = NtpTime::from_unix(1_700_000_000, 1000);
+    let mut now = NOW + NtpSpan::from_nanos(1000);
     responder.respond(moment, &mut now, &mut (), &mut batch);
     responder.sent(now, now);
     assert_eq!(responder.outcomes().total(), batch.len() as u64);
-    for datagram in &batch {
-        assert!(datagram.response_size <= datagram.request.len(), "amplified");
+    let headers = antp_server::overhead(&CLIENT);
+    for (index, datagram) in batch.iter().enumerate() {
+        let early = responder.early().iter().find(|early| early.index == index);
+        let early = early.map_or(0, |early| early.size + headers);
+        assert!(early + datagram.response_size <= datagram.request.len(), "amplified");
         assert!(datagram.response_size == 0 || datagram.response[0] & 7 != 3, "a request came back");
     }
-    *responder.outcomes()
+    batch.iter().map(|datagram| datagram.response[..datagram.response_size].to_vec()).collect()
 }
 
 /// Any octets as a response: a client takes none of them for an answer to its NTS request.
@@ -145,8 +154,8 @@ pub fn antp_request(octets: &[u8]) {
     world.answer(&time);
 }
 
-const ANTP_CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(198, 18, 0, 2)), 123);
-const ANTP_NOW: NtpTime = NtpTime::from_unix(1_700_000_000, 0);
+const CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(198, 18, 0, 2)), 123);
+const NOW: NtpTime = NtpTime::from_unix(1_700_000_000, 0);
 
 /// PKCS#8 of the scalar one. RFC 5915.
 fn pkcs8_of_one() -> Vec<u8> {
@@ -186,9 +195,9 @@ impl AntpServer {
 
     /// C1 and C2 of some client, the latter under a retired key.
     fn state(&self) -> ([u8; antp::C1_SIZE], [u8; antp::C2_SIZE]) {
-        let (issued, suite) = (seconds(ANTP_NOW), Suite::P256);
+        let (issued, suite) = (seconds(NOW), Suite::P256);
         let pending = Pending { suite, issued, transcript: [3; 32] };
-        let source = self.service.source_prefix(ANTP_CLIENT.ip());
+        let source = self.service.source_prefix(CLIENT.ip());
         let expires = issued.wrapping_add(1000);
         let established = Established { suite, issued, expires, key: SessionKey::new([4; 16]) };
         let retired = self.keys.keys().find(|(role, _)| *role == Role::Retired).expect("it was rotated").1;
@@ -198,39 +207,14 @@ impl AntpServer {
         )
     }
 
-    /// Answers `octets` as a datagram, with public-key work done at once; one outcome, and nothing amplified. Returns
-    /// what is sent at once.
+    /// Answers `octets` as a datagram, with public-key work done at once. Returns what is sent at once.
     fn answer(&self, octets: &[u8]) -> Vec<u8> {
-        let (mut request, mut response) = (octets.to_vec(), vec![0xEE; DATAGRAM_SIZE_MAX]);
-        request.truncate(DATAGRAM_SIZE_MAX);
-        let size = request.len();
-        let source = ANTP_CLIENT;
-        let mut batch = [Datagram {
-            source,
-            received: ANTP_NOW,
-            truncated: false,
-            request: &mut request,
-            response: &mut response,
-            response_size: 0,
-        }];
         let mut responder = Responder::new(Arc::new(Policy::open()), None, Entropy::from_seed(9));
-        let antp = AntpMoment {
-            service: &self.service,
-            keys: &self.keys,
-            limits: &AntpLimits::default(),
-            exchanges: self,
-        };
-        let snapshot = Snapshot::unsynchronised(-20);
-        let moment = Moment { snapshot, keys: None, symmetric: None, antp: Some(antp) };
-        responder.respond(moment, &mut ANTP_NOW.clone(), &mut (), &mut batch);
-        assert_eq!(responder.outcomes().total(), 1);
-        let headers = antp_server::overhead(&source);
-        let early = responder.early().iter().map(|early| early.size + headers).sum::<usize>();
-        assert!(early + batch[0].response_size <= size, "amplified");
-        assert!(batch[0].response_size == 0 || batch[0].response[0] & 7 != 3, "a request came back");
-        let size = batch[0].response_size;
-        response.truncate(size);
-        response
+        let (service, keys, limits) = (&self.service, &self.keys, &AntpLimits::default());
+        let antp = Some(AntpMoment { service, keys, limits, exchanges: self });
+        let moment = Moment { snapshot: Snapshot::unsynchronised(-20), keys: None, symmetric: None, antp };
+        let request = octets[..octets.len().min(DATAGRAM_SIZE_MAX)].to_vec();
+        answers(&mut responder, moment, vec![request]).remove(0)
     }
 }
 

@@ -4,7 +4,7 @@
 //! the fuzzer, and a history replays from its seed. Nothing here blocks, takes a lock or starts a thread; shared
 //! tables are arrays of atomics.
 //!
-//! - `server`: [`server::Responder`] takes a batch of datagrams through its stages.
+//! - `server`: [`server::Responder`] takes a batch of datagrams through its steps.
 //! - `client`: [`client::Exchange`] is one request and the checks on what comes back.
 //! - [`generations`], [`keyset`], [`cookie`]: what makes a server of NTS stateless.
 //! - [`antp`]: both ends of ANTP/1.

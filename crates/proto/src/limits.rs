@@ -5,7 +5,7 @@ use authentick_wire::limits::{COOKIE_COUNT, COOKIE_SIZE_MAX, DATAGRAM_SIZE_MAX, 
 /// Datagrams that the responder takes at once.
 pub const BATCH_SIZE: usize = 64;
 
-/// Datagrams that go through the stages of the responder together: as many as the widest lanes take.
+/// Datagrams that go through the steps of the responder together: as many as the widest lanes take.
 pub const GROUP_SIZE: usize = 16;
 
 /// Cookie keys that a key set holds: one future, one current, the rest retired.
@@ -20,7 +20,7 @@ pub const LIMITER_BUCKET_COUNT: usize = 1 << 16;
 /// Exchanges that the interleaved mode remembers.
 pub const INTERLEAVE_ENTRY_COUNT: usize = 1 << 16;
 
-/// One answer in so many to a client above its rate is a RATE kiss, where kisses are switched on; the rest is silence.
+/// Where kisses are switched on, one in this many refusals for rate is a RATE kiss; the others are silence.
 pub const RATE_KISS_SHARE: u64 = 4;
 
 /// The largest datagram that a client makes: it crosses any IPv6 path whole.

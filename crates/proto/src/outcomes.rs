@@ -1,4 +1,4 @@
-//! Ends of things that are counted: one enum, its labels, and all of its members in a row.
+//! Outcomes that are counted: an enum, the names of its members in metrics, and the list of all of them.
 
 /// Defines an enum of outcomes, each with its name in metrics (`Served = "served"`), and with them `ALL` and `label`.
 #[macro_export]

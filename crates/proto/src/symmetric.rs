@@ -105,7 +105,7 @@ impl SymmetricKey {
         self.salt
     }
 
-    /// What was done with the key, in all workers and in all sets that it was handed down through.
+    /// What was done with the key, by all workers and in all sets that have held it.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counters.iter().map(Counters::read).fold(Counts::default(), Add::add)
@@ -351,7 +351,7 @@ impl Error for SymmetricKeysError {}
 /// The keys that a server knows at one moment.
 pub struct SymmetricKeys {
     keys: Box<[SymmetricKey]>,
-    /// An open hash table of positions in `keys`, half empty at least; a power of two.
+    /// An open hash table of positions in `keys`, at least half empty; a power of two.
     table: Box<[Place]>,
     allowed: Allowed,
     worker_count: usize,
@@ -395,7 +395,7 @@ impl SymmetricKeys {
         Ok(SymmetricKeys { keys, table, allowed, worker_count })
     }
 
-    /// A set that takes this one's place. A key that is in both, the same in all its parts, goes on counting.
+    /// The set that replaces this one. A key that is in both, the same in all its parts, keeps its counts.
     ///
     /// # Errors
     /// As [`SymmetricKeys::new`].

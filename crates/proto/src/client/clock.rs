@@ -1,4 +1,4 @@
-//! What a server says of its clock, and what of that no client sets its own by: the last checks of every scheme.
+//! The last checks of every scheme: by what a server says of its own clock, may a client follow it?
 
 use std::fmt;
 

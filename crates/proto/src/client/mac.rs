@@ -69,8 +69,8 @@ pub struct MacCandidate {
 }
 
 impl MacCandidate {
-    /// The job that verifies `datagram`, out of which the candidate was made; `None` if its digest has a size that none
-    /// of the key has.
+    /// The job that verifies `datagram`, out of which the candidate was made; `None` if the key has no
+    /// digest of that size.
     #[inline]
     #[must_use]
     pub fn job<'a>(

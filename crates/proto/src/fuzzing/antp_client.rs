@@ -13,7 +13,7 @@ use authentick_wire::limits::{DATAGRAM_SIZE_MAX, FIELD_HEADER_SIZE, HEADER_SIZE}
 use authentick_wire::packet::Packet;
 use authentick_wire::time::{NtpSpan, NtpTime};
 
-use super::{ANTP_CLIENT, ANTP_NOW, AntpServer, P256_SPKI_OF_ONE, pkcs8_of_one};
+use super::{AntpServer, CLIENT, NOW, P256_SPKI_OF_ONE, pkcs8_of_one};
 use crate::antp::client::{
     Bounds, Event, KeyExchange, Negotiation, Offer, Progress, SeparateTag, Session, Wanted,
 };
@@ -54,8 +54,8 @@ fn forged(octets: &[u8]) {
     let mut session = Session::new(Suite::P256, SessionKey::new([1; 16]), C2, 1000);
     for separate in [None, Some(SeparateTag::Ipv4)] {
         let wanted = Wanted { fresh: true, separate };
-        let (mut time, _) = session.ask(wanted, Bounds::WAN, ANTP_NOW, &mut entropy, &mut request);
-        let end = time.receive(&aimed(octets, time.token()), ANTP_NOW, &mut session);
+        let (mut time, _) = session.ask(wanted, Bounds::WAN, NOW, &mut entropy, &mut request);
+        let end = time.receive(&aimed(octets, time.token()), NOW, &mut session);
         assert!(!matches!(end, Ok(Event::Accepted(_))), "a forged m6 passed");
     }
     assert_eq!(session.state(), &C2, "forged state was kept");
@@ -87,8 +87,8 @@ fn agreement() -> &'static Agreement {
         let packet = Packet::parse(&out[..size]).expect(KNOWN);
         let found = Antp::locate(&packet).expect(KNOWN).expect(KNOWN);
         let Message::KeyRequest(asked) = found.message else { panic!("{KNOWN}") };
-        let source = server.service.source_prefix(ANTP_CLIENT.ip());
-        let pending = Pending::open(&server.keys, asked.state, &source, seconds(ANTP_NOW)).expect(KNOWN);
+        let source = server.service.source_prefix(CLIENT.ip());
+        let pending = Pending::open(&server.keys, asked.state, &source, seconds(NOW)).expect(KNOWN);
         let private = PrivateKey::from_pkcs8(Kem::P256, &pkcs8_of_one()).expect(KNOWN);
         let key = private.decapsulate(asked.ciphertext).expect(KNOWN);
         Agreement { exchange, field: found.field(&out[..size]).to_vec(), h1: pending.transcript, key }
@@ -132,7 +132,7 @@ fn tagged(octets: &[u8], separate: Option<SeparateTag>) {
     let mut request = [0; DATAGRAM_SIZE_MAX];
     let wanted = Wanted { fresh: shape & 1 != 0, separate };
     let (mut exchange, size) =
-        session.ask(wanted, Bounds::WAN, ANTP_NOW, &mut Entropy::from_seed(6), &mut request);
+        session.ask(wanted, Bounds::WAN, NOW, &mut Entropy::from_seed(6), &mut request);
     let m5 = &request[..size];
     let mut m6 = vec![0; DATAGRAM_SIZE_MAX];
     let mut out = Writer::new(&mut m6);
@@ -155,9 +155,9 @@ fn tagged(octets: &[u8], separate: Option<SeparateTag>) {
     let (before, tag) = m6.split_last_chunk_mut::<TAG_SIZE>().expect("an m6 ends with its tag");
     *tag = transcript::time(&key, m5, before);
     // Sixteenths of a second; some are too late, and some are before the request.
-    let arrived = ANTP_NOW + NtpSpan::from_bits((i64::from(late) - 16) << 28);
+    let arrived = NOW + NtpSpan::from_bits((i64::from(late) - 16) << 28);
     if separate.is_some() && m6.len() > HEADER_SIZE + Early::FIELD_SIZE {
-        let early = exchange.receive(&m6[..HEADER_SIZE + Early::FIELD_SIZE], ANTP_NOW, &mut session);
+        let early = exchange.receive(&m6[..HEADER_SIZE + Early::FIELD_SIZE], NOW, &mut session);
         assert!(!matches!(early, Ok(Event::Accepted(_))), "an early packet has no tag");
     }
     let end = exchange.receive(&m6, arrived, &mut session);

@@ -219,7 +219,7 @@ impl Antp {
         let limits = antp.limits;
         let mut count = 0;
         for ((slot, own), datagram) in slots.iter().zip(&mut self.slots).zip(batch) {
-            let (Standing::Admitted(_), Scheme::Antp) = (slot.standing, slot.scheme) else { continue };
+            let Some(_) = slot.admitted(Scheme::Antp) else { continue };
             let source = datagram.source.ip();
             //= antp#servers-8
             let refusal = match own.ask {
@@ -264,11 +264,7 @@ impl Antp {
     /// somebody's mistake, and of no use to anybody.
     pub(super) fn verify(&mut self, slots: &[Slot], batch: &[Datagram<'_>]) {
         for ((slot, own), datagram) in slots.iter().zip(&mut self.slots).zip(batch) {
-            let (Standing::Admitted(_), Scheme::Antp, Ask::Time { suite, .. }) =
-                (slot.standing, slot.scheme, own.ask)
-            else {
-                continue;
-            };
+            let (Some(_), Ask::Time { suite, .. }) = (slot.admitted(Scheme::Antp), own.ask) else { continue };
             let established = own.text.take(seconds(datagram.received));
             //= antp#servers-5
             own.established = established.filter(|state| state.suite == suite);
@@ -288,7 +284,7 @@ impl Antp {
     ) {
         let nonces = &mut self.nonces;
         for ((slot, own), datagram) in slots.iter_mut().zip(&mut self.slots).zip(batch) {
-            let (Standing::Admitted(admitted), Scheme::Antp) = (slot.standing, slot.scheme) else { continue };
+            let Some(admitted) = slot.admitted(Scheme::Antp) else { continue };
             let out = &mut datagram.response[..datagram.request.len()];
             let laid_out = match own.ask {
                 Ask::Negotiation(offered, field) => {

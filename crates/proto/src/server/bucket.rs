@@ -1,11 +1,11 @@
 //! A rate over all sources together: the generic cell rate algorithm in one word, which all workers share without a
 //! lock.
 //!
-//! What each source may ask for is [`super::limit`]'s. This is for what a server wants to spend in all.
+//! [`super::limit`] limits each source. This limits what the server spends in total.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A concurrent update is tried again this often; then the request is let through.
+/// How many times an update is tried while other workers change the same word. After that the request is admitted.
 const ATTEMPT_COUNT: usize = 8;
 
 /// One bucket of tokens.

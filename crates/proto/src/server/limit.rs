@@ -1,4 +1,4 @@
-//! The rate limit: so many requests a second from each address prefix, with bursts, in bounded memory.
+//! The rate limit: how many requests per second each address prefix may send, with bursts, in bounded memory.
 //!
 //! The generic cell rate algorithm in one word per prefix: the time at which its bucket will be full again. A bucket
 //! of four words is found by a keyed hash, so nobody can aim at another's. When all four are in use by others, the one
@@ -18,7 +18,7 @@ use authentick_crypto::{Entropy, KeyedHash};
 const WAYS: usize = 4;
 const TIME_BITS: u32 = 44;
 const TIME_MASK: u64 = (1 << TIME_BITS) - 1;
-/// A concurrent update is tried again this often; then the request is let through.
+/// How many times an update is tried while other workers change the same word. After that the request is admitted.
 const ATTEMPT_COUNT: usize = 4;
 
 /// How much a prefix may ask.
@@ -34,7 +34,7 @@ pub struct Rate {
     pub prefix_v6: u8,
 }
 
-/// Remembers the prefixes that asked of late.
+/// Remembers the prefixes that asked recently.
 pub struct Limiter {
     rate: Rate,
     hash: KeyedHash,
@@ -80,8 +80,8 @@ impl Limiter {
         true
     }
 
-    /// Whether [`Limiter::admit`] would say yes now; counts nothing. For who asks several limiters and wants to take
-    /// from all or from none.
+    /// Whether [`Limiter::admit`] would say yes now; counts nothing. For callers that
+    /// ask several limiters and take from all of them or from none.
     pub fn has_room(&self, source: IpAddr, now_us: u64) -> bool {
         let (bucket, tag) = self.place_of(source);
         let words = bucket.each_ref().map(|word| word.load(Ordering::Relaxed));

@@ -66,8 +66,9 @@ impl Mac {
     /// Finds the keys, and the nonces of the requests.
     pub(super) fn open(&mut self, keys: Option<&SymmetricKeys>, slots: &mut [Slot], batch: &[Datagram<'_>]) {
         for ((slot, own), datagram) in slots.iter_mut().zip(&mut self.slots).zip(batch) {
-            let (Standing::Admitted(_), Scheme::Mac) = (slot.standing, slot.scheme) else { continue };
-            if let Err(rejected) = look_up(keys, own, datagram.request, self.worker) {
+            if slot.admitted(Scheme::Mac).is_some()
+                && let Err(rejected) = look_up(keys, own, datagram.request, self.worker)
+            {
                 slot.standing = rejected.into();
             }
         }
@@ -77,7 +78,7 @@ impl Mac {
     pub(super) fn verify(&mut self, keys: &SymmetricKeys, slots: &mut [Slot], batch: &[Datagram<'_>]) {
         let jobs = slots.iter().zip(&mut self.slots).zip(batch);
         verify_batch(jobs.filter_map(|((slot, own), datagram)| {
-            let (Standing::Admitted(_), Scheme::Mac) = (slot.standing, slot.scheme) else { return None };
+            slot.admitted(Scheme::Mac)?;
             let (key, fields) = (keys.at(own.position), &own.fields);
             let fits = accepts_digest(slot.echo.version, key.algorithm().tag_size(), fields.digest.size());
             let request = &*datagram.request;
@@ -91,7 +92,7 @@ impl Mac {
             })
         }));
         for (slot, own) in slots.iter_mut().zip(&self.slots) {
-            let (Standing::Admitted(admitted), Scheme::Mac) = (slot.standing, slot.scheme) else { continue };
+            let Some(admitted) = slot.admitted(Scheme::Mac) else { continue };
             slot.standing = match Authenticated::verified(admitted, own.genuine) {
                 Some(proof) => Standing::Entitled(Entitled::from(proof), Outcome::Mac),
                 None => {
@@ -112,7 +113,9 @@ impl Mac {
     ) -> usize {
         let mut count = 0;
         for ((slot, own), datagram) in slots.iter_mut().zip(&mut self.slots).zip(batch) {
-            let (Standing::Entitled(..), Scheme::Mac) = (slot.standing, slot.scheme) else { continue };
+            if !slot.is_entitled(Scheme::Mac) {
+                continue;
+            }
             let key = keys.at(own.position);
             own.nonce = key.draw_nonce(entropy);
             let identifier = slot.identifier.map(|identifier| identifier.of(datagram.request));
@@ -134,7 +137,7 @@ impl Mac {
     pub(super) fn seal(&self, keys: &SymmetricKeys, slots: &[Slot], batch: &mut [Datagram<'_>]) {
         let jobs = slots.iter().zip(&self.slots).zip(batch);
         tag_batch(jobs.filter_map(|((slot, own), datagram)| {
-            let (Standing::Entitled(..), Scheme::Mac) = (slot.standing, slot.scheme) else { return None };
+            let true = slot.is_entitled(Scheme::Mac) else { return None };
             let (covered, rest) = datagram.response.split_at_mut(covered_size(own.digest));
             let digest_start = own.digest.start() - covered.len();
             Some(Tag {

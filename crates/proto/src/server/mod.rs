@@ -156,6 +156,23 @@ impl Default for Slot {
     }
 }
 
+impl Slot {
+    /// What policy said, if `scheme` has the say now.
+    #[inline(always)]
+    fn admitted(&self, scheme: Scheme) -> Option<Admitted> {
+        match self.standing {
+            Standing::Admitted(admitted) if self.scheme == scheme => Some(admitted),
+            _ => None,
+        }
+    }
+
+    /// Whether it may be given time by `scheme`.
+    #[inline(always)]
+    fn is_entitled(&self, scheme: Scheme) -> bool {
+        matches!(self.standing, Standing::Entitled(..)) && self.scheme == scheme
+    }
+}
+
 impl From<Rejected> for Standing {
     fn from(rejected: Rejected) -> Self {
         match rejected {

@@ -80,7 +80,7 @@ impl Nts {
         pause(Step::OpenCookies);
         let mut jobs = OpenBatch::new();
         for ((slot, own), datagram) in slots.iter_mut().zip(&mut self.slots).zip(batch) {
-            let (Standing::Admitted(_), Scheme::Nts) = (slot.standing, slot.scheme) else { continue };
+            let Some(_) = slot.admitted(Scheme::Nts) else { continue };
             //= rfc5905#8-6
             own.genuine = false;
             let cookie = own.cookie.of(datagram.request);
@@ -93,7 +93,7 @@ impl Nts {
         }
         jobs.run();
         for (slot, own) in slots.iter_mut().zip(&self.slots) {
-            if let (Standing::Admitted(_), Scheme::Nts, false) = (slot.standing, slot.scheme, own.genuine) {
+            if let (Some(_), false) = (slot.admitted(Scheme::Nts), own.genuine) {
                 slot.standing = Rejected::Nak(Outcome::NakCookie).into();
             }
         }
@@ -104,7 +104,7 @@ impl Nts {
     pub(super) fn verify(&mut self, slots: &mut [Slot], batch: &mut [Datagram<'_>]) -> usize {
         let mut jobs = OpenBatch::new();
         for ((slot, own), datagram) in slots.iter_mut().zip(&mut self.slots).zip(&mut *batch) {
-            let (Standing::Admitted(_), Scheme::Nts) = (slot.standing, slot.scheme) else { continue };
+            let Some(_) = slot.admitted(Scheme::Nts) else { continue };
             match own.job(datagram.request) {
                 Some(job) => jobs.push(job),
                 None => slot.standing = Rejected::Silently(Outcome::NtsMalformed).into(),
@@ -113,7 +113,7 @@ impl Nts {
         jobs.run();
         let mut count = 0;
         for ((slot, own), datagram) in slots.iter_mut().zip(&mut self.slots).zip(batch) {
-            let (Standing::Admitted(admitted), Scheme::Nts) = (slot.standing, slot.scheme) else { continue };
+            let Some(admitted) = slot.admitted(Scheme::Nts) else { continue };
             let proof = Authenticated::verified(admitted, own.genuine).ok_or(Rejected::Nak(Outcome::NakTag));
             slot.standing =
                 match proof.and_then(|proof| own.count_placeholders(datagram.request).map(|()| proof)) {
@@ -139,11 +139,7 @@ impl Nts {
         let key = keys.current();
         let mut jobs = SealBatch::new();
         for ((slot, own), datagram) in slots.iter_mut().zip(&mut self.slots).zip(batch) {
-            let (Standing::Entitled(..), Scheme::Nts, Some(identifier)) =
-                (slot.standing, slot.scheme, slot.identifier)
-            else {
-                continue;
-            };
+            let (true, Some(identifier)) = (slot.is_entitled(Scheme::Nts), slot.identifier) else { continue };
             let algorithm = own.session.algorithm();
             // One cookie for the one spent, and one for each placeholder.
             let part = lay_out(
@@ -173,7 +169,9 @@ impl Nts {
     pub(super) fn seal(&self, slots: &[Slot], batch: &mut [Datagram<'_>]) {
         let mut jobs = SealBatch::new();
         for ((slot, own), datagram) in slots.iter().zip(&self.slots).zip(batch) {
-            let (Standing::Entitled(..), Scheme::Nts) = (slot.standing, slot.scheme) else { continue };
+            if !slot.is_entitled(Scheme::Nts) {
+                continue;
+            }
             let (session, part) = (&own.session, &own.part);
             let (before, rest) = datagram.response.split_at_mut(part.sealed.start());
             let before = &*before;

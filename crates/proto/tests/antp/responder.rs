@@ -373,18 +373,8 @@ fn whole_batch_of_all_kinds_keeps_its_order_and_tags_of_early_packets_come_last(
 fn server_without_antp_answers_all_of_it_as_plain_ntp() {
     let mut world = world(1);
     let session = world.session(Suite::P256);
-    let (_, mut m5) = asked(&session, Wanted::default(), 1);
-    let mut response = vec![0; DATAGRAM_SIZE_MAX];
-    let mut responder = Responder::new(Arc::new(Policy::open()), None, Entropy::from_seed(3));
-    let mut batch = [Datagram {
-        source: world.source,
-        received: BEGIN,
-        truncated: false,
-        request: &mut m5,
-        response: &mut response,
-        response_size: 0,
-    }];
-    let moment = Moment { snapshot: SNAPSHOT, keys: None, symmetric: None, antp: None };
-    responder.respond(moment, &mut BEGIN.clone(), &mut (), &mut batch);
-    assert_eq!((batch[0].response_size, responder.outcomes().of(Outcome::Plain)), (HEADER_SIZE, 1));
+    let (_, m5) = asked(&session, Wanted::default(), 1);
+    world.server.antp = None;
+    let answer = world.answer(&m5);
+    assert_eq!((answer.datagrams[0].len(), answer.outcome), (HEADER_SIZE, Outcome::Plain));
 }

@@ -41,7 +41,7 @@ pub enum Check {
     Origin,
     /// The request has its response already.
     Duplicate,
-    /// It is a plain response to an ANTP request: somebody strips, or the server does not serve ANTP.
+    /// It is a plain response to an ANTP request: the server does not serve ANTP, or somebody on the path removed it.
     Untagged,
     /// It is a kiss-o'-death with this code, and nothing vouches for it.
     Kiss(ReferenceId),
@@ -132,7 +132,7 @@ fn put_header(out: &mut Writer<'_>, token: NtpTime) {
     out.put(&header).expect("the buffer holds a request");
 }
 
-/// Writes a request of which `field` is the message, after so much padding; returns its size.
+/// Writes a request with `padding_size` octets of padding and the message in `field`; returns its size.
 fn put_again(token: NtpTime, padding_size: usize, field: &[u8], out: &mut [u8]) -> usize {
     const ROOM: &str = "the buffer holds a request that it has held before";
     let mut writer = Writer::new(out);

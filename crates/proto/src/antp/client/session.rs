@@ -129,7 +129,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session with known parts, from a file or a vector, that lasts so many seconds from its key exchange on.
+    /// A session with known parts, from a file or a vector. It lasts `lifetime_seconds` from its key exchange on.
     #[must_use]
     pub const fn new(suite: Suite, key: SessionKey, state: [u8; C2_SIZE], lifetime_seconds: u32) -> Self {
         Session { suite, key, state, lifetime_seconds }
