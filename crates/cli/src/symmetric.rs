@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use authentick_daemon::symmetric::{Format, KeyFile, Keys, State};
+use authentick_daemon::symmetric::{Format, KeyFile, Keys, Standing};
 use authentick_net::clock::unix_seconds;
 use authentick_proto::symmetric::{Allowed, Caution, SymmetricKey};
 
@@ -51,7 +51,7 @@ impl KeyName<'_> {
             };
             return Err(self.problem(&format!("there is no key {id}; {remedy}")));
         };
-        if key.state(unix_seconds()) == State::Expired {
+        if key.standing(unix_seconds()) == Standing::Expired {
             let remedy = match key.note.replaced_by {
                 Some(next) => format!("use --key-id {next}, which replaces it"),
                 None => "name another one".to_owned(),
@@ -75,8 +75,7 @@ impl KeyName<'_> {
                 key.algorithm()
             )));
         }
-        let of_this_key = format!("key {id} ");
-        for warning in keys.warnings.iter().filter(|warning| warning.contains(&of_this_key)) {
+        for warning in keys.warnings.iter().filter(|warning| warning.id == id) {
             output::error(&format!("warning: --keys {}: {warning}", self.file.display()));
         }
         if let Some(caution) = Caution::of(key.algorithm()) {

@@ -1,7 +1,8 @@
 //! The body of the fuzz target of this crate; `fuzz/` calls it with new octets, the tests with the kept corpus.
 
 use crate::symmetric::edit;
-use crate::symmetric::text::{Dialect, Format, parse};
+use crate::symmetric::text::{LINE_SIZE_MAX, parse};
+use crate::symmetric::{Dialect, Format};
 
 /// Any octets as a key file: keys or a mistake on a line that there is; keys that are written are read again as they
 /// were; and what one dialect alone takes is no other key in the reading that decides by itself.
@@ -28,10 +29,7 @@ pub fn key_file(octets: &[u8]) {
                 };
                 // A key of two thousand octets can be written as text, and not in hexadecimal.
                 let Ok(again) = parse(&line, Format::Auto) else {
-                    assert!(
-                        line.len() > crate::symmetric::text::LINE_SIZE_MAX,
-                        "what was written is not read"
-                    );
+                    assert!(line.len() > LINE_SIZE_MAX, "what was written is not read");
                     continue;
                 };
                 let again = &again.keys[0].key;

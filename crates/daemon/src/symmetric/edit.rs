@@ -12,9 +12,11 @@ use authentick_crypto::mac::MacAlgorithm;
 use authentick_proto::symmetric::SALT_SIZE;
 use zeroize::Zeroizing;
 
+use super::entry::{Prefixed, line_id};
 use super::file::{KeyFile, KeyFileError};
+use super::keys::{Dialect, Key, Keys, Standing};
 use super::notes::{self, Note};
-use super::text::{self, Dialect, Key, Keys, NTP_KEY_SIZE_MAX, NTP_TEXT_SIZE_MAX, Prefixed, State};
+use super::secret::{NTP_KEY_SIZE_MAX, NTP_TEXT_SIZE_MAX};
 use super::types::Type;
 
 /// The highest id that ntpd and NTPsec read.
@@ -144,7 +146,7 @@ pub fn rotate(
     let text = file.read()?;
     let keys = file.parse(&text)?;
     let old = known(&keys, id)?;
-    if old.state(now) != State::Current {
+    if old.standing(now) != Standing::Current {
         return Err(EditError::Replaced(id, old.note.replaced_by));
     }
     let order = Order { id: new_id, algorithm: old.algorithm(), salt: old.key.salt().is_some() };
@@ -271,7 +273,7 @@ impl Draft {
 
     /// Where the key with this id stands.
     fn key(&self, id: u32) -> Option<usize> {
-        self.lines.iter().position(|line| text::line_id(line) == Some(id))
+        self.lines.iter().position(|line| line_id(line) == Some(id))
     }
 
     fn store(self, file: &KeyFile) -> Result<Keys, EditError> {

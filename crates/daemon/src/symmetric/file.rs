@@ -13,7 +13,8 @@ use crate::guarded::{self, Secrecy, Unreadable};
 use crate::lock::{self, Lock, LockError};
 use crate::replace::{beside, replace};
 
-use super::text::{self, Format, Keys, Mistake};
+use super::keys::{Format, Keys, Mistake};
+use super::text;
 
 /// Octets of a file: the most keys on lines of some 250 octets.
 const FILE_SIZE_MAX: u64 = 16 << 20;

@@ -13,8 +13,8 @@ use authentick_crypto::mac::MacKey;
 use authentick_proto::symmetric::{Allowed, Caution, Counts, SymmetricKey, SymmetricKeys};
 
 use super::file::{KeyFile, KeyFileError};
+use super::keys::Keys;
 use super::notes;
-use super::text::Keys;
 use super::uses::{Ledger, Stored, Uses, limit_of};
 use crate::clock::HostClock;
 use crate::config::Symmetric;

@@ -14,12 +14,15 @@
 //! Deliberately absent: which key is used for what. That is said by who reads.
 
 pub mod edit;
+mod entry;
 pub mod file;
 pub(crate) mod keeper;
+mod keys;
 pub mod notes;
+mod secret;
 pub mod text;
 pub mod types;
 pub mod uses;
 
 pub use file::{KeyFile, KeyFileError};
-pub use text::{Dialect, Foreign, Format, Key, Keys, Mistake, State};
+pub use keys::{Dialect, Foreign, Format, Key, Keys, Mistake, Standing, Warning};

@@ -2,7 +2,7 @@
 
 use authentick_crypto::mac::MacAlgorithm;
 
-use super::text::Dialect;
+use super::keys::Dialect;
 
 /// What a name means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Type {
         let known = KNOWN.iter().find(|(known, ..)| known.as_bytes().eq_ignore_ascii_case(name));
         if let Some(&(known, algorithm, whose)) = known {
             let in_capitals = known.as_bytes() == name;
-            let is_ours = super::text::is_ours(algorithm);
+            let is_ours = super::entry::is_ours(algorithm);
             return Some(Type::Known(
                 algorithm,
                 if in_capitals || is_ours { whose } else { Some(Dialect::Ntp) },

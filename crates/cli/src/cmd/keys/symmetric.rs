@@ -142,7 +142,7 @@ impl Shown {
         let uses = stored.map(|stored| stored.of(&key.key));
         Shown {
             id: key.id(),
-            state: key.state(now).label(),
+            state: key.standing(now).label(),
             kind: Some(key.algorithm().name()),
             bits: Some(8 * key.key.key().expose().len()),
             salted: key.key.salt().is_some(),

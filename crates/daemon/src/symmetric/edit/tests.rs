@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use proptest::prelude::*;
 
 use super::*;
-use crate::symmetric::text::{Format, Key};
+use crate::symmetric::{Format, text};
 
 const DAY: u64 = 86_400;
 

@@ -1,5 +1,8 @@
 //! Both programs' files as they are, and every refusal with its line.
 
+use authentick_crypto::mac::MacAlgorithm;
+
+use super::super::keys::Standing;
 use super::*;
 
 const HEX32: &str = "7EA62AE64D190114D46D5A082F948EC1";
@@ -123,16 +126,26 @@ fn long_key_without_prefix_is_read_as_the_owner_of_the_file_reads_it() {
     ] {
         let keys = parse(format!("{before}{line}").as_bytes(), format).unwrap();
         assert_eq!(keys.find(1).unwrap().key.key().expose(), expected, "{before:?} {format:?}");
-        assert!(!keys.warnings.iter().any(|warning| warning.contains("hexadecimal")), "{:?}", keys.warnings);
+        assert!(
+            !keys.warnings.iter().any(|warning| warning.problem.contains("hexadecimal")),
+            "{:?}",
+            keys.warnings
+        );
     }
     // Nothing shows whose it is, or both do: ntpd's reading, and a warning with line and id.
     for before in ["\n", "; chrony\n2 M tulip\n"] {
         let keys = read(&format!("{before}{line}"));
         let key = keys.find(1).unwrap();
         assert_eq!(key.key.key().expose(), octets(HEX40));
-        let warned =
-            keys.warnings.iter().filter(|warning| warning.contains("hexadecimal")).collect::<Vec<_>>();
-        assert!(warned.len() == 1 && warned[0].contains(&format!("line {}: key 1", key.line)), "{warned:?}");
+        let warned = keys
+            .warnings
+            .iter()
+            .filter(|warning| warning.problem.contains("hexadecimal"))
+            .collect::<Vec<_>>();
+        assert!(
+            warned.len() == 1 && warned[0].to_string().contains(&format!("line {}: key 1", key.line)),
+            "{warned:?}"
+        );
     }
     // AES256 is chrony's name: 32 characters are its 32 octets, which NTPsec would have padded for its AES-256.
     assert_eq!(one(&format!("1 AES256 {HEX32}")).key.key().expose(), HEX32.as_bytes());
@@ -154,6 +167,7 @@ fn key_of_a_type_that_is_not_implemented_costs_its_own_id_alone() {
         let found = keys.find_foreign(7).unwrap();
         assert_eq!((found.line, found.name), (2, name.to_ascii_uppercase().as_str()));
         let [warning] = &keys.warnings[..] else { panic!("{:?}", keys.warnings) };
+        let warning = warning.to_string();
         assert!(warning.contains("line 2: key 7") && warning.contains(found.name), "{warning}");
         assert!(warning.contains("AES128") && !warning.contains(HEX64), "{warning}");
     }
@@ -237,7 +251,7 @@ fn second_line_with_an_id_is_refused_with_both_lines() {
 fn short_keys_are_warned_of() {
     let keys = read("1 MD5 ninechars\n2 MD5 ten-chars!\n");
     assert_eq!(keys.warnings.len(), 1);
-    assert!(keys.warnings[0].starts_with("line 1: key 1 has 72 bits"), "{:?}", keys.warnings);
+    assert!(keys.warnings[0].to_string().starts_with("line 1: key 1 has 72 bits"), "{:?}", keys.warnings);
 }
 
 #[test]
@@ -247,9 +261,9 @@ fn notes_say_how_a_key_stands() {
                 # authentick: key 3 retired 1970-01-01T00:00:05Z\n# authentick: key 9 made 1970-01-01T00:00:05Z\n\
                 2 MD5 crocus-crocus\n";
     let keys = read(text);
-    let states = |now| keys.keys.iter().map(|key| key.state(now)).collect::<Vec<_>>();
-    assert_eq!(states(99), [State::Replaced, State::Current]);
-    assert_eq!(states(100), [State::Expired, State::Current]);
+    let states = |now| keys.keys.iter().map(|key| key.standing(now)).collect::<Vec<_>>();
+    assert_eq!(states(99), [Standing::Replaced, Standing::Current]);
+    assert_eq!(states(100), [Standing::Expired, Standing::Current]);
     assert_eq!(keys.accepted(99).count(), 2);
     assert_eq!(keys.accepted(100).map(Key::id).collect::<Vec<_>>(), [2]);
     assert_eq!(keys.keys[0].note.made, Some(10));
