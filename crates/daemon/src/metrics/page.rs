@@ -1,0 +1,339 @@
+//! What the page of metrics says of a node. Names follow those of ntpd-rs where the meaning is the same.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use authentick_ke::server::Outcome as KeOutcome;
+use authentick_proto::antp::server::ExchangeOutcome;
+use authentick_proto::server::outcome::Outcome;
+use authentick_wire::antp::Suite;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+use super::counters::Totals;
+use crate::antp::AntpState;
+use crate::containment::Kind;
+use crate::rotator::InForce;
+use crate::shared::{NtsState, Shared};
+use crate::symmetric::keeper::{Shown, SymmetricState};
+
+/// Symmetric keys with counters of their own on the page.
+const SHOWN_KEY_COUNT_MAX: usize = 1024;
+
+/// The node as a source of metrics, read at each scrape.
+#[derive(Debug)]
+pub(super) struct NodeMetrics(pub(super) Arc<Shared>);
+
+impl Collector for NodeMetrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let shared = &*self.0;
+        let mut page = Page { encoder: &mut encoder };
+        page.packets(&Totals::of(&shared.workers))?;
+        page.clock(shared)?;
+        if let Some(symmetric) = &shared.symmetric {
+            page.symmetric(symmetric)?;
+        }
+        if let Some(antp) = &shared.antp {
+            page.antp(antp)?;
+        }
+        if let Some(nts) = &shared.nts {
+            page.nts(nts)?;
+        }
+        Ok(())
+    }
+}
+
+/// The word for a suite in configuration and metrics.
+const fn suite_word(suite: Suite) -> &'static str {
+    match suite {
+        Suite::P256 => "ecdh",
+        Suite::RSA_PKCS1 => "rsa",
+        Suite::RSA_OAEP => "rsa-oaep",
+        Suite::X25519 => "x25519",
+        Suite(_) => "other",
+    }
+}
+
+struct Page<'e, 'a> {
+    encoder: &'e mut DescriptorEncoder<'a>,
+}
+
+impl Page<'_, '_> {
+    fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+        let metric = self.encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        ConstCounter::new(value).encode(metric)
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
+        let metric = self.encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        ConstGauge::new(value).encode(metric)
+    }
+
+    /// Counters of one name, each with its labels.
+    fn counters<'s, const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: impl IntoIterator<Item = ([(&'s str, &'s str); N], u64)>,
+    ) -> fmt::Result {
+        let mut metric = self.encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (labels, value) in values {
+            ConstCounter::new(value).encode(metric.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+
+    /// Gauges of one name, each with its labels.
+    fn gauges<'s, const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: impl IntoIterator<Item = ([(&'s str, &'s str); N], f64)>,
+    ) -> fmt::Result {
+        let mut metric = self.encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for (labels, value) in values {
+            ConstGauge::new(value).encode(metric.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+
+    fn packets(&mut self, totals: &Totals) -> fmt::Result {
+        self.counter("ntp_server_received_packets", "Datagrams received", totals.received)?;
+        self.counters(
+            "ntp_server_packets",
+            "Datagrams by what became of them; they add up to those received",
+            Outcome::ALL.iter().map(|&outcome| ([("outcome", outcome.label())], totals.of_outcome(outcome))),
+        )?;
+        self.counter(
+            "ntp_server_response_send_errors",
+            "Responses that the kernel refused to send",
+            totals.send_failures,
+        )?;
+        self.counter(
+            "ntp_server_receive_errors",
+            "Times that the kernel failed to receive, and the server went on",
+            totals.receive_failures,
+        )?;
+        self.counter(
+            "ntp_server_socket_drops",
+            "Datagrams that the kernel dropped because the server did not read them in time",
+            totals.dropped,
+        )?;
+        let refused = Kind::ALL.map(|kind| ([("thread", kind.name())], kind.refused_count()));
+        self.counters(
+            "ntp_server_refused_system_calls",
+            "System calls that a thread of this kind has no business with, refused by its filter",
+            refused,
+        )
+    }
+
+    fn clock(&mut self, shared: &Shared) -> fmt::Result {
+        let snapshot = shared.snapshot();
+        let dispersion = snapshot.root_dispersion_at(shared.clock.now());
+        self.gauge("ntp_system_stratum", "Stratum that is served", f64::from(snapshot.stratum))?;
+        self.gauge(
+            "ntp_system_leap_indicator",
+            "Leap indicator that is served: 3 means not synchronised",
+            f64::from(snapshot.leap.to_bits()),
+        )?;
+        self.gauge(
+            "ntp_system_root_delay_seconds",
+            "Round trip to the reference clock",
+            snapshot.root_delay.as_nanos() as f64 / 1e9,
+        )?;
+        self.gauge(
+            "ntp_system_root_dispersion_seconds",
+            "Largest error with respect to the reference clock",
+            dispersion.as_nanos() as f64 / 1e9,
+        )?;
+        let boot_ns = shared.clock.boot_ns();
+        let ages = [("clock", shared.looked.load().age(boot_ns)), ("files", shared.files.age(boot_ns))];
+        self.gauges(
+            "ntp_heartbeat_age_seconds",
+            "Since when a thread of the supervisor has not come round; the clock's state counts for 10 seconds",
+            ages.map(|(thread, age)| ([("thread", thread)], age.as_secs_f64())),
+        )?;
+        self.gauge(
+            "ntp_uptime_seconds",
+            "Time since the server started",
+            shared.started.elapsed().as_secs_f64(),
+        )?;
+        self.gauges(
+            "ntp_build_info",
+            "Always 1; the label says which version runs",
+            [([("version", env!("CARGO_PKG_VERSION"))], 1.0)],
+        )
+    }
+
+    fn nts(&mut self, nts: &NtsState) -> fmt::Result {
+        self.counter(
+            "nts_ke_connections_accepted",
+            "Key exchange connections accepted",
+            nts.ke.accepted_count(),
+        )?;
+        self.counter(
+            "nts_ke_accept_failures",
+            "Times that the kernel had no descriptor or no memory for a key exchange connection",
+            nts.ke.accept_failure_count(),
+        )?;
+        self.counters(
+            "nts_ke_connections",
+            "Key exchange connections by how they ended",
+            KeOutcome::ALL.iter().map(|&outcome| ([("outcome", outcome.label())], nts.ke.of(outcome))),
+        )?;
+        self.gauge(
+            "nts_ke_connections_open",
+            "Key exchange connections open now",
+            nts.ke.open_count() as f64,
+        )?;
+        self.gauge(
+            "nts_ke_certificate_expiry_timestamp_seconds",
+            "When the certificate ends, in Unix seconds",
+            nts.certificate().not_after as f64,
+        )?;
+        let keys = nts.keys.keys.load();
+        self.rotation(
+            "nts_cookie_key",
+            ["Cookie key", "cookies"],
+            (keys.keys().count(), keys.rotated()),
+            &nts.keys,
+        )
+    }
+
+    fn antp(&mut self, antp: &AntpState) -> fmt::Result {
+        let exchanges = &antp.exchanges;
+        let (depth, room) = exchanges.depth();
+        self.gauge(
+            "antp_key_exchanges_waiting",
+            "Key exchanges that wait for a public-key thread",
+            depth as f64,
+        )?;
+        self.gauge("antp_key_exchanges_waiting_limit", "How many may wait; more are refused", room as f64)?;
+        self.counter(
+            "antp_key_exchanges_refused",
+            "Key exchanges that were refused because too many waited",
+            exchanges.refused_count(),
+        )?;
+        self.counter(
+            "antp_key_exchange_send_errors",
+            "Answers to key exchanges that the kernel refused to send",
+            exchanges.send_failures(),
+        )?;
+        let ended = Suite::ALL.into_iter().enumerate().flat_map(|(index, suite)| {
+            ExchangeOutcome::ALL.iter().map(move |&outcome| {
+                let labels = [("suite", suite_word(suite)), ("outcome", outcome.label())];
+                (labels, exchanges.ended(outcome, index))
+            })
+        });
+        self.counters(
+            "antp_key_exchanges",
+            "Key exchanges of the public-key threads by suite and end",
+            ended,
+        )?;
+        self.gauges(
+            "antp_certificate_expiry_timestamp_seconds",
+            "When the certificate of a suite ends, in Unix seconds",
+            antp.loaded
+                .load()
+                .certificates
+                .iter()
+                .map(|(suite, certificate)| ([("suite", suite_word(*suite))], certificate.not_after as f64)),
+        )?;
+        let keys = antp.keys.keys.load();
+        self.rotation(
+            "antp_state_key",
+            ["State key", "state"],
+            (keys.keys().count(), keys.rotated()),
+            &antp.keys,
+        )
+    }
+
+    /// How many keys of a kind there are and how they rotate. `words`: one key in prose, at the start of a
+    /// sentence, and what it opens; `keys`: how many there are, and when the current one began to seal, in Unix
+    /// seconds; `in_force`: which rotations were made, and which failed.
+    fn rotation<K>(
+        &mut self,
+        prefix: &str,
+        words: [&str; 2],
+        keys: (usize, u64),
+        in_force: &InForce<K>,
+    ) -> fmt::Result {
+        let ([kind, opened], (count, rotated)) = (words, keys);
+        let key = kind.to_lowercase();
+        self.gauge(&format!("{prefix}s"), &format!("{kind}s that open {opened}"), count as f64)?;
+        self.gauge(
+            &format!("{prefix}_rotated_timestamp_seconds"),
+            &format!("When the current {key} began to seal, in Unix seconds"),
+            rotated as f64,
+        )?;
+        self.counter(
+            &format!("{prefix}_rotations"),
+            &format!("Rotations of the {key}s"),
+            in_force.rotations.load(Ordering::Relaxed),
+        )?;
+        self.counter(
+            &format!("{prefix}_rotation_failures"),
+            "Rotations that failed, for example on a full disk; the old keys stay in force",
+            in_force.rotation_failures.load(Ordering::Relaxed),
+        )
+    }
+
+    fn symmetric(&mut self, symmetric: &SymmetricState) -> fmt::Result {
+        let all = symmetric.shown();
+        self.gauge("ntp_symmetric_keys", "Symmetric keys in force", all.len() as f64)?;
+        self.counter(
+            "ntp_symmetric_key_reload_failures",
+            "Times that the key file could not be read again; the old keys stay in force",
+            symmetric.reload_failures.load(Ordering::Relaxed),
+        )?;
+        let requests = |key: &Shown| key.counts.answered + key.counts.wrong_tags + key.counts.not_allowed;
+        // Thousands of keys make a long page: then only those are on it that somebody has named.
+        let few = all.len() <= SHOWN_KEY_COUNT_MAX;
+        let named = all.into_iter().filter(|key| few || requests(key) > 0).take(SHOWN_KEY_COUNT_MAX);
+        let keys: Vec<(String, Shown)> = named.map(|key| (key.id.to_string(), key)).collect();
+        let counts: [Figure<'_, u64>; 4] = [
+            ("requests", "Requests that named the key", &requests),
+            ("answers", "Answers under the key", &|key| key.counts.answered),
+            ("wrong_tags", "Requests that named the key and whose tag was wrong", &|key| {
+                key.counts.wrong_tags
+            }),
+            ("not_allowed", "Requests that named the key while its algorithm is not allowed", &|key| {
+                key.counts.not_allowed
+            }),
+        ];
+        for (name, help, value) in counts {
+            let values = keys.iter().map(|(id, key)| (labels(id, key), value(key)));
+            self.counters(&format!("ntp_symmetric_key_{name}"), help, values)?;
+        }
+        let states: [Figure<'_, Option<u64>>; 3] = [
+            (
+                "uses",
+                "Tags made under the key by clients and by this server, those before its start included",
+                &|key| Some(key.uses),
+            ),
+            ("uses_limit", "Uses after which the key should be another one", &|key| key.limit),
+            (
+                "retires_timestamp_seconds",
+                "From when on the key is not accepted any more, in Unix seconds",
+                &|key| key.retires,
+            ),
+        ];
+        for (name, help, value) in states {
+            let values = keys.iter().filter_map(|(id, key)| Some((labels(id, key), value(key)? as f64)));
+            self.gauges(&format!("ntp_symmetric_key_{name}"), help, values)?;
+        }
+        Ok(())
+    }
+}
+
+/// A figure of each symmetric key: how its name ends, what it means, and what it is.
+type Figure<'f, T> = (&'f str, &'f str, &'f dyn Fn(&Shown) -> T);
+
+/// The labels of a symmetric key.
+fn labels<'k>(id: &'k str, key: &Shown) -> [(&'k str, &'k str); 2] {
+    [("key", id), ("type", key.name)]
+}
