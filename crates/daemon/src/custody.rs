@@ -67,7 +67,7 @@ pub fn custodian(path: &Path) -> io::Result<Custodian> {
                 }
                 link_count += 1;
                 if link_count > LINK_COUNT_MAX {
-                    return Err(io::Error::from_raw_os_error(rustix::io::Errno::LOOP.raw_os_error()));
+                    return Err(rustix::io::Errno::LOOP.into());
                 }
                 let target = fs::read_link(&there)?;
                 if target.is_absolute() {

@@ -110,7 +110,7 @@ fn open(path: &Path, owner: Option<(u32, u32)>) -> Result<File, LockError> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(LockError::Io(error)),
     }
-    let file = open(false).map_err(|error| match error.raw_os_error().map(Errno::from_raw_os_error) {
+    let file = open(false).map_err(|error| match Errno::from_io_error(&error) {
         Some(Errno::LOOP) => LockError::NotOurs("a link, where a lock file should be"),
         Some(Errno::ISDIR) => LockError::NotOurs("a directory, where a lock file should be"),
         _ => LockError::Io(error),

@@ -33,7 +33,7 @@ use crate::background;
 use crate::bind::Ports;
 use crate::clock::{HostClock, SystemClock};
 use crate::config::{Antp, Config, ConfigError, EngineKind, Nts};
-use crate::containment::{self, Containment, Kind, Process, Refusals};
+use crate::containment::{self, Containment, Process, Refusals, ThreadKind};
 use crate::heartbeat::{Heartbeat, Looked};
 use crate::identity;
 use crate::keystore::Stores;
@@ -416,7 +416,7 @@ impl Running {
         let work = move || {
             let mut engine = open()?;
             let worker = PacketWorker::new(&shared, index, responder);
-            containment.enter(Kind::Packet);
+            containment.enter(ThreadKind::Packet);
             worker.run(&mut engine, &shared.workers[index], &stop)
         };
         self.spawn(format!("ntp-{index}"), move || {
@@ -473,7 +473,7 @@ impl Running {
             let (cpus, containment) = (layout.own_cpus().to_vec(), self.containment.clone());
             self.spawn(format!("ke-{index}"), move || {
                 background::step_back(index, &cpus);
-                containment.enter(Kind::KeyExchange);
+                containment.enter(ThreadKind::KeyExchange);
                 if let Err(error) = worker.run() {
                     panic!("key exchange thread {index} cannot wait for events: {error}");
                 }
@@ -489,7 +489,7 @@ impl Running {
         self.metrics_stop = Some(stop);
         let containment = self.containment.clone();
         self.spawn("metrics".to_owned(), move || {
-            containment.enter(Kind::Metrics);
+            containment.enter(ThreadKind::Metrics);
             if let Err(error) = exporter.run(stopped) {
                 panic!("the metrics endpoint failed: {error}");
             }
@@ -502,7 +502,7 @@ impl Running {
         self.watch_stop = Some(stop);
         let containment = self.containment.clone();
         self.spawn("clock".to_owned(), move || {
-            containment.enter(Kind::Clock);
+            containment.enter(ThreadKind::Clock);
             watch.run(&stopped);
         })
     }
@@ -514,7 +514,7 @@ impl Running {
     ) -> Result<(), StartError> {
         let containment = self.containment.clone();
         let supervise = move || {
-            containment.enter(Kind::Supervisor);
+            containment.enter(ThreadKind::Supervisor);
             supervisor.run(&inbox);
         };
         self.supervisor = Some(thread("supervisor".to_owned(), supervise)?);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
-use authentick_ke::server::{Environment, Outcome, Span};
+use authentick_ke::server::{Environment, Instants, Outcome};
 use authentick_ke::tls::{CertificateInfo, Identity, server_config};
 use authentick_proto::keyset::KeySet;
 use authentick_proto::server::snapshot::Snapshot;
@@ -100,9 +100,9 @@ impl Environment for Shared {
         self.spans.as_ref().is_some_and(|spans| spans.clients().contains(source))
     }
 
-    fn timed(&self, span: Span) {
+    fn timed(&self, instants: Instants) {
         if let Some(spans) = &self.spans {
-            spans.push_ke(span);
+            spans.push_ke(instants);
         }
     }
 }

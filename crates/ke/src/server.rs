@@ -70,7 +70,7 @@ authentick_proto::outcomes! {
 
 /// When one exchange reached its stages.
 #[derive(Clone, Copy, Debug)]
-pub struct Span {
+pub struct Instants {
     /// The client.
     pub source: SocketAddr,
     /// The connection was accepted.
@@ -96,7 +96,7 @@ pub trait Environment: Send + Sync {
     /// Whether this client's exchanges are timed.
     fn is_watched(&self, source: IpAddr) -> bool;
     /// A timed exchange gave cookies.
-    fn timed(&self, span: Span);
+    fn timed(&self, instants: Instants);
 }
 
 /// Stops a worker from another thread.

@@ -58,14 +58,14 @@ pub fn answer(
     terms: &Terms,
     entropy: &mut Entropy,
     export: impl Fn(&mut [u8], &[u8]) -> Result<(), rustls::Error>,
-    mut reached: impl FnMut(Moment),
+    mut reached: impl FnMut(Milestone),
     out: &mut [u8; RESPONSE_SIZE_MAX],
 ) -> (Answer, usize) {
     let request = match Request::parse(request) {
         Ok(request) => request,
         Err(malformed) => return refuse(malformed.into(), out),
     };
-    reached(Moment::RequestParsed);
+    reached(Milestone::RequestParsed);
     let mut writer = Writer::new(out);
     //= rfc8915#4.1.2-3
     if !request.protocols.contains(PROTOCOL_NTPV4) {
@@ -92,7 +92,7 @@ pub fn answer(
     let mut cookies = [0; COOKIE_COUNT * cookie::size(Algorithm::SivCmac512)];
     let cookies = &mut cookies[..COOKIE_COUNT * size];
     cookie::seal_all(keys, entropy, cookies.chunks_exact_mut(size).map(|place| (&session, place)));
-    reached(Moment::CookiesSealed);
+    reached(Milestone::CookiesSealed);
 
     let id = aead_id(algorithm);
     let written = head(&mut writer, id, request.compliant_128gcm).and_then(|()| {
@@ -107,7 +107,7 @@ pub fn answer(
 
 /// A moment inside [`answer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
+pub enum Milestone {
     /// The request was read and understood.
     RequestParsed,
     /// Keys were exported and cookies sealed.

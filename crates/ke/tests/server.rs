@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use authentick_crypto::Entropy;
 use authentick_ke::client::{self, Ask, CertificateCheck, Dialled, KeError, Phase};
 use authentick_ke::server::{
-    Admission, Environment, Limits, Outcome, Rates, Span, Stopper, Worker, bind_group,
+    Admission, Environment, Instants, Limits, Outcome, Rates, Stopper, Worker, bind_group,
 };
 use authentick_ke::session::Terms;
 use authentick_ke::tls::{Identity, Roots, client_config, server_config};
@@ -28,7 +28,7 @@ struct World {
     tls: Arc<rustls::ServerConfig>,
     accepted: AtomicU64,
     ended: Mutex<Vec<Outcome>>,
-    spans: Mutex<Vec<Span>>,
+    spans: Mutex<Vec<Instants>>,
 }
 
 impl Environment for World {
@@ -54,8 +54,8 @@ impl Environment for World {
         true
     }
 
-    fn timed(&self, span: Span) {
-        self.spans.lock().unwrap().push(span);
+    fn timed(&self, instants: Instants) {
+        self.spans.lock().unwrap().push(instants);
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use authentick_daemon::Config;
-use authentick_daemon::containment::Kind;
+use authentick_daemon::containment::ThreadKind;
 use authentick_daemon::node::{self, Ended};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag::register_conditional_default;
@@ -55,18 +55,18 @@ pub(crate) fn run(arguments: &Serve) -> Result<Exit, Failure> {
     if arguments.until_eof {
         let caught = caught.clone();
         let containment = node.containment();
-        input::at_end(move || containment.enter(Kind::Control), move || drop(caught.send(Event::Eof)))?;
+        input::at_end(move || containment.enter(ThreadKind::Control), move || drop(caught.send(Event::Eof)))?;
     }
     let containment = node.containment();
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        containment.enter(Kind::Control);
+        containment.enter(ThreadKind::Control);
         for signal in signals.forever() {
             if caught.send(Event::Signal(signal)).is_err() {
                 return;
             }
         }
     })?;
-    node.containment().enter(Kind::Control);
+    node.containment().enter(ThreadKind::Control);
     loop {
         match inbox.recv_timeout(TICK) {
             Ok(Event::Signal(SIGHUP)) => node.reload(),

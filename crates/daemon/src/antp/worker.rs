@@ -12,7 +12,7 @@ use authentick_proto::antp::server::{ExchangeOutcome, KEY_RESPONSE_SIZE};
 
 use super::exchanges::Waiting;
 use super::state::AntpState;
-use crate::containment::{Containment, Kind};
+use crate::containment::{Containment, ThreadKind};
 
 /// One thread for public-key work.
 pub(crate) struct ExchangeWorker {
@@ -42,7 +42,7 @@ impl ExchangeWorker {
         let exchanges = &state.exchanges;
         exchanges.enlist(self.number);
         let mut nonces = Nonces::new();
-        self.containment.enter(Kind::PublicKey);
+        self.containment.enter(ThreadKind::PublicKey);
         while !stop.load(Ordering::Relaxed) {
             if let Some(waiting) = exchanges.next(self.number)
                 && self.answer(&waiting, &mut nonces).is_err()

@@ -13,7 +13,7 @@ use seccompiler::{
     TargetArch, apply_filter,
 };
 
-use super::Kind;
+use super::ThreadKind;
 
 /// The filter of a kind.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub(super) struct Program(BpfProgram);
 impl Program {
     /// # Errors
     /// [`io::ErrorKind::Unsupported`] on a processor whose system calls are not known.
-    pub(super) fn new(kind: Kind) -> io::Result<Self> {
+    pub(super) fn new(kind: ThreadKind) -> io::Result<Self> {
         let unknown = |_| io::Error::new(io::ErrorKind::Unsupported, "this processor's calls are not known");
         let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(unknown)?;
         let filter = SeccompFilter::new(rules(kind), SeccompAction::Trap, SeccompAction::Allow, arch);
@@ -235,20 +235,20 @@ const CONTROL: &[Rule] = &[
     any(libc::SYS_exit_group),
 ];
 
-fn lists(kind: Kind) -> &'static [&'static [Rule]] {
+fn lists(kind: ThreadKind) -> &'static [&'static [Rule]] {
     match kind {
-        Kind::Packet => &[ALL, PACKET],
-        Kind::KeyExchange => &[ALL, WAITING, STREAMS],
-        Kind::PublicKey => &[ALL, WAITING, PUBLIC_KEY],
-        Kind::Metrics => &[ALL, WAITING, STREAMS, EVENT_LOOP],
-        Kind::Clock => &[ALL, WAITING, CLOCK],
-        Kind::Supervisor => &[ALL, WAITING, SUPERVISOR],
-        Kind::Control => &[ALL, WAITING, CONTROL],
+        ThreadKind::Packet => &[ALL, PACKET],
+        ThreadKind::KeyExchange => &[ALL, WAITING, STREAMS],
+        ThreadKind::PublicKey => &[ALL, WAITING, PUBLIC_KEY],
+        ThreadKind::Metrics => &[ALL, WAITING, STREAMS, EVENT_LOOP],
+        ThreadKind::Clock => &[ALL, WAITING, CLOCK],
+        ThreadKind::Supervisor => &[ALL, WAITING, SUPERVISOR],
+        ThreadKind::Control => &[ALL, WAITING, CONTROL],
     }
 }
 
 /// The rules of a kind, as the compiler wants them: a call without any rule is allowed whatever its arguments are.
-fn rules(kind: Kind) -> BTreeMap<i64, Vec<SeccompRule>> {
+fn rules(kind: ThreadKind) -> BTreeMap<i64, Vec<SeccompRule>> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     let listed: Vec<Rule> = lists(kind).concat();
     for (call, argument) in &listed {

@@ -30,7 +30,7 @@ use filter::Program;
 
 /// The kinds of threads that a server has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ThreadKind {
     /// Answers requests for time.
     Packet,
     /// Exchanges keys over TLS.
@@ -47,29 +47,29 @@ pub enum Kind {
     Control,
 }
 
-impl Kind {
+impl ThreadKind {
     /// All of them; a kind's place is the data of its filter's traps.
-    pub const ALL: [Kind; 7] = [
-        Kind::Packet,
-        Kind::KeyExchange,
-        Kind::PublicKey,
-        Kind::Metrics,
-        Kind::Clock,
-        Kind::Supervisor,
-        Kind::Control,
+    pub const ALL: [ThreadKind; 7] = [
+        ThreadKind::Packet,
+        ThreadKind::KeyExchange,
+        ThreadKind::PublicKey,
+        ThreadKind::Metrics,
+        ThreadKind::Clock,
+        ThreadKind::Supervisor,
+        ThreadKind::Control,
     ];
 
     /// The name, as metrics and messages have it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Kind::Packet => "packet",
-            Kind::KeyExchange => "key-exchange",
-            Kind::PublicKey => "public-key",
-            Kind::Metrics => "metrics",
-            Kind::Clock => "clock",
-            Kind::Supervisor => "supervisor",
-            Kind::Control => "control",
+            ThreadKind::Packet => "packet",
+            ThreadKind::KeyExchange => "key-exchange",
+            ThreadKind::PublicKey => "public-key",
+            ThreadKind::Metrics => "metrics",
+            ThreadKind::Clock => "clock",
+            ThreadKind::Supervisor => "supervisor",
+            ThreadKind::Control => "control",
         }
     }
 
@@ -125,16 +125,16 @@ impl Containment {
 
     /// Puts the filter of its kind on the calling thread, for good. What the thread has been doing until then, it may
     /// not be able to do again.
-    pub fn enter(&self, kind: Kind) {
+    pub fn enter(&self, kind: ThreadKind) {
         let Some(programs) = &self.programs else { return };
         let alone = match kind {
-            Kind::Control => Ok(()),
-            Kind::Packet
-            | Kind::KeyExchange
-            | Kind::PublicKey
-            | Kind::Metrics
-            | Kind::Clock
-            | Kind::Supervisor => leave_signals_to_others(),
+            ThreadKind::Control => Ok(()),
+            ThreadKind::Packet
+            | ThreadKind::KeyExchange
+            | ThreadKind::PublicKey
+            | ThreadKind::Metrics
+            | ThreadKind::Clock
+            | ThreadKind::Supervisor => leave_signals_to_others(),
         };
         if let Err(error) = alone.and_then(|()| programs[kind as usize].apply()) {
             log::error!("a {} thread has no system call filter: {error}", kind.name());
@@ -151,7 +151,7 @@ pub(crate) struct Refusals(BTreeSet<(&'static str, usize)>);
 impl Refusals {
     /// Tells of those that are new: each call once for each kind of thread, however often it is tried.
     pub(crate) fn tell(&mut self) {
-        for kind in Kind::ALL {
+        for kind in ThreadKind::ALL {
             for call in kind.refused_calls() {
                 if self.0.insert((kind.name(), call)) {
                     log::error!(
@@ -224,7 +224,7 @@ fn programs() -> io::Result<Vec<Program>> {
     if !has_traps() {
         return Err(io::Error::new(io::ErrorKind::Unsupported, "this kernel has none"));
     }
-    let programs: Result<Vec<Program>, _> = Kind::ALL.into_iter().map(Program::new).collect();
+    let programs: Result<Vec<Program>, _> = ThreadKind::ALL.into_iter().map(Program::new).collect();
     let programs = programs?;
     refusal::install()?;
     Ok(programs)
@@ -261,7 +261,7 @@ impl fmt::Display for Offer {
 /// Looks what there is. Changes nothing that lasts.
 #[must_use]
 pub fn offer() -> Offer {
-    Offer { landlock: landlock::version(), filters: has_traps() && Program::new(Kind::Packet).is_ok() }
+    Offer { landlock: landlock::version(), filters: has_traps() && Program::new(ThreadKind::Packet).is_ok() }
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ static GROUND: Mutex<Option<Ground>> = Mutex::new(None);
 static ATTEMPTS: Mutex<Attempts> = Mutex::new(Attempts::new());
 
 /// Called by every thread of a node when its filter is on.
-pub(super) fn trespass(kind: Kind) {
+pub(super) fn trespass(kind: ThreadKind) {
     let ground = GROUND.lock().unwrap();
     let Some(Ground { foreign, own }) = &*ground else { return };
     let address = ("127.0.0.1", 9);
@@ -91,17 +91,17 @@ fn each_thread_of_a_server_tries_in_vain_what_it_has_no_use_for() {
     fs::write(&foreign, "secret").unwrap();
     *GROUND.lock().unwrap() =
         Some(Ground { foreign: foreign.clone(), own: config.nts.as_ref().unwrap().private_key.clone() });
-    let before = Kind::ALL.map(Kind::refused_count);
+    let before = ThreadKind::ALL.map(ThreadKind::refused_count);
     // Of a thread of its own: what a process gives up, a thread gives up for those that it starts, and no others.
     let attempts = thread::scope(|scope| {
         let run = || {
             let node = node::start_alone(&config).unwrap();
             let end = Instant::now() + PATIENCE;
-            while ATTEMPTS.lock().unwrap().len() < Kind::ALL.len() - 1 {
+            while ATTEMPTS.lock().unwrap().len() < ThreadKind::ALL.len() - 1 {
                 assert!(Instant::now() < end, "only {:?}", ATTEMPTS.lock().unwrap());
                 thread::sleep(Duration::from_millis(10));
             }
-            node.containment().enter(Kind::Control);
+            node.containment().enter(ThreadKind::Control);
             assert!(node.stop(), "none of them failed by it");
             std::mem::take(&mut *ATTEMPTS.lock().unwrap())
         };
@@ -111,14 +111,14 @@ fn each_thread_of_a_server_tries_in_vain_what_it_has_no_use_for() {
     assert_eq!(fs::read_to_string(&foreign).unwrap(), "secret");
     assert!(!foreign.with_extension("new").exists());
     let landlock = landlock::version();
-    for (kind, before) in Kind::ALL.into_iter().zip(before) {
+    for (kind, before) in ThreadKind::ALL.into_iter().zip(before) {
         let tried = &attempts[kind.name()];
         for &(what, error) in tried {
             let expected = match (kind, what) {
-                (Kind::Supervisor, "read an own file") => None,
+                (ThreadKind::Supervisor, "read an own file") => None,
                 // The filter lets it through: files are what the thread is for. Which ones, Landlock decides.
                 (
-                    Kind::Supervisor,
+                    ThreadKind::Supervisor,
                     "read a foreign file" | "write a foreign file" | "make a foreign file",
                 ) => {
                     if landlock.is_err() {
@@ -134,7 +134,7 @@ fn each_thread_of_a_server_tries_in_vain_what_it_has_no_use_for() {
         let counted = kind.refused_count() - before;
         assert!(counted >= refused, "{}: {counted} of {refused} were counted", kind.name());
         let waited = kind.refused_calls().any(|call| call == libc::SYS_futex as usize);
-        assert_eq!(waited, kind == Kind::Packet, "{}", kind.name());
+        assert_eq!(waited, kind == ThreadKind::Packet, "{}", kind.name());
     }
 }
 
@@ -144,7 +144,7 @@ fn switch_leaves_threads_as_they_are() {
     let config = config(folder.path(), "containment = \"off\"");
     let ran = thread::scope(|scope| {
         let run = || {
-            Containment::begin(&config, Process::Own).enter(Kind::Packet);
+            Containment::begin(&config, Process::Own).enter(ThreadKind::Packet);
             fs::read(folder.path().join("test.toml"))
                 .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
                 && rustix::thread::no_new_privs().is_ok_and(|is_set| !is_set)

@@ -16,7 +16,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::counters::Totals;
 use crate::antp::AntpState;
-use crate::containment::Kind;
+use crate::containment::ThreadKind;
 use crate::rotator::InForce;
 use crate::shared::{NtsState, Shared};
 use crate::symmetric::keeper::{Shown, SymmetricState};
@@ -123,7 +123,7 @@ impl Page<'_, '_> {
             "Datagrams that the kernel dropped because the server did not read them in time",
             totals.dropped,
         )?;
-        let refused = Kind::ALL.map(|kind| ([("thread", kind.name())], kind.refused_count()));
+        let refused = ThreadKind::ALL.map(|kind| ([("thread", kind.name())], kind.refused_count()));
         self.counters(
             "ntp_server_refused_system_calls",
             "System calls that a thread of this kind has no business with, refused by its filter",

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use authentick_ke::server::Span as KeSpan;
+use authentick_ke::server::Instants;
 use authentick_net::clock::monotonic_ns;
 use authentick_proto::prefix::PrefixSet;
 use authentick_proto::server::probe::{Probe, Stage};
@@ -121,12 +121,12 @@ pub struct KeRecord {
     d_ske_from_request_ns: u128,
 }
 
-impl From<&KeSpan> for KeRecord {
-    fn from(span: &KeSpan) -> Self {
+impl From<&Instants> for KeRecord {
+    fn from(timing: &Instants) -> Self {
         KeRecord {
-            source: span.source,
-            d_ske_from_accept_ns: span.cookies_sealed.duration_since(span.accepted).as_nanos(),
-            d_ske_from_request_ns: span.cookies_sealed.duration_since(span.request_parsed).as_nanos(),
+            source: timing.source,
+            d_ske_from_accept_ns: timing.cookies_sealed.duration_since(timing.accepted).as_nanos(),
+            d_ske_from_request_ns: timing.cookies_sealed.duration_since(timing.request_parsed).as_nanos(),
         }
     }
 }
@@ -136,7 +136,7 @@ impl From<&KeSpan> for KeRecord {
 pub struct SpanRing {
     clients: PrefixSet,
     ntp: ArrayQueue<NtpSpans>,
-    ke: ArrayQueue<KeSpan>,
+    ke: ArrayQueue<Instants>,
 }
 
 impl SpanRing {
@@ -152,8 +152,8 @@ impl SpanRing {
         &self.clients
     }
 
-    pub(crate) fn push_ke(&self, span: KeSpan) {
-        self.ke.force_push(span);
+    pub(crate) fn push_ke(&self, timing: Instants) {
+        self.ke.force_push(timing);
     }
 }
 
@@ -161,7 +161,7 @@ impl SpanRing {
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     ntp: Shelf<NtpSpans>,
-    ke: Shelf<KeSpan>,
+    ke: Shelf<Instants>,
 }
 
 /// Where a reading begins: the number of the first record of each kind that is to be shown, counted since the start.

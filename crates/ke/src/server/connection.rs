@@ -12,9 +12,9 @@ use rustls::ServerConnection;
 use rustls::server::{AcceptedAlert, Acceptor};
 use socket2::SockRef;
 
-use super::{Environment, Outcome, Place, Span};
+use super::{Environment, Instants, Outcome, Place};
 use crate::ALPN;
-use crate::session::{self, Answer, Moment, RESPONSE_SIZE_MAX, Terms};
+use crate::session::{self, Answer, Milestone, RESPONSE_SIZE_MAX, Terms};
 
 /// Octets that are read and thrown away while waiting for a client to close.
 const LINGER_SIZE_MAX: usize = 16 * 1024;
@@ -219,8 +219,8 @@ impl Connection {
         let reached = |moment| {
             if watched {
                 match moment {
-                    Moment::RequestParsed => request_parsed = Some(Instant::now()),
-                    Moment::CookiesSealed => cookies_sealed = Some(Instant::now()),
+                    Milestone::RequestParsed => request_parsed = Some(Instant::now()),
+                    Milestone::CookiesSealed => cookies_sealed = Some(Instant::now()),
                 }
             }
         };
@@ -235,7 +235,7 @@ impl Connection {
             session::answer(&self.request, &keys, service.terms, service.entropy, export, reached, &mut out);
         if let (Some(request_parsed), Some(cookies_sealed)) = (request_parsed, cookies_sealed) {
             let (source, accepted) = (self.source, self.accepted);
-            service.environment.timed(Span { source, accepted, request_parsed, cookies_sealed });
+            service.environment.timed(Instants { source, accepted, request_parsed, cookies_sealed });
         }
         self.respond(outcome_of(answer), &out[..size]);
     }

@@ -34,11 +34,11 @@ const ALLOW: u32 = 0x7fff_0000;
 /// Whichever they are, so that no argument makes a call a permitted one.
 const ARGUMENTS: [u64; 6] = [u64::MAX; 6];
 
-fn program(kind: Kind) -> Program {
+fn program(kind: ThreadKind) -> Program {
     Program::new(kind).unwrap()
 }
 
-fn is_allowed(kind: Kind, call: libc::c_long, arguments: [u64; 6]) -> bool {
+fn is_allowed(kind: ThreadKind, call: libc::c_long, arguments: [u64; 6]) -> bool {
     match answer(&program(kind), call, arguments) {
         ALLOW => true,
         refused => {
@@ -49,7 +49,7 @@ fn is_allowed(kind: Kind, call: libc::c_long, arguments: [u64; 6]) -> bool {
 }
 
 /// Numbers of calls that are allowed whatever their arguments.
-fn free(kind: Kind) -> Vec<i64> {
+fn free(kind: ThreadKind) -> Vec<i64> {
     let program = program(kind);
     (0..600).filter(|&call| answer(&program, call, ARGUMENTS) == ALLOW).collect()
 }
@@ -94,7 +94,7 @@ fn what_takes_a_host_over_is_refused_to_every_kind_of_thread() {
         libc::SYS_socketpair,
         libc::SYS_listen,
     ];
-    for kind in Kind::ALL {
+    for kind in ThreadKind::ALL {
         for call in calls {
             assert!(!is_allowed(kind, call, ARGUMENTS), "{}: {call}", kind.name());
         }
@@ -108,15 +108,15 @@ fn what_takes_a_host_over_is_refused_to_every_kind_of_thread() {
         assert!(!is_allowed(kind, libc::SYS_tgkill, [own + 1, 1, 6, 0, 0, 0]), "and no other");
     }
     // The highest bit tells calls of another table on x86-64.
-    assert!(!is_allowed(Kind::Supervisor, libc::SYS_openat | 0x4000_0000, [0; 6]));
+    assert!(!is_allowed(ThreadKind::Supervisor, libc::SYS_openat | 0x4000_0000, [0; 6]));
 }
 
 #[test]
 fn files_are_the_supervisors_alone_and_sockets_the_clock_s_and_only_for_datagrams() {
-    for kind in Kind::ALL {
+    for kind in ThreadKind::ALL {
         let has = |call| is_allowed(kind, call, ARGUMENTS);
-        assert_eq!(has(libc::SYS_openat), kind == Kind::Supervisor, "{}", kind.name());
-        let looks_at_the_clock = kind == Kind::Clock;
+        assert_eq!(has(libc::SYS_openat), kind == ThreadKind::Supervisor, "{}", kind.name());
+        let looks_at_the_clock = kind == ThreadKind::Clock;
         assert_eq!(has(libc::SYS_connect), looks_at_the_clock, "{}", kind.name());
         let of = |family: i32, sort: i32| {
             is_allowed(kind, libc::SYS_socket, [family as u64, sort as u64, 0, 0, 0, 0])
@@ -131,16 +131,16 @@ fn files_are_the_supervisors_alone_and_sockets_the_clock_s_and_only_for_datagram
 #[test]
 fn packet_workers_wake_others_and_never_wait() {
     let futex = |kind, command: i32| is_allowed(kind, libc::SYS_futex, [0, command as u64, 0, 0, 0, 0]);
-    for kind in Kind::ALL {
+    for kind in ThreadKind::ALL {
         for flag in [0, libc::FUTEX_PRIVATE_FLAG, libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME] {
             assert!(futex(kind, libc::FUTEX_WAKE | flag), "{}", kind.name());
             for wait in [libc::FUTEX_WAIT, libc::FUTEX_WAIT_BITSET, libc::FUTEX_LOCK_PI] {
-                assert_eq!(futex(kind, wait | flag), kind != Kind::Packet, "{} {wait}", kind.name());
+                assert_eq!(futex(kind, wait | flag), kind != ThreadKind::Packet, "{} {wait}", kind.name());
             }
         }
     }
     // Every 64 KiB of random octets: rarely enough for other tests not to come to it.
-    assert!(is_allowed(Kind::Packet, libc::SYS_getrandom, ARGUMENTS));
+    assert!(is_allowed(ThreadKind::Packet, libc::SYS_getrandom, ARGUMENTS));
     let mut expected = vec![libc::SYS_recvmmsg, libc::SYS_sendmmsg, libc::SYS_ppoll, libc::SYS_getsockopt];
     #[cfg(target_arch = "x86_64")]
     expected.push(libc::SYS_poll);
@@ -148,11 +148,11 @@ fn packet_workers_wake_others_and_never_wait() {
     expected.push(libc::SYS_clock_nanosleep);
     expected.extend(ALL.iter().filter(|(_, argument)| argument.is_none()).map(|(call, _)| call));
     expected.sort_unstable();
-    assert_eq!(free(Kind::Packet), expected, "nothing else, whatever its arguments");
+    assert_eq!(free(ThreadKind::Packet), expected, "nothing else, whatever its arguments");
 }
 
 /// On a thread of its own, under the filter of `kind`: runs `work`; returns what it says and which calls were refused.
-fn under<T: Send>(kind: Kind, work: impl FnOnce() -> T + Send) -> (T, u64) {
+fn under<T: Send>(kind: ThreadKind, work: impl FnOnce() -> T + Send) -> (T, u64) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap();
     authentick_net::refusal::install().unwrap();
@@ -167,7 +167,7 @@ fn under<T: Send>(kind: Kind, work: impl FnOnce() -> T + Send) -> (T, u64) {
 
 #[test]
 fn refused_call_returns_an_error_is_counted_and_named() {
-    for kind in Kind::ALL {
+    for kind in ThreadKind::ALL {
         let ((spawned, opened, killed), count) = under(kind, || {
             let spawned = Command::new("/bin/true").spawn().unwrap_err();
             let opened = std::net::TcpListener::bind("127.0.0.1:0").unwrap_err();
@@ -196,7 +196,7 @@ fn packet_worker_that_meets_a_lock_is_counted_and_goes_on() {
             *value = 2;
         });
         held.recv().unwrap();
-        let (value, count) = under(Kind::Packet, || *lock.lock().unwrap());
+        let (value, count) = under(ThreadKind::Packet, || *lock.lock().unwrap());
         assert!(value == 2 && count > 0, "{value} after {count} refused calls");
     });
 }
