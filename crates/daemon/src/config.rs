@@ -162,6 +162,23 @@ impl Config {
         })?;
         Resolver { file }.resolve(raw)
     }
+
+    /// The files that are read again on SIGHUP, each with the key that names it.
+    pub(crate) fn files(&self) -> Vec<(String, &Path)> {
+        let mut files: Vec<(String, &Path)> = Vec::new();
+        if let Some(nts) = &self.nts {
+            files.push(("nts.certificate-chain".to_owned(), &nts.certificate_chain));
+            files.push(("nts.private-key".to_owned(), &nts.private_key));
+        }
+        for suite in self.antp.iter().flat_map(|antp| &antp.suites) {
+            files.push((format!("{}.certificate-chain", suite.table), &suite.certificate_chain));
+            files.push((format!("{}.private-key", suite.table), &suite.private_key));
+        }
+        if let Some(symmetric) = &self.symmetric {
+            files.push(("symmetric.keys".to_owned(), &symmetric.keys));
+        }
+        files
+    }
 }
 
 /// Turns raw values into meanings; knows the file for messages.

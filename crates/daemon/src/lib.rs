@@ -24,7 +24,6 @@ mod reference;
 mod rotation;
 mod rotator;
 mod shared;
-mod state_directory;
 mod supervisor;
 pub mod symmetric;
 mod validity;

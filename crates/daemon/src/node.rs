@@ -36,7 +36,7 @@ use crate::config::{Antp, Config, ConfigError, EngineKind, Nts};
 use crate::containment::{self, Containment, Process, Refusals, ThreadKind};
 use crate::heartbeat::{Heartbeat, Looked};
 use crate::identity;
-use crate::keystore::Stores;
+use crate::keystore::{Stores, directory};
 use crate::metrics::Exporter;
 use crate::metrics::counters::Totals;
 use crate::metrics::spans::SpanRing;
@@ -46,7 +46,6 @@ use crate::reference::Watcher;
 use crate::rotation::Schedule;
 use crate::rotator::Rotator;
 use crate::shared::{NtsState, Shared};
-use crate::state_directory;
 use crate::supervisor::{Command, Supervisor};
 use crate::symmetric::Keys;
 use crate::symmetric::keeper::{self, Keeper};
@@ -238,7 +237,7 @@ fn give_up_rights(config: &Config, process: Process, user: Option<&User>) -> Res
     let directory = &config.state_directory;
     let needs_directory = preflight::needs_directory(config);
     if needs_directory {
-        state_directory::prepare(directory, user).map_err(|error| state_error(config, &error))?;
+        directory::prepare(directory, user).map_err(|error| state_error(config, &error))?;
     }
     containment::drop_bounding_set(config, process);
     if let Some(user) = user {
@@ -246,8 +245,8 @@ fn give_up_rights(config: &Config, process: Process, user: Option<&User>) -> Res
     }
     if needs_directory {
         // If only the user itself may make it.
-        state_directory::prepare(directory, None)
-            .and_then(|()| state_directory::check_access(directory, false))
+        directory::prepare(directory, None)
+            .and_then(|()| directory::check_access(directory, false))
             .map_err(|error| state_error(config, &error))?;
     }
     if user.is_some() {

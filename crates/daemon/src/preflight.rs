@@ -13,8 +13,7 @@ use crate::antp;
 use crate::config::{Config, ConfigError, Reference, Symmetric};
 use crate::guarded;
 use crate::identity::{self, let_read, server_user};
-use crate::keystore::{StoreError, Stores};
-use crate::state_directory;
+use crate::keystore::{StoreError, Stores, directory};
 use crate::symmetric::{Keys, keeper};
 use crate::validity;
 
@@ -54,8 +53,8 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
     let wrong = |error: StoreError| state_error(config, &error);
     let stores = Stores::of(config);
     if needs_directory(config) {
-        state_directory::check(directory).map_err(wrong)?;
-        state_directory::check_access(directory, is_root).map_err(wrong)?;
+        directory::check(directory).map_err(wrong)?;
+        directory::check_access(directory, is_root).map_err(wrong)?;
     }
     if config.nts.is_some() {
         stores.cookie_keys.load().map_err(wrong)?;
@@ -138,19 +137,7 @@ fn is_same(listen: SocketAddr, upstream: SocketAddr) -> bool {
 
 /// Says which files the server will not be able to read again, if it is now the user that it stays.
 pub(crate) fn warn_of_rights(config: &Config) {
-    let mut files: Vec<(String, &Path)> = Vec::new();
-    if let Some(nts) = &config.nts {
-        files.push(("nts.certificate-chain".to_owned(), &nts.certificate_chain));
-        files.push(("nts.private-key".to_owned(), &nts.private_key));
-    }
-    for suite in config.antp.iter().flat_map(|antp| &antp.suites) {
-        files.push((format!("{}.certificate-chain", suite.table), &suite.certificate_chain));
-        files.push((format!("{}.private-key", suite.table), &suite.private_key));
-    }
-    if let Some(symmetric) = &config.symmetric {
-        files.push(("symmetric.keys".to_owned(), &symmetric.keys));
-    }
-    for (key, path) in files {
+    for (key, path) in config.files() {
         if let Err(error) = guarded::try_open(path) {
             let (user, path) = (privilege::acting_user(), path.display());
             log::warn!(

@@ -28,7 +28,7 @@ const LINK_COUNT_MAX: usize = 40;
 /// Restricts the calling thread, and those that it starts, to the files of `config`; returns what is in force, for a
 /// message.
 pub(super) fn restrict(config: &Config) -> Result<String, String> {
-    let mut readable: BTreeSet<PathBuf> = files(config).into_iter().flat_map(|file| folders(&file)).collect();
+    let mut readable: BTreeSet<PathBuf> = config.files().iter().flat_map(|(_, file)| folders(file)).collect();
     readable.insert(LOCKS.into());
     let status = enforce(&readable, [config.state_directory.as_path()], NEWEST);
     version_of(&status.map_err(|error| error.to_string())?).map(|version| format!("Landlock {version}"))
@@ -54,15 +54,6 @@ fn version_of(status: &RestrictionStatus) -> Result<u32, String> {
             Ok(kernel_abi.unwrap_or(effective_abi as i32).unsigned_abs())
         }
     }
-}
-
-/// The files that are read again, as the configuration names them.
-fn files(config: &Config) -> Vec<PathBuf> {
-    let nts = config.nts.iter().flat_map(|nts| [&nts.certificate_chain, &nts.private_key]);
-    let suites = config.antp.iter().flat_map(|antp| &antp.suites);
-    let antp = suites.flat_map(|suite| [&suite.certificate_chain, &suite.private_key]);
-    let symmetric = config.symmetric.iter().map(|symmetric| &symmetric.keys);
-    nts.chain(antp).chain(symmetric).cloned().collect()
 }
 
 /// The folders that a path leads through as links would have it: that of the file, and of each link and its target.

@@ -15,13 +15,13 @@ use authentick_net::privilege::User;
 use zeroize::Zeroizing;
 
 use super::age::AgeFile;
+use super::directory;
 use super::error::StoreError;
 use super::lines::parse;
 use super::{Held, KeyKind, KeyStore, Swap, Version};
 use crate::guarded::{self, Secrecy, Unreadable};
 use crate::lock::{Lock, LockError};
 use crate::replace::{Refused, beside, replace};
-use crate::state_directory;
 
 const FILE_SIZE_MAX: u64 = 64 * 1024;
 
@@ -121,11 +121,11 @@ impl<K: KeyKind> KeyStore<K> for FileStore<K> {
     }
 
     fn prepare(&self, owner: Option<&User>) -> Result<(), StoreError> {
-        state_directory::prepare(&self.directory, owner)
+        directory::prepare(&self.directory, owner)
     }
 
     fn check(&self) -> Result<(), StoreError> {
-        state_directory::check(&self.directory)
+        directory::check(&self.directory)
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod age;
 mod cookie;
+pub(crate) mod directory;
 mod error;
 mod file;
 mod lines;

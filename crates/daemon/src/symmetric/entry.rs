@@ -4,28 +4,10 @@ use authentick_crypto::mac::MacAlgorithm;
 use authentick_proto::prefix::{Prefix, PrefixSet};
 
 use super::keys::{Dialect, Format};
-use super::types::{self, Type};
+use super::types::{self, Type, is_ours};
 
 /// Octets of a line. chrony reads no longer ones.
 pub const LINE_SIZE_MAX: usize = 2047;
-/// Whether chrony and ntpd know no such type.
-pub(super) const fn is_ours(algorithm: MacAlgorithm) -> bool {
-    match algorithm {
-        MacAlgorithm::HmacMd5
-        | MacAlgorithm::HmacSha224
-        | MacAlgorithm::Gmac128
-        | MacAlgorithm::GmacSiv128
-        | MacAlgorithm::Poly1305 => true,
-        MacAlgorithm::Md5
-        | MacAlgorithm::Sha1
-        | MacAlgorithm::Sha256
-        | MacAlgorithm::Sha384
-        | MacAlgorithm::Sha512
-        | MacAlgorithm::Cmac128
-        | MacAlgorithm::Cmac256 => false,
-    }
-}
-
 /// A line with a key, before the key itself is understood.
 pub(super) struct Entry<'a> {
     pub(super) line: usize,

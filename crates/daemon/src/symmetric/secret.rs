@@ -4,8 +4,9 @@ use authentick_crypto::mac::{MacAlgorithm, MacKey};
 use authentick_proto::symmetric::{SALT_SIZE, SymmetricKey};
 use zeroize::Zeroizing;
 
-use super::entry::{Entry, Prefixed, Wrong, is_ours, prefix, wrong};
+use super::entry::{Entry, Prefixed, Wrong, prefix, wrong};
 use super::keys::{Dialect, Format, Warning};
+use super::types::is_ours;
 
 /// ntpd reads a key of more characters as hexadecimal.
 pub(super) const NTP_TEXT_SIZE_MAX: usize = 20;

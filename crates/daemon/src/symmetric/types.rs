@@ -76,7 +76,7 @@ impl Type {
         let known = KNOWN.iter().find(|(known, ..)| known.as_bytes().eq_ignore_ascii_case(name));
         if let Some(&(known, algorithm, whose)) = known {
             let in_capitals = known.as_bytes() == name;
-            let is_ours = super::entry::is_ours(algorithm);
+            let is_ours = is_ours(algorithm);
             return Some(Type::Known(
                 algorithm,
                 if in_capitals || is_ours { whose } else { Some(Dialect::Ntp) },
@@ -97,6 +97,24 @@ impl Type {
             (Dialect::Ntp, MacAlgorithm::Cmac256) => "AES-256",
             _ => algorithm.name(),
         }
+    }
+}
+
+/// Whether chrony and ntpd know no such type.
+pub(super) const fn is_ours(algorithm: MacAlgorithm) -> bool {
+    match algorithm {
+        MacAlgorithm::HmacMd5
+        | MacAlgorithm::HmacSha224
+        | MacAlgorithm::Gmac128
+        | MacAlgorithm::GmacSiv128
+        | MacAlgorithm::Poly1305 => true,
+        MacAlgorithm::Md5
+        | MacAlgorithm::Sha1
+        | MacAlgorithm::Sha256
+        | MacAlgorithm::Sha384
+        | MacAlgorithm::Sha512
+        | MacAlgorithm::Cmac128
+        | MacAlgorithm::Cmac256 => false,
     }
 }
 

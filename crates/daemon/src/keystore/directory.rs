@@ -11,8 +11,8 @@ use std::path::Path;
 use authentick_net::privilege::{self, User};
 use rustix::fs::{Access, AtFlags, CWD, OFlags, accessat};
 
+use super::error::StoreError;
 use crate::custody::{Custodian, custodian};
-use crate::keystore::StoreError;
 
 /// Makes the directory if it is missing (mode 0700, for `owner` if one is given), and checks that nobody else can look
 /// into it.
