@@ -74,16 +74,17 @@ fn worker_takes_over_keys_between_batches_and_its_counters_add_up() {
     let mut session = session(&keys, &mut entropy);
     let later = keys.rotate(1, 0, &mut entropy).rotate(2, 0, &mut entropy);
     let (shared, stop) = (shared(keys), AtomicBool::new(false));
-    let (mut engine, peer) = MemoryEngine::new(PATIENCE, engine::BATCH_SIZE);
+    // It looks soon whether it should stop.
+    let (mut engine, peer) = MemoryEngine::new(Duration::from_millis(20), engine::BATCH_SIZE);
     std::thread::scope(|scope| {
         let responder = Responder::new(Arc::new(Policy::open()), None, Entropy::from_seed(2));
         let worker = PacketWorker::new(&shared, 0, responder);
         let working = scope.spawn(|| worker.run(&mut engine, &shared.workers[0], &stop));
+        peer.send(([198, 18, 0, 3], 123).into(), b"no request");
         assert_eq!(ask(&peer, &mut session, &mut entropy), Ok(()));
         shared.nts.as_ref().unwrap().keys.keys.store(Arc::new(later));
         assert_eq!(ask(&peer, &mut session, &mut entropy), Err(Check::Kiss(ReferenceId::NTSN)));
         stop.store(true, Ordering::Relaxed);
-        peer.send(([198, 18, 0, 3], 123).into(), b"no request");
         working.join().unwrap().unwrap();
     });
     let totals = Totals::of(&shared.workers);
