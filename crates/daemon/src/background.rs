@@ -1,7 +1,7 @@
 //! What key exchange may take from the rest of the server: processors and descriptors.
 //!
-//! Requests for time go first. Threads of key exchange have processors of their own where packet workers leave some,
-//! and otherwise run where nobody else wants to. Of the descriptors, enough are kept back for what else the server
+//! Requests for time have priority. Threads of key exchange have processors of their own if packet workers leave some,
+//! and otherwise run only when a processor is idle. Of the descriptors, enough are kept back for what else the server
 //! does.
 
 use authentick_ke::server::Limits;

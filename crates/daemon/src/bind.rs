@@ -1,7 +1,7 @@
 //! Opening the ports of a server, while it has the rights to.
 //!
-//! The default configuration listens on the wildcards of both families, and should serve where there is one. Who names
-//! an address of a family that is missing wants just that one, and is told.
+//! The default configuration listens on the wildcard addresses of both families, and must work on a host that has only
+//! one of them. An address that is named explicitly must exist: if its family is missing, that is an error.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};

@@ -100,7 +100,7 @@ pub fn read(path: &Path, secrecy: Secrecy, size_max: u64) -> Result<Zeroizing<Ve
     read_open(file, metadata.len(), size_max)
 }
 
-/// Whether a file can be read with the rights of now, whoever else may.
+/// Whether this process can read a file with its present rights, whoever else may.
 ///
 /// # Errors
 /// If it cannot be opened, or is no file.

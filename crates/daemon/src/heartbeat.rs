@@ -1,4 +1,4 @@
-//! When somebody last looked at the clock, and when a thread last came round: what is too old says so itself.
+//! When the clock was last read, and when a thread last completed its loop. Either can be too old to rely on.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -8,8 +8,8 @@ use authentick_proto::server::snapshot::Snapshot;
 
 /// How often the clock's state and the keys' age are looked at.
 pub(crate) const TICK: Duration = Duration::from_secs(1);
-/// A state of the clock that is older says nothing any more; a thread that has not come round for longer hangs. Ten
-/// looks, and an upstream may take half a second to answer each.
+/// A reading of the clock that is older than this no longer counts, and a thread whose last loop is longer ago hangs.
+/// Ten readings; an upstream may take half a second to answer each.
 pub(crate) const STALE_AFTER: Duration = Duration::from_secs(10);
 
 /// The state of the clock, and when it was looked at.
@@ -40,7 +40,7 @@ impl Looked {
     }
 }
 
-/// When a thread last came round, and what it is doing.
+/// When a thread last completed its loop, and what it is doing.
 #[derive(Debug)]
 pub(crate) struct Heartbeat {
     boot_ns: AtomicU64,
@@ -52,7 +52,7 @@ impl Heartbeat {
         Heartbeat { boot_ns: AtomicU64::new(boot_ns), work: Mutex::default() }
     }
 
-    /// The thread has come round.
+    /// The thread has completed its loop.
     pub(crate) fn beat(&self, boot_ns: u64) {
         self.boot_ns.store(boot_ns, Ordering::Relaxed);
     }
@@ -78,8 +78,6 @@ mod tests {
     use authentick_wire::time::NtpTime;
 
     use super::*;
-
-    //= rfc5905#7.3-3
 
     //= rfc5905#7.3-3, rfc5905#7.3-2
     #[test]

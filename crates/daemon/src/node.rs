@@ -214,7 +214,7 @@ impl Layout {
     }
 }
 
-/// What may be readable for root alone: read before its rights are given away.
+/// What only root may be able to read. It is read before root's rights are given up.
 struct Secrets {
     nts: Option<Identity>,
     symmetric: Option<Keys>,
@@ -255,7 +255,7 @@ fn give_up_rights(config: &Config, process: Process, user: Option<&User>) -> Res
     Ok(())
 }
 
-/// Puts keys in force, and what else threads share; what looks after it is the supervisor.
+/// Sets up what the threads share, with keys in force, and the supervisor that looks after it.
 fn take_up(
     host: &Host,
     config: &Config,

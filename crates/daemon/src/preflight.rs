@@ -1,4 +1,4 @@
-//! What would go wrong at the start, or after it: found before, with the rights that the server will have then.
+//! Finds before the start what would go wrong then or later, with the rights that the server will have.
 //!
 //! A server that is started as root reads some files as root and some as the user that it becomes, and SIGHUP reads all
 //! of them as that user. So `serve --check` goes through both: it becomes that user on the way.

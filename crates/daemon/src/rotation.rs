@@ -73,7 +73,7 @@ enum WallClock {
 }
 
 impl Ageing {
-    /// At the start of a process: the last rotation was at `rotated` by the wall clock of then, and the key has sealed
+    /// At the start of a process: the last rotation was at `rotated` by the wall clock at that time, and the key has sealed
     /// for `carried` in processes before.
     pub(crate) const fn resume(rotated: u64, carried: Duration, boot: Duration) -> Self {
         Ageing { rotated, carried, since: boot, wall_clock: WallClock::AtStart, missed: 0 }

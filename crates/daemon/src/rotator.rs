@@ -1,5 +1,5 @@
-//! Keys of one kind that take turns: when, says [`crate::rotation`]; here it is done, logged and counted, and what
-//! others do is taken over.
+//! Rotates the keys of one kind, logs and counts it, and takes over what others have rotated. When a rotation is due,
+//! [`crate::rotation`] decides.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,10 +12,9 @@ use crate::clock::HostClock;
 use crate::keystore::{Held, KeyKind, KeyStore, News, Rotated, Rotation, StoreError, Version};
 use crate::rotation::{Ageing, Now, Schedule, VouchedBy};
 
-/// After a rotation failed, so long is waited before the next attempt.
+/// How long after a failed rotation the next one is tried.
 const ROTATION_RETRY: Duration = Duration::from_secs(30);
-/// The age of a key is written down so often in a period, but neither more often than the first nor less often than the
-/// second.
+/// How often in a period the age of a key is written down, within the two bounds below.
 const AGE_WRITES: u32 = 24;
 const AGE_INTERVAL_MIN: Duration = Duration::from_secs(60);
 const AGE_INTERVAL_MAX: Duration = Duration::from_secs(3600);
@@ -42,10 +41,10 @@ pub(crate) struct Rotator<K> {
     /// The key whose age that is.
     id: u32,
     not_before: Duration,
-    /// When the age was last written, or tried to be.
+    /// When the age was last written, or the last attempt to write it was made.
     written: Duration,
     is_written: bool,
-    /// Whether the last look at the store failed, which is said once.
+    /// Whether the last look at the store failed; only the first failure is logged.
     is_unreadable: bool,
 }
 
@@ -129,7 +128,7 @@ impl<K: KeyKind> Rotator<K> {
                 self.not_before = now.boot + ROTATION_RETRY;
                 self.in_force.rotation_failures.fetch_add(1, Ordering::Relaxed);
                 log::error!(
-                    "{name} not rotated: {error}; {}; key {:08x} seals on, the next attempt is in {} s",
+                    "{name} not rotated: {error}; {}; key {:08x} stays in use; the next attempt is in {} s",
                     error.remedy(),
                     self.id,
                     ROTATION_RETRY.as_secs()

@@ -1,4 +1,4 @@
-//! Certificates and the time: what is said of one that is over, or not yet good, and when it is refused.
+//! Certificates and the time: what is logged about one that has expired or is not yet valid, and when it is refused.
 //!
 //! A server starts with such a certificate, as its own clock may be what is wrong, and others may need it to set
 //! theirs. It does not give a good one up for it. Only the server's own certificate is looked at: what else stands in a

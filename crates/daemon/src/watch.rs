@@ -1,5 +1,5 @@
-//! The clock's state, on a thread that does nothing else: no file operation, however slow, keeps it from looking. And
-//! whether those who look after what changes slowly still come round.
+//! Reads the clock's state on a thread that does nothing else, so that no file operation, however slow, delays it. It
+//! also notices when the supervisor hangs.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -34,7 +34,7 @@ impl Watch {
         let work = self.shared.files.work();
         match hangs {
             true => log::error!(
-                "{work} hangs: time is served on, but until it ends no key rotates and SIGHUP changes nothing; see \
+                "{work} hangs: time is still served, but until it ends no key rotates and SIGHUP changes nothing; see \
                  whether the disk answers"
             ),
             false => log::info!("files can be worked on again"),

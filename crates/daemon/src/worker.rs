@@ -1,4 +1,4 @@
-//! A packet worker: what stands between an engine and the responder, and the loop that has one feed the other.
+//! A packet worker: it connects an engine with the responder, and runs the engine in a loop.
 
 use std::io;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ const DROPS_EVERY: u64 = 1024;
 
 const _: () = assert!(engine::BATCH_SIZE <= BATCH_SIZE, "the responder takes every batch of the engine");
 
-/// What stands between an engine and the responder: the clock, and pointers to what can change.
+/// Connects an engine with the responder: holds the clock, and pointers to everything that can change.
 pub(crate) struct PacketWorker {
     responder: Responder,
     clock: Arc<dyn HostClock>,

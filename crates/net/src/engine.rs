@@ -62,7 +62,7 @@ pub trait Handler {
     fn sent(&mut self, from: NtpTime, to: NtpTime);
 }
 
-/// The path back for an answer to one datagram. It means something to the engine that made it alone.
+/// The path back for an answer to one datagram. Only the engine that made it can interpret it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReplyPath {
     /// The number of the socket, in the order in which the engine was given them.

@@ -295,7 +295,7 @@ fn full_disk_at_rotation_leaves_the_old_keys_sealing() {
     let fill = std::fs::write(lab.state().join("filler"), vec![1; 64 * 1024]);
     assert_eq!(fill.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
     let line = server.process.wait_for_line("cookie keys not rotated: ");
-    assert_names(&line, &["No space left", "make room", "seals on"]);
+    assert_names(&line, &["No space left", "make room", "stays in use"]);
     assert!(server.metric("nts_cookie_key_rotation_failures_total") >= 1.0);
     assert_eq!(server.query(&lab, &[]).status.code(), Some(0), "it still serves");
     drop(server);

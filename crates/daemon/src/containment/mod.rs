@@ -73,7 +73,7 @@ impl ThreadKind {
         }
     }
 
-    /// System calls that threads of this kind have tried in vain, since the process began.
+    /// System calls that threads of this kind were refused since the process began.
     #[must_use]
     pub fn refused_count(self) -> u64 {
         refusal::count(self as usize)

@@ -1,4 +1,4 @@
-//! The state directory: made if it is missing, and nobody's but its owner's.
+//! The state directory: made if it is missing, and open to its owner only.
 //!
 //! Root makes it only where nobody else can put a link or another directory in its way meanwhile ([`crate::custody`]).
 //! Where that could be the server's own user, that user makes it itself, once the process has become that user.

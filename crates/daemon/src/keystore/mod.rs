@@ -1,9 +1,8 @@
 //! Where the keys of cookies and of ANTP's state outlive the process, and where several servers can share them.
 //!
-//! [`KeyStore`] is all that rotation, a node and the command line know of such a place; what it is, [`Stores`] alone
-//! decides. Keys that are read have a version, and are replaced only by whoever names the version that is there. So two
-//! who rotate at once cannot lose each other's keys, be it under a lock on one disk or by a compare-and-swap over the
-//! network.
+//! Rotation, a node and the command line know a place only as a [`KeyStore`]; [`Stores`] decides which one it is. Keys
+//! are read with their version, and replaced only if the caller names the version that is there. So two servers that
+//! rotate at once cannot overwrite each other's keys, whether the store is a file under a lock or on the network.
 //!
 //! **Invariant:** a key set is in the store before anything is sealed with it.
 
@@ -50,7 +49,7 @@ pub trait KeyKind: fmt::Debug + Send + Sync + Sized + 'static {
     fn generate(now: u64, entropy: &mut Entropy) -> Self;
     /// The identifier of the key that seals.
     fn current_id(&self) -> u32;
-    /// When the current key began to seal, in Unix seconds by the clock of then.
+    /// When the current key began to seal, in Unix seconds by the wall clock at that time.
     fn rotated(&self) -> u64;
     /// The set after one rotation, with at most `keep` retired keys.
     #[must_use]
@@ -64,12 +63,12 @@ pub trait KeyKind: fmt::Debug + Send + Sync + Sized + 'static {
     fn parse(lines: Lines<'_>) -> Result<Self, StoreError>;
 }
 
-/// One of the sets of keys that a place has held; only equality means anything, and only within one process.
+/// Identifies one of the sets of keys that a place has held. Versions can be compared within one process, no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version(u64);
 
 impl Version {
-    /// That of a text which is its own mark.
+    /// The version of a text, from its contents.
     fn of(octets: &[u8]) -> Self {
         let mut hasher = DefaultHasher::new();
         hasher.write(octets);

@@ -98,7 +98,7 @@ async fn accept(
                 .header_read_timeout(HEADER_TIMEOUT)
                 .max_buf_size(16 * 1024)
                 .serve_connection(TokioIo::new(stream), service);
-            // A reader that breaks off or dawdles is no concern of ours.
+            // A reader that closes early or is too slow is not our problem.
             let _ = tokio::time::timeout(CONNECTION_TIMEOUT, connection).await;
         });
     }

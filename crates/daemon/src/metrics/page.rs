@@ -154,7 +154,7 @@ impl Page<'_, '_> {
         let ages = [("clock", shared.looked.load().age(boot_ns)), ("files", shared.files.age(boot_ns))];
         self.gauges(
             "ntp_heartbeat_age_seconds",
-            "Since when a thread of the supervisor has not come round; the clock's state counts for 10 seconds",
+            "Time since a thread of the supervisor last completed its loop; the clock's state counts for 10 seconds",
             ages.map(|(thread, age)| ([("thread", thread)], age.as_secs_f64())),
         )?;
         self.gauge(

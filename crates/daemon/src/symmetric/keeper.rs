@@ -1,7 +1,7 @@
 //! The symmetric keys of a running server: read, put in force, retired when their time comes, counted.
 //!
 //! A file that cannot be read or has a mistake changes nothing: the keys before stay in force. Workers take a new set
-//! between two batches, so no request is lost, and one that came before is answered under the keys of then.
+//! between two batches, so no request is lost, and a request that came before the change is answered under the old keys.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -162,7 +162,7 @@ impl Keeper {
         }
     }
 
-    /// What is due each second: keys retire, uses are written down and held against their limits.
+    /// What is due each second: keys retire, uses are written down and compared with their limits.
     pub(crate) fn tick(&mut self) {
         self.retire(self.clock.unix_seconds());
         let keys = self.state.keys.load_full();

@@ -126,7 +126,7 @@ pub(super) fn set_receive_stamps(socket: BorrowedFd<'_>) -> io::Result<()> {
 
 /// Asks for a larger receive buffer, beyond the system's limit if the process may.
 pub(super) fn enlarge_receive_buffer(socket: BorrowedFd<'_>) {
-    // A larger buffer only ever helps; being refused one is no reason not to go on.
+    // A larger buffer helps, but is not required.
     if sockopt::set_socket_recv_buffer_size_force(socket, RECEIVE_BUFFER_SIZE).is_err() {
         let _ = sockopt::set_socket_recv_buffer_size(socket, RECEIVE_BUFFER_SIZE);
     }

@@ -39,7 +39,7 @@ fn lock_of_a_stopped_process_keeps_nobody_for_ever() {
     let prober = Prober::start(server.ntp);
     let line = server.process.wait_for_line("cookie keys not rotated: ");
     let stopped = format!("locked by process {};", holder.0.id());
-    let named = ["cookie-keys.lock", &stopped, "seals on"];
+    let named = ["cookie-keys.lock", &stopped, "stays in use"];
     named.iter().for_each(|part| assert!(line.contains(part), "{part:?} is not in {line:?}"));
     assert!(server.metric("nts_cookie_key_rotation_failures_total") >= 1.0);
     assert_eq!(server.query(&lab, &[]).status.code(), Some(0));

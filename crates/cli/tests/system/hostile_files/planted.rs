@@ -157,7 +157,7 @@ fn try_plants_on_a_server(name: &str) {
     bench.plant("directory", &file);
     wait_for_failure(&mut server, "cookie keys not rotated: ");
     let line = server.process.wait_for_line("cookie keys not rotated: ");
-    assert_names(&line, &["cookie-keys", "seals on"]);
+    assert_names(&line, &["cookie-keys", "stays in use"]);
     assert_served(&prober.so_far());
     remove(&file);
     if let Some(kept) = kept {
