@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use authentick_report::load::{HostPart, ServerUse, Step, Tally};
+use authentick_report::load::{HostPart, Interruption, ServerUse, Step, Tally};
 
 use crate::plan::{Crew, Order, Part, Watch};
 use crate::search::{self, Found, Trial};
@@ -46,7 +46,7 @@ pub struct Outcome {
     /// What the search found.
     pub found: Option<Found>,
     /// Why it ended early.
-    pub interrupted: Option<String>,
+    pub interrupted: Option<Interruption>,
 }
 
 impl Run {
@@ -80,12 +80,12 @@ impl Run {
                     outcome.steps.push(step);
                 }
                 Err(problem) => {
-                    outcome.interrupted = Some(problem);
+                    outcome.interrupted = Some(Interruption::Fault(problem));
                     break;
                 }
             }
             if watch.is_stopped() {
-                outcome.interrupted = Some("stopped by the user".to_owned());
+                outcome.interrupted = Some(Interruption::ByUser);
                 break;
             }
         }

@@ -151,7 +151,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<Measured, Error> {
     let mut run = Run { steps, duration, background_rps: 0.0, server: None, spans: None };
     let outcome = run.carry_out(&mut generator, &watch, |_| {});
     if let Some(problem) = outcome.interrupted {
-        return Err(problem.into());
+        return Err(problem.to_string().into());
     }
     let most = |value: fn(&Step) -> u64| {
         outcome.steps.iter().map(|step| value(step) as f64 / step.seconds).fold(0.0, f64::max)

@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &Stress) -> Result<Exit, Failure> {
         (outcome, rows.join().unwrap_or_default())
     });
     let Some(step) = outcome.steps.first() else {
-        let reason = outcome.interrupted.unwrap_or_else(|| "the run did not start".to_owned());
+        let reason = outcome.interrupted.map_or_else(|| "the run did not start".to_owned(), String::from);
         return Err(Failure::new(Exit::Internal, reason));
     };
     let lines = lines(step);

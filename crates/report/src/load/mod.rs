@@ -9,6 +9,7 @@ pub mod ceiling;
 pub mod compare;
 pub mod csv;
 mod histogram;
+mod interruption;
 mod report;
 mod scheme;
 mod tally;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::antp::{AntpFigures, AntpHistograms, AntpParameters};
 pub use self::histogram::{Histogram, Percentiles};
+pub use self::interruption::Interruption;
 pub use self::report::report;
 pub use self::scheme::Scheme;
 pub use self::tally::{Cause, Histograms, Operation, Tally};
@@ -66,7 +68,7 @@ pub struct LoadRecord {
     pub search: Option<Search>,
     /// Why the run ended before its last step; absent if it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interrupted: Option<String>,
+    pub interrupted: Option<Interruption>,
 }
 
 stored!(LoadRecord, LoadFormat = "authentick-load/1", "a load record", compact, LoadRecord::check);

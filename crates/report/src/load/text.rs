@@ -208,7 +208,7 @@ mod tests {
         record.search = None;
         assert!(summary(&record).contains("not searched for. The most that a valid step answered is 1,000 "));
         record.steps.clear();
-        record.interrupted = Some("the agent a went away".to_owned());
+        record.interrupted = Some("the agent a went away".to_owned().into());
         let text = summary(&record);
         assert!(
             text.contains("No step was measured.") && text.contains("INTERRUPTED: the agent a went away")

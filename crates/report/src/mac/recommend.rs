@@ -227,10 +227,8 @@ fn conclusion(here: &[Verdict]) -> Option<String> {
 
 /// What would be recommended if the code were OpenSSL's.
 fn others(verdicts: &[Verdict]) -> Option<String> {
-    let places: Vec<String> = verdicts
-        .iter()
-        .filter_map(|verdict| Some(format!("{}: {}", verdict.host, verdict.recommended()?.algorithm)))
-        .collect();
+    let place = |verdict: &Verdict| Some(format!("{}: {}", verdict.host, verdict.recommended()?.algorithm));
+    let places: Vec<String> = verdicts.iter().filter_map(place).collect();
     (!places.is_empty())
         .then(|| format!("The same by other code, one packet at a time: {}.", places.join("; ")))
 }

@@ -22,7 +22,7 @@ use authentick_load::search::Settings;
 use authentick_load::{
     Antp, Arrivals, Crew, Generator, Plan, Process, Scheme, SharedKey, SpanSource, Watch, rates,
 };
-use authentick_report::load::{LoadRecord, text};
+use authentick_report::load::{Interruption, LoadRecord, text};
 
 use crate::args::{Agent, AntpLoad, ArrivalsArgument, Load, LoadArguments, LoadScheme, Trust};
 use crate::exit::{Exit, Failure};
@@ -163,7 +163,7 @@ fn finish(arguments: &LoadArguments, record: &LoadRecord) -> Result<Exit, Failur
     let answered: u64 = record.steps.iter().map(|step| step.tally.answered).sum();
     let invalid: u64 = record.steps.iter().map(|step| step.tally.invalid).sum();
     match &record.interrupted {
-        Some(reason) if reason != STOPPED => Err(Failure::new(Exit::Unavailable, reason.clone())),
+        Some(Interruption::Fault(fault)) => Err(Failure::new(Exit::Unavailable, fault.clone())),
         _ if answered > 0 || record.steps.is_empty() => Ok(Exit::Done),
         _ if invalid > 0 => Err(Failure::new(
             Exit::Authentication,
@@ -172,9 +172,6 @@ fn finish(arguments: &LoadArguments, record: &LoadRecord) -> Result<Exit, Failur
         _ => Err(Failure::new(Exit::Silence, format!("{}: no answer", record.target))),
     }
 }
-
-/// What the runner says of a run that its user ended.
-const STOPPED: &str = "stopped by the user";
 
 fn steps(arguments: &LoadArguments) -> Result<Steps, Failure> {
     let wrong =

@@ -82,7 +82,7 @@ fn single_step_has_a_page_without_plots_against_the_rate() {
 fn run_without_steps_has_a_page() {
     let mut record = record();
     record.steps.clear();
-    record.interrupted = Some(HOSTILE.to_owned());
+    record.interrupted = Some(HOSTILE.to_owned().into());
     let page = page(&[&record]);
     texts(
         &page,
@@ -114,7 +114,7 @@ fn no_string_of_a_record_becomes_markup() {
         *text = hostile();
     }
     record.parameters.sources = Some(hostile());
-    record.interrupted = Some(hostile());
+    record.interrupted = Some(hostile().into());
     record.search.as_mut().unwrap().remark = Some(hostile());
     record.steps[3].why_invalid = Some(hostile());
     record.steps[3].hosts[1].why_invalid = Some(hostile());
