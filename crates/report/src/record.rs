@@ -4,7 +4,7 @@ use crate::load::{self, LoadRecord};
 use crate::mac::{self, MacRecord};
 use crate::render::Report;
 use crate::run::{self, RunRecord};
-use crate::stored::{self, Error, Provenance, Stored};
+use crate::stored::{self, Error, Stored};
 use crate::study::antp::{self, AntpRecord};
 
 /// What a file holds, by its `format`. Boxed, as records are large and of different sizes.
@@ -47,17 +47,6 @@ impl Record {
             Record::Demo(_) => "a run of the demo",
             Record::Mac(_) => "a bench of MACs",
             Record::Antp(_) => "a study of ANTP",
-        }
-    }
-
-    /// Where it comes from.
-    #[must_use]
-    pub fn provenance(&self) -> Provenance<'_> {
-        match self {
-            Record::Load(record) => record.provenance(),
-            Record::Demo(record) => record.provenance(),
-            Record::Mac(record) => record.provenance(),
-            Record::Antp(record) => record.provenance(),
         }
     }
 

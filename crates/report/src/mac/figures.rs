@@ -38,6 +38,14 @@ impl Timing {
         self.packet_ns().median * reference_hz / 1e9 / f64::from(PACKET_SIZE)
     }
 
+    /// ` (aws-lc)` where that stands in for OpenSSL.
+    pub(super) fn foreign(&self) -> &'static str {
+        match self.implementation {
+            Implementation::AwsLc => " (aws-lc)",
+            Implementation::OpenSsl | Implementation::Authentick => "",
+        }
+    }
+
     /// How many times as fast as `other` this is, round by round.
     pub(super) fn speed_ratio(&self, other: &Timing) -> Range {
         let ratios = self.ns.iter().zip(&other.ns).map(|(own, other)| other / own);

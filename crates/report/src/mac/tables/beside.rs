@@ -3,7 +3,7 @@
 use super::{kilo, ratio_range, which};
 use crate::mac::recommend::Role;
 use crate::mac::security::Factors;
-use crate::mac::{Algorithm, Implementation, Instructions, KeyUse, MacRecord, Side, Timing};
+use crate::mac::{Algorithm, Instructions, KeyUse, MacRecord, Side, Timing};
 use crate::published::ntp_mac::{
     ALGORITHMS, Advantage, Cell, Column, Content, GMAC_SIV_CYCLES, Lengths, Machine, Table as Published,
     cell, cells, draft_00, draft_ietf, ratio_to_md5, tables,
@@ -72,11 +72,9 @@ pub(super) fn multiples(record: &MacRecord) -> Section {
         let mut row = vec![algorithm.to_string()];
         row.extend(columns.iter().map(|(own, side)| {
             let [timing, md5] = [algorithm, Algorithm::Md5].map(|algorithm| own.timing(side, algorithm));
-            or_absent(
-                timing.zip(md5).map(|(timing, md5)| {
-                    format!("{}{}", ratio(timing.speed_ratio(md5).median), foreign(timing))
-                }),
-            )
+            or_absent(timing.zip(md5).map(|(timing, md5)| {
+                format!("{}{}", ratio(timing.speed_ratio(md5).median), timing.foreign())
+            }))
         }));
         row.extend(Machine::ALL.map(|machine| {
             or_absent(
@@ -158,14 +156,6 @@ pub(super) fn ratios(record: &MacRecord) -> Vec<String> {
         sentences.push(format!("{CMAC} / legacy MD5 here: {own}. Published: {published}."));
     }
     sentences
-}
-
-/// ` (aws-lc)` where it stands in for OpenSSL.
-fn foreign(timing: &Timing) -> &'static str {
-    match timing.implementation {
-        Implementation::AwsLc => " (aws-lc)",
-        Implementation::OpenSsl | Implementation::Authentick => "",
-    }
 }
 
 /// The nine tables, ours beside each.

@@ -66,22 +66,23 @@ fn batches(record: &MacRecord) -> Vec<u32> {
     record.batches().into_iter().filter(|&batch| batch > 1).collect()
 }
 
-fn rival_name(side: &Side, algorithm: Algorithm, key: KeyUse) -> Option<&'static str> {
-    let rival = side.rival(algorithm, key)?;
-    Some(match rival.implementation {
-        Implementation::AwsLc => " (aws-lc)",
-        Implementation::OpenSsl | Implementation::Authentick => "",
-    })
+/// Headings of ours and of OpenSSL's, with one for each batch size.
+fn headings(first: &str, batches: &[u32], others: [&str; 3]) -> Vec<String> {
+    let batches = batches.iter().map(|batch| format!("In batches of {batch}"));
+    let first = ["Algorithm".to_owned(), first.to_owned()];
+    first.into_iter().chain(batches).chain(others.map(str::to_owned)).collect()
+}
+
+/// Whose code it is stands beside, unless it is OpenSSL's.
+fn rate_of_rival(timing: &Timing) -> String {
+    format!("{}{}", kilo(timing.throughput_kps().median), timing.foreign())
 }
 
 fn throughput(record: &MacRecord, side: &Side) -> Table {
     let batches = batches(record);
-    let mut headings = vec!["Algorithm".to_owned(), "One at a time (extremes)".to_owned()];
-    headings.extend(batches.iter().map(|batch| format!("In batches of {batch}")));
-    headings.extend(
-        ["OpenSSL, one at a time", "One at a time / OpenSSL (extremes)", "Best batch / OpenSSL (extremes)"]
-            .map(str::to_owned),
-    );
+    let others =
+        ["OpenSSL, one at a time", "One at a time / OpenSSL (extremes)", "Best batch / OpenSSL (extremes)"];
+    let headings = headings("One at a time (extremes)", &batches, others);
     let mut table = Table::headed("Thousand packets a second, the key being kept", headings, &[]);
     for algorithm in Algorithm::ALL {
         let (one, rival) = (side.ours(algorithm, 1), side.rival(algorithm, KeyUse::Kept));
@@ -96,10 +97,7 @@ fn throughput(record: &MacRecord, side: &Side) -> Table {
         row.extend(batches.iter().map(|&batch| {
             or_absent(side.ours(algorithm, batch).map(|timing| kilo(timing.throughput_kps().median)))
         }));
-        row.push(or_absent(rival.map(|timing| {
-            let name = rival_name(side, algorithm, KeyUse::Kept).unwrap_or_default();
-            format!("{}{name}", kilo(timing.throughput_kps().median))
-        })));
+        row.push(or_absent(rival.map(rate_of_rival)));
         for ours in [one, side.fastest_batch(algorithm)] {
             row.push(or_absent(ours.zip(rival).map(|(ours, rival)| ratio_range(ours.speed_ratio(rival)))));
         }
@@ -110,12 +108,8 @@ fn throughput(record: &MacRecord, side: &Side) -> Table {
 
 fn cycles(record: &MacRecord, side: &Side, reference_hz: f64) -> Table {
     let batches = batches(record);
-    let mut headings = vec!["Algorithm".to_owned(), "One at a time".to_owned()];
-    headings.extend(batches.iter().map(|batch| format!("In batches of {batch}")));
-    headings.extend(
-        ["OpenSSL, one at a time", "One at a time, with key set-up", "OpenSSL, with key set-up"]
-            .map(str::to_owned),
-    );
+    let others = ["OpenSSL, one at a time", "One at a time, with key set-up", "OpenSSL, with key set-up"];
+    let headings = headings("One at a time", &batches, others);
     let mut table = Table::headed("Reference cycles per octet", headings, &[]);
     for algorithm in Algorithm::ALL {
         let ours = |key, batch| side.timing(algorithm, Implementation::Authentick, key, batch);
@@ -153,10 +147,7 @@ fn set_up(side: &Side) -> Table {
         table.push(vec![
             algorithm.to_string(),
             or_absent(ours.map(|timing| kilo(timing.throughput_kps().median))),
-            or_absent(rival.map(|timing| {
-                let name = rival_name(side, algorithm, KeyUse::SetUp).unwrap_or_default();
-                format!("{}{name}", kilo(timing.throughput_kps().median))
-            })),
+            or_absent(rival.map(rate_of_rival)),
             or_absent(ours.zip(rival).map(|(ours, rival)| ratio_range(ours.speed_ratio(rival)))),
             or_absent(added),
         ]);
