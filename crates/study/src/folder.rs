@@ -8,7 +8,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use authentick_report::stored::Error as PlanError;
+use authentick_report::stored::{Error as PlanError, Provenance};
 use authentick_report::study::FILE;
 
 use crate::Error;
@@ -31,7 +31,7 @@ pub trait Plan: Sized {
     fn text(&self) -> String;
 
     /// Who began the study.
-    fn origin(&self) -> Origin<'_>;
+    fn origin(&self) -> Provenance<'_>;
 
     /// Whether a study under `other` goes on with what was measured under this plan.
     fn has_settings_of(&self, other: &Self) -> bool;
@@ -44,17 +44,6 @@ pub trait Plan: Sized {
     /// # Errors
     /// If a record is not whole, or one is missing that others rest on.
     fn render(folder: &Folder<Self>) -> Result<[String; 2], Error>;
-}
-
-/// Who began a study.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Origin<'a> {
-    /// The version of the program.
-    pub version: &'a str,
-    /// The commit that it was built from.
-    pub commit: &'a str,
-    /// The command line.
-    pub command: &'a str,
 }
 
 /// A folder whose plan is known.
@@ -107,7 +96,7 @@ impl<P: Plan> Folder<P> {
     }
 
     fn of_another_kind(&self) -> Error {
-        let (file, Origin { version, commit, command }) = (self.path.join(FILE), self.plan.origin());
+        let (file, Provenance { version, commit, command, .. }) = (self.path.join(FILE), self.plan.origin());
         let problem = format!(
             "the folder holds a study by authentick {version} (commit {commit}) under other settings: {command}"
         );

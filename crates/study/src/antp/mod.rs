@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use authentick_net::clock::unix_seconds;
 use authentick_report::published::antp::{TRIAL_COUNT, TRIAL_SECONDS};
-use authentick_report::stored::Error as PlanError;
+use authentick_report::stored::{Error as PlanError, Provenance, Stored as _};
 use authentick_report::study::antp::{
     AntpFormat, AntpRecord, Capacity, Level, Path as Way, Phase, Plan as AntpPlan, RECORD,
     Settings as AntpSettings, Subject, Suite, report,
@@ -23,7 +23,7 @@ use authentick_report::study::antp::{
 use authentick_report::study::{Paper as Stored, StudyFormat};
 
 use self::bench::Bench;
-use crate::folder::{Folder, Origin, Plan};
+use crate::folder::{Folder, Plan};
 use crate::{Caller, Error, Paper};
 
 /// The round trip of the long path, from one coast of North America to the other.
@@ -111,9 +111,8 @@ impl Plan for AntpPlan {
         self.to_json()
     }
 
-    fn origin(&self) -> Origin<'_> {
-        let AntpSettings { version, commit, .. } = &self.settings;
-        Origin { version, commit, command: &self.command }
+    fn origin(&self) -> Provenance<'_> {
+        self.provenance()
     }
 
     fn has_settings_of(&self, other: &Self) -> bool {

@@ -37,8 +37,9 @@ impl Plan for Rows {
         format!("rows {} {}", self.setting, self.files.len())
     }
 
-    fn origin(&self) -> Origin<'_> {
-        Origin { version: "0.0.1", commit: "c0ffee", command: "authentick study run rows" }
+    fn origin(&self) -> Provenance<'_> {
+        let command = "authentick study run rows";
+        Provenance { version: "0.0.1", commit: "c0ffee", command, started_unix_s: 0, host: None }
     }
 
     fn has_settings_of(&self, other: &Self) -> bool {

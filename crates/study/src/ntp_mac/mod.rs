@@ -4,12 +4,12 @@ pub mod bench;
 
 use authentick_net::clock::unix_seconds;
 use authentick_report::mac::MacRecord;
-use authentick_report::stored::Error as PlanError;
+use authentick_report::stored::{Error as PlanError, Provenance, Stored as _};
 use authentick_report::study::ntp_mac::{Plan as MacPlan, RECORD, Settings as MacSettings, report};
 use authentick_report::study::{Paper as Stored, StudyFormat};
 
 use self::bench::Extent;
-use crate::folder::{Folder, Origin, Plan};
+use crate::folder::{Folder, Plan};
 use crate::{Caller, Error, Paper};
 
 /// The drafts, as the user wants them repeated.
@@ -57,9 +57,8 @@ impl Plan for MacPlan {
         self.to_json()
     }
 
-    fn origin(&self) -> Origin<'_> {
-        let MacSettings { version, commit, .. } = &self.settings;
-        Origin { version, commit, command: &self.command }
+    fn origin(&self) -> Provenance<'_> {
+        self.provenance()
     }
 
     fn has_settings_of(&self, other: &Self) -> bool {

@@ -17,7 +17,7 @@ use std::time::Duration;
 use authentick_net::clock::unix_seconds;
 use authentick_report::load::LoadRecord;
 use authentick_report::published::request_threshold::TABLE_1;
-use authentick_report::stored::Error as PlanError;
+use authentick_report::stored::{Error as PlanError, Provenance, Stored as _};
 use authentick_report::study::request_threshold::{
     Part, Plan as StudyPlan, PlannedRun, Records, Settings, report,
 };
@@ -26,7 +26,7 @@ use authentick_report::units::rate;
 
 use self::hosts::Inequality;
 use self::runs::Bench;
-use crate::folder::{Folder, Origin, Plan};
+use crate::folder::{Folder, Plan};
 use crate::program::{Launch, whole};
 use crate::{Caller, Error, Paper};
 
@@ -186,9 +186,8 @@ impl Plan for StudyPlan {
         self.to_json()
     }
 
-    fn origin(&self) -> Origin<'_> {
-        let Settings { version, commit, .. } = &self.settings;
-        Origin { version, commit, command: &self.command }
+    fn origin(&self) -> Provenance<'_> {
+        self.provenance()
     }
 
     fn has_settings_of(&self, other: &Self) -> bool {
