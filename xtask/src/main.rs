@@ -5,6 +5,7 @@
 
 mod ci;
 mod fuzz;
+mod nightly;
 mod peers;
 mod portable;
 mod process;
@@ -59,6 +60,8 @@ enum Task {
         /// Targets; all of them unless named
         targets: Vec<String>,
     },
+    /// Run what takes too long for each change, on a release build
+    Nightly,
 }
 
 fn main() -> ExitCode {
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         Task::Test { require_peers, arguments } => test::run(&root, require_peers, &arguments),
         Task::Ci { only } => ci::run(&root, only),
         Task::Fuzz { seconds, targets } => fuzz::run(&root, seconds, &targets),
+        Task::Nightly => nightly::run(&root),
     });
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -7,39 +7,32 @@ use hdrhistogram::Histogram as Hdr;
 const TIME_MAX_NS: u64 = 100_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// Times of which each counts as it is, with a sign where they have one.
-#[derive(Clone, Debug)]
+/// Times of which each counts as it is, with a sign where they have one. A histogram takes its room with the first.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Times {
-    positive: Hdr<u64>,
-    negative: Hdr<u64>,
-}
-
-impl Default for Times {
-    fn default() -> Self {
-        let empty = || {
-            Hdr::new_with_bounds(1, TIME_MAX_NS, SIGNIFICANT_DIGITS).expect("the bounds are a valid range")
-        };
-        Times { positive: empty(), negative: empty() }
-    }
+    positive: Option<Hdr<u64>>,
+    negative: Option<Hdr<u64>>,
 }
 
 impl Times {
     /// Counts a time, in nanoseconds.
     pub(crate) fn record(&mut self, ns: i64) {
-        match ns {
-            0.. => self.positive.saturating_record(ns.unsigned_abs()),
-            _ => self.negative.saturating_record(ns.unsigned_abs()),
-        }
+        let empty = || {
+            Hdr::new_with_bounds(1, TIME_MAX_NS, SIGNIFICANT_DIGITS).expect("the bounds are a valid range")
+        };
+        let times = if ns < 0 { &mut self.negative } else { &mut self.positive };
+        times.get_or_insert_with(empty).saturating_record(ns.unsigned_abs());
     }
 
     /// The time that `share` of them do not exceed; 0 if there are none.
     pub(crate) fn quantile(&self, share: f64) -> u64 {
-        self.positive.value_at_quantile(share)
+        self.positive.as_ref().map_or(0, |times| times.value_at_quantile(share))
     }
 
     pub(crate) fn stored(&self) -> Histogram {
-        let pairs = |times: &Hdr<u64>, sign: i64| -> Vec<(i64, u64)> {
+        let pairs = |times: &Option<Hdr<u64>>, sign: i64| -> Vec<(i64, u64)> {
             let of = |value: u64| sign * i64::try_from(value).unwrap_or(i64::MAX);
+            let Some(times) = times else { return Vec::new() };
             times
                 .iter_recorded()
                 .map(|step| (of(times.median_equivalent(step.value_iterated_to())), step.count_at_value()))
@@ -49,11 +42,7 @@ impl Times {
     }
 
     pub(crate) fn clear(&mut self) {
-        for times in [&mut self.positive, &mut self.negative] {
-            if !times.is_empty() {
-                times.reset();
-            }
-        }
+        self.positive.iter_mut().chain(&mut self.negative).for_each(Hdr::reset);
     }
 }
 
