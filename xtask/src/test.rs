@@ -42,6 +42,9 @@ pub(crate) fn run(root: &Path, require_peers: bool, arguments: &[String]) -> Res
     Ok(())
 }
 
+/// Tests of the system that keep times, which others beside them would spoil: they run last, one at a time.
+const TIMED: [&str; 3] = ["capacity::", "load::latency::", "load::models::"];
+
 /// What to run. The test of the spans has a build of its own, in which it can slow single steps down. That is a choice
 /// from the workspace too, so that dependencies have the features that they have in the other and are not built again.
 fn commands(root: &Path, arguments: &[String]) -> Vec<Command> {
@@ -52,7 +55,13 @@ fn commands(root: &Path, arguments: &[String]) -> Vec<Command> {
     };
     if arguments.is_empty() {
         let spans = ["--workspace", "--features", "authentick-daemon/delays", "--test", "spans"];
-        return vec![test(&["--workspace", "--no-fail-fast"], &[]), test(&spans, &[])];
+        let mut most = test(&["--workspace", "--no-fail-fast", "--"], &[]);
+        // In one word each: programs that are no tests take a word without a dash for a wish.
+        most.args(TIMED.map(|name| format!("--skip={name}")));
+        let mut timed =
+            test(&["--workspace", "--no-fail-fast", "--test", "system", "--", "--test-threads=1"], &[]);
+        timed.args(TIMED);
+        return vec![most, test(&spans, &[]), timed];
     }
     let own = arguments.iter().take_while(|argument| *argument != "--");
     let names_packages =
@@ -113,12 +122,15 @@ mod tests {
     }
 
     #[test]
-    fn all_is_two_builds_and_a_choice_is_one() {
+    fn all_is_two_builds_and_those_that_keep_times_run_last_and_a_choice_is_one() {
         assert_eq!(
             lines(&[]),
             [
-                "cargo test --workspace --no-fail-fast",
-                "cargo test --workspace --features authentick-daemon/delays --test spans"
+                "cargo test --workspace --no-fail-fast -- --skip=capacity:: --skip=load::latency:: \
+                    --skip=load::models::",
+                "cargo test --workspace --features authentick-daemon/delays --test spans",
+                "cargo test --workspace --no-fail-fast --test system -- --test-threads=1 capacity:: load::latency:: \
+                    load::models::"
             ]
         );
         assert_eq!(lines(&["cookie"]), ["cargo test --workspace cookie"]);
