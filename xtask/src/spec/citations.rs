@@ -31,6 +31,10 @@ pub(super) fn read(tree: &Tree, findings: &mut Vec<Finding>) -> BTreeMap<String,
                 findings.push(Finding::violation(&file.path, line, problem));
                 continue;
             };
+            if file.text.lines().nth(line).is_some_and(|below| below.trim().is_empty()) {
+                let problem = "a blank line parts the citation from the code";
+                findings.push(Finding::violation(&file.path, line, problem));
+            }
             let is_test = is_test_file || source.is_test_line(subject);
             for id in ids.split(',').map(str::trim) {
                 let place = Place { path: file.path.clone(), line, is_test };

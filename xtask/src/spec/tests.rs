@@ -109,6 +109,8 @@ fn comment_that_cites_nothing_is_found() {
     assert_eq!(found, ["crates/a/src/lib.rs:9: `RFC 1 section 1: be good` is no id"]);
     let found = findings(TABLE, &format!("{CODE}//= rfc1#1-1\n"), TEST, "");
     assert_eq!(found, ["crates/a/src/lib.rs:9: the citation stands above no code"]);
+    let found = findings(TABLE, &format!("{CODE}//= rfc1#1-1\n\nfn d() {{}}\n"), TEST, "");
+    assert_eq!(found, ["crates/a/src/lib.rs:9: a blank line parts the citation from the code"]);
     assert_eq!(findings(TABLE, &format!("{CODE}const A: &str = \"//= b\";\n"), TEST, ""), [""; 0]);
 }
 

@@ -372,7 +372,6 @@ fn each_tag_has_a_nonce_of_its_own_and_no_salt_is_on_the_wire() {
     }
 }
 
-//= rfc8573#3-5
 #[test]
 fn kiss_for_a_request_with_a_mac_carries_none_and_counts_no_use_of_the_key() {
     let policy = Policy { allow: PrefixSet::new(vec![]), kiss: true, ..Policy::open() };
