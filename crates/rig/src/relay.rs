@@ -125,7 +125,7 @@ impl<M: Middle> Relay<M> {
             sockets: Mutex::default(),
             stop: AtomicBool::new(false),
         });
-        let mut turner = Turner {
+        let mut forwarder = Forwarder {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             server,
             one_way,
@@ -136,9 +136,9 @@ impl<M: Middle> Relay<M> {
             buffer: vec![0; DATAGRAM_SIZE_MAX],
             shared: Arc::clone(&shared),
         };
-        turner.adopt(front)?;
+        forwarder.adopt(front)?;
         let thread = std::thread::Builder::new().name("relay".to_owned());
-        let thread = Some(thread.spawn(move || turner.run())?);
+        let thread = Some(thread.spawn(move || forwarder.run())?);
         Ok(Relay { address, shared, thread })
     }
 
@@ -205,7 +205,7 @@ struct Travelling {
 }
 
 /// The relay's thread.
-struct Turner<M> {
+struct Forwarder<M> {
     epoll: OwnedFd,
     server: SocketAddr,
     one_way: Duration,
@@ -220,7 +220,7 @@ struct Turner<M> {
     shared: Arc<Shared<M>>,
 }
 
-impl<M: Middle> Turner<M> {
+impl<M: Middle> Forwarder<M> {
     fn run(mut self) {
         let mut events = Vec::with_capacity(BATCH_COUNT);
         while !self.shared.stop.load(Ordering::Relaxed) {

@@ -195,7 +195,14 @@ pub(crate) fn key_file() -> String {
     (1..=KEY_COUNT).map(|id| format!("{id} AES128 HEX:{}\n", format!("{id:02x}").repeat(16))).collect()
 }
 
-pub(crate) fn run(kind: Kind, target: &Target, duration: Duration) -> Result<Measured, Error> {
+/// What the generator's process does: measures, and prints the result.
+pub(crate) fn measure([kind, ntp, ke_port, ca, milliseconds]: [&str; 5]) -> Result<(), Error> {
+    let target = Target { ntp: ntp.parse()?, ke_port: ke_port.parse()?, ca: ca.into() };
+    println!("{}", run(kind.parse()?, &target, Duration::from_millis(milliseconds.parse()?))?);
+    Ok(())
+}
+
+fn run(kind: Kind, target: &Target, duration: Duration) -> Result<Measured, Error> {
     let load = match kind {
         Kind::EchoPlain => echoed(kind, target, 48, duration)?,
         Kind::EchoMac => echoed(kind, target, 68, duration)?,

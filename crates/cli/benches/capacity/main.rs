@@ -91,10 +91,7 @@ fn main() -> Result<(), Error> {
     match words[..] {
         ["--echo", address] => Ok(floor::echo(address.parse()?)?),
         ["--load", kind, ntp, ke_port, ca, milliseconds] => {
-            let target = load::Target { ntp: ntp.parse()?, ke_port: ke_port.parse()?, ca: ca.into() };
-            let measured = load::run(kind.parse()?, &target, Duration::from_millis(milliseconds.parse()?))?;
-            println!("{measured}");
-            Ok(())
+            load::measure([kind, ntp, ke_port, ca, milliseconds])
         }
         ["--kem", suite, milliseconds, chain, private_key] => {
             let duration = Duration::from_millis(milliseconds.parse()?);

@@ -22,7 +22,6 @@ mod own;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use authentick_lab::certificates::Lab;
 use authentick_lab::peers;
@@ -49,10 +48,7 @@ fn main() -> Result<(), Error> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
         ["--load", kind, ntp, ke_port, ca, milliseconds] => {
-            let target = load::Target { ntp: ntp.parse()?, ke_port: ke_port.parse()?, ca: ca.into() };
-            let measured = load::run(kind.parse()?, &target, Duration::from_millis(milliseconds.parse()?))?;
-            println!("{measured}");
-            Ok(())
+            load::measure([kind, ntp, ke_port, ca, milliseconds])
         }
         ["--own", ..] => {
             println!("{}", own::run(&words[1..])?);
