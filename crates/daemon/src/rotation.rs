@@ -73,8 +73,8 @@ enum WallClock {
 }
 
 impl Ageing {
-    /// At the start of a process: the last rotation was at `rotated` by the wall clock at that time, and the key has sealed
-    /// for `carried` in processes before.
+    /// At the start of a process: the last rotation was at `rotated` by the wall clock at that time, and the key has
+    /// sealed for `carried` in processes before.
     pub(crate) const fn resume(rotated: u64, carried: Duration, boot: Duration) -> Self {
         Ageing { rotated, carried, since: boot, wall_clock: WallClock::AtStart, missed: 0 }
     }

@@ -247,7 +247,8 @@ impl Default for Antp {
 impl Default for AntpRateLimit {
     fn default() -> Self {
         // 5,000 clients behind one address that come back at once have keys after five minutes: two m1 and one m3 each.
-        // 20 m3 with RSA, the most expensive, take less than a hundredth of a core. m5: 64,000 clients that ask once a minute.
+        // 20 m3 with RSA, the most expensive, take less than a hundredth of a core. m5: 64,000 clients that ask once
+        // a minute.
         AntpRateLimit {
             negotiations_per_second: 100.0,
             exchanges_per_second: 20.0,

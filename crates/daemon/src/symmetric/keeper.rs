@@ -1,7 +1,8 @@
 //! The symmetric keys of a running server: read, put in force, retired when their time comes, counted.
 //!
 //! A file that cannot be read or has a mistake changes nothing: the keys before stay in force. Workers take a new set
-//! between two batches, so no request is lost, and a request that came before the change is answered under the old keys.
+//! between two batches, so no request is lost, and a request that came before the change is answered under the old
+//! keys.
 
 use std::collections::HashMap;
 use std::path::Path;
