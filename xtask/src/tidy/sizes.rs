@@ -24,7 +24,7 @@ fn files(tree: &Tree) -> Vec<Finding> {
         let count = line_count(&source.shipped);
         if count > FILE_LINES_MAX {
             let problem = format!("{count} lines of code; {FILE_LINES_MAX} are the limit");
-            findings.push(Finding::note(&file.path, 1, problem));
+            findings.push(Finding::violation(&file.path, 1, problem));
         }
     }
     findings
@@ -40,7 +40,7 @@ fn functions(tree: &Tree) -> Vec<Finding> {
             if count > FUNCTION_LINES_MAX {
                 let problem =
                     format!("`{name}` has {count} lines of code; {FUNCTION_LINES_MAX} are the limit");
-                findings.push(Finding::note(&file.path, line_of(&source.code, at), problem));
+                findings.push(Finding::violation(&file.path, line_of(&source.code, at), problem));
             }
         }
     }

@@ -23,6 +23,33 @@ pub(crate) fn quotients(a: &[f64], b: &[f64]) -> Vec<f64> {
     a.iter().zip(b).map(|(a, b)| a / b).collect()
 }
 
+/// What is compared: a name, the subjects and loads of both sides, and the ratio to reach.
+type Comparison = (&'static str, (Subject, Kind), (Subject, Kind), &'static str);
+
+const COMPARISONS: [Comparison; 16] = [
+    ("plain / chrony", (Subject::Ours, Kind::Plain), (Subject::Chrony, Kind::Plain), "1.10"),
+    ("plain / echo", (Subject::Ours, Kind::Plain), (Subject::Echo, Kind::EchoPlain), "0.93"),
+    (
+        "the same, wildcard",
+        (Subject::OursWildcard, Kind::Plain),
+        (Subject::EchoWildcard, Kind::EchoPlain),
+        "0.93",
+    ),
+    ("AES-CMAC / chrony", (Subject::Ours, Kind::Cmac), (Subject::Chrony, Kind::Cmac), "1.10"),
+    ("AES-CMAC / our plain", (Subject::Ours, Kind::Cmac), (Subject::Ours, Kind::Plain), "0.93"),
+    ("AES-CMAC / echo of its size", (Subject::Ours, Kind::Cmac), (Subject::Echo, Kind::EchoMac), "-"),
+    ("NTS 15 / chrony", (Subject::Ours, Kind::Nts15), (Subject::Chrony, Kind::Nts15), "1.35"),
+    ("NTS 30 / chrony's 15", (Subject::Ours, Kind::Nts30), (Subject::Chrony, Kind::Nts15), "1.35"),
+    ("NTS 15 / our plain", (Subject::Ours, Kind::Nts15), (Subject::Ours, Kind::Plain), "0.90"),
+    ("NTS 30 / our plain", (Subject::Ours, Kind::Nts30), (Subject::Ours, Kind::Plain), "0.90"),
+    ("chrony's NTS 15 / its plain", (Subject::Chrony, Kind::Nts15), (Subject::Chrony, Kind::Plain), "-"),
+    ("NTS 15 / echo of its size", (Subject::Ours, Kind::Nts15), (Subject::Echo, Kind::EchoNts), "-"),
+    ("ANTP / our plain", (Subject::Ours, Kind::Antp), (Subject::Ours, Kind::Plain), "0.90 (paper 0.62)"),
+    ("ANTP / echo of its size", (Subject::Ours, Kind::Antp), (Subject::Echo, Kind::EchoAntp), "-"),
+    ("plain, spans on / off", (Subject::OursTimed, Kind::Plain), (Subject::Ours, Kind::Plain), "-"),
+    ("NTS 15, spans on / off", (Subject::OursTimed, Kind::Nts15), (Subject::Ours, Kind::Nts15), "-"),
+];
+
 /// Rates, ratios, and both by batch size; `node` is our server.
 pub(crate) fn report(rows: &[Row], pair: &Pair, node: &Process) -> String {
     let mut text = String::new();
@@ -46,32 +73,8 @@ pub(crate) fn report(rows: &[Row], pair: &Pair, node: &Process) -> String {
         ));
     }
     let find = |subject, kind| rows.iter().find(|row| row.subject == subject && row.kind == kind);
-    let (ours, echo, chrony) = (Subject::Ours, Subject::Echo, Subject::Chrony);
-    let pairs = [
-        ("plain / chrony", (ours, Kind::Plain), (chrony, Kind::Plain), "1.10"),
-        ("plain / echo", (ours, Kind::Plain), (echo, Kind::EchoPlain), "0.93"),
-        (
-            "the same, wildcard",
-            (Subject::OursWildcard, Kind::Plain),
-            (Subject::EchoWildcard, Kind::EchoPlain),
-            "0.93",
-        ),
-        ("AES-CMAC / chrony", (ours, Kind::Cmac), (chrony, Kind::Cmac), "1.10"),
-        ("AES-CMAC / our plain", (ours, Kind::Cmac), (ours, Kind::Plain), "0.93"),
-        ("AES-CMAC / echo of its size", (ours, Kind::Cmac), (echo, Kind::EchoMac), "-"),
-        ("NTS 15 / chrony", (ours, Kind::Nts15), (chrony, Kind::Nts15), "1.35"),
-        ("NTS 30 / chrony's 15", (ours, Kind::Nts30), (chrony, Kind::Nts15), "1.35"),
-        ("NTS 15 / our plain", (ours, Kind::Nts15), (ours, Kind::Plain), "0.90"),
-        ("NTS 30 / our plain", (ours, Kind::Nts30), (ours, Kind::Plain), "0.90"),
-        ("chrony's NTS 15 / its plain", (chrony, Kind::Nts15), (chrony, Kind::Plain), "-"),
-        ("NTS 15 / echo of its size", (ours, Kind::Nts15), (echo, Kind::EchoNts), "-"),
-        ("ANTP / our plain", (ours, Kind::Antp), (ours, Kind::Plain), "0.90 (paper 0.62)"),
-        ("ANTP / echo of its size", (ours, Kind::Antp), (echo, Kind::EchoAntp), "-"),
-        ("plain, spans on / off", (Subject::OursTimed, Kind::Plain), (ours, Kind::Plain), "-"),
-        ("NTS 15, spans on / off", (Subject::OursTimed, Kind::Nts15), (ours, Kind::Nts15), "-"),
-    ];
     line(format_args!("{:<28} {:>6} {:>15}   {}", "ratio", "median", "min .. max", "to reach"));
-    for (name, (a, a_kind), (b, b_kind), goal) in pairs {
+    for (name, (a, a_kind), (b, b_kind), goal) in COMPARISONS {
         let (Some(a), Some(b)) = (find(a, a_kind), find(b, b_kind)) else { continue };
         let ratios = quotients(&a.rates, &b.rates);
         let (least, most) =
@@ -92,8 +95,8 @@ pub(crate) fn report(rows: &[Row], pair: &Pair, node: &Process) -> String {
             Some(median(&quotients(&a.rates, &b.rates)))
         };
         let ratios = [
-            ratio(Kind::Plain, chrony, Kind::Plain),
-            ratio(Kind::Nts15, chrony, Kind::Nts15),
+            ratio(Kind::Plain, Subject::Chrony, Kind::Plain),
+            ratio(Kind::Nts15, Subject::Chrony, Kind::Nts15),
             ratio(Kind::Nts15, subject, Kind::Plain),
             ratio(Kind::Nts30, subject, Kind::Plain),
             ratio(Kind::Antp, subject, Kind::Plain),
