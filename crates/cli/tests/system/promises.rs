@@ -67,7 +67,7 @@ fn every_metric_and_outcome_is_in_the_manual_and_none_besides() {
         .collect();
     let paragraphs = [
         between(&manual, "Outcomes of NTP:", "Outcomes of ANTP:"),
-        between(&manual, "Outcomes of ANTP:", "Of more than"),
+        between(&manual, "Outcomes of ANTP:", "With more than"),
         between(&manual, "Outcomes of key exchange:", "## `GET /spans`"),
     ];
     let told_outcomes: BTreeSet<String> = paragraphs.iter().flat_map(|paragraph| quoted(paragraph)).collect();
