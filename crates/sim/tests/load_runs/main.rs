@@ -63,6 +63,7 @@ const RARE_FAILURES: &[(Deed, End)] = &[
     (Deed::AnsweredTwice, Failed(BadTag)),
     (Deed::AnsweredLate, Failed(BadTag)),
     (Deed::KissedAndAnswered, Failed(Kiss)),
+    (Deed::AnsweredTooLate, Failed(BadTag)),
 ];
 
 /// Runs of these seeds; prints the seed of one that fails.
