@@ -1,5 +1,5 @@
-//! The text of a key file: octets in, keys or the line of the first mistake out. A line is split in [`super::entry`],
-//! and its key decoded in [`super::secret`].
+//! The text of a key file: octets in, keys or the line of the first mistake out. A line is split in `symmetric::entry`,
+//! and its key decoded in `symmetric::secret`.
 //!
 //! chrony's lines are `ID [TYPE] KEY`, with MD5 as the type that is not named, and `HEX:` or `ASCII:` before the key;
 //! a key without either is text. ntpd's are `ID TYPE KEY [SERVERS] [# COMMENT]`; a key of up to 20 characters is text,
