@@ -53,8 +53,15 @@ pub trait Clock {
     /// The time of day.
     fn time_of_day(&self) -> NtpTime;
 
-    /// Both clocks, read together.
+    /// Both clocks, read together when datagrams have arrived: the time of day first. If this thread is interrupted in
+    /// between, an arrival seems to be later than it was, and never earlier, so no latency is too short.
     fn reading(&self) -> Reading {
+        let time_of_day = self.time_of_day();
+        Reading { ns: self.monotonic_ns(), time_of_day }
+    }
+
+    /// Both clocks, read together before requests leave: the time of day last, as close to the departure as can be.
+    fn reading_before_sending(&self) -> Reading {
         Reading { ns: self.monotonic_ns(), time_of_day: self.time_of_day() }
     }
 }
@@ -82,4 +89,40 @@ pub struct Desk<'a, C> {
     pub clock: &'a C,
     /// Room for the request that follows what is told to the core, if one does.
     pub out: &'a mut Buffer,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// A clock on which each look at it takes a second.
+    #[derive(Debug, Default)]
+    struct Slow(Cell<u64>);
+
+    impl Slow {
+        fn look(&self) -> u64 {
+            self.0.set(self.0.get() + 1);
+            self.0.get()
+        }
+    }
+
+    impl Clock for Slow {
+        fn monotonic_ns(&self) -> u64 {
+            self.look() * 1_000_000_000
+        }
+
+        fn time_of_day(&self) -> NtpTime {
+            NtpTime::from_bits(self.look() << 32)
+        }
+    }
+
+    #[test]
+    fn interrupted_reading_makes_no_arrival_earlier_than_it_was() {
+        // It came at the second 1, which is when the time of day is looked at first.
+        let at = NtpTime::from_bits(1 << 32);
+        assert_eq!(Slow::default().reading().ns_at(at), 2_000_000_000);
+        assert_eq!(Slow::default().reading_before_sending().ns, 1_000_000_000);
+    }
 }

@@ -299,7 +299,7 @@ impl Sockets {
             for slot in slots.clone() {
                 self.out.set_size(slot, self.core.size_of(slot));
             }
-            let from = self.clock.reading();
+            let from = self.clock.reading_before_sending();
             let (socket, mut told) = (self.clients[client as usize].as_fd(), None);
             // What the network said of requests before is noted, and tried past.
             let sent =
