@@ -1,7 +1,7 @@
 //! What a report says, as sections, before it is text or markup: made once, shown twice.
 //!
-//! [`text`] writes sections for a terminal, [`page`] as one HTML page that needs nothing else. Both show the same, but
-//! for what only suits one of them ([`Medium`]): a terminal has no pictures, and its tables are narrow.
+//! `text` writes sections for a terminal, `page` as one HTML page that needs nothing else. Both show the same, but
+//! for what only suits one of them (`Medium`): a terminal has no pictures, and its tables are narrow.
 
 mod chart;
 pub(crate) mod csv;
