@@ -112,6 +112,7 @@ impl Containment {
         let mut report = Report::default();
         // Before files are out of reach that say what the kernel has.
         let programs = programs();
+        shrink_memory_once();
         if process == Process::Own {
             give_up(&mut report);
             report.add("Landlock", landlock::restrict(config).map(|kept| format!("files by {kept}")));
@@ -228,6 +229,19 @@ fn programs() -> io::Result<Vec<Program>> {
     let programs = programs?;
     refusal::install()?;
     Ok(programs)
+}
+
+/// Has the memory of a thread shrink. When that happens for the first time in a process, glibc reads
+/// /proc/sys/vm/overcommit_memory, and no thread of ours may open files later: its filter would count an intruder.
+fn shrink_memory_once() {
+    /// Below what is mapped for itself, and together above what is kept for the next one: see mallopt(3).
+    const BLOCKS: [usize; 8] = [64 << 10; 8];
+    let shrink = || drop(std::hint::black_box(BLOCKS.map(|size| vec![1_u8; size])));
+    // A thread has an arena of its own, and only such arenas are looked after like this.
+    if let Ok(thread) = std::thread::Builder::new().spawn(shrink) {
+        // It cannot panic, and if it did, nothing would be lost but this precaution.
+        let _ = thread.join();
+    }
 }
 
 /// Whether the kernel has filters that trap. seccomp(2), "/proc interfaces".
