@@ -116,9 +116,7 @@ fn search_finds_a_capacity_that_is_known() {
         let upper = search.upper_rps.unwrap();
         assert!(capacity < upper && upper < 1.05 * capacity, "{search:?}");
         let words = authentick_report::load::text::conclusion(&record);
-        assert!(
-            words.contains("did not. The true loss there is ") && words.contains("95 % confidence")
-        );
+        assert!(words.contains("did not. The true loss there is ") && words.contains("95 % confidence"));
         return;
     }
     skip("this machine is too busy for a generator to keep its times");
