@@ -27,20 +27,18 @@ pub(super) fn read(tree: &Tree, findings: &mut Vec<Finding>) -> BTreeMap<String,
             let Some(ids) = comment.trim().strip_prefix(MARK) else { continue };
             let line = index + 1;
             let Some(subject) = subject(source, line) else {
-                let problem = "the citation stands above no code";
-                findings.push(Finding::violation(&file.path, line, problem));
+                findings.push(file.violation(line, "the citation stands above no code"));
                 continue;
             };
             if file.text.lines().nth(line).is_some_and(|below| below.trim().is_empty()) {
-                let problem = "a blank line parts the citation from the code";
-                findings.push(Finding::violation(&file.path, line, problem));
+                findings.push(file.violation(line, "a blank line parts the citation from the code"));
             }
             let is_test = is_test_file || source.is_test_line(subject);
             for id in ids.split(',').map(str::trim) {
                 let place = Place { path: file.path.clone(), line, is_test };
                 match id_of(id) {
                     Some(id) => cited.entry(id.to_owned()).or_default().push(place),
-                    None => findings.push(Finding::violation(&file.path, line, format!("`{id}` is no id"))),
+                    None => findings.push(file.violation(line, format!("`{id}` is no id"))),
                 }
             }
         }
@@ -50,11 +48,8 @@ pub(super) fn read(tree: &Tree, findings: &mut Vec<Finding>) -> BTreeMap<String,
 
 /// The first line of code below `line`.
 fn subject(source: &Source, line: usize) -> Option<usize> {
-    let below = source.code.lines().enumerate().skip(line);
-    below
-        .map(|(index, code)| (index + 1, code))
-        .find(|(_, code)| !code.trim().is_empty())
-        .map(|(line, _)| line)
+    let mut below = source.code.lines().enumerate().skip(line);
+    below.find(|(_, code)| !code.trim().is_empty()).map(|(index, _)| index + 1)
 }
 
 fn is_test_path(path: &str) -> bool {

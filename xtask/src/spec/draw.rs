@@ -8,8 +8,7 @@ const COUNT: usize = 10;
 
 /// The rows that `seed` draws among those that are met, with the places of their code and tests.
 pub(super) fn text(spec: &Spec, seed: u64) -> String {
-    let mut rows: Vec<_> =
-        spec.requirements.rows().map(|(_, row)| row).filter(|row| spec.is_met(&row.id)).collect();
+    let mut rows: Vec<_> = spec.rows().map(|(_, row)| row).filter(|row| spec.is_met(&row.id)).collect();
     rows.sort_by(|one, other| one.id.cmp(&other.id));
     let mut state = seed;
     let mut text = String::new();

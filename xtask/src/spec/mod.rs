@@ -12,15 +12,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use self::citations::Place;
-use self::requirements::{Requirements, Section};
+use self::requirements::{Row, Section};
 use crate::tidy::Finding;
-use crate::tidy::tree::Tree;
+use crate::tidy::tree::{Tree, cells};
 
 const GAPS: &str = "docs/spec-gaps.md";
 
 /// All that is known of the tree's requirements.
 struct Spec {
-    requirements: Requirements,
+    /// In the order of files and text.
+    sections: Vec<Section>,
     /// Where each id is cited.
     cited: BTreeMap<String, Vec<Place>>,
     /// What we do not do, by id, with the line that says so.
@@ -47,24 +48,28 @@ pub(crate) fn run(root: &Path, seed: Option<u64>) -> Result<(), String> {
 }
 
 fn read(tree: &Tree, findings: &mut Vec<Finding>) -> Spec {
-    let requirements = Requirements::read(tree, findings);
+    let sections = requirements::read(tree, findings);
     let cited = citations::read(tree, findings);
     let mut gaps = BTreeMap::new();
     for file in tree.files.iter().filter(|file| file.path == GAPS) {
         for (index, line) in file.text.lines().enumerate() {
-            let Some(id) = requirements::cells(line).and_then(|cells| requirements::id_of(cells.first()?))
-            else {
-                continue;
-            };
-            if gaps.insert(id.to_owned(), index + 1).is_some() {
-                findings.push(Finding::violation(GAPS, index + 1, format!("{id} has two rows")));
+            let id = cells(line).and_then(|cells| requirements::id_of(cells.first()?));
+            if let Some(id) = id
+                && gaps.insert(id.to_owned(), index + 1).is_some()
+            {
+                findings.push(file.violation(index + 1, format!("{id} has two rows")));
             }
         }
     }
-    Spec { requirements, cited, gaps }
+    Spec { sections, cited, gaps }
 }
 
 impl Spec {
+    /// All rows with their sections.
+    fn rows(&self) -> impl Iterator<Item = (&Section, &Row)> {
+        self.sections.iter().flat_map(|section| section.rows.iter().map(move |row| (section, row)))
+    }
+
     /// The places of an id: those in code, or those in tests.
     fn places<'a>(&'a self, id: &str, in_test: bool) -> impl Iterator<Item = &'a Place> {
         self.cited.get(id).into_iter().flatten().filter(move |place| place.is_test == in_test)
@@ -77,13 +82,12 @@ impl Spec {
     /// Whatever contradicts itself.
     fn check(&self) -> Vec<Finding> {
         let mut findings = Vec::new();
-        let ids: BTreeSet<&str> = self.requirements.rows().map(|(_, row)| &*row.id).collect();
+        let ids: BTreeSet<&str> = self.rows().map(|(_, row)| &*row.id).collect();
         for (id, places) in self.cited.iter().filter(|(id, _)| !ids.contains(&***id)) {
-            for place in places {
-                findings.push(Finding::violation(&place.path, place.line, format!("no row has the id {id}")));
-            }
+            let unknown = format!("no row has the id {id}");
+            findings.extend(places.iter().map(|at| Finding::violation(&at.path, at.line, &*unknown)));
         }
-        for (section, row) in self.requirements.rows().filter(|(_, row)| !self.gaps.contains_key(&row.id)) {
+        for (section, row) in self.rows().filter(|(_, row)| !self.gaps.contains_key(&row.id)) {
             for (in_test, missing) in [(false, "code"), (true, "test")] {
                 if self.places(&row.id, in_test).next().is_none() {
                     let problem = format!("no {missing} cites {}", row.id);
@@ -95,8 +99,11 @@ impl Spec {
             if !ids.contains(&**id) {
                 findings.push(Finding::violation(GAPS, line, format!("no row has the id {id}")));
             } else if self.is_met(id) {
-                let problem = format!("{id} has code and test: it is no gap");
-                findings.push(Finding::violation(GAPS, line, problem));
+                findings.push(Finding::violation(
+                    GAPS,
+                    line,
+                    format!("{id} has code and test: it is no gap"),
+                ));
             }
         }
         findings
@@ -105,7 +112,7 @@ impl Spec {
     /// How many MUSTs and SHOULDs each section has, for how many there are rows, and what was left out.
     fn coverage(&self) -> String {
         let mut text = String::new();
-        for section in &self.requirements.sections {
+        for section in &self.sections {
             let [must, should] = section.has.map(|count| count.to_string());
             let [must_rows, should_rows] = section.covered();
             let gaps = section.rows.iter().filter(|row| self.gaps.contains_key(&row.id)).count();
@@ -121,7 +128,7 @@ impl Spec {
             }
         }
         let total = |of: fn(&Section) -> [usize; 2], level: usize| {
-            self.requirements.sections.iter().map(|section| of(section)[level]).sum::<usize>()
+            self.sections.iter().map(|section| of(section)[level]).sum::<usize>()
         };
         text += &format!(
             "MUST {}, rows for {}; SHOULD {}, rows for {}; {} rows, {} of them gaps\n",
@@ -129,7 +136,7 @@ impl Spec {
             total(Section::covered, 0),
             total(|section| section.has, 1),
             total(Section::covered, 1),
-            self.requirements.rows().count(),
+            self.rows().count(),
             self.gaps.len(),
         );
         text

@@ -8,17 +8,12 @@
 //! ```
 
 use crate::tidy::Finding;
-use crate::tidy::tree::{TextFile, Tree};
+use crate::tidy::tree::{TextFile, Tree, cells};
 
 const FOLDER: &str = "docs/requirements/";
 
 /// The words that a section counts, in the order of [`Section::has`].
 const WORDS: [&str; 2] = ["MUST", "SHOULD"];
-
-/// All sections, in the order of files and text.
-pub(super) struct Requirements {
-    pub(super) sections: Vec<Section>,
-}
 
 /// One section of a specification.
 pub(super) struct Section {
@@ -70,28 +65,19 @@ impl Level {
     }
 }
 
-impl Requirements {
-    /// Reads the tables of `tree`; what is wrong in them goes to `findings`.
-    pub(super) fn read(tree: &Tree, findings: &mut Vec<Finding>) -> Self {
-        let mut sections: Vec<Section> = Vec::new();
-        for file in tree.files.iter().filter(|file| is_table(file)) {
-            let first = sections.len();
-            for (index, line) in file.text.lines().enumerate() {
-                if let Err(problem) = take(file, index + 1, line, first, &mut sections) {
-                    findings.push(Finding::violation(&file.path, index + 1, problem));
-                }
+/// The sections of `tree`, in the order of files and text; what is wrong in them goes to `findings`.
+pub(super) fn read(tree: &Tree, findings: &mut Vec<Finding>) -> Vec<Section> {
+    let mut sections: Vec<Section> = Vec::new();
+    for file in tree.files.iter().filter(|file| is_table(file)) {
+        let first = sections.len();
+        for (index, line) in file.text.lines().enumerate() {
+            if let Err(problem) = take(file, index + 1, line, first, &mut sections) {
+                findings.push(file.violation(index + 1, problem));
             }
         }
-        for section in &sections {
-            findings.extend(section.balance());
-        }
-        Requirements { sections }
     }
-
-    /// All rows with their sections.
-    pub(super) fn rows(&self) -> impl Iterator<Item = (&Section, &Row)> {
-        self.sections.iter().flat_map(|section| section.rows.iter().map(move |row| (section, row)))
-    }
+    findings.extend(sections.iter().filter_map(Section::balance));
+    sections
 }
 
 fn is_table(file: &TextFile) -> bool {
@@ -197,12 +183,6 @@ fn word_counts(text: &str) -> Result<[usize; 2], String> {
         counts[index] = count;
     }
     Ok(counts)
-}
-
-/// The cells of a table's row.
-pub(super) fn cells(line: &str) -> Option<Vec<&str>> {
-    let inner = line.strip_prefix("| ").or_else(|| line.strip_prefix('|'))?.trim_end().strip_suffix('|')?;
-    Some(inner.split('|').map(str::trim).collect())
 }
 
 /// `text` if it has the form of an id: specification, section, number.

@@ -1,338 +1,129 @@
-//! Who may depend on whom, and why the line is there.
+//! Who may depend on whom, and why the line is there: the code map in ARCHITECTURE.md says it, crate by crate.
 //!
-//! The table holds what the manifests say, no more and no less, dependencies of tests left out. A new edge is thus a
-//! decision that shows in a change to this file.
+//! ```text
+//! | `proto` | what it holds | `wire`, `crypto::lanes`; arrayvec | what would be lost with a further edge |
+//! ```
+//!
+//! A crate goes by the name of its folder. The column holds what the manifests say, no more and no less, dependencies
+//! of tests left out. A new edge is thus a decision that shows in a change to that file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 
 use super::Finding;
+use super::tree::{Tree, cells};
 
-/// One line of the table.
-struct Line {
-    /// The package, as its manifest names it.
-    package: &'static str,
-    /// Packages of this workspace that it uses.
-    internal: &'static [&'static str],
-    /// Packages of others.
-    external: &'static [&'static str],
-    /// What would be lost with a further edge.
-    reason: &'static str,
-}
+const FILE: &str = "ARCHITECTURE.md";
 
-const TABLE: &[Line] = &[
-    Line {
-        package: "authentick-wire",
-        internal: &[],
-        external: &[],
-        reason: "the line exists so that a parser is fuzzed alone and shared by all engines, and allocates nothing",
-    },
-    Line {
-        package: "authentick-lanes",
-        internal: &[],
-        external: &["inout", "sha2", "subtle", "zeroize"],
-        reason: "the line exists so that kernels are compiled once, and audited in one place",
-    },
-    Line {
-        package: "authentick-crypto",
-        internal: &["authentick-lanes"],
-        external: &[
-            "aes",
-            "aes-gcm-siv",
-            "aes-siv",
-            "arrayvec",
-            "aws-lc-rs",
-            "aws-lc-sys",
-            "chacha20",
-            "getrandom",
-            "ghash",
-            "hkdf",
-            "hmac",
-            "rand_chacha",
-            "sha1",
-            "sha2",
-            "siphasher",
-            "subtle",
-            "zeroize",
-        ],
-        reason: "the line exists so that primitives are measured alone, and their library is changed in one place",
-    },
-    Line {
-        package: "authentick-proto",
-        internal: &["authentick-crypto", "authentick-wire"],
-        external: &["arrayvec"],
-        reason: "the line exists so that histories replay from a seed, and one core runs under any engine and fuzzer",
-    },
-    Line {
-        package: "authentick-net",
-        internal: &["authentick-wire"],
-        external: &["libc", "rustix"],
-        reason: "the line exists so that system calls are audited in one crate, which runs on random datagrams too",
-    },
-    Line {
-        package: "authentick-ke",
-        internal: &["authentick-crypto", "authentick-proto", "authentick-wire"],
-        external: &[
-            "base64ct",
-            "der",
-            "mio",
-            "rustls",
-            "rustls-webpki",
-            "sha1",
-            "slab",
-            "socket2",
-            "x509-cert",
-            "x509-ocsp",
-            "x509-parser",
-            "zeroize",
-        ],
-        reason: "the line exists so that the data plane builds without TLS, and key exchange scales on other hosts",
-    },
-    Line {
-        package: "authentick-client",
-        internal: &[
-            "authentick-crypto",
-            "authentick-ke",
-            "authentick-net",
-            "authentick-proto",
-            "authentick-wire",
-        ],
-        external: &["humantime", "rustls", "thiserror", "ureq"],
-        reason: "the line exists so that all who ask a server share one client, which neither prints nor exits",
-    },
-    Line {
-        package: "authentick-daemon",
-        internal: &[
-            "authentick-crypto",
-            "authentick-ke",
-            "authentick-net",
-            "authentick-proto",
-            "authentick-wire",
-        ],
-        external: &[
-            "arc-swap",
-            "crossbeam-queue",
-            "http-body-util",
-            "humantime",
-            "hyper",
-            "hyper-util",
-            "landlock",
-            "libc",
-            "log",
-            "prometheus-client",
-            "rustix",
-            "rustls",
-            "seccompiler",
-            "serde",
-            "serde_json",
-            "tokio",
-            "toml",
-            "zeroize",
-        ],
-        reason: "the line exists so that one crate composes: locks and files are here, and in no crate below",
-    },
-    Line {
-        package: "authentick-generator",
-        internal: &["authentick-crypto", "authentick-proto", "authentick-report", "authentick-wire"],
-        external: &["hdrhistogram", "serde"],
-        reason: "the line exists so that whole load runs replay from a seed, without sockets, clocks and TLS",
-    },
-    Line {
-        package: "authentick-load",
-        internal: &[
-            "authentick-client",
-            "authentick-crypto",
-            "authentick-generator",
-            "authentick-ke",
-            "authentick-net",
-            "authentick-proto",
-            "authentick-report",
-            "authentick-wire",
-        ],
-        external: &["log", "rustix", "rustls", "serde", "serde_json", "slab", "ureq"],
-        reason: "the line exists so that the tester measures foreign servers, and inherits no bug of the responder",
-    },
-    Line {
-        package: "authentick-report",
-        internal: &[],
-        external: &["serde", "serde_json"],
-        reason: "the line exists so that runs from years ago render without a network, a server or a clock",
-    },
-    Line {
-        package: "authentick-sim",
-        internal: &["authentick-crypto", "authentick-proto", "authentick-wire"],
-        external: &[],
-        reason: "the line exists so that tests, game and replays share one world, which never meets a real clock",
-    },
-    Line {
-        package: "authentick-game",
-        internal: &[
-            "authentick-crypto",
-            "authentick-proto",
-            "authentick-report",
-            "authentick-sim",
-            "authentick-wire",
-        ],
-        external: &["md-5", "num-bigint", "serde", "sha1", "sha2"],
-        reason: "the line exists so that an attack replays from a seed, and meets the code that serves, not a copy",
-    },
-    Line {
-        package: "authentick-rig",
-        internal: &["authentick-crypto", "authentick-net"],
-        external: &["rcgen", "rustix"],
-        reason: "the line exists so that studies and tests share one rig, which neither panics nor prints nor exits",
-    },
-    Line {
-        package: "authentick-study",
-        internal: &[
-            "authentick-crypto",
-            "authentick-game",
-            "authentick-net",
-            "authentick-report",
-            "authentick-rig",
-        ],
-        external: &["aws-lc-rs", "openssl", "rcgen", "serde_json", "tempfile"],
-        reason: "the line exists so that a study needs no command line: it neither prints nor exits by itself",
-    },
-    Line {
-        package: "authentick-lab",
-        internal: &["authentick-ke", "authentick-net", "authentick-rig", "authentick-wire"],
-        external: &[
-            "caps",
-            "der",
-            "libc",
-            "rcgen",
-            "rustix",
-            "rustls",
-            "seccompiler",
-            "tempfile",
-            "x509-cert",
-            "x509-ocsp",
-        ],
-        reason: "the line exists so that all tests share one bench, which knows no more of us than a peer does",
-    },
-    Line {
-        package: "authentick",
-        internal: &[
-            "authentick-client",
-            "authentick-crypto",
-            "authentick-daemon",
-            "authentick-game",
-            "authentick-ke",
-            "authentick-load",
-            "authentick-net",
-            "authentick-proto",
-            "authentick-report",
-            "authentick-rig",
-            "authentick-study",
-            "authentick-wire",
-        ],
-        external: &[
-            "clap",
-            "env_logger",
-            "humantime",
-            "indicatif",
-            "log",
-            "ratatui",
-            "rcgen",
-            "rustls",
-            "rustls-native-certs",
-            "serde",
-            "serde_json",
-            "signal-hook",
-            "tempfile",
-        ],
-        reason: "the line exists so that arguments and environment are read in one crate",
-    },
-    Line {
-        package: "xtask",
-        internal: &[],
-        external: &["cargo_metadata", "clap", "ignore", "proc-macro2", "serde_json", "tempfile"],
-        reason: "the line exists so that the checks build while the crates that they check do not",
-    },
-];
+/// The heading of the table.
+const HEADING: &str = "| crate | holds | may use | the line exists so that |";
 
-/// The package that depends on nothing, whatever the table says.
-const ALONE: &str = "authentick-wire";
+/// The crate that depends on nothing, whatever the table says.
+const ALONE: &str = "wire";
 
-const FILE: &str = "xtask/src/tidy/dependencies.rs";
-
-/// What one package of the workspace uses.
+/// What one crate of the workspace uses: crates of this workspace, by their folders, and packages of others.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Edges {
+struct Edges {
     internal: BTreeSet<String>,
     external: BTreeSet<String>,
 }
 
-/// What the packages of the workspace at `root` use, by their names. Needs no network.
-pub(crate) fn edges(root: &Path) -> Result<BTreeMap<String, Edges>, String> {
+/// One row of the table.
+struct Row<'a> {
+    line: usize,
+    edges: Edges,
+    /// What would be lost with a further edge.
+    reason: &'a str,
+}
+
+/// Compares the crates of the workspace at `root` with the table, both ways.
+pub(crate) fn check(root: &Path, tree: &Tree) -> Result<Vec<Finding>, String> {
+    let file = tree.files.iter().find(|file| file.path == FILE);
+    Ok(compare(&edges(root)?, file.map_or("", |file| &file.text)))
+}
+
+/// What the crates of the workspace at `root` use, by their folders. Needs no network.
+fn edges(root: &Path) -> Result<BTreeMap<String, Edges>, String> {
     let metadata = MetadataCommand::new().current_dir(root).no_deps().exec();
     Ok(edges_of(&metadata.map_err(|error| format!("cargo metadata: {error}"))?))
 }
 
 fn edges_of(metadata: &Metadata) -> BTreeMap<String, Edges> {
     let packages = metadata.workspace_packages();
-    let is_internal = |name: &str| packages.iter().any(|package| package.name.as_str() == name);
     let edges = packages.iter().map(|package| {
-        let used =
-            package.dependencies.iter().filter(|dependency| dependency.kind != DependencyKind::Development);
-        let names = used.map(|dependency| dependency.name.clone());
-        let (internal, external) = names.partition(|name| is_internal(name));
-        (package.name.to_string(), Edges { internal, external })
+        let mut edges = Edges::default();
+        for used in package.dependencies.iter().filter(|used| used.kind != DependencyKind::Development) {
+            match packages.iter().find(|package| package.name.as_str() == used.name) {
+                Some(package) => edges.internal.insert(folder(package)),
+                None => edges.external.insert(used.name.clone()),
+            };
+        }
+        (folder(package), edges)
     });
     edges.collect()
 }
 
-/// Compares the packages with the table, both ways.
-pub(crate) fn check(packages: &BTreeMap<String, Edges>) -> Vec<Finding> {
-    let mut findings = compare(packages, TABLE);
-    if packages.get(ALONE).is_some_and(|edges| *edges != Edges::default()) {
-        findings.push(Finding::violation(FILE, 1, format!("{ALONE} has a dependency; it must have none")));
-    }
-    findings
+fn folder(package: &Package) -> String {
+    let folder = package.manifest_path.parent().and_then(|folder| folder.file_name());
+    folder.unwrap_or_default().to_owned()
 }
 
-fn compare(packages: &BTreeMap<String, Edges>, table: &[Line]) -> Vec<Finding> {
-    let mut problems = Vec::new();
-    for (package, edges) in packages {
-        let Some(line) = table.iter().find(|line| line.package == package) else {
-            problems.push((package.as_str(), format!("{package} is not in the table")));
+/// The rows of the table in `text`, by crate.
+fn rows(text: &str) -> BTreeMap<&str, Row<'_>> {
+    let table = text.lines().enumerate().skip_while(|(_, line)| *line != HEADING).skip(2);
+    let rows = table.map_while(|(index, line)| match cells(line)?[..] {
+        [name, _, uses, reason] => {
+            let mut edges = Edges::default();
+            for used in uses.split([',', ';']).map(str::trim).filter(|used| *used != "nothing") {
+                match used.trim_matches('`').split("::").next() {
+                    Some(name) if used.starts_with('`') => edges.internal.insert(name.to_owned()),
+                    _ => edges.external.insert(used.to_owned()),
+                };
+            }
+            Some((name.trim_matches('`'), Row { line: index + 1, edges, reason }))
+        }
+        _ => None,
+    });
+    rows.collect()
+}
+
+fn compare(crates: &BTreeMap<String, Edges>, text: &str) -> Vec<Finding> {
+    let rows = rows(text);
+    let mut findings = Vec::new();
+    for (name, edges) in crates {
+        let Some(Row { line, edges: listed, reason }) = rows.get(&**name) else {
+            findings.push(Finding::violation(FILE, 1, format!("{name} is not in the table of crates")));
             continue;
         };
-        for (used, listed) in [(&edges.internal, line.internal), (&edges.external, line.external)] {
-            for name in used.iter().filter(|name| !listed.contains(&name.as_str())) {
-                problems.push((package, format!("{package} uses {name}, but {}", line.reason)));
+        let mut add = |problem| findings.push(Finding::violation(FILE, *line, problem));
+        if name == ALONE && *edges != Edges::default() {
+            add(format!("{ALONE} has a dependency; it must have none"));
+        }
+        for (used, listed) in [(&edges.internal, &listed.internal), (&edges.external, &listed.external)] {
+            for used in used.difference(listed) {
+                add(format!("{name} uses {used}, but the line exists so that {reason}"));
             }
-            for name in listed.iter().filter(|name| !used.contains(**name)) {
-                problems.push((package, format!("{package} does not use {name}: remove it from the table")));
+            for listed in listed.difference(used) {
+                add(format!("{name} does not use {listed}: remove it from the table"));
             }
         }
     }
-    for line in table.iter().filter(|line| !packages.contains_key(line.package)) {
-        problems.push((line.package, format!("{} does not exist: remove it from the table", line.package)));
-    }
-    let place =
-        |package: &str| super::source::line_of(OWN_TEXT, OWN_TEXT.find(&quoted(package)).unwrap_or(0));
-    problems.iter().map(|(package, problem)| Finding::violation(FILE, place(package), problem)).collect()
-}
-
-/// This file, in which a finding has its line.
-const OWN_TEXT: &str = include_str!("dependencies.rs");
-
-fn quoted(package: &str) -> String {
-    format!("package: \"{package}\"")
+    let gone = rows.iter().filter(|(name, _)| !crates.contains_key(**name));
+    findings.extend(gone.map(|(name, row)| {
+        Finding::violation(FILE, row.line, format!("{name} does not exist: remove it from the table"))
+    }));
+    findings
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const LINES: &[Line] = &[
-        Line { package: "a", internal: &["b"], external: &["libc"], reason: "a is small" },
-        Line { package: "b", internal: &[], external: &[], reason: "b is alone" },
-    ];
+    const TABLE: &str = "# A\n\n| crate | holds | may use | the line exists so that |\n|---|---|---|---|\n\
+                         | `a` | all | `b::part`; libc | a is small |\n| `b` | rest | nothing | b is alone |\n\n\
+                         | `c` | in no table | nothing | - |\n";
 
     fn packages(list: &[(&str, &[&str], &[&str])]) -> BTreeMap<String, Edges> {
         let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
@@ -343,7 +134,7 @@ mod tests {
     }
 
     fn problems(list: &[(&str, &[&str], &[&str])]) -> Vec<String> {
-        compare(&packages(list), LINES).into_iter().map(|finding| finding.problem).collect()
+        compare(&packages(list), TABLE).into_iter().map(|finding| finding.problem).collect()
     }
 
     #[test]
@@ -355,9 +146,10 @@ mod tests {
     fn new_edge_is_found_with_the_reason_against_it() {
         assert_eq!(
             problems(&[("a", &["b"], &["libc", "rand"]), ("b", &[], &[])]),
-            ["a uses rand, but a is small"]
+            ["a uses rand, but the line exists so that a is small"]
         );
-        assert_eq!(problems(&[("a", &["b"], &["libc"]), ("b", &["a"], &[])]), ["b uses a, but b is alone"]);
+        let found = problems(&[("a", &["b"], &["libc"]), ("b", &["a"], &[])]);
+        assert_eq!(found, ["b uses a, but the line exists so that b is alone"]);
     }
 
     #[test]
@@ -370,25 +162,30 @@ mod tests {
     #[test]
     fn package_without_a_line_is_found() {
         let found = problems(&[("a", &["b"], &["libc"]), ("b", &[], &[]), ("c", &[], &[])]);
-        assert_eq!(found, ["c is not in the table"]);
+        assert_eq!(found, ["c is not in the table of crates"]);
     }
 
     #[test]
     fn wire_depends_on_nothing_even_if_the_table_allowed_it() {
-        let found = check(&packages(&[(ALONE, &[], &["zerocopy"])]));
-        assert!(found.iter().any(|finding| finding.problem.ends_with("it must have none")));
-        assert!(
-            !check(&packages(&[(ALONE, &[], &[])])).iter().any(|finding| finding.problem.contains("none"))
-        );
+        let table = format!("{HEADING}\n|---|\n| `{ALONE}` | all | zerocopy | it parses |\n");
+        let problems = |external| {
+            let found = compare(&packages(&[(ALONE, &[], external)]), &table);
+            found.into_iter().map(|finding| finding.problem).collect::<Vec<_>>()
+        };
+        assert_eq!(problems(&["zerocopy"]), ["wire has a dependency; it must have none"]);
+        assert!(!problems(&[]).iter().any(|problem| problem.contains("none")));
     }
 
     #[test]
-    fn findings_point_to_the_package_in_this_file() {
-        let found = compare(&packages(&[]), TABLE);
-        assert_eq!(found.len(), TABLE.len());
+    fn findings_point_to_the_row_of_the_crate() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let text = std::fs::read_to_string(root.join(FILE)).unwrap();
+        let found = compare(&packages(&[]), &text);
+        assert_eq!(found.len(), edges(root).unwrap().len());
         for finding in &found {
-            let line = OWN_TEXT.lines().nth(finding.line - 1).unwrap();
-            assert!(line.trim().starts_with("package: "), "{finding}: {line}");
+            let line = text.lines().nth(finding.line - 1).unwrap();
+            let (name, _) = finding.problem.split_once(' ').unwrap();
+            assert!(line.starts_with(&format!("| `{name}` | ")), "{finding}: {line}");
         }
     }
 

@@ -1,7 +1,8 @@
 //! Rules about files: their names, their first line, white space, widths.
 
 use super::Finding;
-use super::tree::{TextFile, Tree};
+use super::source::Source;
+use super::tree::TextFile;
 
 const COLUMNS_MAX: usize = 120;
 
@@ -11,90 +12,79 @@ const LONG_LITERAL: usize = 64;
 /// Names that say nothing of what the file holds.
 const EMPTY_NAMES: [&str; 4] = ["utils.rs", "helpers.rs", "misc.rs", "common.rs"];
 
-/// All rules of this file.
-pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
-    [white_space, widths, first_lines, names, syntax].into_iter().flat_map(|rule| rule(tree)).collect()
-}
+/// Endings of the files whose white space counts.
+const OURS: [&str; 5] = [".rs", ".toml", ".md", ".sh", ".ci/run"];
 
 /// No tabs, no blanks at the end of a line, one line break at the end of the file.
-fn white_space(tree: &Tree) -> Vec<Finding> {
+pub(super) fn white_space(file: &TextFile) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let is_ours = |file: &&TextFile| {
-        [".rs", ".toml", ".md", ".sh"].iter().any(|ending| file.path.ends_with(ending))
-            || file.path == ".ci/run"
-    };
-    for file in tree.files.iter().filter(is_ours) {
-        for (index, line) in file.text.split('\n').enumerate() {
-            if line.contains('\t') {
-                findings.push(Finding::violation(&file.path, index + 1, "a tab"));
-            }
-            if line.ends_with(char::is_whitespace) {
-                findings.push(Finding::violation(
-                    &file.path,
-                    index + 1,
-                    "white space at the end of the line",
-                ));
-            }
+    if !OURS.iter().any(|ending| file.path.ends_with(ending)) {
+        return findings;
+    }
+    for (index, line) in file.text.split('\n').enumerate() {
+        if line.contains('\t') {
+            findings.push(file.violation(index + 1, "a tab"));
         }
-        let last = file.text.lines().count().max(1);
-        if !file.text.ends_with('\n') {
-            findings.push(Finding::violation(&file.path, last, "the last line has no line break"));
-        } else if file.text.ends_with("\n\n") || file.text == "\n" {
-            findings.push(Finding::violation(&file.path, last, "an empty line at the end of the file"));
+        if line.ends_with(char::is_whitespace) {
+            findings.push(file.violation(index + 1, "white space at the end of the line"));
         }
+    }
+    let last = file.text.lines().count().max(1);
+    if !file.text.ends_with('\n') {
+        findings.push(file.violation(last, "the last line has no line break"));
+    } else if file.text.ends_with("\n\n") || file.text == "\n" {
+        findings.push(file.violation(last, "an empty line at the end of the file"));
     }
     findings
 }
 
 /// Lines of Rust fit their columns, but for long literals in tests.
-fn widths(tree: &Tree) -> Vec<Finding> {
+pub(super) fn widths(file: &TextFile, source: &Source) -> Vec<Finding> {
+    let is_test = file.name() == "tests.rs" || file.path.split('/').any(|part| part == "tests");
     let mut findings = Vec::new();
-    for (file, source) in tree.rust() {
-        let is_test = file.name() == "tests.rs" || file.path.split('/').any(|part| part == "tests");
-        for (index, line) in file.text.lines().enumerate() {
-            let columns = line.chars().count();
-            let has_vector = || line.split('"').any(|part| part.len() >= LONG_LITERAL && !part.contains(' '));
-            let is_exempt = || (is_test || source.is_test_line(index + 1)) && has_vector();
-            if columns > COLUMNS_MAX && !is_exempt() {
-                let problem = format!("{columns} columns; {COLUMNS_MAX} are the limit");
-                findings.push(Finding::violation(&file.path, index + 1, problem));
-            }
+    for (index, line) in file.text.lines().enumerate() {
+        let columns = line.chars().count();
+        let has_vector = || line.split('"').any(|part| part.len() >= LONG_LITERAL && !part.contains(' '));
+        let is_exempt = || (is_test || source.is_test_line(index + 1)) && has_vector();
+        if columns > COLUMNS_MAX && !is_exempt() {
+            findings
+                .push(file.violation(index + 1, format!("{columns} columns; {COLUMNS_MAX} are the limit")));
         }
     }
     findings
 }
 
 /// A file of ours says first what it holds.
-fn first_lines(tree: &Tree) -> Vec<Finding> {
-    let is_ours = |file: &TextFile| {
-        let folders = ["xtask/src/", "fuzz/fuzz_targets/"];
-        file.is_shipped() || folders.iter().any(|folder| file.path.starts_with(folder))
-    };
-    let silent = tree.rust().filter(|(file, _)| is_ours(file) && !file.text.starts_with("//! "));
-    silent
-        .map(|(file, _)| {
-            Finding::violation(&file.path, 1, "the file does not begin with `//!` and what it holds")
-        })
-        .collect()
+pub(super) fn first_lines(file: &TextFile, _: &Source) -> Vec<Finding> {
+    let folders = ["xtask/src/", "fuzz/fuzz_targets/"];
+    let is_ours = file.is_shipped() || folders.iter().any(|folder| file.path.starts_with(folder));
+    let is_silent = is_ours && !file.text.starts_with("//! ");
+    found(is_silent, file, "the file does not begin with `//!` and what it holds")
 }
 
 /// No file is named so that anything could be in it.
-fn names(tree: &Tree) -> Vec<Finding> {
-    let empty = tree.files.iter().filter(|file| EMPTY_NAMES.contains(&file.name()));
-    empty.map(|file| Finding::violation(&file.path, 1, "the name does not say what the file holds")).collect()
+pub(super) fn names(file: &TextFile) -> Vec<Finding> {
+    found(EMPTY_NAMES.contains(&file.name()), file, "the name does not say what the file holds")
 }
 
 /// Every file can be read as Rust, else the other rules see nothing in it.
-fn syntax(tree: &Tree) -> Vec<Finding> {
-    let broken = tree.rust().filter(|(_, source)| source.is_broken);
-    broken.map(|(file, _)| Finding::violation(&file.path, 1, "the file is no Rust")).collect()
+pub(super) fn syntax(file: &TextFile, source: &Source) -> Vec<Finding> {
+    found(source.is_broken, file, "the file is no Rust")
+}
+
+/// The problem, if there is one, at the first line.
+fn found(is_found: bool, file: &TextFile, problem: &str) -> Vec<Finding> {
+    is_found.then(|| file.violation(1, problem)).into_iter().collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tidy::Rule;
+    use crate::tidy::tree::Tree;
 
-    fn lines(findings: &[Finding]) -> Vec<String> {
+    fn lines(rule: Rule, tree: &Tree) -> Vec<String> {
+        let findings = rule.check(tree);
         findings.iter().map(|finding| format!("{}:{}", finding.path, finding.line)).collect()
     }
 
@@ -107,7 +97,7 @@ mod tests {
             ("good.md", "# D\n\nText.\n"),
             ("table.csv", "1\t2\n"),
         ]);
-        assert_eq!(lines(&white_space(&tree)), ["a.rs:2", "a.rs:3", "b.toml:1", "c.md:2"]);
+        assert_eq!(lines(Rule::File(white_space), &tree), ["a.rs:2", "a.rs:3", "b.toml:1", "c.md:2"]);
     }
 
     #[test]
@@ -124,7 +114,7 @@ mod tests {
             ("crates/a/tests/vector.rs", &vector),
             ("crates/a/src/tests.rs", &wide),
         ]);
-        assert_eq!(lines(&widths(&tree)), ["wide.rs:1", "vector.rs:1", "crates/a/src/tests.rs:1"]);
+        assert_eq!(lines(Rule::Rust(widths), &tree), ["wide.rs:1", "vector.rs:1", "crates/a/src/tests.rs:1"]);
     }
 
     #[test]
@@ -138,15 +128,13 @@ mod tests {
             ("xtask/src/e.rs", ""),
         ]);
         let expected = ["crates/a/src/b.rs:1", "fuzz/fuzz_targets/d.rs:1", "xtask/src/e.rs:1"];
-        assert_eq!(lines(&first_lines(&tree)), expected);
-        assert_eq!(lines(&names(&tree)), ["crates/a/src/utils.rs:1"]);
+        assert_eq!(lines(Rule::Rust(first_lines), &tree), expected);
+        assert_eq!(lines(Rule::File(names), &tree), ["crates/a/src/utils.rs:1"]);
     }
 
     #[test]
     fn file_that_is_no_rust_is_found() {
-        assert_eq!(
-            lines(&syntax(&Tree::of(&[("good.rs", "fn a() {}\n"), ("broken.rs", "fn (\n")]))),
-            ["broken.rs:1"]
-        );
+        let tree = Tree::of(&[("good.rs", "fn a() {}\n"), ("broken.rs", "fn (\n")]);
+        assert_eq!(lines(Rule::Rust(syntax), &tree), ["broken.rs:1"]);
     }
 }

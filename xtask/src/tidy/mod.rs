@@ -12,7 +12,8 @@ mod words;
 use std::fmt;
 use std::path::Path;
 
-use self::tree::Tree;
+use self::source::Source;
+use self::tree::{TextFile, Tree};
 
 /// Something found at a line of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,13 +41,44 @@ impl fmt::Display for Finding {
     }
 }
 
+/// A rule about single files, or about single Rust files: what breaks it.
+#[derive(Clone, Copy)]
+pub(crate) enum Rule {
+    File(fn(&TextFile) -> Vec<Finding>),
+    Rust(fn(&TextFile, &Source) -> Vec<Finding>),
+}
+
+impl Rule {
+    fn check(self, tree: &Tree) -> Vec<Finding> {
+        match self {
+            Rule::File(rule) => tree.files.iter().flat_map(rule).collect(),
+            Rule::Rust(rule) => tree.rust().flat_map(|(file, source)| rule(file, source)).collect(),
+        }
+    }
+}
+
+const RULES: [Rule; 13] = [
+    Rule::File(layout::white_space),
+    Rule::File(layout::names),
+    Rule::Rust(layout::widths),
+    Rule::Rust(layout::first_lines),
+    Rule::Rust(layout::syntax),
+    Rule::Rust(sizes::files),
+    Rule::Rust(sizes::functions),
+    Rule::Rust(words::unfinished),
+    Rule::Rust(words::open_ends),
+    Rule::File(words::elsewhere),
+    Rule::Rust(unsafety::places),
+    Rule::Rust(unsafety::reasons),
+    Rule::Rust(purity::check),
+];
+
 /// Checks the tree at `root` and prints what it finds. Notes do not make it fail.
 pub(crate) fn run(root: &Path) -> Result<(), String> {
     let tree = Tree::read(root)?;
-    let mut findings = dependencies::check(&dependencies::edges(root)?);
-    for rule in [layout::check, sizes::check, words::check, unsafety::check, purity::check] {
-        findings.extend(rule(&tree));
-    }
+    let mut findings = dependencies::check(root, &tree)?;
+    findings.extend(sizes::command_line(&tree));
+    findings.extend(RULES.iter().flat_map(|rule| rule.check(&tree)));
     findings.sort();
     findings.iter().for_each(|finding| println!("{finding}"));
     match findings.iter().filter(|finding| !finding.is_note).count() {

@@ -4,9 +4,11 @@
 //!
 //! Tests may use all of these, and `delays.rs` may sleep: it compiles to nothing outside one test.
 
+use std::collections::BTreeSet;
+
 use super::Finding;
-use super::source::{line_of, words};
-use super::tree::Tree;
+use super::source::{Source, line_of, words};
+use super::tree::TextFile;
 
 /// What some crates do without.
 struct Absence {
@@ -62,24 +64,20 @@ const ABSENCES: [Absence; 2] = [
 const EXEMPT: [&str; 1] = ["crates/proto/src/delays.rs"];
 
 /// The rule.
-pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(file: &TextFile, source: &Source) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (file, source) in tree.rust() {
-        if !file.is_shipped() || file.name() == "tests.rs" || EXEMPT.contains(&&*file.path) {
-            continue;
-        }
-        let imports = imports(&source.shipped);
-        let is_bound = |absence: &&Absence| absence.crates.iter().any(|folder| file.path.starts_with(folder));
-        for absence in ABSENCES.iter().filter(is_bound) {
-            for name in absence.names {
-                let imports = imports.iter().filter(|(_, path)| is_within(path, name));
-                let places = words(&source.shipped, name).chain(imports.map(|(at, _)| *at));
-                let mut lines: Vec<usize> = places.map(|at| line_of(&source.shipped, at)).collect();
-                lines.sort_unstable();
-                lines.dedup();
-                let problem = format!("`{name}`: {}", absence.remedy);
-                findings.extend(lines.iter().map(|line| Finding::violation(&file.path, *line, &*problem)));
-            }
+    if !file.is_shipped() || file.name() == "tests.rs" || EXEMPT.contains(&&*file.path) {
+        return findings;
+    }
+    let imports = imports(&source.shipped);
+    let is_bound = |absence: &&Absence| absence.crates.iter().any(|folder| file.path.starts_with(folder));
+    for absence in ABSENCES.iter().filter(is_bound) {
+        for name in absence.names {
+            let imports = imports.iter().filter(|(_, path)| is_within(path, name));
+            let places = words(&source.shipped, name).chain(imports.map(|(at, _)| *at));
+            let lines: BTreeSet<usize> = places.map(|at| line_of(&source.shipped, at)).collect();
+            let problem = format!("`{name}`: {}", absence.remedy);
+            findings.extend(lines.iter().map(|line| file.violation(*line, &*problem)));
         }
     }
     findings
@@ -133,10 +131,12 @@ fn expand(before: &str, tree: &str, paths: &mut Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tidy::Rule;
+    use crate::tidy::tree::Tree;
 
     fn lines(path: &str, text: &str) -> Vec<usize> {
         let mut lines: Vec<usize> =
-            check(&Tree::of(&[(path, text)])).iter().map(|finding| finding.line).collect();
+            Rule::Rust(check).check(&Tree::of(&[(path, text)])).iter().map(|finding| finding.line).collect();
         lines.sort_unstable();
         lines
     }

@@ -2,8 +2,8 @@
 //! neither blank lines nor comments, and of a file those outside items for tests.
 
 use super::Finding;
-use super::source::{line_of, words};
-use super::tree::Tree;
+use super::source::{Source, line_of, words};
+use super::tree::{TextFile, Tree};
 
 const FILE_LINES_MAX: usize = 500;
 const FUNCTION_LINES_MAX: usize = 80;
@@ -12,43 +12,29 @@ const FUNCTION_LINES_MAX: usize = 80;
 const CLI: &str = "crates/cli/src/";
 const CLI_LINES_MAX: usize = 4_600;
 
-/// All rules of this file.
-pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
-    [files, functions, command_line].into_iter().flat_map(|rule| rule(tree)).collect()
-}
-
 /// No file holds two subjects.
-fn files(tree: &Tree) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for (file, source) in tree.rust() {
-        let count = line_count(&source.shipped);
-        if count > FILE_LINES_MAX {
-            let problem = format!("{count} lines of code; {FILE_LINES_MAX} are the limit");
-            findings.push(Finding::violation(&file.path, 1, problem));
-        }
-    }
-    findings
+pub(super) fn files(file: &TextFile, source: &Source) -> Vec<Finding> {
+    let count = line_count(&source.shipped);
+    let problem = format!("{count} lines of code; {FILE_LINES_MAX} are the limit");
+    (count > FILE_LINES_MAX).then(|| file.violation(1, problem)).into_iter().collect()
 }
 
 /// No function is longer than what is read at once; clippy counts the same lines, but not in macros.
-fn functions(tree: &Tree) -> Vec<Finding> {
+pub(super) fn functions(file: &TextFile, source: &Source) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (file, source) in tree.rust() {
-        for at in words(&source.code, "fn") {
-            let Some((name, body)) = function(&source.code[at..]) else { continue };
-            let count = line_count(body);
-            if count > FUNCTION_LINES_MAX {
-                let problem =
-                    format!("`{name}` has {count} lines of code; {FUNCTION_LINES_MAX} are the limit");
-                findings.push(Finding::violation(&file.path, line_of(&source.code, at), problem));
-            }
+    for at in words(&source.code, "fn") {
+        let Some((name, body)) = function(&source.code[at..]) else { continue };
+        let count = line_count(body);
+        if count > FUNCTION_LINES_MAX {
+            let problem = format!("`{name}` has {count} lines of code; {FUNCTION_LINES_MAX} are the limit");
+            findings.push(file.violation(line_of(&source.code, at), problem));
         }
     }
     findings
 }
 
 /// The crate of the command line does not grow.
-fn command_line(tree: &Tree) -> Vec<Finding> {
+pub(super) fn command_line(tree: &Tree) -> Vec<Finding> {
     let own = tree.rust().filter(|(file, _)| file.path.starts_with(CLI) && file.name() != "tests.rs");
     let count: usize = own.map(|(_, source)| line_count(&source.shipped)).sum();
     if count <= CLI_LINES_MAX {
@@ -91,6 +77,7 @@ fn function(code: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tidy::Rule;
 
     fn places(findings: &[Finding]) -> Vec<String> {
         findings.iter().map(|finding| format!("{}:{}", finding.path, finding.line)).collect()
@@ -102,7 +89,7 @@ mod tests {
         let comments = "// A.\n\n".repeat(FILE_LINES_MAX + 1);
         let tests = format!("#[cfg(test)]\nmod tests {{\n{long}}}\n{comments}");
         let tree = Tree::of(&[("long.rs", &long), ("tests.rs", &tests)]);
-        assert_eq!(places(&files(&tree)), ["long.rs:1"]);
+        assert_eq!(places(&Rule::Rust(files).check(&tree)), ["long.rs:1"]);
     }
 
     #[test]
@@ -116,7 +103,7 @@ mod tests {
             ("macro.rs", &format!("macro_rules! a {{ ($b:ident) => {{\nfn $b() {bad} }} }}")),
             ("tests.rs", &format!("#[cfg(test)]\nmod tests {{\nfn a() {bad} }}\n")),
         ]);
-        let findings = functions(&tree);
+        let findings = Rule::Rust(functions).check(&tree);
         assert_eq!(places(&findings), ["bad.rs:2", "trait.rs:2", "macro.rs:2", "tests.rs:3"]);
         assert!(findings[2].problem.starts_with("`$b` has 81 lines"), "{}", findings[2].problem);
     }

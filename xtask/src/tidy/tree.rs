@@ -4,6 +4,7 @@ use std::path::Path;
 
 use ignore::WalkBuilder;
 
+use super::Finding;
 use super::source::Source;
 
 /// Text files, sorted by path.
@@ -62,6 +63,11 @@ impl TextFile {
         TextFile { path: path.to_owned(), text, source }
     }
 
+    /// What breaks a rule in a line, counted from 1.
+    pub(crate) fn violation(&self, line: usize, problem: impl Into<String>) -> Finding {
+        Finding::violation(&self.path, line, problem)
+    }
+
     /// The last part of the path.
     pub(crate) fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or(&self.path)
@@ -72,6 +78,12 @@ impl TextFile {
         let mut parts = self.path.split('/');
         parts.next() == Some("crates") && parts.nth(1) == Some("src")
     }
+}
+
+/// The cells of a row of a table in Markdown.
+pub(crate) fn cells(line: &str) -> Option<Vec<&str>> {
+    let inner = line.strip_prefix("| ").or_else(|| line.strip_prefix('|'))?.trim_end().strip_suffix('|')?;
+    Some(inner.split('|').map(str::trim).collect())
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Rules about words: open ends, and text that means something on one machine alone.
 
 use super::Finding;
-use super::source::{line_of, words};
-use super::tree::Tree;
+use super::source::{Source, line_of, words};
+use super::tree::TextFile;
 
 /// Macros that mark unfinished code.
 const UNFINISHED: [&str; 3] = ["todo", "dbg", "unimplemented"];
@@ -13,46 +13,28 @@ const MARK: &str = concat!("TO", "DO");
 /// Folders outside the checkout.
 const ELSEWHERE: [&str; 3] = [concat!("/wo", "rk/"), concat!("sha", "red/"), concat!("../sha", "red")];
 
-/// All rules of this file.
-pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
-    [unfinished, open_ends, elsewhere].into_iter().flat_map(|rule| rule(tree)).collect()
-}
-
 /// No macro that marks unfinished code.
-fn unfinished(tree: &Tree) -> Vec<Finding> {
+pub(super) fn unfinished(file: &TextFile, source: &Source) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (file, source) in tree.rust() {
-        for name in UNFINISHED {
-            let calls =
-                words(&source.code, name).filter(|at| source.code[at + name.len()..].starts_with('!'));
-            findings.extend(calls.map(|at| {
-                Finding::violation(&file.path, line_of(&source.code, at), format!("`{name}!` is left"))
-            }));
-        }
+    for name in UNFINISHED {
+        let calls = words(&source.code, name).filter(|at| source.code[at + name.len()..].starts_with('!'));
+        findings
+            .extend(calls.map(|at| file.violation(line_of(&source.code, at), format!("`{name}!` is left"))));
     }
     findings
 }
 
 /// Open ends in comments name their issue, as in `(#12)`; those that do are listed.
-fn open_ends(tree: &Tree) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for (file, source) in tree.rust() {
-        for at in words(&source.comments, MARK) {
-            let line = line_of(&source.comments, at);
-            let rest = source.comments[at + MARK.len()..].lines().next().unwrap_or_default();
-            findings.push(match issue(rest) {
-                Some(number) => {
-                    Finding::note(&file.path, line, format!("issue {number} is open{}", said(rest)))
-                }
-                None => Finding::violation(
-                    &file.path,
-                    line,
-                    format!("{MARK} without an issue, such as {MARK}(#12)"),
-                ),
-            });
+pub(super) fn open_ends(file: &TextFile, source: &Source) -> Vec<Finding> {
+    let ends = words(&source.comments, MARK).map(|at| {
+        let line = line_of(&source.comments, at);
+        let rest = source.comments[at + MARK.len()..].lines().next().unwrap_or_default();
+        match issue(rest) {
+            Some(number) => Finding::note(&file.path, line, format!("issue {number} is open{}", said(rest))),
+            None => file.violation(line, format!("{MARK} without an issue, such as {MARK}(#12)")),
         }
-    }
-    findings
+    });
+    ends.collect()
 }
 
 /// The number in `(#12)` at the start of `text`.
@@ -67,21 +49,18 @@ fn said(text: &str) -> String {
 }
 
 /// No file names a folder that only its author has.
-fn elsewhere(tree: &Tree) -> Vec<Finding> {
+pub(super) fn elsewhere(file: &TextFile) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for file in &tree.files {
-        for (index, line) in file.text.lines().enumerate() {
-            // A folder of this name inside the checkout, or a part of an address, has something before it.
-            let is_start = |at: usize| {
-                !line[..at].ends_with(|before: char| before.is_alphanumeric() || "_-./".contains(before))
-            };
-            let is_named = |folder: &&&str| {
-                line.match_indices(**folder).any(|(at, _)| folder.starts_with("..") || is_start(at))
-            };
-            if let Some(folder) = ELSEWHERE.iter().find(is_named) {
-                let problem = format!("`{folder}` is a folder outside the checkout");
-                findings.push(Finding::violation(&file.path, index + 1, problem));
-            }
+    for (index, line) in file.text.lines().enumerate() {
+        // A folder of this name inside the checkout, or a part of an address, has something before it.
+        let is_start = |at: usize| {
+            !line[..at].ends_with(|before: char| before.is_alphanumeric() || "_-./".contains(before))
+        };
+        let is_named = |folder: &&&str| {
+            line.match_indices(**folder).any(|(at, _)| folder.starts_with("..") || is_start(at))
+        };
+        if let Some(folder) = ELSEWHERE.iter().find(is_named) {
+            findings.push(file.violation(index + 1, format!("`{folder}` is a folder outside the checkout")));
         }
     }
     findings
@@ -90,11 +69,13 @@ fn elsewhere(tree: &Tree) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tidy::Rule;
+    use crate::tidy::tree::Tree;
 
     #[test]
     fn unfinished_code_is_found_outside_strings_and_comments() {
         let text = "// todo!()\nfn a() { todo!() }\nfn b() { dbg!(1); \"dbg!()\" }\nfn c() { my_todo!() }\n";
-        let findings = unfinished(&Tree::of(&[("a.rs", text)]));
+        let findings = Rule::Rust(unfinished).check(&Tree::of(&[("a.rs", text)]));
         assert_eq!(findings.iter().map(|finding| finding.line).collect::<Vec<_>>(), [2, 3]);
     }
 
@@ -103,7 +84,7 @@ mod tests {
         let text = format!(
             "// {MARK}(#12): IPv6.\n/// {MARK}: more.\nfn a() {{}} // {MARK}(me)\nconst {MARK}: u8 = 1;\n"
         );
-        let findings = open_ends(&Tree::of(&[("a.rs", &text)]));
+        let findings = Rule::Rust(open_ends).check(&Tree::of(&[("a.rs", &text)]));
         let found: Vec<_> = findings.iter().map(|finding| (finding.line, finding.is_note)).collect();
         assert_eq!(found, [(1, true), (2, false), (3, false)]);
         assert_eq!(findings[0].to_string(), "a.rs:1: note: issue 12 is open: IPv6.");
@@ -116,9 +97,9 @@ mod tests {
         for bad in
             [format!("see {absolute}main"), format!("`{beside}notes.md`"), format!("cat ../{above}/notes.md")]
         {
-            let findings = elsewhere(&Tree::of(&[("README.md", &bad)]));
+            let findings = Rule::File(elsewhere).check(&Tree::of(&[("README.md", &bad)]));
             assert_eq!(findings.len(), 1, "{bad}");
         }
-        assert_eq!(elsewhere(&Tree::of(&[("README.md", &good)])), []);
+        assert_eq!(Rule::File(elsewhere).check(&Tree::of(&[("README.md", &good)])), []);
     }
 }
