@@ -88,7 +88,7 @@ fn run_step(root: &Path, step: Step) -> Result<End, String> {
         Step::Features => features(root),
         Step::Deny => deny(root),
         Step::Fuzz if !root.join("fuzz").is_dir() => Ok(End::Skipped("there is no folder fuzz".to_owned())),
-        Step::Fuzz => fuzz::smoke(root, FUZZ_SECONDS).map(|()| End::Done),
+        Step::Fuzz => fuzz::run(root, FUZZ_SECONDS, &[], false).map(|()| End::Done),
         Step::Msrv => oldest_compiler(root),
         Step::Demo => demo(root),
     }
@@ -172,9 +172,7 @@ fn oldest_compiler(root: &Path) -> Result<End, String> {
     let metadata =
         MetadataCommand::new().current_dir(root).no_deps().exec().map_err(|error| error.to_string())?;
     let oldest = metadata.packages.iter().filter_map(|package| package.rust_version.as_ref()).max();
-    let Some(oldest) = oldest else {
-        return Err("no manifest names a rust-version".to_owned());
-    };
+    let oldest = oldest.ok_or("no manifest names a rust-version")?;
     let installed = process::output(Command::new("rustup").args(["toolchain", "list"])).unwrap_or_default();
     if !has_toolchain(&installed, &oldest.to_string()) {
         return Ok(End::Skipped(format!("the toolchain {oldest} is not installed")));
@@ -184,10 +182,8 @@ fn oldest_compiler(root: &Path) -> Result<End, String> {
 
 /// Whether `rustup toolchain list` names this version.
 fn has_toolchain(list: &str, version: &str) -> bool {
-    let names = list.lines().filter_map(|line| line.split_whitespace().next());
-    names
-        .into_iter()
-        .any(|name| name.strip_prefix(version).is_some_and(|rest| rest.is_empty() || rest.starts_with('-')))
+    let mut names = list.lines().filter_map(|line| line.split_whitespace().next());
+    names.any(|name| name.strip_prefix(version).is_some_and(|rest| rest.is_empty() || rest.starts_with('-')))
 }
 
 /// Runs the demonstration as a newcomer would, in an empty folder.

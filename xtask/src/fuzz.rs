@@ -3,9 +3,9 @@
 //! Address checks need unstable flags. A stable compiler takes them if it is told to bootstrap; else a nightly does;
 //! else targets run without them and still find panics and failed assertions.
 
-use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -52,30 +52,34 @@ struct Ran {
     run_count: u64,
     /// The input that broke the target, or what else went wrong.
     finding: Option<String>,
+    /// Inputs that joined the corpus.
+    kept_count: usize,
 }
 
-/// Runs targets for `seconds` each and adds inputs that reach new code to the corpus.
-pub(crate) fn run(root: &Path, seconds: u32, targets: &[String]) -> Result<(), String> {
-    all(root, seconds, targets, true)
+/// How targets are run.
+struct Campaign<'a> {
+    root: &'a Path,
+    build: Build,
+    seconds: u32,
+    /// Whether inputs that reach new code join the corpus.
+    keeps: bool,
 }
 
-/// Runs every target for `seconds` and leaves the corpus as it is.
-pub(crate) fn smoke(root: &Path, seconds: u32) -> Result<(), String> {
-    all(root, seconds, &[], false)
-}
-
-fn all(root: &Path, seconds: u32, targets: &[String], keep: bool) -> Result<(), String> {
+/// Runs targets, or all of them if none is named, for `seconds` each. If the campaign `keeps`, inputs that reach new
+/// code join the corpus; else it stays as it is.
+pub(crate) fn run(root: &Path, seconds: u32, targets: &[String], keeps: bool) -> Result<(), String> {
     tools::provide(root, &FUZZ)?;
     let list = process::output(tools::cargo(root).args(["fuzz", "list"]))?;
     let known: Vec<&str> = list.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let targets = choose(&known, targets)?;
     let build = find_build(root)?;
     println!("fuzzing for {seconds} s each: {}; build: {build:?}", targets.join(", "));
+    let campaign = Campaign { root, build, seconds, keeps };
     let (next, broken_count) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let work = || {
         while let Some(target) = targets.get(next.fetch_add(1, Ordering::SeqCst)) {
-            let end = fuzz_one(root, build, target, seconds, keep);
-            let is_good = matches!(&end, Ok((Ran { finding: None, .. }, _)));
+            let end = campaign.run(target);
+            let is_good = matches!(&end, Ok(Ran { finding: None, .. }));
             broken_count.fetch_add(usize::from(!is_good), Ordering::SeqCst);
             println!("{}", summary(target, end));
         }
@@ -96,13 +100,11 @@ fn choose<'a>(known: &[&'a str], asked: &[String]) -> Result<Vec<&'a str>, Strin
     if asked.is_empty() {
         return Ok(known.to_vec());
     }
-    let find = |name: &String| known.iter().copied().find(|target| target == name);
-    let found = asked.iter().map(|name| find(name).ok_or_else(|| no_target(name, known)));
-    found.collect()
-}
-
-fn no_target(name: &str, known: &[&str]) -> String {
-    format!("there is no fuzz target {name}; there are {}", known.join(", "))
+    let find = |name: &String| {
+        let found = known.iter().copied().find(|target| target == name);
+        found.ok_or_else(|| format!("there is no fuzz target {name}; there are {}", known.join(", ")))
+    };
+    asked.iter().map(find).collect()
 }
 
 /// The first way in which all targets build.
@@ -119,47 +121,42 @@ fn find_build(root: &Path) -> Result<Build, String> {
     Err("the fuzz targets do not build".to_owned())
 }
 
-/// Runs one target; with `keep`, also says how many inputs joined the corpus.
-fn fuzz_one(
-    root: &Path,
-    build: Build,
-    target: &str,
-    seconds: u32,
-    keep: bool,
-) -> Result<(Ran, usize), String> {
-    let corpus = root.join("fuzz/corpus").join(target);
-    let io = |error| format!("{}: {error}", corpus.display());
-    fs::create_dir_all(&corpus).map_err(io)?;
-    let fresh = tempfile::tempdir().map_err(io)?;
-    let fuzz = |folders: [&Path; 2], options: &[String]| {
-        let mut command = build.command(root, "run");
-        command.arg(target).args(folders).arg("--").args(options);
-        process::collect(&mut command)
-    };
-    // New inputs go to the first folder.
-    let options = [format!("-max_total_time={seconds}"), format!("-timeout={INPUT_SECONDS_MAX}")];
-    let output = fuzz([fresh.path(), &corpus], &options)?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    let ran = outcome(&said, output.status.success());
-    if ran.finding.is_some() {
-        let lines: Vec<&str> = said.lines().collect();
-        eprintln!("{}", lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n"));
+impl Campaign<'_> {
+    /// Runs one target.
+    fn run(&self, target: &str) -> Result<Ran, String> {
+        let corpus = self.root.join("fuzz/corpus").join(target);
+        let io = |error| format!("{}: {error}", corpus.display());
+        fs::create_dir_all(&corpus).map_err(io)?;
+        let fresh = tempfile::tempdir().map_err(io)?;
+        let fuzz = |folders: [&Path; 2], options: &[String]| {
+            let mut command = self.build.command(self.root, "run");
+            command.arg(target).args(folders).arg("--").args(options);
+            process::collect(&mut command)
+        };
+        // New inputs go to the first folder.
+        let options = [format!("-max_total_time={}", self.seconds), format!("-timeout={INPUT_SECONDS_MAX}")];
+        let output = fuzz([fresh.path(), &corpus], &options)?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        let mut ran = outcome(&said, output.status.success());
+        if ran.finding.is_some() {
+            let lines: Vec<&str> = said.lines().collect();
+            eprintln!("{}", lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n"));
+        }
+        if self.keeps {
+            // Merging is what `cargo fuzz cmin` does, here without touching the inputs that are in the corpus by their
+            // names.
+            let before = file_count(&corpus).map_err(io)?;
+            if !fuzz([&corpus, fresh.path()], &["-merge=1".to_owned()])?.status.success() {
+                return Err(format!("new inputs could not be merged into {}", corpus.display()));
+            }
+            ran.kept_count = file_count(&corpus).map_err(io)? - before;
+        }
+        Ok(ran)
     }
-    if !keep {
-        return Ok((ran, 0));
-    }
-    // Merging is what `cargo fuzz cmin` does, here without touching the inputs that are in the corpus by their names.
-    let before = names(&corpus)?;
-    if !fuzz([&corpus, fresh.path()], &["-merge=1".to_owned()])?.status.success() {
-        return Err(format!("new inputs could not be merged into {}", corpus.display()));
-    }
-    let kept_count = names(&corpus)?.difference(&before).count();
-    Ok((ran, kept_count))
 }
 
-fn names(folder: &Path) -> Result<BTreeSet<PathBuf>, String> {
-    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    Ok(entries.filter_map(|entry| Some(entry.ok()?.path())).collect())
+fn file_count(folder: &Path) -> io::Result<usize> {
+    Ok(fs::read_dir(folder)?.count())
 }
 
 /// Reads what libFuzzer said.
@@ -173,18 +170,18 @@ fn outcome(said: &str, is_success: bool) -> Ran {
     let last =
         || said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_owned();
     let finding = if is_success { None } else { Some(written.unwrap_or_else(last)) };
-    Ran { run_count: run_count.unwrap_or(0), finding }
+    Ran { run_count: run_count.unwrap_or(0), finding, kept_count: 0 }
 }
 
-fn summary(target: &str, end: Result<(Ran, usize), String>) -> String {
+fn summary(target: &str, end: Result<Ran, String>) -> String {
     match end {
         Err(problem) => format!("{target}: {problem}"),
-        Ok((Ran { run_count, finding: Some(finding) }, _)) => {
+        Ok(Ran { run_count, finding: Some(finding), .. }) => {
             format!("{target}: {run_count} runs, finding: {finding}")
         }
-        Ok((Ran { run_count, finding: None }, 0)) => format!("{target}: {run_count} runs, no finding"),
-        Ok((Ran { run_count, finding: None }, kept)) => {
-            format!("{target}: {run_count} runs, no finding, {kept} inputs kept")
+        Ok(Ran { run_count, kept_count: 0, .. }) => format!("{target}: {run_count} runs, no finding"),
+        Ok(Ran { run_count, kept_count, .. }) => {
+            format!("{target}: {run_count} runs, no finding, {kept_count} inputs kept")
         }
     }
 }
@@ -202,14 +199,15 @@ mod tests {
     #[test]
     fn quiet_run_has_its_count_and_no_finding() {
         let said = "INFO: seed\n#2\tINITED cov: 3\n#8192\tNEW    cov: 12\nDone 524288 runs in 11 second(s)\n";
-        assert_eq!(outcome(said, true), Ran { run_count: 524_288, finding: None });
+        assert_eq!(outcome(said, true), Ran { run_count: 524_288, finding: None, kept_count: 0 });
     }
 
     #[test]
     fn broken_run_names_its_input() {
         let said = "#2\tINITED cov: 3\n#77\tNEW    cov: 12\nthread panicked\n\
             artifact_prefix='./'; Test unit written to /a/crash-1\nError: Fuzz target exited\n";
-        assert_eq!(outcome(said, false), Ran { run_count: 77, finding: Some("/a/crash-1".to_owned()) });
+        let expected = Ran { run_count: 77, finding: Some("/a/crash-1".to_owned()), kept_count: 0 };
+        assert_eq!(outcome(said, false), expected);
     }
 
     #[test]
@@ -229,10 +227,12 @@ mod tests {
 
     #[test]
     fn summary_tells_runs_findings_and_what_was_kept() {
-        let ran = |finding: Option<&str>| Ran { run_count: 7, finding: finding.map(str::to_owned) };
-        assert_eq!(summary("ke", Ok((ran(None), 0))), "ke: 7 runs, no finding");
-        assert_eq!(summary("ke", Ok((ran(None), 2))), "ke: 7 runs, no finding, 2 inputs kept");
-        assert_eq!(summary("ke", Ok((ran(Some("crash-1")), 2))), "ke: 7 runs, finding: crash-1");
+        let ran = |finding: Option<&str>, kept_count| {
+            summary("ke", Ok(Ran { run_count: 7, finding: finding.map(str::to_owned), kept_count }))
+        };
+        assert_eq!(ran(None, 0), "ke: 7 runs, no finding");
+        assert_eq!(ran(None, 2), "ke: 7 runs, no finding, 2 inputs kept");
+        assert_eq!(ran(Some("crash-1"), 2), "ke: 7 runs, finding: crash-1");
         assert_eq!(summary("ke", Err("no room".to_owned())), "ke: no room");
     }
 }

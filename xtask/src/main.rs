@@ -72,7 +72,7 @@ fn main() -> ExitCode {
         Task::Peers { require } => peers::run(&root, require),
         Task::Test { require_peers, arguments } => test::run(&root, require_peers, &arguments),
         Task::Ci { only } => ci::run(&root, only),
-        Task::Fuzz { seconds, targets } => fuzz::run(&root, seconds, &targets),
+        Task::Fuzz { seconds, targets } => fuzz::run(&root, seconds, &targets, true),
         Task::Nightly => nightly::run(&root),
     });
     match result {

@@ -23,43 +23,6 @@ use serde_json::Value;
 
 use crate::process;
 
-/// A package as it is locked.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Locked {
-    name: String,
-    version: String,
-}
-
-/// What the caches say of the locked packages.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Findings {
-    /// How many were found, and are still offered.
-    pub(crate) good_count: usize,
-    /// `NAME VERSION`, withdrawn.
-    yanked: Vec<String>,
-    /// `NAME VERSION`, of which no cache knows anything.
-    unknown: Vec<String>,
-}
-
-impl Findings {
-    /// What is to be done, if anything is.
-    pub(crate) fn problem(&self) -> Option<String> {
-        if let [first, ..] = &self.yanked[..] {
-            let name = first.split(' ').next().unwrap_or(first);
-            let all = self.yanked.join(", ");
-            return Some(format!(
-                "yanked by their authors: {all}; for each: cargo update -p {name}, or another one"
-            ));
-        }
-        self.unknown.first().map(|first| {
-            let count = self.unknown.len();
-            format!(
-                "whether {count} packages are yanked is not known, as {first}; run: cargo update --dry-run"
-            )
-        })
-    }
-}
-
 /// Looks at all packages that the lock file of `root` takes from registries.
 ///
 /// # Errors
@@ -71,18 +34,12 @@ pub(crate) fn run(root: &Path) -> Result<usize, String> {
         .exec()
         .map_err(|error| error.to_string())?;
     let of_registries = metadata.packages.iter().filter(|package| package.source.is_some());
-    let locked: BTreeSet<Locked> = of_registries
-        .map(|package| Locked { name: package.name.to_string(), version: package.version.to_string() })
-        .collect();
+    let locked = of_registries.map(|package| (package.name.to_string(), package.version.to_string()));
     // Without a network what was heard last has to do.
     if let Err(problem) = process::output(process::cargo(root).args(["update", "--dry-run", "--quiet"])) {
         println!("the index is not asked again: {problem}");
     }
-    let findings = judge(&locked, &caches(&home()?));
-    match findings.problem() {
-        Some(problem) => Err(problem),
-        None => Ok(findings.good_count),
-    }
+    judge(&locked.collect(), &caches(&home()?))
 }
 
 /// Cargo's own folder.
@@ -98,21 +55,37 @@ fn caches(home: &Path) -> Vec<PathBuf> {
     registries.map(|entry| entry.path().join(".cache")).filter(|path| path.is_dir()).collect()
 }
 
-/// What the caches say. Where two know a package, one that withdraws it decides.
-fn judge(locked: &BTreeSet<Locked>, caches: &[PathBuf]) -> Findings {
-    let mut findings = Findings::default();
-    for package in locked {
-        let place = place(&package.name);
+/// How many of the packages, by name and version, the caches know and still offer. Where two know a package, one that
+/// withdraws it decides.
+///
+/// # Errors
+/// If one is yanked, or nothing is known of one: which, and what is to be done.
+fn judge(locked: &BTreeSet<(String, String)>, caches: &[PathBuf]) -> Result<usize, String> {
+    let (mut yanked, mut unknown) = (Vec::new(), Vec::new());
+    for (name, version) in locked {
+        let place = place(name);
         let files = caches.iter().filter_map(|cache| fs::read(cache.join(&place)).ok());
-        let said: Vec<bool> = files.filter_map(|file| is_yanked(&file, &package.version)).collect();
-        let shown = format!("{} {}", package.name, package.version);
-        match said[..] {
-            [] => findings.unknown.push(shown),
-            _ if said.contains(&true) => findings.yanked.push(shown),
-            _ => findings.good_count += 1,
+        let said: Vec<bool> = files.filter_map(|file| is_yanked(&file, version)).collect();
+        if said.is_empty() {
+            unknown.push(format!("{name} {version}"));
+        } else if said.contains(&true) {
+            yanked.push((name, format!("{name} {version}")));
         }
     }
-    findings
+    if let Some((name, _)) = yanked.first() {
+        let all: Vec<&str> = yanked.iter().map(|(_, shown)| &**shown).collect();
+        let all = all.join(", ");
+        return Err(format!(
+            "yanked by their authors: {all}; for each: cargo update -p {name}, or another one"
+        ));
+    }
+    if let Some(first) = unknown.first() {
+        let count = unknown.len();
+        return Err(format!(
+            "whether {count} packages are yanked is not known, as {first}; run: cargo update --dry-run"
+        ));
+    }
+    Ok(locked.len())
 }
 
 /// Where the index has a package. The Cargo Book, "Index Format".
@@ -149,10 +122,8 @@ mod tests {
         octets
     }
 
-    fn locked(packages: &[(&str, &str)]) -> BTreeSet<Locked> {
-        let one =
-            |&(name, version): &(&str, &str)| Locked { name: name.to_owned(), version: version.to_owned() };
-        packages.iter().map(one).collect()
+    fn locked(packages: &[(&str, &str)]) -> BTreeSet<(String, String)> {
+        packages.iter().map(|(name, version)| ((*name).to_owned(), (*version).to_owned())).collect()
     }
 
     #[test]
@@ -193,15 +164,14 @@ mod tests {
             fs::write(path, file(versions)).unwrap();
         }
         let caches = caches(folder.path());
-        let problem = |packages: &[(&str, &str)]| judge(&locked(packages), &caches).problem();
-        assert_eq!(problem(&[("serde", "1.0.1"), ("nb", "0.1.0")]), None);
-        assert_eq!(judge(&locked(&[("serde", "1.0.1"), ("nb", "0.1.0")]), &caches).good_count, 2);
-        let yanked = problem(&[("serde", "1.0.2"), ("nb", "0.1.0")]).unwrap();
+        let judged = |packages: &[(&str, &str)]| judge(&locked(packages), &caches);
+        assert_eq!(judged(&[("serde", "1.0.1"), ("nb", "0.1.0")]), Ok(2));
+        let yanked = judged(&[("serde", "1.0.2"), ("nb", "0.1.0")]).unwrap_err();
         assert!(yanked.contains("serde 1.0.2") && yanked.contains("cargo update -p serde"), "{yanked}");
         for absent in [("nb", "0.2.0"), ("log", "0.4.0")] {
-            let unknown = problem(&[("serde", "1.0.1"), absent]).unwrap();
+            let unknown = judged(&[("serde", "1.0.1"), absent]).unwrap_err();
             assert!(unknown.contains(absent.0) && unknown.contains("cargo update --dry-run"), "{unknown}");
         }
-        assert!(judge(&locked(&[("nb", "0.1.0")]), &[]).problem().is_some(), "no cache at all");
+        assert!(judge(&locked(&[("nb", "0.1.0")]), &[]).is_err(), "no cache at all");
     }
 }
