@@ -47,7 +47,7 @@ impl Times {
 }
 
 /// Operations of one kind and group in one step.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Counts {
     operation: Operation,
     /// Operations that were to happen.
@@ -67,17 +67,7 @@ pub struct Counts {
 
 impl Counts {
     pub(crate) fn new(operation: Operation) -> Self {
-        Counts {
-            operation,
-            scheduled: 0,
-            sent: 0,
-            answered: 0,
-            failed: 0,
-            surplus: 0,
-            causes: [0; Cause::ALL.len()],
-            latency: Times::default(),
-            offset: Times::default(),
-        }
+        Counts { operation, ..Counts::default() }
     }
 
     /// An operation was to begin, and did not.

@@ -10,6 +10,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use authentick_report::load::Cause;
 use authentick_wire::time::NtpTime;
+use slab::Slab;
 
 use crate::limits::ABANDONED_COUNT_MAX;
 use crate::scheme::Asked;
@@ -49,11 +50,10 @@ impl Flight {
 }
 
 /// Requests in flight of one worker.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Flights {
-    slots: Vec<Option<Flight>>,
-    free: Vec<u32>,
-    by_transmit: HashMap<u64, u32, BuildHasherDefault<Random>>,
+    slots: Slab<Flight>,
+    by_transmit: HashMap<u64, usize, BuildHasherDefault<Random>>,
     /// Transmit timestamps in the order of sending, those that wait for the first timeout and for the second.
     waiting: VecDeque<(u64, u64)>,
     overdue: VecDeque<(u64, u64)>,
@@ -80,16 +80,7 @@ pub(crate) enum Due {
 impl Flights {
     /// None in flight; each waits for `timeout_ns` twice.
     pub(crate) fn new(timeout_ns: u64) -> Self {
-        Flights {
-            slots: Vec::new(),
-            free: Vec::new(),
-            by_transmit: HashMap::default(),
-            waiting: VecDeque::new(),
-            overdue: VecDeque::new(),
-            abandoned: HashSet::default(),
-            abandoned_order: VecDeque::new(),
-            timeout_ns,
-        }
+        Flights { timeout_ns, ..Flights::default() }
     }
 
     /// How long one lasts at most.
@@ -105,40 +96,27 @@ impl Flights {
     /// Adds a request. `sent_ns` never decreases from call to call.
     pub(crate) fn add(&mut self, flight: Flight) {
         let (transmit, sent_ns) = (flight.request.asked.transmit(), flight.sent_ns);
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = Some(flight);
-                slot
-            }
-            None => {
-                self.slots.push(Some(flight));
-                (self.slots.len() - 1) as u32
-            }
-        };
+        let slot = self.slots.insert(flight);
         // Of 2^64 random timestamps no two meet in the life of a run; if they did, one would count as lost.
         if let Some(old) = self.by_transmit.insert(transmit, slot) {
-            self.slots[old as usize] = None;
-            self.free.push(old);
+            self.slots.remove(old);
         }
         self.waiting.push_back((transmit, sent_ns));
     }
 
     /// The request with this transmit timestamp.
     pub(crate) fn find(&mut self, transmit: u64) -> Option<&mut Flight> {
-        let slot = *self.by_transmit.get(&transmit)?;
-        self.slots[slot as usize].as_mut()
+        self.slots.get_mut(*self.by_transmit.get(&transmit)?)
     }
 
     /// The same, for a look.
     pub(crate) fn get(&self, transmit: u64) -> Option<&Flight> {
-        self.slots[*self.by_transmit.get(&transmit)? as usize].as_ref()
+        self.slots.get(*self.by_transmit.get(&transmit)?)
     }
 
     /// Takes the request with this transmit timestamp out.
     pub(crate) fn remove(&mut self, transmit: u64) -> Option<Flight> {
-        let slot = self.by_transmit.remove(&transmit)?;
-        self.free.push(slot);
-        self.slots[slot as usize].take()
+        self.by_transmit.remove(&transmit).map(|slot| self.slots.remove(slot))
     }
 
     /// The next flight for which the time has come; `None` if there is none by `now_ns`.
@@ -282,6 +260,6 @@ mod tests {
         }
         assert_eq!((answered + over, flights.count()), (1000, 0));
         assert!(answered > 500 && over > 300, "{answered} {over}");
-        assert!(flights.slots.len() < 200, "slots are used again");
+        assert!(flights.slots.capacity() < 200, "slots are used again");
     }
 }

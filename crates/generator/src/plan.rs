@@ -83,16 +83,17 @@ pub struct Part {
 impl Part {
     /// Adds what another thread or host did in the same step, of the same operations.
     pub fn merge(&mut self, other: Part) {
-        fn join(mine: &mut Option<Tally>, other: Option<Tally>) {
+        fn join<T>(mine: &mut Option<T>, other: Option<T>, merge: fn(&mut T, &T)) {
             match (mine, other) {
-                (Some(mine), Some(other)) => mine.merge(&other),
+                (Some(mine), Some(other)) => merge(mine, &other),
                 (mine @ None, other) => *mine = other,
                 (Some(_), None) => {}
             }
         }
         self.tally.merge(&other.tally);
-        join(&mut self.accompanying, other.accompanying);
-        join(&mut self.background, other.background);
+        join(&mut self.accompanying, other.accompanying, Tally::merge);
+        join(&mut self.background, other.background, Tally::merge);
+        join(&mut self.antp, other.antp, AntpFigures::merge);
         self.seconds = self.seconds.max(other.seconds);
         self.why_invalid = match (self.why_invalid.take(), other.why_invalid) {
             (Some(mine), Some(other)) if mine != other => Some(format!("{mine}; {other}")),
@@ -102,10 +103,5 @@ impl Part {
         self.busy_share = self.busy_share.into_iter().chain(other.busy_share).reduce(f64::max);
         self.request_size = self.request_size.max(other.request_size);
         self.joinables.extend(other.joinables);
-        match (&mut self.antp, other.antp) {
-            (Some(mine), Some(other)) => mine.merge(&other),
-            (mine @ None, other) => *mine = other,
-            (Some(_), None) => {}
-        }
     }
 }

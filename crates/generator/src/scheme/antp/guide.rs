@@ -28,16 +28,9 @@ pub trait Judge: fmt::Debug + Send + Sync {
 }
 
 /// The suite is not known here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is not known here")]
 pub struct UnknownSuite(pub Suite);
-
-impl fmt::Display for UnknownSuite {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is not known here", self.0)
-    }
-}
-
-impl std::error::Error for UnknownSuite {}
 
 /// How ANTP is spoken.
 #[derive(Debug)]
