@@ -30,56 +30,53 @@ impl Core {
     /// A datagram has come to a client, `at` by the kernel's stamp if it has one, and is looked at `now`: finds the
     /// request to it, and makes all checks that need no key. [`Core::verify`] and [`Core::conclude`] are called for all
     /// datagrams that were told of since, in the same order.
-    pub fn inspect<C: Clock>(
+    pub fn inspect(
         &mut self,
         client: u32,
         octets: &[u8],
         at: Option<NtpTime>,
         now: &Reading,
-        desk: &mut Desk<'_, C>,
+        desk: &mut Desk<'_, impl Clock>,
     ) {
-        let inspected = self.look(client, octets, at.unwrap_or(now.time_of_day), now, desk);
+        let inspected = self.look(client, octets, now.arrival(at), desk);
         self.inspected.push(inspected);
     }
 
-    fn look<C: Clock>(
+    fn look(
         &mut self,
         client: u32,
         octets: &[u8],
-        at: NtpTime,
-        now: &Reading,
-        desk: &mut Desk<'_, C>,
+        came: Arrived,
+        desk: &mut Desk<'_, impl Clock>,
     ) -> Option<Inspected> {
-        let origin = (octets.len() >= HEADER_SIZE)
-            .then(|| octets[ORIGIN].try_into().map(u64::from_be_bytes).ok())
-            .flatten();
-        let flight = match origin {
-            Some(origin) => self.load.flights.find(origin).filter(|flight| flight.request.client == client),
-            None => None,
-        };
-        let Some(flight) = flight else {
+        let header = octets.get(..HEADER_SIZE);
+        let origin = header.and_then(|header| header[ORIGIN].try_into().map(u64::from_be_bytes).ok());
+        let flight = origin.and_then(|origin| self.load.flights.find(origin));
+        let Some(flight) = flight.filter(|flight| flight.request.client == client) else {
             self.load.stray(client, origin);
             return None;
         };
         let (transmit, sent_ns) = (flight.request.asked.transmit(), flight.sent_ns);
         let asked = &mut flight.request.asked;
-        let verdict =
-            schemes!(dispatch, &mut self.speaker, scheme => scheme.inspect(asked, octets, at, desk.clock));
+        let (at, clock) = (came.at, desk.clock);
+        let verdict = schemes!(dispatch, &self.speaker, scheme => scheme.inspect(asked, octets, at, clock));
         match verdict {
             Verdict::Candidate(candidate) => {
                 Some(Inspected { client, transmit, sent_ns, candidate, genuine: false })
             }
             settled => {
-                self.settle(transmit, settled, at, now, desk);
+                self.settle(transmit, settled, came, desk);
                 None
             }
         }
     }
 
     /// Opens what is sealed, and verifies tags, of all datagrams that were inspected, side by side.
-    pub fn verify<'a, C: Clock>(&mut self, datagrams: impl Iterator<Item = &'a mut [u8]>, clock: &C) {
+    pub fn verify<'a>(&mut self, datagrams: impl Iterator<Item = &'a mut [u8]>, clock: &impl Clock) {
         let Core { speaker, load, inspected, crypto_ns, .. } = self;
-        *crypto_ns = schemes!(dispatch, speaker, scheme => scheme.verify(load, datagrams, inspected, clock));
+        let both = datagrams.zip(inspected);
+        let candidates = both.filter_map(|(datagram, inspected)| Some((datagram, inspected.as_mut()?)));
+        *crypto_ns = schemes!(dispatch, speaker, scheme => scheme.verify(load, candidates, clock));
     }
 
     /// Whether a datagram, counted from the first that was inspected, may still be an answer.
@@ -89,26 +86,23 @@ impl Core {
     }
 
     /// The rest of the checks on a datagram.
-    pub fn conclude<C: Clock>(
+    pub fn conclude(
         &mut self,
         number: usize,
         octets: &mut [u8],
         at: Option<NtpTime>,
         now: &Reading,
-        desk: &mut Desk<'_, C>,
+        desk: &mut Desk<'_, impl Clock>,
     ) {
         let Some(inspected) = self.inspected.get_mut(number).and_then(Option::take) else { return };
-        let (crypto_ns, Workload { flights, roster, .. }) = (self.crypto_ns, &mut self.load);
+        let Workload { flights, roster, .. } = &mut self.load;
         // An answer before this one may have ended it.
         let Some(Flight { request, .. }) = flights.find(inspected.transmit) else {
             return self.load.stray(inspected.client, Some(inspected.transmit));
         };
         let session = roster[inspected.client].session_of_mut(inspected.sent_ns);
-        let asked = &mut request.asked;
-        let verdict = schemes!(dispatch, &mut self.speaker, scheme => {
-            scheme.conclude(asked, &inspected, octets, session, crypto_ns)
-        });
-        self.settle(inspected.transmit, verdict, at.unwrap_or(now.time_of_day), now, desk);
+        let verdict = request.asked.conclude(&inspected, octets, session, self.crypto_ns);
+        self.settle(inspected.transmit, verdict, now.arrival(at), desk);
     }
 
     /// All datagrams that were inspected are done with.
@@ -116,33 +110,23 @@ impl Core {
         self.inspected.clear();
     }
 
-    /// What follows from a datagram that came `at`, to the request in flight with this transmit timestamp.
-    fn settle<C: Clock>(
-        &mut self,
-        transmit: u64,
-        verdict: Verdict,
-        at: NtpTime,
-        now: &Reading,
-        desk: &mut Desk<'_, C>,
-    ) {
+    /// What follows from a datagram, to the request in flight with this transmit timestamp.
+    fn settle(&mut self, transmit: u64, verdict: Verdict, came: Arrived, desk: &mut Desk<'_, impl Clock>) {
+        let Core { speaker, load, .. } = self;
         match verdict {
             Verdict::Early | Verdict::Candidate(_) => {}
-            Verdict::Answer(answer, came) => {
-                if let Some(flight) = self.load.land(transmit) {
-                    let arrived = Arrived::new(came.unwrap_or(at), now);
-                    schemes!(dispatch, &mut self.speaker, scheme => {
-                        scheme.answered(&mut self.load, desk, flight, answer, arrived);
-                    });
-                }
+            Verdict::Answer(answer, at) => {
+                let Some(flight) = load.land(transmit) else { return };
+                let (call, came) = (&mut desk.call(load), Arrived { at: at.unwrap_or(came.at), ..came });
+                schemes!(dispatch, speaker, scheme => scheme.answered(call, flight, answer, came));
             }
             Verdict::Refused { cause, is_outdated } => {
-                let Some(flight) = self.load.flights.find(transmit) else { return };
+                let Some(flight) = load.flights.find(transmit) else { return };
                 flight.noted.get_or_insert(cause);
                 if is_outdated && flight.request.principal {
-                    let (client, sent_ns) = (flight.request.client, flight.sent_ns);
-                    schemes!(dispatch, &mut self.speaker, scheme => {
-                        scheme.outdated(&mut self.load, desk, client, sent_ns, now.ns);
-                    });
+                    let (client, sent_ns, now_ns) = (flight.request.client, flight.sent_ns, came.now.ns);
+                    let call = &mut desk.call(load);
+                    schemes!(dispatch, speaker, scheme => scheme.outdated(call, client, sent_ns, now_ns));
                 }
             }
         }

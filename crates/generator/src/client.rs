@@ -126,20 +126,16 @@ impl Client {
 
     /// The session with which a request was made that was made or sent at `sent_ns`.
     pub(crate) fn session_of(&self, sent_ns: u64) -> Option<&NtsSession> {
-        if self.session.is_some() && sent_ns >= self.established_ns {
-            return self.session.as_ref();
-        }
+        let current = self.session.as_ref().filter(|_| sent_ns >= self.established_ns);
         let mut earlier = self.earlier.iter().rev();
-        earlier.find(|(established_ns, _, _)| sent_ns >= *established_ns).map(|(_, _, session)| session)
+        current.or_else(|| earlier.find(|(since_ns, ..)| sent_ns >= *since_ns).map(|(.., session)| session))
     }
 
     /// The same, to put cookies into its jar.
     pub(crate) fn session_of_mut(&mut self, sent_ns: u64) -> Option<&mut NtsSession> {
-        if self.session.is_some() && sent_ns >= self.established_ns {
-            return self.session.as_mut();
-        }
+        let current = self.session.as_mut().filter(|_| sent_ns >= self.established_ns);
         let mut earlier = self.earlier.iter_mut().rev();
-        earlier.find(|(established_ns, _, _)| sent_ns >= *established_ns).map(|(_, _, session)| session)
+        current.or_else(|| earlier.find(|(since_ns, ..)| sent_ns >= *since_ns).map(|(.., session)| session))
     }
 
     /// Its key exchange failed: the next one is a while off.
@@ -163,17 +159,11 @@ impl Client {
 
     /// A datagram came that answers no request in flight; `origin` is absent if it is no NTP packet.
     pub(crate) fn stray(&mut self, origin: Option<u64>) -> Stray {
-        match origin {
-            Some(origin) if self.recent.contains(&origin) => Stray::Surplus,
-            Some(_) => {
-                self.strangers[0] += 1;
-                Stray::Stranger
-            }
-            None => {
-                self.strangers[1] += 1;
-                Stray::Stranger
-            }
+        if origin.is_some_and(|origin| self.recent.contains(&origin)) {
+            return Stray::Surplus;
         }
+        self.strangers[usize::from(origin.is_none())] += 1;
+        Stray::Stranger
     }
 
     /// Why a request that was sent at `sent_ns` stayed without an answer that belongs to it.

@@ -4,7 +4,6 @@
 //! - `arrivals`: answers; `prepare`: what clients need before the load.
 //! - `scheme`: what differs from scheme to scheme; `workload`: what does not.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +15,9 @@ use authentick_report::load::Cause;
 use authentick_wire::time::{NtpSpan, NtpTime};
 
 use crate::arrivals::Inspected;
-use crate::client::Client;
 use crate::counts::{Counts, Times};
 use crate::exchanges::{Exchange, Exchanges};
-use crate::flight::{Due as FlightDue, Flights};
+use crate::flight::{Due as FlightDue, Flights, Request};
 use crate::ledger::Ledger;
 use crate::limits::{BATCH_SIZE, GIVE_UP_NS};
 use crate::outbox::{Outbox, Run, Unsent};
@@ -62,27 +60,15 @@ pub struct Settings {
 }
 
 /// What settings lack for their scheme.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Missing {
     /// The symmetric key.
+    #[error("there is no key for requests with a MAC")]
     Key,
     /// How ANTP is spoken.
+    #[error("the plan does not say how ANTP is spoken")]
     Guide,
-    /// The numbers of a mix.
-    Mix,
 }
-
-impl fmt::Display for Missing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Missing::Key => "there is no key for requests with a MAC",
-            Missing::Guide => "the plan does not say how ANTP is spoken",
-            Missing::Mix => "the plan does not say what is mixed",
-        })
-    }
-}
-
-impl std::error::Error for Missing {}
 
 /// The core of one sending thread; see the crate's documentation.
 ///
@@ -134,7 +120,7 @@ impl Core {
 
     /// Adds a client at this address: measured ones first.
     pub fn add_client(&mut self, local: SocketAddr) {
-        self.load.roster.add(|measured| Client::new(local, measured));
+        self.load.roster.add(local);
     }
 
     /// A step begins, whose measured operations begin at `start_ns`.
@@ -165,13 +151,13 @@ impl Core {
     }
 
     /// Begins one operation, or something else that a client needs; `false` if nothing is due at `now_ns`.
-    pub fn begin<C: Clock>(&mut self, now_ns: u64, desk: &mut Desk<'_, C>) -> bool {
+    pub fn begin(&mut self, now_ns: u64, desk: &mut Desk<'_, impl Clock>) -> bool {
         let Core { speaker, load, .. } = self;
         if load.streams.is_stopped() {
             return false;
         }
         // What a client turned out to need in the last call goes before the next operation.
-        if schemes!(dispatch, speaker, scheme => scheme.catch_up(load, desk)) {
+        if schemes!(dispatch, speaker, scheme => scheme.catch_up(&mut desk.call(load))) {
             return true;
         }
         while let Some(due) = load.streams.due(now_ns) {
@@ -191,8 +177,8 @@ impl Core {
                 counts.skip(Cause::FellBehind);
                 continue;
             }
-            let begun =
-                schemes!(dispatch, speaker, scheme => scheme.begin(load, desk, measured, intended_ns));
+            let call = &mut desk.call(load);
+            let begun = schemes!(dispatch, speaker, scheme => scheme.begin(call, measured, intended_ns));
             let counts = load.results.ledger.of(measured, true);
             match begun {
                 Ok(()) => {
@@ -215,7 +201,7 @@ impl Core {
                 }
             }
         }
-        schemes!(dispatch, speaker, scheme => scheme.catch_up(load, desk))
+        schemes!(dispatch, speaker, scheme => scheme.catch_up(&mut desk.call(load)))
     }
 
     /// The slot of the buffer to which the next request is written.
@@ -266,14 +252,12 @@ impl Core {
     }
 
     /// The first request of the run could not be sent.
-    pub fn not_sent<C: Clock>(&mut self, why: Unsent, now_ns: u64, desk: &mut Desk<'_, C>) {
+    pub fn not_sent(&mut self, why: Unsent, now_ns: u64, desk: &mut Desk<'_, impl Clock>) {
         let Some((request, continued)) = self.load.outbox.next_left() else { return };
-        let client = &mut self.load.roster[request.client];
-        client.outstanding -= 1;
-        let measured = client.measured;
-        let ledger = &mut self.load.results.ledger;
-        ledger.stalled += u64::from(continued && !matches!(why, Unsent::Obstacle(_)));
-        let counts = ledger.of(measured, request.principal);
+        self.load.roster[request.client].outstanding -= 1;
+        let is_stalled = continued && !matches!(why, Unsent::Obstacle(_));
+        self.load.results.ledger.stalled += u64::from(is_stalled);
+        let counts = self.load.counts_of(request.client, request.principal);
         match why {
             Unsent::Obstacle(cause) => {
                 // The host knows that it would not arrive: it is as good as sent.
@@ -325,19 +309,23 @@ impl Core {
     }
 
     fn exchange_ended(&mut self, exchange: &Exchange, now_ns: u64) {
-        let Core { speaker, load, .. } = self;
-        load.exchanges.ended();
-        schemes!(dispatch, speaker, scheme => scheme.not_established(load, exchange, now_ns));
+        self.load.exchanges.ended();
+        if let Some(client) = exchange.client {
+            self.load.roster[client].not_established(now_ns);
+        }
+        if exchange.principal {
+            self.load.streams.operation_ended(exchange.measured);
+        }
     }
 
     /// A key exchange that began at `begun_ns`, from the address `local`, has brought keys and cookies.
-    pub fn established<C: Clock>(
+    pub fn established(
         &mut self,
         exchange: &Exchange,
         mut session: NtsSession,
         (begun_ns, local): (u64, Option<SocketAddr>),
         now_ns: u64,
-        desk: &mut Desk<'_, C>,
+        desk: &mut Desk<'_, impl Clock>,
     ) {
         let Core { speaker, load, .. } = self;
         load.exchanges.ended();
@@ -350,11 +338,16 @@ impl Core {
         if load.settings.alternative_keys {
             session.switch_keys();
         }
-        schemes!(dispatch, speaker, scheme => scheme.established(load, desk, exchange, session, now_ns));
+        let memory_ns = load.flights.life_ns();
+        if let Some(client) = exchange.client {
+            load.roster[client].established(session, now_ns, memory_ns);
+        }
+        let call = &mut desk.call(load);
+        schemes!(dispatch, speaker, scheme => scheme.established(call, exchange));
     }
 
     /// Ends one request that has waited too long; `false` if there is none at `now_ns`.
-    pub fn expire<C: Clock>(&mut self, now_ns: u64, desk: &mut Desk<'_, C>) -> bool {
+    pub fn expire(&mut self, now_ns: u64, desk: &mut Desk<'_, impl Clock>) -> bool {
         match self.load.flights.due(now_ns) {
             None => return false,
             Some(FlightDue::Overdue { client, principal }) => {
@@ -362,26 +355,19 @@ impl Core {
                 self.datagram_ended(client, principal, now_ns, desk);
             }
             Some(FlightDue::Over(flight)) => {
-                let client = &mut self.load.roster[flight.request.client];
-                let why = client.why_unanswered(flight.sent_ns);
-                let measured = client.measured;
-                let counts = self.load.results.ledger.of(measured, flight.request.principal);
-                counts.fail(flight.noted.unwrap_or(why));
+                let Request { client, principal, .. } = flight.request;
+                let why = self.load.roster[client].why_unanswered(flight.sent_ns);
+                self.load.counts_of(client, principal).fail(flight.noted.unwrap_or(why));
             }
         }
         true
     }
 
     /// A datagram is over for its client, with an answer or without.
-    fn datagram_ended<C: Clock>(
-        &mut self,
-        client: u32,
-        principal: bool,
-        now_ns: u64,
-        desk: &mut Desk<'_, C>,
-    ) {
+    fn datagram_ended(&mut self, client: u32, principal: bool, now_ns: u64, desk: &mut Desk<'_, impl Clock>) {
         let Core { speaker, load, .. } = self;
-        schemes!(dispatch, speaker, scheme => scheme.datagram_ended(load, desk, client, principal, now_ns));
+        let call = &mut desk.call(load);
+        schemes!(dispatch, speaker, scheme => scheme.datagram_ended(call, client, principal, now_ns));
     }
 
     /// When something is due next: an operation, the end of a wait, the end of the step. May be too early, never too
@@ -408,13 +394,13 @@ impl Core {
     /// Whether a client waits for a key exchange, or for sealed state.
     #[must_use]
     pub fn is_exchanging(&self) -> bool {
-        self.load.roster.all().iter().any(|client| client.exchanging)
+        self.load.roster.clients.iter().any(|client| client.exchanging)
     }
 
     /// Measured operations of this step that were sent, answered, and that failed.
     #[must_use]
     pub fn progress(&self) -> [u64; 3] {
-        let Counts { sent, answered, failed, .. } = self.load.results.ledger.principal;
+        let Counts { sent, answered, failed, .. } = *self.load.results.ledger.get(true, true);
         [sent, answered, failed]
     }
 
@@ -442,13 +428,14 @@ impl Core {
             Arrivals::Closed { .. } => u64::MAX,
             Arrivals::Constant | Arrivals::Exponential => settings.scheme.nature().lateness_max_ns,
         };
+        let ledger = &results.ledger;
         let some = |counts: &Counts| (counts.scheduled > 0).then(|| counts.tally());
         Part {
-            tally: results.ledger.principal.tally(),
-            accompanying: some(&results.ledger.accompanying),
-            background: some(&results.ledger.background).map(|tally| tally.without_histograms()),
+            tally: ledger.get(true, true).tally(),
+            accompanying: some(ledger.get(true, false)),
+            background: some(ledger.get(false, true)).map(|tally| tally.without_histograms()),
             seconds,
-            why_invalid: results.ledger.why_invalid(late_max_ns, &results.lateness),
+            why_invalid: ledger.why_invalid(late_max_ns, &results.lateness),
             lateness_ns: results.lateness.stored(),
             busy_share: (lasted_ns > 0).then(|| (1.0 - idle_ns as f64 / lasted_ns as f64).clamp(0.0, 1.0)),
             request_size: results.request_size as u32,

@@ -8,14 +8,8 @@ use crate::scheme::Nature;
 /// Counts of the four kinds of operations.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    /// What the scheme is named for, of measured clients.
-    pub(crate) principal: Counts,
-    /// The other kind, of measured clients.
-    pub(crate) accompanying: Counts,
-    /// What the scheme is named for, of the background.
-    pub(crate) background: Counts,
-    /// The other kind, of the background.
-    background_accompanying: Counts,
+    /// Of the background and of measured clients; of the other kind and of the one that the scheme is named for.
+    counts: [[Counts; 2]; 2],
     /// Datagrams within an operation for which the generator's sockets had no room: the operation was lost by this.
     pub(crate) stalled: u64,
 }
@@ -23,53 +17,30 @@ pub(crate) struct Ledger {
 impl Ledger {
     /// Nothing counted yet.
     pub(crate) fn new(nature: &Nature) -> Self {
-        let Nature { principal, accompanying, .. } = *nature;
-        Ledger {
-            principal: Counts::new(principal),
-            accompanying: Counts::new(accompanying),
-            background: Counts::new(principal),
-            background_accompanying: Counts::new(accompanying),
-            stalled: 0,
-        }
+        let kinds = || [nature.accompanying, nature.principal].map(Counts::new);
+        Ledger { counts: [kinds(), kinds()], stalled: 0 }
     }
 
     /// The counts of one kind.
     pub(crate) fn of(&mut self, measured: bool, principal: bool) -> &mut Counts {
-        match (measured, principal) {
-            (true, true) => &mut self.principal,
-            (true, false) => &mut self.accompanying,
-            (false, true) => &mut self.background,
-            (false, false) => &mut self.background_accompanying,
-        }
+        &mut self.counts[usize::from(measured)][usize::from(principal)]
     }
 
     /// The same, for a look.
-    pub(crate) const fn get(&self, measured: bool, principal: bool) -> &Counts {
-        match (measured, principal) {
-            (true, true) => &self.principal,
-            (true, false) => &self.accompanying,
-            (false, true) => &self.background,
-            (false, false) => &self.background_accompanying,
-        }
-    }
-
-    fn all(&self) -> [&Counts; 4] {
-        [&self.principal, &self.accompanying, &self.background, &self.background_accompanying]
+    pub(crate) fn get(&self, measured: bool, principal: bool) -> &Counts {
+        &self.counts[usize::from(measured)][usize::from(principal)]
     }
 
     /// Starts again from zero.
     pub(crate) fn clear(&mut self) {
-        let Ledger { principal, accompanying, background, background_accompanying, stalled } = self;
-        *stalled = 0;
-        for counts in [principal, accompanying, background, background_accompanying] {
-            counts.clear();
-        }
+        self.stalled = 0;
+        self.counts.iter_mut().flatten().for_each(Counts::clear);
     }
 
     /// Why the figures say nothing about the server, given how late requests left and how late one in a hundred may be;
     /// `None` if they do.
     pub(crate) fn why_invalid(&self, late_max_ns: u64, lateness: &Times) -> Option<String> {
-        let local = |cause| self.all().iter().map(|counts| counts.count_of(cause)).sum::<u64>();
+        let local = |cause| self.counts.iter().flatten().map(|counts| counts.count_of(cause)).sum::<u64>();
         let late_ns = lateness.quantile(0.99);
         if local(Cause::FellBehind) > 0 || late_ns > late_max_ns {
             let given_up = match local(Cause::FellBehind) {
@@ -99,8 +70,9 @@ impl Ledger {
                 self.stalled
             ));
         }
-        let Counts { scheduled, sent, failed, .. } = self.principal;
-        let dry = self.principal.count_of(Cause::NoCookie);
+        let principal = self.get(true, true);
+        let Counts { scheduled, sent, failed, .. } = *principal;
+        let dry = principal.count_of(Cause::NoCookie);
         // If the server loses requests, their cookies are gone, and that is no fault of the generator's.
         (dry * 100 > scheduled && failed * 100 <= sent)
             .then(|| format!("clients had no cookie or sealed state for {dry} requests; use more --clients"))
@@ -148,9 +120,10 @@ mod tests {
     fn want_of_cookies_is_the_servers_fault_if_it_loses_requests() {
         let ledger = |dry: u64, failed: u64| {
             let mut ledger = Ledger::new(Scheme::Nts.nature());
-            (ledger.principal.scheduled, ledger.principal.sent) = (1000, 1000 - dry);
-            (0..dry).for_each(|_| ledger.principal.skip(Cause::NoCookie));
-            (0..failed).for_each(|_| ledger.principal.fail(Cause::Timeout));
+            let principal = ledger.of(true, true);
+            (principal.scheduled, principal.sent) = (1000, 1000 - dry);
+            (0..dry).for_each(|_| principal.skip(Cause::NoCookie));
+            (0..failed).for_each(|_| principal.fail(Cause::Timeout));
             ledger.why_invalid(u64::MAX, &Times::default())
         };
         assert_eq!(ledger(10, 0), None);

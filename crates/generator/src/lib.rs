@@ -42,6 +42,7 @@ pub use self::outbox::{Run, Unsent};
 pub use self::plan::{Antp, Arrivals, Joinable, Order, Part};
 pub use self::prepare::{Provision, Readiness, Unready};
 pub use self::scheme::{Guide, Judge, Nature, Scheme, UnknownSuite};
+use self::workload::{Arrived, Call, Workload};
 
 /// Room for one datagram.
 pub type Buffer = [u8; DATAGRAM_SIZE_MAX];
@@ -80,6 +81,11 @@ impl Reading {
     pub(crate) fn ns_at(&self, at: NtpTime) -> u64 {
         self.ns.saturating_add_signed(-self.time_of_day.since(at).as_nanos().max(0))
     }
+
+    /// Of a datagram that is looked at now and came `at`, by the kernel's stamp if it has one.
+    pub(crate) fn arrival(&self, at: Option<NtpTime>) -> Arrived {
+        Arrived { at: at.unwrap_or(self.time_of_day), now: *self }
+    }
 }
 
 /// What a call may need: clocks, and the buffer of the next slot, [`Core::slot`]. No call writes more than one request.
@@ -89,6 +95,13 @@ pub struct Desk<'a, C> {
     pub clock: &'a C,
     /// Room for the request that follows what is told to the core, if one does.
     pub out: &'a mut Buffer,
+}
+
+impl<C> Desk<'_, C> {
+    /// A scheme's call, on this load.
+    pub(crate) fn call<'a>(&'a mut self, load: &'a mut Workload) -> Call<'a, C> {
+        Call { load, clock: self.clock, out: self.out }
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! What clients need before the load: first keys, or sealed state of ANTP.
 
-use std::fmt;
-
 use authentick_report::load::Cause;
 
 use crate::core::Core;
@@ -18,6 +16,28 @@ pub enum Provision {
     SealedState,
 }
 
+impl Provision {
+    const fn name(self) -> &'static str {
+        match self {
+            Provision::Keys => "keys",
+            Provision::SealedState => "sealed state of ANTP",
+        }
+    }
+
+    /// What to ask if clients get none.
+    const fn suspicion(self) -> &'static str {
+        match self {
+            Provision::Keys => "is the key exchange server overloaded?",
+            Provision::SealedState => "is the server overloaded, or does it limit the rate?",
+        }
+    }
+}
+
+fn listed(causes: &[(Cause, u64)]) -> String {
+    let why: Vec<String> = causes.iter().map(|(cause, count)| format!("{cause}: {count}")).collect();
+    why.join(", ")
+}
+
 /// How far clients are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Readiness {
@@ -28,11 +48,17 @@ pub struct Readiness {
 }
 
 /// Why the load cannot begin.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unready {
     /// The user stopped it.
+    #[error("stopped while clients were getting their {}", match .0 {
+        Provision::Keys => "keys",
+        Provision::SealedState => "sealed state",
+    })]
     Stopped(Provision),
     /// Clients did not get what they need.
+    #[error("{count} of {client_count} clients got no {} ({}); {}",
+        .provision.name(), listed(.causes), .provision.suspicion())]
     Without {
         /// What that is.
         provision: Provision,
@@ -44,32 +70,6 @@ pub enum Unready {
         causes: Vec<(Cause, u64)>,
     },
 }
-
-impl fmt::Display for Unready {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (provision, count, client_count, causes) = match self {
-            Unready::Stopped(Provision::Keys) => {
-                return f.write_str("stopped while clients were getting their keys");
-            }
-            Unready::Stopped(Provision::SealedState) => {
-                return f.write_str("stopped while clients were getting their sealed state");
-            }
-            Unready::Without { provision, count, client_count, causes } => {
-                (provision, count, client_count, causes)
-            }
-        };
-        let why: Vec<String> = causes.iter().map(|(cause, count)| format!("{cause}: {count}")).collect();
-        let (what, question) = match provision {
-            Provision::Keys => ("keys", "is the key exchange server overloaded?"),
-            Provision::SealedState => {
-                ("sealed state of ANTP", "is the server overloaded, or does it limit the rate?")
-            }
-        };
-        write!(f, "{count} of {client_count} clients got no {what} ({}); {question}", why.join(", "))
-    }
-}
-
-impl std::error::Error for Unready {}
 
 /// How far the preparation is.
 #[derive(Debug, Default)]
@@ -91,22 +91,16 @@ impl Core {
 
     /// Begins what one client needs; `false` if there is no such client now, or enough is under way. `connection_count`
     /// connections of key exchanges are open.
-    pub fn prepare<C: Clock>(
-        &mut self,
-        now_ns: u64,
-        connection_count: usize,
-        desk: &mut Desk<'_, C>,
-    ) -> bool {
+    pub fn prepare(&mut self, now_ns: u64, connection_count: usize, desk: &mut Desk<'_, impl Clock>) -> bool {
         let Core { speaker, load, preparation, .. } = self;
-        let client_count = load.roster.all().len();
-        while (preparation.next as usize) < client_count {
+        while (preparation.next as usize) < load.roster.clients.len() {
             let waiting_count = connection_count + load.flights.count() + load.outbox.count();
             if waiting_count >= PREPARING_COUNT_MAX {
                 return false;
             }
             let index = preparation.next;
             preparation.next += 1;
-            if schemes!(dispatch, speaker, scheme => scheme.prepare(load, desk, index, now_ns)) {
+            if schemes!(dispatch, speaker, scheme => scheme.prepare(&mut desk.call(load), index, now_ns)) {
                 return true;
             }
         }
@@ -122,7 +116,7 @@ impl Core {
         let Some(provision) = load.settings.scheme.nature().provision else {
             return Ok(Readiness { new_count: 0, is_complete: true });
         };
-        let clients = load.roster.all();
+        let clients = &load.roster.clients;
         let ready_count = schemes!(dispatch, speaker, scheme => {
             clients.iter().filter(|client| scheme.is_prepared(client, now_ns)).count()
         });
@@ -153,7 +147,7 @@ impl Core {
             Provision::SealedState => STATE_PATIENCE_NS.saturating_add(2 * load.flights.life_ns()),
         };
         if may_give_up && now_ns.saturating_sub(preparation.since_ns) > patience_ns {
-            let causes = load.results.ledger.accompanying.tally().causes.into_iter().collect();
+            let causes = load.results.ledger.get(true, false).tally().causes.into_iter().collect();
             return Err(Unready::Without { provision, count, client_count: clients.len(), causes });
         }
         if is_through && (may_give_up || provision == Provision::SealedState) {

@@ -1,5 +1,6 @@
 //! The clients of one worker, and whose turn it is.
 
+use std::net::SocketAddr;
 use std::ops::{Index, IndexMut};
 
 use crate::client::Client;
@@ -8,7 +9,7 @@ use crate::limits::{BURST_SHARE, CLIENT_SCAN_MAX};
 /// The clients of one worker: measured ones first, then those of the background.
 #[derive(Debug)]
 pub(crate) struct Roster {
-    clients: Vec<Client>,
+    pub(crate) clients: Vec<Client>,
     measured_count: usize,
     /// Where the search for a client goes on, in each group.
     cursors: [usize; 2],
@@ -22,20 +23,10 @@ impl Roster {
         Roster { clients: Vec::new(), measured_count, cursors: [0; 2], together: [1; 2] }
     }
 
-    /// Adds a client, made by `make` of whether its figures count.
-    pub(crate) fn add(&mut self, make: impl FnOnce(bool) -> Client) {
+    /// Adds a client at this address.
+    pub(crate) fn add(&mut self, local: SocketAddr) {
         let measured = self.clients.len() < self.measured_count;
-        self.clients.push(make(measured));
-    }
-
-    /// All clients.
-    pub(crate) fn all(&self) -> &[Client] {
-        &self.clients
-    }
-
-    /// The same, to change them.
-    pub(crate) fn all_mut(&mut self) -> &mut [Client] {
-        &mut self.clients
+        self.clients.push(Client::new(local, measured));
     }
 
     /// Notes how many operations of a group became due together: as many requests share one system call, if there are
@@ -45,10 +36,10 @@ impl Roster {
     }
 
     /// The next client of a group, in turn, that `fits`.
-    pub(crate) fn choose(
+    pub(crate) fn choose<F: FnMut(&Client, u32) -> bool>(
         &mut self,
         measured: bool,
-        mut fits: impl FnMut(&Client, u32) -> bool,
+        mut fits: F,
     ) -> Option<u32> {
         let group = usize::from(!measured);
         let (first, count) = match measured {

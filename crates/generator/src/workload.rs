@@ -7,7 +7,7 @@ use authentick_wire::header::Header;
 use authentick_wire::time::NtpTime;
 
 use crate::core::Settings;
-use crate::counts::Times;
+use crate::counts::{Counts, Times};
 use crate::exchanges::{Exchange, Exchanges};
 use crate::flight::{Flight, Flights, Request};
 use crate::ledger::Ledger;
@@ -16,7 +16,7 @@ use crate::outbox::{Outbox, Unfinished};
 use crate::plan::Joinable;
 use crate::roster::Roster;
 use crate::streams::Streams;
-use crate::{Clock, Reading};
+use crate::{Buffer, Clock, Reading};
 
 /// The state of one worker's load, apart from what only its scheme knows.
 #[derive(Debug)]
@@ -54,21 +54,28 @@ impl Results {
     }
 }
 
+/// What a scheme works on in one call. No call writes more than one request.
+#[derive(Debug)]
+pub(crate) struct Call<'a, C> {
+    pub(crate) load: &'a mut Workload,
+    pub(crate) clock: &'a C,
+    /// The buffer of the next slot.
+    pub(crate) out: &'a mut Buffer,
+}
+
 /// When an answer came.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrived {
     /// By the time of day: T4.
     pub(crate) at: NtpTime,
-    /// By the monotonic clock.
-    pub(crate) at_ns: u64,
-    /// When it is looked at, by the monotonic clock.
-    pub(crate) now_ns: u64,
+    /// When it is looked at.
+    pub(crate) now: Reading,
 }
 
 impl Arrived {
-    /// An answer that came `at` and is looked at `now`.
-    pub(crate) fn new(at: NtpTime, now: &Reading) -> Self {
-        Arrived { at, at_ns: now.ns_at(at), now_ns: now.ns }
+    /// By the monotonic clock.
+    pub(crate) fn at_ns(&self) -> u64 {
+        self.now.ns_at(self.at)
     }
 }
 
@@ -86,15 +93,19 @@ impl Workload {
         self.outbox.push(request, size, unfinished, continued);
     }
 
+    /// The counts of one kind of operations, of the group that a client belongs to.
+    pub(crate) fn counts_of(&mut self, client: u32, principal: bool) -> &mut Counts {
+        self.results.ledger.of(self.roster[client].measured, principal)
+    }
+
     /// A request has left.
     pub(crate) fn departed(&mut self, request: Request, continued: bool, sent_ns: u64, sent: NtpTime) {
-        let measured = self.roster[request.client].measured;
-        self.results.ledger.of(measured, request.principal).sent += u64::from(!continued);
-        if measured {
+        self.counts_of(request.client, request.principal).sent += u64::from(!continued);
+        if self.roster[request.client].measured {
             self.results.last_sent_ns = sent_ns;
-        }
-        if measured && !continued {
-            self.results.lateness.record(sent_ns.saturating_sub(request.intended_ns) as i64);
+            if !continued {
+                self.results.lateness.record(sent_ns.saturating_sub(request.intended_ns) as i64);
+            }
         }
         self.flights.add(Flight::new(request, sent_ns, sent));
     }
@@ -105,8 +116,7 @@ impl Workload {
         let client = &mut self.roster[flight.request.client];
         client.answered(transmit);
         if flight.overdue {
-            let measured = client.measured;
-            self.results.ledger.of(measured, flight.request.principal).fail(Cause::Late);
+            self.counts_of(flight.request.client, flight.request.principal).fail(Cause::Late);
             return None;
         }
         client.outstanding -= 1;
@@ -114,23 +124,16 @@ impl Workload {
     }
 
     /// A request for time was answered well.
-    pub(crate) fn time_came<C: Clock>(
-        &mut self,
-        flight: &Flight,
-        header: &Header,
-        arrived: Arrived,
-        clock: &C,
-    ) {
+    pub(crate) fn time_came(&mut self, flight: &Flight, header: &Header, came: Arrived, clock: &impl Clock) {
         let Request { client, principal, intended_ns, begun_ns, .. } = flight.request;
-        let measured = self.roster[client].measured;
-        let offset_ns = Sample::new(header, flight.sent, arrived.at).offset.as_nanos();
-        let latency_ns = arrived.at_ns as i64 - intended_ns as i64;
-        self.results.ledger.of(measured, principal).answer(latency_ns, Some(offset_ns));
+        let offset_ns = Sample::new(header, flight.sent, came.at).offset.as_nanos();
+        let latency_ns = came.at_ns() as i64 - intended_ns as i64;
+        self.counts_of(client, principal).answer(latency_ns, Some(offset_ns));
         self.note_joinable(client, flight.request.asked.transmit(), begun_ns, clock);
     }
 
     /// Notes an answered operation for the server's records, if they are to be joined.
-    pub(crate) fn note_joinable<C: Clock>(&mut self, client: u32, transmit: u64, begun_ns: u64, clock: &C) {
+    pub(crate) fn note_joinable(&mut self, client: u32, transmit: u64, begun_ns: u64, clock: &impl Clock) {
         let client = &self.roster[client];
         if client.measured && self.is_joinable() {
             let whole_ns = clock.monotonic_ns().saturating_sub(begun_ns);
@@ -158,19 +161,15 @@ impl Workload {
         client.exchanging = true;
         let measured = client.measured;
         self.results.ledger.of(measured, false).scheduled += 1;
-        self.exchanges.want(Exchange {
-            client: Some(index),
-            measured,
-            principal: false,
-            intended_ns: now_ns,
-        });
+        let (client, intended_ns) = (Some(index), now_ns);
+        self.exchanges.want(Exchange { client, measured, principal: false, intended_ns });
         true
     }
 
     /// Datagrams that nobody waits for are laid to the clients' groups.
     pub(crate) fn count_strangers(&mut self) {
-        let principal = self.settings.scheme.measures_transfers();
-        for client in self.roster.all_mut() {
+        let principal = self.settings.scheme.nature().measures_transfers;
+        for client in &mut self.roster.clients {
             let count = client.take_strangers();
             self.results.ledger.of(client.measured, principal).surplus += count;
         }
@@ -181,8 +180,7 @@ impl Workload {
         let client = &mut self.roster[index];
         let given_up = origin.is_some_and(|origin| self.flights.is_abandoned(origin));
         if given_up || client.stray(origin) == crate::client::Stray::Surplus {
-            let (measured, principal) = (client.measured, self.settings.scheme.measures_transfers());
-            self.results.ledger.of(measured, principal).surplus += 1;
+            self.counts_of(index, self.settings.scheme.nature().measures_transfers).surplus += 1;
         }
     }
 }

@@ -1,14 +1,13 @@
 //! Key exchanges alone.
 
-use authentick_proto::client::NtsSession;
-use authentick_report::load::{Cause, Operation};
+use authentick_report::load::Operation;
 
-use super::{Nature, Protocol};
+use super::{Begun, Nature, Protocol};
+use crate::Clock;
 use crate::core::{Missing, Settings};
 use crate::exchanges::Exchange;
 use crate::limits::KE_LATENESS_MAX_NS;
-use crate::workload::Workload;
-use crate::{Clock, Desk};
+use crate::workload::Call;
 
 /// Key exchanges that no client goes on with.
 #[derive(Debug)]
@@ -29,29 +28,8 @@ impl Protocol for Ke {
         Ok(Ke)
     }
 
-    fn begin<C: Clock>(
-        &mut self,
-        load: &mut Workload,
-        _: &mut Desk<'_, C>,
-        measured: bool,
-        intended_ns: u64,
-    ) -> Result<(), Cause> {
-        load.exchanges.want(Exchange { client: None, measured, principal: true, intended_ns });
+    fn begin(&mut self, call: &mut Call<'_, impl Clock>, measured: bool, intended_ns: u64) -> Begun {
+        call.load.exchanges.want(Exchange { client: None, measured, principal: true, intended_ns });
         Ok(())
-    }
-
-    fn established<C: Clock>(
-        &mut self,
-        load: &mut Workload,
-        _: &mut Desk<'_, C>,
-        exchange: &Exchange,
-        _: NtsSession,
-        _: u64,
-    ) {
-        load.streams.operation_ended(exchange.measured);
-    }
-
-    fn not_established(&mut self, load: &mut Workload, exchange: &Exchange, _: u64) {
-        load.streams.operation_ended(exchange.measured);
     }
 }

@@ -1,18 +1,18 @@
 //! NTP under a symmetric key, which all clients share.
 
 use authentick_crypto::mac::{tag_batch, verify_batch};
-use authentick_proto::client::{Exchange, NtsSession};
+use authentick_proto::client::Exchange;
 use authentick_proto::symmetric::SymmetricKey;
 use authentick_report::load::Cause;
 use authentick_wire::time::NtpTime;
 
 use super::plain::Plain;
-use super::{Asked, Found, Nature, Protocol, Verdict, transfer};
+use super::{Asked, Begun, Found, Nature, Protocol, Verdict, transfer};
 use crate::arrivals::Inspected;
 use crate::core::{Missing, Settings};
 use crate::outbox::Unfinished;
-use crate::workload::Workload;
-use crate::{Buffer, Clock, Desk};
+use crate::workload::{Call, Workload};
+use crate::{Buffer, Clock};
 
 /// Requests for time with a MAC.
 #[derive(Debug)]
@@ -27,16 +27,11 @@ impl Protocol for Mac {
         Ok(Mac { key: settings.key.take().ok_or(Missing::Key)? })
     }
 
-    fn begin<C: Clock>(
-        &mut self,
-        load: &mut Workload,
-        desk: &mut Desk<'_, C>,
-        measured: bool,
-        intended_ns: u64,
-    ) -> Result<(), Cause> {
+    fn begin(&mut self, call: &mut Call<'_, impl Clock>, measured: bool, intended_ns: u64) -> Begun {
+        let load = &mut *call.load;
         let client = load.roster.choose(measured, |_, _| true).ok_or(Cause::LocalPort)?;
-        let begun_ns = desk.clock.monotonic_ns();
-        let (exchange, untagged) = Exchange::mac_untagged(&self.key, &mut load.entropy, desk.out);
+        let begun_ns = call.clock.monotonic_ns();
+        let (exchange, untagged) = Exchange::mac_untagged(&self.key, &mut load.entropy, call.out);
         let request = transfer(load, exchange, client, [intended_ns, begun_ns]);
         load.push(request, untagged.size(), Some(Unfinished::Tagged(untagged)), false);
         Ok(())
@@ -51,41 +46,21 @@ impl Protocol for Mac {
         }));
     }
 
-    fn inspect<C: Clock>(&mut self, asked: &mut Asked, octets: &[u8], _: NtpTime, _: &C) -> Verdict {
+    fn inspect(&self, asked: &mut Asked, octets: &[u8], _: NtpTime, _: &impl Clock) -> Verdict {
         let Asked::Ntp(exchange) = asked else { return Verdict::Early };
-        match exchange.inspect_mac(octets, &self.key) {
-            Ok(candidate) => Verdict::Candidate(Found::Mac(candidate)),
-            Err(check) => Verdict::refused(check),
-        }
+        Verdict::inspected(exchange.inspect_mac(octets, &self.key), Found::Mac)
     }
 
-    fn verify<'a, C: Clock>(
+    fn verify<'a>(
         &self,
         _: &Workload,
-        datagrams: impl Iterator<Item = &'a mut [u8]>,
-        inspected: &mut [Option<Inspected>],
-        _: &C,
+        candidates: impl Iterator<Item = (&'a mut [u8], &'a mut Inspected)>,
+        _: &impl Clock,
     ) -> u64 {
-        verify_batch(datagrams.zip(inspected).filter_map(|(datagram, inspected)| {
-            let Some(Inspected { candidate: Found::Mac(candidate), genuine, .. }) = inspected else {
-                return None;
-            };
-            candidate.job(datagram, &self.key, genuine)
+        verify_batch(candidates.filter_map(|(datagram, inspected)| match &inspected.candidate {
+            Found::Mac(candidate) => candidate.job(datagram, &self.key, &mut inspected.genuine),
+            Found::Ntp(_) | Found::Antp(_) => None,
         }));
         0
-    }
-
-    fn conclude(
-        &mut self,
-        asked: &mut Asked,
-        inspected: &Inspected,
-        _octets: &mut [u8],
-        _session: Option<&mut NtsSession>,
-        _crypto_ns: u64,
-    ) -> Verdict {
-        let (Asked::Ntp(exchange), Found::Mac(candidate)) = (asked, &inspected.candidate) else {
-            return Verdict::Early;
-        };
-        Verdict::of(exchange.conclude_mac(candidate, inspected.genuine))
     }
 }

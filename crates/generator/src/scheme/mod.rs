@@ -24,11 +24,10 @@ use crate::arrivals::Inspected;
 use crate::client::Client;
 use crate::core::{Missing, Settings};
 use crate::flight::{Flight, Request};
-use crate::outbox::{Pending, Unfinished};
+use crate::outbox::Unfinished;
 use crate::prepare::Provision;
-use crate::roster::Roster;
-use crate::workload::{Arrived, Workload};
-use crate::{Buffer, Clock, Desk};
+use crate::workload::{Arrived, Call, Workload};
+use crate::{Buffer, Clock};
 
 /// What is offered to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -144,11 +143,6 @@ pub(crate) use {dispatch, schemes};
 schemes!(define);
 
 impl Scheme {
-    /// Whether what is measured goes in datagrams, and key exchanges accompany it; `false`: it is the other way round.
-    pub(crate) const fn measures_transfers(self) -> bool {
-        self.nature().measures_transfers
-    }
-
     /// Whether it is one of ANTP's.
     #[must_use]
     pub const fn is_antp(self) -> bool {
@@ -174,7 +168,11 @@ impl Scheme {
     }
 }
 
-/// What a scheme does in its own way. What is not written here is as with plain requests for time.
+/// Whether an operation has begun; if not, why: a cause that [`Cause::is_skip`] names.
+pub(crate) type Begun = Result<(), Cause>;
+
+/// What a scheme does in its own way. What is not written here is as with plain requests for time, and with those under
+/// NTS where there are key exchanges.
 pub(crate) trait Protocol: Sized {
     /// What is special about it.
     const NATURE: Nature;
@@ -191,128 +189,73 @@ pub(crate) trait Protocol: Sized {
     }
 
     /// Begins to get what a client needs before the load; `false` if that is nothing now.
-    fn prepare<C: Clock>(
-        &mut self,
-        _: &mut Workload,
-        _: &mut Desk<'_, C>,
-        _client: u32,
-        _now_ns: u64,
-    ) -> bool {
+    fn prepare(&mut self, _: &mut Call<'_, impl Clock>, _client: u32, _now_ns: u64) -> bool {
         false
     }
 
     /// Begins what a client turned out to need when the last operation began; `false` if that is nothing.
-    fn catch_up<C: Clock>(&mut self, _: &mut Workload, _: &mut Desk<'_, C>) -> bool {
+    fn catch_up(&mut self, _: &mut Call<'_, impl Clock>) -> bool {
         false
     }
 
     /// Begins an operation that the scheme is named for, of some client of a group.
-    ///
-    /// # Errors
-    /// Why none can begin: a cause that [`Cause::is_skip`] names.
-    fn begin<C: Clock>(
-        &mut self,
-        load: &mut Workload,
-        desk: &mut Desk<'_, C>,
-        measured: bool,
-        intended_ns: u64,
-    ) -> Result<(), Cause>;
+    fn begin(&mut self, call: &mut Call<'_, impl Clock>, measured: bool, intended_ns: u64) -> Begun;
 
     /// Adds what requests lack that are written to these buffers, side by side.
-    fn finish<'a>(&self, _: &Workload, _buffers: impl Iterator<Item = &'a mut Buffer>) {}
+    fn finish<'a>(&self, load: &Workload, buffers: impl Iterator<Item = &'a mut Buffer>) {
+        if Self::NATURE.exchanges_keys {
+            seal(load, buffers);
+        }
+    }
 
     /// Makes all checks that need no key on a datagram that came `at`, with the origin of the request.
-    fn inspect<C: Clock>(&mut self, asked: &mut Asked, octets: &[u8], _at: NtpTime, _: &C) -> Verdict {
-        let Asked::Ntp(exchange) = asked else { return Verdict::Early };
-        match exchange.inspect(octets) {
-            Ok(candidate) => Verdict::Candidate(Found::Ntp(candidate)),
-            Err(check) => Verdict::refused(check),
+    fn inspect(&self, asked: &mut Asked, octets: &[u8], at: NtpTime, clock: &impl Clock) -> Verdict {
+        match asked {
+            Asked::Ntp(exchange) => Verdict::inspected(exchange.inspect(octets), Found::Ntp),
+            Asked::Antp(conversation) => conversation.take(octets, at, clock),
         }
     }
 
     /// Opens or verifies the datagrams that may be answers, side by side; returns how long each took, if it is counted.
-    fn verify<'a, C: Clock>(
+    fn verify<'a>(
         &self,
-        _: &Workload,
-        _datagrams: impl Iterator<Item = &'a mut [u8]>,
-        _: &mut [Option<Inspected>],
-        _: &C,
+        load: &Workload,
+        candidates: impl Iterator<Item = (&'a mut [u8], &'a mut Inspected)>,
+        _: &impl Clock,
     ) -> u64 {
+        if Self::NATURE.exchanges_keys {
+            open(load, candidates);
+        }
         0
     }
 
-    /// The rest of the checks. `session` is the one that the request was made with; `crypto_ns` is what [`verify`]
-    /// returned.
-    ///
-    /// [`verify`]: Protocol::verify
-    fn conclude(
-        &mut self,
-        asked: &mut Asked,
-        inspected: &Inspected,
-        octets: &mut [u8],
-        session: Option<&mut NtsSession>,
-        _crypto_ns: u64,
-    ) -> Verdict {
-        match (asked, &inspected.candidate) {
-            (Asked::Ntp(exchange), Found::Ntp(candidate)) => {
-                Verdict::of(exchange.conclude(candidate, inspected.genuine, octets, session))
-            }
-            (Asked::Ntp(_) | Asked::Antp(_), Found::Ntp(_) | Found::Mac(_) | Found::Antp(_)) => {
-                Verdict::Early
-            }
-        }
-    }
-
     /// A request was answered in time.
-    fn answered<C: Clock>(
-        &mut self,
-        load: &mut Workload,
-        desk: &mut Desk<'_, C>,
-        flight: Flight,
-        answer: Answer,
-        arrived: Arrived,
-    ) {
+    fn answered(&mut self, call: &mut Call<'_, impl Clock>, flight: Flight, answer: Answer, came: Arrived) {
         let Answer::Time(header) = answer else { return };
-        load.time_came(&flight, &header, arrived, desk.clock);
-        self.datagram_ended(load, desk, flight.request.client, flight.request.principal, arrived.now_ns);
+        call.load.time_came(&flight, &header, came, call.clock);
+        self.datagram_ended(call, flight.request.client, flight.request.principal, came.now.ns);
     }
 
     /// A request that was sent at `sent_ns` showed that what its client keeps is good for nothing.
-    fn outdated<C: Clock>(
-        &mut self,
-        _: &mut Workload,
-        _: &mut Desk<'_, C>,
-        _client: u32,
-        _sent_ns: u64,
-        _now_ns: u64,
-    ) {
-    }
+    fn outdated(&mut self, _: &mut Call<'_, impl Clock>, _client: u32, _sent_ns: u64, _now_ns: u64) {}
 
     /// A datagram is over for its client, with an answer or without.
-    fn datagram_ended<C: Clock>(
+    fn datagram_ended(
         &mut self,
-        load: &mut Workload,
-        _: &mut Desk<'_, C>,
+        call: &mut Call<'_, impl Clock>,
         client: u32,
         _principal: bool,
         _now_ns: u64,
     ) {
-        load.operation_ended(client);
+        call.load.operation_ended(client);
     }
 
-    /// A key exchange has brought keys.
-    fn established<C: Clock>(
-        &mut self,
-        _: &mut Workload,
-        _: &mut Desk<'_, C>,
-        _: &crate::Exchange,
-        _: NtsSession,
-        _now_ns: u64,
-    ) {
+    /// A key exchange has brought keys, which its client has, if it is one's.
+    fn established(&mut self, call: &mut Call<'_, impl Clock>, exchange: &crate::Exchange) {
+        if exchange.principal {
+            call.load.streams.operation_ended(exchange.measured);
+        }
     }
-
-    /// A key exchange has failed, or could not begin.
-    fn not_established(&mut self, _: &mut Workload, _: &crate::Exchange, _now_ns: u64) {}
 
     /// Times of the step beside its latency, of a thread that was at work for so many seconds.
     fn figures(&self, _seconds: f64) -> Option<AntpFigures> {
@@ -335,6 +278,32 @@ impl Asked {
         match self {
             Asked::Ntp(exchange) => exchange.transmit().to_bits(),
             Asked::Antp(conversation) => conversation.token().to_bits(),
+        }
+    }
+
+    /// The rest of the checks, on a datagram that was verified, which took `crypto_ns` if that is counted. `session` is
+    /// the one that the request was made with.
+    pub(crate) fn conclude(
+        &mut self,
+        inspected: &Inspected,
+        octets: &mut [u8],
+        session: Option<&mut NtsSession>,
+        crypto_ns: u64,
+    ) -> Verdict {
+        let genuine = inspected.genuine;
+        match (self, &inspected.candidate) {
+            (Asked::Ntp(exchange), Found::Ntp(candidate)) => {
+                Verdict::concluded(exchange.conclude(candidate, genuine, octets, session))
+            }
+            (Asked::Ntp(exchange), Found::Mac(candidate)) => {
+                Verdict::concluded(exchange.conclude_mac(candidate, genuine))
+            }
+            (Asked::Antp(conversation), Found::Antp(candidate)) => {
+                conversation.conclude(candidate, genuine, crypto_ns)
+            }
+            (Asked::Antp(_), Found::Ntp(_) | Found::Mac(_)) | (Asked::Ntp(_), Found::Antp(_)) => {
+                Verdict::Early
+            }
         }
     }
 }
@@ -378,17 +347,19 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
+    fn inspected<T>(inspected: Result<T, Check>, found: fn(T) -> Found) -> Self {
+        inspected.map_or_else(Verdict::refused, |candidate| Verdict::Candidate(found(candidate)))
+    }
+
+    fn concluded(concluded: Result<Response, Check>) -> Self {
+        concluded
+            .map_or_else(Verdict::refused, |response| Verdict::Answer(Answer::Time(response.header), None))
+    }
+
     fn refused(check: Check) -> Self {
         let cause = cause(check);
         // A server that cannot open the cookies of this session opens none of them.
         Verdict::Refused { cause, is_outdated: cause == Cause::Ntsn }
-    }
-
-    fn of(concluded: Result<Response, Check>) -> Self {
-        match concluded {
-            Ok(response) => Verdict::Answer(Answer::Time(response.header), None),
-            Err(check) => Verdict::refused(check),
-        }
     }
 }
 
@@ -409,26 +380,21 @@ fn cause(check: Check) -> Cause {
 /// A transfer of `client` whose making began at `begun_ns`.
 fn transfer(load: &Workload, exchange: Exchange, client: u32, times_ns: [u64; 2]) -> Request {
     let [intended_ns, begun_ns] = times_ns;
-    let principal = load.settings.scheme.measures_transfers();
+    let principal = load.settings.scheme.nature().measures_transfers;
     Request { asked: Asked::Ntp(exchange), client, principal, intended_ns, begun_ns }
 }
 
 /// Writes a request under NTS, with the oldest cookie once more if it is `replayed`.
-fn push_sealed<C: Clock>(
-    load: &mut Workload,
-    desk: &mut Desk<'_, C>,
-    index: u32,
-    intended_ns: u64,
-    replayed: bool,
-) -> Result<(), Cause> {
-    let begun_ns = desk.clock.monotonic_ns();
+fn push_sealed(call: &mut Call<'_, impl Clock>, index: u32, intended_ns: u64, replayed: bool) -> Begun {
+    let begun_ns = call.clock.monotonic_ns();
+    let load = &mut *call.load;
     let client = &mut load.roster[index];
     // Requests in flight will bring a cookie each.
     let expected_count = client.outstanding as usize;
     let session = client.session.as_mut().ok_or(Cause::NoCookie)?;
     let made = match replayed {
-        true => Exchange::nts_replayed(session, &mut load.entropy, desk.out),
-        false => Exchange::nts_among(session, expected_count, &mut load.entropy, desk.out),
+        true => Exchange::nts_replayed(session, &mut load.entropy, call.out),
+        false => Exchange::nts_among(session, expected_count, &mut load.entropy, call.out),
     };
     let (exchange, unsealed): (Exchange, Unsealed) = made.map_err(|_| Cause::NoCookie)?;
     let request = transfer(load, exchange, index, [intended_ns, begun_ns]);
@@ -437,12 +403,12 @@ fn push_sealed<C: Clock>(
 }
 
 /// Seals requests under NTS side by side.
-fn seal<'a>(pending: &[Pending], roster: &Roster, buffers: impl Iterator<Item = &'a mut Buffer>) {
+fn seal<'a>(load: &Workload, buffers: impl Iterator<Item = &'a mut Buffer>) {
     let mut batch = SealBatch::new();
-    for (request, out) in pending.iter().zip(buffers) {
+    for (request, out) in load.outbox.pending().iter().zip(buffers) {
         // A session that was given up since is still known.
         if let Some(Unfinished::Sealed { unsealed, begun_ns }) = &request.unfinished
-            && let Some(session) = roster[request.client].session_of(*begun_ns)
+            && let Some(session) = load.roster[request.client].session_of(*begun_ns)
         {
             batch.push(unsealed.job(session, out));
         }
@@ -451,18 +417,11 @@ fn seal<'a>(pending: &[Pending], roster: &Roster, buffers: impl Iterator<Item = 
 }
 
 /// Opens answers under NTS side by side.
-fn open<'a>(
-    roster: &Roster,
-    datagrams: impl Iterator<Item = &'a mut [u8]>,
-    inspected: &mut [Option<Inspected>],
-) {
+fn open<'a>(load: &Workload, candidates: impl Iterator<Item = (&'a mut [u8], &'a mut Inspected)>) {
     let mut batch = OpenBatch::new();
-    for (datagram, inspected) in datagrams.zip(inspected) {
-        let Some(Inspected { client, sent_ns, candidate: Found::Ntp(candidate), genuine, .. }) = inspected
-        else {
-            continue;
-        };
-        if let Some(session) = roster[*client].session_of(*sent_ns)
+    for (datagram, Inspected { client, sent_ns, candidate, genuine, .. }) in candidates {
+        if let Found::Ntp(candidate) = candidate
+            && let Some(session) = load.roster[*client].session_of(*sent_ns)
             && let Some(job) = candidate.job(datagram, session, genuine)
         {
             batch.push(job);

@@ -3,11 +3,11 @@
 use authentick_proto::client::Exchange;
 use authentick_report::load::{Cause, Operation};
 
-use super::{Nature, Protocol, transfer};
+use super::{Begun, Nature, Protocol, transfer};
+use crate::Clock;
 use crate::core::{Missing, Settings};
 use crate::limits::LATENESS_MAX_NS;
-use crate::workload::Workload;
-use crate::{Clock, Desk};
+use crate::workload::Call;
 
 /// Plain requests for time.
 #[derive(Debug)]
@@ -28,16 +28,11 @@ impl Protocol for Plain {
         Ok(Plain)
     }
 
-    fn begin<C: Clock>(
-        &mut self,
-        load: &mut Workload,
-        desk: &mut Desk<'_, C>,
-        measured: bool,
-        intended_ns: u64,
-    ) -> Result<(), Cause> {
+    fn begin(&mut self, call: &mut Call<'_, impl Clock>, measured: bool, intended_ns: u64) -> Begun {
+        let load = &mut *call.load;
         let client = load.roster.choose(measured, |_, _| true).ok_or(Cause::LocalPort)?;
-        let begun_ns = desk.clock.monotonic_ns();
-        let (exchange, size) = Exchange::plain(&mut load.entropy, desk.out);
+        let begun_ns = call.clock.monotonic_ns();
+        let (exchange, size) = Exchange::plain(&mut load.entropy, call.out);
         let request = transfer(load, exchange, client, [intended_ns, begun_ns]);
         load.push(request, size, None, false);
         Ok(())

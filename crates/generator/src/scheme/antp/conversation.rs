@@ -113,7 +113,7 @@ impl Conversation {
     }
 
     /// Takes a datagram that came at `arrived`. The tag of m6 is not looked at: many are verified together.
-    pub(super) fn take<C: Clock>(&mut self, datagram: &[u8], arrived: NtpTime, clock: &C) -> Verdict {
+    pub(crate) fn take(&mut self, datagram: &[u8], arrived: NtpTime, clock: &impl Clock) -> Verdict {
         let begun_ns = clock.monotonic_ns();
         let taken = match &mut self.talk {
             Talk::Negotiation(negotiation) => negotiation.receive(datagram).map(|progress| match progress {
@@ -146,7 +146,7 @@ impl Conversation {
 
     /// The rest of the checks on a candidate, which took `crypto_ns` to verify. The time in it came with the early
     /// packet if that was genuine.
-    pub(super) fn conclude(&mut self, candidate: &Candidate, genuine: bool, crypto_ns: u64) -> Verdict {
+    pub(crate) fn conclude(&mut self, candidate: &Candidate, genuine: bool, crypto_ns: u64) -> Verdict {
         let Talk::Time(exchange, _) = &mut self.talk else { return refused(&Check::Phase) };
         self.crypto_ns += crypto_ns;
         match exchange.conclude(candidate, genuine, None) {

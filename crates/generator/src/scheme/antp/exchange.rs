@@ -5,11 +5,11 @@ use authentick_report::load::{Cause, Operation};
 
 use super::conversation::{Conversation, Talk};
 use super::steps::Speech;
-use super::{Aim, Goal, Nature, State};
+use super::{Aim, Begun, Goal, Nature, State};
+use crate::Clock;
 use crate::limits::KE_LATENESS_MAX_NS;
 use crate::prepare::Provision;
-use crate::workload::Workload;
-use crate::{Clock, Desk};
+use crate::workload::Call;
 
 /// Key exchanges of ANTP. Each costs a thread public-key work of its own.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ impl Aim for Exchange {
         provision: Some(Provision::SealedState),
         ..super::NATURE
     };
-
+    const GOAL: Goal = Goal::KeyExchange;
     const PREPARATION: Option<Goal> = Some(Goal::C1);
 
     fn has(state: &State, now_ns: u64) -> bool {
@@ -35,22 +35,17 @@ impl Aim for Exchange {
     }
 
     /// m3 of a client that has a C1.
-    fn push<C: Clock>(
-        speech: &mut Speech,
-        load: &mut Workload,
-        desk: &mut Desk<'_, C>,
-        client: u32,
-        intended_ns: u64,
-    ) -> Result<(), Cause> {
+    fn push(speech: &mut Speech, call: &mut Call<'_, impl Clock>, client: u32, intended_ns: u64) -> Begun {
         let trusted = speech.trusted.as_ref().ok_or(Cause::NoCookie)?;
+        let load = &mut *call.load;
         let (state, entropy) = (&mut load.roster[client].antp, &mut load.entropy);
         if speech.guide.replay {
             state.fix_exchange(&trusted.key, entropy)?;
         }
-        let begun_ns = desk.clock.monotonic_ns();
-        let (exchange, size): (KeyExchange, usize) = state.exchange(&trusted.key, entropy, desk.out)?;
-        let mut conversation = Box::new(Conversation::new(Goal::KeyExchange, Talk::KeyExchange(exchange)));
-        conversation.crypto_ns = desk.clock.monotonic_ns() - begun_ns;
+        let begun_ns = call.clock.monotonic_ns();
+        let (exchange, size): (KeyExchange, usize) = state.exchange(&trusted.key, entropy, call.out)?;
+        let mut conversation = Box::new(Conversation::new(Self::GOAL, Talk::KeyExchange(exchange)));
+        conversation.crypto_ns = call.clock.monotonic_ns() - begun_ns;
         Speech::push(load, client, size, conversation, [intended_ns, begun_ns], false);
         Ok(())
     }

@@ -11,9 +11,7 @@
 mod conversation;
 mod exchange;
 mod figures;
-mod full;
 mod guide;
-mod negotiate;
 mod state;
 mod steps;
 mod time;
@@ -23,27 +21,23 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use authentick_proto::antp::transcript::verify_times;
-use authentick_proto::client::NtsSession;
 use authentick_report::load::{AntpFigures, Cause, Operation};
-use authentick_wire::time::NtpTime;
 
 use self::conversation::Goal;
 pub(crate) use self::conversation::{Conversation, Taken};
 use self::exchange::Exchange;
-use self::full::Full;
 pub use self::guide::{Guide, Judge, UnknownSuite};
-use self::negotiate::Negotiate;
 pub(crate) use self::state::State;
 use self::steps::Speech;
 use self::time::Time;
-use super::{Answer, Asked, Found, Nature, Protocol, Verdict};
+use super::{Answer, Asked, Begun, Found, Nature, Protocol};
+use crate::Clock;
 use crate::arrivals::Inspected;
 use crate::client::Client;
 use crate::core::{Missing, Settings};
 use crate::flight::Flight;
-use crate::limits::LATENESS_MAX_NS;
-use crate::workload::{Arrived, Workload};
-use crate::{Clock, Desk};
+use crate::limits::{BATCH_SIZE, KE_LATENESS_MAX_NS, LATENESS_MAX_NS};
+use crate::workload::{Arrived, Call, Workload};
 
 /// Phase 1.
 pub(crate) type AntpNegotiate = Antp<Negotiate>;
@@ -58,6 +52,8 @@ pub(crate) type AntpFull = Antp<Full>;
 pub(crate) trait Aim: fmt::Debug {
     /// What is special about the scheme.
     const NATURE: Nature;
+    /// What its operations are to come to.
+    const GOAL: Goal;
     /// What clients go for before the load, and again when that is over.
     const PREPARATION: Option<Goal> = None;
 
@@ -67,21 +63,15 @@ pub(crate) trait Aim: fmt::Debug {
     }
 
     /// Whether it should go for it: it has none, or one that ends soon.
-    fn wants(_: &State, _now_ns: u64) -> bool {
-        false
+    fn wants(state: &State, now_ns: u64) -> bool {
+        !Self::has(state, now_ns)
     }
 
     /// Writes the first request of an operation of a client that has what it needs.
-    ///
-    /// # Errors
-    /// Why there is none.
-    fn push<C: Clock>(
-        speech: &mut Speech,
-        load: &mut Workload,
-        desk: &mut Desk<'_, C>,
-        client: u32,
-        intended_ns: u64,
-    ) -> Result<(), Cause>;
+    fn push(speech: &mut Speech, call: &mut Call<'_, impl Clock>, client: u32, intended_ns: u64) -> Begun {
+        speech.push_negotiation(call, client, Self::GOAL, intended_ns);
+        Ok(())
+    }
 }
 
 /// What the schemes of ANTP have in common; they measure other things.
@@ -95,6 +85,25 @@ const NATURE: Nature = Nature {
     provision: None,
 };
 
+/// Phase 1: m1 and m2, until the certificate chain is complete.
+#[derive(Debug)]
+pub(crate) struct Negotiate;
+
+impl Aim for Negotiate {
+    const NATURE: Nature = Nature { principal: Operation::Negotiation, ..NATURE };
+    const GOAL: Goal = Goal::Negotiation;
+}
+
+/// Whole runs of the protocol, as of a client that knows nothing yet. Each costs a thread public-key work of its own.
+#[derive(Debug)]
+pub(crate) struct Full;
+
+impl Aim for Full {
+    const NATURE: Nature =
+        Nature { principal: Operation::Run, lateness_max_ns: KE_LATENESS_MAX_NS, ..NATURE };
+    const GOAL: Goal = Goal::Run;
+}
+
 /// A scheme of ANTP.
 #[derive(Debug)]
 pub(crate) struct Antp<A> {
@@ -106,23 +115,16 @@ pub(crate) struct Antp<A> {
 
 impl<A: Aim> Antp<A> {
     /// Begins to get C1, or a session, for a client that wants it and may; `true` if it did.
-    fn renew<C: Clock>(
-        &mut self,
-        load: &mut Workload,
-        desk: &mut Desk<'_, C>,
-        index: u32,
-        now_ns: u64,
-    ) -> bool {
-        let client = &mut load.roster[index];
+    fn renew(&mut self, call: &mut Call<'_, impl Clock>, index: u32, now_ns: u64) -> bool {
+        let client = &mut call.load.roster[index];
         let (Some(goal), true) =
             (A::PREPARATION, A::wants(&client.antp, now_ns) && client.may_prepare(now_ns))
         else {
             return false;
         };
         client.exchanging = true;
-        let measured = client.measured;
-        load.results.ledger.of(measured, false).scheduled += 1;
-        self.speech.push_negotiation(load, desk, index, goal, now_ns);
+        call.load.counts_of(index, false).scheduled += 1;
+        self.speech.push_negotiation(call, index, goal, now_ns);
         true
     }
 }
@@ -144,56 +146,38 @@ impl<A: Aim> Protocol for Antp<A> {
         A::has(&client.antp, now_ns)
     }
 
-    fn prepare<C: Clock>(
-        &mut self,
-        load: &mut Workload,
-        desk: &mut Desk<'_, C>,
-        client: u32,
-        now_ns: u64,
-    ) -> bool {
-        self.renew(load, desk, client, now_ns)
+    fn prepare(&mut self, call: &mut Call<'_, impl Clock>, client: u32, now_ns: u64) -> bool {
+        self.renew(call, client, now_ns)
     }
 
-    fn catch_up<C: Clock>(&mut self, load: &mut Workload, desk: &mut Desk<'_, C>) -> bool {
+    fn catch_up(&mut self, call: &mut Call<'_, impl Clock>) -> bool {
         let Some(index) = self.wanting.take() else { return false };
-        let now_ns = desk.clock.monotonic_ns();
-        self.renew(load, desk, index, now_ns)
+        let now_ns = call.clock.monotonic_ns();
+        self.renew(call, index, now_ns)
     }
 
-    fn begin<C: Clock>(
-        &mut self,
-        load: &mut Workload,
-        desk: &mut Desk<'_, C>,
-        measured: bool,
-        intended_ns: u64,
-    ) -> Result<(), Cause> {
-        let now_ns = desk.clock.monotonic_ns();
+    fn begin(&mut self, call: &mut Call<'_, impl Clock>, measured: bool, intended_ns: u64) -> Begun {
+        let now_ns = call.clock.monotonic_ns();
         let wanting = &mut self.wanting;
-        let found = load.roster.choose(measured, |client, index| {
+        let found = call.load.roster.choose(measured, |client, index| {
             if A::wants(&client.antp, now_ns) && client.may_prepare(now_ns) {
                 wanting.get_or_insert(index);
             }
             A::has(&client.antp, now_ns)
         });
-        A::push(&mut self.speech, load, desk, found.ok_or(Cause::NoCookie)?, intended_ns)
+        A::push(&mut self.speech, call, found.ok_or(Cause::NoCookie)?, intended_ns)
     }
 
-    fn inspect<C: Clock>(&mut self, asked: &mut Asked, octets: &[u8], at: NtpTime, clock: &C) -> Verdict {
-        let Asked::Antp(conversation) = asked else { return Verdict::Early };
-        conversation.take(octets, at, clock)
-    }
-
-    fn verify<'a, C: Clock>(
+    fn verify<'a>(
         &self,
         load: &Workload,
-        datagrams: impl Iterator<Item = &'a mut [u8]>,
-        inspected: &mut [Option<Inspected>],
-        clock: &C,
+        candidates: impl Iterator<Item = (&'a mut [u8], &'a mut Inspected)>,
+        clock: &impl Clock,
     ) -> u64 {
         let begun_ns = clock.monotonic_ns();
-        let mut claims = Vec::with_capacity(inspected.len());
-        for (datagram, inspected) in datagrams.zip(inspected) {
-            if let Some(Inspected { transmit, candidate: Found::Antp(_), genuine, .. }) = inspected
+        let mut claims = Vec::with_capacity(BATCH_SIZE);
+        for (datagram, Inspected { transmit, candidate, genuine, .. }) in candidates {
+            if let Found::Antp(_) = candidate
                 && let Some(flight) = load.flights.get(*transmit)
                 && let Asked::Antp(conversation) = &flight.request.asked
                 && let Some(claim) = conversation.claim(datagram, genuine)
@@ -205,65 +189,25 @@ impl<A: Aim> Protocol for Antp<A> {
         (clock.monotonic_ns() - begun_ns) / claims.len().max(1) as u64
     }
 
-    fn conclude(
-        &mut self,
-        asked: &mut Asked,
-        inspected: &Inspected,
-        _octets: &mut [u8],
-        _session: Option<&mut NtsSession>,
-        crypto_ns: u64,
-    ) -> Verdict {
-        match (asked, &inspected.candidate) {
-            (Asked::Antp(conversation), Found::Antp(candidate)) => {
-                conversation.conclude(candidate, inspected.genuine, crypto_ns)
-            }
-            (Asked::Ntp(_) | Asked::Antp(_), Found::Ntp(_) | Found::Mac(_) | Found::Antp(_)) => {
-                Verdict::Early
-            }
-        }
-    }
-
-    fn answered<C: Clock>(
-        &mut self,
-        load: &mut Workload,
-        desk: &mut Desk<'_, C>,
-        flight: Flight,
-        answer: Answer,
-        arrived: Arrived,
-    ) {
+    fn answered(&mut self, call: &mut Call<'_, impl Clock>, flight: Flight, answer: Answer, came: Arrived) {
         let Answer::Antp(taken) = answer else { return };
         let (client, principal) = (flight.request.client, flight.request.principal);
-        if let Err(cause) = self.speech.go_on(load, desk, flight, taken, arrived) {
-            let measured = load.roster[client].measured;
-            load.results.ledger.of(measured, principal).fail(cause);
-            self.datagram_ended(load, desk, client, principal, arrived.now_ns);
+        if let Err(cause) = self.speech.go_on(call, flight, taken, came) {
+            call.load.counts_of(client, principal).fail(cause);
+            self.datagram_ended(call, client, principal, came.now.ns);
         }
     }
 
-    fn outdated<C: Clock>(
-        &mut self,
-        load: &mut Workload,
-        desk: &mut Desk<'_, C>,
-        client: u32,
-        sent_ns: u64,
-        now_ns: u64,
-    ) {
-        if load.roster[client].antp.forget(sent_ns) {
-            self.renew(load, desk, client, now_ns);
+    fn outdated(&mut self, call: &mut Call<'_, impl Clock>, client: u32, sent_ns: u64, now_ns: u64) {
+        if call.load.roster[client].antp.forget(sent_ns) {
+            self.renew(call, client, now_ns);
         }
     }
 
-    fn datagram_ended<C: Clock>(
-        &mut self,
-        load: &mut Workload,
-        _: &mut Desk<'_, C>,
-        client: u32,
-        principal: bool,
-        now_ns: u64,
-    ) {
+    fn datagram_ended(&mut self, call: &mut Call<'_, impl Clock>, client: u32, principal: bool, now_ns: u64) {
         match principal {
-            true => load.operation_ended(client),
-            false => load.roster[client].not_established(now_ns),
+            true => call.load.operation_ended(client),
+            false => call.load.roster[client].not_established(now_ns),
         }
     }
 

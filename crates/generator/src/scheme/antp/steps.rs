@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use authentick_crypto::kem::PublicKey;
-use authentick_proto::antp::client::{HeldChain, Negotiated, Negotiation, Session, TimeExchange};
+use authentick_proto::antp::client::{HeldChain, Negotiated, Negotiation, TimeExchange};
 use authentick_proto::client::Sample;
 use authentick_report::load::Cause;
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
@@ -11,11 +11,11 @@ use authentick_wire::limits::DATAGRAM_SIZE_MAX;
 use super::conversation::{Conversation, Goal, Taken, Talk};
 use super::figures::Figures;
 use super::guide::{Guide, Trusted};
+use crate::Clock;
 use crate::flight::{Flight, Request};
 use crate::limits::SPARE_COUNT_MAX;
 use crate::scheme::Asked;
-use crate::workload::{Arrived, Workload};
-use crate::{Clock, Desk};
+use crate::workload::{Arrived, Call, Workload};
 
 /// What a worker's clients say in ANTP.
 #[derive(Debug)]
@@ -27,15 +27,6 @@ pub(crate) struct Speech {
     #[expect(clippy::vec_box, reason = "flights hold boxes")]
     pub(super) spares: Vec<Box<Conversation>>,
     pub(super) figures: Box<Figures>,
-}
-
-/// Which request an answer was to.
-struct Answered {
-    client: u32,
-    transmit: u64,
-    /// When the operation was to begin, and when it began.
-    times_ns: [u64; 2],
-    arrived: Arrived,
 }
 
 impl Speech {
@@ -58,16 +49,16 @@ impl Speech {
     }
 
     /// Writes the first m1 of an operation.
-    pub(super) fn push_negotiation<C: Clock>(
+    pub(super) fn push_negotiation(
         &mut self,
-        load: &mut Workload,
-        desk: &mut Desk<'_, C>,
+        call: &mut Call<'_, impl Clock>,
         client: u32,
         goal: Goal,
         intended_ns: u64,
     ) {
-        let begun_ns = desk.clock.monotonic_ns();
-        let (guide, entropy) = (&self.guide, &mut load.entropy);
+        let begun_ns = call.clock.monotonic_ns();
+        let (guide, load) = (&self.guide, &mut *call.load);
+        let entropy = &mut load.entropy;
         // Who is measured asks for the whole chain, as a client that comes for the first time.
         let held = match goal {
             Goal::C1 | Goal::Session => self.trusted.as_ref().map(|trusted| trusted.chain.clone()),
@@ -81,11 +72,11 @@ impl Speech {
                     negotiation.request(entropy, &mut [0; DATAGRAM_SIZE_MAX]);
                     negotiation
                 });
-                fixed.again(entropy, desk.out)
+                fixed.again(entropy, call.out)
             }
             false => {
                 let mut negotiation = Negotiation::new(guide.offer(held));
-                let size = negotiation.request(entropy, desk.out);
+                let size = negotiation.request(entropy, call.out);
                 (negotiation, size)
             }
         };
@@ -97,48 +88,62 @@ impl Speech {
     ///
     /// # Errors
     /// Why it has failed.
-    pub(super) fn go_on<C: Clock>(
+    pub(super) fn go_on(
         &mut self,
-        load: &mut Workload,
-        desk: &mut Desk<'_, C>,
+        call: &mut Call<'_, impl Clock>,
         flight: Flight,
         taken: Taken,
-        arrived: Arrived,
+        came: Arrived,
     ) -> Result<(), Cause> {
         let Flight { request, sent, sent_ns, .. } = flight;
         let Request { asked: Asked::Antp(mut conversation), client, intended_ns, begun_ns, .. } = request
         else {
             return Ok(());
         };
-        let (transmit, times_ns) = (conversation.token().to_bits(), [intended_ns, begun_ns]);
-        let answered = Answered { client, transmit, times_ns, arrived };
-        conversation.phases_ns[conversation.phase()] += arrived.at_ns.saturating_sub(sent_ns);
+        let times_ns = [intended_ns, begun_ns];
+        conversation.phases_ns[conversation.phase()] += came.at_ns().saturating_sub(sent_ns);
         let mut offset_ns = None;
-        match (taken, conversation.goal) {
-            (Taken::Part, Goal::Negotiation) if self.guide.replay => {}
-            (Taken::Part, _) => return Self::next_round(load, desk, &answered, conversation),
+        let next_size = match (taken, conversation.goal) {
+            (Taken::Part, Goal::Negotiation) if self.guide.replay => None,
+            (Taken::Part, _) => match &mut conversation.talk {
+                Talk::Negotiation(negotiation) => Some(negotiation.request(&mut call.load.entropy, call.out)),
+                Talk::KeyExchange(_) | Talk::Time(..) => return Err(Cause::Malformed),
+            },
             (Taken::Negotiated(negotiated), goal) => {
-                let key = self.judged(&negotiated, &mut conversation, desk.clock)?;
+                let key = self.judged(&negotiated, &mut conversation, call.clock)?;
                 match goal {
-                    Goal::Negotiation => {}
-                    Goal::C1 => load.roster[client].antp.negotiated(negotiated, arrived.now_ns),
+                    Goal::Negotiation => None,
+                    Goal::C1 => {
+                        call.load.roster[client].antp.negotiated(negotiated, came.now.ns);
+                        None
+                    }
                     Goal::KeyExchange | Goal::Time | Goal::Run | Goal::Session => {
-                        return Self::next_exchange(load, desk, &answered, conversation, (&negotiated, &key));
+                        Some(next_exchange(call, &mut conversation, &negotiated, &key)?)
                     }
                 }
             }
             (Taken::Keyed(session), Goal::Run) => {
-                return self.next_time(load, desk, &answered, conversation, session);
+                let (mut exchange, now) = (TimeExchange::idle(), call.clock.time_of_day());
+                let entropy = &mut call.load.entropy;
+                let size = self.guide.ask_in(&mut exchange, &session, now, entropy, call.out);
+                conversation.talk = Talk::Time(exchange, Arc::new(session));
+                Some(size)
             }
             (Taken::Keyed(session), Goal::Session) => {
-                load.roster[client].antp.keyed(session, arrived.now_ns);
+                call.load.roster[client].antp.keyed(session, came.now.ns);
+                None
             }
-            (Taken::Keyed(_), Goal::Negotiation | Goal::KeyExchange | Goal::Time | Goal::C1) => {}
+            (Taken::Keyed(_), Goal::Negotiation | Goal::KeyExchange | Goal::Time | Goal::C1) => None,
             (Taken::Time(accepted), _) => {
-                offset_ns = Some(Sample::new(&accepted.header, sent, arrived.at).offset.as_nanos());
+                offset_ns = Some(Sample::new(&accepted.header, sent, came.at).offset.as_nanos());
+                None
             }
+        };
+        if let Some(size) = next_size {
+            Self::push(call.load, client, size, conversation, times_ns, true);
+            return Ok(());
         }
-        self.ended(load, desk.clock, &answered, &conversation, offset_ns);
+        self.ended(call, client, &conversation, times_ns, came, offset_ns);
         if offset_ns.is_some() && self.spares.len() < SPARE_COUNT_MAX {
             self.spares.push(conversation);
         }
@@ -147,11 +152,11 @@ impl Speech {
 
     /// The key of a server whose chain is trusted. A run judges it each time, as a client does that knows nothing; for
     /// others one chain is judged once.
-    fn judged<C: Clock>(
+    fn judged(
         &mut self,
         negotiated: &Negotiated,
         conversation: &mut Conversation,
-        clock: &C,
+        clock: &impl Clock,
     ) -> Result<Arc<PublicKey>, Cause> {
         let octets = negotiated.chain().octets();
         if let Some(trusted) = &self.trusted
@@ -171,74 +176,41 @@ impl Speech {
         Ok(key)
     }
 
-    fn next_round<C: Clock>(
-        load: &mut Workload,
-        desk: &mut Desk<'_, C>,
-        answered: &Answered,
-        mut conversation: Box<Conversation>,
-    ) -> Result<(), Cause> {
-        let Talk::Negotiation(negotiation) = &mut conversation.talk else { return Err(Cause::Malformed) };
-        let size = negotiation.request(&mut load.entropy, desk.out);
-        Self::push(load, answered.client, size, conversation, answered.times_ns, true);
-        Ok(())
-    }
-
-    fn next_exchange<C: Clock>(
-        load: &mut Workload,
-        desk: &mut Desk<'_, C>,
-        answered: &Answered,
-        mut conversation: Box<Conversation>,
-        (negotiated, key): (&Negotiated, &PublicKey),
-    ) -> Result<(), Cause> {
-        let begun_ns = desk.clock.monotonic_ns();
-        let made = negotiated.exchange(key, &mut load.entropy, desk.out);
-        let (exchange, size) = made.map_err(|_| Cause::Negotiation)?;
-        conversation.crypto_ns += desk.clock.monotonic_ns() - begun_ns;
-        conversation.talk = Talk::KeyExchange(exchange);
-        Self::push(load, answered.client, size, conversation, answered.times_ns, true);
-        Ok(())
-    }
-
-    fn next_time<C: Clock>(
-        &self,
-        load: &mut Workload,
-        desk: &mut Desk<'_, C>,
-        answered: &Answered,
-        mut conversation: Box<Conversation>,
-        session: Session,
-    ) -> Result<(), Cause> {
-        let mut exchange = TimeExchange::idle();
-        let now = desk.clock.time_of_day();
-        let size = self.guide.ask_in(&mut exchange, &session, now, &mut load.entropy, desk.out);
-        conversation.talk = Talk::Time(exchange, Arc::new(session));
-        Self::push(load, answered.client, size, conversation, answered.times_ns, true);
-        Ok(())
-    }
-
     /// An operation has ended well.
-    fn ended<C: Clock>(
+    fn ended(
         &mut self,
-        load: &mut Workload,
-        clock: &C,
-        answered: &Answered,
+        call: &mut Call<'_, impl Clock>,
+        client: u32,
         conversation: &Conversation,
+        [intended_ns, begun_ns]: [u64; 2],
+        came: Arrived,
         offset_ns: Option<i64>,
     ) {
-        let Answered { client: index, transmit, times_ns: [intended_ns, begun_ns], arrived } = *answered;
-        let client = &mut load.roster[index];
-        let (measured, principal) = (client.measured, conversation.goal.is_principal());
+        let principal = conversation.goal.is_principal();
+        let latency_ns = came.at_ns() as i64 - intended_ns as i64;
+        call.load.counts_of(client, principal).answer(latency_ns, offset_ns);
         if !principal {
-            client.prepared();
+            return call.load.roster[client].prepared();
         }
-        let latency_ns = arrived.at_ns as i64 - intended_ns as i64;
-        load.results.ledger.of(measured, principal).answer(latency_ns, offset_ns);
-        if !principal {
-            return;
-        }
-        if measured {
+        if call.load.roster[client].measured {
             self.figures.answered(conversation);
         }
-        load.note_joinable(index, transmit, begun_ns, clock);
-        load.operation_ended(index);
+        call.load.note_joinable(client, conversation.token().to_bits(), begun_ns, call.clock);
+        call.load.operation_ended(client);
     }
+}
+
+/// Writes m3 of an operation that goes on with it; its size.
+fn next_exchange(
+    call: &mut Call<'_, impl Clock>,
+    conversation: &mut Conversation,
+    negotiated: &Negotiated,
+    key: &PublicKey,
+) -> Result<usize, Cause> {
+    let begun_ns = call.clock.monotonic_ns();
+    let made = negotiated.exchange(key, &mut call.load.entropy, call.out);
+    let (exchange, size) = made.map_err(|_| Cause::Negotiation)?;
+    conversation.crypto_ns += call.clock.monotonic_ns() - begun_ns;
+    conversation.talk = Talk::KeyExchange(exchange);
+    Ok(size)
 }

@@ -6,10 +6,10 @@ use authentick_wire::limits::DATAGRAM_SIZE_MAX;
 
 use super::conversation::{Conversation, Talk};
 use super::steps::Speech;
-use super::{Aim, Goal, Nature, State};
+use super::{Aim, Begun, Goal, Nature, State};
+use crate::Clock;
 use crate::prepare::Provision;
-use crate::workload::Workload;
-use crate::{Clock, Desk};
+use crate::workload::Call;
 
 /// Time requests of ANTP.
 #[derive(Debug)]
@@ -17,26 +17,16 @@ pub(crate) struct Time;
 
 impl Aim for Time {
     const NATURE: Nature = Nature { provision: Some(Provision::SealedState), ..super::NATURE };
-
+    const GOAL: Goal = Goal::Time;
     const PREPARATION: Option<Goal> = Some(Goal::Session);
 
     fn has(state: &State, _: u64) -> bool {
         state.session.is_some()
     }
 
-    fn wants(state: &State, _: u64) -> bool {
-        state.session.is_none()
-    }
-
     /// m5 of a client that has a session.
-    fn push<C: Clock>(
-        speech: &mut Speech,
-        load: &mut Workload,
-        desk: &mut Desk<'_, C>,
-        client: u32,
-        intended_ns: u64,
-    ) -> Result<(), Cause> {
-        let (guide, clock) = (&speech.guide, desk.clock);
+    fn push(speech: &mut Speech, call: &mut Call<'_, impl Clock>, client: u32, intended_ns: u64) -> Begun {
+        let (guide, clock, load) = (&speech.guide, call.clock, &mut *call.load);
         let (state, entropy) = (&mut load.roster[client].antp, &mut load.entropy);
         let session = state.session.as_ref().ok_or(Cause::NoCookie)?;
         let mut conversation = Conversation::for_time(speech.spares.pop(), session);
@@ -49,9 +39,9 @@ impl Aim for Time {
                     guide.ask_in(&mut fixed, session, now, entropy, &mut [0; DATAGRAM_SIZE_MAX]);
                     fixed
                 });
-                fixed.again_in(exchange, now, entropy, desk.out)
+                fixed.again_in(exchange, now, entropy, call.out)
             }
-            false => guide.ask_in(exchange, session, now, entropy, desk.out),
+            false => guide.ask_in(exchange, session, now, entropy, call.out),
         };
         conversation.crypto_ns = clock.monotonic_ns() - begun_ns;
         Speech::push(load, client, size, conversation, [intended_ns, begun_ns], false);
