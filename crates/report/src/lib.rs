@@ -25,4 +25,4 @@ pub mod units;
 
 pub use record::Record;
 pub use render::{Report, Section};
-pub use run::{AntpPhases, Exchange, Failure, Format, Host, KeyExchange, RunRecord, SchemeRun};
+pub use run::{AntpPhases, Exchange, Failure, Host, KeyExchange, RunRecord, SchemeRun};

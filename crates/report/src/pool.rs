@@ -50,16 +50,9 @@ pub struct Pool {
 }
 
 /// A number that makes no sense: which, and what it is to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct BadDemand(&'static str);
-
-impl std::fmt::Display for BadDemand {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-impl std::error::Error for BadDemand {}
 
 impl Demand {
     /// How many clients one server holds.

@@ -3,15 +3,13 @@
 //! Every record and every plan of a study is [`Stored`]: read, checked and refused in one way, with one error, and able
 //! to say where it comes from ([`Provenance`]). Fields that a later version adds are ignored.
 
-use std::fmt;
-
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::render::Prose;
 use crate::run::Host;
 use crate::study::Paper;
-use crate::units::{plural, utc};
+use crate::units::{listed, plural, utc};
 
 /// What is kept in a file of its own.
 pub trait Stored: DeserializeOwned {
@@ -77,10 +75,14 @@ impl Provenance<'_> {
 }
 
 /// Why a text is not what it should be. It is always the file's fault, or that of who named it.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Its `format` is `found`; those that are read here are `known`.
+    #[error(
+        "format: {found:?} is not known here; this version reads {}",
+        listed(known.iter().map(|name| format!("{name:?}")))
+    )]
     Format {
         /// What the file says.
         found: String,
@@ -88,44 +90,20 @@ pub enum Error {
         known: &'static [&'static str],
     },
     /// It is no JSON, or a field is missing or of the wrong type; says where.
+    #[error("not {what}: {error}")]
     Json {
         /// What it was to be.
         what: &'static str,
         /// What is wrong.
+        #[source]
         error: serde_json::Error,
     },
     /// A figure cannot be, or contradicts another: says which.
+    #[error("{0}")]
     Unsound(String),
     /// It is the plan of this paper, not of the one that was asked for.
+    #[error("paper: this is a study of {:?}", .0.name())]
     Paper(Paper),
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Format { found, known } => {
-                write!(f, "format: {found:?} is not known here; this version reads ")?;
-                for (index, name) in known.iter().enumerate() {
-                    let last = index + 1 == known.len();
-                    let gap = if index == 0 { "" } else { if last { " and " } else { ", " } };
-                    write!(f, "{gap}{name:?}")?;
-                }
-                Ok(())
-            }
-            Error::Json { what, error } => write!(f, "not {what}: {error}"),
-            Error::Unsound(problem) => f.write_str(problem),
-            Error::Paper(paper) => write!(f, "paper: this is a study of {:?}", paper.name()),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Error::Json { error, .. } => Some(error),
-            Error::Format { .. } | Error::Unsound(_) | Error::Paper(_) => None,
-        }
-    }
 }
 
 /// The name of the format that a stored text says it is in. Nothing else of it need make sense but the JSON.
@@ -176,28 +154,9 @@ pub(crate) fn compact(stored: &impl Serialize) -> String {
 
 const ALWAYS_JSON: &str = "strings, numbers and lists of them are always JSON";
 
-/// The type of a record's field `format`, and how the record is read and written.
+/// How a record is read and written. `#[serde(tag = "format", rename = ..)]` at the record says the same name.
 macro_rules! stored {
-    ($record:ident, $format:ident = $name:literal, $what:literal, $write:ident, $check:expr) => {
-        /// The name and version of the stored format.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-        pub enum $format {
-            /// The format of this module.
-            #[default]
-            #[serde(rename = $name)]
-            V1,
-        }
-
-        impl $format {
-            /// The name, as in a record's `format` field.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $format::V1 => $name,
-                }
-            }
-        }
-
+    ($record:ident = $name:literal, $what:literal, $write:ident, $check:expr) => {
         impl crate::stored::Stored for $record {
             const FORMAT: &'static str = $name;
             const WHAT: &'static str = $what;

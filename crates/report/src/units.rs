@@ -65,6 +65,15 @@ pub fn plural(value: u64, one: &str) -> String {
     format!("{} {one}{}", count(value), if value == 1 { "" } else { "s" })
 }
 
+/// Words one after the other: `a, b and c`.
+pub(crate) fn listed(words: impl IntoIterator<Item = String>) -> String {
+    let words: Vec<String> = words.into_iter().collect();
+    match words.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        Some(_) | None => words.concat(),
+    }
+}
+
 /// A rate: `98.5`, `150,000`; with a decimal below one hundred, unless it is whole.
 #[must_use]
 pub fn rate(per_second: f64) -> String {

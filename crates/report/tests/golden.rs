@@ -6,7 +6,7 @@
 mod golden_file;
 
 use authentick_report::run::{csv, report};
-use authentick_report::{Exchange, Failure, Format, Host, KeyExchange, RunRecord, SchemeRun};
+use authentick_report::{Exchange, Failure, Host, KeyExchange, RunRecord, SchemeRun};
 use golden_file::{check, read};
 
 /// Exchanges a millisecond apart, of which `whole_ns` took the given times, and the server 300 ns.
@@ -30,7 +30,6 @@ fn exchanges(first_ns: i64, offset_ns: i64, whole_ns: &[u64]) -> Vec<Exchange> {
 
 fn record() -> RunRecord {
     RunRecord {
-        format: Format::V1,
         command: "authentick demo".to_owned(),
         version: "0.1.0".to_owned(),
         commit: "0123456789ab".to_owned(),

@@ -14,7 +14,7 @@ use authentick_load::Watch;
 use authentick_net::clock::unix_seconds;
 use authentick_report::load::LoadRecord;
 use authentick_report::load::text::Rows;
-use authentick_report::{Format, RunRecord, load, run};
+use authentick_report::{RunRecord, load, run};
 use clap::Parser as _;
 
 use self::contest::{compare, contestants};
@@ -35,7 +35,6 @@ pub(crate) fn run(arguments: &Demo) -> Result<Exit, Failure> {
     let started_unix_s = unix_seconds();
     compare(&mut contestants, arguments.exchanges)?;
     let record = RunRecord {
-        format: Format::V1,
         command: format!("authentick demo --exchanges {}", arguments.exchanges),
         version: VERSION.to_owned(),
         commit: COMMIT.to_owned(),

@@ -151,7 +151,7 @@ fn every_field_of_a_load_record_is_in_the_manual() {
 #[test]
 fn causes_are_the_same_in_both_pages_and_in_the_code() {
     let known: BTreeSet<String> =
-        authentick_report::load::Cause::ALL.iter().map(|cause| cause.name().to_owned()).collect();
+        authentick_report::load::Cause::ALL.iter().map(ToString::to_string).collect();
     let (load, record) = (file("docs/manual/load.md"), file("docs/manual/load-record.md"));
     let of = |table: &str| -> BTreeSet<String> {
         table.lines().filter_map(|line| line.strip_prefix('|')?.split('|').next()).flat_map(quoted).collect()

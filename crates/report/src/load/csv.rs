@@ -96,7 +96,7 @@ pub fn csv(record: &LoadRecord) -> String {
 fn heading() -> Vec<String> {
     let points = |name: &'static str| PERCENTILES.iter().map(move |point| format!("{name}_{point}_us"));
     let mut columns: Vec<String> = RUN_COLUMNS.iter().chain(&PART_COLUMNS).map(ToString::to_string).collect();
-    columns.extend(Cause::ALL.map(|cause| format!("cause_{}", cause.name().replace('-', "_"))));
+    columns.extend(Cause::ALL.map(|cause| format!("cause_{}", cause.to_string().replace('-', "_"))));
     columns.push("surplus".to_owned());
     columns.extend(["latency", "offset", "lateness"].into_iter().flat_map(points));
     columns.extend(OTHER_COLUMNS.iter().chain(&SPAN_COLUMNS).map(ToString::to_string));
@@ -121,7 +121,7 @@ fn line<'a>(record: &'a LoadRecord, number: usize, step: &Step, part: &Part<'a>)
         number.to_string().into(),
         part.kind.into(),
         quoted(part.host),
-        tally.operation.name().into(),
+        tally.operation.to_string().into(),
         optional(part.offered_rps),
         step.seconds.to_string().into(),
         part.valid.to_string().into(),
@@ -209,7 +209,7 @@ mod tests {
         let number = |line: &[String], name: &str| line[column(name)].parse::<u64>().unwrap();
         for line in &table[1..] {
             let causes: u64 = Cause::ALL
-                .map(|cause| number(line, &format!("cause_{}", cause.name().replace('-', "_"))))
+                .map(|cause| number(line, &format!("cause_{}", cause.to_string().replace('-', "_"))))
                 .iter()
                 .sum();
             let failed = number(line, "skipped") + number(line, "lost") + number(line, "invalid");

@@ -30,9 +30,8 @@ use crate::stored::stored;
 
 /// What one load run offered to a server, and what came back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "format", rename = "authentick-load/1")]
 pub struct LoadRecord {
-    /// The format of the file that holds the record.
-    pub format: LoadFormat,
     /// The command line that made the run.
     pub command: String,
     /// The version of authentick.
@@ -71,7 +70,7 @@ pub struct LoadRecord {
     pub interrupted: Option<Interruption>,
 }
 
-stored!(LoadRecord, LoadFormat = "authentick-load/1", "a load record", compact, LoadRecord::check);
+stored!(LoadRecord = "authentick-load/1", "a load record", compact, LoadRecord::check);
 
 /// How the load was shaped.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -253,7 +252,7 @@ impl LoadRecord {
     /// What its figures count. A scheme that is not known here comes from a later version, and is of transfers.
     #[must_use]
     pub fn operation(&self) -> Operation {
-        Scheme::from_name(&self.scheme).map_or(Operation::Transfer, Scheme::operation)
+        self.scheme.parse().map_or(Operation::Transfer, Scheme::operation)
     }
 
     /// The scheme's name for a reader: `plain`, `nts (AEAD_AES_SIV_CMAC_256)`.

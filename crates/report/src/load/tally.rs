@@ -1,15 +1,16 @@
 //! What became of the operations of a step: every one is counted in exactly one place.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumCount, VariantArray};
 
 use super::histogram::{Histogram, Percentiles};
 
-/// What is counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What is counted, by the name that it has in a record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Operation {
     /// One request for time and its answer.
     #[default]
@@ -24,17 +25,6 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The name, as in a record.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Operation::Transfer => "transfer",
-            Operation::KeyExchange => "key-exchange",
-            Operation::Negotiation => "negotiation",
-            Operation::Run => "run",
-        }
-    }
-
     /// Several of them, beside others.
     #[must_use]
     pub const fn plural(self) -> &'static str {
@@ -56,15 +46,24 @@ impl Operation {
     }
 }
 
-impl fmt::Display for Operation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// Why an operation failed. Each is the server's or the path's doing, but for those that [`Cause::is_local`] names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// Why an operation failed, by the name that it has in a record. Each is the server's or the path's doing, but for
+/// those that [`Cause::is_local`] names.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    EnumCount,
+    VariantArray,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Cause {
     /// No answer, nor within a second timeout after the first.
@@ -127,35 +126,7 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause.
-    pub const ALL: [Cause; 27] = [
-        Cause::Timeout,
-        Cause::Late,
-        Cause::Refused,
-        Cause::Reset,
-        Cause::ConnectionTimedOut,
-        Cause::ResourceTemporarilyUnavailable,
-        Cause::TlsAlert,
-        Cause::Tls,
-        Cause::KeRefused,
-        Cause::Ntsn,
-        Cause::CryptoNak,
-        Cause::StateExpired,
-        Cause::AntpRate,
-        Cause::AntpRefused,
-        Cause::Negotiation,
-        Cause::Kiss,
-        Cause::BadTag,
-        Cause::BadOrigin,
-        Cause::BadStratum,
-        Cause::BadLeap,
-        Cause::Malformed,
-        Cause::Unreachable,
-        Cause::FellBehind,
-        Cause::NoCookie,
-        Cause::LocalBuffer,
-        Cause::LocalPort,
-        Cause::Local,
-    ];
+    pub const ALL: [Cause; Cause::COUNT] = *Cause::VARIANTS.first_chunk().expect("as many as there are");
 
     /// Whether an answer came that failed a check, rather than none.
     #[must_use]
@@ -190,40 +161,6 @@ impl Cause {
     #[must_use]
     pub const fn is_local(self) -> bool {
         matches!(self, Cause::FellBehind | Cause::LocalBuffer | Cause::LocalPort | Cause::Local)
-    }
-
-    /// The name, as in a record.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Cause::Timeout => "timeout",
-            Cause::Late => "late",
-            Cause::Refused => "refused",
-            Cause::Reset => "reset",
-            Cause::ConnectionTimedOut => "connection-timed-out",
-            Cause::ResourceTemporarilyUnavailable => "resource-temporarily-unavailable",
-            Cause::TlsAlert => "tls-alert",
-            Cause::Tls => "tls",
-            Cause::KeRefused => "ke-refused",
-            Cause::Ntsn => "ntsn",
-            Cause::CryptoNak => "crypto-nak",
-            Cause::StateExpired => "state-expired",
-            Cause::AntpRate => "antp-rate",
-            Cause::AntpRefused => "antp-refused",
-            Cause::Negotiation => "negotiation",
-            Cause::Kiss => "kiss",
-            Cause::BadTag => "bad-tag",
-            Cause::BadOrigin => "bad-origin",
-            Cause::BadStratum => "bad-stratum",
-            Cause::BadLeap => "bad-leap",
-            Cause::Malformed => "malformed",
-            Cause::Unreachable => "unreachable",
-            Cause::FellBehind => "fell-behind",
-            Cause::NoCookie => "no-cookie",
-            Cause::LocalBuffer => "local-buffer",
-            Cause::LocalPort => "local-port",
-            Cause::Local => "local",
-        }
     }
 
     /// What it means, in half a sentence for a reader.
@@ -268,12 +205,6 @@ impl Cause {
             Cause::LocalPort => "the generator had no port or descriptor left: its fault, not the server's",
             Cause::Local => "the generator failed otherwise: its fault, not the server's",
         }
-    }
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 
@@ -432,7 +363,7 @@ mod tests {
     #[test]
     fn cause_is_stored_under_its_name() {
         for cause in Cause::ALL {
-            assert_eq!(serde_json::to_string(&cause).unwrap(), format!("{:?}", cause.name()));
+            assert_eq!(serde_json::to_string(&cause).unwrap(), format!("{:?}", cause.to_string()));
             assert!(!(cause.is_skip() && cause.is_invalid()));
         }
     }

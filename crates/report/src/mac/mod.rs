@@ -16,6 +16,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumCount, VariantArray};
 
 pub use self::tables::report;
 pub(crate) use self::tables::{Order, opening, sections};
@@ -26,7 +27,9 @@ use crate::stored::stored;
 pub const PACKET_SIZE: u32 = 48;
 
 /// A MAC algorithm, by the name that key files give it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, EnumCount, VariantArray,
+)]
 pub enum Algorithm {
     /// MD5(key || packet), RFC 5905.
     #[serde(rename = "MD5")]
@@ -68,20 +71,8 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// Every algorithm, in the order of the drafts' tables; those that are not in them stand beside their kin.
-    pub const ALL: [Algorithm; 12] = [
-        Algorithm::Md5,
-        Algorithm::Sha1,
-        Algorithm::Sha256,
-        Algorithm::Sha384,
-        Algorithm::Sha512,
-        Algorithm::HmacMd5,
-        Algorithm::HmacSha224,
-        Algorithm::Cmac128,
-        Algorithm::Cmac256,
-        Algorithm::Gmac128,
-        Algorithm::GmacSiv128,
-        Algorithm::Poly1305,
-    ];
+    pub const ALL: [Algorithm; Algorithm::COUNT] =
+        *Algorithm::VARIANTS.first_chunk().expect("as many as there are");
 
     /// The name, as tables have it.
     #[must_use]
@@ -205,13 +196,12 @@ pub struct Side {
     pub spreads: Vec<Spread>,
 }
 
-stored!(MacRecord, MacFormat = "authentick-mac-bench/1", "a record of bench mac", pretty, MacRecord::check);
+stored!(MacRecord = "authentick-mac-bench/1", "a record of bench mac", pretty, MacRecord::check);
 
 /// A bench of MACs on one machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "format", rename = "authentick-mac-bench/1")]
 pub struct MacRecord {
-    /// The format of the file that holds it.
-    pub format: MacFormat,
     /// The version of authentick.
     pub version: String,
     /// The commit that it was built from.

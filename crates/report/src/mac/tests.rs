@@ -64,7 +64,6 @@ fn spreads() -> Vec<Spread> {
 /// Both sides of a made-up machine, on which GMAC is the fastest and CMAC the fastest of what may be used.
 pub(crate) fn record() -> MacRecord {
     let mut record = MacRecord {
-        format: MacFormat::V1,
         version: "0.1.0".to_owned(),
         commit: "0123456789ab".to_owned(),
         command: "authentick bench mac --json".to_owned(),

@@ -17,9 +17,8 @@ use crate::stored::stored;
 
 /// What one run measured, and on what.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "format", rename = "authentick-run/1")]
 pub struct RunRecord {
-    /// The format of the file that holds the record.
-    pub format: Format,
     /// The command line that made the run.
     pub command: String,
     /// The version of authentick.
@@ -36,7 +35,7 @@ pub struct RunRecord {
     pub schemes: Vec<SchemeRun>,
 }
 
-stored!(RunRecord, Format = "authentick-run/1", "a run record", pretty, |_: &RunRecord| Ok(()));
+stored!(RunRecord = "authentick-run/1", "a run record", pretty, |_: &RunRecord| Ok(()));
 
 /// A machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -179,7 +178,6 @@ pub(crate) mod tests {
     /// A record of these schemes on a loopback path.
     pub(crate) fn record(schemes: Vec<SchemeRun>) -> RunRecord {
         RunRecord {
-            format: Format::V1,
             command: "authentick demo".to_owned(),
             version: "0.1.0".to_owned(),
             commit: "0123456789ab".to_owned(),
@@ -290,7 +288,8 @@ pub(crate) mod tests {
 
     #[test]
     fn format_has_the_name_that_it_is_stored_under() {
-        assert_eq!(serde_json::to_value(Format::V1).unwrap(), Format::V1.name());
+        let stored = serde_json::to_value(complete()).unwrap();
+        assert_eq!(stored["format"], <RunRecord as stored::Stored>::FORMAT);
     }
 
     #[test]

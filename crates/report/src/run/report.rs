@@ -6,7 +6,7 @@ use crate::render::{
     Words, or_absent,
 };
 use crate::stored::Stored;
-use crate::units::{signed_share, signed_time, time, typeset};
+use crate::units::{listed, signed_share, signed_time, time, typeset};
 
 const TITLE: &str = "What authenticated time costs";
 const PLOT: Words = Words {
@@ -36,14 +36,11 @@ pub fn report(record: &RunRecord) -> Report {
 /// What was measured, and on what.
 fn opening(record: &RunRecord) -> Section {
     let counts: Vec<String> = record.schemes.iter().map(request_count).collect();
-    let asked = match counts.split_last() {
-        None => Prose::from("No exchange was made over the path ").strong(&record.path).plain(". "),
-        Some((last, others)) => {
-            let and = if others.is_empty() { "" } else { " and " };
-            Prose::from("A client asked a server for the time over the path ")
-                .strong(&record.path)
-                .plain(format!(", {}{and}{last}. ", others.join(", ")))
-        }
+    let asked = match counts[..] {
+        [] => Prose::from("No exchange was made over the path ").strong(&record.path).plain(". "),
+        [..] => Prose::from("A client asked a server for the time over the path ")
+            .strong(&record.path)
+            .plain(format!(", {}. ", listed(counts))),
     };
     let mut section = Section::default();
     section.say_in(Medium::Page, record.provenance().told(asked, ""));

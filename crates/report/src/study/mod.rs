@@ -16,15 +16,6 @@ use crate::stored::{self, Error, Provenance, Stored};
 /// The name of the file that holds a plan.
 pub const FILE: &str = "study.json";
 
-/// The name and version of the stored format of plans.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum StudyFormat {
-    /// The format of this module.
-    #[default]
-    #[serde(rename = "authentick-study/1")]
-    V1,
-}
-
 const FORMAT: &str = "authentick-study/1";
 const WHAT: &str = "a study's plan";
 
@@ -75,9 +66,8 @@ pub trait Settings: DeserializeOwned {
 
 /// What a study is to measure, and how, where that is its settings alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "format", rename = "authentick-study/1")]
 pub struct Plan<S> {
-    /// The format of the file that holds the plan.
-    pub format: StudyFormat,
     /// The paper.
     pub paper: Paper,
     /// The command line that began the study.

@@ -75,11 +75,10 @@ pub(crate) fn said(remarks: &[String], record: &MacRecord) -> Vec<Section> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::{StudyFormat, request_threshold};
+    use crate::study::request_threshold;
 
     fn plan() -> Plan {
         Plan {
-            format: StudyFormat::V1,
             paper: Paper::Mac,
             command: "authentick study run mac --quick --out study".to_owned(),
             started_unix_s: 1_780_000_000,

@@ -16,11 +16,11 @@ use std::time::Duration;
 use authentick_net::clock::unix_seconds;
 use authentick_report::published::antp::{TRIAL_COUNT, TRIAL_SECONDS};
 use authentick_report::stored::{Error as PlanError, Provenance, Stored as _};
+use authentick_report::study::Paper as Stored;
 use authentick_report::study::antp::{
-    AntpFormat, AntpRecord, Capacity, Level, Path as Way, Phase, Plan as AntpPlan, RECORD,
-    Settings as AntpSettings, Subject, Suite, report,
+    AntpRecord, Capacity, Level, Path as Way, Phase, Plan as AntpPlan, RECORD, Settings as AntpSettings,
+    Subject, Suite, report,
 };
-use authentick_report::study::{Paper as Stored, StudyFormat};
 
 use self::bench::Bench;
 use crate::folder::{Folder, Plan};
@@ -66,7 +66,6 @@ impl Paper for Antp {
         let default = if quick { QUICK_SECONDS } else { TRIAL_SECONDS };
         let trial_seconds = self.trial.map_or(default, |trial| trial.as_secs_f64());
         AntpPlan {
-            format: StudyFormat::V1,
             paper: Stored::Antp,
             command: caller.program.command.clone(),
             started_unix_s: unix_seconds(),
@@ -137,7 +136,6 @@ fn record(folder: &Folder<AntpPlan>) -> Result<Option<AntpRecord>, Error> {
 
 fn begun(plan: &AntpPlan, caller: &Caller<'_>) -> AntpRecord {
     AntpRecord {
-        format: AntpFormat::V1,
         version: caller.program.version.clone(),
         commit: caller.program.commit.clone(),
         command: plan.command.clone(),

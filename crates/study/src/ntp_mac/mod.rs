@@ -5,8 +5,8 @@ pub mod bench;
 use authentick_net::clock::unix_seconds;
 use authentick_report::mac::MacRecord;
 use authentick_report::stored::{Error as PlanError, Provenance, Stored as _};
+use authentick_report::study::Paper as Stored;
 use authentick_report::study::ntp_mac::{Plan as MacPlan, RECORD, Settings as MacSettings, report};
-use authentick_report::study::{Paper as Stored, StudyFormat};
 
 use self::bench::Extent;
 use crate::folder::{Folder, Plan};
@@ -24,7 +24,6 @@ impl Paper for NtpMac {
 
     fn plan(&self, caller: &Caller<'_>) -> MacPlan {
         MacPlan {
-            format: StudyFormat::V1,
             paper: Stored::Mac,
             command: caller.program.command.clone(),
             started_unix_s: unix_seconds(),

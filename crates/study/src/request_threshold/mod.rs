@@ -18,10 +18,10 @@ use authentick_net::clock::unix_seconds;
 use authentick_report::load::LoadRecord;
 use authentick_report::published::request_threshold::TABLE_1;
 use authentick_report::stored::{Error as PlanError, Provenance, Stored as _};
+use authentick_report::study::Paper as Stored;
 use authentick_report::study::request_threshold::{
     Part, Plan as StudyPlan, PlannedRun, Records, Settings, report,
 };
-use authentick_report::study::{Paper as Stored, StudyFormat};
 use authentick_report::units::rate;
 
 use self::hosts::Inequality;
@@ -112,7 +112,6 @@ impl Paper for RequestThreshold {
             runs.push(PlannedRun::other(Part::New, "run-new.json"));
         }
         StudyPlan {
-            format: StudyFormat::V1,
             paper: Stored::Threshold,
             command: caller.program.command.clone(),
             started_unix_s: unix_seconds(),

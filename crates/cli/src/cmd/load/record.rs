@@ -8,7 +8,7 @@ use authentick_load::search::CONFIDENCE;
 use authentick_load::{Arrivals, Plan, Scheme};
 use authentick_net::clock::unix_seconds;
 use authentick_report::load::csv::csv;
-use authentick_report::load::{self, AntpParameters, LoadFormat, LoadRecord, Parameters, Search};
+use authentick_report::load::{self, AntpParameters, LoadRecord, Parameters, Search};
 use authentick_report::units::rate;
 
 use super::target::Target;
@@ -54,7 +54,6 @@ pub(super) fn begin(
         (None, None, None) => "none".to_owned(),
     };
     LoadRecord {
-        format: LoadFormat::V1,
         command: command(),
         version: VERSION.to_owned(),
         commit: COMMIT.to_owned(),

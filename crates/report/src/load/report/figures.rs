@@ -132,7 +132,7 @@ pub(super) fn causes(run: Run<'_>) -> Block {
             (step.tally.scheduled > 0)
                 .then(|| 1e6 * step.tally.count_of(cause) as f64 / step.tally.scheduled as f64)
         };
-        Run { letter: "", ..run }.line(cause.name(), [series, series], share)
+        Run { letter: "", ..run }.line(&cause.to_string(), [series, series], share)
     };
     let chart = Chart {
         label: "Causes of failures against the offered rate; the table of causes has their sums",

@@ -63,7 +63,7 @@ pub(super) fn causes(causes: &[(Cause, u64)]) -> Table {
 pub(super) fn causes_of(all: &[(&str, Vec<(Cause, u64)>)]) -> Table {
     let rows = all.iter().flat_map(|(of, causes)| causes.iter().map(move |cause| (of, cause)));
     let row = |(of, &(cause, number)): (&&str, &(Cause, u64))| {
-        vec![cause.name().to_owned(), (*of).to_owned(), count(number), cause.meaning().to_owned()]
+        vec![cause.to_string(), (*of).to_owned(), count(number), cause.meaning().to_owned()]
     };
     Table::headed("Failures by cause", ["Cause", "Of", "Count", "Meaning"], &[1, 3]).with(rows.map(row))
 }

@@ -6,6 +6,8 @@
 pub mod draft_00;
 pub mod draft_ietf;
 
+use strum::{EnumCount, VariantArray};
+
 use crate::mac::Algorithm;
 
 /// Octets over which the drafts measured: "We therefore consider the latency and throughput [...] when computed over
@@ -25,7 +27,7 @@ pub const GMAC_SIV_CYCLES: f64 = 5.9;
 const ROUNDING_MAX: f64 = 0.02;
 
 /// What the drafts measured on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumCount, VariantArray)]
 pub enum Machine {
     /// "x86_64, Intel(R) Xeon(R) CPU E5-2676 v3 @ 2.40GHz with one core CPU", with AES-NI.
     XeonWith,
@@ -43,14 +45,8 @@ pub enum Machine {
 
 impl Machine {
     /// All of them, in the order of the tables.
-    pub const ALL: [Machine; 6] = [
-        Machine::XeonWith,
-        Machine::XeonWithout,
-        Machine::Ppc74xx,
-        Machine::CortexA9,
-        Machine::CortexA53,
-        Machine::Marvell,
-    ];
+    pub const ALL: [Machine; Machine::COUNT] =
+        *Machine::VARIANTS.first_chunk().expect("as many as there are");
 
     /// The head of its column.
     #[must_use]

@@ -314,19 +314,12 @@ pub struct Primitive {
     pub encapsulation_us: f64,
 }
 
-stored!(
-    AntpRecord,
-    AntpFormat = "authentick-antp-study/1",
-    "a record of study run antp",
-    pretty,
-    AntpRecord::check
-);
+stored!(AntpRecord = "authentick-antp-study/1", "a record of study run antp", pretty, AntpRecord::check);
 
 /// What the study has measured so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "format", rename = "authentick-antp-study/1")]
 pub struct AntpRecord {
-    /// The format of the file that holds it.
-    pub format: AntpFormat,
     /// The version of authentick.
     pub version: String,
     /// The commit that it was built from.

@@ -1,7 +1,7 @@
 //! A record by hand with round figures, and what is refused of one.
 
 use super::*;
-use crate::study::{Paper, StudyFormat};
+use crate::study::Paper;
 
 pub(crate) fn settings() -> Settings {
     Settings {
@@ -19,7 +19,6 @@ pub(crate) fn settings() -> Settings {
 
 pub(crate) fn plan() -> Plan {
     Plan {
-        format: StudyFormat::V1,
         paper: Paper::Antp,
         command: "authentick study run antp --quick --out study".to_owned(),
         started_unix_s: 1_790_000_000,
@@ -60,7 +59,6 @@ fn latency(subject: Subject, level: Level, path: Path, us: f64) -> Latency {
 /// Everything measured, with two trials of throughput and one of latency.
 pub(crate) fn record() -> AntpRecord {
     let mut record = AntpRecord {
-        format: AntpFormat::V1,
         version: "0.1.0".to_owned(),
         commit: "0123456789ab".to_owned(),
         command: "authentick study run antp --quick --out study".to_owned(),

@@ -5,14 +5,13 @@ use serde::{Deserialize, Serialize};
 use super::Remarks;
 use crate::published::request_threshold::{TABLE_1, TABLE_2};
 use crate::stored::{self, Error, Provenance, Stored};
-use crate::study::{self, Paper, StudyFormat};
+use crate::study::{self, Paper};
 use crate::units::ratio;
 
 /// What a study is to measure, and how.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "format", rename = "authentick-study/1")]
 pub struct Plan {
-    /// The format of the file that holds the plan.
-    pub format: StudyFormat,
     /// [`Paper::Threshold`].
     pub paper: Paper,
     /// The command line that began the study.
@@ -205,7 +204,6 @@ pub(crate) mod tests {
         runs.extend(PlannedRun::several_hosts());
         runs.push(PlannedRun::other(Part::Old, "run-old.json"));
         Plan {
-            format: StudyFormat::V1,
             paper: Paper::Threshold,
             command: "authentick study run threshold --out study".to_owned(),
             started_unix_s: 1_780_000_000,

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use authentick_net::clock::unix_seconds;
 use authentick_net::ticks;
-use authentick_report::mac::{Instructions, MacFormat, MacRecord, PACKET_SIZE};
+use authentick_report::mac::{Instructions, MacRecord, PACKET_SIZE};
 
 pub use self::error::BenchError;
 use self::masked::Masked;
@@ -74,7 +74,6 @@ pub fn run(extent: Extent, caller: &Caller<'_>) -> Result<MacRecord, BenchError>
     let mut sides = vec![process.finish(reference_hz)];
     sides.extend(masked.map(Masked::finish).transpose()?);
     Ok(MacRecord {
-        format: MacFormat::V1,
         version: caller.program.version.clone(),
         commit: caller.program.commit.clone(),
         command: caller.program.command.clone(),
