@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 use authentick_proto::prefix::PrefixSet;
 use authentick_proto::server::limit::Rate;
+use thiserror::Error;
 
 pub use self::antp::{ANTP_WORKER_COUNT_MAX, Antp, AntpSuite};
 pub use self::metrics::Metrics;
@@ -71,7 +72,8 @@ pub struct Config {
 }
 
 /// A mistake in the configuration, or in a file that it names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{file}: {}{problem}; {remedy}", self.place())]
 pub struct ConfigError {
     /// The file in which the mistake is.
     pub file: PathBuf,
@@ -86,20 +88,6 @@ pub struct ConfigError {
     /// Whether rights are what is missing.
     pub is_permission: bool,
 }
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.file.display())?;
-        match (self.key.is_empty(), self.value.is_empty()) {
-            (true, _) => {}
-            (false, true) => write!(f, "{}: ", self.key)?,
-            (false, false) => write!(f, "{} = {:?}: ", self.key, self.value)?,
-        }
-        write!(f, "{}; {}", self.problem, self.remedy)
-    }
-}
-
-impl std::error::Error for ConfigError {}
 
 impl ConfigError {
     /// A mistake at `key` of `file`.
@@ -117,6 +105,15 @@ impl ConfigError {
             problem: problem.to_string(),
             remedy: remedy.to_string(),
             is_permission: false,
+        }
+    }
+
+    /// Key and value as a message begins with them; nothing if the file as a whole is meant.
+    fn place(&self) -> String {
+        match (self.key.is_empty(), self.value.is_empty()) {
+            (true, _) => String::new(),
+            (false, true) => format!("{}: ", self.key),
+            (false, false) => format!("{} = {:?}: ", self.key, self.value),
         }
     }
 

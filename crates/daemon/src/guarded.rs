@@ -5,13 +5,13 @@
 //! waits for one, and never reads more than its limit. What is checked is what was opened. Writing is in
 //! [`crate::replace`] and [`crate::lock`]; whose rights are used for either, in [`crate::custody`].
 
-use std::fmt;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::OFlags;
+use thiserror::Error;
 use zeroize::Zeroizing;
 
 /// Octets of a file with certificates or a private key: more than a hundred certificates.
@@ -40,37 +40,20 @@ impl Secrecy {
 }
 
 /// Why a file was not read.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum Unreadable {
     /// The system refused.
-    Io(io::Error),
+    #[error(transparent)]
+    Io(#[from] io::Error),
     /// It is a directory, a pipe, a device or the like.
+    #[error("not a file")]
     NotAFile,
     /// Others have rights on it that they must not have; its mode.
+    #[error("mode {0:o} lets others than its owner and group at the key")]
     Mode(u32),
     /// It is longer than such files are; its octets.
+    #[error("{0} octets are too many")]
     Size(u64),
-}
-
-impl fmt::Display for Unreadable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Unreadable::Io(error) => error.fmt(f),
-            Unreadable::NotAFile => f.write_str("not a file"),
-            Unreadable::Mode(mode) => {
-                write!(f, "mode {mode:o} lets others than its owner and group at the key")
-            }
-            Unreadable::Size(size) => write!(f, "{size} octets are too many"),
-        }
-    }
-}
-
-impl std::error::Error for Unreadable {}
-
-impl From<io::Error> for Unreadable {
-    fn from(error: io::Error) -> Self {
-        Unreadable::Io(error)
-    }
 }
 
 impl Unreadable {

@@ -4,7 +4,6 @@
 //! may have been stopped. A lock file is made as a new file or is one already; what else somebody has put in its place
 //! is left alone, and nothing but a file that was just made is ever given to somebody.
 
-use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
@@ -14,6 +13,7 @@ use std::time::{Duration, Instant};
 use authentick_net::privilege;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
+use thiserror::Error;
 
 /// How long a running server waits, whose thread has other things to do: it tries again later.
 pub const OF_A_RUNNING_SERVER: Duration = Duration::from_millis(200);
@@ -31,32 +31,17 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub struct Lock(#[expect(dead_code, reason = "the lock lives as long as its file is open")] File);
 
 /// Why there is no lock.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum LockError {
     /// The system refused.
-    Io(io::Error),
+    #[error(transparent)]
+    Io(#[from] io::Error),
     /// What stands in the lock file's place is not one: what it is.
+    #[error("{0}")]
     NotOurs(&'static str),
     /// Somebody else has it: who, if that can be told.
+    #[error("locked by {0}")]
     Held(String),
-}
-
-impl fmt::Display for LockError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LockError::Io(error) => error.fmt(f),
-            LockError::NotOurs(what) => f.write_str(what),
-            LockError::Held(holder) => write!(f, "locked by {holder}"),
-        }
-    }
-}
-
-impl std::error::Error for LockError {}
-
-impl From<Errno> for LockError {
-    fn from(error: Errno) -> Self {
-        LockError::Io(error.into())
-    }
 }
 
 impl Lock {
@@ -73,7 +58,7 @@ impl Lock {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(Lock(file)),
                 Err(Errno::WOULDBLOCK | Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(io::Error::from(error).into()),
             }
             if start.elapsed() >= patience {
                 return Err(LockError::Held(holder(&file)));
@@ -103,19 +88,19 @@ fn open(path: &Path, owner: Option<(u32, u32)>) -> Result<File, LockError> {
     match open(true) {
         Ok(file) => {
             if let Some((user, group)) = owner.filter(|_| privilege::is_root()) {
-                fchown(&file, Some(user), Some(group)).map_err(LockError::Io)?;
+                fchown(&file, Some(user), Some(group))?;
             }
             return Ok(file);
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(LockError::Io(error)),
+        Err(error) => return Err(error.into()),
     }
     let file = open(false).map_err(|error| match Errno::from_io_error(&error) {
         Some(Errno::LOOP) => LockError::NotOurs("a link, where a lock file should be"),
         Some(Errno::ISDIR) => LockError::NotOurs("a directory, where a lock file should be"),
-        _ => LockError::Io(error),
+        _ => error.into(),
     })?;
-    let metadata = file.metadata().map_err(LockError::Io)?;
+    let metadata = file.metadata()?;
     let me = privilege::acting_uid();
     if !metadata.is_file() {
         return Err(LockError::NotOurs("not a file, where a lock file should be"));

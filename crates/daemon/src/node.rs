@@ -4,7 +4,6 @@
 //! then everything else. So files of the state directory belong to the user that the server runs as. What can be known
 //! before the start is `preflight`'s to find.
 
-use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -26,6 +25,7 @@ use authentick_proto::limits::{INTERLEAVE_ENTRY_COUNT, LIMITER_BUCKET_COUNT};
 use authentick_proto::server::interleave::Interleave;
 use authentick_proto::server::limit::Limiter;
 use authentick_proto::server::{Policy, Responder};
+use thiserror::Error;
 use tokio::sync::oneshot;
 
 use crate::antp::{self, AntpState, ExchangeWorker};
@@ -57,29 +57,14 @@ use crate::worker::{PATIENCE, PacketWorker};
 const FILES_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why a node did not start.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum StartError {
     /// The operator can mend it.
-    Config(ConfigError),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// The system failed: what was being done, and its error.
+    #[error("cannot {0}: {1}")]
     System(&'static str, io::Error),
-}
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StartError::Config(error) => error.fmt(f),
-            StartError::System(what, error) => write!(f, "cannot {what}: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for StartError {}
-
-impl From<ConfigError> for StartError {
-    fn from(error: ConfigError) -> Self {
-        StartError::Config(error)
-    }
 }
 
 /// A node at work. Dropping it stops it.

@@ -2,7 +2,6 @@
 
 mod upstream;
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -12,6 +11,7 @@ use authentick_proto::client::Check;
 use authentick_proto::server::snapshot::Snapshot;
 use authentick_wire::header::{Leap, ReferenceId};
 use authentick_wire::time::{NtpShort, NtpSpan, NtpTime};
+use thiserror::Error;
 
 use self::upstream::Trust;
 use crate::clock::HostClock;
@@ -22,47 +22,31 @@ use crate::config::Reference;
 const KERNEL_STRATUM: u8 = 10;
 
 /// Why nobody vouches for the time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 enum Lost {
     /// The kernel says so.
+    #[error("the kernel says that this host's clock is not synchronised")]
     Kernel,
     /// The kernel does not tell.
+    #[error("the kernel does not tell whether this host's clock is synchronised")]
     KernelSilent,
     /// The upstream does not answer.
+    #[error("the upstream does not answer")]
     Silent,
     /// The upstream answers, and this is wrong with its clock.
+    #[error("the upstream's answer: {0}")]
     Says(Check),
-    /// The upstream's clock is another one than ours.
-    Offset {
-        /// What was measured.
-        offset: NtpSpan,
-        /// What it may be.
-        bound: NtpSpan,
-    },
+    /// The upstream's clock is another one than ours: what was measured, and what it may be.
+    #[error(
+        "the upstream's clock is {offset} from this host's, where the same clock would be within {bound}: it keeps \
+         another clock, or the clock was just set"
+    )]
+    Offset { offset: NtpSpan, bound: NtpSpan },
     /// The kernel had vouched beside the upstream, and does no more.
+    #[error(
+        "the kernel says that this host's clock is not synchronised any more, though the upstream vouches for it"
+    )]
     Disagreement,
-}
-
-impl fmt::Display for Lost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Lost::Kernel => f.write_str("the kernel says that this host's clock is not synchronised"),
-            Lost::KernelSilent => {
-                f.write_str("the kernel does not tell whether this host's clock is synchronised")
-            }
-            Lost::Silent => f.write_str("the upstream does not answer"),
-            Lost::Says(check) => write!(f, "the upstream's answer: {check}"),
-            Lost::Offset { offset, bound } => write!(
-                f,
-                "the upstream's clock is {offset} from this host's, where the same clock would be within {bound}: \
-                 it keeps another clock, or the clock was just set"
-            ),
-            Lost::Disagreement => f.write_str(
-                "the kernel says that this host's clock is not synchronised any more, though the upstream vouches \
-                 for it",
-            ),
-        }
-    }
 }
 
 /// Keeps track of what vouches for the time.

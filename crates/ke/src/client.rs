@@ -13,6 +13,7 @@ use authentick_wire::limits::KE_RESPONSE_SIZE_MAX;
 use authentick_wire::{Malformed, Writer};
 use rustls::pki_types::ServerName;
 use rustls::{CertificateError, ClientConfig, ClientConnection, OtherError};
+use thiserror::Error;
 
 use crate::tls::CertificateInfo;
 use crate::{ALPN, EXPORTER_LABEL, export_keys, quirky_context};
@@ -44,33 +45,26 @@ pub struct Established {
 }
 
 /// Which check a certificate failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum CertificateCheck {
     /// It is for another name.
+    #[error("certificate name")]
     Name,
     /// Its time is over.
+    #[error("certificate validity: expired")]
     Expired,
     /// Its time has not come.
+    #[error("certificate validity: not yet valid")]
     NotYetValid,
     /// No authority that is trusted here vouches for it.
+    #[error("certificate issuer: not trusted")]
     Issuer,
     /// It, or its key, is for something else.
+    #[error("certificate usage")]
     Usage,
     /// It was revoked, or it breaks another rule.
+    #[error("certificate")]
     Other,
-}
-
-impl fmt::Display for CertificateCheck {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            CertificateCheck::Name => "certificate name",
-            CertificateCheck::Expired => "certificate validity: expired",
-            CertificateCheck::NotYetValid => "certificate validity: not yet valid",
-            CertificateCheck::Issuer => "certificate issuer: not trusted",
-            CertificateCheck::Usage => "certificate usage",
-            CertificateCheck::Other => "certificate",
-        })
-    }
 }
 
 impl CertificateCheck {
@@ -104,38 +98,52 @@ fn is_authority_as_server(error: &(dyn std::error::Error + Send + Sync + 'static
 }
 
 /// Why a key exchange failed.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum KeError {
     /// No address of the server could be reached.
+    #[error("cannot connect: {0}")]
     Connect(io::Error),
     /// The time was up during this phase.
+    #[error("timed out during {0}")]
     Timeout(Phase),
     /// The connection broke.
+    #[error("connection broke: {0}")]
     Io(io::Error),
     /// The server closed in this phase, before it had answered.
+    #[error("the server closed the connection during {0} without a word")]
     Closed(Phase),
     /// The server's certificate failed a check.
+    #[error("{0}: {1}")]
     Certificate(CertificateCheck, String),
     /// TLS failed otherwise.
+    #[error("TLS: {0}")]
     Tls(rustls::Error),
     /// The server does not speak `ntske/1`; whether it said so itself, by an alert.
+    #[error("application protocol: the server does not speak ntske/1")]
     Alpn {
         /// It was the server that ended the connection.
         alert: bool,
     },
     /// The response breaks the syntax.
+    #[error("key exchange response: {0}")]
     Response(Malformed),
     /// The response is longer than any may be.
+    #[error("key exchange response: longer than {KE_RESPONSE_SIZE_MAX} octets")]
     TooLong,
     /// The server sent an Error record.
+    #[error("the server refused: {0}")]
     Refused(ErrorCode),
     /// The server sent a Warning record.
+    #[error("the server sent warning {0}, which is not defined")]
     Warning(u16),
     /// The server has no NTPv4 under NTS.
+    #[error("the server does not serve NTPv4 under NTS")]
     NoProtocol,
     /// The server has none of the algorithms that were offered.
+    #[error("the server has none of the AEAD algorithms that were offered")]
     NoAead,
     /// None of the cookies can be carried in an NTP packet.
+    #[error("key exchange response: no cookie of a usable size")]
     NoCookie,
 }
 
@@ -148,6 +156,16 @@ pub enum Phase {
     Handshake,
     /// Request and response.
     Exchange,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Phase::Connect => "connecting",
+            Phase::Handshake => "the TLS handshake",
+            Phase::Exchange => "the key exchange",
+        })
+    }
 }
 
 impl KeError {
@@ -178,41 +196,6 @@ impl KeError {
         matches!(self, KeError::Refused(_) | KeError::NoProtocol | KeError::NoAead)
     }
 }
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Phase::Connect => "connecting",
-            Phase::Handshake => "the TLS handshake",
-            Phase::Exchange => "the key exchange",
-        })
-    }
-}
-
-impl fmt::Display for KeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            KeError::Connect(error) => write!(f, "cannot connect: {error}"),
-            KeError::Timeout(phase) => write!(f, "timed out during {phase}"),
-            KeError::Io(error) => write!(f, "connection broke: {error}"),
-            KeError::Closed(phase) => {
-                write!(f, "the server closed the connection during {phase} without a word")
-            }
-            KeError::Certificate(check, detail) => write!(f, "{check}: {detail}"),
-            KeError::Tls(error) => write!(f, "TLS: {error}"),
-            KeError::Alpn { .. } => f.write_str("application protocol: the server does not speak ntske/1"),
-            KeError::Response(malformed) => write!(f, "key exchange response: {malformed}"),
-            KeError::TooLong => write!(f, "key exchange response: longer than {KE_RESPONSE_SIZE_MAX} octets"),
-            KeError::Refused(code) => write!(f, "the server refused: {code}"),
-            KeError::Warning(code) => write!(f, "the server sent warning {code}, which is not defined"),
-            KeError::NoProtocol => f.write_str("the server does not serve NTPv4 under NTS"),
-            KeError::NoAead => f.write_str("the server has none of the AEAD algorithms that were offered"),
-            KeError::NoCookie => f.write_str("key exchange response: no cookie of a usable size"),
-        }
-    }
-}
-
-impl std::error::Error for KeError {}
 
 impl From<rustls::Error> for KeError {
     fn from(error: rustls::Error) -> Self {

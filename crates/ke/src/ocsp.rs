@@ -12,7 +12,6 @@
 //! What is absent: sockets, clocks, HTTP (octets go in and out), and whether a delegate's certificate was itself
 //! revoked: authorities make those short-lived instead, and mark them so (RFC 6960 section 4.2.2.2.1).
 
-use std::fmt;
 use std::time::Duration;
 
 use authentick_crypto::Entropy;
@@ -20,6 +19,7 @@ use der::asn1::{AnyRef, BitStringRef, Null, ObjectIdentifier, OctetString};
 use der::{Decode, Encode, Sequence, Tag, Tagged};
 use rustls::pki_types::{CertificateDer, TrustAnchor, UnixTime};
 use sha1::{Digest, Sha1};
+use thiserror::Error;
 use webpki::EndEntityCert;
 use x509_cert::ext::Extension;
 use x509_cert::ext::pkix::CrlReason;
@@ -52,61 +52,47 @@ const OCSP_ACCESS: &str = "1.3.6.1.5.5.7.48.1";
 const OCSP_SIGNING: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x09];
 
 /// Which check of a responder's answer failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OcspCheck {
     /// It is an OCSP response, of a type that is known here.
+    #[error("ocsp response")]
     Format,
     /// The responder answers the question. Nothing vouches for a "no".
+    #[error("ocsp status")]
     Status,
     /// Who signed it may.
+    #[error("ocsp signer")]
     Signer,
     /// The signature is the signer's.
+    #[error("ocsp signature")]
     Signature,
     /// It repeats the nonce of the question.
+    #[error("ocsp nonce")]
     Nonce,
     /// It is about the certificate that was asked about.
+    #[error("ocsp certificate")]
     Certificate,
     /// Its times are in order.
+    #[error("ocsp times")]
     Times,
     /// The certificate was not revoked.
+    #[error("ocsp: certificate revoked")]
     Revoked,
     /// The responder knows the certificate.
+    #[error("ocsp: certificate unknown")]
     Unknown,
 }
 
-impl fmt::Display for OcspCheck {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            OcspCheck::Format => "ocsp response",
-            OcspCheck::Status => "ocsp status",
-            OcspCheck::Signer => "ocsp signer",
-            OcspCheck::Signature => "ocsp signature",
-            OcspCheck::Nonce => "ocsp nonce",
-            OcspCheck::Certificate => "ocsp certificate",
-            OcspCheck::Times => "ocsp times",
-            OcspCheck::Revoked => "ocsp: certificate revoked",
-            OcspCheck::Unknown => "ocsp: certificate unknown",
-        })
-    }
-}
-
 /// An answer that counts for nothing: which check it failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{check}: {detail}")]
 pub struct BadAnswer {
     /// The check.
     pub check: OcspCheck,
     /// What is wrong, and what to do where something can be done.
     pub detail: String,
 }
-
-impl fmt::Display for BadAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.check, self.detail)
-    }
-}
-
-impl std::error::Error for BadAnswer {}
 
 fn bad(check: OcspCheck, detail: impl Into<String>) -> BadAnswer {
     BadAnswer { check, detail: detail.into() }

@@ -1,32 +1,41 @@
 //! Why keys could not be read from a store, or written to it, and what the operator can do about it.
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 use authentick_net::privilege;
 use authentick_proto::generations::KeySetError;
+use thiserror::Error;
 
 /// Why keys could not be read or written.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum StoreError {
     /// The system refused an operation on this path.
+    #[error("{0}: {1}")]
     Io(PathBuf, io::Error),
     /// Others than the owner may read or change this path; its mode.
+    #[error("{0}: mode {1:o} lets others than its owner at the keys")]
     Mode(PathBuf, u32),
     /// The path should be a directory.
+    #[error("{0}: not a directory")]
     NotADirectory(PathBuf),
     /// Something else stands where a file of ours should be: what it is.
+    #[error("{0}: {1}")]
     NotOurs(PathBuf, &'static str),
     /// Somebody else holds the lock file: who.
+    #[error("{0}: locked by {1}")]
     Held(PathBuf, String),
     /// Root would make a directory where another user, or anyone, can put something in its way: where.
+    #[error("{0}: not made, as others than root and the server's user can change {1}")]
     Unsafe(PathBuf, PathBuf),
     /// What is stored there are not keys of the kind: the line, and what is wrong with it.
+    #[error("{0}: line {1}: {2}")]
     Line(String, usize, &'static str),
     /// The keys that are stored there make no set.
+    #[error("{0}: {1}")]
     Set(String, KeySetError),
     /// Others replaced the keys there again and again, each time before this process could.
+    #[error("{0}: others replace the keys all the time")]
     Contended(String),
 }
 
@@ -74,26 +83,3 @@ impl StoreError {
         matches!(self, StoreError::Io(_, error) if error.kind() == io::ErrorKind::PermissionDenied)
     }
 }
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StoreError::Io(path, error) => write!(f, "{}: {error}", path.display()),
-            StoreError::Mode(path, mode) => {
-                write!(f, "{}: mode {mode:o} lets others than its owner at the keys", path.display())
-            }
-            StoreError::NotADirectory(path) => write!(f, "{}: not a directory", path.display()),
-            StoreError::NotOurs(path, what) => write!(f, "{}: {what}", path.display()),
-            StoreError::Held(path, holder) => write!(f, "{}: locked by {holder}", path.display()),
-            StoreError::Unsafe(path, at) => {
-                let (path, at) = (path.display(), at.display());
-                write!(f, "{path}: not made, as others than root and the server's user can change {at}")
-            }
-            StoreError::Line(place, line, problem) => write!(f, "{place}: line {line}: {problem}"),
-            StoreError::Set(place, error) => write!(f, "{place}: {error}"),
-            StoreError::Contended(place) => write!(f, "{place}: others replace the keys all the time"),
-        }
-    }
-}
-
-impl std::error::Error for StoreError {}

@@ -5,11 +5,11 @@
 //! leaves a note behind, because whoever still has the old key must not meet another one under its id.
 
 use std::collections::HashSet;
-use std::fmt;
 
 use authentick_crypto::Entropy;
 use authentick_crypto::mac::MacAlgorithm;
 use authentick_proto::symmetric::SALT_SIZE;
+use thiserror::Error;
 use zeroize::Zeroizing;
 
 use super::entry::{Prefixed, line_id};
@@ -34,26 +34,38 @@ pub struct Order {
 }
 
 /// Why a file was not changed.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum EditError {
     /// It cannot be read, or not be written.
-    File(KeyFileError),
+    #[error(transparent)]
+    File(#[from] KeyFileError),
     /// No key has this id.
+    #[error("there is no key {0}")]
     NoKey(u32),
     /// The key with this id is of a type that is not implemented here.
+    #[error("key {0} is of type {1}, which is not implemented here")]
     Foreign(u32, &'static str),
     /// A key has this id.
+    #[error("there is a key {0}")]
     Taken(u32),
     /// A key had this id, and was retired.
+    #[error("there was a key {0}, and somebody may still have it")]
     Retired(u32),
     /// 0, or above what the readers of the file take: the most they do.
+    #[error("{0} is no key id for this file")]
     Id(u32, u32),
     /// This key has been replaced by that one.
-    Replaced(u32, Option<u32>),
+    #[error("key {0} has been replaced by key {1}")]
+    Replaced(u32, u32),
+    /// This key is to retire, and no other takes its place.
+    #[error("key {0} has its end already")]
+    Ending(u32),
     /// This algorithm takes no salt.
+    #[error("a key of {0} has no salt")]
     NoSalt(MacAlgorithm),
     /// There is no id left.
+    #[error("no key id is left")]
     Full,
 }
 
@@ -69,40 +81,11 @@ impl EditError {
                 "choose another id, or none for the lowest that is free".to_owned()
             }
             EditError::Id(_, most) => format!("choose one from 1 to {most}"),
-            EditError::Replaced(_, Some(next)) => format!("rotate key {next}, or retire the old one"),
-            EditError::Replaced(_, None) => "retire it".to_owned(),
+            EditError::Replaced(_, next) => format!("rotate key {next}, or retire the old one"),
+            EditError::Ending(_) => "retire it".to_owned(),
             EditError::NoSalt(_) => format!("only {} may have one", MacAlgorithm::Gmac128),
             EditError::Full => "begin another file".to_owned(),
         }
-    }
-}
-
-impl fmt::Display for EditError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            EditError::File(error) => error.fmt(f),
-            EditError::NoKey(id) => write!(f, "there is no key {id}"),
-            EditError::Foreign(id, name) => {
-                write!(f, "key {id} is of type {name}, which is not implemented here")
-            }
-            EditError::Taken(id) => write!(f, "there is a key {id}"),
-            EditError::Retired(id) => {
-                write!(f, "there was a key {id}, and somebody may still have it")
-            }
-            EditError::Id(id, _) => write!(f, "{id} is no key id for this file"),
-            EditError::Replaced(id, Some(next)) => write!(f, "key {id} has been replaced by key {next}"),
-            EditError::Replaced(id, None) => write!(f, "key {id} has its end already"),
-            EditError::NoSalt(algorithm) => write!(f, "a key of {algorithm} has no salt"),
-            EditError::Full => f.write_str("no key id is left"),
-        }
-    }
-}
-
-impl std::error::Error for EditError {}
-
-impl From<KeyFileError> for EditError {
-    fn from(error: KeyFileError) -> Self {
-        EditError::File(error)
     }
 }
 
@@ -147,7 +130,8 @@ pub fn rotate(
     let keys = file.parse(&text)?;
     let old = known(&keys, id)?;
     if old.standing(now) != Standing::Current {
-        return Err(EditError::Replaced(id, old.note.replaced_by));
+        let replaced = |next| EditError::Replaced(id, next);
+        return Err(old.note.replaced_by.map_or(EditError::Ending(id), replaced));
     }
     let order = Order { id: new_id, algorithm: old.algorithm(), salt: old.key.salt().is_some() };
     let mut draft = Draft::new(&text, &keys, Dialect::Chrony);

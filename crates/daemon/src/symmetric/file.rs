@@ -1,12 +1,12 @@
 //! A key file on the disk: read with its mode checked, replaced as a whole.
 
-use std::fmt;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use authentick_net::privilege::User;
+use thiserror::Error;
 use zeroize::Zeroizing;
 
 use crate::guarded::{self, Secrecy, Unreadable};
@@ -28,21 +28,27 @@ pub struct KeyFile {
     owner: Option<(u32, u32)>,
 }
 
-/// Why keys could not be read or written.
-#[derive(Debug)]
+/// Why keys could not be read or written; in words without the remedy, which [`KeyFileError::remedy`] says.
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum KeyFileError {
     /// The system refused an operation on this path.
+    #[error("{0}: {1}")]
     Io(PathBuf, io::Error),
     /// Others than owner and group may read the file, or others than the owner change it; its mode.
+    #[error("{0}: mode {1:o} lets others than its owner and group at the keys")]
     Mode(PathBuf, u32),
     /// The path is a directory, a pipe or the like.
+    #[error("{0}: not a file")]
     NotAFile(PathBuf),
     /// Something else stands where the lock file should be: what it is.
+    #[error("{0}: {1}")]
     NotOurs(PathBuf, &'static str),
     /// Somebody else holds the lock file: who.
+    #[error("{0}: locked by {1}")]
     Held(PathBuf, String),
     /// What stands in the file is wrong.
+    #[error("{0}: {mistake}", mistake = .1.located())]
     Text(PathBuf, Mistake),
 }
 
@@ -93,33 +99,6 @@ impl KeyFileError {
         matches!(self, KeyFileError::Io(_, error) if error.kind() == io::ErrorKind::NotFound)
     }
 }
-
-/// Without the remedy: see [`KeyFileError::remedy`].
-impl fmt::Display for KeyFileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            KeyFileError::Io(path, error) => write!(f, "{}: {error}", path.display()),
-            KeyFileError::Mode(path, mode) => {
-                write!(
-                    f,
-                    "{}: mode {mode:o} lets others than its owner and group at the keys",
-                    path.display()
-                )
-            }
-            KeyFileError::NotAFile(path) => write!(f, "{}: not a file", path.display()),
-            KeyFileError::NotOurs(path, what) => write!(f, "{}: {what}", path.display()),
-            KeyFileError::Held(path, holder) => write!(f, "{}: locked by {holder}", path.display()),
-            KeyFileError::Text(path, Mistake { line: 0, problem, .. }) => {
-                write!(f, "{}: {problem}", path.display())
-            }
-            KeyFileError::Text(path, Mistake { line, problem, .. }) => {
-                write!(f, "{}: line {line}: {problem}", path.display())
-            }
-        }
-    }
-}
-
-impl std::error::Error for KeyFileError {}
 
 impl KeyFile {
     /// The file at `path`, which need not exist yet.

@@ -1,11 +1,11 @@
 //! What a key file holds: keys, with what is known of them, and what is wrong with one that cannot be read.
 
-use std::fmt;
 use std::net::IpAddr;
 
 use authentick_crypto::mac::MacAlgorithm;
 use authentick_proto::prefix::PrefixSet;
 use authentick_proto::symmetric::SymmetricKey;
+use thiserror::Error;
 
 use super::notes::Note;
 
@@ -31,7 +31,8 @@ pub enum Format {
 }
 
 /// What is wrong with a file, and where. Holds nothing of what stands there.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{}; {remedy}", self.located())]
 pub struct Mistake {
     /// The line, from 1; 0 if the file as a whole is meant.
     pub line: usize,
@@ -41,16 +42,15 @@ pub struct Mistake {
     pub remedy: String,
 }
 
-impl fmt::Display for Mistake {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Mistake {
+    /// The problem, after its line if it has one.
+    pub(super) fn located(&self) -> String {
         match self.line {
-            0 => write!(f, "{}; {}", self.problem, self.remedy),
-            line => write!(f, "line {line}: {}; {}", self.problem, self.remedy),
+            0 => self.problem.clone(),
+            line => format!("line {line}: {}", self.problem),
         }
     }
 }
-
-impl std::error::Error for Mistake {}
 
 /// How a key stands at some moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +130,8 @@ pub struct Foreign {
 }
 
 /// What is unwise about a key that is allowed, or not plain about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("line {line}: key {id} {problem}")]
 pub struct Warning {
     /// Where it stands, from 1.
     pub line: usize,
@@ -138,12 +139,6 @@ pub struct Warning {
     pub id: u32,
     /// What of it, after "key ID".
     pub problem: String,
-}
-
-impl fmt::Display for Warning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: key {} {}", self.line, self.id, self.problem)
-    }
 }
 
 /// What a file holds.

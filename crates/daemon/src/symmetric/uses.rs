@@ -30,6 +30,7 @@ use authentick_crypto::mac::{MacAlgorithm, MacKey, Tag, tag_batch, usage};
 use authentick_proto::limits::SYMMETRIC_KEY_COUNT_MAX;
 use authentick_proto::symmetric::{SymmetricKey, SymmetricKeys};
 use authentick_wire::limits::HEADER_SIZE;
+use thiserror::Error;
 
 use crate::guarded::{self, Secrecy, Unreadable};
 use crate::replace::{Refused, replace};
@@ -147,24 +148,15 @@ impl Stored {
 }
 
 /// Why uses could not be read.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum UsesError {
     /// The system refused an operation on this path.
+    #[error("{0}: {1}")]
     Io(PathBuf, io::Error),
     /// The file does not hold uses: the line.
+    #[error("{0}: line {1}: no uses of a key")]
     Line(PathBuf, usize),
 }
-
-impl std::fmt::Display for UsesError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            UsesError::Io(path, error) => write!(f, "{}: {error}", path.display()),
-            UsesError::Line(path, line) => write!(f, "{}: line {line}: no uses of a key", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for UsesError {}
 
 fn path(directory: &Path) -> PathBuf {
     directory.join(NAME)

@@ -1,6 +1,5 @@
 //! The server's side: a certificate chain, the key that fits it, and the configuration around them.
 
-use std::fmt;
 use std::sync::Arc;
 
 use rustls::ServerConfig;
@@ -8,6 +7,7 @@ use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::CertificateDer;
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use thiserror::Error;
 
 use super::{CertificateInfo, certificates, private_key, started_provider};
 use crate::ALPN;
@@ -21,28 +21,18 @@ pub struct Identity {
 }
 
 /// Why a certificate chain and a private key make no identity.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum IdentityError {
     /// The chain's file holds something that is no PEM certificate.
+    #[error("{0}")]
     Chain(String),
     /// The key's file holds no PEM private key.
+    #[error("{0}")]
     Key(String),
     /// The key is not the one of the chain's first certificate.
+    #[error("the private key does not belong to the first certificate of the chain")]
     Mismatch,
 }
-
-impl fmt::Display for IdentityError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            IdentityError::Chain(text) | IdentityError::Key(text) => f.write_str(text),
-            IdentityError::Mismatch => {
-                f.write_str("the private key does not belong to the first certificate of the chain")
-            }
-        }
-    }
-}
-
-impl std::error::Error for IdentityError {}
 
 impl Identity {
     /// An identity from a PEM certificate chain, the server's own certificate first, and a PEM private key.

@@ -15,6 +15,7 @@ use rustls::RootCertStore;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use thiserror::Error;
 use webpki::EndEntityCert;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
@@ -51,21 +52,14 @@ impl fmt::Display for KeyUse {
 }
 
 /// A chain that is not to be trusted: which check it failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{check}: {detail}")]
 pub struct BadPath {
     /// The check.
     pub check: CertificateCheck,
     /// What the library says of it.
     pub detail: String,
 }
-
-impl fmt::Display for BadPath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.check, self.detail)
-    }
-}
-
-impl std::error::Error for BadPath {}
 
 /// Who signed a certificate: an authority, or who has a certificate of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
