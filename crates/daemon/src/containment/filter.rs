@@ -46,12 +46,11 @@ impl Program {
 const RETURN: u16 = 0x06;
 const TRAP: u32 = 0x0003_0000;
 
-/// One call, and what an argument must be, if that matters: its place, a mask, and what it is under that mask.
-type Rule = (libc::c_long, Option<(u8, u64, u64)>);
+/// The number of a call.
+type Call = libc::c_long;
 
-const fn any(call: libc::c_long) -> Rule {
-    (call, None)
-}
+/// A call, and what an argument of it must be: its place, a mask, and what it is under that mask.
+type Bound = (Call, u8, u64, u64);
 
 /// Standard error, where messages go.
 const STDERR: u64 = 2;
@@ -60,182 +59,102 @@ const EXECUTABLE: u64 = libc::PROT_EXEC as u64;
 /// The type of a socket without its flags.
 const SOCKET_TYPE: u64 = 0xf;
 
-/// What every thread needs: memory, random octets, the time where it is no matter of memory alone, waking others,
-/// complaining, ending.
-const ALL: &[Rule] = &[
-    (libc::SYS_mmap, Some((2, EXECUTABLE, 0))),
-    (libc::SYS_mprotect, Some((2, EXECUTABLE, 0))),
-    any(libc::SYS_munmap),
-    any(libc::SYS_mremap),
-    any(libc::SYS_madvise),
-    any(libc::SYS_brk),
-    any(libc::SYS_clock_gettime),
-    any(libc::SYS_gettimeofday),
-    (libc::SYS_futex, Some((1, FUTEX_COMMAND, libc::FUTEX_WAKE as u64))),
-    (libc::SYS_write, Some((0, u32::MAX as u64, STDERR))),
-    (libc::SYS_writev, Some((0, u32::MAX as u64, STDERR))),
-    // A generator of random octets takes new ones from the system every 64 KiB.
-    any(libc::SYS_getrandom),
-    any(libc::SYS_sched_yield),
+/// What every thread needs with some arguments only, unless its kind has the call whatever they are.
+const BOUNDS: [Bound; 6] = [
+    (libc::SYS_mmap, 2, EXECUTABLE, 0),
+    (libc::SYS_mprotect, 2, EXECUTABLE, 0),
+    (libc::SYS_futex, 1, FUTEX_COMMAND, libc::FUTEX_WAKE as u64),
+    (libc::SYS_write, 0, u32::MAX as u64, STDERR),
+    (libc::SYS_writev, 0, u32::MAX as u64, STDERR),
     // A descriptor goes with its owner; builds with assertions look first whether it is there.
-    any(libc::SYS_close),
-    (libc::SYS_fcntl, Some((1, u32::MAX as u64, libc::F_GETFD as u64))),
-    any(libc::SYS_getpid),
-    any(libc::SYS_gettid),
-    any(libc::SYS_rt_sigreturn),
-    any(libc::SYS_restart_syscall),
-    any(libc::SYS_sigaltstack),
-    any(libc::SYS_exit),
+    (libc::SYS_fcntl, 1, u32::MAX as u64, libc::F_GETFD as u64),
+];
+
+/// What every thread needs whatever the arguments: memory, the time where it is no matter of memory alone, random
+/// octets, complaining, ending.
+const ALL: &[&[Call]] = &[
+    &[libc::SYS_munmap, libc::SYS_mremap, libc::SYS_madvise, libc::SYS_brk],
+    &[libc::SYS_clock_gettime, libc::SYS_gettimeofday],
+    // A generator of random octets takes new ones from the system every 64 KiB.
+    &[libc::SYS_getrandom],
+    &[libc::SYS_sched_yield, libc::SYS_close, libc::SYS_getpid, libc::SYS_gettid],
+    &[libc::SYS_rt_sigreturn, libc::SYS_restart_syscall, libc::SYS_sigaltstack, libc::SYS_exit],
 ];
 
 /// What every thread needs that may wait: all but packet workers.
-const WAITING: &[Rule] = &[any(libc::SYS_futex), any(libc::SYS_clock_nanosleep), any(libc::SYS_nanosleep)];
+const WAITING: &[&[Call]] = &[&[libc::SYS_futex, libc::SYS_clock_nanosleep, libc::SYS_nanosleep]];
 
-const PACKET: &[Rule] = &[
-    any(libc::SYS_recvmmsg),
-    any(libc::SYS_sendmmsg),
-    any(libc::SYS_ppoll),
+/// Waiting for a descriptor.
+const POLL: &[Call] = &[
+    libc::SYS_ppoll,
     #[cfg(target_arch = "x86_64")]
-    any(libc::SYS_poll),
-    // How many datagrams were dropped.
-    any(libc::SYS_getsockopt),
+    libc::SYS_poll,
+];
+
+const PACKET: &[&[Call]] = &[
+    POLL,
+    // The last one: how many datagrams were dropped.
+    &[libc::SYS_recvmmsg, libc::SYS_sendmmsg, libc::SYS_getsockopt],
     // Steps that a test slows down.
     #[cfg(feature = "delays")]
-    any(libc::SYS_clock_nanosleep),
+    &[libc::SYS_clock_nanosleep],
 ];
 
 /// Connections of TCP, and waiting for many of them.
-const STREAMS: &[Rule] = &[
-    any(libc::SYS_accept4),
-    any(libc::SYS_read),
-    any(libc::SYS_readv),
-    any(libc::SYS_recvfrom),
-    any(libc::SYS_recvmsg),
-    any(libc::SYS_write),
-    any(libc::SYS_writev),
-    any(libc::SYS_sendto),
-    any(libc::SYS_sendmsg),
-    any(libc::SYS_shutdown),
-    any(libc::SYS_setsockopt),
-    any(libc::SYS_getsockopt),
-    any(libc::SYS_getsockname),
-    any(libc::SYS_getpeername),
-    any(libc::SYS_fcntl),
-    any(libc::SYS_epoll_ctl),
-    any(libc::SYS_epoll_pwait),
-    any(libc::SYS_epoll_pwait2),
+const STREAMS: &[&[Call]] = &[
+    &[libc::SYS_accept4, libc::SYS_getsockname, libc::SYS_getpeername, libc::SYS_shutdown],
+    &[libc::SYS_setsockopt, libc::SYS_getsockopt, libc::SYS_fcntl],
+    &[libc::SYS_read, libc::SYS_readv, libc::SYS_recvfrom, libc::SYS_recvmsg],
+    &[libc::SYS_write, libc::SYS_writev, libc::SYS_sendto, libc::SYS_sendmsg],
+    &[libc::SYS_epoll_ctl, libc::SYS_epoll_pwait, libc::SYS_epoll_pwait2],
     #[cfg(target_arch = "x86_64")]
-    any(libc::SYS_epoll_wait),
+    &[libc::SYS_epoll_wait],
 ];
 
 /// Of metrics: the event loop is made by the thread that it belongs to.
-const EVENT_LOOP: &[Rule] = &[any(libc::SYS_epoll_create1), any(libc::SYS_eventfd2)];
+const EVENT_LOOP: &[&[Call]] = &[&[libc::SYS_epoll_create1, libc::SYS_eventfd2]];
 
-const PUBLIC_KEY: &[Rule] = &[any(libc::SYS_sendmsg)];
+const PUBLIC_KEY: &[&[Call]] = &[&[libc::SYS_sendmsg]];
 
 /// Files, which Landlock and their owners narrow down.
-const SUPERVISOR: &[Rule] = &[
-    any(libc::SYS_openat),
-    any(libc::SYS_openat2),
-    any(libc::SYS_read),
-    any(libc::SYS_readv),
-    any(libc::SYS_pread64),
-    any(libc::SYS_write),
-    any(libc::SYS_writev),
-    any(libc::SYS_pwrite64),
-    any(libc::SYS_lseek),
-    any(libc::SYS_fcntl),
-    any(libc::SYS_fstat),
-    any(libc::SYS_statx),
-    any(libc::SYS_newfstatat),
-    any(libc::SYS_statfs),
-    any(libc::SYS_fstatfs),
-    any(libc::SYS_faccessat),
-    any(libc::SYS_faccessat2),
-    any(libc::SYS_readlinkat),
-    any(libc::SYS_getdents64),
-    any(libc::SYS_getcwd),
-    any(libc::SYS_ftruncate),
-    any(libc::SYS_fallocate),
-    any(libc::SYS_fchmod),
-    any(libc::SYS_fchmodat),
-    any(libc::SYS_fchown),
-    any(libc::SYS_fchownat),
-    any(libc::SYS_fsync),
-    any(libc::SYS_fdatasync),
-    any(libc::SYS_flock),
-    any(libc::SYS_linkat),
-    any(libc::SYS_mkdirat),
-    any(libc::SYS_unlinkat),
-    any(libc::SYS_renameat2),
-    any(libc::SYS_umask),
-    any(libc::SYS_getuid),
-    any(libc::SYS_geteuid),
-    any(libc::SYS_getgid),
-    any(libc::SYS_getegid),
+const SUPERVISOR: &[&[Call]] = &[
+    &[libc::SYS_openat, libc::SYS_openat2, libc::SYS_getdents64, libc::SYS_getcwd, libc::SYS_readlinkat],
+    &[libc::SYS_read, libc::SYS_readv, libc::SYS_pread64, libc::SYS_lseek, libc::SYS_fcntl],
+    &[libc::SYS_write, libc::SYS_writev, libc::SYS_pwrite64, libc::SYS_ftruncate, libc::SYS_fallocate],
+    &[libc::SYS_fsync, libc::SYS_fdatasync, libc::SYS_flock],
+    &[libc::SYS_fstat, libc::SYS_statx, libc::SYS_newfstatat, libc::SYS_statfs, libc::SYS_fstatfs],
+    &[libc::SYS_faccessat, libc::SYS_faccessat2],
+    &[libc::SYS_fchmod, libc::SYS_fchmodat, libc::SYS_fchown, libc::SYS_fchownat, libc::SYS_umask],
+    &[libc::SYS_linkat, libc::SYS_mkdirat, libc::SYS_unlinkat, libc::SYS_renameat2],
+    &[libc::SYS_getuid, libc::SYS_geteuid, libc::SYS_getgid, libc::SYS_getegid],
     #[cfg(target_arch = "x86_64")]
-    any(libc::SYS_open),
+    &[libc::SYS_open, libc::SYS_stat, libc::SYS_lstat, libc::SYS_access, libc::SYS_readlink],
     #[cfg(target_arch = "x86_64")]
-    any(libc::SYS_stat),
+    &[libc::SYS_chmod, libc::SYS_chown, libc::SYS_mkdir, libc::SYS_link, libc::SYS_unlink],
     #[cfg(target_arch = "x86_64")]
-    any(libc::SYS_lstat),
-    #[cfg(target_arch = "x86_64")]
-    any(libc::SYS_access),
-    #[cfg(target_arch = "x86_64")]
-    any(libc::SYS_readlink),
-    #[cfg(target_arch = "x86_64")]
-    any(libc::SYS_chmod),
-    #[cfg(target_arch = "x86_64")]
-    any(libc::SYS_chown),
-    #[cfg(target_arch = "x86_64")]
-    any(libc::SYS_mkdir),
-    #[cfg(target_arch = "x86_64")]
-    any(libc::SYS_link),
-    #[cfg(target_arch = "x86_64")]
-    any(libc::SYS_unlink),
-    #[cfg(target_arch = "x86_64")]
-    any(libc::SYS_rename),
-    #[cfg(target_arch = "x86_64")]
-    any(libc::SYS_renameat),
+    &[libc::SYS_rename, libc::SYS_renameat],
 ];
 
 /// The kernel's clock state, and the daemon that vouches for the time, asked over UDP.
-const CLOCK: &[Rule] = &[
-    any(libc::SYS_adjtimex),
-    any(libc::SYS_clock_adjtime),
-    any(libc::SYS_clock_getres),
-    any(libc::SYS_ppoll),
-    (libc::SYS_socket, Some((1, SOCKET_TYPE, libc::SOCK_DGRAM as u64))),
-    any(libc::SYS_bind),
-    any(libc::SYS_connect),
-    any(libc::SYS_getsockname),
-    any(libc::SYS_getpeername),
-    any(libc::SYS_setsockopt),
-    any(libc::SYS_getsockopt),
-    any(libc::SYS_sendto),
-    any(libc::SYS_sendmsg),
-    any(libc::SYS_recvfrom),
-    any(libc::SYS_recvmsg),
-    any(libc::SYS_fcntl),
-    #[cfg(target_arch = "x86_64")]
-    any(libc::SYS_poll),
+const CLOCK: &[&[Call]] = &[
+    POLL,
+    &[libc::SYS_adjtimex, libc::SYS_clock_adjtime, libc::SYS_clock_getres],
+    &[libc::SYS_bind, libc::SYS_connect, libc::SYS_getsockname, libc::SYS_getpeername],
+    &[libc::SYS_setsockopt, libc::SYS_getsockopt, libc::SYS_fcntl],
+    &[libc::SYS_sendto, libc::SYS_sendmsg, libc::SYS_recvfrom, libc::SYS_recvmsg],
 ];
+
+/// The sockets that the clock's thread may open.
+const CLOCK_SOCKET: Bound = (libc::SYS_socket, 1, SOCKET_TYPE, libc::SOCK_DGRAM as u64);
 
 /// Of the threads that hear signals and the end of standard input, and of the first one, which ends the process.
-const CONTROL: &[Rule] = &[
-    any(libc::SYS_read),
-    any(libc::SYS_recvfrom),
-    any(libc::SYS_sendto),
-    any(libc::SYS_write),
-    any(libc::SYS_writev),
-    any(libc::SYS_rt_sigaction),
-    any(libc::SYS_ppoll),
-    #[cfg(target_arch = "x86_64")]
-    any(libc::SYS_poll),
-    any(libc::SYS_exit_group),
+const CONTROL: &[&[Call]] = &[
+    POLL,
+    &[libc::SYS_read, libc::SYS_recvfrom, libc::SYS_sendto, libc::SYS_write, libc::SYS_writev],
+    &[libc::SYS_rt_sigaction, libc::SYS_exit_group],
 ];
 
-fn lists(kind: ThreadKind) -> &'static [&'static [Rule]] {
+fn lists(kind: ThreadKind) -> &'static [&'static [&'static [Call]]] {
     match kind {
         ThreadKind::Packet => &[ALL, PACKET],
         ThreadKind::KeyExchange => &[ALL, WAITING, STREAMS],
@@ -250,17 +169,13 @@ fn lists(kind: ThreadKind) -> &'static [&'static [Rule]] {
 /// The rules of a kind, as the compiler wants them: a call without any rule is allowed whatever its arguments are.
 fn rules(kind: ThreadKind) -> BTreeMap<i64, Vec<SeccompRule>> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
-    let listed: Vec<Rule> = lists(kind).concat();
-    for (call, argument) in &listed {
-        let is_free = listed.iter().any(|(other, argument)| other == call && argument.is_none());
-        let of_call = rules.entry(*call).or_default();
-        if let (Some((place, mask, value)), false) = (*argument, is_free) {
-            of_call.push(condition(place, mask, value));
-        }
-    }
     // A panic that cannot be carried on ends the process: a signal, to itself and to nobody else.
-    let own = u64::from(std::process::id());
-    rules.insert(libc::SYS_tgkill, vec![condition(0, u64::from(u32::MAX), own)]);
+    let own_end = (libc::SYS_tgkill, 0, u64::from(u32::MAX), u64::from(std::process::id()));
+    let socket = (kind == ThreadKind::Clock).then_some(CLOCK_SOCKET);
+    for (call, place, mask, value) in BOUNDS.into_iter().chain(socket).chain([own_end]) {
+        rules.entry(call).or_default().push(condition(place, mask, value));
+    }
+    rules.extend(lists(kind).concat().concat().into_iter().map(|call| (call, Vec::new())));
     rules
 }
 

@@ -117,7 +117,7 @@ impl Containment {
             give_up(&mut report);
             report.add("Landlock", landlock::restrict(config).map(|kept| format!("files by {kept}")));
         }
-        report.add("system call filters", programs.as_ref().map(|_| "system calls by thread".to_owned()));
+        report.add("system call filters", programs.as_ref().map(|_| "system calls by thread"));
         if process == Process::Own {
             log::info!("{report}");
         }
@@ -128,15 +128,8 @@ impl Containment {
     /// not be able to do again.
     pub fn enter(&self, kind: ThreadKind) {
         let Some(programs) = &self.programs else { return };
-        let alone = match kind {
-            ThreadKind::Control => Ok(()),
-            ThreadKind::Packet
-            | ThreadKind::KeyExchange
-            | ThreadKind::PublicKey
-            | ThreadKind::Metrics
-            | ThreadKind::Clock
-            | ThreadKind::Supervisor => leave_signals_to_others(),
-        };
+        let hears_signals = kind == ThreadKind::Control;
+        let alone = if hears_signals { Ok(()) } else { leave_signals_to_others() };
         if let Err(error) = alone.and_then(|()| programs[kind as usize].apply()) {
             log::error!("a {} thread has no system call filter: {error}", kind.name());
         }
@@ -174,9 +167,9 @@ struct Report {
 }
 
 impl Report {
-    fn add(&mut self, what: &str, result: Result<String, impl fmt::Display>) {
+    fn add(&mut self, what: &str, result: Result<impl Into<String>, impl fmt::Display>) {
         match result {
-            Ok(kept) => self.kept.push(kept),
+            Ok(kept) => self.kept.push(kept.into()),
             Err(error) => self.missing.push(format!("{what} ({error})")),
         }
     }
@@ -205,13 +198,12 @@ pub(crate) fn drop_bounding_set(config: &Config, process: Process) {
 }
 
 fn give_up(report: &mut Report) {
-    let text = |what: &str| what.to_owned();
-    report.add("no_new_privs", set_no_new_privs(true).map(|()| text("no new privileges")));
-    report.add("dropped capabilities", drop_capabilities().map(|()| text("no capabilities")));
+    report.add("no_new_privs", set_no_new_privs(true).map(|()| "no new privileges"));
+    report.add("dropped capabilities", drop_capabilities().map(|()| "no capabilities"));
     let nothing = Rlimit { current: Some(0), maximum: Some(0) };
-    report.add("a limit on core files", setrlimit(Resource::Core, nothing).map(|()| text("no core files")));
+    report.add("a limit on core files", setrlimit(Resource::Core, nothing).map(|()| "no core files"));
     let hidden = set_dumpable_behavior(DumpableBehavior::NotDumpable);
-    report.add("hidden memory", hidden.map(|()| text("not dumpable")));
+    report.add("hidden memory", hidden.map(|()| "not dumpable"));
 }
 
 fn drop_capabilities() -> io::Result<()> {
