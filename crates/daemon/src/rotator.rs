@@ -2,7 +2,6 @@
 //! [`crate::rotation`] decides.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -10,6 +9,7 @@ use authentick_crypto::Entropy;
 
 use crate::clock::HostClock;
 use crate::keystore::{Held, KeyKind, KeyStore, News, Rotated, Rotation, StoreError, Version};
+use crate::metrics::counters::Counter;
 use crate::rotation::{Ageing, Now, Schedule, VouchedBy};
 
 /// How long after a failed rotation the next one is tried.
@@ -23,8 +23,8 @@ const AGE_INTERVAL_MAX: Duration = Duration::from_secs(3600);
 #[derive(Debug)]
 pub(crate) struct InForce<K> {
     pub(crate) keys: Arc<ArcSwap<K>>,
-    pub(crate) rotations: AtomicU64,
-    pub(crate) rotation_failures: AtomicU64,
+    pub(crate) rotations: Counter,
+    pub(crate) rotation_failures: Counter,
 }
 
 /// Keeps the keys of one kind.
@@ -69,8 +69,8 @@ impl<K: KeyKind> Rotator<K> {
         let ageing = Ageing::resume(keys.rotated(), carried, boot);
         let in_force = InForce {
             keys: Arc::new(ArcSwap::from_pointee(keys)),
-            rotations: AtomicU64::new(0),
-            rotation_failures: AtomicU64::new(0),
+            rotations: Counter::default(),
+            rotation_failures: Counter::default(),
         };
         Ok(Rotator {
             store,
@@ -117,7 +117,7 @@ impl<K: KeyKind> Rotator<K> {
                 self.begin_anew(held.keys.current_id(), now.boot);
                 log::info!("{name} rotated; key {:08x} seals now", self.id);
                 self.put_in_force(held);
-                self.in_force.rotations.fetch_add(1, Ordering::Relaxed);
+                self.in_force.rotations.count();
             }
             Ok(Rotated::ByOthers(held)) => {
                 self.begin_anew(held.keys.current_id(), now.boot);
@@ -126,7 +126,7 @@ impl<K: KeyKind> Rotator<K> {
             }
             Err(error) => {
                 self.not_before = now.boot + ROTATION_RETRY;
-                self.in_force.rotation_failures.fetch_add(1, Ordering::Relaxed);
+                self.in_force.rotation_failures.count();
                 log::error!(
                     "{name} not rotated: {error}; {}; key {:08x} stays in use; the next attempt is in {} s",
                     error.remedy(),

@@ -85,15 +85,15 @@ impl Environment for Shared {
     }
 
     fn accepted(&self) {
-        self.nts().ke.accepted();
+        self.nts().ke.accepted.count();
     }
 
     fn accept_failed(&self) {
-        self.nts().ke.accept_failed();
+        self.nts().ke.accept_failures.count();
     }
 
     fn ended(&self, outcome: Outcome) {
-        self.nts().ke.ended(outcome);
+        self.nts().ke.ended(outcome).count();
     }
 
     fn is_watched(&self, source: IpAddr) -> bool {

@@ -15,11 +15,10 @@ use authentick_wire::antp::Suite;
 use crossbeam_queue::ArrayQueue;
 
 use crate::config::ANTP_WORKER_COUNT_MAX;
+use crate::metrics::counters::Counter;
 
 /// How long a thread sleeps before it looks whether it should stop.
 const PATIENCE: Duration = Duration::from_millis(200);
-
-const OUTCOME_COUNT: usize = ExchangeOutcome::ALL.len();
 
 const _: () = assert!(ANTP_WORKER_COUNT_MAX <= u64::BITS as usize, "each thread has a bit in a word");
 
@@ -39,9 +38,12 @@ pub(crate) struct Exchanges {
     threads: Box<[OnceLock<Thread>]>,
     /// A bit for each thread that sleeps, or is about to.
     idle: AtomicU64,
-    refused: AtomicU64,
-    ended: [[AtomicU64; Suite::ALL.len()]; OUTCOME_COUNT],
-    send_failures: AtomicU64,
+    /// Key exchanges for which there was no room.
+    pub(crate) refused: Counter,
+    /// Key exchanges by their end, and by the place of their suite in [`Suite::ALL`].
+    pub(crate) ended: [[Counter; Suite::ALL.len()]; ExchangeOutcome::ALL.len()],
+    /// Answers that the kernel refused to send.
+    pub(crate) send_failures: Counter,
 }
 
 impl Exchanges {
@@ -50,9 +52,9 @@ impl Exchanges {
             waiting: ArrayQueue::new(room),
             threads: (0..thread_count).map(|_| OnceLock::new()).collect(),
             idle: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
-            ended: [const { [const { AtomicU64::new(0) }; Suite::ALL.len()] }; OUTCOME_COUNT],
-            send_failures: AtomicU64::new(0),
+            refused: Counter::default(),
+            ended: Default::default(),
+            send_failures: Counter::default(),
         }
     }
 
@@ -61,34 +63,15 @@ impl Exchanges {
         (self.waiting.len(), self.waiting.capacity())
     }
 
-    /// Key exchanges for which there was no room.
-    pub(crate) fn refused_count(&self) -> u64 {
-        self.refused.load(Ordering::Relaxed)
-    }
-
-    /// Answers that the kernel refused to send.
-    pub(crate) fn send_failures(&self) -> u64 {
-        self.send_failures.load(Ordering::Relaxed)
-    }
-
     /// The calling thread is the public-key thread with this number.
     pub(super) fn enlist(&self, number: usize) {
         // Set once: a number belongs to one thread.
         let _ = self.threads[number].set(thread::current());
     }
 
-    pub(super) fn count_send_failure(&self) {
-        self.send_failures.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// How many key exchanges of a suite, by its place in [`Suite::ALL`], ended with `outcome`.
-    pub(crate) fn ended(&self, outcome: ExchangeOutcome, suite: usize) -> u64 {
-        self.ended[outcome as usize][suite].load(Ordering::Relaxed)
-    }
-
     fn push(&self, waiting: Waiting) -> Result<(), Full> {
         if self.waiting.push(waiting).is_err() {
-            self.refused.fetch_add(1, Ordering::Relaxed);
+            self.refused.count();
             return Err(Full);
         }
         // A thread sets its bit before it looks into the queue for the last time: either it sees this exchange, or its
@@ -129,7 +112,7 @@ impl Exchanges {
     pub(super) fn count(&self, outcome: ExchangeOutcome, suite: Suite) {
         // Only suites with a KEM come here.
         if let Some(suite) = Suite::ALL.iter().position(|&known| known == suite) {
-            self.ended[outcome as usize][suite].fetch_add(1, Ordering::Relaxed);
+            self.ended[outcome as usize][suite].count();
         }
     }
 }
@@ -181,6 +164,6 @@ mod tests {
         exchanges.push(waiting()).unwrap();
         assert_eq!(exchanges.push(waiting()), Err(Full));
         assert!(exchanges.next(0).is_some() && exchanges.next(0).is_none());
-        assert_eq!((exchanges.idle.load(Ordering::SeqCst), exchanges.refused_count()), (0, 1));
+        assert_eq!((exchanges.idle.load(Ordering::SeqCst), exchanges.refused.get()), (0, 1));
     }
 }

@@ -47,7 +47,7 @@ impl ExchangeWorker {
             if let Some(waiting) = exchanges.next(self.number)
                 && self.answer(&waiting, &mut nonces).is_err()
             {
-                exchanges.count_send_failure();
+                exchanges.send_failures.count();
             }
         }
     }

@@ -89,49 +89,40 @@ impl Totals {
     }
 }
 
+/// Counts one thing. Several threads may.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    /// It has happened once more.
+    pub(crate) fn count(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often it has happened.
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// The counters of key exchange, shared by its threads.
 #[derive(Debug, Default)]
-pub struct KeCounters {
-    accepted: AtomicU64,
-    accept_failures: AtomicU64,
-    ended: [AtomicU64; KeOutcome::ALL.len()],
+pub(crate) struct KeCounters {
+    /// Connections accepted so far.
+    pub(crate) accepted: Counter,
+    /// How often the kernel had no descriptor or no memory for a connection.
+    pub(crate) accept_failures: Counter,
+    ended: [Counter; KeOutcome::ALL.len()],
 }
 
 impl KeCounters {
-    pub(crate) fn accepted(&self) {
-        self.accepted.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn accept_failed(&self) {
-        self.accept_failures.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn ended(&self, outcome: KeOutcome) {
-        self.ended[outcome as usize].fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// How many connections ended with `outcome`.
-    #[must_use]
-    pub fn of(&self, outcome: KeOutcome) -> u64 {
-        self.ended[outcome as usize].load(Ordering::Relaxed)
-    }
-
-    /// Connections accepted so far.
-    #[must_use]
-    pub fn accepted_count(&self) -> u64 {
-        self.accepted.load(Ordering::Relaxed)
-    }
-
-    /// How often the kernel had no descriptor or no memory for a connection.
-    #[must_use]
-    pub fn accept_failure_count(&self) -> u64 {
-        self.accept_failures.load(Ordering::Relaxed)
+    /// Connections that ended with `outcome`.
+    pub(crate) const fn ended(&self, outcome: KeOutcome) -> &Counter {
+        &self.ended[outcome as usize]
     }
 
     /// Connections open now.
-    #[must_use]
-    pub fn open_count(&self) -> u64 {
-        let ended: u64 = self.ended.iter().map(|count| count.load(Ordering::Relaxed)).sum();
-        self.accepted_count().saturating_sub(ended)
+    pub(crate) fn open_count(&self) -> u64 {
+        self.accepted.get().saturating_sub(self.ended.iter().map(Counter::get).sum())
     }
 }

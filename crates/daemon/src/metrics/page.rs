@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use authentick_ke::server::Outcome as KeOutcome;
 use authentick_proto::antp::server::ExchangeOutcome;
@@ -173,17 +172,19 @@ impl Page<'_, '_> {
         self.counter(
             "nts_ke_connections_accepted",
             "Key exchange connections accepted",
-            nts.ke.accepted_count(),
+            nts.ke.accepted.get(),
         )?;
         self.counter(
             "nts_ke_accept_failures",
             "Times that the kernel had no descriptor or no memory for a key exchange connection",
-            nts.ke.accept_failure_count(),
+            nts.ke.accept_failures.get(),
         )?;
         self.counters(
             "nts_ke_connections",
             "Key exchange connections by how they ended",
-            KeOutcome::ALL.iter().map(|&outcome| ([("outcome", outcome.label())], nts.ke.of(outcome))),
+            KeOutcome::ALL
+                .iter()
+                .map(|&outcome| ([("outcome", outcome.label())], nts.ke.ended(outcome).get())),
         )?;
         self.gauge(
             "nts_ke_connections_open",
@@ -216,17 +217,17 @@ impl Page<'_, '_> {
         self.counter(
             "antp_key_exchanges_refused",
             "Key exchanges that were refused because too many waited",
-            exchanges.refused_count(),
+            exchanges.refused.get(),
         )?;
         self.counter(
             "antp_key_exchange_send_errors",
             "Answers to key exchanges that the kernel refused to send",
-            exchanges.send_failures(),
+            exchanges.send_failures.get(),
         )?;
         let ended = Suite::ALL.into_iter().enumerate().flat_map(|(index, suite)| {
             ExchangeOutcome::ALL.iter().map(move |&outcome| {
                 let labels = [("suite", suite_word(suite)), ("outcome", outcome.label())];
-                (labels, exchanges.ended(outcome, index))
+                (labels, exchanges.ended[outcome as usize][index].get())
             })
         });
         self.counters(
@@ -273,12 +274,12 @@ impl Page<'_, '_> {
         self.counter(
             &format!("{prefix}_rotations"),
             &format!("Rotations of the {key}s"),
-            in_force.rotations.load(Ordering::Relaxed),
+            in_force.rotations.get(),
         )?;
         self.counter(
             &format!("{prefix}_rotation_failures"),
             "Rotations that failed, for example on a full disk; the old keys stay in force",
-            in_force.rotation_failures.load(Ordering::Relaxed),
+            in_force.rotation_failures.get(),
         )
     }
 
@@ -288,7 +289,7 @@ impl Page<'_, '_> {
         self.counter(
             "ntp_symmetric_key_reload_failures",
             "Times that the key file could not be read again; the old keys stay in force",
-            symmetric.reload_failures.load(Ordering::Relaxed),
+            symmetric.reload_failures.get(),
         )?;
         let requests = |key: &Shown| key.counts.answered + key.counts.wrong_tags + key.counts.not_allowed;
         // Thousands of keys make a long page: then only those are on it that somebody has named.

@@ -1,6 +1,6 @@
 //! Two servers that share one store.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use authentick_net::clock::KernelClock;
 use authentick_proto::keyset::KeySet;
@@ -64,7 +64,7 @@ impl Server {
     }
 
     fn rotations(&self) -> u64 {
-        self.rotator.in_force.rotations.load(Ordering::Relaxed)
+        self.rotator.in_force.rotations.get()
     }
 }
 

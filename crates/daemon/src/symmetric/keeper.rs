@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use authentick_crypto::mac::MacKey;
@@ -19,6 +18,7 @@ use super::notes;
 use super::uses::{Ledger, Stored, Uses, limit_of};
 use crate::clock::HostClock;
 use crate::config::Symmetric;
+use crate::metrics::counters::Counter;
 use crate::replace::Refused;
 
 /// A warning names so many keys.
@@ -30,7 +30,7 @@ pub(crate) struct SymmetricState {
     pub(crate) keys: Arc<ArcSwap<SymmetricKeys>>,
     /// The same set with what is known beside it; changes a moment later.
     details: ArcSwap<Details>,
-    pub(crate) reload_failures: AtomicU64,
+    pub(crate) reload_failures: Counter,
 }
 
 #[derive(Debug)]
@@ -132,7 +132,7 @@ impl Keeper {
         let state = SymmetricState {
             keys: Arc::new(ArcSwap::new(Arc::clone(&set))),
             details: ArcSwap::from_pointee(Details { keys: set, before: ledger.before(), retires }),
-            reload_failures: AtomicU64::new(0),
+            reload_failures: Counter::default(),
         };
         let file = KeyFile::new(&symmetric.keys, symmetric.format);
         let mut keeper =
@@ -157,7 +157,7 @@ impl Keeper {
                 log::info!("symmetric keys read again: {count}");
             }
             Err(error) => {
-                self.state.reload_failures.fetch_add(1, Ordering::Relaxed);
+                self.state.reload_failures.count();
                 log::error!("symmetric keys not changed: {error}; {}", error.remedy());
             }
         }

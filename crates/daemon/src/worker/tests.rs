@@ -1,7 +1,5 @@
 //! A worker behind an engine without sockets: answers, what it takes over between two batches, and its counters.
 
-use std::sync::atomic::AtomicU64;
-
 use authentick_crypto::{Algorithm, Entropy, Key};
 use authentick_ke::tls::Identity;
 use authentick_net::clock;
@@ -17,7 +15,7 @@ use authentick_wire::limits::DATAGRAM_SIZE_MAX;
 use super::*;
 use crate::clock::SystemClock;
 use crate::heartbeat::Heartbeat;
-use crate::metrics::counters::Totals;
+use crate::metrics::counters::{Counter, Totals};
 use crate::rotator::InForce;
 use crate::shared::NtsState;
 
@@ -31,8 +29,8 @@ fn shared(keys: KeySet) -> Shared {
     let identity = Identity::from_pem(certificate.pem().as_bytes(), key.serialize_pem().as_bytes()).unwrap();
     let keys = InForce {
         keys: Arc::new(ArcSwap::from_pointee(keys)),
-        rotations: AtomicU64::new(0),
-        rotation_failures: AtomicU64::new(0),
+        rotations: Counter::default(),
+        rotation_failures: Counter::default(),
     };
     let good = Snapshot::primary(-20, ReferenceId(*b"TEST"), clock::now());
     Shared {
