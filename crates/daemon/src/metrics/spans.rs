@@ -25,7 +25,7 @@ use authentick_wire::datagram::Datagram;
 use authentick_wire::limits::HEADER_SIZE;
 use authentick_wire::time::NtpTime;
 use crossbeam_queue::ArrayQueue;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// Records that wait for a reader, of each kind.
 const WAITING_COUNT_MAX: usize = 4096;
@@ -70,20 +70,17 @@ pub struct NtpRecord {
     d_sntp_ns: u64,
     d_snts_ns: u64,
     d_fresh_cookie_ns: u64,
-    stages_ns: Stages,
+    #[serde(serialize_with = "by_name")]
+    stages_ns: [u64; Stage::ALL.len()],
     /// Start of the batch and end of each stage, nanoseconds on the server's monotonic clock.
     instants_ns: [u64; Stage::ALL.len() + 1],
 }
 
-#[derive(Debug, Serialize)]
-struct Stages {
-    parse: u64,
-    admit: u64,
-    open: u64,
-    verify: u64,
-    fresh: u64,
-    build: u64,
-    seal: u64,
+/// The stages as records name them, in their order.
+const STAGE_NAMES: [&str; Stage::ALL.len()] = ["parse", "admit", "open", "verify", "fresh", "build", "seal"];
+
+fn by_name<S: Serializer>(stages_ns: &[u64; Stage::ALL.len()], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(STAGE_NAMES.iter().zip(stages_ns))
 }
 
 impl From<&NtpSpans> for NtpRecord {
@@ -99,15 +96,7 @@ impl From<&NtpSpans> for NtpRecord {
             d_sntp_ns: per_packet(Stage::Build),
             d_snts_ns: per_packet(Stage::Open) + per_packet(Stage::Verify) + per_packet(Stage::Seal),
             d_fresh_cookie_ns: per_packet(Stage::Fresh),
-            stages_ns: Stages {
-                parse: per_packet(Stage::Parse),
-                admit: per_packet(Stage::Admit),
-                open: per_packet(Stage::Open),
-                verify: per_packet(Stage::Verify),
-                fresh: per_packet(Stage::Fresh),
-                build: per_packet(Stage::Build),
-                seal: per_packet(Stage::Seal),
-            },
+            stages_ns: Stage::ALL.map(per_packet),
             instants_ns: spans.instants_ns,
         }
     }
