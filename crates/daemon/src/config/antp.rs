@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use authentick_proto::antp::server::{LIFETIME_SECONDS_MAX, Settings};
-use authentick_proto::antp::source::PrefixSizes;
 use authentick_proto::limits::KEY_COUNT_MAX;
 use authentick_proto::server::limit::Rate;
 use authentick_wire::antp::{Suite, negotiation_response_size};
@@ -83,10 +82,7 @@ impl Resolver<'_> {
             let problem = "too many keys would have to be kept for antp.lifetime";
             return Err(self.wrong("antp.state-keys.rotate", rotate_text, problem, &remedy));
         }
-        let prefixes = PrefixSizes {
-            v4: self.number("server.rate-limit.per-prefix-v4", shared.per_prefix_v4, 1..=32)? as u8,
-            v6: self.number("server.rate-limit.per-prefix-v6", shared.per_prefix_v6, 1..=128)? as u8,
-        };
+        let prefixes = self.prefix_sizes(shared)?;
         let queue = self.number("antp.queue", raw.queue, 1..=65_536)?;
         let rate = |name: &str, per_second| self.rate(shared, &format!("antp.rate-limit.{name}"), per_second);
         let suites = [

@@ -49,7 +49,9 @@ impl Resolver<'_> {
     pub(super) fn nts(&self, raw: &raw::Nts) -> Result<Nts, ConfigError> {
         let (stores, what) = ([("file", StoreKind::File)], "key store in this version");
         let store = self.word("nts.cookie-keys.store", &raw.cookie_keys.store, what, &stores)?;
-        let day = Duration::from_secs(86_400);
+        let limits = &raw.ke_limits;
+        let timeout = Duration::from_millis(100)..=Duration::from_secs(300);
+        let rotate = Duration::from_secs(1)..=Duration::from_secs(365 * 86_400);
         let port =
             raw.advertise.port.map(|port| self.number("nts.advertise.port", port, 1..=65535)).transpose()?;
         Ok(Nts {
@@ -58,34 +60,18 @@ impl Resolver<'_> {
             private_key: self.absolute("nts.private-key", &raw.private_key)?,
             ke_workers: self.thread_count("nts.ke-workers", raw.ke_workers)?,
             ke_limits: Limits {
-                connection_count: self.number(
-                    "nts.ke-limits.connections",
-                    raw.ke_limits.connections,
-                    1..=65536,
-                )?,
-                per_prefix_count: self.number(
-                    "nts.ke-limits.per-prefix",
-                    raw.ke_limits.per_prefix,
-                    1..=65536,
-                )?,
-                timeout: self.duration(
-                    "nts.ke-limits.timeout",
-                    &raw.ke_limits.timeout,
-                    Duration::from_millis(100)..=Duration::from_secs(300),
-                )?,
+                connection_count: self.number("nts.ke-limits.connections", limits.connections, 1..=65536)?,
+                per_prefix_count: self.number("nts.ke-limits.per-prefix", limits.per_prefix, 1..=65536)?,
+                timeout: self.duration("nts.ke-limits.timeout", &limits.timeout, timeout)?,
             },
-            ke_rates: self.ke_rates(&raw.ke_limits)?,
+            ke_rates: self.ke_rates(limits)?,
             terms: Terms {
                 ntp_server: raw.advertise.server.as_deref().map(|name| self.server_name(name)).transpose()?,
                 ntp_port: port.map(|port| port as u16),
                 algorithms: self.algorithms(&raw.aeads)?,
             },
             store,
-            rotate: self.duration(
-                "nts.cookie-keys.rotate",
-                &raw.cookie_keys.rotate,
-                Duration::from_secs(1)..=365 * day,
-            )?,
+            rotate: self.duration("nts.cookie-keys.rotate", &raw.cookie_keys.rotate, rotate)?,
             keep: self.number("nts.cookie-keys.keep", raw.cookie_keys.keep, 1..=KEY_COUNT_MAX as i64 - 2)?,
         })
     }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use authentick_net::udp::SOCKET_COUNT_MAX;
+use authentick_proto::antp::source::PrefixSizes;
 use authentick_proto::prefix::{Prefix, PrefixSet};
 use authentick_proto::server::limit::Rate;
 
@@ -135,11 +136,18 @@ impl Resolver<'_> {
         key: &str,
         per_second: f64,
     ) -> Result<Option<Rate>, ConfigError> {
-        let prefix_v4 = self.number("server.rate-limit.per-prefix-v4", raw.per_prefix_v4, 1..=32)? as u8;
-        let prefix_v6 = self.number("server.rate-limit.per-prefix-v6", raw.per_prefix_v6, 1..=128)? as u8;
+        let PrefixSizes { v4: prefix_v4, v6: prefix_v6 } = self.prefix_sizes(raw)?;
         let burst = self.number("server.rate-limit.burst", raw.burst, 1..=1_000_000)? as u32;
         let interval_us = self.interval_us(key, per_second)?;
         Ok(interval_us.map(|interval_us| Rate { interval_us, burst, prefix_v4, prefix_v6 }))
+    }
+
+    /// The sizes of the prefixes whose clients are limited together.
+    pub(super) fn prefix_sizes(&self, raw: &raw::RateLimit) -> Result<PrefixSizes, ConfigError> {
+        Ok(PrefixSizes {
+            v4: self.number("server.rate-limit.per-prefix-v4", raw.per_prefix_v4, 1..=32)? as u8,
+            v6: self.number("server.rate-limit.per-prefix-v6", raw.per_prefix_v6, 1..=128)? as u8,
+        })
     }
 
     /// Microseconds between two at this rate; `None` for no limit.
