@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 
 use super::KeyKind;
 use super::error::StoreError;
-use super::lines::{Lines, emit_key, octets};
+use super::lines::{Lines, emit_key};
 
 impl KeyKind for KeySet {
     const NAME: &'static str = "cookie-keys";
@@ -53,22 +53,12 @@ impl KeyKind for KeySet {
 
     fn parse(lines: Lines<'_>) -> Result<Self, StoreError> {
         lines.only(&["rotated"])?;
-        let keys = |role| {
-            lines.keys(
-                role,
-                |line| octets(line.secret).map(|secret| CookieKey::new(line.id, line.created, &secret)),
-                "the key does not have 64 hexadecimal digits",
-            )
-        };
+        let problem = "the key does not have 64 hexadecimal digits";
+        let keys = |role| lines.keys(role, CookieKey::new, problem);
         let (future, current, retired) = (keys(Role::Future)?, keys(Role::Current)?, keys(Role::Retired)?);
         let future = lines.one(future, "the file ends without a future key")?;
         let current = lines.one(current, "the file ends without a current key")?;
-        let rotated = lines.value(
-            "rotated",
-            |text| text.parse().ok(),
-            "no number of seconds",
-            "the file ends without a time of rotation",
-        )?;
+        let rotated = lines.seconds("rotated", "the file ends without a time of rotation")?;
         KeySet::from_keys(future, current, retired, rotated).map_err(|error| lines.no_set(error))
     }
 }

@@ -26,13 +26,13 @@ pub(super) fn parse<K: KeyKind>(place: &str, octets: &[u8]) -> Result<K, StoreEr
 }
 
 /// One line of a key.
-pub(super) struct KeyLine<'t> {
-    pub(super) number: usize,
-    pub(super) role: Role,
-    pub(super) id: u32,
-    pub(super) created: u64,
+struct KeyLine<'t> {
+    number: usize,
+    role: Role,
+    id: u32,
+    created: u64,
     /// Hexadecimal digits.
-    pub(super) secret: &'t str,
+    secret: &'t str,
 }
 
 /// The lines of a text after the first.
@@ -90,6 +90,11 @@ impl<'t> Lines<'t> {
         read(value).ok_or_else(|| self.wrong(*number, problem))
     }
 
+    /// The value of `word` as a number of seconds; `missing` says that there is none.
+    pub(super) fn seconds(&self, word: &str, missing: &'static str) -> Result<u64, StoreError> {
+        self.value(word, |text| text.parse().ok(), "no number of seconds", missing)
+    }
+
     /// Fails on a word that is none of `known`.
     pub(super) fn only(&self, known: &[&str]) -> Result<(), StoreError> {
         match self.words.iter().find(|(_, word, _)| !known.contains(word)) {
@@ -98,13 +103,15 @@ impl<'t> Lines<'t> {
         }
     }
 
-    /// The keys of `role`, as `read` makes them; `problem` says what is wrong with one's octets.
-    pub(super) fn keys<K>(
+    /// The keys of `role`, as `new` makes them of identifier, time and octets; `problem` says what is wrong with one's
+    /// octets.
+    pub(super) fn keys<K, const N: usize>(
         &self,
         role: Role,
-        read: impl Fn(&KeyLine<'_>) -> Option<K>,
+        new: impl Fn(u32, u64, &[u8; N]) -> K,
         problem: &'static str,
     ) -> Result<Vec<K>, StoreError> {
+        let read = |key: &KeyLine<'_>| Some(new(key.id, key.created, &*octets(key.secret)?));
         let keys = self.keys.iter().filter(|key| key.role == role);
         keys.map(|key| read(key).ok_or_else(|| self.wrong(key.number, problem))).collect()
     }

@@ -68,19 +68,12 @@ impl KeyKind for StateKeys {
 
     fn parse(lines: Lines<'_>) -> Result<Self, StoreError> {
         lines.only(&["rotated", "refreshed", "seed"])?;
-        let keys = |role| {
-            lines.keys(
-                role,
-                |line| octets(line.secret).map(|secret| StateKey::new(line.id, line.created, &secret)),
-                "the key does not have 32 hexadecimal digits",
-            )
-        };
+        let problem = "the key does not have 32 hexadecimal digits";
+        let keys = |role| lines.keys(role, StateKey::new, problem);
         let (current, retired) = (keys(Role::Current)?, keys(Role::Retired)?);
         let current = lines.one(current, "the file ends without a current key")?;
-        let seconds =
-            |word, missing| lines.value(word, |text| text.parse().ok(), "no number of seconds", missing);
-        let rotated = seconds("rotated", "the file ends without a time of rotation")?;
-        let refreshed = seconds("refreshed", "the file ends without a time of refreshment")?;
+        let rotated = lines.seconds("rotated", "the file ends without a time of rotation")?;
+        let refreshed = lines.seconds("refreshed", "the file ends without a time of refreshment")?;
         let seed = lines.value(
             "seed",
             |text| octets(text).map(|octets| Seed::new(*octets)),

@@ -275,20 +275,11 @@ impl Draft {
 }
 
 /// Octets of a fresh key: what the algorithm takes; for a digest as many as it has itself, up to what ntpd reads.
-const fn fresh_size(algorithm: MacAlgorithm) -> usize {
-    match algorithm {
-        MacAlgorithm::Md5
-        | MacAlgorithm::HmacMd5
-        | MacAlgorithm::HmacSha224
-        | MacAlgorithm::Cmac128
-        | MacAlgorithm::Gmac128
-        | MacAlgorithm::GmacSiv128 => 16,
-        MacAlgorithm::Sha1 => 20,
-        MacAlgorithm::Sha256
-        | MacAlgorithm::Sha384
-        | MacAlgorithm::Sha512
-        | MacAlgorithm::Cmac256
-        | MacAlgorithm::Poly1305 => 32,
+fn fresh_size(algorithm: MacAlgorithm) -> usize {
+    let sizes = algorithm.key_sizes();
+    match sizes.start() == sizes.end() {
+        true => *sizes.start(),
+        false => algorithm.tag_size().min(NTP_KEY_SIZE_MAX),
     }
 }
 

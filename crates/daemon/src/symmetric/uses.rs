@@ -91,10 +91,7 @@ impl Name {
         message.extend(key.salt().iter().flatten());
         let mut tag = [0; 16];
         tag_batch(std::iter::once(Tag { key: &digest, nonce: None, message: &message, tag: &mut tag }));
-        let check = tag.iter().fold(String::new(), |mut text, octet| {
-            write!(text, "{octet:02x}").expect("writing to a string cannot fail");
-            text
-        });
+        let check = format!("{:032x}", u128::from_be_bytes(tag));
         Name { id: key.id(), algorithm: key.algorithm().name(), check }
     }
 }
