@@ -15,7 +15,7 @@ use rustls::pki_types::ServerName;
 use rustls::{CertificateError, ClientConfig, ClientConnection, OtherError};
 use thiserror::Error;
 
-use crate::tls::CertificateInfo;
+use crate::tls::{BadPath, CertificateInfo};
 use crate::{ALPN, EXPORTER_LABEL, export_keys, quirky_context};
 
 /// What is asked of a server.
@@ -67,9 +67,8 @@ pub enum CertificateCheck {
     Other,
 }
 
-impl CertificateCheck {
-    /// The check that found this, and what it found, in words.
-    pub(crate) fn of(problem: &CertificateError) -> (Self, String) {
+impl From<&CertificateError> for BadPath {
+    fn from(problem: &CertificateError) -> Self {
         let check = match problem {
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
                 CertificateCheck::Name
@@ -85,11 +84,11 @@ impl CertificateCheck {
             CertificateError::Other(OtherError(inner)) if is_authority_as_server(&**inner) => {
                 let detail = "the server has a certificate of an authority, as `openssl req -x509` makes them; it \
                               needs one with basicConstraints CA:FALSE";
-                return (CertificateCheck::Usage, detail.to_owned());
+                return BadPath::new(CertificateCheck::Usage, detail);
             }
             _ => CertificateCheck::Other,
         };
-        (check, problem.to_string())
+        BadPath::new(check, problem.to_string())
     }
 }
 
@@ -201,7 +200,7 @@ impl From<rustls::Error> for KeError {
     fn from(error: rustls::Error) -> Self {
         match &error {
             rustls::Error::InvalidCertificate(problem) => {
-                let (check, detail) = CertificateCheck::of(problem);
+                let BadPath { check, detail } = problem.into();
                 KeError::Certificate(check, detail)
             }
             rustls::Error::NoApplicationProtocol => KeError::Alpn { alert: false },

@@ -61,6 +61,12 @@ pub struct BadPath {
     pub detail: String,
 }
 
+impl BadPath {
+    pub(crate) fn new(check: CertificateCheck, detail: impl Into<String>) -> Self {
+        BadPath { check, detail: detail.into() }
+    }
+}
+
 /// Who signed a certificate: an authority, or who has a certificate of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issuer {
@@ -96,7 +102,7 @@ impl PathVerifier {
         let roots = Arc::new(roots.0.clone());
         let verifier = WebPkiServerVerifier::builder_with_provider(Arc::clone(&roots), provider())
             .build()
-            .map_err(|error| BadPath { check: CertificateCheck::Issuer, detail: error.to_string() })?;
+            .map_err(|error| BadPath::new(CertificateCheck::Issuer, error.to_string()))?;
         Ok(PathVerifier { roots, verifier, name })
     }
 
@@ -111,18 +117,13 @@ impl PathVerifier {
         usage: KeyUse,
         unix_seconds: u64,
     ) -> Result<(), BadPath> {
-        let bad = |check, detail: String| BadPath { check, detail };
         let (leaf, others) = split(chain)?;
         let now = UnixTime::since_unix_epoch(Duration::from_secs(unix_seconds));
-        self.verifier.verify_server_cert(leaf, others, &self.name, &[], now).map_err(
-            |error| match &error {
-                rustls::Error::InvalidCertificate(problem) => {
-                    let (check, detail) = CertificateCheck::of(problem);
-                    bad(check, detail)
-                }
-                _ => bad(CertificateCheck::Other, error.to_string()),
-            },
-        )?;
+        let verified = self.verifier.verify_server_cert(leaf, others, &self.name, &[], now);
+        verified.map_err(|error| match &error {
+            rustls::Error::InvalidCertificate(problem) => problem.into(),
+            _ => BadPath::new(CertificateCheck::Other, error.to_string()),
+        })?;
         check_usage(leaf, usage)
     }
 
@@ -132,8 +133,7 @@ impl PathVerifier {
     /// # Errors
     /// If there is no way.
     pub fn links(&self, chain: &[CertificateDer<'_>], unix_seconds: u64) -> Result<Vec<Link>, BadPath> {
-        let bad =
-            |error: webpki::Error| BadPath { check: CertificateCheck::Other, detail: error.to_string() };
+        let bad = |error: webpki::Error| BadPath::new(CertificateCheck::Other, error.to_string());
         let (leaf, others) = split(chain)?;
         let now = UnixTime::since_unix_epoch(Duration::from_secs(unix_seconds));
         let leaf_read = EndEntityCert::try_from(leaf).map_err(bad)?;
@@ -164,7 +164,7 @@ impl PathVerifier {
 fn split<'a, 'c>(
     chain: &'a [CertificateDer<'c>],
 ) -> Result<(&'a CertificateDer<'c>, &'a [CertificateDer<'c>]), BadPath> {
-    let empty = || BadPath { check: CertificateCheck::Other, detail: "the chain is empty".to_owned() };
+    let empty = || BadPath::new(CertificateCheck::Other, "the chain is empty");
     chain.split_first().ok_or_else(empty)
 }
 
@@ -177,7 +177,7 @@ fn sequence(content: &[u8]) -> Vec<u8> {
 
 /// Whether the certificate lets its key be used like this.
 fn check_usage(leaf: &[u8], usage: KeyUse) -> Result<(), BadPath> {
-    let broken = || BadPath { check: CertificateCheck::Other, detail: "broken key usage".to_owned() };
+    let broken = || BadPath::new(CertificateCheck::Other, "broken key usage");
     let (_, certificate) = X509Certificate::from_der(leaf).map_err(|_| broken())?;
     let Some(stated) = certificate.key_usage().map_err(|_| broken())? else { return Ok(()) };
     let allows = match usage {
@@ -186,10 +186,10 @@ fn check_usage(leaf: &[u8], usage: KeyUse) -> Result<(), BadPath> {
     };
     match allows {
         true => Ok(()),
-        false => Err(BadPath {
-            check: CertificateCheck::Usage,
-            detail: format!("the certificate's key is not for {usage}"),
-        }),
+        false => {
+            let detail = format!("the certificate's key is not for {usage}");
+            Err(BadPath::new(CertificateCheck::Usage, detail))
+        }
     }
 }
 
