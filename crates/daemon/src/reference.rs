@@ -2,7 +2,6 @@
 
 mod upstream;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use authentick_crypto::Entropy;
@@ -51,59 +50,51 @@ enum Lost {
 
 /// Keeps track of what vouches for the time.
 pub(crate) struct Watcher {
-    source: Source,
+    reference: Reference,
     clock: Arc<dyn HostClock>,
+    /// For what an upstream is asked.
+    entropy: Entropy,
+    /// What is known of an upstream.
+    trust: Trust,
     precision: i8,
     /// What was logged last: whether somebody vouches, or why not.
     told: Option<Option<Lost>>,
 }
 
-#[expect(clippy::large_enum_variant, reason = "a node has one of them")]
-enum Source {
-    Asserted { stratum: u8, id: ReferenceId },
-    Kernel,
-    Upstream { address: SocketAddr, entropy: Entropy, trust: Trust },
-}
-
 impl Watcher {
     pub(crate) fn new(reference: &Reference, clock: Arc<dyn HostClock>, entropy: Entropy) -> Self {
-        let source = match *reference {
-            Reference::Asserted { stratum, id } => {
-                if clock.kernel() == KernelClock::Unsynchronised {
-                    log::warn!(
-                        "the kernel says that this host's clock is not synchronised; it is served as stratum {stratum} \
-                         all the same, as server.reference says"
-                    );
-                }
-                Source::Asserted { stratum, id }
+        match *reference {
+            Reference::Asserted { stratum, .. } if clock.kernel() == KernelClock::Unsynchronised => {
+                log::warn!(
+                    "the kernel says that this host's clock is not synchronised; it is served as stratum {stratum} \
+                     all the same, as server.reference says"
+                );
             }
-            Reference::Kernel => Source::Kernel,
-            Reference::Upstream(address) => {
-                if !address.ip().to_canonical().is_loopback() {
-                    log::warn!(
-                        "server.reference.upstream: {address} is no loopback address; its word is taken for this \
-                         host's clock only while the two agree. To follow another host, run a daemon here that keeps \
-                         the clock, and name that"
-                    );
-                }
-                Source::Upstream { address, entropy, trust: Trust::new() }
+            Reference::Upstream(address) if !address.ip().to_canonical().is_loopback() => {
+                log::warn!(
+                    "server.reference.upstream: {address} is no loopback address; its word is taken for this host's \
+                     clock only while the two agree. To follow another host, run a daemon here that keeps the clock, \
+                     and name that"
+                );
             }
-        };
-        Watcher { source, clock, precision: clock::precision(), told: None }
+            Reference::Asserted { .. } | Reference::Kernel | Reference::Upstream(_) => {}
+        }
+        let (reference, trust) = (reference.clone(), Trust::new());
+        Watcher { reference, clock, entropy, trust, precision: clock::precision(), told: None }
     }
 
     /// The state of the clock now. Asks a local daemon if it is time to; that takes up to half a second.
     pub(crate) fn look(&mut self) -> Snapshot {
         let (clock, precision) = (&*self.clock, self.precision);
-        let verdict = match &mut self.source {
-            Source::Asserted { stratum, id } => Ok(asserted(*stratum, *id, precision, clock.now())),
-            Source::Kernel => kernel(clock.kernel(), precision, clock.now()),
-            Source::Upstream { address, entropy, trust } => {
-                if trust.is_due(clock.boot()) {
-                    let answer = upstream::ask(*address, entropy, clock);
-                    trust.take(answer, precision, clock.now(), clock.boot());
+        let verdict = match self.reference {
+            Reference::Asserted { stratum, id } => Ok(asserted(stratum, id, precision, clock.now())),
+            Reference::Kernel => kernel(clock.kernel(), precision, clock.now()),
+            Reference::Upstream(address) => {
+                if self.trust.is_due(clock.boot()) {
+                    let answer = upstream::ask(address, &mut self.entropy, clock);
+                    self.trust.take(answer, precision, clock.now(), clock.boot());
                 }
-                trust.verdict(clock.kernel(), clock.boot())
+                self.trust.verdict(clock.kernel(), clock.boot())
             }
         };
         self.tell(verdict);
@@ -119,20 +110,20 @@ impl Watcher {
             return;
         }
         self.told = Some(lost);
-        match (verdict, before, &self.source) {
-            (Err(lost), _, Source::Upstream { address, .. }) => {
+        match (verdict, before, &self.reference) {
+            (Err(lost), _, Reference::Upstream(address)) => {
                 log::warn!("{lost} ({address}); clients are told not to trust the time until that changes");
             }
-            (Err(lost), _, Source::Kernel | Source::Asserted { .. }) => {
+            (Err(lost), _, Reference::Kernel | Reference::Asserted { .. }) => {
                 log::warn!("{lost}; clients are told not to trust the time until that changes");
             }
-            (Ok(snapshot), _, Source::Upstream { address, .. }) => {
+            (Ok(snapshot), _, Reference::Upstream(address)) => {
                 log::info!("{address} vouches for the time as stratum {}", snapshot.stratum);
             }
-            (Ok(_), Some(_), Source::Kernel) => {
+            (Ok(_), Some(_), Reference::Kernel) => {
                 log::info!("the kernel says that this host's clock is synchronised");
             }
-            (Ok(_), None, Source::Kernel) | (Ok(_), _, Source::Asserted { .. }) => {}
+            (Ok(_), None, Reference::Kernel) | (Ok(_), _, Reference::Asserted { .. }) => {}
         }
     }
 }
