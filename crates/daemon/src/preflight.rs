@@ -72,11 +72,13 @@ fn must_be_good(
     path: &Path,
     certificate: &CertificateInfo,
 ) -> Result<(), ConfigError> {
-    validity::warn(certificate);
     let remedy = "renew it, or set this host's clock if that is wrong";
     match validity::problem(certificate) {
         Some(problem) => Err(ConfigError::new(&config.file, key, path.display(), problem, remedy)),
-        None => Ok(()),
+        None => {
+            validity::warn(certificate);
+            Ok(())
+        }
     }
 }
 
