@@ -65,6 +65,7 @@ mod fault {
     use std::io;
 
     use super::without_hidden;
+    use crate::process;
 
     /// asm/prctl.h. libc does not name it.
     const ARCH_SET_CPUID: libc::c_long = 0x1012;
@@ -78,17 +79,8 @@ mod fault {
     }
 
     pub(super) fn install() -> io::Result<()> {
-        // SAFETY: `sigaction` is a plain C structure, for which all zeros is a value.
-        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-        let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_fault;
-        action.sa_sigaction = handler as libc::sighandler_t;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-        // SAFETY: sigaction(2) reads the structure, which outlives the call; the handler has the form that SA_SIGINFO
-        // asks for, and calls nothing but what may be called in one.
-        let result = unsafe { libc::sigaction(libc::SIGSEGV, &raw const action, std::ptr::null_mut()) };
-        if result != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        // SAFETY: the handler changes registers, and makes system calls that may be made in one.
+        unsafe { process::answer(libc::SIGSEGV, on_fault, 0) }?;
         match set_cpuid(false) {
             0 => Ok(()),
             // ENODEV: the processor cannot. EINVAL: the kernel does not know.

@@ -9,7 +9,6 @@ pub mod affinity;
 pub mod clock;
 pub mod descriptors;
 pub mod engine;
-pub mod files;
 pub mod instructions;
 pub mod poller;
 pub mod priority;

@@ -1,4 +1,4 @@
-//! Signals: asking a process of ours to end, and who hears it.
+//! Signals: asking a process of ours to end, who hears it, and what answers a fault.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -30,6 +30,31 @@ pub fn leave_signals_to_others() -> io::Result<()> {
     // SAFETY: pthread_sigmask(3) reads an initialised set and writes nowhere, as it is not asked for the old one.
     let error = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, signals.as_ptr(), std::ptr::null_mut()) };
     if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
+}
+
+/// What answers a signal: its number, what is known of it, and a `ucontext_t`. sigaction(2), SA_SIGINFO.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub(crate) type Answer = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+
+/// Has `answer` called for a signal, in whichever thread gets it.
+///
+/// # Errors
+/// The kernel's.
+///
+/// # Safety
+/// `answer` calls nothing but what may be called in a handler. signal-safety(7).
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub(crate) unsafe fn answer(signal: libc::c_int, answer: Answer, flags: libc::c_int) -> io::Result<()> {
+    // SAFETY: `sigaction` is a plain C structure, for which all zeros is a value.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = answer as libc::sighandler_t;
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | flags;
+    // SAFETY: sigaction(2) reads the structure, which outlives the call; the handler has the form that SA_SIGINFO
+    // asks for, and for what it does the caller answers.
+    match unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 #[cfg(test)]

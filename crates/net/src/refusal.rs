@@ -98,22 +98,14 @@ mod handler {
     use std::io;
 
     use super::{masked, refuse};
+    use crate::process;
 
     /// asm-generic/siginfo.h: a filter has sent the signal.
     const SYS_SECCOMP: libc::c_int = 1;
 
     pub(super) fn install() -> io::Result<()> {
-        // SAFETY: `sigaction` is a plain C structure, for which all zeros is a value.
-        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-        let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_trap;
-        action.sa_sigaction = handler as libc::sighandler_t;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
-        // SAFETY: sigaction(2) reads the structure, which outlives the call; the handler has the form that SA_SIGINFO
-        // asks for, and calls nothing but what may be called in one.
-        match unsafe { libc::sigaction(libc::SIGSYS, &raw const action, std::ptr::null_mut()) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        // SAFETY: the handler counts in memory, and calls nothing.
+        unsafe { process::answer(libc::SIGSYS, on_trap, libc::SA_RESTART) }
     }
 
     extern "C" fn on_trap(_: libc::c_int, information: *mut libc::siginfo_t, context: *mut libc::c_void) {

@@ -106,7 +106,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<Measured, Error> {
     };
     let ntp: SocketAddr = ntp.parse()?;
     let model: Model = model.parse()?;
-    authentick_net::files::raise_limit();
+    let _ = authentick_net::descriptors::raise_limit();
     let plan = Plan {
         scheme: if scheme == "plain" { Scheme::Plain } else { Scheme::Nts },
         ntp,

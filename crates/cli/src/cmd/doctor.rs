@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use authentick_daemon::containment;
 use authentick_net::clock::{self, KernelClock};
 use authentick_net::udp::{ClientSocket, Received};
-use authentick_net::{affinity, files, privilege};
+use authentick_net::{affinity, descriptors, privilege};
 use serde::Serialize;
 
 use crate::args::Doctor;
@@ -77,7 +77,9 @@ impl Findings {
                 KernelClock::Unknown => "unknown: it may not be asked here".to_owned(),
             },
             receive_stamps: has_receive_stamps().unwrap_or(false),
-            open_files_max: files::raise_limit(),
+            open_files_max: descriptors::raise_limit()
+                .unwrap_or_else(|_| descriptors::limit())
+                .unwrap_or(u64::MAX),
             low_ports: privilege::may_bind_low_ports(),
             containment: offer.to_string(),
             landlock: offer.landlock.ok(),

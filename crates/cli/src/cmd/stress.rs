@@ -89,7 +89,7 @@ pub(crate) fn run(arguments: &Stress) -> Result<Exit, Failure> {
 }
 
 fn plan(target: &Target) -> Plan {
-    authentick_net::files::raise_limit();
+    let _ = authentick_net::descriptors::raise_limit();
     Plan {
         scheme: Scheme::Plain,
         ntp: target.ntp,

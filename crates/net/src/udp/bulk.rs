@@ -7,9 +7,8 @@
 //! slot never exist during a system call.
 
 use std::io;
-use std::mem;
 use std::ops::Range;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::ptr;
 
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
@@ -31,11 +30,9 @@ struct Messages {
 
 impl Messages {
     fn new() -> Self {
-        // SAFETY: an mmsghdr is integers and pointers, for which all zeros is a value.
-        let header: libc::mmsghdr = unsafe { mem::zeroed() };
         let buffers = Slots::new(Buffer::ZERO);
         let mut parts = Slots::new(libc::iovec { iov_base: ptr::null_mut(), iov_len: DATAGRAM_SIZE_MAX });
-        let mut headers = vec![header; BATCH_SIZE];
+        let mut headers = vec![mmsg::zeroed_header(); BATCH_SIZE];
         for (slot, header) in headers.iter_mut().enumerate() {
             parts[slot].iov_base = buffers.address(slot).cast();
             header.msg_hdr.msg_iov = parts.address(slot);
@@ -88,18 +85,9 @@ impl SendBatch {
     /// # Panics
     /// If there are no such slots.
     pub fn send(&mut self, socket: BorrowedFd<'_>, slots: Range<usize>) -> io::Result<usize> {
-        let headers = &mut self.0.headers[slots];
-        // SAFETY: sendmmsg(2) reads what the headers point to and writes to the headers: live memory of this batch, of
-        // the sizes that the headers give, to which no reference exists now.
-        let count = unsafe {
-            libc::sendmmsg(
-                socket.as_raw_fd(),
-                headers.as_mut_ptr(),
-                headers.len() as libc::c_uint,
-                libc::MSG_DONTWAIT,
-            )
-        };
-        if count < 0 { Err(io::Error::last_os_error()) } else { Ok(count as usize) }
+        // SAFETY: the headers point to live memory of this batch, of the sizes that they give, to which no reference
+        // exists now.
+        unsafe { mmsg::send(socket, &mut self.0.headers[slots]) }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::array;
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -47,11 +46,6 @@ impl UdpEngine {
         }
         let patience = Timespec::try_from(patience).map_err(io::Error::other)?;
         Ok(UdpEngine { sockets, patience, batch: Batch::new(), batch_size, full: [false; SOCKET_COUNT_MAX] })
-    }
-
-    /// The addresses that are served.
-    pub fn local_addresses(&self) -> impl Iterator<Item = SocketAddr> {
-        self.sockets.iter().map(ServerSocket::local)
     }
 
     /// Whether any socket has something to read before the engine's patience ends.
@@ -152,7 +146,7 @@ impl std::fmt::Debug for UdpEngine {
 
 #[cfg(test)]
 mod tests {
-    use std::net::UdpSocket;
+    use std::net::{SocketAddr, UdpSocket};
 
     use authentick_wire::datagram::Datagram;
     use authentick_wire::time::NtpTime;

@@ -44,7 +44,7 @@ pub(super) struct Flushed {
     pub(super) failed: usize,
 }
 
-const fn zeroed_header() -> libc::mmsghdr {
+pub(super) const fn zeroed_header() -> libc::mmsghdr {
     // SAFETY: an mmsghdr is integers and pointers, for which all zeros is a value.
     unsafe { mem::zeroed() }
 }
@@ -207,28 +207,39 @@ impl Batch {
         let mut at = 0;
         while at < self.outgoing_count {
             let rest = &mut self.outgoing[at..self.outgoing_count];
-            // SAFETY: sendmmsg(2) reads what the headers point to and writes to the headers: live memory of this
-            // batch, of the sizes that the headers give, to which no reference exists now.
-            let count = unsafe {
-                libc::sendmmsg(
-                    socket.as_raw_fd(),
-                    rest.as_mut_ptr(),
-                    rest.len() as libc::c_uint,
-                    libc::MSG_DONTWAIT,
-                )
-            };
-            if count > 0 {
-                at += count as usize;
-                flushed.sent += count as usize;
-            } else if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            // SAFETY: the headers point to live memory of this batch, of the sizes that they give, to which no
+            // reference exists now.
+            match unsafe { send(socket, rest) } {
+                Ok(count @ 1..) => {
+                    at += count;
+                    flushed.sent += count;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // sendmmsg(2) reports an error only for the first datagram of a call: this one.
-                at += 1;
-                flushed.failed += 1;
+                Ok(0) | Err(_) => {
+                    at += 1;
+                    flushed.failed += 1;
+                }
             }
         }
         self.outgoing_count = 0;
         flushed
     }
+}
+
+/// Sends the datagrams of these headers without waiting; returns how many left, the first ones.
+///
+/// # Errors
+/// The kernel's, if the first of them cannot be sent.
+///
+/// # Safety
+/// What the headers point to lives, is as large as they say, and is not referred to during the call.
+pub(super) unsafe fn send(socket: BorrowedFd<'_>, headers: &mut [libc::mmsghdr]) -> io::Result<usize> {
+    let (first, count) = (headers.as_mut_ptr(), headers.len() as libc::c_uint);
+    // SAFETY: sendmmsg(2) writes to the headers, of which it is told the number, and reads what they point to, for
+    // which the caller answers.
+    let count = unsafe { libc::sendmmsg(socket.as_raw_fd(), first, count, libc::MSG_DONTWAIT) };
+    if count < 0 { Err(io::Error::last_os_error()) } else { Ok(count as usize) }
 }
 
 /// Receives as many datagrams as there are headers, at most; returns how many came, 0 if none did.
@@ -243,17 +254,10 @@ pub(super) unsafe fn receive(
     headers: &mut [libc::mmsghdr],
     flags: libc::c_int,
 ) -> io::Result<usize> {
+    let (first, count) = (headers.as_mut_ptr(), headers.len() as libc::c_uint);
     // SAFETY: recvmmsg(2) writes to the headers, of which it is told the number, and to what they point to, for which
     // the caller answers.
-    let count = unsafe {
-        libc::recvmmsg(
-            socket.as_raw_fd(),
-            headers.as_mut_ptr(),
-            headers.len() as libc::c_uint,
-            flags,
-            ptr::null_mut(),
-        )
-    };
+    let count = unsafe { libc::recvmmsg(socket.as_raw_fd(), first, count, flags, ptr::null_mut()) };
     if count >= 0 {
         return Ok(count as usize);
     }

@@ -53,12 +53,6 @@ impl ServerSocket {
         self.local
     }
 
-    /// Whether the socket takes datagrams for any address of the host.
-    #[must_use]
-    pub fn is_wildcard(&self) -> bool {
-        self.local.ip().is_unspecified()
-    }
-
     /// Datagrams that the kernel dropped because nobody read them in time.
     ///
     /// # Errors
@@ -82,16 +76,10 @@ pub fn dropped_count(socket: BorrowedFd<'_>) -> io::Result<u64> {
     // linux/sock_diag.h: SK_MEMINFO_DROPS is the ninth of these.
     const DROPS: usize = 8;
     let mut info = [0u32; 9];
-    let mut size = size_of_val(&info) as libc::socklen_t;
+    let (at, mut size) = (info.as_mut_ptr().cast(), size_of_val(&info) as libc::socklen_t);
     // SAFETY: getsockopt(2) writes at most `size` octets to `info`, and to `size`; both outlive the call.
     let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_MEMINFO,
-            info.as_mut_ptr().cast(),
-            &raw mut size,
-        )
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_MEMINFO, at, &raw mut size)
     };
     if result == 0 { Ok(u64::from(info[DROPS])) } else { Err(io::Error::last_os_error()) }
 }
@@ -135,16 +123,9 @@ pub(super) fn enlarge_receive_buffer(socket: BorrowedFd<'_>) {
 /// Switches a socket option on.
 pub(crate) fn set_flag(socket: BorrowedFd<'_>, level: libc::c_int, option: libc::c_int) -> io::Result<()> {
     let on: libc::c_int = 1;
+    let (at, size) = ((&raw const on).cast(), size_of_val(&on) as libc::socklen_t);
     // SAFETY: setsockopt(2) reads `size_of(on)` octets from `on`, which outlives the call.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            option,
-            (&raw const on).cast(),
-            size_of_val(&on) as libc::socklen_t,
-        )
-    };
+    let result = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, at, size) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
@@ -172,7 +153,7 @@ mod tests {
         let v4 = ServerSocket::bind("0.0.0.0:0".parse().unwrap(), false).unwrap();
         let v6 =
             ServerSocket::bind(SocketAddr::new("::".parse().unwrap(), v4.local().port()), false).unwrap();
-        assert!(v4.is_wildcard() && v6.is_wildcard());
+        assert!(v4.local().ip().is_unspecified() && v6.local().ip().is_unspecified());
         assert_eq!(v4.dropped_count().unwrap(), 0);
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn run(arguments: &Agent) -> Result<Exit, Failure> {
         let exit = Exit::of_access(&error);
         Failure::new(exit, format!("--listen {}: {error}", arguments.listen))
     })?;
-    authentick_net::files::raise_limit();
+    let _ = authentick_net::descriptors::raise_limit();
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;

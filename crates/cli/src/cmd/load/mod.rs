@@ -207,7 +207,7 @@ impl Offer<'_> {
 
     fn plan(&self, target: &Target) -> Result<Plan, Failure> {
         let Offer { scheme, arguments, trust, replay, antp, separate_tag, .. } = *self;
-        authentick_net::files::raise_limit();
+        let _ = authentick_net::descriptors::raise_limit();
         let arrivals = match (arguments.closed, arguments.arrivals) {
             (Some(window), _) => Arrivals::Closed { window },
             (None, ArrivalsArgument::Constant) => Arrivals::Constant,
