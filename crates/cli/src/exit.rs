@@ -34,9 +34,12 @@ impl Exit {
     /// `report --fail-below`: the run carries less than it was to. Shares its code with [`Exit::Silence`], as no
     /// command can end in both ways.
     pub(crate) const GATE_FAILED: Exit = Exit::Silence;
-}
 
-impl Exit {
+    /// That a command ends so, and what it prints then.
+    pub(crate) fn because(self, message: impl Into<String>) -> Failure {
+        Failure { exit: self, message: message.into() }
+    }
+
     /// How a command ends that could not have what its user named: a file, a folder, an address.
     pub(crate) fn of_access(error: &std::io::Error) -> Self {
         match error.kind() {
@@ -72,19 +75,13 @@ pub(crate) struct Failure {
     pub(crate) message: String,
 }
 
-impl Failure {
-    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Failure { exit, message: message.into() }
-    }
-}
-
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let message = match remedy(&error) {
             Some(remedy) => format!("{error}; {remedy}"),
             None => error.to_string(),
         };
-        Failure::new(error.fault().into(), message)
+        Exit::from(error.fault()).because(message)
     }
 }
 
@@ -97,7 +94,7 @@ impl From<StoreError> for Failure {
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
         let exit = if error.is_permission { Exit::Permission } else { Exit::Configuration };
-        Failure::new(exit, error.to_string())
+        exit.because(error.to_string())
     }
 }
 
@@ -105,7 +102,7 @@ impl From<StartError> for Failure {
     fn from(error: StartError) -> Self {
         match error {
             StartError::Config(error) => error.into(),
-            StartError::System(..) => Failure::new(Exit::Internal, error.to_string()),
+            StartError::System(..) => Exit::Internal.because(error.to_string()),
         }
     }
 }
@@ -116,7 +113,7 @@ impl From<std::io::Error> for Failure {
             std::io::ErrorKind::PermissionDenied => Exit::Permission,
             _ => Exit::Internal,
         };
-        Failure::new(exit, error.to_string())
+        exit.because(error.to_string())
     }
 }
 

@@ -7,7 +7,7 @@ use crate::exit::{Exit, Failure};
 
 /// A file with the wrong content.
 pub(crate) fn wrong(path: &Path, problem: &str, remedy: &str) -> Failure {
-    Failure::new(Exit::Configuration, format!("{}: {problem}; {remedy}", path.display()))
+    Exit::Configuration.because(format!("{}: {problem}; {remedy}", path.display()))
 }
 
 /// A file that cannot be read; what to do if it is no text, and if it is something else than a want of rights.
@@ -17,12 +17,12 @@ pub(crate) fn unreadable(path: &Path, error: &Error, if_no_text: &str, otherwise
         ErrorKind::InvalidData => if_no_text,
         _ => otherwise,
     };
-    Failure::new(Exit::of_access(error), format!("cannot read {}: {error}; {remedy}", path.display()))
+    Exit::of_access(error).because(format!("cannot read {}: {error}; {remedy}", path.display()))
 }
 
 /// A file that cannot be written.
 pub(crate) fn unwritable(path: &Path, error: &Error, remedy: &str) -> Failure {
-    Failure::new(Exit::of_access(error), format!("cannot write {}: {error}; {remedy}", path.display()))
+    Exit::of_access(error).because(format!("cannot write {}: {error}; {remedy}", path.display()))
 }
 
 /// Whether a file can be written later. Leaves none behind that was not there.

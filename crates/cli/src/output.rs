@@ -37,8 +37,8 @@ pub(crate) fn result(text: &str) {
 /// # Errors
 /// If it holds what JSON cannot say.
 pub(crate) fn json(result: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(result)
-        .map_err(|error| Failure::new(Exit::Internal, error.to_string()))?;
+    let text =
+        serde_json::to_string_pretty(result).map_err(|error| Exit::Internal.because(error.to_string()))?;
     self::result(&format!("{}\n", escaped(&text)));
     Ok(())
 }

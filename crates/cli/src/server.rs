@@ -29,7 +29,7 @@ impl ServerArgument {
     pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
         let wrong = || {
             let message = format!("{text:?} is no server; write HOST, HOST:PORT, or [ADDRESS]:PORT for IPv6");
-            Failure::new(Exit::Usage, message)
+            Exit::Usage.because(message)
         };
         if let Ok(address) = text.parse::<SocketAddr>() {
             return Ok(ServerArgument { host: address.ip().to_string(), port: Some(address.port()) });
@@ -52,7 +52,7 @@ impl ServerArgument {
 /// The name that a server's certificate must have.
 pub(crate) fn server_name(name: &str) -> Result<ServerName<'static>, Failure> {
     ServerName::try_from(name.to_owned())
-        .map_err(|_| Failure::new(Exit::Usage, format!("--server-name {name:?} is no host name or address")))
+        .map_err(|_| Exit::Usage.because(format!("--server-name {name:?} is no host name or address")))
 }
 
 #[cfg(test)]

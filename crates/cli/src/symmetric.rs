@@ -92,12 +92,12 @@ impl KeyName<'_> {
         };
         KeyFile::new(self.file, format).load().map_err(|error| {
             let exit = if error.is_permission() { Exit::Permission } else { Exit::Configuration };
-            Failure::new(exit, format!("--keys {error}; {}", error.remedy()))
+            exit.because(format!("--keys {error}; {}", error.remedy()))
         })
     }
 
     fn problem(self, text: &str) -> Failure {
-        Failure::new(Exit::Configuration, format!("--keys {}: {text}", self.file.display()))
+        Exit::Configuration.because(format!("--keys {}: {text}", self.file.display()))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::server::server_name;
 pub(crate) fn pinned(file: &Path) -> Result<Anchor, Failure> {
     let pem = std::fs::read(file).map_err(|error| {
         let message = format!("--pin {}: cannot read: {error}", file.display());
-        Failure::new(Exit::of_access(&error), message)
+        Exit::of_access(&error).because(message)
     })?;
     Anchor::pinned(&pem).map_err(|error| {
         let problem = format!("neither a certificate nor a public key ({error})");
@@ -24,7 +24,7 @@ pub(crate) fn pinned(file: &Path) -> Result<Anchor, Failure> {
 /// Under ANTP: trust in authorities for a server of this name.
 pub(crate) fn authorities(roots: &Roots, name: &str) -> Result<Anchor, Failure> {
     Anchor::authorities(roots, server_name(name)?)
-        .map_err(|bad| Failure::new(Exit::Configuration, format!("certificate authorities: {bad}")))
+        .map_err(|bad| Exit::Configuration.because(format!("certificate authorities: {bad}")))
 }
 
 /// The authorities in `file`, or the system's if there is none.
@@ -38,11 +38,11 @@ pub(crate) fn roots(file: Option<&Path>) -> Result<Roots, Failure> {
 fn from_file(file: &Path) -> Result<Roots, Failure> {
     let pem = std::fs::read(file).map_err(|error| {
         let exit = Exit::of_access(&error);
-        Failure::new(exit, format!("--ca {}: cannot read: {error}", file.display()))
+        exit.because(format!("--ca {}: cannot read: {error}", file.display()))
     })?;
     Roots::from_pem(&pem).map_err(|problem| {
         let message = format!("--ca {}: {problem}; name a PEM file of authorities", file.display());
-        Failure::new(Exit::Configuration, message)
+        Exit::Configuration.because(message)
     })
 }
 
@@ -54,7 +54,7 @@ fn from_system() -> Result<Roots, Failure> {
         let message = format!(
             "the system has no authorities{reason}; install ca-certificates, or name a file with --ca"
         );
-        return Err(Failure::new(Exit::Configuration, message));
+        return Err(Exit::Configuration.because(message));
     }
     Ok(roots)
 }

@@ -59,11 +59,11 @@ pub(crate) fn run(arguments: &Demo) -> Result<Exit, Failure> {
         )),
     }
     if let Some(load) = loads.iter().find(|load| load.steps.iter().any(|step| step.tally.answered == 0)) {
-        return Err(Failure::new(Exit::Internal, format!("the load with {} was not answered", load.label())));
+        return Err(Exit::Internal.because(format!("the load with {} was not answered", load.label())));
     }
     match record.schemes.iter().find(|run| run.failure_count() > 0) {
-        Some(run) => Err(Failure::new(Exit::Internal, format!("some exchanges failed with {}", run.label()))),
-        None if !sound => Err(Failure::new(Exit::Internal, "a thread of the server failed")),
+        Some(run) => Err(Exit::Internal.because(format!("some exchanges failed with {}", run.label()))),
+        None if !sound => Err(Exit::Internal.because("a thread of the server failed")),
         None => Ok(Exit::Done),
     }
 }
@@ -99,7 +99,7 @@ fn load(node: &Node) -> Result<Vec<LoadRecord>, Failure> {
         let words = [&["authentick", "load", scheme, &target], &shape[..], further].concat();
         // The same words as a user would write, so that the demo runs what users run.
         let parsed = Arguments::try_parse_from(words)
-            .map_err(|error| Failure::new(Exit::Internal, format!("the demo's own command line: {error}")))?;
+            .map_err(|error| Exit::Internal.because(format!("the demo's own command line: {error}")))?;
         let Command::Load(load) = parsed.command else { continue };
         records.push(super::load::measure(&load, &Watch::default())?);
         progress.inc(1);

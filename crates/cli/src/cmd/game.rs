@@ -28,10 +28,8 @@ pub(crate) fn run(game: &Game) -> Result<Exit, Failure> {
 fn mac(arguments: &GameMac) -> Result<Exit, Failure> {
     let programs = programs(arguments.program);
     if !arguments.queries.is_empty() && !programs.contains(&Program::Limits) {
-        return Err(Failure::new(
-            Exit::Usage,
-            "--queries is for the table of `game mac limits`: leave it out, or play that",
-        ));
+        return Err(Exit::Usage
+            .because("--queries is for the table of `game mac limits`: leave it out, or play that"));
     }
     let messages_log2 = match &arguments.queries[..] {
         [] => &MESSAGES_LOG2,
@@ -52,10 +50,10 @@ fn mac(arguments: &GameMac) -> Result<Exit, Failure> {
     }
     match as_expected {
         true => Ok(Exit::Done),
-        false => Err(Failure::new(
-            Exit::Internal,
-            format!("not everything went as the theory says (seed {}): please report this", arguments.seed),
-        )),
+        false => Err(Exit::Internal.because(format!(
+            "not everything went as the theory says (seed {}): please report this",
+            arguments.seed
+        ))),
     }
 }
 

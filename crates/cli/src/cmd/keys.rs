@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &Keys) -> Result<Exit, Failure> {
             store.prepare(None).map_err(|error| failure(&error))?;
             if store.load().map_err(|error| failure(&error))?.is_some() {
                 let message = format!("{} holds keys already; rotate them instead", store.place());
-                return Err(Failure::new(Exit::Configuration, message));
+                return Err(Exit::Configuration.because(message));
             }
             store.load_or_create(unix_seconds(), &mut entropy).map_err(|error| failure(&error))?.keys
         }
@@ -51,9 +51,9 @@ pub(crate) fn run(arguments: &Keys) -> Result<Exit, Failure> {
             let keep = keep.or(configured_keep).unwrap_or(KEEP);
             change(&*store, |keys| Ok(keys.rotate(unix_seconds(), keep, &mut entropy)))?
         }
-        KeysVerb::Retire { id } => change(&*store, |keys| {
-            keys.without(id).map_err(|error| Failure::new(Exit::Usage, error.to_string()))
-        })?,
+        KeysVerb::Retire { id } => {
+            change(&*store, |keys| keys.without(id).map_err(|error| Exit::Usage.because(error.to_string())))?
+        }
     };
     show(&keys, arguments.json)?;
     if matches!(arguments.verb, KeysVerb::Rotate { .. } | KeysVerb::Retire { .. }) {
@@ -75,7 +75,7 @@ fn load(store: &Store) -> Result<Held<KeySet>, Failure> {
     store.check().map_err(|error| failure(&error))?;
     store.load().map_err(|error| failure(&error))?.ok_or_else(|| {
         let message = format!("{} does not exist; run: authentick keys generate", store.place());
-        Failure::new(Exit::Configuration, message)
+        Exit::Configuration.because(message)
     })
 }
 
@@ -97,7 +97,7 @@ fn change(
 
 fn failure(error: &StoreError) -> Failure {
     let exit = custody::exit(error.is_permission(), error.is_held());
-    Failure::new(exit, format!("{error}; {}", error.remedy()))
+    exit.because(format!("{error}; {}", error.remedy()))
 }
 
 #[derive(Serialize)]

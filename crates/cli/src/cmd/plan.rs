@@ -21,7 +21,7 @@ fn antp(arguments: &PlanAntp) -> Result<Exit, Failure> {
         poll_seconds: arguments.poll.as_secs_f64(),
         rekey_seconds: arguments.rekey.as_secs_f64(),
     };
-    let pool = plan.pool().map_err(|problem| Failure::new(Exit::Usage, problem.to_string()))?;
+    let pool = plan.pool().map_err(|problem| Exit::Usage.because(problem.to_string()))?;
     output::result(&match arguments.json {
         true => json!({ "plan": plan, "pool": pool, "note": note() }).to_string(),
         false => text(&plan, &pool),

@@ -86,7 +86,7 @@ fn ask(arguments: &Query, server: &ServerArgument, report: &mut Report) -> Resul
     let exit = failures.iter().map(|failure| failure.exit).find(|&exit| exit != Exit::Silence);
     match failures.pop() {
         Some(failure) if count == 1 => Err(failure),
-        _ => Err(Failure::new(exit.unwrap_or(Exit::Silence), format!("none of {count} exchanges succeeded"))),
+        _ => Err(exit.unwrap_or(Exit::Silence).because(format!("none of {count} exchanges succeeded"))),
     }
 }
 
@@ -153,19 +153,18 @@ fn key_name(arguments: &Query) -> Result<Option<KeyName<'_>>, Failure> {
             Ok(Some(KeyName { file, id, format: arguments.keys_format, allowed }))
         }
         (Authentication::Mac, ..) => {
-            Err(Failure::new(Exit::Usage, "--auth mac needs a key: --keys FILE --key-id N"))
+            Err(Exit::Usage.because("--auth mac needs a key: --keys FILE --key-id N"))
         }
         (Authentication::Nts | Authentication::Antp | Authentication::Plain, None, None) => {
             match Allowed::from(arguments.allowed) == Allowed::default() {
                 true => Ok(None),
-                false => Err(Failure::new(
-                    Exit::Usage,
-                    "--allow-legacy and --allow-experimental are for --auth mac",
-                )),
+                false => {
+                    Err(Exit::Usage.because("--allow-legacy and --allow-experimental are for --auth mac"))
+                }
             }
         }
         (Authentication::Nts | Authentication::Antp | Authentication::Plain, ..) => {
-            Err(Failure::new(Exit::Usage, "--keys and --key-id are for --auth mac"))
+            Err(Exit::Usage.because("--keys and --key-id are for --auth mac"))
         }
     }
 }
@@ -174,7 +173,7 @@ fn key_name(arguments: &Query) -> Result<Option<KeyName<'_>>, Failure> {
 fn check_antp_options(arguments: &Query) -> Result<(), Failure> {
     match arguments.antp.given() {
         Some(option) if arguments.auth != Authentication::Antp => {
-            Err(Failure::new(Exit::Usage, format!("{option} is for --auth antp")))
+            Err(Exit::Usage.because(format!("{option} is for --auth antp")))
         }
         _ => Ok(()),
     }

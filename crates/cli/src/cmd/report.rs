@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit, Failure> {
     output::result(&out);
     match failed.is_empty() {
         true => Ok(Exit::Done),
-        false => Err(Failure::new(Exit::GATE_FAILED, format!("the gate failed: {}", failed.join("; ")))),
+        false => Err(Exit::GATE_FAILED.because(format!("the gate failed: {}", failed.join("; ")))),
     }
 }
 
@@ -87,7 +87,7 @@ fn page(loads: &[&LoadRecord], others: &[&Record]) -> Result<String, Failure> {
             "one page holds load runs or a run of the demo, not both; render each kind on its own".to_owned()
         }
     };
-    Err(Failure::new(Exit::Usage, message))
+    Err(Exit::Usage.because(message))
 }
 
 /// A load record that an option names.

@@ -78,20 +78,17 @@ pub(crate) fn run(arguments: &Serve) -> Result<Exit, Failure> {
                 return match node.end() {
                     Ended::Cleanly => Ok(Exit::Done),
                     Ended::Failed => {
-                        Err(Failure::new(Exit::Internal, "a thread had failed before the server was stopped"))
+                        Err(Exit::Internal.because("a thread had failed before the server was stopped"))
                     }
-                    Ended::Hanging(work) => Err(Failure::new(
-                        Exit::Internal,
-                        format!(
-                            "stopped without waiting any longer: {work} hangs; see whether the disk answers"
-                        ),
-                    )),
+                    Ended::Hanging(work) => Err(Exit::Internal.because(format!(
+                        "stopped without waiting any longer: {work} hangs; see whether the disk answers"
+                    ))),
                 };
             }
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) if node.is_sound() => {}
             Err(_) => {
                 node.stop();
-                return Err(Failure::new(Exit::Internal, "a thread failed; the log says why"));
+                return Err(Exit::Internal.because("a thread failed; the log says why"));
             }
         }
     }

@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &Stress) -> Result<Exit, Failure> {
     let unwritable = |error: std::io::Error| {
         let exit = Exit::of_access(&error);
         let file = arguments.report.display();
-        Failure::new(exit, format!("{file}: cannot write: {error}; name another file after SECONDS"))
+        exit.because(format!("{file}: cannot write: {error}; name another file after SECONDS"))
     };
     // First of all, as a report that cannot be written would waste the run.
     files::check_writable(&arguments.report).map_err(unwritable)?;
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &Stress) -> Result<Exit, Failure> {
     let watch = Watch::default();
     stop_on_signals(&watch)?;
     let mut generator = Generator::prepare(&plan(&target), None, &watch)
-        .map_err(|problem| Failure::new(Exit::Unavailable, problem))?;
+        .map_err(|problem| Exit::Unavailable.because(problem))?;
     let mut run = Run {
         steps: Steps::Open(vec![arguments.rate]),
         duration: arguments.seconds,
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &Stress) -> Result<Exit, Failure> {
     });
     let Some(step) = outcome.steps.first() else {
         let reason = outcome.interrupted.map_or_else(|| "the run did not start".to_owned(), String::from);
-        return Err(Failure::new(Exit::Internal, reason));
+        return Err(Exit::Internal.because(reason));
     };
     let lines = lines(step);
     let text = format!(
@@ -79,11 +79,10 @@ pub(crate) fn run(arguments: &Stress) -> Result<Exit, Failure> {
         output::error(&format!("this run says nothing about the server: {reason}"));
     }
     match step.tally.answered {
-        0 if step.tally.invalid > 0 => Err(Failure::new(
-            Exit::Authentication,
-            format!("{}: no answer passed every check", arguments.host),
-        )),
-        0 => Err(Failure::new(Exit::Silence, format!("{}: no answer", arguments.host))),
+        0 if step.tally.invalid > 0 => {
+            Err(Exit::Authentication.because(format!("{}: no answer passed every check", arguments.host)))
+        }
+        0 => Err(Exit::Silence.because(format!("{}: no answer", arguments.host))),
         _ => Ok(Exit::Done),
     }
 }

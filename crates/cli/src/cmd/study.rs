@@ -60,7 +60,7 @@ fn request_threshold(options: &StudyOptions) -> Result<RequestThreshold, Failure
     let (server, coordination) = (&options.server, &options.coordination);
     if server.target.is_none() && !coordination.agents.is_empty() {
         let message = "--agents needs --target: other hosts do not reach a server on this one's loopback";
-        return Err(Failure::new(Exit::Usage, message));
+        return Err(Exit::Usage.because(message));
     }
     let hosts = match (&coordination.agent_ca, &coordination.certificate_chain, &coordination.private_key) {
         (Some(ca), Some(chain), Some(key)) => Some(NamedHosts {
@@ -139,7 +139,7 @@ impl From<Error> for Failure {
                 Fault::Host | Fault::Program => Exit::Internal,
             },
         };
-        Failure::new(exit, error.to_string())
+        exit.because(error.to_string())
     }
 }
 

@@ -75,7 +75,7 @@ pub(super) fn contestants(node: &Node) -> Result<Vec<Contestant>, Failure> {
         }),
     ];
     let authority = fs::read(node.authority())?;
-    let roots = Roots::from_pem(&authority).map_err(|problem| Failure::new(Exit::Internal, problem))?;
+    let roots = Roots::from_pem(&authority).map_err(|problem| Exit::Internal.because(problem))?;
     for aead in [AeadId::SIV_CMAC_256, AeadId::AES_128_GCM_SIV] {
         contestants.push(under_nts(node, &roots, aead)?);
     }
@@ -101,7 +101,7 @@ fn under_nts(node: &Node, roots: &Roots, aead: AeadId) -> Result<Contestant, Fai
     let tls = client_config(roots.clone());
     let ask = Ask { tls, server_name: server_name(NAME)?, aeads: vec![aead] };
     let dialled = dial(&ask, node.key_exchange(), KE_TIMEOUT)
-        .map_err(|error| Failure::new(Exit::Internal, format!("key exchange with {aead}: {error}")))?;
+        .map_err(|error| Exit::Internal.because(format!("key exchange with {aead}: {error}")))?;
     let (server, timing, mut session) = (node.ntp(), dialled.timing, dialled.established.session);
     let mut contestant = Contestant::new("nts", aead.to_string(), move |entropy| {
         nts::ask(server, &mut session, entropy, TIMEOUT).map_err(said)
@@ -128,7 +128,7 @@ fn establish(node: &Node, roots: &Roots, suite: Suite) -> Result<(Session, AntpP
     let mut entropy = Entropy::from_system()?;
     let mut learnt = Learnt::default();
     let established = establish_by_clock(node.ntp(), suite, &anchor, &mut entropy, TIMEOUT, &mut learnt)
-        .map_err(|(_, why)| Failure::new(Exit::Internal, format!("ANTP with {suite}: {why}")))?;
+        .map_err(|(_, why)| Exit::Internal.because(format!("ANTP with {suite}: {why}")))?;
     let ns = |spent: Option<Duration>| spent.map_or(0, nanos);
     let times = learnt.times;
     let phases = AntpPhases {

@@ -118,5 +118,5 @@ fn identity(
 }
 
 fn internal(error: impl std::fmt::Display) -> Failure {
-    Failure::new(Exit::Internal, format!("cannot make a certificate: {error}"))
+    Exit::Internal.because(format!("cannot make a certificate: {error}"))
 }

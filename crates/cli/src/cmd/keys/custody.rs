@@ -15,9 +15,8 @@ pub(super) fn become_owner(path: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let shown = path.display();
-    let custodian = custodian(path).map_err(|error| {
-        Failure::new(Exit::of_access(&error), format!("{shown}: cannot look at it: {error}"))
-    })?;
+    let custodian = custodian(path)
+        .map_err(|error| Exit::of_access(&error).because(format!("{shown}: cannot look at it: {error}")))?;
     let (uid, gid, at) = match custodian {
         Custodian::Root => return Ok(()),
         Custodian::User { uid, gid, at } => (uid, gid, at),
@@ -27,13 +26,13 @@ pub(super) fn become_owner(path: &Path) -> Result<(), Failure> {
                 "{shown}: not touched as root, as others may write to {at}; run: chmod go-w {at}, or run this as the \
                  user that the server runs as"
             );
-            return Err(Failure::new(Exit::Configuration, message));
+            return Err(Exit::Configuration.because(message));
         }
     };
     let user = privilege::find_user_by_id(uid)?.unwrap_or_else(|| User::nameless(uid, gid));
     user.become_user().map_err(|error| {
         let (name, at) = (&user.name, at.display());
-        Failure::new(Exit::Internal, format!("cannot become {name}, to whom {at} belongs: {error}"))
+        Exit::Internal.because(format!("cannot become {name}, to whom {at} belongs: {error}"))
     })?;
     log::debug!("now {}, to whom {} belongs", user.name, at.display());
     Ok(())

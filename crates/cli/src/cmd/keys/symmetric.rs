@@ -78,7 +78,7 @@ fn place(arguments: &Keys, symmetric: &SymmetricKeys) -> Result<Place, Failure> 
                     "{}: there is no [symmetric] in it; name a key file with --keys",
                     arguments.config.display()
                 );
-                return Err(Failure::new(Exit::Configuration, message));
+                return Err(Exit::Configuration.because(message));
             };
             let format = if named == Format::Auto { configured.format } else { named };
             let file = KeyFile::new(&configured.keys, format);
@@ -103,7 +103,7 @@ fn place(arguments: &Keys, symmetric: &SymmetricKeys) -> Result<Place, Failure> 
 
 fn unreadable(error: &KeyFileError) -> Failure {
     let exit = custody::exit(error.is_permission(), error.is_held());
-    Failure::new(exit, format!("{error}; {}", error.remedy()))
+    exit.because(format!("{error}; {}", error.remedy()))
 }
 
 fn unchanged(place: &Place, error: &EditError) -> Failure {
@@ -111,7 +111,7 @@ fn unchanged(place: &Place, error: &EditError) -> Failure {
         EditError::File(error) => unreadable(error),
         error => {
             let path = place.file.path().display();
-            Failure::new(Exit::Usage, format!("{path}: {error}; {}", error.remedy()))
+            Exit::Usage.because(format!("{path}: {error}; {}", error.remedy()))
         }
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn run(arguments: &Agent) -> Result<Exit, Failure> {
     let allow = Allow::with(arguments.allow.clone());
     let agent = agent::Agent::bind(arguments.listen, &identity, allow, limits).map_err(|error| {
         let exit = Exit::of_access(&error);
-        Failure::new(exit, format!("--listen {}: {error}", arguments.listen))
+        exit.because(format!("--listen {}: {error}", arguments.listen))
     })?;
     let _ = authentick_net::descriptors::raise_limit();
     let stop = Arc::new(AtomicBool::new(false));
@@ -70,7 +70,7 @@ pub(super) fn coordinate(
         (&arguments.certificate_chain, &arguments.private_key, &arguments.agent_ca)
     else {
         let message = "--agents needs --agent-ca, --certificate-chain and --private-key";
-        return Err(Failure::new(Exit::Usage, message));
+        return Err(Exit::Usage.because(message));
     };
     let files = [
         ("--certificate-chain", chain.as_path()),
@@ -83,7 +83,7 @@ pub(super) fn coordinate(
     spinner.finish_and_clear();
     match coordinator {
         Ok(coordinator) => Ok(Box::new(coordinator)),
-        Err(error) => Err(Failure::new(exit(&error), error.to_string())),
+        Err(error) => Err(exit(&error).because(error.to_string())),
     }
 }
 
@@ -111,7 +111,7 @@ fn identity(files: [(&str, &Path); 3]) -> Result<Identity, Failure> {
                     (Exit::Configuration, "; name a PEM file".to_owned())
                 }
             };
-            Failure::new(exit, format!("{option} {shown}: cannot read: {error}{remedy}"))
+            exit.because(format!("{option} {shown}: cannot read: {error}{remedy}"))
         })?;
         texts.push(text);
     }
@@ -121,6 +121,6 @@ fn identity(files: [(&str, &Path); 3]) -> Result<Identity, Failure> {
             IdentityError::Key(_) => files[1],
             IdentityError::Authorities(_) => files[2],
         };
-        Failure::new(Exit::Configuration, format!("{option} {}: {error}", file.display()))
+        Exit::Configuration.because(format!("{option} {}: {error}", file.display()))
     })
 }

@@ -53,7 +53,7 @@ pub(crate) fn run(load: &Load) -> Result<Exit, Failure> {
 pub(crate) fn measure(load: &Load, watch: &Watch) -> Result<LoadRecord, Failure> {
     match offer(load) {
         Ok(offer) => offer.measure(watch, |_| Ok(())),
-        Err(_) => Err(Failure::new(Exit::Internal, "an agent measures nothing by itself")),
+        Err(_) => Err(Exit::Internal.because("an agent measures nothing by itself")),
     }
 }
 
@@ -163,19 +163,17 @@ fn finish(arguments: &LoadArguments, record: &LoadRecord) -> Result<Exit, Failur
     let answered: u64 = record.steps.iter().map(|step| step.tally.answered).sum();
     let invalid: u64 = record.steps.iter().map(|step| step.tally.invalid).sum();
     match &record.interrupted {
-        Some(Interruption::Fault(fault)) => Err(Failure::new(Exit::Unavailable, fault.clone())),
+        Some(Interruption::Fault(fault)) => Err(Exit::Unavailable.because(fault.clone())),
         _ if answered > 0 || record.steps.is_empty() => Ok(Exit::Done),
-        _ if invalid > 0 => Err(Failure::new(
-            Exit::Authentication,
-            format!("{}: no answer passed every check", record.target),
-        )),
-        _ => Err(Failure::new(Exit::Silence, format!("{}: no answer", record.target))),
+        _ if invalid > 0 => {
+            Err(Exit::Authentication.because(format!("{}: no answer passed every check", record.target)))
+        }
+        _ => Err(Exit::Silence.because(format!("{}: no answer", record.target))),
     }
 }
 
 fn steps(arguments: &LoadArguments) -> Result<Steps, Failure> {
-    let wrong =
-        |option: &str, error: rates::RatesError| Failure::new(Exit::Usage, format!("{option}: {error}"));
+    let wrong = |option: &str, error: rates::RatesError| Exit::Usage.because(format!("{option}: {error}"));
     if arguments.closed.is_some() {
         return Ok(Steps::Closed);
     }
@@ -257,19 +255,19 @@ fn sources(arguments: &LoadArguments) -> Result<Vec<std::net::IpAddr>, Failure> 
                 "--sources {prefix}: this host has none of these addresses; add them, for example with ip address add, \
                  or ip route add local {prefix} dev lo"
             );
-            Err(Failure::new(Exit::Usage, message))
+            Err(Exit::Usage.because(message))
         }
         false => Ok(sources),
     }
 }
 
 fn process(pid: Option<u32>) -> Result<Option<Process>, Failure> {
-    let problem = |text: String| Failure::new(Exit::Usage, format!("--server-pid: {text}"));
+    let problem = |text: String| Exit::Usage.because(format!("--server-pid: {text}"));
     pid.map(Process::new).transpose().map_err(problem)
 }
 
 fn spans(address: Option<&str>) -> Result<Option<SpanSource>, Failure> {
-    let problem = |text: String| Failure::new(Exit::Unavailable, format!("--server-metrics: {text}"));
+    let problem = |text: String| Exit::Unavailable.because(format!("--server-metrics: {text}"));
     address.map(SpanSource::new).transpose().map_err(problem)
 }
 
@@ -285,6 +283,6 @@ fn prepare(
     drop(shown);
     match generator {
         Ok(generator) => Ok(Box::new(generator)),
-        Err(problem) => Err(Failure::new(Exit::Unavailable, problem)),
+        Err(problem) => Err(Exit::Unavailable.because(problem)),
     }
 }

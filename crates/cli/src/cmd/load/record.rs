@@ -163,5 +163,5 @@ fn named_files(arguments: &LoadArguments) -> impl Iterator<Item = (&'static str,
 
 fn unwritable(option: &str, file: &Path, error: &std::io::Error) -> Failure {
     let exit = Exit::of_access(error);
-    Failure::new(exit, format!("{option} {}: cannot write: {error}; name another file", file.display()))
+    exit.because(format!("{option} {}: cannot write: {error}; name another file", file.display()))
 }

@@ -35,7 +35,7 @@ impl Permission {
             None => Allow::default(),
             Some(file) => {
                 let problem = |text: String| {
-                    Failure::new(Exit::Configuration, format!("--allow-list {}: {text}", file.display()))
+                    Exit::Configuration.because(format!("--allow-list {}: {text}", file.display()))
                 };
                 let text =
                     fs::read_to_string(file).map_err(|error| problem(format!("cannot read: {error}")))?;
@@ -61,7 +61,7 @@ impl Permission {
                  it on a list (--allow-list)"
             ),
         };
-        Err(Failure::new(Exit::Usage, message))
+        Err(Exit::Usage.because(message))
     }
 }
 

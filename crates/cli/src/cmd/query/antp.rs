@@ -50,8 +50,8 @@ pub(super) fn client(
     };
     let suites: Vec<Suite> = options.kem.iter().map(|kem| kem.suite()).collect();
     let suites = if suites.is_empty() { vec![Suite::P256] } else { suites };
-    let suites = SuiteList::new(&suites)
-        .ok_or_else(|| Failure::new(Exit::Usage, "--kem is given more than eight times"))?;
+    let suites =
+        SuiteList::new(&suites).ok_or_else(|| Exit::Usage.because("--kem is given more than eight times"))?;
     let bounds = options.round_trip_max.map_or(Bounds::WAN, |longest| Bounds {
         round_trip_max: NtpSpan::from(longest),
         residence_max: NtpSpan::from(longest * 2),
@@ -60,7 +60,7 @@ pub(super) fn client(
     let store = store(arguments).ok_or_else(|| {
         let message = "nothing says where to keep what is known of servers: set HOME, or name a directory with \
                        --state-directory";
-        Failure::new(Exit::Configuration, message)
+        Exit::Configuration.because(message)
     })?;
     let is_fresh = arguments.count > 1;
     Ok(Antp::new(Settings {
@@ -90,10 +90,7 @@ fn voters(arguments: &Query, server: &ServerArgument, address: SocketAddr) -> Re
         return Ok(Vec::new());
     }
     if others.len() + 1 < SERVER_COUNT_MIN {
-        return Err(Failure::new(
-            Exit::Usage,
-            "--tentative needs two servers beside HOST: give it twice or more",
-        ));
+        return Err(Exit::Usage.because("--tentative needs two servers beside HOST: give it twice or more"));
     }
     let name = arguments.server_name.as_deref().unwrap_or(&server.host);
     let first = Voter { name: arguments.server.clone(), address, anchor: authorities(arguments, name)? };

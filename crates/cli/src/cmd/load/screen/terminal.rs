@@ -54,7 +54,7 @@ pub(crate) fn check() -> Result<(), Failure> {
         Ok(term) if term == "dumb" => "this one is dumb, says TERM; leave --tui out",
         _ => return Ok(()),
     };
-    Err(Failure::new(Exit::Usage, format!("--tui needs a terminal, and {why}")))
+    Err(Exit::Usage.because(format!("--tui needs a terminal, and {why}")))
 }
 
 impl Terminal {
@@ -63,8 +63,7 @@ impl Terminal {
     /// # Errors
     /// If it cannot be taken.
     pub(super) fn open() -> Result<Self, Failure> {
-        let problem =
-            |error| Failure::new(Exit::Usage, format!("--tui: this terminal cannot be used: {error}"));
+        let problem = |error| Exit::Usage.because(format!("--tui: this terminal cannot be used: {error}"));
         HOOK.call_once(|| {
             let report = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {
