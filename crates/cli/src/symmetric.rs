@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use authentick_daemon::symmetric::{Format, KeyFile, Keys, Standing};
+use authentick_daemon::symmetric::{KeyFile, Keys, Standing};
 use authentick_net::clock::unix_seconds;
 use authentick_proto::symmetric::{Allowed, Caution, SymmetricKey};
 
@@ -85,12 +85,7 @@ impl KeyName<'_> {
     }
 
     fn load(self) -> Result<Keys, Failure> {
-        let format = match self.format {
-            KeysFormat::Auto => Format::Auto,
-            KeysFormat::Chrony => Format::Chrony,
-            KeysFormat::Ntp => Format::Ntp,
-        };
-        KeyFile::new(self.file, format).load().map_err(|error| {
+        KeyFile::new(self.file, self.format.into()).load().map_err(|error| {
             let exit = if error.is_permission() { Exit::Permission } else { Exit::Configuration };
             exit.because(format!("--keys {error}; {}", error.remedy()))
         })

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use authentick_daemon::symmetric::Format;
 use authentick_proto::symmetric::Allowed;
 use clap::{Args, ValueEnum};
 
@@ -15,6 +16,16 @@ pub(crate) enum KeysFormat {
     Chrony,
     /// ntpd's
     Ntp,
+}
+
+impl From<KeysFormat> for Format {
+    fn from(format: KeysFormat) -> Self {
+        match format {
+            KeysFormat::Auto => Format::Auto,
+            KeysFormat::Chrony => Format::Chrony,
+            KeysFormat::Ntp => Format::Ntp,
+        }
+    }
 }
 
 /// The key that clients share with the server.

@@ -16,7 +16,7 @@ use authentick_proto::symmetric::Caution;
 use serde::Serialize;
 
 use super::custody;
-use crate::args::{Keys, KeysFormat, SymmetricKeys, SymmetricVerb};
+use crate::args::{Keys, SymmetricKeys, SymmetricVerb};
 use crate::exit::{Exit, Failure};
 use crate::output;
 
@@ -64,11 +64,7 @@ pub(super) fn run(arguments: &Keys, symmetric: &SymmetricKeys) -> Result<Exit, F
 }
 
 fn place(arguments: &Keys, symmetric: &SymmetricKeys) -> Result<Place, Failure> {
-    let named = match symmetric.keys_format {
-        KeysFormat::Auto => Format::Auto,
-        KeysFormat::Chrony => Format::Chrony,
-        KeysFormat::Ntp => Format::Ntp,
-    };
+    let named = Format::from(symmetric.keys_format);
     let (file, format, state_directory) = match &symmetric.keys {
         Some(path) => (KeyFile::new(path, named), named, None),
         None => {
@@ -81,15 +77,13 @@ fn place(arguments: &Keys, symmetric: &SymmetricKeys) -> Result<Place, Failure> 
                 return Err(Exit::Configuration.because(message));
             };
             let format = if named == Format::Auto { configured.format } else { named };
-            let file = KeyFile::new(&configured.keys, format);
-            // The server reads it again on SIGHUP, when it is not root any more.
-            let file = match configured.keys.exists() {
-                true => file,
-                false => match custody::server_user(&config.user, &configured.keys) {
-                    Some(user) => file.with_owner(&user),
-                    None => file,
-                },
-            };
+            let mut file = KeyFile::new(&configured.keys, format);
+            if !configured.keys.exists()
+                && let Some(user) = custody::server_user(&config.user, &configured.keys)
+            {
+                // The server reads it again on SIGHUP, when it is not root any more.
+                file = file.with_owner(&user);
+            }
             (file, format, Some(config.state_directory))
         }
     };
@@ -117,7 +111,7 @@ fn unchanged(place: &Place, error: &EditError) -> Failure {
 }
 
 /// A line of the list. What is not known is absent.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Shown {
     id: u32,
     state: &'static str,
@@ -162,16 +156,8 @@ impl Shown {
             id: key.id,
             state: "unusable",
             kind: Some(key.name),
-            bits: None,
-            salted: false,
             line: Some(key.line),
-            made: None,
-            age_s: None,
-            replaced_by: None,
-            retires: None,
-            uses: None,
-            uses_exact: None,
-            uses_limit: None,
+            ..Shown::default()
         }
     }
 
@@ -179,17 +165,11 @@ impl Shown {
         Shown {
             id: note.id,
             state: "retired",
-            kind: None,
-            bits: None,
-            salted: false,
-            line: None,
             made: note.made.map(notes::time),
             age_s: note.made.map(|made| now.saturating_sub(made)),
             replaced_by: note.replaced_by,
             retires: note.retired.map(notes::time),
-            uses: None,
-            uses_exact: None,
-            uses_limit: None,
+            ..Shown::default()
         }
     }
 
