@@ -7,11 +7,13 @@
 //!
 //! - `engine`: what drives that core: sockets, connections for key exchanges, the clock.
 //! - `plan`: what a run is to do, and what one host reports of a step.
+//! - [`contest`]: no load, but single exchanges under one scheme after the other.
 //! - [`agent`]: the same over several hosts.
 #![forbid(unsafe_code)]
 
 pub mod agent;
 mod allow;
+pub mod contest;
 mod engine;
 mod generator;
 mod judge;

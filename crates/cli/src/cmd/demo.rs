@@ -4,26 +4,30 @@
 //! authentication added. Schemes alternate every few exchanges, so that what disturbs the host disturbs all alike.
 //! Then it loads the node with each for a moment, in a closed loop, which finds what it holds without a search.
 
-mod contest;
 mod node;
 
 use std::fs;
 use std::path::Path;
 
+use authentick_crypto::Entropy;
+use authentick_ke::tls::Roots;
 use authentick_load::Watch;
+use authentick_load::contest::{Contestant, Server, compare};
 use authentick_net::clock::unix_seconds;
+use authentick_proto::symmetric::Allowed;
 use authentick_report::load::LoadRecord;
 use authentick_report::load::text::Rows;
 use authentick_report::{RunRecord, load, run};
 use clap::Parser as _;
 
-use self::contest::{compare, contestants};
 use self::node::{KEY_ID, NAME, Node, SUITES};
-use crate::args::{Arguments, Command, Demo};
+use crate::args::{Arguments, Command, Demo, KeysFormat};
 use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::host::{COMMIT, VERSION, host};
 use crate::output;
+use crate::server::server_name;
+use crate::symmetric::KeyName;
 
 pub(crate) fn run(arguments: &Demo) -> Result<Exit, Failure> {
     // First of all, as a folder that cannot be written would waste everything else.
@@ -31,9 +35,12 @@ pub(crate) fn run(arguments: &Demo) -> Result<Exit, Failure> {
     // Asked before this thread is pinned, which hides the other processors.
     let host = host();
     let node = Node::start()?;
-    let mut contestants = contestants(&node)?;
+    let mut entropy = Entropy::from_system()?;
+    let mut contestants = contestants(&node, &mut entropy)?;
     let started_unix_s = unix_seconds();
-    compare(&mut contestants, arguments.exchanges)?;
+    let progress = output::progress(u64::from(arguments.exchanges), "exchanges");
+    compare(&mut contestants, arguments.exchanges, &mut entropy, |count| progress.inc(u64::from(count)));
+    progress.finish_and_clear();
     let record = RunRecord {
         command: format!("authentick demo --exchanges {}", arguments.exchanges),
         version: VERSION.to_owned(),
@@ -43,19 +50,21 @@ pub(crate) fn run(arguments: &Demo) -> Result<Exit, Failure> {
         path: "loopback".to_owned(),
         schemes: contestants.into_iter().map(|contestant| contestant.run).collect(),
     };
-    write(&arguments.out, &record)?;
-    let loads = load(&node)?;
+    let out = &arguments.out;
+    write(out, [("run.json", record.to_json()), ("report.html", run::report(&record).page())])?;
+    let loads = load_each(&node)?;
     let sound = node.stop();
-    write_loads(&arguments.out, &loads)?;
+    write(out, loads.iter().map(|load| (format!("load-{}.json", load.scheme), load.to_json())))?;
+    write(out, [("load.html", load::report(&loads.iter().collect::<Vec<_>>()).page())])?;
     match arguments.json {
         true => output::result(&record.to_json()),
         false => output::result(&format!(
             "{}\n{}\nreports: {} and {}\nrecords: {}\n",
             run::report(&record).text(),
             loads_table(&loads),
-            arguments.out.join("report.html").display(),
-            arguments.out.join("load.html").display(),
-            arguments.out.join("run.json").display(),
+            out.join("report.html").display(),
+            out.join("load.html").display(),
+            out.join("run.json").display(),
         )),
     }
     if let Some(load) = loads.iter().find(|load| load.steps.iter().any(|step| step.tally.answered == 0)) {
@@ -68,12 +77,21 @@ pub(crate) fn run(arguments: &Demo) -> Result<Exit, Failure> {
     }
 }
 
-fn write(out: &Path, record: &RunRecord) -> Result<(), Failure> {
-    for (name, text) in [("run.json", record.to_json()), ("report.html", run::report(record).page())] {
-        let file = out.join(name);
-        fs::write(&file, text).map_err(|error| unwritable(&file, &error))?;
-    }
-    Ok(())
+/// Clients of the node, one for each scheme, with the keys that they need.
+fn contestants(node: &Node, entropy: &mut Entropy) -> Result<Vec<Contestant>, Failure> {
+    let (ntp, file) = (node.ntp(), node.keys());
+    let name = KeyName { file: &file, id: KEY_ID, format: KeysFormat::Auto, allowed: Allowed::default() };
+    let key = name.find(ntp.ip())?;
+    let internal = |problem: String| Exit::Internal.because(problem);
+    let roots = Roots::from_pem(&fs::read(node.authority())?).map_err(internal)?;
+    let server = Server {
+        ntp,
+        key_exchange: node.key_exchange(),
+        name: server_name(NAME)?,
+        roots: &roots,
+        suites: &SUITES.map(|(_, suite)| suite),
+    };
+    server.contestants(key, entropy).map_err(internal)
 }
 
 /// How long each scheme is offered as load, and how many requests are in flight.
@@ -81,7 +99,7 @@ const LOAD_SECONDS: &str = "1.5";
 const LOAD_WINDOW: &str = "64";
 
 /// Loads the node with each scheme.
-fn load(node: &Node) -> Result<Vec<LoadRecord>, Failure> {
+fn load_each(node: &Node) -> Result<Vec<LoadRecord>, Failure> {
     let target = node.ntp().to_string();
     let ke_port = node.key_exchange()[0].port().to_string();
     let (authority, key_file, key_id) = (node.authority(), node.keys(), KEY_ID.to_string());
@@ -126,11 +144,9 @@ fn loads_table(loads: &[LoadRecord]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Keeps the records of the loads, and a page that sets them side by side.
-fn write_loads(out: &Path, loads: &[LoadRecord]) -> Result<(), Failure> {
-    let page = load::report(&loads.iter().collect::<Vec<_>>()).page();
-    let records = loads.iter().map(|load| (format!("load-{}.json", load.scheme), load.to_json()));
-    for (name, text) in records.chain([("load.html".to_owned(), page)]) {
+/// Writes texts to files of these names.
+fn write<N: AsRef<Path>>(out: &Path, files: impl IntoIterator<Item = (N, String)>) -> Result<(), Failure> {
+    for (name, text) in files {
         let file = out.join(name);
         fs::write(&file, text).map_err(|error| unwritable(&file, &error))?;
     }
