@@ -69,7 +69,7 @@ fn main() -> ExitCode {
     let result = workspace_root().and_then(|root| match task {
         Task::Tidy => tidy::run(&root),
         Task::Spec { draw } => spec::run(&root, draw),
-        Task::Peers { require } => peers::run(&root, require),
+        Task::Peers { require } => peers::provide(&root, require).map(drop),
         Task::Test { require_peers, arguments } => test::run(&root, require_peers, &arguments),
         Task::Ci { only } => ci::run(&root, only),
         Task::Fuzz { seconds, targets } => fuzz::run(&root, seconds, &targets, true),

@@ -3,6 +3,7 @@
 //! A test that cannot run appends a line `NAME: REASON` to the file that `AUTHENTICK_SKIPS` names. Cargo hides what a
 //! passing test prints, so without this a skip would look like a success.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -16,11 +17,7 @@ const SKIPS: &str = "AUTHENTICK_SKIPS";
 /// Provides the peers and runs the tests; with `arguments`, one `cargo test` with these. With `require_peers` a skip
 /// is a failure, unless its reason names a peer that this machine cannot have.
 pub(crate) fn run(root: &Path, require_peers: bool, arguments: &[String]) -> Result<(), String> {
-    let peers = peers::provide(root)?;
-    let missing = peers.iter().find(|(_, state)| matches!(state, State::Missing(_)));
-    if let (true, Some((name, _))) = (require_peers, missing) {
-        return Err(format!("{name} is missing"));
-    }
+    let peers = peers::provide(root, require_peers)?;
     let skips = root.join("target/skips.txt");
     let io = |error| format!("{}: {error}", skips.display());
     fs::create_dir_all(root.join("target")).and_then(|()| fs::write(&skips, "")).map_err(io)?;
@@ -78,14 +75,11 @@ pub(crate) fn of_crypto(root: &Path) -> Command {
 }
 
 /// The lines of the file of skips, in order, each once.
-fn skipped(text: &str) -> Vec<&str> {
-    let mut lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    lines.sort_unstable();
-    lines.dedup();
-    lines
+fn skipped(text: &str) -> BTreeSet<&str> {
+    text.lines().filter(|line| !line.trim().is_empty()).collect()
 }
 
-fn summary(skipped: &[&str]) -> String {
+fn summary(skipped: &BTreeSet<&str>) -> String {
     let heading = match skipped.len() {
         0 => return "nothing was skipped\n".to_owned(),
         1 => "1 test was skipped:".to_owned(),

@@ -50,19 +50,8 @@ pub(crate) fn folder_of(peer: &str) -> String {
     peer.replace('/', "-")
 }
 
-/// Provides all peers and prints what became of each. With `require`, fails if one is missing.
-pub(crate) fn run(root: &Path, require: bool) -> Result<(), String> {
-    let states = provide(root)?;
-    let missing = states.iter().filter(|(_, state)| matches!(state, State::Missing(_)));
-    let missing: Vec<&str> = missing.map(|(name, _)| *name).collect();
-    if require && !missing.is_empty() {
-        return Err(format!("missing peers: {}", missing.join(", ")));
-    }
-    Ok(())
-}
-
-/// Provides all peers, prints a line for each, and says what became of them.
-pub(crate) fn provide(root: &Path) -> Result<Vec<(&'static str, State)>, String> {
+/// Provides all peers, prints a line for each, and says what became of them. With `require`, fails if one is missing.
+pub(crate) fn provide(root: &Path, require: bool) -> Result<Vec<(&'static str, State)>, String> {
     let folder = folder(root)?;
     let io = |error| format!("{}: {error}", folder.display());
     fs::create_dir_all(&folder).map_err(io)?;
@@ -75,6 +64,11 @@ pub(crate) fn provide(root: &Path) -> Result<Vec<(&'static str, State)>, String>
         let state = provide_one(peer, &place);
         println!("{}", line(peer.name, &place, &state));
         states.push((peer.name, state));
+    }
+    let missing = states.iter().filter(|(_, state)| matches!(state, State::Missing(_)));
+    let missing: Vec<&str> = missing.map(|(name, _)| *name).collect();
+    if require && !missing.is_empty() {
+        return Err(format!("missing peers: {}", missing.join(", ")));
     }
     Ok(states)
 }
