@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 
 use authentick_client::antp::ocsp::OcspError;
-use authentick_client::antp::store::{StoreError, StoreProblem};
+use authentick_client::antp::store::StoreError;
 use authentick_client::{Error, Why};
 use authentick_ke::client::{KeError, Phase};
 use authentick_wire::ke::AeadId;
@@ -30,32 +30,31 @@ pub(crate) fn remedy(error: &Error) -> Option<String> {
         | Why::Unanswered(_)
         | Why::UnansweredAntp(_)
         | Why::Untrusted(_)
-        | Why::WrongKem(_)
         | Why::Ocsp(_)
         | Why::Disagreement(_) => None,
     }
 }
 
-fn of_store(StoreError { path, problem }: &StoreError) -> String {
+fn of_store(error: &StoreError) -> String {
     let elsewhere = "name another directory with --state-directory";
-    match problem {
-        StoreProblem::Unreadable(error) => match error.kind() {
+    match error {
+        StoreError::Unreadable(_, error) => match error.kind() {
             ErrorKind::PermissionDenied => "run as a user who may read it",
             ErrorKind::InvalidData => "remove it",
             _ => elsewhere,
         },
-        StoreProblem::Unwritable(_) => elsewhere,
-        StoreProblem::OpenToOthers => "chmod 700, or name another one with --state-directory",
-        StoreProblem::NoChain(_) => "remove it, and it is fetched anew",
-        StoreProblem::NoTime => {
+        StoreError::Unwritable(..) => elsewhere,
+        StoreError::OpenToOthers(_) => "chmod 700, or name another one with --state-directory",
+        StoreError::NoChain(..) => "remove it, and it is fetched anew",
+        StoreError::NoTime(_) => {
             "remove it; certificates are then judged by the time of the build and of the clock"
         }
-        StoreProblem::NoText => "remove it if no server in it needs ANTP",
-        StoreProblem::BadLine(_) => "correct or remove that line",
-        StoreProblem::Full(_) => {
+        StoreError::NoText(_) => "remove it if no server in it needs ANTP",
+        StoreError::BadLine(..) => "correct or remove that line",
+        StoreError::Full(..) => {
             "remove lines that are not needed any more, or name the server by its address"
         }
-        StoreProblem::Downgrade(_) => {
+        StoreError::Downgrade(path, _) => {
             return format!(
                 "if the operator of the server has given ANTP up, forget it with --forget-antp (its line in {} goes)",
                 path.display()

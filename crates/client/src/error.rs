@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use authentick_ke::client::KeError;
-use authentick_proto::antp::client::{Check as AntpCheck, WrongKem};
+use authentick_proto::antp::client::Check as AntpCheck;
 use authentick_wire::ke::AeadId;
 use thiserror::Error as Describe;
 
@@ -96,9 +96,6 @@ pub enum Why {
     /// ANTP: the certificate chain is not to be trusted.
     #[error(transparent)]
     Untrusted(#[from] Untrusted),
-    /// ANTP: the key in the certificate is not one of the suite.
-    #[error(transparent)]
-    WrongKem(#[from] WrongKem),
     /// ANTP: the authorities do not vouch for the chain.
     #[error(transparent)]
     Ocsp(#[from] OcspError),
@@ -146,7 +143,7 @@ impl Why {
             },
             Why::Unanswered(unanswered) => unanswered.fault(),
             Why::UnansweredAntp(unanswered) => unanswered.fault(),
-            Why::Untrusted(_) | Why::WrongKem(_) | Why::Disagreement(_) => Fault::Rejected,
+            Why::Untrusted(_) | Why::Disagreement(_) => Fault::Rejected,
             Why::Ocsp(error) => error.fault(),
             Why::Store(error) => error.fault(),
         }

@@ -1,7 +1,7 @@
 //! Waiting for an answer: whatever comes is checked, until something passes or time is up. An exchange without a
 //! handshake is one request and its answer.
 
-use std::fmt::{self, Debug, Display};
+use std::fmt::{Debug, Display};
 use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use authentick_proto::antp::client as antp;
 use authentick_proto::client::{Check, Exchange, Response, Sample};
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
 use authentick_wire::time::NtpTime;
+use thiserror::Error as Describe;
 
 use crate::error::{Error, Fault, Place};
 use crate::measurement::Measurement;
@@ -37,21 +38,40 @@ impl Failed for antp::Check {
 }
 
 /// Why no answer passed; `C` is a scheme's checks.
-#[derive(Debug)]
-pub enum Unanswered<C = Check> {
+#[derive(Debug, Describe)]
+pub enum Unanswered<C: Failed = Check> {
     /// Nothing came; perhaps the network's word that nothing will.
+    #[error("no answer{}", words_of(*.hint))]
     Silence {
         /// That word.
         hint: Option<Hint>,
     },
     /// Answers came, and each failed a check.
+    #[error("no answer passed every check{}", each_once(.0))]
     Rejected(Vec<C>),
     /// The jar is empty.
+    #[error("no cookie left")]
     NoCookie,
     /// This host's clock was set while the answer was under way.
+    #[error("this host's clock was set during the exchange; ask again")]
     ClockSet,
     /// This host could not send or receive.
-    Io(io::Error),
+    #[error("cannot send or receive: {0}")]
+    Io(#[from] io::Error),
+}
+
+const fn words_of(hint: Option<Hint>) -> &'static str {
+    match hint {
+        None => "",
+        Some(Hint::Unreachable) => "; the network says that it cannot be reached",
+        Some(Hint::Refused) => "; the host says that the port is closed",
+    }
+}
+
+/// Each check once, in the order of appearance.
+fn each_once<C: Failed>(checks: &[C]) -> String {
+    let is_first = |(index, check): &(usize, &C)| !checks[..*index].contains(check);
+    checks.iter().enumerate().filter(is_first).map(|(_, check)| format!("; {check}")).collect()
 }
 
 impl<C: Failed> Unanswered<C> {
@@ -79,41 +99,6 @@ impl Unanswered {
         Error::new(Place::Server(server), self)
     }
 }
-
-impl<C> From<io::Error> for Unanswered<C> {
-    fn from(error: io::Error) -> Self {
-        Unanswered::Io(error)
-    }
-}
-
-impl<C: Failed> Display for Unanswered<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Unanswered::Silence { hint: None } => f.write_str("no answer"),
-            Unanswered::Silence { hint: Some(Hint::Unreachable) } => {
-                f.write_str("no answer; the network says that it cannot be reached")
-            }
-            Unanswered::Silence { hint: Some(Hint::Refused) } => {
-                f.write_str("no answer; the host says that the port is closed")
-            }
-            Unanswered::Rejected(checks) => {
-                f.write_str("no answer passed every check")?;
-                // Each check once, in the order of appearance.
-                for (index, check) in checks.iter().enumerate() {
-                    if !checks[..index].contains(check) {
-                        write!(f, "; {check}")?;
-                    }
-                }
-                Ok(())
-            }
-            Unanswered::NoCookie => f.write_str("no cookie left"),
-            Unanswered::ClockSet => f.write_str("this host's clock was set during the exchange; ask again"),
-            Unanswered::Io(error) => write!(f, "cannot send or receive: {error}"),
-        }
-    }
-}
-
-impl<C: Failed> std::error::Error for Unanswered<C> {}
 
 /// What came instead of an answer.
 #[derive(Debug)]
@@ -150,7 +135,7 @@ impl<C> Heard<C> {
     }
 }
 
-impl<C> From<Heard<C>> for Unanswered<C> {
+impl<C: Failed> From<Heard<C>> for Unanswered<C> {
     fn from(heard: Heard<C>) -> Self {
         match heard.checks.is_empty() {
             true => Unanswered::Silence { hint: heard.hint },

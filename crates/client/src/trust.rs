@@ -23,6 +23,7 @@ use rustls::pki_types::pem::{Error as PemError, PemObject as _};
 use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer};
 use thiserror::Error;
 
+use crate::antp::ocsp::Vouch;
 use crate::remark::Remark;
 
 /// By how much a client may misjudge the time before the dates of a certificate count.
@@ -182,6 +183,8 @@ pub struct Believed {
     pub remarks: Vec<Remark>,
     /// The certificate of that key.
     pub leaf: Vec<u8>,
+    /// With OCSP what was vouched for, one for each certificate of the path, the leaf's first.
+    pub vouches: Vec<Vouch>,
 }
 
 /// Why a chain is not believed: the check that it failed.
@@ -248,7 +251,7 @@ pub fn judge(anchor: &Anchor, dates: &Dates, chain: &Chain<'_>, suite: Suite) ->
     }
     let kem = authentick_proto::antp::kem(suite).ok_or(Untrusted::UnknownSuite(suite))?;
     let key = PublicKey::from_spki(kem, spki).map_err(Untrusted::Key)?;
-    Ok(Believed { key, by, remarks, leaf: leaf.to_vec() })
+    Ok(Believed { key, by, remarks, leaf: leaf.to_vec(), vouches: Vec::new() })
 }
 
 /// Judges the path from a chain to an authority; what is to be remarked.

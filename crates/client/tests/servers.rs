@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use authentick_client::antp::phases::TimeAsk;
-use authentick_client::antp::store::{Store, StoreProblem};
+use authentick_client::antp::store::{Store, StoreError};
 use authentick_client::antp::tentative::Voter;
 use authentick_client::antp::{Antp, Phase, Settings};
 use authentick_client::mac::Mac;
@@ -141,7 +141,7 @@ fn every_scheme_tells_the_time_and_who_vouches_for_it() {
         assert_eq!((by, is_chain_held), (TrustedBy::Authorities, is_held));
     }
     let downgrade = Store::at(state).admit_plain("ntp.test").unwrap_err();
-    assert!(matches!(downgrade.problem, StoreProblem::Downgrade(_)), "{downgrade}");
+    assert!(matches!(downgrade, StoreError::Downgrade(..)), "{downgrade}");
     assert_eq!(downgrade.fault(), Fault::Rejected);
     assert!(node.stop());
 }

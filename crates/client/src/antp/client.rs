@@ -9,17 +9,17 @@ use authentick_proto::antp::client::{Association, HeldChain, Negotiated, Offer, 
 use authentick_wire::antp::SuiteList;
 use authentick_wire::time::NtpTime;
 
-use super::ocsp::{self, Vouch, judge_now};
+use super::ocsp::{self, judge_now};
 use super::phases::{TimeAsk, ask_time};
 use super::store::Store;
-use super::tentative::{Ballot, Voter, agree};
+use super::tentative::{Voter, agree};
 use super::{Established, Phase, establish};
 use crate::Client;
-use crate::error::{Error, Place, Why};
+use crate::error::{Error, Place};
 use crate::exchange::Unanswered;
-use crate::measurement::{Answer, Bound, Learnt};
+use crate::measurement::{Answer, Learnt};
 use crate::remark::Remark;
-use crate::trust::{Anchor, Believed, Dates, SLACK_SECONDS, Times, judge};
+use crate::trust::{Anchor, Dates, SLACK_SECONDS, Times, judge};
 
 /// A server, and how it is to be asked.
 #[derive(Debug)]
@@ -94,14 +94,21 @@ impl Antp {
         let Settings { server, suites, timeout, .. } = self.settings;
         let times = self.times()?;
         let offer = Offer { suites, held: self.held.clone(), ..Offer::p256() };
-        let (settings, vouched_at) = (&self.settings, &mut self.vouched_at);
+        let settings = &self.settings;
         let judged = |negotiated: &Negotiated, entropy: &mut Entropy| {
-            settings.judge(&times, negotiated, vouched_at, entropy)
+            let (anchor, chain, suite) = (&settings.anchor, &negotiated.chain(), negotiated.suite());
+            match &settings.ocsp {
+                None => Ok(judge(anchor, &Dates::At(times), chain, suite)?),
+                Some(url) => {
+                    let ask = ocsp::Ask { url: url.as_deref(), timeout };
+                    judge_now(anchor, &times, ask, chain, suite, entropy)
+                }
+            }
         };
         let established = establish(server, offer, entropy, timeout, &mut self.learnt, judged)
             .map_err(|(phase, why)| Error::new(Place::Antp(server, phase), why))?;
-        let Established { negotiated, session, valid_until, .. } = established;
-        self.valid_until = valid_until;
+        let Established { negotiated, session, valid_until, vouched_at, .. } = established;
+        (self.valid_until, self.vouched_at) = (valid_until, vouched_at);
         // Now it is sure that the server speaks ANTP, and not who stands before it.
         self.settings.store.keep(&self.settings.name, &negotiated.chain())?;
         self.held = Some(HeldChain::new(&negotiated.chain()));
@@ -118,13 +125,10 @@ impl Antp {
 
     /// Asks the servers of tentative trust, once.
     fn ask_voters(&mut self, entropy: &mut Entropy) -> Result<(), Error> {
-        let settings = &self.settings;
-        if settings.voters.is_empty() {
+        if self.settings.voters.is_empty() {
             return Ok(());
         }
-        let Settings { suites, ask: TimeAsk { bounds, .. }, timeout, .. } = *settings;
-        let ballot = Ballot { suites, bounds, timeout };
-        let (at, remark) = agree(&settings.voters, &ballot, &self.times()?, entropy)?;
+        let (at, remark) = agree(&self.settings, &self.times()?, entropy)?;
         self.learnt.remarks.push(remark);
         self.settings.judged_at = Some(at);
         self.settings.voters.clear();
@@ -162,15 +166,10 @@ impl Client for Antp {
         let Settings { server, ask, timeout, .. } = self.settings;
         let session = self.association.session().expect("just established, or from before");
         match ask_time(server, session, ask, entropy, timeout) {
-            Ok(timed) => {
+            Ok(answer) => {
                 self.association.accepted();
-                self.save_time(timed.accepted.header.transmit)?;
-                let bound = Bound {
-                    error_max: timed.error_max,
-                    round_trip_max: ask.bounds.round_trip_max,
-                    is_early: timed.accepted.is_early,
-                };
-                Ok(Answer { measurement: timed.measurement, bound: Some(bound) })
+                self.save_time(answer.measurement.response.header.transmit)?;
+                Ok(answer)
             }
             Err(unanswered) => {
                 if let Unanswered::Rejected(checks) = &unanswered {
@@ -189,25 +188,5 @@ impl Client for Antp {
 
     fn slowdown(&self) -> u32 {
         1 << self.association.backoff()
-    }
-}
-
-impl Settings {
-    /// Judges the chain of the server, and with OCSP tells what time it is.
-    fn judge(
-        &self,
-        times: &Times,
-        negotiated: &Negotiated,
-        vouched_at: &mut Option<u64>,
-        entropy: &mut Entropy,
-    ) -> Result<(Believed, Vec<Vouch>), Why> {
-        let (chain, suite) = (negotiated.chain(), negotiated.suite());
-        let Some(url) = &self.ocsp else {
-            return Ok((judge(&self.anchor, &Dates::At(*times), &chain, suite)?, Vec::new()));
-        };
-        let ask = ocsp::Ask { url: url.as_deref(), timeout: self.timeout };
-        let present = judge_now(&self.anchor, times, ask, &chain, suite, entropy)?;
-        *vouched_at = Some(present.time);
-        Ok((present.believed, present.vouches))
     }
 }

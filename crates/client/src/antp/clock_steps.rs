@@ -15,28 +15,6 @@ use authentick_wire::time::{NtpSpan, NtpTime};
 /// How often the clocks are read; the closest three readings count.
 const ATTEMPT_COUNT: usize = 8;
 
-/// The clocks of a host.
-pub(super) trait Clocks {
-    /// The time of day, which may be set.
-    fn day(&mut self) -> NtpTime;
-    /// Nanoseconds on a clock that is never set and runs at the same rate.
-    fn steady_ns(&mut self) -> u64;
-}
-
-/// Those of this host.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Host;
-
-impl Clocks for Host {
-    fn day(&mut self) -> NtpTime {
-        clock::now()
-    }
-
-    fn steady_ns(&mut self) -> u64 {
-        clock::monotonic_ns()
-    }
-}
-
 /// What the time of day was when the steady clock was at zero, had nobody ever set it: between these two.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Difference {
@@ -45,10 +23,16 @@ pub(super) struct Difference {
 }
 
 impl Difference {
-    /// Reads both clocks.
-    pub(super) fn read(clocks: &mut impl Clocks) -> Self {
+    /// Reads this host's clocks.
+    pub(super) fn read_host() -> Self {
+        Self::read(|| (clock::monotonic_ns(), clock::now(), clock::monotonic_ns()))
+    }
+
+    /// Reads clocks. Each call of `read` returns the time of day between two readings, in nanoseconds, of a clock that
+    /// is never set and runs at the same rate.
+    fn read(mut read: impl FnMut() -> (u64, NtpTime, u64)) -> Self {
         let readings = (0..ATTEMPT_COUNT).map(|_| {
-            let (before, day, after) = (clocks.steady_ns(), clocks.day(), clocks.steady_ns());
+            let (before, day, after) = read();
             let back = |steady_ns: u64| day + NtpSpan::from_nanos(-(steady_ns as i64));
             Difference { earliest: back(after), latest: back(before) }
         });
@@ -84,7 +68,7 @@ mod tests {
 
     const BEGIN: NtpTime = NtpTime::from_unix(1_700_000_000, 0);
 
-    impl Clocks for Simulated {
+    impl Simulated {
         fn day(&mut self) -> NtpTime {
             self.true_ns += self.reading_ns;
             BEGIN + NtpSpan::from_nanos(self.true_ns + self.set_ns)
@@ -93,6 +77,10 @@ mod tests {
         fn steady_ns(&mut self) -> u64 {
             self.true_ns += self.reading_ns;
             1_000_000_000_000 + self.true_ns as u64
+        }
+
+        fn read(&mut self) -> (u64, NtpTime, u64) {
+            (self.steady_ns(), self.day(), self.steady_ns())
         }
     }
 
@@ -106,7 +94,7 @@ mod tests {
         is_early: bool,
     ) -> Option<[i64; 2]> {
         let mut clocks = Simulated { true_ns: 0, reading_ns, set_ns: 0 };
-        let before = Difference::read(&mut clocks);
+        let before = Difference::read(|| clocks.read());
         let sent = clocks.day();
         let step = |clocks: &mut Simulated| clocks.set_ns += step_ns;
         if is_early {
@@ -121,7 +109,7 @@ mod tests {
         }
         clocks.true_ns += back_ns;
         let arrived = clocks.day();
-        let unnoticed = before.unnoticed(Difference::read(&mut clocks))?;
+        let unnoticed = before.unnoticed(Difference::read(|| clocks.read()))?;
         let header = Header { receive, transmit, ..Header::minimal_request(sent) };
         let sample = Sample::new(&header, sent, arrived);
         let bound = sample.delay.as_nanos() / 2 + 1 + unnoticed.as_nanos();
@@ -159,21 +147,16 @@ mod tests {
 
     #[test]
     fn reading_that_was_interrupted_does_not_count() {
-        struct Interrupted(Simulated, u32);
-        impl Clocks for Interrupted {
-            fn day(&mut self) -> NtpTime {
-                self.1 += 1;
-                // All but one are interrupted for ten milliseconds.
-                self.0.true_ns += if self.1 == 5 { 0 } else { 10_000_000 };
-                self.0.day()
-            }
-            fn steady_ns(&mut self) -> u64 {
-                self.0.steady_ns()
-            }
-        }
         let read = || {
-            let clocks = Simulated { true_ns: 0, reading_ns: 50, set_ns: 0 };
-            Difference::read(&mut Interrupted(clocks, 0))
+            let mut clocks = Simulated { true_ns: 0, reading_ns: 50, set_ns: 0 };
+            let mut count = 0;
+            Difference::read(|| {
+                count += 1;
+                let before = clocks.steady_ns();
+                // All but one are interrupted for ten milliseconds.
+                clocks.true_ns += if count == 5 { 0 } else { 10_000_000 };
+                (before, clocks.day(), clocks.steady_ns())
+            })
         };
         let unnoticed = read().unnoticed(read()).unwrap();
         assert!(unnoticed < NtpSpan::from_nanos(110), "{unnoticed}");
@@ -181,9 +164,9 @@ mod tests {
 
     #[test]
     fn clocks_of_this_host_differ_by_the_same_all_the_time() {
-        let before = Difference::read(&mut Host);
+        let before = Difference::read_host();
         std::thread::sleep(std::time::Duration::from_millis(20));
-        let unnoticed = before.unnoticed(Difference::read(&mut Host));
+        let unnoticed = before.unnoticed(Difference::read_host());
         assert!(unnoticed.unwrap() < NtpSpan::from_nanos(5_000_000), "{unnoticed:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! A client of ANTP around the protocol's own state machines: sockets, trust in certificates, and what is kept on disk.
 //!
 //! - [`Antp`]: a client that keeps its key from one exchange to the next, and what is worth it on disk.
-//! - [`establish`]: the first two phases, with the check of the certificates between them.
+//! - [`establish_by_clock`]: the first two phases, with the check of the certificates between them.
 //! - [`phases`]: negotiation, key exchange and time over UDP, each asked for again until its time is up.
 //! - [`ocsp`]: the time by the authorities, who say whether a chain is good now.
 //! - [`tentative`]: the time by several servers, for who has none to judge certificates by.
@@ -25,7 +25,6 @@ use authentick_ke::tls::CertificateInfo;
 use authentick_proto::antp::client::{Negotiated, Offer, Session};
 use authentick_wire::antp::{Suite, SuiteList};
 
-use self::ocsp::Vouch;
 use self::phases::{exchange_keys, negotiate};
 use crate::error::Why;
 use crate::measurement::{Learnt, Voucher};
@@ -68,51 +67,53 @@ pub struct Established {
     pub round_count: u32,
     /// Until when the leaf is good, in Unix seconds.
     pub valid_until: Option<i64>,
+    /// What time it was, in Unix seconds, by a responder of OCSP; `None` if none was asked.
+    pub vouched_at: Option<u64>,
 }
 
 /// Goes through the first two phases; each of them has `timeout`. Between them `judge` decides on the server's chain.
-/// `learnt` gets what becomes known on the way, also if a later phase fails.
-///
-/// # Errors
-/// The phase that failed, and why.
-pub fn establish(
+/// `learnt` gets what becomes known on the way, also if a later phase fails. Returns the phase that failed, and why.
+fn establish(
     server: SocketAddr,
     offer: Offer,
     entropy: &mut Entropy,
     timeout: Duration,
     learnt: &mut Learnt,
-    judge: impl FnOnce(&Negotiated, &mut Entropy) -> Result<(Believed, Vec<Vouch>), Why>,
+    judge: impl FnOnce(&Negotiated, &mut Entropy) -> Result<Believed, Why>,
 ) -> Result<Established, (Phase, Why)> {
     let held = offer.held.clone();
-    let agreed = negotiate(server, offer, entropy, timeout)
+    let start = Instant::now();
+    let (negotiated, round_count) = negotiate(server, offer, entropy, timeout)
         .map_err(|unanswered| (Phase::Negotiation, unanswered.into()))?;
-    learnt.times.negotiation = Some(agreed.took);
-    let (negotiated, start) = (agreed.negotiated, Instant::now());
-    let (believed, ocsp) = judge(&negotiated, entropy).map_err(|why| (Phase::CertificateCheck, why))?;
+    learnt.times.negotiation = Some(start.elapsed());
+    let start = Instant::now();
+    let believed = judge(&negotiated, entropy).map_err(|why| (Phase::CertificateCheck, why))?;
     learnt.times.certificate_check = Some(start.elapsed());
-    let Believed { key, by, remarks, leaf } = believed;
-    let certificate = CertificateInfo::parse(&leaf);
-    learnt.remarks.extend(remarks);
-    let octets = negotiated.chain().octets();
+    let certificate = CertificateInfo::parse(&believed.leaf);
     let valid_until = certificate.as_ref().map(|certificate| certificate.not_after);
+    let vouched_at = believed.vouches.first().map(|vouch| vouch.good.produced_at);
+    let octets = negotiated.chain().octets();
+    learnt.remarks.extend(believed.remarks);
     learnt.voucher = Some(Voucher::Antp {
         suite: negotiated.suite(),
         chain_size: octets.len(),
         is_chain_held: held.is_some_and(|held| held.octets() == octets),
-        round_count: agreed.round_count,
-        by,
+        round_count,
+        by: believed.by,
         certificate,
-        ocsp,
+        ocsp: believed.vouches,
     });
-    let exchanged = exchange_keys(server, &negotiated, &key, entropy, timeout)
-        .map_err(|wrong| (Phase::KeyExchange, wrong.into()))?
+    let start = Instant::now();
+    let (session, encapsulation) = exchange_keys(server, &negotiated, &believed.key, entropy, timeout)
         .map_err(|unanswered| (Phase::KeyExchange, unanswered.into()))?;
-    learnt.times.encapsulation = Some(exchanged.encapsulation);
-    learnt.times.key_exchange = Some(exchanged.took);
-    Ok(Established { negotiated, session: exchanged.session, round_count: agreed.round_count, valid_until })
+    learnt.times.encapsulation = Some(encapsulation);
+    learnt.times.key_exchange = Some(start.elapsed().saturating_sub(encapsulation));
+    Ok(Established { negotiated, session, round_count, valid_until, vouched_at })
 }
 
-/// The same for who measures, and knows the time: under one suite, with the dates of certificates judged by the clock.
+/// Goes through the first two phases under one suite, with the dates of certificates judged by the clock: for a caller
+/// that measures, and knows the time. Each phase has `timeout`; `learnt` gets what becomes known on the way, also if a
+/// later phase fails.
 ///
 /// # Errors
 /// The phase that failed, and why.
@@ -129,6 +130,6 @@ pub fn establish_by_clock(
 ) -> Result<Established, (Phase, Why)> {
     let offer = Offer { suites: SuiteList::new(&[suite]).expect("one suite makes a list"), ..Offer::p256() };
     establish(server, offer, entropy, timeout, learnt, |negotiated, _| {
-        Ok((judge(anchor, &Dates::At(Times::exactly_now()), &negotiated.chain(), suite)?, Vec::new()))
+        Ok(judge(anchor, &Dates::At(Times::exactly_now()), &negotiated.chain(), suite)?)
     })
 }

@@ -53,17 +53,6 @@ impl fmt::Display for Vouch {
     }
 }
 
-/// A chain that is believed by OCSP.
-#[derive(Debug)]
-pub struct Present {
-    /// The chain.
-    pub believed: Believed,
-    /// One for each certificate of the path, the leaf's first.
-    pub vouches: Vec<Vouch>,
-    /// What time it is, by the leaf's responder, in Unix seconds.
-    pub time: u64,
-}
-
 /// A URL that names no responder that can be asked.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum BadUrl {
@@ -156,20 +145,22 @@ pub fn judge_now(
     chain: &Chain<'_>,
     suite: Suite,
     entropy: &mut Entropy,
-) -> Result<Present, Why> {
+) -> Result<Believed, Why> {
     judge(anchor, &Dates::Ignored, chain, suite)?;
     let links = path_links(anchor, chain, suite)?;
+    if links.is_empty() {
+        return Err(Untrusted::Empty.into());
+    }
     let mut vouches: Vec<Vouch> = Vec::new();
     for (index, link) in links.iter().enumerate() {
         vouches.push(vouch(link, index == 0, ask, times.floor(), entropy)?);
     }
     let instants: Vec<u64> = vouches.iter().map(|vouch| vouch.good.produced_at).collect();
-    let time = *instants.first().ok_or(Untrusted::Empty)?;
     let dates = Dates::VouchedFor { instants, links };
     let mut believed = judge(anchor, &dates, chain, suite)?;
     believed.by = TrustedBy::AuthoritiesAndOcsp;
     believed.remarks.push(Remark::VouchedFor(vouches.clone()));
-    Ok(Present { believed, vouches, time })
+    Ok(Believed { vouches, ..believed })
 }
 
 /// Asks about one certificate.
@@ -323,7 +314,7 @@ mod tests {
             Below { anchor, chain, root: of_root, between: of_between }
         }
 
-        fn judge(&self, url: Option<&str>) -> Result<Present, Why> {
+        fn judge(&self, url: Option<&str>) -> Result<Believed, Why> {
             let times = Times { clock: 0, built: 0, saved: 0, by_hand: None };
             let chain = Chain::parse(&self.chain).unwrap();
             let ask = Ask { url, timeout: Duration::from_secs(5) };
@@ -334,12 +325,13 @@ mod tests {
     #[test]
     fn each_certificate_but_the_root_is_asked_about_at_its_own_authority() {
         let below = Below::new(NOW + 60, NOW, true);
-        let present = below.judge(None).unwrap();
+        let believed = below.judge(None).unwrap();
         let asked: Vec<_> =
-            present.vouches.iter().map(|vouch| (vouch.subject.as_str(), &vouch.responder)).collect();
+            believed.vouches.iter().map(|vouch| (vouch.subject.as_str(), &vouch.responder)).collect();
         assert_eq!(asked, [("CN=leaf", &below.between.url()), ("CN=between", &below.root.url())]);
-        assert_eq!((present.time, present.believed.by), (NOW, TrustedBy::AuthoritiesAndOcsp));
-        let remark = present.believed.remarks.iter().map(Remark::to_string).collect::<String>();
+        assert_eq!(believed.vouches[0].good.produced_at, NOW);
+        assert_eq!(believed.by, TrustedBy::AuthoritiesAndOcsp);
+        let remark = believed.remarks.iter().map(Remark::to_string).collect::<String>();
         assert!(remark.contains("CN=leaf was good at 2030-06-01T00:00:00Z"), "{remark}");
         // A certificate that names nobody is asked about where the user says, here the wrong place.
         let unnamed = Below::new(NOW, NOW, false);

@@ -9,31 +9,19 @@ use authentick_crypto::kem::PublicKey;
 use authentick_net::clock;
 use authentick_net::udp::ClientSocket;
 use authentick_proto::antp::client::{
-    Accepted, Bounds, Check, Event, KeyExchange, Negotiated, Negotiation, Offer, Progress, SeparateTag,
-    Session, TimeExchange, Wanted, WrongKem,
+    Bounds, Check, Event, Negotiated, Negotiation, Offer, Progress, SeparateTag, Session, Wanted,
 };
 use authentick_proto::client::Response;
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
-use authentick_wire::time::{NtpSpan, NtpTime};
+use authentick_wire::time::NtpTime;
 
-use super::clock_steps::{Difference, Host};
+use super::clock_steps::Difference;
 use crate::exchange::{Heard, Unanswered};
-use crate::measurement::Measurement;
+use crate::measurement::{Answer, Bound, Measurement};
 
 /// How long the first request of a phase waits for its answer before there is another; the next one waits twice as
 /// long. Within this, an answer within the default bound E is never too late.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
-
-/// One phase as a course of requests: what it sends, and what a datagram means to it.
-trait Course {
-    type Outcome;
-
-    /// Writes a request that has not been sent before; returns its size.
-    fn request(&mut self, out: &mut [u8]) -> usize;
-
-    /// `None`: the wait goes on.
-    fn receive(&mut self, datagram: &[u8], arrived: NtpTime) -> Result<Option<Step<Self::Outcome>>, Check>;
-}
 
 /// What ends the wait for an answer.
 enum Step<T> {
@@ -43,21 +31,27 @@ enum Step<T> {
     Done(T),
 }
 
-/// Goes through `phase` with the server at the other end of `socket`.
-fn run<P: Course>(
+/// Goes through a phase, of which `state` is kept, with the server at the other end of `socket`.
+///
+/// `request` writes a request that has not been sent before, and returns what its answer is checked with, and its size.
+/// `receive` says what a datagram means to that; after `None` the wait goes on.
+fn run<S, R, T>(
     socket: &ClientSocket,
-    phase: &mut P,
     timeout: Duration,
-) -> Result<P::Outcome, Unanswered<Check>> {
+    state: &mut S,
+    mut request: impl FnMut(&mut S, &mut [u8]) -> (R, usize),
+    mut receive: impl FnMut(&mut S, &mut R, &[u8], NtpTime) -> Result<Option<Step<T>>, Check>,
+) -> Result<T, Unanswered<Check>> {
     let mut buffer = [0; DATAGRAM_SIZE_MAX];
     let deadline = Instant::now() + timeout;
     let mut heard = Heard::nothing();
     let mut wait = FIRST_WAIT;
     loop {
-        let size = phase.request(&mut buffer);
+        let (mut sent, size) = request(state, &mut buffer);
         socket.send(&buffer[..size])?;
         let until = deadline.min(Instant::now() + wait);
-        let step = heard.listen(socket, &mut buffer, until, |datagram, at| phase.receive(datagram, at))?;
+        let step = heard
+            .listen(socket, &mut buffer, until, |datagram, at| receive(state, &mut sent, datagram, at))?;
         wait = match step {
             Some(Step::Done(outcome)) => return Ok(outcome),
             Some(Step::Next) => FIRST_WAIT,
@@ -69,123 +63,56 @@ fn run<P: Course>(
     }
 }
 
-/// A negotiation that reached its end.
-#[derive(Debug)]
-pub struct Agreed {
-    /// The server's choice, C1 and its chain.
-    pub negotiated: Negotiated,
-    /// Answers that it took.
-    pub round_count: u32,
-    /// How long that was.
-    pub took: Duration,
-}
-
-struct Negotiating<'a> {
-    negotiation: Negotiation,
-    round_count: u32,
-    entropy: &'a mut Entropy,
-}
-
-impl Course for Negotiating<'_> {
-    type Outcome = Negotiated;
-
-    fn request(&mut self, out: &mut [u8]) -> usize {
-        self.negotiation.request(self.entropy, out)
-    }
-
-    fn receive(&mut self, datagram: &[u8], _: NtpTime) -> Result<Option<Step<Negotiated>>, Check> {
-        let progress = self.negotiation.receive(datagram)?;
-        self.round_count += 1;
-        Ok(Some(match progress {
-            Progress::More => Step::Next,
-            Progress::Done(negotiated) => Step::Done(negotiated),
-        }))
-    }
-}
-
-/// Phase 1: as many rounds as the chain takes.
-///
-/// # Errors
-/// Why there is no answer.
-pub fn negotiate(
+/// Phase 1: as many rounds as the chain takes, and how many those were.
+pub(super) fn negotiate(
     server: SocketAddr,
     offer: Offer,
     entropy: &mut Entropy,
     timeout: Duration,
-) -> Result<Agreed, Unanswered<Check>> {
-    let start = Instant::now();
+) -> Result<(Negotiated, u32), Unanswered<Check>> {
     let socket = ClientSocket::connect(server)?;
-    let mut phase = Negotiating { negotiation: Negotiation::new(offer), round_count: 0, entropy };
-    let negotiated = run(&socket, &mut phase, timeout)?;
-    Ok(Agreed { negotiated, round_count: phase.round_count, took: start.elapsed() })
+    let mut round_count = 0;
+    let negotiated = run(
+        &socket,
+        timeout,
+        &mut Negotiation::new(offer),
+        |negotiation, out| ((), negotiation.request(entropy, out)),
+        |negotiation, (), datagram, _| {
+            let progress = negotiation.receive(datagram)?;
+            round_count += 1;
+            Ok(Some(match progress {
+                Progress::More => Step::Next,
+                Progress::Done(negotiated) => Step::Done(negotiated),
+            }))
+        },
+    )?;
+    Ok((negotiated, round_count))
 }
 
-/// A key exchange that reached its end.
-#[derive(Debug)]
-pub struct Exchanged {
-    /// The key, and C2.
-    pub session: Session,
-    /// This end's public-key work.
-    pub encapsulation: Duration,
-    /// The rest: from m3 to a confirmed m4.
-    pub took: Duration,
-}
-
-struct Exchanging<'a> {
-    negotiated: &'a Negotiated,
-    key: &'a PublicKey,
-    entropy: &'a mut Entropy,
-    exchange: Option<KeyExchange>,
-    encapsulation: Duration,
-}
-
-impl Course for Exchanging<'_> {
-    type Outcome = Session;
-
-    fn request(&mut self, out: &mut [u8]) -> usize {
-        let start = Instant::now();
-        let made = self.negotiated.exchange(self.key, self.entropy, out);
-        let (exchange, size) = made.expect("the key's mechanism was compared with the suite");
-        self.encapsulation += start.elapsed();
-        self.exchange = Some(exchange);
-        size
-    }
-
-    fn receive(&mut self, datagram: &[u8], _: NtpTime) -> Result<Option<Step<Session>>, Check> {
-        let exchange = self.exchange.as_mut().expect("a request precedes what is received");
-        exchange.receive(datagram).map(|session| Some(Step::Done(session)))
-    }
-}
-
-/// Phase 2, under `key`, which the caller trusts.
-///
-/// # Errors
-/// The outer one if the key is not one of the suite; the inner one says why there is no answer.
-///
-/// # Panics
-/// Never: the key was compared with the suite.
-pub fn exchange_keys(
+/// Phase 2, under `key`, which the caller trusts, and which is one of the suite. Also returns how long this end's
+/// public-key work took.
+pub(super) fn exchange_keys(
     server: SocketAddr,
     negotiated: &Negotiated,
     key: &PublicKey,
     entropy: &mut Entropy,
     timeout: Duration,
-) -> Result<Result<Exchanged, Unanswered<Check>>, WrongKem> {
-    let suite = negotiated.suite();
-    if authentick_proto::antp::kem(suite) != Some(key.kem()) {
-        return Err(WrongKem { suite, kem: key.kem() });
-    }
-    let mut phase = Exchanging { negotiated, key, entropy, exchange: None, encapsulation: Duration::ZERO };
-    let start = Instant::now();
-    let exchanged = ClientSocket::connect(server)
-        .map_err(Unanswered::from)
-        .and_then(|socket| run(&socket, &mut phase, timeout))
-        .map(|session| Exchanged {
-            session,
-            encapsulation: phase.encapsulation,
-            took: start.elapsed().saturating_sub(phase.encapsulation),
-        });
-    Ok(exchanged)
+) -> Result<(Session, Duration), Unanswered<Check>> {
+    let socket = ClientSocket::connect(server)?;
+    let mut encapsulation = Duration::ZERO;
+    let session = run(
+        &socket,
+        timeout,
+        &mut (),
+        |(), out| {
+            let start = Instant::now();
+            let made = negotiated.exchange(key, entropy, out);
+            encapsulation += start.elapsed();
+            made.expect("the key was read as one of the suite")
+        },
+        |(), exchange, datagram, _| exchange.receive(datagram).map(|session| Some(Step::Done(session))),
+    )?;
+    Ok((session, encapsulation))
 }
 
 /// What is asked for in phase 3.
@@ -199,50 +126,7 @@ pub struct TimeAsk {
     pub bounds: Bounds,
 }
 
-struct Timing<'a> {
-    session: &'a mut Session,
-    wanted: Wanted,
-    bounds: Bounds,
-    entropy: &'a mut Entropy,
-    exchange: Option<TimeExchange>,
-    /// The clocks when the request was made.
-    clocks: Difference,
-}
-
-impl Course for Timing<'_> {
-    /// Also by how much the clock may have been set meanwhile; `None` if it was.
-    type Outcome = (Accepted, Option<NtpSpan>);
-
-    fn request(&mut self, out: &mut [u8]) -> usize {
-        self.clocks = Difference::read(&mut Host);
-        let (exchange, size) = self.session.ask(self.wanted, self.bounds, clock::now(), self.entropy, out);
-        self.exchange = Some(exchange);
-        size
-    }
-
-    fn receive(&mut self, datagram: &[u8], arrived: NtpTime) -> Result<Option<Step<Self::Outcome>>, Check> {
-        let exchange = self.exchange.as_mut().expect("a request precedes what is received");
-        Ok(match exchange.receive(datagram, arrived, self.session)? {
-            Event::Early => None,
-            Event::Accepted(accepted) => {
-                Some(Step::Done((accepted, self.clocks.unnoticed(Difference::read(&mut Host)))))
-            }
-        })
-    }
-}
-
-/// Time that passed every check.
-#[derive(Clone, Copy, Debug)]
-pub struct Timed {
-    /// As of any scheme.
-    pub measurement: Measurement,
-    /// What the protocol says of it.
-    pub accepted: Accepted,
-    /// The most by which the offset is wrong: half the round trip, and what this host's clock may have been set by.
-    pub error_max: NtpSpan,
-}
-
-/// Phase 3: one exchange of time under `session`.
+/// Phase 3: one exchange of time under `session`. The answer has a bound.
 ///
 /// # Errors
 /// Why there is no answer.
@@ -252,7 +136,7 @@ pub fn ask_time(
     ask: TimeAsk,
     entropy: &mut Entropy,
     timeout: Duration,
-) -> Result<Timed, Unanswered<Check>> {
+) -> Result<Answer, Unanswered<Check>> {
     let socket = ClientSocket::connect(server)?;
     let start = Instant::now();
     let separate = match server.ip().to_canonical().is_ipv4() {
@@ -260,11 +144,25 @@ pub fn ask_time(
         false => SeparateTag::Ipv6,
     };
     let wanted = Wanted { fresh: ask.is_fresh, separate: ask.is_separate.then_some(separate) };
-    let clocks = Difference::read(&mut Host);
-    let mut phase = Timing { session, wanted, bounds: ask.bounds, entropy, exchange: None, clocks };
-    let (accepted, unnoticed) = run(&socket, &mut phase, timeout)?;
-    let error_max = accepted.error_max() + unnoticed.ok_or(Unanswered::ClockSet)?;
-    let sent = phase.exchange.as_ref().expect("a request precedes its answer").sent();
+    let (accepted, sent, unnoticed) = run(
+        &socket,
+        timeout,
+        session,
+        |session, out| {
+            let clocks = Difference::read_host();
+            let (exchange, size) = session.ask(wanted, ask.bounds, clock::now(), entropy, out);
+            ((exchange, clocks), size)
+        },
+        |session, (exchange, clocks), datagram, arrived| {
+            Ok(match exchange.receive(datagram, arrived, session)? {
+                Event::Early => None,
+                Event::Accepted(accepted) => {
+                    let unnoticed = clocks.unnoticed(Difference::read_host());
+                    Some(Step::Done((accepted, exchange.sent(), unnoticed)))
+                }
+            })
+        },
+    )?;
     let measurement = Measurement {
         response: Response { header: accepted.header, cookie_count: 0 },
         sample: accepted.sample,
@@ -274,5 +172,10 @@ pub fn ask_time(
         arrived: sent + accepted.sample.round_trip,
         whole: start.elapsed(),
     };
-    Ok(Timed { measurement, accepted, error_max })
+    let bound = Bound {
+        error_max: accepted.error_max() + unnoticed.ok_or(Unanswered::ClockSet)?,
+        round_trip_max: ask.bounds.round_trip_max,
+        is_early: accepted.is_early,
+    };
+    Ok(Answer { measurement, bound: Some(bound) })
 }

@@ -10,7 +10,6 @@
 //! Directories have mode 0700 and files 0600. A file is replaced as a whole or not at all. One that is not as it should
 //! be is named, with what to do, and nothing goes on as if it were missing: that would allow what it forbids.
 
-use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -23,6 +22,7 @@ use authentick_proto::antp::sticky::{BadLine, Downgrade, Sticky};
 use authentick_wire::Malformed;
 use authentick_wire::antp::Chain;
 use authentick_wire::limits::ANTP_CHAIN_SIZE_MAX;
+use thiserror::Error;
 
 use crate::error::Fault;
 use crate::trust::rfc3339;
@@ -32,79 +32,52 @@ const FILE_SIZE_MAX: u64 = 512 << 10;
 
 const HEADING: &str = "# Servers that have spoken ANTP: authentick asks them for no unauthenticated time.\n";
 
-/// What is wrong with what is kept.
-#[derive(Debug)]
-pub struct StoreError {
-    /// The file or directory.
-    pub path: PathBuf,
-    /// What is wrong with it.
-    pub problem: StoreProblem,
-}
-
-/// See [`StoreError`].
-#[derive(Debug)]
-pub enum StoreProblem {
+/// What is wrong with a file or directory that is kept.
+#[derive(Debug, Error)]
+pub enum StoreError {
     /// It cannot be read.
-    Unreadable(io::Error),
+    #[error("cannot read {}: {}", .0.display(), .1)]
+    Unreadable(PathBuf, io::Error),
     /// It cannot be written.
-    Unwritable(io::Error),
+    #[error("cannot write {}: {}", .0.display(), .1)]
+    Unwritable(PathBuf, io::Error),
     /// Others than its owner may write to the directory.
-    OpenToOthers,
+    #[error("{}: others may write to it", .0.display())]
+    OpenToOthers(PathBuf),
     /// It is to hold a chain of certificates.
-    NoChain(Malformed),
+    #[error("{}: is no certificate chain of ANTP ({})", .0.display(), .1)]
+    NoChain(PathBuf, Malformed),
     /// It is to hold a time.
-    NoTime,
+    #[error("{}: is no time such as 2030-01-31T12:00:00Z", .0.display())]
+    NoTime(PathBuf),
     /// It is to hold names of servers, and is not UTF-8.
-    NoText,
+    #[error("{}: is no text", .0.display())]
+    NoText(PathBuf),
     /// It is to hold names of servers.
-    BadLine(BadLine),
+    #[error("{}: {}", .0.display(), .1)]
+    BadLine(PathBuf, BadLine),
     /// It can hold no more servers, or not this one.
-    Full(String),
+    #[error("{}: is full, or cannot hold the name {:?}", .0.display(), .1)]
+    Full(PathBuf, String),
     /// It says that the server was asked with ANTP before: it is not asked with less.
-    Downgrade(Downgrade),
+    #[error("{1}")]
+    Downgrade(PathBuf, Downgrade),
 }
 
 impl StoreError {
     /// Whose fault it is.
     #[must_use]
     pub fn fault(&self) -> Fault {
-        match &self.problem {
-            StoreProblem::Unreadable(error) | StoreProblem::Unwritable(error) => Fault::of_access(error),
-            StoreProblem::OpenToOthers
-            | StoreProblem::NoChain(_)
-            | StoreProblem::NoTime
-            | StoreProblem::NoText
-            | StoreProblem::BadLine(_)
-            | StoreProblem::Full(_) => Fault::Input,
-            StoreProblem::Downgrade(_) => Fault::Rejected,
+        match self {
+            StoreError::Unreadable(_, error) | StoreError::Unwritable(_, error) => Fault::of_access(error),
+            StoreError::OpenToOthers(_)
+            | StoreError::NoChain(..)
+            | StoreError::NoTime(_)
+            | StoreError::NoText(_)
+            | StoreError::BadLine(..)
+            | StoreError::Full(..) => Fault::Input,
+            StoreError::Downgrade(..) => Fault::Rejected,
         }
-    }
-}
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path.display();
-        match &self.problem {
-            StoreProblem::Unreadable(error) => write!(f, "cannot read {path}: {error}"),
-            StoreProblem::Unwritable(error) => write!(f, "cannot write {path}: {error}"),
-            StoreProblem::OpenToOthers => write!(f, "{path}: others may write to it"),
-            StoreProblem::NoChain(malformed) => {
-                write!(f, "{path}: is no certificate chain of ANTP ({malformed})")
-            }
-            StoreProblem::NoTime => write!(f, "{path}: is no time such as 2030-01-31T12:00:00Z"),
-            StoreProblem::NoText => write!(f, "{path}: is no text"),
-            StoreProblem::BadLine(bad) => write!(f, "{path}: {bad}"),
-            StoreProblem::Full(server) => write!(f, "{path}: is full, or cannot hold the name {server:?}"),
-            StoreProblem::Downgrade(downgrade) => downgrade.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for StoreError {}
-
-impl StoreProblem {
-    fn of(self, path: &Path) -> StoreError {
-        StoreError { path: path.to_owned(), problem: self }
     }
 }
 
@@ -134,7 +107,7 @@ impl Store {
                 .map_err(|error| unwritable(directory, error))?;
             let metadata = fs::metadata(directory).map_err(|error| unwritable(directory, error))?;
             if metadata.permissions().mode() & 0o022 != 0 {
-                return Err(StoreProblem::OpenToOthers.of(directory));
+                return Err(StoreError::OpenToOthers(directory.clone()));
             }
         }
         Ok(())
@@ -147,8 +120,10 @@ impl Store {
     pub fn chain(&self, server: &str) -> Result<Option<HeldChain>, StoreError> {
         let path = self.chain_file(server);
         let Some(octets) = read(&path)? else { return Ok(None) };
-        let chain = Chain::parse(&octets).map_err(|malformed| StoreProblem::NoChain(malformed).of(&path))?;
-        Ok(Some(HeldChain::new(&chain)))
+        match Chain::parse(&octets) {
+            Ok(chain) => Ok(Some(HeldChain::new(&chain))),
+            Err(malformed) => Err(StoreError::NoChain(path, malformed)),
+        }
     }
 
     /// Keeps the chain of `server`, which was checked, and that the server has spoken ANTP.
@@ -160,7 +135,7 @@ impl Store {
         let (path, mut servers) = self.servers()?;
         if servers.admit_without(server).is_ok() {
             if !servers.remember(server) {
-                return Err(StoreProblem::Full(server.to_owned()).of(&path));
+                return Err(StoreError::Full(path, server.to_owned()));
             }
             write(&path, (HEADING.to_owned() + &servers.to_text()).as_bytes())?;
         }
@@ -177,7 +152,7 @@ impl Store {
     /// If it has spoken ANTP.
     pub fn admit_plain(&self, server: &str) -> Result<(), StoreError> {
         let (path, servers) = self.servers()?;
-        servers.admit_without(server).map_err(|downgrade| StoreProblem::Downgrade(downgrade).of(&path))
+        servers.admit_without(server).map_err(|downgrade| StoreError::Downgrade(path, downgrade))
     }
 
     /// Forgets that `server` has spoken ANTP, and its chain; whether there was anything to forget.
@@ -211,7 +186,7 @@ impl Store {
         let Some(octets) = read(&path)? else { return Ok(None) };
         let time = str::from_utf8(&octets).ok().and_then(|text| humantime::parse_rfc3339(text.trim()).ok());
         let seconds = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map(|since| since.as_secs());
-        seconds.map(Some).ok_or_else(|| StoreProblem::NoTime.of(&path))
+        seconds.map(Some).ok_or(StoreError::NoTime(path))
     }
 
     /// Saves a time that a server vouched for, if it is later than the one that is saved.
@@ -230,9 +205,11 @@ impl Store {
     fn servers(&self) -> Result<(PathBuf, Sticky), StoreError> {
         let path = self.directory.join("antp-servers");
         let octets = read(&path)?.unwrap_or_default();
-        let text = str::from_utf8(&octets).map_err(|_| StoreProblem::NoText.of(&path))?;
-        let servers = Sticky::parse(text).map_err(|bad| StoreProblem::BadLine(bad).of(&path))?;
-        Ok((path, servers))
+        let Ok(text) = str::from_utf8(&octets) else { return Err(StoreError::NoText(path)) };
+        match Sticky::parse(text) {
+            Ok(servers) => Ok((path, servers)),
+            Err(bad) => Err(StoreError::BadLine(path, bad)),
+        }
     }
 
     /// Names of servers have no slash; the leading letter keeps the dots of `.` and `..` apart from directories.
@@ -259,7 +236,7 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     match octets {
         Ok(octets) => Ok(Some(octets)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(StoreProblem::Unreadable(error).of(path)),
+        Err(error) => Err(StoreError::Unreadable(path.to_owned(), error)),
     }
 }
 
@@ -268,7 +245,7 @@ fn write(path: &Path, octets: &[u8]) -> Result<(), StoreError> {
 }
 
 fn unwritable(path: &Path, error: io::Error) -> StoreError {
-    StoreProblem::Unwritable(error).of(path)
+    StoreError::Unwritable(path.to_owned(), error)
 }
 
 #[cfg(test)]
@@ -294,7 +271,7 @@ mod tests {
         for name in ["ntp.test", "NTP.Test", "ntp.test."] {
             let refused = store.admit_plain(name).unwrap_err();
             assert_eq!(refused.fault(), Fault::Rejected);
-            assert!(matches!(refused.problem, StoreProblem::Downgrade(_)), "{refused}");
+            assert!(matches!(refused, StoreError::Downgrade(..)), "{refused}");
             assert_eq!(store.chain(name).unwrap().unwrap().octets(), chain().octets());
         }
         assert!(store.admit_plain("ntp.test:1123").is_ok(), "another port is another server");
@@ -340,6 +317,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
         let refused = Store::at(folder.path().to_owned()).prepare().unwrap_err();
-        assert!(matches!(refused.problem, StoreProblem::OpenToOthers), "{refused}");
+        assert!(matches!(refused, StoreError::OpenToOthers(_)), "{refused}");
     }
 }

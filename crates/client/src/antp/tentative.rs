@@ -11,13 +11,12 @@ use std::time::Duration;
 use authentick_crypto::Entropy;
 use authentick_ke::tls::public_key_info;
 use authentick_net::clock;
-use authentick_proto::antp::client::{Bounds, Negotiated, Offer};
-use authentick_wire::antp::SuiteList;
+use authentick_proto::antp::client::{Negotiated, Offer};
 use authentick_wire::time::NtpSpan;
 use thiserror::Error as Describe;
 
 use super::phases::{TimeAsk, ask_time};
-use super::{Phase, establish};
+use super::{Phase, Settings, establish};
 use crate::error::{Error, Place, Why};
 use crate::measurement::Learnt;
 use crate::remark::Remark;
@@ -38,17 +37,6 @@ pub struct Voter {
     pub address: SocketAddr,
     /// Whom it must satisfy.
     pub anchor: Anchor,
-}
-
-/// What the servers are asked with.
-#[derive(Clone, Copy, Debug)]
-pub struct Ballot {
-    /// Suites, the best first.
-    pub suites: SuiteList,
-    /// What is too late.
-    pub bounds: Bounds,
-    /// For each phase.
-    pub timeout: Duration,
 }
 
 /// Why servers that have all answered do not tell the time.
@@ -79,38 +67,34 @@ struct Vote<'a> {
     offset: NtpSpan,
 }
 
-/// The time on which most of `voters` agree, in Unix seconds, and what is to be said of it. `times` has the lower bound
-/// on it; its clock does not count.
+/// The time on which most of the voters agree, in Unix seconds, and what is to be said of it. `times` has the lower
+/// bound on it; its clock does not count.
 ///
 /// # Errors
 /// If one of them cannot be asked, or they do not agree.
-pub fn agree(
-    voters: &[Voter],
-    ballot: &Ballot,
-    times: &Times,
-    entropy: &mut Entropy,
-) -> Result<(u64, Remark), Error> {
+pub fn agree(settings: &Settings, times: &Times, entropy: &mut Entropy) -> Result<(u64, Remark), Error> {
+    let voters = &settings.voters;
     let votes: Vec<Vote<'_>> =
-        voters.iter().map(|voter| vote(voter, ballot, entropy)).collect::<Result<_, _>>()?;
+        voters.iter().map(|voter| vote(voter, settings, entropy)).collect::<Result<_, _>>()?;
     let at = compare(&votes, times).map_err(|why| Error::new(Place::Tentative, why))?;
     let servers = voters.iter().map(|voter| voter.name.clone()).collect();
     Ok((at, Remark::Tentative { servers, at }))
 }
 
 /// Goes through all phases with one server; of its certificates all is checked but their dates.
-fn vote<'a>(voter: &'a Voter, ballot: &Ballot, entropy: &mut Entropy) -> Result<Vote<'a>, Error> {
+fn vote<'a>(voter: &'a Voter, settings: &Settings, entropy: &mut Entropy) -> Result<Vote<'a>, Error> {
     let failed = |(phase, why): (Phase, Why)| Error::new(Place::Vote(voter.name.clone(), phase), why);
-    let offer = Offer { suites: ballot.suites, ..Offer::p256() };
+    let Settings { suites, ask, timeout, .. } = *settings;
     let judged = |negotiated: &Negotiated, _: &mut Entropy| {
-        Ok((judge(&voter.anchor, &Dates::Ignored, &negotiated.chain(), negotiated.suite())?, Vec::new()))
+        Ok(judge(&voter.anchor, &Dates::Ignored, &negotiated.chain(), negotiated.suite())?)
     };
-    let (server, timeout) = (voter.address, ballot.timeout);
+    let (server, offer) = (voter.address, Offer { suites, ..Offer::p256() });
     let mut established =
         establish(server, offer, entropy, timeout, &mut Learnt::default(), judged).map_err(failed)?;
-    let ask = TimeAsk { is_separate: false, is_fresh: false, bounds: ballot.bounds };
-    let timed = ask_time(server, &mut established.session, ask, entropy, timeout)
+    let ask = TimeAsk { is_separate: false, is_fresh: false, bounds: ask.bounds };
+    let answer = ask_time(server, &mut established.session, ask, entropy, timeout)
         .map_err(|unanswered| failed((Phase::Time, unanswered.into())))?;
-    Ok(Vote { voter, negotiated: established.negotiated, offset: timed.accepted.sample.offset })
+    Ok(Vote { voter, negotiated: established.negotiated, offset: answer.measurement.sample.offset })
 }
 
 /// What all servers together say the time is, in Unix seconds.
