@@ -1,11 +1,12 @@
 //! Processes that end with their test, and what they have written so far; waiting with a limit; free ports.
 
-use std::net::{TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::ops::Deref;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use authentick_rig::process;
+use rustix::net::{AddressFamily, SocketType, bind, socket};
 
 /// How long a thing may take that takes milliseconds on an idle machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -38,6 +39,18 @@ pub fn free_port() -> u16 {
             return port;
         }
     }
+}
+
+/// A TCP port of loopback that refuses connections for as long as the socket lives: it is bound, so nobody else can
+/// listen there, and does not listen itself.
+///
+/// # Panics
+/// If loopback cannot be bound at all.
+#[must_use]
+pub fn closed_port() -> TcpListener {
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&socket, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+    TcpListener::from(socket)
 }
 
 /// Standard output and standard error of a run, for messages.

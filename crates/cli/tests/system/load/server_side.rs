@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::{begin, finish, load_nts, only};
 use crate::lab::{Lab, serve};
+use authentick_lab::process::closed_port;
 use authentick_lab::skip::skip;
 
 #[test]
@@ -120,7 +121,8 @@ fn metrics_that_are_not_there_or_time_nobody_are_told_before_any_load() {
     let server = serve(&lab);
     let address = server.ntp.to_string();
     let before = server.outcome("plain");
-    for endpoint in ["127.0.0.1:1", &address] {
+    let closed = closed_port();
+    for endpoint in ["127.0.0.1:1", &closed.local_addr().unwrap().to_string()] {
         let output =
             crate::lab::authentick(["load", "plain", &address, "--server-metrics", endpoint, "--rate", "10"]);
         assert_eq!(output.status.code(), Some(69), "{}", crate::lab::text(&output));
