@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use authentick_crypto::{
     Algorithm, CachedKey, Entropy, Key, KeyRef, Open, OpenBatch, Path, Seal, SealBatch, TAG_SIZE, Text,
-    encrypt_alone_on, seal_batch,
+    encrypt_alone_on, run_batch,
 };
 
 const ASSOCIATED_SIZE: usize = 184;
@@ -136,11 +136,11 @@ impl Bench {
                 let tag_out = &mut cookie_tag;
                 let job =
                     Seal { key, nonce: &COOKIE_NONCE, associated: None, text: text.into(), tag: tag_out };
-                seal_batch(std::iter::once(job));
+                run_batch(std::iter::once(job));
                 let key = (&c2s).into();
                 let job =
                     Seal { key, nonce: &nonce, associated: Some(&ASSOCIATED), text: empty(), tag: &mut tag };
-                seal_batch(std::iter::once(job));
+                run_batch(std::iter::once(job));
                 Request { c2s, s2c, cookie, cookie_tag, tag }
             })
             .collect();

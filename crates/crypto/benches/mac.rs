@@ -10,10 +10,8 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use authentick_crypto::mac::{
-    MAC_TAG_SIZE_MAX, MacAlgorithm, MacKey, Tag, Verify, tag_batch, tag_batch_on, verify_batch,
-};
-use authentick_crypto::{Entropy, Path};
+use authentick_crypto::mac::{MAC_TAG_SIZE_MAX, MacAlgorithm, MacKey, Tag, Verify};
+use authentick_crypto::{Entropy, Path, run_batch, run_batch_on};
 
 const PACKET_SIZE: usize = 48;
 const BATCHES: [usize; 4] = [1, 4, 16, 64];
@@ -83,14 +81,14 @@ impl Bench {
         let (tag_size, batch) = (algorithm.tag_size(), packets.len());
         let nonce_size = algorithm.nonce_size();
         let one_key_cost = time(batch, budget, || {
-            tag_batch(packets.iter_mut().map(|packet| {
+            run_batch(packets.iter_mut().map(|packet| {
                 let Packet { message, nonce, tag, .. } = packet;
                 let nonce = nonce_size.map(|size| &nonce[..size]);
                 Tag { key: &one_key, nonce, message, tag: &mut tag[..tag_size] }
             }));
         });
         let tag_cost = time(batch, budget, || {
-            tag_batch(packets.iter_mut().map(|packet| {
+            run_batch(packets.iter_mut().map(|packet| {
                 let Packet { key, message, nonce, tag, .. } = packet;
                 Tag { key, nonce: nonce_size.map(|size| &nonce[..size]), message, tag: &mut tag[..tag_size] }
             }));
@@ -100,10 +98,10 @@ impl Bench {
                 let Packet { key, message, nonce, tag, .. } = packet;
                 Tag { key, nonce: nonce_size.map(|size| &nonce[..size]), message, tag: &mut tag[..tag_size] }
             });
-            tag_batch_on(Path::Portable, tags);
+            run_batch_on(Path::Portable, tags);
         });
         let verify_cost = time(batch, budget, || {
-            verify_batch(packets.iter_mut().map(|packet| {
+            run_batch(packets.iter_mut().map(|packet| {
                 let Packet { key, message, nonce, tag, genuine, .. } = packet;
                 let nonce = nonce_size.map(|size| &nonce[..size]);
                 Verify { key, nonce, message, tag: &tag[..tag_size], genuine }

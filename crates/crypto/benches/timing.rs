@@ -17,9 +17,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use authentick_crypto::kdf::{HASH_SIZE, HmacTag, HmacTagBatch, HmacVerify, HmacVerifyBatch};
-use authentick_crypto::{
-    Algorithm, Entropy, HashPath, Key, Open, Path, Seal, TAG_SIZE, open_batch_on, seal_batch_on,
-};
+use authentick_crypto::{Algorithm, Entropy, HashPath, Key, Open, Path, Seal, TAG_SIZE, run_batch_on};
 
 const BATCH: usize = 16;
 const TEXT_SIZE: usize = 104;
@@ -234,7 +232,7 @@ impl Batch {
             let text = &mut text[..text_size];
             Seal { key: key.into(), nonce, associated: Some(&[4; 84]), text: text.into(), tag }
         });
-        seal_batch_on(path, jobs);
+        run_batch_on(path, jobs);
     }
 
     #[inline(never)]
@@ -249,7 +247,7 @@ impl Batch {
             let text = &mut text[..text_size];
             Open { key: key.into(), nonce, associated: Some(&[4; 84]), text: text.into(), tag, genuine }
         });
-        open_batch_on(path, jobs);
+        run_batch_on(path, jobs);
     }
 
     fn tag(&mut self, path: HashPath, text_size: usize) {

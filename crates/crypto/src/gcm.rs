@@ -10,13 +10,14 @@ use std::fmt;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128Enc, Block};
 use arrayvec::ArrayVec;
-use authentick_lanes::{self as lanes, Mac, Path};
+use authentick_lanes::{self as lanes, Mac, Path, Queue};
 use ghash::GHash;
 use ghash::universal_hash::UniversalHash;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
 use crate::aead::Text;
+use crate::batch::{Batch, Job};
 
 /// Octets of a key.
 pub const GCM_KEY_SIZE: usize = 16;
@@ -160,67 +161,22 @@ pub fn gcm_seal_on(path: Path, job: GcmSeal<'_>) {
     *tag = key.tag(associated, text, stream.mask());
 }
 
-/// Texts to open. Jobs run in groups while they are added, and all of them have run when [`GcmOpenBatch::run`] returns;
-/// a batch that is dropped before leaves some texts sealed.
-///
-/// Jobs do not affect one another. Keys and sizes may differ; those of one key and size run side by side.
-pub struct GcmOpenBatch<'a> {
-    path: Path,
-    /// Stays empty where there are no lanes.
-    queue: lanes::GcmOpenQueue<'a>,
-}
+/// Texts to open, of at most [`GCM_TEXT_SIZE_MAX`] octets. Those of one key and size run side by side.
+pub type GcmOpenBatch<'a> = Batch<GcmOpen<'a>>;
 
-impl<'a> GcmOpenBatch<'a> {
-    /// No jobs yet, on the path of this process.
-    #[inline(always)]
-    #[must_use]
-    pub fn new() -> Self {
-        GcmOpenBatch::on(lanes::path())
-    }
+impl<'a> Job for GcmOpen<'a> {
+    type Queue = Queue<lanes::GcmOpen<'a>>;
 
-    /// The same on a given path, for tests and benchmarks.
-    ///
-    /// # Panics
-    /// When jobs run, if the processor lacks what the path needs.
-    #[doc(hidden)]
     #[inline(always)]
-    #[must_use]
-    pub fn on(path: Path) -> Self {
-        GcmOpenBatch { path, queue: lanes::GcmOpenQueue::new(path) }
-    }
-
-    /// Adds a job.
-    ///
-    /// # Panics
-    /// If the text is too long.
-    #[inline(always)]
-    pub fn push(&mut self, job: GcmOpen<'a>) {
-        check_size(job.text.len());
-        match self.path {
-            Path::Portable => open_one(job),
+    fn push(self, path: Path, queue: &mut Self::Queue) {
+        check_size(self.text.len());
+        match path {
+            Path::Portable => open_one(self),
             Path::Vaes512 | Path::Vaes256 | Path::AesNi => {
-                let GcmOpen { key, nonce, associated, text, tag, genuine } = job;
-                self.queue.push(key.kept(), nonce, associated, text, tag, genuine);
+                let GcmOpen { key, nonce, associated, text, tag, genuine } = self;
+                queue.push(lanes::GcmOpen { key: key.kept(), nonce, associated, text, tag, genuine });
             }
         }
-    }
-
-    /// Verifies and decrypts every text that was added, and sets its `genuine`.
-    #[inline(always)]
-    pub fn run(&mut self) {
-        self.queue.flush();
-    }
-}
-
-impl Default for GcmOpenBatch<'_> {
-    fn default() -> Self {
-        GcmOpenBatch::new()
-    }
-}
-
-impl fmt::Debug for GcmOpenBatch<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GcmOpenBatch").field("path", &self.path).finish_non_exhaustive()
     }
 }
 

@@ -8,6 +8,7 @@
 //! branch or table index depends on a secret.
 
 pub mod aead;
+pub mod batch;
 pub mod entropy;
 pub mod gcm;
 pub mod hash;
@@ -19,9 +20,7 @@ pub use authentick_lanes::{HashPath, Path, hash_path, path, wipe};
 #[doc(hidden)]
 pub use authentick_lanes::{encrypt_alone_on, hash_alone_on};
 
-pub use aead::{
-    Algorithm, CachedKey, Key, KeyRef, Open, OpenBatch, Seal, SealBatch, TAG_SIZE, Text, open_batch,
-    open_batch_on, seal_batch, seal_batch_on,
-};
+pub use aead::{Algorithm, CachedKey, Key, KeyRef, Open, OpenBatch, Seal, SealBatch, TAG_SIZE, Text};
+pub use batch::{Batch, run_batch, run_batch_on};
 pub use entropy::Entropy;
 pub use hash::KeyedHash;

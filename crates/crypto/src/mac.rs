@@ -27,7 +27,7 @@ use aes::{Aes128Enc, Aes256Enc};
 use authentick_lanes::{self as lanes, HashPath, HmacKey, LANE_TEXT_SIZE_MAX, Mac, Path};
 use zeroize::Zeroizing;
 
-pub use batch::{Tag, TagBatch, Verify, VerifyBatch, tag_batch, tag_batch_on, verify_batch, verify_batch_on};
+pub use batch::{Tag, TagBatch, Verify, VerifyBatch};
 use digest::{Md5, Sha1, Sha224, Sha256, Sha384, Sha512};
 
 /// Most octets of a key of any size. A key file of chrony has lines of less than 2048 characters, so none is longer.
@@ -303,23 +303,8 @@ impl MacKey {
     /// `size` octets.
     #[inline(always)]
     fn hashed_on(&self, path: HashPath, size: usize) -> Option<HmacKey<'_>> {
-        match &self.state {
-            State::HmacSha224(key) if path != HashPath::Portable && size <= LANE_TEXT_SIZE_MAX => {
-                Some(key.for_lanes())
-            }
-            State::HmacSha224(_)
-            | State::Md5(_)
-            | State::Sha1(_)
-            | State::Sha256(_)
-            | State::Sha384(_)
-            | State::Sha512(_)
-            | State::HmacMd5(_)
-            | State::Cmac128(_)
-            | State::Cmac256(_)
-            | State::Gmac128(_)
-            | State::GmacSiv128(_)
-            | State::Poly1305(_) => None,
-        }
+        let State::HmacSha224(key) = &self.state else { return None };
+        (path != HashPath::Portable && size <= LANE_TEXT_SIZE_MAX).then(|| key.for_lanes())
     }
 
     /// The untruncated output of the algorithm, in the first octets of what is returned.

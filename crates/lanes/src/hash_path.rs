@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use crate::Path;
+use crate::{Path, PathKind};
 
 /// A way to compute HMAC-SHA-256 and HMAC-SHA-224 over batches. All give the same results.
 ///
@@ -62,6 +62,13 @@ impl fmt::Display for HashPath {
             HashPath::Avx2 => "AVX2",
             HashPath::Portable => "portable",
         })
+    }
+}
+
+impl PathKind for HashPath {
+    #[inline(always)]
+    fn chosen() -> Self {
+        hash_path()
     }
 }
 

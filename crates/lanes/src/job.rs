@@ -2,7 +2,7 @@
 
 use inout::InOutBuf;
 
-use crate::{HmacDigest, KeyRef, TAG_SIZE};
+use crate::{HmacDigest, KeyRef, MAC_NONCE_SIZE, MacKey, TAG_SIZE};
 
 #[cfg(doc)]
 use crate::Algorithm;
@@ -43,6 +43,70 @@ pub struct Open<'a> {
     /// The tag that came with the text.
     pub tag: &'a [u8; TAG_SIZE],
     /// Out: whether text, associated data, nonce and key belong together.
+    pub genuine: &'a mut bool,
+}
+
+/// One text to verify and decrypt under AES-128-GCM.
+pub struct GcmOpen<'a> {
+    /// The key, which is one of GMAC.
+    pub key: &'a MacKey,
+    /// The nonce.
+    pub nonce: &'a [u8; MAC_NONCE_SIZE],
+    /// Associated data.
+    pub associated: &'a [u8],
+    /// Ciphertext in; plaintext out, or zeros if the job failed.
+    pub text: Text<'a>,
+    /// The tag that came with the text.
+    pub tag: &'a [u8; TAG_SIZE],
+    /// Out: whether text, associated data, nonce and key belong together.
+    pub genuine: &'a mut bool,
+}
+
+/// One tag of a MAC to compute.
+pub struct MacTag<'a> {
+    /// The key.
+    pub key: &'a MacKey,
+    /// As many octets as the algorithm's nonces have: empty if it takes none.
+    pub nonce: &'a [u8],
+    /// What is authenticated.
+    pub message: &'a [u8],
+    /// The tag, out.
+    pub tag: &'a mut [u8; TAG_SIZE],
+}
+
+/// One tag of a MAC to verify.
+pub struct MacVerify<'a> {
+    /// The key.
+    pub key: &'a MacKey,
+    /// As [`MacTag::nonce`].
+    pub nonce: &'a [u8],
+    /// What was authenticated.
+    pub message: &'a [u8],
+    /// The tag that came with it.
+    pub tag: &'a [u8; TAG_SIZE],
+    /// Out: whether tag, message, nonce and key belong together.
+    pub genuine: &'a mut bool,
+}
+
+/// One tag of HMAC to compute.
+pub struct HmacTag<'a> {
+    /// The key.
+    pub key: HmacKey<'a>,
+    /// What is authenticated.
+    pub text: HmacText<'a>,
+    /// The tag, out, of the size of its digest's tags.
+    pub tag: &'a mut [u8],
+}
+
+/// One tag of HMAC to verify.
+pub struct HmacVerify<'a> {
+    /// The key.
+    pub key: HmacKey<'a>,
+    /// What was authenticated.
+    pub text: HmacText<'a>,
+    /// The tag that came with it, of the size of its digest's tags.
+    pub tag: &'a [u8],
+    /// Out: whether tag, text and key belong together.
     pub genuine: &'a mut bool,
 }
 

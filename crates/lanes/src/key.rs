@@ -109,6 +109,10 @@ impl<'a> KeyRef<'a> {
     }
 
     /// Algorithm, octets, and the expanded key if there is one.
+    #[cfg_attr(
+        any(not(target_arch = "x86_64"), authentick_lanes = "none"),
+        expect(dead_code, reason = "where there are no lanes, nothing takes a key apart for them")
+    )]
     #[inline(always)]
     pub(crate) fn parts(self) -> (Algorithm, &'a [u8], Option<&'a SivKey>) {
         (self.algorithm, self.octets, self.expanded)

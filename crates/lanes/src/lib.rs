@@ -21,19 +21,18 @@ mod x86;
 
 pub use algorithm::{Algorithm, HmacDigest, MAC_NONCE_SIZE, Mac, TAG_SIZE};
 pub use hash_path::{HashPath, hash_path};
-pub use job::{HmacKey, HmacText, LANE_TEXT_SIZE_MAX, Open, Seal, Text};
+pub use job::{
+    GcmOpen, HmacKey, HmacTag, HmacText, HmacVerify, LANE_TEXT_SIZE_MAX, MacTag, MacVerify, Open, Seal, Text,
+};
 pub use key::{CachedKey, Key, KeyRef};
 #[cfg(any(not(target_arch = "x86_64"), authentick_lanes = "none"))]
 use none as chosen;
-pub use path::{Path, path};
+pub use path::{Path, PathKind, path};
 #[cfg(all(target_arch = "x86_64", not(authentick_lanes = "none")))]
 use x86 as chosen;
 
 use chosen::SivKey;
-pub use chosen::{
-    GcmOpenQueue, HmacTagQueue, HmacVerifyQueue, MacKey, OpenQueue, SealQueue, TagQueue, VerifyQueue,
-    compress_sha512, gcm_seal,
-};
+pub use chosen::{LaneJob, MacKey, Queue, compress_sha512, gcm_seal};
 #[doc(hidden)]
 pub use chosen::{digest_on, encrypt_alone_on, hash_alone_on, secrecy};
 

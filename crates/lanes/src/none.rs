@@ -2,7 +2,9 @@
 
 use std::marker::PhantomData;
 
-use crate::{HashPath, HmacKey, HmacText, Key, Mac, Open, Path, Seal, Text};
+use crate::{
+    GcmOpen, HashPath, HmacTag, HmacVerify, Key, Mac, MacTag, MacVerify, Open, Path, PathKind, Seal,
+};
 
 pub use sha2::block_api::compress512 as compress_sha512;
 
@@ -54,58 +56,43 @@ impl MacKey {
     }
 }
 
-macro_rules! queue {
-    ($name:ident($path:ty; $($argument:ident: $type:ty),*) $never:block) => {
-        /// Jobs that no build without lanes has.
-        pub struct $name<'a>(PhantomData<&'a mut [u8]>);
+/// A job that would have lanes in another build.
+pub trait LaneJob {
+    /// The kind of paths that it can take.
+    type Path: PathKind;
+}
 
-        impl<'a> $name<'a> {
-            /// No jobs.
-            #[must_use]
-            pub fn new(_: $path) -> Self {
-                $name(PhantomData)
-            }
-
-            /// Adds a job.
-            ///
-            /// # Panics
-            /// Always.
-            pub fn push(&mut self, $($argument: $type),*) $never
-
-            /// Runs nothing.
-            pub fn flush(&mut self) {}
-        }
+macro_rules! jobs {
+    ($($job:ident: $path:ident),*) => {
+        $(impl LaneJob for $job<'_> {
+            type Path = $path;
+        })*
     };
 }
 
-const PORTABLE: &str = "the portable path has no lanes";
+jobs!(Seal: Path, Open: Path, GcmOpen: Path, MacTag: Path, MacVerify: Path, HmacTag: HashPath, HmacVerify: HashPath);
 
-queue!(SealQueue(Path; job: Seal<'a>) { unreachable!("{PORTABLE}, {:?}", job.key.parts().0) });
-queue!(OpenQueue(Path; job: Open<'a>) { unreachable!("{PORTABLE}, {:?}", job.key.parts().0) });
-queue!(TagQueue(Path; key: &'a MacKey, _nonce: &'a [u8], _message: &'a [u8], _tag: &'a mut [u8; 16]) {
-    match *key {}
-});
-queue!(VerifyQueue(Path;
-    key: &'a MacKey,
-    _nonce: &'a [u8],
-    _message: &'a [u8],
-    _tag: &'a [u8; 16],
-    _genuine: &'a mut bool
-) {
-    match *key {}
-});
-queue!(HmacTagQueue(HashPath; _key: HmacKey<'a>, text: HmacText<'a>, _tag: &'a mut [u8]) {
-    unreachable!("{PORTABLE}, {}", text.size())
-});
-queue!(HmacVerifyQueue(
-    HashPath;
-    _key: HmacKey<'a>,
-    text: HmacText<'a>,
-    _tag: &'a [u8],
-    _genuine: &'a mut bool
-) {
-    unreachable!("{PORTABLE}, {}", text.size())
-});
+/// Jobs that no build without lanes has.
+pub struct Queue<J>(PhantomData<J>);
+
+impl<J: LaneJob> Queue<J> {
+    /// No jobs.
+    #[must_use]
+    pub fn new(_: J::Path) -> Self {
+        Queue(PhantomData)
+    }
+
+    /// Adds a job.
+    ///
+    /// # Panics
+    /// Always.
+    pub fn push(&mut self, _: J) {
+        unreachable!("the portable path has no lanes")
+    }
+
+    /// Runs nothing.
+    pub fn flush(&mut self) {}
+}
 
 /// No path of this build has lanes.
 pub fn gcm_seal(
@@ -117,31 +104,4 @@ pub fn gcm_seal(
     _tag: &mut [u8; 16],
 ) {
     match *key {}
-}
-
-/// Jobs that no build without lanes has.
-pub struct GcmOpenQueue<'a>(PhantomData<&'a mut [u8]>);
-
-impl<'a> GcmOpenQueue<'a> {
-    /// No jobs.
-    #[must_use]
-    pub fn new(_: Path) -> Self {
-        GcmOpenQueue(PhantomData)
-    }
-
-    /// Adds a job.
-    pub fn push(
-        &mut self,
-        key: &'a MacKey,
-        _nonce: &'a [u8; 12],
-        _associated: &'a [u8],
-        _text: Text<'a>,
-        _tag: &'a [u8; 16],
-        _genuine: &'a mut bool,
-    ) {
-        match *key {}
-    }
-
-    /// Runs nothing.
-    pub fn flush(&mut self) {}
 }

@@ -54,6 +54,19 @@ impl fmt::Display for Path {
     }
 }
 
+/// Ways to compute, of which a process takes one.
+pub trait PathKind: Copy {
+    /// The one that this process takes.
+    fn chosen() -> Self;
+}
+
+impl PathKind for Path {
+    #[inline(always)]
+    fn chosen() -> Self {
+        path()
+    }
+}
+
 /// The path that this process takes: the widest that the processor has.
 #[must_use]
 pub fn path() -> Path {

@@ -15,7 +15,7 @@
 
 use std::fmt;
 
-use authentick_crypto::{Algorithm, Entropy, Key, KeyRef, Open, Seal, TAG_SIZE, Text, seal_batch, wipe};
+use authentick_crypto::{Algorithm, Entropy, Key, KeyRef, Open, Seal, TAG_SIZE, Text, run_batch, wipe};
 use authentick_wire::ke::AeadId;
 
 use crate::auth::nts::{aead_id, algorithm};
@@ -146,7 +146,7 @@ pub fn seal_all<'a>(
     places: impl Iterator<Item = (&'a SessionKeys, &'a mut [u8])>,
 ) {
     pause(Step::SealCookies);
-    seal_batch(places.map(|(session, out)| seal_job(keys.current(), session, entropy, out)));
+    run_batch(places.map(|(session, out)| seal_job(keys.current(), session, entropy, out)));
 }
 
 /// The job that seals a fresh cookie into `out`, which has [`size`] octets for the session.
@@ -172,7 +172,7 @@ pub(crate) fn seal_job<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use authentick_crypto::open_batch;
+    use authentick_crypto::run_batch;
 
     fn session(algorithm: Algorithm) -> SessionKeys {
         let key = |octet| Key::new(algorithm, &vec![octet; algorithm.key_size()]).unwrap();
@@ -188,7 +188,7 @@ mod tests {
     /// Algorithm and keys.
     fn open(keys: &KeySet, cookie: &[u8]) -> Option<(Algorithm, Vec<u8>)> {
         let (mut session, mut genuine) = (SessionKeys::unset(), false);
-        open_batch(std::iter::once(open_job(keys, cookie, &mut session, &mut genuine)?));
+        run_batch(std::iter::once(open_job(keys, cookie, &mut session, &mut genuine)?));
         genuine.then(|| (session.algorithm(), session.expose().to_vec()))
     }
 

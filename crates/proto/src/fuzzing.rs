@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use authentick_crypto::kem::SessionKey;
-use authentick_crypto::{Algorithm, Entropy, Key, Seal, open_batch, seal_batch};
+use authentick_crypto::{Algorithm, Entropy, Key, Seal, run_batch};
 use authentick_wire::Writer;
 use authentick_wire::antp::{self, KeyRequest, Suite, TimeRequest};
 use authentick_wire::datagram::Datagram;
@@ -53,7 +53,7 @@ pub fn cookie(octets: &[u8]) {
         let mut session = session_keys(Algorithm::SivCmac256);
         let mut genuine = false;
         if let Some(job) = cookie::open_job(&keys, cookie, &mut session, &mut genuine) {
-            open_batch(std::iter::once(job));
+            run_batch(std::iter::once(job));
             assert!(!genuine, "a forged cookie opened");
             assert_eq!(cookie::size(session.algorithm()), cookie.len(), "only whole cookies are tried");
             assert!(session.expose().iter().all(|&octet| octet == 0), "what does not open leaves zeros");
@@ -260,7 +260,7 @@ fn sealed(keys: &KeySet, algorithm: Algorithm, fields: &[u8], plaintext: &[u8]) 
     let (before, rest) = octets.split_at_mut(sealed.start());
     let (text, tag) = algorithm.split_sealed(&mut rest[..sealed.size()])?;
     text.copy_from_slice(plaintext);
-    seal_batch(std::iter::once(Seal {
+    run_batch(std::iter::once(Seal {
         key: session.c2s(),
         nonce,
         associated: Some(&before[..associated_size]),

@@ -4,6 +4,7 @@ use hex_literal::hex;
 use proptest::prelude::*;
 
 use super::*;
+use crate::{run_batch, run_batch_on};
 
 struct Case {
     key: Key,
@@ -25,7 +26,7 @@ fn seal_case(path: Path, case: &Case) -> (Vec<u8>, [u8; TAG_SIZE]) {
         text: text.as_mut_slice().into(),
         tag: &mut tag,
     };
-    seal_batch_on(path, std::iter::once(job));
+    run_batch_on(path, std::iter::once(job));
     (text, tag)
 }
 
@@ -39,7 +40,7 @@ fn open_case(path: Path, case: &Case, (text, tag): &(Vec<u8>, [u8; TAG_SIZE])) -
         tag,
         genuine: &mut genuine,
     };
-    open_batch_on(path, std::iter::once(job));
+    run_batch_on(path, std::iter::once(job));
     genuine.then_some(text)
 }
 
@@ -187,7 +188,7 @@ proptest! {
         let (session, cached) = (Key::new(Algorithm::SivCmac256, &octets).unwrap(), CachedKey::new(&octets));
         let mut sealed = [(text.clone(), [0; TAG_SIZE]), (text, [0; TAG_SIZE])];
         let keys = [(&session).into(), (&cached).into()];
-        seal_batch(sealed.iter_mut().zip(keys).map(|((text, tag), key)| {
+        run_batch(sealed.iter_mut().zip(keys).map(|((text, tag), key)| {
             Seal { key, nonce: &nonce, associated: None, text: text.as_mut_slice().into(), tag }
         }));
         prop_assert_eq!(&sealed[0], &sealed[1]);

@@ -1,10 +1,9 @@
 //! HMAC-SHA256 of many texts at once.
 
-use authentick_lanes::{
-    HashPath, HmacKey, HmacTagQueue, HmacText, HmacVerifyQueue, LANE_TEXT_SIZE_MAX, hash_path,
-};
+use authentick_lanes::{self as lanes, HashPath, HmacKey, HmacText, LANE_TEXT_SIZE_MAX, Queue};
 
 use super::{HASH_SIZE, hmac_sha256, verify_hmac_sha256};
+use crate::batch::{Batch, Job};
 
 /// Octets of the longest key that HMAC takes as it is.
 const KEY_SIZE_MAX: usize = 64;
@@ -38,103 +37,42 @@ fn has_lanes(path: HashPath, key: &[u8], parts: &[&[u8]]) -> bool {
     path != HashPath::Portable && is_short()
 }
 
-/// Tags of HMAC-SHA256 to compute. Jobs run in groups while they are added, and all of them have run when
-/// [`HmacTagBatch::run`] returns; a batch that is dropped before leaves some tags as they were.
-///
-/// Jobs do not affect one another. Sizes of texts and keys may differ; those of equal size in blocks run side by side.
-pub struct HmacTagBatch<'a> {
-    path: HashPath,
-    /// Stays empty where there are no lanes.
-    queue: HmacTagQueue<'a>,
-}
+/// Tags of HMAC-SHA256 to compute. Those whose texts have as many blocks, and whose keys are equally long, run side by
+/// side.
+pub type HmacTagBatch<'a> = Batch<HmacTag<'a>>;
 
-impl<'a> HmacTagBatch<'a> {
-    /// No jobs yet, on the path of this process.
-    #[inline(always)]
-    #[must_use]
-    pub fn new() -> Self {
-        HmacTagBatch::on(hash_path())
-    }
+/// Tags of HMAC-SHA256 to verify, otherwise as [`HmacTagBatch`].
+pub type HmacVerifyBatch<'a> = Batch<HmacVerify<'a>>;
 
-    /// The same on a given path, for tests and benchmarks.
-    ///
-    /// # Panics
-    /// When jobs run, if the processor lacks what the path needs.
-    #[doc(hidden)]
-    #[inline(always)]
-    #[must_use]
-    pub fn on(path: HashPath) -> Self {
-        HmacTagBatch { path, queue: HmacTagQueue::new(path) }
-    }
+impl<'a> Job for HmacTag<'a> {
+    type Queue = Queue<lanes::HmacTag<'a>>;
 
-    /// Adds a job.
     #[inline(always)]
-    pub fn push(&mut self, job: HmacTag<'a>) {
-        let HmacTag { key, parts, tag } = job;
-        match has_lanes(self.path, key, parts) {
-            true => self.queue.push(HmacKey::Octets(key), HmacText::Parts(parts), tag),
+    fn push(self, path: HashPath, queue: &mut Self::Queue) {
+        let HmacTag { key, parts, tag } = self;
+        match has_lanes(path, key, parts) {
+            true => {
+                queue.push(lanes::HmacTag { key: HmacKey::Octets(key), text: HmacText::Parts(parts), tag });
+            }
             false => *tag = hmac_sha256(key, parts),
         }
     }
-
-    /// Writes every tag that was added.
-    #[inline(always)]
-    pub fn run(&mut self) {
-        self.queue.flush();
-    }
 }
 
-impl Default for HmacTagBatch<'_> {
-    fn default() -> Self {
-        HmacTagBatch::new()
-    }
-}
+impl<'a> Job for HmacVerify<'a> {
+    type Queue = Queue<lanes::HmacVerify<'a>>;
 
-/// Tags of HMAC-SHA256 to verify, otherwise as [`HmacTagBatch`].
-pub struct HmacVerifyBatch<'a> {
-    path: HashPath,
-    /// Stays empty where there are no lanes.
-    queue: HmacVerifyQueue<'a>,
-}
-
-impl<'a> HmacVerifyBatch<'a> {
-    /// No jobs yet, on the path of this process.
     #[inline(always)]
-    #[must_use]
-    pub fn new() -> Self {
-        HmacVerifyBatch::on(hash_path())
-    }
-
-    /// The same on a given path, for tests and benchmarks.
-    ///
-    /// # Panics
-    /// When jobs run, if the processor lacks what the path needs.
-    #[doc(hidden)]
-    #[inline(always)]
-    #[must_use]
-    pub fn on(path: HashPath) -> Self {
-        HmacVerifyBatch { path, queue: HmacVerifyQueue::new(path) }
-    }
-
-    /// Adds a job.
-    #[inline(always)]
-    pub fn push(&mut self, job: HmacVerify<'a>) {
-        let HmacVerify { key, parts, tag, genuine } = job;
-        match has_lanes(self.path, key, parts) {
-            true => self.queue.push(HmacKey::Octets(key), HmacText::Parts(parts), tag, genuine),
+    fn push(self, path: HashPath, queue: &mut Self::Queue) {
+        let HmacVerify { key, parts, tag, genuine } = self;
+        match has_lanes(path, key, parts) {
+            true => queue.push(lanes::HmacVerify {
+                key: HmacKey::Octets(key),
+                text: HmacText::Parts(parts),
+                tag,
+                genuine,
+            }),
             false => *genuine = verify_hmac_sha256(key, parts, tag),
         }
-    }
-
-    /// Verifies every tag that was added, and sets its `genuine`.
-    #[inline(always)]
-    pub fn run(&mut self) {
-        self.queue.flush();
-    }
-}
-
-impl Default for HmacVerifyBatch<'_> {
-    fn default() -> Self {
-        HmacVerifyBatch::new()
     }
 }

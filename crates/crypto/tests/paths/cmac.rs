@@ -1,7 +1,7 @@
 //! CMAC alone: the vectors of RFC 4493 and of Project Wycheproof, on every path, one lane each.
 
 use authentick_crypto::Path;
-use authentick_lanes::{Mac, MacKey, TagQueue};
+use authentick_lanes::{Mac, MacKey, MacTag, Queue};
 use hex_literal::hex;
 use wycheproof::TestResult;
 use wycheproof::mac::{TestName, TestSet};
@@ -18,9 +18,9 @@ fn codes(cases: &[Case<'_>]) -> Vec<(Path, Vec<[u8; 16]>)> {
             (0..JOB_COUNT).map(|_| MacKey::expand(Mac::Cmac128, octets).expect("there are lanes")).collect();
         let mut codes = [[[0; 16]; JOB_COUNT]; 2];
         for (codes, key_count) in codes.iter_mut().zip([1, JOB_COUNT]) {
-            let mut queue = TagQueue::new(path);
-            for (code, key) in codes.iter_mut().zip(keys[..key_count].iter().cycle()) {
-                queue.push(key, &[], message, code);
+            let mut queue = Queue::new(path);
+            for (tag, key) in codes.iter_mut().zip(keys[..key_count].iter().cycle()) {
+                queue.push(MacTag { key, nonce: &[], message, tag });
             }
             queue.flush();
         }

@@ -6,8 +6,8 @@ mod wycheproof;
 
 use std::rc::Rc;
 
-use authentick_crypto::mac::{MacAlgorithm, MacKey, Tag, Verify, tag_batch_on, verify_batch_on};
-use authentick_crypto::{Entropy, Path};
+use authentick_crypto::mac::{MacAlgorithm, MacKey, Tag, Verify};
+use authentick_crypto::{Entropy, Path, run_batch_on};
 
 /// A packet to authenticate.
 pub(crate) struct Case {
@@ -98,7 +98,7 @@ pub(crate) fn tags(path: Path, cases: &[Case]) -> Vec<Vec<u8>> {
         let (key, nonce) = (&case.key, case.nonce.as_ref().map(|nonce| &nonce[..]));
         Tag { key, nonce, message: &case.message, tag }
     });
-    tag_batch_on(path, jobs);
+    run_batch_on(path, jobs);
     out
 }
 
@@ -110,6 +110,6 @@ pub(crate) fn verify(path: Path, cases: &[Case], tags: &[Vec<u8>]) -> Vec<bool> 
         let (key, nonce) = (&case.key, case.nonce.as_ref().map(|nonce| &nonce[..]));
         Verify { key, nonce, message: &case.message, tag, genuine }
     });
-    verify_batch_on(path, jobs);
+    run_batch_on(path, jobs);
     out
 }

@@ -2,11 +2,11 @@
 //! Without valgrind these tests only compute. `cargo xtask ci --only memcheck` runs them under it, on all paths that it
 //! knows.
 
-use authentick_crypto::aead::{Algorithm, CachedKey, Key, KeyRef, Open, Seal, open_batch_on, seal_batch_on};
+use authentick_crypto::aead::{Algorithm, CachedKey, Key, KeyRef, Open, Seal};
 use authentick_crypto::gcm::{GcmKey, GcmOpen, GcmOpenBatch, GcmSeal, gcm_seal_on};
 use authentick_crypto::kdf::{HmacTag, HmacTagBatch, HmacVerify, HmacVerifyBatch};
-use authentick_crypto::mac::{self, MacAlgorithm, Tag, Verify, tag_batch_on, verify_batch_on};
-use authentick_crypto::{HashPath, Path};
+use authentick_crypto::mac::{self, MacAlgorithm, Tag, Verify};
+use authentick_crypto::{HashPath, Path, run_batch_on};
 use authentick_lanes::secrecy::make_secret;
 
 /// Seals under secret keys secret texts of these sizes, and opens them again where that is ours.
@@ -22,7 +22,7 @@ fn seal_and_open(path: Path, algorithm: Option<Algorithm>, sizes: &[usize]) {
     let mut sealed: Vec<(Vec<u8>, [u8; 16])> = sizes.iter().map(|size| (vec![1; *size], [0; 16])).collect();
     sealed.iter_mut().for_each(|(text, _)| make_secret(text));
     let associated = [9; 88];
-    seal_batch_on(
+    run_batch_on(
         path,
         sealed.iter_mut().map(|(text, tag)| {
             let associated = algorithm.map(|_| &associated[..text.len() % 88]);
@@ -34,7 +34,7 @@ fn seal_and_open(path: Path, algorithm: Option<Algorithm>, sizes: &[usize]) {
         return;
     }
     let mut out: Vec<(Vec<u8>, bool)> = sealed.iter().map(|(text, _)| (text.clone(), false)).collect();
-    open_batch_on(
+    run_batch_on(
         path,
         sealed.iter().zip(&mut out).map(|((text, tag), (opened, genuine))| {
             let associated = algorithm.map(|_| &associated[..text.len() % 88]);
@@ -48,7 +48,7 @@ fn seal_and_open(path: Path, algorithm: Option<Algorithm>, sizes: &[usize]) {
     let associated = algorithm.map(|_| &associated[..text.len() % 88]);
     let (text, genuine_out) = (text_out.as_mut_slice().into(), &mut genuine);
     let job = Open { key: key(), nonce, associated, text, tag, genuine: genuine_out };
-    open_batch_on(path, std::iter::once(job));
+    run_batch_on(path, std::iter::once(job));
     assert!(!genuine);
 }
 
@@ -87,7 +87,7 @@ fn tag_and_verify(path: Path, algorithm: MacAlgorithm, is_one_key: bool, sizes: 
     let nonce = algorithm.nonce_size().map(|size| &[5; 12][..size]);
     let mut tags = vec![vec![0; algorithm.tag_size()]; sizes.len()];
     let jobs = || keys.iter().cycle().zip(&messages);
-    tag_batch_on(path, jobs().zip(&mut tags).map(|((key, message), tag)| Tag { key, nonce, message, tag }));
+    run_batch_on(path, jobs().zip(&mut tags).map(|((key, message), tag)| Tag { key, nonce, message, tag }));
     // What is compared elsewhere is made public elsewhere.
     if path == Path::Portable || !has_lanes(algorithm) {
         return;
@@ -99,7 +99,7 @@ fn tag_and_verify(path: Path, algorithm: MacAlgorithm, is_one_key: bool, sizes: 
         }
         let mut genuine = vec![false; sizes.len()];
         let claims = jobs().zip(&claimed).zip(&mut genuine);
-        verify_batch_on(
+        run_batch_on(
             path,
             claims.map(|(((key, message), tag), genuine)| Verify { key, nonce, message, tag, genuine }),
         );

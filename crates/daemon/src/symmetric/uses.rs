@@ -26,7 +26,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use authentick_crypto::mac::{MacAlgorithm, MacKey, Tag, tag_batch, usage};
+use authentick_crypto::mac::{MacAlgorithm, MacKey, Tag, usage};
+use authentick_crypto::run_batch;
 use authentick_proto::limits::SYMMETRIC_KEY_COUNT_MAX;
 use authentick_proto::symmetric::{SymmetricKey, SymmetricKeys};
 use authentick_wire::limits::HEADER_SIZE;
@@ -90,7 +91,7 @@ impl Name {
         let mut message = b"authentick: which key this is".to_vec();
         message.extend(key.salt().iter().flatten());
         let mut tag = [0; 16];
-        tag_batch(std::iter::once(Tag { key: &digest, nonce: None, message: &message, tag: &mut tag }));
+        run_batch(std::iter::once(Tag { key: &digest, nonce: None, message: &message, tag: &mut tag }));
         let check = format!("{:032x}", u128::from_be_bytes(tag));
         Name { id: key.id(), algorithm: key.algorithm().name(), check }
     }

@@ -3,8 +3,8 @@
 //! A victim tags what it says and judges what it hears with the code that serves in earnest. It keeps no state, as NTP
 //! servers keep none: neither nonces that it has seen nor messages that it has answered. It never shows its key.
 
-use authentick_crypto::Entropy;
-use authentick_crypto::mac::{MacAlgorithm, MacKey, Tag, Verify, tag_batch, verify_batch};
+use authentick_crypto::mac::{MacAlgorithm, MacKey, Tag, Verify};
+use authentick_crypto::{Entropy, run_batch};
 use authentick_wire::header::{Header, Leap, Mode, ReferenceId};
 use authentick_wire::limits::HEADER_SIZE;
 use authentick_wire::time::{NtpShort, NtpTime};
@@ -72,7 +72,7 @@ impl Victim {
             message,
             tag: &mut tag,
         };
-        tag_batch(std::iter::once(job));
+        run_batch(std::iter::once(job));
         Tagged { nonce, message: message.to_vec(), tag }
     }
 
@@ -95,7 +95,7 @@ impl Victim {
             tag: &heard.tag,
             genuine: &mut genuine,
         };
-        verify_batch(std::iter::once(job));
+        run_batch(std::iter::once(job));
         genuine
     }
 

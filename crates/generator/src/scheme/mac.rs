@@ -1,6 +1,6 @@
 //! NTP under a symmetric key, which all clients share.
 
-use authentick_crypto::mac::{tag_batch, verify_batch};
+use authentick_crypto::run_batch;
 use authentick_proto::client::Exchange;
 use authentick_proto::symmetric::SymmetricKey;
 use authentick_report::load::Cause;
@@ -38,7 +38,7 @@ impl Protocol for Mac {
     }
 
     fn finish<'a>(&self, load: &Workload, buffers: impl Iterator<Item = &'a mut Buffer>) {
-        tag_batch(load.outbox.pending().iter().zip(buffers).filter_map(|(request, out)| {
+        run_batch(load.outbox.pending().iter().zip(buffers).filter_map(|(request, out)| {
             match &request.unfinished {
                 Some(Unfinished::Tagged(untagged)) => Some(untagged.job(&self.key, out)),
                 Some(Unfinished::Sealed { .. }) | None => None,
@@ -57,7 +57,7 @@ impl Protocol for Mac {
         candidates: impl Iterator<Item = (&'a mut [u8], &'a mut Inspected)>,
         _: &impl Clock,
     ) -> u64 {
-        verify_batch(candidates.filter_map(|(datagram, inspected)| match &inspected.candidate {
+        run_batch(candidates.filter_map(|(datagram, inspected)| match &inspected.candidate {
             Found::Mac(candidate) => candidate.job(datagram, &self.key, &mut inspected.genuine),
             Found::Ntp(_) | Found::Antp(_) => None,
         }));

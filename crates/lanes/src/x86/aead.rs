@@ -2,13 +2,15 @@
 
 use std::ptr;
 
-use super::group::{Groups, Work};
-use super::siv::SivKey;
+use super::entry::choose;
+use super::gcm_siv::GcmSiv;
+use super::group::{LaneJob, Work};
+use super::siv::{Siv, SivKey, SivUnder};
 use crate::{Algorithm, KeyRef, Open, Path, Seal, TAG_SIZE, Text};
 
 /// What decides which instructions a job takes. All of it is public.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct AeadShape {
+pub struct AeadShape {
     pub(super) algorithm: Algorithm,
     /// The kept key that all jobs are under; null if each has its own, to be expanded.
     pub(super) kept: *const SivKey,
@@ -22,7 +24,7 @@ pub(super) struct AeadShape {
 
 /// Where the parts of one job lie.
 #[derive(Clone, Copy)]
-pub(super) struct AeadJob {
+pub struct AeadJob {
     /// As many octets as the algorithm's key has. Not read under a kept key.
     pub(super) key: *const u8,
     /// By their numbers, as the same code reads a text where it comes from or where it goes to.
@@ -58,12 +60,13 @@ impl AeadJob {
 
 /// What is done to the jobs of a queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum AeadVerb {
+pub enum AeadVerb {
     Seal,
     Open,
 }
 
 impl Work for (Path, AeadVerb) {
+    type Verb = AeadVerb;
     type Shape = AeadShape;
     type Job = AeadJob;
     const START: AeadShape = AeadShape {
@@ -76,98 +79,71 @@ impl Work for (Path, AeadVerb) {
 
     #[inline(always)]
     unsafe fn run(self, shape: &AeadShape, jobs: &[AeadJob]) {
-        // SAFETY: as promised to this function.
-        unsafe { super::entry::run(self.0, self.1, shape, jobs) };
-    }
-}
-
-/// What every job of an AEAD has.
-type Parts<'a> = (KeyRef<'a>, &'a [u8], Option<&'a [u8]>, Text<'a>);
-
-impl<'a> Groups<'a, (Path, AeadVerb)> {
-    /// Adds a job of key, nonce, associated data and text.
-    #[inline(always)]
-    fn push_parts(
-        &mut self,
-        (key, nonce, associated, mut text): Parts<'a>,
-        tag: *mut [u8; TAG_SIZE],
-        genuine: *mut bool,
-    ) {
-        let (algorithm, key, kept) = key.parts();
-        assert!(algorithm.accepts_nonce(nonce.len()), "nonces are made to the algorithm's size");
-        let shape = AeadShape {
-            algorithm,
-            kept: kept.map_or(ptr::null(), ptr::from_ref),
-            nonce: nonce.len(),
-            associated: associated.map(<[u8]>::len),
-            text: text.len(),
+        let (path, verb) = self;
+        let run = match (shape.kept.is_null(), shape.algorithm) {
+            (false, _) => choose::<SivUnder>(path, jobs.len()),
+            (true, Algorithm::SivCmac256) => choose::<Siv<4>>(path, jobs.len()),
+            (true, Algorithm::SivCmac384) => choose::<Siv<6>>(path, jobs.len()),
+            (true, Algorithm::SivCmac512) => choose::<Siv<8>>(path, jobs.len()),
+            (true, Algorithm::Aes128GcmSiv) => choose::<GcmSiv>(path, jobs.len()),
         };
-        let (source, text) = (text.get_in().as_ptr(), text.get_out().as_mut_ptr());
-        let associated = associated.unwrap_or_default().as_ptr();
-        let parts = [associated, nonce.as_ptr(), source, text.cast_const()];
-        self.push(shape, AeadJob { key: key.as_ptr(), parts, tag, genuine });
+        // SAFETY: as promised to this function; a kept key lives as long as the jobs.
+        unsafe { run(verb, shape, jobs) };
     }
 }
 
-/// Texts that wait to be sealed.
-pub struct SealQueue<'a>(Groups<'a, (Path, AeadVerb)>);
+/// Shape and places of a job of key, nonce, associated data and text.
+#[inline(always)]
+fn job(
+    (key, nonce, associated, mut text): (KeyRef<'_>, &[u8], Option<&[u8]>, Text<'_>),
+    tag: *mut [u8; TAG_SIZE],
+    genuine: *mut bool,
+) -> (AeadShape, AeadJob) {
+    let (algorithm, key, kept) = key.parts();
+    assert!(algorithm.accepts_nonce(nonce.len()), "nonces are made to the algorithm's size");
+    let shape = AeadShape {
+        algorithm,
+        kept: kept.map_or(ptr::null(), ptr::from_ref),
+        nonce: nonce.len(),
+        associated: associated.map(<[u8]>::len),
+        text: text.len(),
+    };
+    let (source, text) = (text.get_in().as_ptr(), text.get_out().as_mut_ptr());
+    let associated = associated.unwrap_or_default().as_ptr();
+    let parts = [associated, nonce.as_ptr(), source, text.cast_const()];
+    (shape, AeadJob { key: key.as_ptr(), parts, tag, genuine })
+}
 
-impl<'a> SealQueue<'a> {
-    /// No jobs yet.
+// SAFETY: the job borrows its parts.
+unsafe impl LaneJob for Seal<'_> {
+    type Path = Path;
+    type Work = (Path, AeadVerb);
+
     #[inline(always)]
-    #[must_use]
-    pub fn new(path: Path) -> Self {
-        SealQueue(Groups::new((path, AeadVerb::Seal)))
+    fn work(path: Path) -> Self::Work {
+        (path, AeadVerb::Seal)
     }
 
-    /// Adds a job; runs its group when that is full.
-    ///
-    /// # Panics
-    /// If its nonce has a size that its algorithm does not accept; when a group runs, if the path has no lanes or the
-    /// processor lacks what it needs.
     #[inline(always)]
-    pub fn push(&mut self, job: Seal<'a>) {
-        let Seal { key, nonce, associated, text, tag } = job;
-        self.0.push_parts((key, nonce, associated, text), tag, ptr::null_mut());
-    }
-
-    /// Runs what waits.
-    ///
-    /// # Panics
-    /// As [`SealQueue::push`], when a group runs.
-    #[inline(always)]
-    pub fn flush(&mut self) {
-        self.0.flush();
+    fn sort(self) -> (AeadShape, AeadJob) {
+        let Seal { key, nonce, associated, text, tag } = self;
+        job((key, nonce, associated, text), tag, ptr::null_mut())
     }
 }
 
-/// Texts that wait to be opened.
-pub struct OpenQueue<'a>(Groups<'a, (Path, AeadVerb)>);
+// SAFETY: the job borrows its parts.
+unsafe impl LaneJob for Open<'_> {
+    type Path = Path;
+    type Work = (Path, AeadVerb);
 
-impl<'a> OpenQueue<'a> {
-    /// No jobs yet.
     #[inline(always)]
-    #[must_use]
-    pub fn new(path: Path) -> Self {
-        OpenQueue(Groups::new((path, AeadVerb::Open)))
+    fn work(path: Path) -> Self::Work {
+        (path, AeadVerb::Open)
     }
 
-    /// As [`SealQueue::push`].
-    ///
-    /// # Panics
-    /// As [`SealQueue::push`].
     #[inline(always)]
-    pub fn push(&mut self, job: Open<'a>) {
-        let Open { key, nonce, associated, text, tag, genuine } = job;
-        self.0.push_parts((key, nonce, associated, text), ptr::from_ref(tag).cast_mut(), genuine);
-    }
-
-    /// Runs what waits.
-    ///
-    /// # Panics
-    /// As [`SealQueue::push`], when a group runs.
-    #[inline(always)]
-    pub fn flush(&mut self) {
-        self.0.flush();
+    fn sort(self) -> (AeadShape, AeadJob) {
+        let Open { key, nonce, associated, text, tag, genuine } = self;
+        job((key, nonce, associated, text), ptr::from_ref(tag).cast_mut(), genuine)
     }
 }

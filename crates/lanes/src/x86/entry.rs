@@ -3,37 +3,47 @@
 //! A path has three widths: all of its lanes, half of them, and as few as it can. A rest that fills no width repeats
 //! its last job in the lanes left over, and drops what these compute.
 
-use super::aead::{AeadJob, AeadShape, AeadVerb};
 use super::block::{Blocks, Double, Quadruple, Single};
-use super::{SivKey, floor, gcm_siv, siv};
-use crate::{Algorithm, Key, Path};
+use super::group::Work;
+use super::kept::KeptKey;
+use super::{SivKey, floor};
+use crate::{Key, Mac, Path};
 
-/// Runs jobs.
-///
-/// # Panics
-/// If the path is portable or not available.
-///
-/// # Safety
-/// The jobs are of this shape, and what they point to is borrowed by the caller; a kept key is the caller's too.
-pub(super) unsafe fn run(path: Path, verb: AeadVerb, shape: &AeadShape, jobs: &[AeadJob]) {
-    let run = choose(path, jobs.len(), [vaes512::run, vaes256::run, aesni::run]);
-    // SAFETY: the processor has what the path needs; the rest is as promised to this function.
-    unsafe { run(verb, shape, jobs) };
+/// What runs one job per lane, with registers of any width.
+pub(super) trait Kernel {
+    type Work: Work;
+
+    /// Whether the keys have too many round keys for all lanes: so it is of those that are longer than AES-128's.
+    const FITS_HALF_ONLY: bool = false;
+
+    /// Runs the first `used` of `jobs`; those beyond repeat the last of them.
+    ///
+    /// # Safety
+    /// The jobs are of this shape, and what they point to is borrowed by the caller; kept keys are the caller's too.
+    unsafe fn run<V: Blocks, const N: usize, const L: usize>(
+        verb: <Self::Work as Work>::Verb,
+        shape: &<Self::Work as Work>::Shape,
+        jobs: &[<Self::Work as Work>::Job; L],
+        used: usize,
+    );
 }
 
-/// Which of the functions of the three paths with lanes runs `count` jobs on this one.
+/// Runs any number of jobs. Its safety is that of [`Kernel::run`], and the processor has what the path needs.
+pub(super) type Run<W> = unsafe fn(<W as Work>::Verb, &<W as Work>::Shape, &[<W as Work>::Job]);
+
+/// What runs `count` jobs of a kernel on a path, which the processor has.
 ///
 /// # Panics
 /// If the path is portable or not available.
 #[inline(always)]
-fn choose<F: Copy>(path: Path, count: usize, [vaes512, vaes256, aesni]: [F; 3]) -> F {
+pub(super) fn choose<K: Kernel>(path: Path, count: usize) -> Run<K::Work> {
     assert!(path == crate::path() || path.is_available(), "no path is taken that the processor lacks");
     match path {
         // One packet fills one block, and narrow registers are a little faster. What has VAES has what this needs.
-        Path::Vaes512 | Path::Vaes256 if count == 1 => aesni,
-        Path::Vaes512 => vaes512,
-        Path::Vaes256 => vaes256,
-        Path::AesNi => aesni,
+        Path::Vaes512 | Path::Vaes256 if count == 1 => aesni::run::<K>,
+        Path::Vaes512 => vaes512::run::<K>,
+        Path::Vaes256 => vaes256::run::<K>,
+        Path::AesNi => aesni::run::<K>,
         Path::Portable => unreachable!("the portable path has no lanes"),
     }
 }
@@ -47,6 +57,23 @@ pub(super) fn expand(key: &Key) -> Option<SivKey> {
 #[target_feature(enable = "aes,pclmulqdq,ssse3,sse4.1")]
 fn expand_with_aesni(key: &Key) -> SivKey {
     SivKey::new::<Single>(key)
+}
+
+/// Expands a key of a MAC to keep; `None` on a processor without lanes.
+///
+/// # Panics
+/// If the key has not the size of its algorithm's keys.
+pub(super) fn expand_mac(mac: Mac, octets: &[u8]) -> Option<KeptKey> {
+    // SAFETY: the processor has what the path needs.
+    Path::AesNi.is_available().then(|| unsafe { expand_mac_with_aesni(mac, octets) })
+}
+
+#[target_feature(enable = "aes,pclmulqdq,ssse3,sse4.1")]
+fn expand_mac_with_aesni(mac: Mac, octets: &[u8]) -> KeptKey {
+    match mac {
+        Mac::Cmac128 | Mac::Gmac128 | Mac::GmacSiv128 => KeptKey::new::<Single, 4>(mac, octets),
+        Mac::Cmac256 => KeptKey::new::<Single, 8>(mac, octets),
+    }
 }
 
 /// See [`super::encrypt_alone_on`].
@@ -78,133 +105,54 @@ fn take<T: Copy, const L: usize>(jobs: &[T], run: impl FnOnce(&[T; L], usize)) -
     &[]
 }
 
-/// Defines the widths of a path, and the function that runs jobs in them. The caller defines `fill`, which runs jobs in
-/// few or half of the lanes, `fill_most`, which runs them in all, and `fits_half_only`, for whose shapes it does not.
-macro_rules! widths {
-    ($verb:ty, $shape:ty, $job:ty, $blocks:ident, $most:literal, $half:literal, $features:literal) => {
-        /// Lanes of all registers, of half of them, and of one.
-        const MOST: usize = $most * $blocks::WIDTH;
-        const HALF: usize = $half * $blocks::WIDTH;
-        const LEAST: usize = $blocks::WIDTH;
-
-        /// # Safety
-        /// As [`super::run`], and the processor has the features.
-        #[target_feature(enable = $features)]
-        pub(super) unsafe fn run(verb: $verb, shape: &$shape, jobs: &[$job]) {
-            let mut rest = jobs;
-            while !rest.is_empty() {
-                // SAFETY: as promised to this function.
-                rest = unsafe {
-                    match rest.len() {
-                        1..=LEAST => take(rest, |jobs, used| fill::<1, LEAST>(verb, shape, jobs, used)),
-                        length if length <= HALF || fits_half_only(shape) => {
-                            take(rest, |jobs, used| fill::<$half, HALF>(verb, shape, jobs, used))
-                        }
-                        _ => take(rest, |jobs, used| fill_most::<$most, MOST>(verb, shape, jobs, used)),
-                    }
-                };
-            }
-        }
-    };
-}
-
+/// Defines a path: its registers, how many of them in all of its lanes and in half of them, and the features.
 macro_rules! path {
     ($name:ident, $blocks:ident, $most:literal, $half:literal, $features:literal) => {
         mod $name {
             use super::*;
 
-            widths!(AeadVerb, AeadShape, AeadJob, $blocks, $most, $half, $features);
+            /// Lanes of all registers, of half of them, and of one.
+            const MOST: usize = $most * $blocks::WIDTH;
+            const HALF: usize = $half * $blocks::WIDTH;
+            const LEAST: usize = $blocks::WIDTH;
 
-            /// Runs the first `used` of `jobs`; those beyond repeat the last of them.
-            ///
             /// # Safety
-            /// As [`super::run`].
-            #[inline]
+            /// As [`Run`].
             #[target_feature(enable = $features)]
-            unsafe fn fill<const N: usize, const L: usize>(
-                verb: AeadVerb,
-                shape: &AeadShape,
-                jobs: &[AeadJob; L],
-                used: usize,
+            pub(super) unsafe fn run<K: Kernel>(
+                verb: <K::Work as Work>::Verb,
+                shape: &<K::Work as Work>::Shape,
+                jobs: &[<K::Work as Work>::Job],
             ) {
-                // SAFETY: as promised to this function.
-                unsafe {
-                    match shape.algorithm {
-                        Algorithm::SivCmac384 => siv::<N, L, 6>(verb, shape, jobs, used),
-                        Algorithm::SivCmac512 => siv::<N, L, 8>(verb, shape, jobs, used),
-                        Algorithm::SivCmac256 | Algorithm::Aes128GcmSiv => {
-                            fill_most::<N, L>(verb, shape, jobs, used);
+                let mut rest = jobs;
+                while !rest.is_empty() {
+                    // SAFETY: as promised to this function.
+                    rest = unsafe {
+                        match rest.len() {
+                            1..=LEAST => {
+                                take(rest, |jobs, used| fill::<K, 1, LEAST>(verb, shape, jobs, used))
+                            }
+                            length if length <= HALF || K::FITS_HALF_ONLY => {
+                                take(rest, |jobs, used| fill::<K, $half, HALF>(verb, shape, jobs, used))
+                            }
+                            _ => take(rest, |jobs, used| fill::<K, $most, MOST>(verb, shape, jobs, used)),
                         }
-                    }
-                }
-            }
-
-            /// The same for keys of AES-128.
-            ///
-            /// # Safety
-            /// As [`super::run`].
-            #[inline]
-            #[target_feature(enable = $features)]
-            unsafe fn fill_most<const N: usize, const L: usize>(
-                verb: AeadVerb,
-                shape: &AeadShape,
-                jobs: &[AeadJob; L],
-                used: usize,
-            ) {
-                // SAFETY: a kept key lives as long as the jobs; the rest is as promised to this function.
-                unsafe {
-                    match (shape.kept.as_ref(), shape.algorithm) {
-                        (Some(key), _) => kept::<N, L>(key, verb, shape, jobs, used),
-                        (None, Algorithm::SivCmac256) => siv::<N, L, 4>(verb, shape, jobs, used),
-                        (None, Algorithm::Aes128GcmSiv) => gcm_siv::<N, L>(verb, shape, jobs, used),
-                        (None, Algorithm::SivCmac384 | Algorithm::SivCmac512) => {
-                            unreachable!("longer keys fit half of the lanes only")
-                        }
-                    }
+                    };
                 }
             }
 
             /// # Safety
-            /// As [`super::run`].
+            /// As [`Kernel::run`], and the processor has the features.
             #[inline(never)]
             #[target_feature(enable = $features)]
-            unsafe fn siv<const N: usize, const L: usize, const WORDS: usize>(
-                verb: AeadVerb,
-                shape: &AeadShape,
-                jobs: &[AeadJob; L],
+            unsafe fn fill<K: Kernel, const N: usize, const L: usize>(
+                verb: <K::Work as Work>::Verb,
+                shape: &<K::Work as Work>::Shape,
+                jobs: &[<K::Work as Work>::Job; L],
                 used: usize,
             ) {
                 // SAFETY: as promised to this function.
-                unsafe { siv::run::<$blocks, N, L, WORDS>(verb, shape, jobs, used) };
-            }
-
-            /// # Safety
-            /// As [`super::run`].
-            #[inline(never)]
-            #[target_feature(enable = $features)]
-            unsafe fn kept<const N: usize, const L: usize>(
-                key: &SivKey,
-                verb: AeadVerb,
-                shape: &AeadShape,
-                jobs: &[AeadJob; L],
-                used: usize,
-            ) {
-                // SAFETY: as promised to this function.
-                unsafe { siv::run_under::<$blocks, N, L>(key, verb, shape, jobs, used) };
-            }
-
-            /// # Safety
-            /// As [`super::run`].
-            #[inline(never)]
-            #[target_feature(enable = $features)]
-            unsafe fn gcm_siv<const N: usize, const L: usize>(
-                verb: AeadVerb,
-                shape: &AeadShape,
-                jobs: &[AeadJob; L],
-                used: usize,
-            ) {
-                // SAFETY: as promised to this function.
-                unsafe { gcm_siv::run::<$blocks, N, L>(verb, shape, jobs, used) };
+                unsafe { K::run::<$blocks, N, L>(verb, shape, jobs, used) };
             }
 
             #[target_feature(enable = $features)]
@@ -215,29 +163,8 @@ macro_rules! path {
     };
 }
 
-/// Keys longer than those of AES-128 have too many round keys for all lanes.
-const fn fits_half_only(shape: &AeadShape) -> bool {
-    matches!(shape.algorithm, Algorithm::SivCmac384 | Algorithm::SivCmac512)
-}
+path!(vaes512, Quadruple, 4, 2, "vaes,vpclmulqdq,avx512f,avx512bw,avx512vl,aes,pclmulqdq,ssse3,sse4.1");
+path!(vaes256, Double, 8, 4, "vaes,vpclmulqdq,avx2,aes,pclmulqdq,ssse3,sse4.1");
+path!(aesni, Single, 8, 4, "aes,pclmulqdq,ssse3,sse4.1");
 
-/// Calls a macro for each path, with its registers: which they are, how many in all of its lanes and in half of them,
-/// and the features that they take.
-macro_rules! each_path {
-    ($make:ident) => {
-        $make!(
-            vaes512,
-            Quadruple,
-            4,
-            2,
-            "vaes,vpclmulqdq,avx512f,avx512bw,avx512vl,aes,pclmulqdq,ssse3,sse4.1"
-        );
-        $make!(vaes256, Double, 8, 4, "vaes,vpclmulqdq,avx2,aes,pclmulqdq,ssse3,sse4.1");
-        $make!(aesni, Single, 8, 4, "aes,pclmulqdq,ssse3,sse4.1");
-    };
-}
-
-each_path!(path);
-
-pub(super) mod gcm;
 pub(super) mod hmac;
-pub(super) mod mac;

@@ -7,20 +7,21 @@ use super::aead::{AeadJob, AeadVerb, Part};
 use super::block::{Block, Blocks};
 use super::cmac::{REVERSE, add};
 use super::counter::{Position, counter_mode};
-use super::group::{Groups, Work};
+use super::entry::{Kernel, choose};
+use super::group::{LaneJob, Work};
 use super::kept::{Kept, KeptKey};
 use super::mac::MacKey;
 use super::message::{Messages, Padding};
 use super::schedule::RoundKeys;
-use super::{claimed_tags, entry, finish, polyval};
-use crate::{MAC_NONCE_SIZE, Path, TAG_SIZE, Text};
+use super::{claimed_tags, finish, polyval};
+use crate::{GcmOpen, MAC_NONCE_SIZE, Path, TAG_SIZE, Text};
 
 /// Words of an AES-128 key.
 const WORDS: usize = 4;
 
 /// What decides which instructions a job takes. All of it is public.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct GcmShape {
+pub struct GcmShape {
     /// The key of all jobs, expanded as for GMAC.
     pub(super) key: *const KeptKey,
     /// Octets of the associated data.
@@ -31,17 +32,20 @@ pub(super) struct GcmShape {
 
 /// What is done to the jobs of a queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Gcm(AeadVerb);
+pub struct GcmVerb(AeadVerb);
 
-impl Work for (Path, Gcm) {
+impl Work for (Path, GcmVerb) {
+    type Verb = AeadVerb;
     type Shape = GcmShape;
     type Job = AeadJob;
     const START: GcmShape = GcmShape { key: ptr::null(), associated: 0, text: 0 };
 
     #[inline(always)]
     unsafe fn run(self, shape: &GcmShape, jobs: &[AeadJob]) {
-        // SAFETY: as promised to this function.
-        unsafe { entry::gcm::run(self.0, self.1.0, shape, jobs) };
+        let (path, GcmVerb(verb)) = self;
+        let run = choose::<Gcm>(path, jobs.len());
+        // SAFETY: as promised to this function; the key lives as long as the jobs.
+        unsafe { run(verb, shape, jobs) };
     }
 }
 
@@ -59,45 +63,23 @@ pub fn gcm_seal(
 ) {
     let (shape, job) = job(key, nonce, associated, text.into(), tag, ptr::null_mut());
     // SAFETY: the job is of this shape, and borrowed.
-    unsafe { (path, Gcm(AeadVerb::Seal)).run(&shape, &[job]) };
+    unsafe { (path, GcmVerb(AeadVerb::Seal)).run(&shape, &[job]) };
 }
 
-/// Texts that wait to be opened.
-pub struct GcmOpenQueue<'a>(Groups<'a, (Path, Gcm)>);
+// SAFETY: the job borrows its parts.
+unsafe impl LaneJob for GcmOpen<'_> {
+    type Path = Path;
+    type Work = (Path, GcmVerb);
 
-impl<'a> GcmOpenQueue<'a> {
-    /// No jobs yet.
     #[inline(always)]
-    #[must_use]
-    pub fn new(path: Path) -> Self {
-        GcmOpenQueue(Groups::new((path, Gcm(AeadVerb::Open))))
+    fn work(path: Path) -> Self::Work {
+        (path, GcmVerb(AeadVerb::Open))
     }
 
-    /// Adds a job under a key of GMAC; runs its group when that is full.
-    ///
-    /// # Panics
-    /// When a group runs, if the path has no lanes or the processor lacks what it needs.
     #[inline(always)]
-    pub fn push(
-        &mut self,
-        key: &'a MacKey,
-        nonce: &'a [u8; MAC_NONCE_SIZE],
-        associated: &'a [u8],
-        text: Text<'a>,
-        tag: &'a [u8; TAG_SIZE],
-        genuine: &'a mut bool,
-    ) {
-        let (shape, job) = job(key, nonce, associated, text, ptr::from_ref(tag).cast_mut(), genuine);
-        self.0.push(shape, job);
-    }
-
-    /// Runs what waits.
-    ///
-    /// # Panics
-    /// As [`GcmOpenQueue::push`], when a group runs.
-    #[inline(always)]
-    pub fn flush(&mut self) {
-        self.0.flush();
+    fn sort(self) -> (GcmShape, AeadJob) {
+        let GcmOpen { key, nonce, associated, text, tag, genuine } = self;
+        job(key, nonce, associated, text, ptr::from_ref(tag).cast_mut(), genuine)
     }
 }
 
@@ -116,49 +98,53 @@ fn job(
     (shape, AeadJob { key: ptr::null(), parts, tag, genuine })
 }
 
-/// Runs jobs.
-///
-/// # Safety
-/// The jobs are of this shape, and the key is the caller's.
-#[inline(always)]
-pub(super) unsafe fn run<V: Blocks, const N: usize, const L: usize>(
-    verb: AeadVerb,
-    shape: &GcmShape,
-    jobs: &[AeadJob; L],
-    used: usize,
-) {
-    // SAFETY: the caller says so.
-    let key: &KeptKey = unsafe { &*shape.key };
-    // SAFETY: a job has a nonce of so many octets.
-    let nonces = unsafe { Messages::new(MAC_NONCE_SIZE, |lane| jobs[lane].part(Part::Nonce)) };
-    let nonces: [V; N] = nonces.last::<V, N, L>(Padding::Zeros);
-    // Section 7.1: the counter that masks the tag is 1, the text's begin with 2.
-    let counters = |number: u8| {
-        let counter = V::broadcast(u128::from(number).to_be_bytes());
-        add(nonces, &[counter; N])
-    };
-    let (text, claimed) = match verb {
-        AeadVerb::Seal => (Part::Text, [V::zero(); N]),
-        // SAFETY: a tag has sixteen octets.
-        AeadVerb::Open => (Part::Source, unsafe { claimed_tags(jobs) }),
-    };
-    let mut tags = counters(1);
-    key.encrypt::<WORDS>(0, &mut tags);
-    for step in 0..2 {
-        let shape = black_box(shape);
-        // The tag is of the ciphertext: read before that is decrypted, which may be in its place, or once it is there.
-        if (step == 0) == (verb == AeadVerb::Open) {
-            // SAFETY: the caller says so.
-            tags = unsafe { self::tags::<V, N, L>(key, &tags, shape, jobs, text) };
-        } else {
-            // SAFETY: the caller says so.
-            unsafe {
-                counter_mode::<V, N, L, WORDS>(&key, 0, &counters(2), Position::End, shape.text, jobs);
+/// AES-128-GCM under the key of all jobs.
+enum Gcm {}
+
+impl Kernel for Gcm {
+    type Work = (Path, GcmVerb);
+
+    #[inline(always)]
+    unsafe fn run<V: Blocks, const N: usize, const L: usize>(
+        verb: AeadVerb,
+        shape: &GcmShape,
+        jobs: &[AeadJob; L],
+        used: usize,
+    ) {
+        // SAFETY: the caller says so.
+        let key: &KeptKey = unsafe { &*shape.key };
+        // SAFETY: a job has a nonce of so many octets.
+        let nonces = unsafe { Messages::new(MAC_NONCE_SIZE, |lane| jobs[lane].part(Part::Nonce)) };
+        let nonces: [V; N] = nonces.last::<V, N, L>(Padding::Zeros);
+        // Section 7.1: the counter that masks the tag is 1, the text's begin with 2.
+        let counters = |number: u8| {
+            let counter = V::broadcast(u128::from(number).to_be_bytes());
+            add(nonces, &[counter; N])
+        };
+        let (text, claimed) = match verb {
+            AeadVerb::Seal => (Part::Text, [V::zero(); N]),
+            // SAFETY: a tag has sixteen octets.
+            AeadVerb::Open => (Part::Source, unsafe { claimed_tags(jobs) }),
+        };
+        let mut tags = counters(1);
+        key.encrypt::<WORDS>(0, &mut tags);
+        for step in 0..2 {
+            let shape = black_box(shape);
+            // The tag is of the ciphertext: read before that is decrypted, which may be in its place, or once it is
+            // there.
+            if (step == 0) == (verb == AeadVerb::Open) {
+                // SAFETY: the caller says so.
+                tags = unsafe { self::tags::<V, N, L>(key, &tags, shape, jobs, text) };
+            } else {
+                // SAFETY: the caller says so.
+                unsafe {
+                    counter_mode::<V, N, L, WORDS>(&key, 0, &counters(2), Position::End, shape.text, jobs);
+                }
             }
         }
+        // SAFETY: the caller says so.
+        unsafe { finish(verb, shape.text, &tags, &claimed, jobs, used) };
     }
-    // SAFETY: the caller says so.
-    unsafe { finish(verb, shape.text, &tags, &claimed, jobs, used) };
 }
 
 /// The tags of associated data and ciphertexts, which are the part `text`.

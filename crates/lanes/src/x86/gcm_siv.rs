@@ -6,11 +6,12 @@ use super::aead::{AeadJob, AeadShape, AeadVerb, Part};
 use super::block::{Block, Blocks};
 use super::cmac::add;
 use super::counter::{Position, counter_mode};
+use super::entry::Kernel;
 use super::message::{Messages, Padding, slide};
 use super::polyval;
 use super::schedule::{RoundKeys, Schedules, wipe};
 use super::{claimed_tags, finish};
-use crate::MAC_NONCE_SIZE;
+use crate::{MAC_NONCE_SIZE, Path};
 
 /// Words of an AES-128 key.
 const WORDS: usize = 4;
@@ -139,40 +140,43 @@ impl<V: Blocks, const N: usize> Keys<V, N> {
     }
 }
 
-/// Runs jobs, each under a key of its own.
-///
-/// # Safety
-/// The jobs are of this shape.
-#[inline(always)]
-pub(super) unsafe fn run<V: Blocks, const N: usize, const L: usize>(
-    verb: AeadVerb,
-    shape: &AeadShape,
-    jobs: &[AeadJob; L],
-    used: usize,
-) {
-    // SAFETY: they are derived next.
-    let mut keys = unsafe { Keys::<V, N>::new() };
-    // SAFETY: the caller says so.
-    unsafe { keys.derive(jobs) };
-    let (text, mut tags) = match verb {
-        AeadVerb::Seal => (Part::Source, [V::zero(); N]),
-        // SAFETY: a tag has sixteen octets.
-        AeadVerb::Open => (Part::Text, unsafe { claimed_tags(jobs) }),
-    };
-    let claimed = tags;
-    for step in 0..2 {
-        let shape = black_box(shape);
-        // As in `siv`.
-        if (step == 0) == (verb == AeadVerb::Seal) {
-            let messages = [(shape.associated.unwrap_or(0), Part::Associated), (shape.text, text)];
-            // SAFETY: the caller says so.
-            tags = unsafe { keys.tags::<L, _>(messages, |lane, part| jobs[lane].part(part)) };
-        } else {
-            // SAFETY: the caller says so. A text that is sealed has been read.
-            unsafe { keys.counter_mode(&tags, shape.text, jobs) };
+/// Jobs that are each under a key of its own.
+pub(super) enum GcmSiv {}
+
+impl Kernel for GcmSiv {
+    type Work = (Path, AeadVerb);
+
+    #[inline(always)]
+    unsafe fn run<V: Blocks, const N: usize, const L: usize>(
+        verb: AeadVerb,
+        shape: &AeadShape,
+        jobs: &[AeadJob; L],
+        used: usize,
+    ) {
+        // SAFETY: they are derived next.
+        let mut keys = unsafe { Keys::<V, N>::new() };
+        // SAFETY: the caller says so.
+        unsafe { keys.derive(jobs) };
+        let (text, mut tags) = match verb {
+            AeadVerb::Seal => (Part::Source, [V::zero(); N]),
+            // SAFETY: a tag has sixteen octets.
+            AeadVerb::Open => (Part::Text, unsafe { claimed_tags(jobs) }),
+        };
+        let claimed = tags;
+        for step in 0..2 {
+            let shape = black_box(shape);
+            // As in `siv`.
+            if (step == 0) == (verb == AeadVerb::Seal) {
+                let messages = [(shape.associated.unwrap_or(0), Part::Associated), (shape.text, text)];
+                // SAFETY: the caller says so.
+                tags = unsafe { keys.tags::<L, _>(messages, |lane, part| jobs[lane].part(part)) };
+            } else {
+                // SAFETY: the caller says so. A text that is sealed has been read.
+                unsafe { keys.counter_mode(&tags, shape.text, jobs) };
+            }
         }
+        // SAFETY: the caller says so.
+        unsafe { finish(verb, shape.text, &tags, &claimed, jobs, used) };
+        keys.wipe();
     }
-    // SAFETY: the caller says so.
-    unsafe { finish(verb, shape.text, &tags, &claimed, jobs, used) };
-    keys.wipe();
 }

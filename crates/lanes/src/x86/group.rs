@@ -7,6 +7,8 @@
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
+use crate::PathKind;
+
 /// Jobs that run in one call: as many as the widest path has lanes.
 pub(super) const JOBS_MAX: usize = 16;
 
@@ -14,7 +16,9 @@ pub(super) const JOBS_MAX: usize = 16;
 const GROUP_COUNT: usize = 4;
 
 /// A kind of jobs and the path that they take: what groups need to know of them.
-pub(super) trait Work: Copy {
+pub trait Work: Copy {
+    /// What is done to the jobs.
+    type Verb: Copy;
     /// What decides which instructions a job takes. All of it is public.
     type Shape: Copy + PartialEq;
     /// Where the parts of one job lie.
@@ -29,8 +33,66 @@ pub(super) trait Work: Copy {
     unsafe fn run(self, shape: &Self::Shape, jobs: &[Self::Job]);
 }
 
-/// Jobs that wait for the same work, borrowed for `'a`.
-pub(super) struct Groups<'a, W: Work> {
+/// A job that has lanes.
+///
+/// # Safety
+/// What [`LaneJob::sort`] points to is borrowed as long as the job.
+pub unsafe trait LaneJob: Sized {
+    /// The kind of paths that it can take.
+    type Path: PathKind;
+    /// What it has in common with others.
+    #[doc(hidden)]
+    type Work: Work;
+
+    /// The work of such jobs on a path.
+    #[doc(hidden)]
+    fn work(path: Self::Path) -> Self::Work;
+
+    /// Shape and places of the job.
+    ///
+    /// # Panics
+    /// If a part has not the size that its algorithm asks for.
+    #[doc(hidden)]
+    fn sort(self) -> (<Self::Work as Work>::Shape, <Self::Work as Work>::Job);
+}
+
+/// Jobs of one kind that wait to be run together.
+pub struct Queue<J: LaneJob> {
+    groups: Groups<J::Work>,
+    borrowed: PhantomData<J>,
+}
+
+impl<J: LaneJob> Queue<J> {
+    /// No jobs yet.
+    #[inline(always)]
+    #[must_use]
+    pub fn new(path: J::Path) -> Self {
+        Queue { groups: Groups::new(J::work(path)), borrowed: PhantomData }
+    }
+
+    /// Adds a job; runs its group when that is full.
+    ///
+    /// # Panics
+    /// If a part of the job has not the size that its algorithm asks for; when a group runs, if the path has no lanes
+    /// or the processor lacks what it needs.
+    #[inline(always)]
+    pub fn push(&mut self, job: J) {
+        let (shape, job) = job.sort();
+        self.groups.push(shape, job);
+    }
+
+    /// Runs what waits.
+    ///
+    /// # Panics
+    /// As [`Queue::push`], when a group runs.
+    #[inline(always)]
+    pub fn flush(&mut self) {
+        self.groups.flush();
+    }
+}
+
+/// Jobs that wait for the same work. What they point to is borrowed as long as the queue that this is in.
+struct Groups<W: Work> {
     work: W,
     shapes: [W::Shape; GROUP_COUNT],
     counts: [usize; GROUP_COUNT],
@@ -39,25 +101,23 @@ pub(super) struct Groups<'a, W: Work> {
     jobs: [[MaybeUninit<W::Job>; JOBS_MAX]; GROUP_COUNT],
     /// The group of the last job; the next one is most often like it.
     last: usize,
-    borrowed: PhantomData<&'a mut [u8]>,
 }
 
-impl<W: Work> Groups<'_, W> {
+impl<W: Work> Groups<W> {
     #[inline(always)]
-    pub(super) fn new(work: W) -> Self {
+    fn new(work: W) -> Self {
         Groups {
             work,
             shapes: [W::START; GROUP_COUNT],
             counts: [0; GROUP_COUNT],
             jobs: [const { [const { MaybeUninit::uninit() }; JOBS_MAX] }; GROUP_COUNT],
             last: 0,
-            borrowed: PhantomData,
         }
     }
 
-    /// Adds a job, whose parts are borrowed as long as this value; runs its group when that is full.
+    /// Adds a job; runs its group when that is full.
     #[inline(always)]
-    pub(super) fn push(&mut self, shape: W::Shape, job: W::Job) {
+    fn push(&mut self, shape: W::Shape, job: W::Job) {
         if self.shapes[self.last] != shape {
             self.turn_to(shape);
         }
@@ -85,7 +145,7 @@ impl<W: Work> Groups<'_, W> {
 
     /// Runs what waits.
     #[inline(always)]
-    pub(super) fn flush(&mut self) {
+    fn flush(&mut self) {
         for index in 0..GROUP_COUNT {
             if self.counts[index] > 0 {
                 self.run(index);
@@ -98,7 +158,7 @@ impl<W: Work> Groups<'_, W> {
     fn run(&mut self, index: usize) {
         // SAFETY: so many were written since there were none.
         let jobs = unsafe { self.jobs[index][..self.counts[index]].assume_init_ref() };
-        // SAFETY: the jobs have this shape, and what they point to is borrowed as long as this value lives.
+        // SAFETY: the jobs have this shape, and what they point to is borrowed as long as the queue lives.
         unsafe { self.work.run(&self.shapes[index], jobs) };
         self.counts[index] = 0;
     }

@@ -10,7 +10,7 @@ use std::ptr;
 use zeroize::optimization_barrier;
 
 use super::block::Block;
-use super::group::{Groups, Work};
+use super::group::{LaneJob, Work};
 use super::mac::MacVerb;
 use super::message::{Messages, Padding, PerLane};
 use super::schedule::{turn, wipe};
@@ -18,7 +18,7 @@ use super::sha256::{BLOCK_SIZE, START_256, Sha256State};
 use super::word::Words;
 use super::{entry, is_none};
 use crate::job::HASH_BLOCK_SIZE;
-use crate::{HashPath, HmacDigest, HmacKey, HmacText, LANE_TEXT_SIZE_MAX};
+use crate::{HashPath, HmacDigest, HmacKey, HmacTag, HmacText, HmacVerify, LANE_TEXT_SIZE_MAX};
 
 const _: () = assert!(BLOCK_SIZE == HASH_BLOCK_SIZE, "the limits of jobs are in blocks of this hash");
 
@@ -33,7 +33,7 @@ const PADS: [u32; 2] = [0x3636_3636, 0x5c5c_5c5c];
 
 /// What decides which instructions a job takes. All of it is public.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct HmacShape {
+pub struct HmacShape {
     digest: HmacDigest,
     keys: Keys,
     /// Blocks of the text with its padding.
@@ -51,7 +51,7 @@ enum Keys {
 
 /// Where the parts of one job lie.
 #[derive(Clone, Copy)]
-pub(super) struct HmacJob {
+pub struct HmacJob {
     /// The octets of the key, or the states of the inner and the outer digest.
     keys: [*const u8; 2],
     text: Text,
@@ -69,6 +69,7 @@ enum Text {
 }
 
 impl Work for (HashPath, MacVerb) {
+    type Verb = MacVerb;
     type Shape = HmacShape;
     type Job = HmacJob;
     // All zeros: a start of other octets would be copied to its place, and all the room for jobs with it.
@@ -94,8 +95,14 @@ const fn tag_size(digest: HmacDigest) -> usize {
     }
 }
 
+/// Shape and places of a job. The tag has a place and a size.
 #[inline(always)]
-fn job(key: HmacKey<'_>, text: HmacText<'_>, tag: *mut u8, genuine: *mut bool) -> (HmacShape, HmacJob) {
+fn job(
+    key: HmacKey<'_>,
+    text: HmacText<'_>,
+    (tag, size): (*mut u8, usize),
+    genuine: *mut bool,
+) -> (HmacShape, HmacJob) {
     let (digest, kind, keys) = match key {
         HmacKey::Octets(octets) => {
             assert!(octets.len() <= BLOCK_SIZE, "longer keys are hashed first");
@@ -105,6 +112,7 @@ fn job(key: HmacKey<'_>, text: HmacText<'_>, tag: *mut u8, genuine: *mut bool) -
     };
     let shape = HmacShape { digest, keys: kind, block_count: block_count(text.size()) };
     assert!(shape.block_count <= BLOCK_COUNT_MAX, "longer texts have no lanes");
+    assert_eq!(size, tag_size(digest), "tags have the size of their digest's");
     let text = match text {
         HmacText::Whole(octets) => Text::Whole(octets),
         HmacText::Parts(parts) => Text::Parts(ptr::from_ref(parts) as *const [*const [u8]]),
@@ -112,70 +120,35 @@ fn job(key: HmacKey<'_>, text: HmacText<'_>, tag: *mut u8, genuine: *mut bool) -
     (shape, HmacJob { keys, text, tag, genuine })
 }
 
-/// Tags that wait to be computed.
-pub struct HmacTagQueue<'a>(Groups<'a, (HashPath, MacVerb)>);
+// SAFETY: the job borrows its parts.
+unsafe impl LaneJob for HmacTag<'_> {
+    type Path = HashPath;
+    type Work = (HashPath, MacVerb);
 
-impl<'a> HmacTagQueue<'a> {
-    /// No jobs yet.
     #[inline(always)]
-    #[must_use]
-    pub fn new(path: HashPath) -> Self {
-        HmacTagQueue(Groups::new((path, MacVerb::Tag)))
+    fn work(path: HashPath) -> Self::Work {
+        (path, MacVerb::Tag)
     }
 
-    /// Adds a job, whose text has at most [`LANE_TEXT_SIZE_MAX`] octets and whose key at most 64, and whose tag has the
-    /// size of its digest's tags; runs its group when that is full.
-    ///
-    /// # Panics
-    /// If one of these has another size; when a group runs, if the path has no lanes or the processor lacks what it
-    /// needs.
     #[inline(always)]
-    pub fn push(&mut self, key: HmacKey<'a>, text: HmacText<'a>, tag: &'a mut [u8]) {
-        let size = tag.len();
-        let (shape, job) = job(key, text, tag.as_mut_ptr(), ptr::null_mut());
-        assert_eq!(size, tag_size(shape.digest), "tags have the size of their digest's");
-        self.0.push(shape, job);
-    }
-
-    /// Runs what waits.
-    ///
-    /// # Panics
-    /// As [`HmacTagQueue::push`], when a group runs.
-    #[inline(always)]
-    pub fn flush(&mut self) {
-        self.0.flush();
+    fn sort(self) -> (HmacShape, HmacJob) {
+        job(self.key, self.text, (self.tag.as_mut_ptr(), self.tag.len()), ptr::null_mut())
     }
 }
 
-/// Tags that wait to be verified.
-pub struct HmacVerifyQueue<'a>(Groups<'a, (HashPath, MacVerb)>);
+// SAFETY: the job borrows its parts.
+unsafe impl LaneJob for HmacVerify<'_> {
+    type Path = HashPath;
+    type Work = (HashPath, MacVerb);
 
-impl<'a> HmacVerifyQueue<'a> {
-    /// No jobs yet.
     #[inline(always)]
-    #[must_use]
-    pub fn new(path: HashPath) -> Self {
-        HmacVerifyQueue(Groups::new((path, MacVerb::Verify)))
+    fn work(path: HashPath) -> Self::Work {
+        (path, MacVerb::Verify)
     }
 
-    /// As [`HmacTagQueue::push`].
-    ///
-    /// # Panics
-    /// As [`HmacTagQueue::push`].
     #[inline(always)]
-    pub fn push(&mut self, key: HmacKey<'a>, text: HmacText<'a>, tag: &'a [u8], genuine: &'a mut bool) {
-        let (shape, job) = job(key, text, tag.as_ptr().cast_mut(), genuine);
-        assert_eq!(tag.len(), tag_size(shape.digest), "tags have the size of their digest's");
-        self.0.push(shape, job);
-    }
-
-    /// Runs what waits.
-    ///
-    /// # Panics
-    /// As [`HmacTagQueue::push`], when a group runs.
-    #[inline(always)]
-    pub fn flush(&mut self) {
-        self.0.flush();
+    fn sort(self) -> (HmacShape, HmacJob) {
+        job(self.key, self.text, (self.tag.as_ptr().cast_mut(), self.tag.len()), self.genuine)
     }
 }
 

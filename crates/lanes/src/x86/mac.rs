@@ -2,14 +2,15 @@
 
 use std::ptr;
 
-use super::entry;
-use super::group::{Groups, Work};
+use super::entry::{choose, expand_mac};
+use super::group::{LaneJob, Work};
 use super::kept::KeptKey;
-use crate::{Mac, Path, TAG_SIZE};
+use super::tag::{Cmac, Gmac, GmacSiv};
+use crate::{Mac, MacTag, MacVerify, Path, TAG_SIZE};
 
 /// What decides which instructions a job takes. All of it is public.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct MacShape {
+pub struct MacShape {
     pub(super) mac: Mac,
     /// Octets of the message.
     pub(super) size: usize,
@@ -17,7 +18,7 @@ pub(super) struct MacShape {
 
 /// Where the parts of one job lie.
 #[derive(Clone, Copy)]
-pub(super) struct MacJob {
+pub struct MacJob {
     pub(super) key: *const KeptKey,
     /// As many octets as the algorithm's nonces have. Not read if it takes none.
     pub(super) nonce: *const u8,
@@ -30,20 +31,28 @@ pub(super) struct MacJob {
 
 /// What is done to the jobs of a queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum MacVerb {
+pub enum MacVerb {
     Tag,
     Verify,
 }
 
 impl Work for (Path, MacVerb) {
+    type Verb = MacVerb;
     type Shape = MacShape;
     type Job = MacJob;
     const START: MacShape = MacShape { mac: Mac::Cmac128, size: 0 };
 
     #[inline(always)]
     unsafe fn run(self, shape: &MacShape, jobs: &[MacJob]) {
-        // SAFETY: as promised to this function.
-        unsafe { entry::mac::run(self.0, self.1, shape, jobs) };
+        let (path, verb) = self;
+        let run = match shape.mac {
+            Mac::Cmac128 => choose::<Cmac<4>>(path, jobs.len()),
+            Mac::Cmac256 => choose::<Cmac<8>>(path, jobs.len()),
+            Mac::Gmac128 => choose::<Gmac>(path, jobs.len()),
+            Mac::GmacSiv128 => choose::<GmacSiv>(path, jobs.len()),
+        };
+        // SAFETY: as promised to this function; keys live as long as the jobs.
+        unsafe { run(verb, shape, jobs) };
     }
 }
 
@@ -60,7 +69,7 @@ impl MacKey {
     /// If it has not the size that the algorithm's keys have.
     #[must_use]
     pub fn expand(mac: Mac, octets: &[u8]) -> Option<Self> {
-        Some(MacKey { mac, expanded: Box::new(entry::mac::expand(mac, octets)?) })
+        Some(MacKey { mac, expanded: Box::new(expand_mac(mac, octets)?) })
     }
 
     #[inline(always)]
@@ -83,72 +92,34 @@ fn job(
     (shape, MacJob { key: key.kept(), nonce: nonce.as_ptr(), message: message.as_ptr(), tag, genuine })
 }
 
-/// Tags that wait to be computed.
-pub struct TagQueue<'a>(Groups<'a, (Path, MacVerb)>);
+// SAFETY: the job borrows its parts.
+unsafe impl LaneJob for MacTag<'_> {
+    type Path = Path;
+    type Work = (Path, MacVerb);
 
-impl<'a> TagQueue<'a> {
-    /// No jobs yet.
     #[inline(always)]
-    #[must_use]
-    pub fn new(path: Path) -> Self {
-        TagQueue(Groups::new((path, MacVerb::Tag)))
+    fn work(path: Path) -> Self::Work {
+        (path, MacVerb::Tag)
     }
 
-    /// Adds a job, whose nonce is empty if its algorithm takes none; runs its group when that is full.
-    ///
-    /// # Panics
-    /// If the nonce has another size than the algorithm's; when a group runs, if the path has no lanes or the processor
-    /// lacks what it needs.
     #[inline(always)]
-    pub fn push(&mut self, key: &'a MacKey, nonce: &'a [u8], message: &'a [u8], tag: &'a mut [u8; TAG_SIZE]) {
-        let (shape, job) = job(key, nonce, message, tag, ptr::null_mut());
-        self.0.push(shape, job);
-    }
-
-    /// Runs what waits.
-    ///
-    /// # Panics
-    /// As [`TagQueue::push`], when a group runs.
-    #[inline(always)]
-    pub fn flush(&mut self) {
-        self.0.flush();
+    fn sort(self) -> (MacShape, MacJob) {
+        job(self.key, self.nonce, self.message, self.tag, ptr::null_mut())
     }
 }
 
-/// Tags that wait to be verified.
-pub struct VerifyQueue<'a>(Groups<'a, (Path, MacVerb)>);
+// SAFETY: the job borrows its parts.
+unsafe impl LaneJob for MacVerify<'_> {
+    type Path = Path;
+    type Work = (Path, MacVerb);
 
-impl<'a> VerifyQueue<'a> {
-    /// No jobs yet.
     #[inline(always)]
-    #[must_use]
-    pub fn new(path: Path) -> Self {
-        VerifyQueue(Groups::new((path, MacVerb::Verify)))
+    fn work(path: Path) -> Self::Work {
+        (path, MacVerb::Verify)
     }
 
-    /// As [`TagQueue::push`].
-    ///
-    /// # Panics
-    /// As [`TagQueue::push`].
     #[inline(always)]
-    pub fn push(
-        &mut self,
-        key: &'a MacKey,
-        nonce: &'a [u8],
-        message: &'a [u8],
-        tag: &'a [u8; TAG_SIZE],
-        genuine: &'a mut bool,
-    ) {
-        let (shape, job) = job(key, nonce, message, ptr::from_ref(tag).cast_mut(), genuine);
-        self.0.push(shape, job);
-    }
-
-    /// Runs what waits.
-    ///
-    /// # Panics
-    /// As [`TagQueue::push`], when a group runs.
-    #[inline(always)]
-    pub fn flush(&mut self) {
-        self.0.flush();
+    fn sort(self) -> (MacShape, MacJob) {
+        job(self.key, self.nonce, self.message, ptr::from_ref(self.tag).cast_mut(), self.genuine)
     }
 }

@@ -17,7 +17,7 @@
 //! - `mac`, `kept`, `tag`: jobs of MACs, their keys, and CMAC, GMAC and GMAC-SIV;
 //! - `word`, `sha256`, `hmac`: a register as words of many messages, SHA-256 over them, jobs of HMAC;
 //! - `sha512`: one packet after another, but with an instruction of the processor's own;
-//! - `entry`: one function per path and algorithm, into which all this is inlined;
+//! - `entry`: one function per path, width and algorithm, into which all this is inlined;
 //! - `floor`, `secrecy`: for benchmarks and tests.
 //!
 //! No branch and no address depends on a secret; lengths and whether a tag was right are public. Round keys are
@@ -51,10 +51,9 @@ use block::{Block, Blocks};
 use cmac::add;
 use message::PerLane;
 
-pub use aead::{OpenQueue, SealQueue};
-pub use gcm::{GcmOpenQueue, gcm_seal};
-pub use hmac::{HmacTagQueue, HmacVerifyQueue};
-pub use mac::{MacKey, TagQueue, VerifyQueue};
+pub use gcm::gcm_seal;
+pub use group::{LaneJob, Queue};
+pub use mac::MacKey;
 pub use sha512::compress as compress_sha512;
 pub(crate) use siv::SivKey;
 

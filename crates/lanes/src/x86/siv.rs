@@ -11,10 +11,11 @@ use super::aead::{AeadJob, AeadShape, AeadVerb, Part};
 use super::block::{BLOCK_SIZE, Block, Blocks};
 use super::cmac::{add, chain, cmac, double, subkeys};
 use super::counter::{Position, counter_mode};
+use super::entry::Kernel;
 use super::message::{Messages, Padding, PerLane, slide};
 use super::schedule::{RoundKeys, Schedules, wipe};
 use super::{claimed_tags, entry, finish};
-use crate::Key;
+use crate::{Key, Path};
 
 /// Which of a lane's two keys does what. RFC 5297 section 2.6: the first half authenticates, the second encrypts.
 const MAC: usize = 0;
@@ -222,58 +223,67 @@ impl<V: Blocks, const N: usize, K: RoundKeys<V, N>> Keys<V, N, K> {
     }
 }
 
-/// Runs jobs under keys that are expanded for them.
-///
-/// # Safety
-/// The jobs are of this shape, under keys of two times `WORDS` words.
-#[inline(always)]
-pub(super) unsafe fn run<V: Blocks, const N: usize, const L: usize, const WORDS: usize>(
-    verb: AeadVerb,
-    shape: &AeadShape,
-    jobs: &[AeadJob; L],
-    used: usize,
-) {
-    let zero = [V::zero(); N];
-    // SAFETY: `expand_into` puts in the round keys, of the second key if there is a text to encrypt under it.
-    let schedules = unsafe { Schedules::<V, 2, N>::new() };
-    let mut keys = Keys { schedules, subkeys: [zero; 2], start: zero };
-    let count = match shape.text {
-        0 => {
-            // SAFETY: the caller says so.
-            unsafe { expand_into::<V, 1, N, WORDS>(&mut keys, |lane| jobs[lane].key) };
-            1
-        }
-        _ => {
-            // SAFETY: the caller says so.
-            unsafe { expand_into::<V, 2, N, WORDS>(&mut keys, |lane| jobs[lane].key) };
-            2
-        }
-    };
-    // SAFETY: the caller says so.
-    unsafe { keys.run::<L, WORDS>(verb, shape, jobs, used) };
-    keys.schedules.wipe::<WORDS>(count);
-    keys.wipe();
+/// Jobs under keys of two times `WORDS` words, which are expanded for them.
+pub(super) enum Siv<const WORDS: usize> {}
+
+impl<const WORDS: usize> Kernel for Siv<WORDS> {
+    type Work = (Path, AeadVerb);
+
+    const FITS_HALF_ONLY: bool = WORDS > 4;
+
+    #[inline(always)]
+    unsafe fn run<V: Blocks, const N: usize, const L: usize>(
+        verb: AeadVerb,
+        shape: &AeadShape,
+        jobs: &[AeadJob; L],
+        used: usize,
+    ) {
+        let zero = [V::zero(); N];
+        // SAFETY: `expand_into` puts in the round keys, of the second key if there is a text to encrypt under it.
+        let schedules = unsafe { Schedules::<V, 2, N>::new() };
+        let mut keys = Keys { schedules, subkeys: [zero; 2], start: zero };
+        let count = match shape.text {
+            0 => {
+                // SAFETY: the caller says so.
+                unsafe { expand_into::<V, 1, N, WORDS>(&mut keys, |lane| jobs[lane].key) };
+                1
+            }
+            _ => {
+                // SAFETY: the caller says so.
+                unsafe { expand_into::<V, 2, N, WORDS>(&mut keys, |lane| jobs[lane].key) };
+                2
+            }
+        };
+        // SAFETY: the caller says so.
+        unsafe { keys.run::<L, WORDS>(verb, shape, jobs, used) };
+        keys.schedules.wipe::<WORDS>(count);
+        keys.wipe();
+    }
 }
 
-/// Runs jobs that are all under `key`.
-///
-/// # Safety
-/// The jobs are of this shape.
-#[inline(always)]
-pub(super) unsafe fn run_under<V: Blocks, const N: usize, const L: usize>(
-    key: &SivKey,
-    verb: AeadVerb,
-    shape: &AeadShape,
-    jobs: &[AeadJob; L],
-    used: usize,
-) {
-    let [first, second] = key.subkeys;
-    let mut keys = Keys {
-        schedules: key,
-        subkeys: [[V::broadcast(first); N], [V::broadcast(second); N]],
-        start: [V::broadcast(key.start); N],
-    };
-    // SAFETY: the caller says so.
-    unsafe { keys.run::<L, 4>(verb, shape, jobs, used) };
-    keys.wipe();
+/// Jobs that are all under one kept key.
+pub(super) enum SivUnder {}
+
+impl Kernel for SivUnder {
+    type Work = (Path, AeadVerb);
+
+    #[inline(always)]
+    unsafe fn run<V: Blocks, const N: usize, const L: usize>(
+        verb: AeadVerb,
+        shape: &AeadShape,
+        jobs: &[AeadJob; L],
+        used: usize,
+    ) {
+        // SAFETY: the caller says so.
+        let key = unsafe { &*shape.kept };
+        let [first, second] = key.subkeys;
+        let mut keys = Keys {
+            schedules: key,
+            subkeys: [[V::broadcast(first); N], [V::broadcast(second); N]],
+            start: [V::broadcast(key.start); N],
+        };
+        // SAFETY: the caller says so.
+        unsafe { keys.run::<L, 4>(verb, shape, jobs, used) };
+        keys.wipe();
+    }
 }

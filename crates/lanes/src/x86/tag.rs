@@ -4,11 +4,12 @@ use std::ptr;
 
 use super::block::{BLOCK_SIZE, Block, Blocks};
 use super::cmac::{add, chain};
+use super::entry::Kernel;
 use super::kept::{Kept, KeptKey, Own};
 use super::mac::{MacJob, MacShape, MacVerb};
 use super::message::{Messages, Padding, PerLane};
 use super::{gcm, gcm_siv, is_none, polyval};
-use crate::MAC_NONCE_SIZE;
+use crate::{MAC_NONCE_SIZE, Path};
 
 /// Whether all jobs have one key, which is then read once for all.
 #[inline(always)]
@@ -17,63 +18,69 @@ pub(super) fn have_one_key<const L: usize>(jobs: &[MacJob; L]) -> bool {
     jobs.iter().fold(true, |is_one, job| is_one & ptr::eq(job.key, jobs[0].key))
 }
 
-/// CMAC (RFC 4493) of jobs, under keys of `WORDS` words.
-///
-/// # Safety
-/// The jobs are of this shape.
-#[inline(always)]
-pub(super) unsafe fn cmac<V: Blocks, const N: usize, const L: usize, const WORDS: usize>(
-    verb: MacVerb,
-    shape: &MacShape,
-    jobs: &[MacJob; L],
-    used: usize,
-) {
-    // SAFETY: the caller says so.
-    let messages = unsafe { Messages::new(shape.size, |lane| jobs[lane].message) };
-    // Section 2.4: a whole last block is masked with K1, another with K2.
-    let which = usize::from(messages.last_size() != BLOCK_SIZE);
-    let last = messages.last::<V, N, L>(Padding::OneBit);
-    let tags = if have_one_key(jobs) {
-        // SAFETY: the key is the caller's.
-        let key = unsafe { &*jobs[0].key };
-        chain::<V, N, WORDS>(&key, &messages, None, &add(last, &Kept::<V, N>::masks(&key, which)))
-    } else {
-        // SAFETY: the keys are the caller's, and have so many words.
-        let own = unsafe { Own::new(jobs) };
-        chain::<V, N, WORDS>(&own, &messages, None, &add(last, &Kept::<V, N>::masks(&own, which)))
-    };
-    // SAFETY: the caller says so.
-    unsafe { settle(verb, tags, jobs, used) };
+/// CMAC (RFC 4493) under keys of `WORDS` words.
+pub(super) enum Cmac<const WORDS: usize> {}
+
+impl<const WORDS: usize> Kernel for Cmac<WORDS> {
+    type Work = (Path, MacVerb);
+
+    #[inline(always)]
+    unsafe fn run<V: Blocks, const N: usize, const L: usize>(
+        verb: MacVerb,
+        shape: &MacShape,
+        jobs: &[MacJob; L],
+        used: usize,
+    ) {
+        // SAFETY: the caller says so.
+        let messages = unsafe { Messages::new(shape.size, |lane| jobs[lane].message) };
+        // Section 2.4: a whole last block is masked with K1, another with K2.
+        let which = usize::from(messages.last_size() != BLOCK_SIZE);
+        let last = messages.last::<V, N, L>(Padding::OneBit);
+        let tags = if have_one_key(jobs) {
+            // SAFETY: the key is the caller's.
+            let key = unsafe { &*jobs[0].key };
+            chain::<V, N, WORDS>(&key, &messages, None, &add(last, &Kept::<V, N>::masks(&key, which)))
+        } else {
+            // SAFETY: the keys are the caller's, and have so many words.
+            let own = unsafe { Own::new(jobs) };
+            chain::<V, N, WORDS>(&own, &messages, None, &add(last, &Kept::<V, N>::masks(&own, which)))
+        };
+        // SAFETY: the caller says so.
+        unsafe { settle(verb, tags, jobs, used) };
+    }
 }
 
-/// GMAC of jobs: AES-128-GCM (NIST SP 800-38D section 7.1) of an empty text.
-///
-/// # Safety
-/// The jobs are of this shape.
-#[inline(always)]
-pub(super) unsafe fn gmac<V: Blocks, const N: usize, const L: usize>(
-    verb: MacVerb,
-    shape: &MacShape,
-    jobs: &[MacJob; L],
-    used: usize,
-) {
-    let tags = if have_one_key(jobs) {
-        // SAFETY: the key is the caller's.
-        let key: &KeptKey = unsafe { &*jobs[0].key };
+/// GMAC: AES-128-GCM (NIST SP 800-38D section 7.1) of an empty text.
+pub(super) enum Gmac {}
+
+impl Kernel for Gmac {
+    type Work = (Path, MacVerb);
+
+    #[inline(always)]
+    unsafe fn run<V: Blocks, const N: usize, const L: usize>(
+        verb: MacVerb,
+        shape: &MacShape,
+        jobs: &[MacJob; L],
+        used: usize,
+    ) {
+        let tags = if have_one_key(jobs) {
+            // SAFETY: the key is the caller's.
+            let key: &KeptKey = unsafe { &*jobs[0].key };
+            // SAFETY: the caller says so.
+            unsafe { gmac_under::<V, N, L>(&key, shape, jobs) }
+        } else {
+            // SAFETY: the keys are the caller's.
+            let own = unsafe { Own::new(jobs) };
+            // SAFETY: the caller says so.
+            unsafe { gmac_under::<V, N, L>(&own, shape, jobs) }
+        };
         // SAFETY: the caller says so.
-        unsafe { gmac_under::<V, N, L>(&key, shape, jobs) }
-    } else {
-        // SAFETY: the keys are the caller's.
-        let own = unsafe { Own::new(jobs) };
-        // SAFETY: the caller says so.
-        unsafe { gmac_under::<V, N, L>(&own, shape, jobs) }
-    };
-    // SAFETY: the caller says so.
-    unsafe { settle(verb, tags, jobs, used) };
+        unsafe { settle(verb, tags, jobs, used) };
+    }
 }
 
 /// # Safety
-/// As [`gmac`].
+/// As [`Kernel::run`].
 #[inline(always)]
 unsafe fn gmac_under<V: Blocks, const N: usize, const L: usize>(
     keys: &impl Kept<V, N>,
@@ -94,37 +101,40 @@ unsafe fn gmac_under<V: Blocks, const N: usize, const L: usize>(
     add(gcm::ghash(&polyval, &sums, [shape.size, 0]), &tags)
 }
 
-/// GMAC-SIV of jobs: AES-128-GCM-SIV (RFC 8452 section 4) of an empty text.
-///
-/// # Safety
-/// The jobs are of this shape.
-#[inline(always)]
-pub(super) unsafe fn gmac_siv<V: Blocks, const N: usize, const L: usize>(
-    verb: MacVerb,
-    shape: &MacShape,
-    jobs: &[MacJob; L],
-    used: usize,
-) {
-    // SAFETY: the caller says so.
-    let nonces: [V; N] = unsafe { nonces(jobs) };
-    // SAFETY: they are derived next.
-    let mut keys = unsafe { gcm_siv::Keys::new() };
-    if have_one_key(jobs) {
-        // SAFETY: the key is the caller's.
-        let key: &KeptKey = unsafe { &*jobs[0].key };
-        keys.derive_under(&key, nonces);
-    } else {
-        // SAFETY: the keys are the caller's.
-        let own = unsafe { Own::new(jobs) };
-        let mut generating = own.gather::<V, N, 4>();
-        keys.derive_under(&generating, nonces);
-        generating.wipe::<4>(1);
+/// GMAC-SIV: AES-128-GCM-SIV (RFC 8452 section 4) of an empty text.
+pub(super) enum GmacSiv {}
+
+impl Kernel for GmacSiv {
+    type Work = (Path, MacVerb);
+
+    #[inline(always)]
+    unsafe fn run<V: Blocks, const N: usize, const L: usize>(
+        verb: MacVerb,
+        shape: &MacShape,
+        jobs: &[MacJob; L],
+        used: usize,
+    ) {
+        // SAFETY: the caller says so.
+        let nonces: [V; N] = unsafe { nonces(jobs) };
+        // SAFETY: they are derived next.
+        let mut keys = unsafe { gcm_siv::Keys::new() };
+        if have_one_key(jobs) {
+            // SAFETY: the key is the caller's.
+            let key: &KeptKey = unsafe { &*jobs[0].key };
+            keys.derive_under(&key, nonces);
+        } else {
+            // SAFETY: the keys are the caller's.
+            let own = unsafe { Own::new(jobs) };
+            let mut generating = own.gather::<V, N, 4>();
+            keys.derive_under(&generating, nonces);
+            generating.wipe::<4>(1);
+        }
+        // SAFETY: the caller says so; nothing is read of the empty text.
+        let tags = unsafe { keys.tags::<L, _>([(shape.size, ()), (0, ())], |lane, ()| jobs[lane].message) };
+        keys.wipe();
+        // SAFETY: the caller says so.
+        unsafe { settle(verb, tags, jobs, used) };
     }
-    // SAFETY: the caller says so; nothing is read of the empty text.
-    let tags = unsafe { keys.tags::<L, _>([(shape.size, ()), (0, ())], |lane, ()| jobs[lane].message) };
-    keys.wipe();
-    // SAFETY: the caller says so.
-    unsafe { settle(verb, tags, jobs, used) };
 }
 
 /// The nonces, and zeros behind them.

@@ -14,9 +14,9 @@
 //! AES-128-GCM with a label and the identifier as associated data: a C1 never opens as a C2, whatever is in it. That of
 //! C1 has 16 octets more, the prefix that it is for ([`super::source`]).
 
-use authentick_crypto::gcm::{GCM_NONCE_SIZE, GCM_TAG_SIZE, GcmOpen, GcmOpenBatch, GcmSeal, gcm_seal};
+use authentick_crypto::gcm::{GCM_NONCE_SIZE, GCM_TAG_SIZE, GcmOpen, GcmSeal, gcm_seal};
 use authentick_crypto::kem::{SESSION_KEY_SIZE, SessionKey};
-use authentick_crypto::{Entropy, Text, wipe};
+use authentick_crypto::{Entropy, Text, run_batch, wipe};
 use authentick_wire::antp::{C1_SIZE, C2_SIZE, HASH_SIZE, Suite, VERSION};
 
 use super::nonce::Nonces;
@@ -96,9 +96,7 @@ impl Pending {
     pub fn open(keys: &StateKeys, sealed: &[u8; C1_SIZE], source: &SourcePrefix, now: u32) -> Option<Self> {
         let key = keys.find(word(sealed, 0))?;
         let (mut place, associated) = (Opening::<C1_TEXT_SIZE>::default(), associated(key, source));
-        let mut batch = GcmOpenBatch::new();
-        batch.push(place.job(key, &associated, sealed)?);
-        batch.run();
+        run_batch(place.job(key, &associated, sealed).into_iter());
         let text = place.text(Kind::C1)?;
         let issued = word(text, 4);
         // Seconds wrap with the era, and so does their difference.
@@ -136,9 +134,7 @@ impl Established {
     #[must_use]
     pub fn open(keys: &StateKeys, sealed: &[u8; C2_SIZE], now: u32) -> Option<Self> {
         let mut place = EstablishedText::default();
-        let mut batch = GcmOpenBatch::new();
-        batch.push(place.job(keys, sealed)?);
-        batch.run();
+        run_batch(place.job(keys, sealed).into_iter());
         place.take(now)
     }
 }
@@ -394,13 +390,7 @@ mod tests {
             })
             .collect();
         let mut places: Vec<EstablishedText> = sealed.iter().map(|_| EstablishedText::default()).collect();
-        let mut batch = GcmOpenBatch::new();
-        for (place, sealed) in places.iter_mut().zip(&sealed) {
-            if let Some(job) = place.job(&next, sealed) {
-                batch.push(job);
-            }
-        }
-        batch.run();
+        run_batch(places.iter_mut().zip(&sealed).filter_map(|(place, sealed)| place.job(&next, sealed)));
         for (index, place) in places.iter_mut().enumerate() {
             let expected = !matches!(index % 5, 1 | 2);
             let key = place.take(1000).map(|state| *state.key.expose());

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use authentick_crypto::{Entropy, Open, OpenBatch, Seal, SealBatch, TAG_SIZE};
+use authentick_crypto::{Entropy, Open, Seal, TAG_SIZE, run_batch};
 use authentick_wire::Writer;
 use authentick_wire::extension::{self, FieldType, Fields};
 use authentick_wire::header::{Header, Mode, ReferenceId};
@@ -69,12 +69,6 @@ impl Unsealed {
             text: text.into(),
             tag,
         }
-    }
-
-    fn seal(&self, session: &NtsSession, out: &mut [u8]) {
-        let mut batch = SealBatch::new();
-        batch.push(self.job(session, out));
-        batch.run();
     }
 }
 
@@ -239,7 +233,7 @@ impl Exchange {
         out: &mut [u8],
     ) -> Result<(Self, usize), NoCookie> {
         let (exchange, unsealed) = Self::nts_among(session, 0, entropy, out)?;
-        unsealed.seal(session, out);
+        run_batch(std::iter::once(unsealed.job(session, out)));
         Ok((exchange, unsealed.size()))
     }
 
@@ -338,12 +332,8 @@ impl Exchange {
     ) -> Result<Response, Check> {
         let candidate = self.inspect(datagram)?;
         let mut genuine = false;
-        if let Some(session) = &session
-            && let Some(job) = candidate.job(datagram, session, &mut genuine)
-        {
-            let mut batch = OpenBatch::new();
-            batch.push(job);
-            batch.run();
+        if let Some(session) = &session {
+            run_batch(candidate.job(datagram, session, &mut genuine).into_iter());
         }
         self.conclude(&candidate, genuine, datagram, session)
     }

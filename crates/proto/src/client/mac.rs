@@ -3,8 +3,8 @@
 //! A crypto-NAK (RFC 5905 section 9.2) has no proof of where it comes from but the origin, which everyone on the path
 //! can read. It is reported and changes nothing: the exchange waits for a response that passes.
 
-use authentick_crypto::Entropy;
-use authentick_crypto::mac::{Tag, Verify, tag_batch, verify_batch};
+use authentick_crypto::mac::{Tag, Verify};
+use authentick_crypto::{Entropy, run_batch};
 use authentick_wire::Writer;
 use authentick_wire::header::{Header, Mode};
 use authentick_wire::limits::HEADER_SIZE;
@@ -97,7 +97,7 @@ impl Exchange {
     /// If `out` has fewer than [`REQUEST_SIZE_MAX`] octets.
     pub fn mac(key: &SymmetricKey, entropy: &mut Entropy, out: &mut [u8]) -> (Self, usize) {
         let (exchange, untagged) = Exchange::mac_untagged(key, entropy, out);
-        tag_batch(std::iter::once(untagged.job(key, out)));
+        run_batch(std::iter::once(untagged.job(key, out)));
         (exchange, untagged.size())
     }
 
@@ -133,7 +133,7 @@ impl Exchange {
     pub fn receive_mac(&mut self, datagram: &[u8], key: &SymmetricKey) -> Result<Response, Check> {
         let candidate = self.inspect_mac(datagram, key)?;
         let mut genuine = false;
-        verify_batch(candidate.job(datagram, key, &mut genuine).into_iter());
+        run_batch(candidate.job(datagram, key, &mut genuine).into_iter());
         self.conclude_mac(&candidate, genuine)
     }
 

@@ -1,7 +1,7 @@
 //! Requests and responses with a MAC: octets that nobody tagged, and the same behind a tag that is right.
 
-use authentick_crypto::Entropy;
-use authentick_crypto::mac::{MacAlgorithm, MacKey, Tag, tag_batch};
+use authentick_crypto::mac::{MacAlgorithm, MacKey, Tag};
+use authentick_crypto::{Entropy, run_batch};
 use authentick_wire::Writer;
 use authentick_wire::header::Leap;
 use authentick_wire::limits::{DATAGRAM_SIZE_MAX, HEADER_SIZE};
@@ -35,7 +35,7 @@ fn tagged(key: &SymmetricKey, mut packet: Vec<u8>) -> Vec<u8> {
     let mut digest = vec![0; digest_size(key.algorithm().tag_size())];
     if nonce.is_some() == key.algorithm().nonce_size().is_some() {
         let nonce = nonce.as_ref().map(Nonce::octets);
-        tag_batch(std::iter::once(Tag { key: key.key(), nonce, message: &packet, tag: &mut digest }));
+        run_batch(std::iter::once(Tag { key: key.key(), nonce, message: &packet, tag: &mut digest }));
     }
     packet.extend(key.id().to_be_bytes());
     packet.extend(digest);

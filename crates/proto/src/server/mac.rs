@@ -7,8 +7,8 @@
 //!
 //! NTPv3 and older are answered in kind, with a digest as long as the request's.
 
-use authentick_crypto::Entropy;
-use authentick_crypto::mac::{Tag, Verify, tag_batch, verify_batch};
+use authentick_crypto::mac::{Tag, Verify};
+use authentick_crypto::{Entropy, run_batch};
 use authentick_wire::datagram::Datagram;
 use authentick_wire::header::ReferenceId;
 use authentick_wire::limits::HEADER_SIZE;
@@ -77,7 +77,7 @@ impl Mac {
     /// Verifies all requests whose key was found.
     pub(super) fn verify(&mut self, keys: &SymmetricKeys, slots: &mut [Slot], batch: &[Datagram<'_>]) {
         let jobs = slots.iter().zip(&mut self.slots).zip(batch);
-        verify_batch(jobs.filter_map(|((slot, own), datagram)| {
+        run_batch(jobs.filter_map(|((slot, own), datagram)| {
             slot.admitted(Scheme::Mac)?;
             let (key, fields) = (keys.at(own.position), &own.fields);
             let fits = accepts_digest(slot.echo.version, key.algorithm().tag_size(), fields.digest.size());
@@ -136,7 +136,7 @@ impl Mac {
     /// Tags the responses.
     pub(super) fn seal(&self, keys: &SymmetricKeys, slots: &[Slot], batch: &mut [Datagram<'_>]) {
         let jobs = slots.iter().zip(&self.slots).zip(batch);
-        tag_batch(jobs.filter_map(|((slot, own), datagram)| {
+        run_batch(jobs.filter_map(|((slot, own), datagram)| {
             let true = slot.is_entitled(Scheme::Mac) else { return None };
             let (covered, rest) = datagram.response.split_at_mut(covered_size(own.digest));
             let digest_start = own.digest.start() - covered.len();

@@ -3,7 +3,7 @@
 use aes_gcm::Aes128Gcm;
 use aes_gcm::aead::{AeadInOut, KeyInit};
 use authentick_crypto::mac::MacAlgorithm;
-use authentick_crypto::{Algorithm, Entropy, Key, Path, Seal, seal_batch_on};
+use authentick_crypto::{Algorithm, Entropy, Key, Path, Seal, run_batch_on};
 use cmac::{Cmac, Mac};
 use md5::{Digest, Md5};
 use poly1305::Poly1305;
@@ -39,7 +39,7 @@ fn expected(case: &Case) -> Vec<u8> {
             let (key, nonce) = ((&key).into(), &nonce()[..]);
             let job =
                 Seal { key, nonce, associated: Some(message), text: (&mut [][..]).into(), tag: &mut tag };
-            seal_batch_on(Path::Portable, std::iter::once(job));
+            run_batch_on(Path::Portable, std::iter::once(job));
             tag.to_vec()
         }
         MacAlgorithm::Poly1305 => {

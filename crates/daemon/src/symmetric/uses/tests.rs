@@ -261,7 +261,7 @@ fn check_value_is_no_tag_of_the_key() {
     let name = Name::of(&key);
     let mut tag = [0; 16];
     let message = b"authentick: which key this is".as_slice();
-    tag_batch(std::iter::once(Tag { key: key.key(), nonce: None, message, tag: &mut tag }));
+    run_batch(std::iter::once(Tag { key: key.key(), nonce: None, message, tag: &mut tag }));
     let tag: String = tag.iter().map(|octet| format!("{octet:02x}")).collect();
     assert_ne!(name.check, tag);
     assert_eq!(name.check.len(), 32);

@@ -1,6 +1,7 @@
 //! Requests with a MAC, from the client to the responder and back: every algorithm, every way to be wrong.
 
-use authentick_crypto::mac::{MacAlgorithm, MacKey, Tag, tag_batch};
+use authentick_crypto::mac::{MacAlgorithm, MacKey, Tag};
+use authentick_crypto::run_batch;
 use authentick_wire::mac::{MacFields, emit_nonce};
 
 use super::*;
@@ -101,7 +102,7 @@ fn tagged(key: &SymmetricKey, version: u8, fields: &[u8], digest_size: usize) ->
         message: &octets,
         tag: &mut digest,
     };
-    tag_batch(std::iter::once(job));
+    run_batch(std::iter::once(job));
     [octets, key.id().to_be_bytes().to_vec(), digest].concat()
 }
 
@@ -282,7 +283,7 @@ fn digests_of_older_versions_may_be_whole_and_are_answered_in_kind() {
                     let mut expected = vec![0; digest_size];
                     let message = &response[..HEADER_SIZE];
                     let job = Tag { key: key.key(), nonce: None, message, tag: &mut expected };
-                    tag_batch(std::iter::once(job));
+                    run_batch(std::iter::once(job));
                     assert_eq!(response[HEADER_SIZE..HEADER_SIZE + 4], key.id().to_be_bytes());
                     assert_eq!(response[HEADER_SIZE + 4..], expected);
                 }
@@ -434,7 +435,7 @@ fn symmetric_peers_with_a_key_are_answered() {
     let mut request = plain_request();
     request[0] = 0x21;
     let mut digest = [0; 16];
-    tag_batch(std::iter::once(Tag { key: key.key(), nonce: None, message: &request, tag: &mut digest }));
+    run_batch(std::iter::once(Tag { key: key.key(), nonce: None, message: &request, tag: &mut digest }));
     let request = [&request[..], &key.id().to_be_bytes(), &digest].concat();
     let (response, outcome) = server.outcome(&request);
     assert_eq!((outcome, response.len(), response[0]), (Outcome::Mac, 68, 0x22));

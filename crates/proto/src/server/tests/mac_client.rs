@@ -1,6 +1,7 @@
 //! Requests and responses with a MAC at the client: what it makes, and what it refuses.
 
-use authentick_crypto::mac::{Tag, tag_batch};
+use authentick_crypto::mac::Tag;
+use authentick_crypto::run_batch;
 
 use super::mac::{every_key, mac_request, server_with};
 use super::*;
@@ -35,7 +36,7 @@ fn client_takes_one_size_of_digest_for_each_key() {
         let tag_size = key.algorithm().tag_size();
         let mut whole = vec![0; tag_size];
         let job = Tag { key: key.key(), nonce: None, message: covered, tag: &mut whole };
-        tag_batch(std::iter::once(job));
+        run_batch(std::iter::once(job));
         let accepted = (0..=tag_size).filter(|&size| {
             let answer = [covered, &key.id().to_be_bytes(), &whole[..size]].concat();
             exchange.clone().receive_mac(&answer, key).is_ok()
@@ -95,7 +96,7 @@ fn requests_that_are_tagged_together_are_those_that_are_tagged_alone() {
         })
         .collect();
     let jobs = keys.iter().zip(&mut requests).map(|(key, (untagged, octets))| untagged.job(key, octets));
-    tag_batch(jobs);
+    run_batch(jobs);
     let mut entropy = Entropy::from_seed(5);
     for (key, (untagged, octets)) in keys.iter().zip(&requests) {
         let mut alone = vec![0; DATAGRAM_SIZE_MAX];

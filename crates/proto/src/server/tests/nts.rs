@@ -1,6 +1,6 @@
 //! Requests of NTS, from the client to the responder and back: every algorithm, every way to be wrong.
 
-use authentick_crypto::{Seal, seal_batch};
+use authentick_crypto::{Seal, run_batch};
 use authentick_wire::nts::{NtsFields, emit_authenticator};
 
 use super::*;
@@ -34,7 +34,7 @@ pub(super) fn sealed(
     let (before, rest) = octets.split_at_mut(sealed.start());
     let (text, tag) = session.algorithm().split_sealed(&mut rest[..sealed.size()]).unwrap();
     text.copy_from_slice(plaintext);
-    seal_batch(std::iter::once(Seal {
+    run_batch(std::iter::once(Seal {
         key: session.keys().c2s(),
         nonce: nonce_at.of(before),
         associated: Some(&before[..associated_size]),

@@ -2,7 +2,8 @@
 
 use std::hint::black_box;
 
-use authentick_crypto::mac::{MAC_TAG_SIZE_MAX, MacAlgorithm, MacKey, Tag, tag_batch};
+use authentick_crypto::mac::{MAC_TAG_SIZE_MAX, MacAlgorithm, MacKey, Tag};
+use authentick_crypto::run_batch;
 use authentick_game::mac::factors::named;
 use authentick_report::mac::{Implementation, KeyUse};
 
@@ -24,7 +25,7 @@ pub(super) fn single(algorithm: MacAlgorithm, nonce: &[u8; NONCE_SIZE], message:
     let mut tag = vec![0; tag_size(algorithm)];
     let key = key(algorithm);
     let nonce = algorithm.nonce_size().map(|_| &nonce[..]);
-    tag_batch(std::iter::once(Tag { key: &key, nonce, message, tag: &mut tag }));
+    run_batch(std::iter::once(Tag { key: &key, nonce, message, tag: &mut tag }));
     tag
 }
 
@@ -57,7 +58,7 @@ fn kept(algorithm: MacAlgorithm, batch: u32) -> Subject {
                 slot.nonce = nonce(number);
             }
         }
-        tag_batch(slots.iter_mut().map(|slot| Tag {
+        run_batch(slots.iter_mut().map(|slot| Tag {
             key: &key,
             nonce: has_nonce.then_some(&slot.nonce[..]),
             message: &slot.packet,
@@ -84,7 +85,7 @@ fn set_up(algorithm: MacAlgorithm) -> Subject {
         let key = key(black_box(algorithm));
         let nonce = has_nonce.then_some(&slot.nonce[..]);
         let (message, tag) = (&slot.packet, &mut slot.tag[..size]);
-        tag_batch(std::iter::once(Tag { key: &key, nonce, message, tag }));
+        run_batch(std::iter::once(Tag { key: &key, nonce, message, tag }));
         black_box(&slot);
     });
     Subject {
