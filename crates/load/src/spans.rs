@@ -6,8 +6,8 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -61,8 +61,7 @@ pub struct SpanSource {
 #[derive(Debug)]
 struct Reader {
     stop: Arc<AtomicBool>,
-    found: Arc<Mutex<Result<Records, String>>>,
-    thread: JoinHandle<()>,
+    thread: JoinHandle<Result<Records, String>>,
 }
 
 impl SpanSource {
@@ -84,15 +83,18 @@ impl SpanSource {
     /// If no thread can be started.
     pub fn begin(&mut self) -> Result<(), String> {
         let stop = Arc::new(AtomicBool::new(false));
-        let found = Arc::new(Mutex::new(Ok(Records { next: self.next, ..Records::default() })));
-        let (url, stopped, shared) = (self.url.clone(), Arc::clone(&stop), Arc::clone(&found));
+        let (url, next, stopped) = (self.url.clone(), self.next, Arc::clone(&stop));
         let body = move || {
+            let mut records = Records { next, ..Records::default() };
             loop {
                 // Asked before reading, so that one reading follows the end of the step.
                 let last = stopped.load(Ordering::Relaxed);
-                read_on(&url, &shared);
+                let more = fetch(&url, records.next)?;
+                records.next = more.next;
+                records.ntp.extend(more.ntp);
+                records.ke.extend(more.ke);
                 if last {
-                    return;
+                    return Ok(records);
                 }
                 std::thread::sleep(INTERVAL);
             }
@@ -101,7 +103,7 @@ impl SpanSource {
             .name("spans".to_owned())
             .spawn(body)
             .map_err(|error| format!("cannot start a thread: {error}"))?;
-        self.reader = Some(Reader { stop, found, thread });
+        self.reader = Some(Reader { stop, thread });
         Ok(())
     }
 
@@ -112,29 +114,9 @@ impl SpanSource {
     pub fn join(&mut self, joinables: &[Joinable]) -> Result<Spans, String> {
         let Some(reader) = self.reader.take() else { return Ok(Spans::default()) };
         reader.stop.store(true, Ordering::Relaxed);
-        reader.thread.join().map_err(|_| "the thread that reads spans failed".to_owned())?;
-        let mut found = reader.found.lock().unwrap_or_else(PoisonError::into_inner);
-        let records = std::mem::replace(&mut *found, Ok(Records::default()))?;
+        let records = reader.thread.join().map_err(|_| "the thread that reads spans failed".to_owned())??;
         self.next = records.next;
         Ok(join(&records, joinables))
-    }
-}
-
-fn read_on(url: &str, shared: &Mutex<Result<Records, String>>) {
-    let next = match &*shared.lock().unwrap_or_else(PoisonError::into_inner) {
-        Ok(records) => records.next,
-        Err(_) => return,
-    };
-    let fetched = fetch(url, next);
-    let mut found = shared.lock().unwrap_or_else(PoisonError::into_inner);
-    match (&mut *found, fetched) {
-        (Ok(records), Ok(more)) => {
-            records.next = more.next;
-            records.ntp.extend(more.ntp);
-            records.ke.extend(more.ke);
-        }
-        (found, Err(problem)) => *found = Err(problem),
-        (Err(_), Ok(_)) => {}
     }
 }
 
@@ -163,7 +145,7 @@ fn join(records: &Records, joinables: &[Joinable]) -> Spans {
         records.ntp.iter().map(|record| ((record.source, record.origin.as_str()), record)).collect();
     let ke: HashMap<SocketAddr, &KeRecord> =
         records.ke.iter().map(|record| (record.source, record)).collect();
-    let mut spans = Spans::default();
+    let (mut joined, mut unmatched) = (0, 0);
     let mut times: [Vec<(i64, u64)>; 6] = Default::default();
     let [d_cke, d_cnts, d_ske, d_sntp, d_snts, d_cntp] = &mut times;
     let add = |to: &mut Vec<(i64, u64)>, ns: u64| to.push((i64::try_from(ns).unwrap_or(i64::MAX), 1));
@@ -184,20 +166,12 @@ fn join(records: &Records, joinables: &[Joinable]) -> Spans {
             }
         };
         match server {
-            Some(()) => spans.joined += 1,
-            None => spans.unmatched += 1,
+            Some(()) => joined += 1,
+            None => unmatched += 1,
         }
     }
-    let [d_cke, d_cnts, d_ske, d_sntp, d_snts, d_cntp] = times.map(Histogram::from);
-    Spans {
-        d_cke_ns: d_cke,
-        d_cnts_ns: d_cnts,
-        d_ske_ns: d_ske,
-        d_sntp_ns: d_sntp,
-        d_snts_ns: d_snts,
-        d_cntp_ns: d_cntp,
-        ..spans
-    }
+    let [d_cke_ns, d_cnts_ns, d_ske_ns, d_sntp_ns, d_snts_ns, d_cntp_ns] = times.map(Histogram::from);
+    Spans { joined, unmatched, d_cke_ns, d_cnts_ns, d_ske_ns, d_sntp_ns, d_snts_ns, d_cntp_ns }
 }
 
 #[cfg(test)]
