@@ -28,7 +28,7 @@ use crate::schedule::Share;
 use crate::scheme::{Guide, Protocol, Scheme, Speaker, dispatch, schemes};
 use crate::streams::{Due, Streams};
 use crate::workload::{Results, Workload};
-use crate::{Buffer, Clock, Desk, Reading};
+use crate::{Buffer, Clock, Desk, Reading, nanos};
 
 /// What a worker is to do in every step.
 #[derive(Debug)]
@@ -92,12 +92,11 @@ impl Core {
     /// What the settings lack.
     pub fn new(mut settings: Settings, entropy: Entropy) -> Result<Self, Missing> {
         let speaker = Speaker::new(&mut settings)?;
-        let timeout_ns = u64::try_from(settings.timeout.as_nanos()).unwrap_or(u64::MAX / 4);
         let load = Workload {
             entropy,
             roster: Roster::new(settings.measured_count),
             outbox: Outbox::new(),
-            flights: Flights::new(timeout_ns),
+            flights: Flights::new(nanos(settings.timeout)),
             exchanges: Exchanges::default(),
             streams: Streams::default(),
             results: Results {
@@ -172,9 +171,7 @@ impl Core {
                 Due::Room { measured } => (measured, now_ns, false),
             };
             if now_ns - intended_ns > GIVE_UP_NS {
-                let counts = load.results.ledger.of(measured, true);
-                counts.scheduled += 1;
-                counts.skip(Cause::FellBehind);
+                load.results.ledger.of(measured, true).miss(Cause::FellBehind);
                 continue;
             }
             let call = &mut desk.call(load);
@@ -187,16 +184,14 @@ impl Core {
                     return true;
                 }
                 Err(cause) if is_scheduled => {
-                    counts.scheduled += 1;
-                    counts.skip(cause);
+                    counts.miss(cause);
                     load.streams.begun(false);
                     return true;
                 }
                 // Nothing was due, so nothing is missed: it is tried again when a client is free.
                 Err(Cause::NoCookie) => load.streams.hold(measured),
                 Err(cause) => {
-                    counts.scheduled += 1;
-                    counts.skip(cause);
+                    counts.miss(cause);
                     load.streams.hold(measured);
                 }
             }

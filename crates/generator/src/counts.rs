@@ -70,10 +70,16 @@ impl Counts {
         Counts { operation, ..Counts::default() }
     }
 
-    /// An operation was to begin, and did not.
+    /// An operation that is counted as due did not begin.
     pub(crate) fn skip(&mut self, cause: Cause) {
         debug_assert!(cause.is_skip());
         self.causes[cause as usize] += 1;
+    }
+
+    /// An operation became due, and did not begin.
+    pub(crate) fn miss(&mut self, cause: Cause) {
+        self.scheduled += 1;
+        self.skip(cause);
     }
 
     /// An operation that was sent has failed.

@@ -32,6 +32,8 @@ mod scheme;
 mod streams;
 mod workload;
 
+use std::time::Duration;
+
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
 use authentick_wire::time::NtpTime;
 
@@ -102,6 +104,12 @@ impl<C> Desk<'_, C> {
     pub(crate) fn call<'a>(&'a mut self, load: &'a mut Workload) -> Call<'a, C> {
         Call { load, clock: self.clock, out: self.out }
     }
+}
+
+/// A time in nanoseconds; at most 146 years, so that sums of a few hold.
+#[must_use]
+pub fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).min(u64::MAX / 4)
 }
 
 #[cfg(test)]

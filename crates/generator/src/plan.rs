@@ -6,6 +6,8 @@ use std::time::Duration;
 use authentick_report::load::{AntpFigures, Histogram, Tally};
 use serde::{Deserialize, Serialize};
 
+use crate::nanos;
+
 /// When operations begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -41,6 +43,14 @@ pub struct Order {
     pub background_rps: f64,
     /// How long operations begin. Waiting for the last answers comes after that.
     pub duration: Duration,
+}
+
+impl Order {
+    /// When nothing more begins, if the first operation does at `start_ns`.
+    #[must_use]
+    pub fn end_ns(&self, start_ns: u64) -> u64 {
+        start_ns.saturating_add(nanos(self.duration))
+    }
 }
 
 /// The instants of one operation of a measured client.

@@ -5,7 +5,7 @@ use authentick_report::load::Cause;
 use crate::core::Core;
 use crate::limits::{PREPARING_COUNT_MAX, STATE_PATIENCE_NS};
 use crate::scheme::{Protocol, dispatch, schemes};
-use crate::{Clock, Desk};
+use crate::{Clock, Desk, nanos};
 
 /// What clients of a scheme need before the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,7 +143,7 @@ impl Core {
             }
         };
         let patience_ns = match provision {
-            Provision::Keys => 2 * u64::try_from(load.settings.ke_timeout.as_nanos()).unwrap_or(u64::MAX / 4),
+            Provision::Keys => 2 * nanos(load.settings.ke_timeout),
             Provision::SealedState => STATE_PATIENCE_NS.saturating_add(2 * load.flights.life_ns()),
         };
         if may_give_up && now_ns.saturating_sub(preparation.since_ns) > patience_ns {

@@ -53,7 +53,6 @@ impl Streams {
     /// Those of a step that begins at `start_ns`.
     pub(crate) fn new(arrivals: Arrivals, order: &Order, share: Share, seed: u64, start_ns: u64) -> Self {
         let lead = if order.background_rps > 0.0 { BACKGROUND_LEAD } else { Duration::ZERO };
-        let duration_ns = u64::try_from(order.duration.as_nanos()).unwrap_or(u64::MAX / 2);
         let stream = |schedule, start_ns, measured, window| Stream {
             schedule,
             start_ns,
@@ -78,7 +77,7 @@ impl Streams {
             let schedule = Schedule::new(background, order.background_rps, duration, share, !seed);
             streams.push(stream(schedule, start_ns.saturating_sub(lead.as_nanos() as u64), false, None));
         }
-        let end_ns = start_ns.saturating_add(duration_ns);
+        let end_ns = order.end_ns(start_ns);
         Streams { streams, start_ns, end_ns, ended_ns: end_ns, is_stopped: false, current: 0 }
     }
 

@@ -25,9 +25,11 @@ pub struct Generator {
 
 #[derive(Debug)]
 struct Thread {
-    orders: Option<Sender<Command>>,
+    /// Whether it is ready.
+    prepared: Receiver<Result<(), String>>,
+    orders: Sender<Command>,
     reports: Receiver<Report>,
-    handle: Option<JoinHandle<()>>,
+    handle: JoinHandle<()>,
 }
 
 /// A step for a thread. The watch is shared for the time of the step.
@@ -51,7 +53,6 @@ impl Generator {
         let cpus = affinity::allowed().unwrap_or_default();
         let shared = Arc::new(plan.clone());
         let mut threads = Vec::new();
-        let mut ready = Vec::new();
         for index in 0..plan.workers {
             let entropy = Entropy::from_system().map_err(|error| format!("no randomness: {error}"))?;
             let share = Share { index, count: plan.workers };
@@ -59,12 +60,10 @@ impl Generator {
                 Setup { plan: Arc::clone(&shared), ask: ask.clone(), guide: guide.clone(), share, entropy };
             let cpu =
                 (plan.pinned && cpus.len() > 1).then(|| cpus[cpus.len() - 1 - index as usize % cpus.len()]);
-            let (thread, prepared) = Thread::start(setup, cpu, watch.clone())?;
-            threads.push(thread);
-            ready.push(prepared);
+            threads.push(Thread::start(setup, cpu, watch.clone())?);
         }
-        for prepared in ready {
-            prepared.recv().map_err(|_| "a sending thread failed".to_owned())??;
+        for thread in &threads {
+            thread.prepared.recv().map_err(failed)??;
         }
         Ok(Generator { threads })
     }
@@ -74,35 +73,32 @@ impl Crew for Generator {
     fn step(&mut self, order: &Order, start: Instant, watch: &Watch) -> Result<Part, String> {
         let ahead = start.saturating_duration_since(Instant::now());
         let start_ns = monotonic_ns() + ahead.as_nanos() as u64;
-        let failed = || "a sending thread failed".to_owned();
         for thread in &self.threads {
             let command = Command { order: *order, start_ns, watch: watch.clone() };
-            thread.orders.as_ref().and_then(|orders| orders.send(command).ok()).ok_or_else(failed)?;
+            thread.orders.send(command).map_err(failed)?;
         }
-        let reports: Result<Vec<Report>, _> =
-            self.threads.iter().map(|thread| thread.reports.recv().map_err(|_| failed())).collect();
-        Ok(merge(reports?))
+        let reports = self.threads.iter().map(|thread| thread.reports.recv().map_err(failed));
+        Ok(merge(reports.collect::<Result<_, _>>()?))
     }
 }
 
 impl Drop for Generator {
     fn drop(&mut self) {
-        for thread in &mut self.threads {
-            drop(thread.orders.take());
-        }
-        for thread in &mut self.threads {
-            if let Some(handle) = thread.handle.take() {
-                let _ = handle.join();
-            }
+        for Thread { orders, handle, .. } in self.threads.drain(..) {
+            // Without orders it ends.
+            drop(orders);
+            let _ = handle.join();
         }
     }
 }
 
-/// What a thread says once it is ready.
-type Prepared = Receiver<Result<(), String>>;
+/// A thread is gone.
+fn failed<E>(_: E) -> String {
+    "a sending thread failed".to_owned()
+}
 
 impl Thread {
-    fn start(setup: Setup, cpu: Option<usize>, watch: Watch) -> Result<(Self, Prepared), String> {
+    fn start(setup: Setup, cpu: Option<usize>, watch: Watch) -> Result<Self, String> {
         let (orders, inbox) = channel::<Command>();
         let (outbox, reports) = channel();
         let (ready, prepared) = channel();
@@ -131,7 +127,7 @@ impl Thread {
             .name("load".to_owned())
             .spawn(body)
             .map_err(|error| format!("cannot start a thread: {error}"))?;
-        Ok((Thread { orders: Some(orders), reports, handle: Some(handle) }, prepared))
+        Ok(Thread { prepared, orders, reports, handle })
     }
 }
 
@@ -147,9 +143,6 @@ fn check(plan: &Plan) -> Result<(), String> {
         _ if plan.sources.iter().any(|source| family(source) != plan.ntp.is_ipv4()) => {
             Err(format!("--sources and {} are of different families", plan.ntp.ip()))
         }
-        _ if plan.scheme == Scheme::Mac && plan.shared_key.is_none() => {
-            Err("there is no key for requests with a MAC".to_owned())
-        }
         _ => Ok(()),
     }
 }
@@ -162,16 +155,13 @@ fn ask(plan: &Plan, roots: Option<Roots>) -> Result<Ask, String> {
 
 /// All threads as one host.
 fn merge(reports: Vec<Report>) -> Part {
-    let mut merged: Option<Part> = None;
-    let mut dropped = 0;
-    for report in reports {
-        dropped += report.dropped;
-        match &mut merged {
-            None => merged = Some(report.part),
-            Some(part) => part.merge(report.part),
-        }
-    }
-    let mut part = merged.unwrap_or_default();
+    let dropped: u64 = reports.iter().map(|report| report.dropped).sum();
+    let parts = reports.into_iter().map(|report| report.part);
+    let whole = parts.reduce(|mut whole, part| {
+        whole.merge(part);
+        whole
+    });
+    let mut part = whole.unwrap_or_default();
     if dropped > 0 && part.why_invalid.is_none() {
         part.why_invalid = Some(format!(
             "generator fell behind: it did not read {dropped} answers in time; offer less, or use more --workers or \

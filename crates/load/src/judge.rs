@@ -2,7 +2,7 @@
 
 use authentick_client::trust::{Anchor, Dates, Times, judge};
 use authentick_crypto::kem::PublicKey;
-use authentick_generator::{Guide, Judge};
+use authentick_generator::{Guide, Judge, Missing};
 use authentick_ke::tls::Roots;
 use authentick_proto::antp::client::Negotiated;
 use rustls::pki_types::ServerName;
@@ -14,7 +14,7 @@ use crate::plan::Plan;
 /// # Errors
 /// A sentence on what is missing or unknown.
 pub(crate) fn guide(plan: &Plan, roots: Option<Roots>) -> Result<Guide, String> {
-    let antp = plan.antp.ok_or("the plan does not say how ANTP is spoken")?;
+    let antp = plan.antp.ok_or_else(|| Missing::Guide.to_string())?;
     let (roots, name) = trust(plan, roots)?;
     let anchor = Anchor::authorities(&roots, name).map_err(|bad| bad.to_string())?;
     Guide::new(antp, plan.ntp.is_ipv4(), Box::new(ByClock(anchor))).map_err(|unknown| unknown.to_string())

@@ -32,3 +32,10 @@ pub use plan::{Antp, Arrivals, Crew, Joinable, Order, Part, Plan, Scheme, Watch}
 pub use server_use::Process;
 pub use shared_key::SharedKey;
 pub use spans::SpanSource;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What a mutex holds, also if a thread panicked that had it: nothing that is locked here is ever left half changed.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -4,13 +4,14 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 pub use authentick_generator::{Antp, Arrivals, Joinable, Order, Part, Scheme};
 use authentick_report::load::HostPart;
 use serde::{Deserialize, Serialize};
 
+use crate::lock;
 use crate::shared_key::SharedKey;
 
 /// What a host is to do in every step of a run.
@@ -68,9 +69,8 @@ pub struct Watch(Arc<Progress>);
 struct Progress {
     stop: AtomicBool,
     ready: AtomicU64,
-    sent: AtomicU64,
-    answered: AtomicU64,
-    failed: AtomicU64,
+    /// Operations that were sent, answered, and that failed.
+    counts: [AtomicU64; 3],
     late: Mutex<Option<Duration>>,
 }
 
@@ -97,30 +97,34 @@ impl Watch {
         self.0.ready.load(Ordering::Relaxed)
     }
 
-    /// Counts operations of measured clients.
-    pub fn add(&self, sent: u64, answered: u64, failed: u64) {
-        self.0.sent.fetch_add(sent, Ordering::Relaxed);
-        self.0.answered.fetch_add(answered, Ordering::Relaxed);
-        self.0.failed.fetch_add(failed, Ordering::Relaxed);
+    /// Counts operations of measured clients: what is new in `counts`, sent, answered and failed, since they were
+    /// `told` last.
+    pub(crate) fn tell(&self, told: &mut [u64; 3], counts: [u64; 3]) {
+        for ((sum, told), count) in self.0.counts.iter().zip(told).zip(counts) {
+            if count > *told {
+                sum.fetch_add(count - *told, Ordering::Relaxed);
+                *told = count;
+            }
+        }
     }
 
     /// Operations of measured clients so far, over all steps: sent, answered, and those that failed.
     #[must_use]
     pub fn counts(&self) -> [u64; 3] {
-        [&self.0.sent, &self.0.answered, &self.0.failed].map(|count| count.load(Ordering::Relaxed))
+        self.0.counts.each_ref().map(|count| count.load(Ordering::Relaxed))
     }
 
     /// Notes how much later than intended a sending thread began its first operation. Once per thread and step: it
     /// takes a lock.
     pub fn note_start(&self, late: Duration) {
-        let mut noted = self.0.late.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut noted = lock(&self.0.late);
         *noted = Some(noted.map_or(late, |before| before.min(late)));
     }
 
     /// How much later than intended the first operation began, by the earliest of all notes; `None` if there is none.
     #[must_use]
     pub fn start_late(&self) -> Option<Duration> {
-        *self.0.late.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.0.late)
     }
 }
 

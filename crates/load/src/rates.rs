@@ -1,23 +1,14 @@
 //! Sequences of rates: `100:100:8000` is the NTS study's staircase, `1000:1.5:1000000` ntpperf's geometric one.
 
-use std::fmt;
-
 /// Steps of one run, at most.
 pub const STEP_COUNT_MAX: usize = 1000;
 /// Requests a second, at most: beyond what any wire carries.
 pub const RATE_MAX_RPS: f64 = 100e6;
 
 /// Why text is no sequence of rates.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct RatesError(String);
-
-impl fmt::Display for RatesError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for RatesError {}
 
 /// One rate.
 ///

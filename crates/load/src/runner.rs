@@ -58,18 +58,12 @@ impl Run {
             Steps::Open(_) | Steps::Closed => None,
         };
         for index in 0.. {
-            let rate_rps = match (&self.steps, &search) {
-                (Steps::Open(rates), _) => match rates.get(index) {
-                    Some(&rate_rps) => Some(rate_rps),
-                    None => break,
-                },
-                (Steps::Closed, _) if index == 0 => None,
-                (Steps::Search(_), Some(search)) => match search.next_rps() {
-                    Some(rate_rps) => Some(rate_rps),
-                    None => break,
-                },
-                _ => break,
+            let next = match &self.steps {
+                Steps::Open(rates) => rates.get(index).copied().map(Some),
+                Steps::Closed => (index == 0).then_some(None),
+                Steps::Search(_) => search.as_ref().and_then(search::Search::next_rps).map(Some),
             };
+            let Some(rate_rps) = next else { break };
             let order = Order { rate_rps, background_rps: self.background_rps, duration: self.duration };
             match self.step(&order, crew, watch) {
                 Ok(step) => {

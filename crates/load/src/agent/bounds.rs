@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use authentick_generator::Missing;
+
 use crate::allow::Allow;
 use crate::plan::{Arrivals, Order, Plan, Scheme};
 
@@ -80,7 +82,7 @@ pub(crate) fn check_plan(plan: &Plan, allow: &Allow, limits: &Limits) -> Result<
         key.expand()?;
     }
     if plan.scheme.is_antp() && plan.antp.is_none() {
-        return Err("the plan does not say how ANTP is spoken".to_owned());
+        return Err(Missing::Guide.to_string());
     }
     if let Scheme::Mix { transfers, .. } = plan.scheme
         && transfers > TRANSFER_COUNT_MAX

@@ -4,6 +4,8 @@
 
 use std::time::{Duration, Instant};
 
+use authentick_generator::nanos;
+
 use super::limits::DRIFT_PPM;
 
 /// A clock that is never set, in nanoseconds since some instant of this process.
@@ -20,7 +22,7 @@ impl Monotonic {
 
     /// What it shows at an instant; 0 before its start.
     pub(crate) fn at(&self, instant: Instant) -> u64 {
-        u64::try_from(instant.saturating_duration_since(self.zero).as_nanos()).unwrap_or(u64::MAX)
+        nanos(instant.saturating_duration_since(self.zero))
     }
 
     /// What it shows now.
@@ -55,31 +57,18 @@ pub(crate) struct Reading {
 }
 
 /// Numbers that no honest clock gives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Lie {
     /// The answer left before the ping came, or the agent held it longer than it was gone; nanoseconds.
+    #[error("it says that it held a ping for {} us, which was gone for {} us", micros(*.held), micros(*.gone))]
     Held { held: i128, gone: i128 },
     /// Two readings disagree by more than their errors and the drift allow; nanoseconds.
+    #[error(
+        "its clock moved by {} us against ours, where round trips and {DRIFT_PPM} ppm of drift allow {} us",
+        micros(*.by),
+        micros(*.allowed)
+    )]
     Jump { by: i128, allowed: i128 },
-}
-
-impl std::fmt::Display for Lie {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match *self {
-            Lie::Held { held, gone } => write!(
-                f,
-                "it says that it held a ping for {} us, which was gone for {} us",
-                micros(held),
-                micros(gone)
-            ),
-            Lie::Jump { by, allowed } => write!(
-                f,
-                "its clock moved by {} us against ours, where round trips and {DRIFT_PPM} ppm of drift allow {} us",
-                micros(by),
-                micros(allowed)
-            ),
-        }
-    }
 }
 
 /// Nanoseconds as microseconds with a decimal, for people.

@@ -4,7 +4,6 @@
 //! A step begins once every report of the one before is here. An agent that is lost, or says what cannot be true, ends
 //! the run: the others are told to stop, and no sum of the rest is given.
 
-use std::sync::PoisonError;
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
@@ -18,6 +17,7 @@ use super::limits::{AGENT_COUNT_MAX, LEAD, PING_COUNT, PING_MAX, PREPARE_MAX, RE
 use super::link::LinkError;
 use super::message::{FromAgent, ToAgent, shown};
 use super::share::{check, merge, split, split_plan};
+use crate::lock;
 use crate::plan::{Crew, Order, Part, Plan, Scheme, Watch};
 
 /// How often the watch is looked at.
@@ -224,16 +224,16 @@ impl Coordinator {
                             let message = format!("it reported the step {early} us before it was to begin");
                             return Err(AgentError::new(name, Fault::Clock, message));
                         }
-                        self.agents[index].tell(counts, watch);
+                        watch.tell(&mut self.agents[index].told, counts);
                         reports[index] = Some(Report { started_ns, part: *part, at });
                     }
                     _ => return Err(out_of_turn(name)),
                 }
             }
             for agent in &mut self.agents {
-                let (step, counts) = *agent.beat.lock().unwrap_or_else(PoisonError::into_inner);
+                let (step, counts) = *lock(&agent.beat);
                 if step == number {
-                    agent.tell(counts, watch);
+                    watch.tell(&mut agent.told, counts);
                 }
             }
         }

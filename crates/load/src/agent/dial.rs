@@ -2,8 +2,8 @@
 //! life.
 
 use std::net::{TcpStream, ToSocketAddrs};
-use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{self, SyncSender};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
@@ -11,10 +11,10 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 
 use super::error::{AgentError, Fault};
-use super::limits::{BEAT, HANDSHAKE_MAX};
+use super::limits::HANDSHAKE_MAX;
 use super::link::{self, LinkError, Receiver, Sender};
 use super::message::{FromAgent, ToAgent, shown};
-use crate::plan::Watch;
+use crate::lock;
 
 /// What an agent's reader saw, and when; and which agent's.
 pub(super) type Event = (usize, Result<(FromAgent, Instant), LinkError>);
@@ -37,18 +37,6 @@ impl Drop for Connected {
     fn drop(&mut self) {
         self.sender.finish();
         self.sender.close();
-    }
-}
-
-impl Connected {
-    /// Adds to the watch what is new in these counts.
-    pub(super) fn tell(&mut self, counts: [u64; 3], watch: &Watch) {
-        let mut new = [0; 3];
-        for ((new, told), count) in new.iter_mut().zip(&mut self.told).zip(counts) {
-            *new = count.saturating_sub(*told);
-            *told = count.max(*told);
-        }
-        watch.add(new[0], new[1], new[2]);
     }
 }
 
@@ -93,23 +81,14 @@ pub(super) fn connect(
     };
     let events = events.clone();
     start_thread(name, move || read(index, receiver, &beat, &events))?;
-    start_thread(name, move || {
-        while let Err(RecvTimeoutError::Timeout) = dead.recv_timeout(BEAT) {
-            if sender.send(&ToAgent::Beat).is_err() {
-                return;
-            }
-        }
-    })?;
+    start_thread(name, move || sender.keep_alive(&dead, || ToAgent::Beat))?;
     Ok(connected)
 }
 
 fn start_thread(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), AgentError> {
-    match thread::Builder::new().name("agent".to_owned()).spawn(run) {
-        Ok(_) => Ok(()),
-        Err(error) => {
-            Err(AgentError::new(name, Fault::Generator, format!("this host has no thread for it: {error}")))
-        }
-    }
+    thread::Builder::new().name("agent".to_owned()).spawn(run).map(drop).map_err(|error| {
+        AgentError::new(name, Fault::Generator, format!("this host has no thread for it: {error}"))
+    })
 }
 
 /// Reads until the connection ends. Signs of life are kept here; everything else is handed on.
@@ -117,7 +96,7 @@ fn read(index: usize, mut receiver: Receiver<FromAgent>, beat: &Mutex<Beat>, eve
     loop {
         let event = match receiver.receive() {
             Ok((FromAgent::Beat { step, counts }, _)) => {
-                *beat.lock().unwrap_or_else(PoisonError::into_inner) = (step, counts);
+                *lock(beat) = (step, counts);
                 continue;
             }
             other => other,

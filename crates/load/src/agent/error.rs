@@ -1,6 +1,5 @@
 //! Why a run over several hosts does not begin, or ends: which agent, whose fault, and a sentence.
 
-use std::fmt;
 use std::time::Duration;
 
 use rustls::{AlertDescription, CertificateError};
@@ -35,7 +34,8 @@ pub enum Fault {
 }
 
 /// Which agent failed, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{message}", .agent.as_ref().map(|agent| format!("agent {agent}: ")).unwrap_or_default())]
 pub struct AgentError {
     /// The agent as it was named; `None` if it is no agent's fault.
     pub agent: Option<String>,
@@ -44,17 +44,6 @@ pub struct AgentError {
     /// A sentence with the numbers, and the remedy if there is one.
     pub message: String,
 }
-
-impl fmt::Display for AgentError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.agent {
-            None => f.write_str(&self.message),
-            Some(agent) => write!(f, "agent {agent}: {}", self.message),
-        }
-    }
-}
-
-impl std::error::Error for AgentError {}
 
 impl AgentError {
     /// An agent's fault.

@@ -26,27 +26,18 @@ impl fmt::Debug for Identity {
 }
 
 /// Why texts make no identity. Each variant holds what is wrong with one of the files.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdentityError {
     /// The own certificate chain.
+    #[error("certificate chain: {0}")]
     Chain(String),
     /// The own private key.
+    #[error("private key: {0}")]
     Key(String),
     /// The certificates of the authority.
+    #[error("authority of the other side: {0}")]
     Authorities(String),
 }
-
-impl fmt::Display for IdentityError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            IdentityError::Chain(text) => write!(f, "certificate chain: {text}"),
-            IdentityError::Key(text) => write!(f, "private key: {text}"),
-            IdentityError::Authorities(text) => write!(f, "authority of the other side: {text}"),
-        }
-    }
-}
-
-impl std::error::Error for IdentityError {}
 
 impl Identity {
     /// An identity from three PEM texts: the certificate chain, the own certificate first; its private key; and the

@@ -3,49 +3,43 @@
 //! A sender encrypts under one lock and writes under another, and a receiver holds none while it waits, so that neither
 //! waits for the other. What TLS itself wants to say leaves with the next message, a sign of life at the latest.
 
-use std::fmt;
 use std::io::{self, Read, Write};
 use std::marker::PhantomData;
 use std::net::{Shutdown, TcpStream};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use rustls::Connection;
 
-use super::limits::{ALPN, HANDSHAKE_MAX, MESSAGE_MAX, SILENCE_MAX};
+use super::limits::{ALPN, BEAT, HANDSHAKE_MAX, MESSAGE_MAX, SILENCE_MAX};
 use super::message::{Inbox, Message, MessageError, emit};
+use crate::lock;
 
 /// Why a connection can no longer be used.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum LinkError {
     /// The other side closed it.
+    #[error("it closed the connection")]
     Closed,
     /// Nothing came for [`SILENCE_MAX`].
+    #[error("it was silent for {} ms", SILENCE_MAX.as_millis())]
     Silent,
     /// A message, or the handshake, took too long.
+    #[error("it took too long to say something")]
     Slow,
     /// TLS failed.
+    #[error("TLS: {0}")]
     Tls(rustls::Error),
     /// The other side speaks something else.
+    #[error("it does not speak {}", String::from_utf8_lossy(ALPN))]
     NoAlpn,
     /// What came is no message.
-    Message(MessageError),
+    #[error("it sent {0}")]
+    Message(#[from] MessageError),
     /// The host failed to send or receive.
+    #[error("the connection failed: {0}")]
     Io(io::ErrorKind),
-}
-
-impl fmt::Display for LinkError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LinkError::Closed => f.write_str("it closed the connection"),
-            LinkError::Silent => write!(f, "it was silent for {} ms", SILENCE_MAX.as_millis()),
-            LinkError::Slow => f.write_str("it took too long to say something"),
-            LinkError::Tls(error) => write!(f, "TLS: {error}"),
-            LinkError::NoAlpn => write!(f, "it does not speak {}", String::from_utf8_lossy(ALPN)),
-            LinkError::Message(error) => write!(f, "it sent {error}"),
-            LinkError::Io(kind) => write!(f, "the connection failed: {kind}"),
-        }
-    }
 }
 
 impl From<io::Error> for LinkError {
@@ -144,12 +138,12 @@ struct Shared {
 
 impl Shared {
     fn tls(&self) -> MutexGuard<'_, Connection> {
-        self.tls.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.tls)
     }
 
     /// Lets `what` say something under TLS, and writes it.
     fn write(&self, what: impl FnOnce(&mut Connection) -> io::Result<()>) -> Result<(), LinkError> {
-        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _writing = lock(&self.writing);
         let mut sealed = Vec::new();
         {
             let mut tls = self.tls();
@@ -178,13 +172,28 @@ impl<M> Clone for Sender<M> {
 impl<M: Message> Sender<M> {
     /// Sends one message. If the other side takes nothing in for [`SILENCE_MAX`], the connection is of no more use.
     pub(crate) fn send(&self, message: &M) -> Result<(), LinkError> {
-        let octets = emit(message).map_err(LinkError::Message)?;
+        let octets = emit(message)?;
         let result = self.shared.write(|tls| tls.writer().write_all(&octets));
         if result.is_err() {
             // Half a message may have been sent, and nothing after it would be understood.
             self.close();
         }
         result
+    }
+
+    /// Sends signs of life until the other end of `dead` is dropped, or the connection is of no more use.
+    pub(crate) fn keep_alive(&self, dead: &mpsc::Receiver<()>, beat: impl Fn() -> M) {
+        while let Err(RecvTimeoutError::Timeout) = dead.recv_timeout(BEAT) {
+            if self.send(&beat()).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Sends the last message, if it can be sent.
+    pub(crate) fn conclude(&self, message: &M) {
+        let _ = self.send(message);
+        self.finish();
     }
 
     /// Says that nothing more is sent; the other side reads to the end.
@@ -224,7 +233,7 @@ impl<M: Message> Receiver<M> {
     pub(crate) fn receive(&mut self) -> Result<(M, Instant), LinkError> {
         let mut raw = [0; 16_384];
         loop {
-            if let Some(message) = self.inbox.next().map_err(LinkError::Message)? {
+            if let Some(message) = self.inbox.next()? {
                 self.since = self.read_at;
                 return Ok((message, self.read_at));
             }

@@ -9,7 +9,6 @@
 //!
 //! Reads octets, never a socket: the same code runs under any connection and under the property tests.
 
-use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::DeserializeOwned;
@@ -114,23 +113,14 @@ impl Message for FromAgent {
 }
 
 /// Why octets are no message, or a message does not fit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum MessageError {
     /// It is longer than it may be; both in octets.
+    #[error("a message of {size} octets; {max} are the limit")]
     TooLong { size: usize, max: u32 },
     /// It is no JSON, or not what is told here.
+    #[error("a message that is not understood here")]
     Malformed,
-}
-
-impl fmt::Display for MessageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            MessageError::TooLong { size, max } => {
-                write!(f, "a message of {size} octets; {max} are the limit")
-            }
-            MessageError::Malformed => f.write_str("a message that is not understood here"),
-        }
-    }
 }
 
 const LENGTH_SIZE: usize = size_of::<u32>();

@@ -9,11 +9,12 @@ use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{self, SyncSender};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use authentick_generator::nanos;
 use authentick_ke::tls::CertificateInfo;
 use rustls::{ServerConfig, ServerConnection};
 
@@ -21,13 +22,14 @@ use super::bounds::{Limits, check_order, check_plan};
 use super::clock::{Monotonic, micros};
 use super::identity::Identity;
 use super::limits::{
-    BEAT, CONNECTION_COUNT_MAX, HANDLER_COUNT_MAX, HANDOVER, JOINABLE_COUNT_MAX, LEAD_MAX, LINGER,
+    CONNECTION_COUNT_MAX, HANDLER_COUNT_MAX, HANDOVER, JOINABLE_COUNT_MAX, LEAD_MAX, LINGER,
 };
 use super::link::{self, LinkError, Receiver, Sender};
 use super::message::{FromAgent, ToAgent, shown};
 use super::share::newest;
 use super::words::{order_in_words, plan_in_words};
 use crate::allow::Allow;
+use crate::lock;
 use crate::plan::{Crew, Order, Plan, Watch};
 
 /// How often the listener looks for a connection and for the stop flag.
@@ -36,23 +38,37 @@ const TICK: Duration = Duration::from_millis(20);
 /// An agent that listens.
 pub struct Agent {
     listener: TcpListener,
-    tls: Arc<ServerConfig>,
-    allow: Allow,
-    limits: Limits,
+    state: Arc<AgentState>,
 }
 
 impl Agent {
     /// Listens on `address` for coordinators whose certificates are of the identity's authority. Load goes to addresses
-    /// in `allow` alone, and no further than `limits`.
+    /// in `allow` alone, and no further than `limits`. `make` makes the generator for a plan that is within these bounds,
+    /// or says why it cannot.
     ///
     /// # Errors
     /// If the address cannot be had, or the identity's parts do not fit each other.
-    pub fn bind(address: SocketAddr, identity: &Identity, allow: Allow, limits: Limits) -> io::Result<Self> {
+    pub fn bind(
+        address: SocketAddr,
+        identity: &Identity,
+        allow: Allow,
+        limits: Limits,
+        make: impl Fn(Plan) -> Result<Box<dyn Crew>, String> + Send + Sync + 'static,
+    ) -> io::Result<Self> {
         let tls =
             identity.server_config().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
-        Ok(Agent { listener, tls, allow, limits })
+        let state = AgentState {
+            tls,
+            allow,
+            limits,
+            clock: Monotonic::start(),
+            make: Box::new(make),
+            coordinator: Mutex::new(None),
+            open: Mutex::new(HashMap::new()),
+        };
+        Ok(Agent { listener, state: Arc::new(state) })
     }
 
     /// Where it listens.
@@ -63,24 +79,12 @@ impl Agent {
         self.listener.local_addr()
     }
 
-    /// Serves one coordinator after another until `stop` is set; a step in progress is stopped then. `make` makes the
-    /// generator for a plan that has passed the agent's bounds, or says why it cannot.
+    /// Serves one coordinator after another until `stop` is set; a step in progress is stopped then.
     ///
     /// # Errors
     /// If the listener fails for good.
-    pub fn run<F>(self, make: F, stop: &AtomicBool) -> io::Result<()>
-    where
-        F: Fn(Plan) -> Result<Box<dyn Crew>, String> + Send + Sync + 'static,
-    {
-        let state = Arc::new(AgentState {
-            tls: self.tls,
-            allow: self.allow,
-            limits: self.limits,
-            clock: Monotonic::start(),
-            make: Box::new(make),
-            coordinator: Mutex::new(None),
-            open: Mutex::new(HashMap::new()),
-        });
+    pub fn run(self, stop: &AtomicBool) -> io::Result<()> {
+        let state = self.state;
         let mut handlers: Vec<thread::JoinHandle<()>> = Vec::new();
         let mut serial = 0u64;
         while !stop.load(Ordering::Relaxed) {
@@ -147,10 +151,6 @@ fn victim(open: &HashMap<u64, Peer>) -> Option<u64> {
     let count = |address| strangers().filter(|(_, other)| other.address == address).count();
     let most = strangers().max_by_key(|(serial, peer)| (count(peer.address), Reverse(**serial)));
     most.map(|(serial, _)| *serial)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Makes the generator for a plan.
@@ -229,14 +229,14 @@ impl Drop for Control<'_> {
 /// What the reader hands on.
 enum Command {
     Prepare(Box<Plan>),
-    Step { number: u64, order: Order, start_ns: u64, watch: Arc<Watch> },
+    Step { number: u64, order: Order, start_ns: u64, watch: Watch },
 }
 
 /// What the threads of a connection know of its steps.
 #[derive(Default)]
 struct StepProgress {
     step: u64,
-    watch: Arc<Watch>,
+    watch: Watch,
     /// A command is being carried out.
     is_at_work: bool,
 }
@@ -264,8 +264,7 @@ impl AgentState {
                 log::info!("{name}: {end}");
             }
             Err(with) => {
-                let _ = sender.send(&FromAgent::Busy { with });
-                sender.finish();
+                sender.conclude(&FromAgent::Busy { with });
                 receiver.linger(LINGER);
             }
         }
@@ -292,8 +291,7 @@ impl AgentState {
                 let why = match end {
                     ReadEnd::Gone(why) => why,
                     ReadEnd::Refused(why) => {
-                        let _ = sender.send(&FromAgent::Refused { why: why.clone() });
-                        sender.finish();
+                        sender.conclude(&FromAgent::Refused { why: why.clone() });
                         receiver.linger(LINGER);
                         why
                     }
@@ -301,23 +299,17 @@ impl AgentState {
                 let _ = read_to_end.send(why);
             });
             scope.spawn(move || {
-                while let Err(RecvTimeoutError::Timeout) = dead.recv_timeout(BEAT) {
-                    let (step, counts) = {
-                        let progress = lock(watched);
-                        (progress.step, progress.watch.counts())
-                    };
-                    if sender.send(&FromAgent::Beat { step, counts }).is_err() {
-                        return;
-                    }
-                }
+                sender.keep_alive(&dead, || {
+                    let progress = lock(watched);
+                    FromAgent::Beat { step: progress.step, counts: progress.watch.counts() }
+                });
             });
             let mut work = Work { state: self, name, sender, generator: None, step: 0 };
             for command in inbox {
                 let result = work.carry_out(command, || lock(&progress).is_at_work = false);
                 if let Err(why) = result {
                     // The reader goes on reading, so that the last message is not lost in a reset.
-                    let _ = sender.send(&FromAgent::Refused { why: why.clone() });
-                    sender.finish();
+                    sender.conclude(&FromAgent::Refused { why: why.clone() });
                     let _ = reader_ended.recv_timeout(LINGER);
                     return format!("refused: {why}");
                 }
@@ -374,7 +366,7 @@ fn read(
             ToAgent::Prepare(plan) => Command::Prepare(plan),
             // The watch is made here, so that a stop that follows at once finds it.
             ToAgent::Step { number, order, start_ns } => {
-                Command::Step { number, order, start_ns, watch: Arc::default() }
+                Command::Step { number, order, start_ns, watch: Watch::default() }
             }
         };
         {
@@ -384,7 +376,7 @@ fn read(
             }
             progress.is_at_work = true;
             if let Command::Step { number, watch, .. } = &command {
-                (progress.step, progress.watch) = (*number, Arc::clone(watch));
+                (progress.step, progress.watch) = (*number, watch.clone());
             }
         }
         if commands.try_send(command).is_err() {
@@ -446,16 +438,10 @@ impl Work<'_> {
         check_order(order, plan, &self.state.limits)?;
         let now_ns = self.state.clock.now();
         let lead = i128::from(start_ns) - i128::from(now_ns);
-        let start = self.state.clock.instant(start_ns);
-        let start = match start {
-            Some(start) if lead >= 0 && lead <= LEAD_MAX.as_nanos() as i128 => start,
-            _ => {
-                let most = LEAD_MAX.as_secs();
-                return Err(format!(
-                    "the start is {} us from now, and not within 0 to {most} s",
-                    micros(lead)
-                ));
-            }
+        let may_start = (0..=LEAD_MAX.as_nanos() as i128).contains(&lead);
+        let Some(start) = self.state.clock.instant(start_ns).filter(|_| may_start) else {
+            let (lead, most) = (micros(lead), LEAD_MAX.as_secs());
+            return Err(format!("the start is {lead} us from now, and not within 0 to {most} s"));
         };
         self.step = number;
         log::info!("{}: orders step {number}: {}", self.name, order_in_words(order));
@@ -465,7 +451,7 @@ impl Work<'_> {
         };
         newest(&mut part.joinables, JOINABLE_COUNT_MAX);
         let has_begun = Instant::now() >= start;
-        let late_ns = watch.start_late().map_or(0, |late| u64::try_from(late.as_nanos()).unwrap_or(u64::MAX));
+        let late_ns = watch.start_late().map_or(0, nanos);
         Ok(FromAgent::Done {
             step: number,
             started_ns: has_begun.then(|| start_ns.saturating_add(late_ns)),

@@ -54,14 +54,9 @@ impl Connection {
         exchange: Exchange,
         [begun_ns, deadline_ns]: [u64; 2],
     ) -> Result<Self, Cause> {
-        let stream = tcp::begin(server, source).map_err(|error| match error.kind() {
-            io::ErrorKind::ConnectionRefused => Cause::Refused,
-            io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => Cause::Unreachable,
-            io::ErrorKind::AddrNotAvailable | io::ErrorKind::AddrInUse => Cause::LocalPort,
-            _ if matches!(Errno::from_io_error(&error), Some(Errno::MFILE | Errno::NFILE)) => {
-                Cause::LocalPort
-            }
-            _ => Cause::Local,
+        let stream = tcp::begin(server, source).map_err(|error| match Errno::from_io_error(&error) {
+            Some(Errno::ADDRNOTAVAIL | Errno::ADDRINUSE | Errno::MFILE | Errno::NFILE) => Cause::LocalPort,
+            _ => network_cause(&error).unwrap_or(Cause::Local),
         })?;
         let dialogue = Dialogue::new(ask).map_err(|_| Cause::Local)?;
         Ok(Connection {
@@ -204,11 +199,18 @@ fn cause(error: &KeError) -> Cause {
 }
 
 fn io_cause(error: &io::Error, connecting: bool) -> Cause {
-    match error.kind() {
-        io::ErrorKind::ConnectionRefused => Cause::Refused,
-        io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => Cause::Unreachable,
+    network_cause(error).unwrap_or(match error.kind() {
         io::ErrorKind::TimedOut if connecting => Cause::ConnectionTimedOut,
         io::ErrorKind::TimedOut => Cause::ResourceTemporarilyUnavailable,
         _ => Cause::Reset,
+    })
+}
+
+/// What the network says of the server, if that is what the error is.
+fn network_cause(error: &io::Error) -> Option<Cause> {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => Some(Cause::Refused),
+        io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => Some(Cause::Unreachable),
+        _ => None,
     }
 }

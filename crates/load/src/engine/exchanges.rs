@@ -3,14 +3,13 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use authentick_generator::{Clock, Core, Desk, Exchange};
-use authentick_ke::client::{Ask, Established};
-use authentick_net::poller::Poller;
+use authentick_generator::{Clock, Exchange, nanos};
+use authentick_ke::client::Ask;
 use authentick_report::load::Cause;
 use slab::Slab;
 
 use super::connection::{Connection, Progress};
-use super::sockets::{HostClock, Sockets};
+use super::sockets::Sockets;
 use crate::limits::{CONNECTIONS_FROM, LINGER_NS};
 
 /// Connections of one sending thread.
@@ -27,8 +26,7 @@ pub(super) struct Exchanges {
 impl Exchanges {
     /// None yet, with `server`.
     pub(super) fn new(server: SocketAddr, timeout: Duration, ask: Option<Ask>) -> Self {
-        let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX / 4);
-        Exchanges { server, timeout_ns, ask, connections: Slab::new(), due_ns: u64::MAX }
+        Exchanges { server, timeout_ns: nanos(timeout), ask, connections: Slab::new(), due_ns: u64::MAX }
     }
 
     /// Connections that are open, those among them whose key exchange has ended.
@@ -40,146 +38,105 @@ impl Exchanges {
     pub(super) fn next_due_ns(&self) -> Option<u64> {
         (!self.connections.is_empty()).then_some(self.due_ns)
     }
-
-    /// Begins a key exchange from `source`, at `begun_ns`.
-    ///
-    /// # Errors
-    /// The cause for which nothing was sent, or for which it failed at once.
-    fn begin(
-        &mut self,
-        exchange: Exchange,
-        source: Option<std::net::IpAddr>,
-        begun_ns: u64,
-        poller: &Poller,
-    ) -> Result<(), Cause> {
-        let Some(ask) = &self.ask else { return Err(Cause::Local) };
-        let deadline_ns = begun_ns.saturating_add(self.timeout_ns);
-        let connection = Connection::begin(self.server, source, ask, exchange, [begun_ns, deadline_ns])?;
-        let key = self.connections.insert(connection);
-        let number = CONNECTIONS_FROM + key as u64;
-        if poller.add(&self.connections[key], number, Connection::INTEREST).is_err() {
-            self.connections.remove(key);
-            return Err(Cause::Local);
-        }
-        self.due_ns = self.due_ns.min(deadline_ns);
-        Ok(())
-    }
-
-    /// Goes on with a connection that is ready.
-    fn go_on(&mut self, key: usize, core: &mut Core, poller: &Poller, desk: &mut Desk<'_, HostClock>) {
-        let Some(connection) = self.connections.get_mut(key) else { return };
-        match connection.advance() {
-            Progress::Waiting => self.watch(key, poller),
-            Progress::Established(established) => self.established(key, *established, core, poller, desk),
-            Progress::Failed(cause) => self.failed(key, cause, core, poller, desk),
-            Progress::Closed => drop(self.connections.remove(key)),
-        }
-    }
-
-    /// Watches a connection for what it waits for now.
-    fn watch(&mut self, key: usize, poller: &Poller) {
-        let connection = &mut self.connections[key];
-        if let Some(interest) = connection.new_interest() {
-            let number = CONNECTIONS_FROM + key as u64;
-            // The descriptor is in the set, as it was put there when the connection began.
-            let _ = poller.change(&*connection, number, interest);
-        }
-    }
-
-    /// A key exchange has ended: the server has some time to close the connection.
-    fn linger(&mut self, key: usize, now_ns: u64, poller: &Poller) {
-        let deadline_ns = now_ns + LINGER_NS;
-        self.connections[key].deadline_ns = deadline_ns;
-        self.due_ns = self.due_ns.min(deadline_ns);
-        self.watch(key, poller);
-    }
-
-    fn established(
-        &mut self,
-        key: usize,
-        established: Established,
-        core: &mut Core,
-        poller: &Poller,
-        desk: &mut Desk<'_, HostClock>,
-    ) {
-        let now_ns = desk.clock.monotonic_ns();
-        let Connection { exchange, begun_ns, local, .. } = self.connections[key];
-        self.linger(key, now_ns, poller);
-        core.established(&exchange, established.session, (begun_ns, local), now_ns, desk);
-    }
-
-    fn failed(
-        &mut self,
-        key: usize,
-        cause: Cause,
-        core: &mut Core,
-        poller: &Poller,
-        desk: &mut Desk<'_, HostClock>,
-    ) {
-        let now_ns = desk.clock.monotonic_ns();
-        let exchange = self.connections[key].exchange;
-        match self.connections[key].is_lingering() {
-            true => self.linger(key, now_ns, poller),
-            // It never stood, or hangs: there is nothing to wait for.
-            false => drop(self.connections.remove(key)),
-        }
-        core.exchange_failed(&exchange, cause, now_ns);
-    }
-
-    /// Ends key exchanges whose time is up, and closes connections that the server leaves open.
-    fn give_up(&mut self, now_ns: u64, core: &mut Core, poller: &Poller, desk: &mut Desk<'_, HostClock>) {
-        if now_ns < self.due_ns {
-            return;
-        }
-        let is_over = |connection: &Connection| connection.deadline_ns <= now_ns;
-        let over: Vec<usize> = self
-            .connections
-            .iter()
-            .filter(|(_, connection)| is_over(connection))
-            .map(|(key, _)| key)
-            .collect();
-        for key in over {
-            let connection = &self.connections[key];
-            match connection.is_lingering() {
-                true => drop(self.connections.remove(key)),
-                false => self.failed(key, connection.why_timed_out(), core, poller, desk),
-            }
-        }
-        let deadlines = self.connections.iter().map(|(_, connection)| connection.deadline_ns);
-        self.due_ns = deadlines.min().unwrap_or(u64::MAX);
-    }
 }
 
 impl Sockets {
     /// Begins the key exchanges that the core wants.
     pub(super) fn begin_exchanges(&mut self) {
         while let Some(exchange) = self.core.next_exchange() {
-            let source = self.sources.next();
-            self.with_connections(|exchanges, core, poller, desk| {
-                let begun_ns = desk.clock.monotonic_ns();
-                match exchanges.begin(exchange, source, begun_ns, poller) {
-                    Ok(()) => core.exchange_begun(&exchange, begun_ns),
-                    Err(cause) if cause.is_skip() => core.exchange_skipped(&exchange, cause, begun_ns),
-                    Err(cause) => {
-                        // The host knows at once that nobody is there: as good as sent.
-                        core.exchange_begun(&exchange, begun_ns);
-                        core.exchange_failed(&exchange, cause, begun_ns);
-                    }
+            let begun_ns = self.clock.monotonic_ns();
+            match self.begin_exchange(exchange, begun_ns) {
+                Ok(()) => self.core.exchange_begun(&exchange, begun_ns),
+                Err(cause) if cause.is_skip() => self.core.exchange_skipped(&exchange, cause, begun_ns),
+                Err(cause) => {
+                    // The host knows at once that nobody is there: as good as sent.
+                    self.core.exchange_begun(&exchange, begun_ns);
+                    self.core.exchange_failed(&exchange, cause, begun_ns);
                 }
-            });
+            }
         }
     }
 
-    /// A connection is ready.
-    pub(super) fn go_on(&mut self, key: usize) {
-        self.with_connections(|exchanges, core, poller, desk| exchanges.go_on(key, core, poller, desk));
+    /// Begins a key exchange, at `begun_ns`.
+    ///
+    /// # Errors
+    /// The cause for which nothing was sent, or for which it failed at once.
+    fn begin_exchange(&mut self, exchange: Exchange, begun_ns: u64) -> Result<(), Cause> {
+        let source = self.sources.next();
+        let Exchanges { server, timeout_ns, ask, connections, due_ns } = &mut self.exchanges;
+        let ask = ask.as_ref().ok_or(Cause::Local)?;
+        let deadline_ns = begun_ns.saturating_add(*timeout_ns);
+        let connection = Connection::begin(*server, source, ask, exchange, [begun_ns, deadline_ns])?;
+        let place = connections.vacant_entry();
+        let number = CONNECTIONS_FROM + place.key() as u64;
+        self.poller.add(&connection, number, Connection::INTEREST).map_err(|_| Cause::Local)?;
+        place.insert(connection);
+        *due_ns = deadline_ns.min(*due_ns);
+        Ok(())
     }
 
-    /// Gives key exchanges up whose time is over.
+    /// Goes on with a connection that is ready.
+    pub(super) fn go_on(&mut self, key: usize) {
+        let Some(connection) = self.exchanges.connections.get_mut(key) else { return };
+        match connection.advance() {
+            Progress::Waiting => self.watch(key),
+            Progress::Established(established) => {
+                let Connection { exchange, begun_ns, local, .. } = *connection;
+                let (now_ns, session) = (self.clock.monotonic_ns(), established.session);
+                self.linger(key, now_ns);
+                self.tell(|core, desk| core.established(&exchange, session, (begun_ns, local), now_ns, desk));
+            }
+            Progress::Failed(cause) => self.failed(key, cause),
+            Progress::Closed => drop(self.exchanges.connections.remove(key)),
+        }
+    }
+
+    /// Watches a connection for what it waits for now.
+    fn watch(&mut self, key: usize) {
+        let connection = &mut self.exchanges.connections[key];
+        if let Some(interest) = connection.new_interest() {
+            // The descriptor is in the set, as it was put there when the connection began.
+            let _ = self.poller.change(&*connection, CONNECTIONS_FROM + key as u64, interest);
+        }
+    }
+
+    /// A key exchange has ended: the server has some time to close the connection.
+    fn linger(&mut self, key: usize, now_ns: u64) {
+        let deadline_ns = now_ns + LINGER_NS;
+        self.exchanges.connections[key].deadline_ns = deadline_ns;
+        self.exchanges.due_ns = self.exchanges.due_ns.min(deadline_ns);
+        self.watch(key);
+    }
+
+    fn failed(&mut self, key: usize, cause: Cause) {
+        let now_ns = self.clock.monotonic_ns();
+        let connection = &self.exchanges.connections[key];
+        let exchange = connection.exchange;
+        match connection.is_lingering() {
+            true => self.linger(key, now_ns),
+            // It never stood, or hangs: there is nothing to wait for.
+            false => drop(self.exchanges.connections.remove(key)),
+        }
+        self.core.exchange_failed(&exchange, cause, now_ns);
+    }
+
+    /// Ends key exchanges whose time is up, and closes connections that the server leaves open.
     pub(super) fn give_connections_up(&mut self, now_ns: u64) {
-        self.with_connections(|exchanges, core, poller, desk| {
-            exchanges.give_up(now_ns, core, poller, desk);
-        });
+        if now_ns < self.exchanges.due_ns {
+            return;
+        }
+        let connections = self.exchanges.connections.iter();
+        let over: Vec<usize> =
+            connections.filter(|(_, held)| held.deadline_ns <= now_ns).map(|(key, _)| key).collect();
+        for key in over {
+            let connection = &self.exchanges.connections[key];
+            match connection.is_lingering() {
+                true => drop(self.exchanges.connections.remove(key)),
+                false => self.failed(key, connection.why_timed_out()),
+            }
+        }
+        let deadlines = self.exchanges.connections.iter().map(|(_, connection)| connection.deadline_ns);
+        self.exchanges.due_ns = deadlines.min().unwrap_or(u64::MAX);
     }
 }
 
@@ -219,18 +176,14 @@ mod tests {
     fn exchange_that_fails_at_once_does_not_go_on_and_is_as_good_as_sent() {
         let mut sockets = failing(Scheme::Ke);
         let exchange = Exchange { client: None, measured: true, principal: true, intended_ns: 0 };
-        let begin = |sockets: &mut Sockets| {
-            sockets.with_connections(|exchanges, _, poller, desk| {
-                exchanges.begin(exchange, None, desk.clock.monotonic_ns(), poller)
-            })
-        };
+        let begin = |sockets: &mut Sockets| sockets.begin_exchange(exchange, sockets.clock.monotonic_ns());
         assert_eq!(begin(&mut sockets), Err(Cause::Unreachable));
         assert_eq!(sockets.exchanges.connection_count(), 0);
         let order = Order { rate_rps: None, background_rps: 0.0, duration: Duration::from_secs(1) };
         let now_ns = sockets.clock.monotonic_ns();
         sockets.core.start(&order, now_ns);
         sockets.core.open_turn();
-        sockets.with_connections(|_, core, _, desk| assert!(core.begin(now_ns, desk)));
+        sockets.tell(|core, desk| assert!(core.begin(now_ns, desk)));
         sockets.begin_exchanges();
         assert!(!sockets.core.is_busy());
         assert_eq!(sockets.core.progress(), [1, 0, 1]);

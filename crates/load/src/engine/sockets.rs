@@ -76,7 +76,7 @@ impl Sources {
 pub(crate) struct Sockets {
     pub(super) core: Core,
     pub(super) clock: HostClock,
-    poller: Poller,
+    pub(super) poller: Poller,
     /// Those of the clients, by their numbers.
     clients: Vec<ClientSocket>,
     pub(super) sources: Sources,
@@ -87,7 +87,7 @@ pub(crate) struct Sockets {
     /// Numbers of descriptors that are ready.
     ready: Vec<u64>,
     pub(super) exchanges: Exchanges,
-    /// Measured operations that were sent, answered and failed when the watch was told last.
+    /// Measured operations that were sent, answered and failed when the watch was told of them.
     told: [u64; 3],
 }
 
@@ -164,13 +164,10 @@ impl Sockets {
         }
         loop {
             let now_ns = self.clock.monotonic_ns();
-            loop {
-                self.make_room();
-                let mut desk = Desk { clock: &self.clock, out: self.out.buffer(self.core.slot()) };
-                if !self.core.prepare(now_ns, self.exchanges.connection_count(), &mut desk) {
-                    break;
-                }
+            let mut connection_count = self.exchanges.connection_count();
+            while self.tell(|core, desk| core.prepare(now_ns, connection_count, desk)) {
                 self.begin_exchanges();
+                connection_count = self.exchanges.connection_count();
             }
             self.turn(now_ns, PATIENCE_MAX);
             let readiness = self.core.readiness(now_ns, watch.is_stopped())?;
@@ -186,8 +183,7 @@ impl Sockets {
         self.told = [0; 3];
         self.core.start(order, start_ns);
         let dropped_before = self.dropped_count();
-        let end_ns =
-            start_ns.saturating_add(u64::try_from(order.duration.as_nanos()).unwrap_or(u64::MAX / 2));
+        let end_ns = order.end_ns(start_ns);
         let (mut idle_ns, mut started) = (0, false);
         let mut now_ns = self.clock.monotonic_ns();
         loop {
@@ -200,7 +196,7 @@ impl Sockets {
                 watch.note_start(Duration::from_nanos(now_ns.saturating_sub(start_ns)));
             }
             let happened = self.turn(now_ns, self.patience(now_ns));
-            self.tell(watch);
+            watch.tell(&mut self.told, self.core.progress());
             let then_ns = self.clock.monotonic_ns();
             if !begun && !happened && then_ns < end_ns && now_ns >= start_ns {
                 idle_ns += then_ns - now_ns;
@@ -210,7 +206,7 @@ impl Sockets {
                 break;
             }
         }
-        self.tell(watch);
+        watch.tell(&mut self.told, self.core.progress());
         let part = self.core.finish(idle_ns);
         Report { part, dropped: self.dropped_count().saturating_sub(dropped_before) }
     }
@@ -219,22 +215,11 @@ impl Sockets {
         self.clients.iter().filter_map(|client| client.dropped_count().ok()).sum()
     }
 
-    fn tell(&mut self, watch: &Watch) {
-        let now = self.core.progress();
-        if now != self.told {
-            let [sent, answered, failed] = std::array::from_fn(|index| now[index] - self.told[index]);
-            watch.add(sent, answered, failed);
-            self.told = now;
-        }
-    }
-
     /// Begins what is due at `now_ns`; `true` if there was anything.
     fn begin_due(&mut self, now_ns: u64) -> bool {
         self.core.open_turn();
         loop {
-            self.make_room();
-            let mut desk = Desk { clock: &self.clock, out: self.out.buffer(self.core.slot()) };
-            let more = self.core.begin(now_ns, &mut desk);
+            let more = self.tell(|core, desk| core.begin(now_ns, desk));
             self.begin_exchanges();
             if !more {
                 return self.core.has_begun();
@@ -267,20 +252,9 @@ impl Sockets {
         self.take_all();
         let happened = !ready.is_empty();
         self.ready = ready;
-        self.give_up(now_ns);
-        happened
-    }
-
-    /// Ends what has waited too long.
-    fn give_up(&mut self, now_ns: u64) {
-        loop {
-            self.make_room();
-            let mut desk = Desk { clock: &self.clock, out: self.out.buffer(self.core.slot()) };
-            if !self.core.expire(now_ns, &mut desk) {
-                break;
-            }
-        }
+        while self.tell(|core, desk| core.expire(now_ns, desk)) {}
         self.give_connections_up(now_ns);
+        happened
     }
 
     /// Sends what is written if there is room for nothing more.
@@ -362,14 +336,11 @@ impl Sockets {
         self.begin_exchanges();
     }
 
-    /// Hands what is needed to go on with key exchanges to `act`.
-    pub(super) fn with_connections<T>(
-        &mut self,
-        act: impl FnOnce(&mut Exchanges, &mut Core, &Poller, &mut Desk<'_, HostClock>) -> T,
-    ) -> T {
+    /// Tells the core something, with room for the request that may follow.
+    pub(super) fn tell<T>(&mut self, tell: impl FnOnce(&mut Core, &mut Desk<'_, HostClock>) -> T) -> T {
         self.make_room();
         let mut desk = Desk { clock: &self.clock, out: self.out.buffer(self.core.slot()) };
-        act(&mut self.exchanges, &mut self.core, &self.poller, &mut desk)
+        tell(&mut self.core, &mut desk)
     }
 }
 

@@ -31,7 +31,9 @@ pub(super) fn run(arguments: &Agent) -> Result<Exit, Failure> {
         worker_count_max: arguments.workers_max,
     };
     let allow = Allow::with(arguments.allow.clone());
-    let agent = agent::Agent::bind(arguments.listen, &identity, allow, limits).map_err(|error| {
+    let unpinned = arguments.unpinned;
+    let make = move |plan: Plan| generator(&Plan { pinned: plan.pinned && !unpinned, ..plan });
+    let agent = agent::Agent::bind(arguments.listen, &identity, allow, limits, make).map_err(|error| {
         let exit = Exit::of_access(&error);
         exit.because(format!("--listen {}: {error}", arguments.listen))
     })?;
@@ -45,8 +47,7 @@ pub(super) fn run(arguments: &Agent) -> Result<Exit, Failure> {
         input::at_end(|| (), move || stop.store(true, Ordering::Relaxed))?;
     }
     log::info!("taking orders on {}", agent.address()?);
-    let unpinned = arguments.unpinned;
-    agent.run(move |plan| generator(&Plan { pinned: plan.pinned && !unpinned, ..plan }), &stop)?;
+    agent.run(&stop)?;
     debug_assert!(stop.load(Ordering::Relaxed), "only a signal or the end of its input ends an agent");
     Ok(Exit::Done)
 }

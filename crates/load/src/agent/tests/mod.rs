@@ -137,7 +137,7 @@ impl Crew for Counter {
             let new = due.min(whole).saturating_sub(sent);
             sent += new;
             if new > 0 {
-                watch.add(new, new, 0);
+                watch.tell(&mut [0; 3], [new, new, 0]);
                 self.deeds.sent.fetch_add(new, Ordering::SeqCst);
                 *self.deeds.last.lock().unwrap() = Some(Instant::now());
             }
@@ -177,15 +177,16 @@ impl TestAgent {
         make: impl Fn(Arc<Deeds>) -> Box<dyn Crew> + Send + Sync + 'static,
     ) -> Self {
         let identity = authority.identity("agent.test", coordinators);
-        let agent = Agent::bind("127.0.0.1:0".parse().unwrap(), &identity, Allow::default(), limits).unwrap();
-        let address = agent.address().unwrap();
         let (deeds, stop) = (Arc::<Deeds>::default(), Arc::<AtomicBool>::default());
         let (seen, until) = (Arc::clone(&deeds), Arc::clone(&stop));
         let make = move |plan| {
             seen.plans.lock().unwrap().push(plan);
             Ok(make(Arc::clone(&seen)))
         };
-        let thread = Some(thread::spawn(move || agent.run(make, &until)));
+        let loopback = "127.0.0.1:0".parse().unwrap();
+        let agent = Agent::bind(loopback, &identity, Allow::default(), limits, make).unwrap();
+        let address = agent.address().unwrap();
+        let thread = Some(thread::spawn(move || agent.run(&until)));
         TestAgent { address, deeds, stop, thread }
     }
 
