@@ -42,15 +42,6 @@ pub(crate) struct Client {
     recent_index: usize,
 }
 
-/// What a datagram was that answers no request in flight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stray {
-    /// A second answer.
-    Surplus,
-    /// It was kept for a request that stays without an answer.
-    Stranger,
-}
-
 impl Client {
     /// A client at this address that has nothing yet.
     pub(crate) fn new(local: SocketAddr, measured: bool) -> Self {
@@ -157,13 +148,14 @@ impl Client {
         self.recent_index = (self.recent_index + 1) % self.recent.len();
     }
 
-    /// A datagram came that answers no request in flight; `origin` is absent if it is no NTP packet.
-    pub(crate) fn stray(&mut self, origin: Option<u64>) -> Stray {
+    /// A datagram came that answers no request in flight; `origin` is absent if it is no NTP packet. `true`: it is a
+    /// second answer; otherwise it is kept for a request that stays without one.
+    pub(crate) fn is_surplus(&mut self, origin: Option<u64>) -> bool {
         if origin.is_some_and(|origin| self.recent.contains(&origin)) {
-            return Stray::Surplus;
+            return true;
         }
         self.strangers[usize::from(origin.is_none())] += 1;
-        Stray::Stranger
+        false
     }
 
     /// Why a request that was sent at `sent_ns` stayed without an answer that belongs to it.
@@ -201,12 +193,11 @@ mod tests {
     fn strangers_are_laid_to_one_request_each() {
         let mut client = client();
         client.answered(5);
-        assert_eq!(client.stray(Some(5)), Stray::Surplus);
-        client.stray(Some(6));
-        client.stray(None);
+        assert!(client.is_surplus(Some(5)));
+        assert!(!client.is_surplus(Some(6)) && !client.is_surplus(None));
         let causes = [0; 3].map(|sent| client.why_unanswered(sent));
         assert_eq!(causes, [Cause::BadOrigin, Cause::Malformed, Cause::Timeout]);
-        client.stray(Some(7));
+        assert!(!client.is_surplus(Some(7)));
         assert_eq!((client.take_strangers(), client.take_strangers()), (1, 0));
     }
 

@@ -12,7 +12,7 @@ use authentick_crypto::Entropy;
 use authentick_proto::client::NtsSession;
 use authentick_proto::symmetric::SymmetricKey;
 use authentick_report::load::Cause;
-use authentick_wire::time::{NtpSpan, NtpTime};
+use authentick_wire::time::NtpSpan;
 
 use crate::arrivals::Inspected;
 use crate::counts::{Counts, Times};
@@ -242,7 +242,8 @@ impl Core {
             let Some((request, continued)) = self.load.outbox.next_left() else { return };
             // The kernel sends one after the other: the last left when the call ended.
             let after_ns = lasted_ns * turn as u64 / count as u64;
-            self.load.departed(request, continued, from.ns + after_ns, later(from.time_of_day, after_ns));
+            let sent = from.time_of_day + NtpSpan::from_nanos(after_ns as i64);
+            self.load.departed(request, continued, from.ns + after_ns, sent);
         }
     }
 
@@ -438,9 +439,4 @@ impl Core {
             antp: schemes!(dispatch, &self.speaker, scheme => scheme.figures(seconds)),
         }
     }
-}
-
-fn later(time: NtpTime, ns: u64) -> NtpTime {
-    let span = NtpSpan::from_nanos(ns as i64);
-    NtpTime::from_bits(time.to_bits().wrapping_add_signed(span.to_bits()))
 }

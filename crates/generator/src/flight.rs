@@ -54,7 +54,7 @@ impl Flight {
 pub(crate) struct Flights {
     slots: Slab<Flight>,
     by_transmit: HashMap<u64, usize, BuildHasherDefault<Random>>,
-    /// Transmit timestamps in the order of sending, those that wait for the first timeout and for the second.
+    /// Transmit timestamps in the order of sending, each with the end of the first timeout, or of the second.
     waiting: VecDeque<(u64, u64)>,
     overdue: VecDeque<(u64, u64)>,
     /// Transmit timestamps of the last requests that ended without an answer.
@@ -101,7 +101,7 @@ impl Flights {
         if let Some(old) = self.by_transmit.insert(transmit, slot) {
             self.slots.remove(old);
         }
-        self.waiting.push_back((transmit, sent_ns));
+        self.waiting.push_back((transmit, sent_ns.saturating_add(self.timeout_ns)));
     }
 
     /// The request with this transmit timestamp.
@@ -121,25 +121,17 @@ impl Flights {
 
     /// The next flight for which the time has come; `None` if there is none by `now_ns`.
     pub(crate) fn due(&mut self, now_ns: u64) -> Option<Due> {
-        while let Some(&(transmit, sent_ns)) = self.overdue.front() {
-            if sent_ns.saturating_add(2 * self.timeout_ns) > now_ns {
-                break;
-            }
-            self.overdue.pop_front();
+        while let Some((transmit, _)) = self.overdue.pop_front_if(|(_, end_ns)| *end_ns <= now_ns) {
             if let Some(flight) = self.remove(transmit) {
                 self.abandon(transmit);
                 return Some(Due::Over(flight));
             }
         }
-        while let Some(&(transmit, sent_ns)) = self.waiting.front() {
-            if sent_ns.saturating_add(self.timeout_ns) > now_ns {
-                break;
-            }
-            self.waiting.pop_front();
+        while let Some((transmit, end_ns)) = self.waiting.pop_front_if(|(_, end_ns)| *end_ns <= now_ns) {
             if let Some(flight) = self.find(transmit) {
                 flight.overdue = true;
-                let (client, principal) = (flight.request.client, flight.request.principal);
-                self.overdue.push_back((transmit, sent_ns));
+                let Request { client, principal, .. } = flight.request;
+                self.overdue.push_back((transmit, end_ns.saturating_add(self.timeout_ns)));
                 return Some(Due::Overdue { client, principal });
             }
         }
@@ -163,9 +155,8 @@ impl Flights {
 
     /// When [`Flights::due`] may have something next; may be too early, never too late.
     pub(crate) fn next_due_ns(&self) -> Option<u64> {
-        let first = self.waiting.front().map(|&(_, sent_ns)| sent_ns.saturating_add(self.timeout_ns));
-        let second = self.overdue.front().map(|&(_, sent_ns)| sent_ns.saturating_add(2 * self.timeout_ns));
-        first.into_iter().chain(second).min()
+        let fronts = self.waiting.front().into_iter().chain(self.overdue.front());
+        fronts.map(|&(_, end_ns)| end_ns).min()
     }
 }
 

@@ -132,19 +132,17 @@ impl Core {
             return Err(Unready::Stopped(provision));
         }
         let is_through = preparation.next as usize == clients.len();
-        let may_give_up = match provision {
-            // As long as there is progress, a slow server has its time.
-            Provision::Keys => is_through && load.exchanges.open_count() == 0,
+        let (may_give_up, patience_ns) = match provision {
+            Provision::Keys => {
+                (is_through && load.exchanges.open_count() == 0, 2 * nanos(load.settings.ke_timeout))
+            }
             Provision::SealedState => {
+                // As long as there is progress, a slow server has its time.
                 if new_count > 0 {
                     preparation.since_ns = now_ns;
                 }
-                count > 0
+                (count > 0, STATE_PATIENCE_NS.saturating_add(2 * load.flights.life_ns()))
             }
-        };
-        let patience_ns = match provision {
-            Provision::Keys => 2 * nanos(load.settings.ke_timeout),
-            Provision::SealedState => STATE_PATIENCE_NS.saturating_add(2 * load.flights.life_ns()),
         };
         if may_give_up && now_ns.saturating_sub(preparation.since_ns) > patience_ns {
             let causes = load.results.ledger.get(true, false).tally().causes.into_iter().collect();

@@ -179,7 +179,7 @@ impl Workload {
     pub(crate) fn stray(&mut self, index: u32, origin: Option<u64>) {
         let client = &mut self.roster[index];
         let given_up = origin.is_some_and(|origin| self.flights.is_abandoned(origin));
-        if given_up || client.stray(origin) == crate::client::Stray::Surplus {
+        if given_up || client.is_surplus(origin) {
             self.counts_of(index, self.settings.scheme.nature().measures_transfers).surplus += 1;
         }
     }

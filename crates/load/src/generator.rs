@@ -47,8 +47,9 @@ impl Generator {
     /// A sentence on what is missing, with the remedy.
     pub fn prepare(plan: &Plan, roots: Option<Roots>, watch: &Watch) -> Result<Self, String> {
         check(plan)?;
-        let ask = plan.scheme.exchanges_keys().then(|| ask(plan, roots.clone())).transpose()?;
-        let guide = plan.scheme.is_antp().then(|| judge::guide(plan, roots)).transpose()?.map(Arc::new);
+        let ask = plan.scheme.nature().exchanges_keys.then(|| ask(plan, roots.clone())).transpose()?;
+        let guide =
+            plan.scheme.nature().is_antp.then(|| judge::guide(plan, roots)).transpose()?.map(Arc::new);
         // The last processors: a server on this host that is pinned to some starts at the first.
         let cpus = affinity::allowed().unwrap_or_default();
         let shared = Arc::new(plan.clone());

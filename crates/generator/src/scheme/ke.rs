@@ -2,6 +2,7 @@
 
 use authentick_report::load::Operation;
 
+use super::plain::Plain;
 use super::{Begun, Nature, Protocol};
 use crate::Clock;
 use crate::core::{Missing, Settings};
@@ -20,8 +21,7 @@ impl Protocol for Ke {
         lateness_max_ns: KE_LATENESS_MAX_NS,
         measures_transfers: false,
         exchanges_keys: true,
-        is_antp: false,
-        provision: None,
+        ..Plain::NATURE
     };
 
     fn new(_: &mut Settings) -> Result<Self, Missing> {

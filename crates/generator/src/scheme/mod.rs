@@ -143,28 +143,10 @@ pub(crate) use {dispatch, schemes};
 schemes!(define);
 
 impl Scheme {
-    /// Whether it is one of ANTP's.
-    #[must_use]
-    pub const fn is_antp(self) -> bool {
-        self.nature().is_antp
-    }
-
     /// Whether the server proves with certificates who it is.
     #[must_use]
     pub const fn needs_roots(self) -> bool {
-        self.exchanges_keys() || self.is_antp()
-    }
-
-    /// Whether clients get keys or sealed state before the load.
-    #[must_use]
-    pub const fn prepares_clients(self) -> bool {
-        self.nature().provision.is_some()
-    }
-
-    /// Whether there are key exchanges over TLS.
-    #[must_use]
-    pub const fn exchanges_keys(self) -> bool {
-        self.nature().exchanges_keys
+        self.nature().exchanges_keys || self.nature().is_antp
     }
 }
 

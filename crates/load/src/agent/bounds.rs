@@ -51,7 +51,7 @@ const TRANSFER_COUNT_MAX: u32 = 1000;
 pub(crate) fn check_plan(plan: &Plan, allow: &Allow, limits: &Limits) -> Result<(), String> {
     let targets = [
         (plan.scheme != Scheme::Ke, "NTP", plan.ntp),
-        (plan.scheme.exchanges_keys(), "key exchange", plan.ke),
+        (plan.scheme.nature().exchanges_keys, "key exchange", plan.ke),
     ];
     for (_, what, target) in targets.into_iter().filter(|&(is_used, ..)| is_used) {
         let address = target.ip();
@@ -81,7 +81,7 @@ pub(crate) fn check_plan(plan: &Plan, allow: &Allow, limits: &Limits) -> Result<
     if let Some(key) = &plan.shared_key {
         key.expand()?;
     }
-    if plan.scheme.is_antp() && plan.antp.is_none() {
+    if plan.scheme.nature().is_antp && plan.antp.is_none() {
         return Err(Missing::Guide.to_string());
     }
     if let Scheme::Mix { transfers, .. } = plan.scheme

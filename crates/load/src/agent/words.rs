@@ -19,7 +19,7 @@ pub(super) fn plan_in_words(plan: &Plan) -> String {
     };
     let target = match plan.scheme {
         Scheme::Ke => plan.ke.to_string(),
-        scheme if scheme.exchanges_keys() => format!("{}, with keys from {}", plan.ntp, plan.ke),
+        scheme if scheme.nature().exchanges_keys => format!("{}, with keys from {}", plan.ntp, plan.ke),
         _ => plan.ntp.to_string(),
     };
     format!("plans {what} with {} clients against {target}", plan.clients)

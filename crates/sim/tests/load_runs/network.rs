@@ -143,7 +143,7 @@ impl Network {
         let last = answers.last_mut().expect("the server is not silent");
         // m2 of ANTP has no tag: what is changed in it shows in m4.
         let is_tagged =
-            !self.scenario.scheme.is_antp() || matches!(last[HEADER_SIZE..], [0xFA, 4 | 6 | 7, ..]);
+            !self.scenario.scheme.nature().is_antp || matches!(last[HEADER_SIZE..], [0xFA, 4 | 6 | 7, ..]);
         if deed == Deed::Tampered && !is_tagged {
             self.change(transmit, Deed::Answered);
             deed = Deed::Answered;

@@ -104,7 +104,7 @@ impl Scenario {
             timeout: Duration::from_nanos(TIMEOUT_NS),
             ke_timeout: Duration::from_nanos(KE_TIMEOUT_NS),
             key: (self.scheme == Scheme::Mac).then(key),
-            guide: self.scheme.is_antp().then(guide),
+            guide: self.scheme.nature().is_antp.then(guide),
             alternative_keys: false,
             replay_cookie: self.replays,
             joinable: seed.is_multiple_of(3),
@@ -115,7 +115,7 @@ impl Scenario {
     pub(crate) fn server(&self, seed: u64) -> Server {
         let mut server = Server::new(seed);
         server.symmetric = SymmetricKeys::new([key()], Allowed::ALL, 1).ok();
-        match self.scheme.is_antp() {
+        match self.scheme.nature().is_antp {
             true => server.with_antp(published_service(&[SUITE], ServiceSettings::default())),
             false => server,
         }

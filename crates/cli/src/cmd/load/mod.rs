@@ -278,7 +278,7 @@ fn prepare(
 ) -> Result<Box<dyn Crew>, Failure> {
     let client_count = u64::from(plan.clients) + u64::from(plan.background_clients);
     // Other schemes only open ports, which takes no time that is worth a bar.
-    let shown = plan.scheme.prepares_clients().then(|| progress::preparation(client_count, watch));
+    let shown = plan.scheme.nature().provision.is_some().then(|| progress::preparation(client_count, watch));
     let generator = Generator::prepare(plan, roots, watch);
     drop(shown);
     match generator {

@@ -30,13 +30,14 @@ pub use self::guide::{Guide, Judge, UnknownSuite};
 pub(crate) use self::state::State;
 use self::steps::Speech;
 use self::time::Time;
+use super::plain::Plain;
 use super::{Answer, Asked, Begun, Found, Nature, Protocol};
 use crate::Clock;
 use crate::arrivals::Inspected;
 use crate::client::Client;
 use crate::core::{Missing, Settings};
 use crate::flight::Flight;
-use crate::limits::{BATCH_SIZE, KE_LATENESS_MAX_NS, LATENESS_MAX_NS};
+use crate::limits::{BATCH_SIZE, KE_LATENESS_MAX_NS};
 use crate::workload::{Arrived, Call, Workload};
 
 /// Phase 1.
@@ -75,15 +76,7 @@ pub(crate) trait Aim: fmt::Debug {
 }
 
 /// What the schemes of ANTP have in common; they measure other things.
-const NATURE: Nature = Nature {
-    principal: Operation::Transfer,
-    accompanying: Operation::KeyExchange,
-    lateness_max_ns: LATENESS_MAX_NS,
-    measures_transfers: true,
-    exchanges_keys: false,
-    is_antp: true,
-    provision: None,
-};
+const NATURE: Nature = Nature { is_antp: true, ..Plain::NATURE };
 
 /// Phase 1: m1 and m2, until the certificate chain is complete.
 #[derive(Debug)]
