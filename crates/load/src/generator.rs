@@ -13,6 +13,7 @@ use authentick_net::affinity;
 use authentick_net::clock::monotonic_ns;
 use authentick_wire::ke::AeadId;
 
+use crate::agent::{CrewError, Fault};
 use crate::engine::{Report, Setup, Sockets};
 use crate::judge;
 use crate::plan::{Crew, Order, Part, Plan, Scheme, Watch};
@@ -64,14 +65,14 @@ impl Generator {
             threads.push(Thread::start(setup, cpu, watch.clone())?);
         }
         for thread in &threads {
-            thread.prepared.recv().map_err(failed)??;
+            thread.prepared.recv().map_err(|gone| failed(gone).message)??;
         }
         Ok(Generator { threads })
     }
 }
 
 impl Crew for Generator {
-    fn step(&mut self, order: &Order, start: Instant, watch: &Watch) -> Result<Part, String> {
+    fn step(&mut self, order: &Order, start: Instant, watch: &Watch) -> Result<Part, CrewError> {
         let ahead = start.saturating_duration_since(Instant::now());
         let start_ns = monotonic_ns() + ahead.as_nanos() as u64;
         for thread in &self.threads {
@@ -94,8 +95,8 @@ impl Drop for Generator {
 }
 
 /// A thread is gone.
-fn failed<E>(_: E) -> String {
-    "a sending thread failed".to_owned()
+fn failed<E>(_: E) -> CrewError {
+    CrewError::of_run(Fault::Generator, "a sending thread failed")
 }
 
 impl Thread {

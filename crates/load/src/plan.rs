@@ -11,6 +11,7 @@ pub use authentick_generator::{Antp, Arrivals, Joinable, Order, Part, Scheme};
 use authentick_report::load::HostPart;
 use serde::{Deserialize, Serialize};
 
+use crate::agent::CrewError;
 use crate::lock;
 use crate::shared_key::SharedKey;
 
@@ -134,9 +135,8 @@ pub trait Crew: Send {
     /// stopped, what was done until then is reported.
     ///
     /// # Errors
-    /// A sentence on why the step cannot be relied on at all. A generator that merely fell behind reports that in its
-    /// part.
-    fn step(&mut self, order: &Order, start: Instant, watch: &Watch) -> Result<Part, String>;
+    /// Why the step cannot be relied on at all. A generator that merely fell behind reports that in its part.
+    fn step(&mut self, order: &Order, start: Instant, watch: &Watch) -> Result<Part, CrewError>;
 
     /// A row for each host of the last step; empty if there is one host only.
     fn hosts(&self) -> &[HostPart] {

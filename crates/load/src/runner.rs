@@ -92,7 +92,8 @@ impl Run {
         if let Some(spans) = &mut self.spans {
             spans.begin()?;
         }
-        let part = crew.step(order, next_start(order.background_rps > 0.0), watch)?;
+        let start = next_start(order.background_rps > 0.0);
+        let part = crew.step(order, start, watch).map_err(|error| error.to_string())?;
         let mut step = step_of(&part, order.rate_rps, crew.hosts().to_vec());
         if let (Some(process), Some(before)) = (self.server, before) {
             step.server = process.usage().ok().map(|after| used(before, after, &step));
@@ -155,6 +156,7 @@ fn next_start(background: bool) -> Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::{CrewError, Fault};
 
     fn part(order: &Order, capacity_rps: f64) -> Part {
         let rate_rps = order.rate_rps.unwrap_or(0.0);
@@ -173,8 +175,8 @@ mod tests {
     /// A crew whose steps are made up.
     struct Made<F>(F);
 
-    impl<F: FnMut(&Order, &Watch) -> Result<Part, String> + Send> Crew for Made<F> {
-        fn step(&mut self, order: &Order, _: Instant, watch: &Watch) -> Result<Part, String> {
+    impl<F: FnMut(&Order, &Watch) -> Result<Part, CrewError> + Send> Crew for Made<F> {
+        fn step(&mut self, order: &Order, _: Instant, watch: &Watch) -> Result<Part, CrewError> {
             self.0(order, watch)
         }
     }
@@ -198,7 +200,10 @@ mod tests {
         let mut calls = 0;
         let mut crew = Made(|order: &Order, _: &Watch| {
             calls += 1;
-            if calls == 2 { Err("agent B: gone".to_owned()) } else { Ok(part(order, 1e9)) }
+            match calls {
+                2 => Err(CrewError::new("B", Fault::Lost, "gone")),
+                _ => Ok(part(order, 1e9)),
+            }
         });
         let mut run = run(Steps::Open(vec![10.0, 20.0, 30.0]));
         let outcome = run.carry_out(&mut crew, &Watch::default(), |_| {});

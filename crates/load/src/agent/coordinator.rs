@@ -11,7 +11,7 @@ use authentick_report::load::HostPart;
 
 use super::clock::{Monotonic, Ping, Reading, Span, best, micros, theirs};
 use super::dial::{Connected, Event, connect, out_of_turn};
-use super::error::{AgentError, Fault};
+use super::error::{CrewError, Fault};
 use super::identity::Identity;
 use super::limits::{AGENT_COUNT_MAX, LEAD, PING_COUNT, PING_MAX, PREPARE_MAX, REPORT_MAX};
 use super::link::LinkError;
@@ -41,7 +41,7 @@ pub struct Coordinator {
     step: u64,
     pings: u64,
     hosts: Vec<HostPart>,
-    failed: Option<AgentError>,
+    failed: Option<CrewError>,
 }
 
 /// An agent's report of a step.
@@ -63,13 +63,13 @@ impl Coordinator {
         identity: &Identity,
         plan: &Plan,
         watch: &Watch,
-    ) -> Result<Self, AgentError> {
-        let usage = |message: String| AgentError::of_run(Fault::Usage, message);
+    ) -> Result<Self, CrewError> {
+        let usage = |message: String| CrewError::of_run(Fault::Usage, message);
         if agents.is_empty() || agents.len() > AGENT_COUNT_MAX {
             return Err(usage(format!("{} agents; name 1 to {AGENT_COUNT_MAX}", agents.len())));
         }
         if let Some(twice) = agents.iter().enumerate().find(|(at, agent)| agents[..*at].contains(agent)) {
-            return Err(AgentError::new(twice.1, Fault::Usage, "it is named twice"));
+            return Err(CrewError::new(twice.1, Fault::Usage, "it is named twice"));
         }
         let plans = split_plan(plan, agents.len()).map_err(usage)?;
         let tls = identity.client_config();
@@ -77,7 +77,7 @@ impl Coordinator {
         let mut connected = Vec::with_capacity(agents.len());
         for (index, name) in agents.iter().enumerate() {
             if watch.is_stopped() {
-                return Err(AgentError::of_run(Fault::Stopped, "stopped before the run began"));
+                return Err(CrewError::of_run(Fault::Stopped, "stopped before the run began"));
             }
             connected.push(connect(index, name, &tls, &events_open)?);
         }
@@ -104,34 +104,11 @@ impl Coordinator {
         Ok(coordinator)
     }
 
-    /// Carries out one step on all agents. It begins at `start`, or later if the order needs longer to reach the
-    /// slowest agent. Returns the sum and a row for each host; `watch` sees the progress of all.
-    ///
-    /// # Errors
-    /// Of the first agent that is lost, fails, or reports what cannot be true. The others are told to stop, and every
-    /// later step fails likewise.
-    pub fn step_everywhere(
-        &mut self,
-        order: &Order,
-        start: Instant,
-        watch: &Watch,
-    ) -> Result<(Part, Vec<HostPart>), AgentError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
-        self.try_step(order, start, watch).inspect_err(|error| self.abandon(error))
-    }
-
-    fn try_step(
-        &mut self,
-        order: &Order,
-        start: Instant,
-        watch: &Watch,
-    ) -> Result<(Part, Vec<HostPart>), AgentError> {
+    fn try_step(&mut self, order: &Order, start: Instant, watch: &Watch) -> Result<Part, CrewError> {
         let rates = [order.rate_rps.unwrap_or(0.0), order.background_rps];
         if rates.iter().any(|rate| !rate.is_finite() || *rate < 0.0) || order.duration > DURATION_MAX {
             let message = "a rate is negative or no number, or a step is longer than a day";
-            return Err(AgentError::of_run(Fault::Usage, message));
+            return Err(CrewError::of_run(Fault::Usage, message));
         }
         let orders = split(order, self.agents.len());
         let before = self.read_clocks()?;
@@ -146,7 +123,7 @@ impl Coordinator {
         let mut parts = Vec::with_capacity(reports.len());
         for (index, report) in reports.into_iter().enumerate() {
             let name = &self.agents[index].name;
-            let lie = |message: String| AgentError::new(name, Fault::Clock, message);
+            let lie = |message: String| CrewError::new(name, Fault::Clock, message);
             let span = Span::new(before[index], after[index])
                 .map_err(|error| lie(format!("over the step, {error}")))?;
             let at = StepInstants {
@@ -157,28 +134,23 @@ impl Coordinator {
             let skew = skew(report.started_ns, &span, &at, stopped).map_err(lie)?;
             parts.push(row(name, orders[index].rate_rps, report.part, skew));
         }
-        merge(parts).ok_or_else(|| {
-            AgentError::of_run(
-                Fault::Protocol,
-                "agents count different operations; run one version everywhere",
-            )
-        })
+        let (part, hosts) = merge(parts).ok_or_else(|| {
+            let message = "agents count different operations; run one version everywhere";
+            CrewError::of_run(Fault::Protocol, message)
+        })?;
+        self.hosts = hosts;
+        Ok(part)
     }
 
     /// Sends each agent its order. The starts, by the agents' own clocks.
-    fn order(
-        &mut self,
-        orders: &[Order],
-        before: &[Reading],
-        start: Instant,
-    ) -> Result<Vec<u64>, AgentError> {
+    fn order(&mut self, orders: &[Order], before: &[Reading], start: Instant) -> Result<Vec<u64>, CrewError> {
         let number = self.step;
         let mut told = Vec::with_capacity(orders.len());
         for (index, (order, reading)) in orders.iter().zip(before).enumerate() {
             let Some(start_ns) = theirs(reading, self.clock.at(start)) else {
                 let message =
                     format!("its clock is off by {} us, which no clock can be", micros(reading.offset));
-                return Err(AgentError::new(&self.agents[index].name, Fault::Clock, message));
+                return Err(CrewError::new(&self.agents[index].name, Fault::Clock, message));
             };
             self.agents[index].told = [0; 3];
             self.send(index, &ToAgent::Step { number, order: *order, start_ns })?;
@@ -194,7 +166,7 @@ impl Coordinator {
         end: Instant,
         start: Instant,
         watch: &Watch,
-    ) -> Result<(Vec<Report>, bool), AgentError> {
+    ) -> Result<(Vec<Report>, bool), CrewError> {
         let number = self.step;
         let mut reports: Vec<Option<Report>> = self.agents.iter().map(|_| None).collect();
         let mut deadline = end + self.tail;
@@ -210,7 +182,7 @@ impl Coordinator {
             let now = Instant::now();
             if now >= deadline {
                 let waited = deadline.saturating_duration_since(end.min(deadline));
-                return Err(AgentError::late(&self.agents[missing].name, "report after the step", waited));
+                return Err(CrewError::late(&self.agents[missing].name, "report after the step", waited));
             }
             if let Some((index, message, at)) = self.next(deadline.min(now + TICK))? {
                 let name = &self.agents[index].name;
@@ -218,11 +190,11 @@ impl Coordinator {
                     FromAgent::Done { step, started_ns, counts, part }
                         if step == number && reports[index].is_none() =>
                     {
-                        check(&part).map_err(|error| AgentError::new(name, Fault::Protocol, error))?;
+                        check(&part).map_err(|error| CrewError::new(name, Fault::Protocol, error))?;
                         if at < start && !stopped {
                             let early = micros((start - at).as_nanos() as i128);
                             let message = format!("it reported the step {early} us before it was to begin");
-                            return Err(AgentError::new(name, Fault::Clock, message));
+                            return Err(CrewError::new(name, Fault::Clock, message));
                         }
                         watch.tell(&mut self.agents[index].told, counts);
                         reports[index] = Some(Report { started_ns, part: *part, at });
@@ -241,7 +213,7 @@ impl Coordinator {
     }
 
     /// Compares all clocks with ours by several pings each; the fastest ones' readings.
-    fn read_clocks(&mut self) -> Result<Vec<Reading>, AgentError> {
+    fn read_clocks(&mut self) -> Result<Vec<Reading>, CrewError> {
         let mut readings: Vec<Vec<Reading>> = vec![Vec::new(); self.agents.len()];
         for _ in 0..PING_COUNT {
             self.pings += 1;
@@ -274,8 +246,8 @@ impl Coordinator {
         best.collect()
     }
 
-    fn lie(&self, index: usize, lie: &super::clock::Lie) -> AgentError {
-        AgentError::new(&self.agents[index].name, Fault::Clock, lie.to_string())
+    fn lie(&self, index: usize, lie: &super::clock::Lie) -> CrewError {
+        CrewError::new(&self.agents[index].name, Fault::Clock, lie.to_string())
     }
 
     /// One answer of each agent, as `take` takes it; anything else is out of turn.
@@ -285,15 +257,15 @@ impl Coordinator {
         what: &str,
         watch: Option<&Watch>,
         take: impl Fn(FromAgent, Instant) -> Option<T>,
-    ) -> Result<Vec<T>, AgentError> {
+    ) -> Result<Vec<T>, CrewError> {
         let asked = Instant::now();
         let mut answers: Vec<Option<T>> = self.agents.iter().map(|_| None).collect();
         while let Some(missing) = answers.iter().position(Option::is_none) {
             if watch.is_some_and(Watch::is_stopped) {
-                return Err(AgentError::of_run(Fault::Stopped, "stopped before the run began"));
+                return Err(CrewError::of_run(Fault::Stopped, "stopped before the run began"));
             }
             if Instant::now() >= deadline {
-                return Err(AgentError::late(&self.agents[missing].name, what, deadline - asked));
+                return Err(CrewError::late(&self.agents[missing].name, what, deadline - asked));
             }
             if let Some((index, message, at)) = self.next(deadline.min(Instant::now() + TICK))? {
                 match take(message, at) {
@@ -306,7 +278,7 @@ impl Coordinator {
     }
 
     /// The next message of any agent; `None` if there is none until then. Refusals and losses are errors.
-    fn next(&mut self, until: Instant) -> Result<Option<(usize, FromAgent, Instant)>, AgentError> {
+    fn next(&mut self, until: Instant) -> Result<Option<(usize, FromAgent, Instant)>, CrewError> {
         let wait = until.saturating_duration_since(Instant::now());
         let (index, event) = match self.events.recv_timeout(wait) {
             Ok(event) => event,
@@ -314,29 +286,29 @@ impl Coordinator {
         };
         let name = &self.agents[index].name;
         match event {
-            Ok((FromAgent::Refused { why }, _)) => Err(AgentError::refused(name, &why)),
+            Ok((FromAgent::Refused { why }, _)) => Err(CrewError::refused(name, &why)),
             Ok((FromAgent::Failed { why, .. }, _)) => {
-                Err(AgentError::new(name, Fault::Generator, format!("its generator failed: {}", shown(&why))))
+                Err(CrewError::new(name, Fault::Generator, format!("its generator failed: {}", shown(&why))))
             }
             Ok((message, at)) => Ok(Some((index, message, at))),
-            Err(error) => Err(AgentError::lost(name, &error, self.step)),
+            Err(error) => Err(CrewError::lost(name, &error, self.step)),
         }
     }
 
-    fn send(&self, index: usize, message: &ToAgent) -> Result<(), AgentError> {
+    fn send(&self, index: usize, message: &ToAgent) -> Result<(), CrewError> {
         let agent = &self.agents[index];
         match agent.sender.send(message) {
             Ok(()) => Ok(()),
             Err(LinkError::Message(error)) => {
                 let message = format!("the plan is too large: {error}; name fewer authorities");
-                Err(AgentError::of_run(Fault::Usage, message))
+                Err(CrewError::of_run(Fault::Usage, message))
             }
             Err(error) => Err(self.said_last(index, &error)),
         }
     }
 
     /// Why a connection cannot be written to: what the agent said before it closed, if it did.
-    fn said_last(&self, index: usize, error: &LinkError) -> AgentError {
+    fn said_last(&self, index: usize, error: &LinkError) -> CrewError {
         let name = &self.agents[index].name;
         for _ in 0..=EVENT_COUNT_MAX {
             let Ok((of, event)) = self.events.recv_timeout(10 * TICK) else { break };
@@ -344,16 +316,16 @@ impl Coordinator {
                 continue;
             }
             match event {
-                Ok((FromAgent::Refused { why }, _)) => return AgentError::refused(name, &why),
+                Ok((FromAgent::Refused { why }, _)) => return CrewError::refused(name, &why),
                 Ok(_) => {}
-                Err(error) => return AgentError::lost(name, &error, self.step),
+                Err(error) => return CrewError::lost(name, &error, self.step),
             }
         }
-        AgentError::lost(name, error, self.step)
+        CrewError::lost(name, error, self.step)
     }
 
     /// Ends the run: the agent at fault first, then all others.
-    fn abandon(&mut self, error: &AgentError) {
+    fn abandon(&mut self, error: &CrewError) {
         self.failed = Some(error.clone());
         let is_at_fault = |agent: &&Connected| error.agent.as_ref() == Some(&agent.name);
         self.agents.iter().filter(is_at_fault).for_each(|agent| agent.sender.close());
@@ -366,10 +338,14 @@ impl Coordinator {
 }
 
 impl Crew for Coordinator {
-    fn step(&mut self, order: &Order, start: Instant, watch: &Watch) -> Result<Part, String> {
-        let (part, hosts) = self.step_everywhere(order, start, watch).map_err(|error| error.to_string())?;
-        self.hosts = hosts;
-        Ok(part)
+    /// Begins at `start`, or later if the order needs longer to reach the slowest agent. An error is that of the first
+    /// agent that is lost, fails, or reports what cannot be true. The others are told to stop, and every later step
+    /// fails likewise.
+    fn step(&mut self, order: &Order, start: Instant, watch: &Watch) -> Result<Part, CrewError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        self.try_step(order, start, watch).inspect_err(|error| self.abandon(error))
     }
 
     fn hosts(&self) -> &[HostPart] {

@@ -10,7 +10,7 @@ use std::time::Instant;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 
-use super::error::{AgentError, Fault};
+use super::error::{CrewError, Fault};
 use super::limits::HANDSHAKE_MAX;
 use super::link::{self, LinkError, Receiver, Sender};
 use super::message::{FromAgent, ToAgent, shown};
@@ -46,24 +46,24 @@ pub(super) fn connect(
     name: &str,
     tls: &Arc<ClientConfig>,
     events: &SyncSender<Event>,
-) -> Result<Connected, AgentError> {
+) -> Result<Connected, CrewError> {
     let (host, port) = host_and_port(name)?;
     let server_name = ServerName::try_from(host.to_owned()).map_err(|_| {
-        AgentError::new(name, Fault::Usage, format!("{host:?} is no name that a certificate can have"))
+        CrewError::new(name, Fault::Usage, format!("{host:?} is no name that a certificate can have"))
     })?;
     let stream = dial(name, host, port)?;
     let opened = ClientConnection::new(Arc::clone(tls), server_name)
         .map_err(LinkError::Tls)
         .and_then(|tls| link::open::<ToAgent, FromAgent>(stream, tls));
     // Under TLS 1.3 the client's handshake ends before the agent has judged our certificate.
-    let (sender, mut receiver) = opened.map_err(|error| AgentError::unconnected(name, host, &error))?;
-    match receiver.receive().map_err(|error| AgentError::unconnected(name, host, &error))?.0 {
+    let (sender, mut receiver) = opened.map_err(|error| CrewError::unconnected(name, host, &error))?;
+    match receiver.receive().map_err(|error| CrewError::unconnected(name, host, &error))?.0 {
         FromAgent::Welcome => {}
         FromAgent::Busy { with } => {
             let message = format!("it is busy with {}; wait, or end that run", shown(&with));
-            return Err(AgentError::new(name, Fault::Busy, message));
+            return Err(CrewError::new(name, Fault::Busy, message));
         }
-        FromAgent::Refused { why } => return Err(AgentError::refused(name, &why)),
+        FromAgent::Refused { why } => return Err(CrewError::refused(name, &why)),
         FromAgent::Ready
         | FromAgent::Beat { .. }
         | FromAgent::Pong { .. }
@@ -85,9 +85,9 @@ pub(super) fn connect(
     Ok(connected)
 }
 
-fn start_thread(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), AgentError> {
+fn start_thread(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), CrewError> {
     thread::Builder::new().name("agent".to_owned()).spawn(run).map(drop).map_err(|error| {
-        AgentError::new(name, Fault::Generator, format!("this host has no thread for it: {error}"))
+        CrewError::new(name, Fault::Generator, format!("this host has no thread for it: {error}"))
     })
 }
 
@@ -109,19 +109,19 @@ fn read(index: usize, mut receiver: Receiver<FromAgent>, beat: &Mutex<Beat>, eve
 }
 
 /// `HOST:PORT`, HOST being a name or an address, IPv6 in brackets.
-fn host_and_port(name: &str) -> Result<(&str, u16), AgentError> {
+fn host_and_port(name: &str) -> Result<(&str, u16), CrewError> {
     let split = name.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
     let host =
         split.map(|(host, _)| host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host));
     match (host, split) {
         (Some(host), Some((_, port))) if !host.is_empty() && port != 0 => Ok((host, port)),
-        _ => Err(AgentError::new(name, Fault::Usage, "no agent; write HOST:PORT, IPv6 as [ADDRESS]:PORT")),
+        _ => Err(CrewError::new(name, Fault::Usage, "no agent; write HOST:PORT, IPv6 as [ADDRESS]:PORT")),
     }
 }
 
 /// A connection to the first of the host's addresses that takes one.
-fn dial(name: &str, host: &str, port: u16) -> Result<TcpStream, AgentError> {
-    let unreachable = |message: String| AgentError::new(name, Fault::Unreachable, message);
+fn dial(name: &str, host: &str, port: u16) -> Result<TcpStream, CrewError> {
+    let unreachable = |message: String| CrewError::new(name, Fault::Unreachable, message);
     let addresses = (host, port)
         .to_socket_addrs()
         .map_err(|error| unreachable(format!("{host:?} cannot be resolved: {error}")))?;
@@ -136,8 +136,8 @@ fn dial(name: &str, host: &str, port: u16) -> Result<TcpStream, AgentError> {
 }
 
 /// An agent that sent a message that is not due.
-pub(super) fn out_of_turn(name: &str) -> AgentError {
-    AgentError::new(name, Fault::Protocol, "it said something out of turn; run one version everywhere")
+pub(super) fn out_of_turn(name: &str) -> CrewError {
+    CrewError::new(name, Fault::Protocol, "it said something out of turn; run one version everywhere")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Why a run over several hosts does not begin, or ends: which agent, whose fault, and a sentence.
+//! Why a run does not begin, or ends: which agent of several, whose fault, and a sentence.
 
 use std::time::Duration;
 
@@ -33,10 +33,10 @@ pub enum Fault {
     Stopped,
 }
 
-/// Which agent failed, and why.
+/// Who of a crew failed, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{message}", .agent.as_ref().map(|agent| format!("agent {agent}: ")).unwrap_or_default())]
-pub struct AgentError {
+pub struct CrewError {
     /// The agent as it was named; `None` if it is no agent's fault.
     pub agent: Option<String>,
     /// The kind of failure.
@@ -45,20 +45,20 @@ pub struct AgentError {
     pub message: String,
 }
 
-impl AgentError {
+impl CrewError {
     /// An agent's fault.
     pub(crate) fn new(agent: &str, fault: Fault, message: impl Into<String>) -> Self {
-        AgentError { agent: Some(agent.to_owned()), fault, message: message.into() }
+        CrewError { agent: Some(agent.to_owned()), fault, message: message.into() }
     }
 
     /// No agent's fault.
     pub(crate) fn of_run(fault: Fault, message: impl Into<String>) -> Self {
-        AgentError { agent: None, fault, message: message.into() }
+        CrewError { agent: None, fault, message: message.into() }
     }
 
     /// An agent that said no.
     pub(crate) fn refused(agent: &str, why: &str) -> Self {
-        AgentError::new(agent, Fault::Refused, format!("refused: {}", shown(why)))
+        CrewError::new(agent, Fault::Refused, format!("refused: {}", shown(why)))
     }
 
     /// A connection that ended before the agent took orders.
@@ -71,7 +71,7 @@ impl AgentError {
                 (Fault::Unreachable, format!("{error} before it took orders"))
             }
         };
-        AgentError::new(agent, fault, message)
+        CrewError::new(agent, fault, message)
     }
 
     /// A connection that ended afterwards.
@@ -89,11 +89,11 @@ impl AgentError {
             0 => format!("lost before the first step: {error}"),
             step => format!("lost in or after step {step}: {error}; a sum of the others would be wrong"),
         };
-        AgentError::new(agent, fault, message)
+        CrewError::new(agent, fault, message)
     }
 
     pub(crate) fn late(agent: &str, what: &str, time: Duration) -> Self {
-        AgentError::new(agent, Fault::Lost, format!("no {what} within {} s", time.as_secs_f64()))
+        CrewError::new(agent, Fault::Lost, format!("no {what} within {} s", time.as_secs_f64()))
     }
 }
 

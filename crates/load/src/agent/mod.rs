@@ -29,7 +29,7 @@ mod words;
 
 pub use self::bounds::Limits;
 pub use self::coordinator::Coordinator;
-pub use self::error::{AgentError, Fault};
+pub use self::error::{CrewError, Fault};
 pub use self::identity::{Identity, IdentityError};
 pub use self::server::Agent;
 pub use self::share::split;

@@ -138,8 +138,8 @@ fn admit(
     drop(open);
     let state = Arc::clone(state);
     let run = move || {
-        let open = Open { state: &state, serial };
-        state.serve(&open, stream, peer);
+        let _open = Open { state: &state, serial };
+        state.serve(serial, stream, peer);
     };
     thread::Builder::new().name("coordinator".to_owned()).spawn(run).map(Some)
 }
@@ -180,15 +180,6 @@ struct Peer {
 struct Open<'a> {
     state: &'a AgentState,
     serial: u64,
-}
-
-impl Open<'_> {
-    /// It has shown a certificate of the right authority: it is not closed for a new one any more.
-    fn is_known(&self) {
-        if let Some(peer) = lock(&self.state.open).get_mut(&self.serial) {
-            peer.is_known = true;
-        }
-    }
 }
 
 impl Drop for Open<'_> {
@@ -242,7 +233,7 @@ struct StepProgress {
 }
 
 impl AgentState {
-    fn serve(&self, open: &Open<'_>, stream: TcpStream, peer: SocketAddr) {
+    fn serve(&self, serial: u64, stream: TcpStream, peer: SocketAddr) {
         let opened = ServerConnection::new(Arc::clone(&self.tls))
             .map_err(LinkError::Tls)
             .and_then(|tls| link::open::<FromAgent, ToAgent>(stream, tls));
@@ -253,7 +244,10 @@ impl AgentState {
                 return;
             }
         };
-        open.is_known();
+        // It has shown a certificate of the right authority: it is not closed for a new one any more.
+        if let Some(peer) = lock(&self.open).get_mut(&serial) {
+            peer.is_known = true;
+        }
         let subject = receiver.certificate().and_then(|der| CertificateInfo::parse(&der));
         let subject = subject.map_or_else(|| "unnamed".to_owned(), |certificate| shown(&certificate.subject));
         let name = format!("{subject} ({peer})");
@@ -447,7 +441,7 @@ impl Work<'_> {
         log::info!("{}: orders step {number}: {}", self.name, order_in_words(order));
         let mut part = match crew.step(order, start, watch) {
             Ok(part) => part,
-            Err(why) => return Ok(FromAgent::Failed { step: number, why }),
+            Err(error) => return Ok(FromAgent::Failed { step: number, why: error.to_string() }),
         };
         newest(&mut part.joinables, JOINABLE_COUNT_MAX);
         let has_begun = Instant::now() >= start;

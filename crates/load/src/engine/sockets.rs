@@ -4,6 +4,7 @@
 //! spins when the next request is near, since a sleeping thread wakes too late.
 
 use std::io;
+use std::iter::{Cycle, Skip, StepBy};
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -57,20 +58,8 @@ impl Clock for HostClock {
     }
 }
 
-/// Source addresses, of which each socket gets the next one.
-pub(super) struct Sources {
-    addresses: Vec<IpAddr>,
-    index: usize,
-    stride: usize,
-}
-
-impl Sources {
-    pub(super) fn next(&mut self) -> Option<IpAddr> {
-        let source = *self.addresses.get(self.index % self.addresses.len().max(1))?;
-        self.index += self.stride;
-        Some(source)
-    }
-}
+/// Source addresses, of which each socket gets the next one; those of other threads are passed over.
+type Sources = StepBy<Skip<Cycle<std::vec::IntoIter<IpAddr>>>>;
 
 /// A sending thread's sockets, and the core that says what goes through them.
 pub(crate) struct Sockets {
@@ -117,17 +106,13 @@ impl Sockets {
             replay_cookie: plan.replay_cookie,
             joinable: plan.joinable,
         };
-        let sources = Sources {
-            addresses: plan.sources.clone(),
-            index: share.index as usize,
-            stride: share.count as usize,
-        };
+        let sources = plan.sources.clone().into_iter().cycle();
         let mut sockets = Sockets {
             core: Core::new(settings, entropy).map_err(|missing| missing.to_string())?,
             clock: HostClock,
             poller: Poller::new().map_err(|error| format!("cannot wait for sockets: {error}"))?,
             clients: Vec::with_capacity(measured_count + background_count),
-            sources,
+            sources: sources.skip(share.index as usize).step_by(share.count as usize),
             out: SendBatch::default(),
             back: ReceiveBatch::default(),
             owners: Vec::with_capacity(BATCH_SIZE),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use authentick_daemon::guarded::{self, PEM_SIZE_MAX, Secrecy, Unreadable};
 use authentick_ke::tls::Roots;
-use authentick_load::agent::{self, AgentError, Coordinator, Fault, Identity, IdentityError, Limits};
+use authentick_load::agent::{self, Coordinator, CrewError, Fault, Identity, IdentityError, Limits};
 use authentick_load::{Allow, Crew, Generator, Plan, Watch};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -89,7 +89,7 @@ pub(super) fn coordinate(
 }
 
 /// How a command ends that could not use its agents.
-const fn exit(error: &AgentError) -> Exit {
+const fn exit(error: &CrewError) -> Exit {
     match error.fault {
         Fault::Usage => Exit::Usage,
         Fault::Unreachable => Exit::Silence,

@@ -36,7 +36,7 @@ fn order_beyond_the_limits_is_refused_before_anything_is_sent() {
     let make = |deeds| Box::new(Counter { deeds, bulk: false }) as Box<dyn Crew>;
     let agent = TestAgent::with(&authority, &authority, limits, make);
     let mut coordinator = connect(&authority, &[agent.name()]).unwrap();
-    let refused = coordinator.step_everywhere(&order(100.5, 0.1), Instant::now(), &Watch::default());
+    let refused = coordinator.step(&order(100.5, 0.1), Instant::now(), &Watch::default());
     let error = refused.unwrap_err();
     assert_eq!(error.fault, Fault::Refused);
     assert!(error.message.contains("100.5") && error.message.contains("--rate-max"), "{error}");
@@ -57,7 +57,7 @@ fn strangers_who_say_nothing_keep_no_coordinator_out() {
     // Who gives orders is not a stranger: more of them close each other.
     let more: Vec<TcpStream> = (0..12).map(|_| TcpStream::connect(agent.address).unwrap()).collect();
     let mut coordinator = run.unwrap();
-    let step = coordinator.step_everywhere(&order(100.0, 0.1), Instant::now(), &Watch::default());
+    let step = coordinator.step(&order(100.0, 0.1), Instant::now(), &Watch::default());
     assert!(step.is_ok(), "{}", step.err().unwrap());
     drop((strangers, more));
 }

@@ -28,7 +28,7 @@ fn agent_that_closes_in_a_step_ends_it_everywhere() {
             honest.await_sending();
             closed.store(true, Ordering::SeqCst);
         });
-        coordinator.step_everywhere(&order(2000.0, 20.0), Instant::now(), &Watch::default()).unwrap_err()
+        coordinator.step(&order(2000.0, 20.0), Instant::now(), &Watch::default()).unwrap_err()
     });
     assert_eq!((error.fault, error.agent.as_deref()), (Fault::Lost, Some(&*name)), "{error}");
     thread.join().unwrap();
@@ -161,7 +161,7 @@ fn garbage_and_oversized_messages_from_an_agent_end_the_run() {
             sender.send_octets(&octets).unwrap();
         });
         let mut coordinator = connect(&authority, std::slice::from_ref(&name)).unwrap();
-        let result = coordinator.step_everywhere(&order(10.0, 0.1), Instant::now(), &Watch::default());
+        let result = coordinator.step(&order(10.0, 0.1), Instant::now(), &Watch::default());
         let error = result.unwrap_err();
         assert_eq!((error.fault, error.agent.as_deref()), (Fault::Protocol, Some(&*name)), "{error}");
         thread.join().unwrap();

@@ -20,7 +20,7 @@ use super::clock::Monotonic;
 use super::limits::{ALPN, ORDER_SIZE_MAX, REPORT_SIZE_MAX};
 use super::link::{self, LinkError, Receiver, Sender};
 use super::message::{FromAgent, ToAgent};
-use super::{Agent, AgentError, Allow, Coordinator, Fault, Identity, Limits};
+use super::{Agent, Allow, Coordinator, CrewError, Fault, Identity, Limits};
 use crate::plan::{Arrivals, Crew, Joinable, Order, Part, Plan, Scheme, Watch};
 
 mod admission;
@@ -120,14 +120,14 @@ struct Counter {
 }
 
 impl Crew for Counter {
-    fn step(&mut self, order: &Order, start: Instant, watch: &Watch) -> Result<Part, String> {
+    fn step(&mut self, order: &Order, start: Instant, watch: &Watch) -> Result<Part, CrewError> {
         while Instant::now() < start {
             if watch.is_stopped() {
                 return Ok(Part::default());
             }
             thread::sleep(Duration::from_millis(1).min(start.saturating_duration_since(Instant::now())));
         }
-        let rate = order.rate_rps.ok_or("no rate")?;
+        let rate = order.rate_rps.ok_or_else(|| CrewError::of_run(Fault::Usage, "no rate"))?;
         let began = Instant::now();
         watch.note_start(began - start);
         let whole = (rate * order.duration.as_secs_f64()).round() as u64;
@@ -279,7 +279,7 @@ fn done(step: u64, started_ns: Option<u64>) -> FromAgent {
     }
 }
 
-fn connect(authority: &Authority, agents: &[String]) -> Result<Coordinator, AgentError> {
+fn connect(authority: &Authority, agents: &[String]) -> Result<Coordinator, CrewError> {
     let identity = authority.identity("coordinator.test", authority);
     Coordinator::connect(agents, &identity, &plan(), &Watch::default())
 }
@@ -288,15 +288,15 @@ fn connect(authority: &Authority, agents: &[String]) -> Result<Coordinator, Agen
 /// honest agent has stopped.
 fn exposed(
     twist: impl FnMut(&ToAgent, &Monotonic) -> Option<Vec<Option<FromAgent>>> + Send + 'static,
-) -> AgentError {
+) -> CrewError {
     let authority = Authority::new();
     let honest = TestAgent::start(&authority);
     let (liar, thread) = impostor(&authority, |sender, receiver| play(&sender, receiver, twist));
     let mut coordinator = connect(&authority, &[honest.name(), liar.clone()]).unwrap();
-    let result = coordinator.step_everywhere(&order(2000.0, 0.2), Instant::now(), &Watch::default());
+    let result = coordinator.step(&order(2000.0, 0.2), Instant::now(), &Watch::default());
     let error = result.unwrap_err();
     assert_eq!(error.agent.as_deref(), Some(&*liar), "{error}");
-    let again = coordinator.step_everywhere(&order(1.0, 0.1), Instant::now(), &Watch::default());
+    let again = coordinator.step(&order(1.0, 0.1), Instant::now(), &Watch::default());
     assert_eq!(again.unwrap_err(), error, "the run has ended");
     thread.join().unwrap();
     assert_free(&authority, &honest);

@@ -44,7 +44,7 @@ fn three_agents_work_in_lockstep_and_add_up() {
 fn start_skew_is_the_generators_own_lateness() {
     struct Late(Counter);
     impl Crew for Late {
-        fn step(&mut self, order: &Order, start: Instant, watch: &Watch) -> Result<Part, String> {
+        fn step(&mut self, order: &Order, start: Instant, watch: &Watch) -> Result<Part, CrewError> {
             self.0.step(order, start + Duration::from_millis(150), &Watch::default()).inspect(|_| {
                 watch.note_start(Duration::from_millis(150));
             })
@@ -55,7 +55,8 @@ fn start_skew_is_the_generators_own_lateness() {
     let late = TestAgent::with(&authority, &authority, Limits::default(), make);
     let mut coordinator = connect(&authority, &[late.name()]).unwrap();
     let start = Instant::now() + Duration::from_millis(400);
-    let (_, rows) = coordinator.step_everywhere(&order(100.0, 0.1), start, &Watch::default()).unwrap();
+    coordinator.step(&order(100.0, 0.1), start, &Watch::default()).unwrap();
+    let rows = coordinator.hosts();
     assert!((rows[0].start_skew_us - 150_000.0).abs() <= rows[0].start_skew_error_us + 10.0, "{rows:?}");
 }
 
@@ -65,8 +66,7 @@ fn report_of_many_megabytes_arrives() {
     let make = |deeds| Box::new(Counter { deeds, bulk: true }) as Box<dyn Crew>;
     let agents = [(); 2].map(|()| TestAgent::with(&authority, &authority, Limits::default(), make));
     let mut coordinator = connect(&authority, &agents.each_ref().map(TestAgent::name)).unwrap();
-    let (part, _) =
-        coordinator.step_everywhere(&order(1000.0, 0.1), Instant::now(), &Watch::default()).unwrap();
+    let part = coordinator.step(&order(1000.0, 0.1), Instant::now(), &Watch::default()).unwrap();
     assert_eq!(part.lateness_ns.count(), 400_000);
     assert_eq!(part.joinables.len(), crate::agent::limits::JOINABLE_COUNT_MAX);
 }
@@ -84,10 +84,10 @@ fn stop_in_a_step_reaches_all_and_what_was_done_is_reported() {
             watch.stop();
             now
         });
-        let result = coordinator.step_everywhere(&order(2000.0, 60.0), Instant::now(), &watch);
+        let result = coordinator.step(&order(2000.0, 60.0), Instant::now(), &watch);
         (stopper.join().unwrap(), result)
     });
-    let (part, rows) = result.unwrap();
+    let (part, rows) = (result.unwrap(), coordinator.hosts());
     let sent: u64 = agents.iter().map(|agent| agent.deeds.sent.load(Ordering::SeqCst)).sum();
     assert!(part.tally.adds_up() && part.tally.sent == sent && sent > 0 && sent < 100_000);
     assert_eq!(rows.len(), 2);
@@ -106,7 +106,8 @@ fn step_that_is_stopped_before_its_start_reports_nothing_done() {
     let watch = Watch::default();
     watch.stop();
     let start = Instant::now() + Duration::from_secs(20);
-    let (part, rows) = coordinator.step_everywhere(&order(2000.0, 60.0), start, &watch).unwrap();
+    let part = coordinator.step(&order(2000.0, 60.0), start, &watch).unwrap();
+    let rows = coordinator.hosts();
     assert_eq!(part.tally.sent, 0);
     assert!(!rows[0].valid && rows[0].why_invalid.as_ref().unwrap().contains("before it began"));
     assert_eq!(part.why_invalid, Some(format!("{}: it was stopped before it began", agent.name())));
@@ -146,7 +147,7 @@ fn agent_that_is_told_to_end_stops_its_step_and_is_named() {
             agent.await_sending();
             agent.stop.store(true, Ordering::SeqCst);
         });
-        coordinator.step_everywhere(&order(1000.0, 60.0), Instant::now(), &Watch::default()).unwrap_err()
+        coordinator.step(&order(1000.0, 60.0), Instant::now(), &Watch::default()).unwrap_err()
     });
     assert_eq!((error.fault, error.agent.as_deref()), (Fault::Lost, Some(&*agent.name())), "{error}");
 }
@@ -155,14 +156,14 @@ fn agent_that_is_told_to_end_stops_its_step_and_is_named() {
 fn generator_that_panics_costs_its_connection_and_not_the_agent() {
     struct Bomb;
     impl Crew for Bomb {
-        fn step(&mut self, _: &Order, _: Instant, _: &Watch) -> Result<Part, String> {
+        fn step(&mut self, _: &Order, _: Instant, _: &Watch) -> Result<Part, CrewError> {
             panic!("on purpose");
         }
     }
     let authority = Authority::new();
     let agent = TestAgent::with(&authority, &authority, Limits::default(), |_| Box::new(Bomb));
     let mut coordinator = connect(&authority, &[agent.name()]).unwrap();
-    let result = coordinator.step_everywhere(&order(10.0, 0.1), Instant::now(), &Watch::default());
+    let result = coordinator.step(&order(10.0, 0.1), Instant::now(), &Watch::default());
     assert_eq!(result.unwrap_err().fault, Fault::Lost);
     assert_free(&authority, &agent);
 }
@@ -174,7 +175,7 @@ fn order_that_cannot_be_carried_out_never_leaves() {
     let longest = Order { duration: Duration::MAX, ..order(1.0, 1.0) };
     for wrong in [order(f64::NAN, 1.0), order(-1.0, 1.0), order(f64::INFINITY, 1.0), longest] {
         let mut coordinator = connect(&authority, &[agent.name()]).unwrap();
-        let result = coordinator.step_everywhere(&wrong, Instant::now(), &Watch::default());
+        let result = coordinator.step(&wrong, Instant::now(), &Watch::default());
         assert_eq!(result.unwrap_err().fault, Fault::Usage, "{wrong:?}");
     }
 }
