@@ -32,6 +32,12 @@ pub fn signed_time(ns: i64) -> String {
     format!("{sign}{}", time(ns.unsigned_abs()))
 }
 
+/// The same of what has a sign only below zero, as where clocks disagree: `12.3 us`, `-80 ns`.
+#[must_use]
+pub fn difference(ns: i64) -> String {
+    signed_time(ns).trim_start_matches('+').to_owned()
+}
+
 /// A change as a share with its sign, in percent: 0.31 is `+31 %`; below ten percent with one decimal.
 #[must_use]
 pub fn signed_share(ratio: f64) -> String {
@@ -63,6 +69,12 @@ pub fn count(value: u64) -> String {
 #[must_use]
 pub fn plural(value: u64, one: &str) -> String {
     format!("{} {one}{}", count(value), if value == 1 { "" } else { "s" })
+}
+
+/// What begins a sentence.
+pub(crate) fn capital(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// Words one after the other: `a, b and c`.
@@ -100,6 +112,12 @@ pub fn ratio(value: f64) -> String {
 #[must_use]
 pub fn microseconds(us: f64) -> String {
     time((us * 1000.0).round() as u64)
+}
+
+/// Such a time with its sign.
+#[must_use]
+pub fn signed_microseconds(us: f64) -> String {
+    signed_time((us * 1000.0).round() as i64)
 }
 
 /// A size of memory: `812 kiB`, `12.3 MiB`, `2.00 GiB`.
@@ -143,8 +161,21 @@ pub fn utc(unix_s: u64) -> String {
 /// Seconds that were counted: `2`, `0.25`, `1.6`; to a thousandth.
 #[must_use]
 pub fn seconds(seconds: f64) -> String {
-    let text = format!("{seconds:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    trimmed(seconds, 3)
+}
+
+/// A number with so many decimals at most, without those that say nothing.
+pub(crate) fn trimmed(value: f64, decimals: usize) -> String {
+    format!("{value:.decimals$}").trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A round rate on an axis: `500`, `1.5 k`, `20 M`.
+pub(crate) fn rate_tick(rate: f64) -> String {
+    match rate {
+        1e6.. => format!("{} M", trimmed(rate / 1e6, 4)),
+        1e3.. => format!("{} k", trimmed(rate / 1e3, 4)),
+        _ => trimmed(rate, 4),
+    }
 }
 
 /// A number from this module as a page shows it: with the signs for micro, minus and plus or minus, and spaces that do

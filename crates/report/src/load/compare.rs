@@ -3,7 +3,7 @@
 //! Serves as a regression gate. Absolute figures of two machines say little; a ratio on one machine says much.
 
 use super::{LoadRecord, Percentiles, Step};
-use crate::render::{Block, Column, Layout, Medium, Report, Section, Table, Tone, or_absent};
+use crate::render::{Block, Layout, Medium, Report, Section, Table, Tone, or_absent};
 use crate::units::{microseconds, rate, ratio};
 
 /// Offered rates that differ by no more than this share are equal.
@@ -146,33 +146,20 @@ impl Comparison {
 
     /// Both runs at equal rates.
     fn table(&self, new: &str, old: &str) -> Table {
-        let columns = [
-            Column::number("Offered/s").short("offered/s"),
-            Column::number(format!("{new} answered/s")).short("answered/s new"),
-            Column::number(format!("{old} answered/s")).short("old"),
-            Column::number(format!("{new} / {old}")).short("ratio"),
-            Column::number(format!("{new} p50")).short("p50 new"),
-            Column::number(format!("{old} p50")).short("old"),
-            Column::number(format!("{new} p99")).short("p99 new"),
-            Column::number(format!("{old} p99")).short("old"),
-            Column::number(format!("p99 {new} / {old}")).short("ratio"),
-        ];
-        Table::new("Both runs at equal rates", columns).with(self.pairs.iter().map(|pair| {
-            let point = |at: &At, get: fn(&Percentiles) -> f64| {
-                or_absent(at.latency_us.as_ref().map(get).map(microseconds))
-            };
-            vec![
-                rate(pair.offered_rps),
-                rate(pair.new.answered_rps),
-                rate(pair.old.answered_rps),
-                or_absent(pair.answered_ratio().map(ratio)),
-                point(&pair.new, |latency| latency.p50),
-                point(&pair.old, |latency| latency.p50),
-                point(&pair.new, |latency| latency.p99),
-                point(&pair.old, |latency| latency.p99),
-                or_absent(pair.p99_ratio().map(ratio)),
-            ]
-        }))
+        let point = |at: &At, get: fn(&Percentiles) -> f64| {
+            or_absent(at.latency_us.as_ref().map(get).map(microseconds))
+        };
+        Table::of("Both runs at equal rates", &self.pairs)
+            .number(("Offered/s", "offered/s"), |pair| rate(pair.offered_rps))
+            .number((format!("{new} answered/s"), "answered/s new"), |pair| rate(pair.new.answered_rps))
+            .number((format!("{old} answered/s"), "old"), |pair| rate(pair.old.answered_rps))
+            .number((format!("{new} / {old}"), "ratio"), |pair| or_absent(pair.answered_ratio().map(ratio)))
+            .number((format!("{new} p50"), "p50 new"), |pair| point(&pair.new, |latency| latency.p50))
+            .number((format!("{old} p50"), "old"), |pair| point(&pair.old, |latency| latency.p50))
+            .number((format!("{new} p99"), "p99 new"), |pair| point(&pair.new, |latency| latency.p99))
+            .number((format!("{old} p99"), "old"), |pair| point(&pair.old, |latency| latency.p99))
+            .number((format!("p99 {new} / {old}"), "ratio"), |pair| or_absent(pair.p99_ratio().map(ratio)))
+            .table()
     }
 
     /// What was carried, with the ratio, as a sentence.

@@ -4,51 +4,48 @@
 //! column `part` says which; sums over a run take the lines of one kind. Distributions are left out: the record has
 //! them. A field without a value is empty.
 
-use std::borrow::Cow;
+use super::{AntpFigures, Cause, Histogram, LoadRecord, Percentiles, ServerUse, Spans, Step, Tally};
+use crate::render::csv::lines;
+use crate::render::{Table, or_empty};
 
-use super::{Cause, Histogram, LoadRecord, Percentiles, Spans, Step, Tally};
-use crate::render::csv::{optional, quoted};
+/// What a line has of something, if anything.
+type Of<T> = fn(&Part<'_>) -> Option<T>;
+/// One of the figures that a distribution comes to.
+type Point = fn(&Percentiles) -> f64;
+type SpanPoint = fn(&Histogram) -> String;
 
-/// The run that a line belongs to.
-const RUN_COLUMNS: [&str; 6] = ["scheme", "authentication", "target", "path", "commit", "started_unix_s"];
-const PART_COLUMNS: [&str; 14] = [
-    "step",
-    "part",
-    "host",
-    "operation",
-    "offered_rps",
-    "seconds",
-    "valid",
-    "why_invalid",
-    "scheduled",
-    "skipped",
-    "sent",
-    "answered",
-    "lost",
-    "invalid",
+const TIMES: [(&str, Of<Percentiles>); 3] = [
+    ("latency", |part| part.tally.latency_us),
+    ("offset", |part| part.tally.offset_us),
+    ("lateness", |part| part.whole()?.lateness_us),
 ];
-const PERCENTILES: [&str; 6] = ["min", "p50", "p90", "p99", "p999", "max"];
-/// What only a step has, or only a host.
-const OTHER_COLUMNS: [&str; 7] = [
-    "generator_busy_share",
-    "request_size",
-    "server_cpu_seconds",
-    "server_cpu_us_per_request",
-    "server_resident_size",
-    "start_skew_us",
-    "start_skew_error_us",
+const ANTP_TIMES: [(&str, Of<Percentiles>); 5] = [
+    ("client_crypto", |part| part.antp()?.client_crypto_us),
+    ("negotiation", |part| part.antp()?.negotiation_us),
+    ("key_exchange", |part| part.antp()?.key_exchange_us),
+    ("time", |part| part.antp()?.time_us),
+    ("phases", |part| part.antp()?.phases_us),
 ];
-/// What only a step of ANTP has, after its times.
-const ANTP_COLUMNS: [&str; 3] = ["client_crypto_seconds", "client_crypto_share", "early"];
-const ANTP_TIMES: [&str; 5] = ["client_crypto", "negotiation", "key_exchange", "time", "phases"];
-const SPAN_COLUMNS: [&str; 2] = ["spans_joined", "spans_unmatched"];
-const SPAN_POINTS: [&str; 3] = ["mean", "p50", "p99"];
-
-type Field<'a> = Cow<'a, str>;
+const POINTS: [(&str, Point); 6] = [
+    ("min", |times| times.min),
+    ("p50", |times| times.p50),
+    ("p90", |times| times.p90),
+    ("p99", |times| times.p99),
+    ("p999", |times| times.p999),
+    ("max", |times| times.max),
+];
+const SPAN_POINTS: [(&str, SpanPoint); 3] = [
+    ("mean", |times_ns| or_empty(times_ns.mean().map(|mean| format!("{mean:.1}")))),
+    ("p50", |times_ns| or_empty(times_ns.quantile(0.5))),
+    ("p99", |times_ns| or_empty(times_ns.quantile(0.99))),
+];
 
 /// A line of the file, and what it is about.
 #[derive(Clone, Copy)]
 struct Part<'a> {
+    step: &'a Step,
+    /// The number of the step, from one.
+    number: usize,
     kind: &'static str,
     host: &'a str,
     offered_rps: Option<f64>,
@@ -58,13 +55,12 @@ struct Part<'a> {
     skew_us: Option<[f64; 2]>,
 }
 
-/// The run as CSV, with a heading.
-#[must_use]
-pub fn csv(record: &LoadRecord) -> String {
-    let mut out = heading().join(",");
-    out.push('\n');
-    for (index, step) in record.steps.iter().enumerate() {
+impl<'a> Part<'a> {
+    /// A step and its parts.
+    fn all(number: usize, step: &'a Step) -> impl Iterator<Item = Self> {
         let whole = Part {
+            step,
+            number,
             kind: "step",
             host: "",
             offered_rps: step.offered_rps,
@@ -73,10 +69,10 @@ pub fn csv(record: &LoadRecord) -> String {
             why_invalid: step.why_invalid.as_ref(),
             skew_us: None,
         };
-        let of = |kind, tally| Part { kind, offered_rps: None, tally, ..whole };
-        let accompanying = step.accompanying.iter().map(|tally| of("accompanying", tally));
-        let background = step.background.iter().map(|tally| of("background", tally));
-        let hosts = step.hosts.iter().map(|part| Part {
+        let of = move |kind, tally| Part { kind, offered_rps: None, tally, ..whole };
+        let accompanying = step.accompanying.iter().map(move |tally| of("accompanying", tally));
+        let background = step.background.iter().map(move |tally| of("background", tally));
+        let hosts = step.hosts.iter().map(move |part| Part {
             kind: "host",
             host: &part.name,
             offered_rps: part.offered_rps,
@@ -84,98 +80,96 @@ pub fn csv(record: &LoadRecord) -> String {
             valid: part.valid,
             why_invalid: part.why_invalid.as_ref(),
             skew_us: Some([part.start_skew_us, part.start_skew_error_us]),
+            ..whole
         });
-        for part in std::iter::once(whole).chain(accompanying).chain(background).chain(hosts) {
-            out += &line(record, index + 1, step, &part).join(",");
-            out.push('\n');
-        }
+        std::iter::once(whole).chain(accompanying).chain(background).chain(hosts)
     }
-    out
+
+    /// The step, if the line is not about a part of it.
+    fn whole(&self) -> Option<&'a Step> {
+        (self.kind == "step").then_some(self.step)
+    }
+
+    fn antp(&self) -> Option<&'a AntpFigures> {
+        self.whole()?.antp.as_ref()
+    }
+
+    fn spans(&self) -> Option<&'a Spans> {
+        self.whole()?.spans.as_ref()
+    }
 }
 
-fn heading() -> Vec<String> {
-    let points = |name: &'static str| PERCENTILES.iter().map(move |point| format!("{name}_{point}_us"));
-    let mut columns: Vec<String> = RUN_COLUMNS.iter().chain(&PART_COLUMNS).map(ToString::to_string).collect();
-    columns.extend(Cause::ALL.map(|cause| format!("cause_{}", cause.to_string().replace('-', "_"))));
-    columns.push("surplus".to_owned());
-    columns.extend(["latency", "offset", "lateness"].into_iter().flat_map(points));
-    columns.extend(OTHER_COLUMNS.iter().chain(&SPAN_COLUMNS).map(ToString::to_string));
-    for measure in Spans::default().measures() {
-        let name = measure.name.to_lowercase();
-        columns.extend(SPAN_POINTS.iter().map(|point| format!("{name}_{point}_ns")));
-    }
-    columns.extend(ANTP_TIMES.into_iter().flat_map(points));
-    columns.extend(ANTP_COLUMNS.iter().map(ToString::to_string));
-    columns
+/// The run as CSV, with a heading.
+#[must_use]
+pub fn csv(record: &LoadRecord) -> String {
+    let parts = record.steps.iter().enumerate().flat_map(|(index, step)| Part::all(index + 1, step));
+    let points = |times: &'static [(&str, Of<Percentiles>)]| {
+        let points = |&(name, of)| POINTS.map(|(point, at)| (format!("{name}_{point}_us"), of, at));
+        times.iter().flat_map(points)
+    };
+    let times =
+        |part: &Part<'_>, (_, of, at): &(String, Of<Percentiles>, Point)| or_empty(of(part).as_ref().map(at));
+    let spans = Spans::default().measures().map(|measure| measure.name.to_lowercase());
+    let spans = spans
+        .into_iter()
+        .enumerate()
+        .flat_map(|(index, name)| SPAN_POINTS.map(|(point, at)| (format!("{name}_{point}_ns"), index, at)));
+    let table = Table::of("Steps and their parts", parts)
+        .words("scheme", |_| &record.scheme)
+        .words("authentication", |_| &record.authentication)
+        .words("target", |_| &record.target)
+        .words("path", |_| &record.path)
+        .words("commit", |_| &record.commit)
+        .number("started_unix_s", |_| record.started_unix_s)
+        .number("step", |part| part.number)
+        .words("part", |part| part.kind)
+        .words("host", |part| part.host)
+        .words("operation", |part| part.tally.operation)
+        .number("offered_rps", |part| or_empty(part.offered_rps))
+        .number("seconds", |part| part.step.seconds)
+        .words("valid", |part| part.valid)
+        .words("why_invalid", |part| or_empty(part.why_invalid))
+        .number("scheduled", |part| part.tally.scheduled)
+        .number("skipped", |part| part.tally.skipped)
+        .number("sent", |part| part.tally.sent)
+        .number("answered", |part| part.tally.answered)
+        .number("lost", |part| part.tally.lost)
+        .number("invalid", |part| part.tally.invalid)
+        .each(
+            Cause::ALL,
+            |cause| format!("cause_{cause}").replace('-', "_"),
+            |part, &cause| part.tally.count_of(cause),
+        )
+        .number("surplus", |part| part.tally.surplus)
+        .each(points(&TIMES), |(heading, ..)| heading.clone(), times)
+        .number("generator_busy_share", |part| {
+            or_empty(part.whole().and_then(|step| step.generator_busy_share))
+        })
+        .number("request_size", |part| or_empty(part.whole().map(|step| step.request_size)))
+        .number("server_cpu_seconds", |part| or_empty(server(part).map(|server| server.cpu_seconds)))
+        .number("server_cpu_us_per_request", |part| {
+            or_empty(server(part).and_then(|server| server.cpu_us_per_request))
+        })
+        .number("server_resident_size", |part| or_empty(server(part).map(|server| server.resident_size)))
+        .number("start_skew_us", |part| or_empty(part.skew_us.map(|[skew_us, _]| skew_us)))
+        .number("start_skew_error_us", |part| or_empty(part.skew_us.map(|[_, error_us]| error_us)))
+        .number("spans_joined", |part| or_empty(part.spans().map(|spans| spans.joined)))
+        .number("spans_unmatched", |part| or_empty(part.spans().map(|spans| spans.unmatched)))
+        .each(
+            spans,
+            |(heading, ..)| heading.clone(),
+            |part, &(_, index, at)| or_empty(part.spans().map(|spans| at(spans.measures()[index].times_ns))),
+        )
+        .each(points(&ANTP_TIMES), |(heading, ..)| heading.clone(), times)
+        .number("client_crypto_seconds", |part| or_empty(part.antp().map(|antp| antp.client_crypto_seconds)))
+        .number("client_crypto_share", |part| or_empty(part.antp().and_then(|antp| antp.client_crypto_share)))
+        .number("early", |part| or_empty(part.antp().map(|antp| antp.early)))
+        .table();
+    lines(&table)
 }
 
-fn line<'a>(record: &'a LoadRecord, number: usize, step: &Step, part: &Part<'a>) -> Vec<Field<'a>> {
-    let tally = part.tally;
-    let mut fields = vec![
-        quoted(&record.scheme),
-        quoted(&record.authentication),
-        quoted(&record.target),
-        quoted(&record.path),
-        quoted(&record.commit),
-        record.started_unix_s.to_string().into(),
-        number.to_string().into(),
-        part.kind.into(),
-        quoted(part.host),
-        tally.operation.to_string().into(),
-        optional(part.offered_rps),
-        step.seconds.to_string().into(),
-        part.valid.to_string().into(),
-        part.why_invalid.map_or(Cow::Borrowed(""), |why| quoted(why)),
-    ];
-    let counts = [tally.scheduled, tally.skipped, tally.sent, tally.answered, tally.lost, tally.invalid];
-    fields.extend(counts.iter().map(|count| count.to_string().into()));
-    fields.extend(Cause::ALL.map(|cause| tally.count_of(cause).to_string().into()));
-    fields.push(tally.surplus.to_string().into());
-    let is_step = part.kind == "step";
-    fields.extend(points(tally.latency_us));
-    fields.extend(points(tally.offset_us));
-    fields.extend(points(step.lateness_us.filter(|_| is_step)));
-    let server = step.server.filter(|_| is_step);
-    fields.extend([
-        optional(step.generator_busy_share.filter(|_| is_step)),
-        optional(is_step.then_some(step.request_size)),
-        optional(server.map(|server| server.cpu_seconds)),
-        optional(server.and_then(|server| server.cpu_us_per_request)),
-        optional(server.map(|server| server.resident_size)),
-        optional(part.skew_us.map(|[skew_us, _]| skew_us)),
-        optional(part.skew_us.map(|[_, error_us]| error_us)),
-    ]);
-    let spans = step.spans.as_ref().filter(|_| is_step);
-    fields.push(optional(spans.map(|spans| spans.joined)));
-    fields.push(optional(spans.map(|spans| spans.unmatched)));
-    for measure in spans.unwrap_or(&Spans::default()).measures() {
-        fields.extend(span_points(measure.times_ns));
-    }
-    let antp = step.antp.as_ref().filter(|_| is_step);
-    let times = antp.map_or([None; ANTP_TIMES.len()], |antp| {
-        [antp.client_crypto_us, antp.negotiation_us, antp.key_exchange_us, antp.time_us, antp.phases_us]
-    });
-    for time in times {
-        fields.extend(points(time));
-    }
-    fields.push(optional(antp.map(|antp| antp.client_crypto_seconds)));
-    fields.push(optional(antp.and_then(|antp| antp.client_crypto_share)));
-    fields.push(optional(antp.map(|antp| antp.early)));
-    fields
-}
-
-fn points(percentiles: Option<Percentiles>) -> [Field<'static>; 6] {
-    let values =
-        percentiles.map(|Percentiles { min, p50, p90, p99, p999, max }| [min, p50, p90, p99, p999, max]);
-    std::array::from_fn(|index| optional(values.map(|values| values[index])))
-}
-
-fn span_points(times_ns: &Histogram) -> [Field<'static>; 3] {
-    [
-        optional(times_ns.mean().map(|mean| format!("{mean:.1}"))),
-        optional(times_ns.quantile(0.5)),
-        optional(times_ns.quantile(0.99)),
-    ]
+fn server(part: &Part<'_>) -> Option<ServerUse> {
+    part.whole()?.server
 }
 
 #[cfg(test)]

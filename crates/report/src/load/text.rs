@@ -6,7 +6,7 @@ use super::words::{causes_of_run, remarks};
 use super::{Cause, LoadRecord, Step, Tally};
 use crate::render::text::{fixed, printable};
 use crate::render::{ABSENT, or_absent};
-use crate::units::{count, microseconds, percent, rate, signed_time};
+use crate::units::{count, microseconds, percent, rate, signed_microseconds};
 
 /// The lines of a run, one for each step, in columns whose widths do not depend on what comes.
 #[derive(Clone, Copy, Debug)]
@@ -101,7 +101,7 @@ pub fn conclusion(record: &LoadRecord) -> String {
 /// How late a host began, and how far that may be off, both in microseconds.
 #[must_use]
 pub fn skew(us: f64, error_us: f64) -> String {
-    format!("{} +-{}", signed_time((us * 1000.0).round() as i64), microseconds(error_us))
+    format!("{} +-{}", signed_microseconds(us), microseconds(error_us))
 }
 
 #[cfg(test)]

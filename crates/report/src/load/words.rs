@@ -2,15 +2,10 @@
 
 use super::ceiling::{Ip, LINKS_GBPS, fill, requests_per_second};
 use super::{AntpParameters, Cause, LoadRecord, Operation, Parameters, Search, Step, Tally};
-use crate::units::{count, percent, plural, rate, seconds};
+use crate::units::{count, microseconds, percent, plural, rate, seconds};
 
 /// Causes that the remark on a step names; what is left is only counted.
 const CAUSE_COUNT: usize = 3;
-
-/// What is counted, in plural.
-pub(super) const fn operations_of(tally: &Tally) -> &'static str {
-    tally.operation.plural()
-}
 
 /// Whether a path leads to the generator's own host, so that both share its processors and its clock.
 pub(crate) fn shares_host(path: &str) -> bool {
@@ -194,18 +189,13 @@ pub(super) fn generator(record: &LoadRecord) -> Option<String> {
     let largest = |values: &mut dyn Iterator<Item = f64>| values.reduce(f64::max);
     let share = largest(&mut record.steps.iter().filter_map(|step| step.generator_busy_share));
     let lateness = largest(&mut record.steps.iter().filter_map(|step| Some(step.lateness_us?.p99)));
-    let parts: Vec<String> = [
+    let parts = [
         share.map(|share| format!("its busiest thread ran {:.0} % of the time at most", share * 100.0)),
         lateness.map(|us| {
-            format!(
-                "99 % of the requests left at most {} late in the worst step",
-                crate::units::microseconds(us)
-            )
+            format!("99 % of the requests left at most {} late in the worst step", microseconds(us))
         }),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
@@ -254,7 +244,7 @@ pub(super) fn remarks(step: &Step, ip: Ip) -> Vec<String> {
     if let Some(other) = &step.accompanying
         && let Some(causes) = top_causes(other)
     {
-        parts.push(format!("{}: {causes}", operations_of(other)));
+        parts.push(format!("{}: {causes}", other.operation.plural()));
     }
     if step.tally.surplus > 0 {
         parts.push(format!("{} beyond the answers", plural(step.tally.surplus, "datagram")));

@@ -7,7 +7,7 @@
 use super::security::{Carrier, Factors, MESSAGE_SIZE};
 use super::{Algorithm, Implementation, Instructions, KeyUse, MacRecord, Side, Timing};
 use crate::published::ntp_mac::{self, ALGORITHMS, Machine, NIST_RPS};
-use crate::units::{count, ratio};
+use crate::units::{capital, count, ratio};
 
 /// Seconds for which a key is used: a year, as NTP has no means to refresh one.
 const KEY_LIFETIME_S: f64 = 365.25 * 86_400.0;
@@ -286,11 +286,6 @@ fn published_findings() -> Vec<String> {
         verdicts.len(),
         faster.join("; "),
     )]
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@
 
 use std::fmt::Write as _;
 
-use super::plot::{Area, Axis, BOTTOM, RIGHT, Size, TOP, class_of, dashes_of, swatch_of};
-use crate::units::{tick, typeset};
+use super::Drawing;
+use super::plot::{Area, Axis, Size, class_of, cross, dashes_of, swatch, swatch_of};
+use crate::units::{rate_tick, tick, trimmed, typeset};
 
 /// Least distances between the numbers on the axes, in SVG units.
 const DISTANCE_ALONG: f64 = 52.0;
@@ -26,11 +27,13 @@ const PPM_PER_PERCENT: f64 = 10_000.0;
 const DRAWN_MAX: f64 = 1e18;
 
 const LEFT: f64 = 66.0;
+const CROSS_REACH: f64 = 4.0;
 
 /// What the numbers on the vertical axis are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Events a second, from zero.
+    #[default]
     Rate,
     /// Parts per million, shown as percent on a logarithmic scale; zeros are left out.
     Share,
@@ -61,7 +64,7 @@ pub(crate) struct Line {
 }
 
 /// Lines in one frame.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Chart {
     /// What it shows, for those who do not see it.
     pub(crate) label: &'static str,
@@ -140,27 +143,23 @@ impl Scale {
     }
 }
 
-impl Chart {
+impl Drawing for Chart {
     /// Lines and crosses with their names.
-    pub(super) fn legend(&self) -> Vec<(String, String)> {
-        let line = |line: &Line| {
-            let path =
-                format!("class=\"{}\" {} d=\"M1 6H43\"", class_of(line.colour), dashes_of(line.dashes));
-            (swatch_of(&path), line.name.clone())
-        };
+    fn legend(&self) -> Vec<(String, String)> {
+        let line = |line: &Line| (swatch(line.colour, line.dashes), line.name.clone());
         let mut legend: Vec<(String, String)> = self.lines.iter().map(line).collect();
         if let Some(name) = self.diagonal {
-            legend.push((swatch_of("class=\"diagonal\" d=\"M1 6H43\""), name.to_owned()));
+            legend.push((swatch_of("<path class=\"diagonal\" d=\"M1 6H43\"/>"), name.to_owned()));
         }
         if self.lines.iter().flat_map(|line| &line.points).any(|point| !point.valid) {
-            let path = format!("class=\"cross\" d=\"{}\"", cross(22.0, 6.0));
+            let path = format!("<path class=\"cross\" d=\"{}\"/>", cross(22.0, 6.0, CROSS_REACH));
             legend.push((swatch_of(&path), self.void.to_owned()));
         }
         legend
     }
 
     /// The chart; `None` if there are fewer than two rates, or no value above zero.
-    pub(crate) fn svg(&self, size: Size) -> Option<String> {
+    fn svg(&self, size: Size) -> Option<String> {
         let points = || self.lines.iter().flat_map(|line| &line.points).filter(|point| self.shows(point));
         let mut rates: Vec<f64> = points().map(|point| point.rate).collect();
         rates.sort_by(f64::total_cmp);
@@ -177,28 +176,25 @@ impl Chart {
             Unit::Rate => Scale::from_zero(values)?,
             Unit::Share | Unit::Time => Scale::logarithmic(values)?,
         };
-        let frame = Frame { along: Scale::of_rates(&rates)?, up, top, size };
-        let (width, height) = (size.width, size.height);
-        let mut out = format!(
-            "<svg class=\"plot {}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\">\n",
-            size.class, self.label
-        );
-        self.draw_frame(&frame, &mut out);
-        if self.diagonal.is_some() {
-            let below = rates.iter().copied().filter(|&rate| rate < frame.top);
-            let end = rates.last().map(|last| last.min(frame.top));
-            let path = frame.path(below.chain(end).map(|rate| (rate, rate)));
-            // Writing to a string cannot fail.
-            let _ = writeln!(out, "<path class=\"diagonal\" d=\"{path}\"/>");
-        }
-        for line in &self.lines {
-            let points: Vec<&Point> = line.points.iter().filter(|point| self.shows(point)).collect();
-            frame.draw(line, &points, &mut out);
-        }
-        out.push_str("</svg>\n");
-        Some(out)
+        let frame = Frame { along: Scale::of_rates(&rates)?, up, top, area: Area::new(size, LEFT) };
+        Some(size.picture(size.height, self.label, |out| {
+            self.draw_frame(&frame, out);
+            if self.diagonal.is_some() {
+                let below = rates.iter().copied().filter(|&rate| rate < frame.top);
+                let end = rates.last().map(|last| last.min(frame.top));
+                let path = frame.path(below.chain(end).map(|rate| (rate, rate)));
+                // Writing to a string cannot fail.
+                let _ = writeln!(out, "<path class=\"diagonal\" d=\"{path}\"/>");
+            }
+            for line in &self.lines {
+                let points: Vec<&Point> = line.points.iter().filter(|point| self.shows(point)).collect();
+                frame.draw(line, &points, out);
+            }
+        }))
     }
+}
 
+impl Chart {
     /// Whether a point is drawn: zero has no logarithm, and a stored number may be absurd.
     fn shows(&self, point: &Point) -> bool {
         let sound = |number: f64| (0.0..=DRAWN_MAX).contains(&number);
@@ -207,25 +203,25 @@ impl Chart {
 
     /// Grid, numbers and names of the axes.
     fn draw_frame(&self, frame: &Frame, out: &mut String) {
-        let area = Area::new(frame.size, LEFT);
-        let Area { left, right, top, bottom } = area;
-        for value in frame.up.ticks(bottom - top, DISTANCE_UP) {
+        let area = &frame.area;
+        for value in frame.up.ticks(area.height(), DISTANCE_UP) {
             let number = match self.unit {
                 Unit::Rate => rate_tick(value),
-                Unit::Share => format!("{} %", plain(value / PPM_PER_PERCENT)),
+                Unit::Share => format!("{} %", trimmed(value / PPM_PER_PERCENT, 4)),
                 Unit::Time => tick(value as u64),
             };
-            area.draw_row(frame.y(value), &typeset(&number), out);
+            area.draw_row(frame.up.position(value), &typeset(&number), out);
         }
-        for rate in frame.along.ticks(right - left, DISTANCE_ALONG) {
-            area.draw_column(frame.x(rate), &typeset(&rate_tick(rate)), out);
+        for rate in frame.along.ticks(area.width(), DISTANCE_ALONG) {
+            area.draw_column(frame.along.position(rate), &typeset(&rate_tick(rate)), out);
         }
         let logarithmic = match frame.along {
             Scale::Linear { .. } => "",
             Scale::Logarithmic(_) => ", logarithmic scale",
         };
-        area.draw_axes(self.up, &format!("{}{logarithmic}", self.along), out);
+        area.draw_axes(Some(self.up), &format!("{}{logarithmic}", self.along), out);
         if let Some((rate, name)) = self.mark {
+            let Area { left, right, top, bottom } = area;
             let x = frame.x(rate);
             // The name stands on the side that has more room.
             let (at, anchor) = match x > (left + right) / 2.0 {
@@ -248,16 +244,16 @@ struct Frame {
     up: Scale,
     /// Where the diagonal ends.
     top: f64,
-    size: Size,
+    area: Area,
 }
 
 impl Frame {
     fn x(&self, rate: f64) -> f64 {
-        LEFT + self.along.position(rate) * (self.size.width - LEFT - RIGHT)
+        self.area.x(self.along.position(rate))
     }
 
     fn y(&self, value: f64) -> f64 {
-        self.size.height - BOTTOM - self.up.position(value) * (self.size.height - TOP - BOTTOM)
+        self.area.y(self.up.position(value))
     }
 
     fn path(&self, points: impl Iterator<Item = (f64, f64)>) -> String {
@@ -289,30 +285,10 @@ impl Frame {
             let _ = writeln!(out, "<circle class=\"dot {class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.5\"/>");
         }
         for point in points.iter().filter(|point| !point.valid) {
-            let cross = cross(self.x(point.rate), self.y(point.value));
+            let cross = cross(self.x(point.rate), self.y(point.value), CROSS_REACH);
             let _ = writeln!(out, "<path class=\"cross {class}\" d=\"{cross}\"/>");
         }
     }
-}
-
-fn cross(x: f64, y: f64) -> String {
-    let (left, right, top, bottom) = (x - 4.0, x + 4.0, y - 4.0, y + 4.0);
-    format!("M{left:.1} {top:.1}L{right:.1} {bottom:.1}M{left:.1} {bottom:.1}L{right:.1} {top:.1}")
-}
-
-/// A round rate on an axis: `500`, `1.5 k`, `20 M`.
-pub(crate) fn rate_tick(rate: f64) -> String {
-    match rate {
-        1e6.. => format!("{} M", plain(rate / 1e6)),
-        1e3.. => format!("{} k", plain(rate / 1e3)),
-        _ => plain(rate),
-    }
-}
-
-/// A number without decimals that say nothing.
-fn plain(value: f64) -> String {
-    let text = format!("{value:.4}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]

@@ -1,14 +1,25 @@
-//! Fields of CSV lines (RFC 4180).
+//! Tables as CSV (RFC 4180, with line feeds).
 
 use std::borrow::Cow;
 
-/// A field of a CSV line; empty if there is no value.
-pub(crate) fn optional(value: Option<impl ToString>) -> Cow<'static, str> {
-    value.map_or(Cow::Borrowed(""), |value| value.to_string().into())
+use super::{Heading, Table};
+
+/// A heading and the rows, each on a line of its own.
+pub(crate) fn lines(table: &Table) -> String {
+    let headings = table.columns.iter().map(|column| {
+        let Heading(heading, _) = &column.heading;
+        quoted(heading)
+    });
+    let mut out = headings.collect::<Vec<_>>().join(",") + "\n";
+    for row in &table.rows {
+        out += &row.cells.iter().map(|cell| quoted(cell)).collect::<Vec<_>>().join(",");
+        out.push('\n');
+    }
+    out
 }
 
 /// A text as a field of a CSV line, in quotes where RFC 4180 asks for them.
-pub(crate) fn quoted(field: &str) -> Cow<'_, str> {
+fn quoted(field: &str) -> Cow<'_, str> {
     match field.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", field.replace('"', "\"\"")).into(),
         false => field.into(),

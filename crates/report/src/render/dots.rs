@@ -5,15 +5,13 @@
 
 use std::fmt::Write as _;
 
-use super::chart::rate_tick;
-use super::plot::{Axis, Size, class_of};
-use crate::units::{tick, typeset};
+use super::Drawing;
+use super::plot::{Area, Axis, BOTTOM, RIGHT, Size, class_of, cross, swatch_of};
+use crate::units::{rate_tick, tick, typeset};
 
 /// Height of a name's line, in SVG units.
 const LINE: f64 = 27.0;
 const TOP: f64 = 10.0;
-const BOTTOM: f64 = 46.0;
-const RIGHT: f64 = 26.0;
 /// Room for the names.
 const LEFT: f64 = 160.0;
 const TICK_DISTANCE_MIN: f64 = 50.0;
@@ -36,20 +34,13 @@ impl Marker {
                 x - 4.5,
                 y - 4.5
             ),
-            Marker::Cross => {
-                let (left, right, top, bottom) = (x - 4.5, x + 4.5, y - 4.5, y + 4.5);
-                format!(
-                    "<path class=\"{class}\" d=\"M{left:.1} {top:.1}L{right:.1} {bottom:.1}M{left:.1} {bottom:.1}\
-                     L{right:.1} {top:.1}\"/>"
-                )
-            }
+            Marker::Cross => format!("<path class=\"{class}\" d=\"{}\"/>", cross(x, y, 4.5)),
         }
     }
 
     /// The mark for a legend.
     pub(crate) fn swatch(self, colour: usize) -> String {
-        let mark = self.draw(colour, 22.0, 6.0);
-        format!("<svg class=\"swatch\" viewBox=\"0 0 44 12\" aria-hidden=\"true\">{mark}</svg>")
+        swatch_of(&self.draw(colour, 22.0, 6.0))
     }
 }
 
@@ -85,63 +76,47 @@ pub(crate) struct Dots {
     pub(crate) series: Vec<Series>,
 }
 
-impl Dots {
+impl Drawing for Dots {
     /// What there is of it, with the marks of each.
-    pub(super) fn legend(&self) -> Vec<(String, String)> {
+    fn legend(&self) -> Vec<(String, String)> {
         let series = self.series.iter().filter(|series| series.values.iter().any(Option::is_some));
         series.map(|series| (series.marker.swatch(series.colour), series.name.to_owned())).collect()
     }
 
     /// The picture; `None` if there are no values.
-    pub(crate) fn svg(&self, size: Size) -> Option<String> {
+    fn svg(&self, size: Size) -> Option<String> {
         let values = self.series.iter().flat_map(|series| series.values.iter().copied().flatten());
         let axis = Axis::around(values)?;
         let bottom = TOP + LINE * self.names.len() as f64;
-        let (height, right) = (bottom + BOTTOM, size.width - RIGHT);
-        let x = |value: u64| LEFT + axis.position(value) * (right - LEFT);
-        let mut out = format!(
-            "<svg class=\"plot {}\" viewBox=\"0 0 {} {height}\" role=\"img\" aria-label=\"{}\">\n",
-            size.class, size.width, self.label
-        );
-        // Writing to a string cannot fail.
-        for value in axis.ticks(right - LEFT, TICK_DISTANCE_MIN) {
-            let at = x(value);
-            let number = typeset(&match self.count {
-                Count::Rate => rate_tick(value as f64),
-                Count::Time => tick(value),
-            });
-            let _ = writeln!(
-                out,
-                "<path class=\"grid\" d=\"M{at:.1} {TOP}V{:.1}\"/><text x=\"{at:.1}\" y=\"{:.1}\" \
-                 text-anchor=\"middle\">{number}</text>",
-                bottom + 4.0,
-                bottom + 18.0
-            );
-        }
-        let _ = writeln!(
-            out,
-            "<path class=\"axis\" d=\"M{LEFT} {TOP}V{bottom}H{right}\"/>\n\
-             <text x=\"{right}\" y=\"{:.1}\" text-anchor=\"end\">{}, logarithmic scale</text>",
-            height - 8.0,
-            self.along
-        );
-        for (index, name) in self.names.iter().enumerate() {
-            let y = TOP + LINE * (index as f64 + 0.5);
-            let _ = writeln!(
-                out,
-                "<path class=\"grid\" d=\"M{LEFT} {y:.1}H{right}\"/>\
-                 <text class=\"name\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{name}</text>",
-                LEFT - 8.0,
-                y + 4.5
-            );
-            for series in &self.series {
-                if let Some(value) = series.values.get(index).copied().flatten() {
-                    let _ = writeln!(out, "{}", series.marker.draw(series.colour, x(value), y));
+        let area = Area { left: LEFT, right: size.width - RIGHT, top: TOP, bottom };
+        Some(size.picture(bottom + BOTTOM, self.label, |out| {
+            for value in axis.ticks(area.width(), TICK_DISTANCE_MIN) {
+                let number = match self.count {
+                    Count::Rate => rate_tick(value as f64),
+                    Count::Time => tick(value),
+                };
+                area.draw_column(axis.position(value), &typeset(&number), out);
+            }
+            area.draw_axes(None, &format!("{}, logarithmic scale", self.along), out);
+            for (index, name) in self.names.iter().enumerate() {
+                let y = TOP + LINE * (index as f64 + 0.5);
+                // Writing to a string cannot fail.
+                let _ = writeln!(
+                    out,
+                    "<path class=\"grid\" d=\"M{LEFT} {y:.1}H{}\"/>\
+                     <text class=\"name\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{name}</text>",
+                    area.right,
+                    LEFT - 8.0,
+                    y + 4.5
+                );
+                for series in &self.series {
+                    if let Some(value) = series.values.get(index).copied().flatten() {
+                        let x = area.x(axis.position(value));
+                        let _ = writeln!(out, "{}", series.marker.draw(series.colour, x, y));
+                    }
                 }
             }
-        }
-        out.push_str("</svg>\n");
-        Some(out)
+        }))
     }
 }
 

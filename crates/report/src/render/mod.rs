@@ -3,6 +3,8 @@
 //! `text` writes sections for a terminal, `page` as one HTML page that needs nothing else. Both show the same, but
 //! for what only suits one of them (`Medium`): a terminal has no pictures, and its tables are narrow.
 
+use std::fmt;
+
 mod chart;
 pub(crate) mod csv;
 mod dots;
@@ -15,7 +17,7 @@ pub(crate) use self::dots::{Count, Dots, Marker, Series};
 pub(crate) use self::plot::{Cumulative, Distribution, Words};
 
 /// A whole report.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Report {
     title: String,
     layout: Layout,
@@ -67,7 +69,7 @@ impl Medium {
 }
 
 /// A part of a report.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Section {
     /// Empty: it has none. A flat text shows [`Block::Label`] instead.
     heading: String,
@@ -75,11 +77,11 @@ pub struct Section {
 }
 
 /// What a section is made of.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Block {
     Paragraph(Prose, Tone),
     /// Items of equal rank; in the text a line for each.
-    List(Vec<(Prose, Tone)>),
+    List(Vec<Prose>),
     /// What the report found, in a few sentences, which stand out.
     Findings(Vec<(Prose, Tone)>),
     /// Terms and what they mean.
@@ -89,8 +91,12 @@ pub(crate) enum Block {
     /// An empty line of the text.
     Gap,
     Table(Table),
-    /// A picture, and what is said instead if there is nothing to draw. The text has none.
-    Figure(Figure, Option<&'static str>),
+    /// A picture with its caption, and what is said instead if there is nothing to draw. The text has none.
+    Figure {
+        drawing: Box<dyn Drawing>,
+        caption: String,
+        otherwise: Option<&'static str>,
+    },
 }
 
 /// How a sentence is set.
@@ -105,6 +111,21 @@ pub(crate) enum Tone {
 impl Section {
     pub(crate) fn new(heading: impl Into<String>) -> Self {
         Section { heading: heading.into(), blocks: Vec::new() }
+    }
+
+    /// A section of these blocks, which both show.
+    pub(crate) fn of(heading: &str, blocks: impl IntoIterator<Item = Block>) -> Self {
+        Section::only(Medium::Both, heading, blocks)
+    }
+
+    /// A section of these blocks, which one of them shows.
+    pub(crate) fn only(
+        medium: Medium,
+        heading: impl Into<String>,
+        blocks: impl IntoIterator<Item = Block>,
+    ) -> Self {
+        let blocks = blocks.into_iter().map(|block| (medium, block)).collect();
+        Section { heading: heading.into(), blocks }
     }
 
     /// Adds a block that both show.
@@ -143,7 +164,7 @@ impl Section {
     }
 
     /// What is shown on a medium.
-    fn of(&self, medium: Medium) -> impl Iterator<Item = &Block> {
+    fn shown(&self, medium: Medium) -> impl Iterator<Item = &Block> {
         self.blocks.iter().filter(move |(of, _)| of.is_on(medium)).map(|(_, block)| block)
     }
 }
@@ -166,12 +187,17 @@ impl Section {
 }
 
 impl Block {
+    /// A picture with its caption.
+    pub(crate) fn figure(drawing: impl Drawing + 'static, caption: impl Into<String>) -> Self {
+        Block::Figure { drawing: Box::new(drawing), caption: caption.into(), otherwise: None }
+    }
+
     pub(crate) fn paragraph(sentence: impl Into<Prose>) -> Self {
         Block::Paragraph(sentence.into(), Tone::Plain)
     }
 
     pub(crate) fn list(items: impl IntoIterator<Item = impl Into<Prose>>) -> Self {
-        Block::List(items.into_iter().map(|item| (item.into(), Tone::Plain)).collect())
+        Block::List(items.into_iter().map(Into::into).collect())
     }
 
     pub(crate) fn findings(items: impl IntoIterator<Item = impl Into<Prose>>) -> Self {
@@ -249,29 +275,31 @@ pub(crate) struct Table {
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Column {
-    pub(crate) heading: String,
-    /// What a flat text calls it, over several lines if need be.
-    short: Option<String>,
+    heading: Heading,
     /// Words start on the left; numbers end on the right.
     pub(crate) is_word: bool,
     medium: Medium,
 }
 
-impl Column {
-    pub(crate) fn number(heading: impl Into<String>) -> Self {
-        Column { heading: heading.into(), short: None, is_word: false, medium: Medium::Both }
-    }
+/// What a column is called, and what a flat text calls it if that is something else, over several lines if need be.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Heading(String, Option<String>);
 
-    pub(crate) fn words(heading: impl Into<String>) -> Self {
-        Column { is_word: true, ..Column::number(heading) }
+impl From<&str> for Heading {
+    fn from(heading: &str) -> Self {
+        Heading(heading.to_owned(), None)
     }
+}
 
-    pub(crate) fn short(self, heading: impl Into<String>) -> Self {
-        Column { short: Some(heading.into()), ..self }
+impl From<String> for Heading {
+    fn from(heading: String) -> Self {
+        Heading(heading, None)
     }
+}
 
-    pub(crate) fn only(self, medium: Medium) -> Self {
-        Column { medium, ..self }
+impl<T: Into<String>> From<(T, &str)> for Heading {
+    fn from((heading, short): (T, &str)) -> Self {
+        Heading(heading.into(), Some(short.to_owned()))
     }
 }
 
@@ -307,32 +335,12 @@ impl Weight {
 }
 
 impl Table {
-    pub(crate) fn new(name: impl Into<String>, columns: impl IntoIterator<Item = Column>) -> Self {
-        let columns = columns.into_iter().collect();
-        Table { name: name.into(), columns, rows: Vec::new(), notes: Vec::new(), widths: None }
-    }
-
-    /// A table whose first column holds words, as do those of these numbers.
-    pub(crate) fn headed(
-        name: impl Into<String>,
-        headings: impl IntoIterator<Item = impl Into<String>>,
-        words: &[usize],
-    ) -> Self {
-        let column = |(index, heading)| match index == 0 || words.contains(&index) {
-            true => Column::words(heading),
-            false => Column::number(heading),
-        };
-        Table::new(name, headings.into_iter().enumerate().map(column))
-    }
-
-    pub(crate) fn push(&mut self, cells: Vec<String>) {
-        self.rows.push(Row { weight: Weight::Plain, cells });
-    }
-
-    /// The table with these rows.
-    pub(crate) fn with(mut self, rows: impl IntoIterator<Item = Vec<String>>) -> Self {
-        rows.into_iter().for_each(|cells| self.push(cells));
-        self
+    /// A table with a row for each of these, to which columns are added.
+    pub(crate) fn of<R>(name: impl Into<String>, rows: impl IntoIterator<Item = R>) -> Filling<R> {
+        let of: Vec<R> = rows.into_iter().collect();
+        let rows = vec![Row { weight: Weight::Plain, cells: Vec::new() }; of.len()];
+        let table = Table { name: name.into(), columns: Vec::new(), rows, notes: Vec::new(), widths: None };
+        Filling { table, of }
     }
 
     /// The numbers of the columns that a medium shows.
@@ -341,47 +349,86 @@ impl Table {
     }
 }
 
+/// A table that gets its columns one by one, and what its rows are of. A column has its heading beside what it says of
+/// a row.
+pub(crate) struct Filling<R> {
+    table: Table,
+    of: Vec<R>,
+}
+
+impl<R> Filling<R> {
+    /// Adds a column of numbers.
+    pub(crate) fn number<T: ToString>(self, heading: impl Into<Heading>, cell: impl Fn(&R) -> T) -> Self {
+        self.number_on(Medium::Both, heading, cell)
+    }
+
+    /// Adds a column of numbers that one of them shows.
+    pub(crate) fn number_on<T: ToString>(
+        self,
+        medium: Medium,
+        heading: impl Into<Heading>,
+        cell: impl Fn(&R) -> T,
+    ) -> Self {
+        self.add(Column { heading: heading.into(), is_word: false, medium }, cell)
+    }
+
+    /// Adds a column of words.
+    pub(crate) fn words<T: ToString>(self, heading: impl Into<Heading>, cell: impl Fn(&R) -> T) -> Self {
+        self.add(Column { heading: heading.into(), is_word: true, medium: Medium::Both }, cell)
+    }
+
+    /// Adds a column of numbers for each key.
+    pub(crate) fn each<K, H: Into<Heading>, T: ToString>(
+        self,
+        keys: impl IntoIterator<Item = K>,
+        heading: impl Fn(&K) -> H,
+        cell: impl Fn(&R, &K) -> T,
+    ) -> Self {
+        keys.into_iter().fold(self, |filling, key| filling.number(heading(&key), |row| cell(row, &key)))
+    }
+
+    fn add<T: ToString>(mut self, column: Column, cell: impl Fn(&R) -> T) -> Self {
+        self.table.columns.push(column);
+        for (row, of) in self.table.rows.iter_mut().zip(&self.of) {
+            row.cells.push(cell(of).to_string());
+        }
+        self
+    }
+
+    /// Says what each row is among the others.
+    pub(crate) fn weighed(mut self, weight: impl Fn(&R) -> Weight) -> Self {
+        self.table.rows.iter_mut().zip(&self.of).for_each(|(row, of)| row.weight = weight(of));
+        self
+    }
+
+    /// The table.
+    pub(crate) fn table(self) -> Table {
+        self.table
+    }
+
+    /// The table with these sentences below it.
+    pub(crate) fn noted(self, notes: impl IntoIterator<Item = impl Into<String>>) -> Table {
+        Table { notes: notes.into_iter().map(Into::into).collect(), ..self.table }
+    }
+}
+
 /// What stands in a table where there is no value; the page has a dash for it.
 pub(crate) const ABSENT: &str = "-";
 
-pub(crate) fn or_absent(text: Option<String>) -> String {
-    text.unwrap_or_else(|| ABSENT.to_owned())
+pub(crate) fn or_absent(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| ABSENT.to_owned(), |value| value.to_string())
 }
 
-/// A picture with its legend.
-#[derive(Clone, Debug)]
-pub(crate) struct Figure {
-    pub(crate) drawing: Drawing,
-    pub(crate) caption: String,
+/// A value, or nothing where there is none.
+pub(crate) fn or_empty(value: Option<impl ToString>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
 }
 
 /// What is drawn.
-#[derive(Clone, Debug)]
-pub(crate) enum Drawing {
-    /// Figures against a rate.
-    Lines(Chart),
-    /// Cumulative distributions.
-    Shares(Cumulative),
-    /// Marks on a line for each name.
-    Marks(Dots),
-}
-
-impl Drawing {
+pub(crate) trait Drawing: fmt::Debug {
     /// Pictures of what is drawn, as markup, and their names.
-    fn legend(&self) -> Vec<(String, String)> {
-        match self {
-            Drawing::Lines(chart) => chart.legend(),
-            Drawing::Shares(cumulative) => cumulative.legend(),
-            Drawing::Marks(dots) => dots.legend(),
-        }
-    }
+    fn legend(&self) -> Vec<(String, String)>;
 
     /// The picture; `None` if there is nothing to draw.
-    fn svg(&self, size: plot::Size) -> Option<String> {
-        match self {
-            Drawing::Lines(chart) => chart.svg(size),
-            Drawing::Shares(cumulative) => cumulative.svg(size),
-            Drawing::Marks(dots) => dots.svg(size),
-        }
-    }
+    fn svg(&self, size: plot::Size) -> Option<String>;
 }

@@ -6,7 +6,7 @@
 use std::fmt::{self, Write as _};
 
 use super::plot::{NARROW, WIDE};
-use super::{ABSENT, Block, Figure, Layout, Mark, Medium, Prose, Section, Table, Tone, Weight};
+use super::{ABSENT, Block, Drawing, Heading, Layout, Mark, Medium, Prose, Section, Table, Tone, Weight};
 use crate::units::{typeset, typeset_prose};
 
 /// What stands where there is no value.
@@ -32,7 +32,7 @@ pub(super) fn report(title: &str, layout: Layout, sections: &[Section]) -> Strin
          <title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
     ));
     for section in sections {
-        let mut blocks = section.of(Medium::Page).peekable();
+        let mut blocks = section.shown(Medium::Page).peekable();
         if !section.heading.is_empty() && (blocks.peek().is_some() || layout == Layout::Nested) {
             page.add(format_args!("<h2>{}</h2>\n", Escaped(&section.heading)));
         }
@@ -54,8 +54,10 @@ impl Page {
             Block::Paragraph(prose, tone) => {
                 self.add(format_args!("<p{}>{}</p>\n", class(*tone), markup(prose)));
             }
-            Block::List(items) => self.list("", items),
-            Block::Findings(items) => self.list(" class=\"findings\"", items),
+            Block::List(items) => self.list("", items.iter().map(|item| (item, Tone::Plain))),
+            Block::Findings(items) => {
+                self.list(" class=\"findings\"", items.iter().map(|(item, tone)| (item, *tone)));
+            }
             Block::Terms(terms) => {
                 self.add(format_args!("<dl>\n"));
                 for (term, meaning) in terms {
@@ -66,18 +68,18 @@ impl Page {
             }
             Block::Label(_) | Block::Gap => {}
             Block::Table(table) => self.table(layout, table),
-            Block::Figure(figure, otherwise) => {
-                if let (false, Some(otherwise)) = (self.figure(figure), otherwise) {
+            Block::Figure { drawing, caption, otherwise } => {
+                if let (false, Some(otherwise)) = (self.figure(&**drawing, caption), otherwise) {
                     self.add(format_args!("<p>{}</p>\n", Escaped(otherwise)));
                 }
             }
         }
     }
 
-    fn list(&mut self, attribute: &str, items: &[(Prose, Tone)]) {
+    fn list<'a>(&mut self, attribute: &str, items: impl Iterator<Item = (&'a Prose, Tone)>) {
         self.add(format_args!("<ul{attribute}>\n"));
         for (item, tone) in items {
-            self.add(format_args!("<li{}>{}</li>\n", class(*tone), markup(item)));
+            self.add(format_args!("<li{}>{}</li>\n", class(tone), markup(item)));
         }
         self.add(format_args!("</ul>\n"));
     }
@@ -97,7 +99,8 @@ impl Page {
         self.add(format_args!("<table>\n<thead><tr>"));
         for &index in &shown {
             // What a unit or a sign belongs to stays beside it.
-            let heading = Escaped(&table.columns[index].heading).to_string();
+            let Heading(heading, _) = &table.columns[index].heading;
+            let heading = Escaped(heading).to_string();
             let heading = heading.replace(" %", "\u{a0}%").replace(" / ", "\u{a0}/\u{a0}");
             self.add(format_args!("<th scope=\"col\"{}>{heading}</th>", class(index)));
         }
@@ -127,15 +130,15 @@ impl Page {
     }
 
     /// A picture in both sizes below its legend; whether there was anything to draw.
-    fn figure(&mut self, figure: &Figure) -> bool {
-        let [Some(wide), Some(narrow)] = [WIDE, NARROW].map(|size| figure.drawing.svg(size)) else {
+    fn figure(&mut self, drawing: &dyn Drawing, caption: &str) -> bool {
+        let [Some(wide), Some(narrow)] = [WIDE, NARROW].map(|size| drawing.svg(size)) else {
             return false;
         };
         self.add(format_args!("<figure>\n<ul class=\"legend\">\n"));
-        for (swatch, name) in figure.drawing.legend() {
+        for (swatch, name) in drawing.legend() {
             self.add(format_args!("<li>{swatch}<span>{}</span></li>\n", Escaped(&name)));
         }
-        let caption = markup(&Prose::from(figure.caption.as_str()));
+        let caption = markup(&Prose::from(caption));
         self.add(format_args!("</ul>\n{wide}{narrow}<figcaption>{caption}</figcaption>\n</figure>\n"));
         true
     }

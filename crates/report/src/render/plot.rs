@@ -6,6 +6,7 @@
 
 use std::fmt::Write as _;
 
+use super::Drawing;
 use crate::load::Histogram;
 use crate::stats::Sample;
 use crate::units::{tick, typeset};
@@ -38,6 +39,18 @@ pub(crate) struct Size {
     pub(crate) class: &'static str,
     pub(crate) width: f64,
     pub(crate) height: f64,
+}
+
+impl Size {
+    /// A picture so high, with what it shows for those who do not see it, and what `draw` adds.
+    pub(super) fn picture(self, height: f64, label: &str, draw: impl FnOnce(&mut String)) -> String {
+        let Size { class, width, .. } = self;
+        let mut out = format!(
+            "<svg class=\"plot {class}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{label}\">\n"
+        );
+        draw(&mut out);
+        out + "</svg>\n"
+    }
 }
 
 /// For a wide window.
@@ -88,45 +101,80 @@ pub(crate) struct Cumulative {
     pub(crate) series: Vec<(String, Distribution)>,
 }
 
-impl Cumulative {
+impl Drawing for Cumulative {
     /// The names of distributions that are not empty.
-    pub(super) fn legend(&self) -> Vec<(String, String)> {
+    fn legend(&self) -> Vec<(String, String)> {
         let series =
             self.series.iter().enumerate().filter(|(_, (_, distribution))| !distribution.0.is_empty());
-        series.map(|(index, (name, _))| (swatch(index), name.clone())).collect()
+        series.map(|(index, (name, _))| (swatch(index, index), name.clone())).collect()
     }
 
     /// The plot; `None` if there are no values.
-    pub(super) fn svg(&self, size: Size) -> Option<String> {
+    fn svg(&self, size: Size) -> Option<String> {
         let values =
             self.series.iter().flat_map(|(_, distribution)| distribution.0.iter().map(|&(ns, _)| ns));
-        let frame = Frame { axis: Axis::around(values)?, size, words: self.words };
-        let label = self.words.label;
-        let (width, height, class) = (size.width, size.height, size.class);
-        let mut out = format!(
-            "<svg class=\"plot {class}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{label}\">\n"
-        );
-        frame.draw(&mut out);
-        for (index, (_, distribution)) in self.series.iter().enumerate() {
-            if let Some(path) = frame.steps(distribution) {
-                // Writing to a string cannot fail.
-                let _ =
-                    writeln!(out, "<path class=\"{}\" {} d=\"{path}\"/>", class_of(index), dashes_of(index));
+        let axis = Axis::around(values)?;
+        let area = Area::new(size, LEFT);
+        Some(size.picture(size.height, self.words.label, |out| {
+            self.draw_frame(axis, &area, out);
+            for (index, (_, distribution)) in self.series.iter().enumerate() {
+                if let Some(path) = steps(distribution, axis, &area) {
+                    let (class, dashes) = (class_of(index), dashes_of(index));
+                    // Writing to a string cannot fail.
+                    let _ = writeln!(out, "<path class=\"{class}\" {dashes} d=\"{path}\"/>");
+                }
             }
-        }
-        out.push_str("</svg>\n");
-        Some(out)
+        }))
     }
 }
 
-/// A piece of the line of a series, for a legend.
-fn swatch(series: usize) -> String {
-    swatch_of(&format!("class=\"{}\" {} d=\"M1 6H43\"", class_of(series), dashes_of(series)))
+impl Cumulative {
+    /// Grid, numbers and names of the axes.
+    fn draw_frame(&self, axis: Axis, area: &Area, out: &mut String) {
+        for share in SHARES {
+            area.draw_row(f64::from(share) / 100.0, &format!("{share}\u{a0}%"), out);
+        }
+        for ns in axis.ticks(area.width(), TICK_DISTANCE_MIN) {
+            area.draw_column(axis.position(ns), &typeset(&tick(ns)), out);
+        }
+        let Words { share_of, time, .. } = self.words;
+        let up = format!("share of {share_of} that took at most this long");
+        area.draw_axes(Some(&up), &format!("{time}, logarithmic scale"), out);
+    }
 }
 
-/// A picture for a legend: the path with these attributes.
-pub(super) fn swatch_of(path: &str) -> String {
-    format!("<svg class=\"swatch\" viewBox=\"0 0 44 12\" aria-hidden=\"true\"><path {path}/></svg>")
+/// The path of the steps: up by one n-th at each of the n values. Values that fall on the same half unit make one step,
+/// so its length is bounded by the plot's width, however many values there are.
+fn steps(distribution: &Distribution, axis: Axis, area: &Area) -> Option<String> {
+    let pairs = &distribution.0;
+    let total: f64 = pairs.iter().map(|&(_, count)| count as f64).sum();
+    let column = |ns: u64| (area.x(axis.position(ns)) * 2.0).round();
+    let mut path = format!("M{:.1} {:.1}", column(pairs.first()?.0) / 2.0, area.y(0.0));
+    let mut risen = 0.0;
+    for group in pairs.chunk_by(|left, right| column(left.0) == column(right.0)) {
+        if risen > 0.0 {
+            let _ = write!(path, "H{:.1}", column(group[0].0) / 2.0);
+        }
+        risen += group.iter().map(|&(_, count)| count as f64).sum::<f64>();
+        let _ = write!(path, "V{:.1}", area.y(risen / total));
+    }
+    Some(path)
+}
+
+/// A piece of a line, for a legend.
+pub(super) fn swatch(colour: usize, dashes: usize) -> String {
+    swatch_of(&format!("<path class=\"{}\" {} d=\"M1 6H43\"/>", class_of(colour), dashes_of(dashes)))
+}
+
+/// A picture for a legend, with this markup.
+pub(super) fn swatch_of(mark: &str) -> String {
+    format!("<svg class=\"swatch\" viewBox=\"0 0 44 12\" aria-hidden=\"true\">{mark}</svg>")
+}
+
+/// The path of a cross that reaches so far each way.
+pub(super) fn cross(x: f64, y: f64, reach: f64) -> String {
+    let (left, right, top, bottom) = (x - reach, x + reach, y - reach, y + reach);
+    format!("M{left:.1} {top:.1}L{right:.1} {bottom:.1}M{left:.1} {bottom:.1}L{right:.1} {top:.1}")
 }
 
 pub(crate) fn class_of(series: usize) -> String {
@@ -152,39 +200,57 @@ impl Area {
         Area { left, right: size.width - RIGHT, top: TOP, bottom: size.height - BOTTOM }
     }
 
-    /// A line of the grid at this height, and its number beside the vertical axis. Texts are markup, here and below.
-    pub(crate) fn draw_row(&self, y: f64, number: &str, out: &mut String) {
+    /// How long the horizontal axis is.
+    pub(crate) fn width(&self) -> f64 {
+        self.right - self.left
+    }
+
+    /// How high the vertical axis is.
+    pub(crate) fn height(&self) -> f64 {
+        self.bottom - self.top
+    }
+
+    /// Where a share of the horizontal axis ends.
+    pub(crate) fn x(&self, share: f64) -> f64 {
+        self.left + share * self.width()
+    }
+
+    /// Where a share of the vertical axis ends.
+    pub(crate) fn y(&self, share: f64) -> f64 {
+        self.bottom - share * self.height()
+    }
+
+    /// A line of the grid at this share of the height, and its number beside the vertical axis. Texts are markup, here
+    /// and below.
+    pub(crate) fn draw_row(&self, share: f64, number: &str, out: &mut String) {
+        let (Area { left, right, .. }, y) = (self, self.y(share));
+        let (before, below) = (left - 6.0, y + 4.0);
         // Writing to a string cannot fail.
         let _ = writeln!(
             out,
-            "<path class=\"grid\" d=\"M{} {y:.1}H{}\"/>\
-             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{number}</text>",
-            self.left,
-            self.right,
-            self.left - 6.0,
-            y + 4.0
+            "<path class=\"grid\" d=\"M{left} {y:.1}H{right}\"/>\
+             <text x=\"{before:.1}\" y=\"{below:.1}\" text-anchor=\"end\">{number}</text>"
         );
     }
 
-    /// A line of the grid so far along, and its number below the horizontal axis.
-    pub(crate) fn draw_column(&self, x: f64, number: &str, out: &mut String) {
+    /// A line of the grid at this share of the width, and its number below the horizontal axis.
+    pub(crate) fn draw_column(&self, share: f64, number: &str, out: &mut String) {
+        let (x, top) = (self.x(share), self.top);
+        let (end, below) = (self.bottom + 4.0, self.bottom + 18.0);
         let _ = writeln!(
             out,
-            "<path class=\"grid\" d=\"M{x:.1} {}V{:.1}\"/>\
-             <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{number}</text>",
-            self.top,
-            self.bottom + 4.0,
-            self.bottom + 18.0
+            "<path class=\"grid\" d=\"M{x:.1} {top}V{end:.1}\"/>\
+             <text x=\"{x:.1}\" y=\"{below:.1}\" text-anchor=\"middle\">{number}</text>"
         );
     }
 
-    /// The axes and what they count.
-    pub(crate) fn draw_axes(&self, up: &str, along: &str, out: &mut String) {
+    /// The axes and what they count; the vertical one may count nothing.
+    pub(crate) fn draw_axes(&self, up: Option<&str>, along: &str, out: &mut String) {
         let Area { left, right, top, bottom } = self;
+        let up = up.map_or_else(String::new, |up| format!("<text x=\"0\" y=\"14\">{up}</text>\n"));
         let _ = writeln!(
             out,
-            "<path class=\"axis\" d=\"M{left} {top}V{bottom}H{right}\"/>\n\
-             <text x=\"0\" y=\"14\">{up}</text>\n\
+            "<path class=\"axis\" d=\"M{left} {top}V{bottom}H{right}\"/>\n{up}\
              <text x=\"{right}\" y=\"{:.1}\" text-anchor=\"end\">{along}</text>",
             bottom + BOTTOM - 8.0
         );
@@ -243,59 +309,6 @@ impl Axis {
 fn tenths(value: u64, count: u64) -> Option<u64> {
     let product = value.checked_mul(count)?;
     (product % 10 == 0).then_some(product / 10)
-}
-
-/// An axis and the room to draw in.
-#[derive(Clone, Copy, Debug)]
-struct Frame {
-    axis: Axis,
-    size: Size,
-    words: Words,
-}
-
-impl Frame {
-    fn inner_width(&self) -> f64 {
-        self.size.width - LEFT - RIGHT
-    }
-
-    fn x(&self, ns: u64) -> f64 {
-        LEFT + self.axis.position(ns) * self.inner_width()
-    }
-
-    fn y(&self, share: f64) -> f64 {
-        self.size.height - BOTTOM - share * (self.size.height - TOP - BOTTOM)
-    }
-
-    /// Grid, numbers and names of the axes.
-    fn draw(&self, out: &mut String) {
-        let area = Area::new(self.size, LEFT);
-        for share in SHARES {
-            area.draw_row(self.y(f64::from(share) / 100.0), &format!("{share}\u{a0}%"), out);
-        }
-        for ns in self.axis.ticks(self.inner_width(), TICK_DISTANCE_MIN) {
-            area.draw_column(self.x(ns), &typeset(&tick(ns)), out);
-        }
-        let up = format!("share of {} that took at most this long", self.words.share_of);
-        area.draw_axes(&up, &format!("{}, logarithmic scale", self.words.time), out);
-    }
-
-    /// The path of the steps: up by one n-th at each of the n values. Values that fall on the same half unit make one
-    /// step, so its length is bounded by the plot's width, however many values there are.
-    fn steps(&self, distribution: &Distribution) -> Option<String> {
-        let pairs = &distribution.0;
-        let total: f64 = pairs.iter().map(|&(_, count)| count as f64).sum();
-        let column = |ns: u64| (self.x(ns) * 2.0).round();
-        let mut path = format!("M{:.1} {:.1}", column(pairs.first()?.0) / 2.0, self.y(0.0));
-        let mut risen = 0.0;
-        for group in pairs.chunk_by(|left, right| column(left.0) == column(right.0)) {
-            if risen > 0.0 {
-                let _ = write!(path, "H{:.1}", column(group[0].0) / 2.0);
-            }
-            risen += group.iter().map(|&(_, count)| count as f64).sum::<f64>();
-            let _ = write!(path, "V{:.1}", self.y(risen / total));
-        }
-        Some(path)
-    }
 }
 
 #[cfg(test)]
@@ -361,10 +374,11 @@ mod tests {
 
     #[test]
     fn line_rises_by_the_share_of_its_values() {
-        let frame = Frame { axis: Axis { low: 0.0, high: 2.0 }, size: WIDE, words: WORDS };
-        let (x, y) = (|ns| format!("{:.1}", frame.x(ns)), |share| format!("{:.1}", frame.y(share)));
+        let (axis, area) = (Axis { low: 0.0, high: 2.0 }, Area::new(WIDE, LEFT));
+        let x = |ns| format!("{:.1}", area.x(axis.position(ns)));
+        let y = |share| format!("{:.1}", area.y(share));
         let expected = format!("M{} {}V{}H{}V{}", x(1), y(0.0), y(0.75), x(100), y(1.0));
-        assert_eq!(frame.steps(&sample(&[100, 1, 1, 1])), Some(expected));
+        assert_eq!(steps(&sample(&[100, 1, 1, 1]), axis, &area), Some(expected));
     }
 
     #[test]
@@ -400,7 +414,7 @@ mod tests {
 
     #[test]
     fn first_thirty_series_look_different() {
-        let looks: std::collections::HashSet<String> = (0..30).map(swatch).collect();
+        let looks: std::collections::HashSet<String> = (0..30).map(|series| swatch(series, series)).collect();
         assert_eq!(looks.len(), 30);
     }
 }

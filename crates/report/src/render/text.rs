@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::{Block, Layout, Medium, Section, Table};
+use super::{Block, Heading, Layout, Medium, Section, Table};
 
 const GAP: &str = "  ";
 /// Columns of a sentence that is folded; tables may be wider.
@@ -15,7 +15,7 @@ pub(super) fn report(layout: Layout, sections: &[Section]) -> String {
     let mut out = String::new();
     for section in sections {
         let mut blocks =
-            section.of(Medium::Text).filter(|block| !matches!(block, Block::Figure(..))).peekable();
+            section.shown(Medium::Text).filter(|block| !matches!(block, Block::Figure { .. })).peekable();
         match (layout, blocks.peek()) {
             (Layout::Nested, _) if !section.heading.is_empty() => {
                 let heading = printable(&section.heading);
@@ -34,7 +34,8 @@ pub(super) fn report(layout: Layout, sections: &[Section]) -> String {
 fn write(out: &mut String, layout: Layout, block: &Block) {
     match block {
         Block::Paragraph(prose, _) => say(out, layout, &prose.text()),
-        Block::List(items) | Block::Findings(items) => {
+        Block::List(items) => items.iter().for_each(|item| say(out, layout, &item.text())),
+        Block::Findings(items) => {
             items.iter().for_each(|(item, _)| say(out, layout, &item.text()));
         }
         Block::Terms(terms) => {
@@ -49,7 +50,7 @@ fn write(out: &mut String, layout: Layout, block: &Block) {
             *out += &lines(layout, table);
             table.notes.iter().for_each(|note| say(out, layout, note));
         }
-        Block::Figure(..) => {}
+        Block::Figure { .. } => {}
     }
 }
 
@@ -74,12 +75,10 @@ fn lines(layout: Layout, table: &Table) -> String {
     let shown = table.shown(Medium::Text);
     let headings: Vec<Vec<String>> = shown
         .iter()
-        .map(|&index| &table.columns[index])
-        .map(|column| match (layout, &column.short) {
-            (Layout::Nested, _) => folded(&column.heading),
-            (Layout::Brief | Layout::Flat, short) => {
-                let heading = short.as_ref().unwrap_or(&column.heading);
-                heading.split('\n').map(str::to_owned).collect()
+        .map(|&index| match (layout, &table.columns[index].heading) {
+            (Layout::Nested, Heading(heading, _)) => folded(heading),
+            (Layout::Brief | Layout::Flat, Heading(heading, short)) => {
+                short.as_ref().unwrap_or(heading).split('\n').map(str::to_owned).collect()
             }
         })
         .collect();

@@ -1,40 +1,35 @@
 //! A run as CSV: raw nanoseconds, no units, and the same columns in every run.
 
-use super::{RunRecord, summarise};
-use crate::render::csv::{optional, quoted};
-
-const HEADING: &str = "scheme,authentication,exchange_count,failure_count,offset_median_ns,delay_median_ns,\
-                           whole_median_ns,whole_p90_ns,whole_p99_ns,whole_max_ns,added_ns,added_ratio,\
-                           path,commit,started_unix_s";
+use super::{RunRecord, SchemeSummary, Times, summarise};
+use crate::render::csv::lines;
+use crate::render::{Table, or_empty};
 
 /// The figures as CSV (RFC 4180, with line feeds): a heading, then one line per scheme. A field without a value is
 /// empty; `added_ratio` is a fraction, not percent.
 #[must_use]
 pub fn csv(record: &RunRecord) -> String {
-    let mut out = format!("{HEADING}\n");
-    for summary in summarise(record) {
-        let times = summary.times;
-        let fields = [
-            quoted(summary.scheme),
-            quoted(summary.authentication),
-            summary.exchange_count.to_string().into(),
-            summary.failure_count.to_string().into(),
-            optional(times.map(|times| times.offset_median_ns)),
-            optional(times.map(|times| times.delay_median_ns)),
-            optional(times.map(|times| times.whole_median_ns)),
-            optional(times.map(|times| times.whole_p90_ns)),
-            optional(times.map(|times| times.whole_p99_ns)),
-            optional(times.map(|times| times.whole_max_ns)),
-            optional(summary.added.map(|added| added.ns)),
-            optional(summary.added.and_then(|added| added.ratio).map(|ratio| format!("{ratio:.6}"))),
-            quoted(&record.path),
-            quoted(&record.commit),
-            record.started_unix_s.to_string().into(),
-        ];
-        out += &fields.join(",");
-        out.push('\n');
-    }
-    out
+    let time =
+        |summary: &SchemeSummary<'_>, of: fn(&Times) -> String| or_empty(summary.times.as_ref().map(of));
+    let table = Table::of("Schemes", summarise(record))
+        .words("scheme", |of| of.scheme.to_owned())
+        .words("authentication", |of| of.authentication.to_owned())
+        .number("exchange_count", |of| of.exchange_count)
+        .number("failure_count", |of| of.failure_count)
+        .number("offset_median_ns", |of| time(of, |times| times.offset_median_ns.to_string()))
+        .number("delay_median_ns", |of| time(of, |times| times.delay_median_ns.to_string()))
+        .number("whole_median_ns", |of| time(of, |times| times.whole_median_ns.to_string()))
+        .number("whole_p90_ns", |of| time(of, |times| times.whole_p90_ns.to_string()))
+        .number("whole_p99_ns", |of| time(of, |times| times.whole_p99_ns.to_string()))
+        .number("whole_max_ns", |of| time(of, |times| times.whole_max_ns.to_string()))
+        .number("added_ns", |of| or_empty(of.added.map(|added| added.ns)))
+        .number("added_ratio", |of| {
+            or_empty(of.added.and_then(|added| added.ratio).map(|ratio| format!("{ratio:.6}")))
+        })
+        .words("path", |_| &record.path)
+        .words("commit", |_| &record.commit)
+        .number("started_unix_s", |_| record.started_unix_s)
+        .table();
+    lines(&table)
 }
 
 #[cfg(test)]

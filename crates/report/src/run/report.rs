@@ -2,11 +2,10 @@
 
 use super::{AntpPhases, KeyExchange, RunRecord, SchemeRun, SchemeSummary, Times, summarise};
 use crate::render::{
-    Block, Column, Cumulative, Distribution, Drawing, Figure, Layout, Medium, Prose, Report, Section, Table,
-    Words, or_absent,
+    Block, Cumulative, Distribution, Layout, Medium, Prose, Report, Section, Table, Words, or_absent,
 };
 use crate::stored::Stored;
-use crate::units::{listed, signed_share, signed_time, time, typeset};
+use crate::units::{difference, listed, signed_share, signed_time, time, typeset};
 
 const TITLE: &str = "What authenticated time costs";
 const PLOT: Words = Words {
@@ -42,9 +41,7 @@ fn opening(record: &RunRecord) -> Section {
             .strong(&record.path)
             .plain(format!(", {}. ", listed(counts))),
     };
-    let mut section = Section::default();
-    section.say_in(Medium::Page, record.provenance().told(asked, ""));
-    section
+    Section::only(Medium::Page, "", [Block::paragraph(record.provenance().told(asked, ""))])
 }
 
 /// How often the server was asked, in words.
@@ -68,39 +65,30 @@ fn findings(record: &RunRecord, summaries: &[SchemeSummary<'_>]) -> Option<Secti
         Some(prose.plain(format!(" that of plain NTP{}.", typeset(&share))))
     };
     let findings: Vec<Prose> = record.schemes.iter().zip(summaries).filter_map(finding).collect();
-    let some = !findings.is_empty();
-    let mut section = Section::default();
-    section.add_to(Medium::Page, Block::findings(findings));
-    some.then_some(section)
+    (!findings.is_empty()).then(|| Section::only(Medium::Page, "", [Block::findings(findings)]))
 }
 
 /// The table for a terminal: one line per scheme, then the failures by cause, then what the figures hold for.
 fn side_by_side(record: &RunRecord, summaries: &[SchemeSummary<'_>]) -> Option<Section> {
-    let columns = [
-        Column::words("Scheme").short("scheme"),
-        Column::words("Authentication").short("authentication"),
-        Column::number("Exchanges").short("exchanges"),
-        Column::number("Failed").short("failed"),
-        Column::number("Offset, median").short("offset\nmedian"),
-        Column::number("Delay, median").short("delay\nmedian"),
-        Column::number("Whole exchange, median").short("whole\nmedian"),
-        Column::number("Whole exchange, p99").short("whole\np99"),
-        Column::number("Added by authentication").short("added by\nauthentication"),
-    ];
-    let table = Table::new("Schemes side by side", columns).with(summaries.iter().map(|summary| {
-        let figure = |format: fn(&Times) -> String| or_absent(summary.times.as_ref().map(format));
-        vec![
-            summary.scheme.to_owned(),
-            summary.authentication.to_owned(),
-            summary.exchange_count.to_string(),
-            summary.failure_count.to_string(),
-            figure(|times| signed_time(times.offset_median_ns)),
-            figure(delay),
-            figure(|times| time(times.whole_median_ns)),
-            figure(|times| time(times.whole_p99_ns)),
-            or_absent(added(summary)),
-        ]
-    }));
+    let figure =
+        |of: &&SchemeSummary<'_>, format: fn(&Times) -> String| or_absent(of.times.as_ref().map(format));
+    let table = Table::of("Schemes side by side", summaries)
+        .words(("Scheme", "scheme"), |of| of.scheme)
+        .words(("Authentication", "authentication"), |of| of.authentication)
+        .number(("Exchanges", "exchanges"), |of| of.exchange_count)
+        .number(("Failed", "failed"), |of| of.failure_count)
+        .number(("Offset, median", "offset\nmedian"), |of| {
+            figure(of, |times| signed_time(times.offset_median_ns))
+        })
+        .number(("Delay, median", "delay\nmedian"), |of| {
+            figure(of, |times| difference(times.delay_median_ns))
+        })
+        .number(("Whole exchange, median", "whole\nmedian"), |of| {
+            figure(of, |times| time(times.whole_median_ns))
+        })
+        .number(("Whole exchange, p99", "whole\np99"), |of| figure(of, |times| time(times.whole_p99_ns)))
+        .number(("Added by authentication", "added by\nauthentication"), |of| or_absent(added(of)))
+        .table();
     let mut section = Section::new("Schemes side by side");
     match summaries {
         [] => section.add_to(Medium::Text, Block::Table(table)),
@@ -122,11 +110,6 @@ fn failed(record: &RunRecord) -> impl Iterator<Item = (&SchemeRun, &super::Failu
     record.schemes.iter().flat_map(|run| run.failures.iter().map(move |failure| (run, failure)))
 }
 
-/// The median delay. It has a sign only where clocks that disagree make it negative.
-fn delay(times: &Times) -> String {
-    signed_time(times.delay_median_ns).trim_start_matches('+').to_owned()
-}
-
 /// The extra time of a scheme with its share: `+18.2 us (+31 %)`.
 fn added(summary: &SchemeSummary<'_>) -> Option<String> {
     let added = summary.added?;
@@ -142,124 +125,90 @@ fn distribution(record: &RunRecord) -> Section {
     };
     let series = record.schemes.iter().zip(&samples);
     let series = series.map(|(run, sample)| (run.label(), Distribution::from(sample))).collect();
-    let figure = Figure {
-        drawing: Drawing::Shares(Cumulative { words: PLOT, series }),
+    let figure = Block::Figure {
+        drawing: Box::new(Cumulative { words: PLOT, series }),
         caption: format!(
             "The further left a line, the faster the scheme; the steeper, the steadier. Where a line crosses 50 % is \
              its median.{zeros}"
         ),
+        otherwise: Some("No exchange succeeded, so there is nothing to draw."),
     };
-    let mut section = Section::new("How long exchanges took");
-    section.add(Block::Figure(figure, Some("No exchange succeeded, so there is nothing to draw.")));
-    section
+    Section::of("How long exchanges took", [figure])
 }
 
-/// A table that only the page has room for, of which the first two columns are words.
-fn detail(
-    heading: &str,
-    introduction: Option<&str>,
-    name: &str,
-    headings: &[&str],
-    rows: Vec<Vec<String>>,
-) -> Option<Section> {
-    let mut section = Section::new(heading);
-    if let Some(sentence) = introduction {
-        section.say_in(Medium::Page, sentence);
-    }
-    let table = Table::headed(name, headings.iter().copied(), &[1]);
-    let some = !rows.is_empty();
-    section.add_to(Medium::Page, Block::Table(table.with(rows)));
-    some.then_some(section)
+/// A table that only the page has room for; nothing if it has no rows.
+fn detail(heading: &str, introduction: Option<&str>, table: Table) -> Option<Section> {
+    let some = !table.rows.is_empty();
+    let blocks = introduction.map(Block::paragraph).into_iter().chain([Block::Table(table)]);
+    some.then(|| Section::only(Medium::Page, heading, blocks))
 }
 
 fn percentiles(summaries: &[SchemeSummary<'_>]) -> Option<Section> {
-    let headings =
-        ["Scheme", "Authentication", "p50 (median)", "p90", "p99", "Maximum", "Mean", "Standard deviation"];
-    let row = |summary: &SchemeSummary<'_>| {
-        let figure =
-            |format: fn(&Times) -> Option<String>| or_absent(summary.times.as_ref().and_then(format));
-        vec![
-            summary.scheme.to_owned(),
-            summary.authentication.to_owned(),
-            figure(|times| Some(time(times.whole_median_ns))),
-            figure(|times| Some(time(times.whole_p90_ns))),
-            figure(|times| Some(time(times.whole_p99_ns))),
-            figure(|times| Some(time(times.whole_max_ns))),
-            figure(|times| Some(time(times.whole_mean_ns.round() as u64))),
-            figure(|times| times.whole_deviation_ns.map(|deviation| time(deviation.round() as u64))),
-        ]
-    };
-    let rows = match summaries.iter().any(|summary| summary.times.is_some()) {
-        true => summaries.iter().map(row).collect(),
-        false => Vec::new(),
-    };
-    detail("Whole exchange in figures", None, "Percentiles of whole exchanges", &headings, rows)
+    let figure =
+        |of: &&SchemeSummary<'_>, format: fn(&Times) -> String| or_absent(of.times.as_ref().map(format));
+    let some = summaries.iter().any(|summary| summary.times.is_some());
+    let table = Table::of("Percentiles of whole exchanges", summaries.iter().filter(|_| some))
+        .words("Scheme", |of| of.scheme)
+        .words("Authentication", |of| of.authentication)
+        .number("p50 (median)", |of| figure(of, |times| time(times.whole_median_ns)))
+        .number("p90", |of| figure(of, |times| time(times.whole_p90_ns)))
+        .number("p99", |of| figure(of, |times| time(times.whole_p99_ns)))
+        .number("Maximum", |of| figure(of, |times| time(times.whole_max_ns)))
+        .number("Mean", |of| figure(of, |times| time(times.whole_mean_ns.round() as u64)))
+        .number("Standard deviation", |of| {
+            let deviation = of.times.and_then(|times| times.whole_deviation_ns);
+            or_absent(deviation.map(|deviation| time(deviation.round() as u64)))
+        });
+    detail("Whole exchange in figures", None, table.table())
 }
 
 fn key_exchanges(record: &RunRecord) -> Option<Section> {
-    let headings =
-        ["Scheme", "Authentication", "TCP connection", "TLS handshake", "Request, response", "Together"];
-    let row = |run: &SchemeRun| {
+    let headings = ["TCP connection", "TLS handshake", "Request, response"];
+    let table = before(record, "Times of the key exchange", headings, |run| {
         let KeyExchange { connect_ns, handshake_ns, exchange_ns } = run.key_exchange?;
-        Some(times_of(run, &[connect_ns, handshake_ns, exchange_ns]))
-    };
-    detail(
-        "Key exchange",
-        Some(
-            "Before its first exchange, a client fetches keys and cookies over TLS. It does so once: every later \
-             response brings a new cookie. None of this time is in the figures above.",
-        ),
-        "Times of the key exchange",
-        &headings,
-        record.schemes.iter().filter_map(row).collect(),
-    )
+        Some([connect_ns, handshake_ns, exchange_ns])
+    });
+    let introduction = "Before its first exchange, a client fetches keys and cookies over TLS. It does so once: every \
+                        later response brings a new cookie. None of this time is in the figures above.";
+    detail("Key exchange", Some(introduction), table)
 }
 
 fn antp_phases(record: &RunRecord) -> Option<Section> {
-    let headings = [
-        "Scheme",
-        "Authentication",
-        "Negotiation",
-        "Certificate check",
-        "Encapsulation",
-        "Key exchange",
-        "Together",
-    ];
-    let row = |run: &SchemeRun| {
+    let headings = ["Negotiation", "Certificate check", "Encapsulation", "Key exchange"];
+    let table = before(record, "Times of the phases", headings, |run| {
         let AntpPhases { negotiation_ns, certificate_check_ns, encapsulation_ns, exchange_ns } =
             run.antp_phases?;
-        Some(times_of(run, &[negotiation_ns, certificate_check_ns, encapsulation_ns, exchange_ns]))
-    };
-    detail(
-        "Phases of ANTP",
-        Some(
-            "Before its first exchange, a client of ANTP negotiates, checks certificates and exchanges keys, over \
-             the same port. It does so once for the life of a key. None of this time is in the figures above.",
-        ),
-        "Times of the phases",
-        &headings,
-        record.schemes.iter().filter_map(row).collect(),
-    )
+        Some([negotiation_ns, certificate_check_ns, encapsulation_ns, exchange_ns])
+    });
+    let introduction = "Before its first exchange, a client of ANTP negotiates, checks certificates and exchanges \
+                        keys, over the same port. It does so once for the life of a key. None of this time is in the \
+                        figures above.";
+    detail("Phases of ANTP", Some(introduction), table)
 }
 
-/// A row of times that come before the first exchange, and their sum.
-fn times_of(run: &SchemeRun, times_ns: &[u64]) -> Vec<String> {
-    let together = times_ns.iter().fold(0, |sum: u64, &ns| sum.saturating_add(ns));
-    let times = times_ns.iter().chain([&together]).map(|&ns| time(ns));
-    [run.scheme.clone(), run.authentication.clone()].into_iter().chain(times).collect()
+/// Times that come before the first exchange of a scheme, and their sum.
+fn before<const N: usize>(
+    record: &RunRecord,
+    name: &str,
+    headings: [&str; N],
+    times_ns: impl Fn(&SchemeRun) -> Option<[u64; N]>,
+) -> Table {
+    let rows = record.schemes.iter().filter_map(|run| Some((run, times_ns(run)?)));
+    Table::of(name, rows)
+        .words("Scheme", |(run, _)| &run.scheme)
+        .words("Authentication", |(run, _)| &run.authentication)
+        .each(0..N, |&index| headings[index], |(_, times_ns), &index| time(times_ns[index]))
+        .number("Together", |(_, times_ns)| time(times_ns.iter().fold(0, |sum, &ns| sum.saturating_add(ns))))
+        .table()
 }
 
 fn failures(record: &RunRecord) -> Option<Section> {
-    let row = |(run, failure): (&SchemeRun, &super::Failure)| {
-        vec![run.label(), failure.cause.clone(), failure.count.to_string()]
-    };
-    detail(
-        "Failures",
-        Some("Exchanges that failed have no time and are in no figure above."),
-        "Failures by cause",
-        &["Scheme", "Cause", "Count"],
-        failed(record).map(row).collect(),
-    )
+    let table = Table::of("Failures by cause", failed(record))
+        .words("Scheme", |(run, _)| run.label())
+        .words("Cause", |(_, failure)| &failure.cause)
+        .number("Count", |(_, failure)| failure.count);
+    let introduction = "Exchanges that failed have no time and are in no figure above.";
+    detail("Failures", Some(introduction), table.table())
 }
 
 /// How to read the page, and what it does not show.
@@ -306,9 +255,7 @@ fn limits(record: &RunRecord) -> Section {
             )),
         ),
     ];
-    let mut section = Section::new("How to read this");
-    section.add_to(Medium::Page, Block::Terms(terms));
-    section
+    Section::only(Medium::Page, "How to read this", [Block::Terms(terms)])
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::load::compare::same_rate;
 use crate::load::words::causes_of_run;
 use crate::load::{Cause, LoadRecord, Step, selected};
-use crate::render::{Block, Chart, Cumulative, Distribution, Drawing, Figure, Line, Point, Unit, Words};
+use crate::render::{Block, Chart, Cumulative, Distribution, Line, Point, Unit, Words};
 use crate::units::rate;
 
 /// Runs that a plot draws, so that their colours differ.
@@ -51,10 +51,6 @@ impl Run<'_> {
 /// What crosses are called.
 const VOID: &str = "invalid step";
 
-fn figure(drawing: Drawing, caption: &str, otherwise: Option<&'static str>) -> Block {
-    Block::Figure(Figure { drawing, caption: caption.to_owned() }, otherwise)
-}
-
 /// What the horizontal axes count: a closed loop offers no rate.
 fn along(runs: &[Run<'_>]) -> &'static str {
     let mut steps = runs.iter().flat_map(|run| &run.record.steps);
@@ -90,7 +86,7 @@ pub(super) fn carried(runs: &[Run<'_>]) -> Block {
     };
     let caption = "Where the line of the answered leaves the dotted one, the server or the path has reached its limit. \
                    A cross is a step in which the generator did not do its part: it says nothing about the server.";
-    figure(Drawing::Lines(chart), caption, None)
+    Block::figure(chart, caption)
 }
 
 /// Percentiles of latency against the rate.
@@ -114,14 +110,13 @@ pub(super) fn latency(runs: &[Run<'_>]) -> Block {
         up: "latency, logarithmic scale",
         along: along(runs),
         unit: Unit::Time,
-        diagonal: None,
         void: VOID,
-        mark: None,
         lines,
+        ..Chart::default()
     };
     let caption = "Latency counts from the instant at which a request was to leave, so a server that stops for a \
                    while shows here; what was lost has no latency.";
-    figure(Drawing::Lines(chart), caption, None)
+    Block::figure(chart, caption)
 }
 
 /// The share of each cause against the rate.
@@ -139,13 +134,12 @@ pub(super) fn causes(run: Run<'_>) -> Block {
         up: "share of what was to be sent, logarithmic scale",
         along: along(&[run]),
         unit: Unit::Share,
-        diagonal: None,
         void: VOID,
-        mark: None,
         lines: causes.iter().take(CAUSE_COUNT_MAX).enumerate().map(line).collect(),
+        ..Chart::default()
     };
     let caption = "Whatever failed has one cause; what did not happen at a rate is not drawn there.";
-    figure(Drawing::Lines(chart), caption, None)
+    Block::figure(chart, caption)
 }
 
 /// How long answers took: several steps of one run, or a step of each run.
@@ -162,11 +156,11 @@ pub(super) fn distributions(runs: &[Run<'_>]) -> Block {
         }
     };
     let series = chosen.into_iter().map(|(name, step)| (name, (&step.tally.histograms.latency_ns).into()));
-    figure(
-        Drawing::Shares(Cumulative { words: ANSWERS, series: series.collect() }),
-        "Where a line crosses 50 % is the median at that rate.",
-        Some("No valid step has a distribution, so there is nothing to draw."),
-    )
+    Block::Figure {
+        drawing: Box::new(Cumulative { words: ANSWERS, series: series.collect() }),
+        caption: "Where a line crosses 50 % is the median at that rate.".to_owned(),
+        otherwise: Some("No valid step has a distribution, so there is nothing to draw."),
+    }
 }
 
 /// Of the steps that pass `test` the one at a rate, or the one that answered most.
@@ -184,8 +178,8 @@ pub(super) fn spans(run: Run<'_>) -> Option<Block> {
     let (step, spans) = steps.last().and_then(|step| Some((step, step.spans.as_ref()?)))?;
     let series =
         spans.measures().map(|measure| (measure.name.to_owned(), Distribution::from(measure.times_ns)));
-    let drawing = Drawing::Shares(Cumulative { words: SPANS, series: series.to_vec() });
-    Some(figure(drawing, &format!("At {}.", at(step)), None))
+    let cumulative = Cumulative { words: SPANS, series: series.to_vec() };
+    Some(Block::figure(cumulative, format!("At {}.", at(step))))
 }
 
 /// `4,000/s`.

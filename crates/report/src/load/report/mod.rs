@@ -7,11 +7,11 @@ mod tables;
 
 use self::figures::{RUN_COUNT_MAX, Run};
 use super::compare::against;
-use super::words::{self, antp_times, capacity, causes_of_run, generator, operations_of, shape, shares_host};
+use super::words::{self, antp_times, capacity, causes_of_run, generator, shape, shares_host};
 use super::{LoadRecord, Percentiles, Step, Tally};
 use crate::render::{Block, Layout, Medium, Prose, Report, Section, Tone};
 use crate::stored::Stored;
-use crate::units::{count, microseconds, plural, rate, utc};
+use crate::units::{capital, count, microseconds, plural, rate, utc};
 
 const TITLE: &str = "A time server under load";
 /// The names of runs of a report on several.
@@ -48,11 +48,7 @@ pub(super) fn with(records: &[&LoadRecord], steps: Steps) -> Report {
             |other: &Run<'_>| against(other.record, first.record).section(other.letter, first.letter);
         sections.extend(others.iter().map(beside));
     }
-    let mut draw = |heading: &str, block| {
-        let mut section = Section::new(heading);
-        section.add(block);
-        sections.push(section);
-    };
+    let mut draw = |heading, figure| sections.push(Section::of(heading, [figure]));
     if runs.iter().any(|run| has_plots(run.record)) {
         draw("What was answered", figures::carried(&runs));
         draw("Latency against the rate", figures::latency(&runs));
@@ -80,12 +76,6 @@ fn of(run: Run<'_>) -> String {
     if run.letter.is_empty() { String::new() } else { format!(" of {}", run.letter) }
 }
 
-/// What begins a sentence.
-fn begun(words: &str) -> String {
-    let mut letters = words.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
-
 /// What was loaded, how, and on what.
 fn opening(run: Run<'_>) -> Section {
     let record = run.record;
@@ -107,7 +97,7 @@ fn opening(run: Run<'_>) -> Section {
         letter => Prose::default().strong(letter).plain(": "),
     };
     let went = name
-        .plain(format!("{} of ", begun(record.operation().offered())))
+        .plain(format!("{} of ", capital(record.operation().offered())))
         .strong(record.label())
         .plain(" went to ")
         .strong(target)
@@ -151,9 +141,7 @@ fn findings(runs: &[Run<'_>]) -> Section {
             findings.push((prose.plain(why), Tone::Warning));
         }
     }
-    let mut section = Section::default();
-    section.add_to(Medium::Page, Block::Findings(findings));
-    section
+    Section::only(Medium::Page, "", [Block::Findings(findings)])
 }
 
 /// How many steps are invalid.
@@ -192,11 +180,8 @@ fn steps(run: Run<'_>) -> Section {
 
 /// What is known of ANTP alone: phases, and the client's own cryptography.
 fn antp(run: Run<'_>) -> Section {
-    let mut section = Section::new(format!("ANTP{}: phases and the client's cryptography", of(run)));
-    if let Some(table) = tables::antp(run.record) {
-        section.add_to(Medium::Page, Block::Table(table));
-    }
-    section
+    let heading = format!("ANTP{}: phases and the client's cryptography", of(run));
+    Section::only(Medium::Page, heading, tables::antp(run.record).map(Block::Table))
 }
 
 fn failures(run: Run<'_>) -> Section {
@@ -209,7 +194,8 @@ fn failures(run: Run<'_>) -> Section {
     }
     section.add(figures::causes(run));
     let offered = run.record.operation().offered();
-    let beside = steps.iter().find_map(|step| step.accompanying.as_ref()).map_or("", operations_of);
+    let beside =
+        steps.iter().find_map(|step| step.accompanying.as_ref()).map_or("", |tally| tally.operation.plural());
     for (label, causes) in [
         (format!("Failed {offered} by cause"), &measured),
         (format!("Failed {beside} beside them"), &accompanying),
@@ -242,7 +228,7 @@ fn conclusions(run: Run<'_>) -> Section {
         ("Background", sum(&record.steps, |step| step.background.as_ref())),
     ] {
         let Some(tally) = tally else { continue };
-        let (sent, of, answered) = (count(tally.sent), operations_of(&tally), count(tally.answered));
+        let (sent, of, answered) = (count(tally.sent), tally.operation.plural(), count(tally.answered));
         let (lost, invalid, skipped) = (count(tally.lost), count(tally.invalid), count(tally.skipped));
         let line = format!(
             "{name}: {sent} {of}, {answered} answered, {lost} lost, {invalid} invalid, {skipped} not begun."
@@ -315,15 +301,13 @@ fn hosts(run: Run<'_>) -> Option<Section> {
 fn wires(run: Run<'_>) -> Option<Section> {
     let (size, ip) = words::largest_request(run.record)?;
     let table = tables::wires(run.record, size, ip)?;
-    let mut section = Section::new(format!("What wires carry{}", of(run)));
     let introduction = format!(
         "The largest request is {size} octets over {}. With its Ethernet frame, so many of them fit a link, whatever \
          the server.",
         ip.name()
     );
-    section.say_in(Medium::Page, introduction);
-    section.add_to(Medium::Page, Block::Table(table));
-    Some(section)
+    let blocks = [Block::paragraph(introduction), Block::Table(table)];
+    Some(Section::only(Medium::Page, format!("What wires carry{}", of(run)), blocks))
 }
 
 /// How to read the page, and what the figures do not say.
@@ -349,9 +333,7 @@ fn notes(runs: &[Run<'_>]) -> Section {
         );
         terms.push((format!("Limits{}: the path is {}", of(run), run.record.path), Prose::from(meaning)));
     }
-    let mut section = Section::new("How to read this");
-    section.add_to(Medium::Page, Block::Terms(terms));
-    section
+    Section::only(Medium::Page, "How to read this", [Block::Terms(terms)])
 }
 
 const NOTES: [(&str, &str); 5] = [

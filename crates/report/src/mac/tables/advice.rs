@@ -27,67 +27,40 @@ pub(super) fn section(record: &MacRecord) -> Section {
 }
 
 fn factors() -> Table {
-    let mut table = Table::headed(
-        "What algorithms withstand: the four factors of draft-aanchal4-ntp-mac-00, section 6",
-        [
-            "Algorithm",
-            "Tag, bits",
-            "Key, bits",
-            "min(key, tag)",
-            "Primitive",
-            "Its bits",
-            "Level, bits",
-            "Packets per key",
-            "Extension",
-            "A repeated nonce costs",
-            "Tag travels",
-        ],
-        &[4, 8, 9, 10],
-    )
-    .with(Algorithm::ALL.map(|algorithm| {
-        let factors = Factors::of(algorithm);
-        let bits = |bits: Option<u32>| or_absent(bits.map(|bits| bits.to_string()));
-        vec![
-            algorithm.to_string(),
-            factors.tag_bits.to_string(),
-            factors.key_bits.to_string(),
-            factors.bound_bits().to_string(),
-            factors.primitive.to_owned(),
-            bits(factors.primitive_bits),
-            bits(factors.level_bits()),
-            packets(&factors),
-            match factors.extension {
-                Extension::Impossible => "no",
-                Extension::OfWholeTags => "of whole tags",
-                Extension::Possible => "yes",
-            }
-            .to_owned(),
-            match factors.repeated_nonce {
-                RepeatedNonce::TakesNone => "there is none",
-                RepeatedNonce::ShowsEquality => "nothing",
-                RepeatedNonce::LosesNonce => "forgery under it",
-                RepeatedNonce::LosesHashKey => "the key",
-            }
-            .to_owned(),
-            match factors.carrier {
-                Carrier::Trailer => "as the MAC",
-                Carrier::ExtensionField => "in a field of ours",
-            }
-            .to_owned(),
-        ]
-    }));
-    table.notes.push(
-        "Limits of packets are those of NIST SP 800-38B, appendix B, for CMAC, in blocks, of which each packet here \
-         has three; of SP 800-38D, sections 8 and 8.3, for nonces of twelve random octets; and CMAC\u{2019}s 2^48 for \
-         HMAC-MD5 and GMAC-SIV, whose bound is the same. Where there is none nobody has set one. \
-         draft-ietf-ntp-mac, section 6, allows GMAC 2^48, after which a nonce of twelve octets has repeated with \
-         probability 0.39. Tags of SHA-1 and longer are 20 octets on the wire, that of \
-         HMAC-SHA-224 is 16. All messages here have 48 octets, three blocks of AES. The level is the least of key, \
-         tag and primitive; the later draft\u{2019}s table gives a forger of Poly1305 2^-103 from the first packet \
-         on."
-            .to_owned(),
-    );
-    table
+    let name = "What algorithms withstand: the four factors of draft-aanchal4-ntp-mac-00, section 6";
+    let note = "Limits of packets are those of NIST SP 800-38B, appendix B, for CMAC, in blocks, of which each packet \
+                here has three; of SP 800-38D, sections 8 and 8.3, for nonces of twelve random octets; and \
+                CMAC\u{2019}s 2^48 for HMAC-MD5 and GMAC-SIV, whose bound is the same. Where there is none nobody has \
+                set one. draft-ietf-ntp-mac, section 6, allows GMAC 2^48, after which a nonce of twelve octets has \
+                repeated with probability 0.39. Tags of SHA-1 and longer are 20 octets on the wire, that of \
+                HMAC-SHA-224 is 16. All messages here have 48 octets, three blocks of AES. The level is the least of \
+                key, tag and primitive; the later draft\u{2019}s table gives a forger of Poly1305 2^-103 from the \
+                first packet on.";
+    Table::of(name, Algorithm::ALL.map(Factors::of))
+        .words("Algorithm", |factors| factors.algorithm)
+        .number("Tag, bits", |factors| factors.tag_bits)
+        .number("Key, bits", |factors| factors.key_bits)
+        .number("min(key, tag)", Factors::bound_bits)
+        .words("Primitive", |factors| factors.primitive)
+        .number("Its bits", |factors| or_absent(factors.primitive_bits))
+        .number("Level, bits", |factors| or_absent(factors.level_bits()))
+        .number("Packets per key", packets)
+        .words("Extension", |factors| match factors.extension {
+            Extension::Impossible => "no",
+            Extension::OfWholeTags => "of whole tags",
+            Extension::Possible => "yes",
+        })
+        .words("A repeated nonce costs", |factors| match factors.repeated_nonce {
+            RepeatedNonce::TakesNone => "there is none",
+            RepeatedNonce::ShowsEquality => "nothing",
+            RepeatedNonce::LosesNonce => "forgery under it",
+            RepeatedNonce::LosesHashKey => "the key",
+        })
+        .words("Tag travels", |factors| match factors.carrier {
+            Carrier::Trailer => "as the MAC",
+            Carrier::ExtensionField => "in a field of ours",
+        })
+        .noted([note])
 }
 
 /// The limit of packets under a key, as a power of two.
@@ -96,41 +69,30 @@ pub(super) fn packets(factors: &Factors) -> String {
 }
 
 fn verdicts(name: &str, verdicts: Vec<Verdict>) -> Table {
-    let mut table = Table::headed(
-        name,
-        [
-            "Host",
-            "Role",
-            "Recommended",
-            "Thousand packets/s",
-            "Fastest without objection, whatever carries it",
-            "Thousand packets/s",
-            "Faster than recommended, and why not",
-        ],
-        &[1, 2, 4, 6],
-    );
-    for verdict in verdicts {
-        let cells = |ranked: Option<&Ranked>| {
-            let name = or_absent(ranked.map(|ranked| ranked.algorithm.to_string()));
-            [name, or_absent(ranked.map(|ranked| kilo(ranked.throughput_kps)))]
-        };
-        let recommended = verdict.recommended();
-        let faster: Vec<String> = verdict
-            .ranked
-            .iter()
-            .take_while(|ranked| Some(ranked.algorithm) != recommended.map(|best| best.algorithm))
-            .map(|ranked| {
-                let why = ranked.objection.as_deref().unwrap_or("no standard carries it");
-                format!("{} ({why})", ranked.algorithm)
-            })
-            .collect();
-        let mut row = vec![verdict.host.clone(), verdict.role.name().to_owned()];
-        row.extend(cells(recommended));
-        row.extend(cells(verdict.fastest()));
-        row.push(or_absent((!faster.is_empty()).then(|| faster.join("; "))));
-        table.push(row);
-    }
-    table
+    let algorithm = |ranked: Option<&Ranked>| or_absent(ranked.map(|ranked| ranked.algorithm));
+    let rate = |ranked: Option<&Ranked>| or_absent(ranked.map(|ranked| kilo(ranked.throughput_kps)));
+    Table::of(name, verdicts)
+        .words("Host", |verdict| verdict.host.clone())
+        .words("Role", |verdict| verdict.role.name())
+        .words("Recommended", |verdict| algorithm(verdict.recommended()))
+        .number("Thousand packets/s", |verdict| rate(verdict.recommended()))
+        .words("Fastest without objection, whatever carries it", |verdict| algorithm(verdict.fastest()))
+        .number("Thousand packets/s", |verdict| rate(verdict.fastest()))
+        .words("Faster than recommended, and why not", faster)
+        .table()
+}
+
+/// What is faster than what is recommended, each with the reason why it is not.
+fn faster(verdict: &Verdict) -> String {
+    let recommended = verdict.recommended().map(|best| best.algorithm);
+    let faster = verdict.ranked.iter().take_while(|ranked| Some(ranked.algorithm) != recommended);
+    let faster: Vec<String> = faster
+        .map(|ranked| {
+            let why = ranked.objection.as_deref().unwrap_or("no standard carries it");
+            format!("{} ({why})", ranked.algorithm)
+        })
+        .collect();
+    or_absent((!faster.is_empty()).then(|| faster.join("; ")))
 }
 
 #[cfg(test)]

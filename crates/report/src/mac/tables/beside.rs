@@ -1,6 +1,6 @@
 //! Ours beside what the drafts published: as multiples of legacy MD5, and table by table.
 
-use super::{kilo, ratio_range, which};
+use super::{extremes, kilo, which};
 use crate::mac::recommend::Role;
 use crate::mac::security::Factors;
 use crate::mac::{Algorithm, Instructions, KeyUse, MacRecord, Side, Timing};
@@ -19,7 +19,7 @@ const SIDES: [Instructions; 2] = [Instructions::With, Instructions::Without];
 
 /// What of ours stands in a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Own {
+pub(super) enum Own {
     One,
     Batch,
     Rival,
@@ -36,7 +36,7 @@ impl Own {
         }
     }
 
-    fn timing(self, side: &Side, algorithm: Algorithm) -> Option<&Timing> {
+    pub(super) fn timing(self, side: &Side, algorithm: Algorithm) -> Option<&Timing> {
         match self {
             Own::One => side.ours(algorithm, 1),
             Own::Batch => side.fastest_batch(algorithm),
@@ -63,57 +63,44 @@ pub(super) fn multiples(record: &MacRecord) -> Section {
         "How many times as many packets as with legacy MD5: of the same machine, and of ours by the same code, with \
          the same instructions. Absolute figures of other hardware say nothing here.",
     );
-    let columns = own_columns(record);
-    let mut headings = vec!["Algorithm".to_owned()];
-    headings.extend(columns.iter().map(own_heading));
-    headings.extend(Machine::ALL.map(|machine| machine.name().to_owned()));
-    let mut table = Table::headed("Algorithm / legacy MD5", headings, &[]);
-    for algorithm in Algorithm::ALL {
-        let mut row = vec![algorithm.to_string()];
-        row.extend(columns.iter().map(|(own, side)| {
+    let note = "With and without: the instructions for AES, carry-less multiplication and SHA. In batches: of the size \
+                that is fastest, both of the algorithm and of legacy MD5. GMAC-SIV on the Xeon is by the 5.9 cycles \
+                per octet of draft-ietf-ntp-mac, section 8. (aws-lc): by OpenSSL\u{2019}s legacy MD5.";
+    let table = Table::of("Algorithm / legacy MD5", Algorithm::ALL)
+        .words("Algorithm", |algorithm| *algorithm)
+        .each(own_columns(record), own_heading, |&algorithm, (own, side)| {
             let [timing, md5] = [algorithm, Algorithm::Md5].map(|algorithm| own.timing(side, algorithm));
             or_absent(timing.zip(md5).map(|(timing, md5)| {
                 format!("{}{}", ratio(timing.speed_ratio(md5).median), timing.foreign())
             }))
-        }));
-        row.extend(Machine::ALL.map(|machine| {
-            or_absent(
-                ratio_to_md5(algorithm, machine).map(|times| {
-                    format!("{}{}", ratio(times), mark(&draft_ietf::TABLES, algorithm, machine))
-                }),
-            )
-        }));
-        table.push(row);
-    }
-    table.notes = vec![
-        "With and without: the instructions for AES, carry-less multiplication and SHA. In batches: of the size that \
-         is fastest, both of the algorithm and of legacy MD5. GMAC-SIV on the Xeon is by the 5.9 cycles per octet of \
-         draft-ietf-ntp-mac, section 8. (aws-lc): by OpenSSL\u{2019}s legacy MD5."
-            .to_owned(),
-    ];
-    table.notes.extend(disagreements(&draft_ietf::TABLES));
-    section.show([table]);
-    let published = |algorithm| {
+        })
+        .each(
+            Machine::ALL,
+            |machine| machine.name(),
+            |&algorithm, &machine| {
+                let mark = mark(&draft_ietf::TABLES, algorithm, machine);
+                or_absent(ratio_to_md5(algorithm, machine).map(|times| format!("{}{mark}", ratio(times))))
+            },
+        )
+        .noted(std::iter::once(note.to_owned()).chain(disagreements(&draft_ietf::TABLES, &Machine::ALL)));
+    let published = |&algorithm: &Algorithm| {
         let [with, without] = [Machine::XeonWith, Machine::XeonWithout]
             .map(|machine| cell(algorithm, machine).map(|cell| cell.throughput_kps));
         Some(ratio(with? / without?))
     };
-    let headings = [
-        "Algorithm",
-        "Ours (extremes)",
-        "Ours in batches (extremes)",
-        "OpenSSL here (extremes)",
-        "Published, Xeon",
-    ];
-    let worth = Table::headed("With the instructions / without them", headings, &[]);
-    let worth = worth.with(Algorithm::ALL.map(|algorithm| {
-        let own =
-            Own::ALL.map(|own| or_absent(record.worth(|side| own.timing(side, algorithm)).map(ratio_range)));
-        let mut row = vec![algorithm.to_string()];
-        row.extend(own.into_iter().chain([or_absent(published(algorithm))]));
-        row
-    }));
-    section.show([worth]);
+    let worth = Table::of("With the instructions / without them", Algorithm::ALL)
+        .words("Algorithm", |algorithm| *algorithm)
+        .each(
+            Own::ALL,
+            |own| format!("{} (extremes)", own.name()),
+            |&algorithm, own| {
+                let worth = record.worth(|side| own.timing(side, algorithm));
+                or_absent(worth.map(|range| extremes(range, ratio)))
+            },
+        )
+        .number("Published, Xeon", |algorithm| or_absent(published(algorithm)))
+        .table();
+    section.show([table, worth]);
     section
 }
 
@@ -186,25 +173,22 @@ pub(super) fn drafts(record: &MacRecord) -> Section {
 }
 
 fn lengths(name: String, rows: &[Lengths], has_level: bool) -> Table {
-    let mut headings = vec!["Algorithm", "Key", "Tag"];
+    let factors = |row: &&Lengths| Factors::of(row.algorithm);
+    let mut table = Table::of(name, rows)
+        .words("Algorithm", |row| row.algorithm)
+        .number("Key", |row| row.key_size)
+        .number("Tag", |row| row.tag_size);
     if has_level {
-        headings.push("Security level");
+        table = table.number("Security level", |row| {
+            row.security_bits.map_or_else(|| "NA".to_owned(), |bits| bits.to_string())
+        });
     }
-    headings.extend(["Ours: key", "Tag", "min(key, tag), bits", "Level, bits"]);
-    Table::headed(name, headings, &[]).with(rows.iter().map(|row| {
-        let factors = Factors::of(row.algorithm);
-        let mut cells = vec![row.algorithm.to_string(), row.key_size.to_string(), row.tag_size.to_string()];
-        if has_level {
-            cells.push(row.security_bits.map_or_else(|| "NA".to_owned(), |bits| bits.to_string()));
-        }
-        cells.extend([
-            (factors.key_bits / 8).to_string(),
-            (factors.tag_bits / 8).to_string(),
-            factors.bound_bits().to_string(),
-            or_absent(factors.level_bits().map(|bits| bits.to_string())),
-        ]);
-        cells
-    }))
+    table
+        .number("Ours: key", |row| factors(row).key_bits / 8)
+        .number("Tag", |row| factors(row).tag_bits / 8)
+        .number("min(key, tag), bits", |row| factors(row).bound_bits())
+        .number("Level, bits", |row| or_absent(factors(row).level_bits()))
+        .table()
 }
 
 /// What a table of figures counts.
@@ -222,38 +206,33 @@ fn figures(
     figure: Figure,
 ) -> Table {
     let draft = tables_of(published);
-    let own = own_columns(record);
-    let mut headings = vec!["Algorithm".to_owned()];
-    headings.extend(columns.iter().map(|column| column.machine.name().to_owned()));
-    headings.extend(own.iter().map(own_heading));
     let unit = match figure {
         Figure::Throughput => "thousands",
         Figure::Cycles => "of ours, reference cycles",
     };
-    let mut table = Table::headed(format!("{name} ({unit})"), headings, &[]);
-    for (index, algorithm) in ALGORITHMS.into_iter().enumerate() {
-        let mut row = vec![algorithm.to_string()];
-        row.extend(columns.iter().map(|column| {
-            let (value, md5) = (column.figures[index], column.figures[0]);
-            let times = match figure {
-                Figure::Throughput => value / md5,
-                Figure::Cycles => md5 / value,
-            };
-            let shown = match figure {
-                Figure::Throughput => kilo(value),
-                Figure::Cycles => value.to_string(),
-            };
-            format!("{shown}{} ({})", mark(draft, algorithm, column.machine), ratio(times))
-        }));
-        row.extend(own.iter().map(|(own, side)| own_cell(record, *own, side, algorithm, figure)));
-        table.push(row);
-    }
     let here: Vec<Machine> = columns.iter().map(|column| column.machine).collect();
-    table.notes = disagreements_on(draft, &here);
+    let mut notes = disagreements(draft, &here);
     if figure == Figure::Cycles && published.draft == draft_ietf::TABLES[0].draft {
-        table.notes.extend(gmac_siv(record, columns));
+        notes.extend(gmac_siv(record, columns));
     }
-    table
+    Table::of(format!("{name} ({unit})"), ALGORITHMS.into_iter().enumerate())
+        .words("Algorithm", |&(_, algorithm)| algorithm)
+        .each(
+            columns,
+            |column| column.machine.name(),
+            |&(index, algorithm), column| {
+                let (value, md5) = (column.figures[index], column.figures[0]);
+                let (shown, times) = match figure {
+                    Figure::Throughput => (kilo(value), value / md5),
+                    Figure::Cycles => (value.to_string(), md5 / value),
+                };
+                format!("{shown}{} ({})", mark(draft, algorithm, column.machine), ratio(times))
+            },
+        )
+        .each(own_columns(record), own_heading, |&(_, algorithm), (own, side)| {
+            own_cell(record, *own, side, algorithm, figure)
+        })
+        .noted(notes)
 }
 
 /// A figure of ours with its ratio to our legacy MD5.
@@ -289,28 +268,21 @@ fn gmac_siv(record: &MacRecord, columns: &[Column]) -> Option<String> {
 
 fn advantages(name: String, rows: &[Advantage]) -> Table {
     let year = Role::Server.messages_log2();
-    let mut headings = vec!["Algorithm".to_owned(), "Published".to_owned()];
-    headings.extend(QUERIES_LOG2.map(|q| format!("At q = 2^{q}")));
-    headings.push(format!("At q = 2^{year:.1}, a year of 28,000/s"));
-    headings.push("Packets per key, at most".to_owned());
-    let mut table = Table::headed(name, headings, &[1]).with(rows.iter().map(|row| {
-        let factors = Factors::of(row.algorithm);
-        let mut cells = vec![row.algorithm.to_string(), row.formula.to_owned()];
-        cells.extend(QUERIES_LOG2.into_iter().chain([year]).map(|q| {
-            or_absent(factors.advantage_log2(q).map(|log2| match log2 {
-                0.0 => "1".to_owned(),
-                _ => format!("2^{}", ((log2 * 10.0).round() / 10.0)),
-            }))
-        }));
-        cells.push(super::advice::packets(&factors));
-        cells
-    }));
-    table.notes.push(
-        "No advantage is less than that of a guess, 1/2^min(key, tag): of HMAC-SHA224 the draft\u{2019}s formula is \
-         that of the whole tag."
-            .to_owned(),
-    );
-    table
+    let advantage = |row: &&Advantage, q_log2: f64| {
+        or_absent(Factors::of(row.algorithm).advantage_log2(q_log2).map(|log2| match log2 {
+            0.0 => "1".to_owned(),
+            _ => format!("2^{}", ((log2 * 10.0).round() / 10.0)),
+        }))
+    };
+    let note = "No advantage is less than that of a guess, 1/2^min(key, tag): of HMAC-SHA224 the draft\u{2019}s \
+                formula is that of the whole tag.";
+    Table::of(name, rows)
+        .words("Algorithm", |row| row.algorithm)
+        .words("Published", |row| row.formula)
+        .each(QUERIES_LOG2, |q_log2| format!("At q = 2^{q_log2}"), |row, &q_log2| advantage(row, q_log2))
+        .number(format!("At q = 2^{year:.1}, a year of 28,000/s"), |row| advantage(row, year))
+        .number("Packets per key, at most", |row| super::advice::packets(&Factors::of(row.algorithm)))
+        .noted([note])
 }
 
 /// All tables of the draft that a table is of.
@@ -327,12 +299,8 @@ fn mark(draft: &[Published], algorithm: Algorithm, machine: Machine) -> &'static
     if cells(draft).iter().any(is_it) { "*" } else { "" }
 }
 
-/// What the stars mean.
-fn disagreements(draft: &[Published]) -> Vec<String> {
-    disagreements_on(draft, &Machine::ALL)
-}
-
-fn disagreements_on(draft: &[Published], machines: &[Machine]) -> Vec<String> {
+/// What the stars of these machines mean.
+fn disagreements(draft: &[Published], machines: &[Machine]) -> Vec<String> {
     let here = cells(draft).into_iter().filter(|cell| machines.contains(&cell.machine));
     here.filter_map(|cell| cell.disagreement()).map(|sentence| format!("* {sentence}")).collect()
 }

@@ -12,7 +12,7 @@ use super::figures::Range;
 use super::{Instructions, MacRecord, recommend};
 use crate::render::{Block, Layout, Report, Section};
 use crate::stored::Stored;
-use crate::units::{count, ratio};
+use crate::units::count;
 
 const TITLE: &str = "MACs for NTP on this host, beside the drafts\u{2019}";
 
@@ -36,25 +36,15 @@ pub fn report(record: &MacRecord) -> Report {
 
 /// All that follows the opening.
 pub(crate) fn sections(record: &MacRecord, order: Order) -> Vec<Section> {
-    let mut findings = Section::new("What follows");
     let said = recommend::findings(record).into_iter().chain(beside::ratios(record));
-    findings.add(Block::findings(said));
-    let mut sections = vec![findings];
-    let mut host: Vec<Section> = record.sides.iter().map(|side| ours::section(record, side)).collect();
-    host.push(beside::multiples(record));
-    let drafts = beside::drafts(record);
-    match order {
-        Order::Host => {
-            sections.extend(host);
-            sections.push(advice::section(record));
-            sections.push(drafts);
-        }
-        Order::Drafts => {
-            sections.push(drafts);
-            sections.extend(host);
-            sections.push(advice::section(record));
-        }
-    }
+    let mut sections = vec![Section::of("What follows", [Block::findings(said)])];
+    sections.extend(record.sides.iter().map(|side| ours::section(record, side)));
+    sections.extend([beside::multiples(record), advice::section(record)]);
+    let place = match order {
+        Order::Host => sections.len(),
+        Order::Drafts => 1,
+    };
+    sections.insert(place, beside::drafts(record));
     sections
 }
 
@@ -97,9 +87,9 @@ fn kilo(value: f64) -> String {
     count(value.round() as u64)
 }
 
-/// A ratio with its extremes: `2.43 (2.40 to 2.51)`.
-fn ratio_range(range: Range) -> String {
-    format!("{} ({} to {})", ratio(range.median), ratio(range.low), ratio(range.high))
+/// A figure with its extremes: `2.43 (2.40 to 2.51)`.
+fn extremes(range: Range, text: fn(f64) -> String) -> String {
+    format!("{} ({} to {})", text(range.median), text(range.low), text(range.high))
 }
 
 /// Which process, in a heading.

@@ -1,9 +1,10 @@
 //! This host's figures: throughput, cycles, what a key's set-up costs, and how single times scatter.
 
-use super::{kilo, ratio_range};
+use super::beside::Own;
+use super::{extremes, kilo};
 use crate::mac::{Algorithm, Implementation, Instructions, KeyUse, MacRecord, Side, Spread, Timing};
 use crate::published::ntp_mac::NIST_RPS;
-use crate::render::{Block, Count, Dots, Drawing, Figure, Marker, Section, Series, Table, or_absent};
+use crate::render::{ABSENT, Block, Count, Dots, Marker, Section, Series, Table, or_absent};
 use crate::units::ratio;
 
 pub(super) fn section(record: &MacRecord, side: &Side) -> Section {
@@ -28,186 +29,129 @@ pub(super) fn section(record: &MacRecord, side: &Side) -> Section {
 /// Throughput of each algorithm: ours one at a time, ours in the best batch, and OpenSSL's.
 fn figure(side: &Side) -> Block {
     let rate = |timing: &Timing| (timing.throughput_kps().median * 1e3).round() as u64;
-    let series = [
-        ("ours, one at a time", Marker::Circle, 0),
-        ("ours, in the best batch", Marker::Square, 2),
-        ("OpenSSL, one at a time (GMAC-SIV: aws-lc)", Marker::Cross, 1),
-    ];
-    let values = |index: usize, algorithm: Algorithm| {
-        let timing = match index {
-            0 => side.ours(algorithm, 1),
-            1 => side.fastest_batch(algorithm),
-            _ => side.rival(algorithm, KeyUse::Kept),
-        };
-        timing.map(rate)
-    };
+    let values = |own: Own| Algorithm::ALL.map(|algorithm| own.timing(side, algorithm).map(rate)).to_vec();
+    let series = |name, marker, colour, own| Series { name, marker, colour, values: values(own) };
     let dots = Dots {
         label: "Packets a second of each algorithm; the table has the figures",
         along: "packets of 48 octets a second",
         count: Count::Rate,
         names: Algorithm::ALL.map(Algorithm::name).to_vec(),
-        series: series
-            .iter()
-            .enumerate()
-            .map(|(index, &(name, marker, colour))| Series {
-                name,
-                marker,
-                colour,
-                values: Algorithm::ALL.map(|algorithm| values(index, algorithm)).to_vec(),
-            })
-            .collect(),
+        series: vec![
+            series("ours, one at a time", Marker::Circle, 0, Own::One),
+            series("ours, in the best batch", Marker::Square, 2, Own::Batch),
+            series("OpenSSL, one at a time (GMAC-SIV: aws-lc)", Marker::Cross, 1, Own::Rival),
+        ],
     };
-    let caption = "Medians; the further right, the faster. The key is kept.".to_owned();
-    Block::Figure(Figure { drawing: Drawing::Marks(dots), caption }, None)
+    Block::figure(dots, "Medians; the further right, the faster. The key is kept.")
 }
 
 /// Batch sizes above one.
-fn batches(record: &MacRecord) -> Vec<u32> {
-    record.batches().into_iter().filter(|&batch| batch > 1).collect()
+fn batches(record: &MacRecord) -> impl Iterator<Item = u32> {
+    record.batches().into_iter().filter(|&batch| batch > 1)
 }
 
-/// Headings of ours and of OpenSSL's, with one for each batch size.
-fn headings(first: &str, batches: &[u32], others: [&str; 3]) -> Vec<String> {
-    let batches = batches.iter().map(|batch| format!("In batches of {batch}"));
-    let first = ["Algorithm".to_owned(), first.to_owned()];
-    first.into_iter().chain(batches).chain(others.map(str::to_owned)).collect()
+fn batch_heading(batch: &u32) -> String {
+    format!("In batches of {batch}")
+}
+
+/// An algorithm with ours and whom that is compared with, one packet at a time, if there is either.
+fn pairs(side: &Side, key: KeyUse) -> impl Iterator<Item = (Algorithm, Option<&Timing>, Option<&Timing>)> {
+    let pair = move |algorithm| {
+        let ours = side.timing(algorithm, Implementation::Authentick, key, 1);
+        (algorithm, ours, side.rival(algorithm, key))
+    };
+    Algorithm::ALL.into_iter().map(pair).filter(|(_, ours, rival)| ours.is_some() || rival.is_some())
+}
+
+fn rate(timing: Option<&Timing>) -> String {
+    or_absent(timing.map(|timing| kilo(timing.throughput_kps().median)))
 }
 
 /// Whose code it is stands beside, unless it is OpenSSL's.
-fn rate_of_rival(timing: &Timing) -> String {
-    format!("{}{}", kilo(timing.throughput_kps().median), timing.foreign())
+fn rate_of_rival(timing: Option<&Timing>) -> String {
+    or_absent(timing.map(|timing| format!("{}{}", kilo(timing.throughput_kps().median), timing.foreign())))
+}
+
+fn to_rival(ours: Option<&Timing>, rival: Option<&Timing>) -> String {
+    or_absent(ours.zip(rival).map(|(ours, rival)| extremes(ours.speed_ratio(rival), ratio)))
 }
 
 fn throughput(record: &MacRecord, side: &Side) -> Table {
-    let batches = batches(record);
-    let others =
-        ["OpenSSL, one at a time", "One at a time / OpenSSL (extremes)", "Best batch / OpenSSL (extremes)"];
-    let headings = headings("One at a time (extremes)", &batches, others);
-    let mut table = Table::headed("Thousand packets a second, the key being kept", headings, &[]);
-    for algorithm in Algorithm::ALL {
-        let (one, rival) = (side.ours(algorithm, 1), side.rival(algorithm, KeyUse::Kept));
-        if one.is_none() && rival.is_none() {
-            continue;
-        }
-        let mut row = vec![algorithm.to_string()];
-        row.push(or_absent(one.map(|timing| {
-            let rate = timing.throughput_kps();
-            format!("{} ({} to {})", kilo(rate.median), kilo(rate.low), kilo(rate.high))
-        })));
-        row.extend(batches.iter().map(|&batch| {
-            or_absent(side.ours(algorithm, batch).map(|timing| kilo(timing.throughput_kps().median)))
-        }));
-        row.push(or_absent(rival.map(rate_of_rival)));
-        for ours in [one, side.fastest_batch(algorithm)] {
-            row.push(or_absent(ours.zip(rival).map(|(ours, rival)| ratio_range(ours.speed_ratio(rival)))));
-        }
-        table.push(row);
-    }
-    table
+    Table::of("Thousand packets a second, the key being kept", pairs(side, KeyUse::Kept))
+        .words("Algorithm", |(algorithm, ..)| *algorithm)
+        .number("One at a time (extremes)", |(_, one, _)| {
+            or_absent(one.map(|timing| extremes(timing.throughput_kps(), kilo)))
+        })
+        .each(batches(record), batch_heading, |(algorithm, ..), &batch| rate(side.ours(*algorithm, batch)))
+        .number("OpenSSL, one at a time", |(.., rival)| rate_of_rival(*rival))
+        .number("One at a time / OpenSSL (extremes)", |(_, one, rival)| to_rival(*one, *rival))
+        .number("Best batch / OpenSSL (extremes)", |(algorithm, _, rival)| {
+            to_rival(side.fastest_batch(*algorithm), *rival)
+        })
+        .table()
 }
 
 fn cycles(record: &MacRecord, side: &Side, reference_hz: f64) -> Table {
-    let batches = batches(record);
-    let others = ["OpenSSL, one at a time", "One at a time, with key set-up", "OpenSSL, with key set-up"];
-    let headings = headings("One at a time", &batches, others);
-    let mut table = Table::headed("Reference cycles per octet", headings, &[]);
-    for algorithm in Algorithm::ALL {
-        let ours = |key, batch| side.timing(algorithm, Implementation::Authentick, key, batch);
-        let mut timings = vec![ours(KeyUse::Kept, 1)];
-        timings.extend(batches.iter().map(|&batch| ours(KeyUse::Kept, batch)));
-        timings.push(side.rival(algorithm, KeyUse::Kept));
-        timings.push(ours(KeyUse::SetUp, 1));
-        timings.push(side.rival(algorithm, KeyUse::SetUp));
-        if timings.iter().all(Option::is_none) {
-            continue;
-        }
-        let mut row = vec![algorithm.to_string()];
-        let cell = |timing: &Timing| format!("{:.1}", timing.cycles(reference_hz));
-        row.extend(timings.into_iter().map(|timing| or_absent(timing.map(cell))));
-        table.push(row);
-    }
+    let cycles = |timing: Option<&Timing>| {
+        or_absent(timing.map(|timing| format!("{:.1}", timing.cycles(reference_hz))))
+    };
+    let ours =
+        |&algorithm: &Algorithm, key| cycles(side.timing(algorithm, Implementation::Authentick, key, 1));
+    let rival = |&algorithm: &Algorithm, key| cycles(side.rival(algorithm, key));
+    let mut table = Table::of("Reference cycles per octet", Algorithm::ALL)
+        .words("Algorithm", |algorithm| *algorithm)
+        .number("One at a time", |algorithm| ours(algorithm, KeyUse::Kept))
+        .each(batches(record), batch_heading, |&algorithm, &batch| cycles(side.ours(algorithm, batch)))
+        .number("OpenSSL, one at a time", |algorithm| rival(algorithm, KeyUse::Kept))
+        .number("One at a time, with key set-up", |algorithm| ours(algorithm, KeyUse::SetUp))
+        .number("OpenSSL, with key set-up", |algorithm| rival(algorithm, KeyUse::SetUp))
+        .table();
+    table.rows.retain(|row| row.cells[1..].iter().any(|cell| cell != ABSENT));
     table
 }
 
 fn set_up(side: &Side) -> Table {
-    let mut table = Table::headed(
-        "Thousand packets a second, the key being set up for each",
-        ["Algorithm", "Ours", "OpenSSL", "Ours / OpenSSL (extremes)", "What our set-up adds, ns"],
-        &[],
-    );
-    for algorithm in Algorithm::ALL {
-        let ours = side.timing(algorithm, Implementation::Authentick, KeyUse::SetUp, 1);
-        let rival = side.rival(algorithm, KeyUse::SetUp);
-        if ours.is_none() && rival.is_none() {
-            continue;
-        }
-        let added = ours
-            .zip(side.ours(algorithm, 1))
-            .map(|(with, without)| format!("{:.0}", with.packet_ns().median - without.packet_ns().median));
-        table.push(vec![
-            algorithm.to_string(),
-            or_absent(ours.map(|timing| kilo(timing.throughput_kps().median))),
-            or_absent(rival.map(rate_of_rival)),
-            or_absent(ours.zip(rival).map(|(ours, rival)| ratio_range(ours.speed_ratio(rival)))),
-            or_absent(added),
-        ]);
-    }
-    table
+    let median = |timing: &Timing| timing.packet_ns().median;
+    Table::of("Thousand packets a second, the key being set up for each", pairs(side, KeyUse::SetUp))
+        .words("Algorithm", |(algorithm, ..)| *algorithm)
+        .number("Ours", |(_, ours, _)| rate(*ours))
+        .number("OpenSSL", |(.., rival)| rate_of_rival(*rival))
+        .number("Ours / OpenSSL (extremes)", |(_, ours, rival)| to_rival(*ours, *rival))
+        .number("What our set-up adds, ns", |(algorithm, with, _)| {
+            let both = with.zip(side.ours(*algorithm, 1));
+            or_absent(both.map(|(with, without)| format!("{:.0}", median(with) - median(without))))
+        })
+        .table()
 }
 
 fn spread(side: &Side) -> Table {
-    let mut table = Table::headed(
-        "Latency of single MACs, and the share of a core that NIST\u{2019}s 28,000 packets a second take",
-        [
-            "Algorithm",
-            "Median, ns",
-            "p99, ns",
-            "Deviation, ns",
-            "Deviation up to p99, ns",
-            "OpenSSL: median, ns",
-            "p99, ns",
-            "Deviation up to p99, ns",
-            "Share of a core, %",
-            "In batches, %",
-            "OpenSSL, %",
-        ],
-        &[],
-    );
     let share = |timing: Option<&Timing>| {
         or_absent(timing.map(|timing| percent(timing.packet_ns().median * 1e-9 * NIST_RPS)))
     };
-    let ns = |spread: Option<&Spread>, of: fn(&Spread) -> f64| {
+    let ns = |spread: &Option<&Spread>, of: fn(&Spread) -> f64| {
         or_absent(spread.map(|spread| format!("{:.1}", of(spread))))
     };
-    for algorithm in Algorithm::ALL {
-        let (ours, rival) = (side.spread(algorithm, true), side.spread(algorithm, false));
-        if ours.is_none() && rival.is_none() {
-            continue;
-        }
-        table.push(vec![
-            algorithm.to_string(),
-            ns(ours, |spread| spread.p50_ns),
-            ns(ours, |spread| spread.p99_ns),
-            ns(ours, |spread| spread.deviation_ns),
-            ns(ours, |spread| spread.quiet_deviation_ns),
-            ns(rival, |spread| spread.p50_ns),
-            ns(rival, |spread| spread.p99_ns),
-            ns(rival, |spread| spread.quiet_deviation_ns),
-            share(side.ours(algorithm, 1)),
-            share(side.fastest_batch(algorithm)),
-            share(side.rival(algorithm, KeyUse::Kept)),
-        ]);
-    }
-    table.notes.push(
-        "Each MAC is timed for itself, less what reading the clock takes. The drafts expect jitter to follow cycles: \
-         the deviation up to p99 is the algorithm\u{2019}s, that of all is mostly what interrupted the process. The \
-         share is that of one MAC for each packet; who verifies requests and answers them needs two."
-            .to_owned(),
-    );
-    if let Some(sentence) = jitter(side) {
-        table.notes.push(sentence);
-    }
-    table
+    let rows = Algorithm::ALL.map(|of| (of, side.spread(of, true), side.spread(of, false)));
+    let rows = rows.into_iter().filter(|(_, ours, rival)| ours.is_some() || rival.is_some());
+    let name =
+        "Latency of single MACs, and the share of a core that NIST\u{2019}s 28,000 packets a second take";
+    let note = "Each MAC is timed for itself, less what reading the clock takes. The drafts expect jitter to follow \
+                cycles: the deviation up to p99 is the algorithm\u{2019}s, that of all is mostly what interrupted the \
+                process. The share is that of one MAC for each packet; who verifies requests and answers them needs \
+                two.";
+    Table::of(name, rows)
+        .words("Algorithm", |(algorithm, ..)| *algorithm)
+        .number("Median, ns", |(_, ours, _)| ns(ours, |spread| spread.p50_ns))
+        .number("p99, ns", |(_, ours, _)| ns(ours, |spread| spread.p99_ns))
+        .number("Deviation, ns", |(_, ours, _)| ns(ours, |spread| spread.deviation_ns))
+        .number("Deviation up to p99, ns", |(_, ours, _)| ns(ours, |spread| spread.quiet_deviation_ns))
+        .number("OpenSSL: median, ns", |(.., rival)| ns(rival, |spread| spread.p50_ns))
+        .number("p99, ns", |(.., rival)| ns(rival, |spread| spread.p99_ns))
+        .number("Deviation up to p99, ns", |(.., rival)| ns(rival, |spread| spread.quiet_deviation_ns))
+        .number("Share of a core, %", |(algorithm, ..)| share(side.ours(*algorithm, 1)))
+        .number("In batches, %", |(algorithm, ..)| share(side.fastest_batch(*algorithm)))
+        .number("OpenSSL, %", |(algorithm, ..)| share(side.rival(*algorithm, KeyUse::Kept)))
+        .noted(std::iter::once(note.to_owned()).chain(jitter(side)))
 }
 
 /// Whether the order of deviations is that of medians: the drafts' argument, as rank correlation (Spearman).

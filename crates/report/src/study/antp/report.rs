@@ -3,7 +3,7 @@
 use super::findings::findings;
 use super::{AntpRecord, Level, Path, Phase, Subject, Suite, tables};
 use crate::published::antp::{SOURCE, TIME_RPS};
-use crate::render::{Block, Count, Dots, Drawing, Figure, Layout, Marker, Medium, Report, Section, Series};
+use crate::render::{Block, Count, Dots, Layout, Marker, Medium, Report, Section, Series};
 use crate::stored::Stored;
 use crate::units::rate;
 
@@ -26,28 +26,22 @@ pub fn sections(record: &AntpRecord) -> Vec<Section> {
     );
     first.say_in(Medium::Page, about);
     first.say_all(opening(record));
-    let section = |heading, blocks: Vec<Block>| {
-        let mut section = Section::new(heading);
-        blocks.into_iter().for_each(|block| section.add(block));
-        section
-    };
-    let mut phases: Vec<Block> = throughput(record).into_iter().collect();
-    phases.push(Block::Table(tables::table_1(record)));
+    let phases = throughput(record).into_iter().chain([Block::Table(tables::table_1(record))]);
     let complete = "One client after the other carries out all three phases, beside a load of time synchronisation. \
                     The paper: \u{201c}the total runtime of a client exceeds the sum of the latencies from each \
                     individual phase due to the client performing its own cryptographic operations\u{201d}.";
     let detail = [tables::throughput_detail(record), tables::latency_detail(record)];
     vec![
         first,
-        section("What follows", vec![Block::findings(findings(record))]),
-        section("Table 1: each phase", phases),
-        section(
+        Section::of("What follows", [Block::findings(findings(record))]),
+        Section::of("Table 1: each phase", phases),
+        Section::of(
             "All three phases",
-            vec![Block::paragraph(complete), Block::Table(tables::complete_runs(record))],
+            [Block::paragraph(complete), Block::Table(tables::complete_runs(record))],
         ),
-        section("Published ratios, and ours", vec![Block::Table(tables::ratios(record))]),
-        section("What a key exchange costs", vec![Block::Table(tables::exchange_cost(record))]),
-        section("In detail", std::iter::once(latency(record)).chain(detail.map(Block::Table)).collect()),
+        Section::of("Published ratios, and ours", [Block::Table(tables::ratios(record))]),
+        Section::of("What a key exchange costs", [Block::Table(tables::exchange_cost(record))]),
+        Section::of("In detail", std::iter::once(latency(record)).chain(detail.map(Block::Table))),
     ]
 }
 
@@ -116,7 +110,7 @@ fn throughput(record: &AntpRecord) -> Option<Block> {
             series("published, on other hardware", Marker::Cross, 1, published),
         ],
     };
-    Some(figure(dots, "Means of the trials that count; the further right, the more."))
+    Some(Block::figure(dots, "Means of the trials that count; the further right, the more."))
 }
 
 fn latency(record: &AntpRecord) -> Block {
@@ -142,11 +136,7 @@ fn latency(record: &AntpRecord) -> Block {
             series("p99 at 90 % load", Marker::Cross, 1, values(Level::Most, false)),
         ],
     };
-    figure(dots, "Means of the trials that count; the further left, the better.")
-}
-
-fn figure(dots: Dots, caption: &str) -> Block {
-    Block::Figure(Figure { drawing: Drawing::Marks(dots), caption: caption.to_owned() }, None)
+    Block::figure(dots, "Means of the trials that count; the further left, the better.")
 }
 
 #[cfg(test)]

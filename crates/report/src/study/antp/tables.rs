@@ -1,12 +1,12 @@
 //! Table 1's shape, the runs of all three phases, the published ratios beside ours, and what is behind them.
 
-use super::figures::{Cell, Mean, Throughput, Which};
-use super::{AntpRecord, Level, Path, Phase, Subject, Suite};
+use super::figures::{Cell, Complete, Mean, Throughput, Which};
+use super::{AntpRecord, Level, Path, Phase, Primitive, Subject, Suite};
 use crate::published::antp::{
     EXCHANGE_ECDH_OVER_RSA, EXCHANGE_LATENCY_RSA_OVER_ECDH, PLAIN_OVER_TIME, PRIMITIVE_ECDH_OVER_RSA,
     TIME_LATENCY_INCREASE, TIME_RPS, TRIAL_COUNT, TRIAL_SECONDS, UNKNOWN, exchange_efficiency, plain_rps,
 };
-use crate::render::{ABSENT, Table, or_absent};
+use crate::render::{ABSENT, Filling, Table, or_absent};
 use crate::units::{microseconds, percent, rate, ratio, signed_share};
 
 /// Paths on which latency is taken, in the order of the table.
@@ -43,11 +43,20 @@ fn rows(record: &AntpRecord) -> Vec<(Subject, Path)> {
     rows
 }
 
-/// The two first cells of a row.
-fn names(subject: Subject, path: Path) -> [String; 2] {
-    let behind = if path == Path::Gigabit { " behind 1 Gbit/s" } else { "" };
-    let suite = subject.suite.map_or(ABSENT, Suite::name);
-    [format!("{}{behind}", subject.phase.name()), suite.to_owned()]
+/// Phase and suite, the two first columns of a table.
+fn named<R>(name: &str, rows: impl IntoIterator<Item = R>, of: impl Fn(&R) -> (Subject, Path)) -> Filling<R> {
+    let phase = |row: &R| {
+        let (subject, path) = of(row);
+        format!("{}{}", subject.phase.name(), if path == Path::Gigabit { " behind 1 Gbit/s" } else { "" })
+    };
+    Table::of(name, rows)
+        .words("Phase", phase)
+        .number("Suite", |row| of(row).0.suite.map_or(ABSENT, Suite::name))
+}
+
+/// Paths and loads under which latency is taken, in the order of the tables.
+fn places() -> impl Iterator<Item = (Path, Level)> + Clone {
+    PATHS.into_iter().flat_map(|path| Level::ALL.map(|level| (path, level)))
 }
 
 /// A cell of Table 1 that the paper's text quotes or implies.
@@ -87,100 +96,67 @@ fn cell(record: &AntpRecord, subject: Subject, level: Level, path: Path) -> Stri
 
 /// Table 1's shape: phase, suite, throughput, and latency under two loads on two paths.
 pub(super) fn table_1(record: &AntpRecord) -> Table {
-    let mut headings = ["Phase", "Suite", "Published/s", "Ours/s"].map(str::to_owned).to_vec();
-    for path in PATHS {
-        headings
-            .extend(Level::ALL.map(|level| format!("Latency, {}, {}", path_name(path), level_name(level))));
-    }
-    let mut table = Table::headed("Throughput and latency of each phase", headings, &[]);
-    let latencies = |subject: Subject, own: Path| {
-        let cells = PATHS.into_iter().flat_map(|path| Level::ALL.map(|level| (level, path)));
-        cells
-            .map(|(level, path)| match own {
-                Path::Gigabit => ABSENT.to_owned(),
-                Path::Short | Path::Long => cell(record, subject, level, path),
-            })
-            .collect::<Vec<_>>()
-    };
-    for (subject, path) in rows(record) {
-        let mut row = names(subject, path).to_vec();
-        row.push(published_rps(subject, path));
-        let found = marked(|which| record.throughput_of(which, subject, path), |found| mean_rate(found.rps));
-        row.push(found.unwrap_or_else(|| NOT_MEASURED.to_owned()));
-        row.extend(latencies(subject, path));
-        table.push(row);
-    }
-    for suite in Suite::ALL {
-        let subject = Subject::new(Phase::Complete, suite);
-        let mut row = names(subject, Path::Short).to_vec();
-        // "it does not make sense to measure server throughput for complete 3-phase time synchronizations" (4.2).
-        row.extend([ABSENT.to_owned(), ABSENT.to_owned()]);
-        row.extend(latencies(subject, Path::Short));
-        table.push(row);
-    }
-    table.notes = vec![
-        format!(
-            "Ours: means of trials, with the standard deviation. Latencies: medians, the 99th percentile in \
-             parentheses. The paper's cells are {UNKNOWN} but for the one that its text quotes; the plain rate is \
-             computed from that and the factor of {PLAIN_OVER_TIME}. A mark (!) stands where no trial \
-             counts. The paper's server was an Intel Core i7-4770 behind 1 Gbit/s, \
-             so compare ratios, not figures."
-        ),
-        "Time synchronisation is the same under both suites; the separate tag is of the paper's design, and not \
-         among its results."
-            .to_owned(),
-    ];
-    table
+    let complete = Suite::ALL.map(|suite| (Subject::new(Phase::Complete, suite), Path::Short));
+    let rows = rows(record).into_iter().chain(complete);
+    let heading =
+        |(path, level): &(Path, Level)| format!("Latency, {}, {}", path_name(*path), level_name(*level));
+    // "it does not make sense to measure server throughput for complete 3-phase time synchronizations" (4.2).
+    let has_rate = |subject: &Subject| subject.phase != Phase::Complete;
+    named("Throughput and latency of each phase", rows, |row| *row)
+        .number("Published/s", |&(subject, path)| match has_rate(&subject) {
+            true => published_rps(subject, path),
+            false => ABSENT.to_owned(),
+        })
+        .number("Ours/s", |&(subject, path)| {
+            let of = |which| record.throughput_of(which, subject, path);
+            let found = marked(of, |found| mean_rate(found.rps));
+            found.unwrap_or_else(|| if has_rate(&subject) { NOT_MEASURED } else { ABSENT }.to_owned())
+        })
+        .each(places(), heading, |&(subject, own), &(path, level)| match own {
+            Path::Gigabit => ABSENT.to_owned(),
+            Path::Short | Path::Long => cell(record, subject, level, path),
+        })
+        .noted([
+            format!(
+                "Ours: means of trials, with the standard deviation. Latencies: medians, the 99th percentile in \
+                 parentheses. The paper's cells are {UNKNOWN} but for the one that its text quotes; the plain rate is \
+                 computed from that and the factor of {PLAIN_OVER_TIME}. A mark (!) stands where no trial \
+                 counts. The paper's server was an Intel Core i7-4770 behind 1 Gbit/s, \
+                 so compare ratios, not figures."
+            ),
+            "Time synchronisation is the same under both suites; the separate tag is of the paper's design, and not \
+             among its results."
+                .to_owned(),
+        ])
 }
 
 /// Complete runs beside the sum of their phases.
 pub(super) fn complete_runs(record: &AntpRecord) -> Table {
-    let headings = [
-        "Suite",
-        "Path",
-        "Load",
-        "Whole run",
-        "Negotiation",
-        "Key exchange",
-        "Time",
-        "Sum of phases",
-        "Difference",
-        "Client's cryptography, timed",
-        "Published",
-    ];
-    let mut table = Table::headed("One client's run of all phases", headings, &[]);
-    for suite in Suite::ALL {
-        for path in PATHS {
-            for level in Level::ALL {
-                let mut row = [suite.name(), path_name(path), level_name(level)].map(str::to_owned).to_vec();
-                let found = |which| record.complete_of(which, suite, level, path);
-                let mark = if found(Which::Valid).is_some() { "" } else { MARK };
-                match found(Which::Valid).or_else(|| found(Which::Invalid)) {
-                    Some(complete) => row.extend(
-                        [
-                            complete.whole_us,
-                            complete.negotiation_us,
-                            complete.exchange_us,
-                            complete.time_us,
-                            complete.phases_us(),
-                            complete.difference_us(),
-                            complete.client_crypto_us,
-                        ]
-                        .map(|us| signed(us) + mark),
-                    ),
-                    None => row.extend([ABSENT; 7].map(str::to_owned)),
-                }
-                row.push(UNKNOWN.to_owned());
-                table.push(row);
-            }
-        }
-    }
-    table.notes = vec![
-        "Arithmetic means, as only those add up. The difference is what a run takes beyond its phases; what was timed \
-         of it is encapsulation, tags, hashes and the check of the certificates. The rest is waiting for a processor."
-            .to_owned(),
-    ];
-    table
+    let rows =
+        Suite::ALL.into_iter().flat_map(|suite| places().map(move |(path, level)| (suite, path, level)));
+    let us = |&(suite, path, level): &(Suite, Path, Level), figure: fn(Complete) -> f64| {
+        or_absent(marked(
+            |which| record.complete_of(which, suite, level, path),
+            |complete| signed(figure(complete)),
+        ))
+    };
+    Table::of("One client's run of all phases", rows)
+        .words("Suite", |(suite, ..)| suite.name())
+        .number("Path", |&(_, path, _)| path_name(path))
+        .number("Load", |&(.., level)| level_name(level))
+        .number("Whole run", |row| us(row, |complete| complete.whole_us))
+        .number("Negotiation", |row| us(row, |complete| complete.negotiation_us))
+        .number("Key exchange", |row| us(row, |complete| complete.exchange_us))
+        .number("Time", |row| us(row, |complete| complete.time_us))
+        .number("Sum of phases", |row| us(row, |complete| complete.phases_us()))
+        .number("Difference", |row| us(row, |complete| complete.difference_us()))
+        .number("Client's cryptography, timed", |row| us(row, |complete| complete.client_crypto_us))
+        .number("Published", |_| UNKNOWN)
+        .noted([
+            "Arithmetic means, as only those add up. The difference is what a run takes beyond its phases; what was \
+             timed of it is encapsulation, tags, hashes and the check of the certificates. The rest is waiting for a \
+             processor.",
+        ])
 }
 
 /// A time that may be below zero, as a difference of means may.
@@ -195,9 +171,9 @@ pub(super) fn ratios(record: &AntpRecord) -> Table {
     let increase = |subject, level| {
         record.latency_ratio(subject, Subject::PLAIN, level).map(|ratio| signed_share(ratio - 1.0))
     };
-    let mut table = Table::headed("Ratios", ["What", "Published", "Ours"], &[]);
+    let mut rows = Vec::new();
     let mut add = |what: &str, published: String, ours: Option<String>| {
-        table.push(vec![what.to_owned(), published, or_absent(ours)]);
+        rows.push((what.to_owned(), published, or_absent(ours)));
     };
     let throughput = |over, under| record.throughput_ratio(over, under).map(ratio);
     add(
@@ -242,9 +218,11 @@ pub(super) fn ratios(record: &AntpRecord) -> Table {
         let share = record.link_share(negotiation(suite)).map(|(share, _)| format!("{} %", percent(share)));
         add(&what, "all of it".to_owned(), share);
     }
-    table.notes =
-        vec!["Medians of latency, over the short path; the paper's are averages on a LAN.".to_owned()];
-    table
+    Table::of("Ratios", rows)
+        .words("What", |(what, ..)| what.clone())
+        .number("Published", |(_, published, _)| published.clone())
+        .number("Ours", |(.., ours)| ours.clone())
+        .noted(["Medians of latency, over the short path; the paper's are averages on a LAN."])
 }
 
 /// The share of its primitives' ratio that the exchange keeps.
@@ -255,87 +233,57 @@ fn efficiency(record: &AntpRecord) -> Option<f64> {
 
 /// What the server spends on a key exchange beside what the primitive takes.
 pub(super) fn exchange_cost(record: &AntpRecord) -> Table {
-    let headings = [
-        "Suite",
-        "Primitive",
-        "Decapsulation",
-        "Public-key thread, an exchange",
-        "By the primitive",
-        "Whole server, an exchange",
-        "By the primitive",
-        "Client's encapsulation",
-    ];
-    let mut table = Table::headed("Processor time of a key exchange", headings, &[]);
-    for suite in Suite::ALL {
-        let primitive = record.primitive(suite);
-        let found = record.throughput(Subject::new(Phase::Exchange, suite), Path::Short);
-        let us = |value: Option<f64>| or_absent(value.map(microseconds));
-        let by =
-            |value: Option<f64>| or_absent(value.zip(primitive).map(|(us, one)| ratio(us / one.library_us)));
-        let worker = found.and_then(|found| found.public_key_us());
-        let whole = found.and_then(|found| found.server_us());
-        table.push(vec![
-            suite.name().to_owned(),
-            us(primitive.map(|one| one.library_us)),
-            us(primitive.map(|one| one.decapsulation_us)),
-            us(worker),
-            by(worker),
-            us(whole),
-            by(whole),
-            us(primitive.map(|one| one.encapsulation_us)),
-        ]);
-    }
-    table.notes = vec![
-        "The primitive is the crypto library's P-256 agreement, or its decryption with RSA-2048, alone on one thread, \
-         measured in this study. Server times are at capacity."
-            .to_owned(),
-    ];
-    table
+    let us = |value: Option<f64>| or_absent(value.map(microseconds));
+    let primitive = |&suite: &Suite, figure: fn(Primitive) -> f64| us(record.primitive(suite).map(figure));
+    let exchange = |suite| record.throughput(Subject::new(Phase::Exchange, suite), Path::Short);
+    let worker = |&suite: &Suite| exchange(suite)?.public_key_us();
+    let whole = |&suite: &Suite| exchange(suite)?.server_us();
+    let by = |value: Option<f64>, &suite: &Suite| {
+        or_absent(value.zip(record.primitive(suite)).map(|(us, one)| ratio(us / one.library_us)))
+    };
+    Table::of("Processor time of a key exchange", Suite::ALL)
+        .words("Suite", |suite| suite.name())
+        .number("Primitive", |suite| primitive(suite, |one| one.library_us))
+        .number("Decapsulation", |suite| primitive(suite, |one| one.decapsulation_us))
+        .number("Public-key thread, an exchange", |suite| us(worker(suite)))
+        .number("By the primitive", |suite| by(worker(suite), suite))
+        .number("Whole server, an exchange", |suite| us(whole(suite)))
+        .number("By the primitive", |suite| by(whole(suite), suite))
+        .number("Client's encapsulation", |suite| primitive(suite, |one| one.encapsulation_us))
+        .noted([
+            "The primitive is the crypto library's P-256 agreement, or its decryption with RSA-2048, alone on one \
+             thread, measured in this study. Server times are at capacity.",
+        ])
 }
 
 /// What is behind the throughput.
 pub(super) fn throughput_detail(record: &AntpRecord) -> Table {
-    let headings = [
-        "Phase",
-        "Suite",
-        "Capacity/s",
-        "Answered/s",
-        "Trials that count",
-        "Lost",
-        "Of a processor",
-        "Processor time, an answer",
-        "What must be known of it",
-    ];
-    let mut table = Table::headed("Throughput", headings, &[8]);
-    for (subject, path) in rows(record) {
-        let capacity = record.capacity(subject, path);
-        let found = record.throughput(subject, path);
-        let unsure = record.throughput_of(Which::Invalid, subject, path);
-        let of = |text: fn(&Throughput) -> Option<String>| match (&found, &unsure) {
-            (Some(found), _) => or_absent(text(found)),
-            (None, Some(unsure)) => text(unsure).map_or_else(|| ABSENT.to_owned(), |text| text + MARK),
-            (None, None) => ABSENT.to_owned(),
-        };
-        let mut row = names(subject, path).to_vec();
-        row.extend([
-            or_absent(capacity.and_then(|capacity| capacity.rps).map(rate)),
-            of(|found| Some(mean_rate(found.rps))),
-            found.map_or_else(
-                || format!("0 of {}", record.trials(subject, path).count()),
-                |found| format!("{} of {}", found.counted, found.all),
-            ),
-            of(|found| Some(format!("{} %", percent(found.loss_ratio.value)))),
-            of(|found| Some(format!("{} %", percent(found.server_share?.value)))),
-            of(|found| found.server_us().map(microseconds)),
-            remark(record, subject, path),
-        ]);
-        table.push(row);
-    }
-    table.notes = vec![format!(
-        "The paper tuned its rates to about 95 % of the server's core and less than 1 % lost, in {TRIAL_COUNT} trials \
-         of {TRIAL_SECONDS} s."
-    )];
-    table
+    let of = |&(subject, path): &(Subject, Path), text: fn(&Throughput) -> Option<String>| {
+        let found = |which| record.throughput_of(which, subject, path);
+        match (found(Which::Valid), found(Which::Invalid)) {
+            (Some(found), _) => or_absent(text(&found)),
+            (None, unsure) => or_absent(unsure.and_then(|unsure| Some(text(&unsure)? + MARK))),
+        }
+    };
+    named("Throughput", rows(record), |row| *row)
+        .number("Capacity/s", |&(subject, path)| {
+            or_absent(record.capacity(subject, path).and_then(|capacity| capacity.rps).map(rate))
+        })
+        .number("Answered/s", |row| of(row, |found| Some(mean_rate(found.rps))))
+        .number("Trials that count", |&(subject, path)| {
+            let counted = record.throughput(subject, path).map_or(0, |found| found.counted);
+            format!("{counted} of {}", record.trials(subject, path).count())
+        })
+        .number("Lost", |row| of(row, |found| Some(format!("{} %", percent(found.loss_ratio.value)))))
+        .number("Of a processor", |row| {
+            of(row, |found| Some(format!("{} %", percent(found.server_share?.value))))
+        })
+        .number("Processor time, an answer", |row| of(row, |found| found.server_us().map(microseconds)))
+        .words("What must be known of it", |&(subject, path)| remark(record, subject, path))
+        .noted([format!(
+            "The paper tuned its rates to about 95 % of the server's core and less than 1 % lost, in {TRIAL_COUNT} \
+             trials of {TRIAL_SECONDS} s."
+        )])
 }
 
 /// What is to be said of a row's search and trials.
@@ -352,44 +300,38 @@ fn remark(record: &AntpRecord, subject: Subject, path: Path) -> String {
 
 /// What is behind the latencies.
 pub(super) fn latency_detail(record: &AntpRecord) -> Table {
-    let headings = [
-        "Phase",
-        "Suite",
-        "Path",
-        "Load",
-        "Median",
-        "Mean",
-        "p99",
-        "Deviation of means",
-        "Trials that count",
-        "Background answered/s",
-    ];
-    let mut table = Table::headed("Latency", headings, &[]);
     let complete = Suite::ALL.map(|suite| Subject::new(Phase::Complete, suite));
-    for subject in Subject::ALL.into_iter().chain(complete) {
-        for path in PATHS {
-            for level in Level::ALL {
-                let found = |which| record.cell_of(which, subject, level, path);
-                let counted = found(Which::Valid).map_or(0, |found| found.counted);
-                let Some(found) = found(Which::Valid).or_else(|| found(Which::Invalid)) else { continue };
-                let trials = record.latencies(subject, subject.background(), level, path);
-                let background = Mean::of(trials.map(|trial| trial.background_rps));
-                let mut row = names(subject, path).to_vec();
-                row.extend([
-                    path_name(path).to_owned(),
-                    level_name(level).to_owned(),
-                    microseconds(found.p50_us.value),
-                    microseconds(found.mean_us.value),
-                    microseconds(found.p99_us.value),
-                    or_absent(found.mean_us.deviation.map(microseconds)),
-                    format!("{counted} of {}", found.all),
-                    or_absent(background.map(|mean| rate(mean.value))),
-                ]);
-                table.push(row);
-            }
-        }
-    }
-    table
+    let subjects = Subject::ALL.into_iter().chain(complete);
+    let all = subjects.flat_map(|subject| places().map(move |(path, level)| (subject, path, level)));
+    let rows = all.filter_map(|(subject, path, level)| {
+        let found = |which| record.cell_of(which, subject, level, path);
+        let counted = found(Which::Valid).map_or(0, |found| found.counted);
+        let found = found(Which::Valid).or_else(|| found(Which::Invalid))?;
+        let trials = record.latencies(subject, subject.background(), level, path);
+        let background = Mean::of(trials.map(|trial| trial.background_rps));
+        Some(LatencyRow { subject, path, level, found, counted, background })
+    });
+    named("Latency", rows, |row| (row.subject, row.path))
+        .number("Path", |row| path_name(row.path))
+        .number("Load", |row| level_name(row.level))
+        .number("Median", |row| microseconds(row.found.p50_us.value))
+        .number("Mean", |row| microseconds(row.found.mean_us.value))
+        .number("p99", |row| microseconds(row.found.p99_us.value))
+        .number("Deviation of means", |row| or_absent(row.found.mean_us.deviation.map(microseconds)))
+        .number("Trials that count", |row| format!("{} of {}", row.counted, row.found.all))
+        .number("Background answered/s", |row| or_absent(row.background.map(|mean| rate(mean.value))))
+        .table()
+}
+
+/// A row of the table of latencies.
+struct LatencyRow {
+    subject: Subject,
+    path: Path,
+    level: Level,
+    found: Cell,
+    /// Trials that count.
+    counted: usize,
+    background: Option<Mean>,
 }
 
 #[cfg(test)]

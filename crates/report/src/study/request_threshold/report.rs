@@ -4,7 +4,7 @@ use super::{Plan, Records, Remarks, tables};
 use crate::load::LoadRecord;
 use crate::load::compare::{Comparison, against};
 use crate::published::request_threshold::{EARLIER_RPS, SOURCE, UPDATED_RPS, updated_ratio};
-use crate::render::{Block, Layout, Medium, Prose, Report, Section};
+use crate::render::{Layout, Medium, Prose, Report, Section};
 use crate::stored::Stored;
 use crate::units::{count, microseconds, percent, ratio, utc};
 
@@ -31,7 +31,7 @@ pub fn compared(records: &Records, remarks: &Remarks) -> Report {
 fn with(records: &Records, remarks: &Remarks) -> Vec<Section> {
     let mut one = Section::new("Table 1: one host");
     one.label("Table 1, one host");
-    one.add(Block::Figure(tables::shapes(&records.one_host), None));
+    one.add(tables::shapes(&records.one_host));
     one.show([tables::table_1(&records.one_host)]);
     let own = "The note\u{2019}s host was its own limit, which it found out by taking several.";
     one.say_in(Medium::Page, own);

@@ -2,23 +2,12 @@
 
 use crate::load::{LoadRecord, Step, why as why_of};
 use crate::published::request_threshold::{HOSTS, TABLE_1, TABLE_2};
-use crate::render::{Chart, Column, Drawing, Figure, Line, Point, Row, Table, Unit, Weight};
+use crate::render::{Block, Chart, Line, Point, Table, Weight, or_empty};
 use crate::units::{count, microseconds, percent, rate, seconds};
 
 /// Unanswered shares above this one are a limit that was reached.
 const LOSS_MAX: f64 = 0.01;
-const NOTHING: &str = "";
-
-const HEADINGS_1: [&str; 8] = [
-    "Published: specified/s",
-    "Seconds",
-    "Serviced/s",
-    "Of the most",
-    "Ours: specified/s",
-    "Seconds",
-    "Serviced/s",
-    "Of the most",
-];
+const SPECIFIED_2: &str = "Specified/s, each host";
 const LIMIT: &str = "What limited ours";
 
 /// A step of ours as a row, and what it is compared by.
@@ -81,51 +70,47 @@ fn share(value: f64) -> String {
 /// Both Tables 1, row beside row. What is ours of a row whose step is invalid is marked.
 pub(super) fn table_1(single: &[LoadRecord]) -> Table {
     let ours = ours(single);
-    let most = TABLE_1.iter().map(|row| row.serviced_rps).max().expect("the table has rows");
-    let row = |index: usize| {
-        let mut cells = match TABLE_1.get(index) {
-            Some(row) => vec![
-                count(row.requested_rps.into()),
-                row.seconds.to_string(),
-                count(row.serviced_rps.into()),
-                share(f64::from(row.serviced_rps) / f64::from(most)),
-            ],
-            None => vec![NOTHING.to_owned(); 4],
-        };
-        let ours = ours.get(index);
-        match ours {
-            Some(ours) => cells.extend([
-                ours.step.offered_rps.map_or_else(String::new, rate),
-                seconds(ours.step.seconds),
-                rate(ours.step.answered_rps()),
-                share(ours.share),
-                limit(ours.step),
-            ]),
-            None => cells.extend([NOTHING; 5].map(str::to_owned)),
-        }
-        let is_valid = ours.is_none_or(|ours| ours.step.valid);
-        Row { weight: if is_valid { Weight::Plain } else { Weight::VoidRight }, cells }
-    };
-    let mut table =
-        Table::new("Table 1", HEADINGS_1.map(Column::number).into_iter().chain([Column::words(LIMIT)]));
-    table.rows = (0..TABLE_1.len().max(ours.len())).map(row).collect();
-    table
+    let rows = (0..TABLE_1.len().max(ours.len())).map(|index| (TABLE_1.get(index), ours.get(index)));
+    Table::of("Table 1", rows)
+        .weighed(|(_, ours)| match ours.is_none_or(|ours| ours.step.valid) {
+            true => Weight::Plain,
+            false => Weight::VoidRight,
+        })
+        .number("Published: specified/s", |(row, _)| or_empty(row.map(|row| count(row.requested_rps.into()))))
+        .number("Seconds", |(row, _)| or_empty(row.map(|row| row.seconds)))
+        .number("Serviced/s", |(row, _)| or_empty(row.map(|row| count(row.serviced_rps.into()))))
+        .number("Of the most", |(row, _)| {
+            or_empty(row.map(|row| share(f64::from(row.serviced_rps) / f64::from(most_1()))))
+        })
+        .number("Ours: specified/s", |(_, ours)| {
+            or_empty(ours.and_then(|ours| ours.step.offered_rps).map(rate))
+        })
+        .number("Seconds", |(_, ours)| or_empty(ours.map(|ours| seconds(ours.step.seconds))))
+        .number("Serviced/s", |(_, ours)| or_empty(ours.map(|ours| rate(ours.step.answered_rps()))))
+        .number("Of the most", |(_, ours)| or_empty(ours.map(|ours| share(ours.share))))
+        .words(LIMIT, |(_, ours)| or_empty(ours.map(|ours| limit(ours.step))))
+        .table()
+}
+
+/// The most of the published Table 1, a second.
+fn most_1() -> u32 {
+    TABLE_1.iter().map(|row| row.serviced_rps).max().expect("the table has rows")
 }
 
 /// The published Table 2.
 pub(super) fn published_2() -> Table {
-    let mut headings = vec!["Specified/s, each host".to_owned(), "Seconds".to_owned()];
-    headings.extend(HOSTS.map(str::to_owned));
-    headings.extend(["Total".to_owned(), "Of the most".to_owned()]);
     let most = TABLE_2.iter().map(|row| row.total_rps).max().expect("the table has rows");
-    let rows = TABLE_2.iter().map(|row| {
-        let total = f64::from(row.total_rps);
-        let mut cells = vec![count(row.requested_rps.into()), row.seconds.to_string()];
-        cells.extend(row.serviced_rps.map(|rps| with_share(f64::from(rps), total)));
-        cells.extend([count(row.total_rps.into()), share(total / f64::from(most))]);
-        cells
-    });
-    Table::new("Table 2, published", headings.into_iter().map(Column::number)).with(rows)
+    Table::of("Table 2, published", &TABLE_2)
+        .number(SPECIFIED_2, |row| count(row.requested_rps.into()))
+        .number("Seconds", |row| row.seconds)
+        .each(
+            0..HOSTS.len(),
+            |&index| HOSTS[index],
+            |row, &index| with_share(f64::from(row.serviced_rps[index]), f64::from(row.total_rps)),
+        )
+        .number("Total", |row| count(row.total_rps.into()))
+        .number("Of the most", |row| share(f64::from(row.total_rps) / f64::from(most)))
+        .table()
 }
 
 /// Our Table 2: a row for each step, a column for each host that took part in any.
@@ -137,35 +122,29 @@ pub(super) fn ours_2(several: &[LoadRecord]) -> Table {
             hosts.push(&part.name);
         }
     }
-    let mut headings = vec!["Specified/s, each host".to_owned(), "Seconds".to_owned()];
-    headings.extend(hosts.iter().map(ToString::to_string));
-    headings.extend(["Total", "Of the most", "Start skew"].map(str::to_owned));
-    let cells = |row: &Ours<'_>| {
-        let step = row.step;
-        let host_count = step.hosts.len().max(1) as f64;
-        let total = step.answered_rps();
-        let mut cells = vec![
-            step.offered_rps.map_or_else(String::new, |offered| rate(offered / host_count)),
-            seconds(step.seconds),
-        ];
-        cells.extend(hosts.iter().map(|host| {
-            let part = step.hosts.iter().find(|part| part.name == *host);
-            part.map_or_else(String::new, |part| with_share(step.per_second(part.tally.answered), total))
-        }));
-        cells.extend([rate(total), share(row.share), start_skew(step), limit(step)]);
-        Row { weight: Weight::of(step.valid), cells }
+    let answered = |step: &Step, host: &str| {
+        let part = step.hosts.iter().find(|part| part.name == host)?;
+        Some(with_share(step.per_second(part.tally.answered), step.answered_rps()))
     };
-    let mut columns: Vec<Column> = headings.into_iter().map(Column::number).collect();
-    columns.push(Column::words(LIMIT));
-    let mut table = Table::new("Table 2, ours", columns);
-    table.rows = rows.iter().map(cells).collect();
-    table
+    Table::of("Table 2, ours", rows)
+        .weighed(|row| Weight::of(row.step.valid))
+        .number(SPECIFIED_2, |row| {
+            let host_count = row.step.hosts.len().max(1) as f64;
+            or_empty(row.step.offered_rps.map(|offered| rate(offered / host_count)))
+        })
+        .number("Seconds", |row| seconds(row.step.seconds))
+        .each(hosts, |host| *host, |row, host| or_empty(answered(row.step, host)))
+        .number("Total", |row| rate(row.step.answered_rps()))
+        .number("Of the most", |row| share(row.share))
+        .number("Start skew", |row| start_skew(row.step))
+        .words(LIMIT, |row| limit(row.step))
+        .table()
 }
 
 /// How far from the common instant the host began that was furthest from it, at worst.
 fn start_skew(step: &Step) -> String {
     let worst = step.hosts.iter().map(|part| part.start_skew_us.abs() + part.start_skew_error_us);
-    worst.reduce(f64::max).map_or_else(String::new, |us| format!("\u{2264} {}", microseconds(us)))
+    or_empty(worst.reduce(f64::max).map(|us| format!("\u{2264} {}", microseconds(us))))
 }
 
 /// `2,452 (25 %)`.
@@ -177,8 +156,8 @@ fn with_share(rps: f64, total: f64) -> String {
 }
 
 /// Table 1 as two lines whose units are the most that each serviced.
-pub(super) fn shapes(single: &[LoadRecord]) -> Figure {
-    let most = f64::from(TABLE_1.iter().map(|row| row.serviced_rps).max().expect("the table has rows"));
+pub(super) fn shapes(single: &[LoadRecord]) -> Block {
+    let most = f64::from(most_1());
     let published = TABLE_1.iter().map(|row| Point {
         rate: f64::from(row.requested_rps) / most,
         value: f64::from(row.serviced_rps) / most,
@@ -199,16 +178,14 @@ pub(super) fn shapes(single: &[LoadRecord]) -> Figure {
         label: "Serviced against specified, both as multiples of the most that was serviced; the table has the figures",
         up: "serviced, by the most serviced",
         along: "specified, by the most serviced",
-        unit: Unit::Rate,
         diagonal: Some("all that is specified"),
         void: "the host was its own limit",
-        mark: None,
         lines,
+        ..Chart::default()
     };
     let caption =
-        "Where a line leaves the dotted one, something is exhausted; the table says what it is in ours."
-            .to_owned();
-    Figure { drawing: Drawing::Lines(chart), caption }
+        "Where a line leaves the dotted one, something is exhausted; the table says what it is in ours.";
+    Block::figure(chart, caption)
 }
 
 #[cfg(test)]
