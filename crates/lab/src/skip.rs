@@ -1,12 +1,12 @@
 //! Tests that cannot run here, and say why.
 
-use std::fmt;
 use std::io::Write as _;
 
 use authentick_rig::Error;
 
 /// Why something cannot be had on this machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct Skip(String);
 
 impl Skip {
@@ -32,14 +32,6 @@ impl Skip {
         skip(&self.0);
     }
 }
-
-impl fmt::Display for Skip {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Skip {}
 
 /// Says that a test does not run, and why, where `cargo xtask test` and a person will see it.
 pub fn skip(reason: &str) {

@@ -1,6 +1,5 @@
 //! Why a study did not go on, and by whose fault.
 
-use std::fmt;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::process::ExitStatus;
@@ -21,10 +20,11 @@ pub enum Fault {
 }
 
 /// Why a study did not go on.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A file that the user named, or one in a folder that the user named, is not what it should be.
+    #[error("{place}: {problem}; {remedy}")]
     File {
         /// The file, perhaps with the option that named it.
         place: String,
@@ -34,6 +34,7 @@ pub enum Error {
         remedy: String,
     },
     /// Such a file cannot be read or written.
+    #[error("{message}")]
     Access {
         /// What was done to which file, and what to do, as a sentence.
         message: String,
@@ -41,6 +42,10 @@ pub enum Error {
         kind: ErrorKind,
     },
     /// A run of the program left no record.
+    #[error(
+        "{what}: the run brought nothing ({status}): {command}; what was measured before it is kept, and the same \
+         command goes on"
+    )]
     Run {
         /// What was to be measured.
         what: String,
@@ -52,19 +57,25 @@ pub enum Error {
         command: String,
     },
     /// The server of this study, which is ours, answered nothing.
+    #[error("the server of this study answered nothing")]
     Silence,
     /// The system refused what is allowed and possible otherwise.
-    System(io::Error),
+    #[error("{0}")]
+    System(#[from] io::Error),
     /// A part of the rig cannot be had.
+    #[error("{what}: {error}")]
     Rig {
         /// What it is for.
         what: &'static str,
         /// Why not.
+        #[source]
         error: authentick_rig::Error,
     },
     /// The bench of MACs did not come to its end.
-    Bench(BenchError),
+    #[error("{0}")]
+    Bench(#[from] BenchError),
     /// What should have worked did not: a mistake of ours.
+    #[error("{0}")]
     Bug(String),
 }
 
@@ -129,50 +140,5 @@ impl Error {
     pub(crate) fn unwritable(file: &Path, error: &io::Error) -> Self {
         let message = format!("cannot write {}: {error}; name a folder that can be written", file.display());
         Error::Access { message, kind: error.kind() }
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::File { place, problem, remedy } => write!(f, "{place}: {problem}; {remedy}"),
-            Error::Access { message, .. } | Error::Bug(message) => f.write_str(message),
-            Error::Run { what, status, command, .. } => write!(
-                f,
-                "{what}: the run brought nothing ({status}): {command}; what was measured before it is kept, and the \
-                 same command goes on"
-            ),
-            Error::Silence => f.write_str("the server of this study answered nothing"),
-            Error::System(error) => error.fmt(f),
-            Error::Rig { what, error } => write!(f, "{what}: {error}"),
-            Error::Bench(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Error::System(error) => Some(error),
-            Error::Rig { error, .. } => Some(error),
-            Error::Bench(error) => Some(error),
-            Error::File { .. }
-            | Error::Access { .. }
-            | Error::Run { .. }
-            | Error::Silence
-            | Error::Bug(_) => None,
-        }
-    }
-}
-
-impl From<io::Error> for Error {
-    fn from(error: io::Error) -> Self {
-        Error::System(error)
-    }
-}
-
-impl From<BenchError> for Error {
-    fn from(error: BenchError) -> Self {
-        Error::Bench(error)
     }
 }
