@@ -3,25 +3,20 @@
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use authentick_ke::tls::{Identity, server_config};
-use authentick_wire::Writer;
+use authentick_rig::threads::{Threads, await_readable};
 use authentick_wire::ke::{self, AeadId, ErrorCode, RecordType};
 use authentick_wire::limits::KE_REQUEST_SIZE_MAX;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use authentick_wire::{NoRoom, Writer};
 use rustix::net::sockopt;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::certificates::Lab;
 use crate::process::PATIENCE;
-
-/// How often a thread without work looks whether it is to end.
-const IDLE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// An attempt to connect that takes so long finds the queue full.
 const FULL_AFTER: Duration = Duration::from_millis(200);
@@ -76,16 +71,12 @@ pub struct Counts {
 pub struct KeServer {
     address: SocketAddr,
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    _thread: Threads,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
-    passed: AtomicU64,
-    accepted: AtomicU64,
-    requests: AtomicU64,
-    failed: AtomicU64,
-    stop: AtomicBool,
+    counts: Mutex<Counts>,
     /// Connections that a mute server keeps, or that fill the queue of a deaf one.
     kept: Mutex<Vec<TcpStream>>,
 }
@@ -119,8 +110,9 @@ impl KeServer {
             acceptor.close_up();
         }
         acceptor.listener.set_nonblocking(true).unwrap();
-        let thread = Some(std::thread::spawn(move || acceptor.run(first)));
-        KeServer { address, shared, thread }
+        let mut thread = Threads::default();
+        thread.spawn("exchanges", move |stop| acceptor.run(first, stop)).unwrap();
+        KeServer { address, shared, _thread: thread }
     }
 
     /// Serves on a free port of 127.0.0.1.
@@ -141,20 +133,13 @@ impl KeServer {
     /// What it has done until now.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let Shared { passed, accepted, requests, failed, .. } = &*self.shared;
-        let [passed, accepted, requests, failed] =
-            [passed, accepted, requests, failed].map(|count| count.load(Ordering::Relaxed));
-        Counts { passed, accepted, requests, failed }
+        *self.shared.counts.lock().unwrap()
     }
 }
 
-impl Drop for KeServer {
-    fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-        self.shared.kept.lock().unwrap().clear();
+impl Shared {
+    fn count(&self, more: impl FnOnce(&mut Counts)) {
+        more(&mut self.counts.lock().unwrap());
     }
 }
 
@@ -176,16 +161,16 @@ struct Acceptor {
 }
 
 impl Acceptor {
-    fn run(mut self, first: Option<(u64, SocketAddr)>) {
+    fn run(mut self, first: Option<(u64, SocketAddr)>, stop: &AtomicBool) {
         if let Some((count, real)) = first {
-            self.pass_first(count, real);
+            self.pass_first(count, real, stop);
         }
-        while self.behaviour != Behaviour::Gone && !self.shared.stop.load(Ordering::Relaxed) {
+        while self.behaviour != Behaviour::Gone && !stop.load(Ordering::Relaxed) {
             if self.behaviour == Behaviour::Deaf {
                 // A poll that finds somebody returns at once.
                 std::thread::sleep(Duration::from_millis(20));
             } else if let Some(stream) = self.accept() {
-                self.shared.accepted.fetch_add(1, Ordering::Relaxed);
+                self.shared.count(|counts| counts.accepted += 1);
                 self.treat(stream);
             }
         }
@@ -193,7 +178,7 @@ impl Acceptor {
 
     /// Somebody, if anybody has come.
     fn accept(&self) -> Option<TcpStream> {
-        let _ = poll(&mut [PollFd::from_borrowed_fd(self.listener.as_fd(), PollFlags::IN)], Some(&IDLE));
+        await_readable(&self.listener, None);
         let (stream, _) = self.listener.accept().ok()?;
         stream.set_nonblocking(false).ok()?;
         Some(stream)
@@ -201,10 +186,10 @@ impl Acceptor {
 
     /// Passes connections to a real server; whatever is to change for those who come later has changed when the last
     /// of them gets through.
-    fn pass_first(&mut self, count: u64, real: SocketAddr) {
+    fn pass_first(&mut self, count: u64, real: SocketAddr, stop: &AtomicBool) {
         for left in (0..count).rev() {
             let stream = loop {
-                if self.shared.stop.load(Ordering::Relaxed) {
+                if stop.load(Ordering::Relaxed) {
                     return;
                 }
                 if let Some(stream) = self.accept() {
@@ -214,27 +199,18 @@ impl Acceptor {
             if left == 0 {
                 self.close_up();
             }
-            self.shared.passed.fetch_add(1, Ordering::Relaxed);
+            self.shared.count(|counts| counts.passed += 1);
             std::thread::spawn(move || pass(&stream, real));
         }
     }
 
     /// Sees to it that nobody gets in any more, if that is how it is to behave.
     fn close_up(&mut self) {
-        match self.behaviour {
-            Behaviour::Deaf => self.fill(),
+        if self.behaviour == Behaviour::Deaf {
+            self.fill();
+        } else if self.behaviour == Behaviour::Gone {
             // Another port takes the place of the one that is given up.
-            Behaviour::Gone => self.listener = TcpListener::bind("127.0.0.1:0").unwrap(),
-            Behaviour::Mute
-            | Behaviour::Reset
-            | Behaviour::Alert(_)
-            | Behaviour::NoProtocol
-            | Behaviour::Close
-            | Behaviour::Error(_)
-            | Behaviour::Nonsense
-            | Behaviour::OneRecord
-            | Behaviour::NoEarlyClose
-            | Behaviour::OnlyAead15 => {}
+            self.listener = TcpListener::bind("127.0.0.1:0").unwrap();
         }
     }
 
@@ -341,16 +317,16 @@ fn talk(stream: TcpStream, behaviour: Behaviour, tls: Arc<ServerConfig>, shared:
         _ => read_request(&mut stream),
     };
     let Some(request) = request else {
-        shared.failed.fetch_add(1, Ordering::Relaxed);
+        shared.count(|counts| counts.failed += 1);
         // The client reads an alert only if nothing that it sent is left unread; a reset would overtake it.
         let _ = stream.sock.shutdown(std::net::Shutdown::Write);
         let _ = io::copy(&mut stream.sock, &mut io::sink());
         return;
     };
-    shared.requests.fetch_add(1, Ordering::Relaxed);
+    shared.count(|counts| counts.requests += 1);
     let answer = match behaviour {
-        Behaviour::Error(code) => message(RecordType::ERROR, &code.0.to_be_bytes()),
-        Behaviour::Nonsense => message(RecordType(0x3FFF), &[0xA5; 16]),
+        Behaviour::Error(code) => critical(RecordType::ERROR, &code.0.to_be_bytes()),
+        Behaviour::Nonsense => critical(RecordType(0x3FFF), &[0xA5; 16]),
         Behaviour::NoEarlyClose if closed_early(&mut stream.conn) => return,
         Behaviour::OnlyAead15 if offers_other_than_15(&request) => return,
         Behaviour::NoEarlyClose | Behaviour::OnlyAead15 | Behaviour::OneRecord => cookies(),
@@ -365,10 +341,10 @@ fn talk(stream: TcpStream, behaviour: Behaviour, tls: Arc<ServerConfig>, shared:
 /// The same for a server that reads one record and closes without a look at what else has come.
 fn talk_by_record(mut stream: StreamOwned<ServerConnection, OneByOne>, shared: &Shared) {
     if read_request(&mut stream).is_none() {
-        shared.failed.fetch_add(1, Ordering::Relaxed);
+        shared.count(|counts| counts.failed += 1);
         return;
     }
-    shared.requests.fetch_add(1, Ordering::Relaxed);
+    shared.count(|counts| counts.requests += 1);
     // tcp(7): what is corked leaves when the connection is closed, unless that resets it. In NTPsec the answer waits
     // for the acknowledgement of what TLS sent after the handshake, with the same end.
     let _ = sockopt::set_tcp_cork(&stream.sock.stream, true);
@@ -407,28 +383,26 @@ fn read_request(stream: &mut impl Read) -> Option<Vec<u8>> {
     Some(request)
 }
 
-/// A message of one critical record and its end.
-fn message(kind: RecordType, body: &[u8]) -> Vec<u8> {
-    let mut octets = [0; 64];
-    let mut out = Writer::new(&mut octets);
-    ke::emit(&mut out, true, kind, body).expect(ROOM);
-    ke::emit(&mut out, true, RecordType::END_OF_MESSAGE, &[]).expect(ROOM);
-    let size = out.offset();
-    octets[..size].to_vec()
+/// A message of one critical record.
+fn critical(kind: RecordType, body: &[u8]) -> Vec<u8> {
+    message(|out| ke::emit(out, true, kind, body))
 }
 
 /// An answer that a client takes: AEAD 15 and eight cookies, which no server opens.
 fn cookies() -> Vec<u8> {
+    message(|out| {
+        ke::emit_numbers(out, RecordType::NEXT_PROTOCOL, &[ke::PROTOCOL_NTPV4])?;
+        ke::emit_numbers(out, RecordType::AEAD, &[AeadId::SIV_CMAC_256.0])?;
+        (0..8).try_for_each(|number| ke::emit(out, false, RecordType::NEW_COOKIE, &[number; 100]))
+    })
+}
+
+/// A message of these records, with its end.
+fn message(records: impl FnOnce(&mut Writer<'_>) -> Result<(), NoRoom>) -> Vec<u8> {
     let mut octets = [0; 1024];
     let mut out = Writer::new(&mut octets);
-    ke::emit_numbers(&mut out, RecordType::NEXT_PROTOCOL, &[ke::PROTOCOL_NTPV4]).expect(ROOM);
-    ke::emit_numbers(&mut out, RecordType::AEAD, &[AeadId::SIV_CMAC_256.0]).expect(ROOM);
-    for number in 0..8 {
-        ke::emit(&mut out, false, RecordType::NEW_COOKIE, &[number; 100]).expect(ROOM);
-    }
-    ke::emit(&mut out, true, RecordType::END_OF_MESSAGE, &[]).expect(ROOM);
+    let written = records(&mut out).and_then(|()| ke::emit(&mut out, true, RecordType::END_OF_MESSAGE, &[]));
+    written.expect("there is room");
     let size = out.offset();
     octets[..size].to_vec()
 }
-
-const ROOM: &str = "there is room";

@@ -1,8 +1,8 @@
 //! Kernels that lack something, as a process sees them: system calls that fail as they do where nobody knows them.
 
 use std::collections::BTreeMap;
-use std::thread;
 
+use authentick_rig::threads::on_own_thread;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
@@ -41,12 +41,8 @@ fn without<T: Send>(
     let rules = BTreeMap::from([(call, arguments)]);
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, arch).unwrap();
     let program: BpfProgram = filter.try_into().unwrap();
-    let run = || {
+    on_own_thread(|| {
         seccompiler::apply_filter(&program).unwrap();
         work()
-    };
-    thread::scope(|scope| match scope.spawn(run).join() {
-        Ok(value) => value,
-        Err(panic) => std::panic::resume_unwind(panic),
     })
 }

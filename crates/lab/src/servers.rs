@@ -8,11 +8,11 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use authentick_net::udp::dropped_count;
 pub use authentick_rig::relay::make_room;
+use authentick_rig::threads::Threads;
 use authentick_wire::Writer;
 use authentick_wire::extension::{self, FieldType};
 use authentick_wire::header::{Header, Leap, Mode, ReferenceId};
@@ -157,7 +157,7 @@ pub struct NtpServer {
     address: SocketAddr,
     started: Instant,
     shared: Arc<Shared>,
-    threads: Vec<JoinHandle<()>>,
+    _threads: Threads,
 }
 
 #[derive(Debug)]
@@ -165,7 +165,6 @@ struct Shared {
     counts: Mutex<Counts>,
     /// Absent once it is closed.
     socket: Mutex<Option<Arc<UdpSocket>>>,
-    stop: AtomicBool,
 }
 
 impl NtpServer {
@@ -180,16 +179,14 @@ impl NtpServer {
         let (address, started) = (socket.local_addr().unwrap(), Instant::now());
         let socket = Arc::new(socket);
         let counts = Counts { faults: vec![0; policy.rules.len()], ..Counts::default() };
-        let shared = Arc::new(Shared {
-            counts: Mutex::new(counts),
-            socket: Mutex::new(Some(Arc::clone(&socket))),
-            stop: AtomicBool::new(false),
-        });
+        let (counts, open) = (Mutex::new(counts), Mutex::new(Some(Arc::clone(&socket))));
+        let shared = Arc::new(Shared { counts, socket: open });
         let (late, due) = mpsc::channel();
         let worker = Worker { policy, started, socket, late, shared: Arc::clone(&shared), number: 0 };
-        let threads =
-            vec![std::thread::spawn(move || worker.run()), std::thread::spawn(move || send_late(&due))];
-        NtpServer { address, started, shared, threads }
+        let mut threads = Threads::default();
+        threads.spawn("server", move |stop| worker.run(stop)).unwrap();
+        threads.spawn("late", move |_| send_late(&due)).unwrap();
+        NtpServer { address, started, shared, _threads: threads }
     }
 
     /// Serves on a free port of 127.0.0.1.
@@ -227,15 +224,6 @@ impl NtpServer {
     }
 }
 
-impl Drop for NtpServer {
-    fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..) {
-            let _ = thread.join();
-        }
-    }
-}
-
 /// A datagram that waits, the one that is due first being the greatest.
 type Late = Reverse<(Instant, Vec<u8>, SocketAddr)>;
 
@@ -251,9 +239,9 @@ struct Worker {
 }
 
 impl Worker {
-    fn run(mut self) {
+    fn run(mut self, stop: &AtomicBool) {
         let mut buffer = [0; DATAGRAM_SIZE_MAX];
-        while !self.shared.stop.load(Ordering::Relaxed) {
+        while !stop.load(Ordering::Relaxed) {
             let Ok((size, client)) = self.socket.recv_from(&mut buffer) else { continue };
             if let Some(left) = self.policy.pause_left(self.started.elapsed()) {
                 std::thread::sleep(left);

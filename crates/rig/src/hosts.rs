@@ -20,6 +20,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::Error;
 use crate::process::{is_running, run};
+use crate::threads::on_own_thread;
 
 /// The most clients of one star.
 pub const CLIENT_COUNT_MAX: usize = 4;
@@ -122,13 +123,9 @@ impl Hosts {
     /// If there is no such host, or this process may not enter it.
     pub fn within<T: Send>(&self, host: Host, work: impl FnOnce() -> T + Send) -> io::Result<T> {
         let space = File::open(format!("/run/netns/{}", self.name(host)))?;
-        let on_host = || {
+        on_own_thread(|| {
             move_into_link_name_space(space.as_fd(), Some(LinkNameSpaceType::Network))?;
             Ok(work())
-        };
-        std::thread::scope(|scope| match scope.spawn(on_host).join() {
-            Ok(value) => value,
-            Err(panic) => std::panic::resume_unwind(panic),
         })
     }
 

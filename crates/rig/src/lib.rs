@@ -9,6 +9,7 @@
 //! - [`quota`]: control groups, and a share of a processor for a process.
 //! - [`process`]: processes that end with their value, and what they have written; [`processors`]: where they run.
 //! - [`certificates`]: an authority, and what it signs.
+//! - [`threads`]: threads that end with a value.
 //! - [`pair`]: a host and a processor each for a server and for its load.
 #![forbid(unsafe_code)]
 
@@ -22,5 +23,6 @@ pub mod process;
 pub mod processors;
 pub mod quota;
 pub mod relay;
+pub mod threads;
 
 pub use error::Error;

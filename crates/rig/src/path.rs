@@ -12,18 +12,16 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::AsFd;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use authentick_crypto::Entropy;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::Error;
 use crate::hosts::{Host, Hosts};
 use crate::link::{Fate, Link};
+use crate::threads::{Threads, await_readable, lock};
 
 /// Larger than any packet of the devices, whose MTU is 1500.
 const PACKET_SIZE_MAX: usize = 2048;
@@ -33,9 +31,6 @@ const DEVICE_QUEUE: u32 = 10_000;
 
 /// Packets that are read before those that are due leave.
 const BATCH_COUNT: usize = 32;
-
-/// How often a thread without work looks whether it is to end.
-const IDLE: Duration = Duration::from_millis(20);
 
 /// What one direction has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,35 +47,12 @@ pub struct Traffic {
     pub refused: u64,
 }
 
-#[derive(Debug, Default)]
-struct Counters {
-    offered: AtomicU64,
-    passed: AtomicU64,
-    lost: AtomicU64,
-    overflowed: AtomicU64,
-    refused: AtomicU64,
-}
-
-impl Counters {
-    fn read(&self) -> Traffic {
-        let [offered, passed, lost, overflowed, refused] =
-            [&self.offered, &self.passed, &self.lost, &self.overflowed, &self.refused]
-                .map(|count| count.load(Ordering::Relaxed));
-        Traffic { offered, passed, lost, overflowed, refused }
-    }
-}
-
-fn add(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
-}
-
 /// A path between the server and one client, beside their cable. It ends with this value.
 #[derive(Debug)]
 pub struct Path {
     number: u8,
-    counters: [Arc<Counters>; 2],
-    stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
+    traffic: [Arc<Mutex<Traffic>>; 2],
+    threads: Threads,
 }
 
 impl Path {
@@ -92,12 +64,8 @@ impl Path {
     pub fn new(hosts: &Hosts, client: usize, there: Link, back: Link, seed: u64) -> Result<Self, Error> {
         let number = u8::try_from(hosts.next_path()).ok().filter(|number| *number < 128);
         let number = number.ok_or(Error::Misuse("hosts have at most 128 paths"))?;
-        let mut path = Path {
-            number,
-            counters: [Arc::default(), Arc::default()],
-            stop: Arc::default(),
-            threads: Vec::new(),
-        };
+        let mut path =
+            Path { number, traffic: [Arc::default(), Arc::default()], threads: Threads::default() };
         let client_end = path.end(hosts, Host::Client(client), 2)?;
         let server_end = path.end(hosts, Host::Server, 1)?;
         let copy = |file: &File| file.try_clone().map_err(Error::system("a TUN device"));
@@ -133,13 +101,13 @@ impl Path {
     /// What has come from the client.
     #[must_use]
     pub fn there(&self) -> Traffic {
-        self.counters[0].read()
+        *lock(&self.traffic[0])
     }
 
     /// What has come from the server.
     #[must_use]
     pub fn back(&self) -> Traffic {
-        self.counters[1].read()
+        *lock(&self.traffic[1])
     }
 
     fn v4(&self, last: u8) -> Ipv4Addr {
@@ -172,20 +140,9 @@ impl Path {
     }
 
     fn run(&mut self, from: File, to: File, link: Link, seed: u64, direction: usize) -> Result<(), Error> {
-        let (counters, stop) = (Arc::clone(&self.counters[direction]), Arc::clone(&self.stop));
-        let direction = Direction { from, to, link, entropy: Entropy::from_seed(seed), counters };
-        let thread = std::thread::Builder::new().name("path".to_owned());
-        self.threads.push(thread.spawn(move || direction.run(&stop)).map_err(Error::system("a thread"))?);
-        Ok(())
-    }
-}
-
-impl Drop for Path {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..) {
-            let _ = thread.join();
-        }
+        let traffic = Arc::clone(&self.traffic[direction]);
+        let direction = Direction { from, to, link, entropy: Entropy::from_seed(seed), traffic };
+        self.threads.spawn("path", move |stop| direction.run(stop)).map_err(Error::system("a thread"))
     }
 }
 
@@ -195,7 +152,7 @@ struct Direction {
     to: File,
     link: Link,
     entropy: Entropy,
-    counters: Arc<Counters>,
+    traffic: Arc<Mutex<Traffic>>,
 }
 
 impl Direction {
@@ -203,8 +160,7 @@ impl Direction {
         let mut waiting: VecDeque<(Instant, Vec<u8>)> = VecDeque::new();
         let mut buffer = [0; PACKET_SIZE_MAX];
         while !stop.load(Ordering::Relaxed) {
-            let due = waiting.front().map(|(due, _)| *due);
-            self.wait(due);
+            await_readable(&self.from, waiting.front().map(|(due, _)| *due));
             for _ in 0..BATCH_COUNT {
                 let Ok(size) = self.from.read(&mut buffer) else { break };
                 self.take(&buffer[..size], &mut waiting);
@@ -216,28 +172,21 @@ impl Direction {
         }
     }
 
-    /// Until there is something to read, `due` has come, or it is time to look around.
-    fn wait(&self, due: Option<Instant>) {
-        let timeout = due.map_or(IDLE, |due| due.saturating_duration_since(Instant::now()).min(IDLE));
-        let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.as_nanos() as _ };
-        // Interrupted or not: all is looked at anyway.
-        let _ = poll(&mut [PollFd::from_borrowed_fd(self.from.as_fd(), PollFlags::IN)], Some(&timeout));
-    }
-
     fn take(&mut self, packet: &[u8], waiting: &mut VecDeque<(Instant, Vec<u8>)>) {
-        add(&self.counters.offered);
+        let mut traffic = lock(&self.traffic);
+        traffic.offered += 1;
         match self.link.admit(Instant::now(), packet.len(), &mut self.entropy) {
             Fate::Arrives(at) => waiting.push_back((at, packet.to_vec())),
-            Fate::Lost => add(&self.counters.lost),
-            Fate::Overflowed => add(&self.counters.overflowed),
+            Fate::Lost => traffic.lost += 1,
+            Fate::Overflowed => traffic.overflowed += 1,
         }
     }
 
     fn pass(&mut self, packet: &[u8]) {
         match self.to.write(packet) {
-            Ok(_) => add(&self.counters.passed),
+            Ok(_) => lock(&self.traffic).passed += 1,
             Err(error) if error.kind() == ErrorKind::Interrupted => self.pass(packet),
-            Err(_) => add(&self.counters.refused),
+            Err(_) => lock(&self.traffic).refused += 1,
         }
     }
 }

@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use authentick_net::process::terminate;
 
 use crate::Error;
+use crate::threads::lock;
 
 /// Lines of a process that are kept: the last ones.
 const LINE_COUNT_MAX: usize = 100_000;
@@ -60,7 +61,7 @@ impl Process {
         let log = Arc::clone(&self.log);
         let read = move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut log = lock(&log);
                 if log.len() == LINE_COUNT_MAX {
                     log.pop_front();
                 }
@@ -69,10 +70,6 @@ impl Process {
         };
         let thread = std::thread::Builder::new().name("log".to_owned()).spawn(read);
         thread.map(drop).map_err(Error::system("a thread"))
-    }
-
-    fn lines(&self) -> MutexGuard<'_, VecDeque<String>> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The process's number.
@@ -84,7 +81,7 @@ impl Process {
     /// The lines that it has written to standard output and standard error.
     #[must_use]
     pub fn log(&self) -> String {
-        self.lines().make_contiguous().join("\n")
+        lock(&self.log).make_contiguous().join("\n")
     }
 
     /// Waits until a line contains `part`; returns what follows it.
@@ -99,7 +96,7 @@ impl Process {
                 // What it wrote last may not have been read yet.
                 std::thread::sleep(10 * TICK);
             }
-            let found = self.lines().iter().find_map(|line| Some(line.split_once(part)?.1.to_owned()));
+            let found = lock(&self.log).iter().find_map(|line| Some(line.split_once(part)?.1.to_owned()));
             if let Some(rest) = found {
                 return Ok(rest);
             }

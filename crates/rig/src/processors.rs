@@ -2,6 +2,8 @@
 
 use authentick_net::affinity;
 
+use crate::threads::on_own_thread;
+
 /// One of the processors that this process may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Processor {
@@ -14,7 +16,7 @@ pub enum Processor {
 /// Does `work` on a thread that may run on one processor only, as may the processes that it starts. Where there is one
 /// processor alone, there is nothing to choose.
 pub fn pinned<T: Send>(processor: Processor, work: impl FnOnce() -> T + Send) -> T {
-    let on_processor = || {
+    on_own_thread(|| {
         let allowed = affinity::allowed().unwrap_or_default();
         if let [first, .., last] = allowed[..] {
             // Where it is refused, figures are less steady.
@@ -24,10 +26,6 @@ pub fn pinned<T: Send>(processor: Processor, work: impl FnOnce() -> T + Send) ->
             });
         }
         work()
-    };
-    std::thread::scope(|scope| match scope.spawn(on_processor).join() {
-        Ok(value) => value,
-        Err(panic) => std::panic::resume_unwind(panic),
     })
 }
 

@@ -10,14 +10,15 @@ use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use authentick_net::udp::{anywhere, dropped_count};
 use rustix::buffer::spare_capacity;
-use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::event::{Timespec, epoll};
 use rustix::net::sockopt;
+
+use crate::threads::{Threads, await_readable, lock};
 
 /// The most clients; each takes a file descriptor.
 pub const CLIENT_COUNT_MAX: usize = 16_000;
@@ -30,9 +31,6 @@ const DATAGRAM_SIZE_MAX: usize = 65_535;
 
 /// Datagrams that are read from one socket before the others have their turn.
 const BATCH_COUNT: usize = 64;
-
-/// How often the thread looks whether it is to end.
-const IDLE: Duration = Duration::from_millis(20);
 
 /// Room for datagrams that come while a thread has no processor: some 5,000 small ones. The kernel's usual 212,992
 /// octets hold 256 of 48 octets.
@@ -96,7 +94,7 @@ pub struct Counts {
 pub struct Relay<M> {
     address: SocketAddr,
     shared: Arc<Shared<M>>,
-    thread: Option<JoinHandle<()>>,
+    _thread: Threads,
 }
 
 struct Shared<M> {
@@ -104,11 +102,6 @@ struct Shared<M> {
     counts: Mutex<Counts>,
     /// The clients' socket, then one towards the server for each client.
     sockets: Mutex<Vec<Arc<UdpSocket>>>,
-    stop: AtomicBool,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<M: Middle> Relay<M> {
@@ -119,12 +112,8 @@ impl<M: Middle> Relay<M> {
     /// The system's.
     pub fn start(front: UdpSocket, server: SocketAddr, one_way: Duration, middle: M) -> io::Result<Self> {
         let address = front.local_addr()?;
-        let shared = Arc::new(Shared {
-            middle: Mutex::new(middle),
-            counts: Mutex::default(),
-            sockets: Mutex::default(),
-            stop: AtomicBool::new(false),
-        });
+        let (middle, counts, sockets) = (Mutex::new(middle), Mutex::default(), Mutex::default());
+        let shared = Arc::new(Shared { middle, counts, sockets });
         let mut forwarder = Forwarder {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             server,
@@ -137,9 +126,9 @@ impl<M: Middle> Relay<M> {
             shared: Arc::clone(&shared),
         };
         forwarder.adopt(front)?;
-        let thread = std::thread::Builder::new().name("relay".to_owned());
-        let thread = Some(thread.spawn(move || forwarder.run())?);
-        Ok(Relay { address, shared, thread })
+        let mut thread = Threads::default();
+        thread.spawn("relay", move |stop| forwarder.run(stop))?;
+        Ok(Relay { address, shared, _thread: thread })
     }
 
     /// Relays between a port of 127.0.0.1 and `server`; 0 is any port.
@@ -170,16 +159,6 @@ impl<M: Middle> Relay<M> {
         let dropped: io::Result<u64> = sockets.iter().map(|socket| dropped_count(socket.as_fd())).sum();
         let counts = *lock(&self.shared.counts);
         Ok(Counts { lost: counts.lost + dropped?, ..counts })
-    }
-}
-
-impl<M> Drop for Relay<M> {
-    fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // A thread that panicked has said so.
-            let _ = thread.join();
-        }
     }
 }
 
@@ -221,10 +200,11 @@ struct Forwarder<M> {
 }
 
 impl<M: Middle> Forwarder<M> {
-    fn run(mut self) {
+    fn run(mut self, stop: &AtomicBool) {
         let mut events = Vec::with_capacity(BATCH_COUNT);
-        while !self.shared.stop.load(Ordering::Relaxed) {
-            self.wait();
+        while !stop.load(Ordering::Relaxed) {
+            // epoll itself counts in milliseconds.
+            await_readable(&self.epoll, self.travelling.front().map(|first| first.due));
             events.clear();
             let _ = epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&Timespec::default()));
             for event in &events {
@@ -238,16 +218,6 @@ impl<M: Middle> Forwarder<M> {
                 self.deliver(arrived.towards, arrived.place, &arrived.octets);
             }
         }
-    }
-
-    /// Until there is something to read, something is due, or it is time to look around. epoll itself counts in
-    /// milliseconds.
-    fn wait(&self) {
-        let due = self.travelling.front().map(|first| first.due.saturating_duration_since(Instant::now()));
-        let timeout = due.map_or(IDLE, |due| due.min(IDLE));
-        let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.as_nanos() as _ };
-        // Interrupted or not: what there is is looked at.
-        let _ = poll(&mut [PollFd::from_borrowed_fd(self.epoll.as_fd(), PollFlags::IN)], Some(&timeout));
     }
 
     /// Waits on one more socket.

@@ -2,27 +2,27 @@
 
 use std::process::{Command, Output};
 
+use authentick_rig::threads::on_own_thread;
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 
 use crate::process::Process;
 
 /// Starts a program that cannot set a clock.
 pub(super) fn start(mut command: Command) -> Process {
-    within(move || Process::start(&mut command))
+    within(|| Process::start(&mut command))
 }
 
 /// Runs a program that cannot set a clock to its end.
 pub(super) fn output(mut command: Command) -> Output {
-    within(move || command.output().unwrap())
+    within(|| command.output().unwrap())
 }
 
 /// The filter and the missing right belong to a thread and are inherited by what it starts.
-fn within<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    let thread = std::thread::spawn(|| {
+fn within<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    on_own_thread(|| {
         forbid_setting_clocks();
         work()
-    });
-    thread.join().unwrap()
+    })
 }
 
 /// From here on the calling thread, and what it starts, cannot set a clock, and is told that it could.
