@@ -2,12 +2,19 @@
 
 use std::path::PathBuf;
 
+use der::asn1::{BitString, ObjectIdentifier};
+use der::{Decode, Encode};
+use pem::{EncodeConfig, LineEnding, Pem, encode_config};
 use rcgen::{CertificateParams, KeyPair, PublicKeyData, RsaKeySize, SignatureAlgorithm, SigningKey};
+use x509_cert::Certificate;
 
 use crate::certificates::{Lab, write_private};
 
 /// Suites as configuration and command line call them.
 pub const SUITES: [&str; 4] = ["ecdh", "rsa", "rsa-oaep", "x25519"];
+
+/// RFC 8410 section 3.
+const ID_X25519: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.110");
 
 impl Lab {
     /// The certificate of a suite and the authority's.
@@ -70,26 +77,11 @@ impl Lab {
     /// Puts the X25519 key into a certificate that was made with an Ed25519 key of the same octets, and signs it anew:
     /// the library that makes certificates knows no key that cannot sign.
     fn signed_for_x25519(&self, certificate: &[u8]) -> String {
-        let (ed25519, x25519) = ([0x06, 0x03, 0x2b, 0x65, 0x70], [0x06, 0x03, 0x2b, 0x65, 0x6e]);
-        // SEQUENCE { SEQUENCE to be signed, SEQUENCE algorithm, BIT STRING signature }, each with two octets of length
-        // but for the last two.
-        let size_at = |at: usize| usize::from(certificate[at + 2]) << 8 | usize::from(certificate[at + 3]);
-        assert!(certificate[..2] == [0x30, 0x82] && certificate[4..6] == [0x30, 0x82]);
-        let (signed, rest) = certificate[4..].split_at(4 + size_at(4));
-        let mut signed = signed.to_vec();
-        let at = signed.windows(ed25519.len()).rposition(|octets| octets == ed25519).unwrap();
-        signed[at..at + x25519.len()].copy_from_slice(&x25519);
-        let algorithm = &rest[..2 + usize::from(rest[1])];
-        let signature = self.authority().key().sign(&signed).unwrap();
-        assert!(signature.len() < 127, "its length is one octet");
-        let mut body = signed;
-        body.extend_from_slice(algorithm);
-        body.extend_from_slice(&[0x03, signature.len() as u8 + 1, 0]);
-        body.extend_from_slice(&signature);
-        let mut whole = vec![0x30, 0x82];
-        whole.extend_from_slice(&u16::try_from(body.len()).unwrap().to_be_bytes());
-        whole.extend_from_slice(&body);
-        pem("CERTIFICATE", &whole)
+        let mut certificate = Certificate::from_der(certificate).unwrap();
+        certificate.tbs_certificate.subject_public_key_info.algorithm.oid = ID_X25519;
+        let signature = self.authority().key().sign(&certificate.tbs_certificate.to_der().unwrap()).unwrap();
+        certificate.signature = BitString::from_bytes(&signature).unwrap();
+        pem("CERTIFICATE", &certificate.to_der().unwrap())
     }
 }
 
@@ -117,15 +109,5 @@ fn vector(name: &str) -> Vec<u8> {
 
 /// The textual form of a key or certificate. RFC 7468.
 fn pem(label: &str, der: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for chunk in der.chunks(3) {
-        let bits = chunk.iter().chain(&[0, 0]).take(3).fold(0, |bits, octet| bits << 8 | usize::from(*octet));
-        for index in 0..4 {
-            let digit = DIGITS[bits >> (18 - 6 * index) & 63] as char;
-            text.push(if index <= chunk.len() { digit } else { '=' });
-        }
-    }
-    let lines: Vec<&str> = text.as_bytes().chunks(64).map(|line| str::from_utf8(line).unwrap()).collect();
-    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
+    encode_config(&Pem::new(label, der), EncodeConfig::new().set_line_ending(LineEnding::LF))
 }

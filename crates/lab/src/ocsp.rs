@@ -14,10 +14,12 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use der::asn1::{BitString, GeneralizedTime, ObjectIdentifier};
+use der::asn1::{BitString, GeneralizedTime, Ia5String, ObjectIdentifier};
 use der::{Decode, Encode};
 use rcgen::{CertificateParams, CustomExtension, ExtendedKeyUsagePurpose, KeyPair, SigningKey};
 use x509_cert::Certificate;
+use x509_cert::ext::pkix::name::GeneralName;
+use x509_cert::ext::pkix::{AccessDescription, AuthorityInfoAccessSyntax};
 use x509_cert::spki::AlgorithmIdentifierOwned;
 use x509_ocsp::{
     BasicOcspResponse, CertStatus, OcspGeneralizedTime, OcspRequest, OcspResponse, ResponderId, ResponseData,
@@ -34,17 +36,15 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// The extension of a certificate that names its responder: Authority Information Access.
 ///
 /// # Panics
-/// If the URL is longer than a hundred octets.
+/// If the URL is not ASCII.
 #[must_use]
 pub fn access(url: &str) -> CustomExtension {
-    let sequence = |content: &[u8]| {
-        assert!(content.len() < 128, "its length is one octet");
-        [&[0x30, content.len() as u8], content].concat()
+    let responder = AccessDescription {
+        access_method: ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.48.1"),
+        access_location: GeneralName::UniformResourceIdentifier(Ia5String::new(url).unwrap()),
     };
-    let method = [0x06, 0x08, 0x2b, 6, 1, 5, 5, 7, 48, 1];
-    let location = [&[0x86, url.len() as u8], url.as_bytes()].concat();
-    let description = sequence(&[&method[..], &location].concat());
-    CustomExtension::from_oid_content(&[1, 3, 6, 1, 5, 5, 7, 1, 1], sequence(&description))
+    let content = AuthorityInfoAccessSyntax(vec![responder]).to_der().unwrap();
+    CustomExtension::from_oid_content(&[1, 3, 6, 1, 5, 5, 7, 1, 1], content)
 }
 
 /// What a listener sends back.

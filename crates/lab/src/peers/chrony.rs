@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use super::{Place, folder, libraries, program};
 use crate::certificates::Lab;
 use crate::hosts::{Host, Hosts};
-use crate::process::Process;
+use crate::process::{Process, wait_for};
 use crate::skip::is_root;
 
 /// Debian's chrony; it wants to be root even where it touches nothing.
@@ -88,10 +87,7 @@ impl Chrony {
         );
         daemon.process.wait_for_line("chronyd version");
         // It opens its sockets after it has said so, and answers its own client after that.
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while daemon.ask("tracking").is_empty() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_for("chronyd to answer", || (!daemon.ask("tracking").is_empty()).then_some(()));
         daemon
     }
 }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use super::{folder, libraries, program, sandbox};
+use super::{Place, folder, libraries, program, sandbox};
 use crate::certificates::Lab;
 use crate::hosts::{Host, Hosts};
 use crate::process::Process;
@@ -14,8 +14,7 @@ use crate::skip::is_root;
 #[derive(Debug)]
 pub struct NtpSec {
     folder: PathBuf,
-    /// The name of the host's namespace.
-    host: String,
+    place: Place,
 }
 
 impl NtpSec {
@@ -24,12 +23,11 @@ impl NtpSec {
     pub fn find(hosts: &Hosts, host: Host) -> Option<Self> {
         program("ntpsec/usr/sbin/ntpd")?;
         is_root("ntpd binds port 123")
-            .then(|| NtpSec { folder: folder().join("ntpsec"), host: hosts.name(host).to_owned() })
+            .then(|| NtpSec { folder: folder().join("ntpsec"), place: Place::on(hosts, host) })
     }
 
     fn command(&self, program: impl AsRef<Path>) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.host]).arg(program.as_ref());
+        let mut command = self.place.command(program.as_ref());
         command
             .env("LD_LIBRARY_PATH", libraries(&self.folder))
             .env("PYTHONPATH", self.folder.join("usr/lib/python3/dist-packages"));
