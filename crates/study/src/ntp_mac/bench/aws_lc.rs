@@ -6,7 +6,7 @@ use authentick_crypto::mac::MacAlgorithm;
 use authentick_report::mac::{Algorithm, Implementation, KeyUse};
 use aws_lc_rs::aead::{AES_128_GCM_SIV, Aad, LessSafeKey, Nonce, UnboundKey};
 
-use super::subject::{KEY, NONCE_SIZE, Subject, nonce, packet, stamp, work};
+use super::subject::{KEY, NONCE_SIZE, Subject, nonce, packet_work};
 
 /// The only algorithm that is measured here.
 pub(super) const ALGORITHM: MacAlgorithm = MacAlgorithm::GmacSiv128;
@@ -30,26 +30,13 @@ pub(super) fn single(nonce: &[u8; NONCE_SIZE], message: &[u8]) -> Vec<u8> {
 
 /// With a kept key, and with one that is set up for each packet.
 pub(super) fn subjects() -> Vec<Subject> {
-    let kept = {
-        let (key, mut packet) = (key(), packet());
-        work(move |number| {
-            stamp(&mut packet, number);
-            black_box(tag(&key, nonce(number), &packet));
-        })
-    };
-    let set_up = {
-        let mut packet = packet();
-        work(move |number| {
-            stamp(&mut packet, number);
-            black_box(tag(&key(), nonce(number), &packet));
-        })
-    };
-    let subject = |(key, work)| Subject {
-        algorithm: Algorithm::GmacSiv128,
-        implementation: Implementation::AwsLc,
-        key,
-        batch: 1,
-        work,
-    };
+    let kept_key = key();
+    let kept = packet_work(move |number, packet| {
+        black_box(tag(&kept_key, nonce(number), packet));
+    });
+    let set_up = packet_work(|number, packet| {
+        black_box(tag(&key(), nonce(number), packet));
+    });
+    let subject = |(key, work)| Subject::single(Algorithm::GmacSiv128, Implementation::AwsLc, key, work);
     [(KeyUse::Kept, kept), (KeyUse::SetUp, set_up)].map(subject).into()
 }

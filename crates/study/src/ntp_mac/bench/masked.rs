@@ -116,7 +116,7 @@ pub fn serve(extent: Extent, orders: impl BufRead, mut answers: impl Write) -> R
         ),
     };
     let reference_hz = ticks::reference_hz();
-    let mut process = SideRun::with(extent, Instructions::Without, remarks, whose)?;
+    let mut process = SideRun::new(extent, Instructions::Without, remarks, whose)?;
     writeln!(answers, "{READY}")?;
     for order in orders.lines() {
         match order?.as_str() {

@@ -31,7 +31,7 @@ use authentick_report::mac::{Instructions, MacRecord, PACKET_SIZE};
 pub use self::error::BenchError;
 use self::masked::Masked;
 pub use self::masked::serve;
-use self::side::SideRun;
+use self::side::{SideRun, Whose};
 use crate::Caller;
 
 /// How much is measured.
@@ -62,7 +62,7 @@ const SIZE: usize = PACKET_SIZE as usize;
 pub fn run(extent: Extent, caller: &Caller<'_>) -> Result<MacRecord, BenchError> {
     let started_unix_s = unix_seconds();
     let reference_hz = ticks::reference_hz();
-    let mut process = SideRun::new(extent, Instructions::With, Vec::new())?;
+    let mut process = SideRun::new(extent, Instructions::With, Vec::new(), Whose::All)?;
     let mut masked = Masked::start(&caller.program.path, extent)?;
     for done in 1..=extent.round_count {
         process.round();

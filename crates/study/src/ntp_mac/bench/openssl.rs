@@ -24,7 +24,7 @@ use openssl::md_ctx::MdCtx;
 use openssl::sha::{Sha1, Sha224, Sha256, Sha384, Sha512};
 
 use super::SIZE;
-use super::subject::{NONCE_SIZE, Subject, key_of, nonce, packet, stamp, work};
+use super::subject::{NONCE_SIZE, Subject, key_of, nonce, packet_work};
 
 const BLOCK: usize = 16;
 /// Octets of a block of the digests that HMAC is made of here.
@@ -38,13 +38,10 @@ pub(super) fn subjects(algorithm: MacAlgorithm) -> Result<Vec<Subject>, ErrorSta
     let mut subjects = Vec::new();
     for key in [KeyUse::Kept, KeyUse::SetUp] {
         let Some(mut compute) = computation(algorithm, key)? else { continue };
-        let mut packet = packet();
-        let work = work(move |number| {
-            stamp(&mut packet, number);
-            black_box(compute(number, &packet).expect("it worked when it was compared with ours"));
+        let work = packet_work(move |number, packet| {
+            black_box(compute(number, packet).expect("it worked when it was compared with ours"));
         });
-        let algorithm = named(algorithm);
-        subjects.push(Subject { algorithm, implementation: Implementation::OpenSsl, key, batch: 1, work });
+        subjects.push(Subject::single(named(algorithm), Implementation::OpenSsl, key, work));
     }
     Ok(subjects)
 }

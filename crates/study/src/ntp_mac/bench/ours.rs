@@ -8,16 +8,14 @@ use authentick_game::mac::factors::named;
 use authentick_report::mac::{Implementation, KeyUse};
 
 use super::SIZE;
-use super::subject::{NONCE_SIZE, Subject, key_of, nonce, packet, stamp, tag_size, work};
+use super::subject::{NONCE_SIZE, Subject, key_of, nonce, packet, packet_work, stamp, tag_size, work};
 
 /// Packets that are handed over together.
 pub(super) const BATCHES: [u32; 4] = [1, 4, 16, 64];
 
 /// Everything of ours for one algorithm.
 pub(super) fn subjects(algorithm: MacAlgorithm) -> Vec<Subject> {
-    let mut subjects: Vec<Subject> = BATCHES.into_iter().map(|batch| kept(algorithm, batch)).collect();
-    subjects.push(set_up(algorithm));
-    subjects
+    BATCHES.into_iter().map(|batch| kept(algorithm, batch)).chain([set_up(algorithm)]).collect()
 }
 
 /// A tag for comparison, of any message.
@@ -40,16 +38,11 @@ struct Slot {
     tag: [u8; MAC_TAG_SIZE_MAX],
 }
 
-impl Slot {
-    fn new() -> Self {
-        Slot { packet: packet(), nonce: nonce(0), tag: [0; MAC_TAG_SIZE_MAX] }
-    }
-}
-
 fn kept(algorithm: MacAlgorithm, batch: u32) -> Subject {
     let (key, size) = (key(algorithm), tag_size(algorithm));
     let has_nonce = algorithm.nonce_size().is_some();
-    let mut slots: Vec<Slot> = (0..batch).map(|_| Slot::new()).collect();
+    let slot = || Slot { packet: packet(), nonce: nonce(0), tag: [0; MAC_TAG_SIZE_MAX] };
+    let mut slots: Vec<Slot> = std::iter::repeat_with(slot).take(batch as usize).collect();
     let work = work(move |number| {
         let first = number * u64::from(batch);
         for (number, slot) in (first..).zip(&mut slots) {
@@ -66,33 +59,20 @@ fn kept(algorithm: MacAlgorithm, batch: u32) -> Subject {
         }));
         black_box(&slots);
     });
-    Subject {
-        algorithm: named(algorithm),
-        implementation: Implementation::Authentick,
-        key: KeyUse::Kept,
-        batch,
-        work,
-    }
+    let mut subject = Subject::single(named(algorithm), Implementation::Authentick, KeyUse::Kept, work);
+    subject.timing.batch = batch;
+    subject
 }
 
 fn set_up(algorithm: MacAlgorithm) -> Subject {
     let size = tag_size(algorithm);
     let has_nonce = algorithm.nonce_size().is_some();
-    let mut slot = Slot::new();
-    let work = work(move |number| {
-        stamp(&mut slot.packet, number);
-        slot.nonce = nonce(number);
-        let key = key(black_box(algorithm));
-        let nonce = has_nonce.then_some(&slot.nonce[..]);
-        let (message, tag) = (&slot.packet, &mut slot.tag[..size]);
-        run_batch(std::iter::once(Tag { key: &key, nonce, message, tag }));
-        black_box(&slot);
+    let mut tag = [0; MAC_TAG_SIZE_MAX];
+    let work = packet_work(move |number, message| {
+        let (key, nonce) = (key(black_box(algorithm)), nonce(number));
+        let nonce = has_nonce.then_some(&nonce[..]);
+        run_batch(std::iter::once(Tag { key: &key, nonce, message, tag: &mut tag[..size] }));
+        black_box(&tag);
     });
-    Subject {
-        algorithm: named(algorithm),
-        implementation: Implementation::Authentick,
-        key: KeyUse::SetUp,
-        batch: 1,
-        work,
-    }
+    Subject::single(named(algorithm), Implementation::Authentick, KeyUse::SetUp, work)
 }

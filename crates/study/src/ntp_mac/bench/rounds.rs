@@ -10,13 +10,10 @@ use authentick_report::mac::Timing;
 use super::hundredth;
 use super::subject::Subject;
 
-/// A subject, and what is known of it.
+/// A subject, and how many batches of it fill a turn.
 struct Turn {
     subject: Subject,
-    /// Batches that fill a turn.
     count: u64,
-    /// Nanoseconds of a packet, by round.
-    ns: Vec<f64>,
 }
 
 /// The processor time that `work` takes, which finds no traces of others in the vector registers.
@@ -45,7 +42,7 @@ impl Rounds {
                 if elapsed * 4 >= turn {
                     let per_batch = elapsed.as_secs_f64() / count as f64;
                     let count = ((turn.as_secs_f64() / per_batch) as u64).max(1);
-                    return Turn { subject, count, ns: Vec::new() };
+                    return Turn { subject, count };
                 }
                 count *= 2;
             }
@@ -57,12 +54,12 @@ impl Rounds {
     pub(super) fn round(&mut self) {
         let count = self.turns.len();
         for index in 0..count {
-            let turn = &mut self.turns[(self.first + index) % count];
-            let elapsed = timed(|| (turn.subject.work)(turn.count));
-            let packets = turn.count * u64::from(turn.subject.batch);
+            let Turn { subject: Subject { timing, work }, count } =
+                &mut self.turns[(self.first + index) % count];
+            let elapsed = timed(|| work(*count));
+            let packets = *count * u64::from(timing.batch);
             // A record has times above zero.
-            let ns = hundredth(elapsed.as_nanos() as f64 / packets as f64).max(0.01);
-            turn.ns.push(ns);
+            timing.ns.push(hundredth(elapsed.as_nanos() as f64 / packets as f64).max(0.01));
         }
         // A step that shares no divisor with most counts.
         self.first = (self.first + 7) % count.max(1);
@@ -70,14 +67,7 @@ impl Rounds {
 
     /// What was measured.
     pub(super) fn timings(self) -> Vec<Timing> {
-        let timing = |turn: Turn| Timing {
-            algorithm: turn.subject.algorithm,
-            implementation: turn.subject.implementation,
-            key: turn.subject.key,
-            batch: turn.subject.batch,
-            ns: turn.ns,
-        };
-        self.turns.into_iter().map(timing).collect()
+        self.turns.into_iter().map(|turn| turn.subject.timing).collect()
     }
 }
 
@@ -100,7 +90,9 @@ mod tests {
             let start = thread_cpu_ns();
             while thread_cpu_ns() < start + 100_000 {}
         });
-        Subject { algorithm, implementation: Implementation::Authentick, key: KeyUse::Kept, batch, work }
+        let mut subject = Subject::single(algorithm, Implementation::Authentick, KeyUse::Kept, work);
+        subject.timing.batch = batch;
+        subject
     }
 
     #[test]

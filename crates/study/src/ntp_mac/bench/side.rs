@@ -1,7 +1,7 @@
 //! One process: its subjects, and what it saw of the processor.
 
 use authentick_crypto::mac::MacAlgorithm;
-use authentick_report::mac::{Instructions, Side};
+use authentick_report::mac::{Instructions, KeyUse, Side};
 
 use super::rounds::Rounds;
 use super::spread::Spreads;
@@ -16,18 +16,8 @@ pub(super) struct SideRun {
 }
 
 impl SideRun {
-    /// Compares everybody's tags with ours and makes ready. `remarks` come with the figures; see [`Whose`] for the
-    /// rest.
+    /// Compares everybody's tags with ours and makes ready. `remarks` come with the figures.
     pub(super) fn new(
-        extent: Extent,
-        instructions: Instructions,
-        remarks: Vec<String>,
-    ) -> Result<Self, BenchError> {
-        SideRun::with(extent, instructions, remarks, Whose::All)
-    }
-
-    /// The same, perhaps without our own.
-    pub(super) fn with(
         extent: Extent,
         instructions: Instructions,
         remarks: Vec<String>,
@@ -35,10 +25,9 @@ impl SideRun {
     ) -> Result<Self, BenchError> {
         compare_tags()?;
         let rounds = Rounds::new(subjects(whose)?, extent.turn);
-        let singles = subjects(whose)?
-            .into_iter()
-            .filter(|subject| subject.batch == 1 && subject.key == authentick_report::mac::KeyUse::Kept);
-        let spreads = Spreads::new(singles.collect(), extent.single_count);
+        let mut singles = subjects(whose)?;
+        singles.retain(|Subject { timing, .. }| timing.batch == 1 && timing.key == KeyUse::Kept);
+        let spreads = Spreads::new(singles, extent.single_count);
         let side = Side {
             instructions,
             seen: seen(),
@@ -116,7 +105,7 @@ fn compare_tags() -> Result<(), BenchError> {
     same(aws_lc::ALGORITHM, "aws-lc", &aws_lc::single(&nonce, &message), &nonce, &message)?;
     #[cfg(feature = "openssl")]
     for algorithm in MacAlgorithm::ALL {
-        for key in [authentick_report::mac::KeyUse::Kept, authentick_report::mac::KeyUse::SetUp] {
+        for key in [KeyUse::Kept, KeyUse::SetUp] {
             let found = super::openssl::single(algorithm, key, NUMBER, &message);
             if let Some(theirs) = found.map_err(|error| openssl_failed(algorithm, &error))? {
                 same(algorithm, "OpenSSL", &theirs.tag, &nonce, &theirs.message)?;

@@ -3,23 +3,27 @@
 
 use authentick_net::instructions::clear_upper_halves;
 use authentick_net::ticks;
-use authentick_report::mac::{Algorithm, Implementation, Spread};
+use authentick_report::mac::{Spread, Timing};
 use authentick_report::stats::{Percentile, Sample};
 
 use super::hundredth;
 use super::subject::{Subject, Work, work};
 
-/// A subject whose tags are timed one by one.
+/// Work that is timed bit by bit.
 struct Watched {
-    algorithm: Algorithm,
-    implementation: Implementation,
     work: Work,
     ticks: Vec<u64>,
 }
 
+impl Watched {
+    fn new(work: Work) -> Self {
+        Watched { work, ticks: Vec::new() }
+    }
+}
+
 /// The subjects of a process.
 pub(super) struct Spreads {
-    watched: Vec<Watched>,
+    watched: Vec<(Timing, Watched)>,
     /// What does nothing, timed likewise: what reading the counter takes.
     floor: Watched,
     /// Tags of each subject in a round.
@@ -29,27 +33,17 @@ pub(super) struct Spreads {
 impl Spreads {
     /// `subjects` have batches of one.
     pub(super) fn new(subjects: Vec<Subject>, count: u32) -> Self {
-        let watched = |subject: Subject| Watched {
-            algorithm: subject.algorithm,
-            implementation: subject.implementation,
-            work: subject.work,
-            ticks: Vec::new(),
-        };
+        let watched = subjects.into_iter().map(|subject| (subject.timing, Watched::new(subject.work)));
         let nothing = work(|number| {
             std::hint::black_box(number);
         });
-        let floor = Watched {
-            algorithm: Algorithm::Md5,
-            implementation: Implementation::Authentick,
-            work: nothing,
-            ticks: Vec::new(),
-        };
-        Spreads { watched: subjects.into_iter().map(watched).collect(), floor, count }
+        Spreads { watched: watched.collect(), floor: Watched::new(nothing), count }
     }
 
     /// One turn of each.
     pub(super) fn round(&mut self) {
-        for watched in std::iter::once(&mut self.floor).chain(&mut self.watched) {
+        let subjects = self.watched.iter_mut().map(|(_, watched)| watched);
+        for watched in std::iter::once(&mut self.floor).chain(subjects) {
             clear_upper_halves();
             // The first ones after somebody else's turn find cold caches.
             (watched.work)(u64::from(self.count / 8) + 1);
@@ -66,7 +60,7 @@ impl Spreads {
         let ns_per_tick = reference_hz.map_or(1.0, |hz| 1e9 / hz);
         let floor: Sample<u64> = self.floor.ticks.into_iter().collect();
         let floor = floor.median().unwrap_or(0);
-        let spread = |watched: Watched| {
+        let spread = |(subject, watched): (Timing, Watched)| {
             let sample: Sample<u64> =
                 watched.ticks.into_iter().map(|ticks| ticks.saturating_sub(floor)).collect();
             let p99 = sample.percentile(Percentile::P99)?;
@@ -74,8 +68,8 @@ impl Spreads {
                 sample.values().iter().copied().take_while(|&ticks| ticks <= p99).collect();
             let ns = |ticks: f64| hundredth(ticks * ns_per_tick);
             Some(Spread {
-                algorithm: watched.algorithm,
-                implementation: watched.implementation,
+                algorithm: subject.algorithm,
+                implementation: subject.implementation,
                 count: sample.values().len() as u64,
                 p50_ns: ns(sample.median()? as f64),
                 p99_ns: ns(p99 as f64),
@@ -89,7 +83,7 @@ impl Spreads {
 
 #[cfg(test)]
 mod tests {
-    use authentick_report::mac::KeyUse;
+    use authentick_report::mac::{Algorithm, Implementation, KeyUse};
 
     use super::*;
 
@@ -101,7 +95,7 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_micros(us));
         });
         let (algorithm, implementation) = (Algorithm::Cmac128, Implementation::Authentick);
-        let subject = Subject { algorithm, implementation, key: KeyUse::Kept, batch: 1, work };
+        let subject = Subject::single(algorithm, implementation, KeyUse::Kept, work);
         let mut spreads = Spreads::new(vec![subject], 100);
         spreads.round();
         let spread = spreads.finish(ticks::reference_hz()).remove(0);

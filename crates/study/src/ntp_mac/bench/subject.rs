@@ -1,7 +1,7 @@
 //! Something that is timed: an algorithm by somebody's code, and the packets that it is given.
 
 use authentick_crypto::mac::MacAlgorithm;
-use authentick_report::mac::{Algorithm, Implementation, KeyUse};
+use authentick_report::mac::{Algorithm, Implementation, KeyUse, Timing};
 
 use super::SIZE;
 
@@ -10,11 +10,21 @@ pub(super) type Work = Box<dyn FnMut(u64)>;
 
 /// A line of the tables.
 pub(super) struct Subject {
-    pub(super) algorithm: Algorithm,
-    pub(super) implementation: Implementation,
-    pub(super) key: KeyUse,
-    pub(super) batch: u32,
+    /// What it is, and what was measured of it.
+    pub(super) timing: Timing,
     pub(super) work: Work,
+}
+
+impl Subject {
+    /// Somebody's tags, one at a time.
+    pub(super) fn single(
+        algorithm: Algorithm,
+        implementation: Implementation,
+        key: KeyUse,
+        work: Work,
+    ) -> Self {
+        Subject { timing: Timing { algorithm, implementation, key, batch: 1, ns: Vec::new() }, work }
+    }
 }
 
 pub(super) const NONCE_SIZE: usize = 12;
@@ -68,6 +78,15 @@ pub(super) fn work(mut once: impl FnMut(u64) + 'static) -> Work {
             number += 1;
             once(number);
         }
+    })
+}
+
+/// The same with a packet that was stamped with the number.
+pub(super) fn packet_work(mut once: impl FnMut(u64, &[u8; SIZE]) + 'static) -> Work {
+    let mut packet = packet();
+    work(move |number| {
+        stamp(&mut packet, number);
+        once(number, &packet);
     })
 }
 
