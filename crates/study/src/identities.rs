@@ -3,12 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use authentick_rig::Error;
 use authentick_rig::certificates::Authority;
 use rcgen::{
     CertificateParams, ExtendedKeyUsagePurpose, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256, RsaKeySize,
 };
-
-use crate::Error;
 
 /// Who proves what to whom.
 #[derive(Debug)]
@@ -20,13 +19,8 @@ impl Identities {
     /// Makes them.
     pub(crate) fn new(folder: &Path) -> Result<Self, Error> {
         let identities = Identities { folder: folder.to_owned() };
-        identities.make().map_err(Error::rig("cannot make certificates"))?;
-        Ok(identities)
-    }
-
-    fn make(&self) -> Result<(), authentick_rig::Error> {
         let authority = Authority::new("authority of a study")?;
-        write(&self.authority(), &authority.pem())?;
+        write(&identities.authority(), &authority.pem())?;
         for (name, usage) in [
             ("server", ExtendedKeyUsagePurpose::ServerAuth),
             ("agent", ExtendedKeyUsagePurpose::ServerAuth),
@@ -34,19 +28,15 @@ impl Identities {
         ] {
             let mut params = CertificateParams::new(["localhost".to_owned(), "127.0.0.1".to_owned()])?;
             params.extended_key_usages = vec![usage];
-            let certificate = authority.identify(&params, &KeyPair::generate()?, &self.key(name))?;
-            write(&self.chain(name), &(certificate + &authority.pem()))?;
+            let certificate = authority.identify(&params, &KeyPair::generate()?, &identities.key(name))?;
+            write(&identities.chain(name), &(certificate + &authority.pem()))?;
         }
-        Ok(())
+        Ok(identities)
     }
 
     /// Adds what a server of ANTP proves itself by: for each suite of the paper a certificate under an authority with a
     /// key of the same kind, so that messages differ in size as the paper's do. Named `antp-ecdh` and `antp-rsa`.
     pub(crate) fn add_antp(&self) -> Result<(), Error> {
-        self.make_antp().map_err(Error::rig("cannot make certificates for ANTP"))
-    }
-
-    fn make_antp(&self) -> Result<(), authentick_rig::Error> {
         let ecdh = || KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256);
         let rsa = || KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048);
         let mut authorities = String::new();
@@ -78,7 +68,6 @@ impl Identities {
     }
 }
 
-fn write(file: &Path, text: &str) -> Result<(), authentick_rig::Error> {
-    let what = || file.display().to_string();
-    fs::write(file, text).map_err(|error| authentick_rig::Error::System { what: what(), error })
+fn write(file: &Path, text: &str) -> Result<(), Error> {
+    fs::write(file, text).map_err(|error| Error::System { what: file.display().to_string(), error })
 }

@@ -3,6 +3,7 @@
 //! Each is in a process group of its own, so that Ctrl-C reaches only the study, which tells the run to stop. Servers
 //! and agents hold the end of a pipe: they end even if the study is killed.
 
+use std::fmt::Display;
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
@@ -133,6 +134,11 @@ impl Caller<'_> {
             std::thread::sleep(TICK);
         }
     }
+}
+
+/// Adds an option with its value.
+pub(crate) fn say(words: &mut Vec<String>, option: &str, value: &dyn Display) {
+    words.extend([option.to_owned(), value.to_string()]);
 }
 
 /// What a load run has written to a file: a record with a step, or nothing of use.

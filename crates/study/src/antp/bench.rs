@@ -3,7 +3,6 @@
 //! Servers and generators share this machine: servers have its first processor alone, generators have its last.
 
 use std::cell::OnceCell;
-use std::fmt::Display;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,7 +17,7 @@ use authentick_rig::processors::{Processor, pinned};
 use tempfile::TempDir;
 
 use crate::identities::Identities;
-use crate::program::{Launch, Listening, load_record};
+use crate::program::{Launch, Listening, load_record, say};
 use crate::{Caller, Error};
 
 /// How long a background may take until it loads the server.
@@ -54,8 +53,8 @@ pub(super) struct Target<'a> {
 impl<'a> Bench<'a> {
     pub(super) fn new(settings: &'a AntpSettings, caller: Caller<'a>) -> Result<Self, Error> {
         let folder = tempfile::tempdir()?;
-        let identities = Identities::new(folder.path())?;
-        identities.add_antp()?;
+        let identities = Identities::new(folder.path()).map_err(Error::rig("cannot make certificates"))?;
+        identities.add_antp().map_err(Error::rig("cannot make certificates for ANTP"))?;
         let config = configuration(&folder, &identities, "127.0.0.1")?;
         let (program, gigabit) = (caller.program, gigabit());
         let server = pinned(Processor::First, || program.serve(Launch::Here, &config))?;
@@ -200,11 +199,6 @@ pub(super) const BACKGROUND: &str = "a load run in the background of this study"
 /// Whether it has ended by itself.
 pub(super) fn is_over(load: &mut Process) -> Result<bool, Error> {
     Ok(load.end().map_err(Error::rig(BACKGROUND))?.is_some())
-}
-
-/// Adds an option with its value.
-pub(super) fn say(words: &mut Vec<String>, option: &str, value: &dyn Display) {
-    words.extend([option.to_owned(), value.to_string()]);
 }
 
 /// Two hosts with a cable of 1 Gbit/s between them. It takes root, iproute2 and the kernel's tbf; where one is missing

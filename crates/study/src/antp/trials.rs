@@ -11,8 +11,8 @@ use authentick_report::study::antp::{
 };
 use authentick_rig::relay::{Nobody, Relay};
 
-use super::bench::{BACKGROUND, Bench, Target, is_over, public_key_seconds, say};
-use crate::program::{Launch, load_record};
+use super::bench::{BACKGROUND, Bench, Target, is_over, public_key_seconds};
+use crate::program::{Launch, load_record, say};
 use crate::{Error, Fault};
 
 /// How often a trial is repeated until the generator has kept up.

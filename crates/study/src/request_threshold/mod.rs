@@ -27,7 +27,7 @@ use authentick_report::units::rate;
 use self::hosts::Inequality;
 use self::runs::Bench;
 use crate::folder::{Folder, Plan};
-use crate::program::{Launch, whole};
+use crate::program::{Launch, say, whole};
 use crate::{Caller, Error, Paper};
 
 /// The note's durations of a row of Table 1 and of Table 2. A configuration is measured as long as the latter.
@@ -282,7 +282,7 @@ fn measure(
     for attempt in 1..=attempt_count {
         let mut words = vec!["load".to_owned(), "plain".to_owned()];
         words.extend(bench.arguments(folder, run)?);
-        words.extend(["--record".to_owned(), folder.part(&run.file).to_string_lossy().into_owned()]);
+        say(&mut words, "--record", &folder.part(&run.file).display());
         let status = caller.load(Launch::Here, &words)?;
         let Some(record) = folder.take(&run.file, whole)? else {
             return match caller.says_stop() {

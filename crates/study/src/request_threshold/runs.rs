@@ -13,7 +13,7 @@ use super::hosts::{Agents, Inequality};
 use super::{NamedHosts, RequestThreshold, SERVER_SHARE, WINDOW};
 use crate::folder::Folder;
 use crate::identities::Identities;
-use crate::program::{Launch, Listening};
+use crate::program::{Launch, Listening, say};
 use crate::{Caller, Error};
 
 /// What is offered to find this machine's limit: more than any host sends.
@@ -31,9 +31,6 @@ enum Configuration {
     /// The same under the same quota, which also counts every request for a rate limit, and times it.
     New,
 }
-
-/// Files, each with the option of `load` that takes it.
-type Files = [(&'static str, PathBuf); 3];
 
 /// A server and agents.
 pub(super) struct Bench<'a> {
@@ -53,7 +50,7 @@ impl<'a> Bench<'a> {
         caller: Caller<'a>,
     ) -> Result<Self, Error> {
         let folder = tempfile::tempdir()?;
-        let identities = Identities::new(folder.path())?;
+        let identities = Identities::new(folder.path()).map_err(Error::rig("cannot make certificates"))?;
         Ok(Bench { paper, caller, inequality, folder, identities, server: None, agents: None })
     }
 
@@ -68,46 +65,43 @@ impl<'a> Bench<'a> {
             Some(target) => target.clone(),
             None => self.server(run.part)?.address.to_string(),
         }];
-        let mut say = |option: &str, value: String| words.extend([option.to_owned(), value]);
         if let Some(host) = &self.paper.permit {
-            say("--permit", host.clone());
+            say(&mut words, "--permit", host);
         }
-        say("--timeout", settings.timeout_seconds.to_string());
+        say(&mut words, "--timeout", &settings.timeout_seconds);
         let seconds = match run.part {
             Part::Scale => settings.one_host_seconds.min(SCALE_MAX.as_secs_f64()),
             Part::OneHost => settings.one_host_seconds,
             Part::SeveralHosts => settings.several_hosts_seconds,
             Part::Old | Part::New => settings.configuration_seconds,
         };
-        say("--step-seconds", seconds.to_string());
+        say(&mut words, "--step-seconds", &seconds);
         let rate = run.published_rps.unwrap_or(0.0) * folder.plan.scale.unwrap_or(1.0);
         match run.part {
-            Part::Scale => say("--rate", FLOOD_RPS.to_string()),
-            Part::OneHost => say("--rate", rate.to_string()),
+            Part::Scale => say(&mut words, "--rate", &FLOOD_RPS),
+            Part::OneHost => say(&mut words, "--rate", &rate),
             Part::SeveralHosts => {
-                let (hosts, files) = self.hosts(folder)?;
-                say("--rate", (rate * hosts.len() as f64).to_string());
-                say("--agents", hosts.join(","));
-                for (option, file) in files {
-                    say(option, file.to_string_lossy().into_owned());
-                }
+                let NamedHosts { names, ca, chain, key } = self.hosts(folder)?;
+                say(&mut words, "--rate", &(rate * names.len() as f64));
+                say(&mut words, "--agents", &names.join(","));
+                say(&mut words, "--agent-ca", &ca.display());
+                say(&mut words, "--certificate-chain", &chain.display());
+                say(&mut words, "--private-key", &key.display());
             }
             Part::Old | Part::New => {
-                say("--closed", WINDOW.to_string());
+                say(&mut words, "--closed", &WINDOW);
                 if let Some((_, server, _)) = &self.server {
-                    say("--server-pid", server.id().to_string());
+                    say(&mut words, "--server-pid", &server.id());
                 }
             }
         }
         Ok(words)
     }
 
-    /// The hosts' names, and the files by which coordinator and agents know each other.
-    fn hosts(&mut self, folder: &mut Folder<StudyPlan>) -> Result<(Vec<String>, Files), Error> {
-        let files =
-            |ca, chain, key| [("--agent-ca", ca), ("--certificate-chain", chain), ("--private-key", key)];
-        if let Some(NamedHosts { names, ca, chain, key }) = &self.paper.hosts {
-            return Ok((names.clone(), files(ca.clone(), chain.clone(), key.clone())));
+    /// The hosts, and the files by which coordinator and agents know each other.
+    fn hosts(&mut self, folder: &mut Folder<StudyPlan>) -> Result<NamedHosts, Error> {
+        if let Some(hosts) = &self.paper.hosts {
+            return Ok(hosts.clone());
         }
         let identities = &self.identities;
         if self.agents.is_none() {
@@ -121,8 +115,12 @@ impl<'a> Bench<'a> {
             folder.keep_plan()?;
             self.agents = Some(agents);
         }
-        let own = (identities.authority(), identities.chain("coordinator"), identities.key("coordinator"));
-        Ok((folder.plan.hosts.clone(), files(own.0, own.1, own.2)))
+        Ok(NamedHosts {
+            names: folder.plan.hosts.clone(),
+            ca: identities.authority(),
+            chain: identities.chain("coordinator"),
+            key: identities.key("coordinator"),
+        })
     }
 
     /// The server for this part, in place of any other.
