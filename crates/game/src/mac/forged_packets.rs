@@ -14,7 +14,7 @@ use authentick_wire::limits::HEADER_SIZE;
 use super::digest::Digest;
 use super::pair::{Judged, OnTheWire, Pair};
 use super::tagged::{NONCE_SIZE, Tagged};
-use super::victim::{KEY_ID, Victim, request, shifted};
+use super::victim::{KEY_ID, Victim, request, request_of_version_3, shifted};
 use super::{gmac_nonce, length_extension, poly1305_nonce};
 use crate::verdict::{Attempt, Verdict};
 
@@ -287,7 +287,8 @@ struct Extended {
     algorithm: MacAlgorithm,
     digest: Digest,
     key_size: usize,
-    version: u8,
+    /// Whether the request is one of NTPv3, which our client does not send.
+    is_version_3: bool,
     keyed_digests: bool,
     expected: Verdict,
 }
@@ -299,7 +300,7 @@ pub fn extended(entropy: &mut Entropy) -> OnTheWire {
         algorithm: MacAlgorithm::Md5,
         digest: Digest::Md5,
         key_size,
-        version: 4,
+        is_version_3: false,
         keyed_digests: true,
         expected,
     };
@@ -319,7 +320,7 @@ pub fn extended(entropy: &mut Entropy) -> OnTheWire {
         lose(MacAlgorithm::Cmac256, Digest::Md5, 32),
     ];
     let only_at_the_server = [
-        Extended { version: 3, ..md5(7, Verdict::Reject) },
+        Extended { is_version_3: true, ..md5(7, Verdict::Reject) },
         Extended { keyed_digests: false, ..md5(7, Verdict::Reject) },
     ];
     let client = cases.iter().map(|case| case.before_client(entropy)).collect();
@@ -360,19 +361,13 @@ impl Extended {
 
     fn before_server(&self, entropy: &mut Entropy) -> Attempt<Judged> {
         let (mut pair, key) = self.pair(entropy);
-        let request = match self.version {
-            4 => pair.ask().1,
-            // Our client asks in version 4 only.
-            version => {
-                let mut message = request(entropy);
-                message[0] = version << 3 | 3;
-                Victim::with_key(self.algorithm, &key).says_in_packet(&message)
-            }
+        let (request, what) = if self.is_version_3 {
+            let message = request_of_version_3(entropy);
+            (Victim::with_key(self.algorithm, &key).says_in_packet(&message), "request of NTPv3")
+        } else {
+            (pair.ask().1, "request")
         };
-        let mut attempt = match self.version {
-            4 => self.attempt("request"),
-            version => self.attempt(&format!("request of NTPv{version}")),
-        };
+        let mut attempt = self.attempt(what);
         self.guess(&request, |forged| pair.try_server(forged, &mut attempt));
         attempt
     }

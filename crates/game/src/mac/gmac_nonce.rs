@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use super::forged_packets;
 use super::pair::OnTheWire;
-use super::tagged::{NONCE_SIZE, Tagged, hex};
+use super::tagged::{NONCE_SIZE, Tagged, hex, salted};
 use super::victim::{Victim, answer, request, shifted};
 use crate::algebra::Field;
 use crate::algebra::binary::Binary;
@@ -266,17 +266,13 @@ impl World {
     ) -> bool {
         let Some(mut forged) = key.forge(seen, message) else { return false };
         forged.nonce = nonce.or(forged.nonce);
-        let believed = self.victim.believes(&forged);
-        attempt.note(forged, believed)
+        self.victim.judges(forged, attempt)
     }
 }
 
 /// Salt and eight random octets. draft-ietf-ntp-mac section 6.1.
 fn nonce(salt: [u8; 4], entropy: &mut Entropy) -> [u8; NONCE_SIZE] {
-    let mut nonce = [0; NONCE_SIZE];
-    nonce[..4].copy_from_slice(&salt);
-    nonce[4..].copy_from_slice(&entropy.array::<8>());
-    nonce
+    salted(salt, entropy.array())
 }
 
 impl fmt::Display for GmacNonce {
@@ -284,11 +280,8 @@ impl fmt::Display for GmacNonce {
         writeln!(f, "GMAC under a nonce that repeats once (seed {})", self.seed)?;
         writeln!(f, "\n{} answers and requests seen, {REPEATED_COUNT} under one nonce", self.captured_count)?;
         let degree = self.degree.map_or("0".to_owned(), |degree| degree.to_string());
-        writeln!(
-            f,
-            "two tags make a polynomial of degree {degree}; roots that are not zero: {}",
-            self.candidate_count
-        )?;
+        let count = self.candidate_count;
+        writeln!(f, "two tags make a polynomial of degree {degree}; roots that are not zero: {count}")?;
         match &self.hash_key {
             Some(key) => writeln!(f, "hash key H = {key}; the key of AES stays hidden\n")?,
             None => writeln!(f, "none of them is the hash key\n")?,

@@ -34,7 +34,7 @@ use super::digest::Digest;
 use super::forged_packets;
 use super::pair::OnTheWire;
 use super::tagged::{Tagged, hex};
-use super::victim::{KEY_ID, Victim, answer, request};
+use super::victim::{KEY_ID, Victim, answer, request, request_of_version_3};
 use crate::verdict::{Attempt, COLUMNS, Verdict};
 
 /// The longest key that the adversary guesses at, and that the search of framings tries, in octets.
@@ -200,10 +200,10 @@ impl LengthExtension {
 
 impl fmt::Display for LengthExtension {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seed = self.seed;
         writeln!(
             f,
-            "Length extension: from one tag to that of a longer message, without the key (seed {})",
-            self.seed
+            "Length extension: from one tag to that of a longer message, without the key (seed {seed})"
         )?;
         writeln!(f, "\nmessages: what the MAC lets through\n  {COLUMNS}")?;
         self.messages.iter().try_for_each(|attempt| writeln!(f, "  {attempt}"))?;
@@ -267,75 +267,41 @@ fn guess(
     for key_size in 1..=KEY_SIZE_MAX {
         let mut forged = extend(digest, &captured, key_size, b"APPENDED");
         forged.tag.truncate(size);
-        let believed = victim.believes(&forged);
-        if attempt.note(forged, believed) {
+        if victim.judges(forged, attempt) {
             return;
         }
     }
 }
 
 fn extended_packets(entropy: &mut Entropy) -> Vec<Attempt<String>> {
-    let mut attempts = Vec::new();
-    let cases = [
-        (7, Direction::Request, Verdict::WinAuthentication),
-        (7, Direction::Answer, Verdict::WinAuthentication),
-        (5, Direction::Request, Verdict::WinAuthentication),
-        (7, Direction::RequestOfVersion3, Verdict::Reject),
-        (16, Direction::Request, Verdict::Reject),
-        (16, Direction::Answer, Verdict::Reject),
-        (20, Direction::Request, Verdict::Reject),
+    let answer: Message = |entropy| answer(&request(entropy), entropy);
+    let cases: [(_, _, _, Message, _); 9] = [
+        (Digest::Md5, 7, "request", request, Verdict::WinAuthentication),
+        (Digest::Md5, 7, "answer", answer, Verdict::WinAuthentication),
+        (Digest::Md5, 5, "request", request, Verdict::WinAuthentication),
+        (Digest::Md5, 7, "request of NTPv3", request_of_version_3, Verdict::Reject),
+        (Digest::Md5, 16, "request", request, Verdict::Reject),
+        (Digest::Md5, 16, "answer", answer, Verdict::Reject),
+        (Digest::Md5, 20, "request", request, Verdict::Reject),
+        (Digest::Sha1, 7, "request", request, Verdict::Reject),
+        (Digest::Sha256, 7, "request", request, Verdict::Reject),
     ];
-    for (key_size, direction, expected) in cases {
-        attempts.push(guess_packet(Digest::Md5, key_size, direction, expected, entropy));
-    }
-    for digest in [Digest::Sha1, Digest::Sha256] {
-        attempts.push(guess_packet(digest, 7, Direction::Request, Verdict::Reject, entropy));
-    }
-    attempts
+    let attempt = |(digest, key_size, what, message, expected): (Digest, usize, &str, Message, Verdict)| {
+        let tried = format!("{what}, key of {key_size} octets, size guessed");
+        let mut attempt = Attempt::new(digest.keyed(), tried, expected);
+        let victim = Victim::new(digest.keyed(), key_size, entropy);
+        guess_packet(digest, &victim, &message(entropy), &mut attempt);
+        attempt
+    };
+    cases.into_iter().map(attempt).collect()
 }
 
-/// What is extended.
-#[derive(Clone, Copy)]
-enum Direction {
-    Request,
-    RequestOfVersion3,
-    Answer,
-}
-
-impl Direction {
-    fn message(self, entropy: &mut Entropy) -> [u8; HEADER_SIZE] {
-        let mut request = request(entropy);
-        match self {
-            Direction::Request => request,
-            Direction::RequestOfVersion3 => {
-                request[0] = 3 << 3 | 3;
-                request
-            }
-            Direction::Answer => answer(&request, entropy),
-        }
-    }
-
-    const fn name(self) -> &'static str {
-        match self {
-            Direction::Request => "request",
-            Direction::RequestOfVersion3 => "request of NTPv3",
-            Direction::Answer => "answer",
-        }
-    }
-}
+/// What makes a message to be extended.
+type Message = fn(&mut Entropy) -> [u8; HEADER_SIZE];
 
 /// Extends one packet by each size of key, until one is believed.
-fn guess_packet(
-    digest: Digest,
-    key_size: usize,
-    direction: Direction,
-    expected: Verdict,
-    entropy: &mut Entropy,
-) -> Attempt<String> {
-    let victim = Victim::new(digest.keyed(), key_size, entropy);
-    let packet = victim.says_in_packet(&direction.message(entropy));
-    let tried = format!("{}, key of {key_size} octets, size guessed", direction.name());
-    let mut attempt = Attempt::new(digest.keyed(), tried, expected);
+fn guess_packet(digest: Digest, victim: &Victim, message: &[u8], attempt: &mut Attempt<String>) {
+    let packet = victim.says_in_packet(message);
     for guessed in 1..=KEY_SIZE_MAX {
         let Some(forged) = extend_packet(digest, &packet, guessed, &ADDED_FIELD) else { break };
         let believed = victim.believes_packet(&forged);
@@ -343,7 +309,6 @@ fn guess_packet(
             break;
         }
     }
-    attempt
 }
 
 const _: () = assert!(KEY_ID != 0x8000_0000, "the glue, read as a MAC, must not name the victim's key");

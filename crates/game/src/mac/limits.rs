@@ -298,68 +298,60 @@ fn power(log2: f64) -> String {
 impl fmt::Display for Limits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "How many messages a key may authenticate")?;
+        self.show_advantages(f)?;
+        self.show_limits(f)?;
+        self.show_factors(f)
+    }
+}
+
+impl Limits {
+    fn show_advantages(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |log2: Option<f64>| log2.map_or("-".to_owned(), power);
         writeln!(f, "\na forger's advantage after q messages, as draft-ietf-ntp-mac section 6 has it,")?;
-        writeln!(
-            f,
-            "that for {MESSAGE_SIZE} octets if their size counts, and the probability of a repeated nonce"
-        )?;
+        write!(f, "that for {MESSAGE_SIZE} octets if their size counts, ")?;
+        writeln!(f, "and the probability of a repeated nonce")?;
         write!(f, "  {:<7}", "q")?;
         ALGORITHMS.iter().try_for_each(|algorithm| write!(f, " {algorithm:>11}"))?;
         writeln!(f, " {:>11} {:>11}  {:>9} {:>9}", "AES128, 48", "POLY., 48", "8 octets", "12 octets")?;
-        for row in &self.rows {
-            let at = |log2: Option<f64>| log2.map_or("-".to_owned(), power);
-            write!(f, "  {:<7}", power_of(row.messages_log2))?;
-            row.advantages.iter().try_for_each(|one| write!(f, " {:>11}", at(one.published_log2)))?;
-            let sized = row.advantages.iter().filter(|one| one.sized_log2.is_some());
-            sized.clone().try_for_each(|one| write!(f, " {:>11}", at(one.sized_log2)))?;
-            let repetition = |probability: f64| {
+        for Row { messages_log2, advantages, repetition_of_8_octets, repetition_of_12_octets } in &self.rows {
+            write!(f, "  {:<7}", power_of(*messages_log2))?;
+            let sized = advantages.iter().map(|one| one.sized_log2).filter(Option::is_some);
+            for log2 in advantages.iter().map(|one| one.published_log2).chain(sized) {
+                write!(f, " {:>11}", shown(log2))?;
+            }
+            let [of_8, of_12] = [repetition_of_8_octets, repetition_of_12_octets].map(|&probability| {
                 if probability == 0.0 { "0".to_owned() } else { power(probability.log2()) }
-            };
-            writeln!(
-                f,
-                "  {:>9} {:>9}",
-                repetition(row.repetition_of_8_octets),
-                repetition(row.repetition_of_12_octets)
-            )?;
+            });
+            writeln!(f, "  {of_8:>9} {of_12:>9}")?;
         }
+        Ok(())
+    }
+
+    fn show_limits(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let full_rate = format!("{RATE_PER_SECOND} a second");
-        writeln!(
-            f,
-            "\n{:<54} {:>8} {:>15} {:>14}",
-            "how long a key lasts", "messages", "one a minute", full_rate
-        )?;
-        for limit in &self.limits {
-            writeln!(
-                f,
-                "  {:<9} {:<42} {:>8} {:>15} {:>14}",
-                limit.algorithm,
-                limit.reason,
-                power_of(limit.messages_log2),
-                lasting(limit.seconds_at_one_a_minute),
-                lasting(limit.seconds_at_full_rate)
-            )?;
+        write!(f, "\n{:<54} {:>8} ", "how long a key lasts", "messages")?;
+        writeln!(f, "{:>15} {full_rate:>14}", "one a minute")?;
+        for limit @ Limit { algorithm, reason, .. } in &self.limits {
+            let messages = power_of(limit.messages_log2);
+            let [slow, fast] = [limit.seconds_at_one_a_minute, limit.seconds_at_full_rate].map(lasting);
+            writeln!(f, "  {algorithm:<9} {reason:<42} {messages:>8} {slow:>15} {fast:>14}")?;
         }
-        writeln!(
-            f,
-            "\n{:<13} {:>3}  {:>3}  {:<9} {:>4}  {:>5}  {:>5}  {:>8}  speaks against it",
-            "four factors", "tag", "key", "beneath", "bits", "bound", "level", "messages"
-        )?;
+        Ok(())
+    }
+
+    fn show_factors(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |bits: Option<u32>| bits.map_or("-".to_owned(), |bits| bits.to_string());
+        write!(f, "\n{:<13} {:>3}  {:>3}  {:<9} ", "four factors", "tag", "key", "beneath")?;
+        write!(f, "{:>4}  {:>5}  {:>5}  {:>8}  ", "bits", "bound", "level", "messages")?;
+        writeln!(f, "speaks against it")?;
         for (row, algorithm) in self.factors.iter().zip(MacAlgorithm::ALL) {
-            let bits = |bits: Option<u32>| bits.map_or("-".to_owned(), |bits| bits.to_string());
+            let FactorsRow { tag_bits, key_bits, primitive, bound_bits, .. } = row;
+            let (bits, level) = (shown(row.primitive_bits), shown(row.level_bits));
+            let messages = row.messages_log2_max.map_or("-".to_owned(), |log2| format!("2^{log2}"));
             let objections: Vec<_> = row.objections.iter().map(|objection| objection.words()).collect();
-            writeln!(
-                f,
-                "  {:<11} {:>3}  {:>3}  {:<9} {:>4}  {:>5}  {:>5}  {:>8}  {}",
-                algorithm,
-                row.tag_bits,
-                row.key_bits,
-                row.primitive,
-                bits(row.primitive_bits),
-                row.bound_bits,
-                bits(row.level_bits),
-                row.messages_log2_max.map_or("-".to_owned(), |log2| format!("2^{log2}")),
-                if objections.is_empty() { "nothing".to_owned() } else { objections.join(", ") }
-            )?;
+            let against = if objections.is_empty() { "nothing".to_owned() } else { objections.join(", ") };
+            write!(f, "  {algorithm:<11} {tag_bits:>3}  {key_bits:>3}  {primitive:<9} {bits:>4}  ")?;
+            writeln!(f, "{bound_bits:>5}  {level:>5}  {messages:>8}  {against}")?;
         }
         Ok(())
     }

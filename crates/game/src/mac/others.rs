@@ -104,10 +104,6 @@ impl Withstood {
 /// Does to `captured` all that breaks other algorithms.
 fn attempts(victim: &Victim, captured: &[Tagged], entropy: &mut Entropy) -> Vec<Attempt<Tagged>> {
     let lose = |tried: &str| Attempt::new(victim.algorithm(), tried, Verdict::Reject);
-    let judged = |attempt: &mut Attempt<Tagged>, forged: Tagged| {
-        let believed = victim.believes(&forged);
-        attempt.note(forged, believed);
-    };
     let mut extended = lose("a longer message, the tag taken for a state of MD5");
     let mut as_gmac = lose("the hash key of GMAC, from two tags under one nonce");
     let mut as_poly1305 = lose("the one-time key of Poly1305, from two tags under one nonce");
@@ -116,7 +112,7 @@ fn attempts(victim: &Victim, captured: &[Tagged], entropy: &mut Entropy) -> Vec<
     for key_size in 1..=length_extension::KEY_SIZE_MAX {
         let nonce = captured[0].nonce;
         let forged = length_extension::extend(Digest::Md5, &captured[0], key_size, b"APPENDED");
-        judged(&mut extended, Tagged { nonce, ..forged });
+        victim.judges(Tagged { nonce, ..forged }, &mut extended);
     }
     for triple in captured.windows(3) {
         let [a, b, c] = triple else { continue };
@@ -124,13 +120,13 @@ fn attempts(victim: &Victim, captured: &[Tagged], entropy: &mut Entropy) -> Vec<
         // Any block serves who has none: zero, if two tags leave no candidate.
         let keys = gmac_nonce::candidates(a, b, entropy).into_iter();
         for key in keys.chain([gmac_nonce::HashKey::from_block([0; 16])]) {
-            key.forge(a, &forged).into_iter().for_each(|forged| judged(&mut as_gmac, forged));
+            key.forge(a, &forged).map(|forged| victim.judges(forged, &mut as_gmac));
         }
         for key in poly1305_nonce::solutions(a, b, entropy) {
-            judged(&mut as_poly1305, key.forge(&forged));
+            victim.judges(key.forge(&forged), &mut as_poly1305);
         }
-        judged(&mut summed, sum(a, b, c));
-        judged(&mut reused, Tagged { message: forged.to_vec(), ..a.clone() });
+        victim.judges(sum(a, b, c), &mut summed);
+        victim.judges(Tagged { message: forged.to_vec(), ..a.clone() }, &mut reused);
     }
     vec![extended, as_gmac, as_poly1305, summed, reused]
 }

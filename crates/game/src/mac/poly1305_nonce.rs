@@ -212,22 +212,17 @@ fn attempts(
         let request = request(entropy);
         let answer = shifted(&answer(&request, entropy), 3600);
         for key in keys {
-            let try_it = |attempt: &mut Attempt<Tagged>, forged: Tagged| {
-                let believed = victim.believes(&forged);
-                attempt.note(forged, believed);
-            };
-            try_it(&mut answers, key.forge(&answer));
-            try_it(&mut requests, key.forge(&request));
+            victim.judges(key.forge(&answer), &mut answers);
+            victim.judges(key.forge(&request), &mut requests);
             let other = captured[2 + turn % ORDINARY_COUNT].nonce;
-            try_it(&mut seen_once, Tagged { nonce: other, ..key.forge(&answer) });
-            try_it(&mut unseen, Tagged { nonce: Some(entropy.array()), ..key.forge(&answer) });
+            victim.judges(Tagged { nonce: other, ..key.forge(&answer) }, &mut seen_once);
+            let fresh = Some(entropy.array());
+            victim.judges(Tagged { nonce: fresh, ..key.forge(&answer) }, &mut unseen);
         }
     }
     for pair in captured[1..].windows(2) {
         for key in solutions(&pair[0], &pair[1], entropy) {
-            let forged = key.forge(&answer(&request(entropy), entropy));
-            let believed = victim.believes(&forged);
-            no_repetition.note(forged, believed);
+            victim.judges(key.forge(&answer(&request(entropy), entropy)), &mut no_repetition);
         }
     }
     vec![answers, requests, seen_once, unseen, no_repetition]

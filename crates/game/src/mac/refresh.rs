@@ -30,7 +30,7 @@ use serde::Serialize;
 
 use super::gmac_nonce;
 use super::pair::Pair;
-use super::tagged::{NONCE_SIZE, Tagged};
+use super::tagged::{NONCE_SIZE, Tagged, salted};
 use super::victim::{Victim, answer, request, shifted};
 use crate::verdict::{Attempt, COLUMNS, Verdict};
 
@@ -263,10 +263,7 @@ fn forge(victim: &Victim, captured: &[Tagged; 2], entropy: &mut Entropy) -> Opti
 
 fn nonce(salt: [u8; 4], entropy: &mut Entropy) -> [u8; NONCE_SIZE] {
     let drawn = entropy.u64() >> (64 - SIMULATED_NONCE_BITS);
-    let mut nonce = [0; NONCE_SIZE];
-    nonce[..4].copy_from_slice(&salt);
-    nonce[4..].copy_from_slice(&drawn.to_be_bytes());
-    nonce
+    salted(salt, drawn.to_be_bytes())
 }
 
 /// What our own server makes of one request that is sent again and again: what the simulation takes for granted.
@@ -376,55 +373,39 @@ impl Refresh {
 
 impl fmt::Display for Refresh {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = &self.figures;
+        let Figures { limit_log2, years_at_one_a_minute: years, hours_at_full_rate: hours, .. } =
+            self.figures;
+        let Figures { days_of_all_clients: days, repetition_probability: probability, .. } = self.figures;
+        let Figures { careful_limit_log2, careful_seconds_at_full_rate: seconds, .. } = self.figures;
         writeln!(f, "Replacing a GMAC key in time: the draft's three cases (seed {})", self.seed)?;
-        writeln!(f, "\n2^{:.0} answers, with eight random octets each,", at.limit_log2)?;
-        writeln!(f, "  nobody counts      last {:.0} years at one a minute,", at.years_at_one_a_minute)?;
-        writeln!(f, "                     {:.1} h at {RATE_PER_SECOND} a second", at.hours_at_full_rate)?;
+        writeln!(f, "\n2^{limit_log2:.0} answers, with eight random octets each,")?;
+        writeln!(f, "  nobody counts      last {years:.0} years at one a minute,")?;
+        writeln!(f, "                     {hours:.1} h at {RATE_PER_SECOND} a second")?;
         writeln!(f, "  the client counts  and never sees the answers to replays")?;
-        writeln!(
+        writeln!(f, "  the server counts  and replaces all keys every {hours:.1} h if it is made to,")?;
+        write!(f, "                     or every {days:.0} days for {CLIENT_COUNT} clients ")?;
+        writeln!(f, "that ask once a minute")?;
+        writeln!(f, "By then a nonce has repeated with probability {probability:.2}.")?;
+        write!(f, "To have that at 2^-32, a key may give 2^{careful_limit_log2:.1} answers: ")?;
+        writeln!(f, "{seconds:.1} s at {RATE_PER_SECOND} a second.")?;
+        let Refresh { simulated_nonce_bits, simulated_limit, replays_a_minute, .. } = self;
+        write!(
             f,
-            "  the server counts  and replaces all keys every {:.1} h if it is made to,",
-            at.hours_at_full_rate
+            "\nsimulated with {simulated_nonce_bits} random bits, keys that go after {simulated_limit} "
         )?;
-        writeln!(
-            f,
-            "                     or every {:.0} days for {CLIENT_COUNT} clients that ask once a minute",
-            at.days_of_all_clients
-        )?;
-        writeln!(f, "By then a nonce has repeated with probability {:.2}.", at.repetition_probability)?;
-        writeln!(
-            f,
-            "To have that at 2^-32, a key may give 2^{:.1} answers: {:.1} s at {RATE_PER_SECOND} a second.",
-            at.careful_limit_log2, at.careful_seconds_at_full_rate
-        )?;
-        writeln!(
-            f,
-            "\nsimulated with {} random bits, keys that go after {} answers, and {} replays a minute",
-            self.simulated_nonce_bits, self.simulated_limit, self.replays_a_minute
-        )?;
+        writeln!(f, "answers, and {replays_a_minute} replays a minute")?;
         writeln!(f, "  {COLUMNS}")?;
-        for case in &self.cases {
-            writeln!(f, "  {}", case.forgeries)?;
-            writeln!(
-                f,
-                "            a key gives {:.0} answers in {:.0} minutes; {} of {KEY_COUNT} keys were replaced in time",
-                case.answers_mean, case.minutes_mean, case.replaced_count
-            )?;
+        for Case { forgeries, answers_mean, minutes_mean, replaced_count, .. } in &self.cases {
+            writeln!(f, "  {forgeries}")?;
+            write!(f, "            a key gives {answers_mean:.0} answers in {minutes_mean:.0} minutes; ")?;
+            writeln!(f, "{replaced_count} of {KEY_COUNT} keys were replaced in time")?;
         }
         writeln!(f, "a nonce repeats after {:.0} answers on average", self.answers_to_repetition)?;
-        let replayed = &self.replayed;
-        writeln!(
-            f,
-            "\nour own server, asked the same {} times more: {} answers, {} nonces of {} random bits, {} counted; the \
-             client took {}",
-            replayed.replay_count,
-            replayed.answer_count,
-            replayed.nonce_count,
-            replayed.drawn_bits,
-            replayed.counted,
-            replayed.taken_count
-        )
+        let Replayed { replay_count, answer_count, nonce_count, .. } = self.replayed;
+        let Replayed { drawn_bits, counted, taken_count, .. } = self.replayed;
+        write!(f, "\nour own server, asked the same {replay_count} times more: {answer_count} answers, ")?;
+        write!(f, "{nonce_count} nonces of {drawn_bits} random bits, {counted} counted; ")?;
+        writeln!(f, "the client took {taken_count}")
     }
 }
 

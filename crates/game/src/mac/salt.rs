@@ -243,19 +243,16 @@ fn has_equal<T: Ord>(values: &mut [T]) -> bool {
 
 impl fmt::Display for Salt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Salt { clients, servers, associations, .. } = self;
+        let Salt { seed, clients, servers, associations, trials, collisions, .. } = self;
+        let Salt { probability, simulated, deviation, .. } = self;
         writeln!(
             f,
-            "Salts of four octets among {clients} clients with {servers} servers each (seed {})",
-            self.seed
+            "Salts of four octets among {clients} clients with {servers} servers each (seed {seed})"
         )?;
         writeln!(f, "\nsome two of {associations} associations share a salt")?;
-        writeln!(f, "  with probability {:.3}", self.probability)?;
-        writeln!(
-            f,
-            "  in {} of {} simulated organisations: {:.3}, give or take {:.3}",
-            self.collisions, self.trials, self.simulated, self.deviation
-        )?;
+        writeln!(f, "  with probability {probability:.3}")?;
+        write!(f, "  in {collisions} of {trials} simulated organisations: ")?;
+        writeln!(f, "{simulated:.3}, give or take {deviation:.3}")?;
         writeln!(
             f,
             "\npairs of equal IVs (salt and nonce, 12 octets) among all associations, by messages of each"
@@ -267,38 +264,21 @@ impl fmt::Display for Salt {
         writeln!(f, "                      within one     across")?;
         let power = |log2: f64| format!("2^{log2:.1}");
         for row in &self.expected {
-            writeln!(
-                f,
-                "  2^{:<6} {:>8.1}   {:>10} {:>10} {:>23}   with probability {:.2}",
-                row.messages_log2,
-                row.years_at_one_a_minute,
-                power(row.within_log2),
-                power(row.across_log2),
-                power(row.without_salt_log2),
-                self.probability
-            )?;
+            let Expected { messages_log2, years_at_one_a_minute, .. } = row;
+            let [within, across, without_salt] =
+                [row.within_log2, row.across_log2, row.without_salt_log2].map(power);
+            write!(f, "  2^{messages_log2:<6} {years_at_one_a_minute:>8.1}   {within:>10} {across:>10} ")?;
+            writeln!(f, "{without_salt:>23}   with probability {probability:.2}")?;
         }
-        let small = &self.small;
-        writeln!(
-            f,
-            "\nsimulated: {} associations with {} messages, {} bits of salt, {} of nonce, {} times",
-            small.associations, small.messages, small.salt_bits, small.nonce_bits, small.trials
-        )?;
-        writeln!(
-            f,
-            "  within one association  {} pairs, {:.0} expected",
-            small.within, small.within_expected
-        )?;
-        writeln!(
-            f,
-            "  across associations     {} pairs, {:.0} expected",
-            small.across, small.across_expected
-        )?;
-        writeln!(
-            f,
-            "  salts shared            {} times, {:.0} expected; with a counter an IV repeats in {} of them",
-            small.shared_salts, small.shared_salts_expected, small.counted_repetitions
-        )
+        let SmallIvs { salt_bits, nonce_bits, associations, messages, trials, .. } = &self.small;
+        write!(f, "\nsimulated: {associations} associations with {messages} messages, ")?;
+        writeln!(f, "{salt_bits} bits of salt, {nonce_bits} of nonce, {trials} times")?;
+        let SmallIvs { within, within_expected, across, across_expected, .. } = &self.small;
+        writeln!(f, "  within one association  {within} pairs, {within_expected:.0} expected")?;
+        writeln!(f, "  across associations     {across} pairs, {across_expected:.0} expected")?;
+        let SmallIvs { shared_salts, shared_salts_expected, counted_repetitions, .. } = &self.small;
+        write!(f, "  salts shared            {shared_salts} times, {shared_salts_expected:.0} expected; ")?;
+        writeln!(f, "with a counter an IV repeats in {counted_repetitions} of them")
     }
 }
 

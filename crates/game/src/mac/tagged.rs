@@ -13,6 +13,15 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 /// Octets of a nonce.
 pub const NONCE_SIZE: usize = NONCE_BODY_SIZE;
 
+/// A nonce of GMAC's: the salt, which does not travel, and what was drawn.
+#[must_use]
+pub fn salted(salt: [u8; 4], drawn: [u8; 8]) -> [u8; NONCE_SIZE] {
+    let mut nonce = [0; NONCE_SIZE];
+    nonce[..4].copy_from_slice(&salt);
+    nonce[4..].copy_from_slice(&drawn);
+    nonce
+}
+
 /// A message and its tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tagged {

@@ -10,6 +10,7 @@ use authentick_wire::limits::HEADER_SIZE;
 use authentick_wire::time::{NtpShort, NtpTime};
 
 use super::tagged::{NONCE_SIZE, Tagged};
+use crate::verdict::Attempt;
 
 /// Octets of a tag behind an NTPv4 packet, at most. RFC 7822 section 3.
 const TAG_SIZE_MAX_V4: usize = 20;
@@ -99,6 +100,12 @@ impl Victim {
         genuine
     }
 
+    /// Takes down in `attempt` whether it believes what it hears; says the same.
+    pub fn judges(&self, heard: Tagged, attempt: &mut Attempt<Tagged>) -> bool {
+        let believed = self.believes(&heard);
+        attempt.note(heard, believed)
+    }
+
     /// Whether it believes a packet: that it is well-formed, names the key, and has a genuine tag of full size. What
     /// `serve` and `query` make of it is for a [`Pair`](super::pair::Pair) to say.
     #[must_use]
@@ -124,6 +131,14 @@ pub fn key_size(algorithm: MacAlgorithm) -> usize {
 #[must_use]
 pub fn request(entropy: &mut Entropy) -> [u8; HEADER_SIZE] {
     emitted(&Header::minimal_request(NtpTime::from_bits(entropy.u64())))
+}
+
+/// The same in NTPv3.
+#[must_use]
+pub fn request_of_version_3(entropy: &mut Entropy) -> [u8; HEADER_SIZE] {
+    let mut request = request(entropy);
+    request[0] = 3 << 3 | 3;
+    request
 }
 
 /// A server's answer to `request`, at some time in 2026.
