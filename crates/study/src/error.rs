@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::process::ExitStatus;
 
-use crate::ntp_mac::bench::BenchError;
+use authentick_crypto::mac::MacAlgorithm;
 
 /// By whose fault something went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,9 +71,23 @@ pub enum Error {
         #[source]
         error: authentick_rig::Error,
     },
-    /// The bench of MACs did not come to its end.
-    #[error("{0}")]
-    Bench(#[from] BenchError),
+    /// Somebody computes another tag than we do, so there is nothing to compare in the bench of MACs.
+    #[error("{algorithm}: {who} computes another tag than we do, so there is nothing to compare")]
+    OtherTag {
+        /// By which algorithm.
+        algorithm: MacAlgorithm,
+        /// Who.
+        who: &'static str,
+    },
+    /// OpenSSL refuses an algorithm, and says why.
+    #[error("OpenSSL cannot compute {0} here: {1}")]
+    OpenSsl(MacAlgorithm, String),
+    /// The process of that bench without AES and SHA instructions does not measure, and why.
+    #[error("the process without AES and SHA instructions does not measure: {0}")]
+    Masked(String),
+    /// That process was given an order that it does not know: this one.
+    #[error("no order of a bench: {0:?}")]
+    Order(String),
     /// What should have worked did not: a mistake of ours.
     #[error("{0}")]
     Bug(String),
@@ -84,12 +98,11 @@ impl Error {
     #[must_use]
     pub const fn fault(&self) -> Fault {
         match self {
-            Error::File { .. } | Error::Access { .. } => Fault::User,
+            Error::File { .. } | Error::Access { .. } | Error::Order(_) => Fault::User,
             Error::Run { fault, .. } => *fault,
             Error::Silence => Fault::Server,
-            Error::System(_) | Error::Rig { .. } => Fault::Host,
-            Error::Bench(error) => error.fault(),
-            Error::Bug(_) => Fault::Program,
+            Error::System(_) | Error::Rig { .. } | Error::OpenSsl(..) => Fault::Host,
+            Error::OtherTag { .. } | Error::Masked(_) | Error::Bug(_) => Fault::Program,
         }
     }
 
@@ -98,14 +111,17 @@ impl Error {
     pub fn is_permission(&self) -> bool {
         let kind = match self {
             Error::Access { kind, .. } => *kind,
-            Error::System(error)
-            | Error::Rig { error: authentick_rig::Error::System { error, .. }, .. }
-            | Error::Bench(BenchError::System(error)) => error.kind(),
+            Error::System(error) | Error::Rig { error: authentick_rig::Error::System { error, .. }, .. } => {
+                error.kind()
+            }
             Error::Run { .. }
             | Error::File { .. }
             | Error::Silence
             | Error::Rig { .. }
-            | Error::Bench(_)
+            | Error::OtherTag { .. }
+            | Error::OpenSsl(..)
+            | Error::Masked(_)
+            | Error::Order(_)
             | Error::Bug(_) => return false,
         };
         kind == ErrorKind::PermissionDenied

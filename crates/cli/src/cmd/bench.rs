@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use authentick_report::mac::report;
-use authentick_study::ntp_mac::bench::{self, BenchError, Extent};
-use authentick_study::{Caller, Error};
+use authentick_study::Caller;
+use authentick_study::ntp_mac::bench::{self, Extent};
 
 use super::study::{Terminal, program};
 use crate::args::{Bench, BenchMac, BenchVerb};
@@ -55,12 +55,6 @@ fn extent(arguments: &BenchMac) -> Extent {
         round_count: arguments.rounds.unwrap_or(base.round_count),
         turn: arguments.turn_ms.unwrap_or(base.turn),
         single_count: arguments.singles.unwrap_or(base.single_count),
-    }
-}
-
-impl From<BenchError> for Failure {
-    fn from(error: BenchError) -> Self {
-        Error::Bench(error).into()
     }
 }
 

@@ -9,7 +9,6 @@ use std::sync::atomic::AtomicBool;
 use authentick_study::antp::Antp;
 use authentick_study::folder::Report;
 use authentick_study::ntp_mac::NtpMac;
-use authentick_study::ntp_mac::bench::BenchError;
 use authentick_study::program::Program;
 use authentick_study::request_threshold::{NamedHosts, RequestThreshold, given};
 use authentick_study::{Caller, Console, Error, Fault, carry_out};
@@ -131,7 +130,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let exit = match &error {
             Error::Run { status, .. } => exit_of(*status),
-            Error::Bench(BenchError::Order(_)) => Exit::Usage,
+            Error::Order(_) => Exit::Usage,
             error if error.is_permission() => Exit::Permission,
             error => match error.fault() {
                 Fault::User => Exit::Configuration,

@@ -13,8 +13,9 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use authentick_net::{instructions, ticks};
 use authentick_report::mac::{Instructions, Side};
 
+use super::Extent;
 use super::side::{SideRun, Whose, seen};
-use super::{BenchError, Extent};
+use crate::Error;
 
 /// PCLMULQDQ and AES of leaf 1; SHA, GFNI, VAES and VPCLMULQDQ of leaf 7. OPENSSL_ia32cap(3).
 const MASK: &str = "~0x200000200000000:~0x70020000000";
@@ -34,7 +35,7 @@ pub(super) struct Masked {
 
 impl Masked {
     /// Starts it and waits until it is ready; `None` where there is nothing to hide.
-    pub(super) fn start(program: &Path, extent: Extent) -> Result<Option<Self>, BenchError> {
+    pub(super) fn start(program: &Path, extent: Extent) -> Result<Option<Self>, Error> {
         if cfg!(not(target_arch = "x86_64")) {
             return Ok(None);
         }
@@ -52,30 +53,30 @@ impl Masked {
     }
 
     /// One turn of each of its subjects.
-    pub(super) fn round(&mut self) -> Result<(), BenchError> {
+    pub(super) fn round(&mut self) -> Result<(), Error> {
         self.order(ROUND)?;
         self.await_ready()
     }
 
     /// What it has measured.
-    pub(super) fn finish(mut self) -> Result<Side, BenchError> {
+    pub(super) fn finish(mut self) -> Result<Side, Error> {
         self.order(FINISH)?;
         let text = self.answer()?;
         serde_json::from_str(&text).map_err(|error| gone(&format!("its figures are no JSON: {error}")))
     }
 
-    fn order(&mut self, word: &str) -> Result<(), BenchError> {
+    fn order(&mut self, word: &str) -> Result<(), Error> {
         writeln!(self.orders, "{word}").map_err(|error| gone(&error.to_string()))
     }
 
-    fn answer(&mut self) -> Result<String, BenchError> {
+    fn answer(&mut self) -> Result<String, Error> {
         match self.answers.next() {
             Some(line) => line.map_err(|error| gone(&error.to_string())),
             None => Err(gone("it has ended")),
         }
     }
 
-    fn await_ready(&mut self) -> Result<(), BenchError> {
+    fn await_ready(&mut self) -> Result<(), Error> {
         match self.answer()? {
             line if line == READY => Ok(()),
             line => Err(gone(&format!("it says {line:?}"))),
@@ -91,8 +92,8 @@ impl Drop for Masked {
     }
 }
 
-fn gone(problem: &str) -> BenchError {
-    BenchError::Masked(problem.to_owned())
+fn gone(problem: &str) -> Error {
+    Error::Masked(problem.to_owned())
 }
 
 /// What that process does: hides the instructions from itself, and measures when it is told to by `orders`. Nothing may
@@ -100,7 +101,7 @@ fn gone(problem: &str) -> BenchError {
 ///
 /// # Errors
 /// If an order is none, or something has asked before.
-pub fn serve(extent: Extent, orders: impl BufRead, mut answers: impl Write) -> Result<(), BenchError> {
+pub fn serve(extent: Extent, orders: impl BufRead, mut answers: impl Write) -> Result<(), Error> {
     let (whose, remarks) = match instructions::hide_aes_and_sha() {
         Ok(()) => match seen()[..] {
             [] => (Whose::All, Vec::new()),
@@ -130,7 +131,7 @@ pub fn serve(extent: Extent, orders: impl BufRead, mut answers: impl Write) -> R
                 writeln!(answers, "{text}")?;
                 return Ok(());
             }
-            other => return Err(BenchError::Order(other.to_owned())),
+            other => return Err(Error::Order(other.to_owned())),
         }
     }
     // Whoever gave the orders has gone away.

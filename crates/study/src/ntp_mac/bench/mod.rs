@@ -7,12 +7,10 @@
 //! - `spread`: single tags, each timed for itself.
 //! - `side`: one process: its subjects, and what it saw of the processor.
 //! - `masked`: a second process of this program, from which the instructions are hidden.
-//! - `error`: why the bench did not come to its end.
 //!
 //! Before anything is timed, what others compute is compared with what we compute: only equal tags are equal work.
 
 mod aws_lc;
-mod error;
 mod masked;
 #[cfg(feature = "openssl")]
 mod openssl;
@@ -28,11 +26,10 @@ use authentick_net::clock::unix_seconds;
 use authentick_net::ticks;
 use authentick_report::mac::{Instructions, MacRecord, PACKET_SIZE};
 
-pub use self::error::BenchError;
 use self::masked::Masked;
 pub use self::masked::serve;
 use self::side::{SideRun, Whose};
-use crate::Caller;
+use crate::{Caller, Error};
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +56,7 @@ const SIZE: usize = PACKET_SIZE as usize;
 ///
 /// # Errors
 /// If somebody computes other tags than we do, or the second process cannot be had.
-pub fn run(extent: Extent, caller: &Caller<'_>) -> Result<MacRecord, BenchError> {
+pub fn run(extent: Extent, caller: &Caller<'_>) -> Result<MacRecord, Error> {
     let started_unix_s = unix_seconds();
     let reference_hz = ticks::reference_hz();
     let mut process = SideRun::new(extent, Instructions::With, Vec::new(), Whose::All)?;

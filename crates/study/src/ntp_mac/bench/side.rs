@@ -6,7 +6,8 @@ use authentick_report::mac::{Instructions, KeyUse, Side};
 use super::rounds::Rounds;
 use super::spread::Spreads;
 use super::subject::{NONCE_SIZE, Subject, nonce, packet, stamp};
-use super::{BenchError, Extent, SIZE, aws_lc, ours};
+use super::{Extent, SIZE, aws_lc, ours};
+use crate::Error;
 
 /// A process that measures.
 pub(super) struct SideRun {
@@ -22,7 +23,7 @@ impl SideRun {
         instructions: Instructions,
         remarks: Vec<String>,
         whose: Whose,
-    ) -> Result<Self, BenchError> {
+    ) -> Result<Self, Error> {
         compare_tags()?;
         let rounds = Rounds::new(subjects(whose)?, extent.turn);
         let mut singles = subjects(whose)?;
@@ -63,7 +64,7 @@ pub(super) enum Whose {
     Others,
 }
 
-fn subjects(whose: Whose) -> Result<Vec<Subject>, BenchError> {
+fn subjects(whose: Whose) -> Result<Vec<Subject>, Error> {
     let mut subjects = Vec::new();
     for algorithm in MacAlgorithm::ALL {
         if whose == Whose::All {
@@ -98,7 +99,7 @@ pub(super) fn seen() -> Vec<String> {
 }
 
 /// Whoever computes another tag computes something else, and cannot be compared.
-fn compare_tags() -> Result<(), BenchError> {
+fn compare_tags() -> Result<(), Error> {
     const NUMBER: u64 = 0x0123_4567_89ab_cdef;
     let (mut message, nonce) = (packet(), nonce(NUMBER));
     stamp(&mut message, NUMBER);
@@ -122,17 +123,17 @@ fn same(
     theirs: &[u8],
     nonce: &[u8; NONCE_SIZE],
     message: &[u8],
-) -> Result<(), BenchError> {
+) -> Result<(), Error> {
     let ours = ours::single(algorithm, nonce, message);
     match theirs.starts_with(&ours) {
         true => Ok(()),
-        false => Err(BenchError::OtherTag { algorithm, who }),
+        false => Err(Error::OtherTag { algorithm, who }),
     }
 }
 
 #[cfg(feature = "openssl")]
-fn openssl_failed(algorithm: MacAlgorithm, error: &openssl::error::ErrorStack) -> BenchError {
-    BenchError::OpenSsl(algorithm, error.to_string())
+fn openssl_failed(algorithm: MacAlgorithm, error: &openssl::error::ErrorStack) -> Error {
+    Error::OpenSsl(algorithm, error.to_string())
 }
 
 #[cfg(test)]
