@@ -16,6 +16,7 @@ use authentick_report::Host;
 use authentick_report::load::LoadRecord;
 use authentick_rig::hosts::{self, Hosts};
 use authentick_rig::process::{Process, is_installed};
+use authentick_rig::quota::Quota;
 
 use crate::{Caller, Error, Fault};
 
@@ -56,6 +57,8 @@ pub(crate) enum Launch<'a> {
 #[derive(Debug)]
 pub(crate) struct Listening {
     process: Process,
+    /// It outlives the process under it.
+    quota: Option<Quota>,
     /// Where it listens.
     pub(crate) address: SocketAddr,
 }
@@ -68,9 +71,15 @@ impl Listening {
             Process::start_until_eof(command.env("RUST_LOG", "info")).map_err(Error::rig(not_started))?;
         let address = process.wait_for_line(sign, START_MAX).map_err(Error::rig(not_started))?;
         match address.trim().parse() {
-            Ok(address) => Ok(Listening { process, address }),
+            Ok(address) => Ok(Listening { process, quota: None, address }),
             Err(_) => Err(Error::Bug(format!("a process of this study says {sign:?} and no address"))),
         }
+    }
+
+    /// Leaves it so much of a processor, where there are quotas.
+    pub(crate) fn limit(&mut self, share: f64, what: &'static str) -> Result<(), Error> {
+        self.quota = Quota::new(share).ok();
+        self.quota.as_ref().map_or(Ok(()), |quota| quota.add(self.id())).map_err(Error::rig(what))
     }
 
     /// Its number.

@@ -61,12 +61,9 @@ impl Inequality {
     }
 }
 
-/// Three agents. Quotas outlive the processes under them.
+/// Three agents.
 #[derive(Debug)]
-pub(super) struct Agents {
-    agents: Vec<Listening>,
-    _quotas: Vec<Quota>,
-}
+pub(super) struct Agents(Vec<Listening>);
 
 impl Agents {
     /// Starts them; where `before` names addresses, each is to listen on its own if that is still free, so that a
@@ -77,7 +74,7 @@ impl Agents {
         inequality: Inequality,
         before: &[String],
     ) -> Result<Self, Error> {
-        let mut agents = Agents { agents: Vec::new(), _quotas: Vec::new() };
+        let mut agents = Vec::new();
         for index in 0..SHARES.len() {
             let listen = before.get(index).filter(|address| is_free(address));
             let mut command = program.command(match inequality {
@@ -89,21 +86,18 @@ impl Agents {
             command.arg("--certificate-chain").arg(identities.chain("agent"));
             command.arg("--private-key").arg(identities.key("agent"));
             command.arg("--coordinators-ca").arg(identities.authority());
-            let agent = pinned(Processor::Last, || Listening::start(command, "taking orders on "))?;
-            if inequality == Inequality::Quotas
-                && let Ok(quota) = Quota::new(SHARES[index])
-            {
-                quota.add(agent.id()).map_err(Error::rig("a quota for a host"))?;
-                agents._quotas.push(quota);
+            let mut agent = pinned(Processor::Last, || Listening::start(command, "taking orders on "))?;
+            if inequality == Inequality::Quotas {
+                agent.limit(SHARES[index], "a quota for a host")?;
             }
-            agents.agents.push(agent);
+            agents.push(agent);
         }
-        Ok(agents)
+        Ok(Agents(agents))
     }
 
     /// Their names, as `load --agents` takes them.
     pub(super) fn names(&self) -> Vec<String> {
-        self.agents.iter().map(|agent| agent.address.to_string()).collect()
+        self.0.iter().map(|agent| agent.address.to_string()).collect()
     }
 }
 

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use authentick_report::study::request_threshold::{Part, Plan as StudyPlan, PlannedRun};
-use authentick_rig::quota::Quota;
 use tempfile::TempDir;
 
 use super::hosts::{Agents, Inequality};
@@ -39,7 +38,7 @@ pub(super) struct Bench<'a> {
     inequality: Inequality,
     folder: TempDir,
     identities: Identities,
-    server: Option<(Configuration, Listening, Option<Quota>)>,
+    server: Option<(Configuration, Listening)>,
     agents: Option<Agents>,
 }
 
@@ -90,7 +89,7 @@ impl<'a> Bench<'a> {
             }
             Part::Old | Part::New => {
                 say(&mut words, "--closed", &WINDOW);
-                if let Some((_, server, _)) = &self.server {
+                if let Some((_, server)) = &self.server {
                     say(&mut words, "--server-pid", &server.id());
                 }
             }
@@ -136,22 +135,18 @@ impl<'a> Bench<'a> {
                 self.agents = None;
             }
             // The next one takes its port, so that runs name one target; if somebody else was faster, any port.
-            let port = self.server.take().map_or(0, |(_, server, _)| server.address.port());
+            let port = self.server.take().map_or(0, |(_, server)| server.address.port());
             let start = |port| self.caller.program.serve(Launch::Here, &self.configuration(wanted, port)?);
-            let server = match start(port) {
+            let mut server = match start(port) {
                 Err(_) if port != 0 => start(0)?,
                 started => started?,
             };
-            let quota = match wanted {
-                Configuration::Plain => None,
-                Configuration::Old | Configuration::New => Quota::new(SERVER_SHARE).ok(),
-            };
-            if let Some(quota) = &quota {
-                quota.add(server.id()).map_err(Error::rig("a quota for the server"))?;
+            if wanted != Configuration::Plain {
+                server.limit(SERVER_SHARE, "a quota for the server")?;
             }
-            self.server = Some((wanted, server, quota));
+            self.server = Some((wanted, server));
         }
-        let (_, server, _) = self.server.as_ref().expect("it was just started");
+        let (_, server) = self.server.as_ref().expect("it was just started");
         Ok(server)
     }
 
