@@ -143,7 +143,11 @@ pub(crate) fn parse<T: DeserializeOwned>(
 }
 
 /// A record or plan as indented JSON with a line end after it.
-pub(crate) fn pretty(stored: &impl Serialize) -> String {
+///
+/// # Panics
+/// If it is no JSON, as nothing that is stored can be.
+#[must_use]
+pub fn pretty(stored: &impl Serialize) -> String {
     serde_json::to_string_pretty(stored).expect(ALWAYS_JSON) + "\n"
 }
 

@@ -8,8 +8,9 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use authentick_report::stored::{Error as PlanError, Provenance};
-use authentick_report::study::FILE;
+use authentick_report::stored::{Error as PlanError, Provenance, Stored, pretty};
+use authentick_report::study::{FILE, Paper, read};
+use serde::Serialize;
 
 use crate::Error;
 
@@ -17,21 +18,11 @@ const TEXT: &str = "report.txt";
 const PAGE: &str = "report.html";
 
 /// What a folder says of the study that it holds: stored when the study begins.
-pub trait Plan: Sized {
+pub trait Plan: Stored + Serialize {
+    /// The paper, as the file says.
+    const PAPER: Paper;
     /// The paper, as the command line calls it.
-    const NAME: &'static str;
-
-    /// Reads a plan.
-    ///
-    /// # Errors
-    /// If the text is none, or one of another paper.
-    fn parse(text: &str) -> Result<Self, PlanError>;
-
-    /// The plan as it is stored.
-    fn text(&self) -> String;
-
-    /// Who began the study.
-    fn origin(&self) -> Provenance<'_>;
+    const NAME: &'static str = Self::PAPER.name();
 
     /// Whether a study under `other` goes on with what was measured under this plan.
     fn has_settings_of(&self, other: &Self) -> bool;
@@ -69,7 +60,7 @@ impl<P: Plan> Folder<P> {
     /// # Errors
     /// If there is none, or one of another paper.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let plan = P::parse(&plan_text(path)?).map_err(|error| no_plan(path, &error))?;
+        let plan = read(&plan_text(path)?, P::PAPER).map_err(|error| no_plan(path, &error))?;
         Ok(Folder { path: path.to_owned(), plan })
     }
 
@@ -96,7 +87,8 @@ impl<P: Plan> Folder<P> {
     }
 
     fn of_another_kind(&self) -> Error {
-        let (file, Provenance { version, commit, command, .. }) = (self.path.join(FILE), self.plan.origin());
+        let (file, Provenance { version, commit, command, .. }) =
+            (self.path.join(FILE), self.plan.provenance());
         let problem = format!(
             "the folder holds a study by authentick {version} (commit {commit}) under other settings: {command}"
         );
@@ -117,7 +109,7 @@ impl<P: Plan> Folder<P> {
     /// # Errors
     /// If it cannot be written.
     pub fn keep_plan(&self) -> Result<(), Error> {
-        self.keep(FILE, &self.plan.text())
+        self.keep(FILE, &pretty(&self.plan))
     }
 
     /// The record `name`, if it is there; `parse` reads it.
@@ -177,7 +169,7 @@ impl<P: Plan> Folder<P> {
 
     /// The only record of a study is missing.
     pub(crate) fn not_carried_out(&self, record: &str) -> Error {
-        let remedy = format!("repeat the command of the study: {}", self.plan.origin().command);
+        let remedy = format!("repeat the command of the study: {}", self.plan.provenance().command);
         let problem = "it is missing: the study was begun, and not carried out";
         Error::wrong(&self.path.join(record), problem, &remedy)
     }
@@ -186,7 +178,7 @@ impl<P: Plan> Folder<P> {
     pub(crate) fn gap(&self, record: &str) -> Error {
         let remedy = format!(
             "restore it, or repeat the command of the study, which measures it again: {}",
-            self.plan.origin().command
+            self.plan.provenance().command
         );
         let problem = "it is missing, and records of later rows are there";
         Error::wrong(&self.path.join(record), problem, &remedy)

@@ -110,7 +110,10 @@ impl<S: Serialize> Plan<S> {
 }
 
 /// Reads a plan of a paper. The paper comes before what only its plans have.
-fn read<P: Stored>(text: &str, paper: Paper) -> Result<P, Error> {
+///
+/// # Errors
+/// If the text is no JSON, is in another format or of another paper, lacks a field, or holds what cannot be.
+pub fn read<P: Stored>(text: &str, paper: Paper) -> Result<P, Error> {
     match Paper::of_plan(text)? {
         found if found == paper => stored::read(text),
         other => Err(Error::Paper(other)),

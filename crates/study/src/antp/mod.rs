@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use authentick_net::clock::unix_seconds;
 use authentick_report::published::antp::{TRIAL_COUNT, TRIAL_SECONDS};
-use authentick_report::stored::{Error as PlanError, Provenance, Stored as _};
 use authentick_report::study::Paper as Stored;
 use authentick_report::study::antp::{
     AntpRecord, Capacity, Level, Path as Way, Phase, Plan as AntpPlan, RECORD, Settings as AntpSettings,
@@ -65,6 +64,7 @@ impl Paper for Antp {
         let quick = self.quick;
         let default = if quick { QUICK_SECONDS } else { TRIAL_SECONDS };
         let trial_seconds = self.trial.map_or(default, |trial| trial.as_secs_f64());
+        let search_seconds_max = if quick { QUICK_SEARCH_SECONDS } else { SEARCH_SECONDS_MAX };
         AntpPlan {
             paper: Stored::Antp,
             command: caller.program.command.clone(),
@@ -76,11 +76,7 @@ impl Paper for Antp {
                 trial_seconds,
                 throughput_trials: if quick { 2 } else { TRIAL_COUNT },
                 latency_trials: if quick { 1 } else { TRIAL_COUNT },
-                search_seconds: trial_seconds.min(if quick {
-                    QUICK_SEARCH_SECONDS
-                } else {
-                    SEARCH_SECONDS_MAX
-                }),
+                search_seconds: trial_seconds.min(search_seconds_max),
                 measured_rps: MEASURED_RPS,
                 long_path_ms: LONG_PATH_MS,
             },
@@ -100,19 +96,7 @@ impl Paper for Antp {
 }
 
 impl Plan for AntpPlan {
-    const NAME: &'static str = Stored::Antp.name();
-
-    fn parse(text: &str) -> Result<Self, PlanError> {
-        AntpPlan::from_json(text)
-    }
-
-    fn text(&self) -> String {
-        self.to_json()
-    }
-
-    fn origin(&self) -> Provenance<'_> {
-        self.provenance()
-    }
+    const PAPER: Stored = Stored::Antp;
 
     fn has_settings_of(&self, other: &Self) -> bool {
         self.settings == other.settings

@@ -4,43 +4,46 @@ use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use authentick_report::Host;
+use authentick_report::study::StudyFormat;
+use serde::{Deserialize, Serialize};
 
 use super::*;
 use crate::program::Program;
-use crate::{Caller, Console, Fault, Paper, carry_out};
+use crate::{Caller, Console, Fault, carry_out};
 
-/// A plan of so many rows under one setting.
-#[derive(Clone, Debug, PartialEq)]
+/// A plan of so many rows under one setting; on the disk it passes for one of a paper that there is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Rows {
+    format: StudyFormat,
+    paper: Paper,
     setting: u32,
     files: Vec<String>,
 }
 
 impl Rows {
     fn new(setting: u32, count: usize) -> Self {
-        Rows { setting, files: (1..=count).map(|row| format!("run-{row}.json")).collect() }
+        let files = (1..=count).map(|row| format!("run-{row}.json")).collect();
+        Rows { format: StudyFormat::V1, paper: Self::PAPER, setting, files }
+    }
+}
+
+impl Stored for Rows {
+    const FORMAT: &'static str = "authentick-study/1";
+    const WHAT: &'static str = "rows";
+
+    fn provenance(&self) -> Provenance<'_> {
+        let command = "authentick study run rows";
+        Provenance { version: "0.0.1", commit: "c0ffee", command, started_unix_s: 0, host: None }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        Ok(())
     }
 }
 
 impl Plan for Rows {
+    const PAPER: Paper = Paper::Mac;
     const NAME: &'static str = "rows";
-
-    fn parse(text: &str) -> Result<Self, PlanError> {
-        let numbers = text.strip_prefix("rows ").and_then(|rest| rest.split_once(' '));
-        let parsed = numbers.and_then(|(setting, count)| Some((setting.parse().ok()?, count.parse().ok()?)));
-        let (setting, count) =
-            parsed.ok_or_else(|| PlanError::Format { found: text.to_owned(), known: &["rows"] })?;
-        Ok(Rows::new(setting, count))
-    }
-
-    fn text(&self) -> String {
-        format!("rows {} {}", self.setting, self.files.len())
-    }
-
-    fn origin(&self) -> Provenance<'_> {
-        let command = "authentick study run rows";
-        Provenance { version: "0.0.1", commit: "c0ffee", command, started_unix_s: 0, host: None }
-    }
 
     fn has_settings_of(&self, other: &Self) -> bool {
         self.setting == other.setting
@@ -72,7 +75,7 @@ impl Counting {
     }
 }
 
-impl Paper for Counting {
+impl crate::Paper for Counting {
     type Plan = Rows;
 
     fn plan(&self, _: &Caller<'_>) -> Rows {

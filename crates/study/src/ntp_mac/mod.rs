@@ -4,7 +4,6 @@ pub mod bench;
 
 use authentick_net::clock::unix_seconds;
 use authentick_report::mac::MacRecord;
-use authentick_report::stored::{Error as PlanError, Provenance, Stored as _};
 use authentick_report::study::Paper as Stored;
 use authentick_report::study::ntp_mac::{Plan as MacPlan, RECORD, Settings as MacSettings, report};
 
@@ -46,19 +45,7 @@ impl Paper for NtpMac {
 }
 
 impl Plan for MacPlan {
-    const NAME: &'static str = Stored::Mac.name();
-
-    fn parse(text: &str) -> Result<Self, PlanError> {
-        MacPlan::from_json(text)
-    }
-
-    fn text(&self) -> String {
-        self.to_json()
-    }
-
-    fn origin(&self) -> Provenance<'_> {
-        self.provenance()
-    }
+    const PAPER: Stored = Stored::Mac;
 
     fn has_settings_of(&self, other: &Self) -> bool {
         self.settings == other.settings

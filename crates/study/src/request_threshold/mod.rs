@@ -17,7 +17,6 @@ use std::time::Duration;
 use authentick_net::clock::unix_seconds;
 use authentick_report::load::LoadRecord;
 use authentick_report::published::request_threshold::TABLE_1;
-use authentick_report::stored::{Error as PlanError, Provenance, Stored as _};
 use authentick_report::study::Paper as Stored;
 use authentick_report::study::request_threshold::{
     Part, Plan as StudyPlan, PlannedRun, Records, Settings, report,
@@ -175,19 +174,7 @@ impl Paper for RequestThreshold {
 }
 
 impl Plan for StudyPlan {
-    const NAME: &'static str = Stored::Threshold.name();
-
-    fn parse(text: &str) -> Result<Self, PlanError> {
-        StudyPlan::from_json(text)
-    }
-
-    fn text(&self) -> String {
-        self.to_json()
-    }
-
-    fn origin(&self) -> Provenance<'_> {
-        self.provenance()
-    }
+    const PAPER: Stored = Stored::Threshold;
 
     fn has_settings_of(&self, other: &Self) -> bool {
         self.settings == other.settings
