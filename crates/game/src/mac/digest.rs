@@ -82,24 +82,16 @@ impl Digest {
         octets[..known].copy_from_slice(&digest[..known]);
         match self {
             Digest::Md5 => {
-                let mut state = words(&octets, u32::from_le_bytes);
-                md5::block_api::compress(&mut state, rest.as_chunks().0);
-                state.map(u32::to_le_bytes).concat()
+                go_on(&octets, &rest, u32::from_le_bytes, md5::block_api::compress, u32::to_le_bytes)
             }
             Digest::Sha1 => {
-                let mut state = words(&octets, u32::from_be_bytes);
-                sha1::block_api::compress(&mut state, rest.as_chunks().0);
-                state.map(u32::to_be_bytes).concat()
+                go_on(&octets, &rest, u32::from_be_bytes, sha1::block_api::compress, u32::to_be_bytes)
             }
             Digest::Sha256 => {
-                let mut state = words(&octets, u32::from_be_bytes);
-                sha2::block_api::compress256(&mut state, rest.as_chunks().0);
-                state.map(u32::to_be_bytes).concat()
+                go_on(&octets, &rest, u32::from_be_bytes, sha2::block_api::compress256, u32::to_be_bytes)
             }
             Digest::Sha512 => {
-                let mut state = words(&octets, u64::from_be_bytes);
-                sha2::block_api::compress512(&mut state, rest.as_chunks().0);
-                state.map(u64::to_be_bytes).concat()
+                go_on(&octets, &rest, u64::from_be_bytes, sha2::block_api::compress512, u64::to_be_bytes)
             }
         }
     }
@@ -111,16 +103,20 @@ impl std::fmt::Display for Digest {
     }
 }
 
-/// The first `N` words of `octets`.
-fn words<W: Copy + Default, const S: usize, const N: usize>(
+/// Takes the first `N` words of `octets` for a state, goes on from it with the blocks of `rest`, and writes it down.
+fn go_on<W: Copy + Default, const S: usize, const N: usize, const B: usize>(
     octets: &[u8; 64],
+    rest: &[u8],
     read: fn([u8; S]) -> W,
-) -> [W; N] {
-    let mut words = [W::default(); N];
-    for (word, octets) in words.iter_mut().zip(octets.as_chunks().0) {
+    compress: fn(&mut [W; N], &[[u8; B]]),
+    write: fn(W) -> [u8; S],
+) -> Vec<u8> {
+    let mut state = [W::default(); N];
+    for (word, octets) in state.iter_mut().zip(octets.as_chunks().0) {
         *word = read(*octets);
     }
-    words
+    compress(&mut state, rest.as_chunks().0);
+    state.map(write).concat()
 }
 
 #[cfg(test)]

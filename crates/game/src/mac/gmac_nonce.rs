@@ -92,6 +92,11 @@ pub fn candidates(a: &Tagged, b: &Tagged, entropy: &mut Entropy) -> Vec<HashKey>
         .collect()
 }
 
+/// The same, and zero: any block serves who has none, if two tags leave no candidate.
+pub(super) fn guesses(a: &Tagged, b: &Tagged, entropy: &mut Entropy) -> impl Iterator<Item = HashKey> {
+    candidates(a, b, entropy).into_iter().chain([HashKey::from_block([0; 16])])
+}
+
 /// The root of c H^2 + t, which needs no search: two answers to one request can differ in their receive and transmit
 /// timestamps alone, and these are the last block.
 fn only_last_block_differs(polynomial: &Polynomial<Binary>) -> Option<Binary> {
@@ -245,9 +250,7 @@ impl World {
         let mut no_repetition = lose("the same from answers whose nonces differ");
         for pair in self.captured[REPEATED_COUNT..].windows(2) {
             let answer = shifted(&answer(&request(entropy), entropy), 3600);
-            // Any block serves who has none: zero, if two tags leave no candidate.
-            let nothing = HashKey::from_block([0; 16]);
-            for key in candidates(&pair[0], &pair[1], entropy).into_iter().chain([nothing]) {
+            for key in guesses(&pair[0], &pair[1], entropy) {
                 self.forge(key, &pair[0], None, &answer, &mut no_repetition);
             }
         }

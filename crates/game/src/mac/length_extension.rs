@@ -34,7 +34,7 @@ use super::digest::Digest;
 use super::forged_packets;
 use super::pair::OnTheWire;
 use super::tagged::{Tagged, hex};
-use super::victim::{KEY_ID, Victim, answer, request, request_of_version_3};
+use super::victim::{KEY_ID, TAG_SIZE_MAX_V4, Victim, answer, request, request_of_version_3};
 use crate::verdict::{Attempt, COLUMNS, Verdict};
 
 /// The longest key that the adversary guesses at, and that the search of framings tries, in octets.
@@ -232,22 +232,22 @@ fn extended_messages(entropy: &mut Entropy) -> Vec<Attempt<Tagged>> {
         }
         attempts.push(attempt);
     }
-    for digest in [Digest::Sha256, Digest::Sha512] {
-        let mut attempt = Attempt::new(digest.keyed(), "tag cut to 20 octets, as in NTPv4", Verdict::Reject);
-        guess(digest, &Victim::random(digest.keyed(), entropy), 20, &mut attempt, entropy);
-        attempts.push(attempt);
-    }
-    let others = [
-        (MacAlgorithm::Sha384, Digest::Sha512),
-        (MacAlgorithm::HmacMd5, Digest::Md5),
-        (MacAlgorithm::HmacSha224, Digest::Sha256),
-        (MacAlgorithm::Cmac128, Digest::Md5),
-        (MacAlgorithm::Cmac256, Digest::Md5),
+    let losing = [
+        (MacAlgorithm::Sha256, Digest::Sha256, TAG_SIZE_MAX_V4),
+        (MacAlgorithm::Sha512, Digest::Sha512, TAG_SIZE_MAX_V4),
+        (MacAlgorithm::Sha384, Digest::Sha512, usize::MAX),
+        (MacAlgorithm::HmacMd5, Digest::Md5, usize::MAX),
+        (MacAlgorithm::HmacSha224, Digest::Sha256, usize::MAX),
+        (MacAlgorithm::Cmac128, Digest::Md5, usize::MAX),
+        (MacAlgorithm::Cmac256, Digest::Md5, usize::MAX),
     ];
-    for (algorithm, digest) in others {
-        let mut attempt =
-            Attempt::new(algorithm, format!("tag taken for a state of {digest}"), Verdict::Reject);
-        guess(digest, &Victim::random(algorithm, entropy), usize::MAX, &mut attempt, entropy);
+    for (algorithm, digest, tag_size) in losing {
+        let tried = match tag_size {
+            usize::MAX => format!("tag taken for a state of {digest}"),
+            size => format!("tag cut to {size} octets, as in NTPv4"),
+        };
+        let mut attempt = Attempt::new(algorithm, tried, Verdict::Reject);
+        guess(digest, &Victim::random(algorithm, entropy), tag_size, &mut attempt, entropy);
         attempts.push(attempt);
     }
     attempts

@@ -101,6 +101,16 @@ impl Row {
             repetition_of_12_octets: repetition_probability(messages_log2, 96.0),
         }
     }
+
+    /// What the size of messages adds is against the algorithm, and so is what a nonce lacks.
+    fn is_as_expected(&self) -> bool {
+        let is_worse = |one: &Advantage| match (one.published_log2, one.sized_log2) {
+            (Some(published), Some(sized)) => sized >= published,
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        self.advantages.iter().all(is_worse) && self.repetition_of_8_octets >= self.repetition_of_12_octets
+    }
 }
 
 /// How long a key lasts whose messages are limited.
@@ -226,6 +236,16 @@ impl FactorsRow {
             objections: Objection::to(&factors),
         }
     }
+
+    /// No level is above key, tag or primitive, and no algorithm whose nonces may not repeat goes without a limit.
+    fn is_as_expected(&self) -> bool {
+        let level = self.level_bits.unwrap_or(0);
+        let needs_limit =
+            matches!(self.repeated_nonce, RepeatedNonce::LosesNonce | RepeatedNonce::LosesHashKey);
+        level <= self.tag_bits.min(self.key_bits)
+            && level <= self.primitive_bits.unwrap_or(0)
+            && (!needs_limit || self.messages_log2_max.is_some_and(|log2| log2 <= 32))
+    }
 }
 
 /// Numbers of messages in the table, unless others are asked for.
@@ -241,33 +261,7 @@ impl Limits {
             factors: MacAlgorithm::ALL.map(|algorithm| FactorsRow::of(named(algorithm))).to_vec(),
         }
     }
-}
 
-impl Row {
-    /// What the size of messages adds is against the algorithm, and so is what a nonce lacks.
-    fn is_as_expected(&self) -> bool {
-        let is_worse = |one: &Advantage| match (one.published_log2, one.sized_log2) {
-            (Some(published), Some(sized)) => sized >= published,
-            (Some(_), None) => true,
-            (None, _) => false,
-        };
-        self.advantages.iter().all(is_worse) && self.repetition_of_8_octets >= self.repetition_of_12_octets
-    }
-}
-
-impl FactorsRow {
-    /// No level is above key, tag or primitive, and no algorithm whose nonces may not repeat goes without a limit.
-    fn is_as_expected(&self) -> bool {
-        let level = self.level_bits.unwrap_or(0);
-        let needs_limit =
-            matches!(self.repeated_nonce, RepeatedNonce::LosesNonce | RepeatedNonce::LosesHashKey);
-        level <= self.tag_bits.min(self.key_bits)
-            && level <= self.primitive_bits.unwrap_or(0)
-            && (!needs_limit || self.messages_log2_max.is_some_and(|log2| log2 <= 32))
-    }
-}
-
-impl Limits {
     /// Whether limits keep what they promise, and bounds are in the order that they must have.
     #[must_use]
     pub fn is_as_expected(&self) -> bool {
@@ -275,36 +269,7 @@ impl Limits {
             && self.limits.iter().all(Limit::is_as_expected)
             && self.factors.iter().all(FactorsRow::is_as_expected)
     }
-}
 
-/// A time in the largest unit of which there is one.
-fn lasting(seconds: f64) -> String {
-    const UNITS: [(f64, &str); 4] =
-        [(365.25 * 86_400.0, "years"), (86_400.0, "days"), (3600.0, "h"), (60.0, "min")];
-    let (size, unit) = UNITS.into_iter().find(|(size, _)| seconds >= 2.0 * size).unwrap_or((1.0, "s"));
-    let value = seconds / size;
-    match value {
-        1e6.. => format!("{value:.1e} {unit}"),
-        100.0.. => format!("{value:.0} {unit}"),
-        _ => format!("{value:.1} {unit}"),
-    }
-}
-
-/// A probability or advantage as a power of two.
-fn power(log2: f64) -> String {
-    if log2 >= 0.0 { "1".to_owned() } else { format!("2^{log2:.1}") }
-}
-
-impl fmt::Display for Limits {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "How many messages a key may authenticate")?;
-        self.show_advantages(f)?;
-        self.show_limits(f)?;
-        self.show_factors(f)
-    }
-}
-
-impl Limits {
     fn show_advantages(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |log2: Option<f64>| log2.map_or("-".to_owned(), power);
         writeln!(f, "\na forger's advantage after q messages, as draft-ietf-ntp-mac section 6 has it,")?;
@@ -354,6 +319,33 @@ impl Limits {
             writeln!(f, "{bound_bits:>5}  {level:>5}  {messages:>8}  {against}")?;
         }
         Ok(())
+    }
+}
+
+/// A time in the largest unit of which there is one.
+fn lasting(seconds: f64) -> String {
+    const UNITS: [(f64, &str); 4] =
+        [(365.25 * 86_400.0, "years"), (86_400.0, "days"), (3600.0, "h"), (60.0, "min")];
+    let (size, unit) = UNITS.into_iter().find(|(size, _)| seconds >= 2.0 * size).unwrap_or((1.0, "s"));
+    let value = seconds / size;
+    match value {
+        1e6.. => format!("{value:.1e} {unit}"),
+        100.0.. => format!("{value:.0} {unit}"),
+        _ => format!("{value:.1} {unit}"),
+    }
+}
+
+/// A probability or advantage as a power of two.
+fn power(log2: f64) -> String {
+    if log2 >= 0.0 { "1".to_owned() } else { format!("2^{log2:.1}") }
+}
+
+impl fmt::Display for Limits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "How many messages a key may authenticate")?;
+        self.show_advantages(f)?;
+        self.show_limits(f)?;
+        self.show_factors(f)
     }
 }
 

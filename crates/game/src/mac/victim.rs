@@ -13,7 +13,7 @@ use super::tagged::{NONCE_SIZE, Tagged};
 use crate::verdict::Attempt;
 
 /// Octets of a tag behind an NTPv4 packet, at most. RFC 7822 section 3.
-const TAG_SIZE_MAX_V4: usize = 20;
+pub(super) const TAG_SIZE_MAX_V4: usize = 20;
 
 /// The identifier of every key here: a victim has one.
 pub const KEY_ID: u32 = 1;
@@ -67,13 +67,8 @@ impl Victim {
     #[must_use]
     pub fn says(&self, nonce: Option<[u8; NONCE_SIZE]>, message: &[u8]) -> Tagged {
         let mut tag = vec![0; self.algorithm().tag_size()];
-        let job = Tag {
-            key: &self.key,
-            nonce: nonce.as_ref().map(<[u8; NONCE_SIZE]>::as_slice),
-            message,
-            tag: &mut tag,
-        };
-        run_batch(std::iter::once(job));
+        let octets = nonce.as_ref().map(|nonce| &nonce[..]);
+        run_batch(std::iter::once(Tag { key: &self.key, nonce: octets, message, tag: &mut tag }));
         Tagged { nonce, message: message.to_vec(), tag }
     }
 
@@ -88,15 +83,9 @@ impl Victim {
     /// Whether it believes what it hears.
     #[must_use]
     pub fn believes(&self, heard: &Tagged) -> bool {
-        let mut genuine = false;
-        let job = Verify {
-            key: &self.key,
-            nonce: heard.nonce.as_ref().map(<[u8; NONCE_SIZE]>::as_slice),
-            message: &heard.message,
-            tag: &heard.tag,
-            genuine: &mut genuine,
-        };
-        run_batch(std::iter::once(job));
+        let (Tagged { nonce, message, tag }, mut genuine) = (heard, false);
+        let nonce = nonce.as_ref().map(|nonce| &nonce[..]);
+        run_batch(std::iter::once(Verify { key: &self.key, nonce, message, tag, genuine: &mut genuine }));
         genuine
     }
 
