@@ -228,25 +228,15 @@ impl Acceptor {
     }
 
     fn treat(&self, stream: TcpStream) {
-        match self.behaviour {
-            Behaviour::Deaf | Behaviour::Gone => {}
-            Behaviour::Mute => self.shared.kept.lock().unwrap().push(stream),
-            Behaviour::Reset => {
-                // socket(7): closing with a linger time of zero resets.
-                let _ = sockopt::set_socket_linger(&stream, Some(Duration::ZERO));
-            }
-            Behaviour::Alert(_)
-            | Behaviour::NoProtocol
-            | Behaviour::Close
-            | Behaviour::Error(_)
-            | Behaviour::Nonsense
-            | Behaviour::OneRecord
-            | Behaviour::NoEarlyClose
-            | Behaviour::OnlyAead15 => {
-                let (behaviour, tls) = (self.behaviour, Arc::clone(&self.tls));
-                let shared = Arc::clone(&self.shared);
-                std::thread::spawn(move || talk(stream, behaviour, tls, &shared));
-            }
+        if self.behaviour == Behaviour::Mute {
+            self.shared.kept.lock().unwrap().push(stream);
+        } else if self.behaviour == Behaviour::Reset {
+            // socket(7): closing with a linger time of zero resets.
+            let _ = sockopt::set_socket_linger(&stream, Some(Duration::ZERO));
+        } else {
+            let (behaviour, tls) = (self.behaviour, Arc::clone(&self.tls));
+            let shared = Arc::clone(&self.shared);
+            std::thread::spawn(move || talk(stream, behaviour, tls, &shared));
         }
     }
 }

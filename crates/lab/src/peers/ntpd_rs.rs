@@ -1,7 +1,7 @@
 //! ntpd-rs, as client and server, where it cannot set clocks.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Place, program, sandbox};
@@ -42,42 +42,37 @@ impl NtpdRs {
     pub fn client(&self, lab: &Lab, ke: SocketAddr) -> NtpdRsClient {
         let config = lab.path().join("ntpd-rs.toml");
         let socket = lab.path().join("ntpd-rs.sock");
-        std::fs::write(
-            &config,
-            format!(
-                "[observability]\nlog-level = \"info\"\nobservation-path = {socket:?}\n\
-                 [[source]]\nmode = \"nts\"\naddress = \"localhost:{}\"\ncertificate-authority = {:?}\n\
-                 [source-defaults]\npoll-interval-limits = {{ min = 4, max = 4 }}\ninitial-poll-interval = 4\n\
-                 [synchronization]\nminimum-agreeing-sources = 1\nsingle-step-panic-threshold = \"inf\"\n\
-                 startup-step-panic-threshold = \"inf\"\n",
-                ke.port(),
-                lab.ca()
-            ),
-        )
-        .unwrap();
-        let mut command = self.place.command(&self.daemon);
-        command.arg("-c").arg(&config);
-        NtpdRsClient { process: sandbox::start(command), control: self.control.clone(), config }
+        let text = format!(
+            "[observability]\nlog-level = \"info\"\nobservation-path = {socket:?}\n\
+             [[source]]\nmode = \"nts\"\naddress = \"localhost:{}\"\ncertificate-authority = {:?}\n\
+             [source-defaults]\npoll-interval-limits = {{ min = 4, max = 4 }}\ninitial-poll-interval = 4\n\
+             [synchronization]\nminimum-agreeing-sources = 1\nsingle-step-panic-threshold = \"inf\"\n\
+             startup-step-panic-threshold = \"inf\"\n",
+            ke.port(),
+            lab.ca()
+        );
+        NtpdRsClient { process: self.start(&config, &text), control: self.control.clone(), config }
     }
 
     /// A server under NTS; without sources it only reads the clock.
     #[must_use]
     pub fn server(&self, lab: &Lab, ntp: u16, ke: u16) -> Process {
         let (config, address) = (lab.path().join("ntpd-rs-server.toml"), self.address);
-        std::fs::write(
-            &config,
-            format!(
-                "[observability]\nlog-level = \"info\"\n[synchronization]\nlocal-stratum = 1\n\
-                 [[server]]\nlisten = \"{address}:{ntp}\"\n\
-                 [[nts-ke-server]]\nlisten = \"{address}:{ke}\"\nntp-port = {ntp}\n\
-                 certificate-chain-path = {:?}\nprivate-key-path = {:?}\n[keyset]\nstale-key-count = 1\n",
-                lab.chain(),
-                lab.key()
-            ),
-        )
-        .unwrap();
+        let text = format!(
+            "[observability]\nlog-level = \"info\"\n[synchronization]\nlocal-stratum = 1\n\
+             [[server]]\nlisten = \"{address}:{ntp}\"\n\
+             [[nts-ke-server]]\nlisten = \"{address}:{ke}\"\nntp-port = {ntp}\n\
+             certificate-chain-path = {:?}\nprivate-key-path = {:?}\n[keyset]\nstale-key-count = 1\n",
+            lab.chain(),
+            lab.key()
+        );
+        self.start(&config, &text)
+    }
+
+    fn start(&self, config: &Path, text: &str) -> Process {
+        std::fs::write(config, text).unwrap();
         let mut command = self.place.command(&self.daemon);
-        command.arg("-c").arg(&config);
+        command.arg("-c").arg(config);
         sandbox::start(command)
     }
 }
