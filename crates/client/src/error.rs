@@ -1,4 +1,4 @@
-//! Why a client has no time to tell: where it failed, why, and by whose fault.
+//! Why a client got no time: where it failed, why, and by whose fault.
 
 use std::fmt;
 use std::io;
@@ -19,24 +19,24 @@ use crate::trust::Untrusted;
 /// Whose fault it is that there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The server's or the network's: nothing came in time, or nothing gets there.
+    /// The server's or the network's: nothing came in time, or the server cannot be reached.
     Silent,
-    /// The server's, or whoever stands before it: what came breaks the syntax.
+    /// The server's, or somebody's on the path: what came breaks the syntax.
     Malformed,
-    /// The same: what came does not prove that it is the server's, or fails another check.
+    /// The same: what came is not proved to be the server's, or fails another check.
     Rejected,
     /// The server's: it answered that it does not serve this.
     Refused,
     /// This host's.
     Host,
-    /// The user's, who may not do this here.
+    /// The user's: a permission is missing.
     Rights,
-    /// The user's: what was named, or what is kept in files, is not as it should be.
+    /// The user's: an argument, or what is kept in files, is wrong.
     Input,
 }
 
 impl Fault {
-    /// By whose fault a file or an address cannot be had.
+    /// By whose fault a file or an address cannot be used.
     #[must_use]
     pub fn of_access(error: &io::Error) -> Self {
         match error.kind() {
@@ -49,11 +49,11 @@ impl Fault {
 /// What a client was doing when it failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// It looked for the addresses of this host.
+    /// It looked up the addresses of this host.
     Host(String),
     /// It exchanged keys under NTS.
     KeyExchange {
-        /// As the user calls it.
+        /// The name that the user gave.
         host: String,
         /// Its port.
         port: u16,
@@ -62,9 +62,9 @@ pub enum Place {
     Server(SocketAddr),
     /// It was in a phase of ANTP with this server.
     Antp(SocketAddr, Phase),
-    /// The same with a server of tentative trust, as the user calls it.
+    /// The same with a server of tentative trust, under the name that the user gave.
     Vote(String, Phase),
-    /// It compared what the servers of tentative trust had said.
+    /// It compared the answers of the servers of tentative trust.
     Tentative,
     /// It worked on its own files.
     Store,
@@ -79,7 +79,7 @@ pub enum Why {
     /// The system could not find an address for the name.
     #[error("cannot find its address: {0}")]
     Unresolved(io::Error),
-    /// NTS: there are no keys.
+    /// NTS: the key exchange failed.
     #[error("{error}")]
     KeyExchange {
         /// What went wrong.
@@ -87,7 +87,7 @@ pub enum Why {
         /// The algorithms that were offered.
         offered: Vec<AeadId>,
     },
-    /// Nothing that passes came.
+    /// No answer passed.
     #[error(transparent)]
     Unanswered(#[from] Unanswered),
     /// The same under ANTP.
@@ -99,7 +99,7 @@ pub enum Why {
     /// ANTP: the authorities do not vouch for the chain.
     #[error(transparent)]
     Ocsp(#[from] OcspError),
-    /// ANTP: the servers of tentative trust do not tell the time together.
+    /// ANTP: the servers of tentative trust do not agree on a time.
     #[error(transparent)]
     Disagreement(#[from] Disagreement),
     /// ANTP: what is kept between runs.
@@ -107,7 +107,7 @@ pub enum Why {
     Store(#[from] StoreError),
 }
 
-/// Why a client has no time to tell. Its words say where and why; what the user can do is the program's to say.
+/// Why a client got no time. The message says where and why; the program adds what the user can do.
 #[derive(Debug, Describe)]
 #[error("{place}{why}")]
 pub struct Error {

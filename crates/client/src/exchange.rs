@@ -1,5 +1,5 @@
-//! Waiting for an answer: whatever comes is checked, until something passes or time is up. An exchange without a
-//! handshake is one request and its answer.
+//! Waiting for an answer: each datagram is checked, until one passes or time is up. An exchange without a handshake is
+//! one request and its answer.
 
 use std::fmt::{Debug, Display};
 use std::io;
@@ -16,12 +16,12 @@ use thiserror::Error as Describe;
 use crate::error::{Error, Fault, Place};
 use crate::measurement::Measurement;
 
-/// Failed checks that are told; a flood of forgeries must not fill the memory.
+/// How many failed checks are reported; a flood of forgeries must not fill the memory.
 const CHECK_COUNT_MAX: usize = 64;
 
 /// A check that a datagram failed.
 pub trait Failed: Debug + Display + PartialEq {
-    /// Whether the datagram breaks the syntax, as opposed to what it claims.
+    /// Whether the datagram is malformed, as opposed to well-formed and wrong.
     fn is_malformed(&self) -> bool;
 }
 
@@ -40,16 +40,16 @@ impl Failed for antp::Check {
 /// Why no answer passed; `C` is a scheme's checks.
 #[derive(Debug, Describe)]
 pub enum Unanswered<C: Failed = Check> {
-    /// Nothing came; perhaps the network's word that nothing will.
+    /// No answer came; perhaps an ICMP message said that none will.
     #[error("no answer{}", words_of(*.hint))]
     Silence {
-        /// That word.
+        /// What the message said.
         hint: Option<Hint>,
     },
     /// Answers came, and each failed a check.
     #[error("no answer passed every check{}", each_once(.0))]
     Rejected(Vec<C>),
-    /// The jar is empty.
+    /// There is no cookie left.
     #[error("no cookie left")]
     NoCookie,
     /// This host's clock was set while the answer was under way.
@@ -100,7 +100,7 @@ impl Unanswered {
     }
 }
 
-/// What came instead of an answer.
+/// What came instead of a valid answer.
 #[derive(Debug)]
 pub(crate) struct Heard<C> {
     hint: Option<Hint>,
@@ -112,7 +112,7 @@ impl<C> Heard<C> {
         Heard { hint: None, checks: Vec::new() }
     }
 
-    /// Waits for a datagram of which `take` makes something, until `until`.
+    /// Waits until `until` for a datagram of which `take` makes something.
     pub(crate) fn listen<T>(
         &mut self,
         socket: &ClientSocket,

@@ -1,13 +1,13 @@
 //! Protocol clients over real sockets: [`plain`] NTP, a [`mac`] under a symmetric key, [`nts`], and [`antp`] with its
 //! chain cache, its list of servers that must speak it, OCSP and tentative trust.
 //!
-//! Each scheme has functions for one exchange, and a [`Client`] that keeps what its server gave it from one exchange to
-//! the next. Every check is `proto`'s and `ke`'s; this crate waits on sockets, asks again, and says in an [`Error`]
-//! where it failed and by whose fault.
+//! Each scheme has functions for one exchange, and a [`Client`] that keeps keys and cookies from one exchange to the
+//! next. `proto` and `ke` do all checks; this crate waits on sockets, retries, and says in an [`Error`] where it failed
+//! and by whose fault.
 //!
-//! What is absent: exit codes, arguments, the environment, and anything that is printed. Programs and tests that ask a
-//! server share this crate, and each of them decides what a failure means to its user; what a client did less strictly
-//! than usual it reports as a [`Remark`].
+//! Deliberately absent: exit codes, arguments, the environment, and anything that is printed. Programs and tests that
+//! ask a server share this crate, and each decides what a failure means to its user. If a client checks something less
+//! strictly than usual, it reports a [`Remark`].
 #![forbid(unsafe_code)]
 
 pub mod antp;
@@ -33,7 +33,7 @@ pub use resolve::{NTP_PORT, resolve};
 
 /// A client of one server under one scheme.
 pub trait Client {
-    /// Asks for time once. Whatever must precede that, such as a key exchange, is done when it is due.
+    /// Asks for time once. Whatever must precede that, such as a key exchange, is done first if it is due.
     ///
     /// # Errors
     /// Where it failed, and by whose fault. The client can be asked again.
@@ -48,7 +48,7 @@ pub trait Client {
     }
 }
 
-/// Asks `count` times, `interval` apart or as far apart as the server seems to want, and tells `each` what came of it.
+/// Asks `count` times, `interval` apart or as far apart as the server seems to want, and passes each result to `each`.
 pub fn spaced(
     client: &mut dyn Client,
     count: u32,

@@ -21,19 +21,19 @@ pub struct Measurement {
     pub response: Response,
     /// Offset and delay.
     pub sample: Sample,
-    /// This end's address, and the transmit timestamp of the request: a server's spans are found by these.
+    /// This end's address. With `transmit` it identifies the exchange in a server's spans.
     pub source: SocketAddr,
-    /// See `source`.
+    /// The transmit timestamp of the request.
     pub transmit: NtpTime,
     /// T1, by our clock.
     pub sent: NtpTime,
-    /// T4, by our clock: the kernel's receive stamp.
+    /// T4, by our clock: the kernel's receive timestamp.
     pub arrived: NtpTime,
-    /// From before the request was made to after the answer was checked: d_CNTS = t10 - t5 of the NTS study.
+    /// From before the request was built to after the answer was checked: d_CNTS = t10 - t5 of the NTS study.
     pub whole: Duration,
 }
 
-/// A measurement, and by how much it may be wrong where the scheme bounds that.
+/// A measurement, and its error bound if the scheme has one.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
     /// The measurement.
@@ -51,7 +51,7 @@ impl From<Measurement> for Answer {
 /// By how much an answer may be wrong.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound {
-    /// R / 2, and what this host's clock may have been set by.
+    /// R / 2, plus the amount by which this host's clock may have been set unnoticed.
     pub error_max: NtpSpan,
     /// E.
     pub round_trip_max: NtpSpan,
@@ -59,20 +59,20 @@ pub struct Bound {
     pub is_early: bool,
 }
 
-/// What a client has learnt of its server beside the time.
+/// What a client has learnt about its server, apart from the time.
 #[derive(Debug, Default)]
 pub struct Learnt {
     /// Where it is asked for time.
     pub address: Option<SocketAddr>,
-    /// Who vouches for its answers; nobody without authentication, or before there are keys.
+    /// Who vouches for its answers; `None` without authentication, or before there are keys.
     pub voucher: Option<Voucher>,
     /// How long the phases before the exchanges took.
     pub times: PhaseTimes,
-    /// What was done less strictly than usual since this list was last emptied.
+    /// What was checked less strictly than usual since this list was last emptied.
     pub remarks: Vec<Remark>,
 }
 
-/// How long the phases took that precede exchanges of time; those that there were.
+/// How long the phases before exchanges of time took; `None` if there was no such phase.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PhaseTimes {
     /// NTS: the TCP connection.
@@ -85,18 +85,18 @@ pub struct PhaseTimes {
     pub certificate_check: Option<Duration>,
     /// ANTP: the client's own public-key work.
     pub encapsulation: Option<Duration>,
-    /// Under ANTP the rest of it.
+    /// Under ANTP the rest of the key exchange.
     pub key_exchange: Option<Duration>,
 }
 
-/// Who vouches for the keys, and what they are for.
+/// Who vouches for the keys, and which algorithm they are for.
 #[derive(Debug)]
 pub enum Voucher {
     /// A certificate, under NTS.
     Nts {
         /// The algorithm of the server's choice.
         aead: AeadId,
-        /// Cookies that the key exchange brought.
+        /// Number of cookies from the key exchange.
         cookie_count: usize,
         /// What the certificate says, if it could be read.
         certificate: Option<CertificateInfo>,
@@ -126,7 +126,7 @@ pub enum Voucher {
         by: TrustedBy,
         /// What the leaf says.
         certificate: Option<CertificateInfo>,
-        /// What responders of OCSP vouched for, one for each certificate of the path; empty if none was asked.
+        /// What OCSP responders vouched for, one for each certificate of the path; empty if none was asked.
         ocsp: Vec<Vouch>,
     },
 }

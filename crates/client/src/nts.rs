@@ -27,12 +27,12 @@ pub fn ask(
     asking.conclude(exchange, size, timeout, |exchange, datagram| exchange.receive(datagram, Some(session)))
 }
 
-/// The same, once more under the other keys if a server is silent under those of `session` or cannot open its cookies:
-/// it may have exported them the other way; chrony, "NTS AES-128-GCM-SIV compliant exporter". `session` stays with the
-/// keys that were used last. The flag says that the answer came under the other ones.
+/// The same, and again under the other keys if the server is silent under those of `session` or cannot open its
+/// cookies: it may have exported keys the other way (chrony, "NTS AES-128-GCM-SIV compliant exporter"). `session` keeps
+/// the keys that were used last. The flag says that the answer came under the other keys.
 ///
 /// # Errors
-/// Why there is no answer, under the keys that were tried last.
+/// Why there is no answer under the keys that were tried last.
 pub fn ask_with_either_keys(
     server: SocketAddr,
     session: &mut NtsSession,
@@ -58,7 +58,7 @@ fn is_nak(unanswered: &Unanswered) -> bool {
 /// Which server exchanges keys, and how it is asked.
 #[derive(Clone, Debug)]
 pub struct KeyServer {
-    /// As the user calls it.
+    /// The name that the user gave.
     pub host: String,
     /// The port of the key exchange.
     pub port: u16,
@@ -71,7 +71,7 @@ pub struct KeyServer {
 }
 
 impl KeyServer {
-    /// Exchanges keys with the first address that lets itself be reached.
+    /// Exchanges keys with the first address that can be reached.
     ///
     /// # Errors
     /// What went wrong, with the last address.
@@ -82,7 +82,7 @@ impl KeyServer {
         })
     }
 
-    /// Where the keys serve: at the server that was named with them, or where they came from.
+    /// The NTP server for these keys: the one that the key exchange named, or the host that it ran on.
     ///
     /// # Errors
     /// If the name has no address.
@@ -143,7 +143,7 @@ impl Client for Nts {
             Some(_) | None => self.exchange_keys()?,
         };
         let asked = ask_with_either_keys(ntp, &mut session, entropy, self.timeout);
-        // Cookies that the server cannot open are worthless: the next exchange starts with new keys.
+        // Cookies that the server cannot open are useless: the next exchange starts with new keys.
         if !asked.as_ref().is_err_and(is_nak) {
             self.session = Some((ntp, session));
         }

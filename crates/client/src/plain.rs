@@ -9,8 +9,8 @@ use authentick_proto::client::Exchange;
 use crate::exchange::{Asking, Unanswered};
 use crate::{Answer, Client, Error, Learnt, Measurement};
 
-/// Asks `server` once. Answers that fail a check are passed over, as anyone can send them; which checks they failed is
-/// told if none passes before `timeout`.
+/// Asks `server` once. Answers that fail a check are ignored, as anyone can send them; if none passes before `timeout`,
+/// the error says which checks failed.
 ///
 /// # Errors
 /// Why there is no answer.
@@ -20,7 +20,7 @@ pub fn ask(server: SocketAddr, entropy: &mut Entropy, timeout: Duration) -> Resu
     asking.conclude(exchange, size, timeout, |exchange, datagram| exchange.receive(datagram, None))
 }
 
-/// A client that believes what it is told.
+/// A client without authentication.
 #[derive(Debug)]
 pub struct Plain {
     server: SocketAddr,

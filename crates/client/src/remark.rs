@@ -1,4 +1,4 @@
-//! What a client did less strictly than usual, or could not do yet its user should know.
+//! What a client did less strictly than usual, or failed to do, and its user should know.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ use crate::antp::ocsp::Vouch;
 use crate::error::Error;
 use crate::trust::{Floor, TrustedBy, rfc3339};
 
-/// Something that the user of a client should know of an exchange that went on. Times are in Unix seconds.
+/// Something that the user should know about an exchange that did not fail. Times are in Unix seconds.
 #[derive(Debug)]
 pub enum Remark {
-    /// What was pinned was found, and so nothing else was checked.
+    /// The pinned certificate or key was found, so nothing else was checked.
     Unchecked(TrustedBy),
-    /// Dates are judged at a time that somebody has said.
+    /// Dates are judged at a time that the user gave.
     JudgedAt(u64),
     /// The clock shows a time that cannot be, so dates are judged at the earliest one that can.
     ClockBehind {
@@ -22,25 +22,25 @@ pub enum Remark {
         /// The earliest time that can be.
         floor: Floor,
     },
-    /// A certificate is out of its dates, but by less than the clock may be wrong.
+    /// A certificate is outside its dates, but by less than the clock may be wrong.
     WithinSlack {
         /// [`CertificateCheck::Expired`] or the opposite.
         check: CertificateCheck,
-        /// How much that is, in days.
+        /// By how much the clock may be wrong, in days.
         days: u64,
     },
-    /// Dates are judged at the times for which responders of OCSP vouched.
+    /// Dates are judged at the times for which OCSP responders vouched.
     VouchedFor(Vec<Vouch>),
-    /// Servers were believed without the dates of their certificates, and agreed on a time.
+    /// Servers were trusted without checking the dates of their certificates, and agreed on a time.
     Tentative {
-        /// As the user calls them.
+        /// The names that the user gave.
         servers: Vec<String>,
         /// The time.
         at: u64,
     },
-    /// The server's time is after the end of its own certificate, and is not remembered.
+    /// The server's time is after the end of its own certificate, and is not saved.
     AfterCertificate,
-    /// A new key is due and could not be had; the old one still serves.
+    /// A new key is due and could not be obtained; the old one is still used.
     NoNewKey(Box<Error>),
 }
 

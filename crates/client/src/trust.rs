@@ -1,13 +1,13 @@
-//! When a server's certificate chain is believed under ANTP, by a client that does not know the time yet. In the order
-//! of how much they ask for:
+//! When a client that does not know the time yet trusts a server's certificate chain under ANTP. The rules, ordered by
+//! how much they require:
 //!
-//! 1. a certificate or key that is pinned: nothing else counts;
-//! 2. X.509, at the time of the clock, but never earlier than this program was built or a server last vouched for, and
-//!    with two days of slack: being right within days is enough, as certificates last for months;
+//! 1. a certificate or key that is pinned: nothing else is checked;
+//! 2. X.509, at the time of the clock, but never earlier than the build of this program or the last time that a server
+//!    vouched for, and with two days of slack: being right within days is enough, as certificates last for months;
 //! 3. X.509 at the time that the authorities themselves tell, asked by OCSP with a nonce ([`crate::antp::ocsp`]);
 //! 4. X.509 at a time that the user sets by hand, or on which several servers agree ([`crate::antp::tentative`]).
 //!
-//! The ANTP paper, section 3, names these but for the last. Whatever a rule does not check is said.
+//! The ANTP paper, section 3, names all of these but the last. A remark says what a rule does not check.
 
 use std::fmt;
 use std::time::{Duration, UNIX_EPOCH};
@@ -26,7 +26,7 @@ use thiserror::Error;
 use crate::antp::ocsp::Vouch;
 use crate::remark::Remark;
 
-/// By how much a client may misjudge the time before the dates of a certificate count.
+/// By how much a client's clock may be wrong before the dates of a certificate matter.
 pub const SLACK_SECONDS: u64 = 2 * 86_400;
 
 /// Who is believed.
@@ -36,7 +36,7 @@ pub enum Anchor {
     Certificates(Vec<Vec<u8>>),
     /// The holder of this key.
     Key(Vec<u8>),
-    /// Whom an authority vouches for.
+    /// Any server for which an authority vouches.
     Authorities(PathVerifier),
 }
 
@@ -61,7 +61,7 @@ impl Anchor {
     }
 }
 
-/// Why a chain is believed.
+/// Why a chain is trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrustedBy {
     /// Its leaf is pinned.
@@ -74,7 +74,7 @@ pub enum TrustedBy {
     AuthoritiesAndOcsp,
 }
 
-/// In the words of the report.
+/// As the report words it.
 impl fmt::Display for TrustedBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -86,7 +86,7 @@ impl fmt::Display for TrustedBy {
     }
 }
 
-/// What is known of the time at which certificates are judged, in Unix seconds.
+/// What is known about the time at which certificates are judged, in Unix seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
     /// By the system.
@@ -95,7 +95,7 @@ pub struct Times {
     pub built: u64,
     /// When a server last vouched for the time; 0 if none did.
     pub saved: u64,
-    /// By the user, or by whom the user names.
+    /// The time given by the user, or by the servers that the user names.
     pub by_hand: Option<u64>,
 }
 
@@ -108,7 +108,7 @@ pub struct Floor {
     pub reason: FloorReason,
 }
 
-/// What happened at the latest time that is known to be past.
+/// What happened at the latest time that is known to have passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FloorReason {
     /// A server vouched for the time.
@@ -131,19 +131,19 @@ impl fmt::Display for FloorReason {
 pub enum Dates {
     /// By the time that counts.
     At(Times),
-    /// By each of these instants, in Unix seconds, without slack; and the path is this one at each of them.
+    /// At each of these instants, in Unix seconds, without slack; and the path must be this one at each of them.
     VouchedFor {
         /// The instants.
         instants: Vec<u64>,
         /// The path.
         links: Vec<Link>,
     },
-    /// Not at all, but for this: all certificates of the chain were good at some time.
+    /// Not at all, except that all certificates of the chain must have been valid at some common time.
     Ignored,
 }
 
 impl Times {
-    /// What the clock shows, without slack: for who measures, and knows the time.
+    /// What the clock shows, without slack: for callers that measure, on hosts whose clock is right.
     #[must_use]
     pub fn exactly_now() -> Self {
         let clock = unix_seconds();
@@ -159,7 +159,7 @@ impl Times {
         }
     }
 
-    /// The time that counts, by how much it may be wrong, and what is to be said of it.
+    /// The time that counts, by how much it may be wrong, and the remark about it.
     fn judged_at(&self) -> (u64, u64, Option<Remark>) {
         if let Some(by_hand) = self.by_hand {
             return (by_hand, 0, Some(Remark::JudgedAt(by_hand)));
@@ -172,22 +172,22 @@ impl Times {
     }
 }
 
-/// A chain that is believed.
+/// A chain that is trusted.
 #[derive(Debug)]
 pub struct Believed {
     /// The leaf's key.
     pub key: PublicKey,
-    /// Why it is.
+    /// Why it is trusted.
     pub by: TrustedBy,
     /// What was checked less strictly than usual.
     pub remarks: Vec<Remark>,
     /// The certificate of that key.
     pub leaf: Vec<u8>,
-    /// With OCSP what was vouched for, one for each certificate of the path, the leaf's first.
+    /// With OCSP: what was vouched for, one for each certificate of the path, the leaf's first.
     pub vouches: Vec<Vouch>,
 }
 
-/// Why a chain is not believed: the check that it failed.
+/// Why a chain is not trusted: the check that it failed.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum Untrusted {
     /// It has no certificate.
@@ -205,7 +205,7 @@ pub enum Untrusted {
     /// Another key is pinned.
     #[error("pinned key: the server has another one")]
     OtherKey,
-    /// There is no path to an authority on which everything is in order.
+    /// There is no valid path to an authority.
     #[error(transparent)]
     Path(#[from] BadPath),
     /// The same at the time, in Unix seconds, for which a responder of OCSP vouched.
@@ -214,7 +214,7 @@ pub enum Untrusted {
     /// At that time there is a path, but not the one that was asked about.
     #[error("certificate: the path at {} is not the one that was asked about", rfc3339(*.0))]
     OtherPathAt(u64),
-    /// What is pinned is on no path, so there is nobody to ask about it.
+    /// What is pinned has no path to an authority, so there is nobody to ask about it.
     #[error("certificate: what is pinned has no authority to ask")]
     NoAuthority,
     /// The server chose a suite that is not implemented here.
@@ -254,7 +254,7 @@ pub fn judge(anchor: &Anchor, dates: &Dates, chain: &Chain<'_>, suite: Suite) ->
     Ok(Believed { key, by, remarks, leaf: leaf.to_vec(), vouches: Vec::new() })
 }
 
-/// Judges the path from a chain to an authority; what is to be remarked.
+/// Judges the path from a chain to an authority; returns remarks.
 fn judge_path(
     path: &PathVerifier,
     dates: &Dates,
@@ -277,10 +277,10 @@ fn judge_path(
     Ok(Vec::new())
 }
 
-/// The path of a chain to the authority that vouches for it, at a time at which all of it is good.
+/// The path of a chain to the authority that vouches for it, at a time at which all of it is valid.
 ///
 /// # Errors
-/// The check that failed; and if no authorities are asked, as what is pinned is on no path.
+/// The check that failed; also if the anchor is pinned, as there is no path then.
 pub fn path_links(anchor: &Anchor, chain: &Chain<'_>, suite: Suite) -> Result<Vec<Link>, Untrusted> {
     let Anchor::Authorities(path) = anchor else { return Err(Untrusted::NoAuthority) };
     let certificates = certificates_of(chain);
@@ -292,13 +292,13 @@ fn certificates_of<'a>(chain: &Chain<'a>) -> Vec<CertificateDer<'a>> {
     chain.certificates().map(CertificateDer::from).collect()
 }
 
-/// A time in Unix seconds, for people.
+/// A time in Unix seconds, in readable form.
 #[must_use]
 pub fn rfc3339(unix_seconds: u64) -> String {
     humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(unix_seconds)).to_string()
 }
 
-/// Verifies at the time that counts, and if the dates alone are against it, at the ends of the slack.
+/// Verifies at the time that counts and, if only the dates fail, at the ends of the slack.
 fn with_slack(times: &Times, verify: impl Fn(u64) -> Result<(), BadPath>) -> Result<Vec<Remark>, BadPath> {
     let (at, slack, remark) = times.judged_at();
     let mut remarks: Vec<Remark> = remark.into_iter().collect();
@@ -318,8 +318,8 @@ fn with_slack(times: &Times, verify: impl Fn(u64) -> Result<(), BadPath>) -> Res
     Ok(remarks)
 }
 
-/// Verifies at the beginning of each certificate in turn: if all are ever good together, then when the last begins.
-/// Returns when that is, in Unix seconds.
+/// Verifies at the beginning of each certificate in turn: if all are ever valid together, then when the last one
+/// begins. Returns that time, in Unix seconds.
 fn at_any_time(
     certificates: &[CertificateDer<'_>],
     verify: impl Fn(u64) -> Result<(), BadPath>,

@@ -1,4 +1,4 @@
-//! NTS-KE records and the two messages made of them. RFC 8915 section 4.
+//! NTS-KE records and the two messages that consist of them. RFC 8915 section 4.
 //!
 //! ```text
 //!  0  critical bit, type u15 | body length u16, header excluded
@@ -34,8 +34,8 @@ impl RecordType {
     pub const NTPV4_SERVER: RecordType = RecordType(6);
     /// The NTP server's port.
     pub const NTPV4_PORT: RecordType = RecordType(7);
-    /// Keys for AES-128-GCM-SIV are exported as RFC 8915 says; chrony 4.4 to 4.6.0 exported them otherwise.
-    /// chrony, "NTS AES-128-GCM-SIV compliant exporter".
+    /// Keys for AES-128-GCM-SIV are exported as RFC 8915 says; chrony 4.4 to 4.6.0 exported them differently. chrony,
+    /// "NTS AES-128-GCM-SIV compliant exporter".
     pub const COMPLIANT_128GCM: RecordType = RecordType(1024);
 }
 
@@ -139,7 +139,7 @@ pub struct Record<'a> {
     pub offset: usize,
 }
 
-/// Iterates over the records of a message up to and without its End of Message; ends after the first error.
+/// Iterates over the records of a message up to its End of Message, which is not included; ends after the first error.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     reader: Reader<'a>,
@@ -191,7 +191,7 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// Octets of the message that starts `octets`, its End of Message included; `None` while it is still incomplete.
+/// Size of the message at the start of `octets`, including its End of Message; `None` while it is still incomplete.
 //= rfc8915#4-7
 #[must_use]
 pub fn message_size(octets: &[u8]) -> Option<usize> {
@@ -236,14 +236,14 @@ impl<'a> NumberList<'a> {
 pub struct Request<'a> {
     /// Protocols the client can use.
     pub protocols: NumberList<'a>,
-    /// AEAD algorithms the client can use, the best first.
+    /// AEAD algorithms the client can use, best first.
     pub aeads: NumberList<'a>,
     /// The client exports AES-128-GCM-SIV keys as the RFC says (record 1024).
     pub compliant_128gcm: bool,
 }
 
 impl<'a> Request<'a> {
-    /// Reads a whole message. [`ErrorCode::from`] turns the error into what the server answers.
+    /// Parses a whole message. [`ErrorCode::from`] turns the error into the server's answer.
     pub fn parse(message: &'a [u8]) -> Result<Self, Malformed> {
         let (mut protocols, mut aeads, mut compliant_128gcm) = (None, None, false);
         for record in Records::new(message) {
@@ -252,7 +252,7 @@ impl<'a> Request<'a> {
                 RecordType::NEXT_PROTOCOL => list_once(&mut protocols, &record, true)?,
                 RecordType::AEAD => list_once(&mut aeads, &record, false)?,
                 RecordType::COMPLIANT_128GCM => compliant_128gcm = true,
-                // Preferences of the client, which this server has no use for.
+                // Preferences of the client, which this server ignores.
                 RecordType::NTPV4_SERVER | RecordType::NTPV4_PORT => {}
                 //= rfc8915#4.1.3-2, rfc8915#4.1.4-1, rfc8915#4.1.6-2
                 RecordType::ERROR | RecordType::WARNING | RecordType::NEW_COOKIE => {
@@ -306,7 +306,7 @@ fn list_once<'a>(
     }
 }
 
-/// What a server's response amounts to.
+/// The result of a server's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Response<'a> {
     /// Keys can be exported and cookies used.
@@ -336,7 +336,7 @@ pub struct Agreement<'a> {
 }
 
 impl<'a> Agreement<'a> {
-    /// The cookies, at most eight, each of 1 to [`COOKIE_SIZE_MAX`] octets; others are passed over.
+    /// The cookies, at most eight, each of 1 to [`COOKIE_SIZE_MAX`] octets; others are ignored.
     //= rfc8915#4.1.6-1
     pub fn cookies(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         Records::new(self.message)

@@ -1,4 +1,4 @@
-//! A client that knows when each phase is due, and what to keep of it.
+//! A client that knows when each phase is due, and keeps its results.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ use crate::measurement::{Answer, Learnt};
 use crate::remark::Remark;
 use crate::trust::{Anchor, Dates, SLACK_SECONDS, Times, judge};
 
-/// A server, and how it is to be asked.
+/// A server, and how to ask it.
 #[derive(Debug)]
 pub struct Settings {
     /// Its address.
@@ -38,11 +38,11 @@ pub struct Settings {
     pub ask: TimeAsk,
     /// What is kept between runs.
     pub store: Store,
-    /// Whom tentative trust asks, this server included; nobody without it.
+    /// The servers that tentative trust asks, including this one; empty without it.
     pub voters: Vec<Voter>,
     /// With OCSP: the responder that the user names, if any.
     pub ocsp: Option<Option<String>>,
-    /// The time at which certificates are judged, if the user names it, in Unix seconds.
+    /// The time at which certificates are judged, if the user gives one, in Unix seconds.
     pub judged_at: Option<u64>,
     /// When the program was built, in Unix seconds; 0 if it does not know.
     pub built: u64,
@@ -54,17 +54,17 @@ pub struct Antp {
     settings: Settings,
     held: Option<HeldChain>,
     association: Association,
-    /// From when the association counts.
+    /// The zero of the association's clock.
     started: Instant,
-    /// Until when the leaf is good, in Unix seconds.
+    /// When the leaf expires, in Unix seconds.
     valid_until: Option<i64>,
-    /// What time it was, in Unix seconds, by a responder of OCSP; `None` if none was asked.
+    /// The time, in Unix seconds, that an OCSP responder told; `None` if none was asked.
     vouched_at: Option<u64>,
     learnt: Learnt,
 }
 
 impl Antp {
-    /// A client that keeps in the store what it learns.
+    /// A client that saves what it learns in the store.
     ///
     /// # Errors
     /// If the store cannot be used.
@@ -88,7 +88,7 @@ impl Antp {
         self.started.elapsed().as_secs()
     }
 
-    /// Goes through the first two phases, and keeps what they bring.
+    /// Goes through the first two phases, and keeps their results.
     fn establish(&mut self, entropy: &mut Entropy) -> Result<(), Error> {
         self.ask_voters(entropy)?;
         let Settings { server, suites, timeout, .. } = self.settings;
@@ -109,21 +109,21 @@ impl Antp {
             .map_err(|(phase, why)| Error::new(Place::Antp(server, phase), why))?;
         let Established { negotiated, session, valid_until, vouched_at, .. } = established;
         (self.valid_until, self.vouched_at) = (valid_until, vouched_at);
-        // Now it is sure that the server speaks ANTP, and not who stands before it.
+        // Only now is it certain that the server itself speaks ANTP, and not an attacker on the path.
         self.settings.store.keep(&self.settings.name, &negotiated.chain())?;
         self.held = Some(HeldChain::new(&negotiated.chain()));
         self.association.establish(session, self.now());
         Ok(())
     }
 
-    /// What is known of the time.
+    /// What is known about the time.
     fn times(&self) -> Result<Times, Error> {
         let Settings { store, judged_at, built, .. } = &self.settings;
         let saved = store.last_time()?.unwrap_or(0);
         Ok(Times { clock: unix_seconds(), built: *built, saved, by_hand: *judged_at })
     }
 
-    /// Asks the servers of tentative trust, once.
+    /// Asks the servers of tentative trust, the first time only.
     fn ask_voters(&mut self, entropy: &mut Entropy) -> Result<(), Error> {
         if self.settings.voters.is_empty() {
             return Ok(());
@@ -135,9 +135,9 @@ impl Antp {
         Ok(())
     }
 
-    /// Saves what time it is by the server, so that no certificate is ever judged by an earlier one. A time at which
-    /// the server's own certificate is long over is not saved: it would shut out every other server. The era of the
-    /// timestamp is that of the clock, or of a responder's answer, as the clock may be decades off.
+    /// Saves the server's time, so that no certificate is ever judged at an earlier one. A time at which the server's
+    /// own certificate has long expired is not saved: it would shut out every other server. The era of the timestamp is
+    /// taken from a responder's answer if there is one, else from the clock, which may be decades off.
     fn save_time(&mut self, time: NtpTime) -> Result<(), Error> {
         let pivot = i64::try_from(self.vouched_at.unwrap_or_else(unix_seconds)).unwrap_or(0);
         let (seconds, _) = time.to_unix(pivot);
@@ -156,7 +156,7 @@ impl Client for Antp {
         if self.association.phase(self.now()) == Due::Negotiate
             && let Err(error) = self.establish(entropy)
         {
-            // The old key serves until there is a new one.
+            // The old key is used until there is a new one.
             if self.association.session().is_none() {
                 return Err(error);
             }

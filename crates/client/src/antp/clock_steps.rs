@@ -1,21 +1,21 @@
-//! Whether this host's clock was set during an exchange, and by how much it may have been without being noticed.
+//! Whether this host's clock was set during an exchange, and by how much it may have been set unnoticed.
 //!
-//! T1 and T4 are read from the time of day, as the kernel stamps arrivals by it. If that is set in between, the offset
-//! mixes two times of day, and half the round trip bounds nothing: a clock that goes back makes the round trip look
-//! shorter. The kernel's monotonic clock runs at the same rate, under the same corrections of rate, and is never set:
-//! the difference of the two is constant to the nanosecond until somebody sets the time of day.
+//! T1 and T4 are read from the time-of-day clock, as the kernel stamps arrivals by it. If that clock is set in between,
+//! the offset mixes two times of day, and half the round trip bounds nothing: setting the clock back makes the round
+//! trip look shorter. The kernel's monotonic clock runs at the same rate, with the same frequency corrections, and is
+//! never set: the difference of the two is constant to the nanosecond until somebody sets the time of day.
 //!
-//! Two clocks cannot be read at one instant. The time of day is read between two readings of the other, so the
-//! difference is known to within what those are apart. What fits into that is added to the bound on the error; what
-//! does not is noticed. A clock that is set twice within one exchange, back to where it was, is not.
+//! Two clocks cannot be read at the same instant. The time of day is read between two readings of the other clock, so
+//! the difference is known to within the distance of these two. A step within that uncertainty is added to the error
+//! bound; a larger one is noticed. A clock that is set twice within one exchange, back to where it was, is not noticed.
 
 use authentick_net::clock;
 use authentick_wire::time::{NtpSpan, NtpTime};
 
-/// How often the clocks are read; the closest three readings count.
+/// How often the clocks are read; the three readings that are closest together count.
 const ATTEMPT_COUNT: usize = 8;
 
-/// What the time of day was when the steady clock was at zero, had nobody ever set it: between these two.
+/// What the time of day was when the steady clock was at zero, had nobody ever set it: a time between these two.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Difference {
     earliest: NtpTime,
@@ -41,7 +41,8 @@ impl Difference {
             .expect("they are read several times")
     }
 
-    /// By how much the clock may have been set from here to `later`, either way; `None` if it was set by more.
+    /// By how much the clock may have been set, in either direction, between `self` and `later`; `None` if it was set
+    /// by more.
     pub(super) fn unnoticed(self, later: Self) -> Option<NtpSpan> {
         let (forward, back) = (later.latest.since(self.earliest), self.latest.since(later.earliest));
         // Each reading is rounded to units of 2^-32 s.

@@ -1,13 +1,13 @@
-//! A client of ANTP around the protocol's own state machines: sockets, trust in certificates, and what is kept on disk.
+//! An ANTP client around the protocol's state machines: sockets, trust in certificates, and what is kept on disk.
 //!
-//! - [`Antp`]: a client that keeps its key from one exchange to the next, and what is worth it on disk.
+//! - [`Antp`]: a client that keeps its key from one exchange to the next, and chains and times on disk.
 //! - [`establish_by_clock`]: the first two phases, with the check of the certificates between them.
-//! - [`phases`]: negotiation, key exchange and time over UDP, each asked for again until its time is up.
-//! - [`ocsp`]: the time by the authorities, who say whether a chain is good now.
-//! - [`tentative`]: the time by several servers, for who has none to judge certificates by.
-//! - [`store`]: the chain of each server, which servers have spoken ANTP, and the last time that one vouched for.
+//! - [`phases`]: negotiation, key exchange and time over UDP, with retries until time is up.
+//! - [`ocsp`]: the time told by the authorities, who say whether a chain is good now.
+//! - [`tentative`]: the time told by several servers, for hosts that have no time to judge certificates by.
+//! - [`store`]: the chain of each server, which servers have spoken ANTP, and the latest time that one vouched for.
 //!
-//! What is absent: plain answers. Nothing here leads from a request of ANTP to an answer without its tag.
+//! Deliberately absent: plain answers. No code path leads from an ANTP request to an answer without its tag.
 
 mod client;
 mod clock_steps;
@@ -32,7 +32,7 @@ use crate::trust::{Anchor, Believed, Dates, Times, judge};
 
 pub use self::client::{Antp, Settings};
 
-/// A part of a run.
+/// A phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// m1 and m2.
@@ -56,23 +56,24 @@ impl fmt::Display for Phase {
     }
 }
 
-/// What the first two phases brought.
+/// The result of the first two phases.
 #[derive(Debug)]
 pub struct Established {
     /// The server's choice, and its chain.
     pub negotiated: Negotiated,
-    /// What time is asked for with.
+    /// The session under which time is asked for.
     pub session: Session,
     /// Requests that the negotiation took.
     pub round_count: u32,
-    /// Until when the leaf is good, in Unix seconds.
+    /// When the leaf expires, in Unix seconds.
     pub valid_until: Option<i64>,
-    /// What time it was, in Unix seconds, by a responder of OCSP; `None` if none was asked.
+    /// The time, in Unix seconds, that an OCSP responder told; `None` if none was asked.
     pub vouched_at: Option<u64>,
 }
 
 /// Goes through the first two phases; each of them has `timeout`. Between them `judge` decides on the server's chain.
-/// `learnt` gets what becomes known on the way, also if a later phase fails. Returns the phase that failed, and why.
+/// `learnt` gets what becomes known on the way, even if a later phase fails. An error is the phase that failed, and
+/// why.
 fn establish(
     server: SocketAddr,
     offer: Offer,
@@ -112,7 +113,7 @@ fn establish(
 }
 
 /// Goes through the first two phases under one suite, with the dates of certificates judged by the clock: for a caller
-/// that measures, and knows the time. Each phase has `timeout`; `learnt` gets what becomes known on the way, also if a
+/// that measures, and knows the time. Each phase has `timeout`; `learnt` gets what becomes known on the way, even if a
 /// later phase fails.
 ///
 /// # Errors

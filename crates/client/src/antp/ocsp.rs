@@ -1,12 +1,12 @@
 //! Trust by OCSP with a nonce, for a host whose clock may be wrong: the authorities of a chain are asked whether its
-//! certificates are good now, and their signed answers, which cannot be old, tell when "now" is.
+//! certificates are good now, and their signed answers, which cannot be old, tell what time "now" is.
 //!
-//! First all of the chain is checked but its dates, so that only what an authority has signed for this server has any
-//! effect. Then the responder of each certificate on the path is asked, the leaf's first, over plain HTTP (answers are
-//! signed). Every answer must be good; the dates of the path are then judged, without slack, at the instant of each of
-//! them, none of which may lie before the lower bound of rule 2. The host's clock has no say.
+//! First everything about the chain but its dates is checked, so that only what an authority has signed for this server
+//! has any effect. Then the responder of each certificate on the path is asked, the leaf's first, over plain HTTP
+//! (answers are signed). Every answer must be good. The dates of the path are then judged, without slack, at the time
+//! of each answer, none of which may be before the lower bound of rule 2. The host's clock is not used.
 //!
-//! What is absent: TLS, redirects and proxies on the way to a responder; answers stapled or kept from before.
+//! Deliberately absent: TLS, redirects and proxies on the way to a responder; stapled or cached answers.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -23,13 +23,13 @@ use crate::error::{Fault, Why};
 use crate::remark::Remark;
 use crate::trust::{Anchor, Believed, Dates, Floor, Times, TrustedBy, Untrusted, judge, path_links, rfc3339};
 
-/// How far a responder's clock may be behind that of a server which vouched for the time before.
+/// How far a responder's clock may be behind that of a server that vouched for the time earlier.
 const BEHIND_MAX_SECONDS: u64 = 300;
 
 /// How responders are asked.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask<'a> {
-    /// The leaf's responder, and that of certificates that name none; absent: where the certificates say.
+    /// The responder for the leaf, and for certificates that name none; absent: the one that each certificate names.
     pub url: Option<&'a str>,
     /// For each responder.
     pub timeout: Duration,
@@ -38,15 +38,15 @@ pub struct Ask<'a> {
 /// What a responder vouched for.
 #[derive(Clone, Debug)]
 pub struct Vouch {
-    /// Whom the certificate names.
+    /// The subject of the certificate.
     pub subject: String,
     /// The responder's URL.
     pub responder: String,
-    /// What it said.
+    /// Its answer.
     pub good: Good,
 }
 
-/// For people.
+/// In readable form.
 impl fmt::Display for Vouch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} was good at {} ({})", self.subject, rfc3339(self.good.produced_at), self.responder)
@@ -62,7 +62,7 @@ pub enum BadUrl {
     /// It is for https.
     #[error("OCSP goes over plain http: answers are signed, and TLS would need a time of its own; {WANTED}")]
     Tls,
-    /// It is for another protocol, or names no host.
+    /// It has another scheme, or names no host.
     #[error("no http:// URL; {WANTED}")]
     Scheme,
 }
@@ -78,23 +78,23 @@ pub enum OcspError {
     /// The certificate of this subject names this responder, which cannot be asked over plain HTTP.
     #[error("ocsp responder: {0}: the certificate names {1}, and plain http is needed")]
     NotPlain(String, String),
-    /// The responder's answer counts for nothing, or is not that the certificate is good.
+    /// The responder's answer is invalid, or does not say that the certificate is good.
     #[error("{bad} ({subject}, asked at {url})")]
     Answer {
-        /// Whom the certificate names.
+        /// The subject of the certificate.
         subject: String,
         /// The responder.
         url: String,
         /// The check that failed.
         bad: BadAnswer,
     },
-    /// The responder's time, in Unix seconds, is long past.
+    /// The responder's time, in Unix seconds, has long passed.
     #[error(
         "ocsp time: the responder says that it is {}, which is before {}, when {} ({subject}, asked at {url})",
         rfc3339(*.at), rfc3339(.floor.at), .floor.reason
     )]
     Past {
-        /// Whom the certificate names.
+        /// The subject of the certificate.
         subject: String,
         /// The responder.
         url: String,
@@ -103,7 +103,7 @@ pub enum OcspError {
         /// The earliest that can be.
         floor: Floor,
     },
-    /// The responder answered with another status than 200.
+    /// The responder's HTTP status is not 200.
     #[error("ocsp responder {0}: it answers {1}")]
     Status(String, StatusCode),
     /// The answer is longer than any may be.
@@ -134,7 +134,8 @@ impl OcspError {
     }
 }
 
-/// Judges the chain of a server that chose `suite` by the answers of its authorities. Of `times`, the floor counts.
+/// Judges the chain of a server that chose `suite` by the answers of its authorities. Only the floor of `times` is
+/// used.
 ///
 /// # Errors
 /// The check that failed, or the responder that could not be reached.
@@ -183,7 +184,7 @@ fn vouch(
     Ok(Vouch { subject, responder: url, good })
 }
 
-/// Whether it cannot be that early any more: the present is not before what is known.
+/// Whether this time has passed already: the present is not before the floor.
 const fn is_past(floor: Floor, produced_at: u64) -> bool {
     produced_at.saturating_add(BEHIND_MAX_SECONDS) < floor.at
 }
@@ -202,8 +203,8 @@ pub fn check_url(text: &str) -> Result<String, BadUrl> {
     }
 }
 
-/// Whom to ask about the certificate of `subject`: for the leaf whom the user names, else whom the certificate names,
-/// else again whom the user names.
+/// Whom to ask about the certificate of `subject`: for the leaf the responder that the user names; else the one that
+/// the certificate names; else again the user's.
 fn responder(link: &Link, subject: &str, is_leaf: bool, by_user: Option<&str>) -> Result<String, OcspError> {
     if let (true, Some(url)) = (is_leaf, by_user) {
         return Ok(url.to_owned());

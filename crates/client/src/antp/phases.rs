@@ -19,22 +19,22 @@ use super::clock_steps::Difference;
 use crate::exchange::{Heard, Unanswered};
 use crate::measurement::{Answer, Bound, Measurement};
 
-/// How long the first request of a phase waits for its answer before there is another; the next one waits twice as
-/// long. Within this, an answer within the default bound E is never too late.
+/// How long the first request of a phase waits for its answer before the next one is sent, which waits twice as long.
+/// An answer within the default bound E is never too late for this.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 
-/// What ends the wait for an answer.
+/// The result of a wait for an answer.
 enum Step<T> {
-    /// The answer to this request; there is another to be sent at once.
+    /// This request was answered; the next one is to be sent at once.
     Next,
     /// The end of the phase.
     Done(T),
 }
 
-/// Goes through a phase, of which `state` is kept, with the server at the other end of `socket`.
+/// Goes through a phase with the server at the other end of `socket`. `state` lasts for the whole phase.
 ///
-/// `request` writes a request that has not been sent before, and returns what its answer is checked with, and its size.
-/// `receive` says what a datagram means to that; after `None` the wait goes on.
+/// `request` writes a new request, and returns what its answer is checked against, and its size. `receive` says what a
+/// datagram means; after `None` the wait continues.
 fn run<S, R, T>(
     socket: &ClientSocket,
     timeout: Duration,
@@ -115,14 +115,14 @@ pub(super) fn exchange_keys(
     Ok((session, encapsulation))
 }
 
-/// What is asked for in phase 3.
+/// What to ask for in phase 3.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeAsk {
     /// The tag may come in a packet of its own.
     pub is_separate: bool,
     /// A fresh C2 is welcome.
     pub is_fresh: bool,
-    /// What is too late.
+    /// When an answer is too late.
     pub bounds: Bounds,
 }
 

@@ -1,4 +1,4 @@
-//! What a client of ANTP keeps between runs, in a directory of its user's.
+//! What an ANTP client keeps between runs, in a directory of its user.
 //!
 //! ```text
 //! antp-servers       servers that have spoken ANTP, one a line: they are not asked for time without authentication
@@ -7,8 +7,8 @@
 //! antp-lock          held while one of these is changed
 //! ```
 //!
-//! Directories have mode 0700 and files 0600. A file is replaced as a whole or not at all. One that is not as it should
-//! be is named, with what to do, and nothing goes on as if it were missing: that would allow what it forbids.
+//! Directories have mode 0700 and files 0600. A file is replaced as a whole or not at all. An invalid file is an error
+//! that names it; it is never treated as missing, as that would allow what it forbids.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -44,22 +44,22 @@ pub enum StoreError {
     /// Others than its owner may write to the directory.
     #[error("{}: others may write to it", .0.display())]
     OpenToOthers(PathBuf),
-    /// It is to hold a chain of certificates.
+    /// It should hold a chain of certificates.
     #[error("{}: is no certificate chain of ANTP ({})", .0.display(), .1)]
     NoChain(PathBuf, Malformed),
-    /// It is to hold a time.
+    /// It should hold a time.
     #[error("{}: is no time such as 2030-01-31T12:00:00Z", .0.display())]
     NoTime(PathBuf),
-    /// It is to hold names of servers, and is not UTF-8.
+    /// It should hold names of servers, and is not UTF-8.
     #[error("{}: is no text", .0.display())]
     NoText(PathBuf),
-    /// It is to hold names of servers.
+    /// It should hold names of servers.
     #[error("{}: {}", .0.display(), .1)]
     BadLine(PathBuf, BadLine),
-    /// It can hold no more servers, or not this one.
+    /// It has no room for another server, or cannot hold this name.
     #[error("{}: is full, or cannot hold the name {:?}", .0.display(), .1)]
     Full(PathBuf, String),
-    /// It says that the server was asked with ANTP before: it is not asked with less.
+    /// The server has spoken ANTP before: it is not asked with less.
     #[error("{1}")]
     Downgrade(PathBuf, Downgrade),
 }
@@ -94,10 +94,10 @@ impl Store {
         Store { directory }
     }
 
-    /// Makes what is missing of the directory, for who must keep something.
+    /// Creates the directory and what is missing in it. Needed before anything is kept.
     ///
     /// # Errors
-    /// If it cannot be made, or others may write to it.
+    /// If it cannot be created, or others may write to it.
     pub fn prepare(&self) -> Result<(), StoreError> {
         for directory in [&self.directory, &self.directory.join("antp-chains")] {
             DirBuilder::new()
@@ -113,10 +113,10 @@ impl Store {
         Ok(())
     }
 
-    /// The chain that `server` had last time.
+    /// The last known chain of `server`.
     ///
     /// # Errors
-    /// If it cannot be read, or is none.
+    /// If it cannot be read, or is not a chain.
     pub fn chain(&self, server: &str) -> Result<Option<HeldChain>, StoreError> {
         let path = self.chain_file(server);
         let Some(octets) = read(&path)? else { return Ok(None) };
@@ -126,7 +126,7 @@ impl Store {
         }
     }
 
-    /// Keeps the chain of `server`, which was checked, and that the server has spoken ANTP.
+    /// Saves the chain of `server`, which was checked, and that the server has spoken ANTP.
     ///
     /// # Errors
     /// If files cannot be written, or there is no room for another server.
@@ -155,7 +155,7 @@ impl Store {
         servers.admit_without(server).map_err(|downgrade| StoreError::Downgrade(path, downgrade))
     }
 
-    /// Forgets that `server` has spoken ANTP, and its chain; whether there was anything to forget.
+    /// Forgets that `server` has spoken ANTP, and its chain. Returns whether there was anything to forget.
     ///
     /// # Errors
     /// If files cannot be changed.
@@ -177,7 +177,7 @@ impl Store {
         }
     }
 
-    /// The last time that was saved, in Unix seconds.
+    /// The latest saved time, in Unix seconds.
     ///
     /// # Errors
     /// If the file cannot be read, or holds no time.
@@ -189,7 +189,7 @@ impl Store {
         seconds.map(Some).ok_or(StoreError::NoTime(path))
     }
 
-    /// Saves a time that a server vouched for, if it is later than the one that is saved.
+    /// Saves a time that a server vouched for, if it is later than the saved one.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -212,13 +212,13 @@ impl Store {
         }
     }
 
-    /// Names of servers have no slash; the leading letter keeps the dots of `.` and `..` apart from directories.
+    /// Names of servers contain no slash; the prefix keeps `.` and `..` from naming directories.
     fn chain_file(&self, server: &str) -> PathBuf {
         let name = server.trim_end_matches('.').to_ascii_lowercase();
         self.directory.join("antp-chains").join(format!("of-{name}"))
     }
 
-    /// Waits for the lock, which is released when dropped.
+    /// Waits for the lock, which is released when the file is dropped.
     fn lock(&self) -> Result<File, StoreError> {
         let path = self.directory.join("antp-lock");
         let opened = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);

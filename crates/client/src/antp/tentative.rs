@@ -1,9 +1,9 @@
-//! Tentative trust, for a host that has no idea of the time: several servers are asked whose certificates pass every
-//! check but that of their dates, and the dates are judged at the time on which most of them agree.
+//! Tentative trust, for a host that has no idea of the time: several servers are asked, whose certificates must pass
+//! every check except that of their dates. The dates are then judged at the time on which most of the servers agree.
 //!
-//! An attacker needs keys whose certificates are long over, of most of the servers, where one would do if the dates of
-//! one server were not looked at. That the servers are run independently is the user's word; that they have different
-//! keys is checked.
+//! An attacker needs the keys of expired certificates of most of the servers, where one key would do if the dates of a
+//! single server were ignored. The user vouches that the servers are run independently; that they have different keys
+//! is checked.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -22,33 +22,33 @@ use crate::measurement::Learnt;
 use crate::remark::Remark;
 use crate::trust::{Anchor, Dates, Times, Untrusted, judge, rfc3339};
 
-/// Fewer servers than this are no majority worth the name.
+/// With fewer servers a majority means nothing.
 pub const SERVER_COUNT_MIN: usize = 3;
 
-/// How far the clocks of two servers that agree may be apart. For the dates of certificates days would do.
+/// How far apart the clocks of two agreeing servers may be. For the dates of certificates days would do.
 const AGREEMENT: Duration = Duration::from_secs(60);
 
-/// A server that has a say.
+/// A server that votes on the time.
 #[derive(Debug)]
 pub struct Voter {
-    /// As the user calls it.
+    /// The name that the user gave.
     pub name: String,
     /// Where it is.
     pub address: SocketAddr,
-    /// Whom it must satisfy.
+    /// Whom its certificate must come from.
     pub anchor: Anchor,
 }
 
-/// Why servers that have all answered do not tell the time.
+/// Why the servers' answers do not give a time.
 #[derive(Debug, Describe)]
 pub enum Disagreement {
     /// Their clocks are too far apart: each server, and its offset.
     #[error("the servers do not agree on the time ({})", listed(.0))]
     Time(Vec<(String, NtpSpan)>),
-    /// The time on which they agree, in Unix seconds, cannot be any more.
+    /// The time on which they agree, in Unix seconds, has certainly passed.
     #[error("the servers agree on {}, which is before what is known here", rfc3339(*.0))]
     Past(u64),
-    /// These two have one key.
+    /// These two have the same key.
     #[error("{0} and {1} have one key, and so one say; name servers that are run independently")]
     OneKey(String, String),
     /// The chain of this server was not good at the time on which they agree, in Unix seconds.
@@ -60,15 +60,15 @@ fn listed(said: &[(String, NtpSpan)]) -> String {
     said.iter().map(|(server, offset)| format!("{server}: {offset}")).collect::<Vec<_>>().join(", ")
 }
 
-/// What one server said.
+/// The answer of one server.
 struct Vote<'a> {
     voter: &'a Voter,
     negotiated: Negotiated,
     offset: NtpSpan,
 }
 
-/// The time on which most of the voters agree, in Unix seconds, and what is to be said of it. `times` has the lower
-/// bound on it; its clock does not count.
+/// The time on which most of the voters agree, in Unix seconds, and the remark about it. `times` gives the lower bound;
+/// its clock only selects the era.
 ///
 /// # Errors
 /// If one of them cannot be asked, or they do not agree.
@@ -81,7 +81,7 @@ pub fn agree(settings: &Settings, times: &Times, entropy: &mut Entropy) -> Resul
     Ok((at, Remark::Tentative { servers, at }))
 }
 
-/// Goes through all phases with one server; of its certificates all is checked but their dates.
+/// Goes through all phases with one server; everything but the dates of its certificates is checked.
 fn vote<'a>(voter: &'a Voter, settings: &Settings, entropy: &mut Entropy) -> Result<Vote<'a>, Error> {
     let failed = |(phase, why): (Phase, Why)| Error::new(Place::Vote(voter.name.clone(), phase), why);
     let Settings { suites, ask, timeout, .. } = *settings;
@@ -97,7 +97,7 @@ fn vote<'a>(voter: &'a Voter, settings: &Settings, entropy: &mut Entropy) -> Res
     Ok(Vote { voter, negotiated: established.negotiated, offset: answer.measurement.sample.offset })
 }
 
-/// What all servers together say the time is, in Unix seconds.
+/// The time by all servers together, in Unix seconds.
 fn compare(votes: &[Vote<'_>], times: &Times) -> Result<u64, Disagreement> {
     check_independence(votes)?;
     let offsets: Vec<NtpSpan> = votes.iter().map(|vote| vote.offset).collect();
@@ -119,7 +119,7 @@ fn compare(votes: &[Vote<'_>], times: &Times) -> Result<u64, Disagreement> {
     Ok(at)
 }
 
-/// Two servers with one key are one server.
+/// Two servers with one key count as one server.
 fn check_independence(votes: &[Vote<'_>]) -> Result<(), Disagreement> {
     let key = |vote: &Vote<'_>| {
         vote.negotiated.chain().certificates().next().and_then(public_key_info).map(<[u8]>::to_vec)
@@ -132,7 +132,7 @@ fn check_independence(votes: &[Vote<'_>]) -> Result<(), Disagreement> {
     Ok(())
 }
 
-/// The middle of the offsets, if more than half are near it.
+/// The median of the offsets, if more than half are near it.
 fn majority(offsets: &[NtpSpan]) -> Option<NtpSpan> {
     let mut sorted = offsets.to_vec();
     sorted.sort_unstable_by_key(|offset| offset.as_nanos());
