@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use crate::tools::{self, Tool};
 use crate::{fuzz, portable, process, spec, test, tidy, yanked};
 
-/// How long each fuzz target runs: a look at whether it still builds and starts, no search.
+/// How long each fuzz target runs: only to see that it still builds and starts.
 const FUZZ_SECONDS: u32 = 10;
 
 const DENY: Tool = Tool { word: "deny", version: "0.20.2" };
@@ -94,13 +94,13 @@ fn run_step(root: &Path, step: Step) -> Result<End, String> {
     }
 }
 
-/// Runs cargo in the root; `words` are parted by spaces.
+/// Runs cargo in the root; `words` are separated by spaces.
 fn cargo(root: &Path, words: &str) -> Result<End, String> {
     process::run(process::cargo(root).args(words.split(' ')))?;
     Ok(End::Done)
 }
 
-/// The folder `fuzz` is outside the workspace, so it is named apart.
+/// The folder `fuzz` is outside the workspace, so it is formatted separately.
 fn format(root: &Path) -> Result<End, String> {
     cargo(root, "fmt --all --check")?;
     if root.join("fuzz/Cargo.toml").is_file() {
@@ -116,8 +116,8 @@ fn document(root: &Path) -> Result<End, String> {
     Ok(End::Done)
 }
 
-/// The tests of the crypto crate under valgrind: on the paths that it knows, which are those without AVX-512. A test
-/// that branches on a secret must fail there, else the others prove nothing.
+/// The tests of the crypto crate under valgrind, on the paths that it supports, which are those without AVX-512. A test
+/// that branches on a secret must fail there, or the others prove nothing.
 fn memcheck(root: &Path) -> Result<End, String> {
     if cfg!(not(all(target_arch = "x86_64", target_os = "linux"))) {
         return Ok(End::Skipped("memcheck follows secrets on x86-64 Linux only".to_owned()));
@@ -140,8 +140,8 @@ fn memcheck(root: &Path) -> Result<End, String> {
     }
 }
 
-/// A crate that only ever builds together with the rest can lean on features that others turn on, or keep code that
-/// none of its own halves needs. What a feature adds is tested where it is on.
+/// A crate that is only built together with the rest can depend on features that others turn on, or keep code that
+/// neither of its own halves needs. What a feature adds is tested where it is on.
 fn features(root: &Path) -> Result<End, String> {
     for choice in [
         "authentick-proto",
@@ -152,7 +152,7 @@ fn features(root: &Path) -> Result<End, String> {
     ] {
         cargo(root, &format!("clippy --no-default-features -p {choice} -- -D warnings"))?;
     }
-    // The bench of MACs beside OpenSSL, whose tags must be ours. A choice from the workspace: see `test::run`.
+    // The bench of MACs beside OpenSSL, whose tags must equal ours. A choice from the workspace: see `test::run`.
     let choice = "--features authentick/openssl --lib --bin authentick --test system";
     cargo(root, &format!("test --workspace {choice} -- ntp_mac::bench:: bench:: study_mac::"))
 }
@@ -186,7 +186,7 @@ fn has_toolchain(list: &str, version: &str) -> bool {
     names.any(|name| name.strip_prefix(version).is_some_and(|rest| rest.is_empty() || rest.starts_with('-')))
 }
 
-/// Runs the demonstration as a newcomer would, in an empty folder.
+/// Runs the demo as a newcomer would, in an empty folder.
 fn demo(root: &Path) -> Result<End, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let mut command = process::cargo(folder.path());

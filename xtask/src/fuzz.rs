@@ -1,7 +1,7 @@
-//! Running fuzz targets, on whichever compiler is there.
+//! Running fuzz targets, on whichever compiler is installed.
 //!
-//! Address checks need unstable flags. A stable compiler takes them if it is told to bootstrap; else a nightly does;
-//! else targets run without them and still find panics and failed assertions.
+//! Address checks need unstable flags. A stable compiler accepts them in bootstrap mode; otherwise a nightly one does;
+//! otherwise targets run without these checks and still find panics and failed assertions.
 
 use std::fs;
 use std::io;
@@ -15,16 +15,16 @@ use crate::tools::{self, Tool};
 
 const FUZZ: Tool = Tool { word: "fuzz", version: "0.13.2" };
 
-/// An input that takes longer than this is a finding.
+/// An input that takes longer than this counts as a finding.
 const INPUT_SECONDS_MAX: u32 = 10;
 
-/// How much is shown of what a target said before it broke.
+/// How many of a target's last lines are shown when it fails.
 const LINES_SHOWN: usize = 40;
 
 /// A way to build fuzz targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Build {
-    /// The compiler that is there, told to take unstable flags.
+    /// The installed compiler, in bootstrap mode.
     Bootstrap,
     Nightly,
     /// Coverage alone.
@@ -32,7 +32,7 @@ enum Build {
 }
 
 impl Build {
-    /// In the order of preference.
+    /// In order of preference.
     const ALL: [Build; 3] = [Build::Bootstrap, Build::Nightly, Build::NoSanitizer];
 
     fn command(self, root: &Path, task: &str) -> Command {
@@ -50,7 +50,7 @@ impl Build {
 #[derive(Debug, PartialEq, Eq)]
 struct Ran {
     run_count: u64,
-    /// The input that broke the target, or what else went wrong.
+    /// The input that made the target fail, or another problem.
     finding: Option<String>,
     /// Inputs that joined the corpus.
     kept_count: usize,
@@ -107,7 +107,7 @@ fn choose<'a>(known: &[&'a str], asked: &[String]) -> Result<Vec<&'a str>, Strin
     asked.iter().map(find).collect()
 }
 
-/// The first way in which all targets build.
+/// The first build that works for all targets.
 fn find_build(root: &Path) -> Result<Build, String> {
     let mut complaint = String::new();
     for build in Build::ALL {
@@ -143,8 +143,7 @@ impl Campaign<'_> {
             eprintln!("{}", lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n"));
         }
         if self.keeps {
-            // Merging is what `cargo fuzz cmin` does, here without touching the inputs that are in the corpus by their
-            // names.
+            // Merging is what `cargo fuzz cmin` does, but here files of the corpus keep their names.
             let before = file_count(&corpus).map_err(io)?;
             if !fuzz([&corpus, fresh.path()], &["-merge=1".to_owned()])?.status.success() {
                 return Err(format!("new inputs could not be merged into {}", corpus.display()));
@@ -159,7 +158,7 @@ fn file_count(folder: &Path) -> io::Result<usize> {
     Ok(fs::read_dir(folder)?.count())
 }
 
-/// Reads what libFuzzer said.
+/// Parses the output of libFuzzer.
 fn outcome(said: &str, is_success: bool) -> Ran {
     // `Done 4096 runs in 11 second(s)` at the end; `#4096 NEW cov: ..` on the way there.
     let done = |line: &str| line.strip_prefix("Done ")?.split_once(" runs ")?.0.parse().ok();

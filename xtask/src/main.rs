@@ -1,4 +1,4 @@
-//! The developers' commands. `cargo xtask ci` is what the continuous integration runs, no more and no less.
+//! The developers' commands. `cargo xtask ci` is exactly what continuous integration runs.
 //!
 //! Nothing here is shipped, and nothing here installs anything on the system.
 #![forbid(unsafe_code)]

@@ -1,17 +1,17 @@
-//! What takes too long for each change: checks on a release build, once a night.
+//! Checks that take too long to run on each change: on a release build, once a night.
 
 use std::path::Path;
 use std::time::Instant;
 
 use crate::process;
 
-/// What runs, in this order: what it is, and the arguments of `cargo test`.
+/// The steps, in order: a description, and the arguments of `cargo test`.
 const STEPS: [(&str, &[&str]); 1] = [(
     "a million load runs, each replayed from its seed",
     &["--package", "authentick-sim", "--test", "load_runs", "--", "--ignored", "--nocapture"],
 )];
 
-/// Runs all of it, and says how long each step took.
+/// Runs all steps, and says how long each took.
 pub(crate) fn run(root: &Path) -> Result<(), String> {
     for (name, arguments) in STEPS {
         let begun = Instant::now();

@@ -1,9 +1,9 @@
-//! The tests of the crypto crate in a build without any instruction that is made for cryptography.
+//! The tests of the crypto crate, in a build without cryptographic instructions.
 //!
-//! The portable path runs on crates that look for such instructions by themselves, so that a processor that has them
-//! never runs the code of those that have not. This build switches them off, and the lanes too: it compiles what other
-//! processors than x86-64 compile. aws-lc, which is C and assembly, has its instructions built in and asks at run time:
-//! there they are hidden from it. What this cannot show is how all that behaves where octets are ordered otherwise.
+//! The portable path uses crates that detect such instructions by themselves, so a processor that has them never runs
+//! the code for processors without them. This build switches them off, and the lanes too: it compiles what processors
+//! other than x86-64 compile. aws-lc, which is C and assembly, detects instructions at run time, so they are hidden
+//! from it there. This does not show how the code behaves with another byte order.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -13,21 +13,22 @@ use cargo_metadata::Message;
 
 use crate::{process, test};
 
-/// What makes the build: each crate's own switch.
+/// The flags of the build: each crate has its own switch.
 const FLAGS: &str = "-Dwarnings --cfg authentick_lanes=\"none\" --cfg aes_backend=\"soft\" \
     --cfg polyval_backend=\"soft\" --cfg sha1_backend=\"soft\" --cfg sha2_backend=\"soft\" \
     --cfg chacha20_backend=\"soft\" --cfg md5_backend=\"soft\"";
 
-/// Hides them from aws-lc: PCLMULQDQ and AES of CPUID's leaf 1; SHA, GFNI, VAES and VPCLMULQDQ of leaf 7.
+/// Hides the instructions from aws-lc: PCLMULQDQ and AES of CPUID's leaf 1; SHA, GFNI, VAES and VPCLMULQDQ of leaf 7.
 const MASK: (&str, &str) = ("OPENSSL_ia32cap", "~0x200000200000000:~0x70020000000");
 
-/// Named, so that the flags are for what runs in the tests alone: macros and build scripts are those of other builds.
+/// Named, so that the flags apply only to code that runs in the tests: macros and build scripts are shared with other
+/// builds.
 const TARGET: &str = "host-tuple";
 
-/// How the names of the instructions begin: AES, multiplication without carry, SHA.
+/// Prefixes of the instructions' names: AES, carry-less multiplication, SHA.
 const INSTRUCTIONS: [&str; 8] = ["aes", "vaes", "pclmul", "vpclmul", "sha1", "sha256", "sha512", "vsha512"];
 
-/// Runs the tests, after a look at what they were compiled to; returns why there was no such look, if there was none.
+/// Runs the tests, after checking what they were compiled to. Returns why that was not checked, if it was not.
 pub(crate) fn run(root: &Path) -> Result<Option<String>, String> {
     let reason = if cfg!(not(target_arch = "x86_64")) {
         Some("the names of this processor's instructions are not known: the build was not looked at")
@@ -43,7 +44,7 @@ pub(crate) fn run(root: &Path) -> Result<Option<String>, String> {
     Ok(reason.map(str::to_owned))
 }
 
-/// Fails if the build has one of the instructions, or if the ordinary one seems to have none.
+/// Fails if the build has one of the instructions, or if none is found in the ordinary build.
 fn check(root: &Path) -> Result<(), String> {
     for program in programs(root, true)? {
         if let Some(line) = first_instruction(&program)? {
@@ -83,7 +84,7 @@ fn programs(root: &Path, is_portable: bool) -> Result<Vec<PathBuf>, String> {
     Ok(programs)
 }
 
-/// The first instruction in a function of Rust's that is made for cryptography.
+/// The first cryptographic instruction in a Rust function.
 fn first_instruction(program: &Path) -> Result<Option<String>, String> {
     let mut command = Command::new("objdump");
     command.args(["--disassemble", "--no-show-raw-insn"]).arg(program).stdout(Stdio::piped());
@@ -91,7 +92,7 @@ fn first_instruction(program: &Path) -> Result<Option<String>, String> {
     let failed = |error| format!("`{name}`: {error}");
     let mut child = command.spawn().map_err(failed)?;
     let (mut found, mut is_rust) = (None, false);
-    // Read to the end, as a program that nobody listens to fails.
+    // Read to the end, as objdump fails if its output is closed early.
     for line in BufReader::new(child.stdout.take().expect("the output is piped")).split(b'\n') {
         let line = String::from_utf8_lossy(&line.map_err(failed)?).into_owned();
         is_rust = function(&line).map_or(is_rust, is_rust_function);
@@ -108,7 +109,7 @@ fn function(line: &str) -> Option<&str> {
     line.strip_suffix(">:")?.split_once(" <").map(|(_, name)| name)
 }
 
-/// Whether a name is mangled as the compiler of Rust does it.
+/// Whether a name is mangled as the Rust compiler does it.
 fn is_rust_function(name: &str) -> bool {
     ["_ZN", "_R"].iter().any(|prefix| name.starts_with(prefix))
 }

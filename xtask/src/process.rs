@@ -1,4 +1,4 @@
-//! Running other programs, with errors that say which one failed and what it said.
+//! Running other programs, with errors that say which one failed and what it printed.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("`{}` failed: {status}", line(command))) }
 }
 
-/// Runs `command` and returns what it printed; on failure the error ends with the last thing that it complained about.
+/// Runs `command` and returns what it printed; on failure the error ends with its last line on standard error.
 pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     let output = collect(command)?;
     if output.status.success() {
@@ -29,7 +29,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     Err(format!("`{}` failed: {}: {}", line(command), output.status, complaint.trim()))
 }
 
-/// Runs `command` and returns all there is to know of it.
+/// Runs `command` and returns its status and output.
 pub(crate) fn collect(command: &mut Command) -> Result<Output, String> {
     command.stdin(Stdio::null()).output().map_err(|error| not_started(command, &error))
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: all tests against real components, and the truth about those that did not run.
+//! `cargo xtask test`: all tests against real components, and a list of those that did not run.
 //!
 //! A test that cannot run appends a line `NAME: REASON` to the file that `AUTHENTICK_SKIPS` names. Cargo hides what a
 //! passing test prints, so without this a skip would look like a success.
@@ -14,15 +14,15 @@ use crate::process;
 /// The environment variable that names the file of skips.
 const SKIPS: &str = "AUTHENTICK_SKIPS";
 
-/// Provides the peers and runs the tests; with `arguments`, one `cargo test` with these. With `require_peers` a skip
-/// is a failure, unless its reason names a peer that this machine cannot have.
+/// Provides the peers and runs the tests; with `arguments`, one `cargo test` with these. With `require_peers` a skip is
+/// a failure, unless its reason names a peer that this machine cannot have.
 pub(crate) fn run(root: &Path, require_peers: bool, arguments: &[String]) -> Result<(), String> {
     let peers = peers::provide(root, require_peers)?;
     let skips = root.join("target/skips.txt");
     let io = |error| format!("{}: {error}", skips.display());
     fs::create_dir_all(root.join("target")).and_then(|()| fs::write(&skips, "")).map_err(io)?;
     let peers_folder = peers::folder(root)?;
-    // All of them run, so that one failure does not hide another.
+    // All commands run, so that one failure does not hide another.
     let mut result = Ok(());
     for mut command in commands(root, arguments) {
         command.env(peers::FOLDER, &peers_folder).env(SKIPS, &skips);
@@ -39,11 +39,11 @@ pub(crate) fn run(root: &Path, require_peers: bool, arguments: &[String]) -> Res
     Ok(())
 }
 
-/// Tests of the system that keep times, which others beside them would spoil: they run last, one at a time.
+/// System tests that depend on timing, which other tests would disturb: they run last, one at a time.
 const TIMED: [&str; 3] = ["capacity::", "load::latency::", "load::models::"];
 
-/// What to run. The test of the spans has a build of its own, in which it can slow single steps down. That is a choice
-/// from the workspace too, so that dependencies have the features that they have in the other and are not built again.
+/// What to run. The test of the spans has its own build, in which it can slow down single steps. That build too selects
+/// from the whole workspace, so that dependencies have the same features as in the other and are not built again.
 fn commands(root: &Path, arguments: &[String]) -> Vec<Command> {
     let test = |first: &[&str], rest: &[String]| {
         let mut command = process::cargo(root);
@@ -53,7 +53,7 @@ fn commands(root: &Path, arguments: &[String]) -> Vec<Command> {
     if arguments.is_empty() {
         let spans = ["--workspace", "--features", "authentick-daemon/delays", "--test", "spans"];
         let mut most = test(&["--workspace", "--no-fail-fast", "--"], &[]);
-        // In one word each: programs that are no tests take a word without a dash for a wish.
+        // Each in one word: benches take a word without a dash for the name of what to run.
         most.args(TIMED.map(|name| format!("--skip={name}")));
         let mut timed =
             test(&["--workspace", "--no-fail-fast", "--test", "system", "--", "--test-threads=1"], &[]);
@@ -66,8 +66,9 @@ fn commands(root: &Path, arguments: &[String]) -> Vec<Command> {
     vec![test(if names_packages { &[] } else { &["--workspace"] }, arguments)]
 }
 
-/// The tests of the crypto crate, in the build that all tests have. Features are turned on by all packages that cargo
-/// is asked for: the others here have no library and no test `paths`, and are named for their dependencies' features.
+/// The tests of the crypto crate, in the same build as all tests. All packages that cargo is asked for turn on
+/// features: the others here have no library and no test `paths`, and are named only for the features of their
+/// dependencies.
 pub(crate) fn of_crypto(root: &Path) -> Command {
     let mut command = process::cargo(root);
     command.args("test -p authentick-crypto -p authentick -p xtask --lib --test paths".split(' '));
@@ -89,15 +90,15 @@ fn summary(skipped: &BTreeSet<&str>) -> String {
     format!("{heading}\n{lines}")
 }
 
-/// What a test says whose figures mean nothing while others use the machine. It is listed, and no fault of the tree's.
+/// The reason of a test whose figures mean nothing on a busy machine. Such a skip is listed, but is not a failure.
 const BUSY: &str = "machine is too busy";
 
-/// What the tests of instructions say where there are none: no machine has all. It is listed, and no fault of the
-/// tree's.
+/// The reason of a test for instructions that the processor lacks: no machine has all. Such a skip is listed, but is
+/// not a failure.
 const LACKING: &str = "this processor lacks";
 
-/// Whether the line names a peer that this machine cannot have, or a file in its folder, or says that others use it or
-/// that its processor cannot do something.
+/// Whether the line names a peer that this machine cannot have, or a file in its folder, or says that the machine is
+/// too busy or that its processor lacks something.
 fn is_excused(line: &str, peers: &[(&str, State)]) -> bool {
     if line.contains(BUSY) || line.contains(LACKING) {
         return true;

@@ -1,7 +1,7 @@
-//! Cargo's subcommands that are not part of Rust: the ones that are there, or else some of this checkout's own.
+//! Cargo subcommands that are not part of Rust: those that are installed, or else builds inside this checkout.
 //!
-//! Those are built without optimisation, which takes longer than it saves: they run for seconds. So they are not put
-//! where a developer would find them.
+//! Those are built without optimisation, which would take longer than it saves: they run for seconds. So they are not
+//! installed where a developer would find them.
 
 use std::env;
 use std::ffi::OsString;
@@ -15,7 +15,7 @@ const FOLDER: &str = "target/tools";
 
 /// A subcommand of cargo.
 pub(crate) struct Tool {
-    /// What stands after `cargo`.
+    /// The word after `cargo`.
     pub(crate) word: &'static str,
     /// The package's version, if it has to be built.
     pub(crate) version: &'static str,
@@ -28,7 +28,7 @@ pub(crate) fn cargo(root: &Path) -> Command {
     command
 }
 
-/// The path with the folder of our own tools behind it.
+/// The path, followed by the folder of our own tools.
 fn path(root: &Path, known: OsString) -> OsString {
     let folders: Vec<PathBuf> = env::split_paths(&known).chain([root.join(FOLDER).join("bin")]).collect();
     env::join_paths(folders).unwrap_or(known)

@@ -1,8 +1,8 @@
 //! Whether a locked package has been withdrawn ("yanked") from its registry since it was locked.
 //!
-//! Cargo goes on building what is locked and yanked, without a word. What the registry says of each package stands in
-//! the cache of its index, in cargo's home; `cargo update --dry-run` refreshes it and changes nothing else. This file
-//! names no registry: it looks into every cache that is there.
+//! Cargo silently continues to build packages that are locked and yanked. What the registry says about each package is
+//! in the cache of its index, in cargo's home; `cargo update --dry-run` refreshes it and changes nothing else. This
+//! file names no registry: it reads every cache that exists.
 //!
 //! ```text
 //! CARGO_HOME/registry/index/REGISTRY/.cache/se/rd/serde
@@ -11,7 +11,7 @@
 //! ...
 //! ```
 //!
-//! Deliberately absent: advisories. They are another data base, which is asked where it can be had: see CONTRIBUTING.
+//! Deliberately absent: advisories. They are in a separate database, which is not always reachable: see CONTRIBUTING.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -23,10 +23,10 @@ use serde_json::Value;
 
 use crate::process;
 
-/// Looks at all packages that the lock file of `root` takes from registries.
+/// Checks all packages that the lock file of `root` takes from registries. Returns how many there are.
 ///
 /// # Errors
-/// If one is yanked, or nothing is known of one.
+/// If one is yanked, or nothing is known about one.
 pub(crate) fn run(root: &Path) -> Result<usize, String> {
     let metadata = MetadataCommand::new()
         .current_dir(root)
@@ -35,7 +35,7 @@ pub(crate) fn run(root: &Path) -> Result<usize, String> {
         .map_err(|error| error.to_string())?;
     let of_registries = metadata.packages.iter().filter(|package| package.source.is_some());
     let locked = of_registries.map(|package| (package.name.to_string(), package.version.to_string()));
-    // Without a network what was heard last has to do.
+    // Without a network the cached index has to do.
     if let Err(problem) = process::output(process::cargo(root).args(["update", "--dry-run", "--quiet"])) {
         println!("the index is not asked again: {problem}");
     }
@@ -55,11 +55,11 @@ fn caches(home: &Path) -> Vec<PathBuf> {
     registries.map(|entry| entry.path().join(".cache")).filter(|path| path.is_dir()).collect()
 }
 
-/// How many of the packages, by name and version, the caches know and still offer. Where two know a package, one that
-/// withdraws it decides.
+/// How many of the packages, by name and version, are known to the caches and not yanked. If two caches know a package,
+/// one that says it is yanked decides.
 ///
 /// # Errors
-/// If one is yanked, or nothing is known of one: which, and what is to be done.
+/// If one is yanked, or nothing is known about one: which, and what to do.
 fn judge(locked: &BTreeSet<(String, String)>, caches: &[PathBuf]) -> Result<usize, String> {
     let (mut yanked, mut unknown) = (Vec::new(), Vec::new());
     for (name, version) in locked {
@@ -98,7 +98,7 @@ fn place(name: &str) -> PathBuf {
     }
 }
 
-/// Whether a version is withdrawn, by a file of the cache; `None` if it does not know that version.
+/// Whether a version is yanked, by a file of the cache; `None` if the file does not know that version.
 fn is_yanked(file: &[u8], version: &str) -> Option<bool> {
     let entries =
         file.split(|octet| *octet == 0).filter_map(|part| serde_json::from_slice::<Value>(part).ok());

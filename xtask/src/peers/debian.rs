@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::process;
 
-/// What a program says when it runs with its own libraries; `None` if it does not.
+/// What a program prints when it runs with its own libraries; `None` if it does not run.
 pub(super) fn say(place: &Path, program: &str, argument: &str) -> Option<String> {
     let mut command = Command::new(place.join(program));
     process::output(command.arg(argument).env("LD_LIBRARY_PATH", libraries(place))).ok()
@@ -58,7 +58,7 @@ fn download(folder: &Path, packages: &[&str]) -> Result<(), String> {
     process::output(&mut command).map(drop)
 }
 
-/// Some packages have their libraries in `lib`, not in `usr/lib`: one path must do for all.
+/// Some packages have their libraries in `lib`, not in `usr/lib`; one path must be enough for all.
 fn gather_libraries(tree: &Path) -> std::io::Result<()> {
     let other = tree.join("lib").join(architecture());
     if !other.is_dir() {

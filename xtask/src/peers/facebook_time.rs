@@ -31,7 +31,7 @@ fn possible() -> Result<(), String> {
 }
 
 fn install(place: &Path) -> Result<(), String> {
-    // Outside any module, so that no other go.mod has a say.
+    // Outside any module, so that no other go.mod has an effect.
     let work = tempfile::tempdir().map_err(|error| error.to_string())?;
     let mut command = Command::new("go");
     command.arg("install").current_dir(work.path()).env("GOBIN", place).env("GOFLAGS", "-mod=mod");

@@ -1,6 +1,6 @@
 //! The real components that the tests run against: other people's servers and clients, and a tool of the lab.
 //!
-//! All of them live in one folder of the checkout, so the system stays as it is. What is there already is used again.
+//! All of them are in one folder of the checkout, so the system is not changed. What is there already is reused.
 
 mod chrony;
 mod debian;
@@ -20,7 +20,7 @@ struct Peer {
     name: &'static str,
     /// The version that is installed in this folder, if it runs.
     installed: fn(&Path) -> Option<String>,
-    /// Whether this machine could have it; if not, why.
+    /// Whether this machine could have it; if not, why not.
     possible: fn() -> Result<(), String>,
     /// Puts it into this folder, which does not exist.
     install: fn(&Path) -> Result<(), String>,
@@ -33,7 +33,7 @@ const PEERS: [Peer; 5] = [chrony::PEER, ntpsec::PEER, ntpd_rs::PEER, facebook_ti
 pub(crate) enum State {
     /// It runs: its version.
     Ready(String),
-    /// It should be here and is not: why.
+    /// It should be here but is not: why.
     Missing(String),
     /// This machine cannot have it: why.
     Impossible(String),
@@ -55,7 +55,7 @@ pub(crate) fn provide(root: &Path, require: bool) -> Result<Vec<(&'static str, S
     let folder = folder(root)?;
     let io = |error| format!("{}: {error}", folder.display());
     fs::create_dir_all(&folder).map_err(io)?;
-    // Held until the end: another run of this waits, and then finds the peers in place.
+    // Held until the end: a second run waits, and then finds the peers in place.
     let lock = fs::File::create(folder.join("lock")).map_err(io)?;
     lock.lock().map_err(io)?;
     let mut states = Vec::new();
@@ -81,7 +81,7 @@ fn provide_one(peer: &Peer, place: &Path) -> State {
         return State::Impossible(reason);
     }
     eprintln!("{}: fetching it into {}", peer.name, place.display());
-    // What a run that was cut short left behind.
+    // Left behind by an interrupted run.
     let _ = fs::remove_dir_all(place);
     match (peer.install)(place) {
         Err(reason) => State::Missing(reason),

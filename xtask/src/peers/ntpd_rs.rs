@@ -12,7 +12,7 @@ const VERSION: &str = "1.9.0";
 
 fn installed(place: &Path) -> Option<String> {
     let output = process::collect(Command::new(place.join("bin/ntp-daemon")).arg("--version")).ok()?;
-    // It tells its version on the channel for errors.
+    // It prints its version on standard error.
     is_wanted(&String::from_utf8_lossy(&output.stderr)).then(|| VERSION.to_owned())
 }
 

@@ -1,4 +1,4 @@
-//! The comments `//= ID, ID` of the sources, and whether what they stand above is a test.
+//! The comments `//= ID, ID` in the sources, and whether they stand above a test.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +56,7 @@ fn is_test_path(path: &str) -> bool {
     path.split('/').any(|part| matches!(part, "tests" | "tests.rs"))
 }
 
-/// Files of modules that are declared under `#[cfg(test)]` and have another name than `tests`.
+/// Files of modules that are declared under `#[cfg(test)]` and are not called `tests`.
 fn test_files(tree: &Tree) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     for (file, source) in tree.rust() {
@@ -73,7 +73,7 @@ fn test_files(tree: &Tree) -> BTreeSet<String> {
     paths
 }
 
-/// Where the modules lie that a file declares.
+/// The folder of the modules that a file declares.
 fn folder_of_modules(file: &TextFile) -> &str {
     match file.name() {
         "mod.rs" | "lib.rs" | "main.rs" => file.path.rsplit_once('/').map_or("", |(folder, _)| folder),

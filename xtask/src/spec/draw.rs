@@ -1,4 +1,4 @@
-//! Ten rows by lot, so that somebody can break their code and see whether their tests notice.
+//! Ten rows drawn at random, so that somebody can break their code and see whether their tests fail.
 
 use std::fmt::Write as _;
 

@@ -1,8 +1,8 @@
 //! Requirements against code and tests: `cargo xtask spec`.
 //!
-//! `docs/requirements` has a row for each thing that a specification asks of us. A comment `//= rfc8915#5.7-15` above
-//! code says that the code meets the row of this id, and above a test that the test would notice. `docs/spec-gaps.md`
-//! has the ids of what we do not do. The check compares the three, and counts.
+//! `docs/requirements` has a row for each requirement that concerns us. A comment `//= rfc8915#5.7-15` above code says
+//! that the code meets the row with this id; above a test it says that the test would fail if the code did not.
+//! `docs/spec-gaps.md` has the ids of what we do not do. The check compares the three, and counts.
 
 mod citations;
 mod draw;
@@ -18,18 +18,18 @@ use crate::tidy::tree::{Tree, cells};
 
 const GAPS: &str = "docs/spec-gaps.md";
 
-/// All that is known of the tree's requirements.
+/// Everything known about the tree's requirements.
 struct Spec {
     /// In the order of files and text.
     sections: Vec<Section>,
     /// Where each id is cited.
     cited: BTreeMap<String, Vec<Place>>,
-    /// What we do not do, by id, with the line that says so.
+    /// What we do not do, by id, with the line in the list of gaps.
     gaps: BTreeMap<String, usize>,
 }
 
-/// Checks the tree at `root`, prints what it finds, and how much of each section has rows. With a seed, prints ten rows
-/// with the places of their code and tests instead.
+/// Checks the tree at `root` and prints what it finds, and how much of each section has rows. With a seed, prints ten
+/// rows with the places of their code and tests instead.
 pub(crate) fn run(root: &Path, seed: Option<u64>) -> Result<(), String> {
     let tree = Tree::read(root)?;
     let mut findings = Vec::new();
@@ -79,7 +79,7 @@ impl Spec {
         self.places(id, false).next().is_some() && self.places(id, true).next().is_some()
     }
 
-    /// Whatever contradicts itself.
+    /// All contradictions between rows, citations and gaps.
     fn check(&self) -> Vec<Finding> {
         let mut findings = Vec::new();
         let ids: BTreeSet<&str> = self.rows().map(|(_, row)| &*row.id).collect();
@@ -109,7 +109,7 @@ impl Spec {
         findings
     }
 
-    /// How many MUSTs and SHOULDs each section has, for how many there are rows, and what was left out.
+    /// How many MUSTs and SHOULDs each section has, how many have rows, and what was left out.
     fn coverage(&self) -> String {
         let mut text = String::new();
         for section in &self.sections {

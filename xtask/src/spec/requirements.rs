@@ -19,11 +19,11 @@ const WORDS: [&str; 2] = ["MUST", "SHOULD"];
 pub(super) struct Section {
     pub(super) path: String,
     line: usize,
-    /// The name of the file: what ids begin with.
+    /// The name of the file: the first part of ids.
     pub(super) specification: String,
-    /// The first word of the heading, or the range that it gives: what ids go on with.
+    /// The first word of the heading, or the range that it gives: the second part of ids.
     pub(super) name: String,
-    /// How many MUSTs and SHOULDs the specification has there.
+    /// How many MUSTs and SHOULDs that section of the specification has.
     pub(super) has: [usize; 2],
     pub(super) left_out: Vec<LeftOut>,
     pub(super) rows: Vec<Row>,
@@ -41,7 +41,7 @@ pub(super) struct Row {
     pub(super) line: usize,
     pub(super) id: String,
     level: Level,
-    /// For how many words of the section it stands.
+    /// How many words of the section it covers.
     word_count: usize,
     pub(super) text: String,
 }
@@ -50,7 +50,7 @@ pub(super) struct Row {
 enum Level {
     Must,
     Should,
-    /// Said without a word in capitals.
+    /// Required without a word in capitals.
     States,
 }
 
@@ -133,13 +133,13 @@ impl Section {
         Ok(())
     }
 
-    /// For how many MUSTs and SHOULDs there are rows.
+    /// How many MUSTs and SHOULDs have rows.
     pub(super) fn covered(&self) -> [usize; 2] {
         [Level::Must, Level::Should]
             .map(|level| self.rows.iter().filter(|row| row.level == level).map(|row| row.word_count).sum())
     }
 
-    /// Rows and what was left out make up what the section has.
+    /// Rows and what was left out must add up to what the section has.
     fn balance(&self) -> Option<Finding> {
         let covered = self.covered();
         let left = |index: usize| self.left_out.iter().map(|left| left.counts[index]).sum::<usize>();
@@ -171,7 +171,7 @@ impl Row {
     }
 }
 
-/// The numbers of `2 MUST, 1 SHOULD`, of which one may be absent.
+/// The numbers in `2 MUST, 1 SHOULD`, either of which may be absent.
 fn word_counts(text: &str) -> Result<[usize; 2], String> {
     let mut counts = [0; 2];
     for part in text.split(", ") {

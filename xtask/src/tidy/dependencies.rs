@@ -1,11 +1,11 @@
-//! Who may depend on whom, and why the line is there: the code map in ARCHITECTURE.md says it, crate by crate.
+//! Who may depend on whom, and why: the code map in ARCHITECTURE.md says it for each crate.
 //!
 //! ```text
 //! | `proto` | what it holds | `wire`, `crypto::lanes`; arrayvec | what would be lost with a further edge |
 //! ```
 //!
-//! A crate goes by the name of its folder. The column holds what the manifests say, no more and no less, dependencies
-//! of tests left out. A new edge is thus a decision that shows in a change to that file.
+//! A crate is called by the name of its folder. The third column lists exactly what the manifest says, except
+//! dependencies of tests. So a new edge is a decision that shows in a change to that file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -23,7 +23,7 @@ const HEADING: &str = "| crate | holds | may use | the line exists so that |";
 /// The crate that depends on nothing, whatever the table says.
 const ALONE: &str = "wire";
 
-/// What one crate of the workspace uses: crates of this workspace, by their folders, and packages of others.
+/// What one crate of the workspace uses: crates of this workspace, by their folders, and other packages.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Edges {
     internal: BTreeSet<String>,
@@ -34,7 +34,7 @@ struct Edges {
 struct Row<'a> {
     line: usize,
     edges: Edges,
-    /// What would be lost with a further edge.
+    /// What would be lost with another edge.
     reason: &'a str,
 }
 

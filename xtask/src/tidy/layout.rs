@@ -6,10 +6,10 @@ use super::tree::TextFile;
 
 const COLUMNS_MAX: usize = 120;
 
-/// Literals from this length on cannot be broken without making a vector harder to compare with its source.
+/// Breaking a literal of at least this length would make a vector harder to compare with its source.
 const LONG_LITERAL: usize = 64;
 
-/// Names that say nothing of what the file holds.
+/// Names that do not say what the file holds.
 const EMPTY_NAMES: [&str; 4] = ["utils.rs", "helpers.rs", "misc.rs", "common.rs"];
 
 /// Endings of the files whose white space counts.
@@ -38,7 +38,7 @@ pub(super) fn white_space(file: &TextFile) -> Vec<Finding> {
     findings
 }
 
-/// Lines of Rust fit their columns, but for long literals in tests.
+/// Lines of Rust have at most so many columns, except long literals in tests.
 pub(super) fn widths(file: &TextFile, source: &Source) -> Vec<Finding> {
     let is_test = file.name() == "tests.rs" || file.path.split('/').any(|part| part == "tests");
     let mut findings = Vec::new();
@@ -54,7 +54,7 @@ pub(super) fn widths(file: &TextFile, source: &Source) -> Vec<Finding> {
     findings
 }
 
-/// A file of ours says first what it holds.
+/// A file of ours begins by saying what it holds.
 pub(super) fn first_lines(file: &TextFile, _: &Source) -> Vec<Finding> {
     let folders = ["xtask/src/", "fuzz/fuzz_targets/"];
     let is_ours = file.is_shipped() || folders.iter().any(|folder| file.path.starts_with(folder));
@@ -62,12 +62,12 @@ pub(super) fn first_lines(file: &TextFile, _: &Source) -> Vec<Finding> {
     found(is_silent, file, "the file does not begin with `//!` and what it holds")
 }
 
-/// No file is named so that anything could be in it.
+/// No file has a name that could mean anything.
 pub(super) fn names(file: &TextFile) -> Vec<Finding> {
     found(EMPTY_NAMES.contains(&file.name()), file, "the name does not say what the file holds")
 }
 
-/// Every file can be read as Rust, else the other rules see nothing in it.
+/// Every file parses as Rust; otherwise the other rules see nothing in it.
 pub(super) fn syntax(file: &TextFile, source: &Source) -> Vec<Finding> {
     found(source.is_broken, file, "the file is no Rust")
 }

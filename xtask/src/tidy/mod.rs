@@ -41,7 +41,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// A rule about single files, or about single Rust files: what breaks it.
+/// A rule about single files, or about single Rust files. It returns what violates it.
 #[derive(Clone, Copy)]
 pub(crate) enum Rule {
     File(fn(&TextFile) -> Vec<Finding>),

@@ -1,8 +1,8 @@
-//! What crates do without. Those of the protocols, the game and the simulation touch nothing outside the process and
-//! read no clock: time, entropy and keys come in as arguments, so that whole histories replay from a seed. Those below
-//! the command line know no exit codes.
+//! What crates must not use. The crates of protocols, game and simulation touch nothing outside the process and read no
+//! clock: time, entropy and keys are arguments, so that whole histories replay from a seed. The crates below the
+//! command line know no exit codes.
 //!
-//! Tests may use all of these, and `delays.rs` may sleep: it compiles to nothing outside one test.
+//! Tests may use all of this, and `delays.rs` may sleep: it compiles to nothing outside one test.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,9 @@ use super::Finding;
 use super::source::{Source, line_of, words};
 use super::tree::TextFile;
 
-/// What some crates do without.
+/// What some crates must not use.
 struct Absence {
-    /// Those of them that exist.
+    /// The folders of the crates.
     crates: &'static [&'static str],
     /// Paths of modules, items or functions.
     names: &'static [&'static str],
@@ -87,7 +87,7 @@ fn is_within(path: &str, module: &str) -> bool {
     path.strip_prefix(module).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
-/// The whole paths that `use` brings in, each with the place of its statement.
+/// The full paths that `use` imports, each with the position of its statement.
 fn imports(code: &str) -> Vec<(usize, String)> {
     let mut imports = Vec::new();
     for at in words(code, "use") {
@@ -100,7 +100,7 @@ fn imports(code: &str) -> Vec<(usize, String)> {
     imports
 }
 
-/// Writes out a tree such as `std::{net::{IpAddr, UdpSocket}, thread as t}`, path by path, without new names.
+/// Expands a tree such as `std::{net::{IpAddr, UdpSocket}, thread as t}` into paths, without renames.
 fn expand(before: &str, tree: &str, paths: &mut Vec<String>) {
     let tree = tree.trim();
     let Some((prefix, rest)) = tree.split_once('{') else {

@@ -1,5 +1,5 @@
-//! Rules about sizes: of files, of functions, and of the crate of the command line. Lines with code are counted, so
-//! neither blank lines nor comments, and of a file those outside items for tests.
+//! Rules about sizes: of files, of functions, and of the crate of the command line. Only lines with code are counted,
+//! neither blank lines nor comments; in a file, only those outside items for tests.
 
 use super::Finding;
 use super::source::{Source, line_of, words};
@@ -8,7 +8,7 @@ use super::tree::{TextFile, Tree};
 const FILE_LINES_MAX: usize = 500;
 const FUNCTION_LINES_MAX: usize = 80;
 
-/// What is no command line belongs to another crate.
+/// Code that is not about the command line belongs to another crate.
 const CLI: &str = "crates/cli/src/";
 const CLI_LINES_MAX: usize = 4_600;
 
@@ -19,7 +19,7 @@ pub(super) fn files(file: &TextFile, source: &Source) -> Vec<Finding> {
     (count > FILE_LINES_MAX).then(|| file.violation(1, problem)).into_iter().collect()
 }
 
-/// No function is longer than what is read at once; clippy counts the same lines, but not in macros.
+/// No function is too long to be read at once; clippy counts the same lines, but not in macros.
 pub(super) fn functions(file: &TextFile, source: &Source) -> Vec<Finding> {
     let mut findings = Vec::new();
     for at in words(&source.code, "fn") {
@@ -47,7 +47,7 @@ fn line_count(code: &str) -> usize {
     code.lines().filter(|line| !line.trim().is_empty()).count()
 }
 
-/// Name and body of the function that `code` begins with; `None` if it has no body, or is a type of functions.
+/// Name and body of the function that `code` begins with; `None` if it has no body, or is a function type.
 fn function(code: &str) -> Option<(&str, &str)> {
     let rest = code.strip_prefix("fn")?.trim_start();
     let name =

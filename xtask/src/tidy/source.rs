@@ -1,7 +1,7 @@
-//! What of a Rust file is code, what is comment, and what is only compiled for tests.
+//! Which parts of a Rust file are code, which are comments, and which are compiled only for tests.
 //!
 //! All views have the length and the line breaks of the text; what does not belong to a view is blank there. So rules
-//! search in plain text, find no word inside a string, and know the line.
+//! can search plain text, never find a word inside a string, and know the line.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -14,9 +14,9 @@ pub(crate) struct Source {
     pub(crate) code: String,
     /// Code outside items under `#[cfg(test)]`.
     pub(crate) shipped: String,
-    /// Comments, those of documentation included.
+    /// Comments, including documentation.
     pub(crate) comments: String,
-    /// Whether the file is no Rust, so that the views are blank.
+    /// Whether the file does not parse as Rust, so that the views are blank.
     pub(crate) is_broken: bool,
 }
 
@@ -42,13 +42,13 @@ impl Source {
         Source { code, shipped, comments, is_broken }
     }
 
-    /// Whether a line, counted from 1, has code that is compiled for tests alone.
+    /// Whether a line, counted from 1, has code that is compiled only for tests.
     pub(crate) fn is_test_line(&self, line: usize) -> bool {
         self.code.lines().nth(line - 1) != self.shipped.lines().nth(line - 1)
     }
 }
 
-/// The places where `word` stands in `text`, not as a part of a longer identifier.
+/// The positions of `word` in `text`, except inside longer identifiers.
 pub(crate) fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let is_part = |octet: &u8| octet.is_ascii_alphanumeric() || *octet == b'_';
     text.match_indices(word).map(|(at, _)| at).filter(move |&at| {
@@ -57,7 +57,7 @@ pub(crate) fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = us
     })
 }
 
-/// The line, counted from 1, in which the octet `at` lies.
+/// The line, counted from 1, that contains the octet `at`.
 pub(crate) fn line_of(text: &str, at: usize) -> usize {
     1 + text.as_bytes()[..at].iter().filter(|octet| **octet == b'\n').count()
 }
@@ -70,7 +70,7 @@ fn blank(text: &str) -> Vec<u8> {
 fn uncover(tokens: TokenStream, text: &str, code: &mut [u8]) {
     for token in tokens {
         let range = token.span().byte_range();
-        // The lexer turns a comment of documentation into an attribute, whose parts all lie where the comment does.
+        // The lexer turns a documentation comment into an attribute, whose parts all have the span of the comment.
         if text[range.clone()].starts_with("//") || text[range.clone()].starts_with("/*") {
             continue;
         }
@@ -92,7 +92,7 @@ fn uncover(tokens: TokenStream, text: &str, code: &mut [u8]) {
     }
 }
 
-/// Where the items under `#[cfg(test)]` and `#[cfg(all(test, ..))]` lie.
+/// The ranges of items under `#[cfg(test)]` and `#[cfg(all(test, ..))]`.
 fn test_items(code: &str) -> Vec<Range<usize>> {
     let mut items: Vec<Range<usize>> = Vec::new();
     for (start, attribute) in code.match_indices("#[cfg(test)]").chain(code.match_indices("#[cfg(all(test")) {

@@ -16,12 +16,13 @@ pub(crate) struct Tree {
 pub(crate) struct TextFile {
     pub(crate) path: String,
     pub(crate) text: String,
-    /// Set for Rust: what of the text is code.
+    /// For Rust: which parts of the text are code.
     pub(crate) source: Option<Source>,
 }
 
 impl Tree {
-    /// Reads all of `root` that `.gitignore` does not exclude; needs no git. Files that are not UTF-8 are left out.
+    /// Reads everything in `root` that `.gitignore` does not exclude; needs no git. Files that are not UTF-8 are left
+    /// out.
     pub(crate) fn read(root: &Path) -> Result<Self, String> {
         let mut walk = WalkBuilder::new(root);
         walk.standard_filters(false).git_ignore(true).require_git(false);
@@ -32,7 +33,7 @@ impl Tree {
             if !entry.file_type().is_some_and(|kind| kind.is_file()) {
                 continue;
             }
-            // A file may go away meanwhile, and then breaks no rule.
+            // A file may have disappeared meanwhile.
             let Some(text) =
                 std::fs::read(entry.path()).ok().and_then(|octets| String::from_utf8(octets).ok())
             else {
@@ -63,7 +64,7 @@ impl TextFile {
         TextFile { path: path.to_owned(), text, source }
     }
 
-    /// What breaks a rule in a line, counted from 1.
+    /// A violation of a rule in a line, counted from 1.
     pub(crate) fn violation(&self, line: usize, problem: impl Into<String>) -> Finding {
         Finding::violation(&self.path, line, problem)
     }

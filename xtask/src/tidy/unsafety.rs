@@ -1,4 +1,4 @@
-//! Rules about `unsafe`: where it may be, and that each use says why it is sound.
+//! Rules about `unsafe`: where it is allowed, and that each use says why it is sound.
 
 use super::Finding;
 use super::source::{Source, line_of, words};
@@ -8,7 +8,7 @@ use super::tree::TextFile;
 const PLACES: [&str; 4] =
     ["crates/net/", "crates/crypto/src/kem/rsa.rs", "crates/lanes/src/x86/", "crates/cli/benches/"];
 
-/// Shipped code and benchmarks are unsafe in `PLACES` alone.
+/// Shipped code and benchmarks are unsafe only in `PLACES`.
 pub(super) fn places(file: &TextFile, source: &Source) -> Vec<Finding> {
     let is_bench = file.path.split('/').nth(2) == Some("benches");
     if PLACES.iter().any(|place| file.path.starts_with(place)) || !(file.is_shipped() || is_bench) {

@@ -1,4 +1,4 @@
-//! Rules about words: open ends, and text that means something on one machine alone.
+//! Rules about words: open ends, and text that means something on only one machine.
 
 use super::Finding;
 use super::source::{Source, line_of, words};
@@ -42,7 +42,7 @@ fn issue(text: &str) -> Option<u32> {
     text.strip_prefix("(#")?.split_once(')')?.0.parse().ok()
 }
 
-/// What stands after the issue's number, if anything does.
+/// The text after the issue's number, if there is any.
 fn said(text: &str) -> String {
     let after = text.split_once(')').map_or("", |(_, after)| after.trim_start_matches(':').trim());
     if after.is_empty() { String::new() } else { format!(": {after}") }
@@ -52,7 +52,7 @@ fn said(text: &str) -> String {
 pub(super) fn elsewhere(file: &TextFile) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (index, line) in file.text.lines().enumerate() {
-        // A folder of this name inside the checkout, or a part of an address, has something before it.
+        // A folder of this name inside the checkout, or a part of an address, is preceded by something.
         let is_start = |at: usize| {
             !line[..at].ends_with(|before: char| before.is_alphanumeric() || "_-./".contains(before))
         };
