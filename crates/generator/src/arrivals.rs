@@ -1,7 +1,7 @@
 //! Answers: to which request each belongs, and whether it passes every check.
 //!
-//! Datagrams are looked at in three passes: all checks that need no key, what is sealed or tagged of all of them side
-//! by side, and the rest.
+//! Datagrams are checked in three passes: all checks that need no key; decryption and tags, for all of them side by
+//! side; and the rest.
 
 use authentick_wire::limits::HEADER_SIZE;
 use authentick_wire::time::NtpTime;
@@ -12,7 +12,7 @@ use crate::scheme::{Found, Protocol, Verdict, dispatch, schemes};
 use crate::workload::{Arrived, Workload};
 use crate::{Clock, Desk, Reading};
 
-/// Where the origin timestamp stands in a packet. RFC 5905 section 7.3.
+/// Offset of the origin timestamp in a packet. RFC 5905 section 7.3.
 const ORIGIN: std::ops::Range<usize> = 24..32;
 
 /// A datagram that may be the answer to a request in flight.
@@ -27,9 +27,9 @@ pub(crate) struct Inspected {
 }
 
 impl Core {
-    /// A datagram has come to a client, `at` by the kernel's stamp if it has one, and is looked at `now`: finds the
-    /// request to it, and makes all checks that need no key. [`Core::verify`] and [`Core::conclude`] are called for all
-    /// datagrams that were told of since, in the same order.
+    /// A datagram has come to a client, `at` by the kernel's stamp if it has one, and is checked `now`: finds its
+    /// request, and makes all checks that need no key. [`Core::verify`] and [`Core::conclude`] follow for all datagrams
+    /// inspected since, in the same order.
     pub fn inspect(
         &mut self,
         client: u32,
@@ -71,7 +71,7 @@ impl Core {
         }
     }
 
-    /// Opens what is sealed, and verifies tags, of all datagrams that were inspected, side by side.
+    /// Decrypts all inspected datagrams and verifies their tags, side by side.
     pub fn verify<'a>(&mut self, datagrams: impl Iterator<Item = &'a mut [u8]>, clock: &impl Clock) {
         let Core { speaker, load, inspected, crypto_ns, .. } = self;
         let both = datagrams.zip(inspected);
@@ -105,12 +105,12 @@ impl Core {
         self.settle(inspected.transmit, verdict, now.arrival(at), desk);
     }
 
-    /// All datagrams that were inspected are done with.
+    /// All inspected datagrams are finished.
     pub fn concluded(&mut self) {
         self.inspected.clear();
     }
 
-    /// What follows from a datagram, to the request in flight with this transmit timestamp.
+    /// The effect of a datagram on the request in flight with this transmit timestamp.
     fn settle(&mut self, transmit: u64, verdict: Verdict, came: Arrived, desk: &mut Desk<'_, impl Clock>) {
         let Core { speaker, load, .. } = self;
         match verdict {

@@ -1,4 +1,4 @@
-//! A simulated client: what it keeps between requests, and why requests of it stay without an answer.
+//! A simulated client: what it keeps between requests, and why its requests stay unanswered.
 
 use std::net::SocketAddr;
 
@@ -15,29 +15,29 @@ const RETRY_MAX_NS: u64 = 16_000_000_000;
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) local: SocketAddr,
-    /// Its figures count.
+    /// It is measured.
     pub(crate) measured: bool,
     pub(crate) session: Option<NtsSession>,
     /// What it keeps of ANTP.
     pub(crate) antp: State,
     /// When the session began.
     established_ns: u64,
-    /// Sessions before it with which requests in flight were made: when each began and ended. Their jars are empty.
+    /// Earlier sessions of requests that are still in flight: when each began and ended. Their jars are empty.
     earlier: Vec<(u64, u64, NtsSession)>,
-    /// Requests that it still hopes to see answered.
+    /// Requests that may still be answered.
     pub(crate) outstanding: u32,
-    /// A key exchange of it goes on.
+    /// A key exchange is under way.
     pub(crate) exchanging: bool,
-    /// Transfers that are still to follow its key exchange.
+    /// Transfers that must still follow its key exchange.
     pub(crate) transfers_left: u32,
-    /// No key exchange before this, and the pause that led to it.
+    /// The earliest time for the next key exchange, and the length of the pause before it.
     retry_at_ns: u64,
     retry_pause_ns: u64,
     /// When the network last said that its requests do not arrive, and how.
     obstacle: Option<(u64, Cause)>,
-    /// Datagrams that answer nothing and were not laid to a request's charge yet.
+    /// Stray datagrams that were not attributed to a request yet.
     strangers: [u32; 2],
-    /// Origins of the last answers: who answers twice is told apart from who answers something else.
+    /// Origins of the latest answers: tells duplicates from answers to something else.
     recent: [u64; 4],
     recent_index: usize,
 }
@@ -69,25 +69,25 @@ impl Client {
         self.session.as_ref().is_some_and(|session| session.jar.count() > 0)
     }
 
-    /// Whether it is to exchange keys: it has no cookie and hopes for none.
+    /// Whether it should exchange keys: it has no cookie and expects none.
     //= rfc8915#5.7-6
     pub(crate) fn wants_keys(&self, now_ns: u64) -> bool {
         let hopeless = self.session.is_none() || self.outstanding == 0;
         !self.has_cookie() && hopeless && !self.exchanging && now_ns >= self.retry_at_ns
     }
 
-    /// Whether it may go for sealed state of ANTP now.
+    /// Whether it may fetch sealed state of ANTP now.
     pub(crate) fn may_prepare(&self, now_ns: u64) -> bool {
         !self.exchanging && now_ns >= self.retry_at_ns
     }
 
-    /// It has the sealed state that it went for.
+    /// It has received the sealed state.
     pub(crate) fn prepared(&mut self) {
         self.exchanging = false;
         self.retry_pause_ns = RETRY_MIN_NS;
     }
 
-    /// It has keys. Those that it had before are kept as long as answers under them may come: for `memory_ns`.
+    /// It has new keys. The previous ones are kept for `memory_ns`, as long as answers under them may come.
     //= rfc8915#5.7-26
     pub(crate) fn established(&mut self, session: NtsSession, now_ns: u64, memory_ns: u64) {
         self.retire(now_ns);
@@ -98,8 +98,8 @@ impl Client {
         self.retry_pause_ns = RETRY_MIN_NS;
     }
 
-    /// A request that was sent at `sent_ns` showed at `now_ns` that its keys are good for nothing; `false` if the
-    /// client has newer ones.
+    /// A request that was sent at `sent_ns` showed at `now_ns` that its keys are useless; `false` if the client has
+    /// newer ones.
     pub(crate) fn forget_keys(&mut self, sent_ns: u64, now_ns: u64) -> bool {
         let current = sent_ns >= self.established_ns;
         if current {
@@ -115,7 +115,7 @@ impl Client {
         }
     }
 
-    /// The session with which a request was made that was made or sent at `sent_ns`.
+    /// The session of a request that was made or sent at `sent_ns`.
     pub(crate) fn session_of(&self, sent_ns: u64) -> Option<&NtsSession> {
         let current = self.session.as_ref().filter(|_| sent_ns >= self.established_ns);
         let mut earlier = self.earlier.iter().rev();
@@ -129,7 +129,7 @@ impl Client {
         current.or_else(|| earlier.find(|(since_ns, ..)| sent_ns >= *since_ns).map(|(.., session)| session))
     }
 
-    /// Its key exchange failed: the next one is a while off.
+    /// Its key exchange failed: there is a pause before the next one.
     //= rfc8915#4.2-1
     pub(crate) fn not_established(&mut self, now_ns: u64) {
         self.exchanging = false;
@@ -158,7 +158,7 @@ impl Client {
         false
     }
 
-    /// Why a request that was sent at `sent_ns` stayed without an answer that belongs to it.
+    /// Why a request that was sent at `sent_ns` stayed unanswered.
     pub(crate) fn why_unanswered(&mut self, sent_ns: u64) -> Cause {
         for (count, cause) in self.strangers.iter_mut().zip([Cause::BadOrigin, Cause::Malformed]) {
             if *count > 0 {
@@ -172,7 +172,7 @@ impl Client {
         }
     }
 
-    /// Datagrams that no request stayed unanswered for.
+    /// Stray datagrams that could not be attributed to an unanswered request.
     pub(crate) fn take_strangers(&mut self) -> u64 {
         self.strangers.iter_mut().map(|count| u64::from(std::mem::take(count))).sum()
     }

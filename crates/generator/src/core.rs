@@ -1,6 +1,6 @@
-//! One worker's load: what is told to it, and what it wants to be carried out.
+//! One worker's load: what it is told, and what it asks its driver to do.
 //!
-//! - here: settings, the steps, operations that begin, requests that leave, key exchanges, and time that passes.
+//! - here: settings, steps, the start of operations, the departure of requests, key exchanges, and the passing of time.
 //! - `arrivals`: answers; `prepare`: what clients need before the load.
 //! - `scheme`: what differs from scheme to scheme; `workload`: what does not.
 
@@ -30,7 +30,7 @@ use crate::streams::{Due, Streams};
 use crate::workload::{Results, Workload};
 use crate::{Buffer, Clock, Desk, Reading, nanos};
 
-/// What a worker is to do in every step.
+/// What a worker does in every step.
 #[derive(Debug)]
 pub struct Settings {
     /// What is offered.
@@ -41,7 +41,7 @@ pub struct Settings {
     pub seed: u64,
     /// Which of the workers this is.
     pub share: Share,
-    /// Clients of this worker whose figures count.
+    /// Number of measured clients of this worker.
     pub measured_count: usize,
     /// How long a request waits for its answer.
     pub timeout: Duration,
@@ -51,7 +51,7 @@ pub struct Settings {
     pub key: Option<SymmetricKey>,
     /// How ANTP is spoken, for its schemes.
     pub guide: Option<Arc<Guide>>,
-    /// Turn to the keys that are exported the other way.
+    /// Use the keys that are exported the other way.
     pub alternative_keys: bool,
     /// Send one cookie of each client again and again.
     pub replay_cookie: bool,
@@ -59,7 +59,7 @@ pub struct Settings {
     pub joinable: bool,
 }
 
-/// What settings lack for their scheme.
+/// What the settings lack for their scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Missing {
     /// The symmetric key.
@@ -72,15 +72,15 @@ pub enum Missing {
 
 /// The core of one sending thread; see the crate's documentation.
 ///
-/// No call writes more than one request; whoever drives the core sends what is written ([`Core::close_batch`]) before
-/// the next one if the batch [is full](Core::is_full).
+/// No call writes more than one request; if the batch [is full](Core::is_full), the driver sends it
+/// ([`Core::close_batch`]) before the next call.
 #[derive(Debug)]
 pub struct Core {
     pub(crate) speaker: Speaker,
     pub(crate) load: Workload,
-    /// What became of the datagrams that are being looked at.
+    /// Results for the datagrams that are being checked.
     pub(crate) inspected: Vec<Option<Inspected>>,
-    /// What the verification of each of them took.
+    /// How long the verification of each of them took.
     pub(crate) crypto_ns: u64,
     pub(crate) preparation: Preparation,
 }
@@ -125,7 +125,7 @@ impl Core {
     /// A step begins, whose measured operations begin at `start_ns`.
     pub fn start(&mut self, order: &Order, start_ns: u64) {
         let load = &mut self.load;
-        // What came after the end of the last step belongs to none.
+        // What came after the end of the last step belongs to no step.
         load.count_strangers();
         load.results.clear();
         schemes!(dispatch, &mut self.speaker, scheme => scheme.start());
@@ -133,12 +133,13 @@ impl Core {
         load.streams = Streams::new(arrivals, order, share, seed, start_ns);
     }
 
-    /// Nothing more is to begin.
+    /// Nothing more begins.
     pub fn stop(&mut self, now_ns: u64) {
         self.load.streams.stop(now_ns);
     }
 
-    /// Operations that became due since the last turn begin: [`Core::begin`] is called until there are no more.
+    /// Starts a turn, in which the operations that became due since the last one begin: call [`Core::begin`] until
+    /// there are no more.
     pub fn open_turn(&mut self) {
         self.load.streams.open_turn();
     }
@@ -155,14 +156,15 @@ impl Core {
         if load.streams.is_stopped() {
             return false;
         }
-        // What a client turned out to need in the last call goes before the next operation.
+        // What a client needed in the last call comes before the next operation.
         if schemes!(dispatch, speaker, scheme => scheme.catch_up(&mut desk.call(load))) {
             return true;
         }
         while let Some(due) = load.streams.due(now_ns) {
             let (measured, intended_ns, is_scheduled) = match due {
                 Due::Nothing { measured, begun_count } => {
-                    // So many requests come together: as many as share one system call, if there are few clients.
+                    // How many requests a client sends together: as many as share one system call, if there are few
+                    // clients.
                     load.roster.note_together(measured, begun_count);
                     load.streams.next_group();
                     continue;
@@ -188,7 +190,7 @@ impl Core {
                     load.streams.begun(false);
                     return true;
                 }
-                // Nothing was due, so nothing is missed: it is tried again when a client is free.
+                // Nothing was due, so nothing is skipped: it is tried again when a client is free.
                 Err(Cause::NoCookie) => load.streams.hold(measured),
                 Err(cause) => {
                     counts.miss(cause);
@@ -205,14 +207,14 @@ impl Core {
         self.load.outbox.count()
     }
 
-    /// Whether what is written is to be sent before anything else is told.
+    /// Whether what is written must be sent before the next call.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.slot() == BATCH_SIZE
     }
 
-    /// Seals or tags all requests that are written, side by side; they are to be sent now, run by run. `buffers` are
-    /// those of all slots. `false`: there is none.
+    /// Seals or tags all written requests, side by side; they must be sent now, run by run. `buffers` are those of all
+    /// slots. `false` if there is no request.
     pub fn close_batch<'a>(&mut self, buffers: impl Iterator<Item = &'a mut Buffer>) -> bool {
         if self.slot() == 0 {
             return false;
@@ -223,7 +225,7 @@ impl Core {
         true
     }
 
-    /// Requests of one client, to be sent in one system call; `None` if all have left. What becomes of them is told by
+    /// Requests of one client, to be sent in one system call; `None` if all have left. Report the result with
     /// [`Core::departed`] or [`Core::not_sent`].
     #[must_use]
     pub fn next_run(&self) -> Option<Run> {
@@ -236,7 +238,7 @@ impl Core {
         self.load.outbox.size_of(slot)
     }
 
-    /// The first `count` requests of the run have left, from the reading of the clocks on for so long.
+    /// The first `count` requests of the run have left. The clocks were read when the call began, and it took so long.
     pub fn departed(&mut self, count: usize, from: &Reading, lasted_ns: u64) {
         for turn in 0..count {
             let Some((request, continued)) = self.load.outbox.next_left() else { return };
@@ -256,7 +258,7 @@ impl Core {
         let counts = self.load.counts_of(request.client, request.principal);
         match why {
             Unsent::Obstacle(cause) => {
-                // The host knows that it would not arrive: it is as good as sent.
+                // The host knows that it would not arrive: that counts as sent.
                 counts.sent += u64::from(!continued);
                 counts.fail(cause);
             }
@@ -272,7 +274,7 @@ impl Core {
         self.load.roster[client].obstructed(now_ns, cause);
     }
 
-    /// A key exchange that is to begin; `None` if there is none. It is told how it ended by [`Core::established`],
+    /// The next key exchange to begin; `None` if there is none. Report how it ended with [`Core::established`],
     /// [`Core::exchange_failed`] or [`Core::exchange_skipped`].
     pub fn next_exchange(&mut self) -> Option<Exchange> {
         self.load.exchanges.next()
@@ -359,21 +361,21 @@ impl Core {
         true
     }
 
-    /// A datagram is over for its client, with an answer or without.
+    /// A request has ended for its client, answered or not.
     fn datagram_ended(&mut self, client: u32, principal: bool, now_ns: u64, desk: &mut Desk<'_, impl Clock>) {
         let Core { speaker, load, .. } = self;
         let call = &mut desk.call(load);
         schemes!(dispatch, speaker, scheme => scheme.datagram_ended(call, client, principal, now_ns));
     }
 
-    /// When something is due next: an operation, the end of a wait, the end of the step. May be too early, never too
-    /// late.
+    /// When something is due next: an operation, the end of a wait, the end of the step. May be too early, but never
+    /// too late.
     #[must_use]
     pub fn next_due_ns(&self, now_ns: u64) -> Option<u64> {
         self.load.streams.next_ns(now_ns).into_iter().chain(self.load.flights.next_due_ns()).min()
     }
 
-    /// Whether the step is over: nothing more begins, and all that began has ended.
+    /// Whether the step is over: nothing more begins, and everything that began has ended.
     #[must_use]
     pub fn is_over(&self, now_ns: u64) -> bool {
         let load = &self.load;
@@ -400,8 +402,8 @@ impl Core {
         [sent, answered, failed]
     }
 
-    /// Counts of this step so far, of operations that are `measured` or of the background, and of those that the scheme
-    /// is named for or of those beside.
+    /// Counts of this step so far: of `measured` operations or of the background, and of the scheme's own operations or
+    /// of accompanying ones.
     #[must_use]
     pub fn counts(&self, measured: bool, principal: bool) -> &Counts {
         self.load.results.ledger.get(measured, principal)
@@ -413,7 +415,7 @@ impl Core {
         self.load.flights.get(transmit).is_some()
     }
 
-    /// What the step came to, of which the worker did nothing for `idle_ns`.
+    /// The result of the step, during which the worker was idle for `idle_ns`.
     pub fn finish(&mut self, idle_ns: u64) -> Part {
         self.load.count_strangers();
         let Workload { results, streams, settings, .. } = &mut self.load;

@@ -1,13 +1,13 @@
-//! Counting while a step goes on: plain numbers and HDR histograms, which become a tally at its end.
+//! Counting during a step: plain numbers and HDR histograms, which become a tally at its end.
 
 use authentick_report::load::{Cause, Histogram, Operation, Tally};
 use hdrhistogram::Histogram as Hdr;
 
-/// The longest time that is told apart from longer ones: 100 s.
+/// The longest time that is distinguished from longer ones: 100 s.
 const TIME_MAX_NS: u64 = 100_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// Times of which each counts as it is, with a sign where they have one. A histogram takes its room with the first.
+/// A histogram of times, which may be negative. It allocates with the first one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Times {
     positive: Option<Hdr<u64>>,
@@ -24,7 +24,7 @@ impl Times {
         times.get_or_insert_with(empty).saturating_record(ns.unsigned_abs());
     }
 
-    /// The time that `share` of them do not exceed; 0 if there are none.
+    /// The time that `share` of all times do not exceed; 0 if there are none.
     pub(crate) fn quantile(&self, share: f64) -> u64 {
         self.positive.as_ref().map_or(0, |times| times.value_at_quantile(share))
     }
@@ -50,15 +50,15 @@ impl Times {
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     operation: Operation,
-    /// Operations that were to happen.
+    /// Operations that were due.
     pub scheduled: u64,
-    /// Those that were begun.
+    /// Operations that began.
     pub sent: u64,
-    /// Those whose answer passed every check in time.
+    /// Operations whose answer passed every check in time.
     pub answered: u64,
-    /// Those that were begun and failed.
+    /// Operations that began and failed.
     pub failed: u64,
-    /// Datagrams beyond the answers.
+    /// Surplus datagrams.
     pub surplus: u64,
     causes: [u64; Cause::ALL.len()],
     latency: Times,
@@ -92,7 +92,7 @@ impl Counts {
     /// An operation has succeeded.
     pub(crate) fn answer(&mut self, latency_ns: i64, offset_ns: Option<i64>) {
         self.answered += 1;
-        // A kernel stamp is by another clock than the schedule: a nanosecond below zero is none.
+        // Kernel stamps and the schedule use different clocks: a nanosecond below zero counts as zero.
         self.latency.record(latency_ns.max(0));
         if let Some(offset_ns) = offset_ns {
             self.offset.record(offset_ns);
@@ -105,7 +105,7 @@ impl Counts {
         self.causes[cause as usize]
     }
 
-    /// What became of the operations, now that all have ended.
+    /// The tally, once all operations have ended.
     #[must_use]
     pub fn tally(&self) -> Tally {
         let sum = |test: fn(Cause) -> bool| -> u64 {

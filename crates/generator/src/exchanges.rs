@@ -1,17 +1,17 @@
-//! Key exchanges: events from outside. The core says who wants one, and is told how it ended.
+//! Key exchanges: events from outside. The core says which client wants one, and is told how it ended.
 
 use std::collections::VecDeque;
 
-/// A key exchange that somebody is to carry out.
+/// A key exchange that the driver must carry out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// The client that goes on with the keys, if any does.
+    /// The client that uses the keys, if any does.
     pub client: Option<u32>,
-    /// Whether its figures count.
+    /// Whether it is measured.
     pub measured: bool,
-    /// Whether the scheme is named for it, rather than it being what requests for time need.
+    /// Whether it is the scheme's own operation, rather than one that requests for time need.
     pub principal: bool,
-    /// When it was to begin, monotonic.
+    /// When it was due, monotonic.
     pub intended_ns: u64,
 }
 

@@ -1,9 +1,8 @@
 //! Requests in flight: found by the origin timestamp of an answer, ended in the order in which they were sent.
 //!
-//! Each request ends exactly once: when its answer passes, or when it has waited for two timeouts. In between an
-//! answer that comes after the first timeout is late, which is no answer in time, but says that nothing was dropped.
-//! Of those that ended without, the last ones are remembered for a while, so that an answer that comes even later is
-//! known for what it is.
+//! Each request ends exactly once: when its answer passes, or when it has waited for two timeouts. An answer after the
+//! first timeout is late: it does not count as answered, but shows that nothing was dropped. The latest requests that
+//! ended without an answer are remembered for a while, so that an even later answer is recognised.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -22,9 +21,9 @@ pub(crate) struct Request {
     pub(crate) client: u32,
     /// Whether it belongs to an operation that the scheme is named for.
     pub(crate) principal: bool,
-    /// When it was to leave, on the monotonic clock.
+    /// When it was due, on the monotonic clock.
     pub(crate) intended_ns: u64,
-    /// When the making of the request began, on the monotonic clock: t5 of the NTS study.
+    /// When building the request began, on the monotonic clock: t5 of the NTS study.
     pub(crate) begun_ns: u64,
 }
 
@@ -63,17 +62,17 @@ pub(crate) struct Flights {
     timeout_ns: u64,
 }
 
-/// What time brought to a flight.
+/// What the passing of time changed for a flight.
 #[derive(Debug)]
 pub(crate) enum Due {
-    /// It has waited for one timeout, and goes on waiting.
+    /// It has waited for one timeout, and keeps waiting.
     Overdue {
         /// Whose request it is.
         client: u32,
         /// Whether it belongs to an operation that the scheme is named for.
         principal: bool,
     },
-    /// It has waited for two, and is over.
+    /// It has waited for two, and has ended.
     Over(Flight),
 }
 
@@ -83,7 +82,7 @@ impl Flights {
         Flights { timeout_ns, ..Flights::default() }
     }
 
-    /// How long one lasts at most.
+    /// How long a flight lasts at most.
     pub(crate) fn life_ns(&self) -> u64 {
         self.timeout_ns.saturating_mul(2)
     }
@@ -97,7 +96,7 @@ impl Flights {
     pub(crate) fn add(&mut self, flight: Flight) {
         let (transmit, sent_ns) = (flight.request.asked.transmit(), flight.sent_ns);
         let slot = self.slots.insert(flight);
-        // Of 2^64 random timestamps no two meet in the life of a run; if they did, one would count as lost.
+        // Two of 2^64 random timestamps practically never coincide in a run; if they did, one would count as lost.
         if let Some(old) = self.by_transmit.insert(transmit, slot) {
             self.slots.remove(old);
         }
@@ -109,17 +108,17 @@ impl Flights {
         self.slots.get_mut(*self.by_transmit.get(&transmit)?)
     }
 
-    /// The same, for a look.
+    /// The same, read-only.
     pub(crate) fn get(&self, transmit: u64) -> Option<&Flight> {
         self.slots.get(*self.by_transmit.get(&transmit)?)
     }
 
-    /// Takes the request with this transmit timestamp out.
+    /// Removes the request with this transmit timestamp.
     pub(crate) fn remove(&mut self, transmit: u64) -> Option<Flight> {
         self.by_transmit.remove(&transmit).map(|slot| self.slots.remove(slot))
     }
 
-    /// The next flight for which the time has come; `None` if there is none by `now_ns`.
+    /// The next flight whose timeout has passed by `now_ns`; `None` if there is none.
     pub(crate) fn due(&mut self, now_ns: u64) -> Option<Due> {
         while let Some((transmit, _)) = self.overdue.pop_front_if(|(_, end_ns)| *end_ns <= now_ns) {
             if let Some(flight) = self.remove(transmit) {
@@ -160,7 +159,7 @@ impl Flights {
     }
 }
 
-/// Keys are random already, and none that a stranger chooses is ever put in.
+/// Keys are random already, and never chosen by strangers.
 #[derive(Debug, Default)]
 struct Random(u64);
 

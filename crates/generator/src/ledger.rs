@@ -8,9 +8,9 @@ use crate::scheme::Nature;
 /// Counts of the four kinds of operations.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    /// Of the background and of measured clients; of the other kind and of the one that the scheme is named for.
+    /// By background or measured clients, and by accompanying or own operations of the scheme.
     counts: [[Counts; 2]; 2],
-    /// Datagrams within an operation for which the generator's sockets had no room: the operation was lost by this.
+    /// Datagrams within an operation for which the generator's sockets had no room, so that the operation was lost.
     pub(crate) stalled: u64,
 }
 
@@ -26,7 +26,7 @@ impl Ledger {
         &mut self.counts[usize::from(measured)][usize::from(principal)]
     }
 
-    /// The same, for a look.
+    /// The same, read-only.
     pub(crate) fn get(&self, measured: bool, principal: bool) -> &Counts {
         &self.counts[usize::from(measured)][usize::from(principal)]
     }
@@ -38,7 +38,7 @@ impl Ledger {
     }
 
     /// Why the figures say nothing about the server, given how late requests left and how late one in a hundred may be;
-    /// `None` if they do.
+    /// `None` if they are valid.
     pub(crate) fn why_invalid(&self, late_max_ns: u64, lateness: &Times) -> Option<String> {
         let local = |cause| self.counts.iter().flatten().map(|counts| counts.count_of(cause)).sum::<u64>();
         let late_ns = lateness.quantile(0.99);
@@ -73,7 +73,7 @@ impl Ledger {
         let principal = self.get(true, true);
         let Counts { scheduled, sent, failed, .. } = *principal;
         let dry = principal.count_of(Cause::NoCookie);
-        // If the server loses requests, their cookies are gone, and that is no fault of the generator's.
+        // If the server loses requests, their cookies are lost too, which is not the generator's fault.
         (dry * 100 > scheduled && failed * 100 <= sent)
             .then(|| format!("clients had no cookie or sealed state for {dry} requests; use more --clients"))
     }

@@ -1,8 +1,8 @@
-//! The core of the load generator: simulated clients, what they ask and when, and what became of it.
+//! The core of the load generator: simulated clients, what they ask and when, and the results.
 //!
 //! The crate exists so that a whole load run replays from a seed: it opens no socket or file, starts no thread, reads
-//! no clock and speaks no TLS. Whoever drives a [`Core`] hands it the time and what happened, and carries out what it
-//! wants:
+//! no clock and speaks no TLS. The driver of a [`Core`] tells it the time and what happened, and carries out what it
+//! asks for:
 //!
 //! ```text
 //! in:  the time; a datagram of client N; an obstacle on the way; a key exchange that has ended; stop
@@ -12,7 +12,7 @@
 //! - [`Core`]: one sending thread's clients and its share of the schedule.
 //! - [`Scheme`]: what is offered; each scheme is one file in `scheme`, and one entry of the list there.
 //! - [`Schedule`](schedule::Schedule): when operations are to begin.
-//! - [`Order`], [`Part`]: what is ordered of a step, and what is reported of it.
+//! - [`Order`], [`Part`]: the order for a step, and the report on it.
 #![forbid(unsafe_code)]
 
 mod arrivals;
@@ -51,13 +51,13 @@ pub type Buffer = [u8; DATAGRAM_SIZE_MAX];
 
 /// The clocks of the host on which a load runs, or of a simulated one.
 pub trait Clock {
-    /// Nanoseconds on a clock that is never set; only differences mean anything.
+    /// Nanoseconds on a clock that is never set; only differences are meaningful.
     fn monotonic_ns(&self) -> u64;
     /// The time of day.
     fn time_of_day(&self) -> NtpTime;
 
     /// Both clocks, read together when datagrams have arrived: the time of day first. If this thread is interrupted in
-    /// between, an arrival seems to be later than it was, and never earlier, so no latency is too short.
+    /// between, an arrival seems later than it was, never earlier, so no latency is too short.
     fn reading(&self) -> Reading {
         let time_of_day = self.time_of_day();
         Reading { ns: self.monotonic_ns(), time_of_day }
@@ -69,7 +69,7 @@ pub trait Clock {
     }
 }
 
-/// Both clocks at one instant: receive stamps are by the time of day, and the schedule is not.
+/// Both clocks at one instant: receive stamps use the time of day, the schedule the monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Reading {
     /// The monotonic clock.
@@ -84,7 +84,7 @@ impl Reading {
         self.ns.saturating_add_signed(-self.time_of_day.since(at).as_nanos().max(0))
     }
 
-    /// Of a datagram that is looked at now and came `at`, by the kernel's stamp if it has one.
+    /// Of a datagram that is checked now and came `at`, by the kernel's stamp if it has one.
     pub(crate) fn arrival(&self, at: Option<NtpTime>) -> Arrived {
         Arrived { at: at.unwrap_or(self.time_of_day), now: *self }
     }
@@ -95,7 +95,7 @@ impl Reading {
 pub struct Desk<'a, C> {
     /// The clocks.
     pub clock: &'a C,
-    /// Room for the request that follows what is told to the core, if one does.
+    /// Room for the request that the call may write.
     pub out: &'a mut Buffer,
 }
 

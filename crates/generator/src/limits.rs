@@ -5,14 +5,14 @@ use std::time::Duration;
 /// Requests that are written before they are sent together.
 pub const BATCH_SIZE: usize = 64;
 
-/// Operations of one group that begin before what has arrived is looked at.
+/// Operations of one group that begin before arrivals are handled.
 pub(crate) const BEGIN_COUNT_MAX: usize = BATCH_SIZE;
 
-/// Of the requests that are due at once, a client sends one in so many, but at least one: eight of a full batch. Each
-/// client's share of a batch is one system call.
+/// The number of clients among which requests that are due at once are divided: each sends eight of a full batch, and
+/// at least one. Each client's share is one system call.
 pub(crate) const BURST_SHARE: usize = 8;
 
-/// A request that is later than this is given up: a burst after a pause is no load that anybody asked for.
+/// A request that is later than this is given up: nobody asked for a burst after a pause.
 pub const GIVE_UP_NS: u64 = 100_000_000;
 
 /// One request in a hundred may leave this late. A step with more of them says nothing about the server.

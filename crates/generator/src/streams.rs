@@ -14,7 +14,7 @@ struct Stream {
     start_ns: u64,
     /// Whether its figures count.
     measured: bool,
-    /// The most that may be in flight, in a closed loop.
+    /// In a closed loop: how many operations may be in flight.
     window: Option<u32>,
     /// Operations of it in flight.
     in_flight: u32,
@@ -31,19 +31,19 @@ pub(crate) struct Streams {
     start_ns: u64,
     /// When nothing more begins.
     end_ns: u64,
-    /// When nothing more was to begin, by the order or since it was stopped.
+    /// The planned end, by the order or because the step was stopped.
     ended_ns: u64,
     is_stopped: bool,
-    /// Which one has its turn.
+    /// Which group has its turn.
     current: usize,
 }
 
 /// What is due of the group that has its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// Nothing more in this turn, out of so many.
+    /// Nothing more in this turn; how many there were.
     Nothing { measured: bool, begun_count: usize },
-    /// An operation that was to begin at that instant.
+    /// An operation that was due at that instant.
     Scheduled { measured: bool, intended_ns: u64 },
     /// The closed loop has room for an operation.
     Room { measured: bool },
@@ -113,7 +113,7 @@ impl Streams {
         let stream = self.streams.get_mut(self.current)?;
         let (measured, begun_count) = (stream.measured, stream.begun_count);
         if let Some(window) = stream.window {
-            // What fails at once leaves its place to another one, but not before answers were looked at.
+            // An operation that fails at once makes room for another one, but only after answers were handled.
             let open = !stream.is_held
                 && begun_count < BEGIN_COUNT_MAX.min(window as usize)
                 && (stream.start_ns..end_ns).contains(&now_ns)
@@ -179,8 +179,8 @@ impl Streams {
         due.chain((now_ns < self.end_ns).then_some(self.end_ns)).min()
     }
 
-    /// For how long operations began, if the last one left at `last_sent_ns`: who is late sends beyond the end, and
-    /// must not look faster for it.
+    /// For how long operations began, if the last one was sent at `last_sent_ns`: a late generator sends beyond the
+    /// end, and must not look faster for it.
     pub(crate) fn lasted_ns(&self, last_sent_ns: u64) -> u64 {
         self.ended_ns.max(last_sent_ns).saturating_sub(self.start_ns)
     }

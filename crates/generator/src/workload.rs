@@ -31,7 +31,7 @@ pub(crate) struct Workload {
     pub(crate) results: Results,
 }
 
-/// What one step has come to so far.
+/// The results of the step so far.
 #[derive(Debug)]
 pub(crate) struct Results {
     pub(crate) ledger: Ledger,
@@ -110,7 +110,7 @@ impl Workload {
         self.flights.add(Flight::new(request, sent_ns, sent));
     }
 
-    /// Takes a request out that was answered; `None` if the answer is too late, which is counted.
+    /// Removes a request that was answered; `None` if the answer is too late, which is counted.
     pub(crate) fn land(&mut self, transmit: u64) -> Option<Flight> {
         let flight = self.flights.remove(transmit)?;
         let client = &mut self.roster[flight.request.client];
@@ -132,7 +132,7 @@ impl Workload {
         self.note_joinable(client, flight.request.asked.transmit(), begun_ns, clock);
     }
 
-    /// Notes an answered operation for the server's records, if they are to be joined.
+    /// Records an answered operation, if it will be joined with the server's records.
     pub(crate) fn note_joinable(&mut self, client: u32, transmit: u64, begun_ns: u64, clock: &impl Clock) {
         let client = &self.roster[client];
         if client.measured && self.is_joinable() {
@@ -142,7 +142,7 @@ impl Workload {
         }
     }
 
-    /// Whether one more operation is to be noted by itself.
+    /// Whether to record one more single operation.
     pub(crate) fn is_joinable(&self) -> bool {
         self.settings.joinable && self.results.joinables.len() < JOINABLE_COUNT_MAX
     }
@@ -166,7 +166,7 @@ impl Workload {
         true
     }
 
-    /// Datagrams that nobody waits for are laid to the clients' groups.
+    /// Counts stray datagrams for the groups of their clients.
     pub(crate) fn count_strangers(&mut self) {
         let principal = self.settings.scheme.nature().measures_transfers;
         for client in &mut self.roster.clients {

@@ -10,7 +10,7 @@ use crate::exchanges::Exchange;
 use crate::limits::KE_LATENESS_MAX_NS;
 use crate::workload::Call;
 
-/// Key exchanges that no client goes on with.
+/// Key exchanges whose keys no client uses.
 #[derive(Debug)]
 pub(crate) struct Ke;
 

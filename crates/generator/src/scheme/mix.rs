@@ -10,7 +10,7 @@ use crate::core::{Missing, Settings};
 use crate::exchanges::Exchange;
 use crate::workload::Call;
 
-/// Key exchanges that a client goes on with.
+/// Key exchanges whose keys a client uses.
 #[derive(Debug)]
 pub(crate) struct Mix {
     /// How many transfers follow a key exchange.

@@ -1,4 +1,4 @@
-//! What is offered to a server. Each scheme is one file here, with one object that knows what is special about it.
+//! What load is offered to a server. Each scheme is one file here, with one object for what is special about it.
 //!
 //! A scheme is added by its name in [`Scheme`], by an entry in the list `schemes`, and by its file.
 
@@ -29,7 +29,7 @@ use crate::prepare::Provision;
 use crate::workload::{Arrived, Call, Workload};
 use crate::{Buffer, Clock};
 
-/// What is offered to the server.
+/// The load that is offered to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheme {
@@ -58,16 +58,16 @@ pub enum Scheme {
     AntpFull,
 }
 
-/// What is special about a scheme, as far as it can be told without a load.
+/// The properties of a scheme that do not depend on a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nature {
-    /// What it is named for.
+    /// Its own operation.
     pub principal: Operation,
-    /// What clients do beside, or instead.
+    /// The accompanying operation.
     pub accompanying: Operation,
     /// How late one operation in a hundred may begin.
     pub lateness_max_ns: u64,
-    /// Whether what is measured goes in datagrams, and key exchanges accompany it; `false`: it is the other way round.
+    /// Whether datagrams are measured, and key exchanges accompany them; `false`: the other way round.
     pub measures_transfers: bool,
     /// Whether there are key exchanges over TLS.
     pub exchanges_keys: bool,
@@ -77,7 +77,7 @@ pub struct Nature {
     pub provision: Option<Provision>,
 }
 
-/// Hands the list of schemes to the macro that is named first: each scheme with the object that carries it out.
+/// Passes the list of schemes to the macro that is named first: each scheme with the object that implements it.
 macro_rules! schemes {
     ($then:ident $(, $($rest:tt)*)?) => {
         $then! {
@@ -97,7 +97,7 @@ macro_rules! schemes {
     };
 }
 
-/// Calls something of the object of the scheme that is offered.
+/// Calls a method of the scheme's object.
 macro_rules! dispatch {
     ([$($name:ident: $object:ty,)+] $speaker:expr, $scheme:ident => $call:expr) => {
         match $speaker {
@@ -108,7 +108,7 @@ macro_rules! dispatch {
 
 macro_rules! define {
     ([$($name:ident: $object:ty,)+]) => {
-        /// The object of the scheme that is offered.
+        /// The scheme's object.
         #[derive(Debug)]
         pub(crate) enum Speaker {
             $($name($object),)+
@@ -153,8 +153,8 @@ impl Scheme {
 /// Whether an operation has begun; if not, why: a cause that [`Cause::is_skip`] names.
 pub(crate) type Begun = Result<(), Cause>;
 
-/// What a scheme does in its own way. What is not written here is as with plain requests for time, and with those under
-/// NTS where there are key exchanges.
+/// What differs from scheme to scheme. The defaults are those of plain requests for time, or of requests under NTS
+/// where there are key exchanges.
 pub(crate) trait Protocol: Sized {
     /// What is special about it.
     const NATURE: Nature;
@@ -170,20 +170,20 @@ pub(crate) trait Protocol: Sized {
         true
     }
 
-    /// Begins to get what a client needs before the load; `false` if that is nothing now.
+    /// Begins to get what a client needs before the load; `false` if it needs nothing now.
     fn prepare(&mut self, _: &mut Call<'_, impl Clock>, _client: u32, _now_ns: u64) -> bool {
         false
     }
 
-    /// Begins what a client turned out to need when the last operation began; `false` if that is nothing.
+    /// Begins what a client was found to need when the last operation began; `false` if that is nothing.
     fn catch_up(&mut self, _: &mut Call<'_, impl Clock>) -> bool {
         false
     }
 
-    /// Begins an operation that the scheme is named for, of some client of a group.
+    /// Begins one of the scheme's own operations, of some client of a group.
     fn begin(&mut self, call: &mut Call<'_, impl Clock>, measured: bool, intended_ns: u64) -> Begun;
 
-    /// Adds what requests lack that are written to these buffers, side by side.
+    /// Completes the requests in these buffers (seals or tags them), side by side.
     fn finish<'a>(&self, load: &Workload, buffers: impl Iterator<Item = &'a mut Buffer>) {
         if Self::NATURE.exchanges_keys {
             seal(load, buffers);
@@ -218,10 +218,10 @@ pub(crate) trait Protocol: Sized {
         self.datagram_ended(call, flight.request.client, flight.request.principal, came.now.ns);
     }
 
-    /// A request that was sent at `sent_ns` showed that what its client keeps is good for nothing.
+    /// A request that was sent at `sent_ns` showed that its client's keys or sealed state are useless.
     fn outdated(&mut self, _: &mut Call<'_, impl Clock>, _client: u32, _sent_ns: u64, _now_ns: u64) {}
 
-    /// A datagram is over for its client, with an answer or without.
+    /// A request has ended for its client, answered or not.
     fn datagram_ended(
         &mut self,
         call: &mut Call<'_, impl Clock>,
@@ -232,7 +232,7 @@ pub(crate) trait Protocol: Sized {
         call.load.operation_ended(client);
     }
 
-    /// A key exchange has brought keys, which its client has, if it is one's.
+    /// A key exchange has brought keys; its client, if it has one, has them already.
     fn established(&mut self, call: &mut Call<'_, impl Clock>, exchange: &crate::Exchange) {
         if exchange.principal {
             call.load.streams.operation_ended(exchange.measured);
@@ -301,7 +301,7 @@ pub(crate) enum Found {
     Antp(antp_client::Candidate),
 }
 
-/// What an answer brought.
+/// The result of an answer.
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// Time.
@@ -310,20 +310,20 @@ pub(crate) enum Answer {
     Antp(Taken),
 }
 
-/// What checks say of a datagram with the origin of a request in flight.
+/// The result of the checks on a datagram with the origin of a request in flight.
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    /// Nothing, before something else has come.
+    /// Undecided, until another datagram has come.
     Early,
     /// It may be the answer.
     Candidate(Found),
-    /// It is the answer; when it came, if that is not when the datagram did.
+    /// It is the answer; the time when it came, if that differs from the datagram's.
     Answer(Answer, Option<NtpTime>),
     /// It failed a check.
     Refused {
         /// The class of the check.
         cause: Cause,
-        /// The server says that what the client keeps is good for nothing.
+        /// The server says that the client's keys or sealed state are useless.
         is_outdated: bool,
     },
 }
@@ -359,7 +359,7 @@ fn cause(check: Check) -> Cause {
     }
 }
 
-/// A transfer of `client` whose making began at `begun_ns`.
+/// A transfer of `client`; building its request began at `begun_ns`.
 fn transfer(load: &Workload, exchange: Exchange, client: u32, times_ns: [u64; 2]) -> Request {
     let [intended_ns, begun_ns] = times_ns;
     let principal = load.settings.scheme.nature().measures_transfers;
@@ -388,7 +388,7 @@ fn push_sealed(call: &mut Call<'_, impl Clock>, index: u32, intended_ns: u64, re
 fn seal<'a>(load: &Workload, buffers: impl Iterator<Item = &'a mut Buffer>) {
     let mut batch = SealBatch::new();
     for (request, out) in load.outbox.pending().iter().zip(buffers) {
-        // A session that was given up since is still known.
+        // A session that was given up meanwhile is still known.
         if let Some(Unfinished::Sealed { unsealed, begun_ns }) = &request.unfinished
             && let Some(session) = load.roster[request.client].session_of(*begun_ns)
         {

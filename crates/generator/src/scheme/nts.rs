@@ -32,7 +32,7 @@ impl Protocol for Nts {
         call.load.renew_keys(client, now_ns)
     }
 
-    /// Of a client with a cookie; on the way, one without any starts to exchange keys.
+    /// Begins a transfer of a client with a cookie; a client found without any starts to exchange keys.
     fn begin(&mut self, call: &mut Call<'_, impl Clock>, measured: bool, intended_ns: u64) -> Begun {
         let mut wanting = None;
         let now_ns = call.clock.monotonic_ns();

@@ -1,4 +1,4 @@
-//! Operations of one or several datagrams, and what each of these brings.
+//! Operations of one or several datagrams, and the result of each datagram.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use authentick_wire::time::NtpTime;
 use crate::Clock;
 use crate::scheme::{Answer, Found, Verdict};
 
-/// What an operation is to come to.
+/// The goal of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Goal {
     /// The whole certificate chain and C1; with replay, the first answer.
@@ -32,7 +32,7 @@ pub(crate) enum Goal {
 }
 
 impl Goal {
-    /// Whether the scheme is named for it, rather than it being what such operations need.
+    /// Whether it is the scheme's own operation, rather than one that such operations need.
     pub(crate) const fn is_principal(self) -> bool {
         match self {
             Goal::Negotiation | Goal::KeyExchange | Goal::Time | Goal::Run => true,
@@ -49,20 +49,20 @@ pub(crate) enum Talk {
     Time(TimeExchange, Arc<Session>),
 }
 
-/// An operation on its way, which may take several requests: the one that waits, and what was before.
+/// An operation under way, which may take several requests: the current one, and results of the earlier ones.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     pub(crate) goal: Goal,
     pub(crate) talk: Talk,
-    /// What the client's own cryptography took so far.
+    /// Time of the client's own cryptography so far.
     pub(crate) crypto_ns: u64,
-    /// How long the network and the server took in each phase so far.
+    /// Time of the network and the server in each phase so far.
     pub(crate) phases_ns: [u64; 3],
-    /// Its time is that of an early packet.
+    /// It was timed by an early packet.
     pub(crate) is_early: bool,
 }
 
-/// What an answer brought.
+/// The result of an answer.
 #[derive(Debug)]
 pub(crate) enum Taken {
     /// A part of the chain.
@@ -80,7 +80,7 @@ impl Conversation {
         Conversation { goal, talk, crypto_ns: 0, phases_ns: [0; 3], is_early: false }
     }
 
-    /// One for a time request that is yet to be written, in the room of one that has ended.
+    /// An operation for a time request that is not written yet, reusing the memory of one that has ended.
     pub(crate) fn for_time(spare: Option<Box<Conversation>>, session: &Arc<Session>) -> Box<Conversation> {
         let talk = |exchange| Talk::Time(exchange, Arc::clone(session));
         let Some(mut spare) = spare else {
@@ -94,7 +94,7 @@ impl Conversation {
         spare
     }
 
-    /// The transmit timestamp of the request that waits.
+    /// The transmit timestamp of the current request.
     pub(crate) const fn token(&self) -> NtpTime {
         match &self.talk {
             Talk::Negotiation(negotiation) => negotiation.token(),
@@ -112,7 +112,7 @@ impl Conversation {
         }
     }
 
-    /// Takes a datagram that came at `arrived`. The tag of m6 is not looked at: many are verified together.
+    /// Takes a datagram that came at `arrived`. The tag of m6 is not checked here: many are verified together.
     pub(crate) fn take(&mut self, datagram: &[u8], arrived: NtpTime, clock: &impl Clock) -> Verdict {
         let begun_ns = clock.monotonic_ns();
         let taken = match &mut self.talk {
@@ -136,7 +136,7 @@ impl Conversation {
         }
     }
 
-    /// What is to be verified of a datagram out of which a candidate was made.
+    /// What must be verified of a datagram that became a candidate.
     pub(crate) fn claim<'a>(&'a self, datagram: &'a [u8], genuine: &'a mut bool) -> Option<TimeClaim<'a>> {
         match &self.talk {
             Talk::Time(exchange, session) => exchange.claim(datagram, session, genuine),

@@ -11,7 +11,7 @@ use crate::limits::KE_LATENESS_MAX_NS;
 use crate::prepare::Provision;
 use crate::workload::Call;
 
-/// Key exchanges of ANTP. Each costs a thread public-key work of its own.
+/// Key exchanges of ANTP. Each costs the sending thread public-key work.
 #[derive(Debug)]
 pub(crate) struct Exchange;
 

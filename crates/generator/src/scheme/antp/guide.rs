@@ -1,4 +1,4 @@
-//! What all clients of a load have in common that speak ANTP.
+//! What all ANTP clients of a load have in common.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use authentick_wire::time::{NtpSpan, NtpTime};
 
 use crate::plan::Antp;
 
-/// Whatever takes longer is late by the generator's own timeouts, which say so more exactly.
+/// No bound of its own: the generator's timeouts detect late answers more exactly.
 pub(super) const BOUNDS: Bounds = Bounds {
     round_trip_max: NtpSpan::from_nanos(3_600_000_000_000),
     residence_max: NtpSpan::from_nanos(3_600_000_000_000),
@@ -32,7 +32,7 @@ pub trait Judge: fmt::Debug + Send + Sync {
 #[error("{0} is not known here")]
 pub struct UnknownSuite(pub Suite);
 
-/// How ANTP is spoken.
+/// How clients speak ANTP.
 #[derive(Debug)]
 pub struct Guide {
     suite: Suite,
@@ -60,7 +60,7 @@ impl Guide {
         Offer { suites, payload_size_max: ANTP_PAYLOAD_SIZE_DEFAULT, held }
     }
 
-    /// m5, to be sent now, in the room of an exchange that is of no more use; its size.
+    /// Writes m5, to be sent now, reusing the memory of a finished exchange; returns its size.
     pub(super) fn ask_in(
         &self,
         exchange: &mut TimeExchange,

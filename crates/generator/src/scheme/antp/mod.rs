@@ -1,12 +1,12 @@
 //! ANTP as simulated clients speak it: what each of them keeps, and operations of one or several datagrams.
 //!
-//! A real client makes everything afresh: nonces, the ciphertext of m3. With replay, as the paper's load has it, only
-//! the transmit timestamp of a request is new, by which its answer is found; the server has the same work with it, and
-//! every tag can still be checked: tau1 does not cover the header of NTP, and tau2 is computed for each m5 anyway.
+//! A real client generates everything anew: nonces, the ciphertext of m3. With replay, as in the paper's load, only the
+//! transmit timestamp of a request is new, by which its answer is matched. The server has the same work, and every tag
+//! can still be checked: tau1 does not cover the NTP header, and tau2 is computed for each m5 anyway.
 //!
 //! An operation counts as sent when its first datagram leaves, and ends once: with its last answer, or when one of its
-//! datagrams has waited too long. What clients need beside (a C1 for key exchanges, a session for time requests) is
-//! counted apart.
+//! datagrams has waited too long. What clients need for that (a C1 for key exchanges, a session for time requests) is
+//! counted separately.
 
 mod conversation;
 mod exchange;
@@ -49,13 +49,13 @@ pub(crate) type AntpTime = Antp<Time>;
 /// All three.
 pub(crate) type AntpFull = Antp<Full>;
 
-/// What a scheme of ANTP is named for.
+/// The own operation of an ANTP scheme.
 pub(crate) trait Aim: fmt::Debug {
     /// What is special about the scheme.
     const NATURE: Nature;
-    /// What its operations are to come to.
+    /// The goal of its operations.
     const GOAL: Goal;
-    /// What clients go for before the load, and again when that is over.
+    /// What clients get before the load, and again when it expires.
     const PREPARATION: Option<Goal> = None;
 
     /// Whether a client has what the scheme's operations need.
@@ -63,7 +63,7 @@ pub(crate) trait Aim: fmt::Debug {
         true
     }
 
-    /// Whether it should go for it: it has none, or one that ends soon.
+    /// Whether it should get new state: it has none, or its state expires soon.
     fn wants(state: &State, now_ns: u64) -> bool {
         !Self::has(state, now_ns)
     }
@@ -87,7 +87,7 @@ impl Aim for Negotiate {
     const GOAL: Goal = Goal::Negotiation;
 }
 
-/// Whole runs of the protocol, as of a client that knows nothing yet. Each costs a thread public-key work of its own.
+/// Whole runs of the protocol, as by a client that knows nothing yet. Each costs the sending thread public-key work.
 #[derive(Debug)]
 pub(crate) struct Full;
 
@@ -101,7 +101,7 @@ impl Aim for Full {
 #[derive(Debug)]
 pub(crate) struct Antp<A> {
     speech: Speech,
-    /// The client that turned out to want its state when the last operation began.
+    /// The client that was found to need state when the last operation began.
     wanting: Option<u32>,
     aim: PhantomData<A>,
 }

@@ -1,4 +1,4 @@
-//! What one client keeps of ANTP: a C1, a session, and requests that it sends again and again.
+//! What one client keeps for ANTP: a C1, a session, and requests that it sends again and again.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ const _: () =
 pub(crate) struct State {
     /// C1 and its transcript.
     pub(crate) negotiated: Option<Negotiated>,
-    /// The session key and C2, which requests in flight share: what they are answered with may come after another.
+    /// The session key and C2, shared with requests in flight: their answers may come after the session was replaced.
     pub(crate) session: Option<Arc<Session>>,
     /// When the newest of these came.
     pub(crate) since_ns: u64,
@@ -39,12 +39,12 @@ impl State {
         self.negotiated.is_some() && now_ns.saturating_sub(self.since_ns) < C1_USE_NS
     }
 
-    /// Whether there is no C1 that will do for some time to come.
+    /// Whether there is no C1 that stays valid for some time.
     pub(crate) fn wants_c1(&self, now_ns: u64) -> bool {
         self.negotiated.is_none() || now_ns.saturating_sub(self.since_ns) >= C1_RENEW_NS
     }
 
-    /// A new C1 replaces what there was, and the static m3 made with it.
+    /// Replaces C1, and drops the static m3 that was made with the old one.
     pub(crate) fn negotiated(&mut self, negotiated: Negotiated, now_ns: u64) {
         self.negotiated = Some(negotiated);
         self.static_exchange = None;
@@ -63,7 +63,7 @@ impl State {
         Ok(())
     }
 
-    /// Writes m3; its size. It is the static one under a new token, or one of its own if there is none.
+    /// Writes m3 and returns its size: the static one with a new token, or a new one if there is none.
     ///
     /// # Errors
     /// If there is no C1, or `key` is of another mechanism.
@@ -83,15 +83,14 @@ impl State {
         }
     }
 
-    /// A new session replaces what there was, and the static m5 made with it.
+    /// Replaces the session, and drops the static m5 that was made with the old one.
     pub(crate) fn keyed(&mut self, session: Session, now_ns: u64) {
         self.session = Some(Arc::new(session));
         self.static_time = None;
         self.since_ns = now_ns;
     }
 
-    /// A request that was sent at `sent_ns` showed that its sealed state is good for nothing; `false` if there is a
-    /// newer one.
+    /// A request that was sent at `sent_ns` showed that its sealed state is useless; `false` if there is a newer one.
     pub(crate) fn forget(&mut self, sent_ns: u64) -> bool {
         let current = sent_ns >= self.since_ns;
         if current {

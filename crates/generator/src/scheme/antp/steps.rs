@@ -17,13 +17,13 @@ use crate::limits::SPARE_COUNT_MAX;
 use crate::scheme::Asked;
 use crate::workload::{Arrived, Call, Workload};
 
-/// What a worker's clients say in ANTP.
+/// The ANTP operations of a worker's clients.
 #[derive(Debug)]
 pub(crate) struct Speech {
     pub(super) guide: Arc<Guide>,
-    /// What was learned of the server.
+    /// What was learnt about the server.
     pub(super) trusted: Option<Trusted>,
-    /// Time requests that have ended, for the room that they take.
+    /// Finished time requests, whose memory is reused.
     #[expect(clippy::vec_box, reason = "flights hold boxes")]
     pub(super) spares: Vec<Box<Conversation>>,
     pub(super) figures: Box<Figures>,
@@ -59,7 +59,7 @@ impl Speech {
         let begun_ns = call.clock.monotonic_ns();
         let (guide, load) = (&self.guide, &mut *call.load);
         let entropy = &mut load.entropy;
-        // Who is measured asks for the whole chain, as a client that comes for the first time.
+        // A measured client asks for the whole chain, like a client that comes for the first time.
         let held = match goal {
             Goal::C1 | Goal::Session => self.trusted.as_ref().map(|trusted| trusted.chain.clone()),
             Goal::Negotiation | Goal::KeyExchange | Goal::Time | Goal::Run => None,
@@ -84,7 +84,7 @@ impl Speech {
         Self::push(load, client, size, conversation, [intended_ns, begun_ns], false);
     }
 
-    /// A request of an operation was answered: the next one follows, or the operation has ended well.
+    /// A request of an operation was answered: the next one follows, or the operation has succeeded.
     ///
     /// # Errors
     /// Why it has failed.
@@ -176,7 +176,7 @@ impl Speech {
         Ok(key)
     }
 
-    /// An operation has ended well.
+    /// An operation has succeeded.
     fn ended(
         &mut self,
         call: &mut Call<'_, impl Clock>,
@@ -200,7 +200,7 @@ impl Speech {
     }
 }
 
-/// Writes m3 of an operation that goes on with it; its size.
+/// Writes m3 as the next request of an operation; returns its size.
 fn next_exchange(
     call: &mut Call<'_, impl Clock>,
     conversation: &mut Conversation,
