@@ -1,11 +1,11 @@
-//! Whom load may be sent to: a capacity tester is a weapon in the wrong direction.
+//! Where load may be sent: aimed at the wrong target, a capacity tester is a weapon.
 
 use std::net::IpAddr;
 
 use authentick_proto::prefix::{Prefix, PrefixSet};
 
-/// Addresses that are nobody else's: loopback, private networks (RFC 1918, RFC 4193), link-local IPv6, and the block
-/// for measurements (RFC 2544).
+/// Addresses that belong to nobody else: loopback, private networks (RFC 1918, RFC 4193), link-local IPv6, and the
+/// block for measurements (RFC 2544).
 const OWN: [&str; 8] = [
     "127.0.0.0/8",
     "10.0.0.0/8",
@@ -42,7 +42,7 @@ impl Allow {
         Allow::only(prefixes)
     }
 
-    /// The prefixes of a list, one on a line, beside those of the default; what follows a `#` is a remark.
+    /// The prefixes of a list, one on a line, beside those of the default; text after a `#` is a comment.
     ///
     /// # Errors
     /// A sentence that names the line.
@@ -58,7 +58,7 @@ impl Allow {
         Ok(Allow::with(prefixes))
     }
 
-    /// Whether anything may be sent to `address`. For a generator: also where a key exchange sends it.
+    /// Whether anything may be sent to `address`. A generator asks this also about a server that a key exchange names.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.contains(address)

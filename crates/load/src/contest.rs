@@ -20,10 +20,10 @@ use authentick_wire::ke::AeadId;
 use authentick_wire::time::NtpTime;
 use rustls::pki_types::ServerName;
 
-/// Exchanges of a scheme's turn that count, and before them those that do not.
+/// Exchanges of a scheme's turn that count, and the uncounted ones before them.
 const TURN: u32 = 25;
 const WARM_UP: u32 = 5;
-/// From one exchange to the next: a client that asks in a rush would measure queues.
+/// The pause between exchanges: a client that asks too fast would measure queues.
 const PAUSE: Duration = Duration::from_millis(1);
 const TIMEOUT: Duration = Duration::from_secs(1);
 const KE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -144,9 +144,9 @@ impl Server<'_> {
 }
 
 /// Asks with each scheme in turns of some exchanges. The first ones of a turn do not count: they bring the scheme's
-/// own code and data back into the caches, which the others have used meanwhile, at either end. Exchanges that took
-/// turns one by one measured that instead, at ten times what the cryptography takes. `each` is told how many exchanges
-/// all have had since it was last told.
+/// code and data back into the caches at both ends, which the other schemes have used meanwhile. With turns of a single
+/// exchange, the cache misses took ten times as long as the cryptography. `each` is told how many exchanges all schemes
+/// have had since the last call.
 pub fn compare(contestants: &mut [Contestant], count: u32, entropy: &mut Entropy, mut each: impl FnMut(u32)) {
     pin_client();
     let mut left = count;
@@ -171,7 +171,7 @@ pub fn compare(contestants: &mut [Contestant], count: u32, entropy: &mut Entropy
     }
 }
 
-/// Where client and server run: on two processors if there are two, so that neither waits for the other's.
+/// Where client and server run: on two processors if there are two, so that neither waits for the other.
 fn pin_client() {
     if let Ok([_, .., last]) = affinity::allowed().as_deref()
         && let Err(error) = affinity::pin(*last)
@@ -180,8 +180,8 @@ fn pin_client() {
     }
 }
 
-/// Whose turn it is in a round: each begins some round, and every other one goes backwards, so that nobody always comes
-/// after the same one.
+/// The order of the schemes in a round: each begins some round, and every other round goes backwards, so that no scheme
+/// always follows the same one.
 fn order(round: usize, count: usize) -> impl Iterator<Item = usize> {
     (0..count).map(move |turn| {
         let place = (round / 2 + turn) % count;

@@ -1,4 +1,4 @@
-//! The generator of one host: its threads, prepared once and then ordered step by step.
+//! The generator of one host: its threads are prepared once, and then get an order for each step.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -33,7 +33,7 @@ struct Thread {
     handle: JoinHandle<()>,
 }
 
-/// A step for a thread. The watch is shared for the time of the step.
+/// A step for a thread. The watch is shared for the duration of the step.
 struct Command {
     order: Order,
     start_ns: u64,
@@ -106,7 +106,7 @@ impl Thread {
         let (ready, prepared) = channel();
         let body = move || {
             if let Some(cpu) = cpu {
-                // An unpinned generator is less steady, and says so by being late.
+                // An unpinned generator is less steady, which shows in its lateness.
                 let _ = affinity::pin(cpu);
             }
             let mut sockets = match Sockets::new(setup) {
@@ -133,7 +133,7 @@ impl Thread {
     }
 }
 
-/// Refuses plans that make no sense, whoever made them.
+/// Refuses plans that make no sense, whatever their origin.
 fn check(plan: &Plan) -> Result<(), String> {
     let family = |ip: &std::net::IpAddr| ip.is_ipv4();
     match plan {

@@ -1,12 +1,13 @@
 //! An open-loop capacity tester: many simulated clients ask a server for time at set rates, and every answer is
 //! checked.
 //!
-//! It shares octets and the client's checks with the server's crates, and never the responder: it must measure foreign
-//! servers, and must not inherit our bugs. A step in which the generator itself fell behind says so. What is sent when,
-//! and what counts as an answer, is the business of `authentick-generator`; here are sockets, threads and clocks.
+//! It shares the wire format and the client's checks with the server's crates, but never the responder: it must measure
+//! foreign servers, and must not inherit our bugs. A step in which the generator itself fell behind says so. What is
+//! sent when, and what counts as an answer, is the business of `authentick-generator`; here are sockets, threads and
+//! clocks.
 //!
 //! - `engine`: what drives that core: sockets, connections for key exchanges, the clock.
-//! - `plan`: what a run is to do, and what one host reports of a step.
+//! - `plan`: what a run does, and what one host reports about a step.
 //! - [`contest`]: no load, but single exchanges under one scheme after the other.
 //! - [`agent`]: the same over several hosts.
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! What a run is to do, as orders that a host carries out step by step, and what it reports.
+//! What a run does, as orders that a host carries out step by step, and what it reports.
 //!
 //! The same orders go to the generator in this process and, as JSON, to agents on other hosts.
 
@@ -15,7 +15,7 @@ use crate::agent::CrewError;
 use crate::lock;
 use crate::shared_key::SharedKey;
 
-/// What a host is to do in every step of a run.
+/// What a host does in every step of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// What is offered.
@@ -36,11 +36,11 @@ pub struct Plan {
     pub antp: Option<Antp>,
     /// AEAD algorithms to offer, the best first.
     pub aeads: Vec<u16>,
-    /// Turn to the keys that are exported the other way: the server answers nothing under the first ones.
+    /// Use the keys that are exported the other way: the server answers nothing under the first ones.
     pub alternative_keys: bool,
-    /// Simulated clients on this host whose figures count.
+    /// Measured clients on this host.
     pub clients: u32,
-    /// Further ones that make up the background.
+    /// Clients of the background.
     pub background_clients: u32,
     /// Source addresses to spread the clients over; empty: the host's choice. The host must own them.
     pub sources: Vec<std::net::IpAddr>,
@@ -62,7 +62,7 @@ pub struct Plan {
     pub joinable: bool,
 }
 
-/// What a step in progress lets others see, and how they end it. Clones are the same watch.
+/// Shows the progress of a step to others, and lets them stop it. Clones share one state.
 #[derive(Clone, Debug, Default)]
 pub struct Watch(Arc<Progress>);
 
@@ -115,14 +115,14 @@ impl Watch {
         self.0.counts.each_ref().map(|count| count.load(Ordering::Relaxed))
     }
 
-    /// Notes how much later than intended a sending thread began its first operation. Once per thread and step: it
+    /// Records how much later than planned a sending thread began its first operation. Once per thread and step, as it
     /// takes a lock.
     pub fn note_start(&self, late: Duration) {
         let mut noted = lock(&self.0.late);
         *noted = Some(noted.map_or(late, |before| before.min(late)));
     }
 
-    /// How much later than intended the first operation began, by the earliest of all notes; `None` if there is none.
+    /// How much later than planned the first operation began, in the earliest thread; `None` if none has begun.
     #[must_use]
     pub fn start_late(&self) -> Option<Duration> {
         *lock(&self.0.late)

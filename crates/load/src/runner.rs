@@ -38,7 +38,7 @@ pub enum Steps {
     Search(search::Settings),
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Its steps, in order.
@@ -50,7 +50,7 @@ pub struct Outcome {
 }
 
 impl Run {
-    /// Carries the run out; `each` sees every step as it ends. What was measured is kept, whatever ends the run.
+    /// Carries out the run; `each` sees every step as it ends. Measured steps are kept, whatever ends the run.
     pub fn carry_out(&mut self, crew: &mut dyn Crew, watch: &Watch, mut each: impl FnMut(&Step)) -> Outcome {
         let mut outcome = Outcome::default();
         let mut search = match &self.steps {
@@ -129,7 +129,7 @@ fn step_of(part: &Part, offered_rps: Option<f64>, hosts: Vec<HostPart>) -> Step 
     }
 }
 
-/// What a step says to a search; who shows a search while it goes on follows it with these.
+/// What a step tells a search; a live display of the search uses these too.
 impl From<&Step> for Trial {
     fn from(step: &Step) -> Self {
         Trial { sent: step.tally.sent, failed: step.tally.lost + step.tally.invalid, valid: step.valid }
@@ -147,7 +147,7 @@ fn used(before: Usage, after: Usage, step: &Step) -> ServerUse {
     }
 }
 
-/// The instant at which a step is to begin, if it is ordered now.
+/// The instant at which a step begins if it is ordered now.
 fn next_start(background: bool) -> Instant {
     let lead = if background { crate::limits::BACKGROUND_LEAD } else { Duration::ZERO };
     Instant::now() + HEAD_START + lead

@@ -1,17 +1,17 @@
 //! The highest rate at which a server holds: bisection over trials that a caller makes. Pure; it sends nothing.
 //!
 //! A trial holds if at most a set share of its requests goes unanswered. The search doubles the rate until one does not
-//! hold, halves the bracket until its ends differ by little, and then repeats the highest rate that held. One bad trial
-//! is no proof on a machine that others share: a rate does not hold once two of its trials failed, and it is the
-//! generator's limit once three of them were invalid. The losses of all valid trials at the rate that is reported give
-//! an interval for the true loss (Wilson score, 95 percent).
+//! hold, halves the bracket until its ends differ by little, and then repeats the highest rate that held. On a shared
+//! machine one bad trial proves nothing: a rate does not hold once two of its trials failed, and it is the generator's
+//! limit once three of them were invalid. The losses of all valid trials at the reported rate give an interval for the
+//! true loss (Wilson score, 95 percent).
 
 /// What a trial showed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trial {
     /// Requests sent.
     pub sent: u64,
-    /// Those of them that were not answered, or wrongly.
+    /// Requests that were not answered, or answered wrongly.
     pub failed: u64,
     /// Whether the generator did its part.
     pub valid: bool,
@@ -48,7 +48,7 @@ pub struct Search {
     upper: Option<(f64, bool)>,
     /// The rate being tried.
     current: Trials,
-    /// Trials that must hold before a rate counts as one that does: one, until a rate that counted failed after all.
+    /// How many trials must hold before a rate counts as holding: one, until a rate that counted failed after all.
     needed_count: u32,
     /// Trials so far.
     trial_count: u32,
@@ -72,7 +72,7 @@ impl Trials {
     }
 }
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found {
     /// The highest rate that held as often as was wanted, and failed at most once; `None` if none did.
@@ -96,7 +96,7 @@ const FAILED_COUNT: u32 = 2;
 /// It is beyond the generator once so many of its trials were invalid.
 const INVALID_COUNT: u32 = 3;
 
-/// Trials of a whole search. A server that holds any rate now and then would be searched for ever.
+/// Trials of a whole search. If a server holds any rate now and then, the search would never end.
 const TRIAL_COUNT_MAX: u32 = 150;
 
 /// The share of the normal distribution that the interval covers, and its quantile.
@@ -124,7 +124,7 @@ impl Search {
         (!self.is_over()).then_some(self.current.rate_rps)
     }
 
-    /// Takes in what the trial of [`Search::next_rps`] showed.
+    /// Adds the result of the trial at [`Search::next_rps`].
     pub fn take(&mut self, trial: Trial) {
         self.trial_count += 1;
         let current = &mut self.current;
@@ -142,7 +142,8 @@ impl Search {
             (current.failed_count >= FAILED_COUNT, current.invalid_count >= INVALID_COUNT);
         if failed || invalid {
             self.upper = Some((current.rate_rps, !failed));
-            // What held once and fails now does not hold. Lower rates may be known no more: the search goes on below.
+            // A rate that held once and fails now does not hold. No lower rate may be known then: the search continues
+            // below.
             if self.lower.is_some_and(|lower| lower.rate_rps >= self.current.rate_rps) {
                 self.lower = None;
                 self.needed_count = self.settings.trial_count;

@@ -1,5 +1,5 @@
-//! A symmetric key as part of a plan: it goes to agents as JSON, which is over mutual TLS alone, and is neither printed
-//! nor kept in a record.
+//! A symmetric key as part of a plan: it goes to agents as JSON, only over mutual TLS, and is neither printed nor kept
+//! in a record.
 
 use std::fmt;
 

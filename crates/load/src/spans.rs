@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use crate::plan::Joinable;
 
-/// The server keeps some thousands of records that nobody has read: it is asked this often.
+/// How often the server is asked, as it keeps only some thousands of records.
 const INTERVAL: Duration = Duration::from_millis(200);
 const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -72,7 +72,7 @@ impl SpanSource {
     pub fn new(address: &str) -> Result<Self, String> {
         let mut source =
             SpanSource { url: format!("http://{address}/spans"), next: Next::default(), reader: None };
-        // What the server has recorded before is none of ours.
+        // Earlier records of the server are not of this run.
         source.next = fetch(&source.url, source.next)?.next;
         Ok(source)
     }

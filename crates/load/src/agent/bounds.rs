@@ -1,4 +1,4 @@
-//! What an agent is willing to do: against whom, how fast, how long. Checked before anything starts.
+//! What an agent is willing to do: to which targets, how fast, how long. Checked before anything starts.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::plan::{Arrivals, Order, Plan, Scheme};
 /// How much an agent may do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Operations a second, those of the background and transfers that follow key exchanges included. A closed loop
-    /// has no rate; it is bounded by what is in flight.
+    /// Operations a second, including those of the background and transfers that follow key exchanges. A closed loop
+    /// has no rate; it is bounded by the operations in flight.
     pub rate_rps_max: f64,
     /// Simulated clients.
     pub client_count_max: u32,
@@ -25,7 +25,7 @@ pub struct Limits {
 
 impl Default for Limits {
     /// A million operations a second for five minutes, 65,536 clients, 4,096 operations in flight, 64 threads: what one
-    /// host of today can do; and a mistake in an order cannot keep an agent busy for hours.
+    /// current host can do, and a mistake in an order cannot keep an agent busy for hours.
     fn default() -> Self {
         Limits {
             rate_rps_max: 1e6,
@@ -37,17 +37,17 @@ impl Default for Limits {
     }
 }
 
-/// How long an answer or a key exchange may be waited for.
+/// The longest timeout for an answer or a key exchange.
 const TIMEOUT_MAX: Duration = Duration::from_secs(60);
 
-/// AEAD algorithms that are offered at most, and source addresses that are used at most.
+/// The most AEAD algorithms to offer, and source addresses to use.
 const AEAD_COUNT_MAX: usize = 16;
 const SOURCE_COUNT_MAX: usize = 65_536;
 
-/// Transfers after a key exchange, at most. They follow each other, also past the end of a step.
+/// The most transfers after a key exchange. They run one after another, even past the end of a step.
 const TRANSFER_COUNT_MAX: u32 = 1000;
 
-/// Refuses a plan that goes beyond `allow` or `limits`: a sentence that names value, bound and remedy.
+/// Refuses a plan that exceeds `allow` or `limits`, with a sentence that names value, bound and remedy.
 pub(crate) fn check_plan(plan: &Plan, allow: &Allow, limits: &Limits) -> Result<(), String> {
     let targets = [
         (plan.scheme != Scheme::Ke, "NTP", plan.ntp),
@@ -97,7 +97,7 @@ pub(crate) fn check_plan(plan: &Plan, allow: &Allow, limits: &Limits) -> Result<
     Ok(())
 }
 
-/// Refuses an order that goes beyond `limits`; `plan` says what one operation is.
+/// Refuses an order that exceeds `limits`; `plan` says what one operation is.
 pub(crate) fn check_order(order: &Order, plan: &Plan, limits: &Limits) -> Result<(), String> {
     let each = match plan.scheme {
         Scheme::Plain | Scheme::Mac | Scheme::Nts | Scheme::Ke => 1.0,

@@ -45,7 +45,7 @@ pub(crate) struct Ping {
     pub(crate) t4: u64,
 }
 
-/// What one ping says of the agent's clock.
+/// What one ping says about the agent's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reading {
     /// The middle of the ping, by the coordinator's clock.
@@ -94,7 +94,7 @@ impl Reading {
         })
     }
 
-    /// Whether one clock can have given both.
+    /// Whether both can come from one clock.
     pub(crate) fn agrees(&self, other: &Reading) -> Result<(), Lie> {
         let by = other.offset - self.offset;
         let allowed = self.error + other.error + drift(other.at - self.at) + RESOLUTION;
@@ -107,14 +107,14 @@ pub(crate) fn drift(time: i128) -> i128 {
     time.abs() * DRIFT_PPM / 1_000_000
 }
 
-/// The reading with the shortest round trip, if all of them can be of one clock; `None` if there are none.
+/// The reading with the shortest round trip, if all of them can come from one clock; `None` if there are none.
 pub(crate) fn best(readings: &[Reading]) -> Result<Option<Reading>, Lie> {
     let Some(best) = readings.iter().min_by_key(|reading| reading.error) else { return Ok(None) };
     readings.iter().try_for_each(|reading| best.agrees(reading))?;
     Ok(Some(*best))
 }
 
-/// What is known of an agent's clock over a step: a reading before and one after it.
+/// What is known about an agent's clock over a step: a reading before and one after it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     before: Reading,
@@ -134,14 +134,15 @@ impl Span {
         let (first, last) = (self.before, self.after);
         let agent = i128::from(agent_ns);
         let length = (last.at - first.at).max(1);
-        // Outside of the readings, the nearer one counts: a line would lead anywhere.
+        // Outside of the readings, the nearer one is used: extrapolation could give any result.
         let passed = (agent - first.offset - first.at).clamp(0, length);
         let offset = first.offset + (last.offset - first.offset) * passed / length;
         (agent - offset, first.error.max(last.error))
     }
 }
 
-/// The agent's time at which the coordinator's clock shows `ours_ns`, by a reading; `None` if its clock has none such.
+/// The agent's time at which the coordinator's clock shows `ours_ns`, by a reading; `None` if its clock cannot show
+/// such a time.
 pub(crate) fn theirs(reading: &Reading, ours_ns: u64) -> Option<u64> {
     u64::try_from(i128::from(ours_ns) + reading.offset).ok()
 }

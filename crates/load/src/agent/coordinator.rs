@@ -1,8 +1,8 @@
-//! The side that orders: connects to all agents, compares clocks, starts each step everywhere at one instant, and puts
-//! the reports together.
+//! The side that gives orders: connects to all agents, compares clocks, starts each step everywhere at one instant, and
+//! combines the reports.
 //!
-//! A step begins once every report of the one before is here. An agent that is lost, or says what cannot be true, ends
-//! the run: the others are told to stop, and no sum of the rest is given.
+//! A step begins once every report of the previous one has arrived. If an agent is lost, or reports what cannot be
+//! true, the run ends: the others are told to stop, and the rest is not summed up.
 
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
@@ -20,13 +20,13 @@ use super::share::{check, merge, split, split_plan};
 use crate::lock;
 use crate::plan::{Crew, Order, Part, Plan, Scheme, Watch};
 
-/// How often the watch is looked at.
+/// How often the watch is checked.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Messages of all agents that wait to be looked at; an agent that sends more waits itself.
+/// Messages of all agents that are queued; an agent that sends more has to wait.
 const EVENT_COUNT_MAX: usize = 256;
 
-/// The longest step that is asked of agents, whose own limits are lower.
+/// The longest step that is ordered; agents' own limits are lower.
 const DURATION_MAX: Duration = Duration::from_secs(86_400);
 
 /// A run over several hosts.
@@ -53,8 +53,8 @@ struct Report {
 
 impl Coordinator {
     /// Connects to all `agents`, each `HOST:PORT`, whose certificate must be for HOST, and gives each its share of the
-    /// plan: clients are divided, each has a seed of its own. Returns once all have made their generators, or `watch`
-    /// is stopped.
+    /// plan: clients are divided, each has a seed of its own. Returns once all have created their generators, or
+    /// `watch` is stopped.
     ///
     /// # Errors
     /// Of the first agent that cannot be used, or what is wrong with the list or the plan.
@@ -159,8 +159,8 @@ impl Coordinator {
         Ok(told)
     }
 
-    /// Waits for all reports of the step, tells the watch of the progress, and the agents of a stop. The second value
-    /// says whether there was one.
+    /// Waits for all reports of the step, reports progress to the watch, and passes a stop on to the agents. The second
+    /// value says whether there was a stop.
     fn await_reports(
         &mut self,
         end: Instant,
@@ -250,7 +250,7 @@ impl Coordinator {
         CrewError::new(&self.agents[index].name, Fault::Clock, lie.to_string())
     }
 
-    /// One answer of each agent, as `take` takes it; anything else is out of turn.
+    /// One answer of each agent, as `take` converts it; any other message is out of turn.
     fn collect<T>(
         &mut self,
         deadline: Instant,
@@ -376,8 +376,8 @@ struct StepInstants {
     done: u64,
 }
 
-/// How much later than the common start an agent began, and how far off that may be, in nanoseconds; `None` if the step
-/// was stopped before. An error is why that cannot be true.
+/// How long after the common start an agent began, and how far off that may be, in nanoseconds; `None` if the step was
+/// stopped before. An error says why that cannot be true.
 fn skew(
     started_ns: Option<u64>,
     span: &Span,

@@ -1,5 +1,4 @@
-//! Connecting to one agent: name, address, TLS, its welcome; and the threads that read from it and send it signs of
-//! life.
+//! Connecting to one agent: name, address, TLS, its welcome; and the threads that read from it and send it heartbeats.
 
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::mpsc::{self, SyncSender};
@@ -19,7 +18,7 @@ use crate::lock;
 /// What an agent's reader saw, and when; and which agent's.
 pub(super) type Event = (usize, Result<(FromAgent, Instant), LinkError>);
 
-/// The step and the counts of an agent's last sign of life.
+/// The step and the counts of an agent's last heartbeat.
 pub(super) type Beat = (u64, [u64; 3]);
 
 /// An agent that takes orders.
@@ -27,9 +26,9 @@ pub(super) struct Connected {
     pub(super) name: String,
     pub(super) sender: Sender<ToAgent>,
     pub(super) beat: Arc<Mutex<Beat>>,
-    /// What the watch was told of this step.
+    /// What was reported to the watch about this step.
     pub(super) told: [u64; 3],
-    /// Ends the thread that sends signs of life when dropped.
+    /// Ends the thread that sends heartbeats when dropped.
     _alive: SyncSender<()>,
 }
 
@@ -91,7 +90,7 @@ fn start_thread(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), C
     })
 }
 
-/// Reads until the connection ends. Signs of life are kept here; everything else is handed on.
+/// Reads until the connection ends. Heartbeats are kept here; everything else is passed on.
 fn read(index: usize, mut receiver: Receiver<FromAgent>, beat: &Mutex<Beat>, events: &SyncSender<Event>) {
     loop {
         let event = match receiver.receive() {

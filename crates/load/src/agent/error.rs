@@ -19,11 +19,11 @@ pub enum Fault {
     Authentication,
     /// It serves another coordinator.
     Busy,
-    /// It does not do what was asked: its own list, its own limits.
+    /// It refuses the order: its own list or its own limits forbid it.
     Refused,
     /// It was connected, and is gone or silent.
     Lost,
-    /// What it says of its clock cannot be true.
+    /// What it says about its clock cannot be true.
     Clock,
     /// What it sends makes no sense.
     Protocol,

@@ -1,4 +1,4 @@
-//! Who an agent or a coordinator is, and whom it believes: TLS 1.3 with certificates on both sides, nothing else.
+//! Who an agent or a coordinator is, and whom it trusts: TLS 1.3 with certificates on both sides, nothing else.
 
 use std::fmt;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl Identity {
                 .map_err(|error| IdentityError::Authorities(format!("unusable certificate: {error}")))?;
         }
         let identity = Identity { certified: Arc::new(certified), authorities: Arc::new(roots) };
-        // Whatever does not fit is said at once, and not at the first connection.
+        // A mismatch is reported at once, not at the first connection.
         identity.server_config()?;
         Ok(identity)
     }
@@ -98,7 +98,7 @@ impl Identity {
     }
 }
 
-/// Whose fault it is that chain and key are not taken.
+/// Whose fault it is that chain and key are not accepted.
 fn unfit(error: rustls::Error) -> IdentityError {
     match error {
         rustls::Error::InconsistentKeys(_) => {

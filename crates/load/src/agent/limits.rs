@@ -44,10 +44,10 @@ pub(crate) const HANDLER_COUNT_MAX: usize = 4 * CONNECTION_COUNT_MAX;
 /// Connecting, and a TLS handshake.
 pub(crate) const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 
-/// The interval between signs of life, which each side sends all the time.
+/// The interval between heartbeats, which each side sends all the time.
 pub(crate) const BEAT: Duration = Duration::from_millis(250);
 
-/// After so long without an octet the other side is taken to be gone: ten signs of life are missing.
+/// After this long without an octet the other side is considered gone: ten heartbeats are missing.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_millis(2500);
 
 const _: () =
@@ -56,7 +56,7 @@ const _: () =
 /// From a message's first octet to its last.
 pub(crate) const MESSAGE_MAX: Duration = Duration::from_secs(60);
 
-/// How long an agent may take to make its generator.
+/// How long an agent may take to create its generator.
 pub(crate) const PREPARE_MAX: Duration = Duration::from_secs(60);
 
 /// How long an answer to a ping may take.

@@ -1,7 +1,7 @@
 //! One connection between coordinator and agent: messages over TLS over TCP, sent and received by different threads.
 //!
 //! A sender encrypts under one lock and writes under another, and a receiver holds none while it waits, so that neither
-//! waits for the other. What TLS itself wants to say leaves with the next message, a sign of life at the latest.
+//! waits for the other. TLS's own messages are sent along with the next message, at the latest with a heartbeat.
 
 use std::io::{self, Read, Write};
 use std::marker::PhantomData;
@@ -59,7 +59,7 @@ impl From<io::Error> for LinkError {
     }
 }
 
-/// Shakes hands on a fresh connection and makes a sender of `S` and a receiver of `R` of it.
+/// Does the TLS handshake on a new connection, and splits it into a sender of `S` and a receiver of `R`.
 pub(crate) fn open<S: Message, R: Message>(
     stream: TcpStream,
     tls: impl Into<Connection>,
@@ -141,7 +141,7 @@ impl Shared {
         lock(&self.tls)
     }
 
-    /// Lets `what` say something under TLS, and writes it.
+    /// Lets `what` put something into the TLS connection, and writes the result.
     fn write(&self, what: impl FnOnce(&mut Connection) -> io::Result<()>) -> Result<(), LinkError> {
         let _writing = lock(&self.writing);
         let mut sealed = Vec::new();
@@ -170,7 +170,7 @@ impl<M> Clone for Sender<M> {
 }
 
 impl<M: Message> Sender<M> {
-    /// Sends one message. If the other side takes nothing in for [`SILENCE_MAX`], the connection is of no more use.
+    /// Sends one message. If the other side reads nothing for [`SILENCE_MAX`], the connection becomes unusable.
     pub(crate) fn send(&self, message: &M) -> Result<(), LinkError> {
         let octets = emit(message)?;
         let result = self.shared.write(|tls| tls.writer().write_all(&octets));
@@ -273,8 +273,8 @@ impl<M: Message> Receiver<M> {
         self.shared.tls().peer_certificates()?.first().map(|certificate| certificate.to_vec())
     }
 
-    /// Throws away what still comes, until the other side closes or `time` is up: closing at once would reset the
-    /// connection, and what was said last might be lost.
+    /// Discards what still comes, until the other side closes or `time` is up: closing at once would reset the
+    /// connection, and the last message might be lost.
     pub(crate) fn linger(self, time: Duration) {
         let mut timed = Timed { stream: &self.shared.stream, deadline: Instant::now() + time };
         let mut raw = [0; 4096];

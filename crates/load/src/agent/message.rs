@@ -21,11 +21,11 @@ use crate::plan::{Order, Part, Plan};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ToAgent {
-    /// What every step of the run is to be; first of all, and once.
+    /// The plan of all steps; sent once, and first.
     Prepare(Box<Plan>),
     /// Asks for the agent's clock.
     Ping {
-        /// Comes back.
+        /// Returned in the answer.
         number: u64,
     },
     /// One step.
@@ -37,7 +37,7 @@ pub(crate) enum ToAgent {
         /// When, by the agent's clock, in nanoseconds.
         start_ns: u64,
     },
-    /// Send nothing more in this step.
+    /// Send no more requests in this step.
     Stop,
     /// A sign of life.
     Beat,
@@ -54,7 +54,7 @@ pub(crate) enum FromAgent {
         /// Which one.
         with: String,
     },
-    /// The generator is made.
+    /// The generator has been created.
     Ready,
     /// The plan or an order is not carried out; the connection ends.
     Refused {
@@ -98,7 +98,7 @@ pub(crate) enum FromAgent {
     },
 }
 
-/// A message that may cross the net.
+/// A message for the network.
 pub(crate) trait Message: Serialize + DeserializeOwned {
     /// The longest, in octets, without the length before it.
     const SIZE_MAX: u32;
@@ -137,7 +137,7 @@ pub(crate) fn emit<M: Message>(message: &M) -> Result<Vec<u8>, MessageError> {
     Ok(octets)
 }
 
-/// Octets that have come, until they make messages. Holds at most one message and what was pushed last.
+/// Octets that have arrived, until they form messages. Holds at most one message and the last octets pushed.
 #[derive(Debug)]
 pub(crate) struct Inbox<M> {
     octets: Vec<u8>,
@@ -155,7 +155,7 @@ impl<M: Message> Inbox<M> {
         self.octets.is_empty()
     }
 
-    /// Takes octets in as they come.
+    /// Adds octets as they arrive.
     pub(crate) fn push(&mut self, octets: &[u8]) {
         self.octets.extend_from_slice(octets);
     }
@@ -174,7 +174,7 @@ impl<M: Message> Inbox<M> {
     }
 }
 
-/// Text of the other side as it may be shown on a terminal: one line, no control characters, not endless.
+/// Text of the other side, made safe for a terminal: one line, no control characters, limited length.
 pub(crate) fn shown(text: &str) -> String {
     const LENGTH_MAX: usize = 500;
     text.chars().take(LENGTH_MAX).map(|letter| if letter.is_control() { ' ' } else { letter }).collect()

@@ -5,12 +5,12 @@
 //! on its own list, as it would be a weapon otherwise.
 //!
 //! - [`Agent`]: the side that sends; its operator sets [`Allow`] and [`Limits`].
-//! - [`Coordinator`]: the side that orders; a [`Crew`](crate::Crew) like the generator of this process.
+//! - [`Coordinator`]: the side that gives orders; a [`Crew`](crate::Crew) like the generator of this process.
 //! - `message`, `link`: what they tell each other, over TLS 1.3.
 //! - `clock`: their clocks compared, and impossible readings refused.
-//! - `share`: a run divided, its parts put together again.
+//! - `share`: dividing a run, and combining its parts.
 //!
-//! There is no sum over fewer hosts than were asked: losing one ends the run.
+//! Results are only summed over all hosts: losing one ends the run.
 
 mod bounds;
 mod clock;

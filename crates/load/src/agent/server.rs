@@ -1,8 +1,8 @@
 //! An agent: waits for a coordinator, carries out its orders within the bounds of its own operator, reports.
 //!
 //! A connection has three threads: one reads, answers pings, and stops the generator as soon as the coordinator says so
-//! or is gone; one sends signs of life; one makes the generator and runs its steps. Nothing that a coordinator does can
-//! end more than its own connection.
+//! or is gone; one sends heartbeats; one creates the generator and runs its steps. A coordinator can end only its own
+//! connection.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -264,7 +264,7 @@ impl AgentState {
         }
     }
 
-    /// Carries out orders until the connection ends; why it did.
+    /// Carries out orders until the connection ends; returns why it did.
     fn obey(&self, name: &str, sender: &Sender<FromAgent>, receiver: Receiver<ToAgent>) -> String {
         if let Err(error) = sender.send(&FromAgent::Welcome) {
             return error.to_string();
@@ -273,7 +273,7 @@ impl AgentState {
         let (commands, inbox) = mpsc::sync_channel(1);
         let (read_to_end, reader_ended) = mpsc::sync_channel(1);
         thread::scope(|scope| {
-            // However this ends, by a panic of the generator too, the connection ends, and with it the reader.
+            // However this ends, even by a panic of the generator, the connection ends, and with it the reader.
             let _closing = Closing(sender);
             let (_alive, dead) = mpsc::sync_channel::<()>(0);
             let watched = &progress;

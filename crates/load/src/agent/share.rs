@@ -1,11 +1,11 @@
-//! A run divided among agents, and their reports put together again. Pure functions.
+//! Dividing a run among agents, and combining their reports. Pure functions.
 
 use authentick_report::load::{Histogram, HostPart, Tally};
 
 use super::limits::{JOINABLE_COUNT_MAX, OPERATION_COUNT_MAX};
 use crate::plan::{Joinable, Order, Part, Plan};
 
-/// The order of each of `count` hosts. Rates differ by little, and add up to the whole's exactly; a closed loop has the
+/// The order of each of `count` hosts. Rates differ by little, and add up exactly to the total; a closed loop has the
 /// same window everywhere. Empty for no hosts.
 #[must_use]
 pub fn split(order: &Order, count: usize) -> Vec<Order> {
@@ -20,8 +20,8 @@ pub fn split(order: &Order, count: usize) -> Vec<Order> {
 }
 
 /// Whole operations a second where that changes no share by more than a hundredth, so that whole seconds have whole
-/// shares; finer ones otherwise. What is left of the last quantum goes to the last host. All shares and sums are
-/// multiples of the rate's last binary place, so nothing is rounded.
+/// shares; finer ones otherwise. The remainder goes to the last host. All shares and sums are multiples of the rate's
+/// last binary place, so nothing is rounded.
 fn split_rate(rate: f64, count: usize) -> Vec<f64> {
     const COARSE: f64 = 1.0;
     const FINE: f64 = 1.0 / 1_048_576.0;
@@ -75,7 +75,7 @@ fn mix(seed: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Refuses a report that cannot be true: counts that do not add up, or such that nobody can have reached.
+/// Refuses a report that cannot be true: counts that do not add up, or are impossibly high.
 pub(crate) fn check(part: &Part) -> Result<(), String> {
     let tallies = std::iter::once(&part.tally).chain(&part.accompanying).chain(&part.background);
     for tally in tallies {
@@ -100,8 +100,8 @@ pub(crate) fn newest(joinables: &mut Vec<Joinable>, count_max: usize) {
     joinables.drain(..surplus);
 }
 
-/// The report of all hosts together, of parts that [`check`] lets pass, with the rows that go beside it. `None` if
-/// there is no part, or hosts did not count the same operations.
+/// The combined report of all hosts, from parts that [`check`] accepted, with a row for each host. `None` if there is
+/// no part, or hosts did not count the same operations.
 pub(crate) fn merge(parts: Vec<(HostPart, Part)>) -> Option<(Part, Vec<HostPart>)> {
     let kept_each = match parts.iter().map(|(_, part)| part.joinables.len()).sum::<usize>() {
         total if total <= JOINABLE_COUNT_MAX => JOINABLE_COUNT_MAX,

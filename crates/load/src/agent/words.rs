@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::plan::{Order, Plan, Scheme};
 
-/// What a coordinator is about to have done, and to whom.
+/// What a coordinator is about to order, and to which target.
 pub(super) fn plan_in_words(plan: &Plan) -> String {
     let what = match plan.scheme {
         Scheme::Plain => "plain NTP",

@@ -1,4 +1,4 @@
-//! One key exchange over a connection that nobody waits for.
+//! One key exchange over a non-blocking connection.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -26,13 +26,13 @@ pub(super) struct Connection {
 enum Stage {
     Connecting(Box<Dialogue>),
     Talking(Box<Dialogue>),
-    /// It has ended for us; the server closes first, so that the port is free again at once.
+    /// It has ended for us; we let the server close first, so that the port is free again at once.
     Lingering,
 }
 
-/// What came of an event.
+/// The result of an event.
 pub(super) enum Progress {
-    /// It goes on.
+    /// It continues.
     Waiting,
     /// Keys and cookies are there.
     Established(Box<Established>),
@@ -70,10 +70,10 @@ impl Connection {
         })
     }
 
-    /// What it is watched for at first.
+    /// The events to watch for at first.
     pub(super) const INTEREST: Interest = Interest::ReadWrite;
 
-    /// What it is to be watched for from now on, if that has changed.
+    /// The events to watch for from now on, if they have changed.
     pub(super) fn new_interest(&mut self) -> Option<Interest> {
         let wanted = match &self.stage {
             Stage::Connecting(_) => Interest::ReadWrite,
@@ -96,7 +96,7 @@ impl Connection {
         }
     }
 
-    /// Goes on, as the socket is ready.
+    /// Continues, as the socket is ready.
     pub(super) fn advance(&mut self) -> Progress {
         if let Stage::Connecting(_) = self.stage {
             match self.stream.take_error() {
@@ -106,7 +106,7 @@ impl Connection {
             if self.stream.peer_addr().is_err() {
                 return Progress::Waiting;
             }
-            // The address is only certain once the connection stands.
+            // The address is only known once the connection is established.
             self.local = self.stream.local_addr().ok();
             let Stage::Connecting(dialogue) = std::mem::replace(&mut self.stage, Stage::Lingering) else {
                 unreachable!("matched above");
@@ -130,8 +130,8 @@ impl Connection {
         }
     }
 
-    /// Sends the last word of TLS and waits for the server to close: close_notify, which chrony waits for, or an alert.
-    /// Our half of the connection stays open, as who closes first keeps the port.
+    /// Sends the last TLS message (close_notify, for which chrony waits, or an alert) and waits for the server to
+    /// close. Our half of the connection stays open, as the side that closes first keeps the port.
     fn finish(&mut self) {
         if let Stage::Talking(dialogue) = &mut self.stage {
             while dialogue.wants_write() && dialogue.write(&mut self.stream).is_ok_and(|size| size > 0) {}

@@ -1,4 +1,4 @@
-//! Key exchanges that the core wants: a connection each, which nobody waits for.
+//! Key exchanges that the core wants: one non-blocking connection each.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(super) struct Exchanges {
     /// What is asked; absent where no keys are exchanged.
     ask: Option<Ask>,
     connections: Slab<Connection>,
-    /// No connection's time is up before this.
+    /// No connection times out before this.
     due_ns: u64,
 }
 
@@ -29,7 +29,7 @@ impl Exchanges {
         Exchanges { server, timeout_ns: nanos(timeout), ask, connections: Slab::new(), due_ns: u64::MAX }
     }
 
-    /// Connections that are open, those among them whose key exchange has ended.
+    /// Open connections, including those whose key exchange has ended.
     pub(super) fn connection_count(&self) -> usize {
         self.connections.len()
     }

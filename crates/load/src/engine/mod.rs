@@ -1,4 +1,4 @@
-//! What drives the generator's core on this host: the only room of the load generator with sockets and clocks.
+//! The driver of the generator's core on this host: the only part of the load generator with sockets and clocks.
 //!
 //! - [`Sockets`]: one sending thread's datagrams, and the loop that sends, receives and gives up.
 //! - `exchanges`, `connection`: key exchanges over TCP and TLS.

@@ -1,7 +1,7 @@
 //! One sending thread: the sockets of its clients, and the loop that sends, receives and gives up.
 //!
-//! The loop never waits while something is due: it sends, looks at what has arrived, ends what has waited too long, and
-//! spins when the next request is near, since a sleeping thread wakes too late.
+//! The loop never waits while something is due: it sends, handles what has arrived, ends requests that have waited too
+//! long, and spins when the next request is near, since a sleeping thread wakes up too late.
 
 use std::io;
 use std::iter::{Cycle, Skip, StepBy};
@@ -38,7 +38,7 @@ pub(crate) struct Setup {
 /// What it reports of a step.
 pub(crate) struct Report {
     pub(crate) part: Part,
-    /// Answers that the kernel dropped since this thread had not read the ones before.
+    /// Answers that the kernel dropped because this thread had not read earlier ones.
     pub(crate) dropped: u64,
 }
 
@@ -139,7 +139,7 @@ impl Sockets {
         Ok(())
     }
 
-    /// Gets every client what it needs before any load: first keys, or sealed state of ANTP.
+    /// Gets for every client what it needs before any load: first keys, or sealed state of ANTP.
     ///
     /// # Errors
     /// Why a client has none.
@@ -212,7 +212,7 @@ impl Sockets {
         }
     }
 
-    /// How long nothing has to be done.
+    /// How long the thread may sleep.
     fn patience(&self, now_ns: u64) -> Duration {
         let due_ns = self.core.next_due_ns(now_ns).into_iter().chain(self.exchanges.next_due_ns()).min();
         let left_ns = due_ns.map_or(u64::MAX, |due_ns| due_ns.saturating_sub(now_ns));
@@ -260,7 +260,7 @@ impl Sockets {
             }
             let from = self.clock.reading_before_sending();
             let (socket, mut told) = (self.clients[client as usize].as_fd(), None);
-            // What the network said of requests before is noted, and tried past.
+            // ICMP errors of earlier requests are recorded, and sending is tried again.
             let sent =
                 send_past_hints(|| self.out.send(socket, slots.clone()), |hint| told = Some(cause_of(hint)));
             let now_ns = self.clock.monotonic_ns();
