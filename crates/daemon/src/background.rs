@@ -1,7 +1,7 @@
-//! What key exchange may take from the rest of the server: processors and descriptors.
+//! What resources key exchange may use: processors and descriptors.
 //!
 //! Requests for time have priority. Threads of key exchange have processors of their own if packet workers leave some,
-//! and otherwise run only when a processor is idle. Of the descriptors, enough are kept back for what else the server
+//! and otherwise run only when a processor is idle. Enough descriptors are reserved for everything else that the server
 //! does.
 
 use authentick_ke::server::Limits;
@@ -9,15 +9,15 @@ use authentick_net::{affinity, descriptors, priority};
 
 use crate::metrics::READER_COUNT_MAX;
 
-/// Descriptors for whatever is open for a moment: files that are read again, keys that are written, an upstream that is
-/// asked, a log.
+/// Descriptors for what is open briefly: files that are read again, keys that are written, the socket to an upstream, a
+/// log.
 const FILE_COUNT: usize = 32;
 /// Of the metrics endpoint: its event queue and what wakes it.
 const ENDPOINT_COUNT: usize = 8;
 /// Of a thread of key exchange: its event queue, what wakes it, a connection that is being refused, and the one that a
 /// thread may have beyond the limit.
 const THREAD_COUNT: usize = 4;
-/// What is assumed to be open where the system does not tell.
+/// How many descriptors are assumed to be open if the system does not tell.
 const OPEN_COUNT: usize = 128;
 
 /// How many threads of key exchange there are if the configuration does not say: as many as processors that they run
@@ -34,7 +34,7 @@ pub(crate) fn own_cpus(cpus: &[usize], worker_count: usize) -> &[usize] {
     cpus.get(worker_count..).unwrap_or_default()
 }
 
-/// Has the calling thread of key exchange keep to `own_cpus`, or step back behind all others if there are none.
+/// Pins the calling key exchange thread to `own_cpus`, or gives it the lowest priority if there are none.
 pub(crate) fn step_back(index: usize, own_cpus: &[usize]) {
     if !own_cpus.is_empty() {
         match affinity::confine(own_cpus) {
@@ -44,7 +44,7 @@ pub(crate) fn step_back(index: usize, own_cpus: &[usize]) {
             }
         }
     }
-    // A thread of lower nice value would keep its processor for a slice while datagrams wait.
+    // With a nice value, the thread would keep its processor for a time slice while datagrams wait.
     if let Err(error) = priority::lowest() {
         log::warn!("key exchange thread {index} has the priority of packet workers: {error}");
     }
@@ -58,7 +58,7 @@ pub(crate) fn raise_descriptor_limit() {
 }
 
 /// The limits of key exchange, with as many connections as there are descriptors for. Called when all sockets of the
-/// server are open; says so if that is fewer than configured.
+/// server are open; logs a warning if there are fewer than configured.
 pub(crate) fn bounded(limits: Limits, thread_count: usize) -> Limits {
     let Some(limit) = descriptors::limit() else { return limits };
     let open_count = descriptors::open_count().unwrap_or(OPEN_COUNT);
@@ -76,8 +76,7 @@ pub(crate) fn bounded(limits: Limits, thread_count: usize) -> Limits {
     Limits { connection_count: room, ..limits }
 }
 
-/// How many connections of key exchange fit beside `open_count` descriptors that are open and those that are kept back;
-/// one at least.
+/// How many key exchange connections fit beside `open_count` open descriptors and the reserved ones; at least one.
 fn connection_room(limit: u64, open_count: usize, thread_count: usize) -> usize {
     let kept = FILE_COUNT + ENDPOINT_COUNT + READER_COUNT_MAX + THREAD_COUNT * thread_count;
     usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(open_count + kept).max(1)

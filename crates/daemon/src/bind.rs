@@ -1,4 +1,4 @@
-//! Opening the ports of a server, while it has the rights to.
+//! Opening the ports of a server, while it still has the privileges to do so.
 //!
 //! The default configuration listens on the wildcard addresses of both families, and must work on a host that has only
 //! one of them. An address that is named explicitly must exist: if its family is missing, that is an error.
@@ -24,7 +24,7 @@ impl Ports {
     /// Opens the ports that a configuration names.
     ///
     /// # Errors
-    /// The first that cannot be had.
+    /// The first address that cannot be bound.
     pub(crate) fn open(
         config: &Config,
         worker_count: usize,
@@ -67,7 +67,7 @@ fn failure(config: &Config, key: &str, address: SocketAddr, error: &io::Error) -
     ConfigError::new(&config.file, key, address, error, remedy).caused_by(error)
 }
 
-/// Has `bind` open one socket for each worker at every address of `key`.
+/// Calls `bind` to open one socket for each worker at every address of `key`.
 fn per_worker<T>(
     config: &Config,
     key: &str,

@@ -1,8 +1,8 @@
-//! The host's clocks as the daemon sees them. What serves time, vouches for it or ages by it is given a [`HostClock`];
-//! the dates of certificates (`validity`) and the instants of spans are this machine's own.
+//! The host's clocks as the daemon sees them. Code that serves time, judges it or measures age by it is given a
+//! [`HostClock`]; the dates of certificates (`validity`) and the instants of spans are this machine's own.
 //!
-//! So a test starts a whole node in 1970, sets its clock nine days forward, or has the kernel withdraw its word, on a
-//! machine whose own clock stays as it is. Receive stamps are the kernel's, and real even then.
+//! So a test can start a whole node in 1970, set its clock nine days forward, or make the kernel report an
+//! unsynchronised clock, without touching the machine's own clock. Receive stamps are the kernel's, and real even then.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,15 +11,16 @@ use authentick_net::clock::{self, KernelClock};
 use authentick_proto::server::Clock;
 use authentick_wire::time::NtpTime;
 
-/// The clocks of a host, and what its kernel says of the one that can be set.
+/// The clocks of a host, and what its kernel says about the one that can be set.
 pub trait HostClock: fmt::Debug + Send + Sync {
     /// The time of day.
     fn now(&self) -> NtpTime;
     /// The same in Unix seconds; 0 before 1970.
     fn unix_seconds(&self) -> u64;
-    /// Nanoseconds on a clock that is never set and counts on while the host sleeps; only differences mean anything.
+    /// Nanoseconds on a clock that is never set and keeps counting while the host sleeps; only differences are
+    /// meaningful.
     fn boot_ns(&self) -> u64;
-    /// What the kernel says of the time of day.
+    /// What the kernel says about the time of day.
     fn kernel(&self) -> KernelClock;
 
     /// [`HostClock::boot_ns`] as a duration.

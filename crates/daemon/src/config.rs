@@ -29,7 +29,7 @@ pub use self::nts::{Nts, StoreKind};
 pub use self::server::{EngineKind, Reference};
 pub use self::symmetric::Symmetric;
 
-/// Where the configuration is if nobody says otherwise.
+/// Where the configuration is by default.
 pub const DEFAULT_PATH: &str = "/etc/authentick/authentick.toml";
 
 /// Everything that a server needs to know.
@@ -47,11 +47,11 @@ pub struct Config {
     pub reference: Reference,
     /// Where cookie keys are kept.
     pub state_directory: PathBuf,
-    /// Who the server becomes if it is started as root.
+    /// The user that the server becomes if it is started as root.
     pub user: String,
     /// Whether the server gives up what it does not need.
     pub contain: bool,
-    /// Who may ask.
+    /// Which clients may ask.
     pub allow: PrefixSet,
     /// Whether refused clients get a kiss.
     pub kiss: bool,
@@ -85,7 +85,7 @@ pub struct ConfigError {
     pub problem: String,
     /// What to do.
     pub remedy: String,
-    /// Whether rights are what is missing.
+    /// Whether a permission is missing.
     pub is_permission: bool,
 }
 
@@ -117,7 +117,7 @@ impl ConfigError {
         }
     }
 
-    /// Marks the mistake as one of missing rights if `error` is.
+    /// Marks the mistake as a missing permission if `error` is one.
     #[must_use]
     pub fn caused_by(self, error: &std::io::Error) -> Self {
         ConfigError { is_permission: error.kind() == std::io::ErrorKind::PermissionDenied, ..self }

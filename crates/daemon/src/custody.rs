@@ -1,8 +1,8 @@
-//! Who decides what a path leads to: root alone, or somebody who owns a directory or a link on the way.
+//! Who controls where a path leads: root alone, or somebody who owns a directory or a link on the way.
 //!
-//! Root must not make, give away or replace files where another user can put a link or swap a directory meanwhile: what
-//! it does there it would do wherever that user wants. So root's command line becomes that user first, and a server
-//! makes its directory only where root alone decides.
+//! Root must not create, give away or replace files where another user can put a link or swap a directory meanwhile:
+//! that user could redirect the operation to any place. So a command run as root becomes that user first, and a server
+//! creates its directory only where root alone is in control.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -14,12 +14,12 @@ use std::path::{Component, Path, PathBuf};
 /// Links on a way, at most; the kernel follows forty.
 const LINK_COUNT_MAX: usize = 40;
 
-/// In whose hands a path is.
+/// Who controls a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Custodian {
     /// Root's alone.
     Root,
-    /// This user's, by owning what stands at `at`.
+    /// This user, who owns the directory or link `at`.
     User {
         /// The user's number.
         uid: u32,
@@ -32,8 +32,8 @@ pub enum Custodian {
     Many(PathBuf),
 }
 
-/// In whose hands `path` is, with all links followed. What does not exist yet is in the hands of whoever can make it; a
-/// file at its end does not count, as only its directory decides what it is.
+/// Who controls `path`, with all links followed. What does not exist yet is controlled by whoever can create it; a file
+/// at the end does not count, as only its directory decides what it is.
 ///
 /// # Errors
 /// If a part of the way cannot be looked at.
@@ -61,7 +61,7 @@ pub fn custodian(path: &Path) -> io::Result<Custodian> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Custodian::Root),
             Err(error) => return Err(error),
             Ok(metadata) if metadata.is_symlink() => {
-                // Where everybody can make links, as in /tmp, they are in their owners' hands.
+                // Where everybody can make links, as in /tmp, their owners control them.
                 if metadata.uid() != 0 {
                     return Ok(Custodian::User { uid: metadata.uid(), gid: metadata.gid(), at: there });
                 }
@@ -90,7 +90,7 @@ fn parts(path: &Path) -> impl Iterator<Item = OsString> {
     })
 }
 
-/// Who else than root can put something into this directory, in the place of what is there.
+/// Who other than root can replace entries of this directory.
 fn other_than_root(path: &Path, directory: &Metadata) -> Option<Custodian> {
     const STICKY: u32 = 0o1000;
     let mode = directory.mode();

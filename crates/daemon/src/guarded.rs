@@ -1,9 +1,9 @@
 //! Opening files where somebody else may have put something in their place: a link, a pipe, a device, a directory, or a
 //! file that has another name elsewhere. All files that are read while a server runs are opened here.
 //!
-//! Reading follows links, by which certificates and keys are often reached; but it takes regular files alone, never
-//! waits for one, and never reads more than its limit. What is checked is what was opened. Writing is in
-//! [`crate::replace`] and [`crate::lock`]; whose rights are used for either, in [`crate::custody`].
+//! Reading follows links, by which certificates and keys are often reached; but it accepts only regular files, never
+//! blocks, and never reads more than its limit. What is checked is what was opened. Writing is in [`crate::replace`]
+//! and [`crate::lock`]; whose rights are used for either, in [`crate::custody`].
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 /// Octets of a file with certificates or a private key: more than a hundred certificates.
 pub const PEM_SIZE_MAX: u64 = 1 << 20;
 
-/// Who besides its owner may have rights on a file that is read.
+/// Who besides its owner may have access to a file that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Secrecy {
     /// Anybody.
@@ -63,7 +63,7 @@ impl Unreadable {
         matches!(self, Unreadable::Io(error) if error.kind() == io::ErrorKind::NotFound)
     }
 
-    /// Whether rights are what is missing.
+    /// Whether a permission is missing.
     #[must_use]
     pub fn is_permission(&self) -> bool {
         matches!(self, Unreadable::Io(error) if error.kind() == io::ErrorKind::PermissionDenied)
@@ -83,7 +83,7 @@ pub fn read(path: &Path, secrecy: Secrecy, size_max: u64) -> Result<Zeroizing<Ve
     read_open(file, metadata.len(), size_max)
 }
 
-/// Whether this process can read a file with its present rights, whoever else may.
+/// Whether this process can read a file with its present rights, regardless of who else may.
 ///
 /// # Errors
 /// If it cannot be opened, or is no file.

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use authentick_proto::server::snapshot::Snapshot;
 
-/// How often the clock's state and the keys' age are looked at.
+/// How often the clock's state and the keys' age are checked.
 pub(crate) const TICK: Duration = Duration::from_secs(1);
 /// A reading of the clock that is older than this no longer counts, and a thread whose last loop is longer ago hangs.
 /// Ten readings; an upstream may take half a second to answer each.
 pub(crate) const STALE_AFTER: Duration = Duration::from_secs(10);
 
-/// The state of the clock, and when it was looked at.
+/// The state of the clock, and when it was read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Looked {
     snapshot: Snapshot,
@@ -24,7 +24,7 @@ impl Looked {
         Looked { snapshot, boot_ns }
     }
 
-    /// What can be said of the clock now: nothing good, if nobody has looked at it for too long.
+    /// The state to report now: unsynchronised, if the last reading is too old.
     #[inline]
     pub(crate) fn at(&self, boot_ns: u64) -> Snapshot {
         if self.age(boot_ns) <= STALE_AFTER {
@@ -57,12 +57,12 @@ impl Heartbeat {
         self.boot_ns.store(boot_ns, Ordering::Relaxed);
     }
 
-    /// The thread begins with something, as the object of a sentence.
+    /// The thread begins an operation, which is named as the object of a sentence.
     pub(crate) fn begin(&self, work: &str) {
         work.clone_into(&mut self.work.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// What it has begun with last.
+    /// The operation that it began last.
     pub(crate) fn work(&self) -> String {
         self.work.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

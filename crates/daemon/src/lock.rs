@@ -1,8 +1,8 @@
 //! Lock files: they keep a daemon and a command line from changing one file at once.
 //!
-//! The lock is flock(2)'s, which ends with the process that holds it. Nobody waits for it without an end: who holds it
-//! may have been stopped. A lock file is made as a new file or is one already; what else somebody has put in its place
-//! is left alone, and nothing but a file that was just made is ever given to somebody.
+//! The lock is flock(2)'s, which ends with the process that holds it. Nobody waits for it without a limit, as its
+//! holder may have been stopped. A lock file is created as a new file or is one already; anything else in its place is
+//! left alone, and only a newly created file is ever given to another owner.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -22,7 +22,7 @@ pub const AT_START: Duration = Duration::from_secs(5);
 /// How long a command waits.
 pub const OF_A_COMMAND: Duration = Duration::from_secs(30);
 
-/// After so long it is said whom one waits for.
+/// After this long a message says who holds the lock.
 const SILENCE_MAX: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -122,7 +122,7 @@ fn holder(file: &File) -> String {
     };
     let (major, minor) = (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev()));
     let place = format!("{major:02x}:{minor:02x}:{}", metadata.ino());
-    // 1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF. Who waits has an arrow before the kind.
+    // 1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF. Waiting processes have an arrow before the kind.
     let pid = locks.lines().find_map(|line| {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         (words.get(1) == Some(&"FLOCK") && words.get(5) == Some(&place.as_str())).then(|| words[4].to_owned())
@@ -174,7 +174,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
         let held = Lock::take(&path, None, Duration::ZERO).unwrap();
-        // A second descriptor stands for a second process.
+        // A second descriptor acts as a second process.
         let error = Lock::take(&path, None, Duration::from_millis(50)).unwrap_err();
         assert!(error.to_string().contains("process"), "{error}");
         drop(held);

@@ -1,8 +1,8 @@
 //! Start, run, reload and stop a serving node.
 //!
-//! Order at the start: everything that needs rights (ports, the certificate's key), then the rights are given away,
-//! then everything else. So files of the state directory belong to the user that the server runs as. What can be known
-//! before the start is `preflight`'s to find.
+//! Order at startup: everything that needs privileges (ports, the certificate's key), then the privileges are dropped,
+//! then everything else. So files of the state directory belong to the user that the server runs as. `preflight` finds
+//! what can be known before the start.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -53,13 +53,13 @@ use crate::validity;
 use crate::watch::Watch;
 use crate::worker::{PATIENCE, PacketWorker};
 
-/// A node that stops waits so long for a file operation.
+/// How long a stopping node waits for a file operation.
 const FILES_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why a node did not start.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// The operator can mend it.
+    /// The operator can fix it.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The system failed: what was being done, and its error.
@@ -82,7 +82,7 @@ pub struct Running {
     threads: Vec<JoinHandle<()>>,
     /// Looks at the clock until this is dropped.
     watch_stop: Option<Sender<()>>,
-    /// Stops after the others, because it writes down what they have counted.
+    /// Stops after the others, because it saves their counts.
     supervisor: Option<JoinHandle<()>>,
 }
 
@@ -91,7 +91,7 @@ pub struct Running {
 pub struct Host {
     /// Its clocks.
     pub clock: Arc<dyn HostClock>,
-    /// Where keys are kept that outlive the node.
+    /// Where keys that outlive the node are kept.
     pub stores: Stores,
 }
 
@@ -240,7 +240,7 @@ fn give_up_rights(config: &Config, process: Process, user: Option<&User>) -> Res
     Ok(())
 }
 
-/// Sets up what the threads share, with keys in force, and the supervisor that looks after it.
+/// Sets up what the threads share, with its keys, and the supervisor that maintains it.
 fn take_up(
     host: &Host,
     config: &Config,
@@ -310,7 +310,7 @@ impl Running {
         self.metrics_address
     }
 
-    /// What threads give up that belong to the node and were not started by it.
+    /// What the node's threads that it did not start itself give up.
     #[must_use]
     pub fn containment(&self) -> Containment {
         self.containment.clone()
@@ -340,8 +340,8 @@ impl Running {
         self.end() == Ended::Cleanly
     }
 
-    /// The same, and says which. A thread that a file operation holds is waited for some seconds and then left behind:
-    /// the process should exit.
+    /// The same, and says which. If a file operation holds a thread up, this waits some seconds and then abandons the
+    /// thread: the process should exit.
     pub fn end(mut self) -> Ended {
         self.stop_threads()
     }

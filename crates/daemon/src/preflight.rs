@@ -1,4 +1,4 @@
-//! Finds before the start what would go wrong then or later, with the rights that the server will have.
+//! Finds problems before the start that would occur then or later, with the rights that the server will have.
 //!
 //! A server that is started as root reads some files as root and some as the user that it becomes, and SIGHUP reads all
 //! of them as that user. So `serve --check` goes through both: it becomes that user on the way.
@@ -112,7 +112,7 @@ pub(crate) const fn needs_directory(config: &Config) -> bool {
     config.nts.is_some() || config.symmetric.is_some() || config.antp.is_some()
 }
 
-/// Refuses a reference that is the server itself: it would believe what it told itself a moment before.
+/// Refuses a reference that is the server itself: it would believe its own earlier answers.
 ///
 /// # Errors
 /// If it is.
@@ -125,7 +125,7 @@ pub(crate) fn check_reference(config: &Config) -> Result<(), ConfigError> {
     Err(ConfigError::new(&config.file, "server.reference", upstream, problem, remedy))
 }
 
-/// Whether what is sent to `upstream` comes to who listens on `listen`.
+/// Whether packets to `upstream` reach a listener on `listen`.
 fn is_same(listen: SocketAddr, upstream: SocketAddr) -> bool {
     let (here, there) = (listen.ip(), upstream.ip());
     // An address of this host is one that can be bound.

@@ -1,4 +1,4 @@
-//! What vouches for the time, made into a snapshot once a second; and, once for each change, why nobody does.
+//! What vouches for the time, as a snapshot once a second; and, logged once for each change, why nothing does.
 
 mod upstream;
 
@@ -16,7 +16,7 @@ use self::upstream::Trust;
 use crate::clock::HostClock;
 use crate::config::Reference;
 
-/// The stratum that goes out when only the kernel vouches: it does not tell how far away its source is, and 10 is what
+/// The stratum that is sent when only the kernel vouches: it does not tell how far away its source is, and 10 is what
 /// chrony too gives a clock of unknown distance.
 const KERNEL_STRATUM: u8 = 10;
 
@@ -35,13 +35,13 @@ enum Lost {
     /// The upstream answers, and this is wrong with its clock.
     #[error("the upstream's answer: {0}")]
     Says(Check),
-    /// The upstream's clock is another one than ours: what was measured, and what it may be.
+    /// The upstream keeps a different clock: the measured offset, and the allowed one.
     #[error(
         "the upstream's clock is {offset} from this host's, where the same clock would be within {bound}: it keeps \
          another clock, or the clock was just set"
     )]
     Offset { offset: NtpSpan, bound: NtpSpan },
-    /// The kernel had vouched beside the upstream, and does no more.
+    /// The kernel had vouched together with the upstream, and no longer does.
     #[error(
         "the kernel says that this host's clock is not synchronised any more, though the upstream vouches for it"
     )]
@@ -52,7 +52,7 @@ enum Lost {
 pub(crate) struct Watcher {
     reference: Reference,
     clock: Arc<dyn HostClock>,
-    /// For what an upstream is asked.
+    /// What is needed to ask an upstream.
     entropy: Entropy,
     /// What is known of an upstream.
     trust: Trust,
@@ -104,7 +104,7 @@ impl Watcher {
     /// Logs a change.
     fn tell(&mut self, verdict: Result<Snapshot, Lost>) {
         let (lost, before) = (verdict.err(), self.told);
-        // Two offsets are one reason.
+        // Different offsets count as the same reason.
         let kind = |lost: Option<Lost>| lost.map(|lost| std::mem::discriminant(&lost));
         if before.is_some_and(|before| kind(before) == kind(lost)) {
             return;

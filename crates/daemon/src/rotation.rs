@@ -1,7 +1,7 @@
 //! When keys rotate: a pure policy, without clocks and files.
 //!
-//! The wall clock of a host is set, jumps, and may start in 1970; what a rotation too many costs is every client's
-//! cookies. So a key's age is the time for which it sealed, by a clock that is never set, carried over restarts:
+//! A host's wall clock is set, jumps, and may start in 1970; a superfluous rotation costs every client its cookies. So
+//! a key's age is the time for which it has sealed, by a clock that is never set, carried over restarts:
 //!
 //! 1. In a running process a key rotates when its age reaches the period: once, and then its age is zero. No jump of
 //!    the wall clock, forward or back, makes or prevents a rotation.
@@ -68,7 +68,7 @@ enum WallClock {
     AtStart,
     /// Nobody has vouched for it yet.
     Awaited,
-    /// It has been asked, or a rotation has made the question idle.
+    /// It has been asked, or a rotation has made the question irrelevant.
     Settled,
 }
 
@@ -89,7 +89,7 @@ impl Ageing {
         self.carried.saturating_add(boot.saturating_sub(self.since))
     }
 
-    /// How many rotations are due now. Until they are made, which [`Ageing::anew`] says, they stay due.
+    /// How many rotations are due now. They stay due until they are made, which [`Ageing::anew`] reports.
     pub(crate) fn due(&mut self, now: Now, schedule: Schedule) -> u64 {
         let period = schedule.period.max(Duration::from_secs(1));
         self.ask_wall_clock(now, period, schedule.keep);

@@ -1,5 +1,5 @@
-//! Rotates the keys of one kind, logs and counts it, and takes over what others have rotated. When a rotation is due,
-//! [`crate::rotation`] decides.
+//! Rotates the keys of one kind, logs and counts that, and adopts rotations of others. [`crate::rotation`] decides when
+//! a rotation is due.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use crate::rotation::{Ageing, Now, Schedule, VouchedBy};
 
 /// How long after a failed rotation the next one is tried.
 const ROTATION_RETRY: Duration = Duration::from_secs(30);
-/// How often in a period the age of a key is written down, within the two bounds below.
+/// How often in a period the age of a key is saved, within the two bounds below.
 const AGE_WRITES: u32 = 24;
 const AGE_INTERVAL_MIN: Duration = Duration::from_secs(60);
 const AGE_INTERVAL_MAX: Duration = Duration::from_secs(3600);
 
-/// The keys of one kind that are in force, for all threads, and what became of them.
+/// The keys of one kind in use, for all threads, and counts of their rotations.
 #[derive(Debug)]
 pub(crate) struct InForce<K> {
     pub(crate) keys: Arc<ArcSwap<K>>,
@@ -49,10 +49,10 @@ pub(crate) struct Rotator<K> {
 }
 
 impl<K: KeyKind> Rotator<K> {
-    /// Puts the keys of a store in force, which are made if there are none.
+    /// Starts to use the keys of a store, which are created if there are none.
     ///
     /// # Errors
-    /// If they can be neither read nor made.
+    /// If they can be neither read nor created.
     pub(crate) fn start(
         store: Arc<dyn KeyStore<K>>,
         name: &'static str,

@@ -1,6 +1,5 @@
-//! The thread that works on files: keys that rotate, what is read again, counts that are written down. It may hang for
-//! as long as a disk does, and nothing that answers clients waits for it; the clock has a thread of its own
-//! ([`crate::watch`]).
+//! The thread that works on files: rotating keys, reloading, saving counts. It may hang for as long as a disk does, and
+//! nothing that answers clients waits for it; the clock has a separate thread ([`crate::watch`]).
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -21,7 +20,7 @@ use crate::shared::Shared;
 use crate::symmetric::keeper::Keeper;
 use crate::validity;
 
-/// What the supervisor is told.
+/// Messages to the supervisor.
 pub(crate) enum Command {
     Reload,
     Stop,

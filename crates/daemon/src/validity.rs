@@ -1,15 +1,15 @@
 //! Certificates and the time: what is logged about one that has expired or is not yet valid, and when it is refused.
 //!
 //! A server starts with such a certificate, as its own clock may be what is wrong, and others may need it to set
-//! theirs. It does not give a good one up for it. Only the server's own certificate is looked at: what else stands in a
-//! chain may be there for old clients, and be over for the others.
+//! theirs. It does not replace a valid one by it. Only the server's own certificate is checked: others in the chain may
+//! be there for old clients, and have expired for the rest.
 
 use std::time::{Duration, UNIX_EPOCH};
 
 use authentick_ke::tls::CertificateInfo;
 use authentick_net::clock;
 
-/// From how long before its end on one is warned of it.
+/// How long before its end a certificate causes a warning.
 const NOTICE_SECONDS: i64 = 604_800;
 
 /// The time by this host's clock, in Unix seconds.
@@ -17,7 +17,7 @@ fn now() -> i64 {
     i64::try_from(clock::unix_seconds()).unwrap_or(i64::MAX)
 }
 
-/// Why a certificate is of no use at this time, if it is not.
+/// Why a certificate is not valid at this time, if it is not.
 pub(crate) fn problem(certificate: &CertificateInfo) -> Option<String> {
     problem_at(certificate, now())
 }
@@ -31,7 +31,7 @@ fn problem_at(certificate: &CertificateInfo, now: i64) -> Option<String> {
         .then(|| format!("the certificate of {subject} is good from {} only", date(*not_before)))
 }
 
-/// Why a certificate must not take the place of the one in force: it is of no use now, and that one is.
+/// Why a certificate must not replace the one in use: it is not valid now, and that one is.
 pub(crate) fn objection(in_force: &CertificateInfo, fresh: &CertificateInfo) -> Option<String> {
     objection_at(in_force, fresh, now())
 }
@@ -40,7 +40,7 @@ fn objection_at(in_force: &CertificateInfo, fresh: &CertificateInfo, now: i64) -
     problem_at(fresh, now).filter(|_| problem_at(in_force, now).is_none())
 }
 
-/// Says that a certificate is of no use, or ends soon.
+/// Logs that a certificate is not valid, or expires soon.
 pub(crate) fn warn(certificate: &CertificateInfo) {
     const REMEDY: &str = "renew it and send SIGHUP, or set this host's clock if that is wrong";
     if let Some(problem) = problem(certificate) {

@@ -8,7 +8,7 @@ use crate::heartbeat::{Looked, STALE_AFTER, TICK};
 use crate::reference::Watcher;
 use crate::shared::Shared;
 
-/// The thread that looks at the clock.
+/// The thread that reads the clock's state.
 pub(crate) struct Watch {
     pub(crate) shared: Arc<Shared>,
     pub(crate) watcher: Watcher,

@@ -22,7 +22,7 @@ use crate::metrics::counters::WorkerCounters;
 use crate::metrics::spans::Recorder;
 use crate::shared::Shared;
 
-/// How long a worker waits for datagrams before it looks whether it should stop.
+/// How long a worker waits for datagrams before it checks whether it should stop.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(200);
 /// A busy worker asks the kernel for its drop counter once in so many turns.
 const DROPS_EVERY: u64 = 1024;

@@ -1,7 +1,8 @@
-//! Key exchanges that wait for public-key work: a bounded queue that packet workers fill without waiting, and of which
-//! threads of their own are told ([`super::worker`]).
+//! Key exchanges that wait for public-key work: a bounded queue that packet workers fill without waiting, and that
+//! wakes the public-key threads ([`super::worker`]).
 //!
-//! **Invariant:** a packet worker takes no lock and allocates nothing here. What has no room is refused.
+//! **Invariant:** a packet worker takes no lock and allocates nothing here. If there is no room, the exchange is
+//! refused.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,16 +32,16 @@ pub(super) struct Waiting {
     pub(super) path: ReplyPath,
 }
 
-/// The queue and what became of those that were in it.
+/// The queue, and counts of how its entries ended.
 #[derive(Debug)]
 pub(crate) struct Exchanges {
     waiting: ArrayQueue<Waiting>,
     threads: Box<[OnceLock<Thread>]>,
-    /// A bit for each thread that sleeps, or is about to.
+    /// A bit for each thread that sleeps, or is about to sleep.
     idle: AtomicU64,
     /// Key exchanges for which there was no room.
     pub(crate) refused: Counter,
-    /// Key exchanges by their end, and by the place of their suite in [`Suite::ALL`].
+    /// Key exchanges by outcome, and by the index of their suite in [`Suite::ALL`].
     pub(crate) ended: [[Counter; Suite::ALL.len()]; ExchangeOutcome::ALL.len()],
     /// Answers that the kernel refused to send.
     pub(crate) send_failures: Counter,
@@ -58,7 +59,7 @@ impl Exchanges {
         }
     }
 
-    /// Key exchanges that wait now, and for how many there is room.
+    /// How many key exchanges wait now, and for how many there is room.
     pub(crate) fn depth(&self) -> (usize, usize) {
         (self.waiting.len(), self.waiting.capacity())
     }
@@ -80,13 +81,13 @@ impl Exchanges {
         Ok(())
     }
 
-    /// Wakes a thread that sleeps. Its bit goes at once, so that the next of a burst wakes another one.
+    /// Wakes a sleeping thread. Its bit is cleared at once, so that the next exchange of a burst wakes another thread.
     fn wake_one(&self) {
         let mut idle = self.idle.load(Ordering::SeqCst);
-        // Each turn clears a bit that is set here, so there are at most as many as bits.
+        // Each turn clears a bit that is set here, so there are at most as many turns as bits.
         while idle != 0 {
             let (number, bit) = (idle.trailing_zeros() as usize, idle & idle.wrapping_neg());
-            // Otherwise another packet worker was faster, and that thread is his.
+            // Otherwise another packet worker was faster, and wakes that thread.
             let is_ours = self.idle.fetch_and(!bit, Ordering::SeqCst) & bit != 0;
             if let (true, Some(thread)) = (is_ours, self.threads.get(number).and_then(OnceLock::get)) {
                 return thread.unpark();

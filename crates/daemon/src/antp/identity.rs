@@ -1,4 +1,4 @@
-//! The keys and certificates of ANTP, and every way in which they do not fit.
+//! The keys and certificates of ANTP, and every way in which they do not match.
 
 use std::path::Path;
 
@@ -24,8 +24,7 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// Why this must not take the place of what is in force: the certificate of a suite is of no use now, and the one
-    /// in force is.
+    /// Why this must not replace the identities in use: a suite's certificate is not valid now, and the one in use is.
     pub(crate) fn objection(&self, in_force: &Loaded) -> Option<String> {
         self.certificates.iter().find_map(|(suite, fresh)| {
             let (_, old) = in_force.certificates.iter().find(|(other, _)| other == suite)?;

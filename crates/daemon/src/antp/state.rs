@@ -52,7 +52,7 @@ impl AntpState {
     }
 }
 
-/// What a packet worker keeps of the state, so that it looks at a pointer once per batch.
+/// A packet worker's view of the state: it reads a pointer once per batch.
 pub(crate) struct AntpView {
     state: Arc<AntpState>,
     loaded: Cache<Arc<ArcSwap<Loaded>>, Arc<Loaded>>,

@@ -21,7 +21,7 @@ pub(crate) struct ExchangeWorker {
     /// For each packet worker, what sends answers of its engine.
     pub(crate) replies: Arc<Vec<Box<dyn ReplySender>>>,
     pub(crate) entropy: Entropy,
-    /// Processors that no packet worker is pinned to; it may use all if there are none.
+    /// Processors without a packet worker; the thread may use all processors if there are none.
     pub(crate) cpus: Vec<usize>,
     pub(crate) containment: Containment,
 }

@@ -12,9 +12,9 @@ use crate::symmetric::Format;
 pub struct Symmetric {
     /// The file with the keys.
     pub keys: PathBuf,
-    /// Whose key file it is.
+    /// Whose format the file has.
     pub format: Format,
-    /// Which algorithms are accepted beside those that nothing speaks against.
+    /// Which algorithms are accepted in addition to the recommended ones.
     pub allowed: Allowed,
 }
 

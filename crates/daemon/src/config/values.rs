@@ -1,4 +1,4 @@
-//! Values that stand in more than one section: addresses, paths, numbers, durations, rates.
+//! Values that occur in more than one section: addresses, paths, numbers, durations, rates.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ impl Resolver<'_> {
         ConfigError::new(self.file, key, value, problem, remedy)
     }
 
-    /// What one of `words` stands for; `what` is what they are all names of.
+    /// The meaning of one of `words`; `what` is what they all name.
     pub(super) fn word<T: Copy>(
         &self,
         key: &str,

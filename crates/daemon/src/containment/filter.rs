@@ -1,9 +1,9 @@
 //! Which system calls a thread of each kind makes. Every other one is refused and counted (`net::refusal`).
 //!
 //! The lists hold what the code calls, what Rust's and C's libraries call for it (memory, the end of a thread, a
-//! panic), and no more. Where one call does many things, arguments decide: no memory is made executable, no socket is
-//! opened but for UDP, and a packet worker wakes others but never waits for them: it has no way to take a lock that
-//! somebody else holds.
+//! panic), and no more. Where one call does many things, arguments decide: memory is never made executable, only UDP
+//! sockets are opened, and a packet worker wakes others but never waits for them: it cannot wait for a lock that
+//! another thread holds.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -36,7 +36,7 @@ impl Program {
         Ok(Program(program))
     }
 
-    /// Puts it on the calling thread.
+    /// Installs it on the calling thread.
     pub(super) fn apply(&self) -> io::Result<()> {
         apply_filter(&self.0).map_err(io::Error::other)
     }
@@ -59,14 +59,14 @@ const EXECUTABLE: u64 = libc::PROT_EXEC as u64;
 /// The type of a socket without its flags.
 const SOCKET_TYPE: u64 = 0xf;
 
-/// What every thread needs with some arguments only, unless its kind has the call whatever they are.
+/// What every thread needs with certain arguments only, unless its kind has the call with any arguments.
 const BOUNDS: [Bound; 6] = [
     (libc::SYS_mmap, 2, EXECUTABLE, 0),
     (libc::SYS_mprotect, 2, EXECUTABLE, 0),
     (libc::SYS_futex, 1, FUTEX_COMMAND, libc::FUTEX_WAKE as u64),
     (libc::SYS_write, 0, u32::MAX as u64, STDERR),
     (libc::SYS_writev, 0, u32::MAX as u64, STDERR),
-    // A descriptor goes with its owner; builds with assertions look first whether it is there.
+    // A descriptor is closed with its owner; builds with assertions check first whether it is open.
     (libc::SYS_fcntl, 1, u32::MAX as u64, libc::F_GETFD as u64),
 ];
 
@@ -116,7 +116,7 @@ const EVENT_LOOP: &[&[Call]] = &[&[libc::SYS_epoll_create1, libc::SYS_eventfd2]]
 
 const PUBLIC_KEY: &[&[Call]] = &[&[libc::SYS_sendmsg]];
 
-/// Files, which Landlock and their owners narrow down.
+/// Files, which Landlock and permissions restrict further.
 const SUPERVISOR: &[&[Call]] = &[
     &[libc::SYS_openat, libc::SYS_openat2, libc::SYS_getdents64, libc::SYS_getcwd, libc::SYS_readlinkat],
     &[libc::SYS_read, libc::SYS_readv, libc::SYS_pread64, libc::SYS_lseek, libc::SYS_fcntl],

@@ -1,7 +1,8 @@
 //! Which files a server can reach, by Landlock: it reads the folders of what it reads again on SIGHUP, and writes its
-//! state directory. Nothing else can be opened, made, removed or executed; and no port of TCP can be bound or reached.
+//! state directory. Nothing else can be opened, created, removed or executed; and no TCP port can be bound or connected
+//! to.
 //!
-//! Rules are about folders, as a file that is renewed is another file. Where a configured path leads through links, the
+//! Rules apply to folders, as a renewed file is a different file. Where a configured path leads through links, the
 //! folder of every link and of every target is covered: certbot keeps `live/NAME/privkey.pem`, a link to
 //! `../../archive/NAME/privkey2.pem`, which a renewal points to `privkey3.pem`; Kubernetes points `..data` to another
 //! folder beside it.
@@ -20,7 +21,7 @@ use crate::config::Config;
 
 /// The newest version whose rights are asked for; a kernel that has fewer enforces those.
 const NEWEST: ABI = ABI::V6;
-/// Where it stands which process holds the lock of a file.
+/// Where the kernel says which process holds the lock of a file.
 const LOCKS: &str = "/proc/locks";
 /// The kernel follows no more links in one path. path_resolution(7).
 const LINK_COUNT_MAX: usize = 40;
@@ -36,7 +37,7 @@ pub(super) fn restrict(config: &Config) -> Result<String, String> {
 
 /// The version that the kernel has.
 pub(super) fn version() -> Result<u32, String> {
-    // Of a thread that ends at once: rules hold for the one that makes them.
+    // In a thread that ends at once, as rules apply to the thread that makes them.
     let tried = std::thread::spawn(|| enforce(&BTreeSet::new(), [], NEWEST));
     match tried.join() {
         Ok(Ok(status)) => version_of(&status),
@@ -61,7 +62,7 @@ fn folders(file: &Path) -> BTreeSet<PathBuf> {
     let mut folders = BTreeSet::new();
     let mut add = |path: &Path| {
         let Some(Ok(folder)) = path.parent().map(fs::canonicalize) else { return };
-        // A rule for the root would be none. What lies there has one of its own.
+        // A rule for the root directory would allow everything. Files there have their own rules.
         folders.insert(if folder.parent().is_some() { folder } else { path.to_owned() });
     };
     add(file);
@@ -123,7 +124,7 @@ fn enforce<'a>(
         .map(|path| (path.as_path(), read))
         .chain(writable.into_iter().map(|path| (path, write)))
     {
-        // One that is not there cannot be read now, and its absence is told by who reads it.
+        // A missing folder cannot be read now; whoever reads from it reports its absence.
         if let Ok(place) = PathFd::new(path) {
             let rights = if path.is_dir() { rights } else { rights & AccessFs::from_file(abi) };
             let rights: BitFlags<AccessFs> = rights;

@@ -1,12 +1,13 @@
-//! What a serving process gives up for good once its ports are bound, so that who takes it over gets little.
+//! What a serving process gives up for good once its ports are bound, so that an attacker who takes it over gains
+//! little.
 //!
 //! - Of the process: new privileges, capabilities, core files, being read by others of the same user; and, by Landlock,
 //!   every file but those that are read again and the state directory (`landlock`).
 //! - Of each thread: every system call that its kind does not make (`filter`).
 //!
-//! Each is used where the kernel has it, and what is missing is said once. `server.containment = "off"` leaves all of
-//! it out but the rights that root gives up. A node that shares its process with others, as the demo's does, has the
-//! filters of its threads alone.
+//! Each is used where the kernel has it, and what is missing is said once. `server.containment = "off"` switches all of
+//! it off, except that root still becomes another user. A node that shares its process with others, as in the demo,
+//! only has the filters of its threads.
 
 mod filter;
 mod landlock;
@@ -39,7 +40,7 @@ pub enum ThreadKind {
     PublicKey,
     /// Serves metrics.
     Metrics,
-    /// Looks at the clock.
+    /// Reads the clock's state.
     Clock,
     /// Looks after keys and files.
     Supervisor,
@@ -48,7 +49,7 @@ pub enum ThreadKind {
 }
 
 impl ThreadKind {
-    /// All of them; a kind's place is the data of its filter's traps.
+    /// All of them; a kind's index is the data of its filter's traps.
     pub const ALL: [ThreadKind; 7] = [
         ThreadKind::Packet,
         ThreadKind::KeyExchange,
@@ -59,7 +60,7 @@ impl ThreadKind {
         ThreadKind::Control,
     ];
 
-    /// The name, as metrics and messages have it.
+    /// The name in metrics and messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -85,10 +86,10 @@ impl ThreadKind {
     }
 }
 
-/// Who shares a node's process.
+/// Who else uses a node's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Process {
-    /// Nobody: what a process can give up is given up.
+    /// Nobody: everything that a process can give up is given up.
     Own,
     /// Others, that may need what a server does not.
     Shared,
@@ -110,7 +111,7 @@ impl Containment {
             return Containment { programs: None };
         }
         let mut report = Report::default();
-        // Before files are out of reach that say what the kernel has.
+        // This comes before the files that say what the kernel has become unreachable.
         let programs = programs();
         shrink_memory_once();
         if process == Process::Own {
@@ -124,8 +125,8 @@ impl Containment {
         Containment { programs: programs.ok().map(Arc::new) }
     }
 
-    /// Puts the filter of its kind on the calling thread, for good. What the thread has been doing until then, it may
-    /// not be able to do again.
+    /// Installs the filter of its kind on the calling thread, for good. The thread may not be able to repeat what it
+    /// did before.
     pub fn enter(&self, kind: ThreadKind) {
         let Some(programs) = &self.programs else { return };
         let hears_signals = kind == ThreadKind::Control;
@@ -138,12 +139,12 @@ impl Containment {
     }
 }
 
-/// Which refused calls the log has told of.
+/// Which refused calls have been logged.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals(BTreeSet<(&'static str, usize)>);
 
 impl Refusals {
-    /// Tells of those that are new: each call once for each kind of thread, however often it is tried.
+    /// Logs new ones: each call once for each kind of thread, however often it is tried.
     pub(crate) fn tell(&mut self) {
         for kind in ThreadKind::ALL {
             for call in kind.refused_calls() {
@@ -264,7 +265,7 @@ impl fmt::Display for Offer {
     }
 }
 
-/// Looks what there is. Changes nothing that lasts.
+/// Finds out what there is. Changes nothing permanently.
 #[must_use]
 pub fn offer() -> Offer {
     Offer { landlock: landlock::version(), filters: has_traps() && Program::new(ThreadKind::Packet).is_ok() }

@@ -1,14 +1,14 @@
-//! For how long the key that seals has done so, in a file beside that of its set: its age survives a restart on a host
-//! whose wall clock does not.
+//! The age of the key that seals, in a file beside that of its set: it survives a restart even on a host whose wall
+//! clock does not.
 //!
 //! ```text
 //! authentick-key-age 1
 //! 5f3a0c11 81200
 //! ```
 //!
-//! The identifier of the key, and seconds. Nothing in it is secret, and nothing depends on it but when the key rotates:
-//! a file that is missing, damaged or about another key counts as age zero. A crash makes a key look younger, by what
-//! lies between two writes.
+//! The identifier of the key, and seconds. Nothing in it is secret, and it only affects when the key rotates: a file
+//! that is missing, damaged or about another key counts as age zero. After a crash a key looks younger, by at most the
+//! time between two writes.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read as _};

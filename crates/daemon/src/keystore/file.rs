@@ -1,5 +1,4 @@
-//! Keys in a file of the state directory. What stands in it is for the kind to say: [`super::cookie`],
-//! [`super::state`].
+//! Keys in a file of the state directory. The kind of key defines its contents: [`super::cookie`], [`super::state`].
 //!
 //! The file is replaced as a whole: a new one is written beside it, flushed to the disk and renamed, so a crash or a
 //! full disk leaves the old one. A lock file keeps a daemon and a command line from writing at once. The age of the key
@@ -103,7 +102,7 @@ impl<K: KeyKind> KeyStore<K> for FileStore<K> {
         Ok(Swap::Done(Version::of(text.as_bytes())))
     }
 
-    /// What is done to files, the operator makes known by SIGHUP.
+    /// The operator announces changes of files with SIGHUP.
     fn is_followed(&self) -> bool {
         false
     }
@@ -193,7 +192,7 @@ mod tests {
             assert_eq!(third.find(key.id()).unwrap().key().expose(), key.key().expose(), "cookies open");
         }
         assert_eq!(ids(&third), ids(&file.load().unwrap().unwrap().keys));
-        // Nothing is due: what is in force is written, and stays in force.
+        // Nothing is due: the keys in use are written, and stay in use.
         fs::remove_file(&file.path).unwrap();
         assert!(file.restore_if_gone(&third).unwrap().is_some());
         assert_eq!(ids(&third), ids(&file.load().unwrap().unwrap().keys));

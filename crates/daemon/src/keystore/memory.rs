@@ -30,7 +30,7 @@ struct Contents {
 }
 
 impl<K> MemoryStore<K> {
-    /// Forgets the keys, as a store does that is short of memory or was started anew.
+    /// Forgets the keys, as a store does that runs out of memory or is restarted.
     pub fn forget(&self) {
         let mut contents = self.contents();
         contents.text = None;

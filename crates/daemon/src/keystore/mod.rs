@@ -35,10 +35,10 @@ pub use self::error::StoreError;
 pub use self::lines::Lines;
 pub use self::memory::MemoryStore;
 
-/// Whoever loses so many compare-and-swaps in a row gives up: [`StoreError::Contended`].
+/// How many lost compare-and-swaps in a row end an operation: [`StoreError::Contended`].
 pub const ATTEMPT_COUNT: usize = 8;
 
-/// A kind of keys that take turns, and how a set of them is written.
+/// A kind of rotating keys, and how a set of them is written.
 pub trait KeyKind: fmt::Debug + Send + Sync + Sized + 'static {
     /// What a store calls such keys.
     const NAME: &'static str;
@@ -136,9 +136,9 @@ pub trait KeyStore<K: KeyKind>: fmt::Debug + Send + Sync {
     /// If they cannot be read, are open to others, or are no keys of the kind.
     fn load(&self) -> Result<Option<Held<K>>, StoreError>;
 
-    /// Puts `keys` in the place of those of the version `expected`, or where there are none if that is `None`. When it
-    /// returns [`Swap::Done`], they are as safe as the place can make them: on the disk, for a file. Waits for somebody
-    /// else who is at work on the keys, for as long as `patience`.
+    /// Replaces the keys of the version `expected` by `keys`; `None` expects that there are none. When it returns
+    /// [`Swap::Done`], they are as safe as the store can make them: on the disk, for a file. If another process is
+    /// working on the keys, waits for it for as long as `patience`.
     ///
     /// # Errors
     /// If the keys cannot be written whole; the old ones are then still in place.
@@ -161,8 +161,8 @@ pub trait KeyStore<K: KeyKind>: fmt::Debug + Send + Sync {
         })
     }
 
-    /// Whether a running server watches the keys each second and takes over what others do. If not, it looks when it is
-    /// told to.
+    /// Whether a running server polls the keys each second and adopts changes. If not, it reads them when it is told
+    /// to.
     fn is_followed(&self) -> bool;
 
     /// For how long the key `id` has sealed, as was last noted; zero if nothing is known of it. Nothing depends on it
@@ -183,8 +183,8 @@ pub trait KeyStore<K: KeyKind>: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Makes what the keys are to be put into, if it is missing: a directory of mode 0700, for `owner` if one is given.
-    /// Where `owner` itself can put something in the way, root leaves it to `owner` to make it.
+    /// Creates the container of the keys, if it is missing: a directory of mode 0700, for `owner` if one is given.
+    /// Where `owner` could put something in the way, root leaves it to `owner` to create it.
     ///
     /// # Errors
     /// If it cannot be made, or is open to others.
@@ -192,7 +192,7 @@ pub trait KeyStore<K: KeyKind>: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// Checks what the keys are put into, if it is there.
+    /// Checks the container of the keys, if it exists.
     ///
     /// # Errors
     /// If it is open to others, or something else.
@@ -266,7 +266,7 @@ pub trait KeyStore<K: KeyKind>: fmt::Debug + Send + Sync {
     }
 }
 
-/// Where a server keeps its keys that take turns.
+/// Where a server keeps its rotating keys.
 #[derive(Clone, Debug)]
 pub struct Stores {
     /// Those of cookies.

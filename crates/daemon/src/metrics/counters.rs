@@ -89,7 +89,7 @@ impl Totals {
     }
 }
 
-/// Counts one thing. Several threads may.
+/// Counts one thing; several threads may count.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 

@@ -292,7 +292,7 @@ impl Page<'_, '_> {
             symmetric.reload_failures.get(),
         )?;
         let requests = |key: &Shown| key.counts.answered + key.counts.wrong_tags + key.counts.not_allowed;
-        // Thousands of keys make a long page: then only those are on it that somebody has named.
+        // With thousands of keys the page would be long: then it shows only keys that a request has named.
         let few = all.len() <= SHOWN_KEY_COUNT_MAX;
         let named = all.into_iter().filter(|key| few || requests(key) > 0).take(SHOWN_KEY_COUNT_MAX);
         let keys: Vec<(String, Shown)> = named.map(|key| (key.id.to_string(), key)).collect();

@@ -146,7 +146,7 @@ impl SpanRing {
     }
 }
 
-/// Records that were taken out of the ring, so that reading does not use them up.
+/// Records taken out of the ring, so that reading does not remove them.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     ntp: Shelf<NtpSpans>,
@@ -170,7 +170,7 @@ pub(crate) struct Records {
 }
 
 impl Kept {
-    /// Takes over what waits in `ring`. Called now and then, so that a reader finds more than the ring holds.
+    /// Moves the contents of `ring` here. Called now and then, so that a reader finds more than the ring holds.
     pub(crate) fn collect(&mut self, ring: &SpanRing) {
         self.ntp.take_over(&ring.ntp);
         self.ke.take_over(&ring.ke);

@@ -1,7 +1,7 @@
 //! A local daemon that keeps this host's clock and says how good it is: asked over NTP, and believed within bounds.
 //!
-//! What it says of its clock holds for ours because it is the same clock. So a measured offset beyond what it calls its
-//! own error, and the way there and back, means that it is another one.
+//! What it says about its clock is true of ours because it is the same clock. So a measured offset beyond the daemon's
+//! own error and the round trip means that it is a different clock.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -22,18 +22,18 @@ use crate::clock::HostClock;
 const INTERVAL: Duration = Duration::from_secs(4);
 /// And how often while it does not, so that its return is seen soon.
 const INTERVAL_LOST: Duration = Duration::from_secs(1);
-/// And after it wanted fewer requests.
+/// And after it asked for fewer requests.
 const INTERVAL_RATE: Duration = Duration::from_secs(16);
 const TIMEOUT: Duration = Duration::from_millis(500);
-/// How long its last word counts when it is silent, by what the kernel says of the clock: long enough for a restart if
-/// that agrees, and not longer than a few lost datagrams if it does not.
+/// How long its last answer stays valid when it is silent, depending on what the kernel says about the clock: long
+/// enough for a restart if the kernel agrees, and not longer than a few lost datagrams if it does not.
 const TRUST: Duration = Duration::from_secs(60);
 const TRUST_UNKNOWN: Duration = Duration::from_secs(20);
 const TRUST_UNSYNCHRONISED: Duration = Duration::from_secs(8);
-/// What the clock may be corrected by while it is asked, beside the daemon's own error.
+/// By how much the clock may be corrected while the daemon is asked, in addition to the daemon's own error.
 const OFFSET_MARGIN_NS: u64 = 10_000_000;
 
-/// What asking has brought.
+/// The result of asking.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Answer {
     /// A header that passed every check, and what was measured.
@@ -118,7 +118,7 @@ fn bound_ns(sample: &Sample) -> u64 {
     sample.root_distance.as_nanos().unsigned_abs().saturating_add(half_way).saturating_add(OFFSET_MARGIN_NS)
 }
 
-/// What the daemon says, as ours. By how much its clock seems to be off, ours may be: a correction that is under way.
+/// What the daemon says, for our own use. The measured offset is added to the error, as a correction may be under way.
 //= rfc5905#7.3-5
 fn mirrored(header: &Header, offset_ns: u64, precision: i8, now: NtpTime) -> Snapshot {
     Snapshot {
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn kernel_that_has_agreed_and_withdraws_its_word_is_heeded() {
-        // A daemon that does not tell the kernel (chrony without rtcsync) is believed all the same.
+        // A daemon that does not inform the kernel (chrony without rtcsync) is believed all the same.
         let mut trust = vouched();
         assert!(trust.verdict(KernelClock::Unsynchronised, second(1)).is_ok());
         assert!(trust.verdict(SYNCHRONISED, second(2)).is_ok());

@@ -1,8 +1,8 @@
 //! Changes to a key file: a key is made, takes another's place, or is retired. All other lines stay as they are.
 //!
-//! The text is changed in memory and read again before it is stored, so no file is written that would not be read.
-//! Rotation has an overlap: the old key is accepted beside the new one until the moment in its note. What is retired
-//! leaves a note behind, because whoever still has the old key must not meet another one under its id.
+//! The text is changed in memory and parsed before it is stored, so an unreadable file is never written. Rotation has
+//! an overlap: the old key is accepted beside the new one until the moment in its note. A retired key leaves a note
+//! behind, because its id must not be given to another key while somebody may still use it.
 
 use std::collections::HashSet;
 
@@ -52,13 +52,13 @@ pub enum EditError {
     /// A key had this id, and was retired.
     #[error("there was a key {0}, and somebody may still have it")]
     Retired(u32),
-    /// 0, or above what the readers of the file take: the most they do.
+    /// 0, or above what the readers of the file accept: their maximum.
     #[error("{0} is no key id for this file")]
     Id(u32, u32),
     /// This key has been replaced by that one.
     #[error("key {0} has been replaced by key {1}")]
     Replaced(u32, u32),
-    /// This key is to retire, and no other takes its place.
+    /// This key will retire without a successor.
     #[error("key {0} has its end already")]
     Ending(u32),
     /// This algorithm takes no salt.
@@ -93,7 +93,7 @@ impl EditError {
 /// then, and the new id.
 ///
 /// # Errors
-/// If the order cannot be met, or the file not be changed; it is then as it was.
+/// If the order cannot be carried out, or the file cannot be changed; it is then as it was.
 pub fn generate(
     file: &KeyFile,
     order: Order,
@@ -236,7 +236,7 @@ impl Draft {
         Ok(id)
     }
 
-    /// Puts a note in the place of the one on its key, else before the key, else at the end.
+    /// Replaces the note of its key; without one, puts it before the key, or else at the end.
     fn note(&mut self, note: Note) {
         let line = Zeroizing::new(note.emit().into_bytes());
         let old = self

@@ -1,6 +1,6 @@
 //! The symmetric keys of a running server: read, put in force, retired when their time comes, counted.
 //!
-//! A file that cannot be read or has a mistake changes nothing: the keys before stay in force. Workers take a new set
+//! A file that cannot be read or has a mistake changes nothing: the previous keys stay in use. Workers take a new set
 //! between two batches, so no request is lost, and a request that came before the change is answered under the old
 //! keys.
 
@@ -21,14 +21,14 @@ use crate::config::Symmetric;
 use crate::metrics::counters::Counter;
 use crate::replace::Refused;
 
-/// A warning names so many keys.
+/// How many keys a warning names.
 const NAMED: usize = 10;
 
 /// What workers and metrics see.
 #[derive(Debug)]
 pub(crate) struct SymmetricState {
     pub(crate) keys: Arc<ArcSwap<SymmetricKeys>>,
-    /// The same set with what is known beside it; changes a moment later.
+    /// The same set with additional data; changes slightly later.
     details: ArcSwap<Details>,
     pub(crate) reload_failures: Counter,
 }
@@ -76,7 +76,7 @@ pub(crate) fn load(symmetric: &Symmetric) -> Result<Keys, KeyFileError> {
     KeyFile::new(&symmetric.keys, symmetric.format).load()
 }
 
-/// Says what is unwise in a key file, and which keys a server with these switches does not accept.
+/// Logs what is unwise in a key file, and which keys a server with these switches does not accept.
 pub(crate) fn warn(path: &Path, keys: &Keys, allowed: Allowed) {
     let path = path.display();
     if keys.keys.is_empty() {

@@ -1,4 +1,4 @@
-//! What a key file holds: keys, with what is known of them, and what is wrong with one that cannot be read.
+//! The contents of a key file: keys, with what is known about them, and what is wrong with a file that cannot be read.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use super::notes::Note;
 
-/// A program whose way of writing keys it is.
+/// The program whose format of keys it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// chrony.keys.
@@ -18,7 +18,7 @@ pub enum Dialect {
     Ntp,
 }
 
-/// Whose file it is, as far as the reader knows.
+/// Whose format the file has, as far as the reader knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// The file shows it, or it makes no difference.
@@ -57,7 +57,7 @@ impl Mistake {
 pub enum Standing {
     /// In use.
     Current,
-    /// Another has taken its place; still accepted.
+    /// Replaced by another key; still accepted.
     Replaced,
     /// Not accepted any more; its line should go.
     Expired,
@@ -129,7 +129,7 @@ pub struct Foreign {
     pub line: usize,
 }
 
-/// What is unwise about a key that is allowed, or not plain about it.
+/// What is unwise or ambiguous about a key that is allowed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}: key {id} {problem}")]
 pub struct Warning {

@@ -7,11 +7,11 @@
 //! 31 AES128 HEX:<32 hexadecimal digits>
 //! ```
 //!
-//! A line is a key: its id, its type, the key. What these programs have no place for stands in notes, which are
-//! comments to them. [`text`] reads, [`edit`] changes, [`mod@file`] keeps, [`uses`] counts; none of them prints a
-//! secret, and no message repeats a word of the file that might be one.
+//! A line is a key: its id, its type, the key. What these programs have no place for is in notes, which are comments to
+//! them. [`text`] reads, [`edit`] changes, [`mod@file`] keeps, [`uses`] counts; none of them prints a secret, and no
+//! message repeats a word of the file that might be one.
 //!
-//! Deliberately absent: which key is used for what. That is said by who reads.
+//! Deliberately absent: which key is used for what. The reader of the file decides that.
 
 pub mod edit;
 mod entry;

@@ -18,7 +18,7 @@ pub struct Note {
     pub replaced_by: Option<u32>,
     /// From when on it is not accepted any more.
     pub retires: Option<u64>,
-    /// When it was retired: there is no such key now, and its id is not given again.
+    /// When it was retired: the key no longer exists, and its id is not assigned again.
     pub retired: Option<u64>,
 }
 

@@ -6,10 +6,10 @@
 //! a longer one hexadecimal. Where one line means different keys to the two, what else is in the file decides whose it
 //! is, or the reader's [`Format`]; if nothing does, ntpd's reading holds and a warning says so.
 //!
-//! A key of a type that another program knows and this one does not is no mistake: it is named in a warning, and its id
-//! stays without a key. A type that nobody knows is a slip of the pen, and refused.
+//! A key of a type that another program knows and this one does not is not a mistake: a warning names it, and its id
+//! has no key. A type that no program knows is a typing error, and refused.
 //!
-//! Deliberately absent: what these programs do in silence. Nothing is padded, nothing cut, no line skipped.
+//! Deliberately absent: what these programs do silently. Nothing is padded or truncated, and no line is skipped.
 
 use std::collections::HashMap;
 

@@ -70,7 +70,7 @@ const FOREIGN: &[&str] = &[
 ];
 
 impl Type {
-    /// The type of this name. ntpd takes small letters too; chrony does not, so they tell whose file it is.
+    /// The type of this name. ntpd accepts lower-case letters too; chrony does not, so they show whose file it is.
     #[must_use]
     pub fn find(name: &[u8]) -> Option<Type> {
         let known = KNOWN.iter().find(|(known, ..)| known.as_bytes().eq_ignore_ascii_case(name));
@@ -157,7 +157,7 @@ mod tests {
         }
         assert_eq!(Type::find(b"gmac128"), Some(Type::Known(MacAlgorithm::Gmac128, None)));
         assert_eq!(Type::find(b"tiger"), Some(Type::Foreign("TIGER")));
-        // NTPsec takes any unknown name with an M for MD5; a slip of the pen should not choose an algorithm.
+        // NTPsec treats any unknown name with an M as MD5; a typing error should not choose an algorithm.
         for unknown in ["", "MD", "MD55", "AES129", "HMAC"] {
             assert_eq!(Type::find(unknown.as_bytes()), None, "{unknown}");
         }

@@ -9,15 +9,15 @@
 //! The words of a line: the id, the type, a check value of the key, uses, and what kind of number it is. A use is a tag
 //! made under the key, the client's or ours, so a request that is answered makes two.
 //!
-//! The number on the disk is no less than what happened: from the first use of a key on, while the server runs, it
-//! stands ahead of the count, by some time's uses, and is written again before the count comes up to it. An orderly
-//! stop writes the exact count; after a crash what stands there holds. A key that was not used since the start keeps
-//! the line that it had, so no crash wears it.
+//! The number on the disk is never below the true count: from the first use of a key on, while the server runs, it is
+//! ahead of the count by some time's uses, and is rewritten before the count reaches it. An orderly stop writes the
+//! exact count; after a crash the number on the disk is used. A key that has not been used since startup keeps its
+//! line, so a crash costs it nothing.
 //!
-//! The counts are looked at each second, and workers wait for no disk. So the number falls short if the server dies
-//! within a second of a key's first use since the start, by the uses of that second; and if it dies within one in which
-//! a key is used more than half a margin more often than in the one before. What other servers do with the same key is
-//! not known here.
+//! The counts are checked each second, and workers never wait for a disk. So the number is too low, by the uses of a
+//! second, if the server dies within a second of a key's first use after startup, or within a second in which a key is
+//! used more than half a margin more often than in the one before. Uses by other servers with the same key are not
+//! known here.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -43,11 +43,11 @@ const FILE_SIZE_MAX: u64 = 32 << 20;
 /// The number on the disk is ahead of the count by so many seconds' uses, and by this at least.
 const MARGIN_SECONDS: u64 = 64;
 const MARGIN_MIN: u64 = 1 << 16;
-/// Of a limit, the share that a crash may cost at least.
+/// The share of a limit that a crash may cost at least.
 const LIMIT_SHARE: u64 = 16;
 
-/// After how many uses a key should be another one; `None` if no number of uses that can happen weakens it. The sources
-/// are in [`usage`]; messages are taken to be headers alone, as nearly all are.
+/// After how many uses a key should be replaced; `None` if no realistic number of uses weakens it. The sources are in
+/// [`usage`]; messages are taken to be headers alone, as nearly all are.
 #[must_use]
 pub const fn limit(algorithm: MacAlgorithm, has_salt: bool) -> Option<u64> {
     match usage::messages_log2(algorithm, has_salt, HEADER_SIZE) {
@@ -72,11 +72,11 @@ fn counted(key: &SymmetricKey) -> u64 {
 pub struct Uses {
     /// Tags made under it.
     pub count: u64,
-    /// Whether that is the number; else it is the most that it can be.
+    /// Whether the number is exact; otherwise it is an upper bound.
     pub is_exact: bool,
 }
 
-/// What tells one key from another under the same id: not the key, and not a way to it for who does not know it.
+/// Distinguishes keys with the same id, without revealing the key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Name {
     id: u32,
@@ -160,7 +160,7 @@ fn path(directory: &Path) -> PathBuf {
     directory.join(NAME)
 }
 
-/// Gives the file a name that no other has; returns that.
+/// Renames the file to an unused name; returns that.
 fn set_aside(directory: &Path) -> io::Result<PathBuf> {
     let names = (1..).map(|number| directory.join(format!("{NAME}.damaged-{number}")));
     let kept = names.into_iter().find(|name| !name.exists()).expect("there are numbers enough");
@@ -191,7 +191,7 @@ fn parse(text: &str) -> Result<Stored, usize> {
         .map(Stored)
 }
 
-/// A key that comes near its limit, or is past it.
+/// A key that is close to its limit, or beyond it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Worn {
     pub(crate) id: u32,
@@ -200,7 +200,7 @@ pub(crate) struct Worn {
     pub(crate) limit: u64,
 }
 
-/// What a running server knows of the uses of its keys.
+/// What a running server knows about the uses of its keys.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     directory: PathBuf,
@@ -324,7 +324,7 @@ impl Ledger {
         self.entries.iter().map(|entry| entry.before).collect()
     }
 
-    /// Writes off the keys that a change has put out of force.
+    /// Removes the keys that a change has put out of use.
     fn settle(&mut self) {
         let Some((set, entries)) = self.departing.take() else { return };
         self.is_stale |= !entries.is_empty();
