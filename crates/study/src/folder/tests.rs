@@ -4,7 +4,6 @@ use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use authentick_report::Host;
-use authentick_report::study::StudyFormat;
 use serde::{Deserialize, Serialize};
 
 use super::*;
@@ -13,8 +12,8 @@ use crate::{Caller, Console, Fault, carry_out};
 
 /// A plan of so many rows under one setting; on the disk it passes for one of a paper that there is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "format", rename = "authentick-study/1")]
 struct Rows {
-    format: StudyFormat,
     paper: Paper,
     setting: u32,
     files: Vec<String>,
@@ -23,7 +22,7 @@ struct Rows {
 impl Rows {
     fn new(setting: u32, count: usize) -> Self {
         let files = (1..=count).map(|row| format!("run-{row}.json")).collect();
-        Rows { format: StudyFormat::V1, paper: Self::PAPER, setting, files }
+        Rows { paper: Self::PAPER, setting, files }
     }
 }
 
