@@ -43,8 +43,8 @@ pub struct Agent {
 
 impl Agent {
     /// Listens on `address` for coordinators whose certificates are of the identity's authority. Load goes to addresses
-    /// in `allow` alone, and no further than `limits`. `make` makes the generator for a plan that is within these bounds,
-    /// or says why it cannot.
+    /// in `allow` alone, and no further than `limits`. `make` makes the generator for a plan that is within these
+    /// bounds, or says why it cannot.
     ///
     /// # Errors
     /// If the address cannot be had, or the identity's parts do not fit each other.
