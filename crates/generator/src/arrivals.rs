@@ -4,13 +4,12 @@
 //! side; and the rest.
 
 use authentick_wire::limits::HEADER_SIZE;
-use authentick_wire::time::NtpTime;
 
 use crate::core::Core;
 use crate::flight::Flight;
 use crate::scheme::{Found, Protocol, Verdict, dispatch, schemes};
 use crate::workload::{Arrived, Workload};
-use crate::{Clock, Desk, Reading};
+use crate::{Clock, Desk};
 
 /// Offset of the origin timestamp in a packet. RFC 5905 section 7.3.
 const ORIGIN: std::ops::Range<usize> = 24..32;
@@ -27,18 +26,10 @@ pub(crate) struct Inspected {
 }
 
 impl Core {
-    /// A datagram has come to a client, `at` by the kernel's stamp if it has one, and is checked `now`: finds its
-    /// request, and makes all checks that need no key. [`Core::verify`] and [`Core::conclude`] follow for all datagrams
-    /// inspected since, in the same order.
-    pub fn inspect(
-        &mut self,
-        client: u32,
-        octets: &[u8],
-        at: Option<NtpTime>,
-        now: &Reading,
-        desk: &mut Desk<'_, impl Clock>,
-    ) {
-        let inspected = self.look(client, octets, now.arrival(at), desk);
+    /// A datagram has come to a client: finds the request to it, and makes all checks that need no key.
+    /// [`Core::verify`] and [`Core::conclude`] are called for all datagrams that were told of since, in the same order.
+    pub fn inspect(&mut self, client: u32, octets: &[u8], came: Arrived, desk: &mut Desk<'_, impl Clock>) {
+        let inspected = self.look(client, octets, came, desk);
         self.inspected.push(inspected);
     }
 
@@ -90,8 +81,7 @@ impl Core {
         &mut self,
         number: usize,
         octets: &mut [u8],
-        at: Option<NtpTime>,
-        now: &Reading,
+        came: Arrived,
         desk: &mut Desk<'_, impl Clock>,
     ) {
         let Some(inspected) = self.inspected.get_mut(number).and_then(Option::take) else { return };
@@ -102,7 +92,7 @@ impl Core {
         };
         let session = roster[inspected.client].session_of_mut(inspected.sent_ns);
         let verdict = request.asked.conclude(&inspected, octets, session, self.crypto_ns);
-        self.settle(inspected.transmit, verdict, now.arrival(at), desk);
+        self.settle(inspected.transmit, verdict, came, desk);
     }
 
     /// All inspected datagrams are finished.

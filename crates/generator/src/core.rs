@@ -153,7 +153,7 @@ impl Core {
     /// Begins one operation, or something else that a client needs; `false` if nothing is due at `now_ns`.
     pub fn begin(&mut self, now_ns: u64, desk: &mut Desk<'_, impl Clock>) -> bool {
         let Core { speaker, load, .. } = self;
-        if load.streams.is_stopped() {
+        if load.streams.is_stopped {
             return false;
         }
         // What a client needed in the last call comes before the next operation.
@@ -386,7 +386,7 @@ impl Core {
     #[must_use]
     pub fn is_busy(&self) -> bool {
         let Workload { flights, outbox, exchanges, streams, .. } = &self.load;
-        flights.count() > 0 || outbox.count() > 0 || exchanges.open_count() > 0 || streams.is_busy()
+        flights.count() > 0 || outbox.count() > 0 || exchanges.open_count > 0 || streams.is_busy()
     }
 
     /// Whether a client waits for a key exchange, or for sealed state.

@@ -20,7 +20,7 @@ pub struct Exchange {
 pub(crate) struct Exchanges {
     wanted: VecDeque<Exchange>,
     /// Wanted, or begun and not ended.
-    open_count: usize,
+    pub(crate) open_count: usize,
 }
 
 impl Exchanges {
@@ -38,10 +38,5 @@ impl Exchanges {
     /// One has ended, or could not begin.
     pub(crate) fn ended(&mut self) {
         self.open_count = self.open_count.saturating_sub(1);
-    }
-
-    /// Wanted, or begun and not ended.
-    pub(crate) const fn open_count(&self) -> usize {
-        self.open_count
     }
 }

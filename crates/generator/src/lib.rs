@@ -84,8 +84,9 @@ impl Reading {
         self.ns.saturating_add_signed(-self.time_of_day.since(at).as_nanos().max(0))
     }
 
-    /// Of a datagram that is checked now and came `at`, by the kernel's stamp if it has one.
-    pub(crate) fn arrival(&self, at: Option<NtpTime>) -> Arrived {
+    /// Of a datagram that is looked at now and came `at`, by the kernel's stamp if it has one.
+    #[must_use]
+    pub fn arrival(&self, at: Option<NtpTime>) -> Arrived {
         Arrived { at: at.unwrap_or(self.time_of_day), now: *self }
     }
 }

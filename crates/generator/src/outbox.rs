@@ -23,7 +23,7 @@ pub(crate) struct Pending {
     pub(crate) unfinished: Option<Unfinished>,
     pub(crate) client: u32,
     /// Octets, with what it lacks.
-    size: usize,
+    pub(crate) size: usize,
 }
 
 /// What a request lacks that is written.
@@ -63,7 +63,8 @@ pub struct Run {
 /// Requests of one worker that are written and not sent.
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    pending: Vec<Pending>,
+    /// Those that are written, in the order of their slots.
+    pub(crate) pending: Vec<Pending>,
     /// Those that are being sent, the first `left_count` of which are done with.
     leaving: Vec<Pending>,
     left_count: usize,
@@ -81,21 +82,9 @@ impl Outbox {
     }
 
     /// Adds a request that was written to the slot of the next one.
-    pub(crate) fn push(
-        &mut self,
-        request: Request,
-        size: usize,
-        unfinished: Option<Unfinished>,
-        continued: bool,
-    ) {
+    pub(crate) fn push(&mut self, pending: Pending) {
         debug_assert!(self.pending.len() < BATCH_SIZE, "a full batch is sent first");
-        let client = request.client;
-        self.pending.push(Pending { request: Some(request), continued, unfinished, client, size });
-    }
-
-    /// Those that are written, in the order of their slots.
-    pub(crate) fn pending(&self) -> &[Pending] {
-        &self.pending
+        self.pending.push(pending);
     }
 
     /// From here on those that are written are being sent.

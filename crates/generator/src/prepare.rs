@@ -134,7 +134,7 @@ impl Core {
         let is_through = preparation.next as usize == clients.len();
         let (may_give_up, patience_ns) = match provision {
             Provision::Keys => {
-                (is_through && load.exchanges.open_count() == 0, 2 * nanos(load.settings.ke_timeout))
+                (is_through && load.exchanges.open_count == 0, 2 * nanos(load.settings.ke_timeout))
             }
             Provision::SealedState => {
                 // As long as there is progress, a slow server has its time.

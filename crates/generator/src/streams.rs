@@ -33,8 +33,9 @@ pub(crate) struct Streams {
     end_ns: u64,
     /// The planned end, by the order or because the step was stopped.
     ended_ns: u64,
-    is_stopped: bool,
-    /// Which group has its turn.
+    /// Whether it was stopped.
+    pub(crate) is_stopped: bool,
+    /// Which one has its turn.
     current: usize,
 }
 
@@ -87,11 +88,6 @@ impl Streams {
             self.is_stopped = true;
             self.ended_ns = self.ended_ns.min(now_ns);
         }
-    }
-
-    /// Whether it was stopped.
-    pub(crate) const fn is_stopped(&self) -> bool {
-        self.is_stopped
     }
 
     /// Each group has its turn once more.

@@ -12,7 +12,7 @@ use crate::exchanges::{Exchange, Exchanges};
 use crate::flight::{Flight, Flights, Request};
 use crate::ledger::Ledger;
 use crate::limits::JOINABLE_COUNT_MAX;
-use crate::outbox::{Outbox, Unfinished};
+use crate::outbox::{Outbox, Pending, Unfinished};
 use crate::plan::Joinable;
 use crate::roster::Roster;
 use crate::streams::Streams;
@@ -63,9 +63,9 @@ pub(crate) struct Call<'a, C> {
     pub(crate) out: &'a mut Buffer,
 }
 
-/// When an answer came.
+/// When a datagram came.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrived {
+pub struct Arrived {
     /// By the time of day: T4.
     pub(crate) at: NtpTime,
     /// When it is looked at.
@@ -90,7 +90,8 @@ impl Workload {
     ) {
         self.results.request_size = self.results.request_size.max(size);
         self.roster[request.client].outstanding += 1;
-        self.outbox.push(request, size, unfinished, continued);
+        let client = request.client;
+        self.outbox.push(Pending { request: Some(request), continued, unfinished, client, size });
     }
 
     /// The counts of one kind of operations, of the group that a client belongs to.

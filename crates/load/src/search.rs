@@ -52,6 +52,8 @@ pub struct Search {
     needed_count: u32,
     /// Trials so far.
     trial_count: u32,
+    /// There is no rate left to try.
+    is_over: bool,
 }
 
 /// The trials of one rate.
@@ -115,13 +117,14 @@ impl Search {
             current: Trials::at(first_rps),
             needed_count: 1,
             trial_count: 0,
+            is_over: false,
         }
     }
 
     /// The rate to try next; `None` if the search is over.
     #[must_use]
     pub fn next_rps(&self) -> Option<f64> {
-        (!self.is_over()).then_some(self.current.rate_rps)
+        (!self.is_over && self.trial_count < TRIAL_COUNT_MAX).then_some(self.current.rate_rps)
     }
 
     /// Adds the result of the trial at [`Search::next_rps`].
@@ -154,11 +157,11 @@ impl Search {
             // Not decided: the same rate again.
             return;
         }
-        let next_rps = self.choose();
-        self.current = match self.lower {
-            Some(lower) if lower.rate_rps == next_rps => lower,
-            _ => Trials::at(next_rps),
-        };
+        match (self.choose(), self.lower) {
+            (None, _) => self.is_over = true,
+            (Some(next_rps), Some(lower)) if lower.rate_rps == next_rps => self.current = lower,
+            (Some(next_rps), _) => self.current = Trials::at(next_rps),
+        }
     }
 
     /// What was found so far.
@@ -175,35 +178,24 @@ impl Search {
         }
     }
 
-    fn choose(&self) -> f64 {
+    /// The rate to try after one that is decided; `None` if there is none left.
+    fn choose(&self) -> Option<f64> {
+        let Settings { rate_max_rps, resolution, trial_count, .. } = self.settings;
         match (self.lower, self.upper) {
-            (Some(lower), None) => (lower.rate_rps * 2.0).min(self.settings.rate_max_rps),
-            (None, Some((upper_rps, _))) => (upper_rps * 0.75).max(RATE_MIN_RPS),
-            (Some(lower), Some((upper_rps, _))) if !self.is_narrow(lower.rate_rps, upper_rps) => {
-                f64::midpoint(lower.rate_rps, upper_rps)
-            }
-            (Some(lower), Some(_)) => lower.rate_rps,
-            (None, None) => self.current.rate_rps,
-        }
-    }
-
-    fn is_narrow(&self, lower_rps: f64, upper_rps: f64) -> bool {
-        upper_rps - lower_rps <= self.settings.resolution * upper_rps
-    }
-
-    fn is_over(&self) -> bool {
-        if self.trial_count >= TRIAL_COUNT_MAX {
-            return true;
-        }
-        match (self.lower, self.upper) {
-            (Some(lower), Some((upper_rps, _))) => {
-                self.is_narrow(lower.rate_rps, upper_rps) && lower.held_count >= self.settings.trial_count
-            }
             (Some(lower), None) => {
-                lower.rate_rps >= self.settings.rate_max_rps && lower.held_count >= self.settings.trial_count
+                let is_over = lower.rate_rps >= rate_max_rps && lower.held_count >= trial_count;
+                (!is_over).then_some((lower.rate_rps * 2.0).min(rate_max_rps))
             }
-            (None, Some((upper_rps, _))) => upper_rps <= RATE_MIN_RPS,
-            (None, None) => false,
+            (None, Some((upper_rps, _))) => {
+                (upper_rps > RATE_MIN_RPS).then_some((upper_rps * 0.75).max(RATE_MIN_RPS))
+            }
+            (Some(lower), Some((upper_rps, _))) => {
+                let is_narrow = upper_rps - lower.rate_rps <= resolution * upper_rps;
+                let wanted_rps =
+                    if is_narrow { lower.rate_rps } else { f64::midpoint(lower.rate_rps, upper_rps) };
+                (!is_narrow || lower.held_count < trial_count).then_some(wanted_rps)
+            }
+            (None, None) => Some(self.current.rate_rps),
         }
     }
 }

@@ -38,7 +38,7 @@ impl Protocol for Mac {
     }
 
     fn finish<'a>(&self, load: &Workload, buffers: impl Iterator<Item = &'a mut Buffer>) {
-        run_batch(load.outbox.pending().iter().zip(buffers).filter_map(|(request, out)| {
+        run_batch(load.outbox.pending.iter().zip(buffers).filter_map(|(request, out)| {
             match &request.unfinished {
                 Some(Unfinished::Tagged(untagged)) => Some(untagged.job(&self.key, out)),
                 Some(Unfinished::Sealed { .. }) | None => None,

@@ -24,7 +24,7 @@ pub(crate) struct Mix {
 impl Mix {
     /// Sends the next transfer after a key exchange; if there is none, the operation has ended.
     fn follow(&self, call: &mut Call<'_, impl Clock>, index: u32) {
-        let is_stopped = call.load.streams.is_stopped();
+        let is_stopped = call.load.streams.is_stopped;
         let client = &mut call.load.roster[index];
         if client.transfers_left == 0 || is_stopped {
             client.transfers_left = 0;

@@ -387,8 +387,8 @@ fn push_sealed(call: &mut Call<'_, impl Clock>, index: u32, intended_ns: u64, re
 /// Seals requests under NTS side by side.
 fn seal<'a>(load: &Workload, buffers: impl Iterator<Item = &'a mut Buffer>) {
     let mut batch = SealBatch::new();
-    for (request, out) in load.outbox.pending().iter().zip(buffers) {
-        // A session that was given up meanwhile is still known.
+    for (request, out) in load.outbox.pending.iter().zip(buffers) {
+        // A session that was given up since is still known.
         if let Some(Unfinished::Sealed { unsealed, begun_ns }) = &request.unfinished
             && let Some(session) = load.roster[request.client].session_of(*begun_ns)
         {

@@ -53,7 +53,14 @@ impl Identity {
         let certified = CertifiedKey::new(chain, key);
         match certified.keys_match() {
             Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
-            Err(error) => return Err(unfit(error)),
+            Err(rustls::Error::InconsistentKeys(_)) => {
+                let message = "does not belong to the first certificate of the chain";
+                return Err(IdentityError::Key(message.to_owned()));
+            }
+            Err(error @ rustls::Error::InvalidCertificate(_)) => {
+                return Err(IdentityError::Chain(error.to_string()));
+            }
+            Err(error) => return Err(IdentityError::Key(error.to_string())),
         }
         let mut roots = RootCertStore::empty();
         for certificate in certificates(authorities).map_err(IdentityError::Authorities)? {
@@ -95,16 +102,5 @@ impl Identity {
         config.alpn_protocols = vec![ALPN.to_vec()];
         config.resumption = Resumption::disabled();
         Arc::new(config)
-    }
-}
-
-/// Whose fault it is that chain and key are not accepted.
-fn unfit(error: rustls::Error) -> IdentityError {
-    match error {
-        rustls::Error::InconsistentKeys(_) => {
-            IdentityError::Key("does not belong to the first certificate of the chain".to_owned())
-        }
-        rustls::Error::InvalidCertificate(_) => IdentityError::Chain(error.to_string()),
-        other => IdentityError::Key(other.to_string()),
     }
 }

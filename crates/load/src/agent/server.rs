@@ -237,13 +237,8 @@ impl AgentState {
         let opened = ServerConnection::new(Arc::clone(&self.tls))
             .map_err(LinkError::Tls)
             .and_then(|tls| link::open::<FromAgent, ToAgent>(stream, tls));
-        let (sender, receiver) = match opened {
-            Ok(ends) => ends,
-            Err(error) => {
-                log::debug!("{peer}: turned away: {error}");
-                return;
-            }
-        };
+        let turned_away = |error: &LinkError| log::debug!("{peer}: turned away: {error}");
+        let Ok((sender, receiver)) = opened.inspect_err(turned_away) else { return };
         // It has shown a certificate of the right authority: it is not closed for a new one any more.
         if let Some(peer) = lock(&self.open).get_mut(&serial) {
             peer.is_known = true;

@@ -1,7 +1,5 @@
 //! Plans and orders in words, for the log of an agent's operator.
 
-use std::fmt::Write as _;
-
 use crate::plan::{Order, Plan, Scheme};
 
 /// What a coordinator is about to order, and to which target.
@@ -27,15 +25,15 @@ pub(super) fn plan_in_words(plan: &Plan) -> String {
 
 /// What is offered in a step.
 pub(super) fn order_in_words(order: &Order) -> String {
-    let mut words = match order.rate_rps {
+    let offered = match order.rate_rps {
         Some(rate) => format!("{rate} operations a second"),
         None => "a closed loop".to_owned(),
     };
-    if order.background_rps > 0.0 {
-        write!(words, " beside {} in the background", order.background_rps)
-            .expect("writing to a string cannot fail");
-    }
-    words + &format!(" for {} s", order.duration.as_secs_f64())
+    let beside = match order.background_rps > 0.0 {
+        true => format!(" beside {} in the background", order.background_rps),
+        false => String::new(),
+    };
+    format!("{offered}{beside} for {} s", order.duration.as_secs_f64())
 }
 
 #[cfg(test)]

@@ -113,21 +113,14 @@ impl Connection {
             };
             self.stage = Stage::Talking(dialogue);
         }
-        match &mut self.stage {
-            Stage::Talking(dialogue) => match talk(dialogue, &mut self.stream) {
-                Ok(None) => Progress::Waiting,
-                Ok(Some(established)) => {
-                    self.finish();
-                    Progress::Established(Box::new(established))
-                }
-                Err(error) => {
-                    let cause = cause(&error);
-                    self.finish();
-                    Progress::Failed(cause)
-                }
-            },
-            Stage::Connecting(_) | Stage::Lingering => self.linger(),
-        }
+        let Stage::Talking(dialogue) = &mut self.stage else { return self.linger() };
+        let progress = match talk(dialogue, &mut self.stream) {
+            Ok(None) => return Progress::Waiting,
+            Ok(Some(established)) => Progress::Established(Box::new(established)),
+            Err(error) => Progress::Failed(cause(&error)),
+        };
+        self.finish();
+        progress
     }
 
     /// Sends the last TLS message (close_notify, for which chrony waits, or an alert) and waits for the server to

@@ -304,7 +304,7 @@ impl Sockets {
             self.make_room();
             let arrival = self.back.arrival(number);
             let mut desk = Desk { clock: &self.clock, out: self.out.buffer(self.core.slot()) };
-            self.core.inspect(self.owners[number], arrival.octets, arrival.at, &now, &mut desk);
+            self.core.inspect(self.owners[number], arrival.octets, now.arrival(arrival.at), &mut desk);
         }
         self.core.verify(self.back.datagrams(), &self.clock);
         for number in 0..self.owners.len() {
@@ -312,7 +312,7 @@ impl Sockets {
                 self.make_room();
                 let arrival = self.back.arrival(number);
                 let mut desk = Desk { clock: &self.clock, out: self.out.buffer(self.core.slot()) };
-                self.core.conclude(number, arrival.octets, arrival.at, &now, &mut desk);
+                self.core.conclude(number, arrival.octets, now.arrival(arrival.at), &mut desk);
             }
         }
         self.core.concluded();

@@ -382,15 +382,16 @@ impl World {
     fn receive_batch(&mut self, batch: &mut [(u64, u32, Vec<u8>)]) {
         let now: Reading = self.clock.reading();
         let stamp = |at_ns: u64| at_ns.is_multiple_of(2).then(|| SkewedClock::default().at(TrueTime(at_ns)));
+        let came = |at_ns: u64| now.arrival(stamp(at_ns));
         let subjects: Vec<Subject> = batch.iter().map(|(_, _, octets)| self.subject(octets)).collect();
         for ((at_ns, client, octets), subject) in batch.iter().zip(&subjects) {
-            self.tell(*subject, |core, _, desk| core.inspect(*client, octets, stamp(*at_ns), &now, desk));
+            self.tell(*subject, |core, _, desk| core.inspect(*client, octets, came(*at_ns), desk));
         }
         self.core.verify(batch.iter_mut().map(|(_, _, octets)| &mut octets[..]), &self.clock);
         for (number, ((at_ns, _, octets), subject)) in batch.iter_mut().zip(&subjects).enumerate() {
             if self.core.is_candidate(number) {
                 self.tell(*subject, |core, _, desk| {
-                    core.conclude(number, octets, stamp(*at_ns), &now, desk);
+                    core.conclude(number, octets, came(*at_ns), desk);
                 });
             }
         }

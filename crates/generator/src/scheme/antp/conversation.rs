@@ -12,7 +12,8 @@ use authentick_wire::antp::ErrorCode;
 use authentick_wire::time::NtpTime;
 
 use crate::Clock;
-use crate::scheme::{Answer, Found, Verdict};
+use crate::flight::Request;
+use crate::scheme::{Answer, Asked, Found, Verdict};
 
 /// The goal of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +95,13 @@ impl Conversation {
         spare
     }
 
-    /// The transmit timestamp of the current request.
+    /// The request that waits, of an operation that was to begin and whose making began then.
+    pub(crate) fn request(self: Box<Self>, client: u32, [intended_ns, begun_ns]: [u64; 2]) -> Request {
+        let principal = self.goal.is_principal();
+        Request { asked: Asked::Antp(self), client, principal, intended_ns, begun_ns }
+    }
+
+    /// The transmit timestamp of the request that waits.
     pub(crate) const fn token(&self) -> NtpTime {
         match &self.talk {
             Talk::Negotiation(negotiation) => negotiation.token(),

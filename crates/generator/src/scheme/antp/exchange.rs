@@ -46,7 +46,7 @@ impl Aim for Exchange {
         let (exchange, size): (KeyExchange, usize) = state.exchange(&trusted.key, entropy, call.out)?;
         let mut conversation = Box::new(Conversation::new(Self::GOAL, Talk::KeyExchange(exchange)));
         conversation.crypto_ns = call.clock.monotonic_ns() - begun_ns;
-        Speech::push(load, client, size, conversation, [intended_ns, begun_ns], false);
+        load.push(conversation.request(client, [intended_ns, begun_ns]), size, None, false);
         Ok(())
     }
 }

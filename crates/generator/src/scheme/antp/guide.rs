@@ -3,15 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use authentick_crypto::Entropy;
 use authentick_crypto::kem::PublicKey;
-use authentick_proto::antp::client::{
-    Bounds, HeldChain, Negotiated, Offer, SeparateTag, Session, TimeExchange, Wanted,
-};
+use authentick_proto::antp::client::{Bounds, HeldChain, Negotiated, Offer, SeparateTag, Wanted};
 use authentick_proto::antp::kem;
 use authentick_wire::antp::{Suite, SuiteList};
 use authentick_wire::limits::ANTP_PAYLOAD_SIZE_DEFAULT;
-use authentick_wire::time::{NtpSpan, NtpTime};
+use authentick_wire::time::NtpSpan;
 
 use crate::plan::Antp;
 
@@ -37,7 +34,8 @@ pub struct UnknownSuite(pub Suite);
 pub struct Guide {
     suite: Suite,
     pub(super) replay: bool,
-    wanted: Wanted,
+    /// What is asked for beside the time.
+    pub(super) wanted: Wanted,
     pub(super) judge: Box<dyn Judge>,
 }
 
@@ -58,18 +56,6 @@ impl Guide {
     pub(super) fn offer(&self, held: Option<HeldChain>) -> Offer {
         let suites = SuiteList::new(&[self.suite]).expect("one suite makes a list");
         Offer { suites, payload_size_max: ANTP_PAYLOAD_SIZE_DEFAULT, held }
-    }
-
-    /// Writes m5, to be sent now, reusing the memory of a finished exchange; returns its size.
-    pub(super) fn ask_in(
-        &self,
-        exchange: &mut TimeExchange,
-        session: &Session,
-        now: NtpTime,
-        entropy: &mut Entropy,
-        out: &mut [u8],
-    ) -> usize {
-        session.ask_in(exchange, self.wanted, BOUNDS, now, entropy, out)
     }
 }
 

@@ -127,7 +127,9 @@ impl<A: Aim> Protocol for Antp<A> {
 
     fn new(settings: &mut Settings) -> Result<Self, Missing> {
         let guide = settings.guide.as_ref().ok_or(Missing::Guide)?;
-        Ok(Antp { speech: Speech::new(Arc::clone(guide)), wanting: None, aim: PhantomData })
+        let guide = Arc::clone(guide);
+        let speech = Speech { guide, trusted: None, spares: Vec::new(), figures: Box::default() };
+        Ok(Antp { speech, wanting: None, aim: PhantomData })
     }
 
     fn start(&mut self) {

@@ -10,12 +10,12 @@ use authentick_wire::limits::DATAGRAM_SIZE_MAX;
 
 use super::conversation::{Conversation, Goal, Taken, Talk};
 use super::figures::Figures;
-use super::guide::{Guide, Trusted};
+use super::guide::{BOUNDS, Guide, Trusted};
 use crate::Clock;
 use crate::flight::{Flight, Request};
 use crate::limits::SPARE_COUNT_MAX;
 use crate::scheme::Asked;
-use crate::workload::{Arrived, Call, Workload};
+use crate::workload::{Arrived, Call};
 
 /// The ANTP operations of a worker's clients.
 #[derive(Debug)]
@@ -30,24 +30,6 @@ pub(crate) struct Speech {
 }
 
 impl Speech {
-    pub(super) fn new(guide: Arc<Guide>) -> Self {
-        Speech { guide, trusted: None, spares: Vec::new(), figures: Box::default() }
-    }
-
-    /// Adds a request that was written to the next slot.
-    pub(super) fn push(
-        load: &mut Workload,
-        client: u32,
-        size: usize,
-        conversation: Box<Conversation>,
-        [intended_ns, begun_ns]: [u64; 2],
-        continued: bool,
-    ) {
-        let principal = conversation.goal.is_principal();
-        let asked = Asked::Antp(conversation);
-        load.push(Request { asked, client, principal, intended_ns, begun_ns }, size, None, continued);
-    }
-
     /// Writes the first m1 of an operation.
     pub(super) fn push_negotiation(
         &mut self,
@@ -81,7 +63,7 @@ impl Speech {
             }
         };
         let conversation = Box::new(Conversation::new(goal, Talk::Negotiation(negotiation)));
-        Self::push(load, client, size, conversation, [intended_ns, begun_ns], false);
+        load.push(conversation.request(client, [intended_ns, begun_ns]), size, None, false);
     }
 
     /// A request of an operation was answered: the next one follows, or the operation has succeeded.
@@ -125,7 +107,7 @@ impl Speech {
             (Taken::Keyed(session), Goal::Run) => {
                 let (mut exchange, now) = (TimeExchange::idle(), call.clock.time_of_day());
                 let entropy = &mut call.load.entropy;
-                let size = self.guide.ask_in(&mut exchange, &session, now, entropy, call.out);
+                let size = session.ask_in(&mut exchange, self.guide.wanted, BOUNDS, now, entropy, call.out);
                 conversation.talk = Talk::Time(exchange, Arc::new(session));
                 Some(size)
             }
@@ -140,7 +122,7 @@ impl Speech {
             }
         };
         if let Some(size) = next_size {
-            Self::push(call.load, client, size, conversation, times_ns, true);
+            call.load.push(conversation.request(client, times_ns), size, None, true);
             return Ok(());
         }
         self.ended(call, client, &conversation, times_ns, came, offset_ns);

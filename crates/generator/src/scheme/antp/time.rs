@@ -5,6 +5,7 @@ use authentick_report::load::Cause;
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
 
 use super::conversation::{Conversation, Talk};
+use super::guide::BOUNDS;
 use super::steps::Speech;
 use super::{Aim, Begun, Goal, Nature, State};
 use crate::Clock;
@@ -36,15 +37,22 @@ impl Aim for Time {
             true => {
                 let fixed = state.static_time.get_or_insert_with(|| {
                     let mut fixed = TimeExchange::idle();
-                    guide.ask_in(&mut fixed, session, now, entropy, &mut [0; DATAGRAM_SIZE_MAX]);
+                    session.ask_in(
+                        &mut fixed,
+                        guide.wanted,
+                        BOUNDS,
+                        now,
+                        entropy,
+                        &mut [0; DATAGRAM_SIZE_MAX],
+                    );
                     fixed
                 });
                 fixed.again_in(exchange, now, entropy, call.out)
             }
-            false => guide.ask_in(exchange, session, now, entropy, call.out),
+            false => session.ask_in(exchange, guide.wanted, BOUNDS, now, entropy, call.out),
         };
         conversation.crypto_ns = clock.monotonic_ns() - begun_ns;
-        Speech::push(load, client, size, conversation, [intended_ns, begun_ns], false);
+        load.push(conversation.request(client, [intended_ns, begun_ns]), size, None, false);
         Ok(())
     }
 }
