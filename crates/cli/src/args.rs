@@ -36,6 +36,7 @@ pub(crate) use self::serve::Serve;
 pub(crate) use self::shared_key::{AllowedTypes, KeysFormat, SharedKeyArguments};
 pub(crate) use self::stress::Stress;
 pub(crate) use self::study::{PaperArgument, Study, StudyOptions, StudyVerb};
+pub(crate) use self::values::name_of;
 
 /// Authenticated network time, and the instrument that measures what it costs.
 #[derive(Debug, Parser)]

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 use std::sync::LazyLock;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use log::LevelFilter;
 use serde::Serialize;
 
@@ -100,7 +100,7 @@ pub(crate) fn spinner(what: &'static str) -> ProgressBar {
 
 fn shown(bar: ProgressBar, template: &str) -> ProgressBar {
     let style = ProgressStyle::with_template(template).expect("the template is well formed");
-    BARS.add(bar.with_style(style))
+    BARS.add(bar.with_style(style).with_finish(ProgressFinish::AndClear))
 }
 
 /// Where bars go: nowhere, unless standard error is a terminal.

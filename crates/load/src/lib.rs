@@ -8,6 +8,8 @@
 //!
 //! - `engine`: what drives that core: sockets, connections for key exchanges, the clock.
 //! - `plan`: what a run does, and what one host reports about a step.
+//! - [`target`]: whether a server answers at all, before any load; [`live`]: what is known of a run while it goes on;
+//!   [`record`]: what is kept of it.
 //! - [`contest`]: no load, but single exchanges under one scheme after the other.
 //! - [`agent`]: the same over several hosts.
 #![forbid(unsafe_code)]
@@ -19,13 +21,16 @@ mod engine;
 mod generator;
 mod judge;
 mod limits;
+pub mod live;
 mod plan;
 pub mod rates;
+pub mod record;
 pub mod runner;
 pub mod search;
 mod server_use;
 mod shared_key;
 mod spans;
+pub mod target;
 
 pub use allow::Allow;
 pub use generator::Generator;

@@ -33,16 +33,6 @@ impl KemArgument {
             KemArgument::X25519 => Suite::X25519,
         }
     }
-
-    /// As the command line names it.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            KemArgument::Ecdh => "ecdh",
-            KemArgument::Rsa => "rsa",
-            KemArgument::RsaOaep => "rsa-oaep",
-            KemArgument::X25519 => "x25519",
-        }
-    }
 }
 
 /// With which mechanism clients and server agree on a key, and whom clients trust.

@@ -7,7 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Id, Subcommand, ValueEnum};
 
 use super::Coordination;
-use super::values::step_seconds;
+use super::values::{name_of, step_seconds};
 
 #[derive(Args, Debug)]
 pub(crate) struct Study {
@@ -138,11 +138,10 @@ impl FromArgMatches for StudyRun {
 
 /// An option that has no meaning for a paper.
 fn conflict(option: &Id, paper: PaperArgument) -> Error {
-    let paper = paper.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
     let option = format!("--{}", option.as_str().replace('_', "-"));
     let mut error = Error::new(ErrorKind::ArgumentConflict);
     error.insert(ContextKind::InvalidArg, ContextValue::String(option));
-    error.insert(ContextKind::PriorArg, ContextValue::String(paper));
+    error.insert(ContextKind::PriorArg, ContextValue::String(name_of(&paper)));
     error
 }
 

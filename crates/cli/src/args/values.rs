@@ -3,6 +3,12 @@
 use std::time::Duration;
 
 use authentick_wire::ke::AeadId;
+use clap::ValueEnum;
+
+/// One of several values, as the command line names it.
+pub(crate) fn name_of(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
 
 pub(super) fn aead(text: &str) -> Result<AeadId, String> {
     let id = text.parse().map(AeadId).map_err(|_| "no number".to_owned())?;

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use authentick_load::runner::{Run, Steps};
-use authentick_load::{Arrivals, Generator, Plan, Scheme, Watch};
+use authentick_load::{Generator, Plan, Scheme, Watch};
 use authentick_report::load::{Cause, Step};
 
-use super::load::{Permission, Target, Wanted, stop_on_signals};
+use super::load::{Proof, find, stop_on_signals, verdict};
 use crate::args::Stress;
 use crate::exit::{Exit, Failure};
 use crate::{files, output};
@@ -32,20 +32,13 @@ pub(crate) fn run(arguments: &Stress) -> Result<Exit, Failure> {
     };
     // First of all, as a report that cannot be written would waste the run.
     files::check_writable(&arguments.report).map_err(unwritable)?;
-    let permission = Permission::new(&arguments.permission)?;
-    let wanted = Wanted {
-        scheme: Scheme::Plain,
-        text: &arguments.host,
-        trust: None,
-        key: None,
-        antp: None,
-        timeout: TIMEOUT,
-    };
-    let target = Target::find(&wanted, &permission)?;
+    let target = find(Scheme::Plain, &arguments.host, Proof::None, &arguments.permission, TIMEOUT)?;
+    let _ = authentick_net::descriptors::raise_limit();
+    let plan = Plan { clients: CLIENT_COUNT, ..target.plan };
     let watch = Watch::default();
     stop_on_signals(&watch)?;
-    let mut generator = Generator::prepare(&plan(&target), None, &watch)
-        .map_err(|problem| Exit::Unavailable.because(problem))?;
+    let mut generator =
+        Generator::prepare(&plan, None, &watch).map_err(|problem| Exit::Unavailable.because(problem))?;
     let mut run = Run {
         steps: Steps::Open(vec![arguments.rate]),
         duration: arguments.seconds,
@@ -78,39 +71,7 @@ pub(crate) fn run(arguments: &Stress) -> Result<Exit, Failure> {
     if let Some(reason) = &step.why_invalid {
         output::error(&format!("this run says nothing about the server: {reason}"));
     }
-    match step.tally.answered {
-        0 if step.tally.invalid > 0 => {
-            Err(Exit::Authentication.because(format!("{}: no answer passed every check", arguments.host)))
-        }
-        0 => Err(Exit::Silence.because(format!("{}: no answer", arguments.host))),
-        _ => Ok(Exit::Done),
-    }
-}
-
-fn plan(target: &Target) -> Plan {
-    let _ = authentick_net::descriptors::raise_limit();
-    Plan {
-        scheme: Scheme::Plain,
-        ntp: target.ntp,
-        ke: target.ke,
-        server_name: target.server_name.clone(),
-        authorities_pem: None,
-        shared_key: None,
-        antp: None,
-        aeads: Vec::new(),
-        alternative_keys: false,
-        clients: CLIENT_COUNT,
-        background_clients: 0,
-        sources: Vec::new(),
-        workers: 1,
-        pinned: true,
-        arrivals: Arrivals::Constant,
-        seed: 0,
-        timeout: TIMEOUT,
-        ke_timeout: TIMEOUT,
-        replay_cookie: false,
-        joinable: false,
-    }
+    verdict(&arguments.host, step.tally.answered, step.tally.invalid)
 }
 
 /// What was sent, answered and failed by the end of each second.

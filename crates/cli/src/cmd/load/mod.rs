@@ -2,13 +2,11 @@
 //!
 //! - `agent`: taking part in runs of others, and ordering agents.
 //! - `target`: who is loaded, whether that is allowed, and a first exchange that shows that it answers.
-//! - `antp`: that first exchange of ANTP.
 //! - `progress`: what is shown while a run goes on, and how it is stopped.
 //! - `screen`: the live screen of `--tui`.
 //! - `record`: what is kept of it.
 
 mod agent;
-mod antp;
 mod progress;
 mod record;
 mod screen;
@@ -19,22 +17,23 @@ use std::time::Duration;
 use authentick_crypto::Entropy;
 use authentick_load::runner::{Run, Steps};
 use authentick_load::search::Settings;
-use authentick_load::{
-    Antp, Arrivals, Crew, Generator, Plan, Process, Scheme, SharedKey, SpanSource, Watch, rates,
-};
+use authentick_load::target::Target;
+use authentick_load::{Antp, Arrivals, Crew, Generator, Plan, Process, Scheme, SpanSource, Watch, rates};
 use authentick_report::load::{Interruption, LoadRecord, text};
 
-use crate::args::{Agent, AntpLoad, ArrivalsArgument, Load, LoadArguments, LoadScheme, Trust};
+use crate::args::{Agent, ArrivalsArgument, Load, LoadArguments, LoadScheme};
 use crate::exit::{Exit, Failure};
 use crate::output;
-use crate::symmetric::KeyName;
 
 use self::progress::Display;
 pub(crate) use self::progress::stop_on_signals;
-pub(crate) use self::target::{Permission, Target, Wanted};
+pub(crate) use self::target::{Proof, find};
 
 /// Addresses of a prefix that are tried as sources.
 const SOURCE_COUNT_MAX: usize = 65_536;
+
+/// What nobody waits for cannot be answered.
+const TIMEOUT_MIN: Duration = Duration::from_millis(1);
 
 pub(crate) fn run(load: &Load) -> Result<Exit, Failure> {
     let offer = match offer(load) {
@@ -61,27 +60,29 @@ pub(crate) fn measure(load: &Load, watch: &Watch) -> Result<LoadRecord, Failure>
 fn offer(load: &Load) -> Result<Offer<'_>, &Agent> {
     Ok(match &load.scheme {
         LoadScheme::Agent(arguments) => return Err(arguments),
-        LoadScheme::Plain { load } => Offer { arguments: load, ..Offer::new(Scheme::Plain, load) },
-        LoadScheme::Mac { load, key } => Offer { key: Some(key.into()), ..Offer::new(Scheme::Mac, load) },
+        LoadScheme::Plain { load } => Offer::new(Scheme::Plain, load, Proof::None),
+        LoadScheme::Mac { load, key } => Offer::new(Scheme::Mac, load, Proof::Key(key.into())),
         LoadScheme::Nts { load, trust, replay_cookie } => {
-            Offer { trust: Some(trust), replay: *replay_cookie, ..Offer::new(Scheme::Nts, load) }
+            Offer { replay: *replay_cookie, ..Offer::new(Scheme::Nts, load, Proof::Nts(trust)) }
         }
-        LoadScheme::Ke { load, trust } => Offer { trust: Some(trust), ..Offer::new(Scheme::Ke, load) },
+        LoadScheme::Ke { load, trust } => Offer::new(Scheme::Ke, load, Proof::Nts(trust)),
         LoadScheme::Mix { load, trust, transfers_per_exchange, same_cookie } => {
             let scheme = Scheme::Mix { transfers: *transfers_per_exchange, same_cookie: *same_cookie };
-            Offer { trust: Some(trust), ..Offer::new(scheme, load) }
+            Offer::new(scheme, load, Proof::Nts(trust))
         }
         LoadScheme::AntpNegotiate { load, antp, replay } => {
-            Offer::antp(Scheme::AntpNegotiate, load, antp, *replay, false)
+            Offer { replay: *replay, ..Offer::new(Scheme::AntpNegotiate, load, Proof::Antp(antp)) }
         }
         LoadScheme::AntpExchange { load, antp, replay } => {
-            Offer::antp(Scheme::AntpExchange, load, antp, *replay, false)
+            Offer { replay: *replay, ..Offer::new(Scheme::AntpExchange, load, Proof::Antp(antp)) }
         }
         LoadScheme::Antp { load, antp, replay, separate_tag } => {
-            Offer::antp(Scheme::Antp, load, antp, *replay, *separate_tag)
+            let offer = Offer::new(Scheme::Antp, load, Proof::Antp(antp));
+            Offer { replay: *replay, separate_tag: *separate_tag, ..offer }
         }
         LoadScheme::AntpFull { load, antp, separate_tag } => {
-            Offer::antp(Scheme::AntpFull, load, antp, false, *separate_tag)
+            let offer = Offer::new(Scheme::AntpFull, load, Proof::Antp(antp));
+            Offer { separate_tag: *separate_tag, ..offer }
         }
     })
 }
@@ -90,32 +91,16 @@ fn offer(load: &Load) -> Result<Offer<'_>, &Agent> {
 struct Offer<'a> {
     scheme: Scheme,
     arguments: &'a LoadArguments,
-    /// How the server proves who it is in key exchanges; absent where there are none.
-    trust: Option<&'a Trust>,
-    /// The key that clients share with the server, if they do.
-    key: Option<KeyName<'a>>,
+    proof: Proof<'a>,
     /// Send one cookie of each client again and again, or one request of ANTP.
     replay: bool,
-    /// How ANTP is spoken, and whom clients trust.
-    antp: Option<&'a AntpLoad>,
-    /// Ask for tags in packets of their own.
+    /// Under ANTP: ask for tags in packets of their own.
     separate_tag: bool,
 }
 
 impl<'a> Offer<'a> {
-    fn new(scheme: Scheme, arguments: &'a LoadArguments) -> Self {
-        let (trust, key, antp) = (None, None, None);
-        Offer { scheme, arguments, trust, key, replay: false, antp, separate_tag: false }
-    }
-
-    fn antp(
-        scheme: Scheme,
-        arguments: &'a LoadArguments,
-        antp: &'a AntpLoad,
-        replay: bool,
-        separate_tag: bool,
-    ) -> Self {
-        Offer { replay, antp: Some(antp), separate_tag, ..Offer::new(scheme, arguments) }
+    fn new(scheme: Scheme, arguments: &'a LoadArguments, proof: Proof<'a>) -> Self {
+        Offer { scheme, arguments, proof, replay: false, separate_tag: false }
     }
 
     /// Carries the run out. `ready` is called once the arguments are known to make sense, before anything is sent.
@@ -128,7 +113,8 @@ impl<'a> Offer<'a> {
         let steps = steps(arguments)?;
         record::check_writable(arguments)?;
         ready(watch)?;
-        let target = self.target()?;
+        let Offer { scheme, proof, .. } = *self;
+        let target = find(scheme, &arguments.target, proof, &arguments.permission, arguments.timeout)?;
         let plan = self.plan(&target)?;
         let mut run = Run {
             steps,
@@ -138,15 +124,50 @@ impl<'a> Offer<'a> {
             spans: spans(arguments.server_metrics.as_deref())?,
         };
         let mut crew = match arguments.coordination.agents.is_empty() {
-            true => prepare(&plan, target.roots.clone(), watch)?,
+            true => prepare(&plan, &target, watch)?,
             false => agent::coordinate(&arguments.coordination, &plan, watch)?,
         };
-        let mut record = record::begin(arguments, &plan, &target, self.antp);
+        let mut record = record::begin(arguments, &plan, &run, &target);
         let display = Display::start(arguments, &run, watch, &record)?;
         let outcome = run.carry_out(crew.as_mut(), watch, |step| display.step(step));
         drop(display);
-        record::conclude(&mut record, outcome, &run);
+        outcome.conclude(&mut record, &run.steps);
         Ok(record)
+    }
+
+    fn plan(&self, target: &Target) -> Result<Plan, Failure> {
+        let Offer { scheme, arguments, proof, replay, separate_tag } = *self;
+        let _ = authentick_net::descriptors::raise_limit();
+        let arrivals = match (arguments.closed, arguments.arrivals) {
+            (Some(window), _) => Arrivals::Closed { window },
+            (None, ArrivalsArgument::Constant) => Arrivals::Constant,
+            (None, ArrivalsArgument::Exponential) => Arrivals::Exponential,
+        };
+        let seed = match arguments.seed {
+            Some(seed) => seed,
+            None => Entropy::from_system()?.u64() >> 11,
+        };
+        let antp = match proof {
+            Proof::Antp(antp) => Some(Antp { suite: antp.kem.suite().0, separate_tag, replay }),
+            Proof::None | Proof::Key(_) | Proof::Nts(_) => None,
+        };
+        let clients = arguments.clients.max(arguments.workers);
+        let background = arguments.background.is_some() && scheme != Scheme::Ke;
+        Ok(Plan {
+            antp,
+            clients,
+            background_clients: if background { clients } else { 0 },
+            sources: sources(arguments)?,
+            workers: arguments.workers,
+            pinned: !arguments.unpinned,
+            arrivals,
+            seed,
+            timeout: arguments.timeout.max(TIMEOUT_MIN),
+            ke_timeout: target.plan.ke_timeout.max(TIMEOUT_MIN),
+            replay_cookie: replay && antp.is_none(),
+            joinable: arguments.server_metrics.is_some(),
+            ..target.plan.clone()
+        })
     }
 }
 
@@ -164,11 +185,19 @@ fn finish(arguments: &LoadArguments, record: &LoadRecord) -> Result<Exit, Failur
     let invalid: u64 = record.steps.iter().map(|step| step.tally.invalid).sum();
     match &record.interrupted {
         Some(Interruption::Fault(fault)) => Err(Exit::Unavailable.because(fault.clone())),
-        _ if answered > 0 || record.steps.is_empty() => Ok(Exit::Done),
-        _ if invalid > 0 => {
-            Err(Exit::Authentication.because(format!("{}: no answer passed every check", record.target)))
+        _ if record.steps.is_empty() => Ok(Exit::Done),
+        _ => verdict(&record.target, answered, invalid),
+    }
+}
+
+/// How a command ends that had so many answers of `target`, and so many that failed a check.
+pub(crate) fn verdict(target: &str, answered: u64, invalid: u64) -> Result<Exit, Failure> {
+    match answered {
+        0 if invalid > 0 => {
+            Err(Exit::Authentication.because(format!("{target}: no answer passed every check")))
         }
-        _ => Err(Exit::Silence.because(format!("{}: no answer", record.target))),
+        0 => Err(Exit::Silence.because(format!("{target}: no answer"))),
+        _ => Ok(Exit::Done),
     }
 }
 
@@ -194,54 +223,6 @@ fn steps(arguments: &LoadArguments) -> Result<Steps, Failure> {
 }
 
 const DEFAULT_RATE_RPS: f64 = 1000.0;
-
-impl Offer<'_> {
-    fn target(&self) -> Result<Target, Failure> {
-        let Offer { scheme, arguments, trust, key, antp, .. } = *self;
-        let permission = Permission::new(&arguments.permission)?;
-        let wanted = Wanted { scheme, text: &arguments.target, trust, key, antp, timeout: arguments.timeout };
-        Target::find(&wanted, &permission)
-    }
-
-    fn plan(&self, target: &Target) -> Result<Plan, Failure> {
-        let Offer { scheme, arguments, trust, replay, antp, separate_tag, .. } = *self;
-        let _ = authentick_net::descriptors::raise_limit();
-        let arrivals = match (arguments.closed, arguments.arrivals) {
-            (Some(window), _) => Arrivals::Closed { window },
-            (None, ArrivalsArgument::Constant) => Arrivals::Constant,
-            (None, ArrivalsArgument::Exponential) => Arrivals::Exponential,
-        };
-        let seed = match arguments.seed {
-            Some(seed) => seed,
-            None => Entropy::from_system()?.u64() >> 11,
-        };
-        let background = arguments.background.is_some() && scheme != Scheme::Ke;
-        Ok(Plan {
-            scheme,
-            ntp: target.ntp,
-            ke: target.ke,
-            server_name: target.server_name.clone(),
-            authorities_pem: target.authorities_pem.clone(),
-            shared_key: target.key.as_ref().map(SharedKey::from),
-            antp: antp.map(|antp| Antp { suite: antp.kem.suite().0, separate_tag, replay }),
-            aeads: target.aeads.iter().map(|aead| aead.0).collect(),
-            alternative_keys: target.alternative_keys,
-            clients: arguments.clients.max(arguments.workers),
-            background_clients: if background { arguments.clients.max(arguments.workers) } else { 0 },
-            sources: sources(arguments)?,
-            workers: arguments.workers,
-            pinned: !arguments.unpinned,
-            arrivals,
-            seed,
-            timeout: arguments.timeout.max(Duration::from_millis(1)),
-            ke_timeout: trust
-                .map_or(Duration::from_secs(10), |trust| trust.ke_timeout)
-                .max(Duration::from_millis(1)),
-            replay_cookie: replay && antp.is_none(),
-            joinable: arguments.server_metrics.is_some(),
-        })
-    }
-}
 
 /// The addresses of the prefix that this host can send from.
 fn sources(arguments: &LoadArguments) -> Result<Vec<std::net::IpAddr>, Failure> {
@@ -271,18 +252,12 @@ fn spans(address: Option<&str>) -> Result<Option<SpanSource>, Failure> {
     address.map(SpanSource::new).transpose().map_err(problem)
 }
 
-fn prepare(
-    plan: &Plan,
-    roots: Option<authentick_ke::tls::Roots>,
-    watch: &Watch,
-) -> Result<Box<dyn Crew>, Failure> {
+fn prepare(plan: &Plan, target: &Target, watch: &Watch) -> Result<Box<dyn Crew>, Failure> {
     let client_count = u64::from(plan.clients) + u64::from(plan.background_clients);
     // Other schemes only open ports, which takes no time that is worth a bar.
-    let shown = plan.scheme.nature().provision.is_some().then(|| progress::preparation(client_count, watch));
-    let generator = Generator::prepare(plan, roots, watch);
+    let provision = plan.scheme.nature().provision;
+    let shown = provision.is_some().then(|| progress::preparation(client_count, watch)).transpose()?;
+    let generator = Generator::prepare(plan, target.roots.clone(), watch);
     drop(shown);
-    match generator {
-        Ok(generator) => Ok(Box::new(generator)),
-        Err(problem) => Err(Exit::Unavailable.because(problem)),
-    }
+    Ok(Box::new(generator.map_err(|problem| Exit::Unavailable.because(problem))?))
 }

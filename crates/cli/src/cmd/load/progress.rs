@@ -1,12 +1,14 @@
 //! What is shown while a run goes on, and how it is stopped.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use authentick_load::Watch;
-use authentick_load::runner::{Run, Steps};
+use authentick_load::live::LiveRun;
+use authentick_load::runner::Run;
 use authentick_report::load::text::Rows;
 use authentick_report::load::{LoadRecord, Step};
 use authentick_report::units::count;
@@ -14,12 +16,14 @@ use indicatif::ProgressBar;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::screen::{Screen, terminal};
+use super::screen;
+use super::screen::terminal::{self, Terminal};
 use crate::args::LoadArguments;
 use crate::exit::Failure;
 use crate::output;
 
-const REFRESH: Duration = Duration::from_millis(100);
+/// How often counts are taken and shown.
+pub(super) const REFRESH: Duration = Duration::from_millis(100);
 /// How a shell reports an end by SIGINT.
 const INTERRUPTED: i32 = 130;
 
@@ -36,7 +40,7 @@ pub(crate) fn stop_on_signals(watch: &Watch) -> Result<(), Failure> {
 }
 
 /// Stops sending; if that has been asked for already, ends the process.
-pub(super) fn stop(watch: &Watch) {
+fn stop(watch: &Watch) {
     if watch.is_stopped() {
         terminal::close();
         std::process::exit(INTERRUPTED);
@@ -48,18 +52,32 @@ pub(super) fn stop(watch: &Watch) {
     }
 }
 
-/// How a run is shown while it goes on.
-pub(super) enum Display {
-    /// A row for each step, above a bar.
-    Rows(Bar, Rows),
-    /// A bar alone: standard output belongs to the record.
-    Bar(Bar),
-    /// The live screen.
-    Screen(Screen),
+/// A run that is shown until this is dropped.
+pub(super) struct Display {
+    run: Arc<Shown>,
+    /// A row for each step; none on the screen, and where standard output belongs to the record.
+    rows: Option<Rows>,
+    _ticker: Option<Ticker>,
+}
+
+/// What is shown of a run, for the thread that does so and the one that measures.
+pub(super) struct Shown {
+    live: Mutex<LiveRun>,
+    began: Instant,
+    watch: Watch,
+}
+
+impl Shown {
+    /// Brings up to date what is known, and hands it to `show`.
+    pub(super) fn update<T>(&self, show: impl FnOnce(&LiveRun) -> T) -> T {
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        live.sample(self.began.elapsed(), self.watch.counts(), self.watch.is_stopped());
+        show(&live)
+    }
 }
 
 impl Display {
-    /// Starts to show a run as the arguments ask for.
+    /// Starts to show a run as the arguments ask for: by a bar, or on the live screen.
     ///
     /// # Errors
     /// If the screen cannot be opened.
@@ -69,101 +87,91 @@ impl Display {
         watch: &Watch,
         record: &LoadRecord,
     ) -> Result<Self, Failure> {
-        if arguments.tui {
-            return Ok(Display::Screen(Screen::start(run, watch, record)?));
+        let live = LiveRun::new(record, run);
+        let bar = (!arguments.tui).then(|| bar(&live));
+        let shown = Shown { live: Mutex::new(live), began: Instant::now(), watch: watch.clone() };
+        let run = Arc::new(shown);
+        let own = Arc::clone(&run);
+        let rows = (!arguments.tui && !arguments.json).then(|| Rows::new(&record.address));
+        if let Some(rows) = &rows {
+            output::result(&rows.header());
         }
-        if arguments.json {
-            return Ok(Display::Bar(Bar::start(run, watch)));
-        }
-        let rows = Rows::new(&record.address);
-        output::result(&rows.header());
-        Ok(Display::Rows(Bar::start(run, watch), rows))
+        let ticker = match bar {
+            None => {
+                let (mut terminal, watch) = (Terminal::open()?, watch.clone());
+                let show = move || screen::show(&mut terminal, &own, || stop(&watch));
+                Some(Ticker::start(terminal::THREAD, show)?)
+            }
+            Some(bar) => Ticker::of_bar(bar, move |bar| own.update(|live| advance(bar, live)))?,
+        };
+        Ok(Display { run, rows, _ticker: ticker })
     }
 
     /// A step has ended.
     pub(super) fn step(&self, step: &Step) {
-        match self {
-            Display::Rows(bar, rows) => {
-                output::result(&rows.row(step));
-                bar.step();
-            }
-            Display::Bar(bar) => bar.step(),
-            Display::Screen(screen) => screen.step(step),
+        if let Some(rows) = &self.rows {
+            output::result(&rows.row(step));
         }
+        let mut live = self.run.live.lock().unwrap_or_else(PoisonError::into_inner);
+        live.end_step(self.run.began.elapsed(), step);
     }
+}
+
+/// A bar for a run that has not begun. Nobody knows how long a search is.
+fn bar(live: &LiveRun) -> ProgressBar {
+    let step_ms = live.step_duration().as_millis() as u64;
+    live.step_count().map_or_else(|| output::spinner(""), |count| output::bar(step_ms * count as u64))
+}
+
+/// Shows on a bar how far the run is, and what was sent and answered.
+fn advance(bar: &ProgressBar, live: &LiveRun) {
+    let ended = live.ended.len();
+    let what = match live.step_count() {
+        Some(count) => {
+            let steps = live.step_duration() * ended as u32 + live.within().min(live.step_duration());
+            bar.set_position((steps.as_millis() as u64).min(bar.length().unwrap_or(0)));
+            format!("step {} of {count}", (ended + 1).min(count))
+        }
+        None => format!("search, trial {}", ended + 1),
+    };
+    let [sent, answered, failed] = live.counts().map(count);
+    bar.set_message(format!("{what}; {sent} sent, {answered} answered, {failed} failed"));
 }
 
 /// Shows how many of `client_count` have their first keys, until it is dropped.
-pub(super) fn preparation(client_count: u64, watch: &Watch) -> Ticker {
+pub(super) fn preparation(client_count: u64, watch: &Watch) -> io::Result<Option<Ticker>> {
     let watch = watch.clone();
     let bar = output::progress(client_count, "clients get their keys");
-    Ticker::start(bar, move |bar| bar.set_position(watch.ready_count()))
+    Ticker::of_bar(bar, move |bar| bar.set_position(watch.ready_count()))
 }
 
-/// A bar with what was sent and answered so far, shown until it is dropped.
-pub(super) struct Bar {
-    ended_count: Arc<AtomicU64>,
-    _ticker: Ticker,
-}
-
-impl Bar {
-    /// Starts to show a run.
-    fn start(run: &Run, watch: &Watch) -> Self {
-        let step_ms = run.duration.as_millis() as u64;
-        let (bar, step_count) = match &run.steps {
-            Steps::Open(rates) => (output::bar(step_ms * rates.len() as u64), Some(rates.len() as u64)),
-            Steps::Closed => (output::bar(step_ms), Some(1)),
-            // Nobody knows how long a search is.
-            Steps::Search(_) => (output::spinner(""), None),
-        };
-        let ended_count = Arc::new(AtomicU64::new(0));
-        let (ended, watch) = (Arc::clone(&ended_count), watch.clone());
-        let (mut current, mut since) = (0, Instant::now());
-        let ticker = Ticker::start(bar, move |bar| {
-            let now_ended = ended.load(Ordering::Relaxed);
-            if now_ended != current {
-                (current, since) = (now_ended, Instant::now());
-            }
-            let within = (since.elapsed().as_millis() as u64).min(step_ms);
-            let what = match step_count {
-                Some(step_count) => {
-                    bar.set_position((current * step_ms + within).min(step_ms * step_count));
-                    format!("step {} of {step_count}", (current + 1).min(step_count))
-                }
-                None => format!("search, trial {}", current + 1),
-            };
-            let [sent, answered, failed] = watch.counts().map(count);
-            bar.set_message(format!("{what}; {sent} sent, {answered} answered, {failed} failed"));
-        });
-        Bar { ended_count, _ticker: ticker }
-    }
-
-    /// A step has ended.
-    fn step(&self) {
-        self.ended_count.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// A thread that keeps a bar up to date, and takes it away when it is dropped.
+/// A thread that shows something again and again until this is dropped.
 pub(super) struct Ticker {
-    bar: ProgressBar,
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Ticker {
-    fn start(bar: ProgressBar, mut update: impl FnMut(&ProgressBar) + Send + 'static) -> Self {
+    /// `show` waits until it is to be called again, and says whether it is.
+    fn start(name: &str, mut show: impl FnMut() -> bool + Send + 'static) -> io::Result<Self> {
         let over = Arc::new(AtomicBool::new(false));
-        let thread = (!bar.is_hidden()).then(|| {
-            let (bar, over) = (bar.clone(), Arc::clone(&over));
-            std::thread::spawn(move || {
-                while !over.load(Ordering::Relaxed) {
-                    update(&bar);
-                    std::thread::sleep(REFRESH);
-                }
-            })
-        });
-        Ticker { bar, over, thread }
+        let ended = Arc::clone(&over);
+        let body = move || while !ended.load(Ordering::Relaxed) && show() {};
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(body)?;
+        Ok(Ticker { over, thread: Some(thread) })
+    }
+
+    /// Keeps a bar up to date, which goes away in the end; `None` if nobody sees it.
+    fn of_bar(bar: ProgressBar, update: impl Fn(&ProgressBar) + Send + 'static) -> io::Result<Option<Self>> {
+        if bar.is_hidden() {
+            return Ok(None);
+        }
+        let show = move || {
+            update(&bar);
+            std::thread::sleep(REFRESH);
+            true
+        };
+        Ticker::start("progress", show).map(Some)
     }
 }
 
@@ -173,6 +181,5 @@ impl Drop for Ticker {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        self.bar.finish_and_clear();
     }
 }

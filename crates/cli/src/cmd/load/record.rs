@@ -1,57 +1,32 @@
 //! The record of a load run: what is put into it, and where it is kept.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::Path;
 
-use authentick_load::runner::{Outcome, Run, Steps};
-use authentick_load::search::CONFIDENCE;
-use authentick_load::{Arrivals, Plan, Scheme};
+use authentick_load::record::{named, parameters};
+use authentick_load::runner::Run;
+use authentick_load::target::Target;
+use authentick_load::{Plan, Scheme};
 use authentick_net::clock::unix_seconds;
+use authentick_net::udp::ClientSocket;
 use authentick_report::load::csv::csv;
-use authentick_report::load::{self, AntpParameters, LoadRecord, Parameters, Search};
-use authentick_report::units::rate;
+use authentick_report::load::{self, LoadRecord, Parameters};
 
-use super::target::Target;
-use crate::args::{AntpLoad, LoadArguments};
+use crate::args::LoadArguments;
 use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::host::{COMMIT, VERSION, command, host};
 
 /// A record without steps.
-pub(super) fn begin(
-    arguments: &LoadArguments,
-    plan: &Plan,
-    target: &Target,
-    antp: Option<&AntpLoad>,
-) -> LoadRecord {
-    let address = if plan.scheme == Scheme::Ke { target.ke } else { target.ntp };
+pub(super) fn begin(arguments: &LoadArguments, plan: &Plan, run: &Run, target: &Target) -> LoadRecord {
+    let address = if plan.scheme == Scheme::Ke { plan.ke } else { plan.ntp };
+    let is_local = is_local(address);
     let path = match &arguments.path {
-        Some(label) => label.clone(),
-        None if address.ip().is_loopback() => "loopback".to_owned(),
-        None if target.is_local(address) => "local".to_owned(),
-        None => "network".to_owned(),
-    };
-    let (scheme, transfers, same_cookie) = match plan.scheme {
-        Scheme::Plain => ("plain", None, false),
-        Scheme::Mac => ("mac", None, false),
-        Scheme::Nts => ("nts", None, false),
-        Scheme::Ke => ("ke", None, false),
-        Scheme::AntpNegotiate => ("antp-negotiate", None, false),
-        Scheme::AntpExchange => ("antp-exchange", None, false),
-        Scheme::Antp => ("antp", None, false),
-        Scheme::AntpFull => ("antp-full", None, false),
-        Scheme::Mix { transfers, same_cookie } => ("mix", Some(transfers), same_cookie),
-    };
-    let (arrivals, window) = match plan.arrivals {
-        Arrivals::Constant => ("constant", None),
-        Arrivals::Exponential => ("exponential", None),
-        Arrivals::Closed { window } => ("closed", Some(window)),
-    };
-    let authentication = match (&target.aead, &target.key, antp) {
-        (_, _, Some(antp)) => antp.kem.suite().to_string(),
-        (Some(aead), ..) => aead.to_string(),
-        (None, Some(key), None) => key.algorithm().to_string(),
-        (None, None, None) => "none".to_owned(),
+        Some(label) => label,
+        None if address.ip().is_loopback() => "loopback",
+        None if is_local => "local",
+        None => "network",
     };
     LoadRecord {
         command: command(),
@@ -59,36 +34,18 @@ pub(super) fn begin(
         commit: COMMIT.to_owned(),
         started_unix_s: unix_seconds(),
         host: host(),
-        path,
-        scheme: scheme.to_owned(),
-        authentication,
-        target: target.text.clone(),
+        path: path.to_owned(),
+        scheme: named(plan.scheme).to_string(),
+        authentication: target.authentication.clone(),
+        target: arguments.target.clone(),
         address: address.to_string(),
         engine: "sockets".to_owned(),
         parameters: Parameters {
-            arrivals: arrivals.to_owned(),
-            window,
-            step_seconds: arguments.step_seconds.as_secs_f64(),
-            clients: plan.clients,
             sources: arguments.sources.map(|prefix| prefix.to_string()),
-            workers: plan.workers,
-            timeout_seconds: plan.timeout.as_secs_f64(),
-            ke_timeout_seconds: plan.ke_timeout.as_secs_f64(),
-            seed: plan.seed,
-            replay_cookie: plan.replay_cookie,
-            transfers_per_exchange: transfers,
-            same_cookie,
-            antp: antp.zip(plan.antp).map(|(named, antp)| AntpParameters {
-                kem: named.kem.name().to_owned(),
-                separate_tag: antp.separate_tag,
-                replay: antp.replay,
-                chain_size: target.antp.map_or(0, |probed| probed.chain_size as u32),
-                round_count: target.antp.map_or(0, |probed| probed.round_count),
-            }),
-            background_rps: arguments.background.unwrap_or(0.0),
             agents: arguments.coordination.agents.clone(),
+            ..parameters(plan, run, target)
         },
-        shared_clock: arguments.shared_clock || target.is_local(address),
+        shared_clock: arguments.shared_clock || is_local,
         steps: Vec::new(),
         capacity_rps: None,
         search: None,
@@ -96,40 +53,10 @@ pub(super) fn begin(
     }
 }
 
-/// Puts what came of the run into its record.
-pub(super) fn conclude(record: &mut LoadRecord, outcome: Outcome, run: &Run) {
-    record.steps = outcome.steps;
-    record.interrupted = outcome.interrupted;
-    let (Some(found), Steps::Search(settings)) = (outcome.found, &run.steps) else { return };
-    let over = record.interrupted.is_none();
-    let settled = found.held_count >= settings.trial_count;
-    record.capacity_rps = found.lower_rps.filter(|_| over && settled);
-    let remark = match (found.lower_rps, found.generator_limited) {
-        _ if !over => Some("The search did not end.".to_owned()),
-        (None, _) => Some("No rate held.".to_owned()),
-        _ if !settled => {
-            Some("The search was given up: rates held in some trials and not in others.".to_owned())
-        }
-        (Some(_), true) => {
-            Some("The generator, not the server, was the limit; use more --workers or hosts.".to_owned())
-        }
-        (Some(_), false) if found.upper_rps.is_none() => Some(format!(
-            "Every rate up to {}/s held, the highest that was allowed.",
-            rate(settings.rate_max_rps)
-        )),
-        (Some(_), false) => None,
-    };
-    record.search = Some(Search {
-        loss_max: settings.loss_max,
-        lower_rps: found.lower_rps,
-        upper_rps: found.upper_rps,
-        trial_count: found.trial_count,
-        held_count: found.held_count,
-        confidence: CONFIDENCE,
-        loss_low: found.loss.0,
-        loss_high: found.loss.1,
-        remark,
-    });
+/// Whether `server` is this host: its address is the one from which this host would send to it.
+fn is_local(server: SocketAddr) -> bool {
+    let local = ClientSocket::connect(server).and_then(|socket| socket.local());
+    server.ip().is_loopback() || local.is_ok_and(|local| local.ip() == server.ip())
 }
 
 /// Refuses files that could not be written afterwards, before any load.

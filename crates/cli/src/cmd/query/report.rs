@@ -14,14 +14,14 @@ use authentick_wire::header::{Header, Leap};
 use authentick_wire::time::{NtpSpan, NtpTime};
 use serde::Serialize;
 
-use crate::args::{Authentication, Query};
+use crate::args::{Authentication, Query, name_of};
 
 /// Everything that was learnt, as JSON shows it.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     server: String,
     pub(super) address: Option<SocketAddr>,
-    scheme: &'static str,
+    scheme: String,
     authentication: Option<Vouched>,
     pub(super) timing: TimeSpent,
     exchanges: Vec<Shown>,
@@ -317,12 +317,7 @@ impl Report {
         Report {
             server: server.to_owned(),
             address: None,
-            scheme: match authentication {
-                Authentication::Nts => "nts",
-                Authentication::Mac => "mac",
-                Authentication::Antp => "antp",
-                Authentication::Plain => "plain",
-            },
+            scheme: name_of(&authentication),
             authentication: None,
             timing: TimeSpent::default(),
             exchanges: Vec::new(),

@@ -1,18 +1,17 @@
-//! One frame of the screen, drawn from what is known. Pure: the same state and size give the same cells.
+//! One frame of the screen, drawn from what is known. Pure: the same run and size give the same cells.
 
 use std::time::Duration;
 
+use authentick_load::live::{LiveRun, Phase};
 use authentick_load::search::Found;
 use authentick_report::load::text::{self, Rows};
-use authentick_report::load::{HostPart, LoadRecord, Step};
-use authentick_report::units::{count, microseconds, rate};
+use authentick_report::load::{Cause, HostPart, LoadRecord, Step};
+use authentick_report::units::{count, microseconds, plural, rate};
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, LineGauge, Paragraph, Sparkline};
-
-use super::state::{Phase, State};
 
 /// The smallest terminal that has room for everything.
 pub(super) const WIDTH_MIN: u16 = 80;
@@ -38,15 +37,15 @@ const ALARM: Style = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
 const CURVE: Style = Style::new().fg(Color::Cyan);
 
 /// Draws the run.
-pub(super) fn draw(frame: &mut Frame<'_>, state: &State) {
+pub(super) fn draw(frame: &mut Frame<'_>, run: &LiveRun) {
     let area = frame.area();
     if area.width < WIDTH_MIN || area.height < HEIGHT_MIN {
-        return too_small(frame, state);
+        return too_small(frame, run);
     }
     let extra = usize::from(area.height - HEIGHT_MIN);
-    let causes = causes(state, 2 + extra / 4);
-    let hosts = state.ended.last().map_or_else(Vec::new, |step| hosts(step, 3 + extra / 3, area.width));
-    let search = state.found().map(|(found, settings)| searched(&found, settings.trial_count));
+    let causes = causes(run, 2 + extra / 4);
+    let hosts = run.ended.last().map_or_else(Vec::new, |step| hosts(step, 3 + extra / 3, area.width));
+    let search = run.found().map(|(found, settings)| searched(&found, settings.trial_count));
     let titled = |lines: usize| if lines == 0 { 0 } else { lines as u16 + 1 };
     let [head, current, bracket, chart, steps, latency, parts, failed, foot] = Layout::vertical([
         Constraint::Length(2),
@@ -60,27 +59,27 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &State) {
         Constraint::Length(1),
     ])
     .areas(area);
-    header(frame, state, head);
-    progress(frame, state, current);
+    header(frame, run, head);
+    progress(frame, run, current);
     if let Some(search) = search {
         frame.render_widget(Line::from(format!(" {search}")), bracket);
     }
-    curve(frame, state, chart);
+    curve(frame, run, chart);
     let room = usize::from(steps.height.saturating_sub(1));
-    section(frame, steps, "Steps that have ended", table(state, room, area.width));
-    section(frame, latency, &latency_title(state), vec![last_latency(state)]);
+    section(frame, steps, "Steps that have ended", table(run, room, area.width));
+    section(frame, latency, &latency_title(run), vec![last_latency(run)]);
     section(frame, parts, "Hosts in that step", hosts);
     section(frame, failed, "Failed so far, by cause", causes);
-    frame.render_widget(footer(state), foot);
+    frame.render_widget(footer(run), foot);
 }
 
 /// What matters most, and why it is no more.
-fn too_small(frame: &mut Frame<'_>, state: &State) {
+fn too_small(frame: &mut Frame<'_>, run: &LiveRun) {
     let area = frame.area();
-    let [sent, answered, failed] = state.rates().map(rate);
+    let [sent, answered, failed] = run.rates().map(rate);
     let lines = vec![
-        footer(state),
-        Line::from(step_title(state)),
+        footer(run),
+        Line::from(step_title(run)),
         Line::from(format!("{sent} sent/s, {answered} answered/s, {failed} failed/s")),
         Line::from(format!(
             "This terminal has {} x {}; more is shown from {WIDTH_MIN} x {HEIGHT_MIN} on.",
@@ -90,11 +89,11 @@ fn too_small(frame: &mut Frame<'_>, state: &State) {
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-fn header(frame: &mut Frame<'_>, state: &State, area: Rect) {
-    let record = &state.record;
-    let clock = match state.total() {
-        Some(total) => format!("{} of about {} ", minutes(state.now), minutes(total)),
-        None => format!("{} ", minutes(state.now)),
+fn header(frame: &mut Frame<'_>, run: &LiveRun, area: Rect) {
+    let record = &run.record;
+    let clock = match run.total() {
+        Some(total) => format!("{} of about {} ", minutes(run.now), minutes(total)),
+        None => format!("{} ", minutes(run.now)),
     };
     let address = match record.target == record.address {
         true => String::new(),
@@ -116,13 +115,13 @@ fn shape(record: &LoadRecord) -> String {
         Some(window) => format!("closed loop, {window} in flight for each worker"),
         None => format!("open loop, {} distances", parameters.arrivals),
     };
-    let plural = |number: u32, one: &str| {
-        format!("{} {one}{}", count(u64::from(number)), if number == 1 { "" } else { "s" })
-    };
-    let mut parts =
-        vec![arrivals, plural(parameters.clients, "client"), plural(parameters.workers, "worker")];
+    let mut parts = vec![
+        arrivals,
+        plural(u64::from(parameters.clients), "client"),
+        plural(u64::from(parameters.workers), "worker"),
+    ];
     if !parameters.agents.is_empty() {
-        parts.push(plural(parameters.agents.len() as u32, "agent"));
+        parts.push(plural(parameters.agents.len() as u64, "agent"));
     }
     if parameters.background_rps > 0.0 {
         parts.push(format!("{}/s beside them, not measured", rate(parameters.background_rps)));
@@ -132,15 +131,15 @@ fn shape(record: &LoadRecord) -> String {
 }
 
 /// The current step: how far it is, and what is sent, answered and failed.
-fn progress(frame: &mut Frame<'_>, state: &State, area: Rect) {
+fn progress(frame: &mut Frame<'_>, run: &LiveRun, area: Rect) {
     let [gauge, figures] = Layout::vertical([Constraint::Length(1), Constraint::Length(3)]).areas(area);
-    let duration = state.step_duration();
-    let ratio = match state.phase() {
+    let duration = run.step_duration();
+    let ratio = match run.phase() {
         Phase::Sending(within) => (within.as_secs_f64() / duration.as_secs_f64().max(1e-9)).clamp(0.0, 1.0),
         Phase::Waiting | Phase::Stopping | Phase::Over => 1.0,
     };
     let gauge = Rect { x: gauge.x + 1, width: gauge.width.saturating_sub(2), ..gauge };
-    let title = format!("{:<TITLE_WIDTH$}", clipped(&step_title(state), TITLE_WIDTH));
+    let title = format!("{:<TITLE_WIDTH$}", clipped(&step_title(run), TITLE_WIDTH));
     frame.render_widget(
         LineGauge::default()
             .label(Line::styled(title, BOLD))
@@ -158,26 +157,26 @@ fn progress(frame: &mut Frame<'_>, state: &State, area: Rect) {
     let headings = ["sent", "answered", "failed"].map(str::to_owned);
     let lines = vec![
         Line::styled(line("", headings), DIM),
-        Line::styled(line("each second", state.rates().map(rate)), BOLD),
-        Line::from(line("in all", state.counts().map(count))),
+        Line::styled(line("each second", run.rates().map(rate)), BOLD),
+        Line::from(line("in all", run.counts().map(count))),
     ];
     frame.render_widget(Paragraph::new(lines), figures);
 }
 
 /// Which step it is, at which rate, and what is going on in it.
-fn step_title(state: &State) -> String {
-    let number = match (state.phase(), state.step_count()) {
+fn step_title(run: &LiveRun) -> String {
+    let number = match (run.phase(), run.step_count()) {
         (Phase::Over, _) => return "All steps have ended".to_owned(),
-        (_, Some(count)) => format!("Step {} of {count}", state.ended.len() + 1),
-        (_, None) => format!("Trial {}", state.ended.len() + 1),
+        (_, Some(count)) => format!("Step {} of {count}", run.ended.len() + 1),
+        (_, None) => format!("Trial {}", run.ended.len() + 1),
     };
-    let offered = match state.offered_rps() {
+    let offered = match run.offered_rps() {
         Some(offered) => format!("{}/s offered", rate(offered)),
         None => "as fast as answers come".to_owned(),
     };
-    let going_on = match state.phase() {
+    let going_on = match run.phase() {
         Phase::Sending(within) => {
-            format!("{:.1} s of {} s", within.as_secs_f64(), state.step_duration().as_secs_f64())
+            format!("{:.1} s of {} s", within.as_secs_f64(), run.step_duration().as_secs_f64())
         }
         Phase::Waiting => "waiting for last answers".to_owned(),
         Phase::Stopping | Phase::Over => "STOPPING: last answers".to_owned(),
@@ -199,9 +198,9 @@ fn searched(found: &Found, trial_count: u32) -> String {
     format!("Search: {held}; {failed}")
 }
 
-fn curve(frame: &mut Frame<'_>, state: &State, area: Rect) {
+fn curve(frame: &mut Frame<'_>, run: &LiveRun, area: Rect) {
     let columns = usize::from(area.width.saturating_sub(2));
-    let values = state.answered_rps(columns);
+    let values = run.answered_rps(columns);
     let most = values.iter().copied().max().unwrap_or(0);
     let block = Block::new()
         .borders(Borders::TOP)
@@ -221,14 +220,14 @@ fn section(frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<Line<'_>>)
 }
 
 /// The newest steps for which there is room, the newest last.
-fn table(state: &State, room: usize, width: u16) -> Vec<Line<'static>> {
-    let rows = Rows::new(&state.record.address);
+fn table(run: &LiveRun, room: usize, width: u16) -> Vec<Line<'static>> {
+    let rows = Rows::new(&run.record.address);
     let wide = width >= WIDTH_WITH_REMARKS;
     let remark_heading = if wide { "  remarks" } else { "" };
     let heading = format!("{}{remark_heading}", cells("", 1, Rows::HEADINGS, Rows::WIDTHS));
     let mut blocks: Vec<Vec<Line<'static>>> = Vec::new();
     let mut left = room.saturating_sub(1);
-    for (age, step) in state.ended.iter().rev().enumerate() {
+    for (age, step) in run.ended.iter().rev().enumerate() {
         let mut lines = step_lines(&rows, step, width, age == 0);
         if age == 0 {
             lines.truncate(left);
@@ -239,7 +238,7 @@ fn table(state: &State, room: usize, width: u16) -> Vec<Line<'static>> {
         left -= lines.len();
         blocks.push(lines);
     }
-    if state.ended.is_empty() {
+    if run.ended.is_empty() {
         blocks.push(vec![Line::styled(" none yet", DIM)]);
     }
     std::iter::once(Line::styled(heading, DIM)).chain(blocks.into_iter().rev().flatten()).collect()
@@ -267,15 +266,15 @@ fn step_lines(rows: &Rows, step: &Step, width: u16, newest: bool) -> Vec<Line<'s
     lines.into_iter().map(|line| Line::styled(line, style)).collect()
 }
 
-fn latency_title(state: &State) -> String {
-    match state.ended.last().and_then(|step| step.offered_rps) {
+fn latency_title(run: &LiveRun) -> String {
+    match run.ended.last().and_then(|step| step.offered_rps) {
         Some(offered) => format!("Latency in the last step, {}/s", rate(offered)),
         None => "Latency in the last step".to_owned(),
     }
 }
 
-fn last_latency(state: &State) -> Line<'static> {
-    let Some(step) = state.ended.last() else { return Line::styled(" none yet", DIM) };
+fn last_latency(run: &LiveRun) -> Line<'static> {
+    let Some(step) = run.ended.last() else { return Line::styled(" none yet", DIM) };
     let Some(latency) = step.tally.latency_us else { return Line::from(" no answer") };
     let mut spans = Vec::new();
     for (name, us) in [
@@ -332,12 +331,12 @@ fn hosts(step: &Step, room: usize, width: u16) -> Vec<Line<'static>> {
 }
 
 /// Each cause on a line with its meaning, or all on one if they are too many.
-fn causes(state: &State, room: usize) -> Vec<Line<'static>> {
-    let failures = text::failures(&state.ended);
+fn causes(run: &LiveRun, room: usize) -> Vec<Line<'static>> {
+    let failures = text::failures(&run.ended);
     match failures.len() {
         0 => vec![Line::styled(" nothing in the steps that have ended", DIM)],
         number if number <= room => {
-            let line = |(cause, number): (authentick_report::load::Cause, u64)| {
+            let line = |(cause, number): (Cause, u64)| {
                 Line::from(format!(" {cause:<20} {:>10}  {}", count(number), cause.meaning()))
             };
             failures.into_iter().map(line).collect()
@@ -350,8 +349,8 @@ fn causes(state: &State, room: usize) -> Vec<Line<'static>> {
     }
 }
 
-fn footer(state: &State) -> Line<'static> {
-    let (keys, what) = match state.stopped {
+fn footer(run: &LiveRun) -> Line<'static> {
+    let (keys, what) = match run.stopped {
         false => (" q, Ctrl-C ", " stop sending and wait for the last answers"),
         true => (" q, Ctrl-C ", " end at once, without a result"),
     };

@@ -18,7 +18,7 @@ use ratatui::crossterm::{cursor, execute};
 use crate::exit::{Exit, Failure};
 
 /// The name of the thread that draws.
-pub(super) const THREAD: &str = "screen";
+pub(crate) const THREAD: &str = "screen";
 
 /// Octets of a frame that are written in one go.
 const BUFFER_SIZE: usize = 1 << 16;
@@ -33,7 +33,7 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 static HOOK: Once = Once::new();
 
 /// A terminal that shows frames.
-pub(super) struct Terminal(ratatui::Terminal<CrosstermBackend<BufWriter<Stderr>>>);
+pub(crate) struct Terminal(ratatui::Terminal<CrosstermBackend<BufWriter<Stderr>>>);
 
 /// What was pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Terminal {
     ///
     /// # Errors
     /// If it cannot be taken.
-    pub(super) fn open() -> Result<Self, Failure> {
+    pub(crate) fn open() -> Result<Self, Failure> {
         let problem = |error| Exit::Usage.because(format!("--tui: this terminal cannot be used: {error}"));
         HOOK.call_once(|| {
             let report = std::panic::take_hook();
@@ -97,6 +97,12 @@ impl Terminal {
     pub(super) fn draw(&mut self, render: impl FnOnce(&mut Frame<'_>)) -> bool {
         let open = lock();
         open.is_some() && self.0.draw(render).is_ok()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        close();
     }
 }
 

@@ -1,4 +1,4 @@
-//! Frames of made-up runs, compared with files in `golden/`, and what the state makes of samples.
+//! Frames of made-up runs, compared with files in `golden/`.
 //!
 //! `AUTHENTICK_UPDATE_GOLDEN=1 cargo test -p authentick screen` writes the files anew; look at the difference before
 //! committing it.
@@ -6,14 +6,14 @@
 use std::path::Path;
 use std::time::Duration;
 
+use authentick_load::live::{LiveRun, Phase};
 use authentick_load::runner::{Run, Steps};
 use authentick_load::search::Settings;
-use authentick_report::load::{Cause, LoadRecord, Step};
+use authentick_report::load::{Cause, LoadRecord};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use super::frame;
-use super::state::{Phase, State};
 
 /// The record of the report's golden files: four steps from two hosts, of which the third loses and the fourth is
 /// invalid.
@@ -34,7 +34,7 @@ fn ramp() -> Steps {
 }
 
 /// A state after so many steps of the record, each of which took three seconds, and 1.2 s into the next one.
-fn after(ended_count: usize, steps: Steps, hosts: bool) -> State {
+fn after(ended_count: usize, steps: Steps, hosts: bool) -> LiveRun {
     let mut record = record();
     let mut ended = std::mem::take(&mut record.steps);
     ended.truncate(ended_count);
@@ -42,7 +42,7 @@ fn after(ended_count: usize, steps: Steps, hosts: bool) -> State {
         ended.iter_mut().for_each(|step| step.hosts.clear());
         record.parameters.agents.clear();
     }
-    let mut state = State::new(&record, &run(steps));
+    let mut state = LiveRun::new(&record, &run(steps));
     let (mut counts, mut at) = ([0; 3], 0.0);
     for step in &ended {
         let total = [step.tally.sent, step.tally.answered, step.tally.lost + step.tally.invalid];
@@ -67,7 +67,7 @@ fn after(ended_count: usize, steps: Steps, hosts: bool) -> State {
 }
 
 /// The characters of a frame, without what is empty at the ends of lines.
-fn text(state: &State, width: u16, height: u16) -> String {
+fn text(state: &LiveRun, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| frame::draw(frame, state)).unwrap();
     let buffer = terminal.backend().buffer();
@@ -186,62 +186,4 @@ fn absurd_figures_and_texts_stay_in_the_frame() {
     let frame = text(&state, 80, 24);
     assert!(frame.chars().all(|c| c == '\n' || !c.is_control()), "{frame:?}");
     assert_eq!(frame.lines().count(), 24);
-}
-
-#[test]
-fn rates_are_those_of_the_last_second() {
-    let mut state = State::new(&record(), &run(ramp()));
-    assert_eq!(state.rates(), [0.0; 3]);
-    state.sample(seconds(0.5), [50, 40, 10], false);
-    assert_eq!(state.rates(), [100.0, 80.0, 20.0], "there is no whole second yet");
-    state.sample(seconds(2.0), [2050, 2040, 10], false);
-    let [sent, answered, failed] = state.rates().map(|rate| rate.round() as u64);
-    assert_eq!((sent, answered, failed), (1333, 1333, 0));
-}
-
-#[test]
-fn parts_of_the_minute_add_up_and_do_not_change_once_they_are_over() {
-    let mut state = State::new(&record(), &run(ramp()));
-    for tenth in 1..=300u64 {
-        state.sample(seconds(tenth as f64 / 10.0), [tenth * 10; 3], false);
-    }
-    let parts = state.answered_rps(60);
-    assert_eq!(parts.iter().sum::<u64>(), 3000, "30 s at 100/s, in parts of a second");
-    assert_eq!((parts[29], parts[30], parts[59]), (0, 100, 100));
-    state.sample(seconds(30.9), [9000; 3], false);
-    assert_eq!(state.answered_rps(60), parts, "the second that goes on is not shown");
-    state.sample(seconds(31.0), [9000; 3], false);
-    assert_eq!(state.answered_rps(60)[..59], parts[1..]);
-}
-
-#[test]
-fn memory_of_a_long_run_is_bounded() {
-    let mut state = State::new(&record(), &run(ramp()));
-    for tenth in 1..=10_000u64 {
-        state.sample(seconds(tenth as f64 / 10.0), [tenth * 10; 3], false);
-    }
-    assert!(state.sample_count() < 650, "{}", state.sample_count());
-    assert!(state.answered_rps(78).iter().all(|&rate| rate == 100));
-    let step: &Step = &record().steps[0];
-    state.end_step(seconds(1000.0), step);
-    assert!(step.tally.histograms != state.ended[0].tally.histograms, "distributions are not kept");
-}
-
-#[test]
-fn total_follows_what_steps_take() {
-    let mut state = State::new(&record(), &run(ramp()));
-    assert_eq!(state.total(), Some(seconds(10.0)));
-    state.end_step(seconds(4.0), &record().steps[0]);
-    assert_eq!(state.total(), Some(seconds(20.0)), "one second to wait for answers, and one to prepare");
-    assert_eq!(State::new(&record(), &run(Steps::Search(Settings::default()))).total(), None);
-}
-
-#[test]
-fn phase_follows_the_clock_and_the_steps() {
-    let mut state = State::new(&record(), &run(Steps::Open(vec![5.0])));
-    assert_eq!(state.phase(), Phase::Sending(Duration::ZERO));
-    state.sample(seconds(2.1), [0; 3], false);
-    assert_eq!(state.phase(), Phase::Waiting);
-    state.end_step(seconds(2.2), &record().steps[0]);
-    assert_eq!(state.phase(), Phase::Over);
 }

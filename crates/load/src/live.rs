@@ -1,16 +1,17 @@
-//! What the screen knows of a run: what is planned, what has ended, and counts of the last minute.
+//! What is known of a run while it goes on: what is planned, what has ended, and counts of the last minute.
 //!
 //! Pure: it reads no clock. Instants are durations since the run began.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use authentick_load::runner::{Run, Steps};
-use authentick_load::search::{Found, Search, Settings, Trial};
 use authentick_report::load::{LoadRecord, Step, Tally};
 
-/// How far back the chart goes.
-pub(super) const MEMORY: Duration = Duration::from_secs(60);
+use crate::runner::{Run, Steps};
+use crate::search::{Found, Search, Settings, Trial};
+
+/// How far back counts are known.
+const MEMORY: Duration = Duration::from_secs(60);
 
 /// Over which time rates are taken: shorter ones jump, longer ones lag.
 const WINDOW: Duration = Duration::from_secs(1);
@@ -19,22 +20,22 @@ const WINDOW: Duration = Duration::from_secs(1);
 const SAMPLE_COUNT_MAX: usize = 1024;
 
 /// Operations that were sent, answered and failed.
-pub(super) type Counts = [u64; 3];
+type Counts = [u64; 3];
 
-/// A run as the screen sees it.
+/// A run while it goes on.
 #[derive(Debug)]
-pub(super) struct State {
+pub struct LiveRun {
     /// What is loaded and how; without steps.
-    pub(super) record: LoadRecord,
+    pub record: LoadRecord,
     /// Now.
-    pub(super) now: Duration,
+    pub now: Duration,
     /// Steps that have ended.
-    pub(super) ended: Vec<Step>,
+    pub ended: Vec<Step>,
     /// Nothing more is sent.
-    pub(super) stopped: bool,
+    pub stopped: bool,
     steps: Steps,
     /// The search, made again from what came of each step.
-    search: Option<(Search, Settings)>,
+    search: Option<Search>,
     step_duration: Duration,
     step_began: Duration,
     samples: VecDeque<(Duration, Counts)>,
@@ -42,7 +43,7 @@ pub(super) struct State {
 
 /// What the generator is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub enum Phase {
     /// It has been sending for so long.
     Sending(Duration),
     /// The step's time is over, and answers may still come.
@@ -53,14 +54,15 @@ pub(super) enum Phase {
     Over,
 }
 
-impl State {
+impl LiveRun {
     /// A run that begins now; `record` is the one that it will fill.
-    pub(super) fn new(record: &LoadRecord, run: &Run) -> Self {
+    #[must_use]
+    pub fn new(record: &LoadRecord, run: &Run) -> Self {
         let search = match &run.steps {
-            Steps::Search(settings) => Some((Search::new(*settings), *settings)),
+            Steps::Search(settings) => Some(Search::new(*settings)),
             Steps::Open(_) | Steps::Closed => None,
         };
-        State {
+        LiveRun {
             record: record.clone(),
             now: Duration::ZERO,
             ended: Vec::new(),
@@ -74,7 +76,7 @@ impl State {
     }
 
     /// Takes in the counts of all steps so far; `now` never decreases.
-    pub(super) fn sample(&mut self, now: Duration, counts: Counts, stopped: bool) {
+    pub fn sample(&mut self, now: Duration, counts: Counts, stopped: bool) {
         self.now = now;
         self.stopped = stopped;
         self.samples.push_back((now, counts));
@@ -88,10 +90,10 @@ impl State {
     }
 
     /// Takes in a step that has ended.
-    pub(super) fn end_step(&mut self, now: Duration, step: &Step) {
+    pub fn end_step(&mut self, now: Duration, step: &Step) {
         self.now = self.now.max(now);
         self.step_began = self.now;
-        if let Some((search, _)) = &mut self.search {
+        if let Some(search) = &mut self.search {
             search.take(Trial::from(step));
         }
         // Distributions are large, and their percentiles are all that is shown.
@@ -105,16 +107,18 @@ impl State {
     }
 
     /// The rate of the current step; `None` for a closed loop, and when there is no further step.
-    pub(super) fn offered_rps(&self) -> Option<f64> {
-        match (&self.steps, &self.search) {
-            (Steps::Open(rates), _) => rates.get(self.ended.len()).copied(),
-            (Steps::Search(_), Some((search, _))) => search.next_rps(),
-            (Steps::Search(_), None) | (Steps::Closed, _) => None,
+    #[must_use]
+    pub fn offered_rps(&self) -> Option<f64> {
+        match &self.steps {
+            Steps::Open(rates) => rates.get(self.ended.len()).copied(),
+            Steps::Closed => None,
+            Steps::Search(_) => self.search.as_ref()?.next_rps(),
         }
     }
 
     /// How many steps there are; `None` as long as only a search knows.
-    pub(super) fn step_count(&self) -> Option<usize> {
+    #[must_use]
+    pub fn step_count(&self) -> Option<usize> {
         match &self.steps {
             Steps::Open(rates) => Some(rates.len()),
             Steps::Closed => Some(1),
@@ -123,32 +127,42 @@ impl State {
     }
 
     /// What a search has found so far, and how it searches; `None` if nothing is searched for.
-    pub(super) fn found(&self) -> Option<(Found, Settings)> {
-        self.search.as_ref().map(|(search, settings)| (search.found(), *settings))
+    #[must_use]
+    pub fn found(&self) -> Option<(Found, Settings)> {
+        let Steps::Search(settings) = &self.steps else { return None };
+        Some((self.search.as_ref()?.found(), *settings))
     }
 
     /// What the generator is doing.
-    pub(super) fn phase(&self) -> Phase {
-        let over = match (&self.search, self.step_count()) {
-            (Some((search, _)), _) => search.next_rps().is_none(),
-            (None, count) => count.is_some_and(|count| self.ended.len() >= count),
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        let over = match self.step_count() {
+            Some(count) => self.ended.len() >= count,
+            None => self.offered_rps().is_none(),
         };
-        let within = self.now.saturating_sub(self.step_began);
-        match within {
+        match self.within() {
             _ if over => Phase::Over,
             _ if self.stopped => Phase::Stopping,
-            _ if within < self.step_duration => Phase::Sending(within),
+            within if within < self.step_duration => Phase::Sending(within),
             _ => Phase::Waiting,
         }
     }
 
+    /// How long the current step has taken so far.
+    #[must_use]
+    pub fn within(&self) -> Duration {
+        self.now.saturating_sub(self.step_began)
+    }
+
     /// How long a step sends.
-    pub(super) fn step_duration(&self) -> Duration {
+    #[must_use]
+    pub const fn step_duration(&self) -> Duration {
         self.step_duration
     }
 
     /// How long the whole run may take, by what its steps took so far; `None` for a search.
-    pub(super) fn total(&self) -> Option<Duration> {
+    #[must_use]
+    pub fn total(&self) -> Option<Duration> {
         let left = self.step_count()?.saturating_sub(self.ended.len()) as u32;
         let each = match self.ended.len() as u32 {
             0 => self.step_duration,
@@ -158,12 +172,14 @@ impl State {
     }
 
     /// Operations so far.
-    pub(super) fn counts(&self) -> Counts {
+    #[must_use]
+    pub fn counts(&self) -> Counts {
         self.samples.back().map_or([0; 3], |&(_, counts)| counts)
     }
 
     /// Operations a second, over the last second.
-    pub(super) fn rates(&self) -> [f64; 3] {
+    #[must_use]
+    pub fn rates(&self) -> [f64; 3] {
         let from = self.now.saturating_sub(WINDOW);
         let seconds = (self.now - from).as_secs_f64();
         if seconds <= 0.0 {
@@ -175,7 +191,8 @@ impl State {
 
     /// Answers a second in equal parts of the last minute, the oldest first. Parts lie at multiples of their length, so
     /// that they do not change once they are over; the one that goes on is not among them.
-    pub(super) fn answered_rps(&self, part_count: usize) -> Vec<u64> {
+    #[must_use]
+    pub fn answered_rps(&self, part_count: usize) -> Vec<u64> {
         let length = MEMORY.as_secs_f64() / part_count.max(1) as f64;
         let last = (self.now.as_secs_f64() / length).floor();
         let at = |index: f64| self.counts_at(Duration::from_secs_f64((index * length).max(0.0)))[1];
@@ -185,11 +202,6 @@ impl State {
                 ((at(from + 1.0) - at(from)).max(0.0) / length).round() as u64
             })
             .collect()
-    }
-
-    #[cfg(test)]
-    pub(super) fn sample_count(&self) -> usize {
-        self.samples.len()
     }
 
     /// Counts at an instant, on the line between the samples around it.
@@ -204,5 +216,85 @@ impl State {
         };
         let share = (at - from).as_secs_f64() / (to - from).as_secs_f64().max(1e-9);
         std::array::from_fn(|index| first[index] as f64 + (last[index] as f64 - first[index] as f64) * share)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The record of the report's golden files.
+    fn record() -> LoadRecord {
+        LoadRecord::from_json(include_str!("../../report/tests/golden/load.json")).unwrap()
+    }
+
+    fn run(steps: Steps) -> Run {
+        Run { steps, duration: Duration::from_secs(2), background_rps: 0.0, server: None, spans: None }
+    }
+
+    fn seconds(seconds: f64) -> Duration {
+        Duration::from_secs_f64(seconds)
+    }
+
+    fn ramp() -> Steps {
+        Steps::Open(vec![1000.0, 2000.0, 4000.0, 8000.0, 16_000.0])
+    }
+
+    #[test]
+    fn rates_are_those_of_the_last_second() {
+        let mut live = LiveRun::new(&record(), &run(ramp()));
+        assert_eq!(live.rates(), [0.0; 3]);
+        live.sample(seconds(0.5), [50, 40, 10], false);
+        assert_eq!(live.rates(), [100.0, 80.0, 20.0], "there is no whole second yet");
+        live.sample(seconds(2.0), [2050, 2040, 10], false);
+        let [sent, answered, failed] = live.rates().map(|rate| rate.round() as u64);
+        assert_eq!((sent, answered, failed), (1333, 1333, 0));
+    }
+
+    #[test]
+    fn parts_of_the_minute_add_up_and_do_not_change_once_they_are_over() {
+        let mut live = LiveRun::new(&record(), &run(ramp()));
+        for tenth in 1..=300u64 {
+            live.sample(seconds(tenth as f64 / 10.0), [tenth * 10; 3], false);
+        }
+        let parts = live.answered_rps(60);
+        assert_eq!(parts.iter().sum::<u64>(), 3000, "30 s at 100/s, in parts of a second");
+        assert_eq!((parts[29], parts[30], parts[59]), (0, 100, 100));
+        live.sample(seconds(30.9), [9000; 3], false);
+        assert_eq!(live.answered_rps(60), parts, "the second that goes on is not shown");
+        live.sample(seconds(31.0), [9000; 3], false);
+        assert_eq!(live.answered_rps(60)[..59], parts[1..]);
+    }
+
+    #[test]
+    fn memory_of_a_long_run_is_bounded() {
+        let mut live = LiveRun::new(&record(), &run(ramp()));
+        for tenth in 1..=10_000u64 {
+            live.sample(seconds(tenth as f64 / 10.0), [tenth * 10; 3], false);
+        }
+        assert!(live.samples.len() < 650, "{}", live.samples.len());
+        assert!(live.answered_rps(78).iter().all(|&rate| rate == 100));
+        let step: &Step = &record().steps[0];
+        live.end_step(seconds(1000.0), step);
+        assert!(step.tally.histograms != live.ended[0].tally.histograms, "distributions are not kept");
+    }
+
+    #[test]
+    fn total_follows_what_steps_take() {
+        let mut live = LiveRun::new(&record(), &run(ramp()));
+        assert_eq!(live.total(), Some(seconds(10.0)));
+        live.end_step(seconds(4.0), &record().steps[0]);
+        assert_eq!(live.total(), Some(seconds(20.0)), "one second to wait for answers, and one to prepare");
+        assert_eq!(LiveRun::new(&record(), &run(Steps::Search(Settings::default()))).total(), None);
+    }
+
+    #[test]
+    fn phase_follows_the_clock_and_the_steps() {
+        let mut live = LiveRun::new(&record(), &run(Steps::Open(vec![5.0])));
+        assert_eq!(live.phase(), Phase::Sending(Duration::ZERO));
+        live.sample(seconds(2.1), [0; 3], false);
+        assert_eq!(live.phase(), Phase::Waiting);
+        live.end_step(seconds(2.2), &record().steps[0]);
+        assert_eq!(live.phase(), Phase::Over);
     }
 }
