@@ -40,7 +40,7 @@ pub(super) fn command_line(tree: &Tree) -> Vec<Finding> {
     if count <= CLI_LINES_MAX {
         return Vec::new();
     }
-    vec![Finding::note(CLI, 1, format!("{count} lines of code; {CLI_LINES_MAX} are the limit"))]
+    vec![Finding::violation(CLI, 1, format!("{count} lines of code; {CLI_LINES_MAX} are the limit"))]
 }
 
 fn line_count(code: &str) -> usize {
