@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use authentick_load::runner::{Run, Steps};
 use authentick_load::search::Settings;
-use authentick_load::{Arrivals, Generator, Plan, Process, Scheme, Watch};
+use authentick_load::{Generator, Plan, Process, Scheme, Watch};
 use authentick_report::load::Step;
 
 use super::Error;
@@ -109,26 +109,16 @@ pub(crate) fn run(arguments: &[&str]) -> Result<Measured, Error> {
     let _ = authentick_net::descriptors::raise_limit();
     let plan = Plan {
         scheme: if scheme == "plain" { Scheme::Plain } else { Scheme::Nts },
-        ntp,
         ke: SocketAddr::new(ntp.ip(), ke_port.parse()?),
         server_name: "ntp.test".to_owned(),
         authorities_pem: Some(std::fs::read_to_string(ca)?),
-        shared_key: None,
-        antp: None,
         aeads: vec![if scheme == "nts30" { 30 } else { 15 }],
-        alternative_keys: false,
         clients: clients.parse()?,
-        background_clients: 0,
-        sources: Vec::new(),
-        workers: 1,
         // The process has one processor as it is.
         pinned: false,
-        arrivals: Arrivals::Constant,
         seed: 1,
         timeout: TIMEOUT,
-        ke_timeout: Duration::from_secs(10),
-        replay_cookie: false,
-        joinable: false,
+        ..Plan::plain(ntp)
     };
     let watch = Watch::default();
     let mut generator = Generator::prepare(&plan, None, &watch)?;
