@@ -1,5 +1,6 @@
 //! One frame of the screen, drawn from what is known. Pure: the same run and size give the same cells.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use authentick_load::live::{LiveRun, Phase};
@@ -224,7 +225,7 @@ fn table(run: &LiveRun, room: usize, width: u16) -> Vec<Line<'static>> {
     let rows = Rows::new(&run.record.address);
     let wide = width >= WIDTH_WITH_REMARKS;
     let remark_heading = if wide { "  remarks" } else { "" };
-    let heading = format!("{}{remark_heading}", cells("", 1, Rows::HEADINGS, Rows::WIDTHS));
+    let heading = format!("{}{remark_heading}", cells(" ", Rows::HEADINGS, Rows::WIDTHS));
     let mut blocks: Vec<Vec<Line<'static>>> = Vec::new();
     let mut left = room.saturating_sub(1);
     for (age, step) in run.ended.iter().rev().enumerate() {
@@ -248,8 +249,7 @@ fn table(run: &LiveRun, room: usize, width: u16) -> Vec<Line<'static>> {
 fn step_lines(rows: &Rows, step: &Step, width: u16, newest: bool) -> Vec<Line<'static>> {
     let style = if step.valid { Style::new() } else { ALARM };
     let mark = if step.valid { " " } else { INVALID_MARK };
-    let figures = rows.cells(step);
-    let line = cells(mark, 1, figures.each_ref().map(String::as_str), Rows::WIDTHS);
+    let line = cells(mark, rows.cells(step), Rows::WIDTHS);
     let remark = rows.remark(step);
     let beside = usize::from(width).saturating_sub(line.chars().count() + 3);
     let lines = match remark.chars().count() {
@@ -302,7 +302,7 @@ fn hosts(step: &Step, room: usize, width: u16) -> Vec<Line<'static>> {
         false => (parts.as_slice(), [].as_slice()),
     };
     let name = |name: &str| format!("{:<HOST_NAME_WIDTH$}", clipped(name, HOST_NAME_WIDTH));
-    let heading = cells(&format!("  {}", name("")), 0, HOST_HEADINGS, HOST_WIDTHS);
+    let heading = cells(&format!("  {}", name("")), HOST_HEADINGS, HOST_WIDTHS);
     let mut lines = vec![Line::styled(heading, DIM)];
     for part in shown {
         let (mark, style) = if part.valid { (" ", Style::new()) } else { (INVALID_MARK, ALARM) };
@@ -313,12 +313,7 @@ fn hosts(step: &Step, room: usize, width: u16) -> Vec<Line<'static>> {
             text::lost_percent(&part.tally),
             text::skew(part.start_skew_us, part.start_skew_error_us),
         ];
-        let mut line = cells(
-            &format!("{mark} {}", name(&part.name)),
-            0,
-            figures.each_ref().map(String::as_str),
-            HOST_WIDTHS,
-        );
+        let mut line = cells(&format!("{mark} {}", name(&part.name)), figures, HOST_WIDTHS);
         if let Some(why) = &part.why_invalid {
             line = format!("{line}  {why}");
         }
@@ -358,12 +353,9 @@ fn footer(run: &LiveRun) -> Line<'static> {
 }
 
 /// Cells in columns after a first one; a cell that is too long moves what follows.
-fn cells<const N: usize>(first: &str, first_width: usize, cells: [&str; N], widths: [usize; N]) -> String {
-    let mut line = format!("{first:<first_width$}");
-    for (cell, width) in cells.into_iter().zip(widths) {
-        line = format!("{line} {cell:>width$}");
-    }
-    line
+fn cells<const N: usize>(first: &str, cells: [impl Display; N], widths: [usize; N]) -> String {
+    let columns = cells.into_iter().zip(widths);
+    columns.fold(first.to_owned(), |line, (cell, width)| format!("{line} {cell:>width$}"))
 }
 
 /// A text on at most so many lines, broken between words.
