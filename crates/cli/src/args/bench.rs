@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
+use super::values::number;
+
 #[derive(Args, Debug)]
 pub(crate) struct Bench {
     #[command(subcommand)]
@@ -43,8 +45,6 @@ pub(crate) struct BenchMac {
 }
 
 fn turn_ms(text: &str) -> Result<Duration, String> {
-    match text.parse::<f64>() {
-        Ok(ms) if (0.01..=10_000.0).contains(&ms) => Ok(Duration::from_secs_f64(ms / 1e3)),
-        _ => Err("no number of milliseconds from 0.01 to 10000".to_owned()),
-    }
+    let ms = number(text, 0.01..=10_000.0, "no number of milliseconds from 0.01 to 10000")?;
+    Ok(Duration::from_secs_f64(ms / 1e3))
 }

@@ -11,7 +11,7 @@ use authentick_wire::ke::AeadId;
 use clap::{Args, Subcommand, ValueEnum};
 
 pub(crate) use self::agent::{Agent, Coordination};
-use super::values::{aead, seconds, step_seconds};
+use super::values::{aead, number, seconds, step_seconds};
 use super::{AntpLoad, Permit, SharedKeyArguments};
 
 #[derive(Args, Debug)]
@@ -232,8 +232,5 @@ pub(crate) struct Trust {
 }
 
 fn share(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(share) if (0.0..1.0).contains(&share) => Ok(share),
-        _ => Err("no share from 0 to below 1, such as 0.01".to_owned()),
-    }
+    number(text, 0.0..1.0, "no share from 0 to below 1, such as 0.01")
 }

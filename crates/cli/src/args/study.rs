@@ -7,7 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Id, Subcommand, ValueEnum};
 
 use super::Coordination;
-use super::values::{name_of, step_seconds};
+use super::values::{name_of, number, step_seconds};
 
 #[derive(Args, Debug)]
 pub(crate) struct Study {
@@ -146,10 +146,7 @@ fn conflict(option: &Id, paper: PaperArgument) -> Error {
 }
 
 fn scale(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(factor) if (0.001..=10_000.0).contains(&factor) => Ok(factor),
-        _ => Err("no factor from 0.001 to 10000".to_owned()),
-    }
+    number(text, 0.001..=10_000.0, "no factor from 0.001 to 10000")
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Values that several commands take.
 
+use std::ops::RangeBounds;
 use std::time::Duration;
 
 use authentick_wire::ke::AeadId;
@@ -18,20 +19,17 @@ pub(super) fn aead(text: &str) -> Result<AeadId, String> {
     }
 }
 
+/// A number in a range, or what the text is not.
+pub(super) fn number(text: &str, range: impl RangeBounds<f64>, otherwise: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|number| range.contains(number)).ok_or_else(|| otherwise.to_owned())
+}
+
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
-    const MOST: f64 = 86_400.0;
-    match text.parse::<f64>() {
-        Ok(seconds) if (0.0..=MOST).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err(format!("no number of seconds from 0 to {MOST}")),
-    }
+    number(text, 0.0..=86_400.0, "no number of seconds from 0 to 86400").map(Duration::from_secs_f64)
 }
 
 pub(super) fn step_seconds(text: &str) -> Result<Duration, String> {
-    const MOST: f64 = 3600.0;
-    match text.parse::<f64>() {
-        Ok(seconds) if (0.01..=MOST).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err(format!("no number of seconds from 0.01 to {MOST}")),
-    }
+    number(text, 0.01..=3600.0, "no number of seconds from 0.01 to 3600").map(Duration::from_secs_f64)
 }
 
 #[cfg(test)]
