@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use authentick_client::antp::store::StoreError;
 use authentick_client::{Error, Fault};
+use authentick_daemon::keystore::StoreError as KeyStoreError;
+use authentick_daemon::symmetric::KeyFileError;
 use authentick_daemon::{ConfigError, StartError};
 
 use crate::remedy::remedy;
@@ -47,6 +49,15 @@ impl Exit {
             _ => Exit::Configuration,
         }
     }
+
+    /// How a command ends that could not use keys: for want of rights, or as somebody else does not let go of them.
+    const fn of_keys(is_permission: bool, is_held: bool) -> Self {
+        match (is_permission, is_held) {
+            (true, _) => Exit::Permission,
+            (false, true) => Exit::Internal,
+            (false, false) => Exit::Configuration,
+        }
+    }
 }
 
 impl From<Fault> for Exit {
@@ -88,6 +99,20 @@ impl From<Error> for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         Error::from(error).into()
+    }
+}
+
+impl From<KeyStoreError> for Failure {
+    fn from(error: KeyStoreError) -> Self {
+        let exit = Exit::of_keys(error.is_permission(), error.is_held());
+        exit.because(format!("{error}; {}", error.remedy()))
+    }
+}
+
+impl From<KeyFileError> for Failure {
+    fn from(error: KeyFileError) -> Self {
+        let exit = Exit::of_keys(error.is_permission(), error.is_held());
+        exit.because(format!("{error}; {}", error.remedy()))
     }
 }
 

@@ -43,6 +43,22 @@ pub(crate) fn json(result: &impl Serialize) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Prints a result as JSON or, unless that was asked for, as text.
+///
+/// # Errors
+/// If it holds what JSON cannot say.
+pub(crate) fn json_or_text(
+    json: bool,
+    result: &impl Serialize,
+    text: impl FnOnce() -> String,
+) -> Result<(), Failure> {
+    if json {
+        return self::json(result);
+    }
+    self::result(&text());
+    Ok(())
+}
+
 /// JSON in which no character is a control character that serde leaves as it is: DEL, and those of ISO 6429 above it.
 /// They stand in strings alone.
 fn escaped(json: &str) -> String {

@@ -86,8 +86,8 @@ impl KeyName<'_> {
 
     fn load(self) -> Result<Keys, Failure> {
         KeyFile::new(self.file, self.format.into()).load().map_err(|error| {
-            let exit = if error.is_permission() { Exit::Permission } else { Exit::Configuration };
-            exit.because(format!("--keys {error}; {}", error.remedy()))
+            let Failure { exit, message } = error.into();
+            exit.because(format!("--keys {message}"))
         })
     }
 

@@ -50,10 +50,7 @@ struct Findings {
 
 pub(crate) fn run(arguments: &Doctor) -> Result<Exit, Failure> {
     let findings = Findings::find();
-    match arguments.json {
-        true => output::json(&findings)?,
-        false => output::result(&findings.text()),
-    }
+    output::json_or_text(arguments.json, &findings, || findings.text())?;
     Ok(Exit::Done)
 }
 

@@ -44,10 +44,9 @@ fn mac(arguments: &GameMac) -> Result<Exit, Failure> {
     let played: Vec<Played> = played.collect();
     progress.finish_and_clear();
     let as_expected = played.iter().all(Played::is_as_expected);
-    match arguments.json {
-        true => output::json(&Results { seed: arguments.seed, as_expected, programs: played })?,
-        false => output::result(&played.iter().map(Played::to_string).collect::<Vec<_>>().join("\n\n")),
-    }
+    let results = Results { seed: arguments.seed, as_expected, programs: played };
+    let text = || results.programs.iter().map(Played::to_string).collect::<Vec<_>>().join("\n\n");
+    output::json_or_text(arguments.json, &results, text)?;
     match as_expected {
         true => Ok(Exit::Done),
         false => Err(Exit::Internal.because(format!(

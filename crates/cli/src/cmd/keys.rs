@@ -3,15 +3,16 @@
 mod custody;
 mod symmetric;
 
-use std::fmt::Write as _;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use authentick_crypto::Entropy;
 use authentick_daemon::Config;
 use authentick_daemon::keystore::{ATTEMPT_COUNT, Held, KeyStore, StoreError, Stores, Swap};
 use authentick_daemon::lock::OF_A_COMMAND;
+use authentick_daemon::symmetric::notes;
 use authentick_net::clock::unix_seconds;
 use authentick_proto::keyset::{KeySet, Role};
 use serde::Serialize;
@@ -33,19 +34,19 @@ pub(crate) fn run(arguments: &Keys) -> Result<Exit, Failure> {
     let configured_keep = configured.as_ref().and_then(|config| config.nts.as_ref()).map(|nts| nts.keep);
     if let KeysVerb::Generate = arguments.verb {
         let user = |path: &Path| custody::server_user(&configured.as_ref()?.user, path);
-        store.prepare(store.path().and_then(user).as_ref()).map_err(|error| failure(&error))?;
+        store.prepare(store.path().and_then(user).as_ref())?;
     }
     store.path().map_or(Ok(()), custody::become_owner)?;
     let mut entropy = Entropy::from_system()?;
     let keys = match arguments.verb {
         KeysVerb::List | KeysVerb::Symmetric(_) => load(&*store)?.keys,
         KeysVerb::Generate => {
-            store.prepare(None).map_err(|error| failure(&error))?;
-            if store.load().map_err(|error| failure(&error))?.is_some() {
+            store.prepare(None)?;
+            if store.load()?.is_some() {
                 let message = format!("{} holds keys already; rotate them instead", store.place());
                 return Err(Exit::Configuration.because(message));
             }
-            store.load_or_create(unix_seconds(), &mut entropy).map_err(|error| failure(&error))?.keys
+            store.load_or_create(unix_seconds(), &mut entropy)?.keys
         }
         KeysVerb::Rotate { keep } => {
             let keep = keep.or(configured_keep).unwrap_or(KEEP);
@@ -72,8 +73,8 @@ fn store(arguments: &Keys) -> Result<(Arc<Store>, Option<Config>), Failure> {
 }
 
 fn load(store: &Store) -> Result<Held<KeySet>, Failure> {
-    store.check().map_err(|error| failure(&error))?;
-    store.load().map_err(|error| failure(&error))?.ok_or_else(|| {
+    store.check()?;
+    store.load()?.ok_or_else(|| {
         let message = format!("{} does not exist; run: authentick keys generate", store.place());
         Exit::Configuration.because(message)
     })
@@ -87,17 +88,11 @@ fn change(
     for _ in 0..ATTEMPT_COUNT {
         let old = load(store)?;
         let keys = make(&old.keys)?;
-        let swap = store.compare_and_swap(Some(old.version), &keys, OF_A_COMMAND);
-        if let Swap::Done(_) = swap.map_err(|error| failure(&error))? {
+        if let Swap::Done(_) = store.compare_and_swap(Some(old.version), &keys, OF_A_COMMAND)? {
             return Ok(keys);
         }
     }
-    Err(failure(&StoreError::Contended(store.place())))
-}
-
-fn failure(error: &StoreError) -> Failure {
-    let exit = custody::exit(error.is_permission(), error.is_held());
-    exit.because(format!("{error}; {}", error.remedy()))
+    Err(StoreError::Contended(store.place()).into())
 }
 
 #[derive(Serialize)]
@@ -108,31 +103,30 @@ struct Shown {
     age_s: u64,
 }
 
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shown { id, role, created, age_s } = self;
+        let age = humantime::format_duration(Duration::from_secs(*age_s));
+        write!(f, "{id}  {role:<7}  made {created}  ({age} ago)")
+    }
+}
+
 fn show(keys: &KeySet, json: bool) -> Result<(), Failure> {
     let now = unix_seconds();
-    let shown: Vec<Shown> = keys
-        .keys()
-        .map(|(role, key)| Shown {
-            id: format!("{:08x}", key.id()),
-            role: match role {
-                Role::Current => "current",
-                Role::Future => "future",
-                Role::Retired => "retired",
-            },
-            created: humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(key.created()))
-                .to_string(),
-            age_s: now.saturating_sub(key.created()),
-        })
-        .collect();
-    if json {
-        return output::json(&shown);
-    }
-    let mut text = String::new();
-    for key in shown {
-        let age = humantime::format_duration(Duration::from_secs(key.age_s));
-        let line = writeln!(text, "{}  {:<7}  made {}  ({age} ago)", key.id, key.role, key.created);
-        line.expect("writing to a string cannot fail");
-    }
-    output::result(&text);
-    Ok(())
+    let shown = keys.keys().map(|(role, key)| Shown {
+        id: format!("{:08x}", key.id()),
+        role: match role {
+            Role::Current => "current",
+            Role::Future => "future",
+            Role::Retired => "retired",
+        },
+        created: notes::time(key.created()),
+        age_s: now.saturating_sub(key.created()),
+    });
+    list(&shown.collect::<Vec<_>>(), json)
+}
+
+/// Prints keys: as JSON, or each on a line.
+fn list(keys: &[impl Serialize + fmt::Display], json: bool) -> Result<(), Failure> {
+    output::json_or_text(json, &keys, || keys.iter().map(|key| format!("{key}\n")).collect())
 }

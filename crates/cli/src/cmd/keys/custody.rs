@@ -49,12 +49,3 @@ pub(super) fn server_user(name: &str, path: &Path) -> Option<User> {
     }
     user
 }
-
-/// How a command ends that could not use a key file.
-pub(super) const fn exit(is_permission: bool, is_held: bool) -> Exit {
-    match (is_permission, is_held) {
-        (true, _) => Exit::Permission,
-        (false, true) => Exit::Internal,
-        (false, false) => Exit::Configuration,
-    }
-}

@@ -1,6 +1,6 @@
 //! `authentick keys symmetric`: the keys that a server shares with its clients.
 
-use std::fmt::Write as _;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,9 +8,7 @@ use authentick_crypto::Entropy;
 use authentick_daemon::Config;
 use authentick_daemon::symmetric::edit::{self, EditError, Order};
 use authentick_daemon::symmetric::uses::{Stored, limit_of};
-use authentick_daemon::symmetric::{
-    Dialect, Foreign, Format, Key, KeyFile, KeyFileError, Keys as Held, notes,
-};
+use authentick_daemon::symmetric::{Dialect, Foreign, Format, Key, KeyFile, Keys as Held, notes};
 use authentick_net::clock::unix_seconds;
 use authentick_proto::symmetric::Caution;
 use serde::Serialize;
@@ -34,11 +32,11 @@ pub(super) fn run(arguments: &Keys, symmetric: &SymmetricKeys) -> Result<Exit, F
     let (file, now) = (&place.file, unix_seconds());
     let mut entropy = Entropy::from_system()?;
     let keys = match symmetric.verb {
-        SymmetricVerb::List => file.load().map_err(|error| unreadable(&error))?,
+        SymmetricVerb::List => file.load()?,
         SymmetricVerb::Generate { algorithm, id, salt } => {
             let order = Order { id, algorithm, salt };
             let made = edit::generate(file, order, place.dialect, now, &mut entropy);
-            let (keys, id) = made.map_err(|error| unchanged(&place, &error))?;
+            let (keys, id) = made.map_err(|error| unchanged(&place, error))?;
             log::info!("key {id} is made");
             if let Some(caution) = Caution::of(algorithm) {
                 output::error(&format!("warning: key {id} is for {algorithm}: {caution}"));
@@ -47,13 +45,13 @@ pub(super) fn run(arguments: &Keys, symmetric: &SymmetricKeys) -> Result<Exit, F
         }
         SymmetricVerb::Rotate { id, new_id, overlap } => {
             let rotated = edit::rotate(file, id, new_id, overlap.as_secs(), now, &mut entropy);
-            let (keys, next) = rotated.map_err(|error| unchanged(&place, &error))?;
+            let (keys, next) = rotated.map_err(|error| unchanged(&place, error))?;
             let end = notes::time(now.saturating_add(overlap.as_secs()));
             log::info!("key {next} takes the place of key {id}, which is accepted until {end}");
             keys
         }
         SymmetricVerb::Retire { id } => {
-            edit::retire(file, id, now).map_err(|error| unchanged(&place, &error))?
+            edit::retire(file, id, now).map_err(|error| unchanged(&place, error))?
         }
     };
     show(&place, &keys, now, arguments.json)?;
@@ -95,14 +93,9 @@ fn place(arguments: &Keys, symmetric: &SymmetricKeys) -> Result<Place, Failure> 
     Ok(Place { file, dialect, state_directory })
 }
 
-fn unreadable(error: &KeyFileError) -> Failure {
-    let exit = custody::exit(error.is_permission(), error.is_held());
-    exit.because(format!("{error}; {}", error.remedy()))
-}
-
-fn unchanged(place: &Place, error: &EditError) -> Failure {
+fn unchanged(place: &Place, error: EditError) -> Failure {
     match error {
-        EditError::File(error) => unreadable(error),
+        EditError::File(error) => error.into(),
         error => {
             let path = place.file.path().display();
             Exit::Usage.because(format!("{path}: {error}; {}", error.remedy()))
@@ -172,36 +165,38 @@ impl Shown {
             ..Shown::default()
         }
     }
+}
 
-    fn write(&self, out: &mut String) -> std::fmt::Result {
-        write!(out, "{:>10}  {:<11}", self.id, self.kind.unwrap_or("-"))?;
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:>10}  {:<11}", self.id, self.kind.unwrap_or("-"))?;
         match self.bits {
-            Some(bits) => write!(out, "  {bits:>4} bits")?,
-            None => write!(out, "  {:>9}", "")?,
+            Some(bits) => write!(f, "  {bits:>4} bits")?,
+            None => write!(f, "  {:>9}", "")?,
         }
-        write!(out, "  {:<8}", self.state)?;
+        write!(f, "  {:<8}", self.state)?;
         match (&self.made, self.age_s) {
             (Some(made), Some(age)) => {
                 let age = humantime::format_duration(Duration::from_secs(age));
-                write!(out, "  made {made} ({age} ago)")?;
+                write!(f, "  made {made} ({age} ago)")?;
             }
-            _ => write!(out, "  made at an unknown time")?,
+            _ => write!(f, "  made at an unknown time")?,
         }
         if let Some(uses) = self.uses {
             let most = if self.uses_exact == Some(true) { "" } else { "at most " };
-            write!(out, "  used {most}{uses} times")?;
+            write!(f, "  used {most}{uses} times")?;
             if let Some(limit) = self.uses_limit {
-                write!(out, " of 2^{}", limit.ilog2())?;
+                write!(f, " of 2^{}", limit.ilog2())?;
             }
         }
         if let Some(next) = self.replaced_by {
-            write!(out, "  replaced by {next}")?;
+            write!(f, "  replaced by {next}")?;
         }
         if let Some(end) = &self.retires {
             let verb = if self.kind.is_some() { "retires" } else { "retired" };
-            write!(out, "  {verb} {end}")?;
+            write!(f, "  {verb} {end}")?;
         }
-        writeln!(out)
+        Ok(())
     }
 }
 
@@ -220,13 +215,5 @@ fn show(place: &Place, keys: &Held, now: u64, json: bool) -> Result<(), Failure>
     let retired = keys.retired.iter().map(|note| Shown::retired(note, now));
     let foreign = keys.foreign.iter().map(Shown::foreign);
     let shown: Vec<Shown> = held.chain(foreign).chain(retired).collect();
-    if json {
-        return output::json(&shown);
-    }
-    let mut text = String::new();
-    for key in shown {
-        key.write(&mut text).expect("writing to a string cannot fail");
-    }
-    output::result(&text);
-    Ok(())
+    super::list(&shown, json)
 }
