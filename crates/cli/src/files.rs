@@ -20,6 +20,13 @@ pub(crate) fn unreadable(path: &Path, error: &Error, if_no_text: &str, otherwise
     Exit::of_access(error).because(format!("cannot read {}: {error}; {remedy}", path.display()))
 }
 
+/// What is in a file that an option names.
+pub(crate) fn read(option: &str, path: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path).map_err(|error| {
+        Exit::of_access(&error).because(format!("{option} {}: cannot read: {error}", path.display()))
+    })
+}
+
 /// A file that cannot be written.
 pub(crate) fn unwritable(path: &Path, error: &Error, remedy: &str) -> Failure {
     Exit::of_access(error).because(format!("cannot write {}: {error}; {remedy}", path.display()))

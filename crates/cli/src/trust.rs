@@ -11,11 +11,7 @@ use crate::server::server_name;
 
 /// Under ANTP: trust in what is pinned in `file`.
 pub(crate) fn pinned(file: &Path) -> Result<Anchor, Failure> {
-    let pem = std::fs::read(file).map_err(|error| {
-        let message = format!("--pin {}: cannot read: {error}", file.display());
-        Exit::of_access(&error).because(message)
-    })?;
-    Anchor::pinned(&pem).map_err(|error| {
+    Anchor::pinned(&files::read("--pin", file)?).map_err(|error| {
         let problem = format!("neither a certificate nor a public key ({error})");
         files::wrong(file, &problem, "name a PEM file with --pin")
     })
@@ -29,18 +25,8 @@ pub(crate) fn authorities(roots: &Roots, name: &str) -> Result<Anchor, Failure> 
 
 /// The authorities in `file`, or the system's if there is none.
 pub(crate) fn roots(file: Option<&Path>) -> Result<Roots, Failure> {
-    match file {
-        Some(file) => from_file(file),
-        None => from_system(),
-    }
-}
-
-fn from_file(file: &Path) -> Result<Roots, Failure> {
-    let pem = std::fs::read(file).map_err(|error| {
-        let exit = Exit::of_access(&error);
-        exit.because(format!("--ca {}: cannot read: {error}", file.display()))
-    })?;
-    Roots::from_pem(&pem).map_err(|problem| {
+    let Some(file) = file else { return from_system() };
+    Roots::from_pem(&files::read("--ca", file)?).map_err(|problem| {
         let message = format!("--ca {}: {problem}; name a PEM file of authorities", file.display());
         Exit::Configuration.because(message)
     })

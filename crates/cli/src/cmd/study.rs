@@ -13,12 +13,11 @@ use authentick_study::program::Program;
 use authentick_study::request_threshold::{NamedHosts, RequestThreshold, given};
 use authentick_study::{Caller, Console, Error, Fault, carry_out};
 use indicatif::ProgressBar;
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::args::{PaperArgument, Study, StudyOptions, StudyVerb};
 use crate::exit::{Exit, Failure};
 use crate::host::{COMMIT, VERSION, command, host};
-use crate::output;
+use crate::{input, output};
 
 pub(crate) fn run(study: &Study) -> Result<Exit, Failure> {
     match &study.verb {
@@ -39,12 +38,12 @@ fn begin(options: &StudyOptions) -> Result<Exit, Failure> {
         // There is nothing between its beginning and its end that could be kept.
         PaperArgument::Mac => carry_out(&NtpMac { quick }, path, &caller)?,
         PaperArgument::Antp => {
-            stop_by_signal(&stop)?;
+            input::stop_by_signal(&stop)?;
             carry_out(&Antp { quick, trial: step }, path, &caller)?
         }
         PaperArgument::Threshold => {
             let paper = RequestThreshold { quick, step, ..request_threshold(options)? };
-            stop_by_signal(&stop)?;
+            input::stop_by_signal(&stop)?;
             carry_out(&paper, path, &caller)?
         }
     };
@@ -61,16 +60,12 @@ fn request_threshold(options: &StudyOptions) -> Result<RequestThreshold, Failure
         let message = "--agents needs --target: other hosts do not reach a server on this one's loopback";
         return Err(Exit::Usage.because(message));
     }
-    let hosts = match (&coordination.agent_ca, &coordination.certificate_chain, &coordination.private_key) {
-        (Some(ca), Some(chain), Some(key)) => Some(NamedHosts {
-            names: coordination.agents.clone(),
-            ca: ca.clone(),
-            chain: chain.clone(),
-            key: key.clone(),
-        }),
-        // The parser takes all of them or none.
-        (None, _, _) | (_, None, _) | (_, _, None) => None,
-    };
+    let hosts = coordination.files().map(|[chain, key, ca]| NamedHosts {
+        names: coordination.agents.clone(),
+        ca: ca.clone(),
+        chain: chain.clone(),
+        key: key.clone(),
+    });
     let given = match (&options.records.old, &options.records.new) {
         (Some(old), Some(new)) => Some([given("--old", old)?, given("--new", new)?]),
         (None, _) | (_, None) => None,
@@ -83,13 +78,6 @@ fn request_threshold(options: &StudyOptions) -> Result<RequestThreshold, Failure
         given,
         ..RequestThreshold::default()
     })
-}
-
-fn stop_by_signal(stop: &Arc<AtomicBool>) -> Result<(), Failure> {
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(stop))?;
-    }
-    Ok(())
 }
 
 fn show(report: &Report) {

@@ -66,3 +66,10 @@ pub(crate) struct Coordination {
     #[arg(long, value_name = "FILE", requires = "agents")]
     pub(crate) private_key: Option<PathBuf>,
 }
+
+impl Coordination {
+    /// Certificate chain, private key, and the authorities of agents: the parser takes all of them or none.
+    pub(crate) fn files(&self) -> Option<[&PathBuf; 3]> {
+        Some([self.certificate_chain.as_ref()?, self.private_key.as_ref()?, self.agent_ca.as_ref()?])
+    }
+}

@@ -9,7 +9,6 @@ use authentick_daemon::guarded::{self, PEM_SIZE_MAX, Secrecy, Unreadable};
 use authentick_ke::tls::Roots;
 use authentick_load::agent::{self, Coordinator, CrewError, Fault, Identity, IdentityError, Limits};
 use authentick_load::{Allow, Crew, Generator, Plan, Watch};
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::args::{Agent, Coordination};
 use crate::exit::{Exit, Failure};
@@ -39,9 +38,7 @@ pub(super) fn run(arguments: &Agent) -> Result<Exit, Failure> {
     })?;
     let _ = authentick_net::descriptors::raise_limit();
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
+    input::stop_by_signal(&stop)?;
     if arguments.until_eof {
         let stop = Arc::clone(&stop);
         input::at_end(|| (), move || stop.store(true, Ordering::Relaxed))?;
@@ -67,9 +64,7 @@ pub(super) fn coordinate(
     plan: &Plan,
     watch: &Watch,
 ) -> Result<Box<dyn Crew>, Failure> {
-    let (Some(chain), Some(key), Some(authorities)) =
-        (&arguments.certificate_chain, &arguments.private_key, &arguments.agent_ca)
-    else {
+    let Some([chain, key, authorities]) = arguments.files() else {
         let message = "--agents needs --agent-ca, --certificate-chain and --private-key";
         return Err(Exit::Usage.because(message));
     };
