@@ -1,8 +1,8 @@
-//! From measured rates to how many clients one server holds, as the ANTP paper extrapolates ("Authenticated Network
+//! How many clients one server can serve, computed from measured rates as the ANTP paper does ("Authenticated Network
 //! Time Synchronization", USENIX Security 2016, section 4): arithmetic alone.
 //!
-//! The paper multiplies the rate of time requests by the poll interval. That leaves the other two phases out, as they
-//! are rare; with their rates it is also said what they take of the same core.
+//! The paper multiplies the rate of time requests by the poll interval. That ignores the other two phases, as they are
+//! rare; given their rates, this module also computes their share of the same core.
 
 use std::fmt::Write as _;
 
@@ -19,7 +19,7 @@ pub const PAPER_CLIENTS: u64 = 5_755_502_592;
 /// The interval between requests on which the paper's ratios of messages rest, in seconds: half an hour.
 pub const PAPER_RATIO_POLL_SECONDS: f64 = 1800.0;
 
-/// What clients do, and what a server was measured to hold.
+/// What clients do, and the measured rates of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Demand {
     /// Time requests a second that the server answers.
@@ -49,13 +49,13 @@ pub struct Pool {
     pub exchange_share: Option<f64>,
 }
 
-/// A number that makes no sense: which, and what it is to be.
+/// A number that makes no sense: which, and what it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadDemand(&'static str);
 
 impl Demand {
-    /// How many clients one server holds.
+    /// How many clients one server can serve.
     ///
     /// # Errors
     /// If a rate or an interval is not above zero, or clients exchange keys more often than they ask for time.

@@ -15,13 +15,13 @@ use crate::units::{listed, plural, utc};
 pub trait Stored: DeserializeOwned {
     /// The name and version of its format.
     const FORMAT: &'static str;
-    /// What a file that cannot be read is not.
+    /// What the file should be, for the error.
     const WHAT: &'static str;
 
     /// Where it comes from.
     fn provenance(&self) -> Provenance<'_>;
 
-    /// What of it cannot be, if anything; says where.
+    /// Which part of it is impossible, if any; says where.
     ///
     /// # Errors
     /// If figures contradict each other or are impossible.
@@ -74,7 +74,7 @@ impl Provenance<'_> {
     }
 }
 
-/// Why a text is not what it should be. It is always the file's fault, or that of who named it.
+/// Why a text is not what it should be. It is always the fault of the file, or of the user who named it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -92,13 +92,13 @@ pub enum Error {
     /// It is no JSON, or a field is missing or of the wrong type; says where.
     #[error("not {what}: {error}")]
     Json {
-        /// What it was to be.
+        /// What it should be.
         what: &'static str,
         /// What is wrong.
         #[source]
         error: serde_json::Error,
     },
-    /// A figure cannot be, or contradicts another: says which.
+    /// A figure is impossible, or contradicts another: says which.
     #[error("{0}")]
     Unsound(String),
     /// It is the plan of this paper, not of the one that was asked for.
@@ -106,7 +106,7 @@ pub enum Error {
     Paper(Paper),
 }
 
-/// The name of the format that a stored text says it is in. Nothing else of it need make sense but the JSON.
+/// The name of the format that a stored text says it is in. The rest only has to be JSON.
 ///
 /// # Errors
 /// If the text is no JSON object with a string `format`; says where.
@@ -128,7 +128,7 @@ pub fn read<T: Stored>(text: &str) -> Result<T, Error> {
     Ok(record)
 }
 
-/// The same without a look at what it says.
+/// The same without checking its contents.
 pub(crate) fn parse<T: DeserializeOwned>(
     text: &str,
     what: &'static str,

@@ -1,4 +1,4 @@
-//! Numbers as people read them: times in the unit that suits them, shares, dates. ASCII, but for [`typeset`].
+//! Numbers in readable form: times in a suitable unit, shares, dates. ASCII, but for [`typeset`].
 
 const NS_PER_MS: u64 = 1_000_000;
 const SECONDS_PER_DAY: u64 = 86_400;
@@ -96,7 +96,7 @@ pub fn rate(per_second: f64) -> String {
     }
 }
 
-/// A share in percent, without its sign: 0.0123 is `1.23`. What is above zero never reads as zero.
+/// A share in percent, without its sign: 0.0123 is `1.23`. A value above zero is never shown as zero.
 #[must_use]
 pub fn percent(ratio: f64) -> String {
     if ratio > 0.0 && ratio < 0.000_05 { "<0.01".to_owned() } else { format!("{:.2}", ratio * 100.0) }
@@ -134,7 +134,7 @@ pub fn memory(octets: u64) -> String {
     }
 }
 
-/// A round value on an axis, without decimals that say nothing: `500 ns`, `1.5 us`, `20 ms`, `1 s`.
+/// A round value on an axis, without needless decimals: `500 ns`, `1.5 us`, `20 ms`, `1 s`.
 #[must_use]
 pub fn tick(ns: u64) -> String {
     let (size, unit) = match ns {
@@ -193,7 +193,7 @@ pub fn typeset(text: &str) -> String {
     out
 }
 
-/// A sentence as a page shows it: no line ends between a number and its unit, and micro has its sign.
+/// A sentence as a page shows it: no line break between a number and its unit, and micro has its sign.
 #[must_use]
 pub fn typeset_prose(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

@@ -1,4 +1,4 @@
-//! What a record says of ANTP alone: how it was spoken, how long each phase took, and the client's own cryptography.
+//! What only records of ANTP have: how it was used, how long each phase took, and the client's own cryptography.
 //!
 //! The paper ("Authenticated Network Time Synchronization", section 4) finds a run of all three phases longer than the
 //! sum of the phases, as the client encrypts and verifies between them. Here both sides of that are measured.
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{Histogram, Percentiles};
 
-/// How ANTP was spoken.
+/// How ANTP was used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AntpParameters {
     /// The mechanism as the command line names it: `ecdh`, `rsa`, `rsa-oaep` or `x25519`.
     pub kem: String,
-    /// Whether tags were to come in packets of their own: latency is then that of the early packet, if it is genuine.
+    /// Whether tags were requested in separate packets: latency is then that of the early packet, if it is genuine.
     pub separate_tag: bool,
     /// Whether the same request was sent again and again but for its transmit timestamp, which no client does.
     pub replay: bool,
@@ -22,14 +22,14 @@ pub struct AntpParameters {
     pub round_count: u32,
 }
 
-/// Times of a step beside its latency. All are of operations that were answered, and of measured clients.
+/// Times of a step other than latency. All are of answered operations of measured clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AntpFigures {
     /// The client's own cryptography of an operation: encapsulation, tags, hashes, and in whole runs the certificates.
     pub client_crypto_us: Option<Percentiles>,
     /// The same of all operations together, in seconds of processor time of the sending threads.
     pub client_crypto_seconds: f64,
-    /// How long the sending threads were at work, added up, in seconds.
+    /// How long the sending threads were busy, added up, in seconds.
     pub thread_seconds: f64,
     /// Share of the sending threads' time that this was.
     pub client_crypto_share: Option<f64>,
@@ -41,9 +41,9 @@ pub struct AntpFigures {
     pub time_us: Option<Percentiles>,
     /// The three phases of a run added up.
     pub phases_us: Option<Percentiles>,
-    /// Answers whose arrival is that of an early packet; the tag came later, and fitted.
+    /// Answers that were timed by an early packet; the tag came later, and was right.
     pub early: u64,
-    /// The distributions that the percentiles are of.
+    /// The distributions behind the percentiles.
     #[serde(default)]
     pub histograms: AntpHistograms,
 }
@@ -79,7 +79,7 @@ impl AntpFigures {
         self.summarise();
     }
 
-    /// Draws the percentiles from the histograms, and the share from the seconds.
+    /// Computes the percentiles from the histograms, and the share from the seconds.
     pub fn summarise(&mut self) {
         let percentiles = |histogram: &Histogram| histogram.percentiles(1000.0);
         self.client_crypto_us = percentiles(&self.histograms.client_crypto_ns);

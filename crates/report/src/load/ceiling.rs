@@ -1,4 +1,4 @@
-//! How many requests a second a wire carries: what no server behind it can exceed.
+//! How many requests a second a link carries: no server behind it can exceed that.
 //!
 //! An Ethernet frame (IEEE 802.3) around one UDP datagram, in octets, with what the wire spends around it:
 //!
@@ -12,7 +12,7 @@
 
 use std::net::SocketAddr;
 
-/// Links that a ceiling is told for, in Gbit/s.
+/// Links for which ceilings are shown, in Gbit/s.
 pub const LINKS_GBPS: [u32; 4] = [1, 10, 25, 100];
 
 const PREAMBLE_SIZE: u32 = 8;

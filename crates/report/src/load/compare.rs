@@ -9,7 +9,7 @@ use crate::units::{microseconds, rate, ratio};
 /// Offered rates that differ by no more than this share are equal.
 const RATE_TOLERANCE: f64 = 1e-6;
 
-/// What two runs are compared by.
+/// The figure by which two runs are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Yardstick {
     /// The capacity that both searched for.
@@ -53,18 +53,18 @@ impl RatePair {
     }
 }
 
-/// How a run stands against an older one.
+/// The comparison of a run with an older one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// What `new_rps` and `old_rps` are.
     pub yardstick: Yardstick,
-    /// What the newer run carried, requests a second; `None` if it does not tell.
+    /// What the newer run carried, requests a second; `None` if that is not known.
     pub new_rps: Option<f64>,
     /// What the older run carried.
     pub old_rps: Option<f64>,
-    /// What both did at equal rates, the lowest rate first.
+    /// What both did at equal rates, lowest rate first.
     pub pairs: Vec<RatePair>,
-    /// What is not alike, so that the ratio may have other reasons than the server: a sentence each.
+    /// Differences between the runs, so that the server may not be the only reason for the ratio: a sentence each.
     pub differences: Vec<String>,
     what: &'static str,
     runs: [String; 2],
@@ -96,15 +96,15 @@ pub fn against(new: &LoadRecord, old: &LoadRecord) -> Comparison {
 }
 
 impl Comparison {
-    /// What the new run carried by what the old one did; `None` if one of them does not tell, or the old one carried
-    /// nothing.
+    /// What the new run carried, divided by what the old one did; `None` if one of them is not known, or the old one
+    /// carried nothing.
     #[must_use]
     pub fn ratio(&self) -> Option<f64> {
         let old = self.old_rps.filter(|&old| old > 0.0)?;
         Some(self.new_rps? / old)
     }
 
-    /// Whether a gate that asks for at least `least` fails. It fails too where there is no ratio: what could not be
+    /// Whether a gate that requires at least `least` fails. It also fails if there is no ratio: what could not be
     /// measured has not passed.
     #[must_use]
     pub fn below(&self, least: f64) -> bool {
@@ -136,7 +136,7 @@ impl Comparison {
         section
     }
 
-    /// What is not alike, as a list of the page and lines of the text.
+    /// Differences between the runs, as a list on the page and lines of the text.
     pub(crate) fn add_differences(&self, section: &mut Section) {
         section.add_to(Medium::Page, Block::list(self.differences.iter().map(String::as_str)));
         for difference in &self.differences {
@@ -181,7 +181,7 @@ impl Comparison {
     }
 }
 
-/// Both runs at equal rates. Of several steps at one rate the middle one by its 99th percentile stands for all.
+/// Both runs at equal rates. Of several steps at one rate, the one with the median 99th percentile is used.
 fn pairs(new: &LoadRecord, old: &LoadRecord) -> Vec<RatePair> {
     let mut rates: Vec<f64> = offered(new).collect();
     rates.sort_by(f64::total_cmp);

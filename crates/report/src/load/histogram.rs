@@ -1,11 +1,11 @@
-//! Distributions as they are stored: values in ascending order, each with how often it came.
+//! Distributions as they are stored: values in ascending order, each with its count.
 //!
 //! The generator counts into HDR histograms of three significant digits; what is stored is one representative value
 //! for each bucket that holds anything. So a stored value is off by at most 0.1 percent, and any tool reads it.
 
 use serde::{Deserialize, Serialize};
 
-/// Values and how often each came, in ascending order of the values.
+/// Values and their counts, in ascending order of the values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<(i64, u64)>", into = "Vec<(i64, u64)>")]
 pub struct Histogram(Vec<(i64, u64)>);
@@ -28,7 +28,7 @@ pub struct Percentiles {
 }
 
 impl From<Vec<(i64, u64)>> for Histogram {
-    /// Sorts, adds up what stands twice, and leaves out what never came.
+    /// Sorts, merges duplicates, and omits values with a count of zero.
     fn from(mut pairs: Vec<(i64, u64)>) -> Self {
         pairs.retain(|&(_, count)| count > 0);
         pairs.sort_unstable_by_key(|&(value, _)| value);
@@ -90,7 +90,7 @@ impl Histogram {
         (count > 0).then(|| sum as f64 / count as f64)
     }
 
-    /// The usual points, divided by `unit`: 1000 makes microseconds of nanoseconds; `None` if there are no values.
+    /// The usual points, divided by `unit`: 1000 converts nanoseconds to microseconds; `None` if there are no values.
     #[must_use]
     pub fn percentiles(&self, unit: f64) -> Option<Percentiles> {
         let at = |share| self.quantile(share).map(|value| value as f64 / unit);

@@ -28,7 +28,7 @@ pub(crate) use self::words::{shares_host, why};
 use crate::run::{self, Host};
 use crate::stored::stored;
 
-/// What one load run offered to a server, and what came back.
+/// What one load run offered to a server, and the results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "format", rename = "authentick-load/1")]
 pub struct LoadRecord {
@@ -48,11 +48,11 @@ pub struct LoadRecord {
     pub scheme: String,
     /// The algorithm that authenticates, such as `AEAD_AES_SIV_CMAC_256`; `none` for plain NTP.
     pub authentication: String,
-    /// The server as it was named.
+    /// The server, as it was named.
     pub target: String,
     /// Its address and port, of the key exchange for `ke`.
     pub address: String,
-    /// What moved the octets, such as `sockets`.
+    /// How packets were sent and received, such as `sockets`.
     pub engine: String,
     /// How the load was shaped.
     pub parameters: Parameters,
@@ -62,7 +62,7 @@ pub struct LoadRecord {
     pub steps: Vec<Step>,
     /// The highest rate at which at most the tolerated share was lost; null unless it was searched for and found.
     pub capacity_rps: Option<f64>,
-    /// How the search came to it; null unless it was searched for.
+    /// How the search found it; null without a search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
     /// Why the run ended before its last step; absent if it did not.
@@ -104,7 +104,7 @@ pub struct Parameters {
     /// Whether these transfers shared one cookie, as in the NTS study.
     #[serde(default)]
     pub same_cookie: bool,
-    /// How ANTP was spoken; absent for other schemes.
+    /// How ANTP was used; absent for other schemes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub antp: Option<AntpParameters>,
     /// Requests a second of clients that are not measured, beside the measured ones.
@@ -115,7 +115,7 @@ pub struct Parameters {
     pub agents: Vec<String>,
 }
 
-/// One rate, held for a while.
+/// One rate, offered for a while.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// Requests a second that were to be sent, by measured clients alone; key exchanges a second for `ke` and `mix`;
@@ -131,7 +131,7 @@ pub struct Step {
     /// `mix`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accompanying: Option<Tally>,
-    /// What became of the operations of the background, in counts only.
+    /// The operations of the background, in counts only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<Tally>,
     /// Whether the generator did its part, so that the figures say something about the server.
@@ -142,7 +142,7 @@ pub struct Step {
     /// Share of its time in which the busiest sending thread had something to do; null if it sent nothing.
     #[serde(default)]
     pub generator_busy_share: Option<f64>,
-    /// How much later than intended requests left.
+    /// How late requests were sent.
     pub lateness_us: Option<Percentiles>,
     /// Octets of the largest request as UDP payload; with it a reader can work out the wire's ceilings. 0: TCP.
     pub request_size: u32,
@@ -197,9 +197,9 @@ pub struct Spans {
 pub struct HostPart {
     /// The agent's address.
     pub name: String,
-    /// What it was to offer.
+    /// What it should offer.
     pub offered_rps: Option<f64>,
-    /// What became of it; histograms are merged into the step's and left out here.
+    /// The results; histograms are merged into the step's and omitted here.
     #[serde(flatten)]
     pub tally: Tally,
     /// Whether this host did its part.
@@ -213,7 +213,7 @@ pub struct HostPart {
     pub start_skew_error_us: f64,
 }
 
-/// How a search came to its result.
+/// How a search found its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Search {
     /// The share of requests that may go unanswered, such as 0.01.
@@ -290,7 +290,7 @@ impl Step {
         self.per_second(self.tally.sent)
     }
 
-    /// The rate that the step is known by: what was offered, or what a closed loop sent; requests a second.
+    /// The rate that identifies the step: the offered one, or what a closed loop sent; requests a second.
     #[must_use]
     pub fn rate_rps(&self) -> f64 {
         self.offered_rps.unwrap_or_else(|| self.sent_rps())
@@ -330,8 +330,8 @@ impl Spans {
     }
 }
 
-/// Steps that stand for all of them where there is no room for more: of those that pass `test`, one for each rate, the
-/// lowest and the highest rate, and such as lie evenly between.
+/// A selection of steps where there is no room for all: of those that pass `test`, one for each rate: the lowest and
+/// the highest rate, and some evenly spaced in between.
 fn selected(steps: &[Step], test: impl Fn(&Step) -> bool) -> Vec<&Step> {
     const COUNT: usize = 5;
     let mut steps: Vec<&Step> = steps.iter().filter(|step| test(step)).collect();

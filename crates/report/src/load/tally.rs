@@ -1,4 +1,4 @@
-//! What became of the operations of a step: every one is counted in exactly one place.
+//! The outcomes of the operations of a step: each is counted in exactly one place.
 
 use std::collections::BTreeMap;
 
@@ -46,8 +46,8 @@ impl Operation {
     }
 }
 
-/// Why an operation failed, by the name that it has in a record. Each is the server's or the path's doing, but for
-/// those that [`Cause::is_local`] names.
+/// Why an operation failed, by the name that it has in a record. Each is due to the server or the path, except those
+/// that [`Cause::is_local`] names.
 #[derive(
     Clone,
     Copy,
@@ -66,7 +66,7 @@ impl Operation {
 #[strum(serialize_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Cause {
-    /// No answer, nor within a second timeout after the first.
+    /// No answer, not even within a second timeout after the first.
     Timeout,
     /// The answer came after the timeout.
     Late,
@@ -95,8 +95,8 @@ pub enum Cause {
     AntpRate,
     /// The server says, unauthenticated, that it has no such suite or version of ANTP.
     AntpRefused,
-    /// A negotiation of ANTP brought what was not asked for: another suite, another part of the chain, a chain that is
-    /// not trusted.
+    /// A negotiation of ANTP had an unexpected result: another suite, another part of the chain, a chain that is not
+    /// trusted.
     Negotiation,
     /// Another kiss-o'-death.
     Kiss,
@@ -112,7 +112,7 @@ pub enum Cause {
     Malformed,
     /// The network cannot be reached, says this host or another.
     Unreachable,
-    /// The generator was late by so much that it gave the request up.
+    /// The generator was so late that it gave up the request.
     FellBehind,
     /// The generator had no cookie or sealed state, as the client's key exchange failed or had not ended.
     NoCookie,
@@ -208,16 +208,16 @@ impl Cause {
     }
 }
 
-/// What became of the operations of a step.
+/// The outcomes of the operations of a step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tally {
     /// What is counted.
     pub operation: Operation,
-    /// Operations that were to happen.
+    /// Operations that were due.
     pub scheduled: u64,
-    /// Those that were not begun; `causes` says why.
+    /// Operations that did not begin; `causes` says why.
     pub skipped: u64,
-    /// Those that were begun: scheduled - skipped.
+    /// Operations that began: scheduled - skipped.
     pub sent: u64,
     /// Those whose answer passed every check in time.
     pub answered: u64,
@@ -225,9 +225,9 @@ pub struct Tally {
     pub lost: u64,
     /// Those whose answers all failed a check.
     pub invalid: u64,
-    /// Of those skipped, lost and invalid: how many for which reason.
+    /// How many were skipped, lost or invalid, by reason.
     pub causes: BTreeMap<Cause, u64>,
-    /// Datagrams beyond the answers: answers given twice, and such that answer nothing that was asked.
+    /// Surplus datagrams: duplicate answers, and answers to no known request.
     #[serde(default)]
     pub surplus: u64,
     /// From the instant at which the operation was to begin to its answer: the kernel's receive stamp for a transfer,
@@ -235,7 +235,7 @@ pub struct Tally {
     pub latency_us: Option<Percentiles>,
     /// The server's clock minus the client's; null if there was none.
     pub offset_us: Option<Percentiles>,
-    /// The distributions that the percentiles are of.
+    /// The distributions behind the percentiles.
     #[serde(default)]
     pub histograms: Histograms,
 }
@@ -268,7 +268,7 @@ impl Tally {
 
     /// Adds the operations of another host or thread; percentiles are those of all together.
     pub fn merge(&mut self, other: &Tally) {
-        // A stored count may be anything; of what was measured none comes near the end of the range.
+        // A stored count may have any value; measured ones never come near the end of the range.
         let add = |sum: &mut u64, count: u64| *sum = sum.saturating_add(count);
         add(&mut self.scheduled, other.scheduled);
         add(&mut self.skipped, other.skipped);
@@ -285,7 +285,7 @@ impl Tally {
         self.summarise();
     }
 
-    /// Draws the percentiles from the histograms.
+    /// Computes the percentiles from the histograms.
     pub fn summarise(&mut self) {
         self.latency_us = self.histograms.latency_ns.percentiles(1000.0);
         self.offset_us = self.histograms.offset_ns.percentiles(1000.0);

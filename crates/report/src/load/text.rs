@@ -8,7 +8,7 @@ use crate::render::text::{fixed, printable};
 use crate::render::{ABSENT, or_absent};
 use crate::units::{count, microseconds, percent, rate, signed_microseconds};
 
-/// The lines of a run, one for each step, in columns whose widths do not depend on what comes.
+/// The lines of a run, one for each step, in columns whose widths do not depend on later lines.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows {
     ip: Ip,
@@ -36,14 +36,14 @@ impl Rows {
         fixed(&cells, &Self::WIDTHS)
     }
 
-    /// What stands above [`Rows::cells`].
+    /// The headings of [`Rows::cells`].
     pub const HEADINGS: [&'static str; 8] =
         ["offered/s", "sent/s", "answered/s", "lost %", "invalid", "p50", "p99", "max"];
 
-    /// How many characters the figures have room for, one apart.
+    /// The widths of the columns of figures, which are one space apart.
     pub const WIDTHS: [usize; 8] = [10, 10, 10, 6, 7, 9, 9, 9];
 
-    /// The figures of a step. Invalid answers are counted, what was lost is a share of what was sent.
+    /// The figures of a step. Invalid answers are a count, losses a share of what was sent.
     #[must_use]
     pub fn cells(&self, step: &Step) -> [String; 8] {
         let tally = &step.tally;
@@ -63,7 +63,7 @@ impl Rows {
         ]
     }
 
-    /// What is to be said of a step, the gravest first: empty, or on one line whatever it is made of.
+    /// Remarks on a step, most serious first: empty, or a single line.
     #[must_use]
     pub fn remark(&self, step: &Step) -> String {
         printable(&remarks(step, self.ip).join("; ")).into_owned()
@@ -76,7 +76,7 @@ pub fn failures(steps: &[Step]) -> Vec<(Cause, u64)> {
     causes_of_run(steps, |step| Some(&step.tally))
 }
 
-/// What had no answer, as a share of what was sent, in percent; a dash if nothing was sent.
+/// The share of requests without an answer, in percent; a dash if nothing was sent.
 #[must_use]
 pub fn lost_percent(tally: &Tally) -> String {
     match tally.sent {

@@ -53,7 +53,7 @@ pub(super) fn shape(record: &LoadRecord) -> String {
     parts.join("; ")
 }
 
-/// How ANTP was spoken.
+/// How ANTP was used.
 fn antp_shape(antp: &AntpParameters) -> String {
     let mut parts = vec![format!(
         "a certificate chain of {} octets, {} for a negotiation",
@@ -72,7 +72,7 @@ fn antp_shape(antp: &AntpParameters) -> String {
     parts.join("; ")
 }
 
-/// What the client's own cryptography took in a step, and its phases; `None` if nothing is known of it.
+/// How long the client's own cryptography and the phases took in a step; `None` if that is not known.
 pub(super) fn antp_times(step: &Step) -> Option<String> {
     let figures = step.antp.as_ref()?;
     let crypto = figures.client_crypto_us?;
@@ -174,7 +174,7 @@ pub(super) fn largest_request(record: &LoadRecord) -> Option<(u32, Ip)> {
     Some((size, Ip::of(&record.address)))
 }
 
-/// What the wires carry of the largest request; `None` if it went over TCP or needs fragments.
+/// How many of the largest request each link carries; `None` if it went over TCP or needs fragments.
 pub(super) fn wires(record: &LoadRecord) -> Option<String> {
     let (size, ip) = largest_request(record)?;
     let ceilings: Option<Vec<String>> = LINKS_GBPS
@@ -234,7 +234,7 @@ pub(crate) fn why(why_invalid: Option<&String>) -> &str {
     why_invalid.map_or("the generator did not do its part", String::as_str)
 }
 
-/// What is to be said of a step, the gravest first.
+/// Remarks on a step, most serious first.
 pub(super) fn remarks(step: &Step, ip: Ip) -> Vec<String> {
     let mut parts = Vec::new();
     if !step.valid {

@@ -72,7 +72,7 @@ impl Side {
         self.timing(algorithm, Implementation::Authentick, KeyUse::Kept, batch)
     }
 
-    /// Whom ours is compared with: OpenSSL, or for what that lacks aws-lc; one packet at a time.
+    /// What ours is compared with: OpenSSL, or aws-lc for algorithms that OpenSSL lacks; one packet at a time.
     pub(super) fn rival(&self, algorithm: Algorithm, key: KeyUse) -> Option<&Timing> {
         let rivals = [Implementation::OpenSsl, Implementation::AwsLc];
         rivals.into_iter().find_map(|implementation| self.timing(algorithm, implementation, key, 1))
@@ -128,7 +128,7 @@ mod tests {
             batch: 1,
             ns: ns.to_vec(),
         };
-        // The machine is half as fast in the second round: the ratio does not see it.
+        // The machine is half as fast in the second round: the ratio is not affected.
         let (fast, slow) = (timing(&[100.0, 200.0, 100.0, 125.0]), timing(&[200.0, 400.0, 200.0, 250.0]));
         assert_eq!(fast.speed_ratio(&slow), Range { low: 2.0, median: 2.0, high: 2.0 });
         assert_eq!(fast.throughput_kps(), Range { low: 5000.0, median: 8000.0, high: 10_000.0 });

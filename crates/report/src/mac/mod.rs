@@ -1,11 +1,11 @@
-//! The stored format of a bench of MACs, version 1, and what is drawn from it.
+//! The stored format of a bench of MACs, version 1, and what is derived from it.
 //!
 //! - `figures`: medians with their extremes, and ratios taken within a round.
 //! - [`security`]: what an algorithm withstands, by the four factors of draft-aanchal4-ntp-mac-00.
 //! - [`recommend`]: which algorithm for which host, computed from both.
 //! - `tables`: ours, and the nine tables of the two drafts with ours beside them; [`report()`] has all of them.
 //!
-//! A record keeps the nanoseconds of each round, so that whoever doubts a median has what it was taken from.
+//! A record keeps the nanoseconds of each round, so that medians can be verified.
 
 mod figures;
 pub mod recommend;
@@ -23,7 +23,7 @@ pub(crate) use self::tables::{Order, opening, sections};
 use crate::run::Host;
 use crate::stored::stored;
 
-/// Octets of the packet over which all of it is measured: an NTP header.
+/// Octets of the packets that are measured: an NTP header.
 pub const PACKET_SIZE: u32 = 48;
 
 /// A MAC algorithm, by the name that key files give it.
@@ -159,7 +159,7 @@ pub struct Timing {
     pub ns: Vec<f64>,
 }
 
-/// How the times of single MACs scatter, each timed for itself.
+/// How the times of single MACs scatter, each timed individually.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// What was computed.
@@ -214,7 +214,7 @@ pub struct MacRecord {
     pub host: Host,
     /// Octets of a packet.
     pub packet_size: u32,
-    /// Rounds, in which all that is compared takes its turn.
+    /// Rounds; everything that is compared has a turn in each.
     pub round_count: u32,
     /// Milliseconds of a turn.
     pub turn_ms: f64,
@@ -226,7 +226,7 @@ pub struct MacRecord {
     pub sides: Vec<Side>,
 }
 
-/// Whether a time or a frequency can be.
+/// Whether a time or a frequency is possible.
 fn sound(number: f64) -> bool {
     number > 0.0 && number.is_finite()
 }

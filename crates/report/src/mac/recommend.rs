@@ -1,8 +1,8 @@
 //! Which algorithm for which host, computed from throughput and from what an algorithm withstands; and whether the
 //! drafts' conclusion, CMAC, follows from today's figures as it did from theirs.
 //!
-//! An algorithm is recommended that nothing is to be said against ([`Factors::objection`]) and that is the fastest of
-//! those. Whether its tag travels as RFC 5905 has it is told apart, as peers speak no extension field of ours.
+//! The recommendation is the fastest algorithm without an objection ([`Factors::objection`]). Algorithms whose tag does
+//! not fit RFC 5905's MAC are listed separately, as peers do not know our extension field.
 
 use super::security::{Carrier, Factors, MESSAGE_SIZE};
 use super::{Algorithm, Implementation, Instructions, KeyUse, MacRecord, Side, Timing};
@@ -81,7 +81,7 @@ impl Verdict {
         Verdict { host, role, ranked }
     }
 
-    /// The fastest that nothing is to be said against, whatever carries its tag.
+    /// The fastest without an objection, whatever carries its tag.
     #[must_use]
     pub fn fastest(&self) -> Option<&Ranked> {
         self.ranked.iter().find(|ranked| ranked.objection.is_none())
@@ -134,8 +134,8 @@ const fn host_name(instructions: Instructions) -> &'static str {
     }
 }
 
-/// For this host as a client that uses OpenSSL's code, with the instructions and without: what follows hangs on the
-/// code too. Empty if that was not measured.
+/// For this host as a client that uses OpenSSL's code, with the instructions and without: the recommendation depends on
+/// the code too. Empty if that was not measured.
 #[must_use]
 pub fn by_openssl(record: &MacRecord) -> Vec<Verdict> {
     let verdict = |instructions: Instructions| {
@@ -333,7 +333,7 @@ mod tests {
         assert!(found.contains("does not stand everywhere"), "{found}");
         assert!(found.contains("without AES and SHA instructions (client): HMAC-SHA224/128, "), "{found}");
         assert!(!found.contains("this host (client): HMAC"), "{found}");
-        // What is fast and unsafe changes nothing.
+        // A fast but unsafe algorithm changes nothing.
         let mut record = crate::mac::tests::record();
         scale(&mut record, Instructions::With, Algorithm::Md5, 0.01);
         scale(&mut record, Instructions::With, Algorithm::HmacMd5, 0.01);

@@ -26,7 +26,7 @@ pub enum RepeatedNonce {
     LosesHashKey,
 }
 
-/// Whether a tag is a state from which the digest goes on.
+/// Whether a tag is a state from which the digest can be continued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Extension {
@@ -41,7 +41,7 @@ pub enum Extension {
 /// How often a key may be used, as a power of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usage {
-    /// Nobody has set a limit, and none can be reached.
+    /// There is no published limit, or none that can be reached.
     Unlimited,
     /// So many packets.
     Messages(u32),
@@ -82,13 +82,13 @@ pub struct Factors {
     pub tag_bits: u32,
     /// Bits of the key.
     pub key_bits: u32,
-    /// What lies beneath.
+    /// The underlying primitive.
     pub primitive: &'static str,
     /// Bits of its strength; `None` where the first draft says "NA", as MD5 and SHA-1 are broken for collisions.
     pub primitive_bits: Option<u32>,
     /// How often a key may be used.
     pub usage: Usage,
-    /// Whether a tag is a state from which the digest goes on.
+    /// Whether a tag is a state from which the digest can be continued.
     pub extension: Extension,
     /// What a repeated nonce does.
     pub repeated_nonce: RepeatedNonce,
@@ -199,8 +199,8 @@ impl Factors {
         Some(formula.max(-f64::from(self.bound_bits())).min(0.0))
     }
 
-    /// Why the algorithm is not recommended to who authenticates 2^`messages_log2` packets of `message_size` octets
-    /// under a key; `None` if it may be.
+    /// Why the algorithm is not recommended for 2^`messages_log2` packets of `message_size` octets under a key; `None`
+    /// if there is no objection.
     #[must_use]
     pub fn objection(&self, messages_log2: f64, message_size: usize) -> Option<String> {
         let said = match (self.extension, self.repeated_nonce) {

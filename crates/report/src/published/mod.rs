@@ -1,6 +1,6 @@
-//! Numbers that others published, one stem for each paper, with the table or figure that they stand in.
+//! Numbers that others published, one module for each paper, with the table or figure that they come from.
 //!
-//! They are there to be put beside ours as ratios: absolute figures from other hardware say nothing here.
+//! They are compared with ours as ratios: absolute figures from other hardware say nothing here.
 
 pub mod antp;
 pub mod ntp_mac;

@@ -1,7 +1,7 @@
-//! What a report says, as sections, before it is text or markup: made once, shown twice.
+//! A report as sections, before it is text or markup: made once, shown twice.
 //!
-//! `text` writes sections for a terminal, `page` as one HTML page that needs nothing else. Both show the same, but
-//! for what only suits one of them (`Medium`): a terminal has no pictures, and its tables are narrow.
+//! `text` writes sections for a terminal, `page` as one self-contained HTML page. Both show the same, except for what
+//! suits only one of them (`Medium`): a terminal has no pictures, and its tables are narrow.
 
 use std::fmt;
 
@@ -53,7 +53,7 @@ pub(crate) enum Layout {
     Nested,
 }
 
-/// Who is shown something.
+/// The media on which something is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Medium {
     Both,
@@ -268,7 +268,7 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<Row>,
     /// What must be known of it, in sentences.
     pub(crate) notes: Vec<String>,
-    /// Least widths of the text's columns, one apart; `None`: as wide as what they hold, two apart.
+    /// Minimum widths of the text's columns, one space apart; `None`: as wide as their contents, two spaces apart.
     pub(crate) widths: Option<&'static [usize]>,
 }
 
@@ -316,7 +316,7 @@ pub(crate) enum Weight {
     Plain,
     /// It says nothing.
     Void,
-    /// What of it stands on the right, beside what was published, says nothing.
+    /// Its right part, beside the published figures, says nothing.
     VoidRight,
     /// The sum of the rows that follow.
     Total,

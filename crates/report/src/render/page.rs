@@ -1,4 +1,4 @@
-//! Sections as one HTML page that needs nothing else: style and pictures stand in it, there is no script.
+//! Sections as one self-contained HTML page: style and pictures are inline, there is no script.
 //!
 //! Every text goes through [`Escaped`]; the page also forbids the browser to load or run anything, should that fail.
 //! Colours follow the reader's preference for light or dark.
@@ -9,7 +9,7 @@ use super::plot::{NARROW, WIDE};
 use super::{ABSENT, Block, Drawing, Heading, Layout, Mark, Medium, Prose, Section, Table, Tone, Weight};
 use crate::units::{typeset, typeset_prose};
 
-/// What stands where there is no value.
+/// The cell for a missing value.
 const DASH: &str = "\u{2013}";
 
 const fn style(layout: Layout) -> &'static str {
@@ -112,7 +112,7 @@ impl Page {
                 let cell = match table.columns[index].is_word {
                     true => typeset_prose(cell),
                     false if cell == ABSENT => DASH.to_owned(),
-                    // What stands in parentheses is not part of the number.
+                    // Text in parentheses is not part of the number.
                     false => typeset(cell).replace("\u{a0}(", " ("),
                 };
                 let (class, cell) = (class(index), Escaped(&cell));
@@ -202,7 +202,7 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// Fails if one of the elements that pages are made of is opened and not closed, or the other way round.
+/// Fails if one of the elements of a page is opened and not closed, or the other way round.
 #[cfg(test)]
 #[track_caller]
 pub(crate) fn assert_whole(page: &str) {

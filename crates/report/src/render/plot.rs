@@ -58,7 +58,7 @@ pub(crate) const WIDE: Size = Size { class: "wide", width: 860.0, height: 380.0 
 /// For a phone: the same text is larger beside a smaller plot.
 pub(crate) const NARROW: Size = Size { class: "narrow", width: 400.0, height: 320.0 };
 
-/// What stands around the axes has this much room. On the left it depends on the numbers.
+/// Margins around the axes. The left one depends on the numbers.
 pub(crate) const RIGHT: f64 = 26.0;
 pub(crate) const TOP: f64 = 28.0;
 pub(crate) const BOTTOM: f64 = 46.0;
@@ -87,7 +87,7 @@ impl From<&Sample<u64>> for Distribution {
 }
 
 impl From<&Histogram> for Distribution {
-    /// Times below zero, which clocks that disagree make, stand as zero.
+    /// Times below zero, which come from clocks that disagree, count as zero.
     fn from(histogram: &Histogram) -> Self {
         let pairs = histogram.pairs().iter();
         Distribution(pairs.map(|&(value, count)| (u64::try_from(value).unwrap_or(0), count)).collect())
@@ -267,7 +267,7 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// An axis with room for all values. Zero has no logarithm and no say.
+    /// An axis with room for all values. Zero has no logarithm, and is ignored.
     pub(crate) fn around(values: impl Iterator<Item = u64>) -> Option<Self> {
         let (mut low, mut high) = (u64::MAX, None);
         for value in values {

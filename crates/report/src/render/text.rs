@@ -84,7 +84,7 @@ fn lines(layout: Layout, table: &Table) -> String {
         .collect();
     let mut lines = stacked(&headings);
     lines.retain(|line| line.iter().any(|cell| !cell.is_empty()));
-    // What a total is the sum of stands below it, indented.
+    // The parts of a total are below it, indented.
     let has_total = table.rows.iter().any(|row| row.weight.is_total());
     lines.extend(table.rows.iter().map(|row| {
         let cell = |index: &usize| row.cells.get(*index).map_or(Cow::Borrowed(""), |cell| printable(cell));
@@ -103,7 +103,7 @@ fn lines(layout: Layout, table: &Table) -> String {
     }
 }
 
-/// Cells in columns of fixed widths, one apart, and what is left of them behind; a cell that is too long moves what
+/// Cells in columns of fixed widths, one space apart, followed by the rest; a cell that is too long shifts what
 /// follows.
 pub(crate) fn fixed(cells: &[impl AsRef<str>], widths: &[usize]) -> String {
     let mut out = String::new();
@@ -119,8 +119,8 @@ pub(crate) fn fixed(cells: &[impl AsRef<str>], widths: &[usize]) -> String {
     out
 }
 
-/// Lines of cells whose columns line up: words start on the left, numbers end on the right. Nothing stands behind the
-/// last cell of a line. A line may have fewer cells than another.
+/// Lines of cells whose columns line up: words are aligned left, numbers right. Nothing follows the last cell of a
+/// line. A line may have fewer cells than another.
 pub(crate) fn aligned<'a, L: AsRef<[Cow<'a, str>]>>(lines: &[L], is_word: impl Fn(usize) -> bool) -> String {
     let mut widths: Vec<usize> = Vec::new();
     for line in lines {

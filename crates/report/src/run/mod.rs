@@ -1,4 +1,4 @@
-//! Runs of the demo: the stored format, version 1, JSON with raw values, nothing derived; and what is made of it.
+//! Runs of the demo: the stored format, version 1 (JSON with raw values, nothing derived), and its reports.
 //!
 //! Fields that a later version adds are ignored. A field that is missing is an error, as is another format. Times are
 //! in nanoseconds; instants count from 1970. T1 to T4 are those of RFC 5905 section 8.

@@ -1,8 +1,8 @@
 //! Experiments of papers, repeated: what was published beside what was measured here, compared by shape.
 //!
-//! A study's folder holds its plan, `study.json`, and a record for each run that has ended. Whoever carries a study out
-//! writes the plan before the first run; with the records it renders for ever: nothing else is needed. Each paper has
-//! a module here, with the plan that is its own and a function `sections` of plan and records.
+//! A study's folder holds its plan, `study.json`, and a record for each run that has ended. The plan is written before
+//! the first run; plan and records are all that is needed to render the report. Each paper has a module here, with the
+//! plan that is its own and a function `sections` of plan and records.
 
 pub mod antp;
 pub mod ntp_mac;
@@ -55,9 +55,9 @@ impl Paper {
     }
 }
 
-/// What must not change while a study goes on: under other settings it is another study.
+/// What must not change during a study: with other settings it is a different study.
 pub trait Settings: DeserializeOwned {
-    /// Whose they are.
+    /// The paper whose settings they are.
     const PAPER: Paper;
 
     /// The version of authentick, and the commit that it was built from.
@@ -102,7 +102,7 @@ impl<S: Settings> Plan<S> {
 }
 
 impl<S: Serialize> Plan<S> {
-    /// The plan as JSON for people, with a line end after it.
+    /// The plan as indented JSON, ending with a line feed.
     #[must_use]
     pub fn to_json(&self) -> String {
         stored::pretty(self)

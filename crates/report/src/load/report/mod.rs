@@ -178,7 +178,7 @@ fn steps(run: Run<'_>) -> Section {
     section
 }
 
-/// What is known of ANTP alone: phases, and the client's own cryptography.
+/// What only ANTP has: phases, and the client's own cryptography.
 fn antp(run: Run<'_>) -> Section {
     let heading = format!("ANTP{}: phases and the client's cryptography", of(run));
     Section::only(Medium::Page, heading, tables::antp(run.record).map(Block::Table))
@@ -285,7 +285,7 @@ fn spans(run: Run<'_>) -> Option<Section> {
     Some(section)
 }
 
-/// Spectracom's Table 2: the total of each step above what each host had of it.
+/// Like Spectracom's Table 2: the total of each step, above the share of each host.
 fn hosts(run: Run<'_>) -> Option<Section> {
     let table = tables::hosts(run.record)?;
     let mut section = Section::new(format!("Hosts{}", of(run)));

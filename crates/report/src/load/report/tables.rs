@@ -7,7 +7,7 @@ use crate::load::{Cause, HostPart, LoadRecord, Percentiles, Step, selected};
 use crate::render::{ABSENT, Medium, Table, Weight, or_absent};
 use crate::units::{count, difference, memory, microseconds, rate, seconds, signed_microseconds};
 
-/// Steps as they came. The first 80 columns of the text are the same in every run.
+/// Steps in order. The first 80 columns of the text are the same in every run.
 pub(super) fn steps(record: &LoadRecord) -> Table {
     let (rows, ip) = (Rows::new(&record.address), Ip::of(&record.address));
     let names = ["Offered/s", "Sent/s", "Answered/s", "Lost %", "Invalid", "p50", "p99", "Max"];

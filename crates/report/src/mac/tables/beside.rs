@@ -11,13 +11,13 @@ use crate::published::ntp_mac::{
 use crate::render::{ABSENT, Section, Table, or_absent};
 use crate::units::ratio;
 
-/// Messages after which a forger's advantage is told, as powers of two; and after a year at NIST's rate.
+/// Numbers of messages for which a forger's advantage is shown, as powers of two; and for a year at NIST's rate.
 const QUERIES_LOG2: [f64; 3] = [20.0, 32.0, 48.0];
 
 /// Both processes, in the order of columns.
 const SIDES: [Instructions; 2] = [Instructions::With, Instructions::Without];
 
-/// What of ours stands in a column.
+/// Which of our figures a column shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Own {
     One,
@@ -247,7 +247,7 @@ fn own_cell(record: &MacRecord, own: Own, side: &Side, algorithm: Algorithm, fig
     times.map_or_else(|| shown.clone(), |times| format!("{shown} ({times})"))
 }
 
-/// GMAC-SIV, of which the draft tells cycles alone, outside of its tables.
+/// GMAC-SIV, for which the draft gives only cycles, outside of its tables.
 fn gmac_siv(record: &MacRecord, columns: &[Column]) -> Option<String> {
     columns.iter().find(|column| column.machine == Machine::XeonWith)?;
     let published = ratio_to_md5(Algorithm::GmacSiv128, Machine::XeonWith).map(ratio)?;

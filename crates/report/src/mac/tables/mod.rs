@@ -1,4 +1,4 @@
-//! What a bench of MACs has to say, as sentences and tables: once, for the text and for the page.
+//! The results of a bench of MACs, as sentences and tables: once, for the text and for the page.
 //!
 //! - `ours`: throughput, cycles, set-up and spread on this host, with and without the instructions.
 //! - `beside`: ours as multiples of legacy MD5, and the nine tables of the drafts with ours beside them.
@@ -16,7 +16,7 @@ use crate::units::count;
 
 const TITLE: &str = "MACs for NTP on this host, beside the drafts\u{2019}";
 
-/// What stands first.
+/// The opening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     /// This host's figures: of `bench mac`.

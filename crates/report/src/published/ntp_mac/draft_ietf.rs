@@ -1,6 +1,6 @@
 //! draft-ietf-ntp-mac, "Message Authentication Codes for the Network Time Protocol" (October 26, 2016): six tables. It
-//! withdraws the recommendation of GMAC, as NTP cannot see to it that no nonce comes twice, for CMAC (section 9). RFC
-//! 8573 is what became of it.
+//! withdraws the recommendation of GMAC in favour of CMAC, as NTP cannot ensure that nonces never repeat (section 9).
+//! It became RFC 8573.
 
 use super::{Advantage, Column, Content, Lengths, Machine, Table, XEON_THROUGHPUT};
 use crate::mac::Algorithm;

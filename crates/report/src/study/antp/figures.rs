@@ -1,13 +1,12 @@
-//! Means over trials, and what the paper's sentences are about: ratios of throughput, of latency, and of both to what
-//! the primitives take.
+//! Means over trials, and the paper's ratios: of throughput, of latency, and of both to the time of the primitives.
 //!
-//! A trial in which the generator did not do its part counts for nothing here, unless it is asked for: what such trials
-//! saw is shown with a mark, and is in no ratio.
+//! A trial in which the generator did not do its part is ignored here, unless it is asked for: figures of such trials
+//! are shown with a mark, and are in no ratio.
 
 use super::{AntpRecord, Latency, Level, Parts, Path, Phase, Primitive, Subject, Suite, Times, Trial};
 use crate::load::ceiling::{Ip, requests_per_second};
 
-/// Which trials are looked at.
+/// Which trials are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Which {
     /// Those that count.
@@ -41,7 +40,7 @@ impl Mean {
     }
 }
 
-/// What the trials of a row come to.
+/// The results of the trials of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Throughput {
     /// Answers a second.
@@ -68,7 +67,7 @@ impl Throughput {
     }
 }
 
-/// What the trials of a cell come to: means over trials of each figure.
+/// The results of the trials of a cell: means over trials of each figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cell {
     pub(super) p50_us: Mean,
@@ -92,7 +91,7 @@ impl Cell {
     }
 }
 
-/// Complete runs of all phases: what they took, and where it went. Means over trials of arithmetic means, as only means
+/// Complete runs of all phases: how long they took, and for what. Means over trials of arithmetic means, as only means
 /// add up; in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Complete {
@@ -164,7 +163,7 @@ impl AntpRecord {
         all.filter(move |latency| which.takes(latency.why_invalid.as_ref()))
     }
 
-    /// Where the time of complete runs went.
+    /// What complete runs spent their time on.
     pub(super) fn complete(&self, suite: Suite, level: Level, path: Path) -> Option<Complete> {
         self.complete_of(Which::Valid, suite, level, path)
     }

@@ -1,12 +1,12 @@
-//! The ANTP paper's measurements repeated: the stored record, version 1, with what each trial brought.
+//! The ANTP paper's measurements repeated: the stored record, version 1, with the results of each trial.
 //!
 //! - [`Plan`]: what the study is to measure, as its folder keeps it.
 //! - `figures`: means over trials, and the ratios that the paper quotes.
-//! - `findings`: what follows from them, in sentences.
+//! - `findings`: conclusions, in sentences.
 //! - `tables`: Table 1's shape, the runs of all three phases, and the published ratios beside ours.
 //! - [`report()`]: all of it.
 //!
-//! A record grows trial by trial, so that a study that was interrupted goes on. It keeps figures of each trial and no
+//! A record grows trial by trial, so that an interrupted study can be resumed. It keeps figures of each trial and no
 //! distributions.
 
 mod figures;
@@ -193,7 +193,7 @@ pub struct Capacity {
     pub window: Option<u32>,
     /// Octets of the largest request as UDP payload.
     pub request_size: u32,
-    /// What must be known of it: why none was found, or that the generator and not the server was the limit.
+    /// A remark: why none was found, or that the generator and not the server was the limit.
     pub remark: Option<String>,
 }
 
@@ -332,7 +332,7 @@ pub struct AntpRecord {
     pub host: Host,
     /// How it is measured.
     pub settings: Settings,
-    /// What must be known of all of it, in sentences: where server and generators run, what could not be measured.
+    /// General remarks, in sentences: where server and generators run, what could not be measured.
     pub remarks: Vec<String>,
     /// What key encapsulation takes; empty until it is measured.
     pub primitives: Vec<Primitive>,

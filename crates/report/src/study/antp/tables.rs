@@ -1,4 +1,4 @@
-//! Table 1's shape, the runs of all three phases, the published ratios beside ours, and what is behind them.
+//! Table 1, the runs of all three phases, the published ratios beside ours, and the figures behind them.
 
 use super::figures::{Cell, Complete, Mean, Throughput, Which};
 use super::{AntpRecord, Level, Path, Phase, Primitive, Subject, Suite};
@@ -11,7 +11,7 @@ use crate::units::{microseconds, percent, rate, ratio, signed_share};
 
 /// Paths on which latency is taken, in the order of the table.
 pub(super) const PATHS: [Path; 2] = [Path::Short, Path::Long];
-/// What stands behind a figure of trials that do not count.
+/// The mark after a figure of trials that do not count.
 const MARK: &str = " !";
 /// Where a search has found nothing.
 const NOT_MEASURED: &str = "not measured";
@@ -286,7 +286,7 @@ pub(super) fn throughput_detail(record: &AntpRecord) -> Table {
         )])
 }
 
-/// What is to be said of a row's search and trials.
+/// Remarks on a row's search and trials.
 fn remark(record: &AntpRecord, subject: Subject, path: Path) -> String {
     let searched = record.capacity(subject, path).and_then(|capacity| capacity.remark.as_deref());
     let invalid = record.trials(subject, path).find_map(|trial| trial.why_invalid.as_deref());

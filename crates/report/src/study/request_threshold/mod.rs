@@ -1,9 +1,9 @@
 //! Spectracom's test of the request threshold beside ours: Tables 1 and 2 and the third result of its technical note
 //! "NTP Server Capacity Testing".
 //!
-//! Shapes are compared: each row as a share of the most in its table. Absolute figures of other hardware are shown and
-//! not compared. For each row of ours it is said what limited it, as a host that cannot offer more is its own limit:
-//! the note found out about its Table 1 only by Table 2.
+//! Shapes are compared: each row as a share of the highest figure in its table. Absolute figures from other hardware
+//! are shown but not compared. For each row of ours the report says what limited it, as a host that cannot offer more
+//! is its own limit: the note noticed that about its Table 1 only through Table 2.
 
 pub(crate) mod plan;
 mod report;
@@ -37,6 +37,6 @@ pub struct Remarks {
     pub several_hosts: Vec<String>,
     /// On the two configurations.
     pub configurations: Vec<String>,
-    /// Processors that the server had in both configurations; `None` if nobody knows.
+    /// Processors that the server had in both configurations; `None` if not known.
     pub processors: Option<f64>,
 }

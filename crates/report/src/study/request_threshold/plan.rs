@@ -1,4 +1,4 @@
-//! What a study of the request threshold is to measure, and what is to be said of it.
+//! What a study of the request threshold measures, and remarks on it.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ pub struct Plan {
     pub started_unix_s: u64,
     /// What must not change while a study goes on.
     pub settings: Settings,
-    /// By how much the paper's rates are multiplied; null until it is known.
+    /// The factor for the paper's rates; null until it is known.
     pub scale: Option<f64>,
     /// The hosts of Table 2, as `load --agents` names them; empty if several hosts are not measured.
     #[serde(default)]
@@ -29,7 +29,7 @@ pub struct Plan {
     pub hosts_remark: String,
     /// What the two configurations are, or why there are none: a sentence.
     pub configurations_remark: String,
-    /// Processors that the server has in both; null if nobody knows.
+    /// Processors that the server has in both; null if not known.
     #[serde(default)]
     pub processors: Option<f64>,
     /// The runs, in the order of measuring.
@@ -47,7 +47,7 @@ pub struct Settings {
     pub target: Option<String>,
     /// Agents that were named.
     pub agents: Vec<String>,
-    /// By how much rates were to be multiplied; null: as it turns out.
+    /// The factor for the rates that was asked for; null: it is measured.
     pub scale: Option<f64>,
     /// Whether the study is a short one.
     pub quick: bool,
@@ -67,7 +67,7 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Part {
-    /// Finding out by how much rates are to be multiplied.
+    /// Finding the factor for the rates.
     Scale,
     /// A row of Table 1.
     OneHost,
@@ -106,7 +106,7 @@ impl Stored for Plan {
         study::provenance(&self.command, self.started_unix_s, &self.settings)
     }
 
-    /// No run's record lies outside of the folder.
+    /// No run's record is outside of the folder.
     fn check(&self) -> Result<(), String> {
         let plain = |name: &str| {
             name.ends_with(".json")
@@ -159,7 +159,7 @@ impl Plan {
         study::read(text, Paper::Threshold)
     }
 
-    /// The plan as JSON for people, with a line end after it.
+    /// The plan as indented JSON, ending with a line feed.
     #[must_use]
     pub fn to_json(&self) -> String {
         stored::pretty(self)

@@ -68,7 +68,7 @@ fn with(records: &Records, remarks: &Remarks) -> Vec<Section> {
     vec![opening(records, &remarks.study), one, several, third]
 }
 
-/// What stands beside what, and where ours comes from.
+/// What is compared with what, and the origin of our figures.
 fn opening(records: &Records, remarks: &[String]) -> Section {
     let mut section = Section::default();
     let compare = format!("{SOURCE}, beside ours. Compare the shares, not the figures.");
@@ -141,7 +141,7 @@ fn third(comparison: Option<&Comparison>) -> [String; 2] {
 /// What the server's process needed for a request under both configurations, and whether the ratio of rates tells of
 /// the server at all. `processors`: how many the server had; `None` if nobody knows.
 fn third_in_detail(old: &LoadRecord, new: &LoadRecord, processors: Option<f64>) -> Vec<String> {
-    // A server that uses less of what it has is not at its limit.
+    // A server that does not use all of its share is not at its limit.
     const BUSY: f64 = 0.8;
     let best = [old, new].map(LoadRecord::highest_answered);
     let mut sentences = Vec::new();

@@ -24,13 +24,13 @@ fn ours(records: &[LoadRecord]) -> Vec<Ours<'_>> {
     steps.into_iter().map(|step| Ours { step, share: share(step) }).collect()
 }
 
-/// Why a host did not do its part, without the remedy that follows in a record: the row is there to show the limit.
+/// Why a host did not do its part, without the remedy that the record adds: the row is there to show the limit.
 fn reason(why: Option<&String>) -> &str {
     let text = why_of(why);
     text.split_once("; ").map_or(text, |(reason, _)| reason)
 }
 
-/// What kept a row from being higher.
+/// What limited a row.
 fn limit(step: &Step) -> String {
     let hosts: Vec<_> = step.hosts.iter().filter(|part| !part.valid).collect();
     let unanswered = step.tally.loss_ratio();
@@ -141,7 +141,7 @@ pub(super) fn ours_2(several: &[LoadRecord]) -> Table {
         .table()
 }
 
-/// How far from the common instant the host began that was furthest from it, at worst.
+/// How far from the common instant the furthest host began, at worst.
 fn start_skew(step: &Step) -> String {
     let worst = step.hosts.iter().map(|part| part.start_skew_us.abs() + part.start_skew_error_us);
     or_empty(worst.reduce(f64::max).map(|us| format!("\u{2264} {}", microseconds(us))))
