@@ -10,6 +10,8 @@ use super::{Block, Heading, Layout, Medium, Section, Table};
 const GAP: &str = "  ";
 /// Columns of a sentence that is folded; tables may be wider.
 const WIDTH: usize = 110;
+/// Headings are folded so that they are about as narrow as figures.
+const HEADING_WIDTH: usize = 14;
 
 pub(super) fn report(layout: Layout, sections: &[Section]) -> String {
     let mut out = String::new();
@@ -56,18 +58,8 @@ fn write(out: &mut String, layout: Layout, block: &Block) {
 
 /// A sentence on a line of its own; if it is folded, on several, the further ones indented.
 fn say(out: &mut String, layout: Layout, sentence: &str) {
-    let mut column = 0;
-    for (index, word) in printable(sentence).split(' ').enumerate() {
-        let width = word.chars().count();
-        let gap = match (index, layout == Layout::Nested && column + 1 + width > WIDTH) {
-            (0, _) => "",
-            (_, true) => "\n  ",
-            (_, false) => " ",
-        };
-        column = if gap == "\n  " { 2 + width } else { column + gap.len() + width };
-        *out += gap;
-        *out += word;
-    }
+    let width = if layout == Layout::Nested { WIDTH } else { usize::MAX };
+    *out += &folded(&printable(sentence), width, GAP).join("\n");
     out.push('\n');
 }
 
@@ -76,7 +68,7 @@ fn lines(layout: Layout, table: &Table) -> String {
     let headings: Vec<Vec<String>> = shown
         .iter()
         .map(|&index| match (layout, &table.columns[index].heading) {
-            (Layout::Nested, Heading(heading, _)) => folded(heading),
+            (Layout::Nested, Heading(heading, _)) => folded(heading, HEADING_WIDTH, ""),
             (Layout::Brief | Layout::Flat, Heading(heading, short)) => {
                 short.as_ref().unwrap_or(heading).split('\n').map(str::to_owned).collect()
             }
@@ -157,16 +149,25 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A heading over several lines, so that it is about as narrow as figures.
-fn folded(heading: &str) -> Vec<String> {
-    const HEADING_WIDTH: usize = 14;
-    let mut lines = vec![String::new()];
-    for word in heading.split(' ') {
-        let last = lines.last_mut().expect("there is one");
-        match last.is_empty() || last.chars().count() + 1 + word.chars().count() <= HEADING_WIDTH {
-            true if last.is_empty() => last.push_str(word),
-            true => *last += &format!(" {word}"),
-            false => lines.push(word.to_owned()),
+/// A text over lines of at most so many characters, words that are longer left whole; the further lines are indented.
+fn folded(text: &str, width: usize, indent: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut column = 0;
+    for word in text.split(' ') {
+        let word_width = word.chars().count();
+        match lines.last_mut() {
+            Some(line) if column + 1 + word_width <= width => {
+                *line += &format!(" {word}");
+                column += 1 + word_width;
+            }
+            Some(_) => {
+                lines.push(format!("{indent}{word}"));
+                column = indent.len() + word_width;
+            }
+            None => {
+                lines.push(word.to_owned());
+                column = word_width;
+            }
         }
     }
     lines
@@ -199,9 +200,10 @@ mod tests {
 
     #[test]
     fn headings_are_folded_and_end_above_their_figures() {
-        let headings = ["Algorithm", "OpenSSL, one at a time"].map(folded);
+        let headings =
+            ["Algorithm", "OpenSSL, one at a time"].map(|heading| folded(heading, HEADING_WIDTH, ""));
         assert_eq!(stacked(&headings), [["", "OpenSSL, one"], ["Algorithm", "at a time"]]);
-        assert_eq!(folded("antidisestablishmentarianism x").len(), 2);
+        assert_eq!(folded("antidisestablishmentarianism x", HEADING_WIDTH, "").len(), 2);
     }
 
     #[test]
