@@ -70,9 +70,9 @@ impl Resolver<'_> {
         let day = Duration::from_secs(86_400);
         let payload = PAYLOAD_SIZE_MIN as i64..=ANTP_PAYLOAD_SIZE_MAX as i64;
         let lifetime_max = Duration::from_secs(u64::from(LIFETIME_SECONDS_MAX));
-        let lifetime =
-            self.duration("antp.lifetime", &raw.lifetime, Duration::from_secs(60)..=lifetime_max)?;
-        let rotate_text = &raw.state_keys.rotate;
+        let lifetime = raw.lifetime.as_deref().unwrap_or("7d");
+        let lifetime = self.duration("antp.lifetime", lifetime, Duration::from_secs(60)..=lifetime_max)?;
+        let rotate_text = raw.state_keys.rotate.as_deref().unwrap_or("1d");
         let rotate =
             self.duration("antp.state-keys.rotate", rotate_text, Duration::from_secs(1)..=31 * day)?;
         if retired_count(lifetime.as_secs(), rotate.as_secs()) > RETIRED_COUNT_MAX {
@@ -83,8 +83,11 @@ impl Resolver<'_> {
             return Err(self.wrong("antp.state-keys.rotate", rotate_text, problem, &remedy));
         }
         let prefixes = self.prefix_sizes(shared)?;
-        let queue = self.number("antp.queue", raw.queue, 1..=65_536)?;
-        let rate = |name: &str, per_second| self.rate(shared, &format!("antp.rate-limit.{name}"), per_second);
+        let queue = self.number("antp.queue", raw.queue.unwrap_or(256), 1..=65_536)?;
+        let limit = &raw.rate_limit;
+        let rate = |name: &str, per_second: Option<f64>, default| {
+            self.rate(shared, &format!("antp.rate-limit.{name}"), per_second.unwrap_or(default))
+        };
         let suites = [
             (Suite::P256, "antp.ecdh", &raw.ecdh),
             (Suite::RSA_PKCS1, "antp.rsa", &raw.rsa),
@@ -102,19 +105,31 @@ impl Resolver<'_> {
         });
         let antp = Antp {
             settings: Settings {
-                payload_size_max: self.number("antp.payload-size", raw.payload_size, payload)?,
+                payload_size_max: self.number(
+                    "antp.payload-size",
+                    raw.payload_size.unwrap_or(1072),
+                    payload,
+                )?,
                 lifetime_seconds: lifetime.as_secs() as u32,
-                source_prefix: raw.check_source.then_some(prefixes),
+                source_prefix: raw.check_source.unwrap_or(true).then_some(prefixes),
             },
             rotate,
-            workers: self.number("antp.workers", raw.workers, 1..=ANTP_WORKER_COUNT_MAX as i64)?,
+            workers: self.number(
+                "antp.workers",
+                raw.workers.unwrap_or(1),
+                1..=ANTP_WORKER_COUNT_MAX as i64,
+            )?,
             queue,
-            negotiation_rate: rate("negotiations-per-second", raw.rate_limit.negotiations_per_second)?,
-            exchange_rate: rate("exchanges-per-second", raw.rate_limit.exchanges_per_second)?,
-            // As many at once as wait for a thread.
-            all_exchange_rate: rate("all-exchanges-per-second", raw.rate_limit.all_exchanges_per_second)?
+            // 5,000 clients behind one address that come back at once have keys after five minutes: two m1 and one m3
+            // each. 20 m3 with RSA, the most expensive, take less than a hundredth of a core. m5: 64,000 clients that
+            // ask once a minute.
+            negotiation_rate: rate("negotiations-per-second", limit.negotiations_per_second, 100.0)?,
+            exchange_rate: rate("exchanges-per-second", limit.exchanges_per_second, 20.0)?,
+            // A third of a core with RSA. Clients that replace a key after five days and a half: 480 million. As many
+            // at once as wait for a thread.
+            all_exchange_rate: rate("all-exchanges-per-second", limit.all_exchanges_per_second, 1000.0)?
                 .map(|rate| Rate { burst: queue as u32, ..rate }),
-            time_rate: rate("times-per-second", raw.rate_limit.times_per_second)?,
+            time_rate: rate("times-per-second", limit.times_per_second, 1000.0)?,
             suites: suites.collect::<Result<_, _>>()?,
         };
         if raw.enable && antp.suites.is_empty() {

@@ -9,6 +9,7 @@ use authentick_ke::server::{Limits, Rates};
 use authentick_ke::session::Terms;
 use authentick_proto::auth::nts::algorithm;
 use authentick_proto::limits::KEY_COUNT_MAX;
+use authentick_proto::server::limit::Rate;
 use authentick_wire::ke::AeadId;
 
 use super::{ConfigError, Resolver, raw};
@@ -46,33 +47,47 @@ pub struct Nts {
 }
 
 impl Resolver<'_> {
-    pub(super) fn nts(&self, raw: &raw::Nts) -> Result<Nts, ConfigError> {
-        let (stores, what) = ([("file", StoreKind::File)], "key store in this version");
-        let store = self.word("nts.cookie-keys.store", &raw.cookie_keys.store, what, &stores)?;
-        let limits = &raw.ke_limits;
-        let timeout = Duration::from_millis(100)..=Duration::from_secs(300);
-        let rotate = Duration::from_secs(1)..=Duration::from_secs(365 * 86_400);
-        let port =
-            raw.advertise.port.map(|port| self.number("nts.advertise.port", port, 1..=65535)).transpose()?;
+    pub(super) fn nts(&self, raw: raw::Nts) -> Result<Nts, ConfigError> {
+        let (raw::CookieKeys { store, rotate, keep }, stores) =
+            (raw.cookie_keys, [("file", StoreKind::File)]);
+        let what = "key store in this version";
+        let store = self.word("nts.cookie-keys.store", store.as_deref(), what, &stores)?;
+        let (rotate, keep) = (rotate.as_deref().unwrap_or("1d"), keep.unwrap_or(7));
+        let rotations = Duration::from_secs(1)..=Duration::from_secs(365 * 86_400);
+        let raw::Advertise { server, port } = raw.advertise;
+        let port = port.map(|port| self.number("nts.advertise.port", port, 1..=65535)).transpose()?;
         Ok(Nts {
-            ke_listen: self.addresses("nts.ke-listen", &raw.ke_listen)?,
+            ke_listen: self.addresses("nts.ke-listen", raw.ke_listen, ["0.0.0.0:4460", "[::]:4460"])?,
             certificate_chain: self.absolute("nts.certificate-chain", &raw.certificate_chain)?,
             private_key: self.absolute("nts.private-key", &raw.private_key)?,
             ke_workers: self.thread_count("nts.ke-workers", raw.ke_workers)?,
-            ke_limits: Limits {
-                connection_count: self.number("nts.ke-limits.connections", limits.connections, 1..=65536)?,
-                per_prefix_count: self.number("nts.ke-limits.per-prefix", limits.per_prefix, 1..=65536)?,
-                timeout: self.duration("nts.ke-limits.timeout", &limits.timeout, timeout)?,
-            },
-            ke_rates: self.ke_rates(limits)?,
+            ke_limits: self.ke_limits(&raw.ke_limits)?,
+            ke_rates: self.ke_rates(&raw.ke_limits)?,
             terms: Terms {
-                ntp_server: raw.advertise.server.as_deref().map(|name| self.server_name(name)).transpose()?,
+                ntp_server: server.map(|name| self.server_name(name)).transpose()?,
                 ntp_port: port.map(|port| port as u16),
-                algorithms: self.algorithms(&raw.aeads)?,
+                algorithms: self.algorithms(&raw.aeads.unwrap_or_else(|| vec![15, 16, 17, 30]))?,
             },
             store,
-            rotate: self.duration("nts.cookie-keys.rotate", &raw.cookie_keys.rotate, rotate)?,
-            keep: self.number("nts.cookie-keys.keep", raw.cookie_keys.keep, 1..=KEY_COUNT_MAX as i64 - 2)?,
+            rotate: self.duration("nts.cookie-keys.rotate", rotate, rotations)?,
+            keep: self.number("nts.cookie-keys.keep", keep, 1..=KEY_COUNT_MAX as i64 - 2)?,
+        })
+    }
+
+    fn ke_limits(&self, raw: &raw::KeLimits) -> Result<Limits, ConfigError> {
+        let default = Limits::default();
+        let count = |key: &str, count: Option<i64>, default| match count {
+            Some(count) => self.number(key, count, 1..=65536),
+            None => Ok(default),
+        };
+        let timeouts = Duration::from_millis(100)..=Duration::from_secs(300);
+        Ok(Limits {
+            connection_count: count("nts.ke-limits.connections", raw.connections, default.connection_count)?,
+            per_prefix_count: count("nts.ke-limits.per-prefix", raw.per_prefix, default.per_prefix_count)?,
+            timeout: match &raw.timeout {
+                Some(text) => self.duration("nts.ke-limits.timeout", text, timeouts)?,
+                None => default.timeout,
+            },
         })
     }
 
@@ -90,10 +105,10 @@ impl Resolver<'_> {
             .collect()
     }
 
-    fn server_name(&self, name: &str) -> Result<String, ConfigError> {
+    fn server_name(&self, name: String) -> Result<String, ConfigError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
         match !name.is_empty() && name.len() <= 255 && name.chars().all(plain) {
-            true => Ok(name.to_owned()),
+            true => Ok(name),
             false => {
                 let remedy = "write a host name in ASCII, or an IP address without brackets";
                 Err(self.wrong("nts.advertise.server", name, "no host name or address", remedy))
@@ -102,11 +117,19 @@ impl Resolver<'_> {
     }
 
     fn ke_rates(&self, raw: &raw::KeLimits) -> Result<Rates, ConfigError> {
-        let burst = |key: &str, value| Ok(self.number(key, value, 1..=1_000_000)? as u32);
-        let prefix_burst = burst("nts.ke-limits.per-prefix-burst", raw.per_prefix_burst)?;
-        let network_burst = burst("nts.ke-limits.per-network-burst", raw.per_network_burst)?;
-        let prefix = self.interval_us("nts.ke-limits.per-prefix-rate", raw.per_prefix_rate)?;
-        let network = self.interval_us("nts.ke-limits.per-network-rate", raw.per_network_rate)?;
+        let Rates { per_prefix, per_network } = Rates::default();
+        let burst = |key: &str, burst: Option<i64>, default: Option<Rate>| match burst {
+            Some(burst) => Ok(self.number(key, burst, 1..=1_000_000)? as u32),
+            None => Ok(default.map_or(1, |rate| rate.burst)),
+        };
+        let interval_us = |key: &str, rate: Option<f64>, default: Option<Rate>| match rate {
+            Some(per_second) => self.interval_us(key, per_second),
+            None => Ok(default.map(|rate| rate.interval_us)),
+        };
+        let prefix_burst = burst("nts.ke-limits.per-prefix-burst", raw.per_prefix_burst, per_prefix)?;
+        let network_burst = burst("nts.ke-limits.per-network-burst", raw.per_network_burst, per_network)?;
+        let prefix = interval_us("nts.ke-limits.per-prefix-rate", raw.per_prefix_rate, per_prefix)?;
+        let network = interval_us("nts.ke-limits.per-network-rate", raw.per_network_rate, per_network)?;
         Ok(Rates {
             per_prefix: prefix.map(|interval_us| Rates::of_prefix(interval_us, prefix_burst)),
             per_network: network.map(|interval_us| Rates::of_network(interval_us, network_burst)),

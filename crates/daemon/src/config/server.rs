@@ -34,30 +34,30 @@ impl Resolver<'_> {
     pub(super) fn resolve(&self, raw: raw::File) -> Result<Config, ConfigError> {
         let server = raw.server;
         let engines = [("auto", EngineKind::Udp), ("udp", EngineKind::Udp)];
-        let engine = self.word("server.engine", &server.engine, "engine in this version", &engines)?;
+        let engine =
+            self.word("server.engine", server.engine.as_deref(), "engine in this version", &engines)?;
         let refusals = [("silence", false), ("kiss", true)];
-        let kiss = self.word("server.refusal", &server.refusal, "refusal", &refusals)?;
+        let kiss = self.word("server.refusal", server.refusal.as_deref(), "refusal", &refusals)?;
         let containments = [("auto", true), ("off", false)];
-        let contain = self.word("server.containment", &server.containment, "containment", &containments)?;
-        let rate_limit = &server.rate_limit;
+        let contain = server.containment.as_deref();
+        let contain = self.word("server.containment", contain, "containment", &containments)?;
+        let state_directory = server.state_directory.as_deref().unwrap_or("/var/lib/authentick");
+        let everyone = || ["0.0.0.0/0", "::/0"].map(str::to_owned).into();
+        let (rate_limit, per_second) = (&server.rate_limit, server.rate_limit.requests_per_second);
         Ok(Config {
-            listen: self.addresses("server.listen", &server.listen)?,
+            listen: self.addresses("server.listen", server.listen, ["0.0.0.0:123", "[::]:123"])?,
             workers: self.thread_count("server.workers", server.workers)?,
-            batch_size: self.batch_size(server.batch_size)?,
+            batch_size: self.batch_size(server.batch_size.unwrap_or(BATCH_SIZE))?,
             engine,
-            reference: self.reference(&server.reference)?,
-            state_directory: self.absolute("server.state-directory", &server.state_directory)?,
-            user: server.user,
+            reference: server.reference.map_or(Ok(Reference::Kernel), |raw| self.reference(&raw))?,
+            state_directory: self.absolute("server.state-directory", state_directory)?,
+            user: server.user.unwrap_or_else(|| "authentick".to_owned()),
             contain,
-            allow: self.prefixes("server.allow", &server.allow)?,
+            allow: self.prefixes("server.allow", &server.allow.unwrap_or_else(everyone))?,
             kiss,
-            interleaved: server.interleaved,
-            rate: self.rate(
-                rate_limit,
-                "server.rate-limit.requests-per-second",
-                rate_limit.requests_per_second,
-            )?,
-            nts: raw.nts.map(|nts| self.nts(&nts)).transpose()?,
+            interleaved: server.interleaved.unwrap_or(true),
+            rate: self.rate(rate_limit, "server.rate-limit.requests-per-second", per_second)?,
+            nts: raw.nts.map(|nts| self.nts(nts)).transpose()?,
             symmetric: raw.symmetric.map(|symmetric| self.symmetric(&symmetric)).transpose()?,
             antp: raw.antp.map(|antp| self.antp(&antp, rate_limit)).transpose()?.flatten(),
             metrics: raw.metrics.map(|metrics| self.metrics(&metrics)).transpose()?,

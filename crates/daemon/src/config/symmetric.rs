@@ -23,7 +23,7 @@ impl Resolver<'_> {
         let formats = [("auto", Format::Auto), ("chrony", Format::Chrony), ("ntp", Format::Ntp)];
         Ok(Symmetric {
             keys: self.absolute("symmetric.keys", &raw.keys)?,
-            format: self.word("symmetric.format", &raw.format, "format of key files", &formats)?,
+            format: self.word("symmetric.format", raw.format.as_deref(), "format of key files", &formats)?,
             allowed: Allowed { keyed_digests: raw.allow_legacy, nonces: raw.allow_experimental },
         })
     }

@@ -24,14 +24,15 @@ impl Resolver<'_> {
         ConfigError::new(self.file, key, value, problem, remedy)
     }
 
-    /// The meaning of one of `words`; `what` is what they all name.
+    /// What one of `words` stands for, the first if none is said; `what` is what they are all names of.
     pub(super) fn word<T: Copy>(
         &self,
         key: &str,
-        text: &str,
+        text: Option<&str>,
         what: &str,
         words: &[(&str, T)],
     ) -> Result<T, ConfigError> {
+        let text = text.unwrap_or(words[0].0);
         if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == text) {
             return Ok(*meaning);
         }
@@ -51,7 +52,13 @@ impl Resolver<'_> {
         })
     }
 
-    pub(super) fn addresses(&self, key: &str, texts: &[String]) -> Result<Vec<SocketAddr>, ConfigError> {
+    pub(super) fn addresses(
+        &self,
+        key: &str,
+        texts: Option<Vec<String>>,
+        otherwise: [&str; 2],
+    ) -> Result<Vec<SocketAddr>, ConfigError> {
+        let texts = texts.unwrap_or_else(|| otherwise.map(str::to_owned).into());
         if texts.is_empty() {
             return Err(self.wrong(key, "[]", "nothing to listen on", "name at least one ADDRESS:PORT"));
         }
@@ -137,7 +144,7 @@ impl Resolver<'_> {
         per_second: f64,
     ) -> Result<Option<Rate>, ConfigError> {
         let PrefixSizes { v4: prefix_v4, v6: prefix_v6 } = self.prefix_sizes(raw)?;
-        let burst = self.number("server.rate-limit.burst", raw.burst, 1..=1_000_000)? as u32;
+        let burst = self.number("server.rate-limit.burst", raw.burst.unwrap_or(16), 1..=1_000_000)? as u32;
         let interval_us = self.interval_us(key, per_second)?;
         Ok(interval_us.map(|interval_us| Rate { interval_us, burst, prefix_v4, prefix_v6 }))
     }
@@ -145,8 +152,10 @@ impl Resolver<'_> {
     /// The sizes of the prefixes whose clients are limited together.
     pub(super) fn prefix_sizes(&self, raw: &raw::RateLimit) -> Result<PrefixSizes, ConfigError> {
         Ok(PrefixSizes {
-            v4: self.number("server.rate-limit.per-prefix-v4", raw.per_prefix_v4, 1..=32)? as u8,
-            v6: self.number("server.rate-limit.per-prefix-v6", raw.per_prefix_v6, 1..=128)? as u8,
+            v4: self.number("server.rate-limit.per-prefix-v4", raw.per_prefix_v4.unwrap_or(32), 1..=32)?
+                as u8,
+            v6: self.number("server.rate-limit.per-prefix-v6", raw.per_prefix_v6.unwrap_or(64), 1..=128)?
+                as u8,
         })
     }
 
