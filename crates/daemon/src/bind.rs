@@ -64,7 +64,8 @@ fn failure(config: &Config, key: &str, address: SocketAddr, error: &io::Error) -
         io::ErrorKind::AddrNotAvailable => "name an address of this host, or a wildcard address".to_owned(),
         _ => "choose another address".to_owned(),
     };
-    ConfigError::new(&config.file, key, address, error, remedy).caused_by(error)
+    let is_permission = error.kind() == io::ErrorKind::PermissionDenied;
+    ConfigError::new(&config.file, key, address, error, remedy).of_rights(is_permission)
 }
 
 /// Calls `bind` to open one socket for each worker at every address of `key`.

@@ -16,6 +16,7 @@ mod tests;
 mod values;
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -117,10 +118,9 @@ impl ConfigError {
         }
     }
 
-    /// Marks the mistake as a missing permission if `error` is one.
-    #[must_use]
-    pub fn caused_by(self, error: &std::io::Error) -> Self {
-        ConfigError { is_permission: error.kind() == std::io::ErrorKind::PermissionDenied, ..self }
+    /// Marks the mistake as one of missing rights, if it is.
+    pub(crate) fn of_rights(self, is_permission: bool) -> Self {
+        ConfigError { is_permission, ..self }
     }
 }
 
@@ -131,14 +131,13 @@ impl Config {
     /// The first mistake in it.
     pub fn load(file: &Path) -> Result<Self, ConfigError> {
         let text = std::fs::read_to_string(file).map_err(|error| {
+            let is_permission = error.kind() == ErrorKind::PermissionDenied;
             let remedy = match error.kind() {
-                std::io::ErrorKind::NotFound => "name a file that exists with --config",
-                std::io::ErrorKind::PermissionDenied => {
-                    "make it readable for the user that starts the server"
-                }
+                ErrorKind::NotFound => "name a file that exists with --config",
+                ErrorKind::PermissionDenied => "make it readable for the user that starts the server",
                 _ => "name a readable text file with --config",
             };
-            ConfigError::new(file, "", "", format!("cannot read: {error}"), remedy).caused_by(&error)
+            ConfigError::new(file, "", "", format!("cannot read: {error}"), remedy).of_rights(is_permission)
         })?;
         Config::parse(file, &text)
     }

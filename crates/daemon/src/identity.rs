@@ -32,20 +32,15 @@ pub(crate) fn server_user(config: &Config) -> Result<Option<privilege::User>, Co
 /// # Errors
 /// If they cannot be read, or do not fit together.
 pub(crate) fn load(config: &Config, nts: &Nts) -> Result<Identity, ConfigError> {
-    let (chain_key, private_key) = ("nts.certificate-chain", "nts.private-key");
-    let chain = read_file(config, chain_key, &nts.certificate_chain, Secrecy::Public)?;
-    let key = read_file(config, private_key, &nts.private_key, Secrecy::GroupReads)?;
-    Identity::from_pem(&chain, &key).map_err(|error| {
-        let (key, path, remedy) = match &error {
+    let [chain, key] = PemFile::pair(config, "nts", &nts.certificate_chain, &nts.private_key);
+    Identity::from_pem(&chain.read(Secrecy::Public)?, &key.read(Secrecy::GroupReads)?).map_err(|error| {
+        match &error {
             IdentityError::Chain(_) => {
-                (chain_key, &nts.certificate_chain, "name a PEM file with the server's certificate first")
+                chain.wrong(&error, "name a PEM file with the server's certificate first")
             }
-            IdentityError::Key(_) => (private_key, &nts.private_key, "name a PEM file with the private key"),
-            IdentityError::Mismatch => {
-                (private_key, &nts.private_key, "name the key that the certificate was made for")
-            }
-        };
-        ConfigError::new(&config.file, key, path.display(), error, remedy)
+            IdentityError::Key(_) => key.wrong(&error, "name a PEM file with the private key"),
+            IdentityError::Mismatch => key.wrong(&error, "name the key that the certificate was made for"),
+        }
     })
 }
 
@@ -54,37 +49,46 @@ pub(crate) fn let_read(user: &str, path: &dyn fmt::Display) -> String {
     format!("let {user} read it (chgrp {user} {path}; chmod 640 {path}) and enter its directories")
 }
 
-/// The octets of a file that `key` of the configuration names.
-///
-/// # Errors
-/// If it cannot be read, or is open to others than `secrecy` allows.
-pub(crate) fn read_file(
-    config: &Config,
-    key: &str,
-    path: &Path,
-    secrecy: Secrecy,
-) -> Result<Zeroizing<Vec<u8>>, ConfigError> {
-    guarded::read(path, secrecy, PEM_SIZE_MAX).map_err(|error| {
-        let shown = path.display();
-        let (problem, remedy) = match &error {
-            Unreadable::Mode(_) => {
-                let remedy =
-                    format!("run: chmod 640 {shown}, or 600; if others may have read it, make another key");
-                (error.to_string(), remedy)
-            }
-            Unreadable::NotAFile | Unreadable::Size(_) => {
-                (format!("cannot read: {error}"), "name a PEM file".to_owned())
-            }
-            Unreadable::Io(io) if io.kind() == std::io::ErrorKind::NotFound => {
-                (format!("cannot read: {error}"), "name a file that exists".to_owned())
-            }
-            Unreadable::Io(_) => {
-                (format!("cannot read: {error}"), let_read(&privilege::acting_user(), &shown))
-            }
-        };
-        ConfigError {
-            is_permission: error.is_permission(),
-            ..ConfigError::new(&config.file, key, shown, problem, remedy)
-        }
-    })
+/// A file with certificates or a key that the configuration names.
+pub(crate) struct PemFile<'a> {
+    config: &'a Config,
+    /// The key that names it, with its table.
+    pub(crate) key: String,
+    path: &'a Path,
+}
+
+impl<'a> PemFile<'a> {
+    /// The files of a table: the certificate chain, and the private key.
+    pub(crate) fn pair(config: &'a Config, table: &str, chain: &'a Path, key: &'a Path) -> [Self; 2] {
+        [("certificate-chain", chain), ("private-key", key)].map(|(name, path)| PemFile {
+            config,
+            key: format!("{table}.{name}"),
+            path,
+        })
+    }
+
+    /// A mistake in the file, or in what it is named for.
+    pub(crate) fn wrong(&self, problem: impl fmt::Display, remedy: impl fmt::Display) -> ConfigError {
+        ConfigError::new(&self.config.file, &self.key, self.path.display(), problem, remedy)
+    }
+
+    /// The octets.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is open to others than `secrecy` allows.
+    pub(crate) fn read(&self, secrecy: Secrecy) -> Result<Zeroizing<Vec<u8>>, ConfigError> {
+        guarded::read(self.path, secrecy, PEM_SIZE_MAX).map_err(|error| {
+            let (path, problem) = (self.path.display(), format!("cannot read: {error}"));
+            let wrong = match &error {
+                Unreadable::Mode(_) => {
+                    let others = "if others may have read it, make another key";
+                    self.wrong(&error, format!("run: chmod 640 {path}, or 600; {others}"))
+                }
+                Unreadable::NotAFile | Unreadable::Size(_) => self.wrong(problem, "name a PEM file"),
+                Unreadable::Io(_) if error.is_missing() => self.wrong(problem, "name a file that exists"),
+                Unreadable::Io(_) => self.wrong(problem, let_read(&privilege::acting_user(), &path)),
+            };
+            wrong.of_rights(error.is_permission())
+        })
+    }
 }

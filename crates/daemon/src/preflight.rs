@@ -4,7 +4,6 @@
 //! of them as that user. So `serve --check` goes through both: it becomes that user on the way.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::path::Path;
 
 use authentick_ke::tls::CertificateInfo;
 use authentick_net::privilege;
@@ -12,7 +11,7 @@ use authentick_net::privilege;
 use crate::antp;
 use crate::config::{Config, ConfigError, Reference, Symmetric};
 use crate::guarded;
-use crate::identity::{self, let_read, server_user};
+use crate::identity::{self, PemFile, let_read, server_user};
 use crate::keystore::{StoreError, Stores, directory};
 use crate::symmetric::{Keys, keeper};
 use crate::validity;
@@ -26,14 +25,14 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
     let user = server_user(config)?;
     check_reference(config)?;
     if let Some(nts) = &config.nts {
-        let certificate = identity::load(config, nts)?.certificate;
-        must_be_good(config, "nts.certificate-chain", &nts.certificate_chain, &certificate)?;
+        let [chain, _] = PemFile::pair(config, "nts", &nts.certificate_chain, &nts.private_key);
+        must_be_good(&chain, &identity::load(config, nts)?.certificate)?;
     }
     if let Some(antp) = &config.antp {
         for (served, certificate) in antp::load(config, antp)?.certificates {
             let suite = antp.suites.iter().find(|suite| suite.suite == served).expect("it is one of these");
-            let key = format!("{}.certificate-chain", suite.table);
-            must_be_good(config, &key, &suite.certificate_chain, &certificate)?;
+            let [chain, _] = antp::files(config, suite);
+            must_be_good(&chain, &certificate)?;
         }
     }
     if let Some(symmetric) = &config.symmetric {
@@ -66,15 +65,9 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
 }
 
 /// Refuses a certificate with which a server would start and serve nobody.
-fn must_be_good(
-    config: &Config,
-    key: &str,
-    path: &Path,
-    certificate: &CertificateInfo,
-) -> Result<(), ConfigError> {
-    let remedy = "renew it, or set this host's clock if that is wrong";
+fn must_be_good(chain: &PemFile<'_>, certificate: &CertificateInfo) -> Result<(), ConfigError> {
     match validity::problem(certificate) {
-        Some(problem) => Err(ConfigError::new(&config.file, key, path.display(), problem, remedy)),
+        Some(problem) => Err(chain.wrong(problem, "renew it, or set this host's clock if that is wrong")),
         None => {
             validity::warn(certificate);
             Ok(())
@@ -87,24 +80,18 @@ fn must_be_good(
 /// # Errors
 /// If the file cannot be read, or has a mistake in it.
 pub(crate) fn load_symmetric(config: &Config, symmetric: &Symmetric) -> Result<Keys, ConfigError> {
-    keeper::load(symmetric).map_err(|error| ConfigError {
-        is_permission: error.is_permission(),
-        ..ConfigError::new(&config.file, "symmetric.keys", symmetric.keys.display(), &error, error.remedy())
+    keeper::load(symmetric).map_err(|error| {
+        let path = symmetric.keys.display();
+        ConfigError::new(&config.file, "symmetric.keys", path, &error, error.remedy())
+            .of_rights(error.is_permission())
     })
 }
 
 /// What is wrong with the state directory or a store of keys, as a mistake of the configuration.
 pub(crate) fn state_error(config: &Config, error: &StoreError) -> ConfigError {
-    ConfigError {
-        is_permission: error.is_permission(),
-        ..ConfigError::new(
-            &config.file,
-            "server.state-directory",
-            config.state_directory.display(),
-            error,
-            error.remedy(),
-        )
-    }
+    let directory = config.state_directory.display();
+    ConfigError::new(&config.file, "server.state-directory", directory, error, error.remedy())
+        .of_rights(error.is_permission())
 }
 
 /// Whether there is something to keep in a state directory.
@@ -153,6 +140,8 @@ pub(crate) fn warn_of_rights(config: &Config) {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
