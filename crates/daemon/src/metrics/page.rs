@@ -102,155 +102,87 @@ impl Page<'_, '_> {
 
     fn packets(&mut self, totals: &Totals) -> fmt::Result {
         self.counter("ntp_server_received_packets", "Datagrams received", totals.received)?;
-        self.counters(
-            "ntp_server_packets",
-            "Datagrams by what became of them; they add up to those received",
-            Outcome::ALL.iter().map(|&outcome| ([("outcome", outcome.label())], totals.of_outcome(outcome))),
-        )?;
-        self.counter(
-            "ntp_server_response_send_errors",
-            "Responses that the kernel refused to send",
-            totals.send_failures,
-        )?;
-        self.counter(
-            "ntp_server_receive_errors",
-            "Times that the kernel failed to receive, and the server went on",
-            totals.receive_failures,
-        )?;
-        self.counter(
-            "ntp_server_socket_drops",
-            "Datagrams that the kernel dropped because the server did not read them in time",
-            totals.dropped,
-        )?;
+        let help = "Datagrams by what became of them; they add up to those received";
+        let values =
+            Outcome::ALL.iter().map(|&outcome| ([("outcome", outcome.label())], totals.of_outcome(outcome)));
+        self.counters("ntp_server_packets", help, values)?;
+        let help = "Responses that the kernel refused to send";
+        self.counter("ntp_server_response_send_errors", help, totals.send_failures)?;
+        let help = "Times that the kernel failed to receive, and the server went on";
+        self.counter("ntp_server_receive_errors", help, totals.receive_failures)?;
+        let help = "Datagrams that the kernel dropped because the server did not read them in time";
+        self.counter("ntp_server_socket_drops", help, totals.dropped)?;
         let refused = ThreadKind::ALL.map(|kind| ([("thread", kind.name())], kind.refused_count()));
-        self.counters(
-            "ntp_server_refused_system_calls",
-            "System calls that a thread of this kind has no business with, refused by its filter",
-            refused,
-        )
+        let help = "System calls that a thread of this kind has no business with, refused by its filter";
+        self.counters("ntp_server_refused_system_calls", help, refused)
     }
 
     fn clock(&mut self, shared: &Shared) -> fmt::Result {
         let snapshot = shared.snapshot();
         let dispersion = snapshot.root_dispersion_at(shared.clock.now());
         self.gauge("ntp_system_stratum", "Stratum that is served", f64::from(snapshot.stratum))?;
-        self.gauge(
-            "ntp_system_leap_indicator",
-            "Leap indicator that is served: 3 means not synchronised",
-            f64::from(snapshot.leap.to_bits()),
-        )?;
-        self.gauge(
-            "ntp_system_root_delay_seconds",
-            "Round trip to the reference clock",
-            snapshot.root_delay.as_nanos() as f64 / 1e9,
-        )?;
-        self.gauge(
-            "ntp_system_root_dispersion_seconds",
-            "Largest error with respect to the reference clock",
-            dispersion.as_nanos() as f64 / 1e9,
-        )?;
+        let help = "Leap indicator that is served: 3 means not synchronised";
+        self.gauge("ntp_system_leap_indicator", help, f64::from(snapshot.leap.to_bits()))?;
+        let help = "Round trip to the reference clock";
+        self.gauge("ntp_system_root_delay_seconds", help, snapshot.root_delay.as_nanos() as f64 / 1e9)?;
+        let help = "Largest error with respect to the reference clock";
+        self.gauge("ntp_system_root_dispersion_seconds", help, dispersion.as_nanos() as f64 / 1e9)?;
         let boot_ns = shared.clock.boot_ns();
         let ages = [("clock", shared.looked.load().age(boot_ns)), ("files", shared.files.age(boot_ns))];
-        self.gauges(
-            "ntp_heartbeat_age_seconds",
-            "Time since a thread of the supervisor last completed its loop; the clock's state counts for 10 seconds",
-            ages.map(|(thread, age)| ([("thread", thread)], age.as_secs_f64())),
-        )?;
-        self.gauge(
-            "ntp_uptime_seconds",
-            "Time since the server started",
-            shared.started.elapsed().as_secs_f64(),
-        )?;
-        self.gauges(
-            "ntp_build_info",
-            "Always 1; the label says which version runs",
-            [([("version", env!("CARGO_PKG_VERSION"))], 1.0)],
-        )
+        let help = "Time since a thread of the supervisor last completed its loop; the clock's state counts for 10 seconds";
+        let values = ages.map(|(thread, age)| ([("thread", thread)], age.as_secs_f64()));
+        self.gauges("ntp_heartbeat_age_seconds", help, values)?;
+        let help = "Time since the server started";
+        self.gauge("ntp_uptime_seconds", help, shared.started.elapsed().as_secs_f64())?;
+        let help = "Always 1; the label says which version runs";
+        self.gauges("ntp_build_info", help, [([("version", env!("CARGO_PKG_VERSION"))], 1.0)])
     }
 
     fn nts(&mut self, nts: &NtsState) -> fmt::Result {
-        self.counter(
-            "nts_ke_connections_accepted",
-            "Key exchange connections accepted",
-            nts.ke.accepted.get(),
-        )?;
-        self.counter(
-            "nts_ke_accept_failures",
-            "Times that the kernel had no descriptor or no memory for a key exchange connection",
-            nts.ke.accept_failures.get(),
-        )?;
-        self.counters(
-            "nts_ke_connections",
-            "Key exchange connections by how they ended",
-            KeOutcome::ALL
-                .iter()
-                .map(|&outcome| ([("outcome", outcome.label())], nts.ke.ended(outcome).get())),
-        )?;
-        self.gauge(
-            "nts_ke_connections_open",
-            "Key exchange connections open now",
-            nts.ke.open_count() as f64,
-        )?;
-        self.gauge(
-            "nts_ke_certificate_expiry_timestamp_seconds",
-            "When the certificate ends, in Unix seconds",
-            nts.certificate().not_after as f64,
-        )?;
+        let help = "Key exchange connections accepted";
+        self.counter("nts_ke_connections_accepted", help, nts.ke.accepted.get())?;
+        let help = "Times that the kernel had no descriptor or no memory for a key exchange connection";
+        self.counter("nts_ke_accept_failures", help, nts.ke.accept_failures.get())?;
+        let help = "Key exchange connections by how they ended";
+        let ended = |&outcome: &KeOutcome| ([("outcome", outcome.label())], nts.ke.ended(outcome).get());
+        let values = KeOutcome::ALL.iter().map(ended);
+        self.counters("nts_ke_connections", help, values)?;
+        let help = "Key exchange connections open now";
+        self.gauge("nts_ke_connections_open", help, nts.ke.open_count() as f64)?;
+        let help = "When the certificate ends, in Unix seconds";
+        let value = nts.certificate().not_after as f64;
+        self.gauge("nts_ke_certificate_expiry_timestamp_seconds", help, value)?;
         let keys = nts.keys.keys.load();
-        self.rotation(
-            "nts_cookie_key",
-            ["Cookie key", "cookies"],
-            (keys.keys().count(), keys.rotated()),
-            &nts.keys,
-        )
+        let keys = (keys.keys().count(), keys.rotated());
+        self.rotation("nts_cookie_key", ["Cookie key", "cookies"], keys, &nts.keys)
     }
 
     fn antp(&mut self, antp: &AntpState) -> fmt::Result {
         let exchanges = &antp.exchanges;
         let (depth, room) = exchanges.depth();
-        self.gauge(
-            "antp_key_exchanges_waiting",
-            "Key exchanges that wait for a public-key thread",
-            depth as f64,
-        )?;
+        let help = "Key exchanges that wait for a public-key thread";
+        self.gauge("antp_key_exchanges_waiting", help, depth as f64)?;
         self.gauge("antp_key_exchanges_waiting_limit", "How many may wait; more are refused", room as f64)?;
-        self.counter(
-            "antp_key_exchanges_refused",
-            "Key exchanges that were refused because too many waited",
-            exchanges.refused.get(),
-        )?;
-        self.counter(
-            "antp_key_exchange_send_errors",
-            "Answers to key exchanges that the kernel refused to send",
-            exchanges.send_failures.get(),
-        )?;
+        let help = "Key exchanges that were refused because too many waited";
+        self.counter("antp_key_exchanges_refused", help, exchanges.refused.get())?;
+        let help = "Answers to key exchanges that the kernel refused to send";
+        self.counter("antp_key_exchange_send_errors", help, exchanges.send_failures.get())?;
         let ended = Suite::ALL.into_iter().enumerate().flat_map(|(index, suite)| {
             ExchangeOutcome::ALL.iter().map(move |&outcome| {
                 let labels = [("suite", suite_word(suite)), ("outcome", outcome.label())];
                 (labels, exchanges.ended[outcome as usize][index].get())
             })
         });
-        self.counters(
-            "antp_key_exchanges",
-            "Key exchanges of the public-key threads by suite and end",
-            ended,
-        )?;
-        self.gauges(
-            "antp_certificate_expiry_timestamp_seconds",
-            "When the certificate of a suite ends, in Unix seconds",
-            antp.loaded
-                .load()
-                .certificates
-                .iter()
-                .map(|(suite, certificate)| ([("suite", suite_word(*suite))], certificate.not_after as f64)),
-        )?;
+        let help = "Key exchanges of the public-key threads by suite and end";
+        self.counters("antp_key_exchanges", help, ended)?;
+        let help = "When the certificate of a suite ends, in Unix seconds";
+        let loaded = antp.loaded.load();
+        let ends = loaded.certificates.iter();
+        let values = ends.map(|(suite, info)| ([("suite", suite_word(*suite))], info.not_after as f64));
+        self.gauges("antp_certificate_expiry_timestamp_seconds", help, values)?;
         let keys = antp.keys.keys.load();
-        self.rotation(
-            "antp_state_key",
-            ["State key", "state"],
-            (keys.keys().count(), keys.rotated()),
-            &antp.keys,
-        )
+        let keys = (keys.keys().count(), keys.rotated());
+        self.rotation("antp_state_key", ["State key", "state"], keys, &antp.keys)
     }
 
     /// How many keys of a kind there are and how they rotate. `words`: one key in prose, at the start of a
@@ -266,31 +198,19 @@ impl Page<'_, '_> {
         let ([kind, opened], (count, rotated)) = (words, keys);
         let key = kind.to_lowercase();
         self.gauge(&format!("{prefix}s"), &format!("{kind}s that open {opened}"), count as f64)?;
-        self.gauge(
-            &format!("{prefix}_rotated_timestamp_seconds"),
-            &format!("When the current {key} began to seal, in Unix seconds"),
-            rotated as f64,
-        )?;
-        self.counter(
-            &format!("{prefix}_rotations"),
-            &format!("Rotations of the {key}s"),
-            in_force.rotations.get(),
-        )?;
-        self.counter(
-            &format!("{prefix}_rotation_failures"),
-            "Rotations that failed, for example on a full disk; the old keys stay in force",
-            in_force.rotation_failures.get(),
-        )
+        let help = format!("When the current {key} began to seal, in Unix seconds");
+        self.gauge(&format!("{prefix}_rotated_timestamp_seconds"), &help, rotated as f64)?;
+        let help = format!("Rotations of the {key}s");
+        self.counter(&format!("{prefix}_rotations"), &help, in_force.rotations.get())?;
+        let help = "Rotations that failed, for example on a full disk; the old keys stay in force";
+        self.counter(&format!("{prefix}_rotation_failures"), help, in_force.rotation_failures.get())
     }
 
     fn symmetric(&mut self, symmetric: &SymmetricState) -> fmt::Result {
         let all = symmetric.shown();
         self.gauge("ntp_symmetric_keys", "Symmetric keys in force", all.len() as f64)?;
-        self.counter(
-            "ntp_symmetric_key_reload_failures",
-            "Times that the key file could not be read again; the old keys stay in force",
-            symmetric.reload_failures.get(),
-        )?;
+        let help = "Times that the key file could not be read again; the old keys stay in force";
+        self.counter("ntp_symmetric_key_reload_failures", help, symmetric.reload_failures.get())?;
         let requests = |key: &Shown| key.counts.answered + key.counts.wrong_tags + key.counts.not_allowed;
         // With thousands of keys the page would be long: then it shows only keys that a request has named.
         let few = all.len() <= SHOWN_KEY_COUNT_MAX;
