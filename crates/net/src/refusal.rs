@@ -59,45 +59,13 @@ pub fn install() -> io::Result<()> {
     }
 }
 
-/// Counts a call; returns its result.
-#[cfg_attr(
-    not(any(target_arch = "x86_64", target_arch = "aarch64")),
-    expect(dead_code, reason = "nothing is refused there")
-)]
-fn refuse(kind: usize, call: usize) -> i64 {
-    if let Some(count) = COUNTS.get(kind) {
-        count.fetch_add(1, Ordering::Relaxed);
-    }
-    if let Some(word) = CALLS.get(kind).and_then(|words| words.get(call / 64)) {
-        word.fetch_or(1 << (call % 64), Ordering::Relaxed);
-    }
-    let error = if call == libc::SYS_futex as usize { libc::EAGAIN } else { libc::EPERM };
-    -i64::from(error)
-}
-
-/// The mask of blocked signals after `rt_sigprocmask` with these arguments, SIGSYS aside. sigprocmask(2); a bit for
-/// each signal, the lowest for the first.
-#[cfg_attr(
-    not(any(target_arch = "x86_64", target_arch = "aarch64")),
-    expect(dead_code, reason = "nothing is refused there")
-)]
-const fn masked(before: u64, how: libc::c_int, signals: u64) -> u64 {
-    const SIGSYS: u64 = 1 << (libc::SIGSYS - 1);
-    let after = match how {
-        libc::SIG_BLOCK => before | signals,
-        libc::SIG_UNBLOCK => before & !signals,
-        _ => signals,
-    };
-    after & !SIGSYS
-}
-
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod handler {
     //! The handler, which knows the registers.
 
     use std::io;
 
-    use super::{masked, refuse};
+    use super::{CALLS, COUNTS, Ordering};
     use crate::process;
 
     /// asm-generic/siginfo.h: a filter has sent the signal.
@@ -160,10 +128,35 @@ mod handler {
         }
         0
     }
+
+    /// Counts a call; returns its result.
+    pub(super) fn refuse(kind: usize, call: usize) -> i64 {
+        if let Some(count) = COUNTS.get(kind) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some(word) = CALLS.get(kind).and_then(|words| words.get(call / 64)) {
+            word.fetch_or(1 << (call % 64), Ordering::Relaxed);
+        }
+        let error = if call == libc::SYS_futex as usize { libc::EAGAIN } else { libc::EPERM };
+        -i64::from(error)
+    }
+
+    /// The mask of blocked signals after `rt_sigprocmask` with these arguments, SIGSYS aside. sigprocmask(2); a bit for
+    /// each signal, the lowest for the first.
+    pub(super) const fn masked(before: u64, how: libc::c_int, signals: u64) -> u64 {
+        const SIGSYS: u64 = 1 << (libc::SIGSYS - 1);
+        let after = match how {
+            libc::SIG_BLOCK => before | signals,
+            libc::SIG_UNBLOCK => before & !signals,
+            _ => signals,
+        };
+        after & !SIGSYS
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::handler::{masked, refuse};
     use super::*;
 
     #[test]
