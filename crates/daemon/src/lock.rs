@@ -77,13 +77,8 @@ fn open(path: &Path, owner: Option<(u32, u32)>) -> Result<File, LockError> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let open = |is_new| {
         let mut options = OpenOptions::new();
-        options
-            .read(true)
-            .write(true)
-            .mode(0o600)
-            .custom_flags(flags.bits() as i32)
-            .create_new(is_new)
-            .open(path)
+        options.read(true).write(true).mode(0o600).custom_flags(flags.bits() as i32);
+        options.create_new(is_new).open(path)
     };
     match open(true) {
         Ok(file) => {

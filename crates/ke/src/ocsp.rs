@@ -194,10 +194,10 @@ impl Question {
         match &answer.cert_status {
             CertStatus::Good(Null) => Ok(good),
             CertStatus::Revoked(info) => Err(bad(OcspCheck::Revoked, revoked(info))),
-            CertStatus::Unknown(Null) => Err(bad(
-                OcspCheck::Unknown,
-                "the responder does not know it; is it that of the certificate's issuer?",
-            )),
+            CertStatus::Unknown(Null) => {
+                let detail = "the responder does not know it; is it that of the certificate's issuer?";
+                Err(bad(OcspCheck::Unknown, detail))
+            }
         }
     }
 
@@ -423,10 +423,8 @@ fn times(data: &ResponseData, answer: &SingleResponse, signer: Signer) -> Result
         return Err(bad(OcspCheck::Times, "thisUpdate is after producedAt"));
     }
     if good.next_update.is_some_and(|next| next < good.produced_at) {
-        return Err(bad(
-            OcspCheck::Times,
-            "nextUpdate is before producedAt: what the responder knows is stale",
-        ));
+        let detail = "nextUpdate is before producedAt: what the responder knows is stale";
+        return Err(bad(OcspCheck::Times, detail));
     }
     Ok(good)
 }

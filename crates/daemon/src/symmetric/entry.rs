@@ -98,17 +98,12 @@ fn key_id(word: &[u8]) -> Result<u32, Wrong> {
     }
     // Digits alone that are no u32 are too many.
     let id = std::str::from_utf8(word).ok().and_then(|word| word.parse().ok());
-    match id {
-        Some(0) => wrong(
-            "0 is no key id: on the wire it says that there is no key",
-            "choose one from 1 to 4294967295",
-        ),
-        Some(id) => Ok(id),
-        None => wrong(
-            "the key id is above 4294967295 and has no room on the wire",
-            "choose one from 1 to 4294967295",
-        ),
-    }
+    let problem = match id {
+        Some(0) => "0 is no key id: on the wire it says that there is no key",
+        Some(id) => return Ok(id),
+        None => "the key id is above 4294967295 and has no room on the wire",
+    };
+    wrong(problem, "choose one from 1 to 4294967295")
 }
 
 /// The id of the key on a line of a file that has been read; `None` if there is no key on it.
