@@ -1,9 +1,7 @@
 //! The boundary between an engine, which moves datagrams, and whoever answers them.
 //!
-//! [`crate::udp::UdpEngine`] moves them through the kernel's sockets, [`MemoryEngine`] through queues of this process.
-//! An engine is chosen once, when a worker starts; from then on every call is static.
-
-mod memory;
+//! [`crate::udp::UdpEngine`] moves them through the kernel's sockets, and `MemoryEngine`, for tests, through queues of
+//! this process. An engine is chosen once, when a worker starts; from then on every call is static.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +9,6 @@ use std::net::SocketAddr;
 use authentick_wire::datagram::{Datagram, Early};
 use authentick_wire::time::NtpTime;
 
-pub use self::memory::{MemoryEngine, MemoryPeer, MemoryReplies};
 use crate::udp::Asked;
 
 /// Datagrams that are received, answered and sent together.
@@ -81,5 +78,5 @@ pub trait ReplySender: Send + Sync {
     fn send(&self, octets: &[u8], destination: SocketAddr, path: &ReplyPath) -> io::Result<()>;
 }
 
-#[cfg(test)]
-pub(crate) mod tests;
+#[cfg(any(test, feature = "testing"))]
+pub mod tests;

@@ -3,7 +3,7 @@
 use authentick_crypto::{Algorithm, Entropy, Key};
 use authentick_ke::tls::Identity;
 use authentick_net::clock;
-use authentick_net::engine::{MemoryEngine, MemoryPeer};
+use authentick_net::engine::tests::{MemoryEngine, MemoryPeer};
 use authentick_proto::client::{Check, Exchange, NtsSession};
 use authentick_proto::cookie::{self, SessionKeys};
 use authentick_proto::server::Policy;

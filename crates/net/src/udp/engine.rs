@@ -138,12 +138,6 @@ fn pause() {
     let _ = poll(&mut [], Some(&Timespec { tv_sec: 0, tv_nsec: 1_000_000 }));
 }
 
-impl std::fmt::Debug for UdpEngine {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("UdpEngine").field("sockets", &self.sockets).finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::{SocketAddr, UdpSocket};
@@ -155,7 +149,7 @@ mod tests {
     use super::*;
     use crate::clock;
     use crate::engine::ReplyPath;
-    use crate::engine::tests::Halves;
+    use crate::engine::tests::handlers::Halves;
 
     const PATIENCE: Duration = Duration::from_millis(200);
 

@@ -60,7 +60,7 @@ mod tests {
 
     use super::super::UdpEngine;
     use super::*;
-    use crate::engine::tests::Later;
+    use crate::engine::tests::handlers::Later;
     use crate::engine::{BATCH_SIZE, Engine};
 
     const PATIENCE: Duration = Duration::from_millis(200);

@@ -14,7 +14,7 @@ use authentick_wire::datagram::Datagram;
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
 use authentick_wire::time::NtpTime;
 
-use super::{BATCH_SIZE, Engine, Handler, ReplyPath, ReplySender, Turn};
+use crate::engine::{BATCH_SIZE, Engine, Handler, ReplyPath, ReplySender, Turn};
 
 /// Datagrams that wait for the engine, at most; more are dropped.
 const WAITING_COUNT_MAX: usize = 1024;
@@ -155,7 +155,7 @@ impl ReplySender for MemoryReplies {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{Halves, Later};
+    use super::super::handlers::{Halves, Later};
     use super::*;
 
     const PATIENCE: Duration = Duration::from_secs(20);
