@@ -344,12 +344,6 @@ impl Dialogue {
     }
 }
 
-impl fmt::Debug for Dialogue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Dialogue").field("asked", &self.asked).finish_non_exhaustive()
-    }
-}
-
 /// How long the phases of a key exchange took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timing {

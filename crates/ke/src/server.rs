@@ -360,12 +360,3 @@ fn refuse(stream: &TcpStream) {
     // If the kernel refuses, the connection is closed the plain way.
     let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
 }
-
-impl<E> std::fmt::Debug for Worker<E> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Worker")
-            .field("connections", &self.connections.len())
-            .field("admission", &self.admission)
-            .finish_non_exhaustive()
-    }
-}

@@ -77,12 +77,6 @@ impl Poller {
     }
 }
 
-impl std::fmt::Debug for Poller {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Poller").field("epoll", &self.epoll).finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::UdpSocket;

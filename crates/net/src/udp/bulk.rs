@@ -176,21 +176,6 @@ impl ReceiveBatch {
     }
 }
 
-impl std::fmt::Debug for SendBatch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("SendBatch")
-    }
-}
-
-impl std::fmt::Debug for ReceiveBatch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ReceiveBatch")
-            .field("count", &self.count)
-            .field("room", &self.room())
-            .finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::UdpSocket;
