@@ -177,6 +177,8 @@ fn entropy() -> Result<Entropy, StartError> {
 /// How many threads there are of each kind, and on which processors.
 struct Layout {
     cpus: Vec<usize>,
+    /// The processors without packet workers.
+    own_cpus: Vec<usize>,
     worker_count: usize,
     ke_worker_count: usize,
 }
@@ -190,12 +192,8 @@ impl Layout {
             Some(nts) if nts.ke_workers > 0 => nts.ke_workers,
             _ => background::thread_count(&cpus, worker_count),
         };
-        Ok(Layout { cpus, worker_count, ke_worker_count })
-    }
-
-    /// The processors without packet workers.
-    fn own_cpus(&self) -> &[usize] {
-        background::own_cpus(&self.cpus, self.worker_count)
+        let own_cpus = background::own_cpus(&cpus, worker_count).to_vec();
+        Ok(Layout { cpus, own_cpus, worker_count, ke_worker_count })
     }
 }
 
@@ -429,7 +427,7 @@ impl Running {
                 state: Arc::clone(&state),
                 replies: Arc::clone(&replies),
                 entropy: entropy()?,
-                cpus: layout.own_cpus().to_vec(),
+                cpus: layout.own_cpus.clone(),
                 containment: self.containment.clone(),
             };
             let stop = Arc::clone(&self.stop);
@@ -454,7 +452,7 @@ impl Running {
             let worker = ke_server::Worker::new(listeners, admission, terms.clone(), entropy()?, shared)
                 .map_err(|error| StartError::System("set up key exchange", error))?;
             self.ke_stoppers.push(worker.stopper());
-            let (cpus, containment) = (layout.own_cpus().to_vec(), self.containment.clone());
+            let (cpus, containment) = (layout.own_cpus.clone(), self.containment.clone());
             self.spawn(format!("ke-{index}"), move || {
                 background::step_back(index, &cpus);
                 containment.enter(ThreadKind::KeyExchange);

@@ -4,12 +4,12 @@
 //! theirs. It does not replace a valid one by it. Only the server's own certificate is checked: others in the chain may
 //! be there for old clients, and have expired for the rest.
 
-use std::time::{Duration, UNIX_EPOCH};
-
 use authentick_ke::tls::CertificateInfo;
 use authentick_net::clock;
 
-/// How long before its end a certificate causes a warning.
+use crate::symmetric::notes;
+
+/// From how long before its end on one is warned of it.
 const NOTICE_SECONDS: i64 = 604_800;
 
 /// The time by this host's clock, in Unix seconds.
@@ -54,12 +54,8 @@ pub(crate) fn warn(certificate: &CertificateInfo) {
 }
 
 fn date(unix_seconds: i64) -> String {
-    let since = Duration::from_secs(u64::try_from(unix_seconds).unwrap_or(0));
-    match UNIX_EPOCH.checked_add(since) {
-        // The format knows four digits of the year.
-        Some(time) if since.as_secs() < 253_402_300_800 => {
-            humantime::format_rfc3339_seconds(time).to_string()
-        }
+    match u64::try_from(unix_seconds).unwrap_or(0) {
+        seconds @ ..=notes::TIME_MAX => notes::time(seconds),
         _ => "a time far off".to_owned(),
     }
 }

@@ -129,7 +129,8 @@ impl Page<'_, '_> {
         self.gauge("ntp_system_root_dispersion_seconds", help, dispersion.as_nanos() as f64 / 1e9)?;
         let boot_ns = shared.clock.boot_ns();
         let ages = [("clock", shared.looked.load().age(boot_ns)), ("files", shared.files.age(boot_ns))];
-        let help = "Time since a thread of the supervisor last completed its loop; the clock's state counts for 10 seconds";
+        let help = "Time since a thread of the supervisor last completed its loop; the clock's state counts \
+                    for 10 seconds";
         let values = ages.map(|(thread, age)| ([("thread", thread)], age.as_secs_f64()));
         self.gauges("ntp_heartbeat_age_seconds", help, values)?;
         let help = "Time since the server started";

@@ -60,11 +60,13 @@ fn seconds(text: &str) -> Result<u64, &'static str> {
     Ok(time.ok_or("a note of authentick with a time that is not like 2026-08-22T12:00:00Z")?.as_secs())
 }
 
-/// A moment of this century as text, in UTC.
+/// The last second that RFC 3339 can write, which has four digits for the year.
+pub(crate) const TIME_MAX: u64 = 253_402_300_799;
+
+/// A moment as text, in UTC; the last one that can be written for later ones.
 #[must_use]
 pub fn time(seconds: u64) -> String {
-    // The last second that RFC 3339 can write.
-    let seconds = seconds.min(253_402_300_799);
+    let seconds = seconds.min(TIME_MAX);
     humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(seconds)).to_string()
 }
 
