@@ -17,7 +17,7 @@ use authentick_client::trust::{Anchor, TrustedBy, rfc3339};
 use authentick_client::{Answer, Client, Error, Fault, Place, Remark, Voucher, Why, resolve, spaced};
 use authentick_crypto::Entropy;
 use authentick_crypto::mac::MacAlgorithm;
-use authentick_daemon::symmetric::{Format, KeyFile};
+use authentick_daemon::symmetric::KeyFile;
 use authentick_daemon::{Config, Running, node};
 use authentick_ke::client::Ask;
 use authentick_ke::tls::{Roots, client_config};
@@ -113,7 +113,7 @@ fn every_scheme_tells_the_time_and_who_vouches_for_it() {
     assert!(thrice(&mut plain).iter().all(|answer| answer.bound.is_none()));
     assert!(plain.learnt().voucher.is_none() && plain.learnt().address == Some(ntp));
 
-    let mut keys = KeyFile::new(&lab.path().join("keys"), Format::Auto).load().unwrap();
+    let mut keys = KeyFile::new(&lab.path().join("keys"), None).load().unwrap();
     let mut mac = Mac::new(ntp, keys.take(7).unwrap().key, PATIENCE);
     thrice(&mut mac);
     let voucher = mac.learnt().voucher.take();

@@ -1,14 +1,14 @@
 //! The body of the fuzz target of this crate; `fuzz/` calls it with new octets, the tests with the kept corpus.
 
+use crate::symmetric::Dialect;
 use crate::symmetric::edit;
 use crate::symmetric::text::{LINE_SIZE_MAX, parse};
-use crate::symmetric::{Dialect, Format};
 
 /// Any octets as a key file: keys or a mistake on a line that there is; keys that are written are read again as they
 /// were; and what one dialect alone takes is no other key in the reading that decides by itself.
 pub fn key_file(octets: &[u8]) {
     let line_count = octets.split(|&octet| octet == b'\n').count();
-    for format in [Format::Auto, Format::Chrony, Format::Ntp] {
+    for format in [None, Some(Dialect::Chrony), Some(Dialect::Ntp)] {
         let keys = match parse(octets, format) {
             Ok(keys) => keys,
             Err(mistake) => {
@@ -28,7 +28,7 @@ pub fn key_file(octets: &[u8]) {
                     continue;
                 };
                 // A key of two thousand octets can be written as text, and not in hexadecimal.
-                let Ok(again) = parse(&line, Format::Auto) else {
+                let Ok(again) = parse(&line, None) else {
                     assert!(line.len() > LINE_SIZE_MAX, "what was written is not read");
                     continue;
                 };

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use authentick_daemon::symmetric::Format;
+use authentick_daemon::symmetric::Dialect;
 use authentick_proto::symmetric::Allowed;
 use clap::{Args, ValueEnum};
 
@@ -18,12 +18,12 @@ pub(crate) enum KeysFormat {
     Ntp,
 }
 
-impl From<KeysFormat> for Format {
+impl From<KeysFormat> for Option<Dialect> {
     fn from(format: KeysFormat) -> Self {
         match format {
-            KeysFormat::Auto => Format::Auto,
-            KeysFormat::Chrony => Format::Chrony,
-            KeysFormat::Ntp => Format::Ntp,
+            KeysFormat::Auto => None,
+            KeysFormat::Chrony => Some(Dialect::Chrony),
+            KeysFormat::Ntp => Some(Dialect::Ntp),
         }
     }
 }

@@ -5,22 +5,22 @@ use std::path::PathBuf;
 use authentick_proto::symmetric::Allowed;
 
 use super::{ConfigError, Resolver, raw};
-use crate::symmetric::Format;
+use crate::symmetric::Dialect;
 
 /// Settings of symmetric keys.
 #[derive(Clone, Debug)]
 pub struct Symmetric {
     /// The file with the keys.
     pub keys: PathBuf,
-    /// Whose format the file has.
-    pub format: Format,
-    /// Which algorithms are accepted in addition to the recommended ones.
+    /// Whose key file it is; absent: the file shows it, or it makes no difference.
+    pub format: Option<Dialect>,
+    /// Which algorithms are accepted beside those that nothing speaks against.
     pub allowed: Allowed,
 }
 
 impl Resolver<'_> {
     pub(super) fn symmetric(&self, raw: &raw::Symmetric) -> Result<Symmetric, ConfigError> {
-        let formats = [("auto", Format::Auto), ("chrony", Format::Chrony), ("ntp", Format::Ntp)];
+        let formats = [("auto", None), ("chrony", Some(Dialect::Chrony)), ("ntp", Some(Dialect::Ntp))];
         Ok(Symmetric {
             keys: self.absolute("symmetric.keys", &raw.keys)?,
             format: self.word("symmetric.format", raw.format.as_deref(), "format of key files", &formats)?,

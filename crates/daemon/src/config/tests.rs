@@ -10,7 +10,6 @@ use authentick_wire::antp::Suite;
 use authentick_wire::header::ReferenceId;
 
 use super::*;
-use crate::symmetric::Format;
 
 fn parse(text: &str) -> Result<Config, ConfigError> {
     Config::parse(Path::new("test.toml"), text)
@@ -41,7 +40,7 @@ fn every_key_of_the_manual_is_understood() {
     assert_eq!(nts.rotate, Duration::from_secs(86_400));
     assert_eq!((nts.keep, nts.ke_limits, nts.ke_rates), (7, Limits::default(), Rates::default()));
     let symmetric = config.symmetric.unwrap();
-    assert_eq!((symmetric.format, symmetric.allowed), (Format::Auto, Allowed::default()));
+    assert_eq!((symmetric.format, symmetric.allowed), (None, Allowed::default()));
     assert_eq!(config.reference, Reference::Asserted { stratum: 1, id: ReferenceId(*b"GPS\0") });
 }
 

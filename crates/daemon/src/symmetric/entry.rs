@@ -3,7 +3,7 @@
 use authentick_crypto::mac::MacAlgorithm;
 use authentick_proto::prefix::{Prefix, PrefixSet};
 
-use super::keys::{Dialect, Format};
+use super::keys::Dialect;
 use super::types::{self, Type, is_ours};
 
 /// Octets of a line. chrony reads no longer ones.
@@ -30,7 +30,7 @@ pub(super) fn wrong<T>(problem: impl Into<String>, remedy: impl Into<String>) ->
 }
 
 /// Reads the line with this number, which is not empty.
-pub(super) fn entry(line: &[u8], number: usize, format: Format) -> Result<Entry<'_>, Wrong> {
+pub(super) fn entry(line: &[u8], number: usize, format: Option<Dialect>) -> Result<Entry<'_>, Wrong> {
     if line.len() > LINE_SIZE_MAX {
         let problem = format!("{} octets, of which chrony reads {LINE_SIZE_MAX} and ntpd 511", line.len());
         return wrong(problem, "write a shorter key");
@@ -72,7 +72,7 @@ pub(super) fn entry(line: &[u8], number: usize, format: Format) -> Result<Entry<
         shows.push(Dialect::Chrony);
     }
     if !rest.is_empty() {
-        if format == Format::Chrony {
+        if format == Some(Dialect::Chrony) {
             let problem = format!("key {id}: words after the key, with which chrony skips the line");
             return wrong(problem, "remove them; comments stand on lines of their own");
         }

@@ -13,7 +13,7 @@ use crate::guarded::{self, Secrecy, Unreadable};
 use crate::lock::{self, Lock, LockError};
 use crate::replace::{beside, replace};
 
-use super::keys::{Format, Keys, Mistake};
+use super::keys::{Dialect, Keys, Mistake};
 use super::text;
 
 /// Octets of a file: the most keys on lines of some 250 octets.
@@ -23,7 +23,7 @@ const FILE_SIZE_MAX: u64 = 16 << 20;
 #[derive(Clone, Debug)]
 pub struct KeyFile {
     path: PathBuf,
-    format: Format,
+    format: Option<Dialect>,
     /// User and group to whom the file is to belong if root makes it.
     owner: Option<(u32, u32)>,
 }
@@ -103,7 +103,7 @@ impl KeyFileError {
 impl KeyFile {
     /// The file at `path`, which need not exist yet.
     #[must_use]
-    pub fn new(path: &Path, format: Format) -> Self {
+    pub fn new(path: &Path, format: Option<Dialect>) -> Self {
         KeyFile { path: path.to_owned(), format, owner: None }
     }
 

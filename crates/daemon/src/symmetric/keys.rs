@@ -18,18 +18,6 @@ pub enum Dialect {
     Ntp,
 }
 
-/// Whose format the file has, as far as the reader knows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
-    /// The file shows it, or it makes no difference.
-    #[default]
-    Auto,
-    /// chrony's.
-    Chrony,
-    /// ntpd's.
-    Ntp,
-}
-
 /// What is wrong with a file, and where. Holds nothing of what stands there.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}; {remedy}", self.located())]

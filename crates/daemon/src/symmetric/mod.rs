@@ -25,4 +25,4 @@ pub mod types;
 pub mod uses;
 
 pub use file::{KeyFile, KeyFileError};
-pub use keys::{Dialect, Foreign, Format, Key, Keys, Mistake, Standing, Warning};
+pub use keys::{Dialect, Foreign, Key, Keys, Mistake, Standing, Warning};

@@ -5,7 +5,7 @@ use authentick_proto::symmetric::{SALT_SIZE, SymmetricKey};
 use zeroize::Zeroizing;
 
 use super::entry::{Entry, Prefixed, Wrong, prefix, wrong};
-use super::keys::{Dialect, Format, Warning};
+use super::keys::{Dialect, Warning};
 use super::types::is_ours;
 
 /// ntpd reads a key of more characters as hexadecimal.
@@ -15,11 +15,11 @@ pub(super) const NTP_KEY_SIZE_MAX: usize = 32;
 /// chrony warns of shorter keys: 80 bits.
 const SOUND_SIZE_MIN: usize = 10;
 
-/// The key of a line, in a file of this format that shows itself to be of that dialect.
+/// The key of a line. `format` is whose file it is as the reader says, `dialect` as anything shows.
 pub(super) fn key(
     entry: &Entry<'_>,
     algorithm: MacAlgorithm,
-    format: Format,
+    format: Option<Dialect>,
     dialect: Option<Dialect>,
     warnings: &mut Vec<Warning>,
 ) -> Result<SymmetricKey, Wrong> {
@@ -53,12 +53,12 @@ impl Decoded {
 fn decode(
     entry: &Entry<'_>,
     algorithm: MacAlgorithm,
-    format: Format,
+    format: Option<Dialect>,
     dialect: Option<Dialect>,
     warnings: &mut Vec<Warning>,
 ) -> Result<Decoded, Wrong> {
     let (id, word) = (entry.id, entry.word);
-    if prefix(word).is_some() && format == Format::Ntp && !is_ours(algorithm) {
+    if prefix(word).is_some() && format == Some(Dialect::Ntp) && !is_ours(algorithm) {
         let problem = format!("key {id}: ntpd knows neither HEX: nor ASCII: before a key");
         return wrong(problem, "write more than 20 hexadecimal digits alone, or read the file as chrony's");
     }
@@ -83,8 +83,8 @@ fn decode(
     let is_hex = word.iter().all(u8::is_ascii_hexdigit);
     let fits = |size: usize| algorithm.key_sizes().contains(&size);
     let is_text = match entry.named.or(dialect) {
-        _ if format == Format::Chrony => true,
-        _ if format == Format::Ntp => false,
+        _ if format == Some(Dialect::Chrony) => true,
+        _ if format == Some(Dialect::Ntp) => false,
         // Chrony refuses such a line: as hexadecimal it is at least the key that was meant.
         Some(Dialect::Chrony) => !is_hex || fits(word.len()),
         Some(Dialect::Ntp) => false,

@@ -4,7 +4,7 @@
 //! chrony's lines are `ID [TYPE] KEY`, with MD5 as the type that is not named, and `HEX:` or `ASCII:` before the key;
 //! a key without either is text. ntpd's are `ID TYPE KEY [SERVERS] [# COMMENT]`; a key of up to 20 characters is text,
 //! a longer one hexadecimal. Where one line means different keys to the two, what else is in the file decides whose it
-//! is, or the reader's [`Format`]; if nothing does, ntpd's reading holds and a warning says so.
+//! is, or what the reader says; if nothing does, ntpd's reading holds and a warning says so.
 //!
 //! A key of a type that another program knows and this one does not is not a mistake: a warning names it, and its id
 //! has no key. A type that no program knows is a typing error, and refused.
@@ -17,7 +17,7 @@ use authentick_proto::limits::SYMMETRIC_KEY_COUNT_MAX;
 
 pub use super::entry::LINE_SIZE_MAX;
 use super::entry::{Entry, entry};
-use super::keys::{Dialect, Foreign, Format, Key, Keys, Mistake, Warning};
+use super::keys::{Dialect, Foreign, Key, Keys, Mistake, Warning};
 use super::notes::{self, Note};
 use super::{secret, types};
 
@@ -25,7 +25,7 @@ use super::{secret, types};
 ///
 /// # Errors
 /// The first mistake in it.
-pub fn parse(octets: &[u8], format: Format) -> Result<Keys, Mistake> {
+pub fn parse(octets: &[u8], format: Option<Dialect>) -> Result<Keys, Mistake> {
     let Lines { entries, mut noted, dialect } = Lines::read(octets, format)?;
     let mut keys = Keys { dialect, ..Keys::default() };
     let mut lines: HashMap<u32, usize> = HashMap::new();
@@ -71,7 +71,7 @@ struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    fn read(octets: &'a [u8], format: Format) -> Result<Self, Mistake> {
+    fn read(octets: &'a [u8], format: Option<Dialect>) -> Result<Self, Mistake> {
         let mut entries: Vec<Entry<'a>> = Vec::new();
         let mut noted: HashMap<u32, (usize, Note)> = HashMap::new();
         let mut shows = Vec::new();
@@ -109,12 +109,8 @@ impl<'a> Lines<'a> {
                 )));
             }
         }
-        let dialect = match format {
-            Format::Chrony => Some(Dialect::Chrony),
-            Format::Ntp => Some(Dialect::Ntp),
-            Format::Auto => shows.first().copied().filter(|first| shows.iter().all(|other| other == first)),
-        };
-        Ok(Lines { entries, noted, dialect })
+        let shown = || shows.first().copied().filter(|first| shows.iter().all(|other| other == first));
+        Ok(Lines { entries, noted, dialect: format.or_else(shown) })
     }
 }
 

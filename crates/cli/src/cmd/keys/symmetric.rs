@@ -8,7 +8,7 @@ use authentick_crypto::Entropy;
 use authentick_daemon::Config;
 use authentick_daemon::symmetric::edit::{self, EditError, Order};
 use authentick_daemon::symmetric::uses::{Stored, limit_of};
-use authentick_daemon::symmetric::{Dialect, Foreign, Format, Key, KeyFile, Keys as Held, notes};
+use authentick_daemon::symmetric::{Dialect, Foreign, Key, KeyFile, Keys as Held, notes};
 use authentick_net::clock::unix_seconds;
 use authentick_proto::symmetric::Caution;
 use serde::Serialize;
@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &Keys, symmetric: &SymmetricKeys) -> Result<Exit, F
 }
 
 fn place(arguments: &Keys, symmetric: &SymmetricKeys) -> Result<Place, Failure> {
-    let named = Format::from(symmetric.keys_format);
+    let named = symmetric.keys_format.into();
     let (file, format, state_directory) = match &symmetric.keys {
         Some(path) => (KeyFile::new(path, named), named, None),
         None => {
@@ -74,7 +74,7 @@ fn place(arguments: &Keys, symmetric: &SymmetricKeys) -> Result<Place, Failure> 
                 );
                 return Err(Exit::Configuration.because(message));
             };
-            let format = if named == Format::Auto { configured.format } else { named };
+            let format = named.or(configured.format);
             let mut file = KeyFile::new(&configured.keys, format);
             if !configured.keys.exists()
                 && let Some(user) = custody::server_user(&config.user, &configured.keys)
@@ -85,10 +85,7 @@ fn place(arguments: &Keys, symmetric: &SymmetricKeys) -> Result<Place, Failure> 
             (file, format, Some(config.state_directory))
         }
     };
-    let dialect = match format {
-        Format::Auto | Format::Chrony => Dialect::Chrony,
-        Format::Ntp => Dialect::Ntp,
-    };
+    let dialect = format.unwrap_or(Dialect::Chrony);
     let state_directory = arguments.state_directory.clone().or(state_directory);
     Ok(Place { file, dialect, state_directory })
 }

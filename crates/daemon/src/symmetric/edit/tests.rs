@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use proptest::prelude::*;
 
 use super::*;
-use crate::symmetric::{Format, text};
+use crate::symmetric::text;
 
 const DAY: u64 = 86_400;
 
@@ -17,7 +17,7 @@ fn file(text: &str) -> (tempfile::TempDir, KeyFile) {
         fs::write(&path, text).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     }
-    (directory, KeyFile::new(&path, Format::Auto))
+    (directory, KeyFile::new(&path, None))
 }
 
 fn text_of(file: &KeyFile) -> String {
@@ -173,10 +173,10 @@ proptest! {
     #[test]
     fn what_is_written_is_read((id, algorithm, octets, salt) in keys()) {
         for (dialect, format) in [
-            (Dialect::Chrony, Format::Chrony),
-            (Dialect::Ntp, Format::Ntp),
-            (Dialect::Chrony, Format::Auto),
-            (Dialect::Ntp, Format::Auto),
+            (Dialect::Chrony, Some(Dialect::Chrony)),
+            (Dialect::Ntp, Some(Dialect::Ntp)),
+            (Dialect::Chrony, None),
+            (Dialect::Ntp, None),
         ] {
             let Some(line) = line(id, algorithm, &octets, salt, dialect) else {
                 prop_assert!(dialect == Dialect::Ntp && !(11..=32).contains(&octets.len()));

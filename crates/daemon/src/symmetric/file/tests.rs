@@ -9,7 +9,7 @@ fn file(text: &str, mode: u32) -> (tempfile::TempDir, KeyFile) {
     let path = directory.path().join("keys");
     fs::write(&path, text).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-    (directory, KeyFile::new(&path, Format::Auto))
+    (directory, KeyFile::new(&path, None))
 }
 
 #[test]
@@ -38,13 +38,13 @@ fn mistakes_name_file_and_line() {
 #[test]
 fn what_is_no_file_is_refused_without_waiting() {
     let directory = tempfile::tempdir().unwrap();
-    let error = KeyFile::new(directory.path(), Format::Auto).load().unwrap_err();
+    let error = KeyFile::new(directory.path(), None).load().unwrap_err();
     assert!(matches!(error, KeyFileError::NotAFile(_)), "{error}");
     let pipe = directory.path().join("pipe");
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-    let error = KeyFile::new(&pipe, Format::Auto).load().unwrap_err();
+    let error = KeyFile::new(&pipe, None).load().unwrap_err();
     assert!(matches!(error, KeyFileError::NotAFile(_)), "{error}");
-    let error = KeyFile::new(&directory.path().join("none"), Format::Auto).load().unwrap_err();
+    let error = KeyFile::new(&directory.path().join("none"), None).load().unwrap_err();
     assert!(error.is_missing() && error.remedy().contains("keys symmetric generate"), "{}", error.remedy());
 }
 
@@ -53,7 +53,7 @@ fn stored_text_is_read_again_with_mode_0600_through_a_link() {
     let (directory, file) = file("1 MD5 tulips-tulips\n", 0o400);
     let link = directory.path().join("link");
     std::os::unix::fs::symlink(file.path(), &link).unwrap();
-    let by_link = KeyFile::new(&link, Format::Auto);
+    let by_link = KeyFile::new(&link, None);
     by_link.store(b"2 MD5 crocus-crocus\n").unwrap();
     assert_eq!(file.load().unwrap().keys[0].id(), 2);
     assert_eq!(fs::metadata(file.path()).unwrap().mode() & 0o7777, 0o600);

@@ -10,7 +10,7 @@ const HEX40: &str = "7EA62AE64D190114D46D5A082F948EC101020304";
 const HEX64: &str = "7EA62AE64D190114D46D5A082F948EC17EA62AE64D190114D46D5A082F948EC1";
 
 fn read(text: &str) -> Keys {
-    parse(text.as_bytes(), Format::Auto).unwrap_or_else(|mistake| panic!("{text:?}: {mistake}"))
+    parse(text.as_bytes(), None).unwrap_or_else(|mistake| panic!("{text:?}: {mistake}"))
 }
 
 fn one(text: &str) -> Key {
@@ -19,7 +19,7 @@ fn one(text: &str) -> Key {
     keys.keys.remove(0)
 }
 
-fn mistake(text: &str, format: Format) -> Mistake {
+fn mistake(text: &str, format: Option<Dialect>) -> Mistake {
     match parse(text.as_bytes(), format) {
         Err(mistake) => mistake,
         Ok(keys) => panic!("{text:?} is read as {keys:?}"),
@@ -118,11 +118,11 @@ fn long_key_without_prefix_is_read_as_the_owner_of_the_file_reads_it() {
     let line = format!("1 SHA1 {HEX40}\n");
     let as_text = HEX40.as_bytes().to_vec();
     for (before, format, expected) in [
-        ("2 tulip\n", Format::Auto, &as_text),
-        ("; chrony\n", Format::Auto, &as_text),
-        ("", Format::Chrony, &as_text),
-        ("2 M tulip\n", Format::Auto, &octets(HEX40)),
-        ("", Format::Ntp, &octets(HEX40)),
+        ("2 tulip\n", None, &as_text),
+        ("; chrony\n", None, &as_text),
+        ("", Some(Dialect::Chrony), &as_text),
+        ("2 M tulip\n", None, &octets(HEX40)),
+        ("", Some(Dialect::Ntp), &octets(HEX40)),
     ] {
         let keys = parse(format!("{before}{line}").as_bytes(), format).unwrap();
         assert_eq!(keys.find(1).unwrap().key.key().expose(), expected, "{before:?} {format:?}");
@@ -149,10 +149,10 @@ fn long_key_without_prefix_is_read_as_the_owner_of_the_file_reads_it() {
     }
     // AES256 is chrony's name: 32 characters are its 32 octets, which NTPsec would have padded for its AES-256.
     assert_eq!(one(&format!("1 AES256 {HEX32}")).key.key().expose(), HEX32.as_bytes());
-    assert!(mistake(&format!("1 AES-256 {HEX32}"), Format::Auto).problem.contains("this one has 16"));
+    assert!(mistake(&format!("1 AES-256 {HEX32}"), None).problem.contains("this one has 16"));
     // As text this key of chrony's would be too long for its type, so it is no text.
     assert_eq!(one(&format!("1 AES128 {HEX32}")).key.key().expose(), octets(HEX32));
-    assert!(mistake(&format!("1 AES128 {HEX32}"), Format::Chrony).problem.contains("this one has 32"));
+    assert!(mistake(&format!("1 AES128 {HEX32}"), Some(Dialect::Chrony)).problem.contains("this one has 32"));
 }
 
 /// The names are those of chrony 4.3 (hash_nettle.c, cmac.h), and some of OpenSSL's, which ntpd takes all.
@@ -173,60 +173,60 @@ fn key_of_a_type_that_is_not_implemented_costs_its_own_id_alone() {
     }
     // The id is taken all the same, by one line.
     for line in [format!("7 AES128 HEX:{HEX32}"), "7 WHIRLPOOL tulip".to_owned()] {
-        let found = mistake(&format!("7 TIGER tulip\n{line}\n"), Format::Auto);
+        let found = mistake(&format!("7 TIGER tulip\n{line}\n"), None);
         assert!(found.line == 2 && found.problem.contains("stands on line 1 already"), "{found}");
     }
 }
 
 #[test]
 fn every_refusal_names_line_key_and_remedy() {
-    use Format::{Auto, Chrony, Ntp};
+    let [auto, chrony, ntp] = [None, Some(Dialect::Chrony), Some(Dialect::Ntp)];
     for (line, format, problem, remedy) in [
-        ("7", Auto, "key 7: neither type nor key", "ID TYPE KEY"),
-        ("7 AES128", Auto, "key 7: a type and no key", "after the type"),
-        ("x MD5 tulip", Auto, "first word is no key id", "1 to 4294967295"),
-        ("-1 MD5 tulip", Auto, "first word is no key id", "1 to 4294967295"),
-        ("+1 MD5 tulip", Auto, "first word is no key id", "1 to 4294967295"),
-        ("0x10 MD5 tulip", Auto, "first word is no key id", "1 to 4294967295"),
-        ("0 MD5 tulip", Auto, "0 is no key id", "1 to 4294967295"),
-        ("4294967296 MD5 tulip", Auto, "above 4294967295", "1 to 4294967295"),
-        ("99999999999999999999 MD5 tulip", Auto, "above 4294967295", "1 to 4294967295"),
-        ("7 MD6 tulip", Auto, "key 7: the second word is no type", "AES128"),
-        ("7 TIGER", Auto, "key 7: a type and no key", "after the type"),
-        ("7 TIGER tu#lip", Auto, "key 7: a # in the key", "HEX:"),
-        ("7 TIGER tulip crocus", Auto, "no list of servers", "192.0.2.1"),
-        ("7 TIGER2 tulip", Auto, "key 7: the second word is no type", "AES128"),
-        ("7 MD5 tu#lip", Auto, "key 7: a # in the key", "HEX:"),
-        ("7 MD5 #tulip", Auto, "key 7: a # in the key", "HEX:"),
-        ("7 tulip # comment", Auto, "key 7: the second word is no type", "AES128"),
-        ("7 MD5 tulip#comment", Auto, "key 7: a # in the key", "HEX:"),
-        ("7 MD5 tulpe\u{e4}", Auto, "no printable ASCII", "HEX:"),
-        ("7 MD5 tu\u{b}lip", Auto, "no printable ASCII", "HEX:"),
-        ("7 MD5 tulip\r", Auto, "carriage return", "sed"),
-        ("7 MD5 HEX:0", Auto, "1 hexadecimal digits", "two for each octet"),
-        ("7 MD5 HEX:", Auto, "0 hexadecimal digits", "two for each octet"),
-        ("7 MD5 HEX:zz", Auto, "no hexadecimal digit", "A to F"),
-        ("7 MD5 ASCII:", Auto, "nothing after ASCII:", "write the key"),
-        ("7 MD5 hex:00ff", Auto, "in capitals only", "in capitals"),
-        ("7 MD5 Ascii:00ff", Auto, "in capitals only", "in capitals"),
-        ("7 M 123456789012345678901", Auto, "21 hexadecimal digits", "one may be missing"),
-        ("7 M tulipsandcrocusesandiris", Auto, "ntpd takes a key of more than 20", "in hexadecimal"),
-        ("7 MD5 tulipsandcrocusesandiris", Ntp, "ntpd takes a key of more than 20", "in hexadecimal"),
-        ("7 MD5 HEX:00ff", Ntp, "ntpd knows neither HEX: nor ASCII:", "chrony's"),
-        ("7 MD5 tulip 192.0.2.1", Chrony, "chrony skips the line", "lines of their own"),
-        ("7 MD5 tulip # comment", Chrony, "chrony skips the line", "lines of their own"),
-        ("7 MD5 tulip crocus", Auto, "no list of servers", "192.0.2.1"),
-        ("7 MD5 tulip 192.0.2.1/24", Auto, "no list of servers", "192.0.2.1"),
-        ("7 MD5 tulip 192.0.2.1, 192.0.2.2", Auto, "more words", "HEX:"),
-        ("7 MD5 tulip 192.0.2.1 192.0.2.2", Auto, "more words", "HEX:"),
-        ("7 AES128 tulip", Auto, "key of AES128 has 16 octets, this one has 5", "32 digits"),
-        ("7 AES128 HEX:00", Auto, "key of AES128 has 16 octets, this one has 1", "32 digits"),
-        ("7 AES256 0123456789abcdef", Auto, "key of AES256 has 32 octets, this one has 16", "64 digits"),
-        ("7 POLY1305 0123456789abcdef", Auto, "key of POLY1305 has 32 octets", "64 digits"),
-        ("7 GMAC128 HEX:00112233445566778899aabbccddeeff00112233", Auto, "this one has 20", "32 digits"),
-        ("7 GMAC128 HEX:00112233445566778899aabbccddeeff:001122", Auto, "a salt has 4 octets", "8 digits"),
-        ("7 GMAC128 HEX:00112233445566778899aabbccddeeff:", Auto, "0 hexadecimal digits in the salt", "two"),
-        ("7 AES128 HEX:00112233445566778899aabbccddeeff:00112233", Auto, "AES128 takes none", "colon"),
+        ("7", auto, "key 7: neither type nor key", "ID TYPE KEY"),
+        ("7 AES128", auto, "key 7: a type and no key", "after the type"),
+        ("x MD5 tulip", auto, "first word is no key id", "1 to 4294967295"),
+        ("-1 MD5 tulip", auto, "first word is no key id", "1 to 4294967295"),
+        ("+1 MD5 tulip", auto, "first word is no key id", "1 to 4294967295"),
+        ("0x10 MD5 tulip", auto, "first word is no key id", "1 to 4294967295"),
+        ("0 MD5 tulip", auto, "0 is no key id", "1 to 4294967295"),
+        ("4294967296 MD5 tulip", auto, "above 4294967295", "1 to 4294967295"),
+        ("99999999999999999999 MD5 tulip", auto, "above 4294967295", "1 to 4294967295"),
+        ("7 MD6 tulip", auto, "key 7: the second word is no type", "AES128"),
+        ("7 TIGER", auto, "key 7: a type and no key", "after the type"),
+        ("7 TIGER tu#lip", auto, "key 7: a # in the key", "HEX:"),
+        ("7 TIGER tulip crocus", auto, "no list of servers", "192.0.2.1"),
+        ("7 TIGER2 tulip", auto, "key 7: the second word is no type", "AES128"),
+        ("7 MD5 tu#lip", auto, "key 7: a # in the key", "HEX:"),
+        ("7 MD5 #tulip", auto, "key 7: a # in the key", "HEX:"),
+        ("7 tulip # comment", auto, "key 7: the second word is no type", "AES128"),
+        ("7 MD5 tulip#comment", auto, "key 7: a # in the key", "HEX:"),
+        ("7 MD5 tulpe\u{e4}", auto, "no printable ASCII", "HEX:"),
+        ("7 MD5 tu\u{b}lip", auto, "no printable ASCII", "HEX:"),
+        ("7 MD5 tulip\r", auto, "carriage return", "sed"),
+        ("7 MD5 HEX:0", auto, "1 hexadecimal digits", "two for each octet"),
+        ("7 MD5 HEX:", auto, "0 hexadecimal digits", "two for each octet"),
+        ("7 MD5 HEX:zz", auto, "no hexadecimal digit", "A to F"),
+        ("7 MD5 ASCII:", auto, "nothing after ASCII:", "write the key"),
+        ("7 MD5 hex:00ff", auto, "in capitals only", "in capitals"),
+        ("7 MD5 Ascii:00ff", auto, "in capitals only", "in capitals"),
+        ("7 M 123456789012345678901", auto, "21 hexadecimal digits", "one may be missing"),
+        ("7 M tulipsandcrocusesandiris", auto, "ntpd takes a key of more than 20", "in hexadecimal"),
+        ("7 MD5 tulipsandcrocusesandiris", ntp, "ntpd takes a key of more than 20", "in hexadecimal"),
+        ("7 MD5 HEX:00ff", ntp, "ntpd knows neither HEX: nor ASCII:", "chrony's"),
+        ("7 MD5 tulip 192.0.2.1", chrony, "chrony skips the line", "lines of their own"),
+        ("7 MD5 tulip # comment", chrony, "chrony skips the line", "lines of their own"),
+        ("7 MD5 tulip crocus", auto, "no list of servers", "192.0.2.1"),
+        ("7 MD5 tulip 192.0.2.1/24", auto, "no list of servers", "192.0.2.1"),
+        ("7 MD5 tulip 192.0.2.1, 192.0.2.2", auto, "more words", "HEX:"),
+        ("7 MD5 tulip 192.0.2.1 192.0.2.2", auto, "more words", "HEX:"),
+        ("7 AES128 tulip", auto, "key of AES128 has 16 octets, this one has 5", "32 digits"),
+        ("7 AES128 HEX:00", auto, "key of AES128 has 16 octets, this one has 1", "32 digits"),
+        ("7 AES256 0123456789abcdef", auto, "key of AES256 has 32 octets, this one has 16", "64 digits"),
+        ("7 POLY1305 0123456789abcdef", auto, "key of POLY1305 has 32 octets", "64 digits"),
+        ("7 GMAC128 HEX:00112233445566778899aabbccddeeff00112233", auto, "this one has 20", "32 digits"),
+        ("7 GMAC128 HEX:00112233445566778899aabbccddeeff:001122", auto, "a salt has 4 octets", "8 digits"),
+        ("7 GMAC128 HEX:00112233445566778899aabbccddeeff:", auto, "0 hexadecimal digits in the salt", "two"),
+        ("7 AES128 HEX:00112233445566778899aabbccddeeff:00112233", auto, "AES128 takes none", "colon"),
     ] {
         let text = format!("# first\n\n{line}\n");
         let mistake = mistake(&text, format);
@@ -235,14 +235,14 @@ fn every_refusal_names_line_key_and_remedy() {
         assert!(mistake.remedy.contains(remedy), "{line:?}: {mistake}");
     }
     let long = format!("7 MD5 HEX:{}", "00".repeat(1024));
-    assert!(mistake(&long, Auto).problem.contains("2058 octets, of which chrony reads 2047"));
+    assert!(mistake(&long, auto).problem.contains("2058 octets, of which chrony reads 2047"));
     let cut = format!("7 M {}", "00".repeat(33));
-    assert!(mistake(&cut, Auto).problem.contains("33 octets, of which ntpd uses the first 32"));
+    assert!(mistake(&cut, auto).problem.contains("33 octets, of which ntpd uses the first 32"));
 }
 
 #[test]
 fn second_line_with_an_id_is_refused_with_both_lines() {
-    let mistake = mistake("1 MD5 tulip\n2 MD5 crocus\n\n01 MD5 tulip\n", Format::Auto);
+    let mistake = mistake("1 MD5 tulip\n2 MD5 crocus\n\n01 MD5 tulip\n", None);
     assert_eq!(mistake.line, 4);
     assert!(mistake.problem.contains("key 1 stands on line 1 already"), "{mistake}");
 }
@@ -268,14 +268,14 @@ fn notes_say_how_a_key_stands() {
     assert_eq!(keys.accepted(100).map(Key::id).collect::<Vec<_>>(), [2]);
     assert_eq!(keys.keys[0].note.made, Some(10));
     assert_eq!(keys.retired.iter().map(|note| note.id).collect::<Vec<_>>(), [3]);
-    let back = mistake(&format!("{text}3 MD5 back-again\n"), Format::Auto);
+    let back = mistake(&format!("{text}3 MD5 back-again\n"), None);
     assert!(back.line == 6 && back.problem.contains("key 3 is back"), "{back}");
-    let twice = mistake(&format!("{text}# authentick: key 1\n"), Format::Auto);
+    let twice = mistake(&format!("{text}# authentick: key 1\n"), None);
     assert!(
         twice.line == 6 && twice.problem.contains("second note on key 1, after that on line 1"),
         "{twice}"
     );
-    let broken = mistake(&format!("# authentick: key 1 lost\n{text}"), Format::Auto);
+    let broken = mistake(&format!("# authentick: key 1 lost\n{text}"), None);
     assert!(broken.line == 1 && broken.remedy.contains("mend the note"), "{broken}");
 }
 
@@ -298,7 +298,7 @@ fn no_message_repeats_a_word_that_may_be_secret() {
         "1 M SECRETSECRETSECRETSECRET",
         "1 GMAC128 HEX:00:SECRET",
     ] {
-        let mistake = mistake(line, Format::Auto);
+        let mistake = mistake(line, None);
         assert!(!format!("{mistake} {mistake:?}").contains("SECRET"), "{line:?}: {mistake}");
     }
     let keys = read("1 MD5 SECRET\n2 SHA1 ASCII:SECRETSECRETSECRETSECRET");
