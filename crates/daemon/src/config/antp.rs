@@ -68,7 +68,8 @@ impl Resolver<'_> {
     pub(super) fn antp(&self, raw: &raw::Antp, shared: &raw::RateLimit) -> Result<Option<Antp>, ConfigError> {
         const RETIRED_COUNT_MAX: usize = KEY_COUNT_MAX - 2;
         let day = Duration::from_secs(86_400);
-        let payload = PAYLOAD_SIZE_MIN as i64..=ANTP_PAYLOAD_SIZE_MAX as i64;
+        let payload_sizes = PAYLOAD_SIZE_MIN as i64..=ANTP_PAYLOAD_SIZE_MAX as i64;
+        let (payload_size, workers) = (raw.payload_size.unwrap_or(1072), raw.workers.unwrap_or(1));
         let lifetime_max = Duration::from_secs(u64::from(LIFETIME_SECONDS_MAX));
         let lifetime = raw.lifetime.as_deref().unwrap_or("7d");
         let lifetime = self.duration("antp.lifetime", lifetime, Duration::from_secs(60)..=lifetime_max)?;
@@ -83,7 +84,7 @@ impl Resolver<'_> {
             return Err(self.wrong("antp.state-keys.rotate", rotate_text, problem, &remedy));
         }
         let prefixes = self.prefix_sizes(shared)?;
-        let queue = self.number("antp.queue", raw.queue.unwrap_or(256), 1..=65_536)?;
+        let queue: usize = self.number("antp.queue", raw.queue.unwrap_or(256), 1..=65_536)?;
         let limit = &raw.rate_limit;
         let rate = |name: &str, per_second: Option<f64>, default| {
             self.rate(shared, &format!("antp.rate-limit.{name}"), per_second.unwrap_or(default))
@@ -105,20 +106,12 @@ impl Resolver<'_> {
         });
         let antp = Antp {
             settings: Settings {
-                payload_size_max: self.number(
-                    "antp.payload-size",
-                    raw.payload_size.unwrap_or(1072),
-                    payload,
-                )?,
+                payload_size_max: self.number("antp.payload-size", payload_size, payload_sizes)?,
                 lifetime_seconds: lifetime.as_secs() as u32,
                 source_prefix: raw.check_source.unwrap_or(true).then_some(prefixes),
             },
             rotate,
-            workers: self.number(
-                "antp.workers",
-                raw.workers.unwrap_or(1),
-                1..=ANTP_WORKER_COUNT_MAX as i64,
-            )?,
+            workers: self.number("antp.workers", workers, 1..=ANTP_WORKER_COUNT_MAX as i64)?,
             queue,
             // 5,000 clients behind one address that come back at once have keys after five minutes: two m1 and one m3
             // each. 20 m3 with RSA, the most expensive, take less than a hundredth of a core. m5: 64,000 clients that

@@ -48,9 +48,8 @@ pub struct Nts {
 
 impl Resolver<'_> {
     pub(super) fn nts(&self, raw: raw::Nts) -> Result<Nts, ConfigError> {
-        let (raw::CookieKeys { store, rotate, keep }, stores) =
-            (raw.cookie_keys, [("file", StoreKind::File)]);
-        let what = "key store in this version";
+        let raw::CookieKeys { store, rotate, keep } = raw.cookie_keys;
+        let (stores, what) = ([("file", StoreKind::File)], "key store in this version");
         let store = self.word("nts.cookie-keys.store", store.as_deref(), what, &stores)?;
         let (rotate, keep) = (rotate.as_deref().unwrap_or("1d"), keep.unwrap_or(7));
         let rotations = Duration::from_secs(1)..=Duration::from_secs(365 * 86_400);
@@ -65,7 +64,7 @@ impl Resolver<'_> {
             ke_rates: self.ke_rates(&raw.ke_limits)?,
             terms: Terms {
                 ntp_server: server.map(|name| self.server_name(name)).transpose()?,
-                ntp_port: port.map(|port| port as u16),
+                ntp_port: port,
                 algorithms: self.algorithms(&raw.aeads.unwrap_or_else(|| vec![15, 16, 17, 30]))?,
             },
             store,
@@ -119,7 +118,7 @@ impl Resolver<'_> {
     fn ke_rates(&self, raw: &raw::KeLimits) -> Result<Rates, ConfigError> {
         let Rates { per_prefix, per_network } = Rates::default();
         let burst = |key: &str, burst: Option<i64>, default: Option<Rate>| match burst {
-            Some(burst) => Ok(self.number(key, burst, 1..=1_000_000)? as u32),
+            Some(burst) => self.number(key, burst, 1..=1_000_000),
             None => Ok(default.map_or(1, |rate| rate.burst)),
         };
         let interval_us = |key: &str, rate: Option<f64>, default: Option<Rate>| match rate {

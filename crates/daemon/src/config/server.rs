@@ -84,7 +84,7 @@ impl Resolver<'_> {
                 Err(self.wrong("server.reference", name, "no such reference", remedy))
             }
             raw::Reference::Asserted(asserted) => Ok(Reference::Asserted {
-                stratum: self.number("server.reference.stratum", asserted.stratum, 1..=15)? as u8,
+                stratum: self.number("server.reference.stratum", asserted.stratum, 1..=15)?,
                 id: self.reference_id(&asserted.id)?,
             }),
             raw::Reference::Upstream(upstream) => {

@@ -106,17 +106,16 @@ impl Resolver<'_> {
         Ok(PrefixSet::new(prefixes?))
     }
 
-    pub(super) fn number(
+    /// A number in `range`, which is one of those that `T` has.
+    pub(super) fn number<T: TryFrom<i64>>(
         &self,
         key: &str,
         value: i64,
         range: RangeInclusive<i64>,
-    ) -> Result<usize, ConfigError> {
-        if range.contains(&value) {
-            return Ok(usize::try_from(value).unwrap_or(usize::MAX));
-        }
+    ) -> Result<T, ConfigError> {
+        let number = T::try_from(value).ok().filter(|_| range.contains(&value));
         let remedy = format!("write a number from {} to {}", range.start(), range.end());
-        Err(self.wrong(key, value, "out of range", &remedy))
+        number.ok_or_else(|| self.wrong(key, value, "out of range", &remedy))
     }
 
     pub(super) fn duration(
@@ -144,7 +143,7 @@ impl Resolver<'_> {
         per_second: f64,
     ) -> Result<Option<Rate>, ConfigError> {
         let PrefixSizes { v4: prefix_v4, v6: prefix_v6 } = self.prefix_sizes(raw)?;
-        let burst = self.number("server.rate-limit.burst", raw.burst.unwrap_or(16), 1..=1_000_000)? as u32;
+        let burst = self.number("server.rate-limit.burst", raw.burst.unwrap_or(16), 1..=1_000_000)?;
         let interval_us = self.interval_us(key, per_second)?;
         Ok(interval_us.map(|interval_us| Rate { interval_us, burst, prefix_v4, prefix_v6 }))
     }
@@ -152,10 +151,8 @@ impl Resolver<'_> {
     /// The sizes of the prefixes whose clients are limited together.
     pub(super) fn prefix_sizes(&self, raw: &raw::RateLimit) -> Result<PrefixSizes, ConfigError> {
         Ok(PrefixSizes {
-            v4: self.number("server.rate-limit.per-prefix-v4", raw.per_prefix_v4.unwrap_or(32), 1..=32)?
-                as u8,
-            v6: self.number("server.rate-limit.per-prefix-v6", raw.per_prefix_v6.unwrap_or(64), 1..=128)?
-                as u8,
+            v4: self.number("server.rate-limit.per-prefix-v4", raw.per_prefix_v4.unwrap_or(32), 1..=32)?,
+            v6: self.number("server.rate-limit.per-prefix-v6", raw.per_prefix_v6.unwrap_or(64), 1..=128)?,
         })
     }
 
