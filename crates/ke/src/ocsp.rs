@@ -223,7 +223,10 @@ impl Question {
     }
 
     fn check_nonce(&self, data: &ResponseData) -> Result<(), BadAnswer> {
-        let mut nonces = extensions(data.response_extensions.as_ref())
+        let mut nonces = data
+            .response_extensions
+            .iter()
+            .flatten()
             .filter(|extension| extension.extn_id == OCSP_NONCE)
             .map(|extension| OctetString::from_der(extension.extn_value.as_bytes()));
         match (nonces.next(), nonces.next()) {
@@ -298,7 +301,7 @@ fn certificate_id_of(issuer: &Issuer, serial: &[u8]) -> Option<CertId> {
     Some(CertId {
         hash_algorithm: AlgorithmIdentifierOwned { oid: SHA1, parameters: Some(Null.into()) },
         issuer_name_hash: hash(&issuer.name)?,
-        issuer_key_hash: hash(key_octets(&issuer.key_info)?)?,
+        issuer_key_hash: hash(key_parts(&issuer.key_info)?.1)?,
         serial_number: SerialNumber::from_der(&number).ok()?,
     })
 }
@@ -319,16 +322,12 @@ fn content(value: AnyRef<'_>) -> Option<&[u8]> {
     (value.tag() == Tag::Sequence).then(|| value.value())
 }
 
-fn key_octets(key_info: &[u8]) -> Option<&[u8]> {
-    key_parts(key_info).map(|(_, key)| key)
-}
-
 /// Whether a responder's identifier means who has this name and this key.
 fn is_named(id: &ResponderId, name: &[u8], key_info: &[u8]) -> bool {
     match id {
         ResponderId::ByName(responder) => responder.to_der().is_ok_and(|responder| responder == name),
         ResponderId::ByKey(hash) => {
-            key_octets(key_info).is_some_and(|key| Sha1::digest(key).as_slice() == hash.as_bytes())
+            key_parts(key_info).is_some_and(|(_, key)| Sha1::digest(key).as_slice() == hash.as_bytes())
         }
     }
 }
@@ -393,16 +392,10 @@ fn verify(
     }
 }
 
-fn extensions(list: Option<&Vec<Extension>>) -> impl Iterator<Item = &Extension> {
-    list.into_iter().flatten()
-}
-
 /// What is critical must be understood, and of that there is the nonce alone.
 fn check_extensions(data: &ResponseData, answer: &SingleResponse) -> Result<(), BadAnswer> {
-    let all = extensions(data.response_extensions.as_ref())
-        .chain(extensions(answer.single_extensions.as_ref()))
-        .find(|extension| extension.critical && extension.extn_id != OCSP_NONCE);
-    match all {
+    let mut all = data.response_extensions.iter().chain(&answer.single_extensions).flatten();
+    match all.find(|extension| extension.critical && extension.extn_id != OCSP_NONCE) {
         None => Ok(()),
         Some(unknown) => {
             let detail = format!("the critical extension {} is not known here", unknown.extn_id);
