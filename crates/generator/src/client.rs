@@ -73,15 +73,15 @@ impl Client {
     //= rfc8915#5.7-6
     pub(crate) fn wants_keys(&self, now_ns: u64) -> bool {
         let hopeless = self.session.is_none() || self.outstanding == 0;
-        !self.has_cookie() && hopeless && !self.exchanging && now_ns >= self.retry_at_ns
+        !self.has_cookie() && hopeless && self.may_prepare(now_ns)
     }
 
-    /// Whether it may fetch sealed state of ANTP now.
+    /// Whether it may fetch keys, or sealed state of ANTP, now.
     pub(crate) fn may_prepare(&self, now_ns: u64) -> bool {
         !self.exchanging && now_ns >= self.retry_at_ns
     }
 
-    /// It has received the sealed state.
+    /// It has received what it fetched.
     pub(crate) fn prepared(&mut self) {
         self.exchanging = false;
         self.retry_pause_ns = RETRY_MIN_NS;
@@ -94,8 +94,7 @@ impl Client {
         self.earlier.retain(|&(_, ended_ns, _)| now_ns.saturating_sub(ended_ns) <= memory_ns);
         self.session = Some(session);
         self.established_ns = now_ns;
-        self.exchanging = false;
-        self.retry_pause_ns = RETRY_MIN_NS;
+        self.prepared();
     }
 
     /// A request that was sent at `sent_ns` showed at `now_ns` that its keys are useless; `false` if the client has

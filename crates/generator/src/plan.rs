@@ -6,6 +6,7 @@ use std::time::Duration;
 use authentick_report::load::{AntpFigures, Histogram, Tally};
 use serde::{Deserialize, Serialize};
 
+use crate::limits::BACKGROUND_LEAD;
 use crate::nanos;
 
 /// When operations begin.
@@ -46,6 +47,12 @@ pub struct Order {
 }
 
 impl Order {
+    /// How much earlier than measured clients the background begins.
+    #[must_use]
+    pub fn lead(&self) -> Duration {
+        if self.background_rps > 0.0 { BACKGROUND_LEAD } else { Duration::ZERO }
+    }
+
     /// When nothing more begins, if the first operation does at `start_ns`.
     #[must_use]
     pub fn end_ns(&self, start_ns: u64) -> u64 {

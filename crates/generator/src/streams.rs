@@ -1,8 +1,6 @@
 //! When operations begin: the schedules of a step, and its closed loop.
 
-use std::time::Duration;
-
-use crate::limits::{BACKGROUND_LEAD, BEGIN_COUNT_MAX};
+use crate::limits::BEGIN_COUNT_MAX;
 use crate::plan::{Arrivals, Order};
 use crate::schedule::{Schedule, Share};
 
@@ -53,7 +51,6 @@ pub(crate) enum Due {
 impl Streams {
     /// Those of a step that begins at `start_ns`.
     pub(crate) fn new(arrivals: Arrivals, order: &Order, share: Share, seed: u64, start_ns: u64) -> Self {
-        let lead = if order.background_rps > 0.0 { BACKGROUND_LEAD } else { Duration::ZERO };
         let stream = |schedule, start_ns, measured, window| Stream {
             schedule,
             start_ns,
@@ -74,6 +71,7 @@ impl Streams {
                 Arrivals::Closed { .. } => Arrivals::Constant,
                 open @ (Arrivals::Constant | Arrivals::Exponential) => open,
             };
+            let lead = order.lead();
             let duration = order.duration + lead;
             let schedule = Schedule::new(background, order.background_rps, duration, share, !seed);
             streams.push(stream(schedule, start_ns.saturating_sub(lead.as_nanos() as u64), false, None));

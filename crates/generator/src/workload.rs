@@ -8,7 +8,7 @@ use authentick_wire::time::NtpTime;
 
 use crate::core::Settings;
 use crate::counts::{Counts, Times};
-use crate::exchanges::{Exchange, Exchanges};
+use crate::exchanges::Exchanges;
 use crate::flight::{Flight, Flights, Request};
 use crate::ledger::Ledger;
 use crate::limits::JOINABLE_COUNT_MAX;
@@ -151,20 +151,6 @@ impl Workload {
     /// An operation that a client's request belonged to has ended.
     pub(crate) fn operation_ended(&mut self, client: u32) {
         self.streams.operation_ended(self.roster[client].measured);
-    }
-
-    /// Begins a key exchange of a client that has no cookie, if none is under way; `true` if it did.
-    pub(crate) fn renew_keys(&mut self, index: u32, now_ns: u64) -> bool {
-        let client = &mut self.roster[index];
-        if !client.wants_keys(now_ns) {
-            return false;
-        }
-        client.exchanging = true;
-        let measured = client.measured;
-        self.results.ledger.of(measured, false).scheduled += 1;
-        let (client, intended_ns) = (Some(index), now_ns);
-        self.exchanges.want(Exchange { client, measured, principal: false, intended_ns });
-        true
     }
 
     /// Counts stray datagrams for the groups of their clients.

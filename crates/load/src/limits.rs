@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use authentick_generator::limits;
-pub(crate) use authentick_generator::limits::BACKGROUND_LEAD;
 pub(crate) use authentick_net::engine::BATCH_SIZE;
 
 /// Datagrams that are read from one socket before the others have their turn.

@@ -92,7 +92,7 @@ impl Run {
         if let Some(spans) = &mut self.spans {
             spans.begin()?;
         }
-        let start = next_start(order.background_rps > 0.0);
+        let start = Instant::now() + HEAD_START + order.lead();
         let part = crew.step(order, start, watch).map_err(|error| error.to_string())?;
         let mut step = step_of(&part, order.rate_rps, crew.hosts().to_vec());
         if let (Some(process), Some(before)) = (self.server, before) {
@@ -145,12 +145,6 @@ fn used(before: Usage, after: Usage, step: &Step) -> ServerUse {
         cpu_us_per_request: (answered > 0).then(|| cpu_seconds * 1e6 / answered as f64),
         resident_size: after.resident_size,
     }
-}
-
-/// The instant at which a step begins if it is ordered now.
-fn next_start(background: bool) -> Instant {
-    let lead = if background { crate::limits::BACKGROUND_LEAD } else { Duration::ZERO };
-    Instant::now() + HEAD_START + lead
 }
 
 #[cfg(test)]

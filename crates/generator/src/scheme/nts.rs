@@ -7,6 +7,7 @@ use super::{Begun, Nature, Protocol, push_sealed};
 use crate::Clock;
 use crate::client::Client;
 use crate::core::{Missing, Settings};
+use crate::exchanges::Exchange;
 use crate::prepare::Provision;
 use crate::workload::Call;
 
@@ -28,8 +29,17 @@ impl Protocol for Nts {
         client.has_cookie()
     }
 
-    fn prepare(&mut self, call: &mut Call<'_, impl Clock>, client: u32, now_ns: u64) -> bool {
-        call.load.renew_keys(client, now_ns)
+    /// A key exchange of a client that has no cookie, if none is under way.
+    fn prepare(&mut self, call: &mut Call<'_, impl Clock>, index: u32, now_ns: u64) -> bool {
+        let client = &mut call.load.roster[index];
+        if !client.wants_keys(now_ns) {
+            return false;
+        }
+        client.exchanging = true;
+        let (client, measured, intended_ns) = (Some(index), client.measured, now_ns);
+        call.load.counts_of(index, false).scheduled += 1;
+        call.load.exchanges.want(Exchange { client, measured, principal: false, intended_ns });
+        true
     }
 
     /// Begins a transfer of a client with a cookie; a client found without any starts to exchange keys.
@@ -43,14 +53,14 @@ impl Protocol for Nts {
             client.has_cookie()
         });
         if let Some(client) = wanting {
-            call.load.renew_keys(client, now_ns);
+            self.prepare(call, client, now_ns);
         }
         push_sealed(call, found.ok_or(Cause::NoCookie)?, intended_ns, self.replays)
     }
 
     fn outdated(&mut self, call: &mut Call<'_, impl Clock>, client: u32, sent_ns: u64, now_ns: u64) {
         if call.load.roster[client].forget_keys(sent_ns, now_ns) {
-            call.load.renew_keys(client, now_ns);
+            self.prepare(call, client, now_ns);
         }
     }
 }

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use authentick_proto::antp::client::{
-    Accepted, Candidate, Check, Inspected, KeyExchange, Negotiated, Negotiation, Progress, Session,
-    TimeExchange,
+    Accepted, Candidate, Check, Inspected, KeyExchange, Negotiation, Progress, Session, TimeExchange,
 };
 use authentick_proto::antp::transcript::TimeClaim;
 use authentick_report::load::Cause;
@@ -66,10 +65,8 @@ pub(crate) struct Conversation {
 /// The result of an answer.
 #[derive(Debug)]
 pub(crate) enum Taken {
-    /// A part of the chain.
-    Part,
-    /// The whole chain.
-    Negotiated(Negotiated),
+    /// A part of the chain, or the whole.
+    Chain(Progress),
     /// m4.
     Keyed(Session),
     /// m6.
@@ -123,10 +120,7 @@ impl Conversation {
     pub(crate) fn take(&mut self, datagram: &[u8], arrived: NtpTime, clock: &impl Clock) -> Verdict {
         let begun_ns = clock.monotonic_ns();
         let taken = match &mut self.talk {
-            Talk::Negotiation(negotiation) => negotiation.receive(datagram).map(|progress| match progress {
-                Progress::More => Taken::Part,
-                Progress::Done(negotiated) => Taken::Negotiated(negotiated),
-            }),
+            Talk::Negotiation(negotiation) => negotiation.receive(datagram).map(Taken::Chain),
             Talk::KeyExchange(exchange) => exchange.receive(datagram).map(Taken::Keyed),
             Talk::Time(exchange, session) => {
                 return match exchange.inspect(datagram, arrived, session.suite()) {

@@ -106,22 +106,6 @@ pub(crate) struct Antp<A> {
     aim: PhantomData<A>,
 }
 
-impl<A: Aim> Antp<A> {
-    /// Begins to get C1, or a session, for a client that wants it and may; `true` if it did.
-    fn renew(&mut self, call: &mut Call<'_, impl Clock>, index: u32, now_ns: u64) -> bool {
-        let client = &mut call.load.roster[index];
-        let (Some(goal), true) =
-            (A::PREPARATION, A::wants(&client.antp, now_ns) && client.may_prepare(now_ns))
-        else {
-            return false;
-        };
-        client.exchanging = true;
-        call.load.counts_of(index, false).scheduled += 1;
-        self.speech.push_negotiation(call, index, goal, now_ns);
-        true
-    }
-}
-
 impl<A: Aim> Protocol for Antp<A> {
     const NATURE: Nature = A::NATURE;
 
@@ -141,14 +125,24 @@ impl<A: Aim> Protocol for Antp<A> {
         A::has(&client.antp, now_ns)
     }
 
-    fn prepare(&mut self, call: &mut Call<'_, impl Clock>, client: u32, now_ns: u64) -> bool {
-        self.renew(call, client, now_ns)
+    /// C1, or a session, for a client that wants it and may.
+    fn prepare(&mut self, call: &mut Call<'_, impl Clock>, index: u32, now_ns: u64) -> bool {
+        let client = &mut call.load.roster[index];
+        let (Some(goal), true) =
+            (A::PREPARATION, A::wants(&client.antp, now_ns) && client.may_prepare(now_ns))
+        else {
+            return false;
+        };
+        client.exchanging = true;
+        call.load.counts_of(index, false).scheduled += 1;
+        self.speech.push_negotiation(call, index, goal, now_ns);
+        true
     }
 
     fn catch_up(&mut self, call: &mut Call<'_, impl Clock>) -> bool {
         let Some(index) = self.wanting.take() else { return false };
         let now_ns = call.clock.monotonic_ns();
-        self.renew(call, index, now_ns)
+        self.prepare(call, index, now_ns)
     }
 
     fn begin(&mut self, call: &mut Call<'_, impl Clock>, measured: bool, intended_ns: u64) -> Begun {
@@ -195,7 +189,7 @@ impl<A: Aim> Protocol for Antp<A> {
 
     fn outdated(&mut self, call: &mut Call<'_, impl Clock>, client: u32, sent_ns: u64, now_ns: u64) {
         if call.load.roster[client].antp.forget(sent_ns) {
-            self.renew(call, client, now_ns);
+            self.prepare(call, client, now_ns);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use authentick_crypto::kem::PublicKey;
-use authentick_proto::antp::client::{HeldChain, Negotiated, Negotiation, TimeExchange};
+use authentick_proto::antp::client::{HeldChain, Negotiated, Negotiation, Progress, TimeExchange};
 use authentick_proto::client::Sample;
 use authentick_report::load::Cause;
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
@@ -86,12 +86,12 @@ impl Speech {
         conversation.phases_ns[conversation.phase()] += came.at_ns().saturating_sub(sent_ns);
         let mut offset_ns = None;
         let next_size = match (taken, conversation.goal) {
-            (Taken::Part, Goal::Negotiation) if self.guide.replay => None,
-            (Taken::Part, _) => match &mut conversation.talk {
+            (Taken::Chain(Progress::More), Goal::Negotiation) if self.guide.replay => None,
+            (Taken::Chain(Progress::More), _) => match &mut conversation.talk {
                 Talk::Negotiation(negotiation) => Some(negotiation.request(&mut call.load.entropy, call.out)),
                 Talk::KeyExchange(_) | Talk::Time(..) => return Err(Cause::Malformed),
             },
-            (Taken::Negotiated(negotiated), goal) => {
+            (Taken::Chain(Progress::Done(negotiated)), goal) => {
                 let key = self.judged(&negotiated, &mut conversation, call.clock)?;
                 match goal {
                     Goal::Negotiation => None,
