@@ -109,13 +109,14 @@ impl Thread {
                 // An unpinned generator is less steady, which shows in its lateness.
                 let _ = affinity::pin(cpu);
             }
-            let mut sockets = match Sockets::new(setup) {
+            let made = Sockets::new(setup).and_then(|mut sockets| {
+                sockets.prepare(&watch).map(|()| sockets).map_err(|unready| unready.to_string())
+            });
+            let mut sockets = match made {
                 Ok(sockets) => sockets,
                 Err(problem) => return drop(ready.send(Err(problem))),
             };
-            let prepared = sockets.prepare(&watch).map_err(|unready| unready.to_string());
-            let sound = prepared.is_ok();
-            if ready.send(prepared).is_err() || !sound {
+            if ready.send(Ok(())).is_err() {
                 return;
             }
             drop(watch);
@@ -135,14 +136,13 @@ impl Thread {
 
 /// Refuses plans that make no sense, whatever their origin.
 fn check(plan: &Plan) -> Result<(), String> {
-    let family = |ip: &std::net::IpAddr| ip.is_ipv4();
     match plan {
         _ if plan.workers == 0 || plan.workers > 256 => Err(format!("{} workers: 1 to 256", plan.workers)),
         _ if plan.clients < plan.workers && plan.scheme != Scheme::Ke => {
             Err(format!("{} clients for {} workers: each needs one", plan.clients, plan.workers))
         }
         _ if plan.timeout.is_zero() || plan.ke_timeout.is_zero() => Err("a timeout of zero".to_owned()),
-        _ if plan.sources.iter().any(|source| family(source) != plan.ntp.is_ipv4()) => {
+        _ if plan.sources.iter().any(|source| source.is_ipv4() != plan.ntp.is_ipv4()) => {
             Err(format!("--sources and {} are of different families", plan.ntp.ip()))
         }
         _ => Ok(()),

@@ -53,9 +53,9 @@ pub(crate) fn check_plan(plan: &Plan, allow: &Allow, limits: &Limits) -> Result<
         (plan.scheme != Scheme::Ke, "NTP", plan.ntp),
         (plan.scheme.nature().exchanges_keys, "key exchange", plan.ke),
     ];
-    for (_, what, target) in targets.into_iter().filter(|&(is_used, ..)| is_used) {
+    for (is_used, what, target) in targets {
         let address = target.ip();
-        if !allow.contains(address) {
+        if is_used && !allow.contains(address) {
             return Err(format!(
                 "the {what} target {address} is not on this agent's list; if it is yours to load, start the agent with \
                  --allow {address}"

@@ -97,14 +97,10 @@ impl Reading {
     /// Whether both can come from one clock.
     pub(crate) fn agrees(&self, other: &Reading) -> Result<(), Lie> {
         let by = other.offset - self.offset;
-        let allowed = self.error + other.error + drift(other.at - self.at) + RESOLUTION;
+        let drift = (other.at - self.at).abs() * DRIFT_PPM / 1_000_000;
+        let allowed = self.error + other.error + drift + RESOLUTION;
         if by.abs() <= allowed { Ok(()) } else { Err(Lie::Jump { by, allowed }) }
     }
-}
-
-/// How far two clocks may drift apart in this time.
-pub(crate) fn drift(time: i128) -> i128 {
-    time.abs() * DRIFT_PPM / 1_000_000
 }
 
 /// The reading with the shortest round trip, if all of them can come from one clock; `None` if there are none.

@@ -96,10 +96,7 @@ impl Coordinator {
             coordinator.send(index, &ToAgent::Prepare(Box::new(plan)))?;
         }
         coordinator.collect(Instant::now() + PREPARE_MAX, "generator", Some(watch), |message, _| {
-            match message {
-                FromAgent::Ready => Some(()),
-                _ => None,
-            }
+            matches!(message, FromAgent::Ready).then_some(())
         })?;
         Ok(coordinator)
     }

@@ -24,7 +24,7 @@ pub(super) type Beat = (u64, [u64; 3]);
 /// An agent that takes orders.
 pub(super) struct Connected {
     pub(super) name: String,
-    pub(super) sender: Sender<ToAgent>,
+    pub(super) sender: Arc<Sender<ToAgent>>,
     pub(super) beat: Arc<Mutex<Beat>>,
     /// What was reported to the watch about this step.
     pub(super) told: [u64; 3],
@@ -70,10 +70,10 @@ pub(super) fn connect(
         | FromAgent::Failed { .. } => return Err(out_of_turn(name)),
     }
     let (alive, dead) = mpsc::sync_channel(0);
-    let beat = Arc::default();
+    let (sender, beat) = (Arc::new(sender), Arc::default());
     let connected = Connected {
         name: name.to_owned(),
-        sender: sender.clone(),
+        sender: Arc::clone(&sender),
         beat: Arc::clone(&beat),
         told: [0; 3],
         _alive: alive,
@@ -93,13 +93,11 @@ fn start_thread(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), C
 /// Reads until the connection ends. Heartbeats are kept here; everything else is passed on.
 fn read(index: usize, mut receiver: Receiver<FromAgent>, beat: &Mutex<Beat>, events: &SyncSender<Event>) {
     loop {
-        let event = match receiver.receive() {
-            Ok((FromAgent::Beat { step, counts }, _)) => {
-                *lock(beat) = (step, counts);
-                continue;
-            }
-            other => other,
-        };
+        let event = receiver.receive();
+        if let Ok((FromAgent::Beat { step, counts }, _)) = event {
+            *lock(beat) = (step, counts);
+            continue;
+        }
         let is_last = event.is_err();
         if events.send((index, event)).is_err() || is_last {
             return;
@@ -109,11 +107,10 @@ fn read(index: usize, mut receiver: Receiver<FromAgent>, beat: &Mutex<Beat>, eve
 
 /// `HOST:PORT`, HOST being a name or an address, IPv6 in brackets.
 fn host_and_port(name: &str) -> Result<(&str, u16), CrewError> {
-    let split = name.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
-    let host =
-        split.map(|(host, _)| host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host));
-    match (host, split) {
-        (Some(host), Some((_, port))) if !host.is_empty() && port != 0 => Ok((host, port)),
+    let (host, port) = name.rsplit_once(':').unwrap_or_default();
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    match port.parse() {
+        Ok(port) if !bare.is_empty() && port != 0 => Ok((bare, port)),
         _ => Err(CrewError::new(name, Fault::Usage, "no agent; write HOST:PORT, IPv6 as [ADDRESS]:PORT")),
     }
 }

@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::marker::PhantomData;
 use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustls::Connection;
@@ -137,16 +137,12 @@ struct Shared {
 }
 
 impl Shared {
-    fn tls(&self) -> MutexGuard<'_, Connection> {
-        lock(&self.tls)
-    }
-
     /// Lets `what` put something into the TLS connection, and writes the result.
     fn write(&self, what: impl FnOnce(&mut Connection) -> io::Result<()>) -> Result<(), LinkError> {
         let _writing = lock(&self.writing);
         let mut sealed = Vec::new();
         {
-            let mut tls = self.tls();
+            let mut tls = lock(&self.tls);
             what(&mut tls)?;
             while tls.wants_write() {
                 tls.write_tls(&mut sealed)?;
@@ -157,16 +153,10 @@ impl Shared {
     }
 }
 
-/// The end that sends; its copies may be used by several threads.
+/// The end that sends; several threads may do so.
 pub(crate) struct Sender<M> {
     shared: Arc<Shared>,
     messages: PhantomData<fn(M)>,
-}
-
-impl<M> Clone for Sender<M> {
-    fn clone(&self) -> Self {
-        Sender { shared: Arc::clone(&self.shared), messages: PhantomData }
-    }
 }
 
 impl<M: Message> Sender<M> {
@@ -254,7 +244,7 @@ impl<M: Message> Receiver<M> {
     }
 
     fn unseal(&mut self, mut raw: &[u8]) -> Result<(), LinkError> {
-        let mut tls = self.shared.tls();
+        let mut tls = lock(&self.shared.tls);
         while !raw.is_empty() {
             if tls.read_tls(&mut raw)? == 0 {
                 return Err(LinkError::Closed);
@@ -270,7 +260,7 @@ impl<M: Message> Receiver<M> {
 
     /// The first certificate of the other side, in DER.
     pub(crate) fn certificate(&self) -> Option<Vec<u8>> {
-        self.shared.tls().peer_certificates()?.first().map(|certificate| certificate.to_vec())
+        lock(&self.shared.tls).peer_certificates()?.first().map(|certificate| certificate.to_vec())
     }
 
     /// Discards what still comes, until the other side closes or `time` is up: closing at once would reset the

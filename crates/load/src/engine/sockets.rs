@@ -16,12 +16,12 @@ use authentick_generator::{Clock, Core, Desk, Guide, Run, Settings, Unready, Uns
 use authentick_ke::client::Ask;
 use authentick_net::clock;
 use authentick_net::poller::{Interest, Poller};
-use authentick_net::udp::{ClientSocket, ReceiveBatch, SendBatch, send_past_hints};
+use authentick_net::udp::{ClientSocket, Hint, ReceiveBatch, SendBatch, hint, send_past_hints};
+use authentick_report::load::Cause;
 use authentick_wire::time::NtpTime;
 use rustix::io::Errno;
 
 use super::exchanges::Exchanges;
-use super::{cause_of, obstacle};
 use crate::limits::{BATCH_SIZE, CONNECTIONS_FROM, PATIENCE_MAX, RECEIVE_COUNT_MAX, SPIN_NS};
 use crate::plan::{Order, Part, Plan, Scheme, Watch};
 use crate::shared_key::SharedKey;
@@ -286,7 +286,7 @@ impl Sockets {
         match self.back.receive(client.as_fd(), RECEIVE_COUNT_MAX) {
             Ok(count) => self.owners.extend(std::iter::repeat_n(index, count)),
             Err(error) => {
-                if let Some(cause) = obstacle(&error) {
+                if let Some(cause) = hint(&error).map(cause_of) {
                     self.core.obstructed(index, cause, self.clock.monotonic_ns());
                 }
             }
@@ -341,10 +341,18 @@ fn remedy(error: &io::Error) -> &'static str {
 
 /// Why a request could not be sent.
 fn unsent(error: &io::Error) -> Unsent {
-    match obstacle(error) {
-        Some(cause) => Unsent::Obstacle(cause),
+    match hint(error) {
+        Some(hint) => Unsent::Obstacle(cause_of(hint)),
         // In the socket's buffer, and in the interface's.
         None if matches!(Errno::from_io_error(error), Some(Errno::AGAIN | Errno::NOBUFS)) => Unsent::NoRoom,
         None => Unsent::Local,
+    }
+}
+
+/// What the network says about requests, as opposed to what this host does.
+const fn cause_of(hint: Hint) -> Cause {
+    match hint {
+        Hint::Refused => Cause::Refused,
+        Hint::Unreachable => Cause::Unreachable,
     }
 }
