@@ -52,9 +52,9 @@ enum Lost {
 pub(crate) struct Watcher {
     reference: Reference,
     clock: Arc<dyn HostClock>,
-    /// What is needed to ask an upstream.
+    /// For requests to an upstream.
     entropy: Entropy,
-    /// What is known of an upstream.
+    /// What is known about an upstream.
     trust: Trust,
     precision: i8,
     /// What was logged last: whether somebody vouches, or why not.

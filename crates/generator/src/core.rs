@@ -238,7 +238,7 @@ impl Core {
         self.load.outbox.size_of(slot)
     }
 
-    /// The first `count` requests of the run have left. The clocks were read when the call began, and it took so long.
+    /// The first `count` requests of the run have left in a system call that began at `from` and took `lasted_ns`.
     pub fn departed(&mut self, count: usize, from: &Reading, lasted_ns: u64) {
         for turn in 0..count {
             let Some((request, continued)) = self.load.outbox.next_left() else { return };
