@@ -67,35 +67,30 @@ impl Level {
 
 /// The sections of `tree`, in the order of files and text; what is wrong in them goes to `findings`.
 pub(super) fn read(tree: &Tree, findings: &mut Vec<Finding>) -> Vec<Section> {
-    let mut sections: Vec<Section> = Vec::new();
+    let mut all = Vec::new();
     for file in tree.files.iter().filter(|file| is_table(file)) {
-        let first = sections.len();
+        let mut sections = Vec::new();
         for (index, line) in file.text.lines().enumerate() {
-            if let Err(problem) = take(file, index + 1, line, first, &mut sections) {
+            if let Err(problem) = take(file, index + 1, line, &mut sections) {
                 findings.push(file.violation(index + 1, problem));
             }
         }
+        all.append(&mut sections);
     }
-    findings.extend(sections.iter().filter_map(Section::balance));
-    sections
+    findings.extend(all.iter().filter_map(Section::balance));
+    all
 }
 
 fn is_table(file: &TextFile) -> bool {
     file.path.starts_with(FOLDER) && file.path.ends_with(".md") && file.name() != "README.md"
 }
 
-/// Takes one line of a file whose sections begin at `first`.
-fn take(
-    file: &TextFile,
-    line: usize,
-    text: &str,
-    first: usize,
-    sections: &mut Vec<Section>,
-) -> Result<(), String> {
+/// Adds one line of a file to the sections of that file.
+fn take(file: &TextFile, line: usize, text: &str, sections: &mut Vec<Section>) -> Result<(), String> {
     if let Some(heading) = text.strip_prefix("## ") {
         let name = heading.strip_prefix("Section ").and_then(|rest| rest.split_once(": "));
         let (name, _) = name.ok_or("a heading reads `## Section NAME: what it is about`")?;
-        if sections[first..].iter().any(|section| section.name == name) {
+        if sections.iter().any(|section| section.name == name) {
             return Err(format!("section {name} has two headings"));
         }
         let specification = file.name().trim_end_matches(".md").to_owned();
@@ -106,7 +101,7 @@ fn take(
         return Ok(());
     }
     let row = cells(text).filter(|cells| !matches!(cells[..], ["id", ..] | ["---", ..]));
-    let Some(section) = sections[first..].last_mut() else {
+    let Some(section) = sections.last_mut() else {
         return row.map_or(Ok(()), |_| Err("a row above the first section".to_owned()));
     };
     if let Some(counts) = text.strip_prefix("Has: ") {
