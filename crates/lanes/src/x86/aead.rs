@@ -65,7 +65,11 @@ pub enum AeadVerb {
     Open,
 }
 
-impl Work for (Path, AeadVerb) {
+/// AEADs.
+pub enum Aead {}
+
+impl Work for Aead {
+    type Path = Path;
     type Verb = AeadVerb;
     type Shape = AeadShape;
     type Job = AeadJob;
@@ -78,8 +82,7 @@ impl Work for (Path, AeadVerb) {
     };
 
     #[inline(always)]
-    unsafe fn run(self, shape: &AeadShape, jobs: &[AeadJob]) {
-        let (path, verb) = self;
+    unsafe fn run(path: Path, verb: AeadVerb, shape: &AeadShape, jobs: &[AeadJob]) {
         let run = match (shape.kept.is_null(), shape.algorithm) {
             (false, _) => choose::<SivUnder>(path, jobs.len()),
             (true, Algorithm::SivCmac256) => choose::<Siv<4>>(path, jobs.len()),
@@ -117,12 +120,8 @@ fn job(
 // SAFETY: the job borrows its parts.
 unsafe impl LaneJob for Seal<'_> {
     type Path = Path;
-    type Work = (Path, AeadVerb);
-
-    #[inline(always)]
-    fn work(path: Path) -> Self::Work {
-        (path, AeadVerb::Seal)
-    }
+    type Work = Aead;
+    const VERB: AeadVerb = AeadVerb::Seal;
 
     #[inline(always)]
     fn sort(self) -> (AeadShape, AeadJob) {
@@ -134,12 +133,8 @@ unsafe impl LaneJob for Seal<'_> {
 // SAFETY: the job borrows its parts.
 unsafe impl LaneJob for Open<'_> {
     type Path = Path;
-    type Work = (Path, AeadVerb);
-
-    #[inline(always)]
-    fn work(path: Path) -> Self::Work {
-        (path, AeadVerb::Open)
-    }
+    type Work = Aead;
+    const VERB: AeadVerb = AeadVerb::Open;
 
     #[inline(always)]
     fn sort(self) -> (AeadShape, AeadJob) {

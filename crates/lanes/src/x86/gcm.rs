@@ -30,19 +30,18 @@ pub struct GcmShape {
     text: usize,
 }
 
-/// What is done to the jobs of a queue.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct GcmVerb(AeadVerb);
+/// AES-128-GCM.
+pub enum Gcm {}
 
-impl Work for (Path, GcmVerb) {
+impl Work for Gcm {
+    type Path = Path;
     type Verb = AeadVerb;
     type Shape = GcmShape;
     type Job = AeadJob;
     const START: GcmShape = GcmShape { key: ptr::null(), associated: 0, text: 0 };
 
     #[inline(always)]
-    unsafe fn run(self, shape: &GcmShape, jobs: &[AeadJob]) {
-        let (path, GcmVerb(verb)) = self;
+    unsafe fn run(path: Path, verb: AeadVerb, shape: &GcmShape, jobs: &[AeadJob]) {
         let run = choose::<Gcm>(path, jobs.len());
         // SAFETY: as promised to this function; the key lives as long as the jobs.
         unsafe { run(verb, shape, jobs) };
@@ -63,18 +62,14 @@ pub fn gcm_seal(
 ) {
     let (shape, job) = job(key, nonce, associated, text.into(), tag, ptr::null_mut());
     // SAFETY: the job is of this shape, and borrowed.
-    unsafe { (path, GcmVerb(AeadVerb::Seal)).run(&shape, &[job]) };
+    unsafe { <Gcm as Work>::run(path, AeadVerb::Seal, &shape, &[job]) };
 }
 
 // SAFETY: the job borrows its parts.
 unsafe impl LaneJob for GcmOpen<'_> {
     type Path = Path;
-    type Work = (Path, GcmVerb);
-
-    #[inline(always)]
-    fn work(path: Path) -> Self::Work {
-        (path, GcmVerb(AeadVerb::Open))
-    }
+    type Work = Gcm;
+    const VERB: AeadVerb = AeadVerb::Open;
 
     #[inline(always)]
     fn sort(self) -> (GcmShape, AeadJob) {
@@ -98,11 +93,8 @@ fn job(
     (shape, AeadJob { key: ptr::null(), parts, tag, genuine })
 }
 
-/// AES-128-GCM under the key of all jobs.
-enum Gcm {}
-
 impl Kernel for Gcm {
-    type Work = (Path, GcmVerb);
+    type Work = Gcm;
 
     #[inline(always)]
     unsafe fn run<V: Blocks, const N: usize, const L: usize>(

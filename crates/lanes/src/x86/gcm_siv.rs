@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use super::aead::{AeadJob, AeadShape, AeadVerb, Part};
+use super::aead::{Aead, AeadJob, AeadShape, AeadVerb, Part};
 use super::block::{Block, Blocks};
 use super::cmac::add;
 use super::counter::{Position, counter_mode};
@@ -11,7 +11,7 @@ use super::message::{Messages, Padding, slide};
 use super::polyval;
 use super::schedule::{RoundKeys, Schedules, wipe};
 use super::{claimed_tags, finish};
-use crate::{MAC_NONCE_SIZE, Path};
+use crate::MAC_NONCE_SIZE;
 
 /// Words of an AES-128 key.
 const WORDS: usize = 4;
@@ -144,7 +144,7 @@ impl<V: Blocks, const N: usize> Keys<V, N> {
 pub(super) enum GcmSiv {}
 
 impl Kernel for GcmSiv {
-    type Work = (Path, AeadVerb);
+    type Work = Aead;
 
     #[inline(always)]
     unsafe fn run<V: Blocks, const N: usize, const L: usize>(

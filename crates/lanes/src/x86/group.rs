@@ -15,8 +15,10 @@ pub(super) const JOBS_MAX: usize = 16;
 /// Shapes that are collected at once: two algorithms, with and without something.
 const GROUP_COUNT: usize = 4;
 
-/// A kind of jobs and the path that they take: what groups need to know of them.
-pub trait Work: Copy {
+/// A kind of jobs: what groups need to know of them.
+pub trait Work {
+    /// The kind of paths that they can take.
+    type Path: PathKind;
     /// What is done to the jobs.
     type Verb: Copy;
     /// What decides which instructions a job takes. All of it is public.
@@ -30,7 +32,7 @@ pub trait Work: Copy {
     ///
     /// # Safety
     /// The jobs are of this shape, and what they point to is borrowed by the caller.
-    unsafe fn run(self, shape: &Self::Shape, jobs: &[Self::Job]);
+    unsafe fn run(path: Self::Path, verb: Self::Verb, shape: &Self::Shape, jobs: &[Self::Job]);
 }
 
 /// A job that has lanes.
@@ -42,11 +44,10 @@ pub unsafe trait LaneJob: Sized {
     type Path: PathKind;
     /// What it has in common with others.
     #[doc(hidden)]
-    type Work: Work;
-
-    /// The work of such jobs on a path.
+    type Work: Work<Path = Self::Path>;
+    /// What is done to it.
     #[doc(hidden)]
-    fn work(path: Self::Path) -> Self::Work;
+    const VERB: <Self::Work as Work>::Verb;
 
     /// Shape and places of the job.
     ///
@@ -67,7 +68,7 @@ impl<J: LaneJob> Queue<J> {
     #[inline(always)]
     #[must_use]
     pub fn new(path: J::Path) -> Self {
-        Queue { groups: Groups::new(J::work(path)), borrowed: PhantomData }
+        Queue { groups: Groups::new(path, J::VERB), borrowed: PhantomData }
     }
 
     /// Adds a job; runs its group when that is full.
@@ -93,7 +94,8 @@ impl<J: LaneJob> Queue<J> {
 
 /// Jobs that wait for the same work. What they point to is borrowed as long as the queue that this is in.
 struct Groups<W: Work> {
-    work: W,
+    /// The path, and what is done on it. One field, as with two of them all the room for jobs would be copied.
+    task: (W::Path, W::Verb),
     shapes: [W::Shape; GROUP_COUNT],
     counts: [usize; GROUP_COUNT],
     /// Of each group the first so many are there. Apart from the rest, and in no collection: else all this room would
@@ -105,9 +107,9 @@ struct Groups<W: Work> {
 
 impl<W: Work> Groups<W> {
     #[inline(always)]
-    fn new(work: W) -> Self {
+    fn new(path: W::Path, verb: W::Verb) -> Self {
         Groups {
-            work,
+            task: (path, verb),
             shapes: [W::START; GROUP_COUNT],
             counts: [0; GROUP_COUNT],
             jobs: [const { [const { MaybeUninit::uninit() }; JOBS_MAX] }; GROUP_COUNT],
@@ -158,8 +160,9 @@ impl<W: Work> Groups<W> {
     fn run(&mut self, index: usize) {
         // SAFETY: so many were written since there were none.
         let jobs = unsafe { self.jobs[index][..self.counts[index]].assume_init_ref() };
+        let (path, verb) = self.task;
         // SAFETY: the jobs have this shape, and what they point to is borrowed as long as the queue lives.
-        unsafe { self.work.run(&self.shapes[index], jobs) };
+        unsafe { W::run(path, verb, &self.shapes[index], jobs) };
         self.counts[index] = 0;
     }
 }

@@ -68,7 +68,11 @@ enum Text {
     Parts(*const [*const [u8]]),
 }
 
-impl Work for (HashPath, MacVerb) {
+/// HMAC over SHA-256 and SHA-224.
+pub enum Hmac {}
+
+impl Work for Hmac {
+    type Path = HashPath;
     type Verb = MacVerb;
     type Shape = HmacShape;
     type Job = HmacJob;
@@ -76,9 +80,9 @@ impl Work for (HashPath, MacVerb) {
     const START: HmacShape = HmacShape { digest: HmacDigest::Sha224, keys: Keys::Octets(0), block_count: 0 };
 
     #[inline(always)]
-    unsafe fn run(self, shape: &HmacShape, jobs: &[HmacJob]) {
+    unsafe fn run(path: HashPath, verb: MacVerb, shape: &HmacShape, jobs: &[HmacJob]) {
         // SAFETY: as promised to this function.
-        unsafe { entry::hmac::run(self.0, self.1, shape, jobs) };
+        unsafe { entry::hmac::run(path, verb, shape, jobs) };
     }
 }
 
@@ -123,12 +127,8 @@ fn job(
 // SAFETY: the job borrows its parts.
 unsafe impl LaneJob for HmacTag<'_> {
     type Path = HashPath;
-    type Work = (HashPath, MacVerb);
-
-    #[inline(always)]
-    fn work(path: HashPath) -> Self::Work {
-        (path, MacVerb::Tag)
-    }
+    type Work = Hmac;
+    const VERB: MacVerb = MacVerb::Tag;
 
     #[inline(always)]
     fn sort(self) -> (HmacShape, HmacJob) {
@@ -139,12 +139,8 @@ unsafe impl LaneJob for HmacTag<'_> {
 // SAFETY: the job borrows its parts.
 unsafe impl LaneJob for HmacVerify<'_> {
     type Path = HashPath;
-    type Work = (HashPath, MacVerb);
-
-    #[inline(always)]
-    fn work(path: HashPath) -> Self::Work {
-        (path, MacVerb::Verify)
-    }
+    type Work = Hmac;
+    const VERB: MacVerb = MacVerb::Verify;
 
     #[inline(always)]
     fn sort(self) -> (HmacShape, HmacJob) {

@@ -36,15 +36,18 @@ pub enum MacVerb {
     Verify,
 }
 
-impl Work for (Path, MacVerb) {
+/// CMAC, GMAC and GMAC-SIV.
+pub enum Macs {}
+
+impl Work for Macs {
+    type Path = Path;
     type Verb = MacVerb;
     type Shape = MacShape;
     type Job = MacJob;
     const START: MacShape = MacShape { mac: Mac::Cmac128, size: 0 };
 
     #[inline(always)]
-    unsafe fn run(self, shape: &MacShape, jobs: &[MacJob]) {
-        let (path, verb) = self;
+    unsafe fn run(path: Path, verb: MacVerb, shape: &MacShape, jobs: &[MacJob]) {
         let run = match shape.mac {
             Mac::Cmac128 => choose::<Cmac<4>>(path, jobs.len()),
             Mac::Cmac256 => choose::<Cmac<8>>(path, jobs.len()),
@@ -95,12 +98,8 @@ fn job(
 // SAFETY: the job borrows its parts.
 unsafe impl LaneJob for MacTag<'_> {
     type Path = Path;
-    type Work = (Path, MacVerb);
-
-    #[inline(always)]
-    fn work(path: Path) -> Self::Work {
-        (path, MacVerb::Tag)
-    }
+    type Work = Macs;
+    const VERB: MacVerb = MacVerb::Tag;
 
     #[inline(always)]
     fn sort(self) -> (MacShape, MacJob) {
@@ -111,12 +110,8 @@ unsafe impl LaneJob for MacTag<'_> {
 // SAFETY: the job borrows its parts.
 unsafe impl LaneJob for MacVerify<'_> {
     type Path = Path;
-    type Work = (Path, MacVerb);
-
-    #[inline(always)]
-    fn work(path: Path) -> Self::Work {
-        (path, MacVerb::Verify)
-    }
+    type Work = Macs;
+    const VERB: MacVerb = MacVerb::Verify;
 
     #[inline(always)]
     fn sort(self) -> (MacShape, MacJob) {

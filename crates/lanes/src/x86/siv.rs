@@ -7,7 +7,7 @@ use std::hint::black_box;
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use super::aead::{AeadJob, AeadShape, AeadVerb, Part};
+use super::aead::{Aead, AeadJob, AeadShape, AeadVerb, Part};
 use super::block::{BLOCK_SIZE, Block, Blocks};
 use super::cmac::{add, chain, cmac, double, subkeys};
 use super::counter::{Position, counter_mode};
@@ -15,7 +15,7 @@ use super::entry::Kernel;
 use super::message::{Messages, Padding, PerLane, slide};
 use super::schedule::{RoundKeys, Schedules, wipe};
 use super::{claimed_tags, entry, finish};
-use crate::{Key, Path};
+use crate::Key;
 
 /// Which of a lane's two keys does what. RFC 5297 section 2.6: the first half authenticates, the second encrypts.
 const MAC: usize = 0;
@@ -227,7 +227,7 @@ impl<V: Blocks, const N: usize, K: RoundKeys<V, N>> Keys<V, N, K> {
 pub(super) enum Siv<const WORDS: usize> {}
 
 impl<const WORDS: usize> Kernel for Siv<WORDS> {
-    type Work = (Path, AeadVerb);
+    type Work = Aead;
 
     const FITS_HALF_ONLY: bool = WORDS > 4;
 
@@ -265,7 +265,7 @@ impl<const WORDS: usize> Kernel for Siv<WORDS> {
 pub(super) enum SivUnder {}
 
 impl Kernel for SivUnder {
-    type Work = (Path, AeadVerb);
+    type Work = Aead;
 
     #[inline(always)]
     unsafe fn run<V: Blocks, const N: usize, const L: usize>(

@@ -6,10 +6,10 @@ use super::block::{BLOCK_SIZE, Block, Blocks};
 use super::cmac::{add, chain};
 use super::entry::Kernel;
 use super::kept::{Kept, KeptKey, Own};
-use super::mac::{MacJob, MacShape, MacVerb};
+use super::mac::{MacJob, MacShape, MacVerb, Macs};
 use super::message::{Messages, Padding, PerLane};
 use super::{gcm, gcm_siv, is_none, polyval};
-use crate::{MAC_NONCE_SIZE, Path};
+use crate::MAC_NONCE_SIZE;
 
 /// Whether all jobs have one key, which is then read once for all.
 #[inline(always)]
@@ -22,7 +22,7 @@ pub(super) fn have_one_key<const L: usize>(jobs: &[MacJob; L]) -> bool {
 pub(super) enum Cmac<const WORDS: usize> {}
 
 impl<const WORDS: usize> Kernel for Cmac<WORDS> {
-    type Work = (Path, MacVerb);
+    type Work = Macs;
 
     #[inline(always)]
     unsafe fn run<V: Blocks, const N: usize, const L: usize>(
@@ -54,7 +54,7 @@ impl<const WORDS: usize> Kernel for Cmac<WORDS> {
 pub(super) enum Gmac {}
 
 impl Kernel for Gmac {
-    type Work = (Path, MacVerb);
+    type Work = Macs;
 
     #[inline(always)]
     unsafe fn run<V: Blocks, const N: usize, const L: usize>(
@@ -105,7 +105,7 @@ unsafe fn gmac_under<V: Blocks, const N: usize, const L: usize>(
 pub(super) enum GmacSiv {}
 
 impl Kernel for GmacSiv {
-    type Work = (Path, MacVerb);
+    type Work = Macs;
 
     #[inline(always)]
     unsafe fn run<V: Blocks, const N: usize, const L: usize>(
