@@ -35,8 +35,7 @@ const BLOCK_SIZE: usize = 16;
 
 /// A key, expanded. Overwritten when it is dropped.
 pub struct GcmKey {
-    cipher: Aes128Enc,
-    hash: GHash,
+    portable: PortableKey,
     /// The same for the lanes: a key of GMAC.
     kept: Option<lanes::MacKey>,
 }
@@ -45,17 +44,33 @@ impl GcmKey {
     /// Expands `octets`.
     #[must_use]
     pub fn new(octets: &[u8; GCM_KEY_SIZE]) -> Self {
-        let cipher = Aes128Enc::new(octets.into());
-        let mut subkey = Block::default();
-        cipher.encrypt_block(&mut subkey);
-        let kept = lanes::MacKey::expand(Mac::Gmac128, octets);
-        let key = GcmKey { cipher, hash: GHash::new(&subkey), kept };
-        subkey.zeroize();
-        key
+        GcmKey { portable: PortableKey::new(octets), kept: lanes::MacKey::expand(Mac::Gmac128, octets) }
     }
 
     fn kept(&self) -> &lanes::MacKey {
         self.kept.as_ref().expect("where there are lanes, keys are expanded for them")
+    }
+}
+
+/// A key where there are no lanes: round keys, and powers of the hash subkey.
+pub(crate) struct PortableKey {
+    cipher: Aes128Enc,
+    hash: GHash,
+}
+
+impl PortableKey {
+    pub(crate) fn new(octets: &[u8; GCM_KEY_SIZE]) -> Self {
+        let cipher = Aes128Enc::new(octets.into());
+        let mut subkey = Block::default();
+        cipher.encrypt_block(&mut subkey);
+        let key = PortableKey { cipher, hash: GHash::new(&subkey) };
+        subkey.zeroize();
+        key
+    }
+
+    /// GMAC: the tag of an empty text.
+    pub(crate) fn mac(&self, nonce: &[u8; GCM_NONCE_SIZE], message: &[u8]) -> [u8; GCM_TAG_SIZE] {
+        self.tag(message, &[], self.stream(nonce, 0).mask())
     }
 
     /// What masks the tag of a text, and the stream for it.
@@ -156,9 +171,9 @@ pub fn gcm_seal_on(path: Path, job: GcmSeal<'_>) {
     if path != Path::Portable {
         return lanes::gcm_seal(path, key.kept(), nonce, associated, text, tag);
     }
-    let stream = key.stream(nonce, text.len());
+    let stream = key.portable.stream(nonce, text.len());
     stream.apply(text);
-    *tag = key.tag(associated, text, stream.mask());
+    *tag = key.portable.tag(associated, text, stream.mask());
 }
 
 /// Texts to open, of at most [`GCM_TEXT_SIZE_MAX`] octets. Those of one key and size run side by side.
@@ -183,8 +198,8 @@ impl<'a> Job for GcmOpen<'a> {
 #[inline(never)]
 fn open_one(job: GcmOpen<'_>) {
     let GcmOpen { key, nonce, associated, text, tag, genuine } = job;
-    let stream = key.stream(nonce, text.len());
-    *genuine = key.tag(associated, text.get_in(), stream.mask()).ct_eq(tag).into();
+    let stream = key.portable.stream(nonce, text.len());
+    *genuine = key.portable.tag(associated, text.get_in(), stream.mask()).ct_eq(tag).into();
     match *genuine {
         true => stream.apply(text.into_out_with_copied_in()),
         false => text.into_out().fill(0),

@@ -12,7 +12,6 @@
 mod batch;
 mod cmac;
 mod digest;
-mod gmac;
 mod gmac_siv;
 mod hmac;
 mod md5;
@@ -26,6 +25,8 @@ use std::ops::RangeInclusive;
 use aes::{Aes128Enc, Aes256Enc};
 use authentick_lanes::{self as lanes, HashPath, HmacKey, LANE_TEXT_SIZE_MAX, Mac, Path};
 use zeroize::Zeroizing;
+
+use crate::gcm;
 
 pub use batch::{Tag, TagBatch, Verify, VerifyBatch};
 use digest::{Md5, Sha1, Sha224, Sha256, Sha384, Sha512};
@@ -86,97 +87,51 @@ impl MacAlgorithm {
         MacAlgorithm::Poly1305,
     ];
 
-    /// Octets of an untruncated tag.
-    //= rfc8573#3-3
-    #[must_use]
-    pub const fn tag_size(self) -> usize {
+    /// What sets it apart from others.
+    //= rfc8573#3-2, rfc8573#3-3
+    #[inline(always)]
+    const fn facts(self) -> Facts {
         match self {
-            MacAlgorithm::Sha1 => 20,
-            MacAlgorithm::Sha256 => 32,
-            MacAlgorithm::Sha384 => 48,
-            MacAlgorithm::Sha512 => 64,
-            MacAlgorithm::Md5
-            | MacAlgorithm::HmacMd5
-            | MacAlgorithm::HmacSha224
-            | MacAlgorithm::Cmac128
-            | MacAlgorithm::Cmac256
-            | MacAlgorithm::Gmac128
-            | MacAlgorithm::GmacSiv128
-            | MacAlgorithm::Poly1305 => 16,
+            MacAlgorithm::Md5 => Facts::digest("MD5", 16),
+            MacAlgorithm::Sha1 => Facts::digest("SHA1", 20),
+            MacAlgorithm::Sha256 => Facts::digest("SHA256", 32),
+            MacAlgorithm::Sha384 => Facts::digest("SHA384", 48),
+            MacAlgorithm::Sha512 => Facts::digest("SHA512", 64),
+            MacAlgorithm::HmacMd5 => Facts::mac("HMAC-MD5", 16, None, None),
+            MacAlgorithm::HmacSha224 => Facts::mac("HMAC-SHA224", 16, None, None),
+            MacAlgorithm::Cmac128 => Facts::mac("AES128", 16, None, Some(Mac::Cmac128)),
+            MacAlgorithm::Cmac256 => Facts::mac("AES256", 32, None, Some(Mac::Cmac256)),
+            MacAlgorithm::Gmac128 => Facts::mac("GMAC128", 16, Some(NONCE_SIZE), Some(Mac::Gmac128)),
+            MacAlgorithm::GmacSiv128 => {
+                Facts::mac("GMAC-SIV128", 16, Some(NONCE_SIZE), Some(Mac::GmacSiv128))
+            }
+            MacAlgorithm::Poly1305 => Facts::mac("POLY1305", 32, Some(NONCE_SIZE), None),
         }
     }
 
+    /// Octets of an untruncated tag.
+    #[must_use]
+    pub const fn tag_size(self) -> usize {
+        self.facts().tag_size
+    }
+
     /// Octets that a key can have. Keyed digests take any number; each of the others takes one size only.
-    //= rfc8573#3-2
     #[must_use]
     pub const fn key_sizes(self) -> RangeInclusive<usize> {
-        match self {
-            MacAlgorithm::Md5
-            | MacAlgorithm::Sha1
-            | MacAlgorithm::Sha256
-            | MacAlgorithm::Sha384
-            | MacAlgorithm::Sha512 => RangeInclusive::new(1, MAC_KEY_SIZE_MAX),
-            MacAlgorithm::HmacMd5
-            | MacAlgorithm::HmacSha224
-            | MacAlgorithm::Cmac128
-            | MacAlgorithm::Gmac128
-            | MacAlgorithm::GmacSiv128 => RangeInclusive::new(16, 16),
-            MacAlgorithm::Cmac256 | MacAlgorithm::Poly1305 => RangeInclusive::new(32, 32),
-        }
+        let [min, max] = self.facts().key_sizes;
+        RangeInclusive::new(min, max)
     }
 
     /// Octets of a nonce; `None` for an algorithm that takes none.
     #[must_use]
     pub const fn nonce_size(self) -> Option<usize> {
-        match self {
-            MacAlgorithm::Gmac128 | MacAlgorithm::GmacSiv128 | MacAlgorithm::Poly1305 => Some(NONCE_SIZE),
-            MacAlgorithm::Md5
-            | MacAlgorithm::Sha1
-            | MacAlgorithm::Sha256
-            | MacAlgorithm::Sha384
-            | MacAlgorithm::Sha512
-            | MacAlgorithm::HmacMd5
-            | MacAlgorithm::HmacSha224
-            | MacAlgorithm::Cmac128
-            | MacAlgorithm::Cmac256 => None,
-        }
+        self.facts().nonce_size
     }
 
     /// The name of the type in a key file.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            MacAlgorithm::Md5 => "MD5",
-            MacAlgorithm::Sha1 => "SHA1",
-            MacAlgorithm::Sha256 => "SHA256",
-            MacAlgorithm::Sha384 => "SHA384",
-            MacAlgorithm::Sha512 => "SHA512",
-            MacAlgorithm::HmacMd5 => "HMAC-MD5",
-            MacAlgorithm::HmacSha224 => "HMAC-SHA224",
-            MacAlgorithm::Cmac128 => "AES128",
-            MacAlgorithm::Cmac256 => "AES256",
-            MacAlgorithm::Gmac128 => "GMAC128",
-            MacAlgorithm::GmacSiv128 => "GMAC-SIV128",
-            MacAlgorithm::Poly1305 => "POLY1305",
-        }
-    }
-
-    /// What the algorithm is in the lanes; `None` if its packets run one after another.
-    const fn in_lanes(self) -> Option<Mac> {
-        match self {
-            MacAlgorithm::Cmac128 => Some(Mac::Cmac128),
-            MacAlgorithm::Cmac256 => Some(Mac::Cmac256),
-            MacAlgorithm::Gmac128 => Some(Mac::Gmac128),
-            MacAlgorithm::GmacSiv128 => Some(Mac::GmacSiv128),
-            MacAlgorithm::Md5
-            | MacAlgorithm::Sha1
-            | MacAlgorithm::Sha256
-            | MacAlgorithm::Sha384
-            | MacAlgorithm::Sha512
-            | MacAlgorithm::HmacMd5
-            | MacAlgorithm::HmacSha224
-            | MacAlgorithm::Poly1305 => None,
-        }
+        self.facts().name
     }
 
     /// Whether a nonce of this size, or none, is what the algorithm takes.
@@ -193,6 +148,29 @@ impl MacAlgorithm {
 }
 
 const NONCE_SIZE: usize = 12;
+
+/// What sets one algorithm apart from others.
+struct Facts {
+    name: &'static str,
+    tag_size: usize,
+    /// The shortest and the longest key.
+    key_sizes: [usize; 2],
+    nonce_size: Option<usize>,
+    /// What the algorithm is in the lanes; `None` if its packets run one after another.
+    lanes: Option<Mac>,
+}
+
+impl Facts {
+    /// A keyed digest.
+    const fn digest(name: &'static str, tag_size: usize) -> Self {
+        Facts { name, tag_size, key_sizes: [1, MAC_KEY_SIZE_MAX], nonce_size: None, lanes: None }
+    }
+
+    /// An algorithm with keys of one size.
+    const fn mac(name: &'static str, key_size: usize, nonce_size: Option<usize>, lanes: Option<Mac>) -> Self {
+        Facts { name, tag_size: 16, key_sizes: [key_size; 2], nonce_size, lanes }
+    }
+}
 
 impl fmt::Display for MacAlgorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -245,7 +223,7 @@ enum State {
     HmacSha224(Box<hmac::Key<Sha224>>),
     Cmac128(Box<cmac::Key<Aes128Enc>>),
     Cmac256(Box<cmac::Key<Aes256Enc>>),
-    Gmac128(Box<gmac::Key>),
+    Gmac128(Box<gcm::PortableKey>),
     GmacSiv128(Box<gmac_siv::Key>),
     Poly1305(Box<poly1305::Key>),
 }
@@ -269,11 +247,11 @@ impl MacKey {
             MacAlgorithm::HmacSha224 => State::HmacSha224(Box::new(hmac::Key::new(octets))),
             MacAlgorithm::Cmac128 => State::Cmac128(Box::new(cmac::Key::new(exactly::<16>(octets).into()))),
             MacAlgorithm::Cmac256 => State::Cmac256(Box::new(cmac::Key::new(exactly::<32>(octets).into()))),
-            MacAlgorithm::Gmac128 => State::Gmac128(Box::new(gmac::Key::new(exactly(octets)))),
+            MacAlgorithm::Gmac128 => State::Gmac128(Box::new(gcm::PortableKey::new(exactly(octets)))),
             MacAlgorithm::GmacSiv128 => State::GmacSiv128(Box::new(gmac_siv::Key::new(exactly(octets)))),
             MacAlgorithm::Poly1305 => State::Poly1305(Box::new(poly1305::Key::new(exactly(octets)))),
         };
-        let kept = algorithm.in_lanes().and_then(|mac| lanes::MacKey::expand(mac, octets));
+        let kept = algorithm.facts().lanes.and_then(|mac| lanes::MacKey::expand(mac, octets));
         Ok(MacKey { algorithm, octets: Zeroizing::new(octets.into()), state, kept })
     }
 
@@ -323,7 +301,7 @@ impl MacKey {
             //= rfc8573#3-4, rfc8573#5-1
             State::Cmac128(key) => out[..16].copy_from_slice(&key.tag(message)),
             State::Cmac256(key) => out[..16].copy_from_slice(&key.tag(message)),
-            State::Gmac128(key) => out[..16].copy_from_slice(&key.tag(nonce(), message)),
+            State::Gmac128(key) => out[..16].copy_from_slice(&key.mac(nonce(), message)),
             State::GmacSiv128(key) => out[..16].copy_from_slice(&key.tag(nonce(), message)),
             State::Poly1305(key) => out[..16].copy_from_slice(&key.tag(nonce(), message)),
         }
