@@ -229,10 +229,8 @@ impl KeyExchanges for AntpServer {
 
 fn antp_packet(build: impl FnOnce(&mut Writer<'_>) -> Result<(), authentick_wire::NoRoom>) -> Vec<u8> {
     let mut octets = vec![0; DATAGRAM_SIZE_MAX];
-    let mut header = [0; HEADER_SIZE];
-    Header::minimal_request(NtpTime::from_bits(5)).emit(&mut header);
     let mut out = Writer::new(&mut octets);
-    let written = out.put(&header).and_then(|()| build(&mut out));
+    let written = Header::minimal_request(NtpTime::from_bits(5)).put(&mut out).and_then(|()| build(&mut out));
     let size = if written.is_ok() { out.offset() } else { 0 };
     octets.truncate(size);
     octets
@@ -245,9 +243,7 @@ fn sealed(keys: &KeySet, algorithm: Algorithm, fields: &[u8], plaintext: &[u8]) 
     cookie::seal_all(keys, &mut Entropy::from_seed(4), std::iter::once((&session, &mut cookie[..])));
     let mut octets = vec![0; DATAGRAM_SIZE_MAX];
     let mut out = Writer::new(&mut octets);
-    let mut header = [0; HEADER_SIZE];
-    Header::minimal_request(NtpTime::from_bits(5)).emit(&mut header);
-    out.put(&header).ok()?;
+    Header::minimal_request(NtpTime::from_bits(5)).put(&mut out).ok()?;
     extension::emit(&mut out, FieldType::UNIQUE_IDENTIFIER, &[6; 32]).ok()?;
     extension::emit(&mut out, FieldType::NTS_COOKIE, &cookie).ok()?;
     out.put(fields).ok()?;

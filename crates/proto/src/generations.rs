@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use thiserror::Error;
+
 use crate::limits::KEY_COUNT_MAX;
 
 /// A key that has a number.
@@ -47,15 +49,19 @@ pub enum Role {
 }
 
 /// Keys that do not make a set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum KeySetError {
     /// Two keys have the same identifier.
+    #[error("two keys have the identifier {0:08x}")]
     DuplicateId(u32),
     /// More keys than [`KEY_COUNT_MAX`].
+    #[error("there are more than {KEY_COUNT_MAX} keys")]
     TooMany,
     /// The key to be retired is not a retired one, so texts are or will be sealed with it.
+    #[error("key {0:08x} is not retired; rotate first")]
     InUse(u32),
     /// There is no such key.
+    #[error("there is no key {0:08x}")]
     Unknown(u32),
 }
 
@@ -162,16 +168,3 @@ impl<K: Numbered> Generations<K> {
         self.rotated
     }
 }
-
-impl std::fmt::Display for KeySetError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            KeySetError::DuplicateId(id) => write!(f, "two keys have the identifier {id:08x}"),
-            KeySetError::TooMany => write!(f, "there are more than {KEY_COUNT_MAX} keys"),
-            KeySetError::InUse(id) => write!(f, "key {id:08x} is not retired; rotate first"),
-            KeySetError::Unknown(id) => write!(f, "there is no key {id:08x}"),
-        }
-    }
-}
-
-impl std::error::Error for KeySetError {}

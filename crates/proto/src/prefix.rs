@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
+use thiserror::Error;
+
 /// A block of addresses, such as `192.0.2.0/24` or `2001:db8::/32`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Prefix {
@@ -12,13 +14,16 @@ pub struct Prefix {
 }
 
 /// Text that is no prefix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PrefixError {
     /// Neither an IPv4 nor an IPv6 address before the slash.
+    #[error("no IP address; write ADDRESS/LENGTH")]
     Address,
     /// The length is no number, or more than the address has bits.
+    #[error("prefix length is out of range")]
     Length,
     /// Bits beyond the length are set: the prefix that was probably meant.
+    #[error("bits beyond the prefix are set; write {0}")]
     HostBits(Prefix),
 }
 
@@ -102,18 +107,6 @@ impl fmt::Display for Prefix {
         write!(f, "{}/{}", self.address, self.length)
     }
 }
-
-impl fmt::Display for PrefixError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PrefixError::Address => f.write_str("no IP address; write ADDRESS/LENGTH"),
-            PrefixError::Length => f.write_str("prefix length is out of range"),
-            PrefixError::HostBits(prefix) => write!(f, "bits beyond the prefix are set; write {prefix}"),
-        }
-    }
-}
-
-impl std::error::Error for PrefixError {}
 
 /// A list of prefixes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -15,7 +15,6 @@
     expect(dead_code, reason = "nonces are drawn and read by client and server alone")
 )]
 
-use std::error::Error;
 use std::fmt;
 use std::ops::Add;
 use std::sync::Arc;
@@ -24,6 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use authentick_crypto::Entropy;
 use authentick_crypto::mac::{MacAlgorithm, MacKey};
 use authentick_wire::mac::NONCE_BODY_SIZE;
+use thiserror::Error;
 
 use crate::limits::SYMMETRIC_KEY_COUNT_MAX;
 
@@ -40,24 +40,12 @@ pub struct SymmetricKey {
 }
 
 /// A salt for a key whose algorithm takes none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("a key of {algorithm} has no salt; only one of {} may have one", MacAlgorithm::Gmac128)]
 pub struct NoSalt {
     /// The algorithm.
     pub algorithm: MacAlgorithm,
 }
-
-impl fmt::Display for NoSalt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "a key of {} has no salt; only one of {} may have one",
-            self.algorithm,
-            MacAlgorithm::Gmac128
-        )
-    }
-}
-
-impl Error for NoSalt {}
 
 impl SymmetricKey {
     /// A key under its identifier. If its algorithm takes a nonce, all twelve octets of it are random and on the wire.
@@ -326,27 +314,18 @@ impl Allowed {
 }
 
 /// Keys that do not make a set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SymmetricKeysError {
     /// Two keys have the same identifier.
+    #[error("two keys have the id {0}")]
     DuplicateId(u32),
     /// A key has the identifier zero, which stands for none. RFC 5905 section 7.3.
+    #[error("a key has the id 0, which stands for no key")]
     ZeroId,
     /// More keys than [`SYMMETRIC_KEY_COUNT_MAX`].
+    #[error("there are more than {SYMMETRIC_KEY_COUNT_MAX} keys")]
     TooMany,
 }
-
-impl fmt::Display for SymmetricKeysError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SymmetricKeysError::DuplicateId(id) => write!(f, "two keys have the id {id}"),
-            SymmetricKeysError::ZeroId => f.write_str("a key has the id 0, which stands for no key"),
-            SymmetricKeysError::TooMany => write!(f, "there are more than {SYMMETRIC_KEY_COUNT_MAX} keys"),
-        }
-    }
-}
-
-impl Error for SymmetricKeysError {}
 
 /// The keys that a server knows at one moment.
 pub struct SymmetricKeys {

@@ -15,6 +15,7 @@ use core::fmt;
 
 use crate::limits::HEADER_SIZE;
 use crate::time::{NtpShort, NtpTime};
+use crate::{NoRoom, Writer};
 
 /// Leap indicator. RFC 5905 figure 9.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -205,6 +206,13 @@ impl Header {
             receive: timestamp(octets, 32),
             transmit: timestamp(octets, 40),
         }
+    }
+
+    /// Writes the 48 octets behind what `out` holds.
+    #[inline]
+    pub fn put(&self, out: &mut Writer<'_>) -> Result<(), NoRoom> {
+        self.emit(out.reserve(HEADER_SIZE)?.first_chunk_mut().ok_or(NoRoom)?);
+        Ok(())
     }
 
     /// Writes the 48 octets.

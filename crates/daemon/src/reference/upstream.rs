@@ -161,13 +161,9 @@ fn exchange(address: SocketAddr, entropy: &mut Entropy, clock: &dyn HostClock) -
                         return Ok(Answer::Good(response.header, sample));
                     }
                     // These checks come after the origin: whoever sent it has seen the request.
-                    Err(
-                        check @ (Check::Kiss(_)
-                        | Check::Leap
-                        | Check::Stratum(_)
-                        | Check::RootDistance
-                        | Check::Timestamps),
-                    ) => return Ok(Answer::Says(check)),
+                    Err(check @ (Check::Kiss(_) | Check::Clock(_) | Check::Timestamps)) => {
+                        return Ok(Answer::Says(check));
+                    }
                     Err(check) => log::debug!("{address}: {check}"),
                 }
             }
@@ -177,6 +173,7 @@ fn exchange(address: SocketAddr, entropy: &mut Entropy, clock: &dyn HostClock) -
 
 #[cfg(test)]
 mod tests {
+    use authentick_proto::client::Unsound;
     use authentick_wire::header::Leap;
 
     use super::*;
@@ -213,9 +210,9 @@ mod tests {
     #[test]
     fn word_that_the_clock_is_not_synchronised_counts_at_once() {
         let unwell = [
-            Check::Leap,
-            Check::Stratum(16),
-            Check::RootDistance,
+            Check::Clock(Unsound::Leap),
+            Check::Clock(Unsound::Stratum(16)),
+            Check::Clock(Unsound::RootDistance),
             Check::Timestamps,
             Check::Kiss(ReferenceId::DENY),
             Check::Kiss(ReferenceId(*b"INIT")),

@@ -11,7 +11,9 @@ mod plain;
 
 use authentick_crypto::{OpenBatch, SealBatch};
 use authentick_proto::antp::client as antp_client;
-use authentick_proto::client::{Candidate, Check, Exchange, MacCandidate, NtsSession, Response, Unsealed};
+use authentick_proto::client::{
+    Candidate, Check, Exchange, MacCandidate, NtsSession, Response, Unsealed, Unsound,
+};
 use authentick_report::load::{AntpFigures, Cause, Operation};
 use authentick_wire::header::{Header, ReferenceId};
 use authentick_wire::time::NtpTime;
@@ -353,8 +355,8 @@ fn cause(check: Check) -> Cause {
         Check::CryptoNak(_) => Cause::CryptoNak,
         Check::Authenticator | Check::Tag | Check::Identifier | Check::KeyId(_) => Cause::BadTag,
         Check::Origin | Check::Duplicate => Cause::BadOrigin,
-        Check::Stratum(_) => Cause::BadStratum,
-        Check::Leap => Cause::BadLeap,
+        Check::Clock(Unsound::Stratum(_)) => Cause::BadStratum,
+        Check::Clock(Unsound::Leap) => Cause::BadLeap,
         _ => Cause::Malformed,
     }
 }

@@ -6,7 +6,8 @@
 //! remembered, and only an operator's hand makes it forgotten.
 
 use std::collections::BTreeSet;
-use std::fmt;
+
+use thiserror::Error;
 
 /// Most servers that are remembered.
 pub const SERVER_COUNT_MAX: usize = 1024;
@@ -21,35 +22,20 @@ pub struct Sticky {
 }
 
 /// A server is to be asked without ANTP that was asked with it before.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{server} was asked with ANTP before, and is not asked with less")]
 pub struct Downgrade {
     /// The server.
     pub server: String,
 }
 
-impl fmt::Display for Downgrade {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let server = &self.server;
-        write!(f, "{server} was asked with ANTP before, and is not asked with less")
-    }
-}
-
-impl std::error::Error for Downgrade {}
-
 /// A list of servers that does not follow its syntax.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("line {number}: a line is the name or address of one server")]
 pub struct BadLine {
     /// Counted from one.
     pub number: usize,
 }
-
-impl fmt::Display for BadLine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: a line is the name or address of one server", self.number)
-    }
-}
-
-impl std::error::Error for BadLine {}
 
 impl Sticky {
     /// Reads one server a line, as [`Sticky::to_text`] writes them; empty lines and those that begin with `#` are

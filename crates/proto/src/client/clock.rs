@@ -1,30 +1,22 @@
 //! The last checks of every scheme: by what a server says of its own clock, may a client follow it?
 
-use std::fmt;
-
 use authentick_wire::header::{Header, Leap};
+use thiserror::Error;
 
 use crate::limits::ROOT_DISTANCE_MAX_SECONDS;
 
 /// Why a server's clock is not to be followed, by the server's own account.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unsound {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Unsound {
     /// It is not synchronised.
+    #[error("leap indicator: the server's clock is not synchronised")]
     Leap,
     /// The stratum is not between 1 and 15.
+    #[error("stratum: {0} is not between 1 and 15")]
     Stratum(u8),
     /// It may be 16 s or more from true time.
+    #[error("root distance: the server is 16 s or more from true time")]
     RootDistance,
-}
-
-impl fmt::Display for Unsound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Unsound::Leap => f.write_str("leap indicator: the server's clock is not synchronised"),
-            Unsound::Stratum(stratum) => write!(f, "stratum: {stratum} is not between 1 and 15"),
-            Unsound::RootDistance => f.write_str("root distance: the server is 16 s or more from true time"),
-        }
-    }
 }
 
 /// Looks at leap indicator, stratum and root distance.

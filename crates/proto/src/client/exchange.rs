@@ -4,8 +4,6 @@
 //! syntax, mode, origin, then authentication, and only then what the response says. A response that fails changes
 //! nothing: the exchange keeps waiting for one that passes. RFC 5905 section 8, RFC 8915 section 5.7.
 
-use std::fmt;
-
 use authentick_crypto::{Entropy, Open, Seal, TAG_SIZE, run_batch};
 use authentick_wire::Writer;
 use authentick_wire::extension::{self, FieldType, Fields};
@@ -16,6 +14,7 @@ use authentick_wire::nts::{
 };
 use authentick_wire::packet::{Packet, Trailer};
 use authentick_wire::time::NtpTime;
+use thiserror::Error;
 
 use super::clock::{Unsound, check_clock};
 use super::kiss::meaning;
@@ -110,16 +109,9 @@ impl Candidate {
 }
 
 /// There is no cookie left: a new key exchange is needed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("no cookie left; a new key exchange is needed")]
 pub struct NoCookie;
-
-impl fmt::Display for NoCookie {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no cookie left; a new key exchange is needed")
-    }
-}
-
-impl std::error::Error for NoCookie {}
 
 /// A response that passed every check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,78 +123,56 @@ pub struct Response {
 }
 
 /// The check that a datagram failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Check {
     /// It is no NTP packet.
+    #[error("syntax: {0}")]
     Syntax(authentick_wire::Malformed),
     /// It is not a server's response in the version of the request.
+    #[error("mode: not a server's response in the version that was asked")]
     Mode,
     /// Its origin is not our transmit timestamp: it answers another request, or none.
+    #[error("origin: answers another request than ours")]
     Origin,
     /// The exchange has its response already.
+    #[error("duplicate: the request was answered already")]
     Duplicate,
     /// It lacks the unique identifier of the request.
+    #[error("unique identifier: missing or not that of the request")]
     Identifier,
     /// It is not authenticated, though the request was.
+    #[error("authenticator: missing")]
     Authenticator,
     /// Its tag is wrong.
+    #[error("tag: wrong authentication tag")]
     Tag,
     /// It is tagged with another key than the request.
+    #[error("key id: tagged with key {0}, which is not that of the request")]
     KeyId(u32),
     /// It is a crypto-NAK: the server does not accept the key. The kiss code, where there is one, says why. RFC 5905
     /// section 9.2.
+    #[error("crypto-NAK{}", reason(*.0))]
     CryptoNak(Option<ReferenceId>),
     /// What was encrypted is not made of extension fields.
+    #[error("encrypted fields: {0}")]
     Encrypted(authentick_wire::Malformed),
     /// It is a kiss-o'-death with this code. RFC 5905 section 7.4.
+    #[error("kiss code {0:?}: {meaning}", meaning = meaning(*.0))]
     Kiss(ReferenceId),
     /// Its receive or transmit timestamp is zero.
+    #[error("timestamps: receive or transmit time is zero")]
     Timestamps,
-    /// The server says that its clock is not synchronised.
-    Leap,
-    /// The stratum is not between 1 and 15.
-    Stratum(u8),
-    /// The server may be 16 s or more from true time, by its own account.
-    RootDistance,
+    /// By its own account the server's clock is not to be followed.
+    #[error(transparent)]
+    Clock(#[from] Unsound),
 }
 
-impl fmt::Display for Check {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Check::Syntax(malformed) => write!(f, "syntax: {malformed}"),
-            Check::Mode => f.write_str("mode: not a server's response in the version that was asked"),
-            Check::Origin => f.write_str("origin: answers another request than ours"),
-            Check::Duplicate => f.write_str("duplicate: the request was answered already"),
-            Check::Identifier => f.write_str("unique identifier: missing or not that of the request"),
-            Check::Authenticator => f.write_str("authenticator: missing"),
-            Check::Tag => f.write_str("tag: wrong authentication tag"),
-            Check::KeyId(id) => write!(f, "key id: tagged with key {id}, which is not that of the request"),
-            Check::CryptoNak(None) => {
-                f.write_str("crypto-NAK: the server does not accept the key or the tag")
-            }
-            Check::CryptoNak(Some(code)) => {
-                write!(f, "crypto-NAK, kiss code {code:?}: {}", meaning(*code))
-            }
-            Check::Encrypted(malformed) => write!(f, "encrypted fields: {malformed}"),
-            Check::Kiss(code) => write!(f, "kiss code {code:?}: {}", meaning(*code)),
-            Check::Timestamps => f.write_str("timestamps: receive or transmit time is zero"),
-            Check::Leap => Unsound::Leap.fmt(f),
-            Check::Stratum(stratum) => Unsound::Stratum(*stratum).fmt(f),
-            Check::RootDistance => Unsound::RootDistance.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for Check {}
-
-impl From<Unsound> for Check {
-    fn from(unsound: Unsound) -> Self {
-        match unsound {
-            Unsound::Leap => Check::Leap,
-            Unsound::Stratum(stratum) => Check::Stratum(stratum),
-            Unsound::RootDistance => Check::RootDistance,
-        }
+/// What a crypto-NAK says, as the end of a sentence.
+fn reason(code: Option<ReferenceId>) -> String {
+    match code {
+        None => ": the server does not accept the key or the tag".to_owned(),
+        Some(code) => format!(", kiss code {code:?}: {}", meaning(code)),
     }
 }
 
@@ -296,10 +266,8 @@ impl Exchange {
         //= rfc8915#5.7-10
         let placeholder_count = wanted.min((REQUEST_SIZE_MAX - fixed) / field);
 
-        let mut header = [0; HEADER_SIZE];
-        Header::minimal_request(exchange.transmit).emit(&mut header);
         let mut writer = Writer::new(&mut out[..REQUEST_SIZE_MAX]);
-        writer.put(&header).expect(ROOM);
+        Header::minimal_request(exchange.transmit).put(&mut writer).expect(ROOM);
         let identifier = exchange.identifier.as_ref().expect("just made");
         //= rfc8915#5.7-2
         extension::emit(&mut writer, FieldType::UNIQUE_IDENTIFIER, identifier).expect(ROOM);

@@ -109,10 +109,8 @@ impl Exchange {
     pub fn mac_untagged(key: &SymmetricKey, entropy: &mut Entropy, out: &mut [u8]) -> (Self, Untagged) {
         const ROOM: &str = "REQUEST_SIZE_MAX octets hold a request";
         let exchange = Exchange { keyed: true, ..Exchange::with_time(random_time(entropy)) };
-        let mut header = [0; HEADER_SIZE];
-        Header::minimal_request(exchange.transmit).emit(&mut header);
         let mut writer = Writer::new(&mut out[..REQUEST_SIZE_MAX]);
-        writer.put(&header).expect(ROOM);
+        Header::minimal_request(exchange.transmit).put(&mut writer).expect(ROOM);
         let nonce = key.draw_nonce(entropy);
         if let Some(nonce) = &nonce {
             emit_nonce(&mut writer, &key.body_of(nonce)).expect(ROOM);

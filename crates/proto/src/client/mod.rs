@@ -7,7 +7,8 @@ mod mac;
 mod sample;
 mod session;
 
-pub(crate) use clock::{Unsound, check_clock};
+pub use clock::Unsound;
+pub(crate) use clock::check_clock;
 pub use exchange::{Candidate, Check, Exchange, NoCookie, Response, Unsealed};
 pub(crate) use kiss::meaning;
 pub use mac::{MacCandidate, Untagged};

@@ -229,11 +229,6 @@ impl Responder {
         self.antp.forget_nonces();
     }
 
-    /// Puts another policy in force from the next batch on.
-    pub fn set_policy(&mut self, policy: Arc<Policy>) {
-        self.policy = policy;
-    }
-
     /// Writes a response for each datagram that deserves one, never larger than its request, and counts an outcome for
     /// every datagram. At most [`BATCH_SIZE`] datagrams, which go through the steps in groups: the first-level cache
     /// holds a group and what is known about it, and `probe` sees each group as a batch.

@@ -18,7 +18,7 @@ mod requests;
 
 use super::limit::{Limiter, Rate};
 use super::*;
-use crate::client::{Check, Exchange, NtsSession, Response};
+use crate::client::{Check, Exchange, NtsSession, Response, Unsound};
 use crate::cookie::{self, SessionKeys};
 use crate::prefix::PrefixSet;
 
@@ -215,12 +215,15 @@ fn client_refuses_servers_that_do_not_know_the_time() {
         let (mut exchange, _) = Exchange::plain(&mut Entropy::from_seed(3), &mut request);
         exchange.receive(&mut server.ask(&request), None)
     };
-    assert_eq!(exchange_with(&|s| s.leap = Leap::Unsynchronised), Err(Check::Leap));
-    assert_eq!(exchange_with(&|s| s.stratum = 16), Err(Check::Stratum(16)));
-    assert_eq!(exchange_with(&|s| s.root_dispersion = NtpShort::MAX), Err(Check::RootDistance));
+    assert_eq!(exchange_with(&|s| s.leap = Leap::Unsynchronised), Err(Check::Clock(Unsound::Leap)));
+    assert_eq!(exchange_with(&|s| s.stratum = 16), Err(Check::Clock(Unsound::Stratum(16))));
+    assert_eq!(
+        exchange_with(&|s| s.root_dispersion = NtpShort::MAX),
+        Err(Check::Clock(Unsound::RootDistance))
+    );
     assert_eq!(
         exchange_with(&|s| s.root_delay = NtpShort::from_nanos(32_000_000_000)),
-        Err(Check::RootDistance)
+        Err(Check::Clock(Unsound::RootDistance))
     );
     assert_eq!(exchange_with(&|s| s.stratum = 0), Err(Check::Kiss(ReferenceId(*b"GPS\0"))));
     assert!(exchange_with(&|s| s.stratum = 15).is_ok());

@@ -6,6 +6,7 @@ use authentick_proto::antp::client::{
     Accepted, Candidate, Check, Inspected, KeyExchange, Negotiation, Progress, Session, TimeExchange,
 };
 use authentick_proto::antp::transcript::TimeClaim;
+use authentick_proto::client::Unsound;
 use authentick_report::load::Cause;
 use authentick_wire::antp::ErrorCode;
 use authentick_wire::time::NtpTime;
@@ -175,8 +176,8 @@ const fn cause(check: &Check) -> Cause {
         Check::Kiss(_) => Cause::Kiss,
         Check::Tag | Check::Untagged => Cause::BadTag,
         Check::Origin | Check::Duplicate => Cause::BadOrigin,
-        Check::Stratum(_) => Cause::BadStratum,
-        Check::Leap => Cause::BadLeap,
+        Check::Clock(Unsound::Stratum(_)) => Cause::BadStratum,
+        Check::Clock(Unsound::Leap) => Cause::BadLeap,
         _ => Cause::Malformed,
     }
 }

@@ -109,6 +109,7 @@ impl Association {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::Unsound;
     use authentick_crypto::kem::SessionKey;
     use authentick_wire::antp::Suite;
     use authentick_wire::header::ReferenceId;
@@ -181,7 +182,14 @@ mod tests {
     #[test]
     fn plain_responses_and_wrong_tags_change_nothing() {
         let mut association = established(WEEK);
-        for check in [Check::Untagged, Check::Tag, Check::Origin, Check::Mode, Check::Phase, Check::Leap] {
+        for check in [
+            Check::Untagged,
+            Check::Tag,
+            Check::Origin,
+            Check::Mode,
+            Check::Phase,
+            Check::Clock(Unsound::Leap),
+        ] {
             for now in (200..400_000).step_by(997) {
                 assert!(!association.failed(&check, now), "{check}");
                 assert_eq!((association.phase(now), association.backoff()), (Phase::Time, 0), "{check}");

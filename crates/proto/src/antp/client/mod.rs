@@ -18,106 +18,74 @@ pub use negotiation::{HeldChain, Negotiated, Negotiation, Offer, Progress};
 pub use session::{KeyExchange, Session, WrongKem};
 pub use time::{Accepted, Bounds, Candidate, Event, Inspected, SeparateTag, TimeExchange, Wanted};
 
-use std::fmt;
-
 use authentick_crypto::Entropy;
 use authentick_wire::antp::{Antp, ErrorCode, Suite, emit_padding};
 use authentick_wire::header::{Header, Mode, ReferenceId};
 use authentick_wire::packet::Packet;
 use authentick_wire::time::{NtpSpan, NtpTime};
 use authentick_wire::{Malformed, Writer};
+use thiserror::Error;
 
 use crate::client::{Unsound, meaning};
 
 /// The check that a datagram failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Check {
     /// It is no NTP packet, or its ANTP fields break the syntax.
+    #[error("syntax: {0}")]
     Syntax(Malformed),
     /// It is not a server's response in the version of the request.
+    #[error("mode: not a server's response in the version that was asked")]
     Mode,
     /// Its origin is not the token of the request: it answers another request, or none.
+    #[error("origin: answers another request than ours")]
     Origin,
     /// The request has its response already.
+    #[error("duplicate: the request was answered already")]
     Duplicate,
     /// It is a plain response to an ANTP request: the server does not serve ANTP, or somebody on the path removed it.
+    #[error("untagged: a plain NTP response to an ANTP request, which is never used")]
     Untagged,
     /// It is a kiss-o'-death with this code, and nothing vouches for it.
+    #[error("kiss code {0:?}: {meaning}", meaning = meaning(*.0))]
     Kiss(ReferenceId),
     /// The server sent an error, and nothing vouches for it.
+    #[error("error from the server, not authenticated: {0}")]
     Server(ErrorCode),
     /// It is a message of another phase.
+    #[error("phase: a message of another phase")]
     Phase,
     /// The suite is not the one that was agreed on, or was not offered.
+    #[error("suite: {0} was not agreed on")]
     Suite(Suite),
     /// The server has a suite that the client prefers to the one it chose.
+    #[error("choice: {0}, though the server has a better one of ours")]
     Choice(Suite),
     /// A part of the certificate chain that was not asked for, or none at all.
+    #[error("chunk: not the part of the certificate chain that was asked for")]
     Chunk,
     /// The certificate chain does not have the hash that was announced, or is none.
+    #[error("chain: does not have the announced hash, or is no chain of certificates")]
     Chain,
     /// The tag is wrong: what the server saw, or who it is, is not what this client took it for.
+    #[error("tag: wrong authentication tag")]
     Tag,
     /// The server's clock ran backwards between arrival and departure.
+    #[error("order: the server sent before it received, by its own clock")]
     Order,
     /// The round trip is negative, or longer than the bound E: time could be wrong by half of this.
+    #[error("round trip: {0} is negative or above the bound")]
     RoundTrip(NtpSpan),
     /// The response took longer than is allowed, the server's own time included.
+    #[error("residence: {0} from request to response is above the bound")]
     Residence(NtpSpan),
     /// Receive or transmit timestamp is zero.
+    #[error("timestamps: receive or transmit time is zero")]
     Timestamps,
-    /// The server says that its clock is not synchronised.
-    Leap,
-    /// The stratum is not between 1 and 15.
-    Stratum(u8),
-    /// The server may be 16 s or more from true time, by its own account.
-    RootDistance,
-}
-
-impl fmt::Display for Check {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Check::Syntax(malformed) => write!(f, "syntax: {malformed}"),
-            Check::Mode => f.write_str("mode: not a server's response in the version that was asked"),
-            Check::Origin => f.write_str("origin: answers another request than ours"),
-            Check::Duplicate => f.write_str("duplicate: the request was answered already"),
-            Check::Untagged => {
-                f.write_str("untagged: a plain NTP response to an ANTP request, which is never used")
-            }
-            Check::Kiss(code) => write!(f, "kiss code {code:?}: {}", meaning(*code)),
-            Check::Server(code) => write!(f, "error from the server, not authenticated: {code}"),
-            Check::Phase => f.write_str("phase: a message of another phase"),
-            Check::Suite(suite) => write!(f, "suite: {suite} was not agreed on"),
-            Check::Choice(suite) => write!(f, "choice: {suite}, though the server has a better one of ours"),
-            Check::Chunk => f.write_str("chunk: not the part of the certificate chain that was asked for"),
-            Check::Chain => {
-                f.write_str("chain: does not have the announced hash, or is no chain of certificates")
-            }
-            Check::Tag => f.write_str("tag: wrong authentication tag"),
-            Check::Order => f.write_str("order: the server sent before it received, by its own clock"),
-            Check::RoundTrip(span) => write!(f, "round trip: {span} is negative or above the bound"),
-            Check::Residence(span) => {
-                write!(f, "residence: {span} from request to response is above the bound")
-            }
-            Check::Timestamps => f.write_str("timestamps: receive or transmit time is zero"),
-            Check::Leap => Unsound::Leap.fmt(f),
-            Check::Stratum(stratum) => Unsound::Stratum(*stratum).fmt(f),
-            Check::RootDistance => Unsound::RootDistance.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for Check {}
-
-impl From<Unsound> for Check {
-    fn from(unsound: Unsound) -> Self {
-        match unsound {
-            Unsound::Leap => Check::Leap,
-            Unsound::Stratum(stratum) => Check::Stratum(stratum),
-            Unsound::RootDistance => Check::RootDistance,
-        }
-    }
+    /// By its own account the server's clock is not to be followed.
+    #[error(transparent)]
+    Clock(#[from] Unsound),
 }
 
 /// Random and never zero, which would mean "unknown": only who saw the request can answer it.
@@ -127,9 +95,7 @@ fn token(entropy: &mut Entropy) -> NtpTime {
 
 /// The header of a request: it says nothing of the client.
 fn put_header(out: &mut Writer<'_>, token: NtpTime) {
-    let mut header = [0; authentick_wire::limits::HEADER_SIZE];
-    Header::minimal_request(token).emit(&mut header);
-    out.put(&header).expect("the buffer holds a request");
+    Header::minimal_request(token).put(out).expect("the buffer holds a request");
 }
 
 /// Writes a request with `padding_size` octets of padding and the message in `field`; returns its size.

@@ -1,33 +1,25 @@
 //! Phase 2: the key exchange, and the session that it leaves.
 
-use std::fmt;
-
 use authentick_crypto::Entropy;
 use authentick_crypto::kem::{Kem, PublicKey, SessionKey};
 use authentick_wire::Writer;
 use authentick_wire::antp::{C1_SIZE, C2_SIZE, HASH_SIZE, KeyRequest, KeyResponse, Message, Suite};
 use authentick_wire::limits::FIELD_HEADER_SIZE;
 use authentick_wire::time::NtpTime;
+use thiserror::Error;
 
 use super::{Check, inspect, put_again, put_header, token};
 use crate::antp::{kem, transcript};
 
 /// A public key of another mechanism than the suite's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the server chose {suite}, and its certificate has a key for {kem}")]
 pub struct WrongKem {
     /// The suite.
     pub suite: Suite,
     /// The key's mechanism.
     pub kem: Kem,
 }
-
-impl fmt::Display for WrongKem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the server chose {}, and its certificate has a key for {}", self.suite, self.kem)
-    }
-}
-
-impl std::error::Error for WrongKem {}
 
 /// A key exchange that waits for m4.
 #[derive(Clone, Debug)]
@@ -72,16 +64,7 @@ impl KeyExchange {
     pub fn again(&self, entropy: &mut Entropy, out: &mut [u8]) -> (Self, usize) {
         let token = token(entropy);
         let size = put_again(token, 0, &self.field, out);
-        let KeyExchange { suite, h1, field, key, .. } = self;
-        let again = KeyExchange {
-            suite: *suite,
-            token,
-            h1: *h1,
-            field: field.clone(),
-            key: key.clone(),
-            answered: false,
-        };
-        (again, size)
+        (KeyExchange { token, answered: false, ..self.clone() }, size)
     }
 
     /// The random number by which the request is found when its answer comes.

@@ -30,6 +30,7 @@ use authentick_wire::limits::{
 };
 use authentick_wire::packet::Packet;
 use authentick_wire::{NoRoom, Reason, Writer};
+use thiserror::Error;
 
 use super::nonce::Nonces;
 use super::source::{PrefixSizes, SourcePrefix};
@@ -126,41 +127,24 @@ pub struct Identity {
 }
 
 /// What makes no identity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BadIdentity {
     /// There is no KEM for the suite.
+    #[error("{0} is not implemented")]
     Suite(Suite),
     /// The private key is not one of the suite.
+    #[error("{0}")]
     Key(BadKey),
     /// There is no certificate, or more than [`ANTP_CERTIFICATE_COUNT_MAX`], or one is empty.
+    #[error("a chain has 1 to {ANTP_CERTIFICATE_COUNT_MAX} certificates without the root, this one has {0}")]
     Count(usize),
     /// The certificates take more than [`ANTP_CHAIN_SIZE_MAX`] octets.
+    #[error("a chain has at most {ANTP_CHAIN_SIZE_MAX} octets, this one has {0}: leave the root out")]
     Size(usize),
     /// Two identities are for one suite.
+    #[error("there are two keys for {0}; keep one")]
     Twice(Suite),
 }
-
-impl fmt::Display for BadIdentity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BadIdentity::Suite(suite) => write!(f, "{suite} is not implemented"),
-            BadIdentity::Key(bad) => write!(f, "{bad}"),
-            BadIdentity::Count(count) => write!(
-                f,
-                "a chain has 1 to {ANTP_CERTIFICATE_COUNT_MAX} certificates without the root, this one has {count}"
-            ),
-            BadIdentity::Size(size) => {
-                write!(
-                    f,
-                    "a chain has at most {ANTP_CHAIN_SIZE_MAX} octets, this one has {size}: leave the root out"
-                )
-            }
-            BadIdentity::Twice(suite) => write!(f, "there are two keys for {suite}; keep one"),
-        }
-    }
-}
-
-impl std::error::Error for BadIdentity {}
 
 impl Identity {
     /// An identity of a private key in PKCS#8 and its certificates in DER, the leaf first and the root left out. That

@@ -5,7 +5,7 @@ use authentick_crypto::run_batch;
 
 use super::mac::{every_key, mac_request, server_with};
 use super::*;
-use crate::client::Untagged;
+use crate::client::{Unsound, Untagged};
 use crate::symmetric::Allowed;
 
 //= rfc5905#9.2-10
@@ -78,9 +78,9 @@ fn client_heeds_what_a_genuine_answer_says() {
         let (mut exchange, request) = mac_request(key, 1);
         exchange.receive_mac(&server.ask(&request), key).unwrap_err()
     };
-    assert_eq!(check(&|s| s.leap = Leap::Unsynchronised), Check::Leap);
-    assert_eq!(check(&|s| s.stratum = 16), Check::Stratum(16));
-    assert_eq!(check(&|s| s.root_dispersion = NtpShort::MAX), Check::RootDistance);
+    assert_eq!(check(&|s| s.leap = Leap::Unsynchronised), Check::Clock(Unsound::Leap));
+    assert_eq!(check(&|s| s.stratum = 16), Check::Clock(Unsound::Stratum(16)));
+    assert_eq!(check(&|s| s.root_dispersion = NtpShort::MAX), Check::Clock(Unsound::RootDistance));
     assert_eq!(check(&|s| s.stratum = 0), Check::Kiss(ReferenceId(*b"GPS\0")));
 }
 
