@@ -46,16 +46,10 @@ const PACKET_SIZES_WITH_FIELD: std::ops::RangeInclusive<usize> = 64..=188;
 
 /// The field that the adversary adds: chrony's experimental one (type 0xF323), by which a server says that its clock
 /// has an epoch of its own.
-pub const ADDED_FIELD: [u8; 28] = {
-    let mut field = [0; 28];
-    let head = [0xf3, 0x23, 0x00, 0x1c, 0xf5, 0xbe, 0xdd, 0x9a];
-    let mut at = 0;
-    while at < head.len() {
-        field[at] = head[at];
-        at += 1;
-    }
-    field
-};
+pub const ADDED_FIELD: [u8; 28] = [
+    0xf3, 0x23, 0x00, 0x1c, 0xf5, 0xbe, 0xdd, 0x9a, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    0,
+];
 
 /// A longer message with its tag, if the key has `key_size` octets.
 ///
@@ -122,23 +116,21 @@ impl Framing {
 
 impl fmt::Display for Framing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let behind_fields = match &self.behind_fields[..] {
-            [] => "none".to_owned(),
-            sizes if sizes.iter().copied().eq((1..=self.key_size_max).step_by(2)) => {
-                format!("each odd number to {}", sizes.len() * 2 - 1)
-            }
-            sizes => listed(sizes),
+        let all_odd = (1..=self.key_size_max).step_by(2);
+        let behind_fields = match self.behind_fields.iter().copied().eq(all_odd) {
+            true => format!("each odd number to {}", self.behind_fields.len() * 2 - 1),
+            false => listed(&self.behind_fields),
         };
-        let behind_a_header = match &self.behind_a_header[..] {
-            [] => "none".to_owned(),
-            sizes => listed(sizes),
-        };
+        let behind_a_header = listed(&self.behind_a_header);
         write!(f, "{:8}  behind a header {behind_a_header:16}  behind fields {behind_fields}", self.digest)
     }
 }
 
 fn listed(sizes: &[usize]) -> String {
-    sizes.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
+    match sizes {
+        [] => "none".to_owned(),
+        sizes => sizes.iter().map(usize::to_string).collect::<Vec<_>>().join(", "),
+    }
 }
 
 /// The packet with an unknown field of `size` octets behind it, if that is not nothing.
