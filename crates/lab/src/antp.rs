@@ -36,24 +36,24 @@ impl Lab {
     pub fn antp_identity(&self, suite: &str, change: impl FnOnce(&mut CertificateParams)) {
         let mut params = Lab::server_params();
         change(&mut params);
-        let (leaf, key) = match suite {
-            "ecdh" => self.signed(&params, &KeyPair::generate().unwrap()),
+        let key_file = self.antp_key(suite);
+        let signed = |key: &KeyPair| {
+            write_private(&key_file, &key.serialize_pem());
+            params.signed_by(key, self.authority()).unwrap().pem()
+        };
+        let leaf = match suite {
+            "ecdh" => signed(&KeyPair::generate().unwrap()),
             "rsa" | "rsa-oaep" => {
-                let key = KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, RsaKeySize::_2048).unwrap();
-                self.signed(&params, &key)
+                signed(&KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, RsaKeySize::_2048).unwrap())
             }
             "x25519" => {
+                write_private(&key_file, &pem("PRIVATE KEY", &vector("x25519.private")));
                 let stand_in = params.signed_by(&X25519, self.authority()).unwrap();
-                (self.signed_for_x25519(stand_in.der()), pem("PRIVATE KEY", &vector("x25519.private")))
+                self.signed_for_x25519(stand_in.der())
             }
             _ => panic!("there is no suite {suite}"),
         };
         std::fs::write(self.antp_chain(suite), leaf + &self.authority().pem()).unwrap();
-        write_private(&self.antp_key(suite), &key);
-    }
-
-    fn signed(&self, params: &CertificateParams, key: &KeyPair) -> (String, String) {
-        (params.signed_by(key, self.authority()).unwrap().pem(), key.serialize_pem())
     }
 
     /// [`Lab::config`] with ANTP under these suites, whose identities exist; `server` and `antp` add lines to those

@@ -133,12 +133,8 @@ impl<'a> Filter<'a> {
     /// If the counter is of another filter.
     #[must_use]
     pub fn packets(&self, counter: Counter) -> u64 {
-        let output = self
-            .nft
-            .on(self.hosts, self.host)
-            .args(["list", "counter", "inet", "atk", &format!("c{}", counter.0)])
-            .output()
-            .unwrap();
+        let (mut nft, name) = (self.nft.on(self.hosts, self.host), format!("c{}", counter.0));
+        let output = nft.args(["list", "counter", "inet", "atk", &name]).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
         let after = text.split_once("packets ").unwrap_or_else(|| panic!("no counter: {text}")).1;
         after.split_whitespace().next().unwrap().parse().unwrap()

@@ -201,11 +201,8 @@ impl Openssl {
     /// # Panics
     /// If the file has no certificate.
     pub fn list(&self, certificate: &std::path::Path, is_revoked: bool) {
-        let output = Command::new("openssl")
-            .args(["x509", "-noout", "-serial", "-in"])
-            .arg(certificate)
-            .output()
-            .unwrap();
+        let mut openssl = Command::new("openssl");
+        let output = openssl.args(["x509", "-noout", "-serial", "-in"]).arg(certificate).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
         let serial = said.trim().strip_prefix("serial=").unwrap_or_else(|| panic!("{}", text(&output)));
         let (status, revoked) = match is_revoked {

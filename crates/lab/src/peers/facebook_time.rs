@@ -42,18 +42,11 @@ impl FacebookTime {
                 .arg("-key")
                 .arg(lab.key()),
         );
-        let responder = Process::start(Command::new(self.folder.join("ntpresponder")).args([
-            "-enable-nts",
-            "-manage-loopback=false",
-            "-ip",
-            "127.0.0.1",
-            "-port",
-            &ntp.to_string(),
-            "-workers",
-            "2",
-            "-monitoringport",
-            &free_port().to_string(),
-        ]));
+        let responder = Process::start(
+            Command::new(self.folder.join("ntpresponder"))
+                .args(["-enable-nts", "-manage-loopback=false", "-ip", "127.0.0.1", "-workers", "2"])
+                .args(["-port", &ntp.to_string(), "-monitoringport", &free_port().to_string()]),
+        );
         [exchange, responder]
     }
 }
