@@ -116,13 +116,8 @@ impl Complete {
 }
 
 impl AntpRecord {
-    /// The throughput of a row; `None` if no trial counts.
-    pub(super) fn throughput(&self, subject: Subject, path: Path) -> Option<Throughput> {
-        self.throughput_of(Which::Valid, subject, path)
-    }
-
-    /// The same of either kind of trials.
-    pub(super) fn throughput_of(&self, which: Which, subject: Subject, path: Path) -> Option<Throughput> {
+    /// The throughput of a row; `None` if there are no such trials.
+    pub(super) fn throughput(&self, which: Which, subject: Subject, path: Path) -> Option<Throughput> {
         let all = self.trials(subject, path).count();
         let counted: Vec<&Trial> =
             self.trials(subject, path).filter(|trial| which.takes(trial.why_invalid.as_ref())).collect();
@@ -139,12 +134,7 @@ impl AntpRecord {
     }
 
     /// The latency of a row under a load of its own phase, or for complete runs under one of time synchronisation.
-    pub(super) fn cell(&self, subject: Subject, level: Level, path: Path) -> Option<Cell> {
-        self.cell_of(Which::Valid, subject, level, path)
-    }
-
-    /// The same of either kind of trials.
-    pub(super) fn cell_of(&self, which: Which, subject: Subject, level: Level, path: Path) -> Option<Cell> {
+    pub(super) fn cell(&self, which: Which, subject: Subject, level: Level, path: Path) -> Option<Cell> {
         let background = subject.background();
         let all = self.latencies(subject, background, level, path).count();
         let times: Vec<Times> =
@@ -163,19 +153,8 @@ impl AntpRecord {
         all.filter(move |latency| which.takes(latency.why_invalid.as_ref()))
     }
 
-    /// What complete runs spent their time on.
-    pub(super) fn complete(&self, suite: Suite, level: Level, path: Path) -> Option<Complete> {
-        self.complete_of(Which::Valid, suite, level, path)
-    }
-
-    /// The same of either kind of trials.
-    pub(super) fn complete_of(
-        &self,
-        which: Which,
-        suite: Suite,
-        level: Level,
-        path: Path,
-    ) -> Option<Complete> {
+    /// Where the time of complete runs went.
+    pub(super) fn complete(&self, which: Which, suite: Suite, level: Level, path: Path) -> Option<Complete> {
         let subject = Subject::new(Phase::Complete, suite);
         let trials: Vec<(Times, Parts)> = self
             .chosen(which, subject, level, path)
@@ -200,13 +179,13 @@ impl AntpRecord {
 
     /// Throughput of the one by that of the other, over the short path.
     pub(super) fn throughput_ratio(&self, over: Subject, under: Subject) -> Option<f64> {
-        let rps = |subject| Some(self.throughput(subject, Path::Short)?.rps.value);
+        let rps = |subject| Some(self.throughput(Which::Valid, subject, Path::Short)?.rps.value);
         quotient(rps(over)?, rps(under)?)
     }
 
     /// Median latency of the one by that of the other, over the short path.
     pub(super) fn latency_ratio(&self, over: Subject, under: Subject, level: Level) -> Option<f64> {
-        let p50_us = |subject| Some(self.cell(subject, level, Path::Short)?.p50_us.value);
+        let p50_us = |subject| Some(self.cell(Which::Valid, subject, level, Path::Short)?.p50_us.value);
         quotient(p50_us(over)?, p50_us(under)?)
     }
 
@@ -220,7 +199,7 @@ impl AntpRecord {
     pub(super) fn link_share(&self, subject: Subject) -> Option<(f64, f64)> {
         let capacity = self.capacity(subject, Path::Gigabit)?;
         let ceiling = requests_per_second(1, capacity.request_size, Ip::V4)?;
-        Some((self.throughput(subject, Path::Gigabit)?.rps.value / ceiling, ceiling))
+        Some((self.throughput(Which::Valid, subject, Path::Gigabit)?.rps.value / ceiling, ceiling))
     }
 }
 
@@ -252,7 +231,7 @@ mod tests {
     #[test]
     fn throughput_counts_valid_trials_alone_and_says_how_many() {
         let mut record = record();
-        let found = record.throughput(ECDH, Path::Short).unwrap();
+        let found = record.throughput(Which::Valid, ECDH, Path::Short).unwrap();
         close(found.rps.value, 20_000.0);
         assert_eq!((found.counted, found.all), (2, 2));
         // 0.95 of a processor for 20,000 exchanges, 0.60 of it for public keys.
@@ -261,11 +240,11 @@ mod tests {
         let first = record.trials.iter_mut().find(|trial| trial.subject == ECDH).unwrap();
         first.answered_rps = 1.0;
         first.why_invalid = Some("it fell behind".to_owned());
-        let found = record.throughput(ECDH, Path::Short).unwrap();
+        let found = record.throughput(Which::Valid, ECDH, Path::Short).unwrap();
         assert_eq!((found.counted, found.all), (1, 2));
         close(found.rps.value, 20_100.0);
         record.trials.iter_mut().for_each(|trial| trial.why_invalid = Some(String::new()));
-        assert_eq!(record.throughput(ECDH, Path::Short), None);
+        assert_eq!(record.throughput(Which::Valid, ECDH, Path::Short), None);
     }
 
     #[test]
@@ -282,11 +261,11 @@ mod tests {
     #[test]
     fn complete_run_is_its_phases_and_what_is_left() {
         let record = record();
-        let complete = record.complete(Suite::Ecdh, Level::Half, Path::Short).unwrap();
+        let complete = record.complete(Which::Valid, Suite::Ecdh, Level::Half, Path::Short).unwrap();
         close(complete.phases_us(), 400.0);
         close(complete.difference_us(), 300.0);
         close(complete.client_crypto_us, 280.0);
-        assert_eq!(record.complete(Suite::Ecdh, Level::Half, Path::Gigabit), None);
+        assert_eq!(record.complete(Which::Valid, Suite::Ecdh, Level::Half, Path::Gigabit), None);
     }
 
     #[test]

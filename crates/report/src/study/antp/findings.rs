@@ -58,7 +58,7 @@ pub(super) fn findings(record: &AntpRecord) -> Vec<String> {
         ));
     }
     for suite in Suite::ALL {
-        let Some(complete) = record.complete(suite, Level::Half, Path::Short) else { continue };
+        let Some(complete) = record.complete(Which::Valid, suite, Level::Half, Path::Short) else { continue };
         let (whole, phases) = (microseconds(complete.whole_us), microseconds(complete.phases_us()));
         sentences.push(format!(
             "A run of all phases with {} takes {whole} at 50 % load, its phases {phases} of them, and the client's own \
@@ -98,13 +98,13 @@ pub(super) fn cells(record: &AntpRecord) -> impl Iterator<Item = Filled> {
     };
     let throughput = Subject::ALL
         .into_iter()
-        .map(move |subject| filled(&|which| record.throughput_of(which, subject, Path::Short).is_some()));
+        .map(move |subject| filled(&|which| record.throughput(which, subject, Path::Short).is_some()));
     let complete = Suite::ALL.map(|suite| Subject::new(Phase::Complete, suite));
     let places = Subject::ALL.into_iter().chain(complete).flat_map(|subject| {
         PATHS.into_iter().flat_map(move |path| Level::ALL.map(|level| (subject, level, path)))
     });
     let latency = places.map(move |(subject, level, path)| {
-        filled(&|which| record.cell_of(which, subject, level, path).is_some())
+        filled(&|which| record.cell(which, subject, level, path).is_some())
     });
     throughput.chain(latency)
 }

@@ -1,5 +1,6 @@
 //! The report on the study of the ANTP paper.
 
+use super::figures::Which;
 use super::findings::findings;
 use super::{AntpRecord, Level, Path, Phase, Subject, Suite, tables};
 use crate::published::antp::{SOURCE, TIME_RPS};
@@ -87,7 +88,9 @@ const fn short_name(subject: Subject) -> &'static str {
 fn throughput(record: &AntpRecord) -> Option<Block> {
     let rps = |path| {
         Subject::ALL
-            .map(|subject| record.throughput(subject, path).map(|found| found.rps.value.round() as u64))
+            .map(|subject| {
+                record.throughput(Which::Valid, subject, path).map(|found| found.rps.value.round() as u64)
+            })
             .to_vec()
     };
     let ours = [Path::Short, Path::Gigabit].map(rps);
@@ -119,7 +122,7 @@ fn latency(record: &AntpRecord) -> Block {
     let ns = |us: f64| (us * 1e3).round() as u64;
     let values = |level, is_median: bool| {
         let value = |&subject: &Subject| {
-            let cell = record.cell(subject, level, Path::Short)?;
+            let cell = record.cell(Which::Valid, subject, level, Path::Short)?;
             Some(ns(if is_median { cell.p50_us.value } else { cell.p99_us.value }))
         };
         subjects.iter().map(value).collect()

@@ -67,6 +67,8 @@ fn published_rps(subject: Subject, path: Path) -> String {
             format!("about {} (computed)", rate((plain_rps() / 1e3).round() * 1e3))
         }
         (Phase::SeparateTag, _) => "not published".to_owned(),
+        // "it does not make sense to measure server throughput for complete 3-phase time synchronizations" (4.2).
+        (Phase::Complete, _) => ABSENT.to_owned(),
         _ => UNKNOWN.to_owned(),
     }
 }
@@ -91,7 +93,7 @@ fn marked<T>(of: impl Fn(Which) -> Option<T>, text: impl Fn(T) -> String) -> Opt
 fn cell(record: &AntpRecord, subject: Subject, level: Level, path: Path) -> String {
     let text =
         |cell: Cell| format!("{} ({})", microseconds(cell.p50_us.value), microseconds(cell.p99_us.value));
-    or_absent(marked(|which| record.cell_of(which, subject, level, path), text))
+    or_absent(marked(|which| record.cell(which, subject, level, path), text))
 }
 
 /// Table 1's shape: phase, suite, throughput, and latency under two loads on two paths.
@@ -100,17 +102,12 @@ pub(super) fn table_1(record: &AntpRecord) -> Table {
     let rows = rows(record).into_iter().chain(complete);
     let heading =
         |(path, level): &(Path, Level)| format!("Latency, {}, {}", path_name(*path), level_name(*level));
-    // "it does not make sense to measure server throughput for complete 3-phase time synchronizations" (4.2).
-    let has_rate = |subject: &Subject| subject.phase != Phase::Complete;
     named("Throughput and latency of each phase", rows, |row| *row)
-        .number("Published/s", |&(subject, path)| match has_rate(&subject) {
-            true => published_rps(subject, path),
-            false => ABSENT.to_owned(),
-        })
+        .number("Published/s", |&(subject, path)| published_rps(subject, path))
         .number("Ours/s", |&(subject, path)| {
-            let of = |which| record.throughput_of(which, subject, path);
+            let of = |which| record.throughput(which, subject, path);
             let found = marked(of, |found| mean_rate(found.rps));
-            found.unwrap_or_else(|| if has_rate(&subject) { NOT_MEASURED } else { ABSENT }.to_owned())
+            found.unwrap_or_else(|| if subject.phase == Phase::Complete { ABSENT } else { NOT_MEASURED }.to_owned())
         })
         .each(places(), heading, |&(subject, own), &(path, level)| match own {
             Path::Gigabit => ABSENT.to_owned(),
@@ -136,7 +133,7 @@ pub(super) fn complete_runs(record: &AntpRecord) -> Table {
         Suite::ALL.into_iter().flat_map(|suite| places().map(move |(path, level)| (suite, path, level)));
     let us = |&(suite, path, level): &(Suite, Path, Level), figure: fn(Complete) -> f64| {
         or_absent(marked(
-            |which| record.complete_of(which, suite, level, path),
+            |which| record.complete(which, suite, level, path),
             |complete| signed(figure(complete)),
         ))
     };
@@ -235,7 +232,7 @@ fn efficiency(record: &AntpRecord) -> Option<f64> {
 pub(super) fn exchange_cost(record: &AntpRecord) -> Table {
     let us = |value: Option<f64>| or_absent(value.map(microseconds));
     let primitive = |&suite: &Suite, figure: fn(Primitive) -> f64| us(record.primitive(suite).map(figure));
-    let exchange = |suite| record.throughput(Subject::new(Phase::Exchange, suite), Path::Short);
+    let exchange = |suite| record.throughput(Which::Valid, Subject::new(Phase::Exchange, suite), Path::Short);
     let worker = |&suite: &Suite| exchange(suite)?.public_key_us();
     let whole = |&suite: &Suite| exchange(suite)?.server_us();
     let by = |value: Option<f64>, &suite: &Suite| {
@@ -259,7 +256,7 @@ pub(super) fn exchange_cost(record: &AntpRecord) -> Table {
 /// What is behind the throughput.
 pub(super) fn throughput_detail(record: &AntpRecord) -> Table {
     let of = |&(subject, path): &(Subject, Path), text: fn(&Throughput) -> Option<String>| {
-        let found = |which| record.throughput_of(which, subject, path);
+        let found = |which| record.throughput(which, subject, path);
         match (found(Which::Valid), found(Which::Invalid)) {
             (Some(found), _) => or_absent(text(&found)),
             (None, unsure) => or_absent(unsure.and_then(|unsure| Some(text(&unsure)? + MARK))),
@@ -271,7 +268,7 @@ pub(super) fn throughput_detail(record: &AntpRecord) -> Table {
         })
         .number("Answered/s", |row| of(row, |found| Some(mean_rate(found.rps))))
         .number("Trials that count", |&(subject, path)| {
-            let counted = record.throughput(subject, path).map_or(0, |found| found.counted);
+            let counted = record.throughput(Which::Valid, subject, path).map_or(0, |found| found.counted);
             format!("{counted} of {}", record.trials(subject, path).count())
         })
         .number("Lost", |row| of(row, |found| Some(format!("{} %", percent(found.loss_ratio.value)))))
@@ -304,7 +301,7 @@ pub(super) fn latency_detail(record: &AntpRecord) -> Table {
     let subjects = Subject::ALL.into_iter().chain(complete);
     let all = subjects.flat_map(|subject| places().map(move |(path, level)| (subject, path, level)));
     let rows = all.filter_map(|(subject, path, level)| {
-        let found = |which| record.cell_of(which, subject, level, path);
+        let found = |which| record.cell(which, subject, level, path);
         let counted = found(Which::Valid).map_or(0, |found| found.counted);
         let found = found(Which::Valid).or_else(|| found(Which::Invalid))?;
         let trials = record.latencies(subject, subject.background(), level, path);
