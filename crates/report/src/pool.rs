@@ -8,10 +8,9 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use crate::published::antp::TIME_RPS;
 use crate::units::{count, percent, rate};
 
-/// The paper's rate of time requests that one core answers, as its extrapolation names it.
-pub const PAPER_TIME_RPS: f64 = 175_644.0;
 /// What the paper calls nine hours, in seconds: 2^15.
 pub const PAPER_POLL_SECONDS: f64 = 32_768.0;
 /// The paper's clients of one server.
@@ -121,11 +120,11 @@ pub fn note() -> String {
          1:1:1440 with keys replaced each month and 1:1:8640 with keys replaced every half year, both follow from one \
          request in 30 minutes, not in nine hours: with that interval {} clients.",
         count(PAPER_CLIENTS),
-        rate(PAPER_TIME_RPS),
-        rate(PAPER_TIME_RPS),
+        rate(TIME_RPS),
+        rate(TIME_RPS),
         count(PAPER_POLL_SECONDS as u64),
-        count((PAPER_TIME_RPS * 9.0 * 3600.0) as u64),
-        count((PAPER_TIME_RPS * PAPER_RATIO_POLL_SECONDS) as u64),
+        count((TIME_RPS * 9.0 * 3600.0) as u64),
+        count((TIME_RPS * PAPER_RATIO_POLL_SECONDS) as u64),
     )
 }
 
@@ -141,7 +140,7 @@ mod tests {
     const DAY: f64 = 86_400.0;
 
     fn plan(poll_seconds: f64, rekey_seconds: f64) -> Demand {
-        let time_rps = PAPER_TIME_RPS;
+        let time_rps = TIME_RPS;
         Demand { time_rps, exchange_rps: None, negotiation_rps: None, poll_seconds, rekey_seconds }
     }
 

@@ -30,12 +30,12 @@ impl Record {
     /// If the text is no JSON, is in none of the formats, lacks a field, or holds what cannot be.
     pub fn from_json(text: &str) -> Result<Self, Error> {
         let found = stored::format_of(text).map_err(|error| Error::Json { what: "a record", error })?;
-        match FORMATS.iter().position(|&format| format == found) {
-            Some(0) => stored::read(text).map(|record| Record::Load(Box::new(record))),
-            Some(1) => stored::read(text).map(|record| Record::Demo(Box::new(record))),
-            Some(2) => stored::read(text).map(|record| Record::Mac(Box::new(record))),
-            Some(_) => stored::read(text).map(|record| Record::Antp(Box::new(record))),
-            None => Err(Error::Format { found, known: &FORMATS }),
+        match found.as_str() {
+            LoadRecord::FORMAT => stored::read(text).map(|record| Record::Load(Box::new(record))),
+            RunRecord::FORMAT => stored::read(text).map(|record| Record::Demo(Box::new(record))),
+            MacRecord::FORMAT => stored::read(text).map(|record| Record::Mac(Box::new(record))),
+            AntpRecord::FORMAT => stored::read(text).map(|record| Record::Antp(Box::new(record))),
+            _ => Err(Error::Format { found, known: &FORMATS }),
         }
     }
 

@@ -77,6 +77,12 @@ pub(crate) fn capital(words: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
+/// Parts with this between them; `None` if there are none.
+pub(crate) fn joined(parts: impl IntoIterator<Item = String>, between: &str) -> Option<String> {
+    let parts: Vec<String> = parts.into_iter().collect();
+    (!parts.is_empty()).then(|| parts.join(between))
+}
+
 /// Words one after the other: `a, b and c`.
 pub(crate) fn listed(words: impl IntoIterator<Item = String>) -> String {
     let words: Vec<String> = words.into_iter().collect();

@@ -2,7 +2,7 @@
 
 use super::ceiling::{Ip, LINKS_GBPS, fill, requests_per_second};
 use super::{AntpParameters, Cause, LoadRecord, Operation, Parameters, Search, Step, Tally};
-use crate::units::{count, microseconds, percent, plural, rate, seconds};
+use crate::units::{count, joined, microseconds, percent, plural, rate, seconds};
 
 /// Causes that the remark on a step names; what is left is only counted.
 const CAUSE_COUNT: usize = 3;
@@ -195,8 +195,7 @@ pub(super) fn generator(record: &LoadRecord) -> Option<String> {
             format!("99 % of the requests left at most {} late in the worst step", microseconds(us))
         }),
     ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| parts.join("; "))
+    joined(parts.into_iter().flatten(), "; ")
 }
 
 /// Causes and their counts, the most frequent first.
@@ -226,7 +225,7 @@ fn top_causes(tally: &Tally) -> Option<String> {
     if !others.is_empty() {
         parts.push(format!("{} otherwise", count(others.iter().map(|&(_, count)| count).sum())));
     }
-    (!parts.is_empty()).then(|| parts.join(", "))
+    joined(parts, ", ")
 }
 
 /// Why a step or a host's part says nothing about the server.

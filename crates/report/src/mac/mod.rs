@@ -238,6 +238,11 @@ impl MacRecord {
         self.sides.iter().find(|side| side.instructions == instructions)
     }
 
+    /// The processes, with the instructions first.
+    fn in_order(&self) -> impl Iterator<Item = &Side> + Clone {
+        [Instructions::With, Instructions::Without].into_iter().filter_map(|which| self.side(which))
+    }
+
     fn check(&self) -> Result<(), String> {
         if self.packet_size != PACKET_SIZE {
             return Err(format!("packet_size: {} is not {PACKET_SIZE}", self.packet_size));

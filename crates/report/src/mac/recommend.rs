@@ -7,7 +7,7 @@
 use super::security::{Carrier, Factors, MESSAGE_SIZE};
 use super::{Algorithm, Implementation, Instructions, KeyUse, MacRecord, Side, Timing};
 use crate::published::ntp_mac::{self, ALGORITHMS, Machine, NIST_RPS};
-use crate::units::{capital, count, ratio};
+use crate::units::{capital, count, joined, ratio};
 
 /// Seconds for which a key is used: a year, as NTP has no means to refresh one.
 const KEY_LIFETIME_S: f64 = 365.25 * 86_400.0;
@@ -103,28 +103,25 @@ impl Verdict {
 /// For this host as client and as server, with the instructions and without.
 #[must_use]
 pub fn here(record: &MacRecord) -> Vec<Verdict> {
-    let mut verdicts = Vec::new();
-    for instructions in [Instructions::With, Instructions::Without] {
-        let Some(side) = record.side(instructions) else { continue };
-        for role in [Role::Client, Role::Server] {
-            let rates = Algorithm::ALL.into_iter().filter_map(|algorithm| {
-                let timing = timing(side, algorithm, role)?;
-                Some((algorithm, timing.throughput_kps().median))
-            });
-            let verdict = Verdict::new(host_name(instructions).to_owned(), role, rates);
-            if !verdict.ranked.is_empty() {
-                verdicts.push(verdict);
-            }
-        }
-    }
-    verdicts
+    let roles = record.in_order().flat_map(|side| [Role::Client, Role::Server].map(|role| (side, role)));
+    let verdict = |(side, role): (&Side, Role)| {
+        measured(host_name(side.instructions).to_owned(), role, |algorithm| match role {
+            Role::Client => side.ours(algorithm, 1),
+            Role::Server => side.fastest_batch(algorithm),
+        })
+    };
+    roles.filter_map(verdict).collect()
 }
 
-fn timing(side: &Side, algorithm: Algorithm, role: Role) -> Option<&Timing> {
-    match role {
-        Role::Client => side.ours(algorithm, 1),
-        Role::Server => side.fastest_batch(algorithm),
-    }
+/// A verdict by timings; `None` if there are none.
+fn measured<'a>(
+    host: String,
+    role: Role,
+    timing: impl Fn(Algorithm) -> Option<&'a Timing>,
+) -> Option<Verdict> {
+    let rate = |algorithm| Some((algorithm, timing(algorithm)?.throughput_kps().median));
+    let verdict = Verdict::new(host, role, Algorithm::ALL.into_iter().filter_map(rate));
+    (!verdict.ranked.is_empty()).then_some(verdict)
 }
 
 const fn host_name(instructions: Instructions) -> &'static str {
@@ -138,16 +135,13 @@ const fn host_name(instructions: Instructions) -> &'static str {
 /// the code too. Empty if that was not measured.
 #[must_use]
 pub fn by_openssl(record: &MacRecord) -> Vec<Verdict> {
-    let verdict = |instructions: Instructions| {
-        let side = record.side(instructions)?;
-        let rates = Algorithm::ALL.into_iter().filter_map(|algorithm| {
-            let timing = side.timing(algorithm, Implementation::OpenSsl, KeyUse::Kept, 1)?;
-            Some((algorithm, timing.throughput_kps().median))
-        });
-        let verdict = Verdict::new(format!("{}, by OpenSSL", host_name(instructions)), Role::Client, rates);
-        (!verdict.ranked.is_empty()).then_some(verdict)
+    let verdict = |side: &Side| {
+        let host = format!("{}, by OpenSSL", host_name(side.instructions));
+        measured(host, Role::Client, |algorithm| {
+            side.timing(algorithm, Implementation::OpenSsl, KeyUse::Kept, 1)
+        })
     };
-    [Instructions::With, Instructions::Without].into_iter().filter_map(verdict).collect()
+    record.in_order().filter_map(verdict).collect()
 }
 
 /// For the drafts' machines as servers, from their figures. GMAC-SIV has none but its cycles on one of them.
@@ -197,30 +191,26 @@ fn conclusion(here: &[Verdict]) -> Option<String> {
     if here.is_empty() {
         return None;
     }
-    let against: Vec<String> = here
-        .iter()
-        .filter_map(|verdict| {
-            let best = verdict.recommended().filter(|best| best.algorithm != CONCLUSION)?;
-            let by = verdict.of(CONCLUSION).map_or_else(String::new, |cmac| {
-                format!(", {} times as fast", ratio(best.throughput_kps / cmac.throughput_kps))
-            });
-            Some(format!("{} ({}): {}{by}", verdict.host, verdict.role.name(), best.algorithm))
-        })
-        .collect();
+    let against = here.iter().filter_map(|verdict| {
+        let best = verdict.recommended().filter(|best| best.algorithm != CONCLUSION)?;
+        let by = verdict.of(CONCLUSION).map_or_else(String::new, |cmac| {
+            format!(", {} times as fast", ratio(best.throughput_kps / cmac.throughput_kps))
+        });
+        Some(format!("{} ({}): {}{by}", verdict.host, verdict.role.name(), best.algorithm))
+    });
     let rule = format!(
         "of what is more than a digest of key and packet, reaches {} bits, survives a repeated nonce, lasts a year \
          without a new key and travels as RFC 5905\u{2019}s MAC",
         super::security::LEVEL_MIN_BITS
     );
-    Some(match against.is_empty() {
-        true => format!(
+    Some(match joined(against, "; ") {
+        None => format!(
             "The drafts\u{2019} conclusion stands: {rule}, {CONCLUSION} is the fastest in all {} cases here.",
             here.len()
         ),
-        false => format!(
+        Some(against) => format!(
             "The drafts\u{2019} conclusion does not stand everywhere: {rule}, something is faster than \
-             {CONCLUSION}: {}.",
-            against.join("; ")
+             {CONCLUSION}: {against}."
         ),
     })
 }
@@ -228,56 +218,42 @@ fn conclusion(here: &[Verdict]) -> Option<String> {
 /// What would be recommended if the code were OpenSSL's.
 fn others(verdicts: &[Verdict]) -> Option<String> {
     let place = |verdict: &Verdict| Some(format!("{}: {}", verdict.host, verdict.recommended()?.algorithm));
-    let places: Vec<String> = verdicts.iter().filter_map(place).collect();
-    (!places.is_empty())
-        .then(|| format!("The same by other code, one packet at a time: {}.", places.join("; ")))
+    let places = joined(verdicts.iter().filter_map(place), "; ")?;
+    Some(format!("The same by other code, one packet at a time: {places}."))
 }
 
 /// What GMAC-SIV would gain, if there were a standard for it.
 fn siv(here: &[Verdict]) -> Option<String> {
-    let places: Vec<String> = here
-        .iter()
-        .filter_map(|verdict| {
-            let (siv, cmac) = (verdict.of(Algorithm::GmacSiv128)?, verdict.of(CONCLUSION)?);
-            let of = ratio(siv.throughput_kps / cmac.throughput_kps);
-            Some(format!("{} ({}): {of}", verdict.host, verdict.role.name()))
-        })
-        .collect();
-    (!places.is_empty()).then(|| {
-        format!(
-            "{} withstands a repeated nonce too, and no standard carries it in NTP. Its speed by \
-             {CONCLUSION}\u{2019}s: {}. The draft\u{2019}s figures give {}.",
-            Algorithm::GmacSiv128,
-            places.join("; "),
-            ntp_mac::cell(CONCLUSION, Machine::XeonWith)
-                .map_or_else(String::new, |cmac| ratio(cmac.cycles / ntp_mac::GMAC_SIV_CYCLES)),
-        )
-    })
+    let places = here.iter().filter_map(|verdict| {
+        let (siv, cmac) = (verdict.of(Algorithm::GmacSiv128)?, verdict.of(CONCLUSION)?);
+        let of = ratio(siv.throughput_kps / cmac.throughput_kps);
+        Some(format!("{} ({}): {of}", verdict.host, verdict.role.name()))
+    });
+    let places = joined(places, "; ")?;
+    let published = ntp_mac::cell(CONCLUSION, Machine::XeonWith)
+        .map_or_else(String::new, |cmac| ratio(cmac.cycles / ntp_mac::GMAC_SIV_CYCLES));
+    Some(format!(
+        "{} withstands a repeated nonce too, and no standard carries it in NTP. Its speed by {CONCLUSION}\u{2019}s: \
+         {places}. The draft\u{2019}s figures give {published}.",
+        Algorithm::GmacSiv128,
+    ))
 }
 
 /// What the drafts' own figures say of their sentence on CMAC.
 fn published_findings() -> Vec<String> {
     let verdicts = published();
-    let mut faster = Vec::new();
-    for verdict in &verdicts {
-        let Some(cmac) = verdict.of(CONCLUSION) else { continue };
-        let others: Vec<String> = verdict
-            .ranked
-            .iter()
-            .take_while(|ranked| ranked.algorithm != CONCLUSION)
-            .filter(|ranked| !matches!(ranked.algorithm, Algorithm::Gmac128 | Algorithm::Md5))
-            .map(|ranked| {
-                format!("{} {} times", ranked.algorithm, ratio(ranked.throughput_kps / cmac.throughput_kps))
-            })
-            .collect();
-        if !others.is_empty() {
-            faster.push(format!("{} ({})", verdict.host, others.join(", ")));
-        }
-    }
-    let recommended = verdicts
-        .iter()
-        .filter(|verdict| verdict.recommended().is_some_and(|ranked| ranked.algorithm == CONCLUSION));
-    let recommended = recommended.count();
+    let faster = verdicts.iter().filter_map(|verdict| {
+        let cmac = verdict.of(CONCLUSION)?;
+        let others = verdict.ranked.iter().take_while(|ranked| ranked.algorithm != CONCLUSION);
+        let others = others.filter(|ranked| !matches!(ranked.algorithm, Algorithm::Gmac128 | Algorithm::Md5));
+        let times = |ranked: &Ranked| {
+            format!("{} {} times", ranked.algorithm, ratio(ranked.throughput_kps / cmac.throughput_kps))
+        };
+        Some(format!("{} ({})", verdict.host, joined(others.map(times), ", ")?))
+    });
+    let faster: Vec<String> = faster.collect();
+    let is_cmac = |verdict: &&Verdict| verdict.recommended().is_some_and(|best| best.algorithm == CONCLUSION);
+    let recommended = verdicts.iter().filter(is_cmac).count();
     vec![format!(
         "\u{201c}Leaving out GMAC, it has the best performance with and without hardware support\u{201d} \
          (draft-ietf-ntp-mac, section 7, of CMAC). Its own tables say otherwise, legacy MD5 left out too, on {} of {} \

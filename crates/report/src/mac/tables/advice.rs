@@ -5,6 +5,7 @@ use crate::mac::recommend::{self, Ranked, Role, Verdict};
 use crate::mac::security::{Carrier, Extension, Factors, LEVEL_MIN_BITS, MESSAGE_SIZE, RepeatedNonce};
 use crate::mac::{Algorithm, MacRecord};
 use crate::render::{Section, Table, or_absent};
+use crate::units::joined;
 
 pub(super) fn section(record: &MacRecord) -> Section {
     let mut section = Section::new("Which algorithm for which host");
@@ -86,13 +87,11 @@ fn verdicts(name: &str, verdicts: Vec<Verdict>) -> Table {
 fn faster(verdict: &Verdict) -> String {
     let recommended = verdict.recommended().map(|best| best.algorithm);
     let faster = verdict.ranked.iter().take_while(|ranked| Some(ranked.algorithm) != recommended);
-    let faster: Vec<String> = faster
-        .map(|ranked| {
-            let why = ranked.objection.as_deref().unwrap_or("no standard carries it");
-            format!("{} ({why})", ranked.algorithm)
-        })
-        .collect();
-    or_absent((!faster.is_empty()).then(|| faster.join("; ")))
+    let faster = faster.map(|ranked| {
+        let why = ranked.objection.as_deref().unwrap_or("no standard carries it");
+        format!("{} ({why})", ranked.algorithm)
+    });
+    or_absent(joined(faster, "; "))
 }
 
 #[cfg(test)]

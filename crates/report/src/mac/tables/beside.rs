@@ -3,19 +3,16 @@
 use super::{extremes, kilo, which};
 use crate::mac::recommend::Role;
 use crate::mac::security::Factors;
-use crate::mac::{Algorithm, Instructions, KeyUse, MacRecord, Side, Timing};
+use crate::mac::{Algorithm, KeyUse, MacRecord, Side, Timing};
 use crate::published::ntp_mac::{
     ALGORITHMS, Advantage, Cell, Column, Content, GMAC_SIV_CYCLES, Lengths, Machine, Table as Published,
     cell, cells, draft_00, draft_ietf, ratio_to_md5, tables,
 };
 use crate::render::{ABSENT, Section, Table, or_absent};
-use crate::units::ratio;
+use crate::units::{joined, ratio};
 
 /// Numbers of messages for which a forger's advantage is shown, as powers of two; and for a year at NIST's rate.
 const QUERIES_LOG2: [f64; 3] = [20.0, 32.0, 48.0];
-
-/// Both processes, in the order of columns.
-const SIDES: [Instructions; 2] = [Instructions::With, Instructions::Without];
 
 /// Which of our figures a column shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +44,7 @@ impl Own {
 
 /// The columns of this host: what, and of which process.
 fn own_columns(record: &MacRecord) -> Vec<(Own, &Side)> {
-    let sides = SIDES.into_iter().filter_map(|which| record.side(which));
-    Own::ALL.into_iter().flat_map(|own| sides.clone().map(move |side| (own, side))).collect()
+    Own::ALL.into_iter().flat_map(|own| record.in_order().map(move |side| (own, side))).collect()
 }
 
 fn own_heading((own, side): &(Own, &Side)) -> String {
@@ -108,7 +104,7 @@ pub(super) fn multiples(record: &MacRecord) -> Section {
 pub(super) fn ratios(record: &MacRecord) -> Vec<String> {
     const CMAC: Algorithm = Algorithm::Cmac128;
     let mut sentences = Vec::new();
-    for side in SIDES.into_iter().filter_map(|which| record.side(which)) {
+    for side in record.in_order() {
         let to_rival = |algorithm, ours: Option<&Timing>| {
             Some(ours?.speed_ratio(side.rival(algorithm, KeyUse::Kept)?).median)
         };
@@ -125,21 +121,15 @@ pub(super) fn ratios(record: &MacRecord) -> Vec<String> {
             ratio(least),
         ));
     }
-    let own: Vec<String> = own_columns(record)
-        .iter()
-        .filter_map(|column| {
-            let (own, side) = column;
-            let [cmac, md5] = [CMAC, Algorithm::Md5].map(|algorithm| own.timing(side, algorithm));
-            let name = own_heading(column);
-            Some(format!("{} {name}", ratio(cmac?.speed_ratio(md5?).median)))
-        })
-        .collect();
+    let own = own_columns(record).into_iter().filter_map(|column| {
+        let (own, side) = &column;
+        let [cmac, md5] = [CMAC, Algorithm::Md5].map(|algorithm| own.timing(side, algorithm));
+        Some(format!("{} {}", ratio(cmac?.speed_ratio(md5?).median), own_heading(&column)))
+    });
     let published = Machine::ALL
         .iter()
         .filter_map(|&machine| Some(format!("{} {}", ratio(ratio_to_md5(CMAC, machine)?), machine.name())));
-    let published: Vec<String> = published.collect();
-    if !own.is_empty() {
-        let (own, published) = (own.join(", "), published.join(", "));
+    if let (Some(own), Some(published)) = (joined(own, ", "), joined(published, ", ")) {
         sentences.push(format!("{CMAC} / legacy MD5 here: {own}. Published: {published}."));
     }
     sentences
@@ -308,6 +298,7 @@ fn disagreements(draft: &[Published], machines: &[Machine]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mac::Instructions;
     use crate::mac::tests::record;
 
     fn row(table: &Table, name: &str) -> Vec<String> {

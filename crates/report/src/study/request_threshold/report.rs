@@ -5,6 +5,7 @@ use crate::load::LoadRecord;
 use crate::load::compare::{Comparison, against};
 use crate::published::request_threshold::{EARLIER_RPS, SOURCE, UPDATED_RPS, updated_ratio};
 use crate::render::{Layout, Medium, Prose, Report, Section};
+use crate::run::Host;
 use crate::stored::Stored;
 use crate::units::{count, microseconds, percent, ratio, utc};
 
@@ -111,16 +112,11 @@ fn opening(records: &Records, remarks: &[String]) -> Section {
 
 /// Whether two runs are of one kind, against one server, by one program on one machine.
 fn alike(left: &LoadRecord, right: &LoadRecord) -> bool {
-    let what = |record: &LoadRecord| {
-        (
-            record.label(),
-            record.target.clone(),
-            record.path.clone(),
-            record.version.clone(),
-            record.commit.clone(),
-        )
-    };
-    what(left) == what(right) && left.host == right.host && left.parameters.agents == right.parameters.agents
+    fn kind(record: &LoadRecord) -> (String, [&str; 4], &Host, &[String]) {
+        let LoadRecord { target, path, version, commit, host, parameters, .. } = record;
+        (record.label(), [target, path, version, commit], host, &parameters.agents)
+    }
+    kind(left) == kind(right)
 }
 
 /// The third result in words: the published one, and ours.
