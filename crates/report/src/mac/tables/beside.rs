@@ -5,8 +5,8 @@ use crate::mac::recommend::Role;
 use crate::mac::security::Factors;
 use crate::mac::{Algorithm, KeyUse, MacRecord, Side, Timing};
 use crate::published::ntp_mac::{
-    ALGORITHMS, Advantage, Cell, Column, Content, GMAC_SIV_CYCLES, Lengths, Machine, Table as Published,
-    cell, cells, draft_00, draft_ietf, ratio_to_md5, tables,
+    ALGORITHMS, Advantage, Cell, Column, Content, DRAFT_IETF, Draft, GMAC_SIV_CYCLES, Lengths, Machine, cell,
+    cells, ratio_to_md5, tables,
 };
 use crate::render::{ABSENT, Section, Table, or_absent};
 use crate::units::{joined, ratio};
@@ -74,11 +74,11 @@ pub(super) fn multiples(record: &MacRecord) -> Section {
             Machine::ALL,
             |machine| machine.name(),
             |&algorithm, &machine| {
-                let mark = mark(&draft_ietf::TABLES, algorithm, machine);
+                let mark = mark(&DRAFT_IETF, algorithm, machine);
                 or_absent(ratio_to_md5(algorithm, machine).map(|times| format!("{}{mark}", ratio(times))))
             },
         )
-        .noted(std::iter::once(note.to_owned()).chain(disagreements(&draft_ietf::TABLES, &Machine::ALL)));
+        .noted(std::iter::once(note.to_owned()).chain(disagreements(&DRAFT_IETF, &Machine::ALL)));
     let published = |&algorithm: &Algorithm| {
         let [with, without] = [Machine::XeonWith, Machine::XeonWithout]
             .map(|machine| cell(algorithm, machine).map(|cell| cell.throughput_kps));
@@ -142,33 +142,27 @@ pub(super) fn drafts(record: &MacRecord) -> Section {
         "In brackets: how many times as fast as legacy MD5 of the same column. Ratios are compared, not figures of \
          different hardware.",
     );
-    let published = tables();
-    let count = published.len();
-    section.show(published.into_iter().enumerate().map(|(index, published)| {
-        let name = format!(
-            "{} of {count}: {}, {}. {}",
-            index + 1,
-            published.draft,
-            published.section,
-            published.title
-        );
-        match published.content {
-            Content::Lengths(rows, has_level) => lengths(name, rows, has_level),
-            Content::Throughput(columns) => figures(record, &name, published, columns, Figure::Throughput),
-            Content::Cycles(columns) => figures(record, &name, published, columns, Figure::Cycles),
+    let count = tables().count();
+    section.show(tables().enumerate().map(|(index, (draft, published))| {
+        let number = index + 1;
+        let name = format!("{number} of {count}: {}, {}. {}", draft.name, published.section, published.title);
+        match &published.content {
+            Content::Lengths(rows) => lengths(name, rows),
+            Content::Throughput(columns) => figures(record, &name, draft, columns, Figure::Throughput),
+            Content::Cycles(columns) => figures(record, &name, draft, columns, Figure::Cycles),
             Content::Advantages(rows) => advantages(name, rows),
         }
     }));
     section
 }
 
-fn lengths(name: String, rows: &[Lengths], has_level: bool) -> Table {
+fn lengths(name: String, rows: &[Lengths]) -> Table {
     let factors = |row: &&Lengths| Factors::of(row.algorithm);
     let mut table = Table::of(name, rows)
         .words("Algorithm", |row| row.algorithm)
         .number("Key", |row| row.key_size)
         .number("Tag", |row| row.tag_size);
-    if has_level {
+    if rows.iter().any(|row| row.security_bits.is_some()) {
         table = table.number("Security level", |row| {
             row.security_bits.map_or_else(|| "NA".to_owned(), |bits| bits.to_string())
         });
@@ -188,21 +182,14 @@ enum Figure {
     Cycles,
 }
 
-fn figures(
-    record: &MacRecord,
-    name: &str,
-    published: &Published,
-    columns: &[Column],
-    figure: Figure,
-) -> Table {
-    let draft = tables_of(published);
+fn figures(record: &MacRecord, name: &str, draft: &Draft, columns: &[Column], figure: Figure) -> Table {
     let unit = match figure {
         Figure::Throughput => "thousands",
         Figure::Cycles => "of ours, reference cycles",
     };
     let here: Vec<Machine> = columns.iter().map(|column| column.machine).collect();
     let mut notes = disagreements(draft, &here);
-    if figure == Figure::Cycles && published.draft == draft_ietf::TABLES[0].draft {
+    if figure == Figure::Cycles && draft.name == DRAFT_IETF.name {
         notes.extend(gmac_siv(record, columns));
     }
     Table::of(format!("{name} ({unit})"), ALGORITHMS.into_iter().enumerate())
@@ -268,29 +255,21 @@ fn advantages(name: String, rows: &[Advantage]) -> Table {
                 formula is that of the whole tag.";
     Table::of(name, rows)
         .words("Algorithm", |row| row.algorithm)
-        .words("Published", |row| row.formula)
+        .words("Published", |row| row.formula.clone())
         .each(QUERIES_LOG2, |q_log2| format!("At q = 2^{q_log2}"), |row, &q_log2| advantage(row, q_log2))
         .number(format!("At q = 2^{year:.1}, a year of 28,000/s"), |row| advantage(row, year))
         .number("Packets per key, at most", |row| super::advice::packets(&Factors::of(row.algorithm)))
         .noted([note])
 }
 
-/// All tables of the draft that a table is of.
-fn tables_of(published: &Published) -> &'static [Published] {
-    match published.draft == draft_00::TABLES[0].draft {
-        true => &draft_00::TABLES,
-        false => &draft_ietf::TABLES,
-    }
-}
-
 /// A star where throughput and cycles of a cell disagree.
-fn mark(draft: &[Published], algorithm: Algorithm, machine: Machine) -> &'static str {
+fn mark(draft: &Draft, algorithm: Algorithm, machine: Machine) -> &'static str {
     let is_it = |cell: &Cell| cell.algorithm == algorithm && cell.machine == machine && cell.disagrees();
     if cells(draft).iter().any(is_it) { "*" } else { "" }
 }
 
 /// What the stars of these machines mean.
-fn disagreements(draft: &[Published], machines: &[Machine]) -> Vec<String> {
+fn disagreements(draft: &Draft, machines: &[Machine]) -> Vec<String> {
     let here = cells(draft).into_iter().filter(|cell| machines.contains(&cell.machine));
     here.filter_map(|cell| cell.disagreement()).map(|sentence| format!("* {sentence}")).collect()
 }

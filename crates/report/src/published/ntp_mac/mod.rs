@@ -1,11 +1,11 @@
 //! What the two drafts on MACs for NTP have in common: machines, cells, tables, and how to tell that a cell is wrong.
 //!
-//! [`draft_00`] and [`draft_ietf`] have the figures. Both are titled
-//! "Message Authentication Codes for the Network Time Protocol", by A. Malhotra and S. Goldberg.
+//! The figures are in a file for each draft. Both are titled "Message Authentication Codes for the Network Time
+//! Protocol", by A. Malhotra and S. Goldberg.
 
-pub mod draft_00;
-pub mod draft_ietf;
+use std::sync::LazyLock;
 
+use serde::Deserialize;
 use strum::{EnumCount, VariantArray};
 
 use crate::mac::Algorithm;
@@ -27,7 +27,8 @@ pub const GMAC_SIV_CYCLES: f64 = 5.9;
 const ROUNDING_MAX: f64 = 0.02;
 
 /// What the drafts measured on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumCount, VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumCount, VariantArray, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Machine {
     /// "x86_64, Intel(R) Xeon(R) CPU E5-2676 v3 @ 2.40GHz with one core CPU", with AES-NI.
     XeonWith,
@@ -84,7 +85,7 @@ pub const ALGORITHMS: [Algorithm; 6] = [
 ];
 
 /// A column of a table: a figure for each of [`ALGORITHMS`].
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 pub struct Column {
     /// What it was measured on.
     pub machine: Machine,
@@ -93,7 +94,7 @@ pub struct Column {
 }
 
 /// A row of the tables that tell lengths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct Lengths {
     /// The algorithm.
     pub algorithm: Algorithm,
@@ -106,78 +107,65 @@ pub struct Lengths {
 }
 
 /// A row of the table of advantages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Advantage {
     /// The algorithm.
     pub algorithm: Algorithm,
     /// The advantage after q messages, as the draft writes it.
-    pub formula: &'static str,
-}
-
-impl Column {
-    pub(super) const fn new(machine: Machine, figures: [f64; 6]) -> Self {
-        Column { machine, figures }
-    }
+    pub formula: String,
 }
 
 /// What a table tells.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Content {
-    /// Lengths of keys and tags; whether with a security level.
-    Lengths(&'static [Lengths], bool),
+    /// Lengths of keys and tags.
+    Lengths(Vec<Lengths>),
     /// Thousands of 48-octet packets a second.
-    Throughput(&'static [Column]),
+    Throughput(Vec<Column>),
     /// Cycles per octet of a 48-octet packet.
-    Cycles(&'static [Column]),
+    Cycles(Vec<Column>),
     /// A forger's advantage after q messages.
-    Advantages(&'static [Advantage]),
+    Advantages(Vec<Advantage>),
 }
 
 /// A table as it was published.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Table {
-    /// The draft's name.
-    pub draft: &'static str,
     /// Its section, with number and title.
-    pub section: &'static str,
+    pub section: String,
     /// What the table tells, in the draft's words.
-    pub title: &'static str,
+    pub title: String,
     /// Its figures.
     pub content: Content,
 }
 
-impl Table {
-    /// A table of throughput.
-    pub(super) const fn throughput(
-        draft: &'static str,
-        section: &'static str,
-        columns: &'static [Column],
-    ) -> Self {
-        let title = "Throughput in terms of number of 48-byte NTP payload processed per second";
-        Table { draft, section, title, content: Content::Throughput(columns) }
-    }
-
-    /// A table of cycles.
-    pub(super) const fn cycles(
-        draft: &'static str,
-        section: &'static str,
-        columns: &'static [Column],
-    ) -> Self {
-        let title = "Latency in terms of number of CPU cycles per byte when processing a 48-byte NTP payload";
-        Table { draft, section, title, content: Content::Cycles(columns) }
-    }
+/// A draft with its tables, in their order.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Draft {
+    /// Its name.
+    pub name: String,
+    /// Its tables.
+    pub tables: Vec<Table>,
 }
 
-/// Throughput on the Xeon, in both drafts.
-pub(super) const XEON_THROUGHPUT: [Column; 2] = [
-    Column::new(Machine::XeonWith, [3118.0, 2742.0, 1265.0, 7567.0, 16612.0, 2598.0]),
-    Column::new(Machine::XeonWithout, [3165.0, 2749.0, 1267.0, 4388.0, 4627.0, 2398.0]),
-];
+/// draft-aanchal4-ntp-mac-00 (2016). It recommends GMAC, "because it has the best latency and throughput performance"
+/// (section 5).
+pub static DRAFT_00: LazyLock<Draft> = LazyLock::new(|| read(include_str!("draft_00.json")));
 
-/// The nine tables of both drafts, in their order.
-#[must_use]
-pub fn tables() -> Vec<&'static Table> {
-    draft_00::TABLES.iter().chain(&draft_ietf::TABLES).collect()
+/// draft-ietf-ntp-mac, "Message Authentication Codes for the Network Time Protocol" (October 26, 2016): six tables. It
+/// withdraws the recommendation of GMAC in favour of CMAC, as NTP cannot ensure that nonces never repeat (section 9).
+/// It became RFC 8573.
+pub static DRAFT_IETF: LazyLock<Draft> = LazyLock::new(|| read(include_str!("draft_ietf.json")));
+
+fn read(text: &str) -> Draft {
+    serde_json::from_str(text).expect("it is part of the program, and tests read it")
+}
+
+/// The nine tables of both drafts, in their order, each with its draft.
+pub fn tables() -> impl Iterator<Item = (&'static Draft, &'static Table)> {
+    let drafts: [&'static Draft; 2] = [&DRAFT_00, &DRAFT_IETF];
+    drafts.into_iter().flat_map(|draft| draft.tables.iter().map(move |table| (draft, table)))
 }
 
 /// Throughput and cycles of one algorithm on one machine, where a draft tells both.
@@ -224,38 +212,37 @@ impl Cell {
     }
 }
 
-/// The cells of a draft's tables, each with both figures. `tables`: those of one draft.
+/// The cells of a draft's tables, each with both figures.
 #[must_use]
-pub fn cells(tables: &[Table]) -> Vec<Cell> {
-    let columns = |of: fn(&Content) -> Option<&'static [Column]>| {
-        tables.iter().filter_map(move |table| of(&table.content)).flatten()
-    };
-    let throughput = columns(|content| match content {
+pub fn cells(draft: &Draft) -> Vec<Cell> {
+    let contents = || draft.tables.iter().map(|table| &table.content);
+    let throughput = contents().filter_map(|content| match content {
         Content::Throughput(columns) => Some(columns),
-        Content::Lengths(..) | Content::Cycles(_) | Content::Advantages(_) => None,
+        Content::Lengths(_) | Content::Cycles(_) | Content::Advantages(_) => None,
     });
-    let mut cells = Vec::new();
-    for column in throughput {
-        let mut cycles = columns(|content| match content {
-            Content::Cycles(columns) => Some(columns),
-            Content::Lengths(..) | Content::Throughput(_) | Content::Advantages(_) => None,
-        });
-        let Some(cycles) = cycles.find(|cycles| cycles.machine == column.machine) else { continue };
+    let cycles = contents().filter_map(|content| match content {
+        Content::Cycles(columns) => Some(columns),
+        Content::Lengths(_) | Content::Throughput(_) | Content::Advantages(_) => None,
+    });
+    let cycles: Vec<&Column> = cycles.flatten().collect();
+    let of = |column: &Column| {
+        let cycles = cycles.iter().find(|cycles| cycles.machine == column.machine)?;
         let rows = ALGORITHMS.into_iter().zip(column.figures).zip(cycles.figures);
-        cells.extend(rows.map(|((algorithm, throughput_kps), cycles)| Cell {
+        let machine = column.machine;
+        Some(rows.map(move |((algorithm, throughput_kps), cycles)| Cell {
             algorithm,
-            machine: column.machine,
+            machine,
             throughput_kps,
             cycles,
-        }));
-    }
-    cells
+        }))
+    };
+    throughput.flatten().filter_map(of).flatten().collect()
 }
 
 /// The cell of an algorithm on a machine, by draft-ietf-ntp-mac, the later one.
 #[must_use]
 pub fn cell(algorithm: Algorithm, machine: Machine) -> Option<Cell> {
-    let cells = cells(&draft_ietf::TABLES);
+    let cells = cells(&DRAFT_IETF);
     cells.into_iter().find(|cell| cell.algorithm == algorithm && cell.machine == machine)
 }
 
@@ -276,13 +263,13 @@ mod tests {
 
     #[test]
     fn there_are_nine_tables_three_and_six() {
-        let of = |draft: &str| tables().iter().filter(|table| table.draft == draft).count();
-        assert_eq!((tables().len(), of("draft-aanchal4-ntp-mac-00"), of("draft-ietf-ntp-mac")), (9, 3, 6));
+        let of = |draft: &str| tables().filter(|(of, _)| of.name == draft).count();
+        assert_eq!((tables().count(), of("draft-aanchal4-ntp-mac-00"), of("draft-ietf-ntp-mac")), (9, 3, 6));
     }
 
     #[test]
     fn cells_that_disagree_are_found_by_computing() {
-        let found: Vec<(Algorithm, Machine)> = cells(&draft_ietf::TABLES)
+        let found: Vec<(Algorithm, Machine)> = cells(&DRAFT_IETF)
             .iter()
             .filter(|cell| cell.disagrees())
             .map(|cell| (cell.algorithm, cell.machine))
@@ -298,7 +285,7 @@ mod tests {
         let sentence = cell(Algorithm::Gmac128, Machine::Ppc74xx).unwrap().disagreement().unwrap();
         assert!(sentence.contains("a clock of 1.63 GHz, and the machine has 1.50 GHz"), "{sentence}");
         // All others agree to within rounding, so the limit is not what decides.
-        for cell in cells(&draft_00::TABLES) {
+        for cell in cells(&DRAFT_00) {
             let off = (cell.implied_hz() / cell.machine.hz() - 1.0).abs();
             assert!(!(0.012..=0.05).contains(&off), "{cell:?} {off}");
         }
@@ -306,9 +293,8 @@ mod tests {
 
     #[test]
     fn figures_that_both_drafts_have_are_the_same_but_for_rounding() {
-        let [first, second] = [&draft_00::TABLES[..], &draft_ietf::TABLES];
-        let second = cells(second);
-        for cell in cells(first) {
+        let second = cells(&DRAFT_IETF);
+        for cell in cells(&DRAFT_00) {
             let other = second
                 .iter()
                 .find(|other| (other.algorithm, other.machine) == (cell.algorithm, cell.machine));
