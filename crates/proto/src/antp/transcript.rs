@@ -94,8 +94,6 @@ pub struct TimeTag<'a> {
 ///
 /// # Panics
 /// If there are more.
-// Not inlined: all requests would pay for the room that this takes on the stack.
-#[inline(never)]
 pub fn tag_times<'a>(jobs: impl Iterator<Item = TimeTag<'a>>) {
     // Filled where they stay: what a function returns is copied once more.
     let (mut texts, mut tags) = (ArrayVec::<_, GROUP_SIZE>::new(), ArrayVec::<_, GROUP_SIZE>::new());
