@@ -6,6 +6,7 @@
 //!
 //! - [`paper`]: the trait [`Paper`], and how any paper's study is carried out.
 //! - [`folder`]: plan, records and report of a study on the disk.
+//! - `single`: folders of one record, whose plan is their settings alone.
 //! - [`program`]: further processes of the program: servers, agents and load runs.
 //! - [`antp`], [`ntp_mac`], [`request_threshold`]: a paper each, by its stem.
 #![forbid(unsafe_code)]
@@ -18,6 +19,7 @@ pub mod ntp_mac;
 pub mod paper;
 pub mod program;
 pub mod request_threshold;
+mod single;
 
 pub use error::{Error, Fault};
 pub use paper::{Caller, Console, Paper, carry_out, render};

@@ -14,6 +14,7 @@ mod trials;
 use std::time::Duration;
 
 use authentick_net::clock::unix_seconds;
+use authentick_report::Report;
 use authentick_report::published::antp::{TRIAL_COUNT, TRIAL_SECONDS};
 use authentick_report::study::Paper as Stored;
 use authentick_report::study::antp::{
@@ -22,7 +23,8 @@ use authentick_report::study::antp::{
 };
 
 use self::bench::Bench;
-use crate::folder::{Folder, Plan};
+use crate::folder::Folder;
+use crate::single::{self, Single};
 use crate::{Caller, Error, Paper};
 
 /// The round trip of the long path, from one coast of North America to the other.
@@ -84,7 +86,7 @@ impl Paper for Antp {
     }
 
     fn run(&self, folder: &mut Folder<AntpPlan>, caller: &Caller<'_>) -> Result<(), Error> {
-        let mut record = record(folder)?.unwrap_or_else(|| begun(&folder.plan, caller));
+        let mut record = single::record(folder)?.unwrap_or_else(|| begun(&folder.plan, caller));
         let mut tasks = tasks();
         tasks.retain(|task| open_count(&record, *task) > 0);
         if tasks.is_empty() {
@@ -95,27 +97,13 @@ impl Paper for Antp {
     }
 }
 
-impl Plan for AntpPlan {
-    const PAPER: Stored = Stored::Antp;
+impl Single for AntpSettings {
+    const RECORD: &'static str = RECORD;
+    type Record = AntpRecord;
 
-    fn has_settings_of(&self, other: &Self) -> bool {
-        self.settings == other.settings
+    fn report(_: &AntpPlan, record: &AntpRecord) -> Report {
+        report(record)
     }
-
-    fn files(&self) -> Vec<&str> {
-        vec![RECORD]
-    }
-
-    fn render(folder: &Folder<Self>) -> Result<[String; 2], Error> {
-        let record = record(folder)?.ok_or_else(|| folder.not_carried_out(RECORD))?;
-        let report = report(&record);
-        Ok([report.text(), report.page()])
-    }
-}
-
-/// The record, if the study has begun to measure.
-fn record(folder: &Folder<AntpPlan>) -> Result<Option<AntpRecord>, Error> {
-    folder.record(RECORD, AntpRecord::from_json)
 }
 
 fn begun(plan: &AntpPlan, caller: &Caller<'_>) -> AntpRecord {

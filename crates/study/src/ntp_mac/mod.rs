@@ -3,12 +3,14 @@
 pub mod bench;
 
 use authentick_net::clock::unix_seconds;
+use authentick_report::Report;
 use authentick_report::mac::MacRecord;
 use authentick_report::study::Paper as Stored;
 use authentick_report::study::ntp_mac::{Plan as MacPlan, RECORD, Settings as MacSettings, report};
 
 use self::bench::Extent;
-use crate::folder::{Folder, Plan};
+use crate::folder::Folder;
+use crate::single::{self, Single};
 use crate::{Caller, Error, Paper};
 
 /// The drafts, as the user wants them repeated.
@@ -36,7 +38,7 @@ impl Paper for NtpMac {
     }
 
     fn run(&self, folder: &mut Folder<MacPlan>, caller: &Caller<'_>) -> Result<(), Error> {
-        if record(folder)?.is_some() {
+        if single::record(folder)?.is_some() {
             return Ok(());
         }
         let extent = if self.quick { Extent::QUICK } else { Extent::FULL };
@@ -44,25 +46,11 @@ impl Paper for NtpMac {
     }
 }
 
-impl Plan for MacPlan {
-    const PAPER: Stored = Stored::Mac;
+impl Single for MacSettings {
+    const RECORD: &'static str = RECORD;
+    type Record = MacRecord;
 
-    fn has_settings_of(&self, other: &Self) -> bool {
-        self.settings == other.settings
+    fn report(plan: &MacPlan, record: &MacRecord) -> Report {
+        report(plan, record)
     }
-
-    fn files(&self) -> Vec<&str> {
-        vec![RECORD]
-    }
-
-    fn render(folder: &Folder<Self>) -> Result<[String; 2], Error> {
-        let record = record(folder)?.ok_or_else(|| folder.not_carried_out(RECORD))?;
-        let report = report(&folder.plan, &record);
-        Ok([report.text(), report.page()])
-    }
-}
-
-/// The record, if it has been measured.
-fn record(folder: &Folder<MacPlan>) -> Result<Option<MacRecord>, Error> {
-    folder.record(RECORD, MacRecord::from_json)
 }
