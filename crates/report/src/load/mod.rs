@@ -348,6 +348,34 @@ pub(crate) mod tests {
     use super::*;
     use crate::stored::Error;
 
+    /// [`record`] with this in place of every text that it always has, and of most that it may have.
+    pub(crate) fn record_with(text: &str) -> LoadRecord {
+        let mut record = record();
+        for place in [
+            &mut record.command,
+            &mut record.version,
+            &mut record.commit,
+            &mut record.path,
+            &mut record.scheme,
+            &mut record.authentication,
+            &mut record.target,
+            &mut record.address,
+            &mut record.engine,
+            &mut record.host.cpu,
+            &mut record.host.kernel,
+            &mut record.parameters.arrivals,
+            &mut record.parameters.agents[0],
+            &mut record.steps[3].hosts[0].name,
+        ] {
+            text.clone_into(place);
+        }
+        record.parameters.sources = Some(text.to_owned());
+        record.search.as_mut().unwrap().remark = Some(text.to_owned());
+        record.steps[3].why_invalid = Some(text.to_owned());
+        record.steps[3].hosts[1].why_invalid = Some(text.to_owned());
+        record
+    }
+
     /// The hand-made record of the golden files: four steps, of which the third loses and the fourth is invalid.
     pub(crate) fn record() -> LoadRecord {
         LoadRecord::from_json(include_str!("../../tests/golden/load.json")).unwrap()

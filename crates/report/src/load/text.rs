@@ -107,7 +107,7 @@ pub fn skew(us: f64, error_us: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::tests::record;
+    use crate::load::tests::{record, record_with};
 
     #[test]
     fn numbers_of_every_row_end_where_the_headings_do() {
@@ -162,32 +162,8 @@ mod tests {
 
     #[test]
     fn record_cannot_steer_the_terminal() {
-        let mut record = record();
-        let lines = summary(&record).lines().count();
-        let hostile = || "\u{1b}[2J\n\u{9b}31m\r".to_owned();
-        for text in [
-            &mut record.command,
-            &mut record.version,
-            &mut record.commit,
-            &mut record.path,
-            &mut record.scheme,
-            &mut record.authentication,
-            &mut record.target,
-            &mut record.address,
-            &mut record.engine,
-            &mut record.host.cpu,
-            &mut record.host.kernel,
-            &mut record.parameters.arrivals,
-            &mut record.parameters.agents[0],
-            &mut record.steps[3].hosts[0].name,
-        ] {
-            *text = hostile();
-        }
-        record.parameters.sources = Some(hostile());
-        record.search.as_mut().unwrap().remark = Some(hostile());
-        record.steps[3].why_invalid = Some(hostile());
-        record.steps[3].hosts[1].why_invalid = Some(hostile());
-        let text = summary(&record);
+        let lines = summary(&record()).lines().count();
+        let text = summary(&record_with("\u{1b}[2J\n\u{9b}31m\r"));
         assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
         assert_eq!(text.lines().count(), lines);
     }

@@ -183,6 +183,24 @@ fn escaped(text: &str) -> String {
     text.replace('"', "&quot;").replace('\'', "&#39;")
 }
 
+/// Fails if a page is not whole, or has as markup what the records of tests have as text.
+#[cfg(test)]
+#[track_caller]
+pub(crate) fn assert_escaped(page: &str) {
+    assert_whole(page);
+    assert!(!page.contains("<b>") && !page.contains("<script") && !page.contains("<i>"));
+    assert!(page.contains("A &lt;b&gt;processor") && page.contains("&lt;script&gt;"));
+}
+
+/// Fails unless a page has two figures in two sizes, with three marks in each legend.
+#[cfg(test)]
+#[track_caller]
+pub(crate) fn assert_two_figures(page: &str) {
+    assert_eq!(page.matches("<figure>").count(), 2);
+    assert_eq!(page.matches("class=\"plot ").count(), 4);
+    assert_eq!(page.matches("class=\"swatch\"").count(), 6);
+}
+
 /// Fails if one of the elements of a page is opened and not closed, or the other way round.
 #[cfg(test)]
 #[track_caller]

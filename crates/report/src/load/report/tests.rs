@@ -1,7 +1,7 @@
 //! What a page of load runs must show, and what must never get into it.
 
 use super::*;
-use crate::load::tests::record;
+use crate::load::tests::{record, record_with};
 use crate::render::page::assert_whole;
 
 fn page(records: &[&LoadRecord]) -> String {
@@ -93,32 +93,9 @@ fn run_without_steps_has_a_page() {
 
 #[test]
 fn no_string_of_a_record_becomes_markup() {
-    let mut record = record();
-    let hostile = || HOSTILE.to_owned();
-    for text in [
-        &mut record.command,
-        &mut record.version,
-        &mut record.commit,
-        &mut record.path,
-        &mut record.scheme,
-        &mut record.authentication,
-        &mut record.target,
-        &mut record.address,
-        &mut record.engine,
-        &mut record.host.cpu,
-        &mut record.host.kernel,
-        &mut record.parameters.arrivals,
-        &mut record.parameters.agents[0],
-        &mut record.steps[3].hosts[0].name,
-    ] {
-        *text = hostile();
-    }
-    record.parameters.sources = Some(hostile());
-    record.interrupted = Some(hostile().into());
-    record.search.as_mut().unwrap().remark = Some(hostile());
-    record.steps[3].why_invalid = Some(hostile());
-    record.steps[3].hosts[1].why_invalid = Some(hostile());
-    for page in [page(&[&record]), page(&[&record, &crate::load::tests::record()])] {
+    let mut hostile = record_with(HOSTILE);
+    hostile.interrupted = Some(HOSTILE.to_owned().into());
+    for page in [page(&[&hostile]), page(&[&hostile, &record()])] {
         assert!(!page.contains("<script") && !page.contains("alert('") && !page.contains("\"&<"), "{page}");
         // Nineteen strings, of which the address is not shown.
         assert!(page.matches("&lt;script&gt;").count() >= 18, "{}", page.matches("&lt;script&gt;").count());
