@@ -81,7 +81,7 @@ impl Work for Aead {
         text: 0,
     };
 
-    #[inline(always)]
+    #[inline(never)]
     unsafe fn run(path: Path, verb: AeadVerb, shape: &AeadShape, jobs: &[AeadJob]) {
         let run = match (shape.kept.is_null(), shape.algorithm) {
             (false, _) => choose::<SivUnder>(path, jobs.len()),

@@ -40,7 +40,7 @@ impl Work for Gcm {
     type Job = AeadJob;
     const START: GcmShape = GcmShape { key: ptr::null(), associated: 0, text: 0 };
 
-    #[inline(always)]
+    #[inline(never)]
     unsafe fn run(path: Path, verb: AeadVerb, shape: &GcmShape, jobs: &[AeadJob]) {
         let run = choose::<Gcm>(path, jobs.len());
         // SAFETY: as promised to this function; the key lives as long as the jobs.

@@ -79,7 +79,7 @@ impl Work for Hmac {
     // All zeros: a start of other octets would be copied to its place, and all the room for jobs with it.
     const START: HmacShape = HmacShape { digest: HmacDigest::Sha224, keys: Keys::Octets(0), block_count: 0 };
 
-    #[inline(always)]
+    #[inline(never)]
     unsafe fn run(path: HashPath, verb: MacVerb, shape: &HmacShape, jobs: &[HmacJob]) {
         // SAFETY: as promised to this function.
         unsafe { entry::hmac::run(path, verb, shape, jobs) };

@@ -46,7 +46,7 @@ impl Work for Macs {
     type Job = MacJob;
     const START: MacShape = MacShape { mac: Mac::Cmac128, size: 0 };
 
-    #[inline(always)]
+    #[inline(never)]
     unsafe fn run(path: Path, verb: MacVerb, shape: &MacShape, jobs: &[MacJob]) {
         let run = match shape.mac {
             Mac::Cmac128 => choose::<Cmac<4>>(path, jobs.len()),
