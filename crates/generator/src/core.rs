@@ -11,7 +11,7 @@ use std::time::Duration;
 use authentick_crypto::Entropy;
 use authentick_proto::client::NtsSession;
 use authentick_proto::symmetric::SymmetricKey;
-use authentick_report::load::Cause;
+use authentick_report::load::{Cause, Evidence};
 use authentick_wire::time::NtpSpan;
 
 use crate::arrivals::Inspected;
@@ -436,6 +436,8 @@ impl Core {
             why_invalid: ledger.why_invalid(late_max_ns, &results.lateness),
             lateness_ns: results.lateness.stored(),
             busy_share: (lasted_ns > 0).then(|| (1.0 - idle_ns as f64 / lasted_ns as f64).clamp(0.0, 1.0)),
+            evidence: Evidence::default(),
+            series: Vec::new(),
             request_size: results.request_size as u32,
             joinables: std::mem::take(&mut results.joinables),
             antp: schemes!(dispatch, &self.speaker, scheme => scheme.figures(seconds)),

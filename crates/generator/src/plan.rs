@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use authentick_report::load::{AntpFigures, Histogram, Tally};
+use authentick_report::load::{AntpFigures, Evidence, Histogram, Second, Tally};
 use serde::{Deserialize, Serialize};
 
 use crate::limits::BACKGROUND_LEAD;
@@ -36,7 +36,7 @@ pub struct Antp {
 }
 
 /// One step of a run, for one host.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Order {
     /// Operations a second that measured clients begin; absent for a closed loop.
     pub rate_rps: Option<f64>,
@@ -44,6 +44,12 @@ pub struct Order {
     pub background_rps: f64,
     /// How long operations begin. Waiting for the last answers comes after that.
     pub duration: Duration,
+    /// How long operations begin before those that count, at the same rates.
+    #[serde(default)]
+    pub warm_up: Duration,
+    /// Which step of its run this is. Arrivals depend on it, so that no trial of a search repeats another's.
+    #[serde(default)]
+    pub number: u64,
 }
 
 impl Order {
@@ -88,6 +94,12 @@ pub struct Part {
     pub lateness_ns: Histogram,
     /// Share of its time in which the busiest sending thread had something to do.
     pub busy_share: Option<f64>,
+    /// What is known of the host.
+    #[serde(default)]
+    pub evidence: Evidence,
+    /// Counts and latencies of each second.
+    #[serde(default)]
+    pub series: Vec<Second>,
     /// Octets of the largest request as UDP payload; 0: TCP.
     pub request_size: u32,
     /// Single operations, if they were asked for.
@@ -118,6 +130,7 @@ impl Part {
         };
         self.lateness_ns.merge(&other.lateness_ns);
         self.busy_share = self.busy_share.into_iter().chain(other.busy_share).reduce(f64::max);
+        self.evidence.merge(&other.evidence);
         self.request_size = self.request_size.max(other.request_size);
         self.joinables.extend(other.joinables);
     }

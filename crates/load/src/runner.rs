@@ -64,7 +64,13 @@ impl Run {
                 Steps::Search(_) => search.as_ref().and_then(search::Search::next_rps).map(Some),
             };
             let Some(rate_rps) = next else { break };
-            let order = Order { rate_rps, background_rps: self.background_rps, duration: self.duration };
+            let order = Order {
+                rate_rps,
+                background_rps: self.background_rps,
+                duration: self.duration,
+                number: index as u64,
+                ..Order::default()
+            };
             match self.step(&order, crew, watch) {
                 Ok(step) => {
                     each(&step);
@@ -119,6 +125,9 @@ fn step_of(part: &Part, offered_rps: Option<f64>, hosts: Vec<HostPart>) -> Step 
         background: part.background.as_ref().map(Tally::without_histograms),
         valid: part.why_invalid.is_none(),
         why_invalid: part.why_invalid.clone(),
+        limit: None,
+        evidence: Some(part.evidence.clone()),
+        series: part.series.clone(),
         generator_busy_share: part.busy_share,
         lateness_us: part.lateness_ns.percentiles(1000.0),
         request_size: part.request_size,
@@ -144,6 +153,8 @@ fn used(before: Usage, after: Usage, step: &Step) -> ServerUse {
         cpu_seconds,
         cpu_us_per_request: (answered > 0).then(|| cpu_seconds * 1e6 / answered as f64),
         resident_size: after.resident_size,
+        busiest_thread_share: None,
+        traffic: None,
     }
 }
 

@@ -14,7 +14,7 @@ pub fn split(order: &Order, count: usize) -> Vec<Order> {
     let each = |index: usize| Order {
         rate_rps: rates.as_ref().map(|rates| rates[index]),
         background_rps: background[index],
-        duration: order.duration,
+        ..*order
     };
     (0..count).map(each).collect()
 }
@@ -175,7 +175,7 @@ mod tests {
             rates(1.0, 3).iter().all(|share| (share - 1.0 / 3.0).abs() < 1e-5),
             "slow rates are even too"
         );
-        let closed = Order { rate_rps: None, background_rps: 7.0, duration: Duration::from_secs(2) };
+        let closed = Order { background_rps: 7.0, duration: Duration::from_secs(2), ..Order::default() };
         assert_eq!(split(&closed, 1), [closed]);
         assert!(split(&closed, 2).iter().all(|order| order.rate_rps.is_none() && order.background_rps > 3.4));
         assert_eq!(split(&closed, 0), []);

@@ -179,7 +179,7 @@ mod tests {
         let begin = |sockets: &mut Sockets| sockets.begin_exchange(exchange, sockets.clock.monotonic_ns());
         assert_eq!(begin(&mut sockets), Err(Cause::Unreachable));
         assert_eq!(sockets.exchanges.connection_count(), 0);
-        let order = Order { rate_rps: None, background_rps: 0.0, duration: Duration::from_secs(1) };
+        let order = Order { duration: Duration::from_secs(1), ..Order::default() };
         let now_ns = sockets.clock.monotonic_ns();
         sockets.core.start(&order, now_ns);
         sockets.core.open_turn();
@@ -197,7 +197,7 @@ mod tests {
     fn closed_loop_goes_on_with_idle_clients_after_exchanges_that_fail_at_once() {
         for scheme in [Scheme::Ke, Scheme::Mix { transfers: 1, same_cookie: false }] {
             let mut sockets = failing(scheme);
-            let order = Order { rate_rps: None, background_rps: 0.0, duration: Duration::from_millis(50) };
+            let order = Order { duration: Duration::from_millis(50), ..Order::default() };
             let report = sockets.step(&order, sockets.clock.monotonic_ns(), &Watch::default());
             let tally = &report.part.tally;
             assert!(tally.sent > 4, "{scheme:?}: {} places were used again", tally.sent);

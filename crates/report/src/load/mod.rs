@@ -10,6 +10,7 @@ pub mod compare;
 pub mod csv;
 mod histogram;
 mod interruption;
+mod limit;
 mod report;
 mod scheme;
 mod tally;
@@ -21,9 +22,10 @@ use serde::{Deserialize, Serialize};
 pub use self::antp::{AntpFigures, AntpHistograms, AntpParameters};
 pub use self::histogram::{Histogram, Percentiles};
 pub use self::interruption::Interruption;
+pub use self::limit::{Capacity, Drops, Evidence, Limit, Second, Stalls, Traffic, Verdict};
 pub use self::report::report;
 pub use self::scheme::Scheme;
-pub use self::tally::{Cause, Histograms, Operation, Tally};
+pub use self::tally::{Cause, Histograms, Operation, Stray, Tally};
 pub(crate) use self::words::{shares_host, why};
 use crate::run::{self, Host};
 use crate::stored::stored;
@@ -62,6 +64,9 @@ pub struct LoadRecord {
     pub steps: Vec<Step>,
     /// The highest rate at which at most the tolerated share was lost; null unless it was searched for and found.
     pub capacity_rps: Option<f64>,
+    /// The interval in which the capacity lies; absent unless it was searched for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<Capacity>,
     /// How the search found it; null without a search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
@@ -139,6 +144,15 @@ pub struct Step {
     /// Why not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_invalid: Option<String>,
+    /// What limited it; absent in records of version 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Verdict>,
+    /// What is known of the generator's hosts; absent in records of version 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
+    /// Counts and latencies of each second, warm-up excluded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<Second>,
     /// Share of its time in which the busiest sending thread had something to do; null if it sent nothing.
     #[serde(default)]
     pub generator_busy_share: Option<f64>,
@@ -161,7 +175,7 @@ pub struct Step {
 }
 
 /// What the server's process used during a step.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerUse {
     /// Processor time in user and kernel mode, in seconds.
     pub cpu_seconds: f64,
@@ -169,6 +183,12 @@ pub struct ServerUse {
     pub cpu_us_per_request: Option<f64>,
     /// Resident memory at the end, in octets.
     pub resident_size: u64,
+    /// Share of the step in which its busiest thread ran, from 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busiest_thread_share: Option<f64>,
+    /// What its host counted of UDP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<Traffic>,
 }
 
 /// Server and client times of the same exchanges: the measures of the NTS study, section III.

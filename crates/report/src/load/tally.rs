@@ -208,6 +208,22 @@ impl Cause {
     }
 }
 
+/// A datagram that came and was no answer to a request in flight, or a report of the network that names no request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::Display)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Stray {
+    /// It answers a request that has ended: a second answer, or one after two timeouts.
+    Duplicate,
+    /// An NTP packet whose origin timestamp is of no request.
+    BadOrigin,
+    /// No NTP packet.
+    Malformed,
+    /// The network says that requests do not arrive, and not which.
+    Obstacle,
+}
+
 /// The outcomes of the operations of a step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tally {
@@ -230,9 +246,16 @@ pub struct Tally {
     /// Surplus datagrams: duplicate answers, and answers to no known request.
     #[serde(default)]
     pub surplus: u64,
+    /// What came and belongs to no operation, by kind.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub strays: BTreeMap<Stray, u64>,
     /// From the instant at which the operation was to begin to its answer: the kernel's receive stamp for a transfer,
     /// the last cookie for a key exchange; null if there was none.
     pub latency_us: Option<Percentiles>,
+    /// The same from the instant at which the request really left: the server's own latency lies between both. Null
+    /// for operations of several datagrams, and if there was no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_send_us: Option<Percentiles>,
     /// The server's clock minus the client's; null if there was none.
     pub offset_us: Option<Percentiles>,
     /// The distributions behind the percentiles.
@@ -245,6 +268,9 @@ pub struct Tally {
 pub struct Histograms {
     /// Latency, in nanoseconds.
     pub latency_ns: Histogram,
+    /// Latency from the send, in nanoseconds.
+    #[serde(default)]
+    pub from_send_ns: Histogram,
     /// Offset, in nanoseconds.
     pub offset_ns: Histogram,
 }
@@ -281,6 +307,10 @@ impl Tally {
             add(self.causes.entry(cause).or_default(), count);
         }
         self.histograms.latency_ns.merge(&other.histograms.latency_ns);
+        for (&stray, &count) in &other.strays {
+            add(self.strays.entry(stray).or_default(), count);
+        }
+        self.histograms.from_send_ns.merge(&other.histograms.from_send_ns);
         self.histograms.offset_ns.merge(&other.histograms.offset_ns);
         self.summarise();
     }
@@ -288,6 +318,7 @@ impl Tally {
     /// Computes the percentiles from the histograms.
     pub fn summarise(&mut self) {
         self.latency_us = self.histograms.latency_ns.percentiles(1000.0);
+        self.from_send_us = self.histograms.from_send_ns.percentiles(1000.0);
         self.offset_us = self.histograms.offset_ns.percentiles(1000.0);
     }
 
@@ -327,6 +358,7 @@ mod tests {
             histograms: Histograms {
                 latency_ns: vec![(1000, 4), (9000, 2)].into(),
                 offset_ns: vec![(-50, 6)].into(),
+                ..Histograms::default()
             },
             ..Tally::default()
         };

@@ -74,6 +74,7 @@ impl Scenario {
             rate_rps: (!is_closed).then_some(rate_rps),
             background_rps: if has_background { 30.0 } else { 0.0 },
             duration: Duration::from_millis(if is_closed { 60 } else { 100 }),
+            ..Order::default()
         };
         Scenario {
             scheme,

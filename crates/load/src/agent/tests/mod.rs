@@ -54,7 +54,7 @@ pub(crate) fn plan() -> Plan {
 }
 
 pub(super) fn order(rate_rps: f64, seconds: f64) -> Order {
-    Order { rate_rps: Some(rate_rps), background_rps: 0.0, duration: Duration::from_secs_f64(seconds) }
+    Order { rate_rps: Some(rate_rps), duration: Duration::from_secs_f64(seconds), ..Order::default() }
 }
 
 /// So many operations, of which so many got no answer.
@@ -66,7 +66,7 @@ pub(super) fn tally(sent: u64, lost: u64) -> Tally {
         answered,
         lost,
         causes: if lost > 0 { [(Cause::Timeout, lost)].into() } else { [].into() },
-        histograms: Histograms { latency_ns: vec![(20_000, answered)].into(), offset_ns: vec![].into() },
+        histograms: Histograms { latency_ns: vec![(20_000, answered)].into(), ..Histograms::default() },
         ..Tally::default()
     };
     tally.summarise();

@@ -241,7 +241,8 @@ mod tests {
         for (record, cpu_us) in [(&mut old, 2.0), (&mut new, 2.5)] {
             let step = &mut record.steps[2];
             let cpu_seconds = step.seconds * 0.09;
-            step.server = Some(ServerUse { cpu_seconds, cpu_us_per_request: Some(cpu_us), resident_size: 0 });
+            let cpu_us_per_request = Some(cpu_us);
+            step.server = Some(ServerUse { cpu_seconds, cpu_us_per_request, ..ServerUse::default() });
         }
         let sentences = |processors| third_in_detail(&old, &new, processors);
         assert_eq!(
