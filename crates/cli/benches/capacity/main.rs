@@ -11,6 +11,7 @@
 //! it runs once, for a few milliseconds.
 
 mod antp;
+mod chrony;
 mod exchanges;
 mod floor;
 mod load;
@@ -162,7 +163,7 @@ fn bench(size: Size) -> Result<(), Error> {
     }
     let address = pair.server_address();
     let this = std::env::current_exe()?;
-    write_keys(&files.path().join("keys"))?;
+    chrony::write_keys(&files.path().join("keys"), &load::key_file())?;
     let mut servers = Vec::new();
     for subject in [Subject::Echo, Subject::EchoWildcard] {
         let address = SocketAddr::new(listen(subject, address), subject.ports().0);
@@ -176,7 +177,8 @@ fn bench(size: Size) -> Result<(), Error> {
     }
     let chrony = match peers::chronyd() {
         Some((program, libraries)) => {
-            let config = chrony(files.path())?;
+            let (ntp, ke) = Subject::Chrony.ports();
+            let config = chrony::config(files.path(), ntp, ke)?;
             let mut command = pair.on_server(&program);
             command.args(["-x", "-d", "-f"]).arg(config).env("LD_LIBRARY_PATH", libraries);
             servers.push(Process::start(&mut command));
@@ -247,12 +249,6 @@ fn load(pair: &Pair, this: &Path, row: &Row, ca: &Path, milliseconds: u64) -> Re
     })
 }
 
-/// Writes the symmetric keys for nobody else to read, as both servers want it.
-fn write_keys(file: &Path) -> Result<(), Error> {
-    std::fs::write(file, load::key_file())?;
-    Ok(std::fs::set_permissions(file, std::os::unix::fs::PermissionsExt::from_mode(0o600))?)
-}
-
 /// The address that a server listens on.
 fn listen(subject: Subject, address: IpAddr) -> IpAddr {
     match subject {
@@ -292,20 +288,6 @@ fn authentick(files: &Lab, subject: Subject, listen: IpAddr) -> Result<PathBuf, 
              [symmetric]\nkeys = \"{folder}/keys\"\n[antp]\nenable = true\nworkers = 1\n\
              rate-limit = {{ negotiations-per-second = 0, exchanges-per-second = 0, times-per-second = 0, \
              all-exchanges-per-second = 0 }}\n{suites}{metrics}"
-        ),
-    )?;
-    Ok(config)
-}
-
-fn chrony(folder: &Path) -> Result<PathBuf, Error> {
-    let config = folder.join("chrony.conf");
-    let (folder, (ntp, ke)) = (folder.display(), Subject::Chrony.ports());
-    std::fs::write(
-        &config,
-        format!(
-            "local stratum 1\nallow\nport {ntp}\nntsport {ke}\nntsserverkey {folder}/key.pem\n\
-             ntsservercert {folder}/chain.pem\nkeyfile {folder}/keys\nbindcmdaddress /\ncmdport 0\n\
-             pidfile {folder}/chrony.pid\nuser root\n"
         ),
     )?;
     Ok(config)

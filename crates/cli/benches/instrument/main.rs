@@ -1,20 +1,24 @@
 //! What can the load generator itself do, and does it find what an independent one finds?
 //!
-//! Goals: the plain capacity of Debian's chrony by search, by closed loop and by the bare generator of the bench
-//! `capacity`, which shares no code with ours, within a tenth of each other; what one core of ours offers, checks, and
-//! keeps to its schedule; what simulated clients cost in memory; and what NTS adds to a round trip of our server.
-//! Non-goals: how fast our server is (`capacity`). Offers are made to a socket that nobody reads: an echo in the driver
+//! Goals: the rates of Debian's chrony and of our server by closed loop and by a bare generator, which shares no code
+//! with ours, within a tenth of each other, and within the interval of a search, under each of four schemes
+//! (`agreement`); what one core of ours offers, checks, and keeps to its schedule; what simulated clients cost in memory;
+//! and what NTS adds to a round trip of our server. Non-goals: how fast our server is (`capacity`). Offers are made to a socket that nobody reads: an echo in the driver
 //! needs BPF, which is not here.
 //!
-//! `cargo bench -p authentick --bench instrument` takes some six minutes; as root it makes two network namespaces,
+//! `cargo bench -p authentick --bench instrument` takes some twelve minutes; as root it makes two network namespaces,
 //! otherwise it uses loopback and says so. `cargo xtask peers` brings chrony. `-- --milliseconds 50` shortens its
 //! steps. Among the tests it runs once, with steps of some milliseconds. It fails only if something does not answer.
 
+mod agreement;
 #[path = "../capacity/antp.rs"]
 mod antp;
+#[path = "../capacity/chrony.rs"]
+mod chrony;
 #[path = "../capacity/floor.rs"]
 #[expect(dead_code, reason = "the echo is another bench's")]
 mod floor;
+mod handshakes;
 #[path = "../capacity/load.rs"]
 #[expect(dead_code, reason = "labels are another bench's")]
 mod load;
@@ -24,9 +28,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use authentick_lab::certificates::Lab;
-use authentick_lab::peers;
 use authentick_lab::process::Process;
-use authentick_report::load::LoadRecord;
 use authentick_report::units::{count, memory, microseconds, rate};
 use authentick_rig::pair::Pair;
 
@@ -36,8 +38,6 @@ type Error = Box<dyn std::error::Error>;
 
 /// ntpperf, which could not send more from one core of such a machine: "Could not send requests at rate 65000".
 const NTPPERF_RPS: f64 = 65_000.0;
-/// Requests in flight, as many as the bare generator has.
-const WINDOW: &str = "512";
 /// A rate at which requests meet no others.
 const QUIET_RPS: f64 = 1000.0;
 /// What the pacer is to keep to.
@@ -50,6 +50,7 @@ fn main() -> Result<(), Error> {
         ["--load", kind, ntp, ke_port, ca, milliseconds] => {
             load::measure([kind, ntp, ke_port, ca, milliseconds])
         }
+        ["--handshakes", address, ca, milliseconds] => handshakes::measure([address, ca, milliseconds]),
         ["--own", ..] => {
             println!("{}", own::run(&words[1..])?);
             Ok(())
@@ -69,6 +70,8 @@ fn main() -> Result<(), Error> {
 struct Size {
     round_count: usize,
     milliseconds: u64,
+    /// Rounds in which ways are compared, and how long each loads in one.
+    agreement: (usize, u64),
     /// Where searches begin and end.
     rates_rps: (f64, f64),
     client_count: u32,
@@ -79,6 +82,7 @@ impl Size {
     const FULL: Size = Size {
         round_count: 3,
         milliseconds: 2000,
+        agreement: (20, 300),
         rates_rps: (100_000.0, 4e6),
         client_count: 8000,
         isolated: true,
@@ -86,6 +90,7 @@ impl Size {
     const SMOKE: Size = Size {
         round_count: 1,
         milliseconds: 20,
+        agreement: (1, 20),
         rates_rps: (2000.0, 4000.0),
         client_count: 64,
         isolated: false,
@@ -114,10 +119,11 @@ fn bench(size: Size) -> Result<(), Error> {
         println!("on loopback, as namespaces cannot be made: {reason}");
     }
     let mut bench = Bench { size, pair, files: Lab::new(), this: std::env::current_exe()?, rows: Vec::new() };
-    bench.capacity_of_chrony()?;
+    let agreement = agreement::measure(&bench)?;
     bench.offered()?;
     bench.against_ours()?;
     bench.print();
+    print!("{agreement}");
     Ok(())
 }
 
@@ -134,106 +140,6 @@ impl Bench {
         println!("{:<62} {:>26}   to reach", "what", "measured");
         for Row { what, measured, to_reach } in &self.rows {
             println!("{what:<62} {measured:>26}   {to_reach}");
-        }
-    }
-
-    /// The same server's capacity by three ways that share little.
-    fn capacity_of_chrony(&mut self) -> Result<(), Error> {
-        let Some((program, libraries)) = peers::chronyd() else {
-            println!("without chrony: run `cargo xtask peers` first");
-            return Ok(());
-        };
-        let (ntp, ke) = (10_323, 14_660);
-        let folder = self.files.path().display();
-        let config = self.files.path().join("chrony.conf");
-        std::fs::write(
-            &config,
-            format!(
-                "local stratum 1\nallow\nport {ntp}\nntsport {ke}\nntsserverkey {folder}/key.pem\n\
-                 ntsservercert {folder}/chain.pem\nbindcmdaddress /\ncmdport 0\npidfile {folder}/chrony.pid\n\
-                 user root\n"
-            ),
-        )?;
-        let mut command = self.pair.on_server(&program);
-        command.args(["-x", "-d", "-f"]).arg(config).env("LD_LIBRARY_PATH", libraries);
-        let mut chrony = Process::start(&mut command);
-        chrony.wait_for_line("chronyd version");
-        let target = SocketAddr::new(self.pair.server_address(), ntp);
-        let mut rates: [Vec<f64>; 3] = Default::default();
-        for round in 0..self.size.round_count {
-            rates[0].push(self.searched(target)?);
-            rates[1].push(self.closed(target)?);
-            rates[2].push(self.bare(target, ke)?);
-            self.tell(round);
-        }
-        let names = ["load plain --search", "load plain --closed 512", "bare generator of another make"];
-        for (name, rates) in names.into_iter().zip(&rates) {
-            self.add(format!("chrony, answers/s: {name}"), rate(median(rates)), "-");
-        }
-        for (name, a, b) in [("search / closed", 0, 1), ("search / bare", 0, 2), ("closed / bare", 1, 2)] {
-            let ratios: Vec<f64> = rates[a].iter().zip(&rates[b]).map(|(a, b)| a / b).collect();
-            let (least, most) =
-                ratios.iter().fold((f64::MAX, 0.0f64), |(low, high), &r| (low.min(r), high.max(r)));
-            let measured = format!("{:.2} ({least:.2} .. {most:.2})", median(&ratios));
-            self.add(format!("chrony, {name}"), measured, "0.90 .. 1.10");
-        }
-        Ok(())
-    }
-
-    fn searched(&self, target: SocketAddr) -> Result<f64, Error> {
-        let (from, most) = self.size.rates_rps;
-        let record = self.load(
-            target,
-            &[
-                "--search".to_owned(),
-                "--search-from".to_owned(),
-                from.to_string(),
-                "--rate-max".to_owned(),
-                most.to_string(),
-            ],
-        )?;
-        // What was held may be nothing on a busy machine, which is no failure; no answer at all is one.
-        Ok(record.capacity_rps.unwrap_or(0.0))
-    }
-
-    fn closed(&self, target: SocketAddr) -> Result<f64, Error> {
-        let record = self.load(target, &["--closed".to_owned(), WINDOW.to_owned()])?;
-        Ok(record.steps.iter().map(authentick_report::load::Step::answered_rps).fold(0.0, f64::max))
-    }
-
-    /// A run of the program under test; its record.
-    fn load(&self, target: SocketAddr, model: &[String]) -> Result<LoadRecord, Error> {
-        let seconds = (self.size.milliseconds as f64 / 1e3).to_string();
-        let output = self
-            .pair
-            .on_client(Path::new(env!("CARGO_BIN_EXE_authentick")))
-            .args(["load", "plain", &target.to_string(), "--json", "--timeout", "0.2"])
-            .args(["--step-seconds", &seconds])
-            .args(model)
-            .output()?;
-        let problem = || format!("load {target}: {}", String::from_utf8_lossy(&output.stderr));
-        let record =
-            LoadRecord::from_json(&String::from_utf8_lossy(&output.stdout)).map_err(|_| problem())?;
-        match record.steps.iter().any(|step| step.tally.answered > 0) {
-            true => Ok(record),
-            false => Err(problem().into()),
-        }
-    }
-
-    fn bare(&self, target: SocketAddr, ke_port: u16) -> Result<f64, Error> {
-        let output = self
-            .pair
-            .on_client(&self.this)
-            .args(["--load", "Plain", &target.to_string(), &ke_port.to_string()])
-            .arg(self.files.ca())
-            .arg(self.size.milliseconds.to_string())
-            .output()?;
-        let problem = || format!("bare {target}: {}", String::from_utf8_lossy(&output.stderr));
-        let measured: load::Measured =
-            String::from_utf8_lossy(&output.stdout).parse().map_err(|_| problem())?;
-        match measured.rate() > 0.0 && measured.invalid == 0 {
-            true => Ok(measured.rate()),
-            false => Err(problem().into()),
         }
     }
 
@@ -323,12 +229,6 @@ impl Bench {
         text.trim().parse().map_err(|_| {
             format!("{scheme} to {ntp}, {model}: {text}{}", String::from_utf8_lossy(&output.stderr)).into()
         })
-    }
-
-    fn tell(&self, round: usize) {
-        if self.size.isolated {
-            eprintln!("round {} of {}", round + 1, self.size.round_count);
-        }
     }
 }
 

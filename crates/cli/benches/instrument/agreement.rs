@@ -1,0 +1,298 @@
+//! Do a closed loop of ours, a bare generator and a search find the same rate of one server?
+//!
+//! Ways take turns in short rounds, so that a machine that slows down affects both. A round in which the generator's own
+//! record says that the host kept it from its processor is excluded, for both ways, and counted.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use authentick_lab::peers;
+use authentick_lab::process::Process;
+use authentick_report::load::{Capacity, Evidence, LoadRecord, Step};
+use authentick_report::units::rate;
+
+use super::load::{self, Kind};
+use super::{Bench, Error, chrony, handshakes};
+
+/// Requests in flight, as many as the bare generator has.
+const WINDOW: &str = "512";
+/// A round does not count if somebody else had a sending thread's processor for more than this share of it.
+const TAKEN_SHARE_MAX: f64 = 0.05;
+/// Where chrony serves time and exchanges keys.
+const CHRONY_PORTS: (u16, u16) = (10_323, 14_660);
+
+/// What is asked of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scheme {
+    Plain,
+    Cmac,
+    Nts,
+    KeyExchange,
+}
+
+impl Scheme {
+    const ALL: [Scheme; 4] = [Scheme::Plain, Scheme::Cmac, Scheme::Nts, Scheme::KeyExchange];
+
+    const fn label(self) -> &'static str {
+        match self {
+            Scheme::Plain => "plain",
+            Scheme::Cmac => "AES-CMAC",
+            Scheme::Nts => "NTS, AEAD 15",
+            Scheme::KeyExchange => "key exchange",
+        }
+    }
+
+    /// Where a search starts, and the highest rate that it may offer, both by the bench's own.
+    fn rates_rps(self, (from, most): (f64, f64)) -> (f64, f64) {
+        match self {
+            Scheme::KeyExchange => ((from / 500.0).max(10.0), (most / 50.0).max(20.0)),
+            Scheme::Plain | Scheme::Cmac | Scheme::Nts => (from, most),
+        }
+    }
+}
+
+/// A server to load.
+struct Subject {
+    name: &'static str,
+    ntp: SocketAddr,
+    ke: SocketAddr,
+    process: Process,
+}
+
+/// One server under one scheme.
+struct Row {
+    server: &'static str,
+    scheme: Scheme,
+    /// Answers a second, of each round that counts.
+    bare: Vec<f64>,
+    closed: Vec<f64>,
+    /// Answers a second in rounds that were excluded: bare, closed.
+    excluded: Vec<(f64, f64)>,
+    /// What a search found.
+    capacity: Option<Capacity>,
+}
+
+/// Measures, and gives the table with its raw figures.
+pub(super) fn measure(bench: &Bench) -> Result<String, Error> {
+    let keys = bench.files.path().join("keys");
+    chrony::write_keys(&keys, &load::key_file())?;
+    let mut rows = Vec::new();
+    for subject in [ours(bench, &keys)?].into_iter().chain(debians_chrony(bench)?) {
+        for scheme in Scheme::ALL {
+            rows.push(compare(bench, &subject, scheme, &keys)?);
+            if bench.size.isolated {
+                eprintln!("{}: {}", subject.name, scheme.label());
+            }
+        }
+    }
+    Ok(text(&rows))
+}
+
+/// Our server, without the limits that keep one host from loading it.
+fn ours(bench: &Bench, keys: &Path) -> Result<Subject, Error> {
+    let listen = format!("{}:0", bench.pair.server_address());
+    let config = bench.files.config(
+        &format!("listen = [{listen:?}]"),
+        &format!(
+            "ke-listen = [{listen:?}]\nke-workers = 1\n\
+             ke-limits = {{ per-prefix-rate = 0, per-network-rate = 0 }}\n[symmetric]\nkeys = {keys:?}"
+        ),
+    );
+    let mut command = bench.pair.on_server(Path::new(env!("CARGO_BIN_EXE_authentick")));
+    let mut process = Process::start(command.arg("serve").arg("--config").arg(config));
+    let ntp = process.wait_for_line("serving time on ").parse()?;
+    let ke = process.wait_for_line("exchanging keys on ").parse()?;
+    Ok(Subject { name: "authentick", ntp, ke, process })
+}
+
+fn debians_chrony(bench: &Bench) -> Result<Option<Subject>, Error> {
+    let Some((program, libraries)) = peers::chronyd() else {
+        println!("without chrony: run `cargo xtask peers` first");
+        return Ok(None);
+    };
+    let (ntp, ke) = CHRONY_PORTS;
+    let config = chrony::config(bench.files.path(), ntp, ke)?;
+    let mut command = bench.pair.on_server(&program);
+    command.args(["-x", "-d", "-f"]).arg(config).env("LD_LIBRARY_PATH", libraries);
+    let mut process = Process::start(&mut command);
+    process.wait_for_line("chronyd version");
+    let at = |port| SocketAddr::new(bench.pair.server_address(), port);
+    Ok(Some(Subject { name: "chrony", ntp: at(ntp), ke: at(ke), process }))
+}
+
+/// All ways, in turns.
+fn compare(bench: &Bench, subject: &Subject, scheme: Scheme, keys: &Path) -> Result<Row, Error> {
+    let (round_count, milliseconds) = bench.size.agreement;
+    let mut row = Row {
+        server: subject.name,
+        scheme,
+        bare: Vec::new(),
+        closed: Vec::new(),
+        excluded: Vec::new(),
+        capacity: None,
+    };
+    let run = Run { bench, subject, scheme, keys, milliseconds };
+    for _ in 0..round_count {
+        let bare = run.bare()?;
+        let record = run.load(&closed(scheme))?;
+        let step = record.steps.first().ok_or("a closed loop without a step")?;
+        match is_disturbed(step) {
+            true => row.excluded.push((bare, step.answered_rps())),
+            false => {
+                row.bare.push(bare);
+                row.closed.push(step.answered_rps());
+            }
+        }
+    }
+    let (from, most) = scheme.rates_rps(bench.size.rates_rps);
+    let search = ["--search", "--search-from", &from.to_string(), "--rate-max", &most.to_string()];
+    row.capacity = run.load(&search.map(str::to_owned))?.capacity;
+    Ok(row)
+}
+
+fn closed(scheme: Scheme) -> Vec<String> {
+    let window = match scheme {
+        Scheme::KeyExchange => handshakes::WINDOW.to_string(),
+        Scheme::Plain | Scheme::Cmac | Scheme::Nts => WINDOW.to_owned(),
+    };
+    vec!["--closed".to_owned(), window]
+}
+
+/// Whether the generator's host kept a sending thread from its processor.
+fn is_disturbed(step: &Step) -> bool {
+    let Some(Evidence { preempted_share, steal_share, stalls, .. }) = &step.evidence else { return false };
+    let stalled = stalls.total_us / 1e6 / step.seconds.max(1e-9);
+    [preempted_share.unwrap_or(0.0), steal_share.unwrap_or(0.0), stalled]
+        .into_iter()
+        .any(|share| share > TAKEN_SHARE_MAX)
+}
+
+/// What one way of loading needs.
+struct Run<'a> {
+    bench: &'a Bench,
+    subject: &'a Subject,
+    scheme: Scheme,
+    keys: &'a Path,
+    milliseconds: u64,
+}
+
+impl Run<'_> {
+    /// Answers a second that the bare generator gets.
+    fn bare(&self) -> Result<f64, Error> {
+        let Run { bench, subject, scheme, milliseconds, .. } = self;
+        let kind = match scheme {
+            Scheme::Plain => Some(Kind::Plain),
+            Scheme::Cmac => Some(Kind::Cmac),
+            Scheme::Nts => Some(Kind::Nts15),
+            Scheme::KeyExchange => None,
+        };
+        let mut command = bench.pair.on_client(&bench.this);
+        match kind {
+            Some(kind) => {
+                let port = subject.ke.port().to_string();
+                command.args(["--load", &kind.to_string(), &subject.ntp.to_string(), &port])
+            }
+            None => command.args(["--handshakes", &subject.ke.to_string()]),
+        };
+        let output = command.arg(bench.files.ca()).arg(milliseconds.to_string()).output()?;
+        let problem = || {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            format!("bare, {}, {}: {errors}", subject.name, scheme.label())
+        };
+        let measured: load::Measured =
+            String::from_utf8_lossy(&output.stdout).parse().map_err(|_| problem())?;
+        // Within some milliseconds a busy machine may not get through a single key exchange.
+        match (measured.rate() > 0.0 || !bench.size.isolated) && measured.invalid == 0 {
+            true => Ok(measured.rate()),
+            false => Err(problem().into()),
+        }
+    }
+
+    /// A run of the program under test; its record.
+    fn load(&self, model: &[String]) -> Result<LoadRecord, Error> {
+        let Run { bench, subject, scheme, keys, milliseconds } = self;
+        let seconds = (*milliseconds as f64 / 1e3).to_string();
+        let mut command = bench.pair.on_client(Path::new(env!("CARGO_BIN_EXE_authentick")));
+        command.arg("load");
+        let (ca, port): (PathBuf, _) = (bench.files.ca(), subject.ke.port().to_string());
+        match scheme {
+            Scheme::Plain => command.args(["plain", &subject.ntp.to_string()]),
+            Scheme::Cmac => {
+                command.args(["mac", &subject.ntp.to_string(), "--key-id", "1", "--keys"]).arg(keys)
+            }
+            Scheme::Nts => command
+                .args(["nts", &subject.ntp.to_string(), "--ke-port", &port, "--aead", "15"])
+                .args(["--server-name", "ntp.test", "--ca"])
+                .arg(ca),
+            Scheme::KeyExchange => command
+                .args(["ke", &subject.ke.to_string(), "--server-name", "ntp.test", "--aead", "15", "--ca"])
+                .arg(ca),
+        };
+        command.args(["--json", "--timeout", "0.2", "--step-seconds", &seconds]);
+        command.args(["--server-pid", &subject.process.id().to_string()]);
+        let output = command.args(model).output()?;
+        LoadRecord::from_json(&String::from_utf8_lossy(&output.stdout)).map_err(|_| {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            format!("load {} of {}: {errors}", scheme.label(), subject.name).into()
+        })
+    }
+}
+
+/// The value below which so many quarters of all lie; 0 of none.
+fn quartile(values: &[f64], quarters: usize) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len().saturating_sub(1) * quarters / 4).copied().unwrap_or(0.0)
+}
+
+fn spread(values: &[f64], show: fn(f64) -> String) -> String {
+    let [low, middle, high] = [1, 2, 3].map(|quarters| show(quartile(values, quarters)));
+    format!("{middle} ({low} .. {high})")
+}
+
+/// The table, and below it every round.
+fn text(rows: &[Row]) -> String {
+    let mut text = format!(
+        "{:<11} {:<13} {:>30} {:>30} {:>21} {:>8}   {:<26} covers\n",
+        "server", "load", "bare, answers/s (quartiles)", "closed loop", "closed / bare", "excluded", "search"
+    );
+    let mut raw = String::from("server,load,way,answers/s by round\n");
+    for row in rows {
+        let ratios: Vec<f64> = row.closed.iter().zip(&row.bare).map(|(closed, bare)| closed / bare).collect();
+        let (found, covers) = found(row);
+        writeln!(
+            text,
+            "{:<11} {:<13} {:>30} {:>30} {:>21} {:>8}   {found:<26} {covers}",
+            row.server,
+            row.scheme.label(),
+            spread(&row.bare, rate),
+            spread(&row.closed, rate),
+            spread(&ratios, |ratio| format!("{ratio:.2}")),
+            format!("{} of {}", row.excluded.len(), row.excluded.len() + row.closed.len()),
+        )
+        .expect("writing to a string cannot fail");
+        let excluded = [
+            row.excluded.iter().map(|round| round.0).collect::<Vec<_>>(),
+            row.excluded.iter().map(|round| round.1).collect(),
+        ];
+        let ways = ["bare", "closed", "bare excluded", "closed excluded"];
+        for (way, rates) in ways.into_iter().zip([&row.bare, &row.closed, &excluded[0], &excluded[1]]) {
+            let rates: Vec<String> = rates.iter().map(|rate| format!("{rate:.0}")).collect();
+            writeln!(raw, "{},{:?},{way},{}", row.server, row.scheme, rates.join(","))
+                .expect("writing to a string cannot fail");
+        }
+    }
+    text + &raw
+}
+
+/// What the search found, and whether the closed loop's median lies in it.
+fn found(row: &Row) -> (String, &'static str) {
+    let Some(Capacity { at_least: Some(least), below, limited_by }) = row.capacity else {
+        return ("none".to_owned(), "-");
+    };
+    let closed = quartile(&row.closed, 2);
+    let covers = closed >= least && below.is_none_or(|below| closed < below);
+    let end = below.map_or_else(|| format!("or more, {limited_by}"), |below| format!(".. {}", rate(below)));
+    (format!("{} {end}", rate(least)), if covers { "yes" } else { "no" })
+}
