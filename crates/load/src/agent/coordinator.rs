@@ -417,6 +417,7 @@ fn row(name: &str, offered_rps: Option<f64>, mut part: Part, skew: Option<(i128,
         why_invalid: part.why_invalid.clone(),
         start_skew_us: late as f64 / 1000.0,
         start_skew_error_us: error as f64 / 1000.0,
+        ..HostPart::default()
     };
     (row, part)
 }

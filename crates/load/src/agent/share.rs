@@ -151,6 +151,7 @@ mod tests {
             why_invalid: part.why_invalid.clone(),
             start_skew_us: 0.0,
             start_skew_error_us: 0.0,
+            ..HostPart::default()
         }
     }
 

@@ -10,11 +10,13 @@ pub mod compare;
 pub mod csv;
 mod histogram;
 mod interruption;
+mod interval;
 mod limit;
 mod report;
 mod scheme;
 mod tally;
 pub mod text;
+mod threshold;
 mod words;
 
 use serde::{Deserialize, Serialize};
@@ -22,10 +24,12 @@ use serde::{Deserialize, Serialize};
 pub use self::antp::{AntpFigures, AntpHistograms, AntpParameters};
 pub use self::histogram::{Histogram, Percentiles};
 pub use self::interruption::Interruption;
+pub use self::interval::Interval;
 pub use self::limit::{Capacity, Drops, Evidence, Limit, Second, Stalls, Traffic, Verdict};
 pub use self::report::report;
 pub use self::scheme::Scheme;
 pub use self::tally::{Cause, Histograms, Operation, Stray, Tally};
+pub use self::threshold::{Threshold, ThresholdError};
 pub(crate) use self::words::{shares_host, why};
 use crate::run::{self, Host};
 use crate::stored::stored;
@@ -52,6 +56,9 @@ pub struct LoadRecord {
     pub authentication: String,
     /// The server, as it was named.
     pub target: String,
+    /// What its user calls the server, in legends and comparisons; absent if nothing was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_label: Option<String>,
     /// Its address and port, of the key exchange for `ke`.
     pub address: String,
     /// How packets were sent and received, such as `sockets`.
@@ -213,10 +220,25 @@ pub struct Spans {
 }
 
 /// One host's share of a step.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostPart {
     /// The agent's address.
     pub name: String,
+    /// The version of authentick that it runs; absent if it did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The model of its processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<String>,
+    /// How many processors it could use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_count: Option<u32>,
+    /// Name and release of its kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// Share of its time in which its busiest sending thread had something to do, from 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy_share: Option<f64>,
     /// What it should offer.
     pub offered_rps: Option<f64>,
     /// The results; histograms are merged into the step's and omitted here.
@@ -273,6 +295,18 @@ impl LoadRecord {
     #[must_use]
     pub fn operation(&self) -> Operation {
         self.scheme.parse().map_or(Operation::Transfer, Scheme::operation)
+    }
+
+    /// The highest rate that a search found the server to carry, requests a second; `None` unless one found it.
+    #[must_use]
+    pub fn capacity_rps(&self) -> Option<f64> {
+        self.capacity.map_or(self.capacity_rps, |capacity| capacity.at_least)
+    }
+
+    /// The server's name for a reader: its label, or what it was named when it was loaded.
+    #[must_use]
+    pub fn server(&self) -> &str {
+        self.server_label.as_deref().unwrap_or(&self.target)
     }
 
     /// The scheme's name for a reader: `plain`, `nts (AEAD_AES_SIV_CMAC_256)`.

@@ -38,6 +38,7 @@ pub(super) fn begin(arguments: &LoadArguments, plan: &Plan, run: &Run, target: &
         scheme: named(plan.scheme).to_string(),
         authentication: target.authentication.clone(),
         target: arguments.target.clone(),
+        server_label: None,
         address: address.to_string(),
         engine: "sockets".to_owned(),
         parameters: Parameters {
