@@ -156,7 +156,7 @@ fn no_message_ends_a_batch() {
         for &message in messages(client) {
             (0..COUNT).for_each(|_| forger.say(message));
             (0..4).for_each(|slot| out.set_size(slot, 48));
-            let sent = send_past_hints(|| out.send(socket.as_fd(), 0..4), |_| {}).unwrap();
+            let sent = send_past_hints(|| out.send(socket.as_fd(), 0..4, true), |_| {}).unwrap();
             assert_eq!(sent, 4, "{message:?}");
             for _ in 0..4 {
                 let (size, from) = server.recv_from(&mut [0; 64]).unwrap();

@@ -70,6 +70,8 @@ pub(crate) struct Sockets {
     clients: Vec<ClientSocket>,
     pub(super) sources: Sources,
     out: SendBatch,
+    /// Whether each request takes a way of its own through the kernel, so that each is reported of.
+    apart: bool,
     back: ReceiveBatch,
     /// Whose socket each datagram of `back` came from.
     owners: Vec<u32>,
@@ -114,6 +116,7 @@ impl Sockets {
             clients: Vec::with_capacity(measured_count + background_count),
             sources: sources.skip(share.index as usize).step_by(share.count as usize),
             out: SendBatch::default(),
+            apart: false,
             back: ReceiveBatch::default(),
             owners: Vec::with_capacity(BATCH_SIZE),
             ready: Vec::with_capacity(BATCH_SIZE),
@@ -166,6 +169,7 @@ impl Sockets {
     /// Sends for one step, and waits until everything has ended.
     pub(crate) fn step(&mut self, order: &Order, start_ns: u64, watch: &Watch) -> Report {
         self.told = [0; 3];
+        self.apart = false;
         self.core.start(order, start_ns);
         let dropped_before = self.dropped_count();
         let end_ns = order.end_ns(start_ns);
@@ -249,7 +253,8 @@ impl Sockets {
         }
     }
 
-    /// Sends all requests that are written, those of one client in one system call.
+    /// Sends all requests that are written, those of one client in one system call, and as one message unless the
+    /// network has said something in this step: what it says then is about each of them.
     fn flush(&mut self) {
         if !self.core.close_batch(self.out.buffers()) {
             return;
@@ -261,10 +266,12 @@ impl Sockets {
             let from = self.clock.reading_before_sending();
             let (socket, mut told) = (self.clients[client as usize].as_fd(), None);
             // ICMP errors of earlier requests are recorded, and sending is tried again.
-            let sent =
-                send_past_hints(|| self.out.send(socket, slots.clone()), |hint| told = Some(cause_of(hint)));
+            let joined = !self.apart;
+            let send = || self.out.send(socket, slots.clone(), joined);
+            let sent = send_past_hints(send, |hint| told = Some(cause_of(hint)));
             let now_ns = self.clock.monotonic_ns();
             if let Some(cause) = told {
+                self.apart = true;
                 self.core.obstructed(client, cause, now_ns);
             }
             match sent {
@@ -287,6 +294,8 @@ impl Sockets {
             Ok(count) => self.owners.extend(std::iter::repeat_n(index, count)),
             Err(error) => {
                 if let Some(cause) = hint(&error).map(cause_of) {
+                    // A receiver on this host refuses what left as one message with one word.
+                    self.apart = true;
                     self.core.obstructed(index, cause, self.clock.monotonic_ns());
                 }
             }

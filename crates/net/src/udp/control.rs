@@ -97,7 +97,12 @@ pub(super) unsafe fn write(control: *mut Control, asked: Asked) -> usize {
 ///
 /// # Safety
 /// As [`write`].
-unsafe fn write_one<T>(control: *mut Control, level: libc::c_int, kind: libc::c_int, info: T) -> usize {
+pub(super) unsafe fn write_one<T>(
+    control: *mut Control,
+    level: libc::c_int,
+    kind: libc::c_int,
+    info: T,
+) -> usize {
     const HEADER_SIZE: usize = size_of::<libc::cmsghdr>();
     const { assert!(HEADER_SIZE + 8 + size_of::<T>() <= CONTROL_SIZE, "a control buffer holds one message") };
     // SAFETY: cmsg(3): this computes a size and touches no memory.

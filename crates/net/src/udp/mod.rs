@@ -5,6 +5,7 @@
 //! - `mmsg`: `recvmmsg` and `sendmmsg` over memory that is laid out once.
 //! - `slots`: the memory that message headers point to.
 //! - `control`: ancillary data: kernel receive stamps and the address that was asked.
+//! - `segment`: requests that leave as one message.
 //! - `reply`: answers that leave later, from another thread.
 //! - `icmp`: errors that are only what the network says.
 //! - `client`: one connected socket with receive stamps.
@@ -18,6 +19,7 @@ mod engine;
 mod icmp;
 mod mmsg;
 mod reply;
+mod segment;
 mod slots;
 mod socket;
 
