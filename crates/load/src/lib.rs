@@ -20,6 +20,7 @@ pub mod contest;
 mod engine;
 mod generator;
 mod judge;
+mod limit;
 mod limits;
 pub mod live;
 mod plan;
@@ -35,7 +36,7 @@ pub mod target;
 pub use allow::Allow;
 pub use generator::Generator;
 pub use plan::{Antp, Arrivals, Crew, Joinable, Order, Part, Plan, Scheme, Watch};
-pub use server_use::Process;
+pub use server_use::Processes;
 pub use shared_key::SharedKey;
 pub use spans::SpanSource;
 

@@ -1,12 +1,14 @@
 //! A whole run: its steps one after the other, or a search, and a record step for each.
 
+use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::time::{Duration, Instant};
 
-use authentick_report::load::{HostPart, Interruption, ServerUse, Step, Tally};
+use authentick_report::load::{HostPart, Interruption, Limit, ServerUse, Step, Tally, Traffic, Verdict};
 
+use crate::limit;
 use crate::plan::{Crew, Order, Part, Watch};
 use crate::search::{self, Found, Trial};
-use crate::server_use::{Process, Usage};
+use crate::server_use::{Processes, Seen, Watching};
 use crate::spans::SpanSource;
 
 /// From an order to its first request: time for every thread to be ready.
@@ -21,8 +23,8 @@ pub struct Run {
     pub duration: Duration,
     /// Operations a second of clients that are not measured.
     pub background_rps: f64,
-    /// The server's process on this host, if it is to be watched.
-    pub server: Option<Process>,
+    /// The server's processes on this host, if they are to be watched.
+    pub server: Option<Processes>,
     /// Where the server's own times come from, if they are to be joined.
     pub spans: Option<SpanSource>,
 }
@@ -94,18 +96,24 @@ impl Run {
     }
 
     fn step(&mut self, order: &Order, crew: &mut dyn Crew, watch: &Watch) -> Result<Step, String> {
-        let before = self.server.map(|process| process.usage()).transpose()?;
         if let Some(spans) = &mut self.spans {
             spans.begin()?;
         }
         let start = Instant::now() + HEAD_START + order.lead();
+        let (counted, has_warm_up) = (start + order.warm_up, !order.warm_up.is_zero());
+        let watching = self.server.as_ref().map(|server| server.watch(counted, order.duration, has_warm_up));
+        let watching = watching.transpose()?;
         let part = crew.step(order, start, watch).map_err(|error| error.to_string())?;
         let mut step = step_of(&part, order.rate_rps, crew.hosts().to_vec());
-        if let (Some(process), Some(before)) = (self.server, before) {
-            step.server = process.usage().ok().map(|after| used(before, after, &step));
-            if step.server.is_none() {
+        match watching.map(Watching::end).transpose() {
+            Ok(seen) => {
+                step.server = seen.map(|seen| used(&seen, &step));
+                step.limit = Some(limit::judge(&step));
+            }
+            Err(problem) => {
                 step.why_invalid.get_or_insert_with(|| "the server's process ended".to_owned());
                 step.valid = false;
+                step.limit = Some(Verdict { by: Limit::Server, why: vec![format!("it ended: {problem}")] });
             }
         }
         if let Some(spans) = &mut self.spans {
@@ -145,16 +153,42 @@ impl From<&Step> for Trial {
     }
 }
 
-fn used(before: Usage, after: Usage, step: &Step) -> ServerUse {
-    let cpu_seconds = after.cpu.saturating_sub(before.cpu).as_secs_f64();
+/// What was seen of the server's processes, as a record has it.
+fn used(seen: &Seen, step: &Step) -> ServerUse {
+    let cpu_seconds = seen.cpu.as_secs_f64();
     let parts = [Some(&step.tally), step.accompanying.as_ref(), step.background.as_ref()];
-    let answered: u64 = parts.into_iter().flatten().map(|tally| tally.answered).sum();
+    let sum = |of: fn(&Tally) -> u64| -> u64 { parts.into_iter().flatten().map(of).sum() };
+    let answered = sum(|tally| tally.answered);
+    // Counting began that much off the first operation, and with operations of the warm-up on their way.
+    let way_s = step.tally.latency_us.map_or(0.0, |latency| latency.p99 / 1e6);
+    let off_s = seen.begun_off.map_or(0.0, |off| off.as_secs_f64() + way_s);
+    let uncertain = (step.per_second(sum(|tally| tally.sent)) * off_s).ceil() as u64;
+    let traffic = seen.traffic.map(|traffic| Traffic { uncertain, ..traffic });
     ServerUse {
         cpu_seconds,
         cpu_us_per_request: (answered > 0).then(|| cpu_seconds * 1e6 / answered as f64),
-        resident_size: after.resident_size,
-        busiest_thread_share: None,
-        traffic: None,
+        resident_size: seen.resident_size,
+        busiest_thread_share: seen.running_share,
+        waiting_share: seen.waiting_share,
+        throttled_share: seen.throttled_share,
+        stopped_share: seen.stopped_share,
+        traffic: match seen.is_shared.then(|| is_here(&step.hosts)) {
+            None | Some(Some(false)) => traffic,
+            Some(Some(true)) => traffic.and_then(|traffic| limit::without_own(traffic, step)),
+            Some(None) => None,
+        },
+    }
+}
+
+/// Whether the hosts that sent are this one; `None` if only some are. No rows: this host alone.
+fn is_here(hosts: &[HostPart]) -> Option<bool> {
+    let own = |address: &SocketAddr| UdpSocket::bind((address.ip(), 0)).is_ok();
+    let is_own =
+        |host: &HostPart| host.name.to_socket_addrs().is_ok_and(|mut found| found.any(|at| own(&at)));
+    match hosts.iter().filter(|host| is_own(host)).count() {
+        number if number == hosts.len() => Some(true),
+        0 => Some(false),
+        _ => None,
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use authentick_load::runner::{Run, Steps};
 use authentick_load::search::Settings;
-use authentick_load::{Generator, Plan, Process, Scheme, Watch};
+use authentick_load::{Generator, Plan, Processes, Scheme, Watch};
 use authentick_report::load::Step;
 
 use super::Error;
@@ -154,6 +154,6 @@ pub(crate) fn run(arguments: &[&str]) -> Result<Measured, Error> {
         answered_rps: most(|step| step.tally.answered),
         late_p99_us: late.map_or(0.0, |late| late.p99),
         latency_p50_us: latency.map_or(0.0, |latency| latency.p50),
-        resident_size: Process::new(std::process::id())?.usage()?.resident_size,
+        resident_size: Processes::new(&[std::process::id()])?.usage()?.resident_size,
     })
 }

@@ -76,6 +76,7 @@ pub struct Drops {
 /// What a server's host counted of UDP during a step, of all sockets in the server's network namespace; those of the
 /// generator, if it shares the namespace, are subtracted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Traffic {
     /// Datagrams that were read (`InDatagrams`).
     pub read: u64,
@@ -83,6 +84,8 @@ pub struct Traffic {
     pub full: u64,
     /// Datagrams that were sent (`OutDatagrams`).
     pub sent: u64,
+    /// How far each of these may be off, as counting began while datagrams were on their way: after a warm-up.
+    pub uncertain: u64,
 }
 
 /// One second of a step.

@@ -167,7 +167,7 @@ pub struct Step {
     pub lateness_us: Option<Percentiles>,
     /// Octets of the largest request as UDP payload; with it a reader can work out the wire's ceilings. 0: TCP.
     pub request_size: u32,
-    /// What the server's process used; null unless it was named.
+    /// What the server's processes used; null unless they were named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerUse>,
     /// Phases and the client's own cryptography; absent for schemes other than those of ANTP.
@@ -181,7 +181,8 @@ pub struct Step {
     pub hosts: Vec<HostPart>,
 }
 
-/// What the server's process used during a step.
+/// What the server's processes used during a step: sums over all of them, and shares of their busiest thread, the one
+/// that was ready to run for longest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerUse {
     /// Processor time in user and kernel mode, in seconds.
@@ -193,6 +194,17 @@ pub struct ServerUse {
     /// Share of the step in which its busiest thread ran, from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busiest_thread_share: Option<f64>,
+    /// Share of the step in which that thread was ready to run and had no processor, as others had it or its quota was
+    /// used up; null if the kernel does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_share: Option<f64>,
+    /// Share of the step in which a quota kept the process from running, added up over processors, at most 1; null if
+    /// the host does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttled_share: Option<f64>,
+    /// Share of the step in which the process was stopped by a signal, by samples; null if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_share: Option<f64>,
     /// What its host counted of UDP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<Traffic>,

@@ -18,7 +18,7 @@ use authentick_crypto::Entropy;
 use authentick_load::runner::{Run, Steps};
 use authentick_load::search::Settings;
 use authentick_load::target::Target;
-use authentick_load::{Antp, Arrivals, Crew, Generator, Plan, Process, Scheme, SpanSource, Watch, rates};
+use authentick_load::{Antp, Arrivals, Crew, Generator, Plan, Processes, Scheme, SpanSource, Watch, rates};
 use authentick_report::load::{Interruption, LoadRecord, text};
 
 use crate::args::{Agent, ArrivalsArgument, Load, LoadArguments, LoadScheme};
@@ -242,9 +242,9 @@ fn sources(arguments: &LoadArguments) -> Result<Vec<std::net::IpAddr>, Failure> 
     }
 }
 
-fn process(pid: Option<u32>) -> Result<Option<Process>, Failure> {
+fn process(pid: Option<u32>) -> Result<Option<Processes>, Failure> {
     let problem = |text: String| Exit::Usage.because(format!("--server-pid: {text}"));
-    pid.map(Process::new).transpose().map_err(problem)
+    pid.map(|pid| Processes::new(&[pid])).transpose().map_err(problem)
 }
 
 fn spans(address: Option<&str>) -> Result<Option<SpanSource>, Failure> {
