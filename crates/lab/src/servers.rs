@@ -34,6 +34,8 @@ pub enum Fault {
     Stratum(u8),
     /// Its leap indicator says that the clock is not synchronised.
     Unsynchronised,
+    /// Its leap indicator and its stratum, which is 16, say so: how NTP servers answer before they are synchronised.
+    NeverSet,
     /// Its origin is not what the client sent.
     WrongOrigin,
     /// It comes twice.
@@ -343,6 +345,7 @@ fn answer(request: &Packet<'_>, fault: Option<Fault>) -> Vec<u8> {
         Some(Fault::Garbage(size)) => return vec![0xA5; size],
         Some(Fault::Stratum(stratum)) => header.stratum = stratum,
         Some(Fault::Unsynchronised) => header.leap = Leap::Unsynchronised,
+        Some(Fault::NeverSet) => (header.leap, header.stratum) = (Leap::Unsynchronised, 16),
         Some(Fault::WrongOrigin) => {
             header.origin = authentick_wire::time::NtpTime::from_bits(asked.transmit.to_bits() ^ 1);
         }

@@ -371,11 +371,13 @@ pub(super) fn check_content(header: &Header) -> Result<(), Check> {
     if header.stratum == 0 {
         return Err(Check::Kiss(header.reference_id));
     }
+    // A clock that was never set has no time to tell, and says so.
+    check_clock(header)?;
     //= rfc5905#6-5
     if header.receive.is_zero() || header.transmit.is_zero() {
         return Err(Check::Timestamps);
     }
-    Ok(check_clock(header)?)
+    Ok(())
 }
 
 /// Puts the cookies of a decrypted response into the jar; returns how many.

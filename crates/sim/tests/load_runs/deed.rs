@@ -42,9 +42,9 @@ pub(crate) enum Deed {
     KeysLost,
     /// One bit of the answer's tag is wrong.
     Tampered,
-    /// The answer has stratum 16.
+    /// The answer has stratum 16, and its leap indicator says that the clock is not synchronised.
     BadStratum,
-    /// The answer says that the clock is not synchronised.
+    /// The leap indicator says that the clock is not synchronised, and the stratum is a good one.
     BadLeap,
     /// The answer is cut within its header.
     Shortened,

@@ -159,7 +159,11 @@ impl Network {
                 at_ns = sent_ns + 2 * TIMEOUT_NS + TIMEOUT_NS / 4 + self.below(TIMEOUT_NS);
             }
             Deed::Tampered => *last.last_mut().expect("an answer is not empty") ^= 1,
-            Deed::BadStratum => last[1] = 16,
+            // As an NTP server answers that is not synchronised: by leap indicator and stratum.
+            Deed::BadStratum => {
+                last[0] |= 0b1100_0000;
+                last[1] = 16;
+            }
             Deed::BadLeap => last[0] |= 0b1100_0000,
             Deed::Shortened => {
                 let size = self.below(HEADER_SIZE as u64) as usize;
