@@ -7,7 +7,7 @@ use authentick_client::antp::establish_by_clock;
 use authentick_client::antp::phases::{TimeAsk, ask_time};
 use authentick_client::nts::{KeyServer, ask_with_either_keys};
 use authentick_client::trust::Anchor;
-use authentick_client::{Error, Learnt, Place, Why, mac, plain};
+use authentick_client::{Error, Learnt, Place, Unanswered, Why, mac, plain};
 use authentick_crypto::Entropy;
 use authentick_ke::tls::Roots;
 use authentick_proto::antp::client::Bounds;
@@ -73,6 +73,18 @@ impl Target {
         let asked = plain::ask(plan.ntp, entropy, plan.timeout);
         asked.map_err(|unanswered| unanswered.of(plan.ntp))?;
         Ok(Target::new(plan, None, &"none"))
+    }
+
+    /// Asks the server of `plan` without authentication; any answer will do, even one that fails every check: of a
+    /// server that is not synchronised, for example.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub fn reached(plan: Plan, entropy: &mut Entropy) -> Result<Self, Error> {
+        match plain::ask(plan.ntp, entropy, plan.timeout) {
+            Ok(_) | Err(Unanswered::Rejected(_)) => Ok(Target::new(plan, None, &"none")),
+            Err(unanswered) => Err(unanswered.of(plan.ntp)),
+        }
     }
 
     /// Asks it under a key that it shares.

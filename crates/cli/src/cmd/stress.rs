@@ -4,7 +4,9 @@
 //! - Average NTP Req/Sec: answers a second that passed every check.
 //! - Total Requests: requests that were sent.
 //! - Failed Requests: those without an answer in time, and those whose answer failed a check.
-//! - Bad Stratum Level: those of them whose answer had stratum 0 or one above 15.
+//! - Bad Stratum Level: those of them whose answer had stratum 0 or one above 15, whatever else was wrong with it.
+//!
+//! A run that was interrupted says after how long, in a fifth line.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -32,7 +34,7 @@ pub(crate) fn run(arguments: &Stress) -> Result<Exit, Failure> {
     };
     // First of all, as a report that cannot be written would waste the run.
     files::check_writable(&arguments.report).map_err(unwritable)?;
-    let target = find(Scheme::Plain, &arguments.host, Proof::None, &arguments.permission, TIMEOUT)?;
+    let target = find(Scheme::Plain, &arguments.host, Proof::Presence, &arguments.permission, TIMEOUT)?;
     let _ = authentick_net::descriptors::raise_limit();
     let plan = Plan { clients: CLIENT_COUNT, ..target.plan };
     let watch = Watch::default();
@@ -57,13 +59,18 @@ pub(crate) fn run(arguments: &Stress) -> Result<Exit, Failure> {
         let reason = outcome.interrupted.map_or_else(|| "the run did not start".to_owned(), String::from);
         return Err(Exit::Internal.because(reason));
     };
-    let lines = lines(step);
+    let lasted = Lasted {
+        seconds: step.seconds.min(arguments.seconds.as_secs_f64()),
+        ordered: outcome.interrupted.is_some().then_some(arguments.seconds),
+    };
+    let lines = lines(step, lasted);
     let text = format!(
-        "Server: {}\nRequests specified per second: {}\nTime duration (seconds): {}\n\n{}\n{lines}",
+        "Server: {}\nRequests specified per second: {}\nTime duration (seconds): {}\n\n{}\n{}\n{lines}",
         arguments.host,
         arguments.rate,
-        arguments.seconds.as_secs_f64(),
+        lasted.shown(),
         table(&seconds),
+        causes(step),
     );
     let written = fs::write(&arguments.report, text).map_err(unwritable);
     output::result(&lines);
@@ -108,16 +115,45 @@ fn table(rows: &[[u64; 3]]) -> String {
     text
 }
 
-fn lines(step: &Step) -> String {
+/// For how long requests were sent.
+#[derive(Clone, Copy)]
+struct Lasted {
+    seconds: f64,
+    /// What was ordered, if the run was interrupted.
+    ordered: Option<Duration>,
+}
+
+impl Lasted {
+    /// Seconds, without a fraction that nobody ordered.
+    fn shown(self) -> String {
+        match self.ordered {
+            Some(_) => format!("{:.3}", self.seconds),
+            None => self.seconds.to_string(),
+        }
+    }
+}
+
+/// How many requests failed for which reason; all of them together are the failed ones.
+fn causes(step: &Step) -> String {
+    let failed = step.tally.causes.iter().filter(|(cause, _)| !cause.is_skip());
+    failed.map(|(cause, count)| format!("{cause}: {count} ({})\n", cause.meaning())).collect()
+}
+
+fn lines(step: &Step, lasted: Lasted) -> String {
     let tally = &step.tally;
     // A kiss is what the checks call an answer of stratum 0.
     let bad_stratum = tally.count_of(Cause::BadStratum) + tally.count_of(Cause::Kiss);
-    format!(
+    let mut lines = format!(
         "Average NTP Req/Sec:\t{:.0}\nTotal Requests:\t{}\nFailed Requests:\t{}\nBad Stratum Level:\t{bad_stratum}\n",
         step.answered_rps(),
         tally.sent,
         tally.lost + tally.invalid,
-    )
+    );
+    if let Some(ordered) = lasted.ordered {
+        writeln!(lines, "Interrupted:\tafter {} of {} seconds", lasted.shown(), ordered.as_secs_f64())
+            .expect("writing to a string cannot fail");
+    }
+    lines
 }
 
 #[cfg(test)]

@@ -2,10 +2,13 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
+use authentick_lab::process::Process;
 use authentick_lab::servers::{Fault, NtpServer, Policy};
+use authentick_wire::header::ReferenceId;
 
-use crate::lab::{authentick, program, text};
+use crate::lab::{authentick, program, text, wait_for};
 
 /// One in ten is dropped, one in twenty lied to about the stratum. The first request is good: the command asks once
 /// whether anybody answers.
@@ -19,6 +22,97 @@ fn stress(folder: &Path, arguments: &[&str]) -> String {
         Command::new(program().path()).arg("stress").args(arguments).current_dir(folder).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// Runs a stress of a second at 100 a second against a server that answers one request in four like this, the probe
+/// excepted; how many requests were, failed, and had a bad stratum, and how many there should be.
+fn counted(fault: Fault) -> ([f64; 3], [u64; 2]) {
+    let folder = tempfile::tempdir().unwrap();
+    let server = NtpServer::on_loopback(Policy::good().every_from(4, 3, fault));
+    let printed = stress(folder.path(), &[&server.address().to_string(), "100", "1"]);
+    let names = ["Total Requests", "Failed Requests", "Bad Stratum Level"];
+    let counts = server.counts();
+    let average = value(&printed, "Average NTP Req/Sec");
+    assert!((average - (counts.good - 1) as f64).abs() <= 1.0, "{fault:?}: {printed}");
+    let report = std::fs::read_to_string(folder.path().join("ntpdata.txt")).unwrap();
+    assert!(report.ends_with(&printed), "{report}");
+    (names.map(|name| value(&printed, name)), [counts.received - 1, counts.faults[0]])
+}
+
+#[test]
+fn every_lie_is_counted_in_its_line_and_no_other() {
+    let kiss = |code| Fault::Kiss { code, identifier: false };
+    let cases = [
+        (Fault::Drop, false),
+        (Fault::Late(Duration::from_millis(1300)), false),
+        (Fault::WrongOrigin, false),
+        (Fault::Garbage(47), false),
+        // Not synchronised, at a good stratum.
+        (Fault::Unsynchronised, false),
+        // By leap indicator and stratum, as most servers say it.
+        (Fault::NeverSet, true),
+        (Fault::Stratum(0), true),
+        (Fault::Stratum(16), true),
+        (Fault::Stratum(17), true),
+        (Fault::Stratum(255), true),
+        (kiss(ReferenceId::RATE), true),
+        (kiss(ReferenceId(*b"INIT")), true),
+    ];
+    std::thread::scope(|scope| {
+        for (fault, is_stratum) in cases {
+            scope.spawn(move || {
+                let (printed, [sent, lied]) = counted(fault);
+                let bad_stratum = if is_stratum { lied } else { 0 };
+                assert_eq!(printed, [sent, lied, bad_stratum].map(|count| count as f64), "{fault:?}");
+                assert!(lied > 0, "{fault:?}");
+            });
+        }
+    });
+}
+
+#[test]
+fn server_that_is_not_synchronised_is_stressed() {
+    for fault in [Fault::NeverSet, Fault::Unsynchronised, Fault::Stratum(0)] {
+        let folder = tempfile::tempdir().unwrap();
+        let server = NtpServer::on_loopback(Policy::good().every(1, fault));
+        let address = server.address().to_string();
+        let mut command = Command::new(program().path());
+        let output =
+            command.args(["stress", &address, "100", "1"]).current_dir(folder.path()).output().unwrap();
+        // Answers came, and none of them gives time.
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let sent = (server.counts().received - 1) as f64;
+        assert!(sent >= 75.0, "{sent}");
+        let bad_stratum = if fault == Fault::Unsynchronised { 0.0 } else { sent };
+        assert_eq!([value(&printed, "Total Requests"), value(&printed, "Failed Requests")], [sent; 2]);
+        assert_eq!(value(&printed, "Bad Stratum Level"), bad_stratum, "{fault:?}");
+        assert_eq!(value(&printed, "Average NTP Req/Sec"), 0.0);
+        assert!(!printed.contains("Interrupted"), "{printed}");
+    }
+}
+
+#[test]
+fn interrupted_run_says_so_and_after_how_long() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = NtpServer::on_loopback(Policy::good());
+    let report = folder.path().join("report.txt");
+    let mut command = Command::new(program().path());
+    command.args(["stress", &server.address().to_string(), "200", "60"]).arg(&report);
+    let mut process = Process::start(&mut command);
+    wait_for("some requests", || (server.counts().received > 150).then_some(()));
+    process.signal("-INT");
+    assert_eq!(process.wait(), 0, "{}", process.log());
+    let report = std::fs::read_to_string(&report).unwrap();
+    let seconds = value(&report, "Time duration (seconds)");
+    let sent = value(&report, "Total Requests");
+    assert_eq!(sent, (server.counts().received - 1) as f64);
+    // 150 requests take 0.75 s; a run of a minute sends 12,000.
+    assert!((0.5..50.0).contains(&seconds) && sent < 10_000.0, "{report}");
+    assert!((value(&report, "Average NTP Req/Sec") - sent / seconds).abs() <= 1.0, "{report}");
+    let line = format!("Interrupted:\tafter {seconds:.3} of 60 seconds\n");
+    assert!(report.ends_with(&line), "{report}");
+    wait_for("the same on standard output", || process.log().contains(&line[..line.len() - 1]).then_some(()));
 }
 
 /// The value of a line that begins like this.
@@ -82,8 +176,7 @@ fn report_goes_where_it_is_sent() {
 #[test]
 fn kisses_are_answers_of_stratum_zero() {
     let folder = tempfile::tempdir().unwrap();
-    let code = authentick_wire::header::ReferenceId::RATE;
-    let kiss = Fault::Kiss { code, identifier: false };
+    let kiss = Fault::Kiss { code: ReferenceId::RATE, identifier: false };
     let server = NtpServer::on_loopback(Policy::good().every(4, kiss));
     let printed = stress(folder.path(), &[&server.address().to_string(), "100", "1"]);
     assert_eq!(value(&printed, "Bad Stratum Level"), server.counts().faults[0] as f64);

@@ -149,7 +149,7 @@ impl<'a> Offer<'a> {
         };
         let antp = match proof {
             Proof::Antp(antp) => Some(Antp { suite: antp.kem.suite().0, separate_tag, replay }),
-            Proof::None | Proof::Key(_) | Proof::Nts(_) => None,
+            Proof::None | Proof::Presence | Proof::Key(_) | Proof::Nts(_) => None,
         };
         let clients = arguments.clients.max(arguments.workers);
         let background = arguments.background.is_some() && scheme != Scheme::Ke;

@@ -66,6 +66,8 @@ impl Permission {
 pub(crate) enum Proof<'a> {
     /// Not at all.
     None,
+    /// Not at all, and any answer will do to show that it is there.
+    Presence,
     /// By a key that clients share with it.
     Key(KeyName<'a>),
     /// By a certificate, in key exchanges over TLS.
@@ -90,13 +92,14 @@ pub(crate) fn find(
     let port = match proof {
         Proof::Nts(trust) if scheme == Scheme::Ke => named_port.unwrap_or(trust.ke_port),
         Proof::Nts(trust) => trust.ke_port,
-        Proof::None | Proof::Key(_) | Proof::Antp(_) => named_port.unwrap_or(NTP_PORT),
+        Proof::None | Proof::Presence | Proof::Key(_) | Proof::Antp(_) => named_port.unwrap_or(NTP_PORT),
     };
     let address = resolve(&host, port)?[0];
     permission.check(&host, address.ip())?;
     let plan = Plan { scheme, server_name: host.clone(), timeout, ..Plan::plain(address) };
     match proof {
         Proof::None => Ok(Target::plain(plan, entropy)?),
+        Proof::Presence => Ok(Target::reached(plan, entropy)?),
         Proof::Key(name) => Ok(Target::with_key(plan, &name.find(address.ip())?, entropy)?),
         Proof::Antp(AntpLoad { kem, ca, server_name }) => {
             let (plan, roots) = trusting(plan, server_name.as_deref(), ca.as_deref())?;

@@ -33,6 +33,7 @@ fn every_fault_of_a_server_is_counted_under_its_name() {
         (Fault::Late(Duration::from_millis(900)), Cause::Late),
         (Fault::Stratum(16), Cause::BadStratum),
         (Fault::Unsynchronised, Cause::BadLeap),
+        (Fault::NeverSet, Cause::BadStratum),
         (Fault::WrongOrigin, Cause::BadOrigin),
         (Fault::Garbage(47), Cause::Malformed),
         (kiss(ReferenceId::RATE), Cause::Kiss),
