@@ -165,6 +165,11 @@ impl Streams {
         self.is_stopped || (now_ns >= self.end_ns && (is_closed || none_left()))
     }
 
+    /// Whether the step was stopped, or ended `grace_ns` ago or more.
+    pub(crate) fn has_ended_for(&self, now_ns: u64, grace_ns: u64) -> bool {
+        self.is_stopped || now_ns >= self.end_ns.saturating_add(grace_ns)
+    }
+
     /// The next instant at which something is due, or the step ends.
     pub(crate) fn next_ns(&self, now_ns: u64) -> Option<u64> {
         let due = self

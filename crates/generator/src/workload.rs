@@ -103,7 +103,9 @@ impl Workload {
     pub(crate) fn departed(&mut self, request: Request, continued: bool, sent_ns: u64, sent: NtpTime) {
         self.counts_of(request.client, request.principal).sent += u64::from(!continued);
         if self.roster[request.client].measured {
-            self.results.last_sent_ns = sent_ns;
+            if request.principal && !continued {
+                self.results.last_sent_ns = sent_ns;
+            }
             if !continued {
                 self.results.lateness.record(sent_ns.saturating_sub(request.intended_ns) as i64);
             }

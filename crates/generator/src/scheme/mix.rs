@@ -4,11 +4,11 @@ use authentick_report::load::Cause;
 
 use super::ke::Ke;
 use super::{Begun, Nature, Protocol, Scheme, push_sealed};
-use crate::Clock;
 use crate::client::Client;
 use crate::core::{Missing, Settings};
 use crate::exchanges::Exchange;
 use crate::workload::Call;
+use crate::{Clock, nanos};
 
 /// Key exchanges whose keys a client uses.
 #[derive(Debug)]
@@ -22,17 +22,19 @@ pub(crate) struct Mix {
 }
 
 impl Mix {
-    /// Sends the next transfer after a key exchange; if there is none, the operation has ended.
+    /// Sends the next transfer after a key exchange; if there is none, the operation has ended. None begins later than
+    /// a timeout after the step's end: so long the last answers of other schemes are waited for too.
     fn follow(&self, call: &mut Call<'_, impl Clock>, index: u32) {
-        let is_stopped = call.load.streams.is_stopped;
+        let now_ns = call.clock.monotonic_ns();
+        let grace_ns = nanos(call.load.settings.timeout);
+        let is_over = call.load.streams.has_ended_for(now_ns, grace_ns);
         let client = &mut call.load.roster[index];
-        if client.transfers_left == 0 || is_stopped {
+        if client.transfers_left == 0 || is_over {
             client.transfers_left = 0;
             return call.load.operation_ended(index);
         }
         client.transfers_left -= 1;
         call.load.counts_of(index, false).scheduled += 1;
-        let now_ns = call.clock.monotonic_ns();
         if let Err(cause) = push_sealed(call, index, now_ns, self.same_cookie || self.replays) {
             call.load.counts_of(index, false).skip(cause);
             call.load.roster[index].transfers_left = 0;

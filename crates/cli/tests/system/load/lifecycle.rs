@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
+use std::time::Duration;
 
-use authentick_lab::corrupt::{Corrupt, Damage, Record, Tap};
+use authentick_lab::corrupt::{Changed, Corrupt, Damage, Record, Tap};
 use authentick_report::load::Cause;
 
 use super::{behind, failures, load_nts, only};
@@ -139,4 +140,25 @@ fn background_of_time_transfers_is_kept_apart_too() {
     assert_eq!((step.tally.scheduled, background.scheduled), (100, 450));
     let received = (step.tally.sent + background.sent + 1) as f64;
     wait_for("requests", || (server.outcome("plain") == received).then_some(()));
+}
+
+#[test]
+fn transfers_that_follow_a_key_exchange_end_with_the_step() {
+    let lab = Lab::new();
+    // A thousand transfers of 5 ms each, one after the other.
+    let slow = |response: Vec<u8>| {
+        std::thread::sleep(Duration::from_millis(5));
+        vec![response]
+    };
+    let (server, _relay) = behind(&lab, Changed(slow));
+    let arguments = ["--rate", "4", "--step-seconds", "0.5", "--timeout", "0.5", "--same-cookie"];
+    let more = ["--transfers-per-exchange", "1000"];
+    let record = load_nts("mix", server.ke, &lab, &[&arguments[..], &more].concat());
+    let step = only(&record);
+    let transfers = step.accompanying.as_ref().unwrap();
+    assert!(step.tally.answered > 0 && transfers.answered > 0, "{step:?}");
+    // They have the step and a timeout after it, in which 200 fit.
+    assert!(transfers.scheduled < 1000 * step.tally.answered, "{transfers:?}");
+    assert!(transfers.adds_up(), "{transfers:?}");
+    assert!(step.seconds < 0.9, "transfers make no step longer: {} s", step.seconds);
 }
