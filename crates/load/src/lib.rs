@@ -12,12 +12,15 @@
 //!   [`record`]: what is kept of it.
 //! - [`contest`]: no load, but single exchanges under one scheme after the other.
 //! - [`agent`]: the same over several hosts.
+//! - `fuzzing`: what fuzz targets run.
 #![forbid(unsafe_code)]
 
 pub mod agent;
 mod allow;
 pub mod contest;
 mod engine;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod generator;
 mod judge;
 mod limit;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use authentick_generator::Missing;
 
+use super::limits::PREPARE_MAX;
 use crate::allow::Allow;
 use crate::plan::{Arrivals, Order, Plan, Scheme};
 
@@ -21,11 +22,13 @@ pub struct Limits {
     pub in_flight_max: u32,
     /// Threads that send.
     pub worker_count_max: u32,
+    /// How long clients may take to get what they need before the first step.
+    pub preparation_max: Duration,
 }
 
 impl Default for Limits {
-    /// A million operations a second for five minutes, 65,536 clients, 4,096 operations in flight, 64 threads: what one
-    /// current host can do, and a mistake in an order cannot keep an agent busy for hours.
+    /// A million operations a second for five minutes, 65,536 clients, 4,096 operations in flight, 64 threads, a
+    /// minute to get ready: what one current host can do, and a mistake in an order cannot keep an agent busy for hours.
     fn default() -> Self {
         Limits {
             rate_rps_max: 1e6,
@@ -33,6 +36,7 @@ impl Default for Limits {
             duration_max: Duration::from_secs(300),
             in_flight_max: 4096,
             worker_count_max: 64,
+            preparation_max: PREPARE_MAX,
         }
     }
 }
@@ -44,7 +48,7 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(60);
 const AEAD_COUNT_MAX: usize = 16;
 const SOURCE_COUNT_MAX: usize = 65_536;
 
-/// The most transfers after a key exchange. They run one after another, even past the end of a step.
+/// The most transfers after a key exchange. They run one after another, and end with the step.
 const TRANSFER_COUNT_MAX: u32 = 1000;
 
 /// Refuses a plan that exceeds `allow` or `limits`, with a sentence that names value, bound and remedy.

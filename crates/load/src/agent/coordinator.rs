@@ -13,9 +13,9 @@ use super::clock::{Monotonic, Ping, Reading, Span, best, micros, theirs};
 use super::dial::{Connected, Event, connect, out_of_turn};
 use super::error::{CrewError, Fault};
 use super::identity::Identity;
-use super::limits::{AGENT_COUNT_MAX, LEAD, PING_COUNT, PING_MAX, PREPARE_MAX, REPORT_MAX};
+use super::limits::{AGENT_COUNT_MAX, DURATION_MAX, LEAD, PING_COUNT, PING_MAX, READY_MAX, REPORT_MAX};
 use super::link::LinkError;
-use super::message::{FromAgent, ToAgent, shown};
+use super::message::{About, FromAgent, ToAgent, shown};
 use super::share::{check, merge, split, split_plan};
 use crate::lock;
 use crate::plan::{Crew, Order, Part, Plan, Scheme, Watch};
@@ -25,9 +25,6 @@ const TICK: Duration = Duration::from_millis(10);
 
 /// Messages of all agents that are queued; an agent that sends more has to wait.
 const EVENT_COUNT_MAX: usize = 256;
-
-/// The longest step that is ordered; agents' own limits are lower.
-const DURATION_MAX: Duration = Duration::from_secs(86_400);
 
 /// A run over several hosts.
 pub struct Coordinator {
@@ -95,7 +92,7 @@ impl Coordinator {
         for (index, plan) in plans.into_iter().enumerate() {
             coordinator.send(index, &ToAgent::Prepare(Box::new(plan)))?;
         }
-        coordinator.collect(Instant::now() + PREPARE_MAX, "generator", Some(watch), |message, _| {
+        coordinator.collect(Instant::now() + READY_MAX, "generator", Some(watch), |message, _| {
             matches!(message, FromAgent::Ready).then_some(())
         })?;
         Ok(coordinator)
@@ -129,7 +126,7 @@ impl Coordinator {
                 done: self.clock.at(report.at),
             };
             let skew = skew(report.started_ns, &span, &at, stopped).map_err(lie)?;
-            parts.push(row(name, orders[index].rate_rps, report.part, skew));
+            parts.push(row(&self.agents[index], orders[index].rate_rps, report.part, skew));
         }
         let (part, hosts) = merge(parts).ok_or_else(|| {
             let message = "agents count different operations; run one version everywhere";
@@ -357,7 +354,8 @@ fn tail(plan: &Plan) -> Duration {
         Scheme::Antp | Scheme::AntpExchange => 1,
         // The longest chain takes ten requests, and two phases follow.
         Scheme::AntpNegotiate | Scheme::AntpFull => 12,
-        Scheme::Mix { transfers, .. } => transfers,
+        // None begins later than a timeout after the step.
+        Scheme::Mix { .. } => 2,
     };
     let waits = plan.timeout.saturating_mul(transfers).saturating_add(plan.ke_timeout).saturating_mul(2);
     waits.min(Duration::from_secs(3600)) + REPORT_MAX
@@ -404,20 +402,30 @@ fn skew(
 }
 
 /// A host's row beside its part.
-fn row(name: &str, offered_rps: Option<f64>, mut part: Part, skew: Option<(i128, i128)>) -> (HostPart, Part) {
+fn row(
+    agent: &Connected,
+    offered_rps: Option<f64>,
+    mut part: Part,
+    skew: Option<(i128, i128)>,
+) -> (HostPart, Part) {
     let unstarted = skew.is_none().then(|| "it was stopped before it began".to_owned());
     part.why_invalid = part.why_invalid.as_deref().map(shown).or(unstarted);
     part.tally.summarise();
     let (late, error) = skew.unwrap_or((0, 0));
+    let About { version, cpu, cpu_count, kernel } = &agent.about;
     let row = HostPart {
-        name: name.to_owned(),
+        name: agent.name.clone(),
         offered_rps,
         tally: part.tally.without_histograms(),
         valid: part.why_invalid.is_none(),
         why_invalid: part.why_invalid.clone(),
         start_skew_us: late as f64 / 1000.0,
         start_skew_error_us: error as f64 / 1000.0,
-        ..HostPart::default()
+        busy_share: part.busy_share,
+        cpu: Some(shown(cpu)),
+        cpu_count: Some(*cpu_count),
+        kernel: Some(shown(kernel)),
+        version: Some(shown(version)),
     };
     (row, part)
 }

@@ -12,7 +12,7 @@ use rustls::{ClientConfig, ClientConnection};
 use super::error::{CrewError, Fault};
 use super::limits::HANDSHAKE_MAX;
 use super::link::{self, LinkError, Receiver, Sender};
-use super::message::{FromAgent, ToAgent, shown};
+use super::message::{About, FromAgent, ToAgent, shown};
 use crate::lock;
 
 /// What an agent's reader saw, and when; and which agent's.
@@ -24,6 +24,8 @@ pub(super) type Beat = (u64, [u64; 3]);
 /// An agent that takes orders.
 pub(super) struct Connected {
     pub(super) name: String,
+    /// What it says of its host.
+    pub(super) about: About,
     pub(super) sender: Arc<Sender<ToAgent>>,
     pub(super) beat: Arc<Mutex<Beat>>,
     /// What was reported to the watch about this step.
@@ -56,8 +58,8 @@ pub(super) fn connect(
         .and_then(|tls| link::open::<ToAgent, FromAgent>(stream, tls));
     // Under TLS 1.3 the client's handshake ends before the agent has judged our certificate.
     let (sender, mut receiver) = opened.map_err(|error| CrewError::unconnected(name, host, &error))?;
-    match receiver.receive().map_err(|error| CrewError::unconnected(name, host, &error))?.0 {
-        FromAgent::Welcome => {}
+    let about = match receiver.receive().map_err(|error| CrewError::unconnected(name, host, &error))?.0 {
+        FromAgent::Welcome(about) => about,
         FromAgent::Busy { with } => {
             let message = format!("it is busy with {}; wait, or end that run", shown(&with));
             return Err(CrewError::new(name, Fault::Busy, message));
@@ -68,11 +70,12 @@ pub(super) fn connect(
         | FromAgent::Pong { .. }
         | FromAgent::Done { .. }
         | FromAgent::Failed { .. } => return Err(out_of_turn(name)),
-    }
+    };
     let (alive, dead) = mpsc::sync_channel(0);
     let (sender, beat) = (Arc::new(sender), Arc::default());
     let connected = Connected {
         name: name.to_owned(),
+        about,
         sender: Arc::clone(&sender),
         beat: Arc::clone(&beat),
         told: [0; 3],

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// The application protocol, agreed on in the TLS handshake.
-pub(crate) const ALPN: &[u8] = b"authentick-load/1";
+pub(crate) const ALPN: &[u8] = b"authentick-load/2";
 
 /// The longest message to an agent, in octets: a plan with its authorities is the largest.
 pub(crate) const ORDER_SIZE_MAX: u32 = 1 << 20;
@@ -25,6 +25,23 @@ const _: () = assert!(
 /// A higher count cannot be true, as so many operations do not fit into a step; and [`AGENT_COUNT_MAX`] times as many
 /// do not overflow.
 pub(crate) const OPERATION_COUNT_MAX: u64 = 1 << 48;
+
+/// The longest step that is ordered; agents' own limits are lower.
+pub(crate) const DURATION_MAX: Duration = Duration::from_secs(86_400);
+
+/// Seconds of which a report of a step tells: those of the longest step, and of waiting for the last answers.
+pub(crate) const SECOND_COUNT_MAX: usize = 86_400 + 4000;
+
+/// The longest JSON of one second in a report, in octets: five names, three 64-bit counts, two times.
+const SECOND_SIZE_MAX: usize = 150;
+
+const _: () = assert!(
+    SECOND_COUNT_MAX * SECOND_SIZE_MAX < REPORT_SIZE_MAX as usize / 2,
+    "seconds leave half of a report to everything else"
+);
+
+/// A share of a step, such as of a thread's time: whole, and a tenth for clocks that are read one after the other.
+pub(crate) const SHARE_MAX: f64 = 1.1;
 
 /// Agents in a run.
 pub(crate) const AGENT_COUNT_MAX: usize = 64;
@@ -56,8 +73,16 @@ const _: () =
 /// From a message's first octet to its last.
 pub(crate) const MESSAGE_MAX: Duration = Duration::from_secs(60);
 
-/// How long an agent may take to create its generator.
+/// How long an agent may take to create its generator: it gives up then, and says so.
 pub(crate) const PREPARE_MAX: Duration = Duration::from_secs(60);
+
+/// How long its coordinator waits for that.
+pub(crate) const READY_MAX: Duration = Duration::from_secs(70);
+
+const _: () = assert!(
+    READY_MAX.as_secs() >= PREPARE_MAX.as_secs() + 2 * SILENCE_MAX.as_secs(),
+    "an agent that gives up is heard"
+);
 
 /// How long an answer to a ping may take.
 pub(crate) const PING_MAX: Duration = Duration::from_secs(2);

@@ -43,12 +43,26 @@ pub(crate) enum ToAgent {
     Beat,
 }
 
+/// What an agent says of its host, for the record of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct About {
+    /// The version of authentick.
+    pub version: String,
+    /// The model of the processor.
+    pub cpu: String,
+    /// How many processors it may use.
+    pub cpu_count: u32,
+    /// Name and release of the kernel.
+    pub kernel: String,
+}
+
 /// What an agent tells a coordinator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum FromAgent {
     /// Orders are taken.
-    Welcome,
+    Welcome(About),
     /// Another coordinator is served; the connection ends.
     Busy {
         /// Which one.
@@ -155,6 +169,12 @@ impl<M: Message> Inbox<M> {
         self.octets.is_empty()
     }
 
+    /// Octets for which it has taken memory.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn capacity(&self) -> usize {
+        self.octets.capacity()
+    }
+
     /// Adds octets as they arrive.
     pub(crate) fn push(&mut self, octets: &[u8]) {
         self.octets.extend_from_slice(octets);
@@ -188,7 +208,7 @@ mod tests {
 
     fn messages() -> Vec<FromAgent> {
         vec![
-            FromAgent::Welcome,
+            FromAgent::Welcome(About { version: "1.2.3".to_owned(), cpu_count: 4, ..About::default() }),
             FromAgent::Busy { with: "CN=a (192.0.2.1:9)".to_owned() },
             FromAgent::Pong { number: 3, received_ns: 0, sent_ns: u64::MAX },
             FromAgent::Done {

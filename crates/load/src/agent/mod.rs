@@ -17,6 +17,8 @@ mod clock;
 mod coordinator;
 mod dial;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod identity;
 mod limits;
 mod link;
@@ -31,6 +33,7 @@ pub use self::bounds::Limits;
 pub use self::coordinator::Coordinator;
 pub use self::error::{CrewError, Fault};
 pub use self::identity::{Identity, IdentityError};
+pub use self::message::About;
 pub use self::server::Agent;
 pub use self::share::split;
 pub use crate::allow::Allow;

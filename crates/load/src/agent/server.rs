@@ -25,7 +25,7 @@ use super::limits::{
     CONNECTION_COUNT_MAX, HANDLER_COUNT_MAX, HANDOVER, JOINABLE_COUNT_MAX, LEAD_MAX, LINGER,
 };
 use super::link::{self, LinkError, Receiver, Sender};
-use super::message::{FromAgent, ToAgent, shown};
+use super::message::{About, FromAgent, ToAgent, shown};
 use super::share::newest;
 use super::words::{order_in_words, plan_in_words};
 use crate::allow::Allow;
@@ -43,8 +43,9 @@ pub struct Agent {
 
 impl Agent {
     /// Listens on `address` for coordinators whose certificates are of the identity's authority. Load goes to addresses
-    /// in `allow` alone, and no further than `limits`. `make` makes the generator for a plan that is within these
-    /// bounds, or says why it cannot.
+    /// in `allow` alone, and no further than `limits`. Coordinators are told what is said `about` the host. `make` makes
+    /// the generator for a plan that is within these bounds, or says why it cannot; it is to give up once its watch is
+    /// stopped.
     ///
     /// # Errors
     /// If the address cannot be had, or the identity's parts do not fit each other.
@@ -53,7 +54,8 @@ impl Agent {
         identity: &Identity,
         allow: Allow,
         limits: Limits,
-        make: impl Fn(Plan) -> Result<Box<dyn Crew>, String> + Send + Sync + 'static,
+        about: About,
+        make: impl Fn(Plan, &Watch) -> Result<Box<dyn Crew>, String> + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let tls =
             identity.server_config().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
@@ -63,6 +65,7 @@ impl Agent {
             tls,
             allow,
             limits,
+            about,
             clock: Monotonic::start(),
             make: Box::new(make),
             coordinator: Mutex::new(None),
@@ -154,13 +157,14 @@ fn victim(open: &HashMap<u64, Peer>) -> Option<u64> {
 }
 
 /// Makes the generator for a plan.
-type Make = Box<dyn Fn(Plan) -> Result<Box<dyn Crew>, String> + Send + Sync>;
+type Make = Box<dyn Fn(Plan, &Watch) -> Result<Box<dyn Crew>, String> + Send + Sync>;
 
 /// What all connections share.
 struct AgentState {
     tls: Arc<ServerConfig>,
     allow: Allow,
     limits: Limits,
+    about: About,
     clock: Monotonic,
     make: Make,
     /// Whose orders are carried out.
@@ -219,7 +223,7 @@ impl Drop for Control<'_> {
 
 /// What the reader hands on.
 enum Command {
-    Prepare(Box<Plan>),
+    Prepare { plan: Box<Plan>, watch: Watch },
     Step { number: u64, order: Order, start_ns: u64, watch: Watch },
 }
 
@@ -227,9 +231,22 @@ enum Command {
 #[derive(Default)]
 struct StepProgress {
     step: u64,
+    /// Stops what is done now: the preparation, or a step.
     watch: Watch,
     /// A command is being carried out.
     is_at_work: bool,
+    /// When the preparation has taken too long; none, unless there is one now.
+    prepare_by: Option<Instant>,
+}
+
+impl StepProgress {
+    /// What a sign of life tells. As one leaves several times a second, the preparation is ended here if it is too long.
+    fn beat(&self) -> FromAgent {
+        if self.prepare_by.is_some_and(|by| Instant::now() >= by) {
+            self.watch.stop();
+        }
+        FromAgent::Beat { step: self.step, counts: self.watch.counts() }
+    }
 }
 
 impl AgentState {
@@ -261,7 +278,7 @@ impl AgentState {
 
     /// Carries out orders until the connection ends; returns why it did.
     fn obey(&self, name: &str, sender: &Sender<FromAgent>, receiver: Receiver<ToAgent>) -> String {
-        if let Err(error) = sender.send(&FromAgent::Welcome) {
+        if let Err(error) = sender.send(&FromAgent::Welcome(self.about.clone())) {
             return error.to_string();
         }
         let progress = Mutex::new(StepProgress::default());
@@ -274,7 +291,7 @@ impl AgentState {
             let watched = &progress;
             scope.spawn(move || {
                 let mut receiver = receiver;
-                let end = read(&mut receiver, sender, &self.clock, watched, &commands);
+                let end = self.read(&mut receiver, sender, watched, &commands);
                 lock(watched).watch.stop();
                 drop(commands);
                 let why = match end {
@@ -288,14 +305,14 @@ impl AgentState {
                 let _ = read_to_end.send(why);
             });
             scope.spawn(move || {
-                sender.keep_alive(&dead, || {
-                    let progress = lock(watched);
-                    FromAgent::Beat { step: progress.step, counts: progress.watch.counts() }
-                });
+                sender.keep_alive(&dead, || lock(watched).beat());
             });
             let mut work = Work { state: self, name, sender, generator: None, step: 0 };
             for command in inbox {
-                let result = work.carry_out(command, || lock(&progress).is_at_work = false);
+                let result = work.carry_out(command, || {
+                    let mut progress = lock(&progress);
+                    (progress.is_at_work, progress.prepare_by) = (false, None);
+                });
                 if let Err(why) = result {
                     // The reader goes on reading, so that the last message is not lost in a reset.
                     sender.conclude(&FromAgent::Refused { why: why.clone() });
@@ -305,6 +322,58 @@ impl AgentState {
             }
             reader_ended.recv().unwrap_or_default()
         })
+    }
+
+    /// Reads until the connection ends or makes no sense.
+    fn read(
+        &self,
+        receiver: &mut Receiver<ToAgent>,
+        sender: &Sender<FromAgent>,
+        progress: &Mutex<StepProgress>,
+        commands: &SyncSender<Command>,
+    ) -> ReadEnd {
+        loop {
+            let (message, at) = match receiver.receive() {
+                Ok(received) => received,
+                Err(LinkError::Message(error)) => return ReadEnd::Refused(format!("you sent {error}")),
+                Err(error) => return ReadEnd::Gone(error.to_string()),
+            };
+            // The watch is made here, so that a stop that follows at once finds it.
+            let watch = Watch::default();
+            let command = match message {
+                ToAgent::Beat => continue,
+                ToAgent::Stop => {
+                    lock(progress).watch.stop();
+                    continue;
+                }
+                ToAgent::Ping { number } => {
+                    let received_ns = self.clock.at(at);
+                    let sent_ns = self.clock.now();
+                    match sender.send(&FromAgent::Pong { number, received_ns, sent_ns }) {
+                        Ok(()) => continue,
+                        Err(error) => return ReadEnd::Gone(error.to_string()),
+                    }
+                }
+                ToAgent::Prepare(plan) => Command::Prepare { plan, watch: watch.clone() },
+                ToAgent::Step { number, order, start_ns } => {
+                    Command::Step { number, order, start_ns, watch: watch.clone() }
+                }
+            };
+            {
+                let mut progress = lock(progress);
+                if progress.is_at_work {
+                    return ReadEnd::Refused("an order came while another one was carried out".to_owned());
+                }
+                (progress.is_at_work, progress.watch) = (true, watch);
+                match &command {
+                    Command::Prepare { .. } => progress.prepare_by = Some(at + self.limits.preparation_max),
+                    Command::Step { number, .. } => progress.step = *number,
+                }
+            }
+            if commands.try_send(command).is_err() {
+                return ReadEnd::Gone("orders are not carried out any more".to_owned());
+            }
+        }
     }
 }
 
@@ -325,55 +394,6 @@ enum ReadEnd {
     Refused(String),
 }
 
-/// Reads until the connection ends or makes no sense.
-fn read(
-    receiver: &mut Receiver<ToAgent>,
-    sender: &Sender<FromAgent>,
-    clock: &Monotonic,
-    progress: &Mutex<StepProgress>,
-    commands: &SyncSender<Command>,
-) -> ReadEnd {
-    loop {
-        let (message, at) = match receiver.receive() {
-            Ok(received) => received,
-            Err(LinkError::Message(error)) => return ReadEnd::Refused(format!("you sent {error}")),
-            Err(error) => return ReadEnd::Gone(error.to_string()),
-        };
-        let command = match message {
-            ToAgent::Beat => continue,
-            ToAgent::Stop => {
-                lock(progress).watch.stop();
-                continue;
-            }
-            ToAgent::Ping { number } => {
-                let received_ns = clock.at(at);
-                match sender.send(&FromAgent::Pong { number, received_ns, sent_ns: clock.now() }) {
-                    Ok(()) => continue,
-                    Err(error) => return ReadEnd::Gone(error.to_string()),
-                }
-            }
-            ToAgent::Prepare(plan) => Command::Prepare(plan),
-            // The watch is made here, so that a stop that follows at once finds it.
-            ToAgent::Step { number, order, start_ns } => {
-                Command::Step { number, order, start_ns, watch: Watch::default() }
-            }
-        };
-        {
-            let mut progress = lock(progress);
-            if progress.is_at_work {
-                return ReadEnd::Refused("an order came while another one was carried out".to_owned());
-            }
-            progress.is_at_work = true;
-            if let Command::Step { number, watch, .. } = &command {
-                (progress.step, progress.watch) = (*number, watch.clone());
-            }
-        }
-        if commands.try_send(command).is_err() {
-            return ReadEnd::Gone("orders are not carried out any more".to_owned());
-        }
-    }
-}
-
 /// The thread that makes the generator and runs it.
 struct Work<'a> {
     state: &'a AgentState,
@@ -387,7 +407,7 @@ impl Work<'_> {
     /// Carries out one command and answers it; `idle` is called before the answer. An error is why it is refused.
     fn carry_out(&mut self, command: Command, idle: impl FnOnce()) -> Result<(), String> {
         let answer = match command {
-            Command::Prepare(plan) => self.prepare(*plan)?,
+            Command::Prepare { plan, watch } => self.prepare(*plan, &watch)?,
             Command::Step { number, order, start_ns, watch } => {
                 self.step(number, &order, start_ns, &watch)?
             }
@@ -400,13 +420,20 @@ impl Work<'_> {
         }
     }
 
-    fn prepare(&mut self, plan: Plan) -> Result<FromAgent, String> {
+    fn prepare(&mut self, plan: Plan, watch: &Watch) -> Result<FromAgent, String> {
         if self.generator.is_some() {
             return Err("a second plan came; a run has one".to_owned());
         }
         check_plan(&plan, &self.state.allow, &self.state.limits)?;
-        let crew = (self.state.make)(plan.clone())?;
         log::info!("{}: {}", self.name, plan_in_words(&plan));
+        let (began, most) = (Instant::now(), self.state.limits.preparation_max);
+        let crew = (self.state.make)(plan.clone(), watch).map_err(|why| match began.elapsed() >= most {
+            true => format!(
+                "its clients were not ready after {} s ({why}); take fewer clients or more agents",
+                most.as_secs_f64()
+            ),
+            false => why,
+        })?;
         self.generator = Some((plan, crew));
         Ok(FromAgent::Ready)
     }

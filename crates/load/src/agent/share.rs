@@ -1,8 +1,8 @@
 //! Dividing a run among agents, and combining their reports. Pure functions.
 
-use authentick_report::load::{Histogram, HostPart, Tally};
+use authentick_report::load::{Evidence, Histogram, HostPart, Tally};
 
-use super::limits::{JOINABLE_COUNT_MAX, OPERATION_COUNT_MAX};
+use super::limits::{JOINABLE_COUNT_MAX, OPERATION_COUNT_MAX, SECOND_COUNT_MAX, SHARE_MAX};
 use crate::plan::{Joinable, Order, Part, Plan};
 
 /// The order of each of `count` hosts. Rates differ by little, and add up exactly to the total; a closed loop has the
@@ -75,8 +75,10 @@ fn mix(seed: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Refuses a report that cannot be true: counts that do not add up, or are impossibly high.
+/// Refuses a report that cannot be true: counts that do not add up, or are impossibly high; shares and times that no
+/// clock can have shown; more seconds than a step has.
 pub(crate) fn check(part: &Part) -> Result<(), String> {
+    check_evidence(part)?;
     let tallies = std::iter::once(&part.tally).chain(&part.accompanying).chain(&part.background);
     for tally in tallies {
         if !tally.adds_up() {
@@ -92,6 +94,30 @@ pub(crate) fn check(part: &Part) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// The part of [`check`] that is not about operations.
+fn check_evidence(part: &Part) -> Result<(), String> {
+    let Evidence { idle_share, preempted_share, steal_share, stalls, drops, .. } = &part.evidence;
+    let shares = [part.busy_share, *idle_share, *preempted_share, *steal_share];
+    if let Some(share) = shares.into_iter().flatten().find(|share| !(0.0..=SHARE_MAX).contains(share)) {
+        return Err(format!("it reports a share of {share}, which is not within 0 to 1"));
+    }
+    let mut times = [part.seconds, stalls.longest_us, stalls.total_us].into_iter();
+    if let Some(time) = times.find(|time| !time.is_finite() || *time < 0.0) {
+        return Err(format!("it reports a time of {time}, which is none"));
+    }
+    if part.series.len() > SECOND_COUNT_MAX {
+        return Err(format!("it reports {} seconds, which no step has", part.series.len()));
+    }
+    let seconds = part.series.iter().flat_map(|second| [second.sent, second.answered, second.failed]);
+    let counts = [stalls.count, drops.unread, drops.send_buffer, drops.queue].into_iter();
+    match counts.chain(seconds).max() {
+        Some(most) if most > OPERATION_COUNT_MAX => {
+            Err(format!("it counts {most} of something, which cannot have happened"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Keeps the newest of single operations: a server keeps no more records to join them to.
@@ -136,7 +162,7 @@ fn add(whole: &mut Part, part: Part) -> Option<()> {
 mod tests {
     use std::time::Duration;
 
-    use authentick_report::load::{Cause, Operation};
+    use authentick_report::load::{Cause, Drops, Operation, Second};
     use proptest::prelude::*;
 
     use super::super::tests::{order, plan, tally};
@@ -149,8 +175,6 @@ mod tests {
             tally: part.tally.without_histograms(),
             valid: part.why_invalid.is_none(),
             why_invalid: part.why_invalid.clone(),
-            start_skew_us: 0.0,
-            start_skew_error_us: 0.0,
             ..HostPart::default()
         }
     }
@@ -266,6 +290,49 @@ mod tests {
         assert!(check(&Part { tally: huge, ..Part::default() }).unwrap_err().contains("nobody"));
         let surplus = Tally { surplus: u64::MAX, ..Tally::default() };
         assert!(check(&Part { background: Some(surplus), ..Part::default() }).is_err());
+    }
+
+    #[test]
+    fn impossible_evidence_is_refused() {
+        let good = Part {
+            busy_share: Some(1.0),
+            seconds: 2.0,
+            evidence: Evidence { idle_share: Some(0.0), steal_share: Some(1.0), ..Evidence::default() },
+            series: vec![Second { sent: 5, answered: 5, ..Second::default() }; 2],
+            ..Part::default()
+        };
+        assert_eq!(check(&good), Ok(()));
+        let wrong: [fn(&mut Part); 10] = [
+            |part| part.busy_share = Some(-0.1),
+            |part| part.busy_share = Some(f64::NAN),
+            |part| part.evidence.idle_share = Some(1.5),
+            |part| part.evidence.preempted_share = Some(f64::INFINITY),
+            |part| part.evidence.stalls.longest_us = f64::NAN,
+            |part| part.evidence.stalls.total_us = -1.0,
+            |part| part.evidence.drops.unread = u64::MAX,
+            |part| part.series[1].failed = u64::MAX,
+            |part| part.series = vec![Second::default(); SECOND_COUNT_MAX + 1],
+            |part| part.seconds = -1.0,
+        ];
+        for (index, change) in wrong.into_iter().enumerate() {
+            let mut part = good.clone();
+            change(&mut part);
+            assert!(check(&part).is_err(), "{index}");
+        }
+    }
+
+    #[test]
+    fn evidence_of_hosts_is_merged_and_the_worst_counts() {
+        let part = |idle_share, unread| Part {
+            evidence: Evidence {
+                idle_share: Some(idle_share),
+                drops: Drops { unread, ..Drops::default() },
+                ..Evidence::default()
+            },
+            ..Part::default()
+        };
+        let (whole, _) = merged(&[("a", part(0.9, 1)), ("b", part(0.2, 2))]).unwrap();
+        assert_eq!((whole.evidence.idle_share, whole.evidence.drops.unread), (Some(0.2), 3));
     }
 
     proptest! {

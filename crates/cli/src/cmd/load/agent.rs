@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use authentick_daemon::guarded::{self, PEM_SIZE_MAX, Secrecy, Unreadable};
 use authentick_ke::tls::Roots;
-use authentick_load::agent::{self, Coordinator, CrewError, Fault, Identity, IdentityError, Limits};
+use authentick_load::agent::{self, About, Coordinator, CrewError, Fault, Identity, IdentityError, Limits};
 use authentick_load::{Allow, Crew, Generator, Plan, Watch};
+use authentick_report::Host;
 
 use crate::args::{Agent, Coordination};
 use crate::exit::{Exit, Failure};
+use crate::host::{VERSION, host};
 use crate::{input, output, trust};
 
 /// Takes part in runs until a signal ends it, or the end of its input if that is asked for.
@@ -28,11 +30,16 @@ pub(super) fn run(arguments: &Agent) -> Result<Exit, Failure> {
         duration_max: Duration::from_secs(arguments.seconds_max),
         in_flight_max: arguments.in_flight_max,
         worker_count_max: arguments.workers_max,
+        ..Limits::default()
     };
+    let Host { cpu, cpu_count, kernel } = host();
+    let about = About { version: VERSION.to_owned(), cpu, cpu_count, kernel };
     let allow = Allow::with(arguments.allow.clone());
     let unpinned = arguments.unpinned;
-    let make = move |plan: Plan| generator(&Plan { pinned: plan.pinned && !unpinned, ..plan });
-    let agent = agent::Agent::bind(arguments.listen, &identity, allow, limits, make).map_err(|error| {
+    let make =
+        move |plan: Plan, watch: &Watch| generator(&Plan { pinned: plan.pinned && !unpinned, ..plan }, watch);
+    let bound = agent::Agent::bind(arguments.listen, &identity, allow, limits, about, make);
+    let agent = bound.map_err(|error| {
         let exit = Exit::of_access(&error);
         exit.because(format!("--listen {}: {error}", arguments.listen))
     })?;
@@ -50,12 +57,12 @@ pub(super) fn run(arguments: &Agent) -> Result<Exit, Failure> {
 }
 
 /// The generator for a plan that the agent has accepted.
-fn generator(plan: &Plan) -> Result<Box<dyn Crew>, String> {
+fn generator(plan: &Plan, watch: &Watch) -> Result<Box<dyn Crew>, String> {
     // Asked for only if the plan brings no authorities of its own.
     let needs_roots = plan.scheme.needs_roots() && plan.authorities_pem.is_none();
     let roots: Option<Roots> =
         needs_roots.then(|| trust::roots(None)).transpose().map_err(|failure| failure.message)?;
-    Ok(Box::new(Generator::prepare(plan, roots, &Watch::default())?))
+    Ok(Box::new(Generator::prepare(plan, roots, watch)?))
 }
 
 /// A crew of agents.

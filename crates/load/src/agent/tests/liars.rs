@@ -125,7 +125,7 @@ fn counts_that_do_not_add_up_are_exposed() {
 
 #[test]
 fn words_out_of_turn_are_exposed() {
-    for answer in [FromAgent::Ready, done(9, Some(1)), FromAgent::Welcome] {
+    for answer in [FromAgent::Ready, done(9, Some(1)), FromAgent::Welcome(about())] {
         let error = exposed(move |message, _| {
             matches!(message, ToAgent::Step { .. }).then(|| vec![Some(answer.clone())])
         });

@@ -19,12 +19,13 @@ use rustls::{AlertDescription, ClientConfig, ClientConnection, ServerConnection}
 use super::clock::Monotonic;
 use super::limits::{ALPN, ORDER_SIZE_MAX, REPORT_SIZE_MAX};
 use super::link::{self, LinkError, Receiver, Sender};
-use super::message::{FromAgent, ToAgent};
+use super::message::{About, FromAgent, ToAgent};
 use super::{Agent, Allow, Coordinator, CrewError, Fault, Identity, Limits};
 use crate::plan::{Arrivals, Crew, Joinable, Order, Part, Plan, Scheme, Watch};
 
 mod admission;
 mod liars;
+mod preparation;
 mod steps;
 
 /// A plan for targets that nobody sends anything to.
@@ -144,7 +145,12 @@ impl Crew for Counter {
             thread::sleep(Duration::from_millis(2));
         }
         self.deeds.steps.lock().unwrap().push((began, Instant::now()));
-        let mut part = Part { tally: tally(sent, sent / 10), request_size: 228, ..Part::default() };
+        let mut part = Part {
+            tally: tally(sent, sent / 10),
+            request_size: 228,
+            busy_share: Some(0.25),
+            ..Part::default()
+        };
         if self.bulk {
             part.lateness_ns = (0..200_000).map(|n| (n * 1000, 1)).collect::<Vec<_>>().into();
             let source = "[2001:db8::1]:65535".parse().unwrap();
@@ -176,15 +182,24 @@ impl TestAgent {
         limits: Limits,
         make: impl Fn(Arc<Deeds>) -> Box<dyn Crew> + Send + Sync + 'static,
     ) -> Self {
+        TestAgent::making(authority, coordinators, limits, move |deeds, _| Ok(make(deeds)))
+    }
+
+    fn making(
+        authority: &Authority,
+        coordinators: &Authority,
+        limits: Limits,
+        make: impl Fn(Arc<Deeds>, &Watch) -> Result<Box<dyn Crew>, String> + Send + Sync + 'static,
+    ) -> Self {
         let identity = authority.identity("agent.test", coordinators);
         let (deeds, stop) = (Arc::<Deeds>::default(), Arc::<AtomicBool>::default());
         let (seen, until) = (Arc::clone(&deeds), Arc::clone(&stop));
-        let make = move |plan| {
+        let make = move |plan, watch: &Watch| {
             seen.plans.lock().unwrap().push(plan);
-            Ok(make(Arc::clone(&seen)))
+            make(Arc::clone(&seen), watch)
         };
         let loopback = "127.0.0.1:0".parse().unwrap();
-        let agent = Agent::bind(loopback, &identity, Allow::default(), limits, make).unwrap();
+        let agent = Agent::bind(loopback, &identity, Allow::default(), limits, about(), make).unwrap();
         let address = agent.address().unwrap();
         let thread = Some(thread::spawn(move || agent.run(&until)));
         TestAgent { address, deeds, stop, thread }
@@ -216,6 +231,16 @@ impl Drop for TestAgent {
     }
 }
 
+/// What a test agent says of its host, with what no terminal is to see.
+fn about() -> About {
+    About {
+        version: "9.8.7".to_owned(),
+        cpu: "a \x1b[31mprocessor".to_owned(),
+        cpu_count: 3,
+        kernel: "Linux 6".to_owned(),
+    }
+}
+
 fn await_that(condition: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(10);
     while !condition() {
@@ -235,7 +260,7 @@ fn impostor(
     let run = move || {
         let (stream, _) = listener.accept().unwrap();
         let (sender, receiver) = link::open(stream, ServerConnection::new(tls).unwrap()).unwrap();
-        sender.send(&FromAgent::Welcome).unwrap();
+        sender.send(&FromAgent::Welcome(about())).unwrap();
         script(sender, receiver);
     };
     (name, thread::spawn(run))
@@ -323,7 +348,7 @@ fn raw(authority: &Authority, agent: &TestAgent) -> (Sender<ToAgent>, Receiver<F
         let stream = TcpStream::connect(agent.address).unwrap();
         let (sender, mut receiver) = link::open(stream, tls).unwrap();
         match receiver.receive().unwrap().0 {
-            FromAgent::Welcome => return (sender, receiver),
+            FromAgent::Welcome(_) => return (sender, receiver),
             // The connection before this one is on its way out.
             FromAgent::Busy { .. } if Instant::now() < deadline => {}
             other => panic!("{other:?}"),

@@ -23,6 +23,9 @@ fn three_agents_work_in_lockstep_and_add_up() {
         for row in rows {
             assert!(row.valid && row.tally.adds_up() && row.tally.sent == 67, "{row:?}");
             assert_eq!(row.tally.histograms, Histograms::default());
+            assert_eq!((row.busy_share, row.cpu_count), (Some(0.25), Some(3)));
+            assert_eq!(row.cpu.as_deref(), Some("a  [31mprocessor"), "nothing steers a terminal");
+            assert_eq!((row.kernel.as_deref(), row.version.as_deref()), (Some("Linux 6"), Some("9.8.7")));
             assert!(row.start_skew_error_us > 0.0 && row.start_skew_error_us < 100_000.0, "{row:?}");
             // All clocks are this host's, so the skew is the generator's own lateness, which is not negative.
             assert!(row.start_skew_us >= -row.start_skew_error_us - 1.0, "{row:?}");
