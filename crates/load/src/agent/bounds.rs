@@ -28,7 +28,7 @@ pub struct Limits {
 
 impl Default for Limits {
     /// A million operations a second for five minutes, 65,536 clients, 4,096 operations in flight, 64 threads, a
-    /// minute to get ready: what one current host can do, and a mistake in an order cannot keep an agent busy for hours.
+    /// minute to get ready: what one current host can do, and no mistake in an order keeps an agent busy for hours.
     fn default() -> Self {
         Limits {
             rate_rps_max: 1e6,

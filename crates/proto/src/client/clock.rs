@@ -28,8 +28,8 @@ const fn meaning(stratum: u8) -> &'static str {
 }
 
 /// Looks at stratum, leap indicator and root distance. The stratum comes first, as most servers that are not
-/// synchronised say so by both, and who counts bad strata counts them all; the leap indicator speaks where it is the only
-/// one that does.
+/// synchronised say so by both, and who counts bad strata counts them all; the leap indicator speaks where it alone
+/// does.
 pub(crate) fn check_clock(header: &Header) -> Result<(), Unsound> {
     //= rfc5905#9.2-12
     if !(1..16).contains(&header.stratum) {

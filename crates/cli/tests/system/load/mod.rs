@@ -6,6 +6,7 @@
 //! - `conservation`: every operation is counted once, by both sides.
 //! - `latency`: a slow server shows, and a slow generator is not taken for one.
 //! - `causes`, `exchanges`: each way to fail, of transfers and of key exchanges.
+//! - `local`: what the generator's own host refuses; `families`: IPv6, and other servers than ours.
 //! - `lifecycle`: NTS clients as a tap sees them; `renewal`: how they get new keys.
 //! - `models`: shapes of load, and the search; `server_side`: what is known of the server; `input`: what is refused.
 
@@ -13,9 +14,11 @@ mod antp;
 mod causes;
 mod conservation;
 mod exchanges;
+mod families;
 mod input;
 mod latency;
 mod lifecycle;
+mod local;
 mod models;
 mod renewal;
 mod server_side;
