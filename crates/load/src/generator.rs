@@ -15,6 +15,7 @@ use authentick_wire::ke::AeadId;
 
 use crate::agent::{CrewError, Fault};
 use crate::engine::{Report, Setup, Sockets};
+use crate::host::{Counters, run_delay_ns};
 use crate::judge;
 use crate::plan::{Crew, Order, Part, Plan, Scheme, Watch};
 
@@ -104,6 +105,7 @@ impl Thread {
         let (orders, inbox) = channel::<Command>();
         let (outbox, reports) = channel();
         let (ready, prepared) = channel();
+        let is_first = setup.share.index == 0;
         let body = move || {
             if let Some(cpu) = cpu {
                 // An unpinned generator is less steady, which shows in its lateness.
@@ -121,7 +123,8 @@ impl Thread {
             }
             drop(watch);
             while let Ok(Command { order, start_ns, watch }) = inbox.recv() {
-                if outbox.send(sockets.step(&order, start_ns, &watch)).is_err() {
+                let report = observed(is_first, || sockets.step(&order, start_ns, &watch));
+                if outbox.send(report).is_err() {
                     return;
                 }
             }
@@ -132,6 +135,24 @@ impl Thread {
             .map_err(|error| format!("cannot start a thread: {error}"))?;
         Ok(Thread { prepared, orders, reports, handle })
     }
+}
+
+/// Carries a step out on this thread, and adds to its report what the host did meanwhile. What is the host's alone is in
+/// the report of one thread.
+fn observed(is_first: bool, step: impl FnOnce() -> Report) -> Report {
+    let host = is_first.then(Counters::read);
+    let (begun_ns, delayed_ns) = (monotonic_ns(), run_delay_ns());
+    let mut report = step();
+    let lasted_ns = monotonic_ns().saturating_sub(begun_ns);
+    if let Some(host) = host {
+        report.part.evidence.merge(&host.until(&Counters::read()));
+    }
+    let delay_ns = delayed_ns.zip(run_delay_ns()).map(|(before, after)| after.saturating_sub(before));
+    let share =
+        delay_ns.filter(|_| lasted_ns > 0).map(|delay_ns| (delay_ns as f64 / lasted_ns as f64).min(1.0));
+    report.part.evidence.preempted_share = share;
+    report.part.evidence.drops.unread = report.dropped;
+    report
 }
 
 /// Refuses plans that make no sense, whatever their origin.

@@ -22,6 +22,7 @@ mod engine;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod generator;
+mod host;
 mod judge;
 mod limit;
 mod limits;

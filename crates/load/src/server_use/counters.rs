@@ -12,6 +12,8 @@ use std::os::unix::fs::MetadataExt;
 
 use authentick_report::load::Traffic;
 
+use crate::host::{snmp, snmp6};
+
 /// The counters of the namespaces of some processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counters {
@@ -66,13 +68,9 @@ fn plus(left: Traffic, right: Traffic) -> Traffic {
     }
 }
 
-/// From `snmp`: a line of names after `Udp:`, and one of numbers.
+/// From `snmp`.
 fn parse(text: &str) -> Option<Traffic> {
-    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp:"));
-    let (names, numbers) = (lines.next()?.split_whitespace(), lines.next()?.split_whitespace());
-    let values: BTreeMap<&str, u64> =
-        names.zip(numbers).filter_map(|(name, number)| Some((name, number.parse().ok()?))).collect();
-    let value = |name: &str| values.get(name).copied();
+    let value = |name: &str| snmp(text, "Udp", name);
     Some(Traffic {
         read: value("InDatagrams")?,
         full: value("RcvbufErrors")?,
@@ -81,12 +79,9 @@ fn parse(text: &str) -> Option<Traffic> {
     })
 }
 
-/// From `snmp6`: a line for each name.
+/// From `snmp6`.
 fn parse_v6(text: &str) -> Traffic {
-    let value = |name: &str| -> u64 {
-        let number = text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
-        number.unwrap_or(0)
-    };
+    let value = |name: &str| snmp6(text, name).unwrap_or(0);
     Traffic {
         read: value("Udp6InDatagrams"),
         full: value("Udp6RcvbufErrors"),
