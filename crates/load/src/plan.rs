@@ -73,6 +73,7 @@ struct Progress {
     /// Operations that were sent, answered, and that failed.
     counts: [AtomicU64; 3],
     late: Mutex<Option<Duration>>,
+    joins: AtomicBool,
 }
 
 impl Watch {
@@ -113,6 +114,16 @@ impl Watch {
     #[must_use]
     pub fn counts(&self) -> [u64; 3] {
         self.0.counts.each_ref().map(|count| count.load(Ordering::Relaxed))
+    }
+
+    /// Records that requests of one client can leave as one message, which the kernel takes apart.
+    pub(crate) fn note_joins(&self) {
+        self.0.joins.store(true, Ordering::Relaxed);
+    }
+
+    /// How the sending threads of this process send and receive, for the record.
+    pub(crate) fn engine(&self) -> &'static str {
+        if self.0.joins.load(Ordering::Relaxed) { "sockets, UDP_SEGMENT" } else { "sockets" }
     }
 
     /// Records how much later than planned a sending thread began its first operation. Once per thread and step, as it

@@ -63,6 +63,7 @@ impl Outcome {
     /// Puts what came of a run of these steps into its record.
     pub fn conclude(self, record: &mut LoadRecord, steps: &Steps) {
         record.steps = self.steps;
+        record.engine = self.engine.to_owned();
         record.interrupted = self.interrupted;
         let (Some(found), Steps::Search(settings)) = (self.found, steps) else { return };
         let over = record.interrupted.is_none();

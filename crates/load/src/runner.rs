@@ -49,6 +49,8 @@ pub struct Outcome {
     pub found: Option<Found>,
     /// Why it ended early.
     pub interrupted: Option<Interruption>,
+    /// How packets were sent and received.
+    pub engine: &'static str,
 }
 
 impl Run {
@@ -91,6 +93,7 @@ impl Run {
                 break;
             }
         }
+        outcome.engine = watch.engine();
         outcome.found = search.map(|search| search.found());
         outcome
     }
@@ -248,6 +251,20 @@ mod tests {
         let outcome = run.carry_out(&mut crew, &Watch::default(), |_| {});
         assert_eq!(outcome.steps.len(), 1);
         assert_eq!(outcome.interrupted.as_deref(), Some("agent B: gone"));
+    }
+
+    #[test]
+    fn engine_is_what_the_sending_threads_found_possible() {
+        for (joins, engine) in [(false, "sockets"), (true, "sockets, UDP_SEGMENT")] {
+            let mut crew = Made(|order: &Order, watch: &Watch| {
+                if joins {
+                    watch.note_joins();
+                }
+                Ok(part(order, 1e9))
+            });
+            let outcome = run(Steps::Open(vec![10.0])).carry_out(&mut crew, &Watch::default(), |_| {});
+            assert_eq!(outcome.engine, engine);
+        }
     }
 
     #[test]

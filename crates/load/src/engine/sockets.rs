@@ -196,6 +196,9 @@ impl Sockets {
             }
         }
         watch.tell(&mut self.told, self.core.progress());
+        if self.out.joins() {
+            watch.note_joins();
+        }
         let part = self.core.finish(idle_ns);
         Report { part, dropped: self.dropped_count().saturating_sub(dropped_before) }
     }

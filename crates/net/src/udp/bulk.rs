@@ -49,8 +49,6 @@ pub struct SendBatch {
     /// What the headers of messages of several requests point to.
     controls: Slots<Control>,
     segmentation: Segmentation,
-    /// Whether several requests have ever left as one message.
-    has_segmented: bool,
 }
 
 // SAFETY: the pointers in the headers point into slots of the same value, which move with it.
@@ -62,7 +60,6 @@ impl Default for SendBatch {
             messages: Messages::new(),
             controls: Slots::new(Control([0; control::CONTROL_SIZE])),
             segmentation: Segmentation::probe(),
-            has_segmented: false,
         }
     }
 }
@@ -90,10 +87,10 @@ impl SendBatch {
         self.messages.parts[slot].iov_len = size;
     }
 
-    /// Whether requests have left as one message that the kernel took apart.
+    /// Whether requests of one size can leave as one message: the kernel knows of it, and no route has refused it.
     #[must_use]
-    pub const fn has_segmented(&self) -> bool {
-        self.has_segmented
+    pub fn joins(&self) -> bool {
+        self.segmentation != Segmentation::Impossible
     }
 
     /// Sends the requests in `slots` from a connected socket without waiting; returns how many left, the first ones.
@@ -118,7 +115,6 @@ impl SendBatch {
                     let left = &headers[..count];
                     if left.iter().any(is_joined) {
                         self.segmentation.succeeded();
-                        self.has_segmented = true;
                     }
                     return Ok(left.iter().map(|header| header.msg_hdr.msg_iovlen).sum());
                 }
@@ -310,7 +306,7 @@ mod tests {
         let (server, client, mut out) = written(&sizes);
         assert_eq!(out.lay_out(0..sizes.len(), true), 6);
         assert_eq!(out.send(client.as_fd(), 0..sizes.len(), true).unwrap(), sizes.len());
-        assert!(out.has_segmented());
+        assert!(out.joins());
         assert_arrived(&server, &sizes);
     }
 
@@ -318,8 +314,8 @@ mod tests {
     fn requests_leave_one_by_one_if_that_is_asked_for() {
         let sizes = [48; 4];
         let (server, client, mut out) = written(&sizes);
+        assert_eq!(out.lay_out(0..sizes.len(), false), sizes.len());
         assert_eq!(out.send(client.as_fd(), 0..sizes.len(), false).unwrap(), sizes.len());
-        assert!(!out.has_segmented());
         assert_arrived(&server, &sizes);
     }
 
@@ -330,16 +326,17 @@ mod tests {
         // net/ipv4/udp.c, udp_send_skb: segments need checksums.
         set_flag(client.as_fd(), libc::SOL_SOCKET, libc::SO_NO_CHECK).unwrap();
         assert_eq!(out.send(client.as_fd(), 0..sizes.len(), true).unwrap(), sizes.len());
-        assert!(!out.has_segmented() && out.segmentation == Segmentation::Impossible);
+        assert!(!out.joins());
         assert_arrived(&server, &sizes);
     }
 
     #[test]
     fn receiver_without_room_counts_each_request() {
         let (server, client, mut out) = written(&[1000; BATCH_SIZE]);
+        assert_eq!(out.lay_out(0..BATCH_SIZE, true), 1);
         sockopt::set_socket_recv_buffer_size(&server, 16 << 10).unwrap();
         let sent: usize = (0..4).map(|_| out.send(client.as_fd(), 0..BATCH_SIZE, true).unwrap()).sum();
-        assert!(sent == 4 * BATCH_SIZE && out.has_segmented());
+        assert!(sent == 4 * BATCH_SIZE && out.joins());
         server.set_nonblocking(true).unwrap();
         let came = std::iter::from_fn(|| server.recv(&mut [0; 2048]).ok()).count();
         let dropped = dropped_count(server.as_fd()).unwrap() as usize;
