@@ -32,4 +32,5 @@ mod study;
 mod study_antp;
 mod study_mac;
 mod symmetric;
+mod verdict;
 mod workers;

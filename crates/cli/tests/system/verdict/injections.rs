@@ -1,0 +1,323 @@
+//! What is done to a generator, a path or a server while a load goes on, and the loads.
+//!
+//! ```text
+//! generator: client 0 ---- the hosts' middle, which forwards ---- client 1: server
+//! ```
+
+use std::net::{SocketAddr, UdpSocket};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use authentick_lab::hosts::{Host, Hosts};
+use authentick_lab::process::Process;
+use authentick_lab::quota::Quota;
+use authentick_lab::servers::{Fault, NtpServer, Policy};
+use authentick_lab::skip::Skip;
+use authentick_report::load::LoadRecord;
+
+use crate::lab::{Lab, Server, program, text, wait_for};
+
+const GENERATOR: Host = Host::Client(0);
+const SERVER: Host = Host::Client(1);
+/// The interface of the middle that leads to the server.
+const TO_SERVER: &str = "c2";
+/// How long a load lasts.
+const STEP: Duration = Duration::from_secs(1);
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Injection {
+    Nothing,
+    /// The generator has a tenth of a processor.
+    GeneratorQuota,
+    /// The generator is stopped for 400 ms.
+    GeneratorStopped,
+    /// The queue of the generator's interface drains at 1 Mbit/s.
+    LocalQueue,
+    /// Something that comes first has the generator's processor for half of the time.
+    BusyHost,
+    /// A token bucket on the way to the server passes 20 Mbit/s.
+    Path20,
+    /// The same with 100 Mbit/s.
+    Path100,
+    /// The server has a tenth of a processor.
+    ServerQuota,
+    /// The server is stopped for 200 ms of each second.
+    ServerStopped,
+    /// The server reads every request, and answers all but one in 200.
+    OneInTwoHundred,
+}
+
+impl Injection {
+    /// What is offered, requests a second, and under which scheme.
+    const fn load(self) -> (&'static str, &'static str) {
+        match self {
+            Injection::Nothing | Injection::GeneratorStopped | Injection::BusyHost => ("plain", "1000"),
+            Injection::GeneratorQuota => ("plain", "60000"),
+            // 114 octets of Ethernet each: 4.6 Mbit/s.
+            Injection::LocalQueue => ("plain", "5000"),
+            // 36 Mbit/s, and 260 octets or more each: 130 Mbit/s.
+            Injection::Path20 => ("plain", "40000"),
+            Injection::Path100 => ("nts", "60000"),
+            Injection::ServerQuota => ("plain", "60000"),
+            // 8,000 in each stop, for which its socket has no room.
+            Injection::ServerStopped => ("plain", "40000"),
+            Injection::OneInTwoHundred => ("plain", "8000"),
+        }
+    }
+}
+
+/// A load, and what the test saw of its generator.
+pub(super) struct Measured {
+    pub(super) record: LoadRecord,
+    /// How much of the step others had the processor of a sending thread that was ready to run, from 0 to 1.
+    pub(super) taken_share: f64,
+}
+
+/// Hosts for one case after the other.
+pub(super) struct Bench {
+    hosts: Hosts,
+    lab: Lab,
+}
+
+/// What disturbs the way or the generator's host, until this is undone.
+struct Disturbance<'a> {
+    hosts: &'a Hosts,
+    /// An interface with a token bucket, and its host.
+    bucket: Option<(Host, &'static str)>,
+    busy: Option<Child>,
+}
+
+/// One load: what is asked of whom.
+struct Load<'a> {
+    injection: Injection,
+    ntp: SocketAddr,
+    ke: Option<SocketAddr>,
+    /// The server's process, if the load may know it.
+    pid: Option<u32>,
+    lab: &'a Lab,
+}
+
+impl Bench {
+    /// # Errors
+    /// A skip, with the reason, where namespaces or control groups cannot be made.
+    pub(super) fn new() -> Result<Self, Skip> {
+        // It is known now rather than in the midst of the table.
+        Quota::new(0.5)?;
+        Ok(Bench { hosts: Hosts::new(2)?, lab: Lab::new() })
+    }
+
+    /// Loads a server while this is done.
+    pub(super) fn carry_out(&self, injection: Injection, is_known: bool) -> Measured {
+        let load = |ntp, ke, process: &Process| Load {
+            injection,
+            ntp,
+            ke,
+            pid: is_known.then(|| process.id()),
+            lab: &self.lab,
+        };
+        if injection == Injection::OneInTwoHundred {
+            let (process, address) = self.lying_server();
+            return self.measure(&load(address, None, &process), || ());
+        }
+        let Server { process, ntp, ke, .. } = &self.server();
+        let _quota = (injection == Injection::ServerQuota).then(|| limited(process));
+        self.measure(&load(*ntp, Some(*ke), process), || {
+            if injection == Injection::ServerStopped {
+                // From before the step until after it.
+                for _ in 0..2 {
+                    process.signal("-STOP");
+                    std::thread::sleep(Duration::from_millis(200));
+                    process.signal("-CONT");
+                    std::thread::sleep(Duration::from_millis(800));
+                }
+            }
+        })
+    }
+
+    fn server(&self) -> Server {
+        let listen = format!("{}:0", self.hosts.address(SERVER));
+        let config = self.lab.config(&format!("listen = [{listen:?}]"), &format!("ke-listen = [{listen:?}]"));
+        program().serve_on(&self.hosts, SERVER, &config)
+    }
+
+    /// A server that drops answers, in a process of its own: this program, which runs that server alone.
+    fn lying_server(&self) -> (Process, SocketAddr) {
+        let address = SocketAddr::new(self.hosts.address(SERVER), 12_123);
+        let mut command = self.hosts.on(SERVER, std::env::current_exe().unwrap());
+        command.args([
+            "--exact",
+            "verdict::injections::server_that_drops_answers",
+            "--ignored",
+            "--nocapture",
+        ]);
+        let mut process = Process::start(command.env(ADDRESS, address.to_string()));
+        process.wait_for_line("dropping answers");
+        (process, address)
+    }
+
+    /// One step of load, with `meanwhile` beside it.
+    fn measure(&self, load: &Load<'_>, meanwhile: impl FnOnce()) -> Measured {
+        let mut command = match load.injection {
+            // The kernel puts nothing under a quota that comes before everything else.
+            Injection::GeneratorQuota => self.hosts.on(GENERATOR, program().path()),
+            _ => {
+                // Before what else this machine has to do, but for what is injected.
+                let mut command = self.hosts.on(GENERATOR, "chrt");
+                command.args(["--fifo", "10"]).arg(program().path());
+                command
+            }
+        };
+        command.args(load.arguments());
+        let _disturbance = Disturbance::begin(&self.hosts, load.injection);
+        let mut process = Process::start(&mut command);
+        let _quota = (load.injection == Injection::GeneratorQuota).then(|| limited(&process));
+        if load.injection == Injection::GeneratorStopped {
+            // It is in the midst of its step.
+            std::thread::sleep(Duration::from_millis(500));
+            process.signal("-STOP");
+            std::thread::sleep(Duration::from_millis(400));
+            process.signal("-CONT");
+        }
+        let taken_share = std::thread::scope(|scope| {
+            let taken = scope.spawn(|| taken_share(process.id()));
+            meanwhile();
+            taken.join().unwrap()
+        });
+        let code = process.wait();
+        let log = wait_for("the record", || {
+            let log = process.log();
+            (code > 60 || log.lines().any(|line| line.ends_with('}'))).then_some(log)
+        });
+        let line = log.lines().find(|line| line.starts_with('{')).unwrap_or_else(|| panic!("{code}: {log}"));
+        let record = LoadRecord::from_json(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        Measured { record, taken_share }
+    }
+}
+
+/// The share of a step in which a sending thread of this process was ready to run and others had its
+/// processor, as the kernel tells the test and not the generator. Returns when the thread is gone.
+fn taken_share(process: u32) -> f64 {
+    let delay_ns = || -> Option<u64> {
+        let threads = std::fs::read_dir(format!("/proc/{process}/task")).ok()?.flatten();
+        let sending = |path: &std::path::Path| {
+            std::fs::read_to_string(path.join("comm")).is_ok_and(|name| name.trim() == "load")
+        };
+        let path = threads.map(|thread| thread.path()).find(|path| sending(path))?;
+        let text = std::fs::read_to_string(path.join("schedstat")).ok()?;
+        text.split_whitespace().nth(1)?.parse().ok()
+    };
+    let start = Instant::now();
+    let mut last = None;
+    while start.elapsed() < Duration::from_secs(20) {
+        match (delay_ns(), last) {
+            (Some(ns), _) => last = Some(ns),
+            (None, Some(_)) => break,
+            // It has not begun.
+            (None, None) => {}
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    last.map_or(1.0, |ns| ns as f64 / (STEP.as_nanos() as f64))
+}
+
+/// Puts a process under a quota of a tenth of a processor.
+fn limited(process: &Process) -> Quota {
+    let quota = Quota::new(0.1).expect("there are control groups, as was found");
+    quota.add(process.id());
+    quota
+}
+
+impl Load<'_> {
+    fn arguments(&self) -> Vec<String> {
+        let (scheme, rate) = self.injection.load();
+        let ntp = self.ntp.to_string();
+        let mut arguments = ["load", scheme, &ntp, "--rate", rate].map(str::to_owned).to_vec();
+        let mut more = |words: &[&str]| arguments.extend(words.iter().map(|word| (*word).to_owned()));
+        let clients = if scheme == "nts" { "1024" } else { "64" };
+        let seconds = STEP.as_secs().to_string();
+        more(&["--step-seconds", &seconds, "--timeout", "0.5", "--clients", clients, "--json"]);
+        if let Some(ke) = self.ke.filter(|_| scheme == "nts") {
+            let (port, ca) = (ke.port().to_string(), self.lab.ca());
+            more(&["--ke-port", &port, "--server-name", "ntp.test", "--ca", ca.to_str().unwrap()]);
+        }
+        if let Some(pid) = self.pid {
+            more(&["--server-pid", &pid.to_string()]);
+        }
+        arguments
+    }
+}
+
+impl<'a> Disturbance<'a> {
+    fn begin(hosts: &'a Hosts, injection: Injection) -> Self {
+        let bucket = match injection {
+            Injection::LocalQueue => Some((GENERATOR, Hosts::client_interface(), "1mbit")),
+            Injection::Path20 => Some((Host::Server, TO_SERVER, "20mbit")),
+            Injection::Path100 => Some((Host::Server, TO_SERVER, "100mbit")),
+            _ => None,
+        };
+        let bucket = bucket.map(|(host, interface, rate)| {
+            let shape = ["tbf", "rate", rate, "burst", "32kb", "limit", "64kb", "overhead", "24"];
+            tc(hosts.name(host), &[&["qdisc", "add", "dev", interface, "root"], &shape[..]].concat());
+            (host, interface)
+        });
+        let busy = (injection == Injection::BusyHost).then(|| {
+            let last = std::thread::available_parallelism().map_or(1, usize::from) - 1;
+            let mut command = Command::new("taskset");
+            command.args(["-c", &last.to_string(), "chrt", "--fifo", "20"]);
+            command.arg(std::env::current_exe().unwrap()).env(BUSY, "1");
+            command.args(["--exact", "verdict::injections::something_else_is_busy", "--ignored"]);
+            command.stdout(Stdio::null()).spawn().unwrap()
+        });
+        Disturbance { hosts, bucket, busy }
+    }
+}
+
+impl Drop for Disturbance<'_> {
+    fn drop(&mut self) {
+        if let Some((host, interface)) = self.bucket {
+            tc(self.hosts.name(host), &["qdisc", "del", "dev", interface, "root"]);
+        }
+        if let Some(busy) = &mut self.busy {
+            let _ = busy.kill();
+            let _ = busy.wait();
+        }
+    }
+}
+
+fn tc(host: &str, arguments: &[&str]) {
+    let output = Command::new("tc").args(["-n", host]).args(arguments).output().unwrap();
+    assert!(output.status.success() || std::thread::panicking(), "tc {arguments:?}: {}", text(&output));
+}
+
+/// Where the server below serves; set only for the process that is to run it.
+const ADDRESS: &str = "AUTHENTICK_TEST_DROPS_ANSWERS";
+/// Set only for the process that is to be busy.
+const BUSY: &str = "AUTHENTICK_TEST_IS_BUSY";
+
+#[test]
+#[ignore = "is no test: a server that reads every request and drops one answer in 200, as a process of its own"]
+fn server_that_drops_answers() {
+    let Ok(address) = std::env::var(ADDRESS) else { return };
+    let socket = UdpSocket::bind(address).unwrap();
+    let _server = NtpServer::start(socket, Policy::good().every(200, Fault::Drop));
+    println!("dropping answers");
+    // It is killed long before; if not, it ends by itself.
+    std::thread::sleep(Duration::from_secs(60));
+}
+
+#[test]
+#[ignore = "is no test: has its processor for half of the time, as a process of its own"]
+fn something_else_is_busy() {
+    if std::env::var(BUSY).is_err() {
+        return;
+    }
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(8) {
+        let turn = Instant::now();
+        while turn.elapsed() < Duration::from_millis(10) {
+            std::hint::black_box(0);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
