@@ -42,7 +42,7 @@ pub(super) enum Injection {
     Path100,
     /// The server has a tenth of a processor.
     ServerQuota,
-    /// The server is stopped for 200 ms of each second.
+    /// The server is stopped for 200 ms of each 700.
     ServerStopped,
     /// The server reads every request, and answers all but one in 200.
     OneInTwoHundred,
@@ -60,8 +60,8 @@ impl Injection {
             Injection::Path20 => ("plain", "40000"),
             Injection::Path100 => ("nts", "60000"),
             Injection::ServerQuota => ("plain", "60000"),
-            // 8,000 in each stop, for which its socket has no room.
-            Injection::ServerStopped => ("plain", "40000"),
+            // 12,000 in each stop, for which its socket has no room.
+            Injection::ServerStopped => ("plain", "60000"),
             Injection::OneInTwoHundred => ("plain", "8000"),
         }
     }
@@ -118,19 +118,17 @@ impl Bench {
         };
         if injection == Injection::OneInTwoHundred {
             let (process, address) = self.lying_server();
-            return self.measure(&load(address, None, &process), || ());
+            return self.measure(&load(address, None, &process), |_| ());
         }
         let Server { process, ntp, ke, .. } = &self.server();
         let _quota = (injection == Injection::ServerQuota).then(|| limited(process));
-        self.measure(&load(*ntp, Some(*ke), process), || {
-            if injection == Injection::ServerStopped {
-                // From before the step until after it.
-                for _ in 0..2 {
-                    process.signal("-STOP");
-                    std::thread::sleep(Duration::from_millis(200));
-                    process.signal("-CONT");
-                    std::thread::sleep(Duration::from_millis(800));
-                }
+        self.measure(&load(*ntp, Some(*ke), process), |is_over| {
+            // In any second there is one whole stop.
+            while injection == Injection::ServerStopped && !is_over() {
+                process.signal("-STOP");
+                std::thread::sleep(Duration::from_millis(200));
+                process.signal("-CONT");
+                std::thread::sleep(Duration::from_millis(500));
             }
         })
     }
@@ -156,8 +154,8 @@ impl Bench {
         (process, address)
     }
 
-    /// One step of load, with `meanwhile` beside it.
-    fn measure(&self, load: &Load<'_>, meanwhile: impl FnOnce()) -> Measured {
+    /// One step of load, with `meanwhile` beside it, which is told whether the load is over.
+    fn measure(&self, load: &Load<'_>, meanwhile: impl FnOnce(&dyn Fn() -> bool)) -> Measured {
         let mut command = match load.injection {
             // The kernel puts nothing under a quota that comes before everything else.
             Injection::GeneratorQuota => self.hosts.on(GENERATOR, program().path()),
@@ -181,7 +179,7 @@ impl Bench {
         }
         let taken_share = std::thread::scope(|scope| {
             let taken = scope.spawn(|| taken_share(process.id()));
-            meanwhile();
+            meanwhile(&|| taken.is_finished());
             taken.join().unwrap()
         });
         let code = process.wait();
