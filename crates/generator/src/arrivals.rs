@@ -2,16 +2,22 @@
 //!
 //! Datagrams are checked in three passes: all checks that need no key; decryption and tags, for all of them side by
 //! side; and the rest.
-
-use authentick_wire::limits::HEADER_SIZE;
+//!
+//! A datagram belongs to the request in flight whose transmit timestamp it has as its origin, and to no other: what
+//! fits none is counted apart ([`Stray`](authentick_report::load::Stray)), and is never why a request fails.
+//!
+//! Whether an answer comes in time is decided by the instant at which it arrived, and not by when this thread looked:
+//! before one timeout it counts as answered, before two as late, and after that the request has had no answer and the
+//! datagram is a stray. The driver sees to it that nothing expires while something that came before is unread; see
+//! [`Core::expire`].
 
 use crate::core::Core;
-use crate::flight::Flight;
-use crate::scheme::{Found, Protocol, Verdict, dispatch, schemes};
-use crate::workload::{Arrived, Workload};
+use crate::flight::{Flight, Request};
+use crate::scheme::{Found, Outdated, Protocol, Verdict, dispatch, schemes};
+use crate::workload::{Arrived, Landing, Workload};
 use crate::{Clock, Desk};
 
-/// Offset of the origin timestamp in a packet. RFC 5905 section 7.3.
+/// Place of the origin timestamp in a packet. RFC 5905 section 7.3.
 const ORIGIN: std::ops::Range<usize> = 24..32;
 
 /// A datagram that may be the answer to a request in flight.
@@ -20,7 +26,8 @@ pub(crate) struct Inspected {
     pub(crate) client: u32,
     /// Of the request.
     pub(crate) transmit: u64,
-    pub(crate) sent_ns: u64,
+    /// The number of the keys that the request was made with.
+    pub(crate) epoch: u32,
     pub(crate) candidate: Found,
     pub(crate) genuine: bool,
 }
@@ -40,20 +47,23 @@ impl Core {
         came: Arrived,
         desk: &mut Desk<'_, impl Clock>,
     ) -> Option<Inspected> {
-        let header = octets.get(..HEADER_SIZE);
-        let origin = header.and_then(|header| header[ORIGIN].try_into().map(u64::from_be_bytes).ok());
-        let flight = origin.and_then(|origin| self.load.flights.find(origin));
-        let Some(flight) = flight.filter(|flight| flight.request.client == client) else {
-            self.load.stray(client, origin);
+        let origin = octets.get(ORIGIN).and_then(|origin| origin.try_into().map(u64::from_be_bytes).ok());
+        let life_ns = self.load.flights.life_ns();
+        let flight = origin.and_then(|origin| self.load.flights.find(origin)).filter(|flight| {
+            // What comes after two timeouts is no answer, even if the request was not ended yet.
+            flight.request.client == client && came.at_ns().saturating_sub(flight.sent_ns) < life_ns
+        });
+        let Some(flight) = flight else {
+            self.load.stray(client, octets, origin);
             return None;
         };
-        let (transmit, sent_ns) = (flight.request.asked.transmit(), flight.sent_ns);
+        let (transmit, epoch) = (flight.request.asked.transmit(), flight.request.epoch);
         let asked = &mut flight.request.asked;
         let (at, clock) = (came.at, desk.clock);
         let verdict = schemes!(dispatch, &self.speaker, scheme => scheme.inspect(asked, octets, at, clock));
         match verdict {
             Verdict::Candidate(candidate) => {
-                Some(Inspected { client, transmit, sent_ns, candidate, genuine: false })
+                Some(Inspected { client, transmit, epoch, candidate, genuine: false })
             }
             settled => {
                 self.settle(transmit, settled, came, desk);
@@ -88,9 +98,9 @@ impl Core {
         let Workload { flights, roster, .. } = &mut self.load;
         // An answer before this one may have ended it.
         let Some(Flight { request, .. }) = flights.find(inspected.transmit) else {
-            return self.load.stray(inspected.client, Some(inspected.transmit));
+            return self.load.stray(inspected.client, octets, Some(inspected.transmit));
         };
-        let session = roster[inspected.client].session_of_mut(inspected.sent_ns);
+        let session = roster[inspected.client].session_of_mut(inspected.epoch);
         let verdict = request.asked.conclude(&inspected, octets, session, self.crypto_ns);
         self.settle(inspected.transmit, verdict, came, desk);
     }
@@ -105,18 +115,24 @@ impl Core {
         let Core { speaker, load, .. } = self;
         match verdict {
             Verdict::Early | Verdict::Candidate(_) => {}
-            Verdict::Answer(answer, at) => {
-                let Some(flight) = load.land(transmit) else { return };
-                let (call, came) = (&mut desk.call(load), Arrived { at: at.unwrap_or(came.at), ..came });
-                schemes!(dispatch, speaker, scheme => scheme.answered(call, flight, answer, came));
-            }
+            Verdict::Answer(answer, at) => match load.land(transmit, &came) {
+                Some(Landing::InTime(flight)) => {
+                    let (call, came) = (&mut desk.call(load), Arrived { at: at.unwrap_or(came.at), ..came });
+                    schemes!(dispatch, speaker, scheme => scheme.answered(call, flight, answer, came));
+                }
+                Some(Landing::Late { client, principal, is_news: true }) => {
+                    self.datagram_ended(client, principal, came.now.ns, desk);
+                }
+                Some(Landing::Late { is_news: false, .. }) | None => {}
+            },
             Verdict::Refused { cause, is_outdated } => {
                 let Some(flight) = load.flights.find(transmit) else { return };
                 flight.noted.get_or_insert(cause);
                 if is_outdated && flight.request.principal {
-                    let (client, sent_ns, now_ns) = (flight.request.client, flight.sent_ns, came.now.ns);
+                    let Request { client, epoch, .. } = flight.request;
+                    let request = Outdated { client, epoch, sent_ns: flight.sent_ns };
                     let call = &mut desk.call(load);
-                    schemes!(dispatch, speaker, scheme => scheme.outdated(call, client, sent_ns, now_ns));
+                    schemes!(dispatch, speaker, scheme => scheme.outdated(call, request, came.now.ns));
                 }
             }
         }

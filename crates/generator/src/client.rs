@@ -1,9 +1,8 @@
-//! A simulated client: what it keeps between requests, and why its requests stay unanswered.
+//! A simulated client: what it keeps between requests.
 
 use std::net::SocketAddr;
 
 use authentick_proto::client::{CookieJar, NtsSession};
-use authentick_report::load::Cause;
 
 use crate::scheme::State;
 
@@ -20,10 +19,12 @@ pub(crate) struct Client {
     pub(crate) session: Option<NtsSession>,
     /// What it keeps of ANTP.
     pub(crate) antp: State,
-    /// When the session began.
-    established_ns: u64,
-    /// Earlier sessions of requests that are still in flight: when each began and ended. Their jars are empty.
-    earlier: Vec<(u64, u64, NtsSession)>,
+    /// The number of its keys, the present ones or the next.
+    epoch: u32,
+    /// Requests with the present keys that have not ended.
+    waiting_count: u32,
+    /// Earlier keys, each as long as a request with them has not ended.
+    earlier: Vec<Earlier>,
     /// Requests that may still be answered.
     pub(crate) outstanding: u32,
     /// A key exchange is under way.
@@ -33,13 +34,17 @@ pub(crate) struct Client {
     /// The earliest time for the next key exchange, and the length of the pause before it.
     retry_at_ns: u64,
     retry_pause_ns: u64,
-    /// When the network last said that its requests do not arrive, and how.
-    obstacle: Option<(u64, Cause)>,
-    /// Stray datagrams that were not attributed to a request yet.
-    strangers: [u32; 2],
-    /// Origins of the latest answers: tells duplicates from answers to something else.
-    recent: [u64; 4],
-    recent_index: usize,
+}
+
+/// Keys that a client has given up.
+#[derive(Debug)]
+struct Earlier {
+    /// Their number.
+    epoch: u32,
+    /// Requests with them that have not ended: never 0.
+    waiting_count: u32,
+    /// Its jar is empty.
+    session: NtsSession,
 }
 
 impl Client {
@@ -50,17 +55,14 @@ impl Client {
             measured,
             session: None,
             antp: State::default(),
-            established_ns: 0,
+            epoch: 0,
+            waiting_count: 0,
             earlier: Vec::new(),
             outstanding: 0,
             exchanging: false,
             transfers_left: 0,
             retry_at_ns: 0,
             retry_pause_ns: RETRY_MIN_NS,
-            obstacle: None,
-            strangers: [0; 2],
-            recent: [0; 4],
-            recent_index: 0,
         }
     }
 
@@ -87,45 +89,69 @@ impl Client {
         self.retry_pause_ns = RETRY_MIN_NS;
     }
 
-    /// It has new keys. The previous ones are kept for `memory_ns`, as long as answers under them may come.
+    /// It has new keys. The previous ones are kept as long as a request with them waits for its answer.
     //= rfc8915#5.7-26
-    pub(crate) fn established(&mut self, session: NtsSession, now_ns: u64, memory_ns: u64) {
-        self.retire(now_ns);
-        self.earlier.retain(|&(_, ended_ns, _)| now_ns.saturating_sub(ended_ns) <= memory_ns);
+    pub(crate) fn established(&mut self, session: NtsSession) {
+        self.retire();
         self.session = Some(session);
-        self.established_ns = now_ns;
         self.prepared();
     }
 
-    /// A request that was sent at `sent_ns` showed at `now_ns` that its keys are useless; `false` if the client has
-    /// newer ones.
-    pub(crate) fn forget_keys(&mut self, sent_ns: u64, now_ns: u64) -> bool {
-        let current = sent_ns >= self.established_ns;
-        if current {
-            self.retire(now_ns);
+    /// A request with the keys of this number showed that they are useless; `false` if the client has given them up
+    /// already.
+    pub(crate) fn forget_keys(&mut self, epoch: u32) -> bool {
+        let is_present = epoch == self.epoch && self.session.is_some();
+        if is_present {
+            self.retire();
         }
-        current
+        is_present
     }
 
-    fn retire(&mut self, now_ns: u64) {
-        if let Some(mut session) = self.session.take() {
-            session.jar = CookieJar::default();
-            self.earlier.push((self.established_ns, now_ns, session));
+    fn retire(&mut self) {
+        let Some(mut session) = self.session.take() else { return };
+        session.jar = CookieJar::default();
+        let (epoch, waiting_count) = (self.epoch, self.waiting_count);
+        if waiting_count > 0 {
+            self.earlier.push(Earlier { epoch, waiting_count, session });
+        }
+        // Requests with keys of 2^32 numbers before have ended.
+        (self.epoch, self.waiting_count) = (epoch.wrapping_add(1), 0);
+    }
+
+    /// The number of its keys. Requests are made with the present ones.
+    pub(crate) const fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// A request was made with the present keys, if there are any. Each is told of once when it ends.
+    pub(crate) const fn request_made(&mut self) {
+        self.waiting_count += 1;
+    }
+
+    /// A request with the keys of this number has ended: no answer to it will be looked at.
+    pub(crate) fn request_ended(&mut self, epoch: u32) {
+        if epoch == self.epoch {
+            self.waiting_count = self.waiting_count.saturating_sub(1);
+        } else if let Some(index) = self.earlier.iter().position(|earlier| earlier.epoch == epoch) {
+            self.earlier[index].waiting_count -= 1;
+            if self.earlier[index].waiting_count == 0 {
+                self.earlier.swap_remove(index);
+            }
         }
     }
 
-    /// The session of a request that was made or sent at `sent_ns`.
-    pub(crate) fn session_of(&self, sent_ns: u64) -> Option<&NtsSession> {
-        let current = self.session.as_ref().filter(|_| sent_ns >= self.established_ns);
-        let mut earlier = self.earlier.iter().rev();
-        current.or_else(|| earlier.find(|(since_ns, ..)| sent_ns >= *since_ns).map(|(.., session)| session))
+    /// The keys of this number.
+    pub(crate) fn session_of(&self, epoch: u32) -> Option<&NtsSession> {
+        let present = self.session.as_ref().filter(|_| epoch == self.epoch);
+        let mut earlier = self.earlier.iter();
+        present.or_else(|| earlier.find(|earlier| earlier.epoch == epoch).map(|earlier| &earlier.session))
     }
 
-    /// The same, to put cookies into its jar.
-    pub(crate) fn session_of_mut(&mut self, sent_ns: u64) -> Option<&mut NtsSession> {
-        let current = self.session.as_mut().filter(|_| sent_ns >= self.established_ns);
-        let mut earlier = self.earlier.iter_mut().rev();
-        current.or_else(|| earlier.find(|(since_ns, ..)| sent_ns >= *since_ns).map(|(.., session)| session))
+    /// The same, to put cookies into their jar.
+    pub(crate) fn session_of_mut(&mut self, epoch: u32) -> Option<&mut NtsSession> {
+        let present = self.session.as_mut().filter(|_| epoch == self.epoch);
+        let mut earlier = self.earlier.iter_mut();
+        present.or_else(|| earlier.find(|earlier| earlier.epoch == epoch).map(|earlier| &mut earlier.session))
     }
 
     /// Its key exchange failed: there is a pause before the next one.
@@ -134,46 +160,6 @@ impl Client {
         self.exchanging = false;
         self.retry_at_ns = now_ns.saturating_add(self.retry_pause_ns);
         self.retry_pause_ns = (2 * self.retry_pause_ns).min(RETRY_MAX_NS);
-    }
-
-    /// The network says that requests of this client do not arrive.
-    pub(crate) fn obstructed(&mut self, now_ns: u64, cause: Cause) {
-        self.obstacle = Some((now_ns, cause));
-    }
-
-    /// A request was answered.
-    pub(crate) fn answered(&mut self, transmit: u64) {
-        self.recent[self.recent_index] = transmit;
-        self.recent_index = (self.recent_index + 1) % self.recent.len();
-    }
-
-    /// A datagram came that answers no request in flight; `origin` is absent if it is no NTP packet. `true`: it is a
-    /// second answer; otherwise it is kept for a request that stays without one.
-    pub(crate) fn is_surplus(&mut self, origin: Option<u64>) -> bool {
-        if origin.is_some_and(|origin| self.recent.contains(&origin)) {
-            return true;
-        }
-        self.strangers[usize::from(origin.is_none())] += 1;
-        false
-    }
-
-    /// Why a request that was sent at `sent_ns` stayed unanswered.
-    pub(crate) fn why_unanswered(&mut self, sent_ns: u64) -> Cause {
-        for (count, cause) in self.strangers.iter_mut().zip([Cause::BadOrigin, Cause::Malformed]) {
-            if *count > 0 {
-                *count -= 1;
-                return cause;
-            }
-        }
-        match self.obstacle {
-            Some((at_ns, cause)) if at_ns >= sent_ns => cause,
-            _ => Cause::Timeout,
-        }
-    }
-
-    /// Stray datagrams that could not be attributed to an unanswered request.
-    pub(crate) fn take_strangers(&mut self) -> u64 {
-        self.strangers.iter_mut().map(|count| u64::from(std::mem::take(count))).sum()
     }
 }
 
@@ -188,46 +174,51 @@ mod tests {
         Client::new("127.0.0.1:9".parse().unwrap(), true)
     }
 
-    #[test]
-    fn strangers_are_laid_to_one_request_each() {
-        let mut client = client();
-        client.answered(5);
-        assert!(client.is_surplus(Some(5)));
-        assert!(!client.is_surplus(Some(6)) && !client.is_surplus(None));
-        let causes = [0; 3].map(|sent| client.why_unanswered(sent));
-        assert_eq!(causes, [Cause::BadOrigin, Cause::Malformed, Cause::Timeout]);
-        assert!(!client.is_surplus(Some(7)));
-        assert_eq!((client.take_strangers(), client.take_strangers()), (1, 0));
-    }
-
     /// A session whose keys tell it apart.
     fn session(number: u8) -> NtsSession {
         let key = || Key::new(Algorithm::SivCmac256, &[number; 32]).unwrap();
         NtsSession::new(SessionKeys::new(&key(), &key()).unwrap(), None)
     }
 
+    /// Which keys these are.
+    fn number(client: &Client, epoch: u32) -> Option<u8> {
+        client.session_of(epoch).map(|session| session.keys().expose()[0])
+    }
+
+    /// Gives a client keys, with which it makes a request.
+    fn establish(client: &mut Client, number: u8) -> u32 {
+        client.established(session(number));
+        client.request_made();
+        client.epoch()
+    }
+
     //= rfc8915#5.7-26
     #[test]
     fn answers_are_checked_with_the_keys_of_their_requests() {
         let mut client = client();
-        assert!(client.session_of(0).is_none());
-        client.established(session(1), 100, 50);
-        client.established(session(2), 200, 50);
-        assert!(client.forget_keys(210, 220) && !client.forget_keys(190, 220));
-        let number = |client: &mut Client, sent_ns| {
-            client.session_of(sent_ns).map(|session| session.keys().expose()[0])
-        };
-        assert_eq!([150, 200, 230].map(|sent_ns| number(&mut client, sent_ns)), [Some(1), Some(2), Some(2)]);
-        client.established(session(3), 251, 50);
-        assert_eq!([150, 210, 260].map(|sent_ns| number(&mut client, sent_ns)), [None, Some(2), Some(3)]);
+        assert!(client.session_of(client.epoch()).is_none());
+        let first = establish(&mut client, 1);
+        let second = establish(&mut client, 2);
+        assert!(client.forget_keys(second) && !client.forget_keys(second) && !client.forget_keys(first));
+        assert_eq!([first, second].map(|epoch| number(&client, epoch)), [Some(1), Some(2)]);
+        assert_eq!(number(&client, client.epoch()), None);
+        let third = establish(&mut client, 3);
+        assert_eq!([first, second, third].map(|epoch| number(&client, epoch)), [Some(1), Some(2), Some(3)]);
     }
 
     #[test]
-    fn obstacle_explains_requests_that_were_sent_before_it() {
+    fn earlier_keys_are_kept_as_long_as_a_request_with_them_waits() {
         let mut client = client();
-        client.obstructed(100, Cause::Refused);
-        assert_eq!(client.why_unanswered(90), Cause::Refused);
-        assert_eq!(client.why_unanswered(110), Cause::Timeout);
+        let first = establish(&mut client, 1);
+        client.request_made();
+        let second = establish(&mut client, 2);
+        client.request_ended(second);
+        let third = establish(&mut client, 3);
+        assert_eq!([first, second, third].map(|epoch| number(&client, epoch)), [Some(1), None, Some(3)]);
+        client.request_ended(first);
+        assert_eq!(number(&client, first), Some(1), "another one waits");
+        client.request_ended(first);
+        assert_eq!((number(&client, first), client.earlier.len()), (None, 0));
     }
 
     //= rfc8915#4.2-1, rfc8915#5.7-6

@@ -11,7 +11,7 @@ use std::time::Duration;
 use authentick_crypto::Entropy;
 use authentick_proto::client::NtsSession;
 use authentick_proto::symmetric::SymmetricKey;
-use authentick_report::load::{Cause, Evidence};
+use authentick_report::load::{Cause, Evidence, Stray};
 use authentick_wire::time::NtpSpan;
 
 use crate::arrivals::Inspected;
@@ -29,6 +29,12 @@ use crate::scheme::{Guide, Protocol, Scheme, Speaker, dispatch, schemes};
 use crate::streams::{Due, Streams};
 use crate::workload::{Results, Workload};
 use crate::{Buffer, Clock, Desk, Reading, nanos};
+
+/// Place of the transmit timestamp in a packet. RFC 5905 section 7.3.
+const TRANSMIT: std::ops::Range<usize> = 40..48;
+
+/// All requests have a multiple of so many octets. RFC 5905 section 7.5.
+const REQUEST_ALIGNMENT: usize = 4;
 
 /// What a worker does in every step.
 #[derive(Debug)]
@@ -92,11 +98,12 @@ impl Core {
     /// What the settings lack.
     pub fn new(mut settings: Settings, entropy: Entropy) -> Result<Self, Missing> {
         let speaker = Speaker::new(&mut settings)?;
+        let flight_count_max = settings.scheme.nature().flight_count_max;
         let load = Workload {
             entropy,
             roster: Roster::new(settings.measured_count),
             outbox: Outbox::new(),
-            flights: Flights::new(nanos(settings.timeout)),
+            flights: Flights::new(nanos(settings.timeout), flight_count_max),
             exchanges: Exchanges::default(),
             streams: Streams::default(),
             results: Results {
@@ -126,7 +133,6 @@ impl Core {
     pub fn start(&mut self, order: &Order, start_ns: u64) {
         let load = &mut self.load;
         // What came after the end of the last step belongs to no step.
-        load.count_strangers();
         load.results.clear();
         schemes!(dispatch, &mut self.speaker, scheme => scheme.start());
         let Settings { arrivals, share, seed, .. } = load.settings;
@@ -176,8 +182,13 @@ impl Core {
                 load.results.ledger.of(measured, true).miss(Cause::FellBehind);
                 continue;
             }
-            let call = &mut desk.call(load);
-            let begun = schemes!(dispatch, speaker, scheme => scheme.begin(call, measured, intended_ns));
+            let begun = match load.flights.is_full(load.outbox.count()) {
+                true => Err(Cause::LocalMemory),
+                false => {
+                    let call = &mut desk.call(load);
+                    schemes!(dispatch, speaker, scheme => scheme.begin(call, measured, intended_ns))
+                }
+            };
             let counts = load.results.ledger.of(measured, true);
             match begun {
                 Ok(()) => {
@@ -252,7 +263,9 @@ impl Core {
     /// The first request of the run could not be sent.
     pub fn not_sent(&mut self, why: Unsent, now_ns: u64, desk: &mut Desk<'_, impl Clock>) {
         let Some((request, continued)) = self.load.outbox.next_left() else { return };
-        self.load.roster[request.client].outstanding -= 1;
+        let client = &mut self.load.roster[request.client];
+        client.outstanding -= 1;
+        client.request_ended(request.epoch);
         let is_stalled = continued && !matches!(why, Unsent::Obstacle(_));
         self.load.results.ledger.stalled += u64::from(is_stalled);
         let counts = self.load.counts_of(request.client, request.principal);
@@ -269,9 +282,24 @@ impl Core {
         self.datagram_ended(request.client, request.principal, now_ns, desk);
     }
 
-    /// The network says that requests of a client do not arrive.
-    pub fn obstructed(&mut self, client: u32, cause: Cause, now_ns: u64) {
-        self.load.roster[client].obstructed(now_ns, cause);
+    /// The network says that requests of a client do not arrive: those that are `quoted`, side by side as they left, the
+    /// last of them perhaps cut. Nothing vouches for that, so they go on waiting; it is the cause if no answer comes.
+    pub fn obstructed(&mut self, client: u32, quoted: &[u8], cause: Cause) {
+        let mut is_known = false;
+        // Most often it is one. Where another begins is not said: there the first octet, mode and version, is the same.
+        for rest in (0..quoted.len()).step_by(REQUEST_ALIGNMENT).map(|start| &quoted[start..]) {
+            let transmit =
+                rest.get(TRANSMIT).and_then(|octets| octets.try_into().map(u64::from_be_bytes).ok());
+            let Some(transmit) = transmit.filter(|_| rest[0] == quoted[0]) else { continue };
+            let flight = self.load.flights.find(transmit);
+            if let Some(flight) = flight.filter(|flight| flight.request.client == client) {
+                flight.obstacle.get_or_insert(cause);
+                is_known = true;
+            }
+        }
+        if !is_known {
+            self.load.count_stray(client, Stray::Obstacle);
+        }
     }
 
     /// The next key exchange to begin; `None` if there is none. Report how it ended with [`Core::established`],
@@ -336,15 +364,18 @@ impl Core {
         if load.settings.alternative_keys {
             session.switch_keys();
         }
-        let memory_ns = load.flights.life_ns();
         if let Some(client) = exchange.client {
-            load.roster[client].established(session, now_ns, memory_ns);
+            load.roster[client].established(session);
         }
         let call = &mut desk.call(load);
         schemes!(dispatch, speaker, scheme => scheme.established(call, exchange));
     }
 
     /// Ends one request that has waited too long; `false` if there is none at `now_ns`.
+    ///
+    /// Whatever had reached this host by `now_ns` must have been told of before ([`Core::inspect`] to
+    /// [`Core::conclude`], [`Core::obstructed`]): a driver that was held up reads first, and then ends what had waited
+    /// too long when it began to read. So no request is taken for unanswered whose answer only waited to be read.
     pub fn expire(&mut self, now_ns: u64, desk: &mut Desk<'_, impl Clock>) -> bool {
         match self.load.flights.due(now_ns) {
             None => return false,
@@ -353,16 +384,24 @@ impl Core {
                 self.datagram_ended(client, principal, now_ns, desk);
             }
             Some(FlightDue::Over(flight)) => {
-                let Request { client, principal, .. } = flight.request;
-                let why = self.load.roster[client].why_unanswered(flight.sent_ns);
-                self.load.counts_of(client, principal).fail(flight.noted.unwrap_or(why));
+                let Request { client, epoch, principal, .. } = flight.request;
+                self.load.roster[client].request_ended(epoch);
+                // What an answer to it showed says more than what anyone says on the way.
+                let why = flight.noted.or(flight.obstacle).unwrap_or(Cause::Timeout);
+                self.load.counts_of(client, principal).fail(why);
             }
         }
         true
     }
 
     /// A request has ended for its client, answered or not.
-    fn datagram_ended(&mut self, client: u32, principal: bool, now_ns: u64, desk: &mut Desk<'_, impl Clock>) {
+    pub(crate) fn datagram_ended(
+        &mut self,
+        client: u32,
+        principal: bool,
+        now_ns: u64,
+        desk: &mut Desk<'_, impl Clock>,
+    ) {
         let Core { speaker, load, .. } = self;
         let call = &mut desk.call(load);
         schemes!(dispatch, speaker, scheme => scheme.datagram_ended(call, client, principal, now_ns));
@@ -415,9 +454,14 @@ impl Core {
         self.load.flights.get(transmit).is_some()
     }
 
+    /// How many requests are in flight.
+    #[must_use]
+    pub fn waiting_count(&self) -> usize {
+        self.load.flights.count()
+    }
+
     /// The result of the step, during which the worker was idle for `idle_ns`.
     pub fn finish(&mut self, idle_ns: u64) -> Part {
-        self.load.count_strangers();
         let Workload { results, streams, settings, .. } = &mut self.load;
         let lasted_ns = streams.lasted_ns(results.last_sent_ns);
         let seconds = lasted_ns as f64 / 1e9;

@@ -1,9 +1,12 @@
 //! Counting during a step: plain numbers and HDR histograms, which become a tally at its end.
 
-use authentick_report::load::{Cause, Histogram, Operation, Tally};
+use std::collections::BTreeMap;
+
+use authentick_report::load::{Cause, Histogram, Operation, Stray, Tally};
 use hdrhistogram::Histogram as Hdr;
 
-/// The longest time that is distinguished from longer ones: 100 s.
+/// Room for times up to this is made with the first one: 100 s. A longer one, as the offset from a clock that was never
+/// set, makes more.
 const TIME_MAX_NS: u64 = 100_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
 
@@ -18,10 +21,13 @@ impl Times {
     /// Counts a time, in nanoseconds.
     pub(crate) fn record(&mut self, ns: i64) {
         let empty = || {
-            Hdr::new_with_bounds(1, TIME_MAX_NS, SIGNIFICANT_DIGITS).expect("the bounds are a valid range")
+            let mut empty = Hdr::new_with_bounds(1, TIME_MAX_NS, SIGNIFICANT_DIGITS)
+                .expect("the bounds are a valid range");
+            empty.auto(true);
+            empty
         };
         let times = if ns < 0 { &mut self.negative } else { &mut self.positive };
-        times.get_or_insert_with(empty).saturating_record(ns.unsigned_abs());
+        times.get_or_insert_with(empty).record(ns.unsigned_abs()).expect("any time has its place");
     }
 
     /// The time that `share` of all times do not exceed; 0 if there are none.
@@ -58,8 +64,8 @@ pub struct Counts {
     pub answered: u64,
     /// Operations that began and failed.
     pub failed: u64,
-    /// Surplus datagrams.
-    pub surplus: u64,
+    /// What came and belongs to no operation.
+    strays: BTreeMap<Stray, u64>,
     causes: [u64; Cause::ALL.len()],
     latency: Times,
     offset: Times,
@@ -99,6 +105,17 @@ impl Counts {
         }
     }
 
+    /// Something came that belongs to no operation.
+    pub(crate) fn stray(&mut self, stray: Stray) {
+        *self.strays.entry(stray).or_default() += 1;
+    }
+
+    /// How much of this kind came that belongs to no operation.
+    #[must_use]
+    pub fn stray_count(&self, stray: Stray) -> u64 {
+        self.strays.get(&stray).copied().unwrap_or(0)
+    }
+
     /// How often this was the cause.
     #[must_use]
     pub fn count_of(&self, cause: Cause) -> u64 {
@@ -125,7 +142,8 @@ impl Counts {
                 .map(|&cause| (cause, self.count_of(cause)))
                 .filter(|&(_, count)| count > 0)
                 .collect(),
-            surplus: self.surplus,
+            surplus: self.strays.iter().filter(|(stray, _)| **stray != Stray::Obstacle).map(|(_, n)| n).sum(),
+            strays: self.strays.clone(),
             ..Tally::default()
         };
         tally.histograms.latency_ns = self.latency.stored();
@@ -138,7 +156,8 @@ impl Counts {
     pub(crate) fn clear(&mut self) {
         self.latency.clear();
         self.offset.clear();
-        (self.scheduled, self.sent, self.answered, self.failed, self.surplus) = (0, 0, 0, 0, 0);
+        self.strays.clear();
+        (self.scheduled, self.sent, self.answered, self.failed) = (0, 0, 0, 0);
         self.causes = [0; Cause::ALL.len()];
     }
 }
@@ -152,6 +171,32 @@ mod tests {
         for (index, cause) in Cause::ALL.into_iter().enumerate() {
             assert_eq!(cause as usize, index);
         }
+    }
+
+    #[test]
+    fn no_time_is_clipped() {
+        let mut times = Times::default();
+        let offsets = [0, 1, -3_000_000_000, 200_000_000_000, -3_600_000_000_000, i64::MAX, i64::MIN];
+        offsets.iter().for_each(|&ns| times.record(ns));
+        let percentiles = times.stored().percentiles(1.0).unwrap();
+        for (found, ns) in [(percentiles.min, i64::MIN), (percentiles.max, i64::MAX)] {
+            assert!((found / ns as f64 - 1.0).abs() < 0.001, "{found} {ns}");
+        }
+        let an_hour = |(ns, _): &(i64, u64)| (*ns + 3_600_000_000_000).abs() < 3_600_000_000;
+        assert_eq!(times.stored().pairs().iter().filter(|pair| an_hour(pair)).count(), 1);
+    }
+
+    #[test]
+    fn strays_are_counted_by_kind_and_reports_are_no_datagrams() {
+        let mut counts = Counts::new(Operation::Transfer);
+        for stray in [Stray::Duplicate, Stray::BadOrigin, Stray::Obstacle, Stray::Duplicate] {
+            counts.stray(stray);
+        }
+        let tally = counts.tally();
+        assert_eq!(tally.strays, [(Stray::Duplicate, 2), (Stray::BadOrigin, 1), (Stray::Obstacle, 1)].into());
+        assert_eq!((tally.surplus, counts.stray_count(Stray::Malformed)), (3, 0));
+        counts.clear();
+        assert_eq!(counts.tally(), Tally::default());
     }
 
     #[test]

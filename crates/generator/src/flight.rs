@@ -2,16 +2,19 @@
 //!
 //! Each request ends exactly once: when its answer passes, or when it has waited for two timeouts. An answer after the
 //! first timeout is late: it does not count as answered, but shows that nothing was dropped. The latest requests that
-//! ended without an answer are remembered for a while, so that an even later answer is recognised.
+//! have ended are remembered, so that another answer to one of them is recognised.
+//!
+//! **Invariant:** memory is taken by requests that wait, and by nothing else that grows: it is bounded by their number,
+//! which [`Flights::is_full`] limits.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use authentick_report::load::Cause;
 use authentick_wire::time::NtpTime;
 use slab::Slab;
 
-use crate::limits::ABANDONED_COUNT_MAX;
+use crate::limits::{ENDED_COUNT_MAX, FLIGHT_SIZE_MAX};
 use crate::scheme::Asked;
 
 /// A request, written or sent.
@@ -19,6 +22,8 @@ use crate::scheme::Asked;
 pub(crate) struct Request {
     pub(crate) asked: Asked,
     pub(crate) client: u32,
+    /// The number of its client's keys that it was made with.
+    pub(crate) epoch: u32,
     /// Whether it belongs to an operation that the scheme is named for.
     pub(crate) principal: bool,
     /// When it was due, on the monotonic clock.
@@ -37,29 +42,84 @@ pub(crate) struct Flight {
     pub(crate) sent: NtpTime,
     /// The check that an answer to it has failed.
     pub(crate) noted: Option<Cause>,
-    /// It has waited for one timeout.
+    /// Why it does not arrive, says the network.
+    pub(crate) obstacle: Option<Cause>,
+    /// It has waited for one timeout, and its client was told.
     pub(crate) overdue: bool,
 }
 
 impl Flight {
     /// The flight of a request that left at `sent_ns`, which was `sent` by the time of day.
     pub(crate) const fn new(request: Request, sent_ns: u64, sent: NtpTime) -> Self {
-        Flight { request, sent_ns, sent, noted: None, overdue: false }
+        Flight { request, sent_ns, sent, noted: None, obstacle: None, overdue: false }
+    }
+}
+
+/// A flight, and its neighbours in the queue that it is in.
+#[derive(Debug)]
+struct Link {
+    flight: Flight,
+    earlier: u32,
+    later: u32,
+}
+
+/// The slot of no flight.
+const NONE: u32 = u32::MAX;
+
+const _: () = assert!(
+    // A slot with its mark whether it is free, and one and a seventh to twice as many places in the map, of 17 octets.
+    size_of::<Link>() + 8 + 2 * 17 + 5 <= FLIGHT_SIZE_MAX,
+    "the limit of memory is stated by this size"
+);
+
+/// Flights in the order in which they were sent.
+#[derive(Clone, Copy, Debug)]
+struct Queue {
+    first: u32,
+    last: u32,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Queue { first: NONE, last: NONE }
+    }
+}
+
+impl Queue {
+    fn push(&mut self, links: &mut Slab<Link>, slot: u32) {
+        let last = std::mem::replace(&mut self.last, slot);
+        match links.get_mut(last as usize) {
+            Some(last) => last.later = slot,
+            None => self.first = slot,
+        }
+        let link = &mut links[slot as usize];
+        (link.earlier, link.later) = (last, NONE);
+    }
+
+    fn unlink(&mut self, links: &mut Slab<Link>, slot: u32) {
+        let Link { earlier, later, .. } = links[slot as usize];
+        match links.get_mut(earlier as usize) {
+            Some(link) => link.later = later,
+            None => self.first = later,
+        }
+        match links.get_mut(later as usize) {
+            Some(link) => link.earlier = earlier,
+            None => self.last = earlier,
+        }
     }
 }
 
 /// Requests in flight of one worker.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Flights {
-    slots: Slab<Flight>,
-    by_transmit: HashMap<u64, usize, BuildHasherDefault<Random>>,
-    /// Transmit timestamps in the order of sending, each with the end of the first timeout, or of the second.
-    waiting: VecDeque<(u64, u64)>,
-    overdue: VecDeque<(u64, u64)>,
-    /// Transmit timestamps of the last requests that ended without an answer.
-    abandoned: HashSet<u64, BuildHasherDefault<Random>>,
-    abandoned_order: VecDeque<u64>,
+    links: Slab<Link>,
+    by_transmit: HashMap<u64, u32, BuildHasherDefault<Random>>,
+    /// Those that wait for the end of the first timeout, and of the second.
+    waiting: Queue,
+    overdue: Queue,
+    ended: Ended,
     timeout_ns: u64,
+    count_max: usize,
 }
 
 /// What the passing of time changed for a flight.
@@ -77,13 +137,26 @@ pub(crate) enum Due {
 }
 
 impl Flights {
-    /// None in flight; each waits for `timeout_ns` twice.
-    pub(crate) fn new(timeout_ns: u64) -> Self {
-        Flights { timeout_ns, ..Flights::default() }
+    /// None in flight; each waits for `timeout_ns` twice, and operations begin while there are fewer than `count_max`.
+    pub(crate) fn new(timeout_ns: u64, count_max: usize) -> Self {
+        Flights {
+            links: Slab::new(),
+            by_transmit: HashMap::default(),
+            waiting: Queue::default(),
+            overdue: Queue::default(),
+            ended: Ended::new(),
+            timeout_ns,
+            count_max,
+        }
+    }
+
+    /// How long an answer may take.
+    pub(crate) const fn timeout_ns(&self) -> u64 {
+        self.timeout_ns
     }
 
     /// How long a flight lasts at most.
-    pub(crate) fn life_ns(&self) -> u64 {
+    pub(crate) const fn life_ns(&self) -> u64 {
         self.timeout_ns.saturating_mul(2)
     }
 
@@ -92,70 +165,114 @@ impl Flights {
         self.by_transmit.len()
     }
 
+    /// Whether no operation may begin while `written_count` requests are yet to be sent.
+    pub(crate) fn is_full(&self, written_count: usize) -> bool {
+        self.count() + written_count >= self.count_max
+    }
+
     /// Adds a request. `sent_ns` never decreases from call to call.
+    ///
+    /// # Panics
+    /// If there are 2^32 - 1 already.
     pub(crate) fn add(&mut self, flight: Flight) {
-        let (transmit, sent_ns) = (flight.request.asked.transmit(), flight.sent_ns);
-        let slot = self.slots.insert(flight);
+        let transmit = flight.request.asked.transmit();
         // Two of 2^64 random timestamps practically never coincide in a run; if they did, one would count as lost.
-        if let Some(old) = self.by_transmit.insert(transmit, slot) {
-            self.slots.remove(old);
-        }
-        self.waiting.push_back((transmit, sent_ns.saturating_add(self.timeout_ns)));
+        self.remove(transmit);
+        let slot = self.links.insert(Link { flight, earlier: NONE, later: NONE });
+        let slot = u32::try_from(slot).ok().filter(|&slot| slot < NONE).expect("flights are limited");
+        self.by_transmit.insert(transmit, slot);
+        self.waiting.push(&mut self.links, slot);
     }
 
     /// The request with this transmit timestamp.
     pub(crate) fn find(&mut self, transmit: u64) -> Option<&mut Flight> {
-        self.slots.get_mut(*self.by_transmit.get(&transmit)?)
+        self.links.get_mut(*self.by_transmit.get(&transmit)? as usize).map(|link| &mut link.flight)
     }
 
     /// The same, read-only.
     pub(crate) fn get(&self, transmit: u64) -> Option<&Flight> {
-        self.slots.get(*self.by_transmit.get(&transmit)?)
+        self.links.get(*self.by_transmit.get(&transmit)? as usize).map(|link| &link.flight)
     }
 
-    /// Removes the request with this transmit timestamp.
+    /// Ends the request with this transmit timestamp.
     pub(crate) fn remove(&mut self, transmit: u64) -> Option<Flight> {
-        self.by_transmit.remove(&transmit).map(|slot| self.slots.remove(slot))
+        let slot = self.by_transmit.remove(&transmit)?;
+        self.ended.add(transmit);
+        let is_overdue = self.links[slot as usize].flight.overdue;
+        let queue = if is_overdue { &mut self.overdue } else { &mut self.waiting };
+        queue.unlink(&mut self.links, slot);
+        Some(self.links.remove(slot as usize).flight)
     }
 
     /// The next flight whose timeout has passed by `now_ns`; `None` if there is none.
     pub(crate) fn due(&mut self, now_ns: u64) -> Option<Due> {
-        while let Some((transmit, _)) = self.overdue.pop_front_if(|(_, end_ns)| *end_ns <= now_ns) {
-            if let Some(flight) = self.remove(transmit) {
-                self.abandon(transmit);
-                return Some(Due::Over(flight));
-            }
-        }
-        while let Some((transmit, end_ns)) = self.waiting.pop_front_if(|(_, end_ns)| *end_ns <= now_ns) {
-            if let Some(flight) = self.find(transmit) {
-                flight.overdue = true;
-                let Request { client, principal, .. } = flight.request;
-                self.overdue.push_back((transmit, end_ns.saturating_add(self.timeout_ns)));
-                return Some(Due::Overdue { client, principal });
-            }
-        }
-        None
-    }
-
-    fn abandon(&mut self, transmit: u64) {
-        if self.abandoned_order.len() == ABANDONED_COUNT_MAX
-            && let Some(oldest) = self.abandoned_order.pop_front()
+        if let Some(flight) = self.first(self.overdue)
+            && flight.sent_ns.saturating_add(self.life_ns()) <= now_ns
         {
-            self.abandoned.remove(&oldest);
+            let transmit = flight.request.asked.transmit();
+            return self.remove(transmit).map(Due::Over);
         }
-        self.abandoned.insert(transmit);
-        self.abandoned_order.push_back(transmit);
+        let flight = self.first(self.waiting)?;
+        if flight.sent_ns.saturating_add(self.timeout_ns) > now_ns {
+            return None;
+        }
+        let slot = self.waiting.first;
+        self.waiting.unlink(&mut self.links, slot);
+        self.overdue.push(&mut self.links, slot);
+        let flight = &mut self.links[slot as usize].flight;
+        flight.overdue = true;
+        Some(Due::Overdue { client: flight.request.client, principal: flight.request.principal })
     }
 
-    /// Whether a request with this transmit timestamp has ended without an answer, as far as is remembered.
-    pub(crate) fn is_abandoned(&self, transmit: u64) -> bool {
-        self.abandoned.contains(&transmit)
+    fn first(&self, queue: Queue) -> Option<&Flight> {
+        self.links.get(queue.first as usize).map(|link| &link.flight)
     }
 
-    /// When [`Flights::due`] may have something next; may be too early, never too late.
+    /// Whether a request with this transmit timestamp has ended, as far as is remembered.
+    pub(crate) fn has_ended(&self, transmit: u64) -> bool {
+        self.ended.contains(transmit)
+    }
+
+    /// When [`Flights::due`] has something next.
     pub(crate) fn next_due_ns(&self) -> Option<u64> {
-        let fronts = self.waiting.front().into_iter().chain(self.overdue.front());
-        fronts.map(|&(_, end_ns)| end_ns).min()
+        let waiting = self.first(self.waiting).map(|flight| flight.sent_ns.saturating_add(self.timeout_ns));
+        let overdue = self.first(self.overdue).map(|flight| flight.sent_ns.saturating_add(self.life_ns()));
+        waiting.into_iter().chain(overdue).min()
+    }
+}
+
+/// Transmit timestamps of [`ENDED_COUNT_MAX`] requests that have ended: each has its place in one of many short lines,
+/// out of which the oldest falls. As timestamps are random, lines fill alike: one is forgotten after about as many
+/// others, and never before [`LINE_SIZE`].
+#[derive(Debug)]
+struct Ended {
+    lines: Vec<[u64; LINE_SIZE]>,
+}
+
+/// A line is one of the processor's cache lines.
+const LINE_SIZE: usize = 8;
+const LINE_COUNT: usize = ENDED_COUNT_MAX / LINE_SIZE;
+
+const _: () = assert!(LINE_COUNT.is_power_of_two(), "the low bits of a timestamp are the number of its line");
+
+impl Ended {
+    fn new() -> Self {
+        Ended { lines: vec![[0; LINE_SIZE]; LINE_COUNT] }
+    }
+
+    const fn line_of(transmit: u64) -> usize {
+        transmit as usize % LINE_COUNT
+    }
+
+    fn add(&mut self, transmit: u64) {
+        let line = &mut self.lines[Ended::line_of(transmit)];
+        line.copy_within(..LINE_SIZE - 1, 1);
+        line[0] = transmit;
+    }
+
+    fn contains(&self, transmit: u64) -> bool {
+        // Zero marks a free place; no request has it, but what comes may.
+        transmit != 0 && self.lines[Ended::line_of(transmit)].contains(&transmit)
     }
 }
 
@@ -185,18 +302,32 @@ mod tests {
     use authentick_proto::client::Exchange;
 
     use super::*;
+    use crate::limits::FLIGHT_COUNT_MAX;
 
     fn flight(entropy: &mut Entropy, sent_ns: u64) -> Flight {
         let (exchange, _) = Exchange::plain(entropy, &mut [0; 48]);
         let asked = Asked::Ntp(exchange);
-        let request = Request { asked, client: 3, principal: true, intended_ns: sent_ns, begun_ns: sent_ns };
+        let request =
+            Request { asked, client: 3, epoch: 0, principal: true, intended_ns: sent_ns, begun_ns: sent_ns };
         Flight::new(request, sent_ns, NtpTime::from_bits(1))
+    }
+
+    fn flights(timeout_ns: u64) -> Flights {
+        Flights::new(timeout_ns, usize::MAX)
+    }
+
+    /// Adds a flight; returns its transmit timestamp.
+    fn add(flights: &mut Flights, entropy: &mut Entropy, sent_ns: u64) -> u64 {
+        let flight = flight(entropy, sent_ns);
+        let transmit = flight.request.asked.transmit();
+        flights.add(flight);
+        transmit
     }
 
     #[test]
     fn flight_is_overdue_once_and_over_once() {
         let mut entropy = Entropy::from_seed(1);
-        let mut flights = Flights::new(100);
+        let mut flights = flights(100);
         flights.add(flight(&mut entropy, 10));
         assert!(flights.due(109).is_none());
         assert_eq!(flights.next_due_ns(), Some(110));
@@ -209,28 +340,75 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_ended_without_an_answer_are_remembered_within_bounds() {
+    fn requests_that_ended_are_remembered_within_bounds() {
         let mut entropy = Entropy::from_seed(3);
-        let mut flights = Flights::new(1);
-        let transmits: Vec<u64> = (0..ABANDONED_COUNT_MAX as u64 + 2)
-            .map(|now_ns| {
-                let flight = flight(&mut entropy, now_ns);
-                let transmit = flight.request.asked.transmit();
-                flights.add(flight);
-                transmit
-            })
-            .collect();
-        assert!(flights.remove(transmits[1]).is_some());
+        let mut flights = flights(1);
+        let transmits: Vec<u64> = (0..2000).map(|now_ns| add(&mut flights, &mut entropy, now_ns)).collect();
+        assert!(transmits.iter().all(|&transmit| !flights.has_ended(transmit)));
+        // Half of them are answered.
+        transmits.iter().step_by(2).for_each(|&transmit| _ = flights.remove(transmit));
         while flights.due(u64::MAX).is_some() {}
-        let known = |index: usize| flights.is_abandoned(transmits[index]);
-        assert_eq!([known(0), known(1), known(2), known(transmits.len() - 1)], [false, false, true, true]);
-        assert_eq!(flights.abandoned.len(), ABANDONED_COUNT_MAX);
+        assert!(transmits.iter().all(|&transmit| flights.has_ended(transmit)));
+        assert!(!flights.has_ended(0) && !flights.has_ended(entropy.u64()));
+        // A great many others drive each of them out.
+        (0..4 * ENDED_COUNT_MAX).for_each(|_| flights.ended.add(entropy.u64()));
+        let left_count = transmits.iter().filter(|&&transmit| flights.has_ended(transmit)).count();
+        assert!(left_count < 10, "{left_count}");
+        assert_eq!(flights.ended.lines.capacity() * LINE_SIZE, ENDED_COUNT_MAX);
+    }
+
+    #[test]
+    fn as_many_flights_as_there_may_be_take_the_memory_that_is_stated() {
+        let mut entropy = Entropy::from_seed(6);
+        let mut flights = Flights::new(u64::MAX / 4, FLIGHT_COUNT_MAX);
+        while !flights.is_full(0) {
+            add(&mut flights, &mut entropy, 1);
+        }
+        assert_eq!(flights.count(), FLIGHT_COUNT_MAX);
+        assert!(flights.is_full(0) && flights.is_full(64));
+        let links = flights.links.capacity() * (size_of::<Link>() + 8);
+        // A map has at least an eighth of its places free, a power of two of them; each has an octet beside it.
+        let map = (flights.by_transmit.capacity() * 8 / 7).next_power_of_two() * 17;
+        assert!(links + map <= FLIGHT_COUNT_MAX * FLIGHT_SIZE_MAX, "{links} {map}");
+    }
+
+    #[test]
+    fn answered_flights_leave_nothing_behind() {
+        let mut entropy = Entropy::from_seed(4);
+        let mut flights = flights(u64::MAX / 4);
+        for now_ns in 0..100_000 {
+            let transmit = add(&mut flights, &mut entropy, now_ns);
+            assert!(flights.remove(transmit).is_some());
+        }
+        assert_eq!(flights.next_due_ns(), None);
+        assert!(flights.links.capacity() < 10 && flights.by_transmit.capacity() < 10);
+    }
+
+    #[test]
+    fn flights_end_in_order_whichever_were_answered() {
+        let mut entropy = Entropy::from_seed(5);
+        let mut flights = flights(100);
+        let transmits: Vec<u64> = (0..60).map(|now_ns| add(&mut flights, &mut entropy, now_ns)).collect();
+        let answered = |index: usize| index.is_multiple_of(7) || (20..25).contains(&index) || index == 59;
+        (0..60).filter(|&index| answered(index)).for_each(|index| _ = flights.remove(transmits[index]));
+        // The first thirty are overdue, of which some are answered late.
+        while flights.due(129).is_some() {}
+        (0..30).step_by(4).for_each(|index| _ = flights.remove(transmits[index]));
+        let mut over = Vec::new();
+        while let Some(due) = flights.due(u64::MAX) {
+            if let Due::Over(flight) = due {
+                over.push(flight.sent_ns as usize);
+            }
+        }
+        let late = |index: usize| index < 30 && index.is_multiple_of(4);
+        let expected: Vec<usize> = (0..60).filter(|&index| !answered(index) && !late(index)).collect();
+        assert_eq!((over, flights.count(), flights.next_due_ns()), (expected, 0, None));
     }
 
     #[test]
     fn every_flight_ends_exactly_once() {
         let mut entropy = Entropy::from_seed(2);
-        let mut flights = Flights::new(50);
+        let mut flights = flights(50);
         let (mut answered, mut over) = (0, 0);
         let mut transmits = Vec::new();
         for now_ns in 0..1000u64 {
@@ -250,6 +428,6 @@ mod tests {
         }
         assert_eq!((answered + over, flights.count()), (1000, 0));
         assert!(answered > 500 && over > 300, "{answered} {over}");
-        assert!(flights.slots.capacity() < 200, "slots are used again");
+        assert!(flights.links.capacity() < 200, "slots are used again");
     }
 }

@@ -53,14 +53,20 @@ impl Ledger {
                 late_ns as f64 / 1e6
             ));
         }
-        for (cause, what) in [
-            (Cause::LocalBuffer, "the generator's sockets had no room for"),
-            (Cause::LocalPort, "the generator had no port, descriptor or idle client left for"),
-            (Cause::Local, "the generator's host refused"),
+        const SPREAD: &str = "use more --clients, --sources or hosts";
+        for (cause, what, remedy) in [
+            (Cause::LocalBuffer, "the generator's sockets had no room for", SPREAD),
+            (Cause::LocalPort, "the generator had no port, descriptor or idle client left for", SPREAD),
+            (
+                Cause::LocalMemory,
+                "the generator waited for as many answers as it can and did not begin",
+                "offer less, use a shorter --timeout, or more --workers or hosts",
+            ),
+            (Cause::Local, "the generator's host refused", SPREAD),
         ] {
             let count = local(cause);
             if count > 0 {
-                return Some(format!("{what} {count} operations; use more --clients, --sources or hosts"));
+                return Some(format!("{what} {count} operations; {remedy}"));
             }
         }
         if self.stalled > 0 {

@@ -44,7 +44,8 @@ pub use self::outbox::{Run, Unsent};
 pub use self::plan::{Antp, Arrivals, Joinable, Order, Part};
 pub use self::prepare::{Provision, Readiness, Unready};
 pub use self::scheme::{Guide, Judge, Nature, Scheme, UnknownSuite};
-use self::workload::{Arrived, Call, Workload};
+pub use self::workload::Arrived;
+use self::workload::{Call, Workload};
 
 /// Room for one datagram.
 pub type Buffer = [u8; DATAGRAM_SIZE_MAX];

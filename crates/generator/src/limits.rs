@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use authentick_wire::limits::ANTP_CHAIN_SIZE_MAX;
+
 /// Requests that are written before they are sent together.
 pub const BATCH_SIZE: usize = 64;
 
@@ -40,8 +42,32 @@ pub(crate) const SPARE_COUNT_MAX: usize = 1024;
 /// Single operations that are reported of a step.
 pub(crate) const JOINABLE_COUNT_MAX: usize = 60_000;
 
-/// Requests without an answer whose answers are still known when they come after all: 2 s of 65,536 a second.
-pub(crate) const ABANDONED_COUNT_MAX: usize = 1 << 17;
+/// Requests that have ended and are remembered, so that another answer to one of them is recognised: 2 s of 65,536 a
+/// second, in 1 MiB.
+pub(crate) const ENDED_COUNT_MAX: usize = 1 << 17;
 
+/// Requests of one sending thread that wait for their answers; with so many no further operation begins. That is 5 s of
+/// 200,000 a second to a silent server. They take [`FLIGHT_SIZE_MAX`] octets each, 160 MB in all, and half as much more
+/// while tables grow.
+pub const FLIGHT_COUNT_MAX: usize = 1_000_000;
+
+/// The same of m3 and m5 of ANTP, which take [`SEALED_FLIGHT_SIZE_MAX`] octets: 256 MB in all.
+pub const SEALED_FLIGHT_COUNT_MAX: usize = 250_000;
+
+/// The same of m1, and of runs of all phases, which keep as much of a certificate chain as they have: at most
+/// [`ANTP_CHAIN_SIZE_MAX`] octets, 370 MB in all.
+pub const CHAIN_FLIGHT_COUNT_MAX: usize = 40_000;
+
+/// Octets that a request takes while it waits, with its places in the tables.
+pub const FLIGHT_SIZE_MAX: usize = 160;
+
+/// The same of m3 and m5 of ANTP, with what must be known of them when the answer comes.
+pub const SEALED_FLIGHT_SIZE_MAX: usize = 1024;
+
+const _: () = assert!(
+    SEALED_FLIGHT_COUNT_MAX * SEALED_FLIGHT_SIZE_MAX <= 256_000_000
+        && CHAIN_FLIGHT_COUNT_MAX * (SEALED_FLIGHT_SIZE_MAX + ANTP_CHAIN_SIZE_MAX) <= 370_000_000,
+    "the memory of a thread is stated"
+);
 const _: () = assert!(KE_LATENESS_MAX_NS < GIVE_UP_NS, "what is given up has counted as late long before");
 const _: () = assert!(LATENESS_MAX_NS < KE_LATENESS_MAX_NS, "a transfer is shorter than a key exchange");

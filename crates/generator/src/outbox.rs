@@ -29,13 +29,8 @@ pub(crate) struct Pending {
 /// What a request lacks that is written.
 #[derive(Debug)]
 pub(crate) enum Unfinished {
-    /// To be sealed with the keys that its client had when the making of it began.
-    Sealed {
-        /// What is written.
-        unsealed: Unsealed,
-        /// When that was, monotonic.
-        begun_ns: u64,
-    },
+    /// To be sealed with the keys that it was made with.
+    Sealed(Unsealed),
     /// A tag.
     Tagged(Untagged),
 }

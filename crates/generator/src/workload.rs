@@ -2,8 +2,9 @@
 
 use authentick_crypto::Entropy;
 use authentick_proto::client::Sample;
-use authentick_report::load::Cause;
+use authentick_report::load::{Cause, Stray};
 use authentick_wire::header::Header;
+use authentick_wire::packet::Packet;
 use authentick_wire::time::NtpTime;
 
 use crate::core::Settings;
@@ -79,6 +80,22 @@ impl Arrived {
     }
 }
 
+/// What an answer that passed every check made of its request, which is in flight no more.
+#[derive(Debug)]
+pub(crate) enum Landing {
+    /// It came before the first timeout.
+    InTime(Flight),
+    /// It came before the second, which is counted.
+    Late {
+        /// Whose request it was.
+        client: u32,
+        /// Whether it belonged to an operation that the scheme is named for.
+        principal: bool,
+        /// The client has not been told yet that the first timeout has passed.
+        is_news: bool,
+    },
+}
+
 impl Workload {
     /// Adds a request that was written to the next slot. `continued`: its operation was counted as sent already.
     pub(crate) fn push(
@@ -89,8 +106,9 @@ impl Workload {
         continued: bool,
     ) {
         self.results.request_size = self.results.request_size.max(size);
-        self.roster[request.client].outstanding += 1;
         let client = request.client;
+        self.roster[client].outstanding += 1;
+        self.roster[client].request_made();
         self.outbox.push(Pending { request: Some(request), continued, unfinished, client, size });
     }
 
@@ -113,17 +131,21 @@ impl Workload {
         self.flights.add(Flight::new(request, sent_ns, sent));
     }
 
-    /// Removes a request that was answered; `None` if the answer is too late, which is counted.
-    pub(crate) fn land(&mut self, transmit: u64) -> Option<Flight> {
+    /// Removes a request to which an answer came within two timeouts; `None` if it is in flight no more.
+    ///
+    /// If the client was told already that the first has passed, the answer is late whenever it came: the next
+    /// operation may have begun.
+    pub(crate) fn land(&mut self, transmit: u64, came: &Arrived) -> Option<Landing> {
         let flight = self.flights.remove(transmit)?;
-        let client = &mut self.roster[flight.request.client];
-        client.answered(transmit);
-        if flight.overdue {
-            self.counts_of(flight.request.client, flight.request.principal).fail(Cause::Late);
-            return None;
+        let Request { client: index, epoch, principal, .. } = flight.request;
+        let client = &mut self.roster[index];
+        client.request_ended(epoch);
+        client.outstanding -= u32::from(!flight.overdue);
+        if !flight.overdue && came.at_ns().saturating_sub(flight.sent_ns) < self.flights.timeout_ns() {
+            return Some(Landing::InTime(flight));
         }
-        client.outstanding -= 1;
-        Some(flight)
+        self.counts_of(index, principal).fail(Cause::Late);
+        Some(Landing::Late { client: index, principal, is_news: !flight.overdue })
     }
 
     /// A request for time was answered well.
@@ -155,21 +177,24 @@ impl Workload {
         self.streams.operation_ended(self.roster[client].measured);
     }
 
-    /// Counts stray datagrams for the groups of their clients.
-    pub(crate) fn count_strangers(&mut self) {
-        let principal = self.settings.scheme.nature().measures_transfers;
-        for client in &mut self.roster.clients {
-            let count = client.take_strangers();
-            self.results.ledger.of(client.measured, principal).surplus += count;
-        }
+    /// A datagram with this origin, if it is long enough for one, answers no request in flight of its client.
+    pub(crate) fn stray(&mut self, client: u32, octets: &[u8], origin: Option<u64>) {
+        let stray = match origin {
+            // One that is in flight has waited too long, and will be ended.
+            Some(origin) if self.flights.has_ended(origin) || self.is_of(client, origin) => Stray::Duplicate,
+            Some(_) if Packet::parse(octets).is_ok() => Stray::BadOrigin,
+            Some(_) | None => Stray::Malformed,
+        };
+        self.count_stray(client, stray);
     }
 
-    /// A datagram answers no request in flight; `origin` is absent if it is no NTP packet.
-    pub(crate) fn stray(&mut self, index: u32, origin: Option<u64>) {
-        let client = &mut self.roster[index];
-        let given_up = origin.is_some_and(|origin| self.flights.is_abandoned(origin));
-        if given_up || client.is_surplus(origin) {
-            self.counts_of(index, self.settings.scheme.nature().measures_transfers).surplus += 1;
-        }
+    fn is_of(&self, client: u32, transmit: u64) -> bool {
+        self.flights.get(transmit).is_some_and(|flight| flight.request.client == client)
+    }
+
+    /// Something came to a client that belongs to no request.
+    pub(crate) fn count_stray(&mut self, client: u32, stray: Stray) {
+        let principal = self.settings.scheme.nature().measures_transfers;
+        self.counts_of(client, principal).stray(stray);
     }
 }

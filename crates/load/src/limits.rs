@@ -8,6 +8,13 @@ pub(crate) use authentick_net::engine::BATCH_SIZE;
 /// Datagrams that are read from one socket before the others have their turn.
 pub(crate) const RECEIVE_COUNT_MAX: usize = 32;
 
+/// Octets of a request that are read out of what a message of the network quotes: all that one over IPv6 holds.
+pub(crate) const QUOTE_SIZE_MAX: usize = 1280 - 40 - 8 - 40 - 8;
+
+/// Turns in which a socket's whole buffer is read: the kernel gives it twice what it asks for, 8 MiB, of which a
+/// datagram takes more than 512 octets.
+pub(crate) const SOCKET_TURN_COUNT_MAX: usize = (8 << 20) / 512 / RECEIVE_COUNT_MAX;
+
 /// Before something is due the thread spins for this long, as it would wake too late from a sleep.
 pub(crate) const SPIN_NS: u64 = 200_000;
 

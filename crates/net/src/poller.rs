@@ -61,18 +61,22 @@ impl Poller {
     }
 
     /// Waits until a descriptor is ready or `patience` is over, to the nanosecond as far as the kernel's timers allow
-    /// (`epoll_pwait2`, Linux 5.11); hands the numbers of those that are ready to `ready`.
+    /// (`epoll_pwait2`, Linux 5.11); hands to `ready` the numbers of those that are ready, at most
+    /// [`EVENT_COUNT_MAX`] in one call and the others first in the next one, and whether an error waits there.
     ///
     /// # Errors
     /// If the kernel fails to wait. A signal is none: it ends the wait.
-    pub fn wait(&mut self, patience: Duration, mut ready: impl FnMut(u64)) -> io::Result<()> {
+    pub fn wait(&mut self, patience: Duration, mut ready: impl FnMut(u64, bool)) -> io::Result<()> {
         let timeout = Timespec::try_from(patience).map_err(io::Error::other)?;
         self.events.clear();
         match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        self.events.iter().for_each(|event| ready(event.data.u64()));
+        for event in &self.events {
+            let flags = event.flags;
+            ready(event.data.u64(), flags.contains(epoll::EventFlags::ERR));
+        }
         Ok(())
     }
 }
@@ -90,7 +94,7 @@ mod tests {
         let patience = Duration::from_micros(300);
         let lasted = (0..50).map(|_| {
             let start = Instant::now();
-            poller.wait(patience, |_| {}).unwrap();
+            poller.wait(patience, |_, _| {}).unwrap();
             start.elapsed()
         });
         // The shortest, as anything can be late on a busy host.
@@ -108,15 +112,15 @@ mod tests {
         assert!(poller.add(&second, 8, Interest::Read).is_err());
         let mut ready = Vec::new();
         let start = Instant::now();
-        poller.wait(Duration::from_millis(20), |number| ready.push(number)).unwrap();
+        poller.wait(Duration::from_millis(20), |number, _| ready.push(number)).unwrap();
         assert!(ready.is_empty() && start.elapsed() >= Duration::from_millis(20));
         first.send_to(b"x", second.local_addr().unwrap()).unwrap();
-        poller.wait(Duration::from_secs(2), |number| ready.push(number)).unwrap();
+        poller.wait(Duration::from_secs(2), |number, _| ready.push(number)).unwrap();
         assert_eq!(ready, [u64::MAX]);
         poller.change(&first, 7, Interest::ReadWrite).unwrap();
         drop(second);
         ready.clear();
-        poller.wait(Duration::ZERO, |number| ready.push(number)).unwrap();
+        poller.wait(Duration::ZERO, |number, _| ready.push(number)).unwrap();
         assert_eq!(ready, [7]);
     }
 }

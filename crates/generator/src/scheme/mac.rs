@@ -41,7 +41,7 @@ impl Protocol for Mac {
         run_batch(load.outbox.pending.iter().zip(buffers).filter_map(|(request, out)| {
             match &request.unfinished {
                 Some(Unfinished::Tagged(untagged)) => Some(untagged.job(&self.key, out)),
-                Some(Unfinished::Sealed { .. }) | None => None,
+                Some(Unfinished::Sealed(_)) | None => None,
             }
         }));
     }

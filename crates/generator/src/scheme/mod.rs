@@ -77,6 +77,8 @@ pub struct Nature {
     pub is_antp: bool,
     /// What clients need before the load.
     pub provision: Option<Provision>,
+    /// With so many requests in flight in one thread no operation begins.
+    pub flight_count_max: usize,
 }
 
 /// Passes the list of schemes to the macro that is named first: each scheme with the object that implements it.
@@ -220,8 +222,8 @@ pub(crate) trait Protocol: Sized {
         self.datagram_ended(call, flight.request.client, flight.request.principal, came.now.ns);
     }
 
-    /// A request that was sent at `sent_ns` showed that its client's keys or sealed state are useless.
-    fn outdated(&mut self, _: &mut Call<'_, impl Clock>, _client: u32, _sent_ns: u64, _now_ns: u64) {}
+    /// A request showed that its client's keys or sealed state are useless.
+    fn outdated(&mut self, _: &mut Call<'_, impl Clock>, _: Outdated, _now_ns: u64) {}
 
     /// A request has ended for its client, answered or not.
     fn datagram_ended(
@@ -347,6 +349,16 @@ impl Verdict {
     }
 }
 
+/// A request that showed that what it was made with is useless.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outdated {
+    pub(crate) client: u32,
+    /// The number of its client's keys.
+    pub(crate) epoch: u32,
+    /// When it left.
+    pub(crate) sent_ns: u64,
+}
+
 /// The class of a failed check.
 fn cause(check: Check) -> Cause {
     match check {
@@ -365,7 +377,8 @@ fn cause(check: Check) -> Cause {
 fn transfer(load: &Workload, exchange: Exchange, client: u32, times_ns: [u64; 2]) -> Request {
     let [intended_ns, begun_ns] = times_ns;
     let principal = load.settings.scheme.nature().measures_transfers;
-    Request { asked: Asked::Ntp(exchange), client, principal, intended_ns, begun_ns }
+    let epoch = load.roster[client].epoch();
+    Request { asked: Asked::Ntp(exchange), client, epoch, principal, intended_ns, begun_ns }
 }
 
 /// Writes a request under NTS, with the oldest cookie once more if it is `replayed`.
@@ -382,17 +395,17 @@ fn push_sealed(call: &mut Call<'_, impl Clock>, index: u32, intended_ns: u64, re
     };
     let (exchange, unsealed): (Exchange, Unsealed) = made.map_err(|_| Cause::NoCookie)?;
     let request = transfer(load, exchange, index, [intended_ns, begun_ns]);
-    load.push(request, unsealed.size(), Some(Unfinished::Sealed { unsealed, begun_ns }), false);
+    load.push(request, unsealed.size(), Some(Unfinished::Sealed(unsealed)), false);
     Ok(())
 }
 
 /// Seals requests under NTS side by side.
 fn seal<'a>(load: &Workload, buffers: impl Iterator<Item = &'a mut Buffer>) {
     let mut batch = SealBatch::new();
-    for (request, out) in load.outbox.pending.iter().zip(buffers) {
+    for (pending, out) in load.outbox.pending.iter().zip(buffers) {
         // A session that was given up since is still known.
-        if let Some(Unfinished::Sealed { unsealed, begun_ns }) = &request.unfinished
-            && let Some(session) = load.roster[request.client].session_of(*begun_ns)
+        if let (Some(Unfinished::Sealed(unsealed)), Some(request)) = (&pending.unfinished, &pending.request)
+            && let Some(session) = load.roster[request.client].session_of(request.epoch)
         {
             batch.push(unsealed.job(session, out));
         }
@@ -403,9 +416,9 @@ fn seal<'a>(load: &Workload, buffers: impl Iterator<Item = &'a mut Buffer>) {
 /// Opens answers under NTS side by side.
 fn open<'a>(load: &Workload, candidates: impl Iterator<Item = (&'a mut [u8], &'a mut Inspected)>) {
     let mut batch = OpenBatch::new();
-    for (datagram, Inspected { client, sent_ns, candidate, genuine, .. }) in candidates {
+    for (datagram, Inspected { client, epoch, candidate, genuine, .. }) in candidates {
         if let Found::Ntp(candidate) = candidate
-            && let Some(session) = load.roster[*client].session_of(*sent_ns)
+            && let Some(session) = load.roster[*client].session_of(*epoch)
             && let Some(job) = candidate.job(datagram, session, genuine)
         {
             batch.push(job);

@@ -3,7 +3,7 @@
 use authentick_report::load::Cause;
 
 use super::plain::Plain;
-use super::{Begun, Nature, Protocol, push_sealed};
+use super::{Begun, Nature, Outdated, Protocol, push_sealed};
 use crate::Clock;
 use crate::client::Client;
 use crate::core::{Missing, Settings};
@@ -58,9 +58,9 @@ impl Protocol for Nts {
         push_sealed(call, found.ok_or(Cause::NoCookie)?, intended_ns, self.replays)
     }
 
-    fn outdated(&mut self, call: &mut Call<'_, impl Clock>, client: u32, sent_ns: u64, now_ns: u64) {
-        if call.load.roster[client].forget_keys(sent_ns, now_ns) {
-            self.prepare(call, client, now_ns);
+    fn outdated(&mut self, call: &mut Call<'_, impl Clock>, request: Outdated, now_ns: u64) {
+        if call.load.roster[request.client].forget_keys(request.epoch) {
+            self.prepare(call, request.client, now_ns);
         }
     }
 }

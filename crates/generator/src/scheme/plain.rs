@@ -6,7 +6,7 @@ use authentick_report::load::{Cause, Operation};
 use super::{Begun, Nature, Protocol, transfer};
 use crate::Clock;
 use crate::core::{Missing, Settings};
-use crate::limits::LATENESS_MAX_NS;
+use crate::limits::{FLIGHT_COUNT_MAX, LATENESS_MAX_NS};
 use crate::workload::Call;
 
 /// Plain requests for time.
@@ -22,6 +22,7 @@ impl Protocol for Plain {
         exchanges_keys: false,
         is_antp: false,
         provision: None,
+        flight_count_max: FLIGHT_COUNT_MAX,
     };
 
     fn new(_: &mut Settings) -> Result<Self, Missing> {

@@ -15,14 +15,17 @@ use authentick_generator::schedule::Share;
 use authentick_generator::{Clock, Core, Desk, Guide, Run, Settings, Unready, Unsent};
 use authentick_ke::client::Ask;
 use authentick_net::clock;
-use authentick_net::poller::{Interest, Poller};
+use authentick_net::poller::{EVENT_COUNT_MAX, Interest, Poller};
 use authentick_net::udp::{ClientSocket, Hint, ReceiveBatch, SendBatch, hint, send_past_hints};
 use authentick_report::load::Cause;
 use authentick_wire::time::NtpTime;
 use rustix::io::Errno;
 
 use super::exchanges::Exchanges;
-use crate::limits::{BATCH_SIZE, CONNECTIONS_FROM, PATIENCE_MAX, RECEIVE_COUNT_MAX, SPIN_NS};
+use crate::limits::{
+    BATCH_SIZE, CONNECTIONS_FROM, PATIENCE_MAX, QUOTE_SIZE_MAX, RECEIVE_COUNT_MAX, SOCKET_TURN_COUNT_MAX,
+    SPIN_NS,
+};
 use crate::plan::{Order, Part, Plan, Scheme, Watch};
 use crate::shared_key::SharedKey;
 
@@ -75,8 +78,10 @@ pub(crate) struct Sockets {
     back: ReceiveBatch,
     /// Whose socket each datagram of `back` came from.
     owners: Vec<u32>,
-    /// Numbers of descriptors that are ready.
-    ready: Vec<u64>,
+    /// Numbers of descriptors that are ready, and whether an error waits there.
+    ready: Vec<(u64, bool)>,
+    /// How far all that has come was read.
+    horizon: Horizon,
     pub(super) exchanges: Exchanges,
     /// Measured operations that were sent, answered and failed when the watch was told of them.
     told: [u64; 3],
@@ -120,6 +125,7 @@ impl Sockets {
             back: ReceiveBatch::default(),
             owners: Vec::with_capacity(BATCH_SIZE),
             ready: Vec::with_capacity(BATCH_SIZE),
+            horizon: Horizon::default(),
             exchanges: Exchanges::new(plan.ke, plan.ke_timeout, ask),
             told: [0; 3],
         };
@@ -136,6 +142,7 @@ impl Sockets {
 
     fn open_client(&mut self, plan: &Plan, index: usize, source: Option<IpAddr>) -> io::Result<()> {
         let socket = ClientSocket::connect_from(plan.ntp, source)?;
+        socket.keep_reports()?;
         self.core.add_client(socket.local()?);
         self.poller.add(&socket, index as u64, Interest::Read)?;
         self.clients.push(socket);
@@ -227,6 +234,9 @@ impl Sockets {
     }
 
     /// Sends what is written, receives, and ends what has waited too long; `true` if anything was done.
+    ///
+    /// A thread that was held up finds answers that came in time and requests whose time is up: it ends only what had
+    /// waited too long at an instant up to which it has read all that came ([`Horizon`]).
     fn turn(&mut self, now_ns: u64, patience: Duration) -> bool {
         self.flush();
         // What follows a request that could not be sent does not wait.
@@ -234,18 +244,20 @@ impl Sockets {
         let mut ready = std::mem::take(&mut self.ready);
         ready.clear();
         // The kernel fails to wait only if it is handed nonsense.
-        let _ = self.poller.wait(patience, |number| ready.push(number));
-        for &number in &ready {
+        let _ = self.poller.wait(patience, |number, has_error| ready.push((number, has_error)));
+        let mut is_complete = ready.len() < EVENT_COUNT_MAX;
+        for &(number, has_error) in &ready {
             match number.checked_sub(CONNECTIONS_FROM) {
-                None => self.receive(number as u32),
+                None => is_complete &= self.receive(number as u32, has_error),
                 Some(key) => self.go_on(key as usize),
             }
         }
         self.take_all();
         let happened = !ready.is_empty();
         self.ready = ready;
-        while self.tell(|core, desk| core.expire(now_ns, desk)) {}
-        self.give_connections_up(now_ns);
+        let read_ns = self.horizon.read(now_ns, is_complete, self.clients.len());
+        while self.tell(|core, desk| core.expire(read_ns, desk)) {}
+        self.give_connections_up(read_ns);
         happened
     }
 
@@ -267,16 +279,11 @@ impl Sockets {
                 self.out.set_size(slot, self.core.size_of(slot));
             }
             let from = self.clock.reading_before_sending();
-            let (socket, mut told) = (self.clients[client as usize].as_fd(), None);
-            // ICMP errors of earlier requests are recorded, and sending is tried again.
-            let joined = !self.apart;
+            let (socket, joined) = (self.clients[client as usize].as_fd(), !self.apart);
+            // What the network said of earlier requests waits among the reports; sending is tried again.
             let send = || self.out.send(socket, slots.clone(), joined);
-            let sent = send_past_hints(send, |hint| told = Some(cause_of(hint)));
+            let sent = send_past_hints(send, |_| self.apart = true);
             let now_ns = self.clock.monotonic_ns();
-            if let Some(cause) = told {
-                self.apart = true;
-                self.core.obstructed(client, cause, now_ns);
-            }
             match sent {
                 Ok(count) => self.core.departed(count, &from, now_ns - from.ns),
                 Err(error) => {
@@ -287,22 +294,46 @@ impl Sockets {
         }
     }
 
-    /// Reads what waits on a client's socket. It is looked at together with what waits on others.
-    fn receive(&mut self, index: u32) {
+    /// Reads what waits on a client's socket, of which it looks at datagrams together with what waits on others;
+    /// `false` if there may be more.
+    fn receive(&mut self, index: u32, has_error: bool) -> bool {
         if self.back.room() < RECEIVE_COUNT_MAX {
             self.take_all();
         }
-        let Some(client) = self.clients.get(index as usize) else { return };
+        let mut is_complete = !has_error || self.read_reports(index) < RECEIVE_COUNT_MAX;
+        let Some(client) = self.clients.get(index as usize) else { return true };
         match self.back.receive(client.as_fd(), RECEIVE_COUNT_MAX) {
-            Ok(count) => self.owners.extend(std::iter::repeat_n(index, count)),
+            Ok(count) => {
+                self.owners.extend(std::iter::repeat_n(index, count));
+                is_complete &= count < RECEIVE_COUNT_MAX;
+            }
             Err(error) => {
-                if let Some(cause) = hint(&error).map(cause_of) {
-                    // A receiver on this host refuses what left as one message with one word.
+                let hint = hint(&error);
+                let is_reported = self.read_reports(index) > 0;
+                if let Some(cause) = hint.filter(|_| !is_reported).map(cause_of) {
+                    // The kernel had no room for what was quoted.
                     self.apart = true;
-                    self.core.obstructed(index, cause, self.clock.monotonic_ns());
+                    self.core.obstructed(index, &[], cause);
                 }
+                // Datagrams may wait behind the error.
+                is_complete = false;
             }
         }
+        is_complete
+    }
+
+    /// Tells the core what the network has said of a client's requests; returns how many messages there were, at most
+    /// [`RECEIVE_COUNT_MAX`].
+    fn read_reports(&mut self, index: u32) -> usize {
+        let Some(client) = self.clients.get(index as usize) else { return 0 };
+        let mut quote = [0; QUOTE_SIZE_MAX];
+        for count in 0..RECEIVE_COUNT_MAX {
+            let Ok(Some(report)) = client.next_report(&mut quote) else { return count };
+            // A receiver on this host refuses what left as one message with one word, which quotes its beginning.
+            self.apart = true;
+            self.core.obstructed(index, &quote[..report.size], cause_of(report.hint));
+        }
+        RECEIVE_COUNT_MAX
     }
 
     /// Looks at all datagrams that were read: those that may be answers are opened side by side.
@@ -341,6 +372,39 @@ impl Sockets {
     }
 }
 
+/// The instant up to which all that has come was read.
+///
+/// A turn reads no more than [`RECEIVE_COUNT_MAX`] datagrams of a socket, and of [`EVENT_COUNT_MAX`] sockets, as
+/// requests are to leave in time. If it leaves something, the instant stays until a turn leaves nothing. Where as much
+/// comes as is read, that may never be: then it moves after so many turns that what was there at the first of them has
+/// been read, as sockets have their turns one after the other, and each holds a bounded number of datagrams and gives
+/// the oldest first.
+#[derive(Clone, Copy, Debug, Default)]
+struct Horizon {
+    read_ns: u64,
+    /// When the first of a row of turns that left something began, and how many there are.
+    unread: Option<(u64, usize)>,
+}
+
+impl Horizon {
+    /// A turn that began at `now_ns` has read from `client_count` sockets at most, everything if it `is_complete`;
+    /// returns the instant.
+    fn read(&mut self, now_ns: u64, is_complete: bool, client_count: usize) -> u64 {
+        if is_complete {
+            *self = Horizon { read_ns: now_ns, unread: None };
+            return now_ns;
+        }
+        let (began_ns, turn_count) =
+            self.unread.map_or((now_ns, 1), |(began_ns, count)| (began_ns, count + 1));
+        let turn_count_max = SOCKET_TURN_COUNT_MAX * (client_count / EVENT_COUNT_MAX + 1);
+        self.unread = Some((began_ns, turn_count)).filter(|_| turn_count < turn_count_max);
+        if self.unread.is_none() {
+            self.read_ns = began_ns;
+        }
+        self.read_ns
+    }
+}
+
 /// What to do about a client without a socket.
 fn remedy(error: &io::Error) -> &'static str {
     match Errno::from_io_error(error) {
@@ -366,5 +430,32 @@ const fn cause_of(hint: Hint) -> Cause {
     match hint {
         Hint::Refused => Cause::Refused,
         Hint::Unreachable => Cause::Unreachable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_expires_before_all_that_came_was_read() {
+        let mut horizon = Horizon::default();
+        assert_eq!(horizon.read(100, true, 1), 100);
+        assert_eq!([200, 300].map(|now_ns| horizon.read(now_ns, false, 1)), [100, 100]);
+        assert_eq!(horizon.read(400, true, 1), 400);
+    }
+
+    #[test]
+    fn thread_that_never_reads_all_lets_expire_what_is_old() {
+        for client_count in [1, 1000] {
+            let mut horizon = Horizon::default();
+            let turn_count = SOCKET_TURN_COUNT_MAX * (client_count / EVENT_COUNT_MAX + 1);
+            let turns = 0..2 * turn_count as u64;
+            let read: Vec<u64> = turns.map(|turn| horizon.read(1000 + turn, false, client_count)).collect();
+            let (first, second) = read.split_at(turn_count);
+            assert!(first[..turn_count - 1].iter().all(|&read_ns| read_ns == 0));
+            assert_eq!(first.last(), Some(&1000));
+            assert_eq!(second.last(), Some(&(1000 + turn_count as u64)));
+        }
     }
 }

@@ -10,7 +10,7 @@ use authentick_wire::time::NtpTime;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::control::{self, Control};
-use super::icmp::{Hint, hint, send_past_hints};
+use super::icmp::{Hint, Report, hint, keep_reports, next_report, send_past_hints};
 use super::socket::{dropped_count, enlarge_receive_buffer, set_receive_stamps};
 use crate::clock;
 
@@ -60,6 +60,24 @@ impl ClientSocket {
         enlarge_receive_buffer(socket.as_fd());
         socket.connect(server)?;
         Ok(ClientSocket { socket })
+    }
+
+    /// Has the kernel keep what the network says of each datagram, for [`ClientSocket::next_report`]; and has it say in
+    /// the call that sends a datagram if a queue of this host drops it (ENOBUFS), which is silent otherwise.
+    ///
+    /// # Errors
+    /// If the kernel cannot.
+    pub fn keep_reports(&self) -> io::Result<()> {
+        keep_reports(self.as_fd(), self.local()?.is_ipv4())
+    }
+
+    /// The oldest report that was kept, with the beginning of the datagram that it is about in `quote`; `None` if there
+    /// is none. Each takes away the error that it was to other calls.
+    ///
+    /// # Errors
+    /// If the kernel fails to tell.
+    pub fn next_report(&self, quote: &mut [u8]) -> io::Result<Option<Report>> {
+        next_report(self.as_fd(), quote)
     }
 
     /// Datagrams that the kernel dropped because nobody had read the ones before.
@@ -220,5 +238,26 @@ mod tests {
         client.send(b"ping").unwrap();
         assert_eq!(client.receive(&mut [0; 16], soon()).unwrap(), Received::Hint(Hint::Refused));
         assert!(client.send(b"ping").is_ok(), "a refusal does not stop the next request");
+    }
+
+    #[test]
+    fn report_quotes_the_datagram_that_it_is_about() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let server = UdpSocket::bind(address).unwrap();
+            let client = ClientSocket::connect(server.local_addr().unwrap()).unwrap();
+            client.keep_reports().unwrap();
+            let mut quote = [0; 48];
+            assert_eq!(client.next_report(&mut quote).unwrap(), None);
+            drop(server);
+            // Loopback delivers before the call returns; what was said of one datagram does not keep the next one back.
+            (0..3).for_each(|number| _ = client.send(&[number; 60]).unwrap());
+            for number in 0..3 {
+                let report = client.next_report(&mut quote).unwrap();
+                assert_eq!((report, quote), (Some(Report { hint: Hint::Refused, size: 48 }), [number; 48]));
+            }
+            assert_eq!(client.next_report(&mut quote).unwrap(), None);
+            let received = client.receive(&mut [0; 16], Instant::now()).unwrap();
+            assert_eq!(received, Received::Silence, "the reports were all that was said");
+        }
     }
 }

@@ -4,7 +4,8 @@ use std::ptr;
 
 use authentick_wire::time::NtpTime;
 
-/// Octets of ancillary data: room for a receive stamp and the larger of the two packet informations.
+/// Octets of ancillary data: room for a receive stamp, and the larger of the two packet informations or an error with
+/// the address of who reports it.
 pub(super) const CONTROL_SIZE: usize = 128;
 
 /// A buffer for ancillary data, aligned as the kernel's headers in it need.
@@ -24,6 +25,8 @@ pub(crate) enum Asked {
 pub(super) struct Ancillary {
     pub(super) received: Option<NtpTime>,
     pub(super) asked: Option<Asked>,
+    /// Why a datagram that was sent does not arrive, for one out of the error queue.
+    pub(super) error: Option<libc::sock_extended_err>,
 }
 
 /// Reads the ancillary data of a message that `recvmsg` or `recvmmsg` has just filled.
@@ -46,6 +49,10 @@ pub(super) unsafe fn read(message: &libc::msghdr) -> Ancillary {
                 let stamp = unsafe { ptr::read_unaligned(data.cast::<libc::timespec>()) };
                 //= rfc5905#7.3-7
                 ancillary.received = Some(NtpTime::from_unix(stamp.tv_sec, stamp.tv_nsec as u32));
+            }
+            (libc::IPPROTO_IP, libc::IP_RECVERR) | (libc::IPPROTO_IPV6, libc::IPV6_RECVERR) => {
+                // SAFETY: ip(7), ipv6(7): this message begins with a sock_extended_err. It may lie unaligned.
+                ancillary.error = Some(unsafe { ptr::read_unaligned(data.cast()) });
             }
             (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
                 // SAFETY: ip(7): this message carries an in_pktinfo. It may lie unaligned.

@@ -3,8 +3,16 @@
 //! The kernel turns an ICMP message about a connected socket's datagrams into an error of the next call on that socket,
 //! whichever that is. Nothing vouches for such a message: whoever guesses or sees a client's port can send it. So it is
 //! a hint, to be told if no answer comes, and never a reason to stop waiting for one.
+//!
+//! A socket that asks for reports gets each message besides, with what it quotes of the datagram that it is about
+//! (`IP_RECVERR` in ip(7)). Then the kernel also says when a queue of this host drops a datagram: ENOBUFS.
 
 use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use super::control::{self, Control};
+use super::socket::set_flag;
 
 /// What a message of ICMP claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +34,11 @@ const ATTEMPT_COUNT: usize = 16;
 /// of itself, if it has no route, for example; then the same call fails again.
 #[must_use]
 pub fn hint(error: &io::Error) -> Option<Hint> {
-    match error.raw_os_error()? {
+    hint_of(error.raw_os_error()?)
+}
+
+fn hint_of(code: i32) -> Option<Hint> {
+    match code {
         libc::ECONNREFUSED => Some(Hint::Refused),
         libc::ENETUNREACH
         | libc::EHOSTUNREACH
@@ -38,6 +50,56 @@ pub fn hint(error: &io::Error) -> Option<Hint> {
         | libc::EMSGSIZE
         | libc::EACCES => Some(Hint::Unreachable),
         _ => None,
+    }
+}
+
+/// A message of the network about one datagram of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// What it claims.
+    pub hint: Hint,
+    /// Octets of that datagram that it quotes, as far as there was room for them; none if it quotes too little.
+    pub size: usize,
+}
+
+/// Has the kernel keep what the network says of a socket's datagrams, for [`next_report`].
+pub(super) fn keep_reports(socket: BorrowedFd<'_>, is_v4: bool) -> io::Result<()> {
+    match is_v4 {
+        true => set_flag(socket, libc::IPPROTO_IP, libc::IP_RECVERR),
+        false => set_flag(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
+    }
+}
+
+/// The oldest message that was kept, with the beginning of what it quotes in `quote`; `None` if there is none.
+///
+/// # Errors
+/// The kernel's, if it fails to tell.
+pub(super) fn next_report(socket: BorrowedFd<'_>, quote: &mut [u8]) -> io::Result<Option<Report>> {
+    loop {
+        let mut part = libc::iovec { iov_base: quote.as_mut_ptr().cast(), iov_len: quote.len() };
+        let mut control = Control([0; control::CONTROL_SIZE]);
+        // SAFETY: an msghdr is integers and pointers, for which all zeros is a value.
+        let mut message: libc::msghdr = unsafe { mem::zeroed() };
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = (&raw mut control).cast();
+        message.msg_controllen = control::CONTROL_SIZE;
+        let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
+        // SAFETY: recvmsg(2) writes to what the message points to: live objects of the sizes that it gives.
+        let size = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags) };
+        if size < 0 {
+            let error = io::Error::last_os_error();
+            return if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) };
+        }
+        // SAFETY: the kernel has filled the message's control part; nothing writes to it now.
+        let ancillary = unsafe { control::read(&message) };
+        // What this host says itself was an error of the call that it is about.
+        if let Some(error) = ancillary.error
+            && matches!(error.ee_origin, libc::SO_EE_ORIGIN_ICMP | libc::SO_EE_ORIGIN_ICMP6)
+        {
+            let hint = hint_of(error.ee_errno as i32).unwrap_or(Hint::Unreachable);
+            return Ok(Some(Report { hint, size: (size as usize).min(quote.len()) }));
+        }
     }
 }
 

@@ -27,7 +27,7 @@ pub use bulk::{Arrival, ReceiveBatch, SendBatch};
 pub use client::{ClientSocket, Received, anywhere};
 pub(crate) use control::Asked;
 pub use engine::{SOCKET_COUNT_MAX, UdpEngine};
-pub use icmp::{Hint, hint, send_past_hints};
+pub use icmp::{Hint, Report, hint, send_past_hints};
 pub use reply::ReplySockets;
 pub(crate) use socket::set_flag;
 pub use socket::{ServerSocket, bind_group, dropped_count, has_ipv6};

@@ -120,6 +120,8 @@ pub enum Cause {
     LocalBuffer,
     /// The generator had no port or descriptor left.
     LocalPort,
+    /// The generator waited for as many answers as it has memory for.
+    LocalMemory,
     /// The generator failed otherwise.
     Local,
 }
@@ -160,7 +162,10 @@ impl Cause {
     /// Whether it is the generator's fault, which makes a step say nothing about the server.
     #[must_use]
     pub const fn is_local(self) -> bool {
-        matches!(self, Cause::FellBehind | Cause::LocalBuffer | Cause::LocalPort | Cause::Local)
+        matches!(
+            self,
+            Cause::FellBehind | Cause::LocalBuffer | Cause::LocalPort | Cause::LocalMemory | Cause::Local
+        )
     }
 
     /// What it means, in half a sentence for a reader.
@@ -203,6 +208,9 @@ impl Cause {
             }
             Cause::LocalBuffer => "the generator's socket had no room: its fault, not the server's",
             Cause::LocalPort => "the generator had no port or descriptor left: its fault, not the server's",
+            Cause::LocalMemory => {
+                "the generator waited for as many answers as it has memory for: its fault, not the server's"
+            }
             Cause::Local => "the generator failed otherwise: its fault, not the server's",
         }
     }

@@ -16,10 +16,12 @@ pub(crate) enum End {
 pub(crate) enum Deed {
     /// The server's answer comes in time.
     Answered,
-    /// It comes in time, twice.
+    /// It comes in time, and its last datagram twice.
     AnsweredTwice,
     /// A kiss that somebody forged comes first, then the server's answer, in time.
     KissedAndAnswered,
+    /// Somebody forges a message of the network about the request, and the server's answer comes in time.
+    RefusedAndAnswered,
     /// The server's answer comes between the first timeout and the second.
     AnsweredLate,
     /// It comes after the second.
@@ -32,6 +34,8 @@ pub(crate) enum Deed {
     Refused,
     /// The network says that it does not get there.
     Unreachable,
+    /// The network says that something does not get there, and not what.
+    Vague,
     /// The request comes back as it is.
     Reflected,
     /// Somebody forges a kiss instead of the answer.
@@ -46,11 +50,13 @@ pub(crate) enum Deed {
     BadStratum,
     /// The leap indicator says that the clock is not synchronised, and the stratum is a good one.
     BadLeap,
-    /// The answer is cut within its header.
+    /// The answer is cut within its header, after the origin timestamp.
     Shortened,
+    /// It is cut before the end of that.
+    CutOff,
     /// Some octets follow the answer.
     Lengthened,
-    /// Instead of the answer comes one to another request, which nobody made.
+    /// Instead of the answer comes one to another request, which nobody made, or one without an origin timestamp.
     Stranger,
     /// The host has no room for a request within an operation.
     NoRoom,
@@ -79,9 +85,18 @@ impl Deed {
     /// What a request comes to in truth.
     pub(crate) fn truth(self, scheme: Scheme) -> End {
         let cause = match self {
-            Deed::Answered | Deed::AnsweredTwice | Deed::KissedAndAnswered => return End::Answered,
+            Deed::Answered | Deed::AnsweredTwice | Deed::KissedAndAnswered | Deed::RefusedAndAnswered => {
+                return End::Answered;
+            }
             Deed::AnsweredLate => Cause::Late,
-            Deed::AnsweredTooLate | Deed::LostThere | Deed::LostBack => Cause::Timeout,
+            // What belongs to no request is no request's cause. An operation that the host breaks off was sent.
+            Deed::AnsweredTooLate
+            | Deed::LostThere
+            | Deed::LostBack
+            | Deed::Vague
+            | Deed::CutOff
+            | Deed::Stranger
+            | Deed::NoRoom => Cause::Timeout,
             Deed::Refused => Cause::Refused,
             Deed::Unreachable => Cause::Unreachable,
             Deed::Reflected | Deed::Shortened | Deed::Lengthened => Cause::Malformed,
@@ -91,8 +106,6 @@ impl Deed {
             Deed::Tampered => Cause::BadTag,
             Deed::BadStratum => Cause::BadStratum,
             Deed::BadLeap => Cause::BadLeap,
-            Deed::Stranger => Cause::BadOrigin,
-            Deed::NoRoom => Cause::LocalBuffer,
         };
         End::Failed(cause)
     }
@@ -101,15 +114,18 @@ impl Deed {
 /// What is done to requests of every scheme.
 const EVERYWHERE: &[Deed] = &[
     Deed::AnsweredTwice,
+    Deed::RefusedAndAnswered,
     Deed::AnsweredLate,
     Deed::AnsweredTooLate,
     Deed::LostThere,
     Deed::LostBack,
     Deed::Refused,
     Deed::Unreachable,
+    Deed::Vague,
     Deed::Reflected,
     Deed::Kissed,
     Deed::Shortened,
+    Deed::CutOff,
     Deed::Lengthened,
     Deed::Stranger,
 ];

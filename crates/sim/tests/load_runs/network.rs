@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use authentick_crypto::Entropy;
 use authentick_generator::{Exchange, Scheme};
 use authentick_proto::client::NtsSession;
-use authentick_report::load::Cause;
+use authentick_report::load::{Cause, Stray};
 use authentick_sim::{Arrival, Server, TrueTime};
 
 use super::deed::Deed;
@@ -19,11 +19,22 @@ pub(crate) enum Event {
     /// A request reaches the server.
     Request { transmit: u64, octets: Vec<u8> },
     /// A datagram reaches a client.
-    Datagram { client: u32, octets: Vec<u8> },
-    /// The network tells a client that its requests do not arrive.
-    Obstacle { client: u32, cause: Cause },
+    Datagram { client: u32, octets: Vec<u8>, part: Part },
+    /// The network tells a client that a request does not arrive: which, if it quotes enough of it.
+    Obstacle { client: u32, transmit: Option<u64>, quoted: Vec<u8>, cause: Cause },
     /// A key exchange ends.
     Ended { exchange: Exchange, begun_ns: u64, end: Result<Box<NtsSession>, Cause> },
+}
+
+/// What a datagram is to the request with this transmit timestamp.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Part {
+    /// The end of its answer.
+    End(u64),
+    /// More of it, or something that fails a check.
+    Other(u64),
+    /// Nothing to any request.
+    Nothing(Stray),
 }
 
 /// A request that was sent.
@@ -32,6 +43,9 @@ pub(crate) struct Sent {
     pub(crate) client: u32,
     pub(crate) deed: Deed,
     pub(crate) sent_ns: u64,
+    /// An answer to it has come in time, or late.
+    pub(crate) is_answered: bool,
+    /// The generator has said what became of it.
     pub(crate) has_ended: bool,
 }
 
@@ -88,19 +102,26 @@ impl Network {
     pub(crate) fn depart(&mut self, client: u32, octets: Vec<u8>, now_ns: u64) -> u64 {
         let deed = Deed::draw(self.scenario.scheme, self.is_kind, &mut self.entropy);
         let transmit = field(&octets, TRANSMIT);
-        let sent = Sent { client, deed, sent_ns: now_ns, has_ended: false };
+        let sent = Sent { client, deed, sent_ns: now_ns, is_answered: false, has_ended: false };
         assert!(self.requests.insert(transmit, sent).is_none(), "a transmit timestamp was used twice");
         let at_ns = now_ns + self.way();
         match deed {
             Deed::LostThere => {}
-            Deed::Refused => self.send(at_ns, Event::Obstacle { client, cause: Cause::Refused }),
-            Deed::Unreachable => self.send(at_ns, Event::Obstacle { client, cause: Cause::Unreachable }),
+            Deed::Refused => self.refuse(at_ns, client, &octets, Cause::Refused),
+            Deed::Unreachable => self.refuse(at_ns, client, &octets, Cause::Unreachable),
+            Deed::Vague => {
+                let size = self.below(TRANSMIT.end as u64) as usize;
+                self.refuse(at_ns, client, &octets[..size], Cause::Unreachable);
+            }
             Deed::Reflected => {
                 let mut back = octets;
                 back.copy_within(TRANSMIT, ORIGIN.start);
-                self.send(at_ns, Event::Datagram { client, octets: back });
+                self.send(at_ns, Event::Datagram { client, octets: back, part: Part::Other(transmit) });
             }
-            Deed::Kissed => self.send(at_ns, Event::Datagram { client, octets: kiss(&octets, *b"RATE") }),
+            Deed::Kissed => {
+                let (octets, part) = (kiss(&octets, *b"RATE"), Part::Other(transmit));
+                self.send(at_ns, Event::Datagram { client, octets, part });
+            }
             Deed::Refusal => {
                 let mut refusal = kiss(&octets, *b"NTSN");
                 if self.scenario.scheme == Scheme::Mac {
@@ -108,7 +129,7 @@ impl Network {
                     refusal.truncate(HEADER_SIZE);
                     refusal.extend([0; 4]);
                 }
-                self.send(at_ns, Event::Datagram { client, octets: refusal });
+                self.send(at_ns, Event::Datagram { client, octets: refusal, part: Part::Other(transmit) });
             }
             _ => self.send(at_ns, Event::Request { transmit, octets }),
         }
@@ -123,7 +144,7 @@ impl Network {
             self.change(transmit, if is_silent { Deed::LostThere } else { Deed::Refused });
             if !is_silent {
                 let at_ns = now_ns + self.way();
-                self.send(at_ns, Event::Obstacle { client, cause: Cause::Refused });
+                self.refuse(at_ns, client, octets, Cause::Refused);
             }
             return;
         }
@@ -136,7 +157,8 @@ impl Network {
         if is_nak {
             if !matches!(deed, Deed::LostBack | Deed::AnsweredTooLate) {
                 self.change(transmit, Deed::KeysLost);
-                self.send(at_ns, Event::Datagram { client, octets: answers.remove(0) });
+                let (octets, part) = (answers.remove(0), Part::Other(transmit));
+                self.send(at_ns, Event::Datagram { client, octets, part });
             }
             return;
         }
@@ -151,8 +173,12 @@ impl Network {
         match deed {
             Deed::LostBack => return,
             Deed::KissedAndAnswered => {
-                let octets = kiss(octets, *b"RATE");
-                self.send(now_ns + 1, Event::Datagram { client, octets });
+                let (octets, part) = (kiss(octets, *b"RATE"), Part::Other(transmit));
+                self.send(now_ns + 1, Event::Datagram { client, octets, part });
+            }
+            Deed::RefusedAndAnswered => {
+                let told_ns = now_ns + self.way();
+                self.refuse(told_ns, client, octets, Cause::Refused);
             }
             Deed::AnsweredLate => at_ns = sent_ns + TIMEOUT_NS + TIMEOUT_NS / 4 + self.below(TIMEOUT_NS / 2),
             Deed::AnsweredTooLate => {
@@ -166,28 +192,44 @@ impl Network {
             }
             Deed::BadLeap => last[0] |= 0b1100_0000,
             Deed::Shortened => {
-                let size = self.below(HEADER_SIZE as u64) as usize;
-                last.truncate(size);
+                last.truncate(ORIGIN.end + self.below((HEADER_SIZE - ORIGIN.end) as u64) as usize);
             }
+            Deed::CutOff => last.truncate(self.below(ORIGIN.end as u64) as usize),
             Deed::Lengthened => last.extend([0xEE; 3]),
             Deed::Stranger => {
-                let origin: [u8; 8] = self.entropy.array();
+                let origin = if self.below(2) == 0 { [0; 8] } else { self.entropy.array() };
                 last[ORIGIN].copy_from_slice(&origin);
             }
             _ => {}
         }
-        if matches!(deed, Deed::Shortened | Deed::Stranger) {
+        if matches!(deed, Deed::Shortened | Deed::CutOff | Deed::Stranger) {
             // Of two packets the first would tell that they are an answer.
             answers.drain(..answers.len() - 1);
         }
-        for octets in answers {
-            if deed == Deed::AnsweredTwice {
-                let again_ns = at_ns + 1 + self.way();
-                self.send(again_ns, Event::Datagram { client, octets: octets.clone() });
+        let end = match deed {
+            Deed::Tampered | Deed::BadStratum | Deed::BadLeap | Deed::Shortened | Deed::Lengthened => {
+                Part::Other(transmit)
             }
-            self.send(at_ns, Event::Datagram { client, octets });
+            Deed::CutOff => Part::Nothing(Stray::Malformed),
+            Deed::Stranger => Part::Nothing(Stray::BadOrigin),
+            _ => Part::End(transmit),
+        };
+        let last = answers.pop().expect("the server is not silent");
+        for octets in answers {
+            self.send(at_ns, Event::Datagram { client, octets, part: Part::Other(transmit) });
             at_ns += 1;
         }
+        if deed == Deed::AnsweredTwice {
+            let again_ns = at_ns + 1 + self.way();
+            self.send(again_ns, Event::Datagram { client, octets: last.clone(), part: end });
+        }
+        self.send(at_ns, Event::Datagram { client, octets: last, part: end });
+    }
+
+    /// The network says that a request does not arrive of which it quotes this much.
+    fn refuse(&mut self, at_ns: u64, client: u32, quoted: &[u8], cause: Cause) {
+        let transmit = (quoted.len() >= TRANSMIT.end).then(|| field(quoted, TRANSMIT));
+        self.send(at_ns, Event::Obstacle { client, transmit, quoted: quoted.to_vec(), cause });
     }
 
     /// Something else was done to a request than was drawn.

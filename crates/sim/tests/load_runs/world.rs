@@ -5,20 +5,26 @@ use std::collections::{BTreeMap, VecDeque};
 
 use authentick_crypto::{Algorithm, Entropy};
 use authentick_generator::limits::{BACKGROUND_LEAD, BATCH_SIZE};
-use authentick_generator::{Buffer, Clock, Core, Desk, Order, Reading, Run, Scheme, Unsent};
-use authentick_report::load::Cause;
+use authentick_generator::{Arrived, Buffer, Clock, Core, Desk, Order, Reading, Run, Scheme, Unsent};
+use authentick_report::load::{Cause, Stray};
 use authentick_sim::{Clock as SkewedClock, TrueTime};
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
 use authentick_wire::time::NtpTime;
 
 use super::deed::{Deed, End};
-use super::network::{Event, HEADER_SIZE, Network, ORIGIN, Sent, TRANSMIT, address, field};
+use super::network::{Event, Network, Part, Sent, TRANSMIT, address, field};
 use super::scenario::{KE_TIMEOUT_NS, Scenario, TIMEOUT_NS};
 
 /// More turns than this no run takes; one that does hangs.
 const TURN_COUNT_MAX: usize = 100_000;
 /// The groups of operations: measured or not, what the scheme is named for or not.
 const GROUPS: [(bool, bool); 4] = [(true, true), (true, false), (false, true), (false, false)];
+
+/// Every kind of stray.
+const STRAYS: [Stray; 4] = [Stray::Duplicate, Stray::BadOrigin, Stray::Malformed, Stray::Obstacle];
+
+/// A datagram: when it came, to whom, what it holds, and what it is.
+type Datagram = (u64, u32, Vec<u8>, Part);
 
 /// Where the generator said something else than what the world did, and how often.
 pub(crate) type Differences = BTreeMap<(Deed, End), u64>;
@@ -58,6 +64,8 @@ pub(crate) struct World {
     order: VecDeque<u64>,
     /// What the counts were: answers, and failures by their causes.
     counted: [[u64; Cause::ALL.len() + 1]; 4],
+    /// What came since the beginning of the step that belongs to no request.
+    strays: BTreeMap<Stray, u64>,
     connection_count: usize,
     pub(crate) differences: Differences,
     pub(crate) request_count: u64,
@@ -82,6 +90,7 @@ impl World {
             inbox: VecDeque::new(),
             order: VecDeque::new(),
             counted: [[0; _]; 4],
+            strays: BTreeMap::new(),
             connection_count: 0,
             differences: Differences::new(),
             request_count: 0,
@@ -124,7 +133,7 @@ impl World {
         self.network.start_ns = Some(start_ns);
         self.core.start(order, start_ns);
         self.counted = [[0; _]; 4];
-        let differences = self.differences.clone();
+        self.strays.clear();
         let mut turn_count = 0;
         let mut now_ns = self.clock.monotonic_ns();
         let stop_ns = start_ns + self.network.below(8) * 30_000_000;
@@ -145,10 +154,6 @@ impl World {
         }
         self.check_sums();
         let part = self.core.finish(0);
-        if part.why_invalid.is_some() {
-            // It says by itself that it says nothing of the server.
-            self.differences = differences;
-        }
         let tallies = [Some(&part.tally), part.accompanying.as_ref(), part.background.as_ref()];
         for tally in tallies.into_iter().flatten() {
             assert!(tally.adds_up(), "{tally:?}");
@@ -174,7 +179,12 @@ impl World {
         if self.core.slot() == 0 {
             self.wait(now_ns);
         }
+        // All that has come by now is read before anything expires that had waited too long by then.
+        while let Some(event) = self.network.next(self.clock.0.get()) {
+            self.inbox.push_back(event);
+        }
         self.receive();
+        self.check_strays();
         self.begin_exchanges();
         loop {
             let subject = self.expiring(now_ns);
@@ -284,7 +294,8 @@ impl World {
         };
         let transmit = field(&octets, TRANSMIT);
         let sent_ns = self.clock.monotonic_ns();
-        self.network.requests.insert(transmit, Sent { client, deed, sent_ns, has_ended: false });
+        let sent = Sent { client, deed, sent_ns, is_answered: false, has_ended: false };
+        self.network.requests.insert(transmit, sent);
         // Its room is free, but not that of what is yet to be sent.
         let out = &mut self.buffers[self.core.slot()];
         self.core.not_sent(why, sent_ns, &mut Desk { clock: &self.clock, out });
@@ -341,9 +352,6 @@ impl World {
         // What waits for nothing wakes some time, as a pause between key exchanges is no instant of its own.
         let wake_ns = due_ns.unwrap_or(now_ns + 20_000_000).min(now_ns + 20_000_000) + late_ns;
         self.clock.0.set(self.clock.0.get().max(wake_ns));
-        while let Some(event) = self.network.next(self.clock.0.get()) {
-            self.inbox.push_back(event);
-        }
     }
 
     /// Whether something happens this time that happens to so many in a million, of what the generator's own host does:
@@ -357,9 +365,13 @@ impl World {
         let mut datagrams = Vec::new();
         for (at_ns, event) in std::mem::take(&mut self.inbox) {
             match event {
-                Event::Datagram { client, octets } => datagrams.push((at_ns, client, octets)),
-                Event::Obstacle { client, cause } => {
-                    self.core.obstructed(client, cause, self.clock.monotonic_ns());
+                Event::Datagram { client, octets, part } => datagrams.push((at_ns, client, octets, part)),
+                Event::Obstacle { client, transmit, quoted, cause } => {
+                    let waits = |transmit| !self.network.requests[&transmit].is_answered;
+                    if !transmit.is_some_and(waits) {
+                        *self.strays.entry(Stray::Obstacle).or_default() += 1;
+                    }
+                    self.core.obstructed(client, &quoted, cause);
                 }
                 Event::Ended { exchange, begun_ns, end } => {
                     self.connection_count -= 1;
@@ -379,30 +391,55 @@ impl World {
         }
     }
 
-    fn receive_batch(&mut self, batch: &mut [(u64, u32, Vec<u8>)]) {
+    fn receive_batch(&mut self, batch: &mut [Datagram]) {
         let now: Reading = self.clock.reading();
-        let stamp = |at_ns: u64| at_ns.is_multiple_of(2).then(|| SkewedClock::default().at(TrueTime(at_ns)));
-        let came = |at_ns: u64| now.arrival(stamp(at_ns));
-        let subjects: Vec<Subject> = batch.iter().map(|(_, _, octets)| self.subject(octets)).collect();
-        for ((at_ns, client, octets), subject) in batch.iter().zip(&subjects) {
-            self.tell(*subject, |core, _, desk| core.inspect(*client, octets, came(*at_ns), desk));
+        // What has no stamp is taken for as old as the look at it. A host that is held up needs stamps.
+        let is_stamped = |at_ns: u64| self.network.scenario.stall_ppm > 0 || at_ns.is_multiple_of(2);
+        let stamps = batch
+            .iter()
+            .map(|&(at_ns, ..)| is_stamped(at_ns).then(|| SkewedClock::default().at(TrueTime(at_ns))));
+        let came: Vec<Arrived> = stamps.map(|stamp| now.arrival(stamp)).collect();
+        let subjects: Vec<Subject> =
+            batch.iter().map(|&(at_ns, .., part)| self.subject(at_ns, part)).collect();
+        for (number, (_, client, octets, _)) in batch.iter().enumerate() {
+            self.tell(subjects[number], |core, _, desk| core.inspect(*client, octets, came[number], desk));
         }
-        self.core.verify(batch.iter_mut().map(|(_, _, octets)| &mut octets[..]), &self.clock);
-        for (number, ((at_ns, _, octets), subject)) in batch.iter_mut().zip(&subjects).enumerate() {
+        self.core.verify(batch.iter_mut().map(|(_, _, octets, _)| &mut octets[..]), &self.clock);
+        for (number, (_, _, octets, _)) in batch.iter_mut().enumerate() {
             if self.core.is_candidate(number) {
-                self.tell(*subject, |core, _, desk| {
-                    core.conclude(number, octets, came(*at_ns), desk);
+                self.tell(subjects[number], |core, _, desk| {
+                    core.conclude(number, octets, came[number], desk);
                 });
             }
         }
         self.core.concluded();
     }
 
-    /// The request that a datagram answers.
-    fn subject(&self, octets: &[u8]) -> Subject {
-        match octets.len() >= HEADER_SIZE && self.network.requests.contains_key(&field(octets, ORIGIN)) {
-            true => Subject::Request(field(octets, ORIGIN)),
-            false => Subject::Nothing,
+    /// The request to which a datagram belongs that comes at `at_ns`. Notes what it is, to that request or to none.
+    fn subject(&mut self, at_ns: u64, part: Part) -> Subject {
+        let (transmit, is_end) = match part {
+            Part::End(transmit) => (transmit, true),
+            Part::Other(transmit) => (transmit, false),
+            Part::Nothing(stray) => {
+                *self.strays.entry(stray).or_default() += 1;
+                return Subject::Nothing;
+            }
+        };
+        let request = self.network.requests.get_mut(&transmit).expect("it was sent");
+        if request.is_answered || at_ns - request.sent_ns >= 2 * TIMEOUT_NS {
+            *self.strays.entry(Stray::Duplicate).or_default() += 1;
+            return Subject::Nothing;
+        }
+        request.is_answered = is_end;
+        Subject::Request(transmit)
+    }
+
+    /// Each kind of stray was counted as often as it came.
+    fn check_strays(&self) {
+        for stray in STRAYS {
+            let counts = GROUPS.map(|(measured, own)| self.core.counts(measured, own).stray_count(stray));
+            let came = self.strays.get(&stray).copied().unwrap_or(0);
+            assert_eq!(counts.iter().sum::<u64>(), came, "{stray}");
         }
     }
 }

@@ -6,14 +6,15 @@ use authentick_lab::corrupt::{Changed, Corrupt, Damage};
 use authentick_lab::hosts::{Host, Hosts};
 use authentick_lab::relay::{Link, Path};
 use authentick_lab::servers::{Ending, Fault, NtpServer, Policy};
-use authentick_report::load::{Cause, LoadRecord};
+use authentick_report::load::{Cause, LoadRecord, Stray};
 use authentick_wire::header::ReferenceId;
 
 use super::{behind, failures, finish, load, load_nts, only};
 use crate::lab::{Lab, authentick, program, text, wait_for};
 
-/// Loads a server that treats one request in four like this, and compares the counts of both.
-fn compare(fault: Fault, cause: Cause) {
+/// Loads a server that treats one request in four like this, and compares the counts of both. `stray`: what its answers
+/// are if they belong to no request.
+fn compare(fault: Fault, cause: Cause, stray: Option<Stray>) {
     // The first request, by which the load finds out whether the server answers, is a good one.
     let server = NtpServer::on_loopback(Policy::good().every_from(4, 3, fault));
     let address = server.address().to_string();
@@ -22,26 +23,29 @@ fn compare(fault: Fault, cause: Cause) {
     assert_eq!(failures(tally), [(cause, counts.faults[0])].into(), "{fault:?}");
     assert_eq!((tally.sent + 1, tally.answered + 1), (counts.received, counts.good), "{fault:?}");
     let (lost, invalid) = if cause.is_invalid() { (0, counts.faults[0]) } else { (counts.faults[0], 0) };
-    assert_eq!((tally.lost, tally.invalid, tally.surplus), (lost, invalid, 0), "{fault:?}");
+    let strays = stray.map(|stray| (stray, counts.faults[0]));
+    let surplus = strays.map_or(0, |(_, count)| count);
+    assert_eq!((tally.lost, tally.invalid, tally.surplus), (lost, invalid, surplus), "{fault:?}");
+    assert_eq!(tally.strays, strays.into_iter().collect(), "{fault:?}");
 }
 
 #[test]
 fn every_fault_of_a_server_is_counted_under_its_name() {
     let kiss = |code| Fault::Kiss { code, identifier: false };
     let cases = [
-        (Fault::Drop, Cause::Timeout),
-        (Fault::Late(Duration::from_millis(900)), Cause::Late),
-        (Fault::Stratum(16), Cause::BadStratum),
-        (Fault::Unsynchronised, Cause::BadLeap),
-        (Fault::NeverSet, Cause::BadStratum),
-        (Fault::WrongOrigin, Cause::BadOrigin),
-        (Fault::Garbage(47), Cause::Malformed),
-        (kiss(ReferenceId::RATE), Cause::Kiss),
-        (kiss(ReferenceId::DENY), Cause::Kiss),
+        (Fault::Drop, Cause::Timeout, None),
+        (Fault::Late(Duration::from_millis(900)), Cause::Late, None),
+        (Fault::Stratum(16), Cause::BadStratum, None),
+        (Fault::Unsynchronised, Cause::BadLeap, None),
+        (Fault::NeverSet, Cause::BadStratum, None),
+        (Fault::WrongOrigin, Cause::Timeout, Some(Stray::BadOrigin)),
+        (Fault::Garbage(47), Cause::Timeout, Some(Stray::Malformed)),
+        (kiss(ReferenceId::RATE), Cause::Kiss, None),
+        (kiss(ReferenceId::DENY), Cause::Kiss, None),
     ];
     std::thread::scope(|scope| {
-        for (fault, cause) in cases {
-            scope.spawn(move || compare(fault, cause));
+        for (fault, cause, stray) in cases {
+            scope.spawn(move || compare(fault, cause, stray));
         }
     });
 }

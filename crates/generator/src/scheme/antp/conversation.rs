@@ -13,6 +13,7 @@ use authentick_wire::time::NtpTime;
 
 use crate::Clock;
 use crate::flight::Request;
+use crate::limits::{FLIGHT_SIZE_MAX, SEALED_FLIGHT_SIZE_MAX};
 use crate::scheme::{Answer, Asked, Found, Verdict};
 
 /// The goal of an operation.
@@ -63,6 +64,12 @@ pub(crate) struct Conversation {
     pub(crate) is_early: bool,
 }
 
+const _: () = assert!(
+    // 392 octets are the largest m3.
+    FLIGHT_SIZE_MAX + size_of::<Conversation>() + 392 <= SEALED_FLIGHT_SIZE_MAX,
+    "the limit of memory is stated by this size"
+);
+
 /// The result of an answer.
 #[derive(Debug)]
 pub(crate) enum Taken {
@@ -96,7 +103,8 @@ impl Conversation {
     /// The request that waits, of an operation that was to begin and whose making began then.
     pub(crate) fn request(self: Box<Self>, client: u32, [intended_ns, begun_ns]: [u64; 2]) -> Request {
         let principal = self.goal.is_principal();
-        Request { asked: Asked::Antp(self), client, principal, intended_ns, begun_ns }
+        // Keys of ANTP are in the conversation.
+        Request { asked: Asked::Antp(self), client, epoch: 0, principal, intended_ns, begun_ns }
     }
 
     /// The transmit timestamp of the request that waits.

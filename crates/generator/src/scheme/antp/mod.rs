@@ -31,13 +31,13 @@ pub(crate) use self::state::State;
 use self::steps::Speech;
 use self::time::Time;
 use super::plain::Plain;
-use super::{Answer, Asked, Begun, Found, Nature, Protocol};
+use super::{Answer, Asked, Begun, Found, Nature, Outdated, Protocol};
 use crate::Clock;
 use crate::arrivals::Inspected;
 use crate::client::Client;
 use crate::core::{Missing, Settings};
 use crate::flight::Flight;
-use crate::limits::{BATCH_SIZE, KE_LATENESS_MAX_NS};
+use crate::limits::{BATCH_SIZE, CHAIN_FLIGHT_COUNT_MAX, KE_LATENESS_MAX_NS, SEALED_FLIGHT_COUNT_MAX};
 use crate::workload::{Arrived, Call, Workload};
 
 /// Phase 1.
@@ -76,14 +76,15 @@ pub(crate) trait Aim: fmt::Debug {
 }
 
 /// What the schemes of ANTP have in common; they measure other things.
-const NATURE: Nature = Nature { is_antp: true, ..Plain::NATURE };
+const NATURE: Nature = Nature { is_antp: true, flight_count_max: SEALED_FLIGHT_COUNT_MAX, ..Plain::NATURE };
 
 /// Phase 1: m1 and m2, until the certificate chain is complete.
 #[derive(Debug)]
 pub(crate) struct Negotiate;
 
 impl Aim for Negotiate {
-    const NATURE: Nature = Nature { principal: Operation::Negotiation, ..NATURE };
+    const NATURE: Nature =
+        Nature { principal: Operation::Negotiation, flight_count_max: CHAIN_FLIGHT_COUNT_MAX, ..NATURE };
     const GOAL: Goal = Goal::Negotiation;
 }
 
@@ -92,8 +93,12 @@ impl Aim for Negotiate {
 pub(crate) struct Full;
 
 impl Aim for Full {
-    const NATURE: Nature =
-        Nature { principal: Operation::Run, lateness_max_ns: KE_LATENESS_MAX_NS, ..NATURE };
+    const NATURE: Nature = Nature {
+        principal: Operation::Run,
+        lateness_max_ns: KE_LATENESS_MAX_NS,
+        flight_count_max: CHAIN_FLIGHT_COUNT_MAX,
+        ..NATURE
+    };
     const GOAL: Goal = Goal::Run;
 }
 
@@ -187,9 +192,9 @@ impl<A: Aim> Protocol for Antp<A> {
         }
     }
 
-    fn outdated(&mut self, call: &mut Call<'_, impl Clock>, client: u32, sent_ns: u64, now_ns: u64) {
-        if call.load.roster[client].antp.forget(sent_ns) {
-            self.prepare(call, client, now_ns);
+    fn outdated(&mut self, call: &mut Call<'_, impl Clock>, request: Outdated, now_ns: u64) {
+        if call.load.roster[request.client].antp.forget(request.sent_ns) {
+            self.prepare(call, request.client, now_ns);
         }
     }
 
