@@ -47,7 +47,7 @@ pub(crate) const JOINABLE_COUNT_MAX: usize = 60_000;
 pub(crate) const ENDED_COUNT_MAX: usize = 1 << 17;
 
 /// Requests of one sending thread that wait for their answers; with so many no further operation begins. That is 5 s of
-/// 200,000 a second to a silent server. They take [`FLIGHT_SIZE_MAX`] octets each, 160 MB in all, and half as much more
+/// 200,000 a second to a silent server. They take [`FLIGHT_SIZE_MAX`] octets each, 168 MB in all, and half as much more
 /// while tables grow.
 pub const FLIGHT_COUNT_MAX: usize = 1_000_000;
 
@@ -59,7 +59,7 @@ pub const SEALED_FLIGHT_COUNT_MAX: usize = 250_000;
 pub const CHAIN_FLIGHT_COUNT_MAX: usize = 40_000;
 
 /// Octets that a request takes while it waits, with its places in the tables.
-pub const FLIGHT_SIZE_MAX: usize = 160;
+pub const FLIGHT_SIZE_MAX: usize = 168;
 
 /// The same of m3 and m5 of ANTP, with what must be known of them when the answer comes.
 pub const SEALED_FLIGHT_SIZE_MAX: usize = 1024;

@@ -269,7 +269,7 @@ impl Sockets {
     }
 
     /// Sends all requests that are written, those of one client in one system call, and as one message unless the
-    /// network has said something in this step: what it says then is about each of them.
+    /// network or a queue of this host has said something in this step: what they say then is about each of them.
     fn flush(&mut self) {
         if !self.core.close_batch(self.out.buffers()) {
             return;
@@ -287,8 +287,11 @@ impl Sockets {
             match sent {
                 Ok(count) => self.core.departed(count, &from, now_ns - from.ns),
                 Err(error) => {
+                    let why = unsent(&error);
+                    // Of one message some might be dropped in silence.
+                    self.apart |= why == Unsent::NoRoom;
                     let mut desk = Desk { clock: &self.clock, out: self.out.buffer(self.core.slot()) };
-                    self.core.not_sent(unsent(&error), now_ns, &mut desk);
+                    self.core.not_sent(why, now_ns, &mut desk);
                 }
             }
         }

@@ -182,6 +182,37 @@ fn way_that_is_gone_is_unreachable() {
 }
 
 #[test]
+fn what_the_queue_of_its_own_interface_drops_is_the_generators_loss() {
+    let hosts = match Hosts::new(1) {
+        Ok(hosts) => hosts,
+        Err(skip) => return skip.tell(),
+    };
+    let lab = Lab::new();
+    let config = lab.config("listen = [\"0.0.0.0:1123\"]", "ke-listen = [\"0.0.0.0:14460\"]");
+    let server = program().serve_on(&hosts, Host::Server, &config);
+    // Some 280 requests a second, and 22 that wait.
+    let bucket = ["root", "tbf", "rate", "200kbit", "burst", "2000", "limit", "2000"];
+    let mut command = std::process::Command::new("tc");
+    command.args(["-n", hosts.name(Host::Client(0)), "qdisc", "add", "dev", Hosts::client_interface()]);
+    assert!(command.args(bucket).status().unwrap().success());
+    let address = format!("{}:1123", hosts.address(Host::Server));
+    let mut command = hosts.on(Host::Client(0), program().path());
+    command.args(["load", "plain", &address, "--rate", "1000", "--step-seconds", "1"]).args(super::ALWAYS);
+    let mut process = authentick_lab::process::Process::start(&mut command);
+    process.wait();
+    let record = super::record(&process.log());
+    let (step, tally) = (only(&record), &only(&record).tally);
+    let dropped = tally.count_of(Cause::LocalBuffer);
+    // Nobody else is blamed: what was sent was answered.
+    assert_eq!((tally.lost, tally.invalid, tally.answered), (0, 0, tally.sent), "{:?}", tally.causes);
+    assert!(dropped >= 200 && tally.sent >= 200, "{:?}", tally.causes);
+    assert_eq!(tally.skipped, dropped + tally.count_of(Cause::FellBehind));
+    let received = hosts.within(Host::Server, || server.metric("ntp_server_received_packets_total"));
+    assert_eq!(received as u64, tally.sent + 1);
+    assert!(step.why_invalid.is_some());
+}
+
+#[test]
 fn mixed_transfers_that_cannot_be_sent_are_counted_and_the_step_ends() {
     // Transfers for ten seconds, so that the way ends in their midst.
     let arguments = ["mix", "--rate", "20", "--step-seconds", "1", "--transfers-per-exchange", "1000"];
