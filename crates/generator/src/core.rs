@@ -282,8 +282,9 @@ impl Core {
         self.datagram_ended(request.client, request.principal, now_ns, desk);
     }
 
-    /// The network says that requests of a client do not arrive: those that are `quoted`, side by side as they left, the
-    /// last of them perhaps cut. Nothing vouches for that, so they go on waiting; it is the cause if no answer comes.
+    /// The network says that requests of a client do not arrive: those that are `quoted`, side by side as they left,
+    /// the last of them perhaps cut. Nothing vouches for that, so they go on waiting; it is the cause if no answer
+    /// comes.
     pub fn obstructed(&mut self, client: u32, quoted: &[u8], cause: Cause) {
         let mut is_known = false;
         // Most often it is one. Where another begins is not said: there the first octet, mode and version, is the same.

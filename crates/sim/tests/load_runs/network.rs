@@ -206,6 +206,17 @@ impl Network {
             // Of two packets the first would tell that they are an answer.
             answers.drain(..answers.len() - 1);
         }
+        self.deliver((transmit, client), deed, answers, at_ns);
+    }
+
+    /// The server's answer goes to a client, in one or several datagrams, of which the last is what was made of it.
+    fn deliver(
+        &mut self,
+        (transmit, client): (u64, u32),
+        deed: Deed,
+        mut answers: Vec<Vec<u8>>,
+        mut at_ns: u64,
+    ) {
         let end = match deed {
             Deed::Tampered | Deed::BadStratum | Deed::BadLeap | Deed::Shortened | Deed::Lengthened => {
                 Part::Other(transmit)
