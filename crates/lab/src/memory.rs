@@ -1,6 +1,6 @@
 //! A limit on the memory of a process, by the rig's control groups.
 
-use authentick_rig::quota::Group;
+use authentick_rig::quota::{Group, Version};
 
 use crate::Skip;
 
@@ -16,7 +16,11 @@ impl MemoryLimit {
     /// A skip, with the reason, where control groups cannot be made.
     pub fn new(size: u64) -> Result<Self, Skip> {
         let group = Group::new("memory").map_err(Skip::of)?;
-        group.set("memory.limit_in_bytes", size).map_err(Skip::of)?;
+        let limit = match group.version() {
+            Version::One => "memory.limit_in_bytes",
+            Version::Two => "memory.max",
+        };
+        group.set(limit, &size).map_err(Skip::of)?;
         Ok(MemoryLimit(group))
     }
 
@@ -31,12 +35,20 @@ impl MemoryLimit {
     /// The most that was in use, in octets.
     #[must_use]
     pub fn most(&self) -> u64 {
-        self.0.count("memory.max_usage_in_bytes", "")
+        let file = match self.0.version() {
+            Version::One => "memory.max_usage_in_bytes",
+            Version::Two => "memory.peak",
+        };
+        self.0.count(file, "")
     }
 
     /// How often the kernel killed a process for want of memory.
     #[must_use]
     pub fn kill_count(&self) -> u64 {
-        self.0.count("memory.oom_control", "oom_kill ")
+        let file = match self.0.version() {
+            Version::One => "memory.oom_control",
+            Version::Two => "memory.events",
+        };
+        self.0.count(file, "oom_kill ")
     }
 }

@@ -1,7 +1,8 @@
-//! Control groups, version 1: groups of processes under a limit, and one that limits processor time.
+//! Control groups: groups of processes under a limit, and one that limits processor time. Of version 2 where the host
+//! has its controllers there, of version 1 otherwise. cgroups(7), Documentation/admin-guide/cgroup-v2.rst.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::Error;
@@ -20,34 +21,63 @@ const QUOTA_US_MIN: u64 = 1000;
 /// Groups that this process has made: their names must differ.
 static GROUP_COUNT: AtomicU32 = AtomicU32::new(0);
 
+/// The version of a host's control groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// A tree for each controller.
+    One,
+    /// One tree, in which a group hands controllers down to those below it.
+    Two,
+}
+
 /// A group of processes, which are free again when it goes away.
 #[derive(Debug)]
 pub struct Group {
-    controller: PathBuf,
+    version: Version,
+    /// The group that it lies in: where its processes go in the end.
+    above: PathBuf,
     folder: PathBuf,
 }
 
 impl Group {
-    /// A new group below a controller, such as `memory`, and removes those of processes that were killed.
+    /// A new group with a controller, such as `memory`; removes those of processes that were killed.
     ///
     /// # Errors
-    /// Where control groups of version 1 cannot be made.
+    /// Where control groups cannot be made, with what would help there.
     pub fn new(controller: &str) -> Result<Self, Error> {
-        let controller = PathBuf::from(CONTROLLERS).join(controller);
-        remove_orphans(&controller);
+        Group::below(Path::new(CONTROLLERS), controller)
+    }
+
+    /// The same below the folder at which a host has its control groups.
+    fn below(root: &Path, controller: &str) -> Result<Self, Error> {
+        let version = version(root);
+        let above = match version {
+            Version::One => root.join(controller),
+            Version::Two => {
+                hand_down(root, controller)?;
+                root.to_owned()
+            }
+        };
+        remove_orphans(&above);
         let name = format!("atk-{}-{}", std::process::id(), GROUP_COUNT.fetch_add(1, Ordering::Relaxed));
-        let folder = controller.join(name);
+        let folder = above.join(name);
         fs::create_dir(&folder).map_err(|error| {
-            Error::unavailable(format!("no control groups in {}", controller.display()), &error)
+            Error::unavailable(format!("no control groups in {}", above.display()), &error)
         })?;
-        Ok(Group { controller, folder })
+        Ok(Group { version, above, folder })
+    }
+
+    /// The version of the host's control groups, on which the names of limits depend.
+    #[must_use]
+    pub const fn version(&self) -> Version {
+        self.version
     }
 
     /// Sets a limit.
     ///
     /// # Errors
     /// If the kernel does not know it, or does not take the value.
-    pub fn set(&self, limit: &str, value: u64) -> Result<(), Error> {
+    pub fn set(&self, limit: &str, value: &impl ToString) -> Result<(), Error> {
         let file = self.folder.join(limit);
         fs::write(&file, value.to_string())
             .map_err(|error| Error::unavailable(file.display().to_string(), &error))
@@ -82,14 +112,49 @@ impl Drop for Group {
         // Only an empty group goes away: whoever is left in it is set free first.
         for pid in self.read("cgroup.procs").lines() {
             // One that has ended meanwhile is no matter.
-            let _ = fs::write(self.controller.join("cgroup.procs"), pid);
+            let _ = fs::write(self.above.join("cgroup.procs"), pid);
         }
         let _ = fs::remove_dir(&self.folder);
     }
 }
 
+/// What a host has at `root`. One that has both versions has its controllers in trees of version 1.
+fn version(root: &Path) -> Version {
+    match root.join("cgroup.controllers").exists() {
+        true => Version::Two,
+        false => Version::One,
+    }
+}
+
+/// Lets the groups below `root`, of version 2, have a controller.
+///
+/// # Errors
+/// If it is not `root`'s to give, or not this process's to hand down. More rights are no help against the first.
+fn hand_down(root: &Path, controller: &str) -> Result<(), Error> {
+    let names = |file: &str| fs::read_to_string(root.join(file)).unwrap_or_default();
+    let has = |file: &str| names(file).split_whitespace().any(|name| name == controller);
+    let shown = root.display();
+    if !has("cgroup.controllers") {
+        let why = format!("it was not delegated; {shown}/cgroup.controllers does not name it");
+        return Err(Error::unavailable(format!("no controller {controller} in {shown}"), &why));
+    }
+    if has("cgroup.subtree_control") {
+        return Ok(());
+    }
+    fs::write(root.join("cgroup.subtree_control"), format!("+{controller}")).map_err(|error| {
+        let why = match error.kind() {
+            // EBUSY: a group with processes of its own cannot hand down.
+            std::io::ErrorKind::ResourceBusy => {
+                format!("{error}: processes are in {shown} itself; a delegated group without any would do")
+            }
+            _ => error.to_string(),
+        };
+        Error::unavailable(format!("controller {controller} is not handed down in {shown}"), &why)
+    })
+}
+
 /// Removes groups whose process has ended without doing so, killed perhaps. Such groups are empty, or stay.
-fn remove_orphans(controller: &std::path::Path) {
+fn remove_orphans(controller: &Path) {
     for entry in fs::read_dir(controller).into_iter().flatten().flatten() {
         let owner = entry.file_name().to_str().and_then(owner);
         if owner.is_some_and(|pid| !is_running(pid)) {
@@ -114,12 +179,22 @@ impl Quota {
     /// A quota of `share` processors: 0.25 is a quarter of one. The least is 0.05.
     ///
     /// # Errors
-    /// Where control groups of version 1 cannot be made.
+    /// Where control groups cannot be made, with what would help there.
     pub fn new(share: f64) -> Result<Self, Error> {
-        let quota = Quota(Group::new(CPU)?);
-        quota.0.set("cpu.cfs_period_us", PERIOD_US)?;
-        quota.0.set("cpu.cfs_quota_us", ((PERIOD_US as f64 * share) as u64).max(QUOTA_US_MIN))?;
-        Ok(quota)
+        Quota::of(Group::new(CPU)?, share)
+    }
+
+    /// Puts a quota on a group.
+    fn of(group: Group, share: f64) -> Result<Self, Error> {
+        let quota_us = ((PERIOD_US as f64 * share) as u64).max(QUOTA_US_MIN);
+        match group.version {
+            Version::One => {
+                group.set("cpu.cfs_period_us", &PERIOD_US)?;
+                group.set("cpu.cfs_quota_us", &quota_us)?;
+            }
+            Version::Two => group.set("cpu.max", &format!("{quota_us} {PERIOD_US}"))?,
+        }
+        Ok(Quota(group))
     }
 
     /// Puts a process with all its threads under the quota.
@@ -140,6 +215,55 @@ impl Quota {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A folder that looks like the root of control groups, with these files in it.
+    fn root(name: &str, files: &[(&str, &str)]) -> PathBuf {
+        let root = std::env::temp_dir().join(format!("atk-cgroups-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&root);
+        fs::create_dir_all(&root).unwrap();
+        for (file, text) in files {
+            fs::write(root.join(file), text).unwrap();
+        }
+        root
+    }
+
+    #[test]
+    fn controllers_of_version_2_are_handed_down_and_quotas_are_one_line() {
+        let files =
+            [("cgroup.controllers", "cpuset cpu io memory\n"), ("cgroup.subtree_control", "memory\n")];
+        let root = root("given", &files);
+        let quota = Quota::of(Group::below(&root, CPU).unwrap(), 0.25).unwrap();
+        assert_eq!(quota.0.version(), Version::Two);
+        // The kernel adds what is written here; a file of a test has it alone.
+        assert_eq!(fs::read_to_string(root.join("cgroup.subtree_control")).unwrap(), "+cpu");
+        assert_eq!(quota.0.read("cpu.max"), "5000 20000");
+        assert_eq!(quota.0.folder.parent(), Some(&*root));
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn controller_that_version_2_does_not_have_is_not_a_matter_of_rights() {
+        let root = root("bare", &[("cgroup.controllers", "hugetlb\n"), ("cgroup.subtree_control", "")]);
+        let error = Group::below(&root, CPU).unwrap_err().to_string();
+        assert!(error.contains("was not delegated") && !error.contains("root"), "{error}");
+        assert_eq!(
+            fs::read_to_string(root.join("cgroup.subtree_control")).unwrap(),
+            "",
+            "nothing was written"
+        );
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn hosts_with_trees_of_their_own_have_version_1() {
+        let root = root("trees", &[]);
+        fs::create_dir(root.join(CPU)).unwrap();
+        let quota = Quota::of(Group::below(&root, CPU).unwrap(), 0.05).unwrap();
+        assert_eq!(quota.0.version(), Version::One);
+        let limits = ["cpu.cfs_period_us", "cpu.cfs_quota_us"].map(|file| quota.0.read(file));
+        assert_eq!(limits, ["20000", "1000"]);
+        fs::remove_dir_all(root).unwrap();
+    }
 
     #[test]
     fn owners_are_read_from_names_of_groups_alone() {
