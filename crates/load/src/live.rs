@@ -8,7 +8,7 @@ use std::time::Duration;
 use authentick_report::load::{LoadRecord, Step, Tally};
 
 use crate::runner::{Run, Steps};
-use crate::search::{Found, Search, Settings, Trial};
+use crate::search::{Search, Trial};
 
 /// How far back counts are known.
 const MEMORY: Duration = Duration::from_secs(60);
@@ -38,6 +38,7 @@ pub struct LiveRun {
     search: Option<Search>,
     step_duration: Duration,
     step_began: Duration,
+    longest_step: Duration,
     samples: VecDeque<(Duration, Counts)>,
 }
 
@@ -71,6 +72,7 @@ impl LiveRun {
             search,
             step_duration: run.duration,
             step_began: Duration::ZERO,
+            longest_step: Duration::ZERO,
             samples: VecDeque::from([(Duration::ZERO, [0; 3])]),
         }
     }
@@ -92,6 +94,7 @@ impl LiveRun {
     /// Takes in a step that has ended.
     pub fn end_step(&mut self, now: Duration, step: &Step) {
         self.now = self.now.max(now);
+        self.longest_step = self.longest_step.max(self.within());
         self.step_began = self.now;
         if let Some(search) = &mut self.search {
             search.take(Trial::from(step));
@@ -126,11 +129,31 @@ impl LiveRun {
         }
     }
 
-    /// What a search has found so far, and how it searches; `None` if nothing is searched for.
+    /// Where a search is, in words; `None` if nothing is searched for.
     #[must_use]
-    pub fn found(&self) -> Option<(Found, Settings)> {
+    pub fn searched(&self) -> Option<String> {
+        self.search.as_ref().map(|search| format!("Search: {search}"))
+    }
+
+    /// The most trials that a search makes, and the longest time that it takes; `None` if nothing is searched for.
+    #[must_use]
+    pub fn longest(&self) -> Option<(u32, Duration)> {
         let Steps::Search(settings) = &self.steps else { return None };
-        Some((self.search.as_ref()?.found(), *settings))
+        Some((settings.trial_count_max(), settings.longest(self.trial_duration())))
+    }
+
+    /// How long a search still takes at most; `None` if nothing is searched for.
+    #[must_use]
+    pub fn left_max(&self) -> Option<Duration> {
+        let left = self.search.as_ref()?.time_left_max(self.trial_duration());
+        Some(left.saturating_sub(self.within()))
+    }
+
+    /// How long a step with its last answers takes: as planned, or as the longest so far.
+    fn trial_duration(&self) -> Duration {
+        let timeout = Duration::try_from_secs_f64(self.record.parameters.timeout_seconds).unwrap_or_default();
+        // An answer that is late may come within a second timeout after the first.
+        (self.step_duration + timeout * 2).max(self.longest_step)
     }
 
     /// What the generator is doing.
@@ -222,6 +245,7 @@ impl LiveRun {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::search::Settings;
 
     /// The record of the report's golden files.
     fn record() -> LoadRecord {
@@ -286,6 +310,26 @@ mod tests {
         live.end_step(seconds(4.0), &record().steps[0]);
         assert_eq!(live.total(), Some(seconds(20.0)), "one second to wait for answers, and one to prepare");
         assert_eq!(LiveRun::new(&record(), &run(Steps::Search(Settings::default()))).total(), None);
+    }
+
+    #[test]
+    fn time_left_of_a_search_only_becomes_less() {
+        let settings = Settings::default();
+        let mut live = LiveRun::new(&record(), &run(Steps::Search(settings)));
+        let (count, longest) = live.longest().unwrap();
+        assert_eq!(count, settings.trial_count_max());
+        assert!(live.left_max().unwrap() <= longest, "{longest:?}");
+        let mut before = longest;
+        for trial in 0..40 {
+            let Some(rate_rps) = live.offered_rps() else { break };
+            let mut step = record().steps[usize::from(rate_rps > 30_000.0) * 2].clone();
+            step.offered_rps = Some(rate_rps);
+            live.end_step(seconds(f64::from(trial + 1) * 3.0), &step);
+            let left = live.left_max().unwrap();
+            assert!(left <= before, "{trial}: {left:?} after {before:?}");
+            before = left;
+        }
+        assert_eq!((live.phase(), live.left_max()), (Phase::Over, Some(Duration::ZERO)));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use authentick_report::load::HostPart;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::CrewError;
+use crate::limits::PATIENCE_MAX;
 use crate::lock;
 use crate::shared_key::SharedKey;
 
@@ -86,6 +87,18 @@ impl Watch {
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.0.stop.load(Ordering::Relaxed)
+    }
+
+    /// Waits for so long, or until a stop.
+    pub fn pause(&self, duration: Duration) {
+        let until = Instant::now() + duration;
+        while !self.is_stopped() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            std::thread::sleep(left.min(PATIENCE_MAX));
+        }
     }
 
     /// Counts clients that have their first keys.

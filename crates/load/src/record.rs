@@ -1,11 +1,13 @@
 //! The record of a run, as far as its plan and its outcome tell it.
 
-use authentick_report::load::{AntpParameters, LoadRecord, Parameters, Scheme as Named, Search};
-use authentick_report::units::rate;
+use authentick_report::load::{
+    AntpParameters, Capacity, Excluded, Limit, LoadRecord, Parameters, Scheme as Named, Search,
+};
+use authentick_report::units::{count, plural, rate};
 
 use crate::plan::{Arrivals, Plan, Scheme};
 use crate::runner::{Outcome, Run, Steps};
-use crate::search::CONFIDENCE;
+use crate::search::{CONFIDENCE, Found, Settings};
 use crate::target::Target;
 
 /// A scheme as records name it.
@@ -67,33 +69,76 @@ impl Outcome {
         record.interrupted = self.interrupted;
         let (Some(found), Steps::Search(settings)) = (self.found, steps) else { return };
         let over = record.interrupted.is_none();
-        let settled = found.held_count >= settings.trial_count;
-        record.capacity_rps = found.lower_rps.filter(|_| over && settled);
-        let remark = match found.lower_rps {
-            _ if !over => Some("The search did not end.".to_owned()),
-            None => Some("No rate held.".to_owned()),
-            Some(_) if !settled => {
-                Some("The search was given up: rates held in some trials and not in others.".to_owned())
-            }
-            Some(_) if found.generator_limited => {
-                Some("The generator, not the server, was the limit; use more --workers or hosts.".to_owned())
-            }
-            Some(_) if found.upper_rps.is_none() => Some(format!(
-                "Every rate up to {}/s held, the highest that was allowed.",
-                rate(settings.rate_max_rps)
-            )),
-            Some(_) => None,
+        let capacity = Capacity {
+            at_least: found.at_least_rps(),
+            below: found.below_rps(),
+            limited_by: if over { found.limited_by } else { Limit::Unknown },
         };
+        record.capacity = (over || capacity.at_least.is_some()).then_some(capacity);
+        record.capacity_rps = capacity.at_least.filter(|_| over && capacity.limited_by != Limit::Generator);
+        let (trials, held) = found.at_least.map_or((0, 0), |sample| (sample.trial_count, sample.held_count));
         record.search = Some(Search {
-            loss_max: settings.loss_max,
-            lower_rps: found.lower_rps,
-            upper_rps: found.upper_rps,
-            trial_count: found.trial_count,
-            held_count: found.held_count,
+            loss_max: settings.tolerated(),
+            lower_rps: found.at_least_rps(),
+            upper_rps: found.below_rps(),
+            trial_count: trials,
+            held_count: held,
             confidence: CONFIDENCE,
-            loss_low: found.loss.0,
-            loss_high: found.loss.1,
-            remark,
+            loss_low: found.at_least.map_or(0.0, |sample| sample.loss_low),
+            loss_high: found.at_least.map_or(1.0, |sample| sample.loss_high),
+            excluded: found.excluded.iter().map(|(&why, &count)| Excluded { why, count }).collect(),
+            trial_count_max: Some(settings.trial_count_max()),
+            remark: Some(remark(&found, &capacity, settings, over)),
+            samples: found.samples,
         });
+    }
+}
+
+/// What came of a search, in sentences.
+fn remark(found: &Found, capacity: &Capacity, settings: &Settings, over: bool) -> String {
+    let mut sentences = Vec::new();
+    if !over {
+        sentences.push("The search did not end".to_owned());
+    }
+    let words = capacity.words();
+    sentences.push(words[..1].to_uppercase() + &words[1..]);
+    if over && capacity.at_least.is_none() {
+        sentences.extend(why_nothing(found, settings));
+    }
+    if !found.excluded.is_empty() {
+        let count: u32 = found.excluded.values().sum();
+        let reasons: Vec<String> =
+            found.excluded.iter().map(|(why, count)| format!("{} ({count})", why.meaning())).collect();
+        let trials = plural(u64::from(count), "trial");
+        let say = if count == 1 { "says" } else { "say" };
+        sentences.push(format!("{trials} {say} nothing about the server: {}", reasons.join(", ")));
+    }
+    sentences.join(". ") + "."
+}
+
+/// Why there is no lower end.
+fn why_nothing(found: &Found, settings: &Settings) -> Option<String> {
+    let busy = if found.is_host_busy {
+        "the generator's host was too busy with something else"
+    } else {
+        "the generator could not keep up"
+    };
+    match (found.held_rps, found.beyond_rps, found.samples.last()) {
+        (None, Some(beyond), _) => Some(format!(
+            "Not even at {}/s was a trial valid: {busy}; start lower, or use an idle host",
+            rate(beyond)
+        )),
+        (Some(held), Some(beyond), _) if beyond <= held => {
+            Some(format!("{}/s held, but too few trials there were valid: {busy}", rate(held)))
+        }
+        (Some(held), _, Some(last)) if last.failed as f64 <= settings.tolerated() * last.sent as f64 => {
+            Some(format!(
+                "{}/s held in a trial, but {} requests are too few to show a loss of {} %; use longer steps",
+                rate(held),
+                count(last.sent),
+                (settings.tolerated() * 1e4).round() / 100.0
+            ))
+        }
+        _ => None,
     }
 }

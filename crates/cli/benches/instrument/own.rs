@@ -149,7 +149,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<Measured, Error> {
     let late = outcome.steps.last().and_then(|step| step.lateness_us);
     let latency = outcome.steps.last().and_then(|step| step.tally.latency_us);
     Ok(Measured {
-        offered_rps: outcome.found.and_then(|found| found.lower_rps).unwrap_or(0.0),
+        offered_rps: outcome.found.and_then(|found| found.at_least_rps()).unwrap_or(0.0),
         sent_rps: most(|step| step.tally.sent),
         answered_rps: most(|step| step.tally.answered),
         late_p99_us: late.map_or(0.0, |late| late.p99),

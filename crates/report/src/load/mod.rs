@@ -14,6 +14,7 @@ mod interval;
 mod limit;
 mod report;
 mod scheme;
+mod search;
 mod tally;
 pub mod text;
 mod threshold;
@@ -28,6 +29,7 @@ pub use self::interval::Interval;
 pub use self::limit::{Capacity, Drops, Evidence, Limit, Second, Stalls, Traffic, Verdict};
 pub use self::report::report;
 pub use self::scheme::Scheme;
+pub use self::search::{Excluded, Exclusion, Finding, Sample};
 pub use self::tally::{Cause, Histograms, Operation, Stray, Tally};
 pub use self::threshold::{Threshold, ThresholdError};
 pub(crate) use self::words::{shares_host, why};
@@ -286,7 +288,17 @@ pub struct Search {
     pub loss_low: f64,
     /// Its upper end, a share.
     pub loss_high: f64,
-    /// Why nothing was found, or why the generator and not the server set the limit.
+    /// Samples of fresh trials by which both ends were decided, in the order of measuring; empty in records of
+    /// version 1.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub samples: Vec<Sample>,
+    /// Trials that say nothing about the server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excluded: Vec<Excluded>,
+    /// The most trials that the search would have made; absent in records of version 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trial_count_max: Option<u32>,
+    /// The result in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
 }

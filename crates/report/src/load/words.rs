@@ -1,8 +1,8 @@
 //! Sentences about a load record that text and page share. Plain text: neither escaped nor typeset.
 
 use super::ceiling::{Ip, LINKS_GBPS, fill, requests_per_second};
-use super::{AntpParameters, Cause, LoadRecord, Operation, Parameters, Search, Step, Tally};
-use crate::units::{count, joined, microseconds, percent, plural, rate, seconds};
+use super::{AntpParameters, Cause, Finding, LoadRecord, Operation, Parameters, Search, Step, Tally};
+use crate::units::{capital, count, joined, microseconds, percent, plural, rate, seconds};
 
 /// Causes that the remark on a step names; what is left is only counted.
 const CAUSE_COUNT: usize = 3;
@@ -119,6 +119,9 @@ pub(super) fn capacity(record: &LoadRecord) -> String {
     let what = record.operation().offered();
     let remark =
         |search: &Search| search.remark.as_ref().map_or_else(String::new, |remark| format!(" {remark}"));
+    if let (Some(_), Some(search)) = (&record.capacity, &record.search) {
+        return searched(what, search);
+    }
     match (record.capacity_rps, &record.search) {
         (Some(capacity), Some(search)) => {
             let upper = match search.upper_rps {
@@ -157,6 +160,27 @@ pub(super) fn capacity(record: &LoadRecord) -> String {
             None => "not searched for, and no valid step says anything about the server.".to_owned(),
         },
     }
+}
+
+/// The result of a search with the samples that it rests on.
+fn searched(what: &str, search: &Search) -> String {
+    let sample = |wanted: Finding| search.samples.iter().rev().find(|sample| sample.finding == wanted);
+    let ends = [sample(Finding::Holds), sample(Finding::Exceeds)].into_iter().flatten().map(|sample| {
+        format!(
+            "at {}/s {} of {} held, and the true loss is {}",
+            rate(sample.rate_rps),
+            sample.held_count,
+            plural(u64::from(sample.trial_count), "fresh trial"),
+            between(sample.loss_low, sample.loss_high)
+        )
+    });
+    let ends = joined(ends, "; ").map_or_else(String::new, |ends| format!(" {}.", capital(&ends)));
+    format!(
+        "{} Rates are of {what}, with at most {} % lost and {} % confidence.{ends}",
+        search.remark.as_deref().unwrap_or_default(),
+        (search.loss_max * 1e4).round() / 100.0,
+        (search.confidence * 1000.0).round() / 10.0,
+    )
 }
 
 /// An interval of shares: `between 0.02 % and 0.71 %`, or `at most 0.13 %` if it begins near nothing.

@@ -64,8 +64,11 @@ impl Bench<'_> {
         words.push("--search".to_owned());
         say(&mut words, "--search-from", &(closed_rps * SEARCH_FROM_SHARE).max(SEARCH_FROM_MIN_RPS).round());
         let Some(record) = self.load(target.launch, &words)? else { return Ok(None) };
-        let found = record.capacity_rps;
-        let mut remark = record.search.and_then(|search| search.remark);
+        let capacity = record.capacity.unwrap_or_default();
+        let found = capacity.at_least;
+        // What is to be known of a search is why it has no interval.
+        let is_open = capacity.at_least.is_none() || capacity.below.is_none();
+        let mut remark = record.search.filter(|_| is_open).and_then(|search| search.remark);
         // A search that the generator ended far below says nothing about the server.
         let failed = closed_rps > 0.0 && found.is_none_or(|rps| rps < closed_rps * CLOSED_SHARE_MIN);
         let (mut rps, mut window) = (found, None);

@@ -89,6 +89,9 @@ impl Display {
     ) -> Result<Self, Failure> {
         let live = LiveRun::new(record, run);
         let bar = (!arguments.tui).then(|| bar(&live));
+        if let Some((count, longest)) = live.longest() {
+            output::aside(&format!("a search takes {count} trials and {} s at most", longest.as_secs()));
+        }
         let shown = Shown { live: Mutex::new(live), began: Instant::now(), watch: watch.clone() };
         let run = Arc::new(shown);
         let own = Arc::clone(&run);
@@ -132,7 +135,10 @@ fn advance(bar: &ProgressBar, live: &LiveRun) {
             bar.set_position((steps.as_millis() as u64).min(bar.length().unwrap_or(0)));
             format!("step {} of {count}", (ended + 1).min(count))
         }
-        None => format!("search, trial {}", ended + 1),
+        None => {
+            let left = live.left_max().unwrap_or_default().as_secs();
+            format!("search, trial {}, at most {left} s left", ended + 1)
+        }
     };
     let [sent, answered, failed] = live.counts().map(count);
     bar.set_message(format!("{what}; {sent} sent, {answered} answered, {failed} failed"));

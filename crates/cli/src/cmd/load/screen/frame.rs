@@ -4,7 +4,6 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use authentick_load::live::{LiveRun, Phase};
-use authentick_load::search::Found;
 use authentick_report::load::text::{self, Rows};
 use authentick_report::load::{Cause, HostPart, LoadRecord, Step};
 use authentick_report::units::{count, microseconds, plural, rate};
@@ -46,7 +45,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, run: &LiveRun) {
     let extra = usize::from(area.height - HEIGHT_MIN);
     let causes = causes(run, 2 + extra / 4);
     let hosts = run.ended.last().map_or_else(Vec::new, |step| hosts(step, 3 + extra / 3, area.width));
-    let search = run.found().map(|(found, settings)| searched(&found, settings.trial_count));
+    let search = run.searched();
     let titled = |lines: usize| if lines == 0 { 0 } else { lines as u16 + 1 };
     let [head, current, bracket, chart, steps, latency, parts, failed, foot] = Layout::vertical([
         Constraint::Length(2),
@@ -92,9 +91,10 @@ fn too_small(frame: &mut Frame<'_>, run: &LiveRun) {
 
 fn header(frame: &mut Frame<'_>, run: &LiveRun, area: Rect) {
     let record = &run.record;
-    let clock = match run.total() {
-        Some(total) => format!("{} of about {} ", minutes(run.now), minutes(total)),
-        None => format!("{} ", minutes(run.now)),
+    let clock = match (run.total(), run.left_max()) {
+        (Some(total), _) => format!("{} of about {} ", minutes(run.now), minutes(total)),
+        (None, Some(left)) => format!("{}, at most {} left ", minutes(run.now), minutes(left)),
+        (None, None) => format!("{} ", minutes(run.now)),
     };
     let address = match record.target == record.address {
         true => String::new(),
@@ -183,20 +183,6 @@ fn step_title(run: &LiveRun) -> String {
         Phase::Stopping | Phase::Over => "STOPPING: last answers".to_owned(),
     };
     format!("{number}: {offered}, {going_on}")
-}
-
-/// Between which rates a search is.
-fn searched(found: &Found, trial_count: u32) -> String {
-    let held = match found.lower_rps {
-        Some(lower) => format!("{}/s held in {} of {trial_count} trials", rate(lower), found.held_count),
-        None => "no rate has held yet".to_owned(),
-    };
-    let failed = match (found.upper_rps, found.generator_limited) {
-        (Some(upper), true) => format!("{}/s was too much for the generator", rate(upper)),
-        (Some(upper), false) => format!("{}/s did not hold", rate(upper)),
-        (None, _) => "no rate has failed yet".to_owned(),
-    };
-    format!("Search: {held}; {failed}")
 }
 
 fn curve(frame: &mut Frame<'_>, run: &LiveRun, area: Rect) {

@@ -117,17 +117,19 @@ fn several_hosts_are_golden_and_the_one_at_fault_comes_first() {
 
 /// The record's third step loses a seventh; a search that sees that twice turns back.
 #[test]
-fn search_is_golden_and_shows_its_bracket() {
+fn search_is_golden_and_shows_its_bracket_and_the_time_left() {
     let settings = Settings { start_rps: 1000.0, ..Settings::default() };
     let mut state = after(3, Steps::Search(settings), false);
     assert_eq!(state.offered_rps(), Some(4000.0));
+    let before = state.left_max().unwrap();
     state.end_step(seconds(12.0), &record().steps[2]);
     state.ended[3].hosts.clear();
     state.sample(seconds(12.5), state.counts(), false);
-    assert_eq!(state.offered_rps(), Some(3000.0));
+    assert!(state.offered_rps().is_some_and(|rate| 3000.0 < rate && rate < 3500.0), "near what was answered");
+    assert!(state.left_max().unwrap() < before);
     let frame = text(&state, 80, 24);
-    assert!(frame.contains("Trial 5: 3,000/s offered"), "{frame}");
-    assert!(frame.contains("2,000/s held in 1 of 3 trials; 4,000/s did not hold"), "{frame}");
+    assert!(frame.contains("Search: 2,000/s held, 4,000/s did not"), "{frame}");
+    assert!(frame.lines().next().unwrap().contains("0:12, at most "), "{frame}");
     check("search-80x24.txt", &frame);
     check("search-120x40.txt", &text(&state, 120, 40));
 }
