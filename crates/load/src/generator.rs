@@ -137,8 +137,8 @@ impl Thread {
     }
 }
 
-/// Carries a step out on this thread, and adds to its report what the host did meanwhile. What is the host's alone is in
-/// the report of one thread.
+/// Carries a step out on this thread, and adds to its report what the host did meanwhile. What is the host's alone is
+/// in the report of one thread.
 fn observed(is_first: bool, step: impl FnOnce() -> Report) -> Report {
     let host = is_first.then(Counters::read);
     let (begun_ns, delayed_ns) = (monotonic_ns(), run_delay_ns());

@@ -1,7 +1,7 @@
 //! Do a closed loop of ours, a bare generator and a search find the same rate of one server?
 //!
-//! Ways take turns in short rounds, so that a machine that slows down affects both. A round in which the generator's own
-//! record says that the host kept it from its processor is excluded, for both ways, and counted.
+//! Ways take turns in short rounds, so that a machine that slows down affects both. A round in which the generator's
+//! own record says that the host kept it from its processor is excluded, for both ways, and counted.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;

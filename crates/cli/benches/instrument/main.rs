@@ -2,9 +2,9 @@
 //!
 //! Goals: the rates of Debian's chrony and of our server by closed loop and by a bare generator, which shares no code
 //! with ours, within a tenth of each other, and within the interval of a search, under each of four schemes
-//! (`agreement`); what one core of ours offers, checks, and keeps to its schedule; what simulated clients cost in memory;
-//! and what NTS adds to a round trip of our server. Non-goals: how fast our server is (`capacity`). Offers are made to a socket that nobody reads: an echo in the driver
-//! needs BPF, which is not here.
+//! (`agreement`); what one core of ours offers, checks, and keeps to its schedule; what simulated clients cost in
+//! memory; and what NTS adds to a round trip of our server. Non-goals: how fast our server is (`capacity`). Offers are
+//! made to a socket that nobody reads: an echo in the driver needs BPF, which is not here.
 //!
 //! `cargo bench -p authentick --bench instrument` takes some twelve minutes; as root it makes two network namespaces,
 //! otherwise it uses loopback and says so. `cargo xtask peers` brings chrony. `-- --milliseconds 50` shortens its

@@ -1,9 +1,9 @@
 //! What limited a step is named rightly: something is slowed, stopped, dropped or filled on purpose, and the record has
 //! the only verdict that is right. The table in docs/measuring.md is this one.
 //!
-//! None of these tests asks for a quiet machine: that others are busy on it is what they are about. Where the kernel tells
-//! the test that others had a sending thread's processor, the load is carried out again; if that never ends, the only
-//! verdict that is right is `generator`, whatever else was done.
+//! None of these tests asks for a quiet machine: that others are busy on it is what they are about. Where the kernel
+//! tells the test that others had a sending thread's processor, the load is carried out again; if that never ends, the
+//! only verdict that is right is `generator`, whatever else was done.
 //!
 //! - here: the table, and how a case is carried out; `injections`: what is done.
 
