@@ -75,7 +75,6 @@ impl Outcome {
             limited_by: if over { found.limited_by } else { Limit::Unknown },
         };
         record.capacity = (over || capacity.at_least.is_some()).then_some(capacity);
-        record.capacity_rps = capacity.at_least.filter(|_| over && capacity.limited_by != Limit::Generator);
         let (trials, held) = found.at_least.map_or((0, 0), |sample| (sample.trial_count, sample.held_count));
         record.search = Some(Search {
             loss_max: settings.tolerated(),

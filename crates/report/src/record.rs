@@ -21,7 +21,10 @@ pub enum Record {
 }
 
 /// The formats, in the order of [`Record`].
-const FORMATS: [&str; 4] = [LoadRecord::FORMAT, RunRecord::FORMAT, MacRecord::FORMAT, AntpRecord::FORMAT];
+const FORMATS: [&str; 5] =
+    [LoadRecord::KNOWN[0], LoadRecord::KNOWN[1], RunRecord::FORMAT, MacRecord::FORMAT, AntpRecord::FORMAT];
+
+const _: () = assert!(LoadRecord::KNOWN.len() == 2, "the list of formats has each version of a load record");
 
 impl Record {
     /// Reads a record.
@@ -31,7 +34,9 @@ impl Record {
     pub fn from_json(text: &str) -> Result<Self, Error> {
         let found = stored::format_of(text).map_err(|error| Error::Json { what: "a record", error })?;
         match found.as_str() {
-            LoadRecord::FORMAT => stored::read(text).map(|record| Record::Load(Box::new(record))),
+            load if LoadRecord::KNOWN.contains(&load) => {
+                stored::read(text).map(|record| Record::Load(Box::new(record)))
+            }
             RunRecord::FORMAT => stored::read(text).map(|record| Record::Demo(Box::new(record))),
             MacRecord::FORMAT => stored::read(text).map(|record| Record::Mac(Box::new(record))),
             AntpRecord::FORMAT => stored::read(text).map(|record| Record::Antp(Box::new(record))),

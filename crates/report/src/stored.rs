@@ -15,6 +15,8 @@ use crate::units::{listed, plural, utc};
 pub trait Stored: DeserializeOwned {
     /// The name and version of its format.
     const FORMAT: &'static str;
+    /// The versions that are read: those before it, oldest first, and [`Stored::FORMAT`].
+    const KNOWN: &'static [&'static str] = &[Self::FORMAT];
     /// What the file should be, for the error.
     const WHAT: &'static str;
 
@@ -26,6 +28,15 @@ pub trait Stored: DeserializeOwned {
     /// # Errors
     /// If figures contradict each other or are impossible.
     fn check(&self) -> Result<(), String>;
+
+    /// Takes in what the text of an earlier version says in fields that there are no more.
+    ///
+    /// # Errors
+    /// If such a field is of the wrong type.
+    fn convert(&mut self, text: &str) -> serde_json::Result<()> {
+        let _ = text;
+        Ok(())
+    }
 }
 
 /// Where a record comes from.
@@ -123,7 +134,11 @@ pub fn format_of(text: &str) -> Result<String, serde_json::Error> {
 /// # Errors
 /// If the text is no JSON, is in another format, lacks a field, or holds what cannot be.
 pub fn read<T: Stored>(text: &str) -> Result<T, Error> {
-    let record: T = parse(text, T::WHAT, &const { [T::FORMAT] })?;
+    let json = |error| Error::Json { what: T::WHAT, error };
+    let mut record: T = parse(text, T::WHAT, T::KNOWN)?;
+    if T::KNOWN.len() > 1 && format_of(text).map_err(json)? != T::FORMAT {
+        record.convert(text).map_err(json)?;
+    }
     record.check().map_err(Error::Unsound)?;
     Ok(record)
 }
@@ -158,11 +173,16 @@ pub(crate) fn compact(stored: &impl Serialize) -> String {
 
 const ALWAYS_JSON: &str = "strings, numbers and lists of them are always JSON";
 
-/// How a record is read and written. `#[serde(tag = "format", rename = ..)]` at the record says the same name.
+/// How a record is read and written. `#[serde(tag = "format", rename = ..)]` at the record says the same name. An
+/// earlier version may be read too; what it says otherwise is then converted.
 macro_rules! stored {
-    ($record:ident = $name:literal, $what:literal, $write:ident, $check:expr) => {
+    (
+        $record:ident = $name:literal, $what:literal, $write:ident, $check:expr
+        $(, $earlier:literal => $convert:expr)?
+    ) => {
         impl crate::stored::Stored for $record {
             const FORMAT: &'static str = $name;
+            $(const KNOWN: &'static [&'static str] = &[$earlier, $name];)?
             const WHAT: &'static str = $what;
 
             fn provenance(&self) -> crate::stored::Provenance<'_> {
@@ -178,6 +198,11 @@ macro_rules! stored {
             fn check(&self) -> Result<(), String> {
                 $check(self)
             }
+            $(
+                fn convert(&mut self, text: &str) -> serde_json::Result<()> {
+                    $convert(self, text)
+                }
+            )?
         }
 
         impl $record {

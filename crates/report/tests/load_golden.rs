@@ -7,7 +7,7 @@
 
 mod golden_file;
 
-use authentick_report::load::{LoadRecord, compare, csv, report, text};
+use authentick_report::load::{Capacity, Limit, LoadRecord, compare, csv, report, text};
 use authentick_report::study::request_threshold::{Records, Remarks, compared};
 use golden_file::{check, read};
 use serde_json::Value;
@@ -21,6 +21,13 @@ fn every_field_of_the_record_is_read_and_written_back() {
     let written: Value = serde_json::from_str(&record().to_json()).unwrap();
     let stored: Value = serde_json::from_str(&read("load.json")).unwrap();
     assert_eq!(written, stored);
+}
+
+/// A record of version 1, as it was written then.
+#[test]
+fn first_version_is_golden() {
+    let record = LoadRecord::from_json(&read("load-1.json")).unwrap();
+    check("load-1.txt", &text::summary(&record));
 }
 
 #[test]
@@ -44,8 +51,7 @@ fn comparison_is_golden() {
     let mut new = record();
     new.path = "local".to_owned();
     new.commit = "ba9876543210".to_owned();
-    new.capacity_rps = None;
-    new.search = None;
+    (new.capacity, new.search) = (None, None);
     let tally = &mut new.steps[2].tally;
     tally.answered -= 685;
     tally.lost += 685;
@@ -58,7 +64,8 @@ fn study_of_the_request_threshold_is_golden() {
     let (mut single, several, mut updated) = (record(), record(), record());
     single.steps.iter_mut().for_each(|step| step.hosts.clear());
     single.parameters.agents.clear();
-    updated.capacity_rps = Some(2100.0);
+    updated.capacity =
+        Some(Capacity { at_least: Some(2100.0), below: Some(2200.0), limited_by: Limit::Server });
     let records = Records {
         one_host: vec![single],
         several_hosts: vec![several.clone()],

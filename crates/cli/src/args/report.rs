@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use authentick_report::load::Point;
+use authentick_report::load::compare::Gate;
 use clap::Args;
 
 /// Runs that `report` takes: with an older one, as many as a page has letters for.
@@ -18,12 +20,29 @@ pub(crate) struct Report {
     /// Compare the load runs with this older one instead
     #[arg(long, value_name = "OLD.json")]
     pub(crate) against: Option<PathBuf>,
-    /// End with exit code 1 if a run carries less than this share of the older one, such as 0.95
-    #[arg(long, value_name = "RATIO", requires = "against", value_parser = least_ratio)]
+    /// End with exit code 1 if a run's capacity is less than this share of the older one, such as 0.95
+    #[arg(long, value_name = "RATIO", requires = "against", value_parser = positive_ratio)]
     pub(crate) fail_below: Option<f64>,
+    /// End with exit code 1 if its latency at an equal rate is more than this many times the older one, such as 1.5
+    #[arg(long, value_name = "RATIO", requires = "against", value_parser = positive_ratio)]
+    pub(crate) fail_above: Option<f64>,
+    /// The latency that --fail-above compares: min, p50, p90, p99, p99.9 or max
+    #[arg(long, value_name = "POINT", requires = "fail_above", default_value_t)]
+    pub(crate) percentile: Point,
+    /// Let the gate compare runs that differ in more than the server
+    #[arg(long, requires = "against")]
+    pub(crate) allow_unlike: bool,
 }
 
-fn least_ratio(text: &str) -> Result<f64, String> {
+impl Report {
+    /// What is required of the runs; `None`: nothing.
+    pub(crate) fn gate(&self) -> Option<Gate> {
+        let Report { fail_below: least, fail_above: most, percentile: point, allow_unlike, .. } = *self;
+        (least.is_some() || most.is_some()).then_some(Gate { least, most, point, allow_unlike })
+    }
+}
+
+fn positive_ratio(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(ratio) if ratio > 0.0 && ratio.is_finite() => Ok(ratio),
         _ => Err("no ratio above 0, such as 0.95".to_owned()),
@@ -36,7 +55,7 @@ mod tests {
 
     #[test]
     fn ratio_is_above_zero() {
-        assert_eq!(least_ratio("0.95"), Ok(0.95));
-        assert!(["0", "-1", "nan", "inf", "x"].iter().all(|text| least_ratio(text).is_err()));
+        assert_eq!(positive_ratio("0.95"), Ok(0.95));
+        assert!(["0", "-1", "nan", "inf", "x"].iter().all(|text| positive_ratio(text).is_err()));
     }
 }

@@ -39,16 +39,21 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit, Failure> {
         (None, Some(((_, first), others))) => (Some(first), others),
         (None, None) => (None, &loads[..]),
     };
-    let mut failed = Vec::new();
+    let (gate, mut failed) = (arguments.gate(), Vec::new());
     if let Some(base) = base {
         for (path, record) in compared {
             let comparison = against(record, base);
             out += &format!("\n{}:\n{}", path.display(), comparison.text());
-            if let Some(least) = arguments.fail_below.filter(|&least| comparison.below(least)) {
-                let found =
-                    comparison.ratio().map_or_else(|| "unknown".to_owned(), |ratio| format!("{ratio:.3}"));
-                failed.push(format!("{}: the ratio is {found}, less than {least}", path.display()));
+            let Some(gate) = &gate else { continue };
+            if let Some(differences) = comparison.refused(gate) {
+                return Err(Exit::Usage.because(format!(
+                    "{}: the gate does not compare unlike runs: {differences}; measure both alike, or add \
+                     --allow-unlike",
+                    path.display()
+                )));
             }
+            let name = |failure| format!("{}: {}: {failure}", path.display(), record.server());
+            failed.extend(comparison.failures(gate).into_iter().map(name));
         }
     }
     if let Some(file) = &arguments.html {

@@ -1,12 +1,15 @@
 //! A load run as CSV (RFC 4180, with line feeds): raw numbers for other programs, the same columns in every run.
 //!
-//! A line for each step, and after it one for each of its parts: what accompanied it, the background, the hosts. The
-//! column `part` says which; sums over a run take the lines of one kind. Distributions are left out: the record has
-//! them. A field without a value is empty.
+//! A line for each step, and after it one for each of its parts: what accompanied it, the background, the hosts, and
+//! each second of its series. The column `part` says which; sums over a run take the lines of one kind. Distributions
+//! are left out: the record has them. A field without a value is empty.
 
-use super::{AntpFigures, Cause, Histogram, LoadRecord, Percentiles, ServerUse, Spans, Step, Tally};
+use super::{
+    AntpFigures, Cause, Evidence, Histogram, HostPart, LoadRecord, Percentiles, Second, ServerUse, Spans,
+    Step, Stray, Tally, Traffic, Verdict,
+};
 use crate::render::csv::lines;
-use crate::render::{Table, or_empty};
+use crate::render::{Filling, Table, or_empty};
 
 /// What a line has of something, if anything.
 type Of<T> = fn(&Part<'_>) -> Option<T>;
@@ -14,8 +17,9 @@ type Of<T> = fn(&Part<'_>) -> Option<T>;
 type Point = fn(&Percentiles) -> f64;
 type SpanPoint = fn(&Histogram) -> String;
 
-const TIMES: [(&str, Of<Percentiles>); 3] = [
+const TIMES: [(&str, Of<Percentiles>); 4] = [
     ("latency", |part| part.tally.latency_us),
+    ("from_send", |part| part.tally.from_send_us),
     ("offset", |part| part.tally.offset_us),
     ("lateness", |part| part.whole()?.lateness_us),
 ];
@@ -52,7 +56,9 @@ struct Part<'a> {
     tally: &'a Tally,
     valid: bool,
     why_invalid: Option<&'a String>,
-    skew_us: Option<[f64; 2]>,
+    of_host: Option<&'a HostPart>,
+    /// A second with its number, from one.
+    second: Option<(usize, &'a Second)>,
 }
 
 impl<'a> Part<'a> {
@@ -67,7 +73,8 @@ impl<'a> Part<'a> {
             tally: &step.tally,
             valid: step.valid,
             why_invalid: step.why_invalid.as_ref(),
-            skew_us: None,
+            of_host: None,
+            second: None,
         };
         let of = move |kind, tally| Part { kind, offered_rps: None, tally, ..whole };
         let accompanying = step.accompanying.iter().map(move |tally| of("accompanying", tally));
@@ -79,15 +86,43 @@ impl<'a> Part<'a> {
             tally: &part.tally,
             valid: part.valid,
             why_invalid: part.why_invalid.as_ref(),
-            skew_us: Some([part.start_skew_us, part.start_skew_error_us]),
+            of_host: Some(part),
             ..whole
         });
-        std::iter::once(whole).chain(accompanying).chain(background).chain(hosts)
+        let seconds = step.series.iter().enumerate().map(move |(index, second)| Part {
+            kind: "second",
+            offered_rps: None,
+            second: Some((index + 1, second)),
+            ..whole
+        });
+        std::iter::once(whole).chain(accompanying).chain(background).chain(hosts).chain(seconds)
     }
 
     /// The step, if the line is not about a part of it.
     fn whole(&self) -> Option<&'a Step> {
         (self.kind == "step").then_some(self.step)
+    }
+
+    /// A count of its operations; of a second only few are known.
+    fn count(&self, of_tally: impl Fn(&Tally) -> u64, of_second: Option<fn(&Second) -> u64>) -> String {
+        match (self.second, of_second) {
+            (Some((_, second)), Some(get)) => get(second).to_string(),
+            (Some(_), None) => String::new(),
+            (None, _) => of_tally(self.tally).to_string(),
+        }
+    }
+
+    /// Times of its operations; of a second there is no more than its own columns say.
+    fn times(&self, of: Of<Percentiles>) -> Option<Percentiles> {
+        if self.second.is_some() { None } else { of(self) }
+    }
+
+    fn evidence(&self) -> Option<&'a Evidence> {
+        self.whole()?.evidence.as_ref()
+    }
+
+    fn traffic(&self) -> Option<Traffic> {
+        server(self)?.traffic
     }
 
     fn antp(&self) -> Option<&'a AntpFigures> {
@@ -107,8 +142,9 @@ pub fn csv(record: &LoadRecord) -> String {
         let points = |&(name, of)| POINTS.map(|(point, at)| (format!("{name}_{point}_us"), of, at));
         times.iter().flat_map(points)
     };
-    let times =
-        |part: &Part<'_>, (_, of, at): &(String, Of<Percentiles>, Point)| or_empty(of(part).as_ref().map(at));
+    let times = |part: &Part<'_>, (_, of, at): &(String, Of<Percentiles>, Point)| {
+        or_empty(part.times(*of).as_ref().map(at))
+    };
     let spans = Spans::default().measures().map(|measure| measure.name.to_lowercase());
     let spans = spans
         .into_iter()
@@ -118,6 +154,7 @@ pub fn csv(record: &LoadRecord) -> String {
         .words("scheme", |_| &record.scheme)
         .words("authentication", |_| &record.authentication)
         .words("target", |_| &record.target)
+        .words("server", |_| record.server())
         .words("path", |_| &record.path)
         .words("commit", |_| &record.commit)
         .number("started_unix_s", |_| record.started_unix_s)
@@ -129,30 +166,31 @@ pub fn csv(record: &LoadRecord) -> String {
         .number("seconds", |part| part.step.seconds)
         .words("valid", |part| part.valid)
         .words("why_invalid", |part| or_empty(part.why_invalid))
-        .number("scheduled", |part| part.tally.scheduled)
-        .number("skipped", |part| part.tally.skipped)
-        .number("sent", |part| part.tally.sent)
-        .number("answered", |part| part.tally.answered)
-        .number("lost", |part| part.tally.lost)
-        .number("invalid", |part| part.tally.invalid)
+        .words("limit", |part| or_empty(verdict(part).map(|verdict| verdict.by)))
+        .words("limit_why", |part| or_empty(verdict(part).map(|verdict| verdict.why.join("; "))))
+        .number("second", |part| or_empty(part.second.map(|(number, _)| number)))
+        .number("scheduled", |part| part.count(|tally| tally.scheduled, None))
+        .number("skipped", |part| part.count(|tally| tally.skipped, None))
+        .number("sent", |part| part.count(|tally| tally.sent, Some(|second| second.sent)))
+        .number("answered", |part| part.count(|tally| tally.answered, Some(|second| second.answered)))
+        .number("lost", |part| part.count(|tally| tally.lost, None))
+        .number("invalid", |part| part.count(|tally| tally.invalid, None))
+        .number("second_failed", |part| or_empty(part.second.map(|(_, second)| second.failed)))
+        .number("second_p50_us", |part| or_empty(part.second.and_then(|(_, second)| second.p50_us)))
+        .number("second_p99_us", |part| or_empty(part.second.and_then(|(_, second)| second.p99_us)))
         .each(
             Cause::ALL,
             |cause| format!("cause_{cause}").replace('-', "_"),
-            |part, &cause| part.tally.count_of(cause),
+            |part, &cause| part.count(|tally| tally.count_of(cause), None),
         )
-        .number("surplus", |part| part.tally.surplus)
-        .each(points(&TIMES), |(heading, ..)| heading.clone(), times)
-        .number("generator_busy_share", |part| {
-            or_empty(part.whole().and_then(|step| step.generator_busy_share))
-        })
-        .number("request_size", |part| or_empty(part.whole().map(|step| step.request_size)))
-        .number("server_cpu_seconds", |part| or_empty(server(part).map(|server| server.cpu_seconds)))
-        .number("server_cpu_us_per_request", |part| {
-            or_empty(server(part).and_then(|server| server.cpu_us_per_request))
-        })
-        .number("server_resident_size", |part| or_empty(server(part).map(|server| server.resident_size)))
-        .number("start_skew_us", |part| or_empty(part.skew_us.map(|[skew_us, _]| skew_us)))
-        .number("start_skew_error_us", |part| or_empty(part.skew_us.map(|[_, error_us]| error_us)))
+        .number("surplus", |part| part.count(|tally| tally.surplus, None))
+        .each(
+            Stray::ALL,
+            |stray| format!("stray_{stray}").replace('-', "_"),
+            |part, stray| part.count(|tally| tally.strays.get(stray).copied().unwrap_or(0), None),
+        )
+        .each(points(&TIMES), |(heading, ..)| heading.clone(), times);
+    let table = of_hosts(table)
         .number("spans_joined", |part| or_empty(part.spans().map(|spans| spans.joined)))
         .number("spans_unmatched", |part| or_empty(part.spans().map(|spans| spans.unmatched)))
         .each(
@@ -168,6 +206,52 @@ pub fn csv(record: &LoadRecord) -> String {
     lines(&table)
 }
 
+/// Adds what is known of the generator, of the server and of agents.
+fn of_hosts<'a>(table: Filling<Part<'a>>) -> Filling<Part<'a>> {
+    table
+        .number("generator_busy_share", |part| {
+            let of_host = part.of_host.and_then(|host| host.busy_share);
+            or_empty(of_host.or_else(|| part.whole()?.generator_busy_share))
+        })
+        .number("idle_share", |part| or_empty(part.evidence().and_then(|known| known.idle_share)))
+        .number("preempted_share", |part| or_empty(part.evidence().and_then(|known| known.preempted_share)))
+        .number("steal_share", |part| or_empty(part.evidence().and_then(|known| known.steal_share)))
+        .number("stalls", |part| or_empty(part.evidence().map(|known| known.stalls.count)))
+        .number("stall_longest_us", |part| or_empty(part.evidence().map(|known| known.stalls.longest_us)))
+        .number("stall_total_us", |part| or_empty(part.evidence().map(|known| known.stalls.total_us)))
+        .number("clock_jumps", |part| or_empty(part.evidence().map(|known| known.clock_jumps)))
+        .number("dropped_unread", |part| or_empty(part.evidence().map(|known| known.drops.unread)))
+        .number("dropped_send_buffer", |part| or_empty(part.evidence().map(|known| known.drops.send_buffer)))
+        .number("dropped_queue", |part| or_empty(part.evidence().map(|known| known.drops.queue)))
+        .number("request_size", |part| or_empty(part.whole().map(|step| step.request_size)))
+        .number("server_cpu_seconds", |part| or_empty(server(part).map(|server| server.cpu_seconds)))
+        .number("server_cpu_us_per_request", |part| {
+            or_empty(server(part).and_then(|server| server.cpu_us_per_request))
+        })
+        .number("server_resident_size", |part| or_empty(server(part).map(|server| server.resident_size)))
+        .number("server_busiest_thread_share", |part| {
+            or_empty(server(part).and_then(|server| server.busiest_thread_share))
+        })
+        .number("server_waiting_share", |part| or_empty(server(part).and_then(|server| server.waiting_share)))
+        .number("server_throttled_share", |part| {
+            or_empty(server(part).and_then(|server| server.throttled_share))
+        })
+        .number("server_stopped_share", |part| or_empty(server(part).and_then(|server| server.stopped_share)))
+        .number("server_udp_read", |part| or_empty(part.traffic().map(|traffic| traffic.read)))
+        .number("server_udp_full", |part| or_empty(part.traffic().map(|traffic| traffic.full)))
+        .number("server_udp_sent", |part| or_empty(part.traffic().map(|traffic| traffic.sent)))
+        .number("start_skew_us", |part| or_empty(part.of_host.map(|host| host.start_skew_us)))
+        .number("start_skew_error_us", |part| or_empty(part.of_host.map(|host| host.start_skew_error_us)))
+        .words("host_version", |part| or_empty(part.of_host.and_then(|host| host.version.as_ref())))
+        .words("host_cpu", |part| or_empty(part.of_host.and_then(|host| host.cpu.as_ref())))
+        .number("host_cpu_count", |part| or_empty(part.of_host.and_then(|host| host.cpu_count)))
+        .words("host_kernel", |part| or_empty(part.of_host.and_then(|host| host.kernel.as_ref())))
+}
+
+fn verdict<'a>(part: &Part<'a>) -> Option<&'a Verdict> {
+    part.whole()?.limit.as_ref()
+}
+
 fn server(part: &Part<'_>) -> Option<ServerUse> {
     part.whole()?.server
 }
@@ -177,9 +261,12 @@ mod tests {
     use super::*;
     use crate::load::tests::record;
 
-    /// The fields of each line; no field of this record needs quotes.
+    /// The fields of each line, of a record that needs no quotes.
     fn table(record: &LoadRecord) -> Vec<Vec<String>> {
-        csv(record).lines().map(|line| line.split(',').map(str::to_owned).collect()).collect()
+        let mut record = record.clone();
+        let verdicts = record.steps.iter_mut().filter_map(|step| step.limit.as_mut());
+        verdicts.for_each(|verdict| verdict.why.clear());
+        csv(&record).lines().map(|line| line.split(',').map(str::to_owned).collect()).collect()
     }
 
     #[test]
@@ -188,10 +275,11 @@ mod tests {
         record.steps[3].why_invalid = None;
         let table = table(&record);
         assert!(table.iter().all(|line| line.len() == table[0].len()));
-        // Four steps; two tallies of key exchanges, one of background; two hosts in each step.
+        // Four steps; two tallies of key exchanges, one of background; two hosts and two seconds in each step.
         let part = table[0].iter().position(|column| column == "part").unwrap();
-        let kinds = |kind: &str| table.iter().filter(|line| line[part] == kind).count();
-        assert_eq!([kinds("step"), kinds("accompanying"), kinds("background"), kinds("host")], [4, 2, 1, 8]);
+        let kinds = ["step", "accompanying", "background", "host", "second"];
+        let counts = kinds.map(|kind| table.iter().filter(|line| line[part] == kind).count());
+        assert_eq!(counts, [4, 2, 1, 8, 8]);
         let names: std::collections::HashSet<&String> = table[0].iter().collect();
         assert_eq!(names.len(), table[0].len(), "two columns have one name");
     }
@@ -201,7 +289,7 @@ mod tests {
         let table = table(&record());
         let column = |name: &str| table[0].iter().position(|column| column == name).unwrap();
         let number = |line: &[String], name: &str| line[column(name)].parse::<u64>().unwrap();
-        for line in &table[1..] {
+        for line in table[1..].iter().filter(|line| line[column("part")] != "second") {
             let causes: u64 = Cause::ALL
                 .map(|cause| number(line, &format!("cause_{}", cause.to_string().replace('-', "_"))))
                 .iter()
@@ -218,7 +306,7 @@ mod tests {
         record.steps[3].why_invalid = Some("late, \"very\"\nlate".to_owned());
         record.steps[3].hosts[0].name = "a,b".to_owned();
         let csv = csv(&record);
-        assert!(csv.contains(",false,\"late, \"\"very\"\"\nlate\",16000,"), "{csv}");
+        assert!(csv.contains(",false,\"late, \"\"very\"\"\nlate\",generator,"), "{csv}");
         assert!(csv.contains(",host,\"a,b\",transfer,"), "{csv}");
     }
 }

@@ -3,7 +3,10 @@
 //! The generator counts into HDR histograms of three significant digits; what is stored is one representative value
 //! for each bucket that holds anything. So a stored value is off by at most 0.1 percent, and any tool reads it.
 
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
+use strum::VariantArray as _;
 
 /// Values and their counts, in ascending order of the values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +28,59 @@ pub struct Percentiles {
     pub p999: f64,
     /// The largest value.
     pub max: f64,
+}
+
+/// One of these points, by the name that it has in text and tables: `p99`, `p99.9`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::Display, strum::VariantArray)]
+pub enum Point {
+    /// The smallest value.
+    #[strum(serialize = "min")]
+    Min,
+    /// The median.
+    #[strum(serialize = "p50")]
+    P50,
+    /// The 90th percentile.
+    #[strum(serialize = "p90")]
+    P90,
+    /// The 99th percentile.
+    #[default]
+    #[strum(serialize = "p99")]
+    P99,
+    /// The 99.9th percentile.
+    #[strum(serialize = "p99.9")]
+    P999,
+    /// The largest value.
+    #[strum(serialize = "max")]
+    Max,
+}
+
+impl FromStr for Point {
+    type Err = String;
+
+    /// As records and CSV call it, `p999` is `p99.9` too.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Point::VARIANTS.iter().find(|point| point.to_string() == text);
+        match found {
+            Some(&point) => Ok(point),
+            None if text == "p999" => Ok(Point::P999),
+            None => Err(format!("{text:?} is no percentile; use min, p50, p90, p99, p99.9 or max")),
+        }
+    }
+}
+
+impl Percentiles {
+    /// The value at a point.
+    #[must_use]
+    pub const fn at(&self, point: Point) -> f64 {
+        match point {
+            Point::Min => self.min,
+            Point::P50 => self.p50,
+            Point::P90 => self.p90,
+            Point::P99 => self.p99,
+            Point::P999 => self.p999,
+            Point::Max => self.max,
+        }
+    }
 }
 
 impl From<Vec<(i64, u64)>> for Histogram {

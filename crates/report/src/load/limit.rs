@@ -19,6 +19,7 @@ pub enum Limit {
     Path,
     /// Something beyond the generator: what is known does not tell the server from the path.
     #[default]
+    #[serde(other)]
     Unknown,
 }
 

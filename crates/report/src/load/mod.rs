@@ -1,11 +1,14 @@
-//! The stored format of a load run, version 1: JSON with counts and histograms of every step.
+//! The stored format of a load run, version 2: JSON with counts and histograms of every step. Version 1 is read too.
 //!
 //! Two sums hold in every [`Tally`], and [`LoadRecord::from_json`] refuses a record in which one does not:
-//! scheduled = sent + skipped, and sent = answered + lost + invalid. Times are in nanoseconds where a name ends in
-//! `_ns`, in microseconds where it ends in `_us`. Fields that a later version adds are ignored.
+//! scheduled = sent + skipped, and sent = answered + lost + invalid. It also refuses distributions that do not fit
+//! these counts, shares outside 0 to 1, and a capacity whose ends are crossed (`check`). Times are in nanoseconds where
+//! a name ends in `_ns`, in microseconds where it ends in `_us`. Fields that are not known are ignored, and causes that
+//! are not known are read as [`Cause::Unknown`]: both may be added within a version.
 
 mod antp;
 pub mod ceiling;
+mod check;
 pub mod compare;
 pub mod csv;
 mod histogram;
@@ -18,12 +21,13 @@ mod search;
 mod tally;
 pub mod text;
 mod threshold;
+mod version1;
 mod words;
 
 use serde::{Deserialize, Serialize};
 
 pub use self::antp::{AntpFigures, AntpHistograms, AntpParameters};
-pub use self::histogram::{Histogram, Percentiles};
+pub use self::histogram::{Histogram, Percentiles, Point};
 pub use self::interruption::Interruption;
 pub use self::interval::Interval;
 pub use self::limit::{Capacity, Drops, Evidence, Limit, Second, Stalls, Traffic, Verdict};
@@ -38,7 +42,7 @@ use crate::stored::stored;
 
 /// What one load run offered to a server, and the results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "format", rename = "authentick-load/1")]
+#[serde(tag = "format", rename = "authentick-load/2")]
 pub struct LoadRecord {
     /// The command line that made the run.
     pub command: String,
@@ -71,8 +75,6 @@ pub struct LoadRecord {
     pub shared_clock: bool,
     /// What was measured, in the order of measuring.
     pub steps: Vec<Step>,
-    /// The highest rate at which at most the tolerated share was lost; null unless it was searched for and found.
-    pub capacity_rps: Option<f64>,
     /// The interval in which the capacity lies; absent unless it was searched for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<Capacity>,
@@ -84,7 +86,10 @@ pub struct LoadRecord {
     pub interrupted: Option<Interruption>,
 }
 
-stored!(LoadRecord = "authentick-load/1", "a load record", compact, LoadRecord::check);
+stored!(
+    LoadRecord = "authentick-load/2", "a load record", compact, check::record,
+    "authentick-load/1" => version1::convert
+);
 
 /// How the load was shaped.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -304,17 +309,6 @@ pub struct Search {
 }
 
 impl LoadRecord {
-    /// The sums of every tally.
-    fn check(&self) -> Result<(), String> {
-        match self.steps.iter().position(|step| !step.adds_up()) {
-            Some(index) => Err(format!(
-                "step {}: its counts do not add up; the file was changed or is damaged",
-                index + 1
-            )),
-            None => Ok(()),
-        }
-    }
-
     /// What its figures count. A scheme that is not known here comes from a later version, and is of transfers.
     #[must_use]
     pub fn operation(&self) -> Operation {
@@ -324,7 +318,7 @@ impl LoadRecord {
     /// The highest rate that a search found the server to carry, requests a second; `None` unless one found it.
     #[must_use]
     pub fn capacity_rps(&self) -> Option<f64> {
-        self.capacity.map_or(self.capacity_rps, |capacity| capacity.at_least)
+        self.capacity?.at_least
     }
 
     /// The server's name for a reader: its label, or what it was named when it was loaded.
@@ -406,6 +400,20 @@ impl Spans {
             measure("d_CNTP", "client: d_CNTS - d_SNTS", &self.d_cntp_ns),
         ]
     }
+
+    /// Those that tell something of a run of this scheme: plain NTP has neither key exchange nor authentication.
+    pub(crate) fn shown(&self, scheme: &str) -> impl Iterator<Item = Measure<'_>> {
+        let is_plain = scheme.parse() == Ok(Scheme::Plain);
+        let names: &[&str] = if is_plain { &["d_CNTS", "d_SNTP"] } else { &[] };
+        let shown =
+            self.measures().into_iter().filter(move |measure| !is_plain || names.contains(&measure.name));
+        shown.map(move |measure| match measure.name {
+            "d_CNTS" if is_plain => {
+                Measure { meaning: "client: transfer of time, nothing authenticated", ..measure }
+            }
+            _ => measure,
+        })
+    }
 }
 
 /// A selection of steps where there is no room for all: of those that pass `test`, one for each rate: the lowest and
@@ -437,6 +445,7 @@ pub(crate) mod tests {
             &mut record.scheme,
             &mut record.authentication,
             &mut record.target,
+            record.server_label.get_or_insert_default(),
             &mut record.address,
             &mut record.engine,
             &mut record.host.cpu,
@@ -450,6 +459,10 @@ pub(crate) mod tests {
         record.parameters.sources = Some(text.to_owned());
         record.search.as_mut().unwrap().remark = Some(text.to_owned());
         record.steps[3].why_invalid = Some(text.to_owned());
+        record.steps[3].limit.as_mut().unwrap().why = vec![text.to_owned(); 2];
+        let part = &mut record.steps[0].hosts[0];
+        (part.cpu, part.kernel, part.version) =
+            (Some(text.to_owned()), Some(text.to_owned()), Some(text.to_owned()));
         record.steps[3].hosts[1].why_invalid = Some(text.to_owned());
         record
     }
@@ -457,6 +470,16 @@ pub(crate) mod tests {
     /// The hand-made record of the golden files: four steps, of which the third loses and the fourth is invalid.
     pub(crate) fn record() -> LoadRecord {
         LoadRecord::from_json(include_str!("../../tests/golden/load.json")).unwrap()
+    }
+
+    #[test]
+    fn plain_time_has_no_spans_of_authentication() {
+        let record = record();
+        let spans = record.steps[0].spans.as_ref().unwrap();
+        let names = |scheme: &str| spans.shown(scheme).map(|measure| measure.name).collect::<Vec<_>>();
+        assert_eq!(names("plain"), ["d_CNTS", "d_SNTP"]);
+        assert_eq!(names("nts").len(), 6);
+        assert!(spans.shown("plain").all(|measure| !measure.meaning.contains(": authenticated")));
     }
 
     #[test]
@@ -483,8 +506,9 @@ pub(crate) mod tests {
     #[test]
     fn wrong_records_are_refused_with_the_reason() {
         let text = record().to_json();
-        let error = LoadRecord::from_json(&text.replace("load/1", "load/2")).unwrap_err().to_string();
-        assert!(error.contains("authentick-load/2") && error.contains("authentick-load/1"), "{error}");
+        let error = LoadRecord::from_json(&text.replace("load/2", "load/3")).unwrap_err().to_string();
+        assert!(error.contains("\"authentick-load/3\" is not known"), "{error}");
+        assert!(error.contains("\"authentick-load/1\" and \"authentick-load/2\""), "{error}");
         let error = LoadRecord::from_json(&text.replace("\"lost\":1138", "\"lost\":1137")).unwrap_err();
         assert!(matches!(&error, Error::Unsound(problem) if problem.starts_with("step 3: ")), "{error}");
         let error = LoadRecord::from_json(&text.replace("\"engine\"", "\"motor\"")).unwrap_err().to_string();

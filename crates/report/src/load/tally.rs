@@ -1,8 +1,11 @@
 //! The outcomes of the operations of a step: each is counted in exactly one place.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use strum::{EnumCount, VariantArray};
 
 use super::histogram::{Histogram, Percentiles};
@@ -124,6 +127,9 @@ pub enum Cause {
     LocalMemory,
     /// The generator failed otherwise.
     Local,
+    /// A reason that a later version has: not known here.
+    #[serde(other)]
+    Unknown,
 }
 
 impl Cause {
@@ -212,12 +218,26 @@ impl Cause {
                 "the generator waited for as many answers as it has memory for: its fault, not the server's"
             }
             Cause::Local => "the generator failed otherwise: its fault, not the server's",
+            Cause::Unknown => "a reason that this version of authentick does not know",
         }
     }
 }
 
 /// A datagram that came and was no answer to a request in flight, or a report of the network that names no request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::Display)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    EnumCount,
+    VariantArray,
+)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 #[non_exhaustive]
@@ -230,6 +250,9 @@ pub enum Stray {
     Malformed,
     /// The network says that requests do not arrive, and not which.
     Obstacle,
+    /// A kind that a later version has: not known here.
+    #[serde(other)]
+    Unknown,
 }
 
 /// The outcomes of the operations of a step.
@@ -250,12 +273,13 @@ pub struct Tally {
     /// Those whose answers all failed a check.
     pub invalid: u64,
     /// How many were skipped, lost or invalid, by reason.
+    #[serde(deserialize_with = "counts")]
     pub causes: BTreeMap<Cause, u64>,
     /// Surplus datagrams: duplicate answers, and answers to no known request.
     #[serde(default)]
     pub surplus: u64,
     /// What came and belongs to no operation, by kind.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "counts")]
     pub strays: BTreeMap<Stray, u64>,
     /// From the instant at which the operation was to begin to its answer: the kernel's receive stamp for a transfer,
     /// the last cookie for a key exchange; null if there was none.
@@ -283,23 +307,38 @@ pub struct Histograms {
     pub offset_ns: Histogram,
 }
 
-impl Tally {
-    /// Whether scheduled = sent + skipped, sent = answered + lost + invalid, and every failure has one cause.
-    #[must_use]
-    pub fn adds_up(&self) -> bool {
-        let sum = |values: &[u64]| values.iter().try_fold(0u64, |sum, &value| sum.checked_add(value));
-        let caused = |test: fn(Cause) -> bool| {
-            let counts: Vec<u64> =
-                self.causes.iter().filter(|&(&cause, _)| test(cause)).map(|(_, &count)| count).collect();
-            sum(&counts)
-        };
-        sum(&[self.sent, self.skipped]) == Some(self.scheduled)
-            && sum(&[self.answered, self.lost, self.invalid]) == Some(self.sent)
-            && caused(Cause::is_skip) == Some(self.skipped)
-            && caused(Cause::is_invalid) == Some(self.invalid)
-            && caused(|cause| !cause.is_skip() && !cause.is_invalid()) == Some(self.lost)
+impl Stray {
+    /// Every kind.
+    pub const ALL: [Stray; Stray::COUNT] = *Stray::VARIANTS.first_chunk().expect("as many as there are");
+}
+
+/// Counts by kind. Several kinds that are not known here become one.
+fn counts<'de, K: Deserialize<'de> + Ord, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<K, u64>, D::Error> {
+    struct Counts<K>(PhantomData<K>);
+
+    impl<'de, K: Deserialize<'de> + Ord> Visitor<'de> for Counts<K> {
+        type Value = BTreeMap<K, u64>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object of counts by kind")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut counts = BTreeMap::new();
+            while let Some((kind, count)) = map.next_entry::<K, u64>()? {
+                let sum: &mut u64 = counts.entry(kind).or_default();
+                *sum = sum.saturating_add(count);
+            }
+            Ok(counts)
+        }
     }
 
+    deserializer.deserialize_map(Counts(PhantomData))
+}
+
+impl Tally {
     /// Adds the operations of another host or thread; percentiles are those of all together.
     pub fn merge(&mut self, other: &Tally) {
         // A stored count may have any value; measured ones never come near the end of the range.

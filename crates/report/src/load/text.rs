@@ -3,7 +3,7 @@
 use super::ceiling::Ip;
 use super::report::{Steps, report, with};
 use super::words::{causes_of_run, remarks};
-use super::{Cause, LoadRecord, Step, Tally};
+use super::{Cause, LoadRecord, Point, Step, Tally};
 use crate::render::text::{fixed, printable};
 use crate::render::{ABSENT, or_absent};
 use crate::units::{count, microseconds, percent, rate, signed_microseconds};
@@ -24,43 +24,50 @@ impl Rows {
     /// The headings, with a line end.
     #[must_use]
     pub fn header(&self) -> String {
-        let [a, b, c, d, e, f, g, h] = Self::HEADINGS;
-        fixed(&[a, b, c, d, e, f, g, h, "remarks"], &Self::WIDTHS)
+        let [a, b, c, d, e, f, g] = Self::HEADINGS;
+        fixed(&[a, b, c, d, e, f, g, "remarks"], &Self::WIDTHS)
     }
 
-    /// A step, with a line end.
+    /// A step, with a line end: at most 120 columns, as long as its figures are no wider than their columns.
     #[must_use]
     pub fn row(&self, step: &Step) -> String {
         let mut cells = self.cells(step).to_vec();
-        cells.push(self.remark(step));
+        let room = Self::WIDTH.saturating_sub(fixed(&cells, &Self::WIDTHS).trim_end().chars().count() + 2);
+        cells.push(clipped(&self.remark(step), room));
         fixed(&cells, &Self::WIDTHS)
     }
 
     /// The headings of [`Rows::cells`].
-    pub const HEADINGS: [&'static str; 8] =
-        ["offered/s", "sent/s", "answered/s", "lost %", "invalid", "p50", "p99", "max"];
+    pub const HEADINGS: [&'static str; 7] =
+        ["offered/s", "sent/s", "answered/s", "lost %", "invalid", "p50", "p99"];
 
     /// The widths of the columns of figures, which are one space apart.
-    pub const WIDTHS: [usize; 8] = [10, 10, 10, 6, 7, 9, 9, 9];
+    pub const WIDTHS: [usize; 7] = [10, 10, 10, 6, 7, 14, 14];
 
-    /// The figures of a step. Invalid answers are a count, losses a share of what was sent.
+    /// The columns of a terminal that a row takes at most.
+    const WIDTH: usize = 120;
+
+    /// The figures of a step. Invalid answers are a count, losses a share of what was sent; a percentile of latency is
+    /// an interval from the send to the due instant.
     #[must_use]
-    pub fn cells(&self, step: &Step) -> [String; 8] {
+    pub fn cells(&self, step: &Step) -> [String; 7] {
         let tally = &step.tally;
-        let [p50, p99, max] = match tally.latency_us {
-            Some(latency) => [latency.p50, latency.p99, latency.max].map(microseconds),
-            None => [ABSENT; 3].map(str::to_owned),
-        };
+        let latency = |point: Point| or_absent(tally.interval(|latency| latency.at(point)));
         [
             or_absent(step.offered_rps.map(rate)),
             rate(step.sent_rps()),
             rate(step.answered_rps()),
             lost_percent(tally),
             count(tally.invalid),
-            p50,
-            p99,
-            max,
+            latency(Point::P50),
+            latency(Point::P99),
         ]
+    }
+
+    /// As much of the remarks on a step as a row has room for.
+    pub(super) fn short_remark(&self, step: &Step) -> String {
+        let room = Self::WIDTH - Self::WIDTHS.iter().sum::<usize>() - Self::WIDTHS.len() - 1;
+        clipped(&self.remark(step), room)
     }
 
     /// Remarks on a step, most serious first: empty, or a single line.
@@ -68,6 +75,16 @@ impl Rows {
     pub fn remark(&self, step: &Step) -> String {
         printable(&remarks(step, self.ip).join("; ")).into_owned()
     }
+}
+
+/// `text`, or its beginning with dots after it.
+fn clipped(text: &str, width: usize) -> String {
+    const DOTS: &str = "...";
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(width.saturating_sub(DOTS.len())).collect();
+    kept.trim_end().to_owned() + DOTS
 }
 
 /// Why operations of these steps failed, with their number, the most frequent cause first.
@@ -121,7 +138,7 @@ mod tests {
                 ("offered/s", rate(step.offered_rps.unwrap())),
                 ("answered/s", rate(step.answered_rps())),
                 ("invalid", count(step.tally.invalid)),
-                ("max", microseconds(step.tally.latency_us.unwrap().max)),
+                ("p99", step.tally.interval(|latency| latency.p99).unwrap().to_string()),
             ] {
                 assert!(row[..ends(heading)].ends_with(&format!(" {value}")), "{heading}: {row}");
             }
@@ -129,25 +146,66 @@ mod tests {
     }
 
     #[test]
-    fn row_names_the_worst_first() {
+    fn remark_names_the_worst_first() {
         let record = record();
-        let row = |index: usize| Rows::new("[::1]:123").row(&record.steps[index]);
-        assert!(row(3).contains("INVALID: generator fell behind: 56.3 %"), "{}", row(3));
-        let parts =
-            ["timeout 1,100, late 38, bad-tag 8, 4 otherwise", "key exchanges: connection-timed-out 5"];
-        let found: Vec<usize> = parts.iter().map(|part| row(2).find(part).unwrap()).collect();
-        assert!(found.is_sorted() && !row(2).contains("INVALID"));
-        assert!(row(0).trim_end().ends_with("410.0 us"), "{}", row(0));
+        let remark = |index: usize| Rows::new("[::1]:123").remark(&record.steps[index]);
+        assert!(
+            remark(3).starts_with("INVALID: generator: 1 % of requests left 2.90 ms late"),
+            "{}",
+            remark(3)
+        );
+        let parts = [
+            "server: 1,100 of 1,150 failed operations",
+            "generator has a part in p99.9, max; ",
+            "timeout 1,100, late 38, bad-tag 8, 4 otherwise",
+            "key exchanges: connection-timed-out 5",
+        ];
+        let found: Vec<usize> = parts
+            .iter()
+            .map(|part| remark(2).find(part).unwrap_or_else(|| panic!("{}", remark(2))))
+            .collect();
+        assert!(found.is_sorted() && !remark(2).contains("INVALID"), "{}", remark(2));
+        assert_eq!(remark(0), "");
+        let mut old = record.steps[3].clone();
+        old.limit = None;
+        assert!(Rows::new("").remark(&old).starts_with("INVALID: generator fell behind: 56.3 %"));
+    }
+
+    #[test]
+    fn rows_fit_a_terminal() {
+        let record = record();
+        let rows = Rows::new(&record.address);
+        for step in &record.steps {
+            let row = rows.row(step);
+            assert!(row.trim_end().chars().count() <= 120 && row.lines().count() == 1, "{row}");
+        }
+        assert!(
+            rows.row(&record.steps[2]).contains("server: 1,100 of")
+                && rows.row(&record.steps[2]).contains("...")
+        );
+        assert!(summary(&record).lines().filter(|line| line.contains("...")).all(|line| line.len() <= 120));
+    }
+
+    #[test]
+    fn percentile_is_an_interval_where_the_send_is_known() {
+        let mut step = record().steps[0].clone();
+        assert!(
+            Rows::new("").row(&step).contains("118.0-120.0 us 176.0-180.0 us"),
+            "{}",
+            Rows::new("").row(&step)
+        );
+        step.tally.from_send_us = None;
+        assert!(Rows::new("").row(&step).trim_end().ends_with("120.0 us       180.0 us"));
     }
 
     #[test]
     fn share_of_the_wire_depends_on_the_version_of_ip() {
         let mut step = record().steps[1].clone();
         (step.offered_rps, step.seconds) = (Some(400_000.0), 0.01);
-        assert!(Rows::new("198.18.0.1:123").row(&step).contains("94 % of 1 GbE"));
-        assert!(Rows::new("[2001:db8::1]:123").row(&step).contains("10 % of 10 GbE"));
+        assert!(Rows::new("198.18.0.1:123").remark(&step).contains("94 % of 1 GbE"));
+        assert!(Rows::new("[2001:db8::1]:123").remark(&step).contains("10 % of 10 GbE"));
         step.request_size = 0;
-        assert!(!Rows::new("198.18.0.1:123").row(&step).contains("GbE"));
+        assert!(!Rows::new("198.18.0.1:123").remark(&step).contains("GbE"));
     }
 
     #[test]
@@ -156,13 +214,13 @@ mod tests {
         step.offered_rps = None;
         step.tally = Tally { scheduled: 2, skipped: 2, ..Tally::default() };
         let row = Rows::new("").row(&step);
-        let cells: Vec<&str> = row.split_whitespace().take(8).collect();
-        assert_eq!(cells, ["-", "0", "0", "-", "0", "-", "-", "-"]);
+        let cells: Vec<&str> = row.split_whitespace().take(7).collect();
+        assert_eq!(cells, ["-", "0", "0", "-", "0", "-", "-"]);
     }
 
     #[test]
     fn record_cannot_steer_the_terminal() {
-        let lines = summary(&record()).lines().count();
+        let lines = summary(&record_with("harmless")).lines().count();
         let text = summary(&record_with("\u{1b}[2J\n\u{9b}31m\r"));
         assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
         assert_eq!(text.lines().count(), lines);
@@ -171,17 +229,23 @@ mod tests {
     #[test]
     fn sections_without_content_are_left_out() {
         let mut record = record();
-        record.capacity_rps = None;
+        record.capacity.as_mut().unwrap().at_least = None;
         record.steps.truncate(1);
         let step = &mut record.steps[0];
         (step.spans, step.server, step.accompanying, step.background) = (None, None, None, None);
+        (step.evidence, step.limit) = (None, None);
         step.hosts.clear();
         let text = summary(&record);
-        for absent in ["Spans", "Hosts", "by cause", "Beside", "Background", "INVALID"] {
+        let absent =
+            ["Spans", "Hosts", "Agents", "by cause", "Beside", "Background", "INVALID", "What limited"];
+        for absent in absent.into_iter().chain(["preempted"]) {
             assert!(!text.contains(absent), "{absent}:\n{text}");
         }
-        assert!(text.contains("Capacity: not found. 2,800/s held, 2,900/s did not."), "{text}");
-        record.search = None;
+        assert!(
+            text.contains("Capacity: not found; 2,900/s is too much; the server was the limit."),
+            "{text}"
+        );
+        (record.search, record.capacity) = (None, None);
         assert!(summary(&record).contains("not searched for. The most that a valid step answered is 1,000 "));
         record.steps.clear();
         record.interrupted = Some("the agent a went away".to_owned().into());

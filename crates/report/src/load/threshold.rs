@@ -14,7 +14,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Cause, LoadRecord, Percentiles, Step};
+use super::{Cause, LoadRecord, Point, Step};
 use crate::units::{count, microseconds, percent, plural, rate};
 
 /// A condition that fails a run if any of its steps fulfils it.
@@ -41,22 +41,6 @@ enum Figure {
     Skipped,
     Surplus,
     Failed(Cause),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::VariantArray)]
-enum Point {
-    #[strum(serialize = "min")]
-    Min,
-    #[strum(serialize = "p50")]
-    P50,
-    #[strum(serialize = "p90")]
-    P90,
-    #[strum(serialize = "p99")]
-    P99,
-    #[strum(serialize = "p99.9")]
-    P999,
-    #[strum(serialize = "max")]
-    Max,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
@@ -157,12 +141,8 @@ impl FromStr for Figure {
     type Err = ThresholdError;
 
     fn from_str(text: &str) -> Result<Self, ThresholdError> {
-        use strum::VariantArray as _;
-        let point = Point::VARIANTS.iter().find(|point| point.to_string() == text);
         let cause = || Cause::ALL.into_iter().find(|cause| cause.to_string() == text);
         match text {
-            // As records and CSV call it.
-            "p999" => Ok(Figure::Latency(Point::P999)),
             "sent" => Ok(Figure::Sent),
             "answered" => Ok(Figure::Answered),
             "loss" => Ok(Figure::Loss),
@@ -170,10 +150,10 @@ impl FromStr for Figure {
             "invalid" => Ok(Figure::Invalid),
             "skipped" => Ok(Figure::Skipped),
             "surplus" => Ok(Figure::Surplus),
-            _ => match (point, cause()) {
-                (Some(&point), _) => Ok(Figure::Latency(point)),
-                (None, Some(cause)) => Ok(Figure::Failed(cause)),
-                (None, None) => Err(ThresholdError::Figure(text.to_owned())),
+            _ => match (text.parse(), cause()) {
+                (Ok(point), _) => Ok(Figure::Latency(point)),
+                (Err(_), Some(cause)) => Ok(Figure::Failed(cause)),
+                (Err(_), None) => Err(ThresholdError::Figure(text.to_owned())),
             },
         }
     }
@@ -271,19 +251,6 @@ impl Figure {
     }
 }
 
-impl Point {
-    fn of(self, latency: &Percentiles) -> f64 {
-        match self {
-            Point::Min => latency.min,
-            Point::P50 => latency.p50,
-            Point::P90 => latency.p90,
-            Point::P99 => latency.p99,
-            Point::P999 => latency.p999,
-            Point::Max => latency.max,
-        }
-    }
-}
-
 impl Threshold {
     /// Says which step of a run fulfils the condition, the worst of several; `None` if none does.
     ///
@@ -339,7 +306,7 @@ impl Threshold {
     /// The figure of a step, in the unit of comparison; `None` if there is nothing to measure it by.
     fn measured(&self, step: &Step) -> Option<f64> {
         match (self.figure, self.unit) {
-            (Figure::Latency(point), _) => step.tally.latency_us.as_ref().map(|latency| point.of(latency)),
+            (Figure::Latency(point), _) => step.tally.latency_us.as_ref().map(|latency| latency.at(point)),
             (Figure::Sent, _) => Some(step.sent_rps()),
             (Figure::Answered, _) => Some(step.answered_rps()),
             (figure, Unit::Percent) => {
@@ -367,7 +334,7 @@ impl Threshold {
             (_, _, None) => "sent nothing".to_owned(),
             (Figure::Latency(point), _, Some(us)) => {
                 let from_send =
-                    step.tally.interval(|latency| point.of(latency)).filter(super::Interval::parts);
+                    step.tally.interval(|latency| latency.at(point)).filter(super::Interval::parts);
                 let waited = from_send.map_or_else(String::new, |interval| {
                     format!(
                         ", {} of it from the send: the generator was late",
@@ -387,8 +354,8 @@ impl Threshold {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::Tally;
     use crate::load::tests::record;
+    use crate::load::{Percentiles, Tally};
 
     fn breached(text: &str, record: &LoadRecord) -> Option<String> {
         text.parse::<Threshold>().unwrap_or_else(|error| panic!("{text}: {error}")).breached(record)

@@ -1,11 +1,20 @@
 //! Sentences about a load record that text and page share. Plain text: neither escaped nor typeset.
 
 use super::ceiling::{Ip, LINKS_GBPS, fill, requests_per_second};
-use super::{AntpParameters, Cause, Finding, LoadRecord, Operation, Parameters, Search, Step, Tally};
-use crate::units::{capital, count, joined, microseconds, percent, plural, rate, seconds};
+use super::{
+    AntpParameters, Cause, Finding, Limit, LoadRecord, Operation, Parameters, Point, Search, Step, Tally,
+    Verdict,
+};
+use crate::units::{capital, count, joined, microseconds, percent, plural, rate, seconds, trimmed};
 
 /// Causes that the remark on a step names; what is left is only counted.
 const CAUSE_COUNT: usize = 3;
+
+/// A sending thread that has work for this share of the time has no more to give.
+const BUSY_MIN: f64 = 0.9;
+
+/// The percentiles of latency that are shown.
+pub(super) const REPORTED: [Point; 5] = [Point::P50, Point::P90, Point::P99, Point::P999, Point::Max];
 
 /// Whether a path leads to the generator's own host, so that both share its processors and its clock.
 pub(crate) fn shares_host(path: &str) -> bool {
@@ -117,49 +126,54 @@ fn rounded(us: f64) -> f64 {
 /// The capacity with what it rests on; without a search, the most that a valid step answered.
 pub(super) fn capacity(record: &LoadRecord) -> String {
     let what = record.operation().offered();
-    let remark =
-        |search: &Search| search.remark.as_ref().map_or_else(String::new, |remark| format!(" {remark}"));
-    if let (Some(_), Some(search)) = (&record.capacity, &record.search) {
+    if let Some(search) = record.search.as_ref().filter(|search| search.trial_count_max.is_some()) {
         return searched(what, search);
     }
-    match (record.capacity_rps, &record.search) {
-        (Some(capacity), Some(search)) => {
-            let upper = match search.upper_rps {
-                Some(upper) => format!("{}/s did not", rate(upper)),
-                None => "no higher rate was found that did not".to_owned(),
-            };
-            format!(
-                "{} {what} a second with at most {} % lost. That rate held in {} of {}; {upper}. The true loss there \
-                 is {} with {} % confidence.{}",
-                rate(capacity),
-                (search.loss_max * 1e4).round() / 100.0,
-                search.held_count,
-                plural(u64::from(search.trial_count), "trial"),
-                between(search.loss_low, search.loss_high),
-                (search.confidence * 1000.0).round() / 10.0,
-                remark(search),
-            )
-        }
-        (Some(capacity), None) => format!("{} {what} a second.", rate(capacity)),
-        (None, Some(search)) => {
-            let bracket = match (search.lower_rps, search.upper_rps) {
-                (None, Some(upper)) => format!(" {}/s is too much already.", rate(upper)),
-                (Some(lower), None) => format!(" {}/s still held.", rate(lower)),
-                (Some(lower), Some(upper)) => {
-                    format!(" {}/s held, {}/s did not.", rate(lower), rate(upper))
-                }
-                (None, None) => String::new(),
-            };
-            format!("not found.{bracket}{}", remark(search))
-        }
-        (None, None) => match record.highest_answered() {
+    let Some(capacity) = &record.capacity else {
+        return match record.highest_answered() {
             Some(step) => format!(
                 "not searched for. The most that a valid step answered is {} {what} a second.",
                 rate(step.answered_rps())
             ),
             None => "not searched for, and no valid step says anything about the server.".to_owned(),
-        },
-    }
+        };
+    };
+    let search = record.search.as_ref();
+    let lost = search.map_or_else(String::new, |search| {
+        format!(" with at most {} % lost", trimmed(search.loss_max * 100.0, 4))
+    });
+    let found = match (capacity.at_least, capacity.below) {
+        (Some(at_least), Some(below)) => {
+            format!("from {} to {} {what} a second{lost}", rate(at_least), rate(below))
+        }
+        (Some(at_least), None) => format!("at least {} {what} a second{lost}", rate(at_least)),
+        (None, Some(below)) => format!("not found; {}/s is too much", rate(below)),
+        (None, None) => "not found".to_owned(),
+    };
+    let limit = match capacity.limited_by {
+        Limit::Generator => "; the generator was the limit",
+        Limit::Server => "; the server was the limit",
+        Limit::Path => "; the path was the limit",
+        Limit::Nothing if capacity.at_least.is_some() => "; no higher rate was allowed",
+        Limit::Nothing | Limit::Unknown => "",
+    };
+    let remark = search
+        .and_then(|search| search.remark.as_ref())
+        .map_or_else(String::new, |remark| format!(" {remark}"));
+    format!("{found}{limit}.{}{remark}", search.map_or_else(String::new, evidence_of))
+}
+
+/// What the lower end of a capacity rests on; nothing if no rate held.
+fn evidence_of(search: &Search) -> String {
+    let Some(lower) = search.lower_rps.filter(|_| search.trial_count > 0) else { return String::new() };
+    format!(
+        " {}/s held in {} of {}: the true loss there is {} with {} % confidence.",
+        rate(lower),
+        search.held_count,
+        plural(u64::from(search.trial_count), "trial"),
+        between(search.loss_low, search.loss_high),
+        trimmed(search.confidence * 100.0, 1),
+    )
 }
 
 /// The result of a search with the samples that it rests on.
@@ -257,12 +271,90 @@ pub(crate) fn why(why_invalid: Option<&String>) -> &str {
     why_invalid.map_or("the generator did not do its part", String::as_str)
 }
 
+/// How the part of a sentence begins that tells what to do.
+const IMPERATIVES: [&str; 6] = ["offer ", "use ", "free ", "repeat ", "lengthen ", "pin "];
+
+/// A sentence, and what it says at its end to do about it: that is told once for a run, not in each row.
+fn parted(sentence: &str) -> (&str, Option<&str>) {
+    match sentence.rsplit_once("; ") {
+        Some((facts, remedy)) if IMPERATIVES.iter().any(|verb| remedy.starts_with(verb)) => {
+            (facts, Some(remedy))
+        }
+        Some(_) | None => (sentence, None),
+    }
+}
+
+/// The reasons of a verdict, without remedies.
+pub(super) fn facts_of(verdict: &Verdict) -> String {
+    let facts: Vec<&str> = verdict.why.iter().map(|why| parted(why).0).collect();
+    facts.join("; ")
+}
+
+/// What limited a step and the weightiest reason, or why it says nothing; `None` if nothing did.
+fn verdict(step: &Step) -> Option<String> {
+    let limit = step.limit.as_ref().filter(|verdict| verdict.by != Limit::Nothing).map(|verdict| {
+        let why = verdict.why.first().map_or_else(String::new, |why| format!(": {}", parted(why).0));
+        format!("{}{why}", verdict.by)
+    });
+    match (step.valid, limit) {
+        (true, limit) => limit,
+        (false, Some(limit)) => Some(format!("INVALID: {limit}")),
+        (false, None) => Some(format!("INVALID: {}", parted(why(step.why_invalid.as_ref())).0)),
+    }
+}
+
+/// In which percentiles the wait before the send has a part that matters.
+pub(super) fn spoilt(tally: &Tally) -> Option<String> {
+    let parts =
+        |point: &Point| tally.interval(|latency| latency.at(*point)).is_some_and(|found| found.parts());
+    let found = REPORTED.into_iter().filter(parts).map(|point| point.to_string());
+    joined(found, ", ").map(|points| format!("generator has a part in {points}"))
+}
+
+/// What limited the generator's steps, and what helps, once for all of them; `None` if it limited none.
+pub(super) fn advice(record: &LoadRecord) -> Option<String> {
+    let by_generator =
+        |step: &&Step| !step.valid || step.limit.as_ref().is_some_and(|limit| limit.by == Limit::Generator);
+    let steps: Vec<&Step> = record.steps.iter().filter(by_generator).collect();
+    let idle = |step: &Step| step.evidence.as_ref().and_then(|evidence| evidence.idle_share);
+    let busy = |step: &&Step| idle(step).map(|idle| 1.0 - idle).or(step.generator_busy_share);
+    let most = steps.iter().filter_map(busy).reduce(f64::max);
+    if steps.is_empty() {
+        return None;
+    }
+    let mut remedies: Vec<&str> = Vec::new();
+    for step in &steps {
+        let reasons = step.limit.iter().flat_map(|verdict| &verdict.why).chain(&step.why_invalid);
+        for remedy in reasons.filter_map(|why| parted(why).1) {
+            if !remedies.contains(&remedy) {
+                remedies.push(remedy);
+            }
+        }
+    }
+    let said =
+        joined(remedies.into_iter().map(str::to_owned), "; ").map(|said| format!("What helps: {said}."));
+    let Some(busy) = most else { return said };
+    let busy_text = format!("{:.0} % of the time", busy * 100.0);
+    if busy >= BUSY_MIN {
+        return Some(said.unwrap_or_else(|| {
+            format!("The generator's busiest thread had work {busy_text}: use more --workers, or agents.")
+        }));
+    }
+    let remedy = match shares_host(&record.path) {
+        true => {
+            "Server and generator share this host: give each processors of its own (taskset), or send from another host"
+        }
+        false => "Free its processors, or pin it to others",
+    };
+    let own = format!(
+        "The generator's busiest thread had work {busy_text} only, so more --workers do not help. {remedy}."
+    );
+    Some(own)
+}
+
 /// Remarks on a step, most serious first.
 pub(super) fn remarks(step: &Step, ip: Ip) -> Vec<String> {
-    let mut parts = Vec::new();
-    if !step.valid {
-        parts.push(format!("INVALID: {}", why(step.why_invalid.as_ref())));
-    }
+    let mut parts: Vec<String> = verdict(step).into_iter().chain(spoilt(&step.tally)).collect();
     parts.extend(top_causes(&step.tally));
     if let Some(other) = &step.accompanying
         && let Some(causes) = top_causes(other)
@@ -279,4 +371,46 @@ pub(super) fn remarks(step: &Step, ip: Ip) -> Vec<String> {
         parts.push(format!("{:.0} % of {link} GbE", share * 100.0));
     }
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::tests::record;
+
+    #[test]
+    fn remedy_is_told_once_and_not_in_rows() {
+        let mut record = record();
+        for step in &mut record.steps[1..] {
+            step.limit = record_limit(
+                "1 % of requests left 3.00 ms late or more; offer less, or use more --workers or hosts",
+            );
+            step.evidence.as_mut().unwrap().idle_share = Some(0.01);
+        }
+        let text = crate::load::text::summary(&record);
+        assert_eq!(text.matches("use more --workers").count(), 1, "{text}");
+        assert!(text.contains("What helps: offer less, or use more --workers or hosts."));
+        assert!(!remarks(&record.steps[2], Ip::V4).concat().contains("offer less"));
+    }
+
+    #[test]
+    fn idle_thread_that_is_late_needs_a_processor_and_no_workers() {
+        let mut record = record();
+        let step = &mut record.steps[3];
+        step.limit = record_limit("1 % of requests left 3.00 ms late or more; use more --workers or hosts");
+        step.evidence.as_mut().unwrap().idle_share = Some(0.96);
+        let told = advice(&record).unwrap();
+        assert!(
+            told.contains("had work 4 % of the time only, so more --workers do not help. Free its"),
+            "{told}"
+        );
+        record.path = "loopback".to_owned();
+        assert!(advice(&record).unwrap().contains("share this host: give each processors of its own"));
+        record.steps.truncate(3);
+        assert_eq!(advice(&record), None, "the generator limited none");
+    }
+
+    fn record_limit(why: &str) -> Option<Verdict> {
+        Some(Verdict { by: Limit::Generator, why: vec![why.to_owned()] })
+    }
 }

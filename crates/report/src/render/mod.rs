@@ -88,8 +88,6 @@ pub(crate) enum Block {
     Terms(Vec<(String, Prose)>),
     /// A heading of the text, above the block that follows.
     Label(String),
-    /// An empty line of the text.
-    Gap,
     Table(Table),
     /// A picture with its caption, and what is said instead if there is nothing to draw. The text has none.
     Figure {
@@ -375,6 +373,16 @@ impl<R> Filling<R> {
     /// Adds a column of words.
     pub(crate) fn words<T: ToString>(self, heading: impl Into<Heading>, cell: impl Fn(&R) -> T) -> Self {
         self.add(Column { heading: heading.into(), is_word: true, medium: Medium::Both }, cell)
+    }
+
+    /// Adds a column of words that one of them shows.
+    pub(crate) fn words_on<T: ToString>(
+        self,
+        medium: Medium,
+        heading: impl Into<Heading>,
+        cell: impl Fn(&R) -> T,
+    ) -> Self {
+        self.add(Column { heading: heading.into(), is_word: true, medium }, cell)
     }
 
     /// Adds a column of numbers for each key.

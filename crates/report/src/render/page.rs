@@ -66,7 +66,7 @@ impl Page {
                 }
                 self.add(format_args!("</dl>\n"));
             }
-            Block::Label(_) | Block::Gap => {}
+            Block::Label(_) => {}
             Block::Table(table) => self.table(layout, table),
             Block::Figure { drawing, caption, otherwise } => {
                 if let (false, Some(otherwise)) = (self.figure(&**drawing, caption), otherwise) {

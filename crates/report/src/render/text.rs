@@ -44,7 +44,6 @@ fn write(out: &mut String, layout: Layout, block: &Block) {
             terms.iter().for_each(|(term, meaning)| say(out, layout, &format!("{term}: {}", meaning.text())));
         }
         Block::Label(label) => *out += &format!("\n{}:\n", printable(label)),
-        Block::Gap => out.push('\n'),
         Block::Table(table) => {
             if layout == Layout::Nested {
                 *out += &format!("\n{}:\n", printable(&table.name));

@@ -48,7 +48,6 @@ pub(super) fn begin(arguments: &LoadArguments, plan: &Plan, run: &Run, target: &
         },
         shared_clock: arguments.shared_clock || is_local,
         steps: Vec::new(),
-        capacity_rps: None,
         capacity: None,
         search: None,
         interrupted: None,

@@ -2,7 +2,7 @@
 
 use authentick_lab::servers::{Fault, NtpServer, Policy};
 use authentick_lab::skip::skip;
-use authentick_report::load::{Finding, Limit, LoadRecord};
+use authentick_report::load::{Finding, LoadRecord};
 
 use super::{load, load_first, load_nts, only};
 use crate::lab::{Lab, serve};
@@ -42,7 +42,7 @@ fn steps_follow_the_ramp_and_the_ratio() {
     assert_eq!(offered(&geometric), [(100.0, 40), (200.0, 80), (400.0, 160)]);
     let sent: u64 = ramp.steps.iter().chain(&geometric.steps).map(|step| step.tally.sent).sum();
     assert_eq!(server.counts().received, sent + 2);
-    assert!(ramp.capacity_rps.is_none() && ramp.search.is_none());
+    assert!(ramp.capacity.is_none() && ramp.search.is_none());
 }
 
 #[test]
@@ -63,8 +63,6 @@ const CAPACITY_RPS: f64 = 1000.0;
 fn assert_consistent(record: &LoadRecord, server: &NtpServer) {
     let (search, capacity) = (record.search.as_ref().unwrap(), record.capacity.unwrap());
     assert_eq!((capacity.at_least, capacity.below), (search.lower_rps, search.upper_rps));
-    let by_generator = capacity.limited_by == Limit::Generator;
-    assert_eq!(record.capacity_rps, capacity.at_least.filter(|_| !by_generator));
     let of = |finding: Finding| search.samples.iter().filter(move |sample| sample.finding == finding);
     let highest = of(Finding::Holds).map(|sample| sample.rate_rps).reduce(f64::max);
     let lowest = of(Finding::Exceeds).map(|sample| sample.rate_rps).reduce(f64::min);

@@ -2,7 +2,7 @@
 
 use crate::load::compare::same_rate;
 use crate::load::words::causes_of_run;
-use crate::load::{Cause, LoadRecord, Step, selected};
+use crate::load::{Cause, LoadRecord, Second, Step, selected};
 use crate::render::{Block, Chart, Cumulative, Distribution, Line, Point, Unit, Words};
 use crate::units::rate;
 
@@ -30,9 +30,14 @@ pub(super) struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// `A (chrony)`: its letter, and which server it loaded.
+    pub(super) fn name(&self) -> String {
+        format!("{} ({})", self.letter, self.record.server())
+    }
+
     /// `text`, said of this run.
     fn named(&self, text: &str) -> String {
-        if self.letter.is_empty() { text.to_owned() } else { format!("{}: {text}", self.letter) }
+        if self.letter.is_empty() { text.to_owned() } else { format!("{}: {text}", self.name()) }
     }
 
     fn line(&self, name: &str, look: [usize; 2], value: impl Fn(&Step) -> Option<f64>) -> Line {
@@ -71,7 +76,7 @@ pub(super) fn carried(runs: &[Run<'_>]) -> Block {
         }
     }
     let capacity = match runs {
-        [run] => run.record.capacity_rps,
+        [run] => run.record.capacity_rps(),
         _ => None,
     };
     let chart = Chart {
@@ -118,6 +123,62 @@ pub(super) fn latency(runs: &[Run<'_>]) -> Block {
                    while shows here; what was lost has no latency.";
     Block::figure(chart, caption)
 }
+
+/// What each second brought, one step after the other; nothing if there are not two of them.
+pub(super) fn series(run: Run<'_>) -> Vec<Block> {
+    let steps = &run.record.steps;
+    let seconds: Vec<(f64, &Second, bool)> = steps
+        .iter()
+        .flat_map(|step| step.series.iter().map(move |second| (second, step.valid)))
+        .enumerate()
+        .map(|(index, (second, valid))| ((index + 1) as f64, second, valid))
+        .collect();
+    if seconds.len() < 2 {
+        return Vec::new();
+    }
+    let line = |name: &str, colour: usize, value: &dyn Fn(&Second) -> Option<f64>| {
+        let point = |&(rate, second, valid): &(f64, &Second, bool)| {
+            Some(Point { rate, value: value(second)?, valid })
+        };
+        let points = seconds.iter().filter_map(point).collect();
+        Line { name: name.to_owned(), colour, dashes: colour, points }
+    };
+    let counts = Chart {
+        label: "Operations that were sent, answered and failed in each second of the run",
+        up: "in this second",
+        along: SECONDS,
+        unit: Unit::Rate,
+        void: VOID,
+        lines: vec![
+            line("sent", 2, &|second| Some(second.sent as f64)),
+            line("answered", 0, &|second| Some(second.answered as f64)),
+            line("failed", 1, &|second| Some(second.failed as f64)),
+        ],
+        ..Chart::default()
+    };
+    let latency = Chart {
+        label: "Median and 99th percentile of latency in each second of the run",
+        up: "latency, logarithmic scale",
+        along: SECONDS,
+        unit: Unit::Time,
+        void: VOID,
+        lines: vec![
+            line("p50", 2, &|second| Some(second.p50_us? * 1000.0)),
+            line("p99", 0, &|second| Some(second.p99_us? * 1000.0)),
+        ],
+        ..Chart::default()
+    };
+    let caption = "One step follows the other, in the order of measuring, without warm-up and pauses.";
+    vec![
+        Block::figure(counts, caption),
+        Block::figure(
+            latency,
+            "Of the answers in each second, from the instant at which each request was due.",
+        ),
+    ]
+}
+
+const SECONDS: &str = "seconds of measuring";
 
 /// The share of each cause against the rate.
 pub(super) fn causes(run: Run<'_>) -> Block {
@@ -176,9 +237,10 @@ fn step_at<'a>(run: Run<'a>, rate_rps: Option<f64>, test: impl Fn(&Step) -> bool
 pub(super) fn spans(run: Run<'_>) -> Option<Block> {
     let steps = selected(&run.record.steps, |step| step.valid && step.spans.is_some());
     let (step, spans) = steps.last().and_then(|step| Some((step, step.spans.as_ref()?)))?;
-    let series =
-        spans.measures().map(|measure| (measure.name.to_owned(), Distribution::from(measure.times_ns)));
-    let cumulative = Cumulative { words: SPANS, series: series.to_vec() };
+    let series = spans
+        .shown(&run.record.scheme)
+        .map(|measure| (measure.name.to_owned(), Distribution::from(measure.times_ns)));
+    let cumulative = Cumulative { words: SPANS, series: series.collect() };
     Some(Block::figure(cumulative, format!("At {}.", at(step))))
 }
 

@@ -44,8 +44,13 @@ pub(super) fn with(records: &[&LoadRecord], steps: Steps) -> Report {
     let mut sections: Vec<Section> = runs.iter().map(|run| opening(*run)).collect();
     sections.push(findings(&runs));
     if let Some((first, others)) = runs.split_first() {
-        let beside =
-            |other: &Run<'_>| against(other.record, first.record).section(other.letter, first.letter);
+        let beside = |other: &Run<'_>| {
+            against(other.record, first.record).section(
+                &other.name(),
+                &first.name(),
+                [other.letter, first.letter],
+            )
+        };
         sections.extend(others.iter().map(beside));
     }
     let mut draw = |heading, figure| sections.push(Section::of(heading, [figure]));
@@ -58,7 +63,14 @@ pub(super) fn with(records: &[&LoadRecord], steps: Steps) -> Report {
         if steps == Steps::Shown {
             sections.push(self::steps(run));
         }
-        sections.extend([antp(run), failures(run), conclusions(run)]);
+        sections.extend([
+            verdicts(run),
+            latency(run),
+            series(run),
+            antp(run),
+            failures(run),
+            conclusions(run),
+        ]);
         sections.extend([spans(run), hosts(run)].into_iter().flatten());
     }
     sections.extend(runs.iter().filter_map(|&run| wires(run)));
@@ -71,37 +83,41 @@ fn has_plots(record: &LoadRecord) -> bool {
     record.steps.iter().any(|step| step.rate_rps() != record.steps[0].rate_rps())
 }
 
-/// ` of A`, or nothing if there is one run only.
+/// ` of A (chrony)`, or nothing if there is one run only.
 fn of(run: Run<'_>) -> String {
-    if run.letter.is_empty() { String::new() } else { format!(" of {}", run.letter) }
+    if run.letter.is_empty() { String::new() } else { format!(" of {}", run.name()) }
 }
 
 /// What was loaded, how, and on what.
 fn opening(run: Run<'_>) -> Section {
     let record = run.record;
     let mut section = Section::default();
-    let address = match record.target == record.address {
-        true => String::new(),
-        false => format!(" ({})", record.address),
-    };
     let LoadRecord { target, path, engine, version, commit, command, .. } = record;
+    let mut known: Vec<&str> = vec![target, &record.address];
+    known.dedup();
+    known.retain(|known| *known != record.server());
+    let address = if known.is_empty() { String::new() } else { format!(" ({})", known.join(", ")) };
     let lines = [
-        format!("{} against {target}{address}, path: {path}", record.label()),
+        format!("{} against {}{address}, path: {path}", record.label(), record.server()),
         format!("Load: {}.", shape(record)),
         format!("Generator: {}; engine {engine}.", record.provenance().host()),
-        format!("Run: {}, authentick {version}, commit {commit}, {command}", utc(record.started_unix_s)),
+        format!(
+            "Run: {}, measured by authentick {version}, commit {commit}, {command}",
+            utc(record.started_unix_s)
+        ),
     ];
     lines.into_iter().for_each(|line| section.say_in(Medium::Text, line));
     let name = match run.letter {
         "" => Prose::default(),
         letter => Prose::default().strong(letter).plain(": "),
     };
+    let address = if record.server_label.is_some() { address } else { String::new() };
     let went = name
         .plain(format!("{} of ", capital(record.operation().offered())))
         .strong(record.label())
         .plain(" went to ")
-        .strong(target)
-        .plain(" over the path ")
+        .strong(record.server())
+        .plain(format!("{address} over the path "))
         .strong(path)
         .plain(format!(": {}. ", shape(record)));
     let told = record.provenance().told(went, &format!(", engine {engine}"));
@@ -124,7 +140,7 @@ fn findings(runs: &[Run<'_>]) -> Section {
         let record = run.record;
         let name = || match run.letter {
             "" => Prose::default(),
-            letter => Prose::from(format!("{letter}: ")),
+            _ => Prose::from(format!("{}: ", run.name())),
         };
         let capacity = name().strong("Capacity").plain(format!(": {}", capacity(record)));
         findings.push((capacity, Tone::Plain));
@@ -151,8 +167,9 @@ fn invalid(record: &LoadRecord) -> u64 {
 
 /// The valid step that stands for the run: the highest rate within the capacity, or the one that answered most.
 fn best(record: &LoadRecord) -> Option<(&Step, Percentiles)> {
-    let within =
-        |step: &&Step| step.valid && record.capacity_rps.is_some_and(|capacity| step.rate_rps() <= capacity);
+    let within = |step: &&Step| {
+        step.valid && record.capacity_rps().is_some_and(|capacity| step.rate_rps() <= capacity)
+    };
     let highest =
         record.steps.iter().filter(within).max_by(|left, right| left.rate_rps().total_cmp(&right.rate_rps()));
     let step = highest.or_else(|| record.highest_answered())?;
@@ -166,7 +183,19 @@ fn steps(run: Run<'_>) -> Section {
         return section;
     }
     section.show([tables::steps(run.record)]);
+    section
+}
+
+/// What limited each step and why, and what helps if that was the generator.
+fn verdicts(run: Run<'_>) -> Section {
+    let mut section = Section::new(format!("What limited each step{}", of(run)));
+    let table = tables::limits(run.record);
     let invalid = invalid(run.record);
+    let advice = words::advice(run.record);
+    if table.is_some() {
+        section.label("What limited each step");
+    }
+    section.show(table);
     if invalid > 0 {
         let says = if invalid == 1 { "says" } else { "say" };
         let line = format!(
@@ -175,7 +204,28 @@ fn steps(run: Run<'_>) -> Section {
         );
         section.say_in(Medium::Text, line);
     }
+    section.say_all(advice);
     section
+}
+
+/// Each percentile of latency as an interval.
+fn latency(run: Run<'_>) -> Section {
+    let mut section = Section::new(format!("Latency{}", of(run)));
+    let Some(table) = tables::latency(run.record) else { return section };
+    section.label("Latency");
+    section.show([table]);
+    if run.record.steps.iter().any(|step| step.tally.from_send_us.is_some()) {
+        section.say(INTERVAL);
+    }
+    section
+}
+
+const INTERVAL: &str = "From the send to the due instant: the server's own latency lies between both. Where they part \
+                        by more than a tenth, the generator has a part in it.";
+
+/// How the run went, second by second.
+fn series(run: Run<'_>) -> Section {
+    Section::only(Medium::Page, format!("Second by second{}", of(run)), figures::series(run))
 }
 
 /// What only ANTP has: phases, and the client's own cryptography.
@@ -243,16 +293,24 @@ fn conclusions(run: Run<'_>) -> Section {
             false => "The true offset is unknown: client and server read different clocks.",
         });
     }
-    if let Some((medium, table)) = tables::beside(record) {
-        section.add_to(Medium::Text, Block::Gap);
-        section.add_to(medium, Block::Table(table));
-        section.say_in(Medium::Text, BESIDE);
+    let has_evidence = record.steps.iter().any(|step| step.evidence.is_some());
+    let generator = if has_evidence { EVIDENCE } else { GENERATOR };
+    for (table, words) in [(tables::generator(record), generator), (tables::server(record), SERVER)] {
+        let Some(table) = table else { continue };
+        section.label(table.name.clone());
+        section.show([table]);
+        section.say_in(Medium::Text, words);
     }
     section
 }
 
-const BESIDE: &str = "late: how much later than intended requests left; busy: the busiest sending thread; \
-                      server/request: processor time of the server.";
+const GENERATOR: &str = "late: how much later than intended requests left; busy: the busiest sending thread.";
+const EVIDENCE: &str = "late: how much later than intended requests left; busy, idle: the busiest sending thread; \
+                        preempted: the one whose processor others had longest; steal: the host's; stalls: times at \
+                        which a thread stood still; dropped: answers unread / requests without a buffer / \
+                        requests in the queue.";
+const SERVER: &str = "server/request, server: its processor time, for a request and as a share of the step; waited, \
+                      quota: its busiest thread was ready to run, and had no processor or no quota.";
 
 /// The counts of all steps together, without distributions.
 fn sum(steps: &[Step], tally: impl Fn(&Step) -> Option<&Tally>) -> Option<Tally> {
@@ -289,6 +347,10 @@ fn spans(run: Run<'_>) -> Option<Section> {
 fn hosts(run: Run<'_>) -> Option<Section> {
     let table = tables::hosts(run.record)?;
     let mut section = Section::new(format!("Hosts{}", of(run)));
+    if let Some(agents) = tables::agents(run.record) {
+        section.label("Agents");
+        section.show([agents]);
+    }
     section.label("Hosts");
     let introduction = "A host that did not do its part is named as its own limit: what it lacks says nothing about \
                         the server.";
@@ -350,9 +412,10 @@ const NOTES: [(&str, &str); 5] = [
     ),
     (
         "Latency",
-        "From the instant at which a request was to leave to its answer, so a wait before sending counts. \
-         p50, p99 and p99.9: at least that percentage of the answers took no longer (nearest rank; stored \
-         with three significant digits).",
+        "An interval: from the send, and from the instant at which the request was to leave, so that a wait before \
+         sending counts. What the server did to a client that sends on time lies between both. One figure stands for \
+         both ends if they look alike, or if the send is not known. p50, p99 and p99.9: at least that percentage of \
+         the answers took no longer (nearest rank; stored with three significant digits).",
     ),
     (
         "Invalid step",
@@ -361,8 +424,10 @@ const NOTES: [(&str, &str); 5] = [
     ),
     (
         "Capacity",
-        "The highest rate at which no more than the tolerated share was lost in three trials, and more in one \
-         other at most. It is there only if it was searched for.",
+        "An interval, if it was searched for: from the highest rate at which no more than the tolerated share is lost \
+         to the lowest at which more is, each by samples of valid trials with the confidence that is stated. An \
+         invalid trial is no evidence. \u{201c}At least\u{201d}: no rate was found that is too much, as where the \
+         generator could offer no more.",
     ),
 ];
 

@@ -2,27 +2,93 @@
 
 use crate::load::ceiling::{Ip, LINKS_GBPS, requests_per_second};
 use crate::load::text::{Rows, lost_percent, skew};
-use crate::load::words::{antp_times, remarks, why};
-use crate::load::{Cause, HostPart, LoadRecord, Percentiles, Step, selected};
-use crate::render::{ABSENT, Medium, Table, Weight, or_absent};
+use crate::load::words::{REPORTED, antp_times, facts_of, remarks, spoilt, why};
+use crate::load::{Cause, Drops, HostPart, LoadRecord, Point, ServerUse, Step, Traffic, selected};
+use crate::render::{Medium, Table, Weight, or_absent, or_empty};
 use crate::units::{count, difference, memory, microseconds, rate, seconds, signed_microseconds};
 
-/// Steps in order. The first 80 columns of the text are the same in every run.
+/// Steps in order. The columns of figures are the same in every run. The text has as much of the remarks as fits.
 pub(super) fn steps(record: &LoadRecord) -> Table {
     let (rows, ip) = (Rows::new(&record.address), Ip::of(&record.address));
-    let names = ["Offered/s", "Sent/s", "Answered/s", "Lost %", "Invalid", "p50", "p99", "Max"];
-    let figures = |columns: std::ops::Range<usize>| columns.map(|column| (column, names[column]));
+    let names = ["Offered/s", "Sent/s", "Answered/s", "Lost %", "Invalid", "p50", "p99"];
     let heading = |&(column, name): &(usize, &'static str)| (name, Rows::HEADINGS[column]);
     let table = Table::of("Steps", record.steps.iter().map(|step| (step, rows.cells(step))))
         .weighed(|(step, _)| Weight::of(step.valid))
-        .each(figures(0..7), heading, |(_, cells), &(column, _)| cells[column].clone())
-        .number_on(Medium::Page, "p99.9", |(step, _)| {
-            or_absent(step.tally.latency_us.map(|latency| microseconds(latency.p999)))
-        })
-        .each(figures(7..8), heading, |(_, cells), &(column, _)| cells[column].clone())
-        .words(("Remarks", "remarks"), |(step, _)| remarks(step, ip).join("; "))
+        .each(names.into_iter().enumerate(), heading, |(_, cells), &(column, _)| cells[column].clone())
+        .words_on(Medium::Page, "Remarks", |(step, _)| remarks(step, ip).join("; "))
+        .words_on(Medium::Text, "remarks", |(step, _)| rows.short_remark(step))
         .table();
     Table { widths: Some(&Rows::WIDTHS), ..table }
+}
+
+/// Percentiles of latency, from the send to the due instant; nothing if there was no answer.
+pub(super) fn latency(record: &LoadRecord) -> Option<Table> {
+    let steps = record.steps.iter().filter(|step| step.tally.latency_us.is_some());
+    let table = Table::of("Latency", steps)
+        .weighed(|step| Weight::of(step.valid))
+        .number(("Offered/s", "offered/s"), |step| offered(step))
+        .each(REPORTED, ToString::to_string, |step, &point| {
+            or_absent(step.tally.interval(|latency| latency.at(point)))
+        })
+        .words(("Beside", ""), |step| or_empty(spoilt(&step.tally)))
+        .table();
+    Some(table).filter(|table| !table.rows.is_empty())
+}
+
+/// What limited each step, and why that is said; nothing if no step tells.
+pub(super) fn limits(record: &LoadRecord) -> Option<Table> {
+    let steps = record.steps.iter().filter_map(|step| Some((step, step.limit.as_ref()?)));
+    let table = Table::of("What limited each step", steps)
+        .weighed(|(step, _)| Weight::of(step.valid))
+        .number(("Offered/s", "offered/s"), |(step, _)| offered(step))
+        .words(("Limit", "limit"), |(_, verdict)| verdict.by)
+        .words(("Why", "why"), |(_, verdict)| facts_of(verdict))
+        .table();
+    Some(table).filter(|table| !table.rows.is_empty())
+}
+
+/// What is known of the generator's hosts; nothing if no step tells.
+pub(super) fn generator(record: &LoadRecord) -> Option<Table> {
+    let percent = |share: Option<f64>| or_absent(share.map(|share| format!("{:.0} %", share * 100.0)));
+    let late = |step: &&Step, point: Point| {
+        or_absent(step.lateness_us.map(|lateness| microseconds(lateness.at(point))))
+    };
+    let has_evidence = record.steps.iter().any(|step| step.evidence.is_some());
+    let is_known = |step: &Step| step.lateness_us.is_some() || step.generator_busy_share.is_some();
+    if !has_evidence && !record.steps.iter().any(is_known) {
+        return None;
+    }
+    let mut table = Table::of("The generator", &record.steps)
+        .weighed(|step| Weight::of(step.valid))
+        .number(("Offered/s", "offered/s"), |step| offered(step))
+        .number(("Sent late p50", "late p50"), |step| late(step, Point::P50))
+        .number(("Sent late p99", "late p99"), |step| late(step, Point::P99))
+        .number(("Sent late p99.9", "late p99.9"), |step| late(step, Point::P999))
+        .number(("Busy", "busy"), |step| percent(step.generator_busy_share));
+    if has_evidence {
+        let of = |step: &&Step| step.evidence.clone().unwrap_or_default();
+        table = table
+            .number(("Idle", "idle"), |step| percent(of(step).idle_share))
+            .number(("Preempted", "preempted"), |step| percent(of(step).preempted_share))
+            .number(("Steal", "steal"), |step| percent(of(step).steal_share))
+            .number(("Stalls", "stalls"), |step| {
+                or_absent(step.evidence.as_ref().map(|known| count(known.stalls.count)))
+            })
+            .number(("Longest stall", "longest"), |step| {
+                let stalls = of(step).stalls;
+                or_absent((stalls.count > 0).then(|| microseconds(stalls.longest_us)))
+            })
+            .number(("Clock set", "clock set"), |step| {
+                or_absent(step.evidence.as_ref().map(|known| count(known.clock_jumps)))
+            })
+            .number(("Dropped: unread / buffer / queue", "dropped"), |step| {
+                or_absent(step.evidence.as_ref().map(|known| {
+                    let Drops { unread, send_buffer, queue } = known.drops;
+                    format!("{}/{}/{}", count(unread), count(send_buffer), count(queue))
+                }))
+            });
+    }
+    Some(table.table())
 }
 
 fn offered(step: &Step) -> String {
@@ -60,47 +126,73 @@ pub(super) fn causes_of(all: &[(&str, Vec<(Cause, u64)>)]) -> Table {
         .table()
 }
 
-/// The server's process, the generator, the clocks: what the table of steps has no room for.
-pub(super) fn beside(record: &LoadRecord) -> Option<(Medium, Table)> {
-    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+/// The server's processes and its host, and the clocks; nothing if no step tells.
+pub(super) fn server(record: &LoadRecord) -> Option<Table> {
     let server = |step: &&Step| step.server.filter(|_| step.seconds > 0.0);
-    let latency = |step: &&Step, point: fn(&Percentiles) -> f64| {
-        or_absent(step.tally.latency_us.as_ref().map(point).map(microseconds))
+    let offset = |step: &&Step, point: Point| {
+        or_absent(step.tally.offset_us.map(|offset| signed_microseconds(offset.at(point))))
     };
-    let offset = |step: &&Step, point: fn(&Percentiles) -> f64| {
-        or_absent(step.tally.offset_us.as_ref().map(point).map(signed_microseconds))
+    let share = |step: &&Step, get: fn(&ServerUse) -> Option<f64>| {
+        let share = step.server.as_ref().and_then(get);
+        or_absent(share.map(|share| format!("{:.0} %", share * 100.0)))
     };
-    let table = Table::of("Server, generator and clocks", &record.steps)
+    let is_known = |step: &Step| step.server.is_some() || step.tally.offset_us.is_some();
+    let has_traffic =
+        record.steps.iter().any(|step| step.server.is_some_and(|server| server.traffic.is_some()));
+    let mut table = Table::of("The server and the clocks", &record.steps)
         .weighed(|step| Weight::of(step.valid))
         .number(("Offered/s", "offered/s"), |step| offered(step))
-        .number_on(Medium::Text, "p90", |step| latency(step, |latency| latency.p90))
-        .number_on(Medium::Text, "p99.9", |step| latency(step, |latency| latency.p999))
-        .number(("Offset p50", "offset p50"), |step| offset(step, |offset| offset.p50))
-        .number(("Offset p99", "offset p99"), |step| offset(step, |offset| offset.p99))
-        .number(("Sent late p99", "late p99"), |step| {
-            or_absent(step.lateness_us.map(|lateness| microseconds(lateness.p99)))
-        })
-        .number(("Generator busy", "busy"), |step| or_absent(step.generator_busy_share.map(percent)))
-        .number(("Server CPU a request", "server/request"), |step| {
+        .number(("Offset p50", "offset p50"), |step| offset(step, Point::P50))
+        .number(("Offset p99", "offset p99"), |step| offset(step, Point::P99))
+        .number(("CPU a request", "server/request"), |step| {
             or_absent(step.server.and_then(|server| server.cpu_us_per_request).map(microseconds))
         })
-        .number_on(Medium::Page, "Server CPU", |step| {
+        .number(("CPU", "server"), |step| {
             or_absent(
                 server(step).map(|server| format!("{:.0} %", 100.0 * server.cpu_seconds / step.seconds)),
             )
         })
-        .number(("Server memory", "memory"), |step| {
-            or_absent(step.server.map(|server| memory(server.resident_size)))
+        .number(("Its busiest thread", "busiest thread"), |step| {
+            share(step, |server| server.busiest_thread_share)
         })
-        .table();
-    let known =
-        |from: usize| table.rows.iter().any(|row| row.cells[from..].iter().any(|cell| cell != ABSENT));
-    // The text has columns of its own.
-    match (known(1), known(3)) {
-        (_, true) => Some((Medium::Both, table)),
-        (true, false) => Some((Medium::Text, table)),
-        (false, false) => None,
+        .number(("Memory", "memory"), |step| {
+            or_absent(step.server.map(|server| memory(server.resident_size)))
+        });
+    if record.steps.iter().any(|step| step.server.is_some_and(|server| server.waiting_share.is_some())) {
+        table = table
+            .number(("It waited", "waited"), |step| share(step, |server| server.waiting_share))
+            .number(("Its quota", "quota"), |step| share(step, |server| server.throttled_share))
+            .number(("Stopped", "stopped"), |step| share(step, |server| server.stopped_share));
     }
+    if has_traffic {
+        let traffic = |step: &&Step, get: fn(&Traffic) -> u64| {
+            or_absent(step.server.and_then(|server| server.traffic).map(|traffic| count(get(&traffic))))
+        };
+        table = table
+            .number(("Its host read", "read"), |step| traffic(step, |traffic| traffic.read))
+            .number(("Found its socket full", "socket full"), |step| traffic(step, |traffic| traffic.full))
+            .number(("Its host sent", "sent"), |step| traffic(step, |traffic| traffic.sent));
+    }
+    record.steps.iter().any(is_known).then(|| table.table())
+}
+
+/// What each agent ran on; nothing if none says so.
+pub(super) fn agents(record: &LoadRecord) -> Option<Table> {
+    let mut parts: Vec<&HostPart> = Vec::new();
+    for part in record.steps.iter().flat_map(|step| &step.hosts) {
+        let is_told = [&part.version, &part.cpu, &part.kernel].iter().any(|told| told.is_some());
+        if is_told && parts.iter().all(|known| known.name != part.name) {
+            parts.push(part);
+        }
+    }
+    let table = Table::of("Agents", parts)
+        .words(("Agent", "agent"), |part| &part.name)
+        .words(("Processor", "processor"), |part| or_absent(part.cpu.as_ref()))
+        .number(("Processors", "number"), |part| or_absent(part.cpu_count))
+        .words(("Kernel", "kernel"), |part| or_absent(part.kernel.as_ref()))
+        .words(("authentick", "authentick"), |part| or_absent(part.version.as_ref()))
+        .table();
+    Some(table).filter(|table| !table.rows.is_empty())
 }
 
 /// The total of each step above what each host had of it; nothing if there was one host only.
@@ -123,6 +215,10 @@ pub(super) fn hosts(record: &LoadRecord) -> Option<Table> {
         .number(("Sent/s", "sent/s"), |(step, _, tally)| rate(step.per_second(tally.sent)))
         .number(("Answered/s", "answered/s"), |(step, _, tally)| rate(step.per_second(tally.answered)))
         .number(("Lost %", "lost %"), |(.., tally)| lost_percent(tally))
+        .number(("Busy", "busy"), |(step, part, _)| {
+            let share = part.map_or(step.generator_busy_share, |part| part.busy_share);
+            or_absent(share.map(|share| format!("{:.0} %", share * 100.0)))
+        })
         .number(("Start skew", "start skew"), |(_, part, _)| {
             or_absent(part.map(|part: &HostPart| skew(part.start_skew_us, part.start_skew_error_us)))
         })
@@ -138,7 +234,8 @@ pub(super) fn hosts(record: &LoadRecord) -> Option<Table> {
 pub(super) fn spans(record: &LoadRecord) -> Option<Table> {
     let steps = selected(&record.steps, |step| step.valid && step.spans.is_some());
     let steps = steps.into_iter().filter_map(|step| Some((step, step.spans.as_ref()?)));
-    let rows = steps.flat_map(|(step, spans)| spans.measures().map(|measure| (step, measure)));
+    let rows =
+        steps.flat_map(|(step, spans)| spans.shown(&record.scheme).map(move |measure| (step, measure)));
     let table = Table::of("Spans", rows)
         .words(("Measure", "measure"), |(_, measure)| measure.name)
         .number(("Offered/s", "offered/s"), |(step, _)| offered(step))

@@ -23,10 +23,14 @@ fn every_section_has_its_figures() {
         &page,
         &[
             "over the path <strong>network</strong>",
-            "2,800 requests a second with at most 1\u{a0}% lost",
+            "from 2,800 to 2,900 requests a second with at most 1\u{a0}% lost; the server was the limit",
             "<strong>1 step invalid</strong>",
             "<tr class=\"void\"><th scope=\"row\">8,000</th>",
-            "INVALID: generator fell behind: 56.3\u{a0}% of its requests were given up",
+            "INVALID: generator: 1\u{a0}% of requests left 2.90 ms late or more",
+            "<h2>What limited each step</h2>",
+            "<h2>Second by second</h2>",
+            "Agent CPU @ 3.00GHz",
+            "What helps: offer less, or use more --workers or hosts.",
             "class=\"cross series series-0\"",
             ">capacity</text>",
             "<th scope=\"row\" class=\"word\">bad-tag</th>",
@@ -37,27 +41,28 @@ fn every_section_has_its_figures() {
             "Limits: the path is network",
         ],
     );
-    // Four charts and two distributions, in two sizes each.
-    assert_eq!(page.matches("<svg class=\"plot ").count(), 10);
+    // Five charts and two distributions, in two sizes each.
+    assert_eq!(page.matches("<svg class=\"plot ").count(), 14);
 }
 
 #[test]
 fn several_runs_stand_side_by_side_with_ratios() {
     let (first, mut second) = (record(), record());
     second.scheme = "plain".to_owned();
-    second.capacity_rps = Some(5600.0);
+    second.capacity = Some(crate::load::Capacity { at_least: Some(5600.0), ..second.capacity.unwrap() });
+    second.capacity.as_mut().unwrap().below = Some(5800.0);
     second.steps[1].tally.latency_us.as_mut().unwrap().p99 = 130.0;
     let page = page(&[&first, &second]);
     texts(
         &page,
         &[
-            "<h2>B against A</h2>",
-            "5,600 against 2,800 requests a second, a ratio of 2.00.",
+            "<h2>B (lab server) against A (lab server)</h2>",
+            "from 5,600 to 5,800 against from 2,800 to 2,900 requests a second, a ratio of 2.00; the intervals allow",
             "<li>scheme: new plain; old nts</li>",
             "<td>130.0\u{a0}\u{b5}s</td><td>260.0\u{a0}\u{b5}s</td><td>0.50</td>",
-            "<h2>Steps of A</h2>",
-            "<h2>Steps of B</h2>",
-            "<span>B: 4,000/s</span>",
+            "<h2>Steps of A (lab server)</h2>",
+            "<h2>Steps of B (lab server)</h2>",
+            "<span>B (lab server): 4,000/s</span>",
         ],
     );
     assert!(!page.contains(">capacity</text>"), "whose capacity would it be?");
@@ -67,15 +72,15 @@ fn several_runs_stand_side_by_side_with_ratios() {
 fn single_step_has_a_page_without_plots_against_the_rate() {
     let mut record = record();
     record.steps.truncate(1);
-    record.capacity_rps = None;
+    record.capacity = None;
     record.search = None;
     let page = page(&[&record]);
     for absent in ["What was answered", "Latency against the rate", "by cause", "INVALID", "class=\"void\""] {
         assert!(!page.contains(absent), "{absent}");
     }
     texts(&page, &["How long answers took", "<h2>Steps</h2>", "not searched for"]);
-    // Distributions of latency and of spans.
-    assert_eq!(page.matches("<svg class=\"plot ").count(), 4);
+    // Distributions of latency and of spans, and two charts of its seconds.
+    assert_eq!(page.matches("<svg class=\"plot ").count(), 8);
 }
 
 #[test]
@@ -97,8 +102,8 @@ fn no_string_of_a_record_becomes_markup() {
     hostile.interrupted = Some(HOSTILE.to_owned().into());
     for page in [page(&[&hostile]), page(&[&hostile, &record()])] {
         assert!(!page.contains("<script") && !page.contains("alert('") && !page.contains("\"&<"), "{page}");
-        // Nineteen strings, of which the address is not shown.
-        assert!(page.matches("&lt;script&gt;").count() >= 18, "{}", page.matches("&lt;script&gt;").count());
+        // Twenty-five strings, all of which are shown.
+        assert!(page.matches("&lt;script&gt;").count() >= 25, "{}", page.matches("&lt;script&gt;").count());
     }
 }
 
@@ -140,15 +145,15 @@ fn extreme_values_are_rendered() {
                 ..Tally::default()
             };
             (step.accompanying, step.background) = (Some(tally.clone()), Some(tally.clone()));
-            step.tally = tally;
+            step.tally = Tally { answered: most, lost: 0, causes: [].into(), ..tally };
             step.tally.histograms.latency_ns = vec![(i64::MIN, most), (0, 1), (i64::MAX, most)].into();
             step.tally.histograms.offset_ns = step.tally.histograms.latency_ns.clone();
             step.tally.summarise();
             step.request_size = u32::MAX;
             step.hosts.iter_mut().for_each(|part| part.start_skew_us = f64::MIN);
-            step.generator_busy_share = Some(f64::MAX);
+            step.generator_busy_share = Some(1.0);
         }
-        let record = LoadRecord::from_json(&record.to_json()).expect("the sums hold");
+        let record = LoadRecord::from_json(&record.to_json()).unwrap();
         let page = page(&[&record, &crate::load::tests::record(), &record]);
         for path in page.split(" d=\"").skip(1).map(|rest| rest.split('"').next().unwrap()) {
             for number in path.split(['M', 'L', 'H', 'V', ' ']).filter(|number| !number.is_empty()) {
@@ -157,6 +162,6 @@ fn extreme_values_are_rendered() {
             }
         }
         assert!(crate::load::text::summary(&record).lines().count() > 30);
-        assert_eq!(crate::load::csv::csv(&record).lines().count(), 21);
+        assert_eq!(crate::load::csv::csv(&record).lines().count(), 29);
     }
 }

@@ -62,7 +62,7 @@ fn with(records: &Records, remarks: &Remarks) -> Vec<Section> {
     third.say_all(self::third(comparison.as_ref()));
     third.say_all(remarks.configurations.iter().map(String::as_str));
     third.say_all(pair.into_iter().flat_map(|(old, new)| third_in_detail(old, new, remarks.processors)));
-    if let Some(comparison) = comparison.filter(|comparison| !comparison.differences.is_empty()) {
+    if let Some(comparison) = comparison.filter(Comparison::has_differences) {
         third.say_in(Medium::Page, "What is not alike:");
         comparison.add_differences(&mut third);
     }
@@ -225,11 +225,13 @@ mod tests {
     #[test]
     fn third_result_stands_beside_ours() {
         let (old, mut new) = (record(), record());
-        new.capacity_rps = Some(2240.0);
+        new.capacity.as_mut().unwrap().at_least = Some(2240.0);
         let text = of(Vec::new(), Vec::new(), Some((&old, &new)), &Remarks::default()).text();
         assert!(text.contains("9,909/s, an updated one about 7,500/s, a ratio of 0.76."), "{text}");
         assert!(
-            text.contains("Ours: Capacity: 2,240 against 2,800 requests a second, a ratio of 0.80."),
+            text.contains(
+                "Ours: Capacity: from 2,240 to 2,900 against from 2,800 to 2,900 requests a second, a ratio of 0.80;"
+            ),
             "{text}"
         );
         assert!(text.contains("not measured"));

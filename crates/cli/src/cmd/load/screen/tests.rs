@@ -95,7 +95,7 @@ fn invalid_step_is_golden_and_marked_by_a_character() {
         let frame = text(&after(4, ramp(), false), width, height);
         let row = frame.lines().find(|line| line.contains(" 8,000 ")).unwrap();
         assert!(row.starts_with('!'), "{row}");
-        assert!(frame.contains("!   INVALID: generator fell behind"), "{frame}");
+        assert!(frame.contains("!   INVALID: generator: 1 % of requests left 2.90 ms late"), "{frame}");
         check(name, &frame);
     }
 }

@@ -295,7 +295,7 @@ fn search_prints_the_capacity_of_a_phase() {
     let server = AntpServer::start(&[Suite::P256]);
     let search = ["--search", "--search-from", "100", "--rate-max", "200", "--timeout", "0.3"];
     let record = load_antp("antp-exchange", &server, &[&search[..], &["--replay"]].concat());
-    assert_eq!(record.capacity_rps, Some(200.0));
+    assert_eq!(record.capacity_rps(), Some(200.0));
     let words = report::conclusion(&record);
     for part in ["At least 200/s, the highest rate that was allowed.", "Rates are of key exchanges"] {
         assert!(words.contains(part), "{words}");
