@@ -20,6 +20,10 @@ pub(crate) enum Exit {
     Silence = 1,
     /// Answers came, and none passed every check.
     Authentication = 2,
+    /// No step of a load is valid: it says nothing about the server.
+    Invalid = 3,
+    /// A load crossed a threshold of `--fail-if`.
+    Crossed = 4,
     /// The command line is wrong.
     Usage = 64,
     /// The server answered that it does not serve this.

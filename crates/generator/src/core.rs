@@ -477,6 +477,7 @@ impl Core {
             tally: ledger.get(true, true).tally(),
             accompanying: some(ledger.get(true, false)),
             background: some(ledger.get(false, true)).map(|tally| tally.without_histograms()),
+            background_accompanying: some(ledger.get(false, false)).map(|tally| tally.without_histograms()),
             seconds,
             why_invalid: ledger.why_invalid(late_max_ns, &results.lateness),
             lateness_ns: results.lateness.stored(),
@@ -485,6 +486,7 @@ impl Core {
             series: Vec::new(),
             request_size: results.request_size as u32,
             joinables: std::mem::take(&mut results.joinables),
+            joinables_left_out: 0,
             antp: schemes!(dispatch, &self.speaker, scheme => scheme.figures(seconds)),
         }
     }

@@ -86,6 +86,9 @@ pub struct Part {
     pub accompanying: Option<Tally>,
     /// Operations of the background, in counts.
     pub background: Option<Tally>,
+    /// Operations of the other kind that the background needed or that followed its own, in counts.
+    #[serde(default)]
+    pub background_accompanying: Option<Tally>,
     /// How long operations began, in seconds: less than ordered if the step was stopped.
     pub seconds: f64,
     /// Why the generator did not do its part; absent if it did.
@@ -104,6 +107,9 @@ pub struct Part {
     pub request_size: u32,
     /// Single operations, if they were asked for.
     pub joinables: Vec<Joinable>,
+    /// Single operations that are not among them, as there were too many.
+    #[serde(default)]
+    pub joinables_left_out: u64,
     /// Phases and the client's own cryptography, for ANTP.
     #[serde(default)]
     pub antp: Option<AntpFigures>,
@@ -122,6 +128,7 @@ impl Part {
         self.tally.merge(&other.tally);
         join(&mut self.accompanying, other.accompanying, Tally::merge);
         join(&mut self.background, other.background, Tally::merge);
+        join(&mut self.background_accompanying, other.background_accompanying, Tally::merge);
         join(&mut self.antp, other.antp, AntpFigures::merge);
         self.seconds = self.seconds.max(other.seconds);
         self.why_invalid = match (self.why_invalid.take(), other.why_invalid) {
@@ -133,5 +140,6 @@ impl Part {
         self.evidence.merge(&other.evidence);
         self.request_size = self.request_size.max(other.request_size);
         self.joinables.extend(other.joinables);
+        self.joinables_left_out = self.joinables_left_out.saturating_add(other.joinables_left_out);
     }
 }

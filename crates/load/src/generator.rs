@@ -52,7 +52,6 @@ impl Generator {
         let ask = plan.scheme.nature().exchanges_keys.then(|| ask(plan, roots.clone())).transpose()?;
         let guide =
             plan.scheme.nature().is_antp.then(|| judge::guide(plan, roots)).transpose()?.map(Arc::new);
-        // The last processors: a server on this host that is pinned to some starts at the first.
         let cpus = affinity::allowed().unwrap_or_default();
         let shared = Arc::new(plan.clone());
         let mut threads = Vec::new();
@@ -61,8 +60,7 @@ impl Generator {
             let share = Share { index, count: plan.workers };
             let setup =
                 Setup { plan: Arc::clone(&shared), ask: ask.clone(), guide: guide.clone(), share, entropy };
-            let cpu =
-                (plan.pinned && cpus.len() > 1).then(|| cpus[cpus.len() - 1 - index as usize % cpus.len()]);
+            let cpu = processor(&cpus, index).filter(|_| plan.pinned && cpus.len() > 1);
             threads.push(Thread::start(setup, cpu, watch.clone())?);
         }
         for thread in &threads {
@@ -93,6 +91,13 @@ impl Drop for Generator {
             let _ = handle.join();
         }
     }
+}
+
+/// The processor of a sending thread, of those that are `allowed`: the last ones, as a server on this host that is
+/// pinned to some starts at the first.
+pub(crate) fn processor(allowed: &[usize], index: u32) -> Option<usize> {
+    let from_last = (index as usize).checked_rem(allowed.len())?;
+    allowed.iter().rev().nth(from_last).copied()
 }
 
 /// A thread is gone.

@@ -9,7 +9,9 @@
 //! - `engine`: what drives that core: sockets, connections for key exchanges, the clock.
 //! - `plan`: what a run does, and what one host reports about a step.
 //! - [`target`]: whether a server answers at all, before any load; [`live`]: what is known of a run while it goes on;
-//!   [`record`]: what is kept of it.
+//!   [`record`]: what is kept of it;
+//!   [`journal`]: and where, as steps end; [`ending`]: whether it says anything; [`neighbours`]: what a server on the
+//!   generator's own host takes from it.
 //! - [`contest`]: no load, but single exchanges under one scheme after the other.
 //! - [`agent`]: the same over several hosts.
 //! - `fuzzing`: what fuzz targets run.
@@ -18,15 +20,18 @@
 pub mod agent;
 mod allow;
 pub mod contest;
+pub mod ending;
 mod engine;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod generator;
 mod host;
+pub mod journal;
 mod judge;
 mod limit;
 mod limits;
 pub mod live;
+pub mod neighbours;
 mod plan;
 pub mod rates;
 pub mod record;

@@ -69,9 +69,7 @@ pub(crate) fn datagrams(step: &Step) -> Option<Datagrams> {
         let alone = step.accompanying.is_none() && step.background.is_none();
         figures.early > 0 || !alone || step.tally.operation != Operation::Transfer
     });
-    // Transfers that follow key exchanges of the background are in no tally.
-    let unseen = step.background.as_ref().is_some_and(|tally| tally.operation != Operation::Transfer);
-    (!several && !unseen).then(|| {
+    (!several).then(|| {
         let over_udp = tallies(step).filter(|tally| tally.operation == Operation::Transfer);
         over_udp.fold(Datagrams::default(), |sum, tally| {
             let came = [tally.answered, tally.invalid, tally.count_of(Cause::Late), tally.surplus];
@@ -96,7 +94,8 @@ pub(crate) fn without_own(counted: Traffic, step: &Step) -> Option<Traffic> {
 }
 
 fn tallies(step: &Step) -> impl Iterator<Item = &Tally> {
-    [Some(&step.tally), step.accompanying.as_ref(), step.background.as_ref()].into_iter().flatten()
+    let others = [&step.accompanying, &step.background, &step.background_accompanying];
+    std::iter::once(&step.tally).chain(others.into_iter().flatten())
 }
 
 /// A step, as the rules see it.

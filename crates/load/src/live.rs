@@ -70,7 +70,7 @@ impl LiveRun {
             stopped: false,
             steps: run.steps.clone(),
             search,
-            step_duration: run.duration,
+            step_duration: run.warm_up + run.duration,
             step_began: Duration::ZERO,
             longest_step: Duration::ZERO,
             samples: VecDeque::from([(Duration::ZERO, [0; 3])]),
@@ -177,7 +177,7 @@ impl LiveRun {
         self.now.saturating_sub(self.step_began)
     }
 
-    /// How long a step sends.
+    /// How long a step sends, warm-up included.
     #[must_use]
     pub const fn step_duration(&self) -> Duration {
         self.step_duration
@@ -253,7 +253,7 @@ mod tests {
     }
 
     fn run(steps: Steps) -> Run {
-        Run { steps, duration: Duration::from_secs(2), background_rps: 0.0, server: None, spans: None }
+        Run::new(steps, Duration::from_secs(2))
     }
 
     fn seconds(seconds: f64) -> Duration {

@@ -1,5 +1,10 @@
 //! The record of a run, as far as its plan and its outcome tell it.
 
+use std::net::{IpAddr, SocketAddr};
+
+use authentick_net::clock::unix_seconds;
+use authentick_net::udp::ClientSocket;
+use authentick_report::Host;
 use authentick_report::load::{
     AntpParameters, Capacity, Excluded, Limit, LoadRecord, Parameters, Scheme as Named, Search,
 };
@@ -26,6 +31,55 @@ pub const fn named(scheme: Scheme) -> Named {
     }
 }
 
+/// The record of a run that has not begun: what `plan` and `run` do to `target`. Who made it, the target's name, and
+/// where clients stand are for the caller to say; `agents` send, or this host if there are none.
+#[must_use]
+pub fn begin(plan: &Plan, run: &Run, target: &Target, agents: &[String]) -> LoadRecord {
+    let address = if plan.scheme == Scheme::Ke { plan.ke } else { plan.ntp };
+    let is_local = is_this_host(address);
+    let path = match is_local {
+        _ if address.ip().is_loopback() => "loopback",
+        true => "local",
+        false => "network",
+    };
+    LoadRecord {
+        command: String::new(),
+        version: String::new(),
+        commit: String::new(),
+        started_unix_s: unix_seconds(),
+        host: Host { cpu: String::new(), cpu_count: 0, kernel: String::new() },
+        path: path.to_owned(),
+        scheme: named(plan.scheme).to_string(),
+        authentication: target.authentication.clone(),
+        target: String::new(),
+        server_label: None,
+        address: address.to_string(),
+        engine: "sockets".to_owned(),
+        parameters: Parameters { agents: agents.to_vec(), ..parameters(plan, run, target) },
+        shared_clock: is_local && agents.iter().all(|agent| is_loopback(agent)),
+        steps: Vec::new(),
+        capacity: None,
+        search: None,
+        interrupted: None,
+        collapsed: false,
+    }
+}
+
+/// Whether `server` is this host: its address is the one from which this host would send to it.
+#[must_use]
+pub fn is_this_host(server: SocketAddr) -> bool {
+    let local = ClientSocket::connect(server).and_then(|socket| socket.local());
+    server.ip().is_loopback() || local.is_ok_and(|local| local.ip() == server.ip())
+}
+
+/// Whether an agent, named as `HOST:PORT`, is on this host for certain, and so has its clock. Names but `localhost` are
+/// not looked up: they may be anybody's.
+fn is_loopback(agent: &str) -> bool {
+    let host = agent.rsplit_once(':').map_or(agent, |(host, _)| host);
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
 /// How `plan` and `run` shape the load on `target`. Where clients stand is for the caller to say.
 #[must_use]
 pub fn parameters(plan: &Plan, run: &Run, target: &Target) -> Parameters {
@@ -42,6 +96,8 @@ pub fn parameters(plan: &Plan, run: &Run, target: &Target) -> Parameters {
         arrivals: arrivals.to_owned(),
         window,
         step_seconds: run.duration.as_secs_f64(),
+        warm_up_seconds: run.warm_up.as_secs_f64(),
+        stop_at_loss: run.stop_at_loss,
         clients: plan.clients,
         sources: None,
         workers: plan.workers,
@@ -67,6 +123,7 @@ impl Outcome {
         record.steps = self.steps;
         record.engine = self.engine.to_owned();
         record.interrupted = self.interrupted;
+        record.collapsed = self.collapsed;
         let (Some(found), Steps::Search(settings)) = (self.found, steps) else { return };
         let over = record.interrupted.is_none();
         let capacity = Capacity {
@@ -139,5 +196,40 @@ fn why_nothing(found: &Found, settings: &Settings) -> Option<String> {
             ))
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// The record of a run against a server at `address` by these agents.
+    fn begun(address: &str, agents: &[&str]) -> LoadRecord {
+        let plan = Plan::plain(address.parse().unwrap());
+        let target =
+            Target { plan: plan.clone(), roots: None, authentication: "none".to_owned(), antp: None };
+        let run = Run { warm_up: Duration::from_secs(3), ..Run::new(Steps::Closed, Duration::from_secs(5)) };
+        let agents: Vec<String> = agents.iter().map(ToString::to_string).collect();
+        begin(&plan, &run, &target, &agents)
+    }
+
+    #[test]
+    fn clock_is_shared_only_with_clients_on_the_server_s_host() {
+        let shared = |address, agents: &[&str]| begun(address, agents).shared_clock;
+        assert!(shared("127.0.0.1:123", &[]) && shared("[::1]:123", &[]));
+        assert!(shared("127.0.0.1:123", &["127.0.0.1:4470", "[::1]:4471", "localhost:4472"]));
+        assert!(!shared("127.0.0.1:123", &["127.0.0.1:4470", "198.18.0.11:4470"]), "one is elsewhere");
+        assert!(!shared("127.0.0.1:123", &["a.example:4470"]), "nobody knows where that is");
+        assert!(!shared("192.0.2.1:123", &[]) && !shared("192.0.2.1:123", &["127.0.0.1:4470"]));
+    }
+
+    #[test]
+    fn record_that_begins_says_how_the_load_is_shaped() {
+        let record = begun("127.0.0.1:123", &["127.0.0.1:4470"]);
+        assert_eq!((record.path.as_str(), record.address.as_str()), ("loopback", "127.0.0.1:123"));
+        assert_eq!((record.parameters.warm_up_seconds, record.parameters.agents.len()), (3.0, 1));
+        assert!(record.steps.is_empty() && record.interrupted.is_none());
     }
 }

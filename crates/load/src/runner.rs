@@ -21,6 +21,10 @@ pub struct Run {
     pub steps: Steps,
     /// How long each step lasts.
     pub duration: Duration,
+    /// How long it goes on before that at the same rate, and counts nowhere.
+    pub warm_up: Duration,
+    /// Rates end with two steps in a row that lose more than this share.
+    pub stop_at_loss: Option<f64>,
     /// Operations a second of clients that are not measured.
     pub background_rps: f64,
     /// The server's processes on this host, if they are to be watched.
@@ -51,9 +55,45 @@ pub struct Outcome {
     pub interrupted: Option<Interruption>,
     /// How packets were sent and received.
     pub engine: &'static str,
+    /// Whether it ended before its last rate, as too much was lost.
+    pub collapsed: bool,
 }
 
+impl Outcome {
+    /// Of a run that its user stopped before the first step.
+    #[must_use]
+    pub fn stopped() -> Self {
+        Outcome { interrupted: Some(Interruption::ByUser), engine: "sockets", ..Outcome::default() }
+    }
+}
+
+/// Steps in a row that lose too much before a run ends.
+const COLLAPSE_COUNT: usize = 2;
+
 impl Run {
+    /// These steps of that length, and nothing else.
+    #[must_use]
+    pub const fn new(steps: Steps, duration: Duration) -> Self {
+        Run {
+            steps,
+            duration,
+            warm_up: Duration::ZERO,
+            stop_at_loss: None,
+            background_rps: 0.0,
+            server: None,
+            spans: None,
+        }
+    }
+
+    /// Whether the last steps lost too much to go on.
+    fn has_collapsed(&self, steps: &[Step]) -> bool {
+        let last = &steps[steps.len().saturating_sub(COLLAPSE_COUNT)..];
+        let too_much = |step: &Step, share| step.tally.loss_ratio() > share;
+        self.stop_at_loss.is_some_and(|share| {
+            last.len() == COLLAPSE_COUNT && last.iter().all(|step| too_much(step, share))
+        })
+    }
+
     /// Carries out the run; `each` sees every step as it ends. Measured steps are kept, whatever ends the run.
     pub fn carry_out(&mut self, crew: &mut dyn Crew, watch: &Watch, mut each: impl FnMut(&Step)) -> Outcome {
         let mut outcome = Outcome::default();
@@ -68,13 +108,17 @@ impl Run {
                 Steps::Search(_) => search.as_ref().and_then(search::Search::next_rps).map(Some),
             };
             let Some(rate_rps) = next else { break };
+            if self.has_collapsed(&outcome.steps) {
+                outcome.collapsed = true;
+                break;
+            }
             watch.pause(search.as_ref().map_or(Duration::ZERO, |search| search.pause(self.duration)));
             let order = Order {
                 rate_rps,
                 background_rps: self.background_rps,
                 duration: self.duration,
+                warm_up: self.warm_up,
                 number: index as u64,
-                ..Order::default()
             };
             match self.step(&order, crew, watch) {
                 Ok(step) => {
@@ -100,28 +144,29 @@ impl Run {
     }
 
     fn step(&mut self, order: &Order, crew: &mut dyn Crew, watch: &Watch) -> Result<Step, String> {
-        if let Some(spans) = &mut self.spans {
-            spans.begin()?;
-        }
+        let unread = self.spans.as_mut().and_then(|spans| spans.begin().err());
         let start = Instant::now() + HEAD_START + order.lead();
         let (counted, has_warm_up) = (start + order.warm_up, !order.warm_up.is_zero());
         let watching = self.server.as_ref().map(|server| server.watch(counted, order.duration, has_warm_up));
-        let watching = watching.transpose()?;
         let part = crew.step(order, start, watch).map_err(|error| error.to_string())?;
         let mut step = step_of(&part, order.rate_rps, crew.hosts().to_vec());
-        match watching.map(Watching::end).transpose() {
+        match watching.map(|watching| watching.and_then(Watching::end)).transpose() {
             Ok(seen) => {
                 step.server = seen.map(|seen| used(&seen, &step));
                 step.limit = Some(limit::judge(&step));
             }
             Err(problem) => {
+                step.remarks.push(format!("What the server used is missing: {problem}."));
                 step.why_invalid.get_or_insert_with(|| "the server's process ended".to_owned());
                 step.valid = false;
                 step.limit = Some(Verdict { by: Limit::Server, why: vec![format!("it ended: {problem}")] });
             }
         }
         if let Some(spans) = &mut self.spans {
-            step.spans = Some(spans.join(&part.joinables)?);
+            let (joined, problem) = spans.join(&part.joinables, part.joinables_left_out);
+            step.spans = Some(joined);
+            let missing = |problem| format!("Spans of the server are missing: {problem}.");
+            step.remarks.extend(unread.or(problem).map(missing));
         }
         Ok(step)
     }
@@ -135,8 +180,10 @@ fn step_of(part: &Part, offered_rps: Option<f64>, hosts: Vec<HostPart>) -> Step 
         tally: part.tally.clone(),
         accompanying: part.accompanying.clone(),
         background: part.background.as_ref().map(Tally::without_histograms),
+        background_accompanying: part.background_accompanying.as_ref().map(Tally::without_histograms),
         valid: part.why_invalid.is_none(),
         why_invalid: part.why_invalid.clone(),
+        remarks: Vec::new(),
         limit: None,
         evidence: Some(part.evidence.clone()),
         series: part.series.clone(),
@@ -153,8 +200,10 @@ fn step_of(part: &Part, offered_rps: Option<f64>, hosts: Vec<HostPart>) -> Step 
 /// What was seen of the server's processes, as a record has it.
 fn used(seen: &Seen, step: &Step) -> ServerUse {
     let cpu_seconds = seen.cpu.as_secs_f64();
-    let parts = [Some(&step.tally), step.accompanying.as_ref(), step.background.as_ref()];
-    let sum = |of: fn(&Tally) -> u64| -> u64 { parts.into_iter().flatten().map(of).sum() };
+    let others = [&step.accompanying, &step.background, &step.background_accompanying];
+    let sum = |of: fn(&Tally) -> u64| -> u64 {
+        std::iter::once(&step.tally).chain(others.into_iter().flatten()).map(of).sum()
+    };
     let answered = sum(|tally| tally.answered);
     // Counting began that much off the first operation, and with operations of the warm-up on their way.
     let way_s = step.tally.latency_us.map_or(0.0, |latency| latency.p99 / 1e6);
@@ -205,7 +254,7 @@ mod tests {
     }
 
     fn run(steps: Steps) -> Run {
-        Run { steps, duration: Duration::from_secs(2), background_rps: 0.0, server: None, spans: None }
+        Run::new(steps, Duration::from_secs(2))
     }
 
     /// A crew whose steps are made up.
@@ -271,5 +320,72 @@ mod tests {
         let mut run = run(Steps::Open(vec![10.0, 20.0]));
         let outcome = run.carry_out(&mut crew, &Watch::default(), |_| {});
         assert_eq!((outcome.steps.len(), outcome.interrupted.is_some()), (1, true));
+    }
+
+    /// A crew that carries 1,000 a second and loses what is beyond.
+    fn overload(stop_at_loss: Option<f64>, rates: &[f64]) -> Outcome {
+        let mut crew = Made(|order: &Order, _: &Watch| Ok(part(order, 1000.0)));
+        let mut run = Run { stop_at_loss, ..run(Steps::Open(rates.to_vec())) };
+        run.carry_out(&mut crew, &Watch::default(), |_| {})
+    }
+
+    #[test]
+    fn two_steps_in_a_row_that_lose_too_much_end_the_run() {
+        let rates = [500.0, 4000.0, 1000.0, 4000.0, 8000.0, 16_000.0, 32_000.0];
+        let outcome = overload(Some(0.5), &rates);
+        assert_eq!((outcome.steps.len(), outcome.collapsed), (5, true));
+        assert_eq!(outcome.interrupted, None, "nobody interrupted it");
+        assert_eq!(overload(None, &rates).steps.len(), rates.len());
+        let last = overload(Some(0.5), &rates[..5]);
+        assert_eq!((last.steps.len(), last.collapsed), (5, false), "there was no further step");
+    }
+
+    /// An endpoint of spans that answers once, and is gone.
+    fn spans_once() -> SpanSource {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let server = std::thread::spawn(move || {
+            use std::io::{Read as _, Write as _};
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let body = r#"{"next":{"ntp":0,"ke":0},"ntp":[],"ke":[]}"#;
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close", body.len());
+            stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).unwrap();
+        });
+        let source = SpanSource::new(&address).unwrap();
+        server.join().unwrap();
+        source
+    }
+
+    #[test]
+    fn step_is_kept_though_the_spans_of_the_server_are_gone() {
+        let mut crew = Made(|order: &Order, _: &Watch| Ok(part(order, 1e9)));
+        let mut run = Run { spans: Some(spans_once()), ..run(Steps::Open(vec![10.0, 20.0])) };
+        let outcome = run.carry_out(&mut crew, &Watch::default(), |_| {});
+        assert_eq!((outcome.steps.len(), outcome.interrupted), (2, None));
+        for step in &outcome.steps {
+            assert!(step.valid && step.tally.answered > 0);
+            assert!(
+                step.remarks[0].starts_with("Spans of the server are missing: http://"),
+                "{:?}",
+                step.remarks
+            );
+        }
+    }
+
+    #[test]
+    fn step_is_kept_though_the_process_of_the_server_is_gone() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let server = Some(Processes::new(&[child.id()]).unwrap());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let mut crew = Made(|order: &Order, _: &Watch| Ok(part(order, 1e9)));
+        let mut run = Run { server, ..run(Steps::Open(vec![10.0, 20.0])) };
+        let outcome = run.carry_out(&mut crew, &Watch::default(), |_| {});
+        assert_eq!((outcome.steps.len(), outcome.interrupted), (2, None));
+        for step in &outcome.steps {
+            assert!(!step.valid && step.tally.answered > 0 && step.server.is_none());
+            assert!(step.remarks[0].starts_with("What the server used is missing: process "));
+        }
     }
 }

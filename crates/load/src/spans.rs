@@ -5,6 +5,7 @@
 //! Network Time Security for the Network Time Protocol", section III.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +20,9 @@ use crate::plan::Joinable;
 /// How often the server is asked, as it keeps only some thousands of records.
 const INTERVAL: Duration = Duration::from_millis(200);
 const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Records of each kind that are kept of a step. Beyond that a sample is, of every other one, every fourth and so on.
+const RECORD_COUNT_MAX: usize = 1 << 17;
 
 /// What the endpoint shows.
 #[derive(Debug, Default, Deserialize)]
@@ -50,6 +54,51 @@ struct KeRecord {
     d_ske_from_accept_ns: u64,
 }
 
+/// What was read in a step.
+#[derive(Debug, Default)]
+struct Read {
+    records: Records,
+    /// Only exchanges of which these bits of [`rank`] are zero are in the sample.
+    mask: u64,
+    /// Why the last reading brought nothing; `None` if it did.
+    problem: Option<String>,
+}
+
+impl Read {
+    /// Takes in what a reading brought; records that came before a failure are kept, and asked for again.
+    fn add(&mut self, reading: Result<Records, String>, count_max: usize) {
+        match reading {
+            Err(problem) => self.problem = Some(problem),
+            Ok(more) => {
+                self.problem = None;
+                self.records.next = more.next;
+                self.records.ntp.extend(more.ntp);
+                self.records.ke.extend(more.ke);
+                self.thin(count_max);
+            }
+        }
+    }
+
+    fn thin(&mut self, count_max: usize) {
+        let Read { records: Records { ntp, ke, .. }, mask, .. } = self;
+        loop {
+            ntp.retain(|record| rank(record.source, Some(&record.origin)) & *mask == 0);
+            ke.retain(|record| rank(record.source, None) & *mask == 0);
+            if ntp.len().max(ke.len()) <= count_max {
+                return;
+            }
+            *mask = *mask << 1 | 1;
+        }
+    }
+}
+
+/// A number that both sides draw of an exchange, to take the same sample.
+fn rank(source: SocketAddr, origin: Option<&str>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (source, origin).hash(&mut hasher);
+    hasher.finish()
+}
+
 /// Reads records while a step goes on.
 #[derive(Debug)]
 pub struct SpanSource {
@@ -61,7 +110,7 @@ pub struct SpanSource {
 #[derive(Debug)]
 struct Reader {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<Result<Records, String>>,
+    thread: JoinHandle<Read>,
 }
 
 impl SpanSource {
@@ -77,7 +126,7 @@ impl SpanSource {
         Ok(source)
     }
 
-    /// Starts reading for a step.
+    /// Starts reading for a step. A reading that fails is repeated.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -85,16 +134,13 @@ impl SpanSource {
         let stop = Arc::new(AtomicBool::new(false));
         let (url, next, stopped) = (self.url.clone(), self.next, Arc::clone(&stop));
         let body = move || {
-            let mut records = Records { next, ..Records::default() };
+            let mut read = Read { records: Records { next, ..Records::default() }, ..Read::default() };
             loop {
                 // Asked before reading, so that one reading follows the end of the step.
                 let last = stopped.load(Ordering::Relaxed);
-                let more = fetch(&url, records.next)?;
-                records.next = more.next;
-                records.ntp.extend(more.ntp);
-                records.ke.extend(more.ke);
+                read.add(fetch(&url, read.records.next), RECORD_COUNT_MAX);
                 if last {
-                    return Ok(records);
+                    return read;
                 }
                 std::thread::sleep(INTERVAL);
             }
@@ -107,16 +153,18 @@ impl SpanSource {
         Ok(())
     }
 
-    /// Ends the reading, and joins what was read to the client's records.
-    ///
-    /// # Errors
-    /// A sentence, if the endpoint failed meanwhile.
-    pub fn join(&mut self, joinables: &[Joinable]) -> Result<Spans, String> {
-        let Some(reader) = self.reader.take() else { return Ok(Spans::default()) };
+    /// Ends the reading, and joins what was read to the client's records, besides which there were `left_out` more.
+    /// With the reason if the endpoint's last records could not be read.
+    pub fn join(&mut self, joinables: &[Joinable], left_out: u64) -> (Spans, Option<String>) {
+        let Some(reader) = self.reader.take() else { return (Spans::default(), None) };
         reader.stop.store(true, Ordering::Relaxed);
-        let records = reader.thread.join().map_err(|_| "the thread that reads spans failed".to_owned())??;
-        self.next = records.next;
-        Ok(join(&records, joinables))
+        match reader.thread.join() {
+            Ok(read) => {
+                self.next = read.records.next;
+                (join(&read, joinables, left_out), read.problem)
+            }
+            Err(_) => (Spans::default(), Some("the thread that reads them failed".to_owned())),
+        }
     }
 }
 
@@ -140,7 +188,8 @@ fn fetch(url: &str, next: Next) -> Result<Records, String> {
     serde_json::from_str(&text).map_err(|error| format!("{url}: these are no spans: {error}"))
 }
 
-fn join(records: &Records, joinables: &[Joinable]) -> Spans {
+fn join(read: &Read, joinables: &[Joinable], mut left_out: u64) -> Spans {
+    let Read { records, mask, .. } = read;
     let ntp: HashMap<(SocketAddr, &str), &NtpRecord> =
         records.ntp.iter().map(|record| ((record.source, record.origin.as_str()), record)).collect();
     let ke: HashMap<SocketAddr, &KeRecord> =
@@ -150,14 +199,18 @@ fn join(records: &Records, joinables: &[Joinable]) -> Spans {
     let [d_cke, d_cnts, d_ske, d_sntp, d_snts, d_cntp] = &mut times;
     let add = |to: &mut Vec<(i64, u64)>, ns: u64| to.push((i64::try_from(ns).unwrap_or(i64::MAX), 1));
     for joinable in joinables {
-        let server = match joinable.transmit {
+        let origin = joinable.transmit.map(|transmit| format!("{transmit:016x}"));
+        if rank(joinable.source, origin.as_deref()) & mask != 0 {
+            left_out = left_out.saturating_add(1);
+            continue;
+        }
+        let server = match &origin {
             None => {
                 add(d_cke, joinable.whole_ns);
                 ke.get(&joinable.source).map(|record| add(d_ske, record.d_ske_from_accept_ns))
             }
-            Some(transmit) => {
+            Some(origin) => {
                 add(d_cnts, joinable.whole_ns);
-                let origin = format!("{transmit:016x}");
                 ntp.get(&(joinable.source, origin.as_str())).map(|record| {
                     add(d_sntp, record.d_sntp_ns);
                     add(d_snts, record.d_snts_ns);
@@ -171,7 +224,7 @@ fn join(records: &Records, joinables: &[Joinable]) -> Spans {
         }
     }
     let [d_cke_ns, d_cnts_ns, d_ske_ns, d_sntp_ns, d_snts_ns, d_cntp_ns] = times.map(Histogram::from);
-    Spans { joined, unmatched, d_cke_ns, d_cnts_ns, d_ske_ns, d_sntp_ns, d_snts_ns, d_cntp_ns }
+    Spans { joined, unmatched, left_out, d_cke_ns, d_cnts_ns, d_ske_ns, d_sntp_ns, d_snts_ns, d_cntp_ns }
 }
 
 #[cfg(test)]
@@ -195,12 +248,46 @@ mod tests {
             joinable(other, None, 5000),
             joinable(source, None, 6000),
         ];
-        let spans = join(&records, &joinables);
-        assert_eq!((spans.joined, spans.unmatched), (2, 3));
+        let spans = join(&Read { records, ..Read::default() }, &joinables, 7);
+        assert_eq!((spans.joined, spans.unmatched, spans.left_out), (2, 3, 7));
         // Equation (6): d_CNTP = d_CNTS - d_SNTS.
         assert_eq!(spans.d_cntp_ns.pairs(), [(700, 1)]);
         assert_eq!(spans.d_ske_ns.pairs(), [(900, 1)]);
         assert_eq!((spans.d_cnts_ns.count(), spans.d_cke_ns.count()), (3, 2));
+    }
+
+    /// Requests of one client in readings of 1,000, of which 512 may be kept.
+    #[test]
+    fn both_sides_take_the_same_bounded_sample_and_count_the_rest() {
+        let source: SocketAddr = "192.0.2.1:1000".parse().unwrap();
+        let mut read = Read::default();
+        for reading in 0..20u64 {
+            let record =
+                |n: u64| NtpRecord { source, origin: format!("{n:016x}"), d_sntp_ns: 5, d_snts_ns: 30 };
+            let ntp = (0..1000).map(|n| record(reading * 1000 + n)).collect();
+            read.add(Ok(Records { ntp, ..Records::default() }), 512);
+            assert!(read.records.ntp.len() <= 512, "{}", read.records.ntp.len());
+        }
+        let joinables: Vec<Joinable> =
+            (0..20_000).map(|n| Joinable { source, transmit: Some(n), whole_ns: 1000 }).collect();
+        let spans = join(&read, &joinables, 3);
+        assert_eq!((spans.joined, spans.unmatched), (read.records.ntp.len() as u64, 0));
+        assert_eq!(spans.joined + spans.left_out, 20_003);
+        assert!(spans.joined > 200, "{}", spans.joined);
+        assert_eq!(spans.d_cntp_ns.count(), spans.joined);
+    }
+
+    #[test]
+    fn reading_that_fails_loses_nothing_and_is_named_unless_a_later_one_succeeds() {
+        let source: SocketAddr = "192.0.2.1:1000".parse().unwrap();
+        let ke = || vec![KeRecord { source, d_ske_from_accept_ns: 900 }];
+        let mut read = Read::default();
+        read.add(Ok(Records { next: Next { ntp: 0, ke: 1 }, ke: ke(), ..Records::default() }), 10);
+        read.add(Err("refused".to_owned()), 10);
+        assert_eq!((read.records.next.ke, read.records.ke.len()), (1, 1));
+        assert_eq!(read.problem.as_deref(), Some("refused"));
+        read.add(Ok(Records { next: Next { ntp: 0, ke: 2 }, ..Records::default() }), 10);
+        assert_eq!((read.records.next.ke, read.problem), (2, None));
     }
 
     #[test]

@@ -60,18 +60,34 @@ impl Plan {
     }
 }
 
+/// What came of the first request for time; `None` if it had no good answer and that is no matter.
+fn first<T>(
+    asked: Result<T, impl Into<Why>>,
+    server: SocketAddr,
+    is_forced: bool,
+) -> Result<Option<T>, Error> {
+    match asked.map_err(|why| Error { place: Place::Server(server), why: why.into() }) {
+        Err(error) if is_forced => {
+            log::warn!("{error}; it is loaded all the same");
+            Ok(None)
+        }
+        asked => asked.map(Some),
+    }
+}
+
 impl Target {
     fn new(plan: Plan, roots: Option<Roots>, authentication: &impl ToString) -> Self {
         Target { plan, roots, authentication: authentication.to_string(), antp: None }
     }
 
-    /// Asks the server of `plan` without authentication.
+    /// Asks the server of `plan` without authentication. This and the others go on if `is_forced`, though the first
+    /// request had no good answer: that is logged.
     ///
     /// # Errors
     /// Why there is no answer.
-    pub fn plain(plan: Plan, entropy: &mut Entropy) -> Result<Self, Error> {
+    pub fn plain(plan: Plan, is_forced: bool, entropy: &mut Entropy) -> Result<Self, Error> {
         let asked = plain::ask(plan.ntp, entropy, plan.timeout);
-        asked.map_err(|unanswered| unanswered.of(plan.ntp))?;
+        first(asked, plan.ntp, is_forced)?;
         Ok(Target::new(plan, None, &"none"))
     }
 
@@ -91,9 +107,14 @@ impl Target {
     ///
     /// # Errors
     /// Why there is no answer.
-    pub fn with_key(plan: Plan, key: &SymmetricKey, entropy: &mut Entropy) -> Result<Self, Error> {
+    pub fn with_key(
+        plan: Plan,
+        key: &SymmetricKey,
+        is_forced: bool,
+        entropy: &mut Entropy,
+    ) -> Result<Self, Error> {
         let asked = mac::ask(plan.ntp, key, entropy, plan.timeout);
-        asked.map_err(|unanswered| unanswered.of(plan.ntp))?;
+        first(asked, plan.ntp, is_forced)?;
         let plan = Plan { shared_key: Some(SharedKey::from(key)), ..plan };
         Ok(Target::new(plan, None, &key.algorithm()))
     }
@@ -107,6 +128,7 @@ impl Target {
         suite: Suite,
         roots: Roots,
         anchor: &Anchor,
+        is_forced: bool,
         entropy: &mut Entropy,
     ) -> Result<Self, Error> {
         let (server, timeout) = (plan.ntp, plan.timeout);
@@ -115,8 +137,7 @@ impl Target {
         let mut established = establish_by_clock(server, suite, anchor, entropy, timeout, learnt)
             .map_err(|(_, why)| failed(why))?;
         let ask = TimeAsk { is_separate: false, is_fresh: false, bounds: Bounds::WAN };
-        ask_time(server, &mut established.session, ask, entropy, timeout)
-            .map_err(|unanswered| failed(unanswered.into()))?;
+        first(ask_time(server, &mut established.session, ask, entropy, timeout), server, is_forced)?;
         let antp = AntpParameters {
             chain_size: established.negotiated.chain().octets().len() as u32,
             round_count: established.round_count,
@@ -135,6 +156,7 @@ impl Target {
         key_server: &KeyServer,
         roots: Roots,
         allow: impl Fn(&str, IpAddr) -> Result<(), E>,
+        is_forced: bool,
         entropy: &mut Entropy,
     ) -> Result<Self, E> {
         let dialled = key_server.exchange_keys(plan.ke_timeout)?;
@@ -144,7 +166,7 @@ impl Target {
         if plan.scheme != Scheme::Ke {
             allow(established.ntp_server.as_deref().unwrap_or(&key_server.host), ntp.ip())?;
             let asked = ask_with_either_keys(ntp, &mut established.session, entropy, plan.timeout);
-            (_, alternative_keys) = asked.map_err(|unanswered| unanswered.of(ntp))?;
+            alternative_keys = first(asked, ntp, is_forced)?.is_some_and(|(_, alternative)| alternative);
         }
         let aeads = key_server.ask.aeads.iter().map(|aead| aead.0).collect();
         let plan = Plan { ntp, ke: dialled.address, aeads, alternative_keys, ..plan };

@@ -27,8 +27,21 @@ pub fn beside(path: &Path, suffix: &str) -> PathBuf {
 /// # Errors
 /// If the new file cannot be written whole; the old one is then still in place.
 pub fn replace(target: &Path, octets: &[u8], owner: Option<(u32, u32)>) -> Result<(), Refused> {
+    replace_as(target, octets, 0o600, owner)
+}
+
+/// The same for a file that others may read: it has this mode, less the process's mask, and belongs to whoever writes
+/// it.
+///
+/// # Errors
+/// If the new file cannot be written whole; the old one is then still in place.
+pub fn replace_with_mode(target: &Path, octets: &[u8], mode: u32) -> Result<(), Refused> {
+    replace_as(target, octets, mode, None)
+}
+
+fn replace_as(target: &Path, octets: &[u8], mode: u32, owner: Option<(u32, u32)>) -> Result<(), Refused> {
     let fresh = beside(target, ".new");
-    let written = write(&fresh, target, octets, owner);
+    let written = write(&fresh, target, octets, mode, owner);
     if written.is_err() {
         // A part of a file helps nobody, and may be what filled the disk.
         let _ = fs::remove_file(&fresh);
@@ -36,7 +49,13 @@ pub fn replace(target: &Path, octets: &[u8], owner: Option<(u32, u32)>) -> Resul
     written
 }
 
-fn write(fresh: &Path, target: &Path, octets: &[u8], owner: Option<(u32, u32)>) -> Result<(), Refused> {
+fn write(
+    fresh: &Path,
+    target: &Path,
+    octets: &[u8],
+    mode: u32,
+    owner: Option<(u32, u32)>,
+) -> Result<(), Refused> {
     let at = |path: &Path| {
         let path = path.to_owned();
         move |error| (path, error)
@@ -47,7 +66,7 @@ fn write(fresh: &Path, target: &Path, octets: &[u8], owner: Option<(u32, u32)>) 
         _ => {}
     }
     let mut file =
-        OpenOptions::new().create_new(true).write(true).mode(0o600).open(fresh).map_err(at(fresh))?;
+        OpenOptions::new().create_new(true).write(true).mode(mode).open(fresh).map_err(at(fresh))?;
     if let Some((user, group)) = owner.filter(|_| privilege::is_root()) {
         fchown(&file, Some(user), Some(group)).map_err(at(fresh))?;
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use authentick_net::process::terminate;
 use authentick_report::Host;
-use authentick_report::load::LoadRecord;
+use authentick_report::load::{Interruption, LoadRecord};
 use authentick_rig::hosts::{self, Hosts};
 use authentick_rig::process::{Process, is_installed};
 use authentick_rig::quota::Quota;
@@ -155,7 +155,10 @@ pub(crate) fn load_record(file: &Path) -> Option<LoadRecord> {
     whole(&fs::read_to_string(file).ok()?)
 }
 
-/// A record of a load run that has a step.
+/// A record of a load run that has ended and has a step.
 pub(crate) fn whole(text: &str) -> Option<LoadRecord> {
-    LoadRecord::from_json(text).ok().filter(|record| !record.steps.is_empty())
+    let is_whole = |record: &LoadRecord| {
+        !record.steps.is_empty() && record.interrupted != Some(Interruption::Unfinished)
+    };
+    LoadRecord::from_json(text).ok().filter(is_whole)
 }

@@ -138,7 +138,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<Measured, Error> {
         ),
     };
     let duration = Duration::from_millis(milliseconds.parse()?);
-    let mut run = Run { steps, duration, background_rps: 0.0, server: None, spans: None };
+    let mut run = Run::new(steps, duration);
     let outcome = run.carry_out(&mut generator, &watch, |_| {});
     if let Some(problem) = outcome.interrupted {
         return Err(problem.to_string().into());

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use authentick_load::rates;
 use authentick_proto::prefix::Prefix;
+use authentick_report::load::Threshold;
 use authentick_wire::ke::AeadId;
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -135,6 +136,12 @@ pub(crate) struct LoadArguments {
     /// Seconds that each step lasts
     #[arg(long, alias = "seconds", value_name = "S", default_value = "5", value_parser = step_seconds)]
     pub(crate) step_seconds: Duration,
+    /// Seconds of the same load before each step, which count nowhere
+    #[arg(long, value_name = "S", default_value = "0", value_parser = warm_up)]
+    pub(crate) warm_up: Duration,
+    /// End after two steps in a row that lose more than this share; 1: never [default: 0.5 with --geometric]
+    #[arg(long, value_name = "SHARE", value_parser = loss, conflicts_with_all = ["rate", "search", "closed"])]
+    pub(crate) stop_at_loss: Option<f64>,
     /// Share of requests that may go unanswered in a search
     #[arg(long, value_name = "SHARE", default_value_t = 0.01, value_parser = share, requires = "search")]
     pub(crate) loss_max: f64,
@@ -168,9 +175,18 @@ pub(crate) struct LoadArguments {
     /// Requests a second of further clients beside the measured ones, which alone are measured
     #[arg(long, value_name = "RATE", value_parser = rates::rate)]
     pub(crate) background: Option<f64>,
-    /// Report processor time and memory of this process of the server, which runs on this host
+    /// Watch this process of the server, which runs on this host; may be repeated
     #[arg(long, value_name = "PID")]
-    pub(crate) server_pid: Option<u32>,
+    pub(crate) server_pid: Vec<u32>,
+    /// What the server is called in the record
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) label: Option<String>,
+    /// Load the server even if the first request for time has no good answer
+    #[arg(long)]
+    pub(crate) force_first: bool,
+    /// Exit with 4 if a step does so, such as p99>2ms or loss>1%; may be repeated
+    #[arg(long, value_name = "THRESHOLD")]
+    pub(crate) fail_if: Vec<Threshold>,
     /// Join the spans of an authentick server whose metrics are at this address
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) server_metrics: Option<String>,
@@ -229,6 +245,14 @@ pub(crate) struct Trust {
     /// Seconds that a key exchange may take
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
     pub(crate) ke_timeout: Duration,
+}
+
+fn loss(text: &str) -> Result<f64, String> {
+    number(text, 0.0..=1.0, "no share from 0 to 1, such as 0.5")
+}
+
+fn warm_up(text: &str) -> Result<Duration, String> {
+    number(text, 0.0..=3600.0, "no number of seconds from 0 to 3600").map(Duration::from_secs_f64)
 }
 
 fn share(text: &str) -> Result<f64, String> {

@@ -13,6 +13,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use authentick_load::ending::Ending;
 use authentick_load::runner::{Run, Steps};
 use authentick_load::{Generator, Plan, Scheme, Watch};
 use authentick_report::load::{Cause, Step};
@@ -34,20 +35,15 @@ pub(crate) fn run(arguments: &Stress) -> Result<Exit, Failure> {
     };
     // First of all, as a report that cannot be written would waste the run.
     files::check_writable(&arguments.report).map_err(unwritable)?;
-    let target = find(Scheme::Plain, &arguments.host, Proof::Presence, &arguments.permission, TIMEOUT)?;
+    let target =
+        find(Scheme::Plain, &arguments.host, Proof::Presence, &arguments.permission, TIMEOUT, false)?;
     let _ = authentick_net::descriptors::raise_limit();
     let plan = Plan { clients: CLIENT_COUNT, ..target.plan };
     let watch = Watch::default();
     stop_on_signals(&watch)?;
     let mut generator =
         Generator::prepare(&plan, None, &watch).map_err(|problem| Exit::Unavailable.because(problem))?;
-    let mut run = Run {
-        steps: Steps::Open(vec![arguments.rate]),
-        duration: arguments.seconds,
-        background_rps: 0.0,
-        server: None,
-        spans: None,
-    };
+    let mut run = Run::new(Steps::Open(vec![arguments.rate]), arguments.seconds);
     let over = AtomicBool::new(false);
     let (outcome, seconds) = std::thread::scope(|scope| {
         let rows = scope.spawn(|| rows(&watch, &over));
@@ -75,10 +71,7 @@ pub(crate) fn run(arguments: &Stress) -> Result<Exit, Failure> {
     let written = fs::write(&arguments.report, text).map_err(unwritable);
     output::result(&lines);
     written?;
-    if let Some(reason) = &step.why_invalid {
-        output::error(&format!("this run says nothing about the server: {reason}"));
-    }
-    verdict(&arguments.host, step.tally.answered, step.tally.invalid)
+    verdict(&arguments.host, Ending::of_steps(std::slice::from_ref(step)))
 }
 
 /// What was sent, answered and failed by the end of each second.

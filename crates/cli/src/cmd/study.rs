@@ -95,8 +95,8 @@ pub(super) fn program() -> Result<Program, Failure> {
         fault_of: |status| match exit_of(status) {
             Exit::Silence | Exit::Authentication | Exit::Unavailable => Fault::Server,
             Exit::Usage | Exit::Configuration => Fault::User,
-            Exit::Permission => Fault::Host,
-            Exit::Done | Exit::Internal => Fault::Program,
+            Exit::Permission | Exit::Invalid => Fault::Host,
+            Exit::Done | Exit::Crossed | Exit::Internal => Fault::Program,
         },
     })
 }
@@ -106,6 +106,7 @@ fn exit_of(status: ExitStatus) -> Exit {
     let known = [
         Exit::Silence,
         Exit::Authentication,
+        Exit::Invalid,
         Exit::Usage,
         Exit::Unavailable,
         Exit::Permission,

@@ -79,7 +79,10 @@ fn mix(seed: u64) -> u64 {
 /// clock can have shown; more seconds than a step has.
 pub(crate) fn check(part: &Part) -> Result<(), String> {
     check_evidence(part)?;
-    let tallies = std::iter::once(&part.tally).chain(&part.accompanying).chain(&part.background);
+    let tallies = std::iter::once(&part.tally)
+        .chain(&part.accompanying)
+        .chain(&part.background)
+        .chain(&part.background_accompanying);
     for tally in tallies {
         if !tally.adds_up() {
             return Err(format!(
@@ -154,7 +157,8 @@ fn add(whole: &mut Part, part: Part) -> Option<()> {
     };
     let alike = same(Some(&whole.tally), Some(&part.tally))
         && same(whole.accompanying.as_ref(), part.accompanying.as_ref())
-        && same(whole.background.as_ref(), part.background.as_ref());
+        && same(whole.background.as_ref(), part.background.as_ref())
+        && same(whole.background_accompanying.as_ref(), part.background_accompanying.as_ref());
     alike.then(|| whole.merge(part))
 }
 

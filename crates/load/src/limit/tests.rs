@@ -12,6 +12,8 @@ fn step() -> Step {
         tally: Tally { scheduled: 10_000, sent: 10_000, answered: 10_000, ..Tally::default() },
         accompanying: None,
         background: None,
+        background_accompanying: None,
+        remarks: Vec::new(),
         valid: true,
         why_invalid: None,
         limit: None,

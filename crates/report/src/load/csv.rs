@@ -79,6 +79,8 @@ impl<'a> Part<'a> {
         let of = move |kind, tally| Part { kind, offered_rps: None, tally, ..whole };
         let accompanying = step.accompanying.iter().map(move |tally| of("accompanying", tally));
         let background = step.background.iter().map(move |tally| of("background", tally));
+        let beside = step.background_accompanying.iter();
+        let beside = beside.map(move |tally| of("background-accompanying", tally));
         let hosts = step.hosts.iter().map(move |part| Part {
             kind: "host",
             host: &part.name,
@@ -95,7 +97,7 @@ impl<'a> Part<'a> {
             second: Some((index + 1, second)),
             ..whole
         });
-        std::iter::once(whole).chain(accompanying).chain(background).chain(hosts).chain(seconds)
+        std::iter::once(whole).chain(accompanying).chain(background).chain(beside).chain(hosts).chain(seconds)
     }
 
     /// The step, if the line is not about a part of it.
@@ -193,6 +195,7 @@ pub fn csv(record: &LoadRecord) -> String {
     let table = of_hosts(table)
         .number("spans_joined", |part| or_empty(part.spans().map(|spans| spans.joined)))
         .number("spans_unmatched", |part| or_empty(part.spans().map(|spans| spans.unmatched)))
+        .number("spans_left_out", |part| or_empty(part.spans().map(|spans| spans.left_out)))
         .each(
             spans,
             |(heading, ..)| heading.clone(),

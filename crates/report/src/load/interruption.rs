@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 pub enum Interruption {
     /// Its user.
     ByUser,
+    /// Nobody knows: the record was written while the run went on.
+    Unfinished,
     /// A fault, of this host or of an agent: which.
     Fault(String),
 }
@@ -21,6 +23,7 @@ impl Deref for Interruption {
     fn deref(&self) -> &str {
         match self {
             Interruption::ByUser => "stopped by the user",
+            Interruption::Unfinished => "not finished; this was written while the run went on",
             Interruption::Fault(fault) => fault,
         }
     }
@@ -34,7 +37,8 @@ impl fmt::Display for Interruption {
 
 impl From<String> for Interruption {
     fn from(stored: String) -> Self {
-        if stored == *Interruption::ByUser { Interruption::ByUser } else { Interruption::Fault(stored) }
+        let mut known = [Interruption::ByUser, Interruption::Unfinished].into_iter();
+        known.find(|known| **known == *stored).unwrap_or(Interruption::Fault(stored))
     }
 }
 
@@ -52,6 +56,7 @@ mod tests {
     fn interruption_is_stored_as_its_sentence() {
         for (interruption, text) in [
             (Interruption::ByUser, "\"stopped by the user\""),
+            (Interruption::Unfinished, "\"not finished; this was written while the run went on\""),
             (Interruption::Fault("agent B: gone".to_owned()), "\"agent B: gone\""),
         ] {
             assert_eq!(serde_json::to_string(&interruption).unwrap(), text);

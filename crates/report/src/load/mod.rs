@@ -84,12 +84,20 @@ pub struct LoadRecord {
     /// Why the run ended before its last step; absent if it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupted: Option<Interruption>,
+    /// Whether it ended before its last step by its own rule, [`Parameters::stop_at_loss`].
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub collapsed: bool,
 }
 
 stored!(
     LoadRecord = "authentick-load/2", "a load record", compact, check::record,
     "authentick-load/1" => version1::convert
 );
+
+/// Whether a field says what its absence says too.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
 
 /// How the load was shaped.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -101,6 +109,12 @@ pub struct Parameters {
     pub window: Option<u32>,
     /// How long each step offers load, in seconds.
     pub step_seconds: f64,
+    /// How long it offers the same load before that, which counts nowhere; in seconds.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub warm_up_seconds: f64,
+    /// The run ends after two steps in a row with a higher loss, a share of what was sent; absent: it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_at_loss: Option<f64>,
     /// Simulated clients, each with a port, keys and cookies of its own.
     pub clients: u32,
     /// Prefix of the clients' addresses; null: the host's choice.
@@ -153,11 +167,17 @@ pub struct Step {
     /// The operations of the background, in counts only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<Tally>,
+    /// The other kind of operations of the background, in counts only: its key exchanges, or its transfers after them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background_accompanying: Option<Tally>,
     /// Whether the generator did its part, so that the figures say something about the server.
     pub valid: bool,
     /// Why not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_invalid: Option<String>,
+    /// What of the step is missing, and why: whole sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
     /// What limited it; absent in records of version 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Verdict>,
@@ -224,6 +244,9 @@ pub struct Spans {
     pub joined: u64,
     /// Exchanges of the client for which the server has no record.
     pub unmatched: u64,
+    /// Exchanges that nobody tried to join: those above are a sample of all, as there were too many.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub left_out: u64,
     /// d_CKE = t4 - t1.
     pub d_cke_ns: Histogram,
     /// d_CNTS = t10 - t5.
@@ -345,7 +368,8 @@ impl Step {
     /// Whether the two sums hold in every tally.
     #[must_use]
     pub fn adds_up(&self) -> bool {
-        let others = self.accompanying.iter().chain(&self.background);
+        let others =
+            [&self.accompanying, &self.background, &self.background_accompanying].into_iter().flatten();
         let hosts = self.hosts.iter().map(|part| &part.tally);
         std::iter::once(&self.tally).chain(others).chain(hosts).all(Tally::adds_up)
     }

@@ -42,6 +42,13 @@ pub(super) fn shape(record: &LoadRecord) -> String {
     } else {
         parts.push(format!("a key exchange counts within {} s", seconds(ke_timeout_seconds)));
     }
+    if parameters.warm_up_seconds > 0.0 {
+        parts.push(format!("{} s of each step before it count nowhere", seconds(parameters.warm_up_seconds)));
+    }
+    if let Some(share) = parameters.stop_at_loss {
+        let ended = if record.collapsed { "ended" } else { "would have ended" };
+        parts.push(format!("{ended} after two steps in a row that lost more than {} %", percent(share)));
+    }
     if let Some(sources) = &parameters.sources {
         parts.push(format!("source addresses from {sources}"));
     }
@@ -355,6 +362,7 @@ pub(super) fn advice(record: &LoadRecord) -> Option<String> {
 /// Remarks on a step, most serious first.
 pub(super) fn remarks(step: &Step, ip: Ip) -> Vec<String> {
     let mut parts: Vec<String> = verdict(step).into_iter().chain(spoilt(&step.tally)).collect();
+    parts.extend(step.remarks.iter().map(|remark| remark.trim_end_matches('.').to_owned()));
     parts.extend(top_causes(&step.tally));
     if let Some(other) = &step.accompanying
         && let Some(causes) = top_causes(other)

@@ -15,11 +15,14 @@ mod target;
 use std::time::Duration;
 
 use authentick_crypto::Entropy;
-use authentick_load::runner::{Run, Steps};
+use authentick_load::ending::Ending;
+use authentick_load::journal::Journal;
+use authentick_load::runner::{Outcome, Run, Steps};
 use authentick_load::search::Settings;
 use authentick_load::target::Target;
-use authentick_load::{Antp, Arrivals, Crew, Generator, Plan, Processes, Scheme, SpanSource, Watch, rates};
-use authentick_report::load::{Interruption, LoadRecord, text};
+use authentick_load::{Antp, Arrivals, Crew, Generator, Plan, Processes, Scheme, SpanSource, Watch};
+use authentick_load::{neighbours, rates};
+use authentick_report::load::{LoadRecord, text};
 
 use crate::args::{Agent, ArrivalsArgument, Load, LoadArguments, LoadScheme};
 use crate::exit::{Exit, Failure};
@@ -114,23 +117,38 @@ impl<'a> Offer<'a> {
         record::check_writable(arguments)?;
         ready(watch)?;
         let Offer { scheme, proof, .. } = *self;
-        let target = find(scheme, &arguments.target, proof, &arguments.permission, arguments.timeout)?;
+        let force = arguments.force_first;
+        let target = find(scheme, &arguments.target, proof, &arguments.permission, arguments.timeout, force)?;
         let plan = self.plan(&target)?;
         let mut run = Run {
-            steps,
-            duration: arguments.step_seconds,
+            warm_up: arguments.warm_up,
+            stop_at_loss: arguments.stop_at_loss.or(arguments.geometric.is_some().then_some(COLLAPSE_LOSS)),
             background_rps: arguments.background.unwrap_or(0.0),
-            server: process(arguments.server_pid)?,
+            server: process(&arguments.server_pid)?,
             spans: spans(arguments.server_metrics.as_deref())?,
-        };
-        let mut crew = match arguments.coordination.agents.is_empty() {
-            true => prepare(&plan, &target, watch)?,
-            false => agent::coordinate(&arguments.coordination, &plan, watch)?,
+            ..Run::new(steps, arguments.step_seconds)
         };
         let mut record = record::begin(arguments, &plan, &run, &target);
-        let display = Display::start(arguments, &run, watch, &record)?;
-        let outcome = run.carry_out(crew.as_mut(), watch, |step| display.step(step));
-        drop(display);
+        let crew = match arguments.coordination.agents.is_empty() {
+            true => {
+                neighbours::advise(&plan, &arguments.server_pid);
+                prepare(&plan, &target, watch)
+            }
+            false => agent::coordinate(&arguments.coordination, &plan, watch),
+        };
+        let outcome = match crew {
+            // Stopped while clients got their first keys: that is what there is to say.
+            Err(_) if watch.is_stopped() => Outcome::stopped(),
+            Err(failure) => return Err(failure),
+            Ok(mut crew) => {
+                let display = Display::start(arguments, &run, watch, &record)?;
+                let mut journal = arguments.record.as_deref().map(|file| Journal::new(file, &record));
+                run.carry_out(crew.as_mut(), watch, |step| {
+                    display.step(step);
+                    journal.iter_mut().for_each(|journal| journal.step(step));
+                })
+            }
+        };
         outcome.conclude(&mut record, &run.steps);
         Ok(record)
     }
@@ -181,24 +199,23 @@ fn finish(arguments: &LoadArguments, record: &LoadRecord) -> Result<Exit, Failur
         (false, false) => format!("\n{}", text::conclusion(record)),
     });
     kept?;
-    let answered: u64 = record.steps.iter().map(|step| step.tally.answered).sum();
-    let invalid: u64 = record.steps.iter().map(|step| step.tally.invalid).sum();
-    match &record.interrupted {
-        Some(Interruption::Fault(fault)) => Err(Exit::Unavailable.because(fault.clone())),
-        _ if record.steps.is_empty() => Ok(Exit::Done),
-        _ => verdict(&record.target, answered, invalid),
-    }
+    verdict(&record.target, Ending::of(record, &arguments.fail_if))
 }
 
-/// How a command ends that had so many answers of `target`, and so many that failed a check.
-pub(crate) fn verdict(target: &str, answered: u64, invalid: u64) -> Result<Exit, Failure> {
-    match answered {
-        0 if invalid > 0 => {
-            Err(Exit::Authentication.because(format!("{target}: no answer passed every check")))
+/// How a command ends that has loaded `target`.
+pub(crate) fn verdict(target: &str, ending: Ending) -> Result<Exit, Failure> {
+    Err(match ending {
+        Ending::Done => return Ok(Exit::Done),
+        Ending::Fault(fault) => Exit::Unavailable.because(fault),
+        Ending::Silence => Exit::Silence.because(format!("{target}: no answer")),
+        Ending::Unauthenticated => {
+            Exit::Authentication.because(format!("{target}: no answer passed every check"))
         }
-        0 => Err(Exit::Silence.because(format!("{target}: no answer"))),
-        _ => Ok(Exit::Done),
-    }
+        Ending::Invalid(why) => {
+            Exit::Invalid.because(format!("{target}: this run says nothing about the server: {why}"))
+        }
+        Ending::Crossed(sentences) => Exit::Crossed.because(sentences.join("\n")),
+    })
 }
 
 fn steps(arguments: &LoadArguments) -> Result<Steps, Failure> {
@@ -223,6 +240,8 @@ fn steps(arguments: &LoadArguments) -> Result<Steps, Failure> {
 }
 
 const DEFAULT_RATE_RPS: f64 = 1000.0;
+/// Beyond this loss a server has collapsed, and higher rates in equal ratios show nothing new.
+const COLLAPSE_LOSS: f64 = 0.5;
 
 /// The addresses of the prefix that this host can send from.
 fn sources(arguments: &LoadArguments) -> Result<Vec<std::net::IpAddr>, Failure> {
@@ -242,9 +261,9 @@ fn sources(arguments: &LoadArguments) -> Result<Vec<std::net::IpAddr>, Failure> 
     }
 }
 
-fn process(pid: Option<u32>) -> Result<Option<Processes>, Failure> {
+fn process(pids: &[u32]) -> Result<Option<Processes>, Failure> {
     let problem = |text: String| Exit::Usage.because(format!("--server-pid: {text}"));
-    pid.map(|pid| Processes::new(&[pid])).transpose().map_err(problem)
+    (!pids.is_empty()).then(|| Processes::new(pids)).transpose().map_err(problem)
 }
 
 fn spans(address: Option<&str>) -> Result<Option<SpanSource>, Failure> {

@@ -76,13 +76,15 @@ pub(crate) enum Proof<'a> {
     Antp(&'a AntpLoad),
 }
 
-/// Finds the server that is called `text`, and asks it once; each answer has `timeout`.
+/// Finds the server that is called `text`, and asks it once; each answer has `timeout`. With `force` it goes on without
+/// a good answer to the first request for time, as far as clients need no keys from the server.
 pub(crate) fn find(
     scheme: Scheme,
     text: &str,
     proof: Proof<'_>,
     permit: &Permit,
     timeout: Duration,
+    force: bool,
 ) -> Result<Target, Failure> {
     let permission = Permission::new(permit)?;
     let ServerArgument { host, port: named_port } = ServerArgument::parse(text)?;
@@ -97,14 +99,21 @@ pub(crate) fn find(
     let address = resolve(&host, port)?[0];
     permission.check(&host, address.ip())?;
     let plan = Plan { scheme, server_name: host.clone(), timeout, ..Plan::plain(address) };
+    let keys = |mut failure: Failure| {
+        if force && failure.exit != Exit::Usage {
+            failure.message += "; --force-first cannot go on without keys of this server";
+        }
+        failure
+    };
     match proof {
-        Proof::None => Ok(Target::plain(plan, entropy)?),
+        Proof::None => Ok(Target::plain(plan, force, entropy)?),
         Proof::Presence => Ok(Target::reached(plan, entropy)?),
-        Proof::Key(name) => Ok(Target::with_key(plan, &name.find(address.ip())?, entropy)?),
+        Proof::Key(name) => Ok(Target::with_key(plan, &name.find(address.ip())?, force, entropy)?),
         Proof::Antp(AntpLoad { kem, ca, server_name }) => {
             let (plan, roots) = trusting(plan, server_name.as_deref(), ca.as_deref())?;
             let anchor = trust::authorities(&roots, &plan.server_name)?;
-            let mut target = Target::under_antp(plan, kem.suite(), roots, &anchor, entropy)?;
+            let mut target = Target::under_antp(plan, kem.suite(), roots, &anchor, force, entropy)
+                .map_err(|error| keys(error.into()))?;
             target.antp = target.antp.map(|found| AntpParameters { kem: name_of(kem), ..found });
             Ok(target)
         }
@@ -115,7 +124,7 @@ pub(crate) fn find(
             let ask = Ask { tls: client_config(roots.clone()), server_name, aeads: aeads(aead) };
             let key_server = KeyServer { host, port, addresses: vec![address], ask, ntp_port };
             let allow = |host: &str, address| permission.check(host, address);
-            Target::under_nts(plan, &key_server, roots, allow, entropy)
+            Target::under_nts(plan, &key_server, roots, allow, force, entropy).map_err(keys)
         }
     }
 }

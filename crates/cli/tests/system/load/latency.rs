@@ -7,7 +7,7 @@ use authentick_lab::servers::{NtpServer, Policy};
 use authentick_lab::skip::skip;
 use authentick_report::load::{Cause, LoadRecord, Percentiles};
 
-use super::{begin, finish, load, load_first, only};
+use super::{begin, finish_ending, load, load_first, only};
 use crate::lab::{program, wait_for};
 
 const ATTEMPT_COUNT: usize = 4;
@@ -75,8 +75,8 @@ fn generator_that_was_stopped_says_so_and_the_step_is_invalid() {
     signal("-STOP");
     std::thread::sleep(Duration::from_millis(400));
     signal("-CONT");
-    let record = finish(as_json);
-    assert_eq!(as_text.wait(), 0, "{}", as_text.log());
+    let record = finish_ending(3, as_json);
+    assert_eq!(as_text.wait(), 3, "{}", as_text.log());
     let step = only(&record);
     let why = step.why_invalid.as_deref().unwrap();
     assert!(!step.valid && why.starts_with("generator fell behind: "), "{why}");

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use authentick_lab::corrupt::{Changed, Corrupt, Damage, Record, Tap};
-use authentick_report::load::Cause;
+use authentick_report::load::{Cause, Operation};
 
 use super::{behind, failures, load_nts, only};
 use crate::lab::{Lab, wait_for};
@@ -120,6 +120,8 @@ fn background_is_offered_and_not_measured() {
     assert!(measured.answered >= 10 && background.answered >= 60, "{measured:?} {background:?}");
     let transfers = step.accompanying.as_ref().unwrap();
     assert_eq!(transfers.sent, 2 * measured.answered);
+    let beside = step.background_accompanying.as_ref().unwrap();
+    assert_eq!((beside.sent, beside.operation), (2 * background.answered, Operation::Transfer));
     // The server and the tap saw all of them.
     let served = (measured.sent + background.sent + 1) as f64;
     let metric = "nts_ke_connections_total{outcome=\"served\"}";

@@ -46,6 +46,21 @@ fn steps_follow_the_ramp_and_the_ratio() {
 }
 
 #[test]
+fn rates_in_equal_ratios_end_where_the_server_collapses() {
+    // 1,600/s and 6,400/s lose more than half; 400/s does not.
+    let shape = ["--geometric", "100:4:25600", "--step-seconds", "0.5", "--timeout", "0.1"];
+    let server = NtpServer::on_loopback(Policy::good().limit(500.0, 15));
+    let record = plain(&server, &shape);
+    assert_eq!((record.steps.len(), record.collapsed, &record.interrupted), (4, true, &None));
+    assert_eq!(record.parameters.stop_at_loss, Some(0.5));
+    let words = authentick_report::load::text::summary(&record);
+    assert!(words.contains("ended after two steps in a row that lost more than 50"), "{words}");
+    let server = NtpServer::on_loopback(Policy::good().limit(500.0, 15));
+    let record = plain(&server, &[&shape[..], &["--stop-at-loss", "1"]].concat());
+    assert_eq!((record.steps.len(), record.collapsed), (5, false), "nothing loses more than all");
+}
+
+#[test]
 fn closed_loop_keeps_its_window_in_flight() {
     // An answer takes 50 ms: four at a time make 80 a second.
     let delay = Fault::Late(std::time::Duration::from_millis(50));
@@ -116,10 +131,12 @@ fn files_are_written_and_can_be_read() {
     let file = |name: &str| lab.path().join(name).to_str().unwrap().to_owned();
     let (kept, csv, html) = (file("run.json"), file("run.csv"), file("run.html"));
     let arguments =
-        ["--rate", "100", "--step-seconds", "0.5", "--record", &kept, "--csv", &csv, "--html", &html];
+        ["--rate", "100", "--step-seconds", "0.5", "--label", "the lab's", "--record", &kept, "--csv", &csv];
+    let arguments = [&arguments[..], &["--html", &html]].concat();
     let record = load_nts("mix", server.ke, &lab, &arguments);
     let kept = LoadRecord::from_json(&std::fs::read_to_string(kept).unwrap()).unwrap();
     assert_eq!(kept, record, "what is kept is what is printed");
+    assert_eq!(kept.server_label.as_deref(), Some("the lab's"));
 
     let csv = std::fs::read_to_string(csv).unwrap();
     let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(csv.as_bytes());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{begin, finish, load_nts, only};
+use super::{begin, finish, finish_ending, load_nts, only};
 use crate::lab::{Lab, serve};
 use authentick_lab::process::closed_port;
 use authentick_lab::skip::skip;
@@ -64,8 +64,9 @@ fn server_that_ends_while_it_is_watched_makes_the_step_invalid_and_is_reported()
     let process = begin(&[&["plain", address.as_str()], &arguments[..]].concat());
     crate::lab::wait_for("requests", || (server.outcome("plain") > 20.0).then_some(()));
     drop(server);
-    let record = finish(process);
+    let record = finish_ending(3, process);
     let step = only(&record);
+    assert!(step.remarks[0].starts_with("What the server used is missing: process "), "{:?}", step.remarks);
     assert!(!step.valid && step.server.is_none() && step.tally.answered >= 20 && step.tally.lost > 0);
     // A pid that nobody has is told before.
     let lab = Lab::new();

@@ -276,6 +276,7 @@ fn conclusions(run: Run<'_>) -> Section {
     for (name, tally) in [
         ("Beside", sum(&record.steps, |step| step.accompanying.as_ref())),
         ("Background", sum(&record.steps, |step| step.background.as_ref())),
+        ("Beside the background", sum(&record.steps, |step| step.background_accompanying.as_ref())),
     ] {
         let Some(tally) = tally else { continue };
         let (sent, of, answered) = (count(tally.sent), tally.operation.plural(), count(tally.answered));
@@ -332,14 +333,23 @@ fn spans(run: Run<'_>) -> Option<Section> {
     figures::spans(run).into_iter().for_each(|figure| section.add(figure));
     section.show([table]);
     let spans = run.record.steps.iter().filter_map(|step| step.spans.as_ref());
-    let (joined, unmatched) = spans.fold((0u64, 0u64), |(joined, unmatched), spans| {
-        (joined.saturating_add(spans.joined), unmatched.saturating_add(spans.unmatched))
-    });
+    let (joined, unmatched, left_out) =
+        spans.fold((0u64, 0u64, 0u64), |(joined, unmatched, left_out), spans| {
+            (
+                joined.saturating_add(spans.joined),
+                unmatched.saturating_add(spans.unmatched),
+                left_out.saturating_add(spans.left_out),
+            )
+        });
     section.say(format!(
         "{} exchanges are known to both sides, {} to the client alone.",
         count(joined),
         count(unmatched)
     ));
+    if left_out > 0 {
+        section
+            .say(format!("They are a sample of all: {} further exchanges were left out.", count(left_out)));
+    }
     Some(section)
 }
 

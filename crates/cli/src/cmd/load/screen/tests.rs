@@ -22,7 +22,7 @@ fn record() -> LoadRecord {
 }
 
 fn run(steps: Steps) -> Run {
-    Run { steps, duration: Duration::from_secs(2), background_rps: 0.0, server: None, spans: None }
+    Run::new(steps, Duration::from_secs(2))
 }
 
 fn seconds(seconds: f64) -> Duration {
