@@ -485,6 +485,7 @@ impl Core {
             evidence: Evidence::default(),
             series: Vec::new(),
             request_size: results.request_size as u32,
+            joined: 0,
             joinables: std::mem::take(&mut results.joinables),
             joinables_left_out: 0,
             antp: schemes!(dispatch, &self.speaker, scheme => scheme.figures(seconds)),

@@ -105,6 +105,10 @@ pub struct Part {
     pub series: Vec<Second>,
     /// Octets of the largest request as UDP payload; 0: TCP.
     pub request_size: u32,
+    /// Requests that left in one message with another, which their host counts as one datagram; those of a warm-up not
+    /// included.
+    #[serde(default)]
+    pub joined: u64,
     /// Single operations, if they were asked for.
     pub joinables: Vec<Joinable>,
     /// Single operations that are not among them, as there were too many.
@@ -139,6 +143,7 @@ impl Part {
         self.busy_share = self.busy_share.into_iter().chain(other.busy_share).reduce(f64::max);
         self.evidence.merge(&other.evidence);
         self.request_size = self.request_size.max(other.request_size);
+        self.joined = self.joined.saturating_add(other.joined);
         self.joinables.extend(other.joinables);
         self.joinables_left_out = self.joinables_left_out.saturating_add(other.joinables_left_out);
     }

@@ -28,7 +28,7 @@ mod generator;
 mod host;
 pub mod journal;
 mod judge;
-mod limit;
+pub mod limit;
 mod limits;
 pub mod live;
 pub mod neighbours;

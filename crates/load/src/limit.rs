@@ -1,6 +1,6 @@
 //! What limited a step, by its figures: the server, the generator, the path, or nothing. Pure functions.
 //!
-//! [`judge`] asks rule after rule, in the order of [`OPEN`] or [`CLOSED`]; the first that applies decides. The
+//! [`judge`] asks rule after rule, in the order of `OPEN` or `CLOSED`; the first that applies decides. The
 //! generator is asked first: figures that it spoilt say nothing about others. Losses are traced by what the server's
 //! host counts of UDP: a request that nobody read was lost on the way, or in the server's full socket; one that was
 //! read and not answered, in the server; an answer that was sent and did not come, on the way back. What these counters
@@ -47,7 +47,7 @@ const CLOSED: [Rule; 6] = [
 
 /// What limited this step.
 #[must_use]
-pub(crate) fn judge(step: &Step) -> Verdict {
+pub fn judge(step: &Step) -> Verdict {
     let case = Case::of(step);
     let rules: &[Rule] = if case.is_closed { &CLOSED } else { &OPEN };
     let unknown = || verdict(Limit::Unknown, ["the figures do not tell".to_owned()]);
@@ -81,14 +81,17 @@ pub(crate) fn datagrams(step: &Step) -> Option<Datagrams> {
     })
 }
 
-/// What a host counted, without what the generator itself sent and read on it; `None` if that is not known.
-pub(crate) fn without_own(counted: Traffic, step: &Step) -> Option<Traffic> {
+/// What a host counted, without what the generator itself sent and read on it; `joined` of its requests left in one
+/// message with another, which counts once. `None` if that is not known.
+pub(crate) fn without_own(counted: Traffic, step: &Step, joined: u64) -> Option<Traffic> {
     let own = datagrams(step)?;
     let drops = step.evidence.as_ref().map(|evidence| evidence.drops).unwrap_or_default();
     Some(Traffic {
         read: counted.read.saturating_sub(own.answers),
         full: counted.full.saturating_sub(drops.unread),
-        sent: counted.sent.saturating_sub(own.requests.saturating_sub(drops.send_buffer)),
+        sent: counted
+            .sent
+            .saturating_sub(own.requests.saturating_sub(joined).saturating_sub(drops.send_buffer)),
         uncertain: counted.uncertain,
     })
 }

@@ -152,7 +152,7 @@ impl Run {
         let mut step = step_of(&part, order.rate_rps, crew.hosts().to_vec());
         match watching.map(|watching| watching.and_then(Watching::end)).transpose() {
             Ok(seen) => {
-                step.server = seen.map(|seen| used(&seen, &step));
+                step.server = seen.map(|seen| used(&seen, &step, part.joined));
                 step.limit = Some(limit::judge(&step));
             }
             Err(problem) => {
@@ -197,8 +197,8 @@ fn step_of(part: &Part, offered_rps: Option<f64>, hosts: Vec<HostPart>) -> Step 
     }
 }
 
-/// What was seen of the server's processes, as a record has it.
-fn used(seen: &Seen, step: &Step) -> ServerUse {
+/// What was seen of the server's processes, as a record has it; `joined` requests left in one message with another.
+fn used(seen: &Seen, step: &Step, joined: u64) -> ServerUse {
     let cpu_seconds = seen.cpu.as_secs_f64();
     let others = [&step.accompanying, &step.background, &step.background_accompanying];
     let sum = |of: fn(&Tally) -> u64| -> u64 {
@@ -220,7 +220,7 @@ fn used(seen: &Seen, step: &Step) -> ServerUse {
         stopped_share: seen.stopped_share,
         traffic: match seen.is_shared.then(|| is_here(&step.hosts)) {
             None | Some(Some(false)) => traffic,
-            Some(Some(true)) => traffic.and_then(|traffic| limit::without_own(traffic, step)),
+            Some(Some(true)) => traffic.and_then(|traffic| limit::without_own(traffic, step, joined)),
             Some(None) => None,
         },
     }

@@ -179,12 +179,17 @@ impl Sockets {
         self.apart = false;
         self.core.start(order, start_ns);
         let dropped_before = self.dropped_count();
+        let mut joined_before = self.out.joined_count();
+        let counted_from_ns = start_ns.saturating_add(order.warm_up.as_nanos() as u64);
         let end_ns = order.end_ns(start_ns);
         let (mut idle_ns, mut started) = (0, false);
         let mut now_ns = self.clock.monotonic_ns();
         loop {
             if watch.is_stopped() {
                 self.core.stop(now_ns);
+            }
+            if !order.warm_up.is_zero() && now_ns < counted_from_ns {
+                joined_before = self.out.joined_count();
             }
             let begun = self.begin_due(now_ns);
             if begun && !started {
@@ -206,7 +211,8 @@ impl Sockets {
         if self.out.joins() {
             watch.note_joins();
         }
-        let part = self.core.finish(idle_ns);
+        let joined = self.out.joined_count() - joined_before;
+        let part = Part { joined, ..self.core.finish(idle_ns) };
         Report { part, dropped: self.dropped_count().saturating_sub(dropped_before) }
     }
 

@@ -49,6 +49,8 @@ pub struct SendBatch {
     /// What the headers of messages of several requests point to.
     controls: Slots<Control>,
     segmentation: Segmentation,
+    /// Requests that have left in one message with one before them.
+    joined_count: u64,
 }
 
 // SAFETY: the pointers in the headers point into slots of the same value, which move with it.
@@ -60,6 +62,7 @@ impl Default for SendBatch {
             messages: Messages::new(),
             controls: Slots::new(Control([0; control::CONTROL_SIZE])),
             segmentation: Segmentation::probe(),
+            joined_count: 0,
         }
     }
 }
@@ -93,6 +96,13 @@ impl SendBatch {
         self.segmentation != Segmentation::Impossible
     }
 
+    /// How many requests have left in one message with one before them: the host counts each message as one datagram
+    /// sent, whatever the kernel makes of it.
+    #[must_use]
+    pub const fn joined_count(&self) -> u64 {
+        self.joined_count
+    }
+
     /// Sends the requests in `slots` from a connected socket without waiting; returns how many left, the first ones.
     /// Each is a datagram of its own. With `joined`, those of one size that lie side by side take one way through the
     /// kernel, if it can do that, and then leave or fail together.
@@ -116,7 +126,9 @@ impl SendBatch {
                     if left.iter().any(is_joined) {
                         self.segmentation.succeeded();
                     }
-                    return Ok(left.iter().map(|header| header.msg_hdr.msg_iovlen).sum());
+                    let request_count: usize = left.iter().map(|header| header.msg_hdr.msg_iovlen).sum();
+                    self.joined_count += (request_count - left.len()) as u64;
+                    return Ok(request_count);
                 }
                 Err(error) if headers.first().is_some_and(is_joined) && self.segmentation.failed(&error) => {}
                 Err(error) => return Err(error),
