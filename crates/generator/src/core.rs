@@ -15,7 +15,7 @@ use authentick_report::load::{Cause, Evidence, Stray};
 use authentick_wire::time::NtpSpan;
 
 use crate::arrivals::Inspected;
-use crate::counts::{Counts, Times};
+use crate::counts::{Answered, Counts, Times};
 use crate::exchanges::{Exchange, Exchanges};
 use crate::flight::{Due as FlightDue, Flights, Request};
 use crate::ledger::Ledger;
@@ -106,6 +106,7 @@ impl Core {
             flights: Flights::new(nanos(settings.timeout), flight_count_max),
             exchanges: Exchanges::default(),
             streams: Streams::default(),
+            turn_ns: 0,
             results: Results {
                 ledger: Ledger::new(settings.scheme.nature()),
                 lateness: Times::default(),
@@ -129,14 +130,23 @@ impl Core {
         self.load.roster.add(local);
     }
 
-    /// A step begins, whose measured operations begin at `start_ns`.
+    /// A step begins, whose first operations begin at `start_ns`, or a [lead](Order::lead) earlier.
     pub fn start(&mut self, order: &Order, start_ns: u64) {
         let load = &mut self.load;
         // What came after the end of the last step belongs to no step.
-        load.results.clear();
+        let from_ns = order.from_ns(start_ns);
+        load.results.start(from_ns);
+        load.flights.start(from_ns);
         schemes!(dispatch, &mut self.speaker, scheme => scheme.start());
         let Settings { arrivals, share, seed, .. } = load.settings;
         load.streams = Streams::new(arrivals, order, share, seed, start_ns);
+    }
+
+    /// When the first operation of this worker is planned: not before the start of the step, but perhaps much later,
+    /// as workers take turns, and arrivals may be drawn. `None` if there is none.
+    #[must_use]
+    pub fn first_due_ns(&self) -> Option<u64> {
+        self.load.streams.first_ns()
     }
 
     /// Nothing more begins.
@@ -159,6 +169,7 @@ impl Core {
     /// Begins one operation, or something else that a client needs; `false` if nothing is due at `now_ns`.
     pub fn begin(&mut self, now_ns: u64, desk: &mut Desk<'_, impl Clock>) -> bool {
         let Core { speaker, load, .. } = self;
+        load.turn_ns = now_ns;
         if load.streams.is_stopped {
             return false;
         }
@@ -179,7 +190,7 @@ impl Core {
                 Due::Room { measured } => (measured, now_ns, false),
             };
             if now_ns - intended_ns > GIVE_UP_NS {
-                load.results.ledger.of(measured, true).miss(Cause::FellBehind);
+                load.results.ledger.of(measured, true, intended_ns).miss(Cause::FellBehind);
                 continue;
             }
             let begun = match load.flights.is_full(load.outbox.count()) {
@@ -189,7 +200,7 @@ impl Core {
                     schemes!(dispatch, speaker, scheme => scheme.begin(call, measured, intended_ns))
                 }
             };
-            let counts = load.results.ledger.of(measured, true);
+            let counts = load.results.ledger.of(measured, true, intended_ns);
             match begun {
                 Ok(()) => {
                     counts.scheduled += 1;
@@ -267,8 +278,9 @@ impl Core {
         client.outstanding -= 1;
         client.request_ended(request.epoch);
         let is_stalled = continued && !matches!(why, Unsent::Obstacle(_));
-        self.load.results.ledger.stalled += u64::from(is_stalled);
-        let counts = self.load.counts_of(request.client, request.principal);
+        let is_counted = self.load.is_counted(request.client, request.intended_ns);
+        self.load.results.ledger.stalled += u64::from(is_stalled && is_counted);
+        let counts = self.load.counts_of(request.client, request.principal, request.intended_ns);
         match why {
             Unsent::Obstacle(cause) => {
                 // The host knows that it would not arrive: that counts as sent.
@@ -299,7 +311,7 @@ impl Core {
             }
         }
         if !is_known {
-            self.load.count_stray(client, Stray::Obstacle);
+            self.load.count_stray(client, Stray::Obstacle, self.load.turn_ns);
         }
     }
 
@@ -313,16 +325,16 @@ impl Core {
     pub fn exchange_begun(&mut self, exchange: &Exchange, begun_ns: u64) {
         let Exchange { measured, principal, intended_ns, .. } = *exchange;
         let results = &mut self.load.results;
-        if measured && principal {
+        if measured && principal && results.ledger.is_counted(measured, intended_ns) {
             results.last_sent_ns = begun_ns;
             results.lateness.record(begun_ns.saturating_sub(intended_ns) as i64);
         }
-        results.ledger.of(measured, principal).sent += 1;
+        results.ledger.of(measured, principal, intended_ns).sent += 1;
     }
 
     /// A key exchange could not begin, by the generator's own fault.
     pub fn exchange_skipped(&mut self, exchange: &Exchange, cause: Cause, now_ns: u64) {
-        self.load.results.ledger.of(exchange.measured, exchange.principal).skip(cause);
+        self.load.counts_of_exchange(exchange).skip(cause);
         if exchange.principal {
             self.load.streams.hold(exchange.measured);
         }
@@ -331,7 +343,7 @@ impl Core {
 
     /// A key exchange that began has failed.
     pub fn exchange_failed(&mut self, exchange: &Exchange, cause: Cause, now_ns: u64) {
-        self.load.results.ledger.of(exchange.measured, exchange.principal).fail(cause);
+        self.load.counts_of_exchange(exchange).fail(cause);
         self.exchange_ended(exchange, now_ns);
     }
 
@@ -356,9 +368,9 @@ impl Core {
     ) {
         let Core { speaker, load, .. } = self;
         load.exchanges.ended();
-        let Exchange { measured, principal, intended_ns, .. } = *exchange;
-        load.results.ledger.of(measured, principal).answer(now_ns as i64 - intended_ns as i64, None);
-        if measured && load.is_joinable() {
+        let latency_ns = now_ns as i64 - exchange.intended_ns as i64;
+        load.counts_of_exchange(exchange).answer(&Answered { latency_ns, ..Answered::default() });
+        if load.is_joinable(exchange.measured, exchange.intended_ns) {
             let whole_ns = now_ns.saturating_sub(begun_ns);
             load.results.joinables.extend(local.map(|source| Joinable { source, transmit: None, whole_ns }));
         }
@@ -385,11 +397,11 @@ impl Core {
                 self.datagram_ended(client, principal, now_ns, desk);
             }
             Some(FlightDue::Over(flight)) => {
-                let Request { client, epoch, principal, .. } = flight.request;
+                let Request { client, epoch, principal, intended_ns, .. } = flight.request;
                 self.load.roster[client].request_ended(epoch);
                 // What an answer to it showed says more than what anyone says on the way.
                 let why = flight.noted.or(flight.obstacle).unwrap_or(Cause::Timeout);
-                self.load.counts_of(client, principal).fail(why);
+                self.load.counts_of(client, principal, intended_ns).fail(why);
             }
         }
         true
@@ -449,6 +461,12 @@ impl Core {
         self.load.results.ledger.get(measured, principal)
     }
 
+    /// Counts of measured operations that were due in the warm-up: of the scheme's own, or of accompanying ones.
+    #[must_use]
+    pub fn warm_up_counts(&self, principal: bool) -> &Counts {
+        self.load.results.ledger.warm_up(principal)
+    }
+
     /// Whether a request with this transmit timestamp waits for its answer, or has waited for one timeout.
     #[must_use]
     pub fn is_waiting(&self, transmit: u64) -> bool {
@@ -461,11 +479,12 @@ impl Core {
         self.load.flights.count()
     }
 
-    /// The result of the step, during which the worker was idle for `idle_ns`.
+    /// The result of the step, during whose measured time the worker had nothing to do for `idle_ns`.
     pub fn finish(&mut self, idle_ns: u64) -> Part {
         let Workload { results, streams, settings, .. } = &mut self.load;
         let lasted_ns = streams.lasted_ns(results.last_sent_ns);
         let seconds = lasted_ns as f64 / 1e9;
+        let idle_share = (lasted_ns > 0).then(|| (idle_ns as f64 / lasted_ns as f64).min(1.0));
         let late_max_ns = match settings.arrivals {
             // Nothing is due, so nothing is late.
             Arrivals::Closed { .. } => u64::MAX,
@@ -481,14 +500,18 @@ impl Core {
             seconds,
             why_invalid: ledger.why_invalid(late_max_ns, &results.lateness),
             lateness_ns: results.lateness.stored(),
-            busy_share: (lasted_ns > 0).then(|| (1.0 - idle_ns as f64 / lasted_ns as f64).clamp(0.0, 1.0)),
-            evidence: Evidence::default(),
+            busy_share: idle_share.map(|idle_share| 1.0 - idle_share),
+            evidence: Evidence { idle_share, ..Evidence::default() },
             series: Vec::new(),
             request_size: results.request_size as u32,
             joined: 0,
+            uncounted: [true, false].map(|principal| ledger.warm_up(principal).answered).iter().sum(),
             joinables: std::mem::take(&mut results.joinables),
             joinables_left_out: 0,
             antp: schemes!(dispatch, &self.speaker, scheme => scheme.figures(seconds)),
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -118,6 +118,9 @@ pub(crate) struct Flights {
     waiting: Queue,
     overdue: Queue,
     ended: Ended,
+    /// Those that were due before operations counted; absent if there are none.
+    ended_before: Option<Ended>,
+    from_ns: u64,
     timeout_ns: u64,
     count_max: usize,
 }
@@ -145,9 +148,16 @@ impl Flights {
             waiting: Queue::default(),
             overdue: Queue::default(),
             ended: Ended::new(),
+            ended_before: None,
+            from_ns: 0,
             timeout_ns,
             count_max,
         }
+    }
+
+    /// A step begins in which those requests count that are due from `from_ns` on.
+    pub(crate) fn start(&mut self, from_ns: u64) {
+        (self.from_ns, self.ended_before) = (from_ns, None);
     }
 
     /// How long an answer may take.
@@ -197,7 +207,11 @@ impl Flights {
     /// Ends the request with this transmit timestamp.
     pub(crate) fn remove(&mut self, transmit: u64) -> Option<Flight> {
         let slot = self.by_transmit.remove(&transmit)?;
-        self.ended.add(transmit);
+        let ended = match self.links[slot as usize].flight.request.intended_ns < self.from_ns {
+            true => self.ended_before.get_or_insert_with(Ended::new),
+            false => &mut self.ended,
+        };
+        ended.add(transmit);
         let is_overdue = self.links[slot as usize].flight.overdue;
         let queue = if is_overdue { &mut self.overdue } else { &mut self.waiting };
         queue.unlink(&mut self.links, slot);
@@ -228,9 +242,13 @@ impl Flights {
         self.links.get(queue.first as usize).map(|link| &link.flight)
     }
 
-    /// Whether a request with this transmit timestamp has ended, as far as is remembered.
-    pub(crate) fn has_ended(&self, transmit: u64) -> bool {
-        self.ended.contains(transmit)
+    /// Whether a request with this transmit timestamp has ended, as far as is remembered: an instant that counts like
+    /// the one at which it was due, if so.
+    pub(crate) fn ended_ns(&self, transmit: u64) -> Option<u64> {
+        if self.ended_before.as_ref().is_some_and(|ended| ended.contains(transmit)) {
+            return Some(0);
+        }
+        self.ended.contains(transmit).then_some(self.from_ns)
     }
 
     /// When [`Flights::due`] has something next.
@@ -344,17 +362,31 @@ mod tests {
         let mut entropy = Entropy::from_seed(3);
         let mut flights = flights(1);
         let transmits: Vec<u64> = (0..2000).map(|now_ns| add(&mut flights, &mut entropy, now_ns)).collect();
-        assert!(transmits.iter().all(|&transmit| !flights.has_ended(transmit)));
+        assert!(transmits.iter().all(|&transmit| flights.ended_ns(transmit).is_none()));
         // Half of them are answered.
         transmits.iter().step_by(2).for_each(|&transmit| _ = flights.remove(transmit));
         while flights.due(u64::MAX).is_some() {}
-        assert!(transmits.iter().all(|&transmit| flights.has_ended(transmit)));
-        assert!(!flights.has_ended(0) && !flights.has_ended(entropy.u64()));
+        assert!(transmits.iter().all(|&transmit| flights.ended_ns(transmit).is_some()));
+        assert!(flights.ended_ns(0).is_none() && flights.ended_ns(entropy.u64()).is_none());
         // A great many others drive each of them out.
         (0..4 * ENDED_COUNT_MAX).for_each(|_| flights.ended.add(entropy.u64()));
-        let left_count = transmits.iter().filter(|&&transmit| flights.has_ended(transmit)).count();
+        let left_count = transmits.iter().filter(|&&transmit| flights.ended_ns(transmit).is_some()).count();
         assert!(left_count < 10, "{left_count}");
         assert_eq!(flights.ended.lines.capacity() * LINE_SIZE, ENDED_COUNT_MAX);
+    }
+
+    #[test]
+    fn ended_requests_are_of_the_time_that_they_were_due_in() {
+        let mut entropy = Entropy::from_seed(8);
+        let mut flights = flights(1_000);
+        flights.start(100);
+        let [warm_up, counted] = [99, 100].map(|sent_ns| add(&mut flights, &mut entropy, sent_ns));
+        for transmit in [warm_up, counted] {
+            assert!(flights.remove(transmit).is_some());
+        }
+        assert_eq!((flights.ended_ns(warm_up), flights.ended_ns(counted)), (Some(0), Some(100)));
+        flights.start(500);
+        assert_eq!((flights.ended_ns(warm_up), flights.ended_ns(counted)), (None, Some(500)));
     }
 
     #[test]

@@ -1,4 +1,7 @@
 //! Counts of a worker's step, and whether the generator did its part.
+//!
+//! Every operation belongs to the instant at which it was due. Those of measured clients that were due in the warm-up
+//! are counted apart, so that sums hold there too, and say nothing else.
 
 use authentick_report::load::Cause;
 
@@ -10,6 +13,10 @@ use crate::scheme::Nature;
 pub(crate) struct Ledger {
     /// By background or measured clients, and by accompanying or own operations of the scheme.
     counts: [[Counts; 2]; 2],
+    /// Counts of measured clients in the warm-up, by accompanying or own operations of the scheme.
+    warm_up: [Counts; 2],
+    /// From when on measured clients count, monotonic.
+    from_ns: u64,
     /// Datagrams within an operation for which the generator's sockets had no room, so that the operation was lost.
     pub(crate) stalled: u64,
 }
@@ -17,13 +24,22 @@ pub(crate) struct Ledger {
 impl Ledger {
     /// Nothing counted yet.
     pub(crate) fn new(nature: &Nature) -> Self {
-        let kinds = || [nature.accompanying, nature.principal].map(Counts::new);
-        Ledger { counts: [kinds(), kinds()], stalled: 0 }
+        let operations = [nature.accompanying, nature.principal];
+        let counts = [operations.map(Counts::new), operations.map(Counts::new)];
+        Ledger { counts, warm_up: operations.map(Counts::untimed), from_ns: 0, stalled: 0 }
     }
 
-    /// The counts of one kind.
-    pub(crate) fn of(&mut self, measured: bool, principal: bool) -> &mut Counts {
-        &mut self.counts[usize::from(measured)][usize::from(principal)]
+    /// The counts of one kind, for an operation that was due at `intended_ns`.
+    pub(crate) fn of(&mut self, measured: bool, principal: bool, intended_ns: u64) -> &mut Counts {
+        match self.is_counted(measured, intended_ns) {
+            true => &mut self.counts[usize::from(measured)][usize::from(principal)],
+            false => &mut self.warm_up[usize::from(principal)],
+        }
+    }
+
+    /// Whether an operation that was due at `intended_ns` counts: the warm-up of measured clients does not.
+    pub(crate) const fn is_counted(&self, measured: bool, intended_ns: u64) -> bool {
+        !measured || intended_ns >= self.from_ns
     }
 
     /// The same, read-only.
@@ -31,10 +47,15 @@ impl Ledger {
         &self.counts[usize::from(measured)][usize::from(principal)]
     }
 
-    /// Starts again from zero.
-    pub(crate) fn clear(&mut self) {
-        self.stalled = 0;
-        self.counts.iter_mut().flatten().for_each(Counts::clear);
+    /// The counts of measured clients in the warm-up.
+    pub(crate) const fn warm_up(&self, principal: bool) -> &Counts {
+        &self.warm_up[principal as usize]
+    }
+
+    /// Starts again from zero, for a step whose measured clients count from `from_ns` on.
+    pub(crate) fn start(&mut self, from_ns: u64) {
+        (self.stalled, self.from_ns) = (0, from_ns);
+        self.counts.iter_mut().flatten().chain(&mut self.warm_up).for_each(Counts::clear);
     }
 
     /// Why the figures say nothing about the server, given how late requests left and how late one in a hundred may be;
@@ -116,17 +137,34 @@ mod tests {
         for cause in Cause::ALL.into_iter().filter(|cause| cause.is_local()) {
             for (measured, principal) in [(true, true), (true, false), (false, true), (false, false)] {
                 let mut ledger = Ledger::new(Scheme::Nts.nature());
-                ledger.of(measured, principal).skip(cause);
+                ledger.of(measured, principal, 0).skip(cause);
                 assert!(ledger.why_invalid(u64::MAX, &Times::default()).is_some(), "{cause}");
             }
         }
     }
 
     #[test]
+    fn warm_up_says_nothing_of_the_step() {
+        let mut ledger = Ledger::new(Scheme::Nts.nature());
+        ledger.start(100);
+        for principal in [true, false] {
+            ledger.of(true, principal, 99).miss(Cause::FellBehind);
+        }
+        assert_eq!(ledger.why_invalid(u64::MAX, &Times::default()), None);
+        assert_eq!((ledger.get(true, true).scheduled, ledger.warm_up(true).scheduled), (0, 1));
+        ledger.of(false, true, 99).miss(Cause::FellBehind);
+        assert!(ledger.why_invalid(u64::MAX, &Times::default()).is_some(), "the background has no warm-up");
+        ledger.of(true, true, 100).miss(Cause::FellBehind);
+        assert_eq!(ledger.get(true, true).scheduled, 1);
+        ledger.start(100);
+        assert_eq!((ledger.get(true, true).scheduled, ledger.warm_up(true).scheduled), (0, 0));
+    }
+
+    #[test]
     fn want_of_cookies_is_the_servers_fault_if_it_loses_requests() {
         let ledger = |dry: u64, failed: u64| {
             let mut ledger = Ledger::new(Scheme::Nts.nature());
-            let principal = ledger.of(true, true);
+            let principal = ledger.of(true, true, 0);
             (principal.scheduled, principal.sent) = (1000, 1000 - dry);
             (0..dry).for_each(|_| principal.skip(Cause::NoCookie));
             (0..failed).for_each(|_| principal.fail(Cause::Timeout));

@@ -42,7 +42,7 @@ pub struct Order {
     pub rate_rps: Option<f64>,
     /// The same for clients that are not measured; they start a little earlier. 0: none.
     pub background_rps: f64,
-    /// How long operations begin. Waiting for the last answers comes after that.
+    /// How long operations begin that count. Waiting for the last answers comes after that.
     pub duration: Duration,
     /// How long operations begin before those that count, at the same rates.
     #[serde(default)]
@@ -59,10 +59,16 @@ impl Order {
         if self.background_rps > 0.0 { BACKGROUND_LEAD } else { Duration::ZERO }
     }
 
+    /// From when on operations count, if the first one begins at `start_ns`.
+    #[must_use]
+    pub fn from_ns(&self, start_ns: u64) -> u64 {
+        start_ns.saturating_add(nanos(self.warm_up))
+    }
+
     /// When nothing more begins, if the first operation does at `start_ns`.
     #[must_use]
     pub fn end_ns(&self, start_ns: u64) -> u64 {
-        start_ns.saturating_add(nanos(self.duration))
+        self.from_ns(start_ns).saturating_add(nanos(self.duration))
     }
 }
 
@@ -109,6 +115,10 @@ pub struct Part {
     /// included.
     #[serde(default)]
     pub joined: u64,
+    /// Operations that were answered and counted nowhere else, as they were due in the warm-up: the server's work
+    /// includes them.
+    #[serde(default)]
+    pub uncounted: u64,
     /// Single operations, if they were asked for.
     pub joinables: Vec<Joinable>,
     /// Single operations that are not among them, as there were too many.
@@ -144,6 +154,7 @@ impl Part {
         self.evidence.merge(&other.evidence);
         self.request_size = self.request_size.max(other.request_size);
         self.joined = self.joined.saturating_add(other.joined);
+        self.uncounted = self.uncounted.saturating_add(other.uncounted);
         self.joinables.extend(other.joinables);
         self.joinables_left_out = self.joinables_left_out.saturating_add(other.joinables_left_out);
     }

@@ -26,7 +26,10 @@ struct Stream {
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     streams: Vec<Stream>,
-    start_ns: u64,
+    /// When the first operation is planned; absent if none is.
+    first_ns: Option<u64>,
+    /// From when on operations count.
+    from_ns: u64,
     /// When nothing more begins.
     end_ns: u64,
     /// The planned end, by the order or because the step was stopped.
@@ -66,7 +69,8 @@ impl Streams {
             Arrivals::Closed { window } => (0.0, Some(window)),
             Arrivals::Constant | Arrivals::Exponential => (order.rate_rps.unwrap_or(0.0), None),
         };
-        let schedule = Schedule::new(arrivals, rate_rps, order.duration, share, seed);
+        let whole = order.warm_up.saturating_add(order.duration);
+        let schedule = Schedule::new(arrivals, rate_rps, whole, share, seed);
         let mut streams = vec![stream(schedule, start_ns, true, window)];
         if order.background_rps > 0.0 {
             let background = match arrivals {
@@ -74,12 +78,21 @@ impl Streams {
                 open @ (Arrivals::Constant | Arrivals::Exponential) => open,
             };
             let lead = order.lead();
-            let duration = order.duration + lead;
-            let schedule = Schedule::new(background, order.background_rps, duration, share, !seed);
+            let whole = whole.saturating_add(lead);
+            let schedule = Schedule::new(background, order.background_rps, whole, share, !seed);
             streams.push(stream(schedule, start_ns.saturating_sub(lead.as_nanos() as u64), false, None));
         }
-        let end_ns = order.end_ns(start_ns);
-        Streams { streams, start_ns, end_ns, ended_ns: end_ns, is_stopped: false, current: 0 }
+        let first = streams.iter().filter_map(|stream| match stream.window {
+            Some(_) => Some(stream.start_ns),
+            None => Some(stream.start_ns + stream.schedule.next_ns()?),
+        });
+        let (first_ns, from_ns, end_ns) = (first.min(), order.from_ns(start_ns), order.end_ns(start_ns));
+        Streams { streams, first_ns, from_ns, end_ns, ended_ns: end_ns, is_stopped: false, current: 0 }
+    }
+
+    /// When the first operation is planned, of this worker's share in the schedule.
+    pub(crate) const fn first_ns(&self) -> Option<u64> {
+        self.first_ns
     }
 
     /// Nothing more begins.
@@ -172,17 +185,16 @@ impl Streams {
 
     /// The next instant at which something is due, or the step ends.
     pub(crate) fn next_ns(&self, now_ns: u64) -> Option<u64> {
-        let due = self
-            .streams
-            .iter()
-            .filter(|_| !self.is_stopped)
-            .filter_map(|stream| Some(stream.start_ns + stream.schedule.next_ns()?));
+        let due = self.streams.iter().filter(|_| !self.is_stopped).filter_map(|stream| match stream.window {
+            Some(_) => Some(stream.start_ns).filter(|&start_ns| now_ns < start_ns),
+            None => Some(stream.start_ns + stream.schedule.next_ns()?),
+        });
         due.chain((now_ns < self.end_ns).then_some(self.end_ns)).min()
     }
 
-    /// For how long operations began, if the last one was sent at `last_sent_ns`: a late generator sends beyond the
-    /// end, and must not look faster for it.
+    /// For how long operations began that count, if the last one was sent at `last_sent_ns`: a late generator sends
+    /// beyond the end, and must not look faster for it.
     pub(crate) fn lasted_ns(&self, last_sent_ns: u64) -> u64 {
-        self.ended_ns.max(last_sent_ns).saturating_sub(self.start_ns)
+        self.ended_ns.max(last_sent_ns).saturating_sub(self.from_ns)
     }
 }

@@ -8,8 +8,8 @@ use authentick_wire::packet::Packet;
 use authentick_wire::time::NtpTime;
 
 use crate::core::Settings;
-use crate::counts::{Counts, Times};
-use crate::exchanges::Exchanges;
+use crate::counts::{Answered, Counts, Times};
+use crate::exchanges::{Exchange, Exchanges};
 use crate::flight::{Flight, Flights, Request};
 use crate::ledger::Ledger;
 use crate::limits::JOINABLE_COUNT_MAX;
@@ -29,6 +29,8 @@ pub(crate) struct Workload {
     pub(crate) flights: Flights,
     pub(crate) exchanges: Exchanges,
     pub(crate) streams: Streams,
+    /// When operations were last looked for that are due, monotonic.
+    pub(crate) turn_ns: u64,
     pub(crate) results: Results,
 }
 
@@ -45,10 +47,10 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    /// Starts again from zero.
-    pub(crate) fn clear(&mut self) {
+    /// Starts again from zero, for a step whose measured clients count from `from_ns` on.
+    pub(crate) fn start(&mut self, from_ns: u64) {
         let Results { ledger, lateness, joinables, request_size, last_sent_ns } = self;
-        ledger.clear();
+        ledger.start(from_ns);
         lateness.clear();
         joinables.clear();
         (*request_size, *last_sent_ns) = (0, 0);
@@ -112,15 +114,26 @@ impl Workload {
         self.outbox.push(Pending { request: Some(request), continued, unfinished, client, size });
     }
 
-    /// The counts of one kind of operations, of the group that a client belongs to.
-    pub(crate) fn counts_of(&mut self, client: u32, principal: bool) -> &mut Counts {
-        self.results.ledger.of(self.roster[client].measured, principal)
+    /// The counts of one kind of operations, of the group that a client belongs to, for one that was due at
+    /// `intended_ns`.
+    pub(crate) fn counts_of(&mut self, client: u32, principal: bool, intended_ns: u64) -> &mut Counts {
+        self.results.ledger.of(self.roster[client].measured, principal, intended_ns)
+    }
+
+    /// The same, for a key exchange.
+    pub(crate) fn counts_of_exchange(&mut self, exchange: &Exchange) -> &mut Counts {
+        self.results.ledger.of(exchange.measured, exchange.principal, exchange.intended_ns)
+    }
+
+    /// Whether an operation of a client counts that was due at `intended_ns`.
+    pub(crate) fn is_counted(&self, client: u32, intended_ns: u64) -> bool {
+        self.results.ledger.is_counted(self.roster[client].measured, intended_ns)
     }
 
     /// A request has left.
     pub(crate) fn departed(&mut self, request: Request, continued: bool, sent_ns: u64, sent: NtpTime) {
-        self.counts_of(request.client, request.principal).sent += u64::from(!continued);
-        if self.roster[request.client].measured {
+        self.counts_of(request.client, request.principal, request.intended_ns).sent += u64::from(!continued);
+        if self.roster[request.client].measured && self.is_counted(request.client, request.intended_ns) {
             if request.principal && !continued {
                 self.results.last_sent_ns = sent_ns;
             }
@@ -137,14 +150,14 @@ impl Workload {
     /// operation may have begun.
     pub(crate) fn land(&mut self, transmit: u64, came: &Arrived) -> Option<Landing> {
         let flight = self.flights.remove(transmit)?;
-        let Request { client: index, epoch, principal, .. } = flight.request;
+        let Request { client: index, epoch, principal, intended_ns, .. } = flight.request;
         let client = &mut self.roster[index];
         client.request_ended(epoch);
         client.outstanding -= u32::from(!flight.overdue);
         if !flight.overdue && came.at_ns().saturating_sub(flight.sent_ns) < self.flights.timeout_ns() {
             return Some(Landing::InTime(flight));
         }
-        self.counts_of(index, principal).fail(Cause::Late);
+        self.counts_of(index, principal, intended_ns).fail(Cause::Late);
         Some(Landing::Late { client: index, principal, is_news: !flight.overdue })
     }
 
@@ -152,24 +165,38 @@ impl Workload {
     pub(crate) fn time_came(&mut self, flight: &Flight, header: &Header, came: Arrived, clock: &impl Clock) {
         let Request { client, principal, intended_ns, begun_ns, .. } = flight.request;
         let offset_ns = Sample::new(header, flight.sent, came.at).offset.as_nanos();
-        let latency_ns = came.at_ns() as i64 - intended_ns as i64;
-        self.counts_of(client, principal).answer(latency_ns, Some(offset_ns));
-        self.note_joinable(client, flight.request.asked.transmit(), begun_ns, clock);
+        let at_ns = came.at_ns() as i64;
+        let times = Answered {
+            latency_ns: at_ns - intended_ns as i64,
+            from_send_ns: Some(at_ns - flight.sent_ns as i64),
+            offset_ns: Some(offset_ns),
+        };
+        self.counts_of(client, principal, intended_ns).answer(&times);
+        self.note_joinable(client, flight.request.asked.transmit(), [intended_ns, begun_ns], clock);
     }
 
     /// Records an answered operation, if it will be joined with the server's records.
-    pub(crate) fn note_joinable(&mut self, client: u32, transmit: u64, begun_ns: u64, clock: &impl Clock) {
+    pub(crate) fn note_joinable(
+        &mut self,
+        client: u32,
+        transmit: u64,
+        [intended_ns, begun_ns]: [u64; 2],
+        clock: &impl Clock,
+    ) {
         let client = &self.roster[client];
-        if client.measured && self.is_joinable() {
+        if self.is_joinable(client.measured, intended_ns) {
             let whole_ns = clock.monotonic_ns().saturating_sub(begun_ns);
             let joinable = Joinable { source: client.local, transmit: Some(transmit), whole_ns };
             self.results.joinables.push(joinable);
         }
     }
 
-    /// Whether to record one more single operation.
-    pub(crate) fn is_joinable(&self) -> bool {
-        self.settings.joinable && self.results.joinables.len() < JOINABLE_COUNT_MAX
+    /// Whether to record one more single operation, one that was due at `intended_ns`.
+    pub(crate) fn is_joinable(&self, measured: bool, intended_ns: u64) -> bool {
+        measured
+            && self.settings.joinable
+            && self.results.joinables.len() < JOINABLE_COUNT_MAX
+            && self.results.ledger.is_counted(measured, intended_ns)
     }
 
     /// An operation that a client's request belonged to has ended.
@@ -179,22 +206,25 @@ impl Workload {
 
     /// A datagram with this origin, if it is long enough for one, answers no request in flight of its client.
     pub(crate) fn stray(&mut self, client: u32, octets: &[u8], origin: Option<u64>) {
+        let ended_ns = origin.and_then(|origin| self.flights.ended_ns(origin));
+        // One that is in flight has waited too long, and will be ended.
+        let due_ns = ended_ns.or_else(|| self.due_ns_of(client, origin?));
         let stray = match origin {
-            // One that is in flight has waited too long, and will be ended.
-            Some(origin) if self.flights.has_ended(origin) || self.is_of(client, origin) => Stray::Duplicate,
+            Some(_) if due_ns.is_some() => Stray::Duplicate,
             Some(_) if Packet::parse(octets).is_ok() => Stray::BadOrigin,
             Some(_) | None => Stray::Malformed,
         };
-        self.count_stray(client, stray);
+        self.count_stray(client, stray, due_ns.unwrap_or(self.turn_ns));
     }
 
-    fn is_of(&self, client: u32, transmit: u64) -> bool {
-        self.flights.get(transmit).is_some_and(|flight| flight.request.client == client)
+    fn due_ns_of(&self, client: u32, transmit: u64) -> Option<u64> {
+        let request = &self.flights.get(transmit)?.request;
+        (request.client == client).then_some(request.intended_ns)
     }
 
-    /// Something came to a client that belongs to no request.
-    pub(crate) fn count_stray(&mut self, client: u32, stray: Stray) {
+    /// Something came to a client that belongs to no operation; to one that was due then, if it counts like that.
+    pub(crate) fn count_stray(&mut self, client: u32, stray: Stray, due_ns: u64) {
         let principal = self.settings.scheme.nature().measures_transfers;
-        self.counts_of(client, principal).stray(stray);
+        self.counts_of(client, principal, due_ns).stray(stray);
     }
 }

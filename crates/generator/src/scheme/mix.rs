@@ -34,9 +34,9 @@ impl Mix {
             return call.load.operation_ended(index);
         }
         client.transfers_left -= 1;
-        call.load.counts_of(index, false).scheduled += 1;
+        call.load.counts_of(index, false, now_ns).scheduled += 1;
         if let Err(cause) = push_sealed(call, index, now_ns, self.same_cookie || self.replays) {
-            call.load.counts_of(index, false).skip(cause);
+            call.load.counts_of(index, false, now_ns).skip(cause);
             call.load.roster[index].transfers_left = 0;
             call.load.operation_ended(index);
         }

@@ -37,7 +37,7 @@ impl Protocol for Nts {
         }
         client.exchanging = true;
         let (client, measured, intended_ns) = (Some(index), client.measured, now_ns);
-        call.load.counts_of(index, false).scheduled += 1;
+        call.load.counts_of(index, false, now_ns).scheduled += 1;
         call.load.exchanges.want(Exchange { client, measured, principal: false, intended_ns });
         true
     }

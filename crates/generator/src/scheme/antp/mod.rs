@@ -36,7 +36,7 @@ use crate::Clock;
 use crate::arrivals::Inspected;
 use crate::client::Client;
 use crate::core::{Missing, Settings};
-use crate::flight::Flight;
+use crate::flight::{Flight, Request};
 use crate::limits::{BATCH_SIZE, CHAIN_FLIGHT_COUNT_MAX, KE_LATENESS_MAX_NS, SEALED_FLIGHT_COUNT_MAX};
 use crate::workload::{Arrived, Call, Workload};
 
@@ -139,7 +139,7 @@ impl<A: Aim> Protocol for Antp<A> {
             return false;
         };
         client.exchanging = true;
-        call.load.counts_of(index, false).scheduled += 1;
+        call.load.counts_of(index, false, now_ns).scheduled += 1;
         self.speech.push_negotiation(call, index, goal, now_ns);
         true
     }
@@ -185,9 +185,9 @@ impl<A: Aim> Protocol for Antp<A> {
 
     fn answered(&mut self, call: &mut Call<'_, impl Clock>, flight: Flight, answer: Answer, came: Arrived) {
         let Answer::Antp(taken) = answer else { return };
-        let (client, principal) = (flight.request.client, flight.request.principal);
+        let Request { client, principal, intended_ns, .. } = flight.request;
         if let Err(cause) = self.speech.go_on(call, flight, taken, came) {
-            call.load.counts_of(client, principal).fail(cause);
+            call.load.counts_of(client, principal, intended_ns).fail(cause);
             self.datagram_ended(call, client, principal, came.now.ns);
         }
     }

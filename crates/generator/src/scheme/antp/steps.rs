@@ -12,6 +12,7 @@ use super::conversation::{Conversation, Goal, Taken, Talk};
 use super::figures::Figures;
 use super::guide::{BOUNDS, Guide, Trusted};
 use crate::Clock;
+use crate::counts::Answered;
 use crate::flight::{Flight, Request};
 use crate::limits::SPARE_COUNT_MAX;
 use crate::scheme::Asked;
@@ -84,7 +85,8 @@ impl Speech {
         };
         let times_ns = [intended_ns, begun_ns];
         conversation.phases_ns[conversation.phase()] += came.at_ns().saturating_sub(sent_ns);
-        let mut offset_ns = None;
+        let mut answered =
+            Answered { latency_ns: came.at_ns() as i64 - intended_ns as i64, ..Answered::default() };
         let next_size = match (taken, conversation.goal) {
             (Taken::Chain(Progress::More), Goal::Negotiation) if self.guide.replay => None,
             (Taken::Chain(Progress::More), _) => match &mut conversation.talk {
@@ -117,7 +119,10 @@ impl Speech {
             }
             (Taken::Keyed(_), Goal::Negotiation | Goal::KeyExchange | Goal::Time | Goal::C1) => None,
             (Taken::Time(accepted), _) => {
-                offset_ns = Some(Sample::new(&accepted.header, sent, came.at).offset.as_nanos());
+                answered.offset_ns = Some(Sample::new(&accepted.header, sent, came.at).offset.as_nanos());
+                // Other operations take several datagrams, or public-key work between them.
+                let is_single = conversation.goal == Goal::Time;
+                answered.from_send_ns = is_single.then(|| came.at_ns() as i64 - sent_ns as i64);
                 None
             }
         };
@@ -125,8 +130,8 @@ impl Speech {
             call.load.push(conversation.request(client, times_ns), size, None, true);
             return Ok(());
         }
-        self.ended(call, client, &conversation, times_ns, came, offset_ns);
-        if offset_ns.is_some() && self.spares.len() < SPARE_COUNT_MAX {
+        self.ended(call, client, &conversation, times_ns, &answered);
+        if answered.offset_ns.is_some() && self.spares.len() < SPARE_COUNT_MAX {
             self.spares.push(conversation);
         }
         Ok(())
@@ -164,20 +169,18 @@ impl Speech {
         call: &mut Call<'_, impl Clock>,
         client: u32,
         conversation: &Conversation,
-        [intended_ns, begun_ns]: [u64; 2],
-        came: Arrived,
-        offset_ns: Option<i64>,
+        times_ns: [u64; 2],
+        answered: &Answered,
     ) {
-        let principal = conversation.goal.is_principal();
-        let latency_ns = came.at_ns() as i64 - intended_ns as i64;
-        call.load.counts_of(client, principal).answer(latency_ns, offset_ns);
+        let (principal, [intended_ns, _]) = (conversation.goal.is_principal(), times_ns);
+        call.load.counts_of(client, principal, intended_ns).answer(answered);
         if !principal {
             return call.load.roster[client].prepared();
         }
-        if call.load.roster[client].measured {
+        if call.load.roster[client].measured && call.load.is_counted(client, intended_ns) {
             self.figures.answered(conversation);
         }
-        call.load.note_joinable(client, conversation.token().to_bits(), begun_ns, call.clock);
+        call.load.note_joinable(client, conversation.token().to_bits(), times_ns, call.clock);
         call.load.operation_ended(client);
     }
 }
