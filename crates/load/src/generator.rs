@@ -14,8 +14,8 @@ use authentick_net::clock::monotonic_ns;
 use authentick_wire::ke::AeadId;
 
 use crate::agent::{CrewError, Fault};
-use crate::engine::{Report, Setup, Sockets};
-use crate::host::{Counters, run_delay_ns};
+use crate::engine::{Setup, Sockets};
+use crate::host::{self, Counters, run_delay_ns};
 use crate::judge;
 use crate::plan::{Crew, Order, Part, Plan, Scheme, Watch};
 
@@ -30,7 +30,7 @@ struct Thread {
     /// Whether it is ready.
     prepared: Receiver<Result<(), String>>,
     orders: Sender<Command>,
-    reports: Receiver<Report>,
+    reports: Receiver<Part>,
     handle: JoinHandle<()>,
 }
 
@@ -128,8 +128,8 @@ impl Thread {
             }
             drop(watch);
             while let Ok(Command { order, start_ns, watch }) = inbox.recv() {
-                let report = observed(is_first, || sockets.step(&order, start_ns, &watch));
-                if outbox.send(report).is_err() {
+                let part = observed(is_first, || sockets.step(&order, start_ns, &watch));
+                if outbox.send(part).is_err() {
                     return;
                 }
             }
@@ -144,20 +144,19 @@ impl Thread {
 
 /// Carries a step out on this thread, and adds to its report what the host did meanwhile. What is the host's alone is
 /// in the report of one thread.
-fn observed(is_first: bool, step: impl FnOnce() -> Report) -> Report {
+fn observed(is_first: bool, step: impl FnOnce() -> Part) -> Part {
     let host = is_first.then(Counters::read);
     let (begun_ns, delayed_ns) = (monotonic_ns(), run_delay_ns());
-    let mut report = step();
+    let mut part = step();
     let lasted_ns = monotonic_ns().saturating_sub(begun_ns);
     if let Some(host) = host {
-        report.part.evidence.merge(&host.until(&Counters::read()));
+        part.evidence.merge(&host.until(&Counters::read()));
     }
     let delay_ns = delayed_ns.zip(run_delay_ns()).map(|(before, after)| after.saturating_sub(before));
     let share =
         delay_ns.filter(|_| lasted_ns > 0).map(|delay_ns| (delay_ns as f64 / lasted_ns as f64).min(1.0));
-    report.part.evidence.preempted_share = share;
-    report.part.evidence.drops.unread = report.dropped;
-    report
+    part.evidence.preempted_share = share;
+    part
 }
 
 /// Refuses plans that make no sense, whatever their origin.
@@ -182,19 +181,12 @@ fn ask(plan: &Plan, roots: Option<Roots>) -> Result<Ask, String> {
 }
 
 /// All threads as one host.
-fn merge(reports: Vec<Report>) -> Part {
-    let dropped: u64 = reports.iter().map(|report| report.dropped).sum();
-    let parts = reports.into_iter().map(|report| report.part);
-    let whole = parts.reduce(|mut whole, part| {
+fn merge(parts: Vec<Part>) -> Part {
+    let whole = parts.into_iter().reduce(|mut whole, part| {
         whole.merge(part);
         whole
     });
     let mut part = whole.unwrap_or_default();
-    if dropped > 0 && part.why_invalid.is_none() {
-        part.why_invalid = Some(format!(
-            "generator fell behind: it did not read {dropped} answers in time; offer less, or use more --workers or \
-             hosts"
-        ));
-    }
+    part.why_invalid = part.why_invalid.or_else(|| host::why_invalid(&part.evidence.drops, &part.tally));
     part
 }

@@ -6,7 +6,10 @@
 
 use std::fs;
 
-use authentick_report::load::{Drops, Evidence};
+use authentick_report::load::{Drops, Evidence, Tally};
+
+/// Up to this share of the requests may have been dropped on this host: a tenth of the loss that searches tolerate.
+const DROPPED_SHARE_MAX: f64 = 0.001;
 
 /// Counts since some time before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +54,25 @@ impl Counters {
             ..Evidence::default()
         }
     }
+}
+
+/// Why the figures say nothing about the server, if so much was dropped before it left this host; `None` if it was not.
+pub(crate) fn why_invalid(drops: &Drops, tally: &Tally) -> Option<String> {
+    if drops.unread > 0 {
+        return Some(format!(
+            "generator fell behind: it did not read {} answers in time; offer less, or use more --workers or hosts",
+            drops.unread
+        ));
+    }
+    // A refusal of the queue may show in both. What others on this host lost explains no loss here.
+    let dropped = drops.send_buffer.max(drops.queue).min(tally.lost);
+    (dropped as f64 > DROPPED_SHARE_MAX * tally.sent as f64).then(|| {
+        format!(
+            "this host dropped datagrams that were to be sent: that may be {dropped} of {} lost requests; offer less, \
+             or give the interface a longer queue",
+            tally.lost
+        )
+    })
 }
 
 /// How long this thread has been ready to run and did not, in nanoseconds; `None` if the kernel does not tell.
@@ -151,5 +173,18 @@ mod tests {
         assert!(run_delay_ns().is_none_or(|ns| ns < u64::MAX / 2));
         assert_eq!(run_delay("123 456 7\n"), Some(456));
         assert_eq!(run_delay("123"), None);
+    }
+
+    #[test]
+    fn drops_of_this_host_that_explain_losses_invalidate_a_step() {
+        let why = |unread, send_buffer, queue, lost| {
+            let drops = Drops { unread, send_buffer, queue };
+            let tally = Tally { sent: 10_000, lost, ..Tally::default() };
+            why_invalid(&drops, &tally)
+        };
+        assert!(why(1, 0, 0, 0).is_some_and(|why| why.contains("did not read 1 answers")));
+        assert!(why(0, 11, 11, 500).is_some_and(|why| why.contains("11 of 500")));
+        assert!(why(0, 0, 90, 20).is_some_and(|why| why.contains("20 of 20")));
+        assert_eq!([why(0, 10, 10, 500), why(0, 5_000, 5_000, 0), why(0, 0, 0, 9_000)], [None, None, None]);
     }
 }

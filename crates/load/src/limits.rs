@@ -21,6 +21,12 @@ pub(crate) const SPIN_NS: u64 = 200_000;
 /// The longest sleep, so that a stop is noticed soon.
 pub(crate) const PATIENCE_MAX: Duration = Duration::from_millis(20);
 
+/// From this on a thread has stood still: no work between two looks at the clock takes as long, nor does waking.
+pub(crate) const STALL_MIN_NS: u64 = 1_000_000;
+
+/// The same for a step of a key exchange, with its public-key work.
+pub(crate) const KE_WORK_MAX_NS: u64 = 5_000_000;
+
 /// How long a connection may stay open after its key exchange, for the server to close it.
 pub(crate) const LINGER_NS: u64 = 1_000_000_000;
 
@@ -29,4 +35,6 @@ pub(crate) const CONNECTIONS_FROM: u64 = 1 << 32;
 
 const _: () = assert!(limits::BATCH_SIZE <= BATCH_SIZE, "each request of a batch has its buffer");
 const _: () = assert!(RECEIVE_COUNT_MAX <= BATCH_SIZE, "what one socket has fits a batch");
+const _: () =
+    assert!(STALL_MIN_NS <= limits::LATENESS_MAX_NS, "who is late without work to do has stood still");
 const _: () = assert!(SPIN_NS < limits::LATENESS_MAX_NS, "a thread that wakes in time is not late");

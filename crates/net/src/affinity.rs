@@ -1,8 +1,8 @@
-//! Which processors this process may use, and pinning a thread to one of them.
+//! Which processors this process may use, pinning a thread to one of them, and the thread's number.
 
 use std::io;
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
 
 /// The processors that the calling thread may run on, by number.
 ///
@@ -11,6 +11,12 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 pub fn allowed() -> io::Result<Vec<usize>> {
     let set = sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
+}
+
+/// The number of the calling thread, under which it is in `/proc/PID/task`.
+#[must_use]
+pub fn thread_number() -> i32 {
+    gettid().as_raw_nonzero().get()
 }
 
 /// Keeps the calling thread on one processor.
@@ -50,6 +56,13 @@ mod tests {
         .join()
         .unwrap();
         assert!(pin(usize::MAX).is_err());
+    }
+
+    #[test]
+    fn thread_has_a_number_that_proc_knows() {
+        let of_another = std::thread::spawn(thread_number).join().unwrap();
+        assert_ne!(of_another, thread_number());
+        assert!(std::path::Path::new(&format!("/proc/self/task/{}/stat", thread_number())).exists());
     }
 
     #[test]

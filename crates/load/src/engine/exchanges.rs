@@ -78,7 +78,9 @@ impl Sockets {
     /// Goes on with a connection that is ready.
     pub(super) fn go_on(&mut self, key: usize) {
         let Some(connection) = self.exchanges.connections.get_mut(key) else { return };
-        match connection.advance() {
+        let progress = connection.advance();
+        self.clock.exchanged_keys();
+        match progress {
             Progress::Waiting => self.watch(key),
             Progress::Established(established) => {
                 let Connection { exchange, begun_ns, local, .. } = *connection;
@@ -198,8 +200,8 @@ mod tests {
         for scheme in [Scheme::Ke, Scheme::Mix { transfers: 1, same_cookie: false }] {
             let mut sockets = failing(scheme);
             let order = Order { duration: Duration::from_millis(50), ..Order::default() };
-            let report = sockets.step(&order, sockets.clock.monotonic_ns(), &Watch::default());
-            let tally = &report.part.tally;
+            let part = sockets.step(&order, sockets.clock.monotonic_ns(), &Watch::default());
+            let tally = &part.tally;
             assert!(tally.sent > 4, "{scheme:?}: {} places were used again", tally.sent);
             assert_eq!((tally.scheduled, tally.lost), (tally.sent, tally.sent), "{scheme:?}");
             assert_eq!(tally.causes, [(Cause::Unreachable, tally.sent)].into(), "{scheme:?}");

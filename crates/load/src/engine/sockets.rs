@@ -14,14 +14,13 @@ use authentick_crypto::Entropy;
 use authentick_generator::schedule::Share;
 use authentick_generator::{Clock, Core, Desk, Guide, Run, Settings, Unready, Unsent};
 use authentick_ke::client::Ask;
-use authentick_net::clock;
 use authentick_net::poller::{EVENT_COUNT_MAX, Interest, Poller};
 use authentick_net::udp::{ClientSocket, Hint, ReceiveBatch, SendBatch, hint, send_past_hints};
 use authentick_report::load::Cause;
-use authentick_wire::time::NtpTime;
 use rustix::io::Errno;
 
 use super::exchanges::Exchanges;
+use super::host_clock::HostClock;
 use crate::limits::{
     BATCH_SIZE, CONNECTIONS_FROM, PATIENCE_MAX, QUOTE_SIZE_MAX, RECEIVE_COUNT_MAX, SOCKET_TURN_COUNT_MAX,
     SPIN_NS,
@@ -36,29 +35,6 @@ pub(crate) struct Setup {
     pub(crate) guide: Option<Arc<Guide>>,
     pub(crate) share: Share,
     pub(crate) entropy: Entropy,
-}
-
-/// What it reports of a step.
-pub(crate) struct Report {
-    pub(crate) part: Part,
-    /// Answers that the kernel dropped because this thread had not read earlier ones.
-    pub(crate) dropped: u64,
-}
-
-/// The clocks of this host.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct HostClock;
-
-impl Clock for HostClock {
-    #[inline]
-    fn monotonic_ns(&self) -> u64 {
-        clock::monotonic_ns()
-    }
-
-    #[inline]
-    fn time_of_day(&self) -> NtpTime {
-        clock::now()
-    }
 }
 
 /// Source addresses, of which each socket gets the next one; those of other threads are passed over.
@@ -116,7 +92,7 @@ impl Sockets {
         let sources = plan.sources.clone().into_iter().cycle();
         let mut sockets = Sockets {
             core: Core::new(settings, entropy).map_err(|missing| missing.to_string())?,
-            clock: HostClock,
+            clock: HostClock::default(),
             poller: Poller::new().map_err(|error| format!("cannot wait for sockets: {error}"))?,
             clients: Vec::with_capacity(measured_count + background_count),
             sources: sources.skip(share.index as usize).step_by(share.count as usize),
@@ -174,33 +150,35 @@ impl Sockets {
     }
 
     /// Sends for one step, and waits until everything has ended.
-    pub(crate) fn step(&mut self, order: &Order, start_ns: u64, watch: &Watch) -> Report {
+    pub(crate) fn step(&mut self, order: &Order, start_ns: u64, watch: &Watch) -> Part {
         self.told = [0; 3];
         self.apart = false;
         self.core.start(order, start_ns);
         let dropped_before = self.dropped_count();
         let mut joined_before = self.out.joined_count();
-        let counted_from_ns = start_ns.saturating_add(order.warm_up.as_nanos() as u64);
-        let end_ns = order.end_ns(start_ns);
-        let (mut idle_ns, mut started) = (0, false);
+        let from_ns = order.from_ns(start_ns);
+        self.clock.start(from_ns, order.end_ns(start_ns));
+        let mut planned_ns = self.core.first_due_ns();
         let mut now_ns = self.clock.monotonic_ns();
         loop {
             if watch.is_stopped() {
                 self.core.stop(now_ns);
+                self.clock.stop(now_ns);
             }
-            if !order.warm_up.is_zero() && now_ns < counted_from_ns {
+            if !order.warm_up.is_zero() && now_ns < from_ns {
                 joined_before = self.out.joined_count();
             }
+            let before = self.clock.account();
             let begun = self.begin_due(now_ns);
-            if begun && !started {
-                started = true;
-                watch.note_start(Duration::from_nanos(now_ns.saturating_sub(start_ns)));
+            // A thread whose turn comes later than the others' is not late for it.
+            if let Some(planned_ns) = planned_ns.take_if(|_| begun) {
+                watch.note_start(Duration::from_nanos(now_ns.saturating_sub(planned_ns)));
             }
             let happened = self.turn(now_ns, self.patience(now_ns));
             watch.tell(&mut self.told, self.core.progress());
             let then_ns = self.clock.monotonic_ns();
-            if !begun && !happened && then_ns < end_ns && now_ns >= start_ns {
-                idle_ns += then_ns - now_ns;
+            if !begun && !happened {
+                self.clock.idled(&before, now_ns, then_ns);
             }
             now_ns = then_ns;
             if self.core.is_over(now_ns) {
@@ -211,11 +189,16 @@ impl Sockets {
         if self.out.joins() {
             watch.note_joins();
         }
-        let joined = self.out.joined_count() - joined_before;
-        let part = Part { joined, ..self.core.finish(idle_ns) };
-        Report { part, dropped: self.dropped_count().saturating_sub(dropped_before) }
+        let account = self.clock.account();
+        let mut part = self.core.finish(account.idle_ns);
+        part.joined = self.out.joined_count() - joined_before;
+        part.evidence.stalls = account.stalls();
+        // Those of the warm-up count too: looking at thousands of sockets in the middle would make the thread late.
+        part.evidence.drops.unread = self.dropped_count().saturating_sub(dropped_before);
+        part
     }
 
+    /// Answers that the kernel dropped so far because this thread had not read earlier ones.
     fn dropped_count(&self) -> u64 {
         self.clients.iter().filter_map(|client| client.dropped_count().ok()).sum()
     }
@@ -249,8 +232,13 @@ impl Sockets {
         let patience = if self.core.slot() == 0 { patience } else { Duration::ZERO };
         let mut ready = std::mem::take(&mut self.ready);
         ready.clear();
-        // The kernel fails to wait only if it is handed nonsense.
-        let _ = self.poller.wait(patience, |number, has_error| ready.push((number, has_error)));
+        // The kernel fails to wait only if it is handed nonsense. If nothing is ready there is nothing to do.
+        let _ = self.poller.wait(Duration::ZERO, |number, has_error| ready.push((number, has_error)));
+        if ready.is_empty() && !patience.is_zero() {
+            let from_ns = self.clock.monotonic_ns();
+            let _ = self.poller.wait(patience, |number, has_error| ready.push((number, has_error)));
+            self.clock.woke(from_ns, patience);
+        }
         let mut is_complete = ready.len() < EVENT_COUNT_MAX;
         for &(number, has_error) in &ready {
             match number.checked_sub(CONNECTIONS_FROM) {

@@ -70,10 +70,12 @@ impl Scenario {
         let is_closed = matches!(arrivals, Arrivals::Closed { .. });
         let away_from_ns = below(80_000_000);
         let away_ns = away_from_ns..away_from_ns + if is_away { 40_000_000 } else { 0 };
+        let warm_up = Duration::from_millis(if below(3) == 0 { 25 } else { 0 });
         let order = |rate_rps: f64| Order {
             rate_rps: (!is_closed).then_some(rate_rps),
             background_rps: if has_background { 30.0 } else { 0.0 },
             duration: Duration::from_millis(if is_closed { 60 } else { 100 }),
+            warm_up,
             ..Order::default()
         };
         Scenario {

@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use authentick_crypto::{Algorithm, Entropy};
 use authentick_generator::limits::{BACKGROUND_LEAD, BATCH_SIZE};
-use authentick_generator::{Arrived, Buffer, Clock, Core, Desk, Order, Reading, Run, Scheme, Unsent};
+use authentick_generator::schedule::{Schedule, Share};
+use authentick_generator::{
+    Arrivals, Arrived, Buffer, Clock, Core, Counts, Desk, Order, Reading, Run, Scheme, Unsent,
+};
 use authentick_report::load::{Cause, Stray};
 use authentick_sim::{Clock as SkewedClock, TrueTime};
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
@@ -17,8 +20,34 @@ use super::scenario::{KE_TIMEOUT_NS, Scenario, TIMEOUT_NS};
 
 /// More turns than this no run takes; one that does hangs.
 const TURN_COUNT_MAX: usize = 100_000;
-/// The groups of operations: measured or not, what the scheme is named for or not.
-const GROUPS: [(bool, bool); 4] = [(true, true), (true, false), (false, true), (false, false)];
+/// The groups of operations, each by whether the scheme is named for them.
+const GROUPS: [(Group, bool); 6] = [
+    (Group::Measured, true),
+    (Group::Measured, false),
+    (Group::WarmUp, true),
+    (Group::WarmUp, false),
+    (Group::Background, true),
+    (Group::Background, false),
+];
+
+/// Whose operations they are.
+#[derive(Clone, Copy, Debug)]
+enum Group {
+    Measured,
+    /// Those of measured clients that were due before the measured time.
+    WarmUp,
+    Background,
+}
+
+impl Group {
+    fn counts(self, core: &Core, principal: bool) -> &Counts {
+        match self {
+            Group::Measured => core.counts(true, principal),
+            Group::WarmUp => core.warm_up_counts(principal),
+            Group::Background => core.counts(false, principal),
+        }
+    }
+}
 
 /// Every kind of stray.
 const STRAYS: [Stray; 4] = [Stray::Duplicate, Stray::BadOrigin, Stray::Malformed, Stray::Obstacle];
@@ -52,6 +81,18 @@ enum Subject {
     Nothing,
 }
 
+/// How many operations of a constant rate are due in the warm-up, and after it.
+fn due_counts(order: &Order) -> [u64; 2] {
+    let share = Share { index: 0, count: 1 };
+    let rate_rps = order.rate_rps.unwrap_or(0.0);
+    let count = |duration| {
+        let mut schedule = Schedule::new(Arrivals::Constant, rate_rps, duration, share, 0);
+        std::iter::from_fn(|| schedule.next_ns().inspect(|_| schedule.advance())).count() as u64
+    };
+    let warm_up = count(order.warm_up);
+    [warm_up, count(order.warm_up + order.duration) - warm_up]
+}
+
 /// A run.
 pub(crate) struct World {
     core: Core,
@@ -63,7 +104,7 @@ pub(crate) struct World {
     /// Transmit timestamps in the order of sending.
     order: VecDeque<u64>,
     /// What the counts were: answers, and failures by their causes.
-    counted: [[u64; Cause::ALL.len() + 1]; 4],
+    counted: [[u64; Cause::ALL.len() + 1]; GROUPS.len()],
     /// What came since the beginning of the step that belongs to no request.
     strays: BTreeMap<Stray, u64>,
     connection_count: usize,
@@ -89,7 +130,7 @@ impl World {
             buffers: vec![[0; DATAGRAM_SIZE_MAX]; BATCH_SIZE],
             inbox: VecDeque::new(),
             order: VecDeque::new(),
-            counted: [[0; _]; 4],
+            counted: [[0; _]; _],
             strays: BTreeMap::new(),
             connection_count: 0,
             differences: Differences::new(),
@@ -132,15 +173,17 @@ impl World {
         let start_ns = self.clock.monotonic_ns() + BACKGROUND_LEAD.as_nanos() as u64 + 1_000_000;
         self.network.start_ns = Some(start_ns);
         self.core.start(order, start_ns);
-        self.counted = [[0; _]; 4];
+        self.counted = [[0; _]; _];
         self.strays.clear();
         let mut turn_count = 0;
         let mut now_ns = self.clock.monotonic_ns();
         let stop_ns = start_ns + self.network.below(8) * 30_000_000;
+        let mut is_stopped = false;
         while !self.core.is_over(now_ns) {
             // Some steps are stopped, before anything began or while it goes on.
             if stop_ns < start_ns + 90_000_000 && now_ns >= stop_ns {
                 self.core.stop(now_ns);
+                is_stopped = true;
             }
             self.core.open_turn();
             while self.tell(Subject::Nothing, |core, _, desk| core.begin(now_ns, desk)) {
@@ -159,6 +202,11 @@ impl World {
             assert!(tally.adds_up(), "{tally:?}");
         }
         assert!(self.order.iter().all(|transmit| !self.core.is_waiting(*transmit)));
+        if !is_stopped && self.network.scenario.arrivals == Arrivals::Constant {
+            let [warm_up, measured] = due_counts(order);
+            assert_eq!(part.tally.scheduled, measured, "those of the measured time alone count");
+            assert_eq!(self.core.warm_up_counts(true).scheduled, warm_up);
+        }
     }
 
     /// scheduled = sent + skipped, and sent = answered + lost + invalid, in each group.
@@ -167,9 +215,9 @@ impl World {
             // Clients did not get ready, and some still try.
             return;
         }
-        for (measured, principal) in GROUPS {
-            let tally = self.core.counts(measured, principal).tally();
-            assert!(tally.adds_up(), "measured {measured}, principal {principal}: {tally:?}");
+        for (group, principal) in GROUPS {
+            let tally = group.counts(&self.core, principal).tally();
+            assert!(tally.adds_up(), "{group:?}, principal {principal}: {tally:?}");
         }
     }
 
@@ -211,8 +259,8 @@ impl World {
 
     /// Compares what the counts say of an operation that has ended with what the world did.
     fn judge(&mut self, subject: Subject) {
-        for (counted, (measured, principal)) in self.counted.iter_mut().zip(GROUPS) {
-            let counts = self.core.counts(measured, principal);
+        for (counted, (group, principal)) in self.counted.iter_mut().zip(GROUPS) {
+            let counts = group.counts(&self.core, principal);
             let failed = Cause::ALL.map(|cause| counts.count_of(cause));
             let now = std::iter::once(counts.answered).chain(failed);
             for (index, (counted, now)) in counted.iter_mut().zip(now).enumerate() {
@@ -437,7 +485,7 @@ impl World {
     /// Each kind of stray was counted as often as it came.
     fn check_strays(&self) {
         for stray in STRAYS {
-            let counts = GROUPS.map(|(measured, own)| self.core.counts(measured, own).stray_count(stray));
+            let counts = GROUPS.map(|(group, own)| group.counts(&self.core, own).stray_count(stray));
             let came = self.strays.get(&stray).copied().unwrap_or(0);
             assert_eq!(counts.iter().sum::<u64>(), came, "{stray}");
         }
