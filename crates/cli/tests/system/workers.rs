@@ -70,7 +70,9 @@ fn every_worker_has_a_socket_and_a_processor_and_answers_its_clients() {
         assert_eq!(socket_count(server.ntp.port()), count);
         let workers = wait_for("every worker to have a processor", || {
             let workers = threads(&server, "ntp-");
-            workers.iter().all(|list| list.parse::<u32>().is_ok()).then_some(workers)
+            // A thread that has just begun has another's name.
+            let is_ready = workers.len() == count && workers.iter().all(|list| list.parse::<u32>().is_ok());
+            is_ready.then_some(workers)
         });
         assert_eq!(workers.len(), count);
         assert_eq!(threads(&server, "ke-").len(), count);
