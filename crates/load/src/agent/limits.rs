@@ -40,9 +40,6 @@ const _: () = assert!(
     "seconds leave half of a report to everything else"
 );
 
-/// A share of a step, such as of a thread's time: whole, and a tenth for clocks that are read one after the other.
-pub(crate) const SHARE_MAX: f64 = 1.1;
-
 /// Agents in a run.
 pub(crate) const AGENT_COUNT_MAX: usize = 64;
 

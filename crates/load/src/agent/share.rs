@@ -2,7 +2,7 @@
 
 use authentick_report::load::{Evidence, Histogram, HostPart, Tally};
 
-use super::limits::{JOINABLE_COUNT_MAX, OPERATION_COUNT_MAX, SECOND_COUNT_MAX, SHARE_MAX};
+use super::limits::{JOINABLE_COUNT_MAX, OPERATION_COUNT_MAX, SECOND_COUNT_MAX};
 use crate::plan::{Joinable, Order, Part, Plan};
 
 /// The order of each of `count` hosts. Rates differ by little, and add up exactly to the total; a closed loop has the
@@ -90,11 +90,15 @@ pub(crate) fn check(part: &Part) -> Result<(), String> {
                 tally.scheduled, tally.skipped, tally.sent, tally.answered, tally.lost, tally.invalid
             ));
         }
-        let histograms = [&tally.histograms.latency_ns, &tally.histograms.offset_ns].map(Histogram::count);
-        let largest = histograms.into_iter().chain([tally.scheduled, tally.surplus]).max().unwrap_or(0);
+        let Tally { histograms, strays, scheduled, surplus, .. } = tally;
+        let times = [&histograms.latency_ns, &histograms.from_send_ns, &histograms.offset_ns];
+        let counts = times.map(Histogram::count).into_iter().chain(strays.values().copied());
+        let largest = counts.chain([*scheduled, *surplus]).max().unwrap_or(0);
         if largest > OPERATION_COUNT_MAX {
             return Err(format!("it counts {largest} operations, which nobody can have done"));
         }
+        // A record with such a tally would be refused by whoever reads it.
+        tally.check()?;
     }
     Ok(())
 }
@@ -103,7 +107,7 @@ pub(crate) fn check(part: &Part) -> Result<(), String> {
 fn check_evidence(part: &Part) -> Result<(), String> {
     let Evidence { idle_share, preempted_share, steal_share, stalls, drops, .. } = &part.evidence;
     let shares = [part.busy_share, *idle_share, *preempted_share, *steal_share];
-    if let Some(share) = shares.into_iter().flatten().find(|share| !(0.0..=SHARE_MAX).contains(share)) {
+    if let Some(share) = shares.into_iter().flatten().find(|share| !(0.0..=1.0).contains(share)) {
         return Err(format!("it reports a share of {share}, which is not within 0 to 1"));
     }
     let mut times = [part.seconds, stalls.longest_us, stalls.total_us].into_iter();
@@ -166,7 +170,7 @@ fn add(whole: &mut Part, part: Part) -> Option<()> {
 mod tests {
     use std::time::Duration;
 
-    use authentick_report::load::{Cause, Drops, Operation, Second};
+    use authentick_report::load::{Cause, Drops, Operation, Second, Stray};
     use proptest::prelude::*;
 
     use super::super::tests::{order, plan, tally};
@@ -294,6 +298,28 @@ mod tests {
         assert!(check(&Part { tally: huge, ..Part::default() }).unwrap_err().contains("nobody"));
         let surplus = Tally { surplus: u64::MAX, ..Tally::default() };
         assert!(check(&Part { background: Some(surplus), ..Part::default() }).is_err());
+        let stray = |count, surplus| Part {
+            tally: Tally { strays: [(Stray::Duplicate, count)].into(), surplus, ..Tally::default() },
+            ..Part::default()
+        };
+        assert_eq!(check(&stray(3, 3)), Ok(()));
+        assert!(check(&stray(3, 2)).unwrap_err().contains("strays"), "they are the surplus by kind");
+        assert!(check(&stray(u64::MAX, 3)).unwrap_err().contains("nobody"));
+        let obstacles = Tally { strays: [(Stray::Obstacle, u64::MAX)].into(), ..Tally::default() };
+        assert!(check(&Part { accompanying: Some(obstacles), ..Part::default() }).is_err());
+    }
+
+    #[test]
+    fn times_that_do_not_fit_the_counts_are_refused() {
+        for change in [
+            (|tally| tally.histograms.latency_ns = vec![(5, 9)].into()) as fn(&mut Tally),
+            |tally| tally.histograms.from_send_ns = vec![(5, 7)].into(),
+            |tally| tally.histograms.offset_ns = vec![(5, 7)].into(),
+        ] {
+            let mut wrong = tally(10, 4);
+            change(&mut wrong);
+            assert!(check(&Part { tally: wrong, ..Part::default() }).unwrap_err().contains("histograms"));
+        }
     }
 
     #[test]
@@ -309,7 +335,7 @@ mod tests {
         let wrong: [fn(&mut Part); 10] = [
             |part| part.busy_share = Some(-0.1),
             |part| part.busy_share = Some(f64::NAN),
-            |part| part.evidence.idle_share = Some(1.5),
+            |part| part.evidence.idle_share = Some(1.01),
             |part| part.evidence.preempted_share = Some(f64::INFINITY),
             |part| part.evidence.stalls.longest_us = f64::NAN,
             |part| part.evidence.stalls.total_us = -1.0,

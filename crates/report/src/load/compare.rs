@@ -445,7 +445,7 @@ fn differences(new: &LoadRecord, old: &LoadRecord) -> (Vec<String>, Vec<String>)
 type Shape = (&'static str, fn(&LoadRecord) -> String);
 
 /// What two runs must have alike if a ratio is to tell of the server.
-fn shapes() -> [Shape; 20] {
+fn shapes() -> [Shape; 22] {
     fn option(value: Option<u32>) -> String {
         value.map_or_else(|| "none".to_owned(), |value| value.to_string())
     }
@@ -457,6 +457,13 @@ fn shapes() -> [Shape; 20] {
     fn loss_max(record: &LoadRecord) -> String {
         let search = record.search.as_ref();
         search.map_or_else(|| "not searched".to_owned(), |search| search.loss_max.to_string())
+    }
+    fn antp(record: &LoadRecord) -> String {
+        let antp = record.parameters.antp.as_ref();
+        antp.map_or_else(
+            || "not used".to_owned(),
+            |antp| format!("requests sent again and again {}, separate tags {}", antp.replay, antp.separate_tag),
+        )
     }
     [
         ("scheme", |record| record.scheme.clone()),
@@ -470,6 +477,7 @@ fn shapes() -> [Shape; 20] {
         ("arrivals", |record| record.parameters.arrivals.clone()),
         ("requests in flight", |record| option(record.parameters.window)),
         ("seconds a step", |record| record.parameters.step_seconds.to_string()),
+        ("seconds of warm-up", |record| record.parameters.warm_up_seconds.to_string()),
         ("clients", |record| record.parameters.clients.to_string()),
         ("workers", |record| record.parameters.workers.to_string()),
         ("agents", |record| record.parameters.agents.len().to_string()),
@@ -478,6 +486,7 @@ fn shapes() -> [Shape; 20] {
         ("one cookie sent again and again", |record| record.parameters.replay_cookie.to_string()),
         ("transfers for each key exchange", |record| option(record.parameters.transfers_per_exchange)),
         ("the same cookie for these", |record| record.parameters.same_cookie.to_string()),
+        ("ANTP", antp),
         ("background a second", |record| record.parameters.background_rps.to_string()),
         ("octets of a request", request_size),
         ("tolerated loss", loss_max),
@@ -488,7 +497,7 @@ fn shapes() -> [Shape; 20] {
 mod tests {
     use super::*;
     use crate::load::tests::record;
-    use crate::load::{Capacity, Verdict};
+    use crate::load::{AntpParameters, Capacity, Verdict};
 
     fn capacity(
         at_least: impl Into<Option<f64>>,
@@ -652,8 +661,10 @@ mod tests {
         new.address = "[2001:db8::1]:123".to_owned();
         new.host.cpu = "Other CPU".to_owned();
         new.parameters.arrivals = "exponential".to_owned();
+        new.parameters.warm_up_seconds = 2.0;
         new.parameters.clients = 7;
         new.parameters.workers = 3;
+        new.parameters.antp = Some(AntpParameters { replay: true, ..AntpParameters::default() });
         new.parameters.replay_cookie = true;
         new.search.as_mut().unwrap().loss_max = 0.02;
         new.steps.iter_mut().for_each(|step| step.request_size = 48);
@@ -666,7 +677,9 @@ mod tests {
             "version of IP: new IPv6; old IPv4",
             "Other CPU",
             "arrivals: new exponential; old constant",
+            "seconds of warm-up: new 2; old 0",
             "clients: new 7; old 100",
+            "ANTP: new requests sent again and again true, separate tags false; old not used",
             "workers: new 3; old 1",
             "again and again: new true; old false",
             "tolerated loss: new 0.02; old 0.01",
@@ -675,7 +688,7 @@ mod tests {
         ] {
             assert!(refusal.contains(part), "{part}:\n{refusal}");
         }
-        assert_eq!(comparison.unlike.len(), 11);
+        assert_eq!(comparison.unlike.len(), 13);
         assert!(comparison.text().contains("unlike: scheme: new plain; old nts"));
         assert_eq!(comparison.refused(&Gate { allow_unlike: true, ..LEAST }), None);
         assert!(comparison.ratio().is_some(), "they are compared all the same");
