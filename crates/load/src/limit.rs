@@ -493,7 +493,7 @@ fn places(case: &Case<'_>) -> Result<Places, String> {
     if above(answers, sent) || above(answers, read) {
         return Err(format!(
             "its host counts {} read and {} sent where {} came: the server bypasses the host's sockets, or packs \
-             several              datagrams into one",
+             several datagrams into one",
             count(read),
             count(sent),
             plural(answers, "answer")

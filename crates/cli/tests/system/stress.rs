@@ -16,12 +16,22 @@ fn liar() -> NtpServer {
     NtpServer::on_loopback(Policy::good().every(10, Fault::Drop).every_from(20, 5, Fault::Stratum(16)))
 }
 
-/// Runs `stress` in `folder`; returns what it printed on standard output.
+/// Runs `stress` in `folder`; returns what it printed on standard output. On a busy machine its generator may fall
+/// behind, which its exit code says; what it counts is right all the same.
 fn stress(folder: &Path, arguments: &[&str]) -> String {
     let output =
         Command::new(program().path()).arg("stress").args(arguments).current_dir(folder).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{}", text(&output));
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// Checks the average of a run of so many seconds with so many good answers. The last request leaves up to a tenth of a
+/// second late, and the average is over the time until then.
+#[track_caller]
+fn assert_average(printed: &str, good_count: u64, seconds: f64) {
+    let (most, least) = (good_count as f64 / seconds, good_count as f64 / (seconds + 0.1));
+    let average = value(printed, "Average NTP Req/Sec");
+    assert!((least - 1.0..=most + 1.0).contains(&average), "{least} to {most}: {printed}");
 }
 
 /// Runs a stress of a second at 100 a second against a server that answers one request in four like this, the probe
@@ -32,8 +42,7 @@ fn counted(fault: Fault) -> ([f64; 3], [u64; 2]) {
     let printed = stress(folder.path(), &[&server.address().to_string(), "100", "1"]);
     let names = ["Total Requests", "Failed Requests", "Bad Stratum Level"];
     let counts = server.counts();
-    let average = value(&printed, "Average NTP Req/Sec");
-    assert!((average - (counts.good - 1) as f64).abs() <= 1.0, "{fault:?}: {printed}");
+    assert_average(&printed, counts.good - 1, 1.0);
     let report = std::fs::read_to_string(folder.path().join("ntpdata.txt")).unwrap();
     assert!(report.ends_with(&printed), "{report}");
     (names.map(|name| value(&printed, name)), [counts.received - 1, counts.faults[0]])
@@ -102,7 +111,7 @@ fn interrupted_run_says_so_and_after_how_long() {
     let mut process = Process::start(&mut command);
     wait_for("some requests", || (server.counts().received > 150).then_some(()));
     process.signal("-INT");
-    assert_eq!(process.wait(), 0, "{}", process.log());
+    assert!(matches!(process.wait(), 0 | 3), "{}", process.log());
     let report = std::fs::read_to_string(&report).unwrap();
     let seconds = value(&report, "Time duration (seconds)");
     let sent = value(&report, "Total Requests");
@@ -143,7 +152,7 @@ fn lines_are_what_the_server_did() {
     assert_eq!(value(&printed, "Total Requests"), sent as f64);
     assert_eq!(value(&printed, "Failed Requests"), failed as f64);
     assert_eq!(value(&printed, "Bad Stratum Level"), lied as f64);
-    assert_eq!(value(&printed, "Average NTP Req/Sec"), (good as f64 / SECONDS as f64).round());
+    assert_average(&printed, good, SECONDS as f64);
     // Of 600 requests 60 have a number that ten divides, and 30 have a remainder of 5 modulo 20.
     if sent == 200 * SECONDS {
         assert_eq!([failed, lied], [90, 30]);

@@ -43,10 +43,15 @@ fn search(search: &Search) -> Result<(), String> {
 }
 
 fn step(step: &Step) -> Result<(), String> {
-    let Step { tally, accompanying, background, evidence, server, antp, hosts, .. } = step;
+    let Step { tally, accompanying, background, background_accompanying, evidence, .. } = step;
+    let Step { server, antp, hosts, .. } = step;
     tally.check()?;
     let named = |field: &'static str| move |problem: String| format!("{field}: {problem}");
-    for (field, tally) in [("accompanying", accompanying), ("background", background)] {
+    for (field, tally) in [
+        ("accompanying", accompanying),
+        ("background", background),
+        ("background_accompanying", background_accompanying),
+    ] {
         tally.as_ref().map_or(Ok(()), Tally::check).map_err(named(field))?;
     }
     shares([("generator_busy_share", step.generator_busy_share)])?;
@@ -181,6 +186,12 @@ mod tests {
                 "step 3: its counts do not add up; the file was changed or is damaged",
             ),
             ("/steps/0/accompanying/answered", json!(99), "step 1: accompanying: its counts do not add up"),
+            (
+                "/steps/0/background_accompanying",
+                json!({"operation": "key-exchange", "scheduled": 1, "skipped": 0, "sent": 1, "answered": 0,
+                    "lost": 0, "invalid": 0, "causes": {}, "latency_us": null, "offset_us": null}),
+                "step 1: background_accompanying: its counts do not add up",
+            ),
             (
                 "/steps/1/histograms/latency_ns",
                 json!([[140_000, 3999]]),

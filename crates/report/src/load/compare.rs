@@ -462,7 +462,9 @@ fn shapes() -> [Shape; 22] {
         let antp = record.parameters.antp.as_ref();
         antp.map_or_else(
             || "not used".to_owned(),
-            |antp| format!("requests sent again and again {}, separate tags {}", antp.replay, antp.separate_tag),
+            |antp| {
+                format!("requests sent again and again {}, separate tags {}", antp.replay, antp.separate_tag)
+            },
         )
     }
     [
