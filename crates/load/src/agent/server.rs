@@ -43,9 +43,9 @@ pub struct Agent {
 
 impl Agent {
     /// Listens on `address` for coordinators whose certificates are of the identity's authority. Load goes to addresses
-    /// in `allow` alone, and no further than `limits`. Coordinators are told what `about` says of the host. `make` makes the
-    /// generator for a plan that is within these bounds, or says why it cannot; it is to give up once its watch is
-    /// stopped.
+    /// in `allow` alone, and no further than `limits`. Coordinators are told what `about` says of the host. `make`
+    /// makes the generator for a plan that is within these bounds, or says why it cannot; it is to give up once its
+    /// watch is stopped.
     ///
     /// # Errors
     /// If the address cannot be had, or the identity's parts do not fit each other.
@@ -240,7 +240,8 @@ struct StepProgress {
 }
 
 impl StepProgress {
-    /// What a sign of life tells. As one leaves several times a second, a preparation that takes too long is ended here.
+    /// What a sign of life tells. As one leaves several times a second, a preparation that takes too long is ended
+    /// here.
     fn beat(&self) -> FromAgent {
         if self.prepare_by.is_some_and(|by| Instant::now() >= by) {
             self.watch.stop();
