@@ -19,13 +19,14 @@ use crate::counts::{Answered, Counts, Times};
 use crate::exchanges::{Exchange, Exchanges};
 use crate::flight::{Due as FlightDue, Flights, Request};
 use crate::ledger::Ledger;
-use crate::limits::{BATCH_SIZE, GIVE_UP_NS};
+use crate::limits::{BATCH_SIZE, GIVE_UP_NS, JOINABLE_COUNT_MAX};
 use crate::outbox::{Outbox, Run, Unsent};
 use crate::plan::{Arrivals, Joinable, Order, Part};
 use crate::prepare::Preparation;
 use crate::roster::Roster;
 use crate::schedule::Share;
 use crate::scheme::{Guide, Protocol, Scheme, Speaker, dispatch, schemes};
+use crate::selection::Selection;
 use crate::streams::{Due, Streams};
 use crate::workload::{Results, Workload};
 use crate::{Buffer, Clock, Desk, Reading, nanos};
@@ -110,7 +111,7 @@ impl Core {
             results: Results {
                 ledger: Ledger::new(settings.scheme.nature()),
                 lateness: Times::default(),
-                joinables: Vec::new(),
+                joinables: Selection::new(JOINABLE_COUNT_MAX),
                 request_size: 0,
                 last_sent_ns: 0,
             },
@@ -372,7 +373,8 @@ impl Core {
         load.counts_of_exchange(exchange).answer(&Answered { latency_ns, ..Answered::default() });
         if load.is_joinable(exchange.measured, exchange.intended_ns) {
             let whole_ns = now_ns.saturating_sub(begun_ns);
-            load.results.joinables.extend(local.map(|source| Joinable { source, transmit: None, whole_ns }));
+            let joinable = local.map(|source| Joinable { source, transmit: None, whole_ns });
+            joinable.into_iter().for_each(|joinable| load.results.joinables.push(joinable));
         }
         if load.settings.alternative_keys {
             session.switch_keys();
@@ -492,6 +494,7 @@ impl Core {
         };
         let ledger = &results.ledger;
         let some = |counts: &Counts| (counts.scheduled > 0).then(|| counts.tally());
+        let (joinables, joinables_left_out) = results.joinables.take();
         Part {
             tally: ledger.get(true, true).tally(),
             accompanying: some(ledger.get(true, false)),
@@ -506,8 +509,8 @@ impl Core {
             request_size: results.request_size as u32,
             joined: 0,
             uncounted: [true, false].map(|principal| ledger.warm_up(principal).answered).iter().sum(),
-            joinables: std::mem::take(&mut results.joinables),
-            joinables_left_out: 0,
+            joinables,
+            joinables_left_out,
             antp: schemes!(dispatch, &self.speaker, scheme => scheme.figures(seconds)),
         }
     }

@@ -29,6 +29,7 @@ mod prepare;
 mod roster;
 pub mod schedule;
 mod scheme;
+mod selection;
 mod streams;
 mod workload;
 

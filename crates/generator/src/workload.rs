@@ -12,10 +12,10 @@ use crate::counts::{Answered, Counts, Times};
 use crate::exchanges::{Exchange, Exchanges};
 use crate::flight::{Flight, Flights, Request};
 use crate::ledger::Ledger;
-use crate::limits::JOINABLE_COUNT_MAX;
 use crate::outbox::{Outbox, Pending, Unfinished};
 use crate::plan::Joinable;
 use crate::roster::Roster;
+use crate::selection::Selection;
 use crate::streams::Streams;
 use crate::{Buffer, Clock, Reading};
 
@@ -39,7 +39,7 @@ pub(crate) struct Workload {
 pub(crate) struct Results {
     pub(crate) ledger: Ledger,
     pub(crate) lateness: Times,
-    pub(crate) joinables: Vec<Joinable>,
+    pub(crate) joinables: Selection,
     /// Octets of the largest request.
     pub(crate) request_size: usize,
     /// When a measured operation was sent last.
@@ -52,7 +52,7 @@ impl Results {
         let Results { ledger, lateness, joinables, request_size, last_sent_ns } = self;
         ledger.start(from_ns);
         lateness.clear();
-        joinables.clear();
+        joinables.take();
         (*request_size, *last_sent_ns) = (0, 0);
     }
 }
@@ -193,10 +193,7 @@ impl Workload {
 
     /// Whether to record one more single operation, one that was due at `intended_ns`.
     pub(crate) fn is_joinable(&self, measured: bool, intended_ns: u64) -> bool {
-        measured
-            && self.settings.joinable
-            && self.results.joinables.len() < JOINABLE_COUNT_MAX
-            && self.results.ledger.is_counted(measured, intended_ns)
+        measured && self.settings.joinable && self.results.ledger.is_counted(measured, intended_ns)
     }
 
     /// An operation that a client's request belonged to has ended.

@@ -98,9 +98,12 @@ fn three_hosts_of_unequal_processors_make_table_2() {
     let arguments =
         ["--ramp", "150000:30000:210000", "--step-seconds", "1", "--record", file.to_str().unwrap()];
     let mut coordinator = star.order("198.18.0.1", &arguments);
-    assert_eq!(coordinator.wait(), 0, "{}", coordinator.log());
+    let code = coordinator.wait();
     let record = read(&file);
     assert_eq!((record.steps.len(), record.interrupted.as_deref()), (3, None));
+    // Where no host kept its times, the run says that.
+    let is_valid = record.steps.iter().any(|step| step.valid);
+    assert_eq!(code, if is_valid { 0 } else { 3 }, "{}", coordinator.log());
     for step in &record.steps {
         let names: Vec<&str> = step.hosts.iter().map(|part| part.name.as_str()).collect();
         assert_eq!(names, [star.name(0), star.name(1), star.name(2)]);
@@ -168,7 +171,7 @@ fn lost_agent_is_named_and_no_sum_of_the_others_is_given() {
     star.agents.remove(1);
     star.agents.truncate(1);
     let mut next = star.order("198.18.0.1", &["--rate", "100", "--step-seconds", "0.2"]);
-    assert_eq!(next.wait(), 0, "{}", next.log());
+    assert!([0, 3].contains(&next.wait()), "{}", next.log());
 }
 
 #[test]
@@ -198,7 +201,7 @@ fn agent_refuses_targets_off_its_list_and_serves_one_coordinator_at_a_time() {
     let log = second.log();
     assert!(log.contains(&format!("agent {}: ", star.name(0))) && log.contains("busy"), "{log}");
     // The run that it serves is not disturbed.
-    assert_eq!(first.wait(), 0, "{}", first.log());
+    assert!([0, 3].contains(&first.wait()), "{}", first.log());
     assert!(first.log().contains("      1,000 "), "{}", first.log());
 }
 

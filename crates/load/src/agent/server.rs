@@ -466,7 +466,7 @@ impl Work<'_> {
             Ok(part) => part,
             Err(error) => return Ok(FromAgent::Failed { step: number, why: error.to_string() }),
         };
-        newest(&mut part.joinables, JOINABLE_COUNT_MAX);
+        newest(&mut part, JOINABLE_COUNT_MAX);
         let has_begun = Instant::now() >= start;
         let late_ns = watch.start_late().map_or(0, nanos);
         Ok(FromAgent::Done {

@@ -3,7 +3,7 @@
 use authentick_report::load::{Evidence, Histogram, HostPart, Tally};
 
 use super::limits::{JOINABLE_COUNT_MAX, OPERATION_COUNT_MAX, SECOND_COUNT_MAX};
-use crate::plan::{Joinable, Order, Part, Plan};
+use crate::plan::{Order, Part, Plan};
 
 /// The order of each of `count` hosts. Rates differ by little, and add up exactly to the total; a closed loop has the
 /// same window everywhere. Empty for no hosts.
@@ -127,10 +127,11 @@ fn check_evidence(part: &Part) -> Result<(), String> {
     }
 }
 
-/// Keeps the newest of single operations: a server keeps no more records to join them to.
-pub(crate) fn newest(joinables: &mut Vec<Joinable>, count_max: usize) {
-    let surplus = joinables.len().saturating_sub(count_max);
-    joinables.drain(..surplus);
+/// Keeps the newest of single operations, as a server keeps no more records to join them to, and counts the others.
+pub(crate) fn newest(part: &mut Part, count_max: usize) {
+    let surplus = part.joinables.len().saturating_sub(count_max);
+    part.joinables.drain(..surplus);
+    part.joinables_left_out = part.joinables_left_out.saturating_add(surplus as u64);
 }
 
 /// The combined report of all hosts, from parts that [`check`] accepted, with a row for each host. `None` if there is
@@ -144,7 +145,7 @@ pub(crate) fn merge(parts: Vec<(HostPart, Part)>) -> Option<(Part, Vec<HostPart>
     let mut whole: Option<Part> = None;
     for (row, mut part) in parts {
         part.why_invalid = row.why_invalid.as_ref().map(|why| format!("{}: {why}", row.name));
-        newest(&mut part.joinables, kept_each);
+        newest(&mut part, kept_each);
         rows.push(row);
         match &mut whole {
             None => whole = Some(part),
@@ -175,6 +176,7 @@ mod tests {
 
     use super::super::tests::{order, plan, tally};
     use super::*;
+    use crate::plan::Joinable;
 
     fn row(name: &str, part: &Part) -> HostPart {
         HostPart {
@@ -282,6 +284,7 @@ mod tests {
         assert_eq!(whole.joinables.len(), JOINABLE_COUNT_MAX);
         let (whole, _) = merged(&[("a", part(1, 3)), ("b", part(2, JOINABLE_COUNT_MAX))]).unwrap();
         assert_eq!(whole.joinables.len(), JOINABLE_COUNT_MAX / 2 + 3);
+        assert_eq!(whole.joinables_left_out, JOINABLE_COUNT_MAX as u64 / 2);
         assert_eq!(whole.joinables.last().unwrap().whole_ns, JOINABLE_COUNT_MAX as u64 - 1);
     }
 

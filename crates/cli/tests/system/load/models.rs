@@ -61,6 +61,17 @@ fn rates_in_equal_ratios_end_where_the_server_collapses() {
 }
 
 #[test]
+fn warm_up_is_offered_and_counted_by_the_server_alone() {
+    let server = NtpServer::on_loopback(Policy::good());
+    let record = plain(&server, &["--rate", "200", "--step-seconds", "1", "--warm-up", "0.5"]);
+    let tally = &only(&record).tally;
+    assert_eq!((tally.scheduled, record.parameters.warm_up_seconds), (200, 0.5));
+    // A hundred more, as far as this machine sent them in time, and the load's own request.
+    let more = server.counts().received - tally.sent - 1;
+    assert!((50..=100).contains(&more), "{more}");
+}
+
+#[test]
 fn closed_loop_keeps_its_window_in_flight() {
     // An answer takes 50 ms: four at a time make 80 a second.
     let delay = Fault::Late(std::time::Duration::from_millis(50));
