@@ -49,6 +49,24 @@ pub(super) enum Injection {
 }
 
 impl Injection {
+    /// What is done, as the documentation has it.
+    pub(super) const fn words(self) -> &'static str {
+        match self {
+            Injection::Nothing => "nothing",
+            Injection::GeneratorQuota => "the generator has a tenth of a processor",
+            Injection::GeneratorStopped => "the generator is stopped for 400 ms",
+            Injection::LocalQueue => "the queue of the generator's interface drains at 1 Mbit/s",
+            Injection::BusyHost => {
+                "something that comes first has the generator's processor for half of the time"
+            }
+            Injection::Path20 => "a token bucket on the way to the server passes 20 Mbit/s",
+            Injection::Path100 => "the same with 100 Mbit/s",
+            Injection::ServerQuota => "the server has a tenth of a processor",
+            Injection::ServerStopped => "the server is stopped for 200 ms of each 700",
+            Injection::OneInTwoHundred => "the server reads every request, and answers all but one in 200",
+        }
+    }
+
     /// What is offered, requests a second, and under which scheme.
     const fn load(self) -> (&'static str, &'static str) {
         match self {

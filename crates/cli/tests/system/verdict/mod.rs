@@ -112,6 +112,23 @@ fn limit(record: &LoadRecord) -> (Limit, Vec<String>) {
     (verdict.by, verdict.why)
 }
 
+/// The table in docs/measuring.md: what is done, under which load, and the verdicts with and without the process.
+#[test]
+fn table_in_the_docs_is_the_one_that_is_tested() {
+    let docs = include_str!("../../../../../docs/measuring.md");
+    let cell = |injection: Injection, is_known: bool| {
+        let mut cases = CASES.iter();
+        let case = cases.find(|case| (case.injection, case.is_known) == (injection, is_known));
+        case.map_or_else(String::new, |case| format!("`{}`", case.verdict))
+    };
+    for Case { injection, .. } in CASES {
+        let row = docs.lines().find(|line| line.starts_with(&format!("| {} |", injection.words())));
+        let row = row.unwrap_or_else(|| panic!("{injection:?} is not in the table"));
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        assert_eq!(cells[3..5], [cell(injection, true), cell(injection, false)], "{injection:?}");
+    }
+}
+
 #[test]
 fn each_injection_has_its_only_verdict() {
     check(1);
