@@ -6,7 +6,7 @@ use authentick_lab::process::text;
 use authentick_lab::skip::skip;
 use authentick_report::load::{LoadRecord, Operation};
 
-use crate::lab::{Lab, alone, program};
+use crate::lab::{Lab, alone, has_measured, program};
 
 const NTP: u16 = 11_123;
 const KE: u16 = 14_460;
@@ -108,7 +108,7 @@ fn measure(hosts: &Hosts, lab: &Lab, case: &Case) -> (LoadRecord, String) {
         command.args(["--ke-port", &KE.to_string()]);
     }
     let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", text(&output));
+    assert!(has_measured(&output), "{}", text(&output));
     let record = LoadRecord::from_json(&std::fs::read_to_string(&file).unwrap()).unwrap();
     assert!(record.steps[0].adds_up());
     (record, String::from_utf8(output.stdout).unwrap())

@@ -7,7 +7,7 @@ use authentick_report::load::{Cause, LoadRecord};
 use authentick_wire::ke::ErrorCode;
 
 use super::{ALWAYS, failures, load_ending, load_nts, only, record, under_nts};
-use crate::lab::{Lab, program, serve, wait_for};
+use crate::lab::{Lab, has_measured, program, serve, wait_for};
 
 /// Connections that reach a real server first. One of them is the load's question whether anybody answers.
 const GOOD_COUNT: u64 = 5;
@@ -123,7 +123,7 @@ fn server_closes_first_so_that_the_generator_has_its_ports_back() {
             command.args(RATE).args(ALWAYS).output().unwrap()
         };
         // Until the server listens.
-        let output = wait_for("a load", || Some(run()).filter(|output| output.status.success()));
+        let output = wait_for("a load", || Some(run()).filter(has_measured));
         let tally = &only(&record(&String::from_utf8_lossy(&output.stdout))).tally.clone();
         assert!(tally.answered == tally.sent && tally.sent >= 15, "{port}: {tally:?}");
         // The question whether anybody answers, which comes first, does not wait.

@@ -8,7 +8,7 @@ use authentick_lab::skip::skip;
 use authentick_report::load::{LoadRecord, Step};
 
 use super::{ALWAYS, load, only, record};
-use crate::lab::{Lab, program, start, wait_for};
+use crate::lab::{Lab, has_measured, program, start, wait_for};
 
 const RATE: [&str; 6] = ["--rate", "200", "--step-seconds", "1", "--clients", "20"];
 
@@ -47,7 +47,7 @@ fn load_from(hosts: &Hosts, arguments: &[&str]) -> LoadRecord {
         let mut command = hosts.on(Host::Client(0), program().path());
         command.arg("load").args(arguments).args(RATE).args(ALWAYS).output().unwrap()
     };
-    let output = wait_for("a load", || Some(run()).filter(|output| output.status.success()));
+    let output = wait_for("a load", || Some(run()).filter(has_measured));
     record(&String::from_utf8_lossy(&output.stdout))
 }
 
