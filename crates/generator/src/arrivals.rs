@@ -36,6 +36,7 @@ impl Core {
     /// A datagram has come to a client: finds the request to it, and makes all checks that need no key.
     /// [`Core::verify`] and [`Core::conclude`] are called for all datagrams that were told of since, in the same order.
     pub fn inspect(&mut self, client: u32, octets: &[u8], came: Arrived, desk: &mut Desk<'_, impl Clock>) {
+        self.load.time_of_day.look(&came.now, desk.clock);
         let inspected = self.look(client, octets, came, desk);
         self.inspected.push(inspected);
     }
@@ -49,14 +50,17 @@ impl Core {
     ) -> Option<Inspected> {
         let origin = octets.get(ORIGIN).and_then(|origin| origin.try_into().map(u64::from_be_bytes).ok());
         let life_ns = self.load.flights.life_ns();
-        let flight = origin.and_then(|origin| self.load.flights.find(origin)).filter(|flight| {
+        let Workload { flights, time_of_day, .. } = &mut self.load;
+        let flight = origin.and_then(|origin| flights.find(origin)).filter(|flight| {
             // What comes after two timeouts is no answer, even if the request was not ended yet.
+            let came = time_of_day.trusted(came, flight.sent_ns);
             flight.request.client == client && came.at_ns().saturating_sub(flight.sent_ns) < life_ns
         });
         let Some(flight) = flight else {
             self.load.stray(client, octets, origin);
             return None;
         };
+        let came = time_of_day.trusted(came, flight.sent_ns);
         let (transmit, epoch) = (flight.request.asked.transmit(), flight.request.epoch);
         let asked = &mut flight.request.asked;
         let (at, clock) = (came.at, desk.clock);
@@ -95,11 +99,12 @@ impl Core {
         desk: &mut Desk<'_, impl Clock>,
     ) {
         let Some(inspected) = self.inspected.get_mut(number).and_then(Option::take) else { return };
-        let Workload { flights, roster, .. } = &mut self.load;
+        let Workload { flights, roster, time_of_day, .. } = &mut self.load;
         // An answer before this one may have ended it.
-        let Some(Flight { request, .. }) = flights.find(inspected.transmit) else {
+        let Some(Flight { request, sent_ns, .. }) = flights.find(inspected.transmit) else {
             return self.load.stray(inspected.client, octets, Some(inspected.transmit));
         };
+        let came = time_of_day.trusted(came, *sent_ns);
         let session = roster[inspected.client].session_of_mut(inspected.epoch);
         let verdict = request.asked.conclude(&inspected, octets, session, self.crypto_ns);
         self.settle(inspected.transmit, verdict, came, desk);
@@ -117,7 +122,10 @@ impl Core {
             Verdict::Early | Verdict::Candidate(_) => {}
             Verdict::Answer(answer, at) => match load.land(transmit, &came) {
                 Some(Landing::InTime(flight)) => {
-                    let (call, came) = (&mut desk.call(load), Arrived { at: at.unwrap_or(came.at), ..came });
+                    let (call, came) = (
+                        &mut desk.call(load),
+                        Arrived { at: at.filter(|_| came.is_sound).unwrap_or(came.at), ..came },
+                    );
                     schemes!(dispatch, speaker, scheme => scheme.answered(call, flight, answer, came));
                 }
                 Some(Landing::Late { client, principal, is_news: true }) => {

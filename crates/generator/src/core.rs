@@ -27,7 +27,9 @@ use crate::roster::Roster;
 use crate::schedule::Share;
 use crate::scheme::{Guide, Protocol, Scheme, Speaker, dispatch, schemes};
 use crate::selection::Selection;
+use crate::series::Series;
 use crate::streams::{Due, Streams};
+use crate::time_of_day::TimeOfDay;
 use crate::workload::{Results, Workload};
 use crate::{Buffer, Clock, Desk, Reading, nanos};
 
@@ -108,10 +110,12 @@ impl Core {
             exchanges: Exchanges::default(),
             streams: Streams::default(),
             turn_ns: 0,
+            time_of_day: TimeOfDay::default(),
             results: Results {
                 ledger: Ledger::new(settings.scheme.nature()),
                 lateness: Times::default(),
                 joinables: Selection::new(JOINABLE_COUNT_MAX),
+                series: Series::default(),
                 request_size: 0,
                 last_sent_ns: 0,
             },
@@ -138,6 +142,7 @@ impl Core {
         let from_ns = order.from_ns(start_ns);
         load.results.start(from_ns);
         load.flights.start(from_ns);
+        load.time_of_day.start(from_ns);
         schemes!(dispatch, &mut self.speaker, scheme => scheme.start());
         let Settings { arrivals, share, seed, .. } = load.settings;
         load.streams = Streams::new(arrivals, order, share, seed, start_ns);
@@ -170,7 +175,7 @@ impl Core {
     /// Begins one operation, or something else that a client needs; `false` if nothing is due at `now_ns`.
     pub fn begin(&mut self, now_ns: u64, desk: &mut Desk<'_, impl Clock>) -> bool {
         let Core { speaker, load, .. } = self;
-        load.turn_ns = now_ns;
+        load.begin_turn(now_ns, desk.clock);
         if load.streams.is_stopped {
             return false;
         }
@@ -483,7 +488,8 @@ impl Core {
 
     /// The result of the step, during whose measured time the worker had nothing to do for `idle_ns`.
     pub fn finish(&mut self, idle_ns: u64) -> Part {
-        let Workload { results, streams, settings, .. } = &mut self.load;
+        let progress = self.progress();
+        let Workload { results, streams, settings, time_of_day, .. } = &mut self.load;
         let lasted_ns = streams.lasted_ns(results.last_sent_ns);
         let seconds = lasted_ns as f64 / 1e9;
         let idle_share = (lasted_ns > 0).then(|| (idle_ns as f64 / lasted_ns as f64).min(1.0));
@@ -492,6 +498,8 @@ impl Core {
             Arrivals::Closed { .. } => u64::MAX,
             Arrivals::Constant | Arrivals::Exponential => settings.scheme.nature().lateness_max_ns,
         };
+        let lately = &mut results.ledger.of(true, true, u64::MAX).lately;
+        let (series, series_ns) = results.series.finish(lasted_ns, progress, lately);
         let ledger = &results.ledger;
         let some = |counts: &Counts| (counts.scheduled > 0).then(|| counts.tally());
         let (joinables, joinables_left_out) = results.joinables.take();
@@ -501,11 +509,14 @@ impl Core {
             background: some(ledger.get(false, true)).map(|tally| tally.without_histograms()),
             background_accompanying: some(ledger.get(false, false)).map(|tally| tally.without_histograms()),
             seconds,
-            why_invalid: ledger.why_invalid(late_max_ns, &results.lateness),
+            why_invalid: ledger
+                .why_invalid(late_max_ns, &results.lateness)
+                .or_else(|| time_of_day.why_invalid()),
             lateness_ns: results.lateness.stored(),
             busy_share: idle_share.map(|idle_share| 1.0 - idle_share),
-            evidence: Evidence { idle_share, ..Evidence::default() },
-            series: Vec::new(),
+            evidence: Evidence { idle_share, clock_jumps: time_of_day.jump_count, ..Evidence::default() },
+            series,
+            series_ns,
             request_size: results.request_size as u32,
             joined: 0,
             uncounted: [true, false].map(|principal| ledger.warm_up(principal).answered).iter().sum(),

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use authentick_report::load::{Cause, Histogram, Operation, Stray, Tally};
 use hdrhistogram::Histogram as Hdr;
 
+use crate::series::Lately;
+
 /// Room for times up to this is made with the first one: 100 s. A longer one, as the offset from a clock that was never
 /// set, makes more.
 const TIME_MAX_NS: u64 = 100_000_000_000;
@@ -74,6 +76,8 @@ pub struct Counts {
     latency: Times,
     from_send: Times,
     offset: Times,
+    /// Latencies of this second.
+    pub(crate) lately: Lately,
     /// Whether latencies and offsets are recorded.
     is_timed: bool,
 }
@@ -103,6 +107,7 @@ impl Counts {
             latency: Times::default(),
             from_send: Times::default(),
             offset: Times::default(),
+            lately: Lately::default(),
             is_timed: true,
         }
     }
@@ -138,6 +143,7 @@ impl Counts {
             return;
         }
         self.latency.record(times.latency_ns.max(0));
+        self.lately.record(times.latency_ns.max(0).unsigned_abs());
         if let Some(from_send_ns) = times.from_send_ns {
             self.from_send.record(from_send_ns.max(0));
         }
@@ -199,6 +205,7 @@ impl Counts {
         for times in [&mut self.latency, &mut self.from_send, &mut self.offset] {
             times.clear();
         }
+        self.lately.clear();
         self.strays.clear();
         (self.scheduled, self.sent, self.answered, self.failed) = (0, 0, 0, 0);
         self.causes = [0; Cause::ALL.len()];

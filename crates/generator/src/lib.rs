@@ -30,7 +30,9 @@ mod roster;
 pub mod schedule;
 mod scheme;
 mod selection;
+mod series;
 mod streams;
+mod time_of_day;
 mod workload;
 
 use std::time::Duration;
@@ -89,7 +91,7 @@ impl Reading {
     /// Of a datagram that is looked at now and came `at`, by the kernel's stamp if it has one.
     #[must_use]
     pub fn arrival(&self, at: Option<NtpTime>) -> Arrived {
-        Arrived { at: at.unwrap_or(self.time_of_day), now: *self }
+        Arrived { at: at.unwrap_or(self.time_of_day), now: *self, is_sound: true }
     }
 }
 

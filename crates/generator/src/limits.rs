@@ -69,5 +69,22 @@ const _: () = assert!(
         && CHAIN_FLIGHT_COUNT_MAX * (SEALED_FLIGHT_SIZE_MAX + ANTP_CHAIN_SIZE_MAX) <= 370_000_000,
     "the memory of a thread is stated"
 );
+/// From this on a difference between the clocks, beyond what slewing explains, means that the time of day was set: half
+/// of what counts as late.
+pub(crate) const JUMP_MIN_NS: u64 = 500_000;
+
+/// By how much a clock is slewed that is not set: twice what `adjtimex` allows.
+pub(crate) const SLEW_MAX_PPM: u64 = 1_000;
+
+/// The difference is looked at this often at least, so that slewing explains little of it.
+pub(crate) const READING_AGE_MAX_NS: u64 = 100_000_000;
+
+/// Both clocks are read at one instant if no more time passed.
+pub(crate) const READ_APART_MAX_NS: u64 = 50_000;
+
+/// Seconds of a step whose latencies are in its series: its first quarter of an hour, and some.
+pub(crate) const TIMED_SECOND_COUNT_MAX: usize = 1_000;
+
+const _: () = assert!(READ_APART_MAX_NS < JUMP_MIN_NS, "an interruption is no jump");
 const _: () = assert!(KE_LATENESS_MAX_NS < GIVE_UP_NS, "what is given up has counted as late long before");
 const _: () = assert!(LATENESS_MAX_NS < KE_LATENESS_MAX_NS, "a transfer is shorter than a key exchange");

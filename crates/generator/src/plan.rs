@@ -7,7 +7,7 @@ use authentick_report::load::{AntpFigures, Evidence, Histogram, Second, Tally};
 use serde::{Deserialize, Serialize};
 
 use crate::limits::BACKGROUND_LEAD;
-use crate::nanos;
+use crate::{nanos, series};
 
 /// When operations begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,6 +109,10 @@ pub struct Part {
     /// Counts and latencies of each second.
     #[serde(default)]
     pub series: Vec<Second>,
+    /// Latencies of these seconds, of the first thousand at most, to within 3 percent: with them the percentiles of
+    /// several hosts are those of all answers together.
+    #[serde(default)]
+    pub series_ns: Vec<Histogram>,
     /// Octets of the largest request as UDP payload; 0: TCP.
     pub request_size: u32,
     /// Requests that left in one message with another, which their host counts as one datagram; those of a warm-up not
@@ -152,6 +156,7 @@ impl Part {
         self.lateness_ns.merge(&other.lateness_ns);
         self.busy_share = self.busy_share.into_iter().chain(other.busy_share).reduce(f64::max);
         self.evidence.merge(&other.evidence);
+        series::merge((&mut self.series, &mut self.series_ns), (other.series, other.series_ns));
         self.request_size = self.request_size.max(other.request_size);
         self.joined = self.joined.saturating_add(other.joined);
         self.uncounted = self.uncounted.saturating_add(other.uncounted);

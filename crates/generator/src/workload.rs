@@ -16,7 +16,9 @@ use crate::outbox::{Outbox, Pending, Unfinished};
 use crate::plan::Joinable;
 use crate::roster::Roster;
 use crate::selection::Selection;
+use crate::series::Series;
 use crate::streams::Streams;
+use crate::time_of_day::TimeOfDay;
 use crate::{Buffer, Clock, Reading};
 
 /// The state of one worker's load, apart from what only its scheme knows.
@@ -31,6 +33,7 @@ pub(crate) struct Workload {
     pub(crate) streams: Streams,
     /// When operations were last looked for that are due, monotonic.
     pub(crate) turn_ns: u64,
+    pub(crate) time_of_day: TimeOfDay,
     pub(crate) results: Results,
 }
 
@@ -40,6 +43,7 @@ pub(crate) struct Results {
     pub(crate) ledger: Ledger,
     pub(crate) lateness: Times,
     pub(crate) joinables: Selection,
+    pub(crate) series: Series,
     /// Octets of the largest request.
     pub(crate) request_size: usize,
     /// When a measured operation was sent last.
@@ -49,10 +53,11 @@ pub(crate) struct Results {
 impl Results {
     /// Starts again from zero, for a step whose measured clients count from `from_ns` on.
     pub(crate) fn start(&mut self, from_ns: u64) {
-        let Results { ledger, lateness, joinables, request_size, last_sent_ns } = self;
+        let Results { ledger, lateness, joinables, series, request_size, last_sent_ns } = self;
         ledger.start(from_ns);
         lateness.clear();
         joinables.take();
+        series.start(from_ns);
         (*request_size, *last_sent_ns) = (0, 0);
     }
 }
@@ -73,6 +78,8 @@ pub struct Arrived {
     pub(crate) at: NtpTime,
     /// When it is looked at.
     pub(crate) now: Reading,
+    /// Whether the time of day was not set since the request left.
+    pub(crate) is_sound: bool,
 }
 
 impl Arrived {
@@ -99,6 +106,18 @@ pub(crate) enum Landing {
 }
 
 impl Workload {
+    /// Operations are looked for that are due at `now_ns`: once or several times in a turn.
+    pub(crate) fn begin_turn(&mut self, now_ns: u64, clock: &impl Clock) {
+        if self.turn_ns == now_ns {
+            return;
+        }
+        self.turn_ns = now_ns;
+        self.time_of_day.refresh(now_ns, clock);
+        let Results { ledger, series, .. } = &mut self.results;
+        let counts = ledger.of(true, true, u64::MAX);
+        series.turn(now_ns, [counts.sent, counts.answered, counts.failed], &mut counts.lately);
+    }
+
     /// Adds a request that was written to the next slot. `continued`: its operation was counted as sent already.
     pub(crate) fn push(
         &mut self,
@@ -169,7 +188,7 @@ impl Workload {
         let times = Answered {
             latency_ns: at_ns - intended_ns as i64,
             from_send_ns: Some(at_ns - flight.sent_ns as i64),
-            offset_ns: Some(offset_ns),
+            offset_ns: came.is_sound.then_some(offset_ns),
         };
         self.counts_of(client, principal, intended_ns).answer(&times);
         self.note_joinable(client, flight.request.asked.transmit(), [intended_ns, begun_ns], clock);

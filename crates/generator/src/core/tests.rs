@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use authentick_crypto::Entropy;
-use authentick_report::load::Tally;
+use authentick_report::load::{Second, Tally};
 use authentick_wire::time::{NtpSpan, NtpTime};
 
 use super::*;
@@ -236,4 +236,66 @@ fn first_operation_is_planned_by_the_workers_share() {
     assert_eq!(first(Arrivals::Closed { window: 1 }, second_of_four, &order(None, 0, 1_000)), Some(0));
     let background = Order { background_rps: 5.0, ..order(Some(10.0), 0, 1_000) };
     assert_eq!(first(Arrivals::Constant, ALONE, &background), Some(-500 * MS as i64));
+}
+
+#[test]
+fn clock_that_is_set_spoils_the_step_and_no_latency() {
+    for set_ms in [1_000, -1_000, 2, -2] {
+        let mut bench = Bench::new(Arrivals::Constant, ALONE, MS);
+        let mut is_set = false;
+        // Answers have come and are not looked at; others are on their way.
+        let part = bench.step(&order(Some(2_000.0), 0, 1_000), |clock| {
+            if !is_set && clock.ns.get() > START_NS + 500 * MS {
+                is_set = true;
+                clock.set_ns.set(set_ms * MS as i64);
+            }
+        });
+        assert_eq!(part.evidence.clock_jumps, 1, "{set_ms}");
+        let why = part.why_invalid.unwrap();
+        assert!(why.contains(&format!("the time of day was set by {set_ms:+}.0 ms")), "{why}");
+        assert_eq!((part.tally.answered, part.tally.histograms.from_send_ns.count()), (2_000, 2_000));
+        for latency in [part.tally.latency_us.unwrap(), part.tally.from_send_us.unwrap()] {
+            assert!(latency.min > 950.0 && latency.max < 1_700.0, "{set_ms} {latency:?}");
+        }
+        let offset = part.tally.offset_us.unwrap();
+        assert!(offset.min > -1_000.0 && offset.max < 1_000.0, "{set_ms} {offset:?}");
+        assert!((1_990..2_000).contains(&part.tally.histograms.offset_ns.count()));
+    }
+}
+
+#[test]
+fn clock_that_is_slewed_spoils_nothing() {
+    for ppm in [500, -500] {
+        let mut bench = Bench::new(Arrivals::Constant, ALONE, MS);
+        let part = bench.step(&order(Some(500.0), 0, 4_000), |clock| {
+            let since_ns = clock.ns.get().saturating_sub(START_NS);
+            clock.set_ns.set(since_ns as i64 / 1_000_000 * ppm);
+        });
+        assert_eq!((part.evidence.clock_jumps, part.why_invalid, part.tally.answered), (0, None, 2_000));
+    }
+}
+
+#[test]
+fn series_adds_up_to_the_tally_and_lacks_the_warm_up() {
+    for (arrivals, rate_rps) in [
+        (Arrivals::Constant, Some(100.0)),
+        (Arrivals::Exponential, Some(300.0)),
+        (Arrivals::Closed { window: 2 }, None),
+    ] {
+        let mut bench = Bench::new(arrivals, ALONE, 10 * MS);
+        let part = bench.step(&order(rate_rps, 1_500, 3_000), |_| {});
+        let sum = |of: fn(&Second) -> u64| part.series.iter().map(of).sum::<u64>();
+        let tally = &part.tally;
+        assert_eq!(sum(|second| second.sent), tally.sent);
+        assert_eq!(sum(|second| second.answered), tally.answered);
+        assert_eq!(sum(|second| second.failed), tally.lost + tally.invalid);
+        let rest = part.series.get(3).map_or(0, |second| second.sent);
+        assert!((3..=4).contains(&part.series.len()) && rest == 0, "{:?}", part.series);
+        assert!(
+            part.series[0].p50_us.is_some_and(|us| (us / 10_000.0 - 1.0).abs() < 0.04),
+            "{:?}",
+            part.series
+        );
+        assert_eq!(part.series.len(), part.series_ns.len());
+    }
 }

@@ -117,9 +117,13 @@ fn check_evidence(part: &Part) -> Result<(), String> {
     if part.series.len() > SECOND_COUNT_MAX {
         return Err(format!("it reports {} seconds, which no step has", part.series.len()));
     }
+    if part.series_ns.len() > part.series.len() {
+        return Err("it reports latencies of seconds that it does not report".to_owned());
+    }
+    let latencies = part.series_ns.iter().map(Histogram::count);
     let seconds = part.series.iter().flat_map(|second| [second.sent, second.answered, second.failed]);
     let counts = [stalls.count, drops.unread, drops.send_buffer, drops.queue].into_iter();
-    match counts.chain(seconds).max() {
+    match counts.chain(seconds).chain(latencies).max() {
         Some(most) if most > OPERATION_COUNT_MAX => {
             Err(format!("it counts {most} of something, which cannot have happened"))
         }
@@ -335,7 +339,7 @@ mod tests {
             ..Part::default()
         };
         assert_eq!(check(&good), Ok(()));
-        let wrong: [fn(&mut Part); 10] = [
+        let wrong: [fn(&mut Part); 12] = [
             |part| part.busy_share = Some(-0.1),
             |part| part.busy_share = Some(f64::NAN),
             |part| part.evidence.idle_share = Some(1.01),
@@ -344,6 +348,8 @@ mod tests {
             |part| part.evidence.stalls.total_us = -1.0,
             |part| part.evidence.drops.unread = u64::MAX,
             |part| part.series[1].failed = u64::MAX,
+            |part| part.series_ns = vec![Histogram::default(); 3],
+            |part| part.series_ns = vec![Histogram::from(vec![(1, u64::MAX)])],
             |part| part.series = vec![Second::default(); SECOND_COUNT_MAX + 1],
             |part| part.seconds = -1.0,
         ];

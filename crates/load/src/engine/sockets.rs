@@ -432,7 +432,60 @@ const fn cause_of(hint: Hint) -> Cause {
 
 #[cfg(test)]
 mod tests {
+    use std::net::UdpSocket;
+
     use super::*;
+    use crate::agent::tests::plan;
+    use crate::plan::Arrivals;
+
+    /// A sending thread with one client of a server that this test plays.
+    fn sockets(server: &UdpSocket, arrivals: Arrivals, share: Share) -> Sockets {
+        let ntp = server.local_addr().unwrap();
+        let plan = Plan { scheme: Scheme::Plain, ntp, clients: share.count, arrivals, ..plan() };
+        let entropy = Entropy::from_system().unwrap();
+        Sockets::new(Setup { plan: Arc::new(plan), ask: None, guide: None, share, entropy }).unwrap()
+    }
+
+    const ALONE: Share = Share { index: 0, count: 1 };
+
+    #[test]
+    fn turn_that_finds_something_is_work_and_waiting_is_none() {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut sockets = sockets(&server, Arrivals::Closed { window: 1 }, ALONE);
+        let now_ns = sockets.clock.monotonic_ns();
+        sockets.clock.start(0, u64::MAX);
+        sockets.core.start(&Order { duration: Duration::from_secs(9), ..Order::default() }, now_ns);
+        assert!(sockets.begin_due(now_ns));
+        sockets.flush();
+        let (_, client) = server.recv_from(&mut [0; 48]).unwrap();
+        server.send_to(b"no answer", client).unwrap();
+        assert!(sockets.turn(now_ns, PATIENCE_MAX));
+        assert_eq!(sockets.clock.account().idle_ns, 0);
+        assert!(!sockets.turn(now_ns, Duration::from_millis(5)));
+        assert!(sockets.clock.account().idle_ns >= 5_000_000);
+    }
+
+    #[test]
+    fn closed_loop_that_waits_for_its_server_is_idle() {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut sockets = sockets(&server, Arrivals::Closed { window: 1 }, ALONE);
+        let order = Order { duration: Duration::from_millis(300), ..Order::default() };
+        let part = sockets.step(&order, sockets.clock.monotonic_ns(), &Watch::default());
+        let idle_share = part.evidence.idle_share.unwrap();
+        assert!(idle_share > 0.5 && part.tally.lost > 0, "{idle_share} {:?}", part.evidence);
+        assert_eq!(part.busy_share, Some(1.0 - idle_share));
+    }
+
+    #[test]
+    fn thread_whose_turn_comes_later_is_not_late_for_it() {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        // Two operations a second, of which this thread has the second.
+        let mut sockets = sockets(&server, Arrivals::Constant, Share { index: 1, count: 4 });
+        let order = Order { rate_rps: Some(2.0), duration: Duration::from_millis(600), ..Order::default() };
+        let watch = Watch::default();
+        sockets.step(&order, sockets.clock.monotonic_ns(), &watch);
+        assert!(watch.start_late().is_some_and(|late| late < Duration::from_millis(450)), "{watch:?}");
+    }
 
     #[test]
     fn nothing_expires_before_all_that_came_was_read() {
