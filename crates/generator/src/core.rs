@@ -519,7 +519,6 @@ impl Core {
             series_ns,
             request_size: results.request_size as u32,
             joined: 0,
-            uncounted: [true, false].map(|principal| ledger.warm_up(principal).answered).iter().sum(),
             joinables,
             joinables_left_out,
             antp: schemes!(dispatch, &self.speaker, scheme => scheme.figures(seconds)),

@@ -119,10 +119,6 @@ pub struct Part {
     /// included.
     #[serde(default)]
     pub joined: u64,
-    /// Operations that were answered and counted nowhere else, as they were due in the warm-up: the server's work
-    /// includes them.
-    #[serde(default)]
-    pub uncounted: u64,
     /// Single operations, if they were asked for.
     pub joinables: Vec<Joinable>,
     /// Single operations that are not among them, as there were too many.
@@ -159,7 +155,6 @@ impl Part {
         series::merge((&mut self.series, &mut self.series_ns), (other.series, other.series_ns));
         self.request_size = self.request_size.max(other.request_size);
         self.joined = self.joined.saturating_add(other.joined);
-        self.uncounted = self.uncounted.saturating_add(other.uncounted);
         self.joinables.extend(other.joinables);
         self.joinables_left_out = self.joinables_left_out.saturating_add(other.joinables_left_out);
     }

@@ -1,7 +1,7 @@
 //! The generator of one host: its threads are prepared once, and then get an order for each step.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -11,11 +11,12 @@ use authentick_ke::client::Ask;
 use authentick_ke::tls::{Roots, client_config};
 use authentick_net::affinity;
 use authentick_net::clock::monotonic_ns;
+use authentick_report::load::Evidence;
 use authentick_wire::ke::AeadId;
 
 use crate::agent::{CrewError, Fault};
 use crate::engine::{Setup, Sockets};
-use crate::host::{self, Counters, run_delay_ns};
+use crate::host::{self, Counters};
 use crate::judge;
 use crate::plan::{Crew, Order, Part, Plan, Scheme, Watch};
 
@@ -23,12 +24,14 @@ use crate::plan::{Crew, Order, Part, Plan, Scheme, Watch};
 #[derive(Debug)]
 pub struct Generator {
     threads: Vec<Thread>,
+    /// Their numbers in `/proc`.
+    numbers: Vec<i32>,
 }
 
 #[derive(Debug)]
 struct Thread {
-    /// Whether it is ready.
-    prepared: Receiver<Result<(), String>>,
+    /// Whether it is ready; its number in `/proc`, if it is.
+    prepared: Receiver<Result<i32, String>>,
     orders: Sender<Command>,
     reports: Receiver<Part>,
     handle: JoinHandle<()>,
@@ -63,10 +66,9 @@ impl Generator {
             let cpu = processor(&cpus, index).filter(|_| plan.pinned && cpus.len() > 1);
             threads.push(Thread::start(setup, cpu, watch.clone())?);
         }
-        for thread in &threads {
-            thread.prepared.recv().map_err(|gone| failed(gone).message)??;
-        }
-        Ok(Generator { threads })
+        let ready = |thread: &Thread| thread.prepared.recv().map_err(|gone| failed(gone).message)?;
+        let numbers = threads.iter().map(ready).collect::<Result<_, _>>()?;
+        Ok(Generator { threads, numbers })
     }
 }
 
@@ -78,8 +80,26 @@ impl Crew for Generator {
             let command = Command { order: *order, start_ns, watch: watch.clone() };
             thread.orders.send(command).map_err(failed)?;
         }
-        let reports = self.threads.iter().map(|thread| thread.reports.recv().map_err(failed));
-        Ok(merge(reports.collect::<Result<_, _>>()?))
+        // The host is looked at where the measured time begins and where it ends, by this thread: no other is late for
+        // it, and neither a warm-up nor the wait for the last answers is in the figures.
+        let mut first = None;
+        let mut is_over = || {
+            first = first.take().or_else(|| match self.threads.first()?.reports.try_recv() {
+                Ok(part) => Some(Ok(part)),
+                Err(TryRecvError::Empty) => None,
+                Err(TryRecvError::Disconnected) => Some(Err(failed(()))),
+            });
+            first.is_some() || watch.is_stopped()
+        };
+        if !order.warm_up.is_zero() {
+            host::wait_until(start + order.warm_up, &mut is_over);
+        }
+        let before = Counters::read(&self.numbers);
+        host::wait_until(start + order.warm_up + order.duration, &mut is_over);
+        let during = before.until(&Counters::read(&self.numbers));
+        let rest = self.threads.iter().skip(usize::from(first.is_some()));
+        let rest = rest.map(|thread| thread.reports.recv().map_err(failed));
+        Ok(merge(first.into_iter().chain(rest).collect::<Result<_, _>>()?, &during))
     }
 }
 
@@ -110,7 +130,6 @@ impl Thread {
         let (orders, inbox) = channel::<Command>();
         let (outbox, reports) = channel();
         let (ready, prepared) = channel();
-        let is_first = setup.share.index == 0;
         let body = move || {
             if let Some(cpu) = cpu {
                 // An unpinned generator is less steady, which shows in its lateness.
@@ -123,13 +142,12 @@ impl Thread {
                 Ok(sockets) => sockets,
                 Err(problem) => return drop(ready.send(Err(problem))),
             };
-            if ready.send(Ok(())).is_err() {
+            if ready.send(Ok(affinity::thread_number())).is_err() {
                 return;
             }
             drop(watch);
             while let Ok(Command { order, start_ns, watch }) = inbox.recv() {
-                let part = observed(is_first, || sockets.step(&order, start_ns, &watch));
-                if outbox.send(part).is_err() {
+                if outbox.send(sockets.step(&order, start_ns, &watch)).is_err() {
                     return;
                 }
             }
@@ -140,23 +158,6 @@ impl Thread {
             .map_err(|error| format!("cannot start a thread: {error}"))?;
         Ok(Thread { prepared, orders, reports, handle })
     }
-}
-
-/// Carries a step out on this thread, and adds to its report what the host did meanwhile. What is the host's alone is
-/// in the report of one thread.
-fn observed(is_first: bool, step: impl FnOnce() -> Part) -> Part {
-    let host = is_first.then(Counters::read);
-    let (begun_ns, delayed_ns) = (monotonic_ns(), run_delay_ns());
-    let mut part = step();
-    let lasted_ns = monotonic_ns().saturating_sub(begun_ns);
-    if let Some(host) = host {
-        part.evidence.merge(&host.until(&Counters::read()));
-    }
-    let delay_ns = delayed_ns.zip(run_delay_ns()).map(|(before, after)| after.saturating_sub(before));
-    let share =
-        delay_ns.filter(|_| lasted_ns > 0).map(|delay_ns| (delay_ns as f64 / lasted_ns as f64).min(1.0));
-    part.evidence.preempted_share = share;
-    part
 }
 
 /// Refuses plans that make no sense, whatever their origin.
@@ -180,13 +181,14 @@ fn ask(plan: &Plan, roots: Option<Roots>) -> Result<Ask, String> {
     Ok(Ask { tls: client_config(roots), server_name, aeads })
 }
 
-/// All threads as one host.
-fn merge(parts: Vec<Part>) -> Part {
+/// All threads as one host, of which that was seen meanwhile.
+fn merge(parts: Vec<Part>, during: &Evidence) -> Part {
     let whole = parts.into_iter().reduce(|mut whole, part| {
         whole.merge(part);
         whole
     });
     let mut part = whole.unwrap_or_default();
+    part.evidence.merge(during);
     part.why_invalid = part.why_invalid.or_else(|| host::why_invalid(&part.evidence.drops, &part.tally));
     part
 }

@@ -5,15 +5,22 @@
 //! drops (`tc -s qdisc`) are not among the interface's own; the sockets report these as a full buffer.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
+use authentick_net::affinity;
+use authentick_net::clock::monotonic_ns;
 use authentick_report::load::{Drops, Evidence, Tally};
 
 /// Up to this share of the requests may have been dropped on this host: a tenth of the loss that searches tolerate.
 const DROPPED_SHARE_MAX: f64 = 0.001;
 
 /// Counts since some time before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counters {
+    /// When they were read, monotonic.
+    at_ns: u64,
+    /// For how long each thread was ready to run and did not, in nanoseconds.
+    delays_ns: Vec<Option<u64>>,
     /// Processor time in ticks: what a hypervisor gave to others, and all of it.
     steal: Option<(u64, u64)>,
     /// Datagrams for which UDP had no buffer to send.
@@ -23,15 +30,21 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// The counts now; what the kernel does not tell is absent.
-    pub(crate) fn read() -> Self {
+    /// The counts now, of these threads of this process, and of the network namespace of the first. What the kernel
+    /// does not tell is absent.
+    pub(crate) fn read(threads: &[i32]) -> Self {
         let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
-        let v4 = snmp(&read("/proc/thread-self/net/snmp"), "Udp", "SndbufErrors");
-        let v6 = snmp6(&read("/proc/thread-self/net/snmp6"), "Udp6SndbufErrors");
+        let of = |thread: &i32, file: &str| read(&format!("/proc/self/task/{thread}/{file}"));
+        let first = |file: &str| threads.first().map(|thread| of(thread, file)).unwrap_or_default();
+        let v4 = snmp(&first("net/snmp"), "Udp", "SndbufErrors");
+        let v6 = snmp6(&first("net/snmp6"), "Udp6SndbufErrors");
+        let cpus = affinity::allowed().unwrap_or_default();
         Counters {
-            steal: steal(&read("/proc/stat")),
+            at_ns: monotonic_ns(),
+            delays_ns: threads.iter().map(|thread| run_delay(&of(thread, "schedstat"))).collect(),
+            steal: steal(&read("/proc/stat"), &cpus),
             send_buffer: v4.map(|v4| v4.saturating_add(v6.unwrap_or(0))),
-            queue: queue(&read("/proc/thread-self/net/dev")),
+            queue: queue(&first("net/dev")),
         }
     }
 
@@ -44,7 +57,14 @@ impl Counters {
             let whole = after.1.checked_sub(before.1).filter(|&whole| whole > 0)?;
             Some((after.0.saturating_sub(before.0) as f64 / whole as f64).min(1.0))
         });
+        let lasted_ns = later.at_ns.saturating_sub(self.at_ns);
+        let delays = self.delays_ns.iter().zip(&later.delays_ns);
+        let longest_ns = delays
+            .filter_map(|(before, after)| after.zip(*before))
+            .map(|(after, before)| after.saturating_sub(before));
+        let longest_ns = longest_ns.max().filter(|_| lasted_ns > 0);
         Evidence {
+            preempted_share: longest_ns.map(|ns| (ns as f64 / lasted_ns as f64).min(1.0)),
             steal_share: share,
             drops: Drops {
                 send_buffer: more(self.send_buffer, later.send_buffer),
@@ -75,9 +95,16 @@ pub(crate) fn why_invalid(drops: &Drops, tally: &Tally) -> Option<String> {
     })
 }
 
-/// How long this thread has been ready to run and did not, in nanoseconds; `None` if the kernel does not tell.
-pub(crate) fn run_delay_ns() -> Option<u64> {
-    run_delay(&fs::read_to_string("/proc/thread-self/schedstat").ok()?)
+/// Waits until `at`, or until `is_over` says that there is no need to.
+pub(crate) fn wait_until(at: Instant, mut is_over: impl FnMut() -> bool) {
+    const PATIENCE_MAX: Duration = Duration::from_millis(100);
+    loop {
+        let left = at.saturating_duration_since(Instant::now());
+        if left.is_zero() || is_over() {
+            return;
+        }
+        std::thread::sleep(left.min(PATIENCE_MAX));
+    }
 }
 
 /// The second number of a schedstat. Documentation/scheduler/sched-stats.rst of Linux.
@@ -85,11 +112,20 @@ fn run_delay(text: &str) -> Option<u64> {
     text.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Stolen ticks and all ticks, of the first line of `/proc/stat`. Time of guests is in that of users.
-fn steal(text: &str) -> Option<(u64, u64)> {
-    let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    let ticks: Vec<u64> = line.split_whitespace().map_while(|tick| tick.parse().ok()).take(8).collect();
-    Some((*ticks.get(7)?, ticks.iter().sum()))
+/// Stolen ticks and all ticks, of the processors with these numbers, from `/proc/stat`. Time of guests is in that of
+/// users.
+fn steal(text: &str, cpus: &[usize]) -> Option<(u64, u64)> {
+    let mut sum = None;
+    for line in text.lines() {
+        let mut fields = line.split_whitespace();
+        let number: Option<usize> = fields.next().and_then(|name| name.strip_prefix("cpu")?.parse().ok());
+        if number.is_some_and(|number| cpus.contains(&number)) {
+            let ticks: Vec<u64> = fields.map_while(|tick| tick.parse().ok()).take(8).collect();
+            let (stolen, all) = sum.unwrap_or((0, 0));
+            sum = Some((stolen + ticks.get(7)?, all + ticks.iter().sum::<u64>()));
+        }
+    }
+    sum
 }
 
 /// A counter of `/proc/net/snmp`, in which each protocol has a line of names and one of values.
@@ -142,9 +178,9 @@ mod tests {
 
     #[test]
     fn stolen_time_is_the_eighth_number_and_guests_are_not_counted_twice() {
-        let text = "cpu  100 0 50 800 10 5 5 30 70 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
-        assert_eq!(steal(text), Some((30, 1000)));
-        assert_eq!((steal("cpu 1 2 3"), steal("")), (None, None));
+        let text = "cpu  100 0 50 800 10 5 5 30 70 0\ncpu0 1 2 3 4 5 6 7 8 9 10\ncpu1 10 0 0 0 0 0 0 5 5 5\nctxt 1\n";
+        assert_eq!((steal(text, &[0]), steal(text, &[0, 1])), (Some((8, 36)), Some((13, 51))));
+        assert_eq!((steal(text, &[2]), steal("cpu0 1 2 3", &[0]), steal("", &[0])), (None, None, None));
     }
 
     #[test]
@@ -157,20 +193,37 @@ mod tests {
 
     #[test]
     fn differences_are_of_the_step_and_absent_where_nothing_is_known() {
-        let before = Counters { steal: Some((10, 1000)), send_buffer: Some(5), queue: None };
-        let after = Counters { steal: Some((60, 1200)), send_buffer: Some(7), queue: Some(3) };
+        let before = Counters {
+            at_ns: 1_000,
+            delays_ns: vec![Some(100), None, Some(500)],
+            steal: Some((10, 1000)),
+            send_buffer: Some(5),
+            queue: None,
+        };
+        let after = Counters {
+            at_ns: 11_000,
+            delays_ns: vec![Some(3_100), Some(9_000), Some(700)],
+            steal: Some((60, 1200)),
+            send_buffer: Some(7),
+            queue: Some(3),
+        };
         let evidence = before.until(&after);
-        assert_eq!(evidence.steal_share, Some(0.25));
+        assert_eq!((evidence.steal_share, evidence.preempted_share), (Some(0.25), Some(0.3)));
         assert_eq!((evidence.drops.send_buffer, evidence.drops.queue), (2, 0));
-        assert_eq!(before.until(&before).steal_share, None);
+        let nothing = before.until(&before);
+        assert_eq!((nothing.steal_share, nothing.preempted_share), (None, None));
         assert_eq!(Counters::default().until(&after), Evidence::default());
     }
 
     #[test]
     fn this_host_tells() {
-        let before = Counters::read();
-        assert!(before.steal.is_some() && before.queue.is_some(), "{before:?}");
-        assert!(run_delay_ns().is_none_or(|ns| ns < u64::MAX / 2));
+        let before = Counters::read(&[affinity::thread_number()]);
+        assert!(
+            before.steal.is_some() && before.queue.is_some() && before.send_buffer.is_some(),
+            "{before:?}"
+        );
+        let gone = Counters::read(&[i32::MAX]);
+        assert_eq!((gone.delays_ns, gone.send_buffer, gone.queue), (vec![None], None, None));
         assert_eq!(run_delay("123 456 7\n"), Some(456));
         assert_eq!(run_delay("123"), None);
     }
