@@ -75,7 +75,7 @@ fn every_worker_has_a_socket_and_a_processor_and_answers_its_clients() {
             is_ready.then_some(workers)
         });
         assert_eq!(workers.len(), count);
-        assert_eq!(threads(&server, "ke-").len(), count);
+        wait_for("every thread of key exchange", || (threads(&server, "ke-").len() == count).then_some(()));
         assert_eq!(ask_from_many_ports(server.ntp), CLIENT_COUNT, "{count} workers");
         assert_eq!(server.outcome("plain"), CLIENT_COUNT as f64);
     }

@@ -1,7 +1,7 @@
 //! Two load runs against each other: ratios of what they carried and how long answers took, and what else differs.
 //!
 //! Serves as a regression gate. Absolute figures of two machines say little; a ratio on one machine says much. The rate
-//! at which a ramp stopped is no capacity: only a search has one, or a closed loop whose limit was the server.
+//! at which a ramp stopped is no capacity: only a search has one, or a step whose limit was the server.
 
 use super::ceiling::Ip;
 use super::{Interval, Limit, LoadRecord, Percentiles, Point, Step, Tally};
@@ -16,8 +16,8 @@ const RATE_TOLERANCE: f64 = 1e-6;
 pub enum Yardstick {
     /// A search.
     Search,
-    /// The most answers a second in a closed loop whose limit was the server.
-    ClosedLoop,
+    /// The most answers a second in a step, of an open or a closed loop, whose limit was the server.
+    Saturation,
 }
 
 /// What a server carried, in operations a second.
@@ -45,13 +45,13 @@ pub enum NoCapacity {
     #[strum(serialize = "the search found no rate that holds")]
     NotFound,
     /// There was none.
-    #[strum(serialize = "there was no search, and no closed loop that the server limited")]
+    #[strum(serialize = "there was no search, and no step that the server limited")]
     NotSearched,
     /// The older run knows no upper end, so there is nothing to divide by.
     #[strum(serialize = "every rate held, up to the highest that was tried")]
     Unlimited,
-    /// A search is not compared with a closed loop.
-    #[strum(serialize = "one run is a search, the other a closed loop")]
+    /// A search is not compared with single steps.
+    #[strum(serialize = "one run is a search, the other is none")]
     Yardsticks,
 }
 
@@ -172,7 +172,7 @@ pub fn against(new: &LoadRecord, old: &LoadRecord) -> Comparison {
 /// What a run says of the server's capacity.
 fn carried(record: &LoadRecord) -> Result<Carried, NoCapacity> {
     if record.search.is_none() && record.capacity.is_none() {
-        return carried_in_closed_loop(record);
+        return carried_at_the_limit(record);
     }
     let capacity = record.capacity.unwrap_or_default();
     match (capacity.limited_by, capacity.at_least) {
@@ -185,16 +185,16 @@ fn carried(record: &LoadRecord) -> Result<Carried, NoCapacity> {
     }
 }
 
-fn carried_in_closed_loop(record: &LoadRecord) -> Result<Carried, NoCapacity> {
-    let closed = || record.steps.iter().filter(|step| step.offered_rps.is_none());
+fn carried_at_the_limit(record: &LoadRecord) -> Result<Carried, NoCapacity> {
+    let steps = || record.steps.iter();
     let by = |step: &&Step, limit: Limit| step.limit.as_ref().is_some_and(|verdict| verdict.by == limit);
-    let servers = closed().filter(|step| step.valid && by(step, Limit::Server));
+    let servers = steps().filter(|step| step.valid && by(step, Limit::Server));
     match servers.map(Step::answered_rps).reduce(f64::max) {
         Some(rps) => {
-            Ok(Carried { yardstick: Yardstick::ClosedLoop, at_least_rps: rps, below_rps: Some(rps) })
+            Ok(Carried { yardstick: Yardstick::Saturation, at_least_rps: rps, below_rps: Some(rps) })
         }
-        None if closed().any(|step| by(&step, Limit::Generator)) => Err(NoCapacity::Generator),
-        None if closed().any(|step| by(&step, Limit::Path)) => Err(NoCapacity::Path),
+        None if steps().any(|step| by(&step, Limit::Generator)) => Err(NoCapacity::Generator),
+        None if steps().any(|step| by(&step, Limit::Path)) => Err(NoCapacity::Path),
         None => Err(NoCapacity::NotSearched),
     }
 }
@@ -339,12 +339,12 @@ impl Comparison {
         let what = self.what;
         let name = match new.yardstick {
             Yardstick::Search => "Capacity",
-            Yardstick::ClosedLoop => "Answered in a closed loop that the server limited",
+            Yardstick::Saturation => "Most answered in a step that the server limited",
         };
         let said = format!("{name}: {new} against {old} {what} a second, a ratio of {}", ratio(value));
         match new.yardstick {
             Yardstick::Search => format!("{said}; {}.", self.allowed()),
-            Yardstick::ClosedLoop => format!("{said}."),
+            Yardstick::Saturation => format!("{said}."),
         }
     }
 
@@ -374,7 +374,7 @@ impl std::fmt::Display for Carried {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let at_least = rate(self.at_least_rps);
         match (self.yardstick, self.below_rps) {
-            (Yardstick::ClosedLoop, _) => f.write_str(&at_least),
+            (Yardstick::Saturation, _) => f.write_str(&at_least),
             (Yardstick::Search, Some(below)) => write!(f, "from {at_least} to {}", rate(below)),
             (Yardstick::Search, None) => write!(f, "at least {at_least}"),
         }
@@ -604,11 +604,25 @@ mod tests {
         let ramp = |count| {
             let mut record = LoadRecord { capacity: None, search: None, ..record() };
             record.steps.truncate(count);
+            record.steps.iter_mut().for_each(|step| step.limit = None);
             record
         };
-        let why =
-            "no capacity in either run: there was no search, and no closed loop that the server limited";
+        let why = "no capacity in either run: there was no search, and no step that the server limited";
         assert_eq!(failed(&ramp(3), &ramp(2)), why);
+    }
+
+    #[test]
+    fn step_that_the_server_limited_counts_at_whatever_rate_it_was_offered() {
+        let mut new = LoadRecord { capacity: None, search: None, ..record() };
+        let old = new.clone();
+        let index = new.steps.iter().position(|step| step.valid && step.limit.is_some()).unwrap();
+        let limit = Some(Verdict { by: Limit::Server, why: Vec::new() });
+        new.steps.iter_mut().enumerate().for_each(|(other, step)| {
+            step.limit = limit.clone().filter(|_| other == index);
+        });
+        let most = new.steps[index].answered_rps();
+        assert_eq!(against(&new, &new).new.map(|new| new.at_least_rps), Ok(most));
+        assert!(against(&new, &old).ratio().is_some());
     }
 
     #[test]
@@ -621,11 +635,11 @@ mod tests {
         for (limit, why) in [
             (Limit::Generator, "the generator was the limit"),
             (Limit::Path, "the path was the limit"),
-            (Limit::Unknown, "there was no search, and no closed loop that the server limited"),
+            (Limit::Unknown, "there was no search, and no step that the server limited"),
         ] {
             assert_eq!(failed(&closed(limit), &closed(limit)), format!("no capacity in either run: {why}"));
         }
-        let one = "no capacity in the old run: one run is a search, the other a closed loop";
+        let one = "no capacity in the old run: one run is a search, the other is none";
         assert_eq!(failed(&closed(Limit::Server), &record()), one);
     }
 

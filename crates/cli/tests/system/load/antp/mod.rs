@@ -4,6 +4,7 @@ mod renewal;
 mod server;
 
 use authentick_lab::corrupt::Changed;
+use authentick_lab::skip::skip;
 use authentick_report::load::{Cause, LoadRecord, Operation, text as report};
 use authentick_wire::antp::Suite;
 
@@ -295,8 +296,14 @@ fn search_prints_the_capacity_of_a_phase() {
     let server = AntpServer::start(&[Suite::P256]);
     let search = ["--search", "--search-from", "100", "--rate-max", "200", "--timeout", "0.3"];
     let record = load_antp("antp-exchange", &server, &[&search[..], &["--replay"]].concat());
-    assert_eq!(record.capacity_rps(), Some(200.0));
     let words = report::conclusion(&record);
+    if record.capacity_rps().is_none() {
+        // No number, if its own host kept the generator from its trials: that is told, and is no number of the server.
+        let search = record.search.as_ref().unwrap();
+        assert!(!search.excluded.is_empty(), "{words}");
+        return skip("this machine is too busy for a generator to keep its times");
+    }
+    assert_eq!(record.capacity_rps(), Some(200.0));
     for part in ["At least 200/s, the highest rate that was allowed.", "Rates are of key exchanges"] {
         assert!(words.contains(part), "{words}");
     }
