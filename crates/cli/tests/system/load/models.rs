@@ -157,7 +157,10 @@ fn files_are_written_and_can_be_read() {
         let column = rows[0].iter().position(|heading| heading == name).unwrap();
         &rows[row][column]
     };
-    assert_eq!((rows.len(), of(1, "part"), of(2, "part")), (3, "step", "accompanying"));
+    let parts: Vec<&str> = (1..rows.len()).map(|row| of(row, "part")).collect();
+    // The step lasts half a second, and what came of its last requests may be in another.
+    assert!(parts.starts_with(&["step", "accompanying", "second"]), "{parts:?}");
+    assert!(parts[2..].iter().all(|part| *part == "second"), "{parts:?}");
     assert_eq!(of(1, "scheduled"), "50");
     assert_eq!(of(1, "answered"), only(&record).tally.answered.to_string());
     assert_eq!(of(2, "operation"), "transfer");
