@@ -1,15 +1,14 @@
 //! A client's socket: connected, with kernel receive stamps.
 
 use std::io;
-use std::mem;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use authentick_wire::time::NtpTime;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::control::{self, Control};
+use super::control;
 use super::icmp::{Hint, Report, hint, keep_reports, next_report, send_past_hints};
 use super::socket::{dropped_count, enlarge_receive_buffer, set_receive_stamps};
 use crate::clock;
@@ -139,22 +138,8 @@ impl ClientSocket {
     }
 
     fn read(&self, buffer: &mut [u8]) -> io::Result<(usize, Option<NtpTime>)> {
-        let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-        let mut control = Control([0; control::CONTROL_SIZE]);
-        // SAFETY: an msghdr is integers and pointers, for which all zeros is a value.
-        let mut message: libc::msghdr = unsafe { mem::zeroed() };
-        message.msg_iov = &raw mut part;
-        message.msg_iovlen = 1;
-        message.msg_control = (&raw mut control).cast();
-        message.msg_controllen = control::CONTROL_SIZE;
-        // SAFETY: recvmsg(2) writes to what the message points to: live objects of the sizes that it gives.
-        let size = unsafe { libc::recvmsg(self.socket.as_raw_fd(), &raw mut message, libc::MSG_DONTWAIT) };
-        if size < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the kernel has filled the message's control part; nothing writes to it now.
-        let ancillary = unsafe { control::read(&message) };
-        Ok((size as usize, ancillary.received))
+        let (size, ancillary) = control::receive(self.as_fd(), buffer, libc::MSG_DONTWAIT)?;
+        Ok((size, ancillary.received))
     }
 }
 

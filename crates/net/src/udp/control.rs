@@ -1,5 +1,8 @@
 //! Ancillary data of a datagram: when the kernel received it, and which address of ours was asked.
 
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
 use authentick_wire::time::NtpTime;
@@ -27,6 +30,32 @@ pub(super) struct Ancillary {
     pub(super) asked: Option<Asked>,
     /// Why a datagram that was sent does not arrive, for one out of the error queue.
     pub(super) error: Option<libc::sock_extended_err>,
+}
+
+/// Receives one message with its ancillary data; returns the octets that came, of which `buffer` has the first.
+///
+/// # Errors
+/// The kernel's.
+pub(super) fn receive(
+    socket: BorrowedFd<'_>,
+    buffer: &mut [u8],
+    flags: libc::c_int,
+) -> io::Result<(usize, Ancillary)> {
+    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    let mut control = Control([0; CONTROL_SIZE]);
+    // SAFETY: an msghdr is integers and pointers, for which all zeros is a value.
+    let mut message: libc::msghdr = unsafe { mem::zeroed() };
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = (&raw mut control).cast();
+    message.msg_controllen = CONTROL_SIZE;
+    // SAFETY: recvmsg(2) writes to what the message points to: live objects of the sizes that it gives.
+    let size = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags) };
+    if size < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has filled the message's control part; nothing writes to it now.
+    Ok((size as usize, unsafe { read(&message) }))
 }
 
 /// Reads the ancillary data of a message that `recvmsg` or `recvmmsg` has just filled.

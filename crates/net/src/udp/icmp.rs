@@ -8,10 +8,9 @@
 //! (`IP_RECVERR` in ip(7)). Then the kernel also says when a queue of this host drops a datagram: ENOBUFS.
 
 use std::io;
-use std::mem;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
-use super::control::{self, Control};
+use super::control;
 use super::socket::set_flag;
 
 /// What a message of ICMP claims.
@@ -76,29 +75,17 @@ pub(super) fn keep_reports(socket: BorrowedFd<'_>, is_v4: bool) -> io::Result<()
 /// The kernel's, if it fails to tell.
 pub(super) fn next_report(socket: BorrowedFd<'_>, quote: &mut [u8]) -> io::Result<Option<Report>> {
     loop {
-        let mut part = libc::iovec { iov_base: quote.as_mut_ptr().cast(), iov_len: quote.len() };
-        let mut control = Control([0; control::CONTROL_SIZE]);
-        // SAFETY: an msghdr is integers and pointers, for which all zeros is a value.
-        let mut message: libc::msghdr = unsafe { mem::zeroed() };
-        message.msg_iov = &raw mut part;
-        message.msg_iovlen = 1;
-        message.msg_control = (&raw mut control).cast();
-        message.msg_controllen = control::CONTROL_SIZE;
-        let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
-        // SAFETY: recvmsg(2) writes to what the message points to: live objects of the sizes that it gives.
-        let size = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags) };
-        if size < 0 {
-            let error = io::Error::last_os_error();
-            return if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) };
-        }
-        // SAFETY: the kernel has filled the message's control part; nothing writes to it now.
-        let ancillary = unsafe { control::read(&message) };
+        let (size, ancillary) = match control::receive(socket, quote, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT)
+        {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            received => received?,
+        };
         // What this host says itself was an error of the call that it is about.
         if let Some(error) = ancillary.error
             && matches!(error.ee_origin, libc::SO_EE_ORIGIN_ICMP | libc::SO_EE_ORIGIN_ICMP6)
         {
             let hint = hint_of(error.ee_errno as i32).unwrap_or(Hint::Unreachable);
-            return Ok(Some(Report { hint, size: (size as usize).min(quote.len()) }));
+            return Ok(Some(Report { hint, size: size.min(quote.len()) }));
         }
     }
 }
