@@ -247,18 +247,21 @@ fn dropped(case: &Case<'_>) -> Vec<String> {
 
 /// Operations that did not begin, by the generator's fault.
 fn skipped(case: &Case<'_>) -> Vec<String> {
+    const SPREAD: &str = "use more --clients, --sources or hosts";
     let mut why = Vec::new();
-    for (cause, what) in [
-        (Cause::LocalBuffer, "its sockets had no room for"),
-        (Cause::LocalPort, "it had no port, descriptor or idle client left for"),
-        (Cause::Local, "its host refused"),
+    for (cause, what, remedy) in [
+        (Cause::LocalBuffer, "its sockets had no room for", SPREAD),
+        (Cause::LocalPort, "it had no port, descriptor or idle client left for", SPREAD),
+        (
+            Cause::LocalMemory,
+            "it waited for as many answers as it can and did not begin",
+            "offer less, use a shorter --timeout, or more --workers or hosts",
+        ),
+        (Cause::Local, "its host refused", SPREAD),
     ] {
         let number = case.count_of(cause);
         if number > 0 {
-            why.push(format!(
-                "{what} {}; use more --clients, --sources or hosts",
-                plural(number, "operation")
-            ));
+            why.push(format!("{what} {}; {remedy}", plural(number, "operation")));
         }
     }
     let Tally { scheduled, sent, lost, invalid, .. } = case.step.tally;

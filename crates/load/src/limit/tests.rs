@@ -158,6 +158,7 @@ const SLOWED: &[Row] = &[
     ),
     ("no buffers", |step| skip(step, Cause::LocalBuffer, 1), Limit::Generator, "no room for 1 operation;"),
     ("no ports", |step| skip(step, Cause::LocalPort, 9), Limit::Generator, "left for 9 operations"),
+    ("no memory", |step| skip(step, Cause::LocalMemory, 7), Limit::Generator, "did not begin 7 operations"),
     ("no cookies", |step| skip(step, Cause::NoCookie, 101), Limit::Generator, "for 101 requests"),
     (
         "a full local queue",

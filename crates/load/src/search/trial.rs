@@ -74,10 +74,9 @@ fn exclusion(step: &Step) -> Option<Exclusion> {
 fn why(step: &Step, evidence: &Evidence, stalled: bool) -> Exclusion {
     let at_least = |share: Option<f64>, least: f64| share.is_some_and(|share| share >= least);
     let idle_share = evidence.idle_share.or(step.generator_busy_share.map(|share| 1.0 - share));
-    // Want of ports, buffers or descriptors has nothing to do with the processor.
-    let is_exhausted = [Cause::LocalBuffer, Cause::LocalPort, Cause::Local]
-        .iter()
-        .any(|cause| step.tally.causes.get(cause).is_some_and(|&count| count > 0));
+    // Want of ports, buffers, memory or descriptors has nothing to do with the processor.
+    let is_want = |cause: Cause| cause.is_local() && cause != Cause::FellBehind;
+    let is_exhausted = Cause::ALL.into_iter().any(|cause| is_want(cause) && step.tally.count_of(cause) > 0);
     if evidence.clock_jumps > 0 {
         Exclusion::ClockJump
     } else if at_least(evidence.steal_share, STEAL_SHARE_MIN) {
@@ -133,12 +132,17 @@ mod tests {
     }
 
     #[test]
-    fn ports_and_buffers_are_the_generators_whoever_has_the_processor() {
-        let exhausted = |step: &mut Step, evidence: &mut Evidence| {
-            step.tally.causes = [(Cause::LocalPort, 3)].into();
-            (evidence.idle_share, evidence.preempted_share) = (Some(0.9), Some(0.1));
-        };
-        assert_eq!(spoilt(exhausted), Some(Exclusion::Overload));
+    fn what_the_generator_has_no_more_of_is_its_own_whoever_has_the_processor() {
+        let wants = [Cause::LocalBuffer, Cause::LocalPort, Cause::LocalMemory, Cause::Local];
+        let is_local = |cause: &Cause| cause.is_local() && *cause != Cause::FellBehind;
+        assert_eq!(Cause::ALL.into_iter().filter(is_local).collect::<Vec<_>>(), wants);
+        for cause in wants {
+            let exhausted = |step: &mut Step, evidence: &mut Evidence| {
+                step.tally.causes = [(cause, 3)].into();
+                (evidence.idle_share, evidence.preempted_share) = (Some(0.9), Some(0.1));
+            };
+            assert_eq!(spoilt(exhausted), Some(Exclusion::Overload), "{cause}");
+        }
     }
 
     #[test]
