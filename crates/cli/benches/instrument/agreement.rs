@@ -3,7 +3,7 @@
 //! Ways take turns in short rounds, so that a machine that slows down affects both. A round in which the generator's
 //! own record says that the host kept it from its processor is excluded, for both ways, and counted.
 
-use std::fmt::Write as _;
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -73,20 +73,24 @@ struct Row {
     capacity: Option<Capacity>,
 }
 
-/// Measures, and gives the table with its raw figures.
-pub(super) fn measure(bench: &Bench) -> Result<String, Error> {
+/// Measures, and prints each comparison when it is made: what ends the bench early takes none of them away.
+///
+/// # Errors
+/// What does not start or does not answer.
+pub(super) fn measure(bench: &Bench) -> Result<(), Error> {
     let keys = bench.files.path().join("keys");
     chrony::write_keys(&keys, &load::key_file())?;
-    let mut rows = Vec::new();
+    let mut raw = String::from("server,load,way,answers/s by round\n");
+    println!("{}", head());
     for subject in [ours(bench, &keys)?].into_iter().chain(debians_chrony(bench)?) {
         for scheme in Scheme::ALL {
-            rows.push(compare(bench, &subject, scheme, &keys)?);
-            if bench.size.isolated {
-                eprintln!("{}: {}", subject.name, scheme.label());
-            }
+            let row = compare(bench, &subject, scheme, &keys)?;
+            println!("{row}");
+            raw += &row.rounds();
         }
     }
-    Ok(text(&rows))
+    print!("{raw}");
+    Ok(())
 }
 
 /// Our server, without the limits that keep one host from loading it.
@@ -251,39 +255,47 @@ fn spread(values: &[f64], show: fn(f64) -> String) -> String {
     format!("{middle} ({low} .. {high})")
 }
 
-/// The table, and below it every round.
-fn text(rows: &[Row]) -> String {
-    let mut text = format!(
-        "{:<11} {:<13} {:>30} {:>30} {:>21} {:>8}   {:<26} covers\n",
+fn head() -> String {
+    format!(
+        "{:<11} {:<13} {:>30} {:>30} {:>21} {:>8}   {:<26} covers",
         "server", "load", "bare, answers/s (quartiles)", "closed loop", "closed / bare", "excluded", "search"
-    );
-    let mut raw = String::from("server,load,way,answers/s by round\n");
-    for row in rows {
-        let ratios: Vec<f64> = row.closed.iter().zip(&row.bare).map(|(closed, bare)| closed / bare).collect();
-        let (found, covers) = found(row);
-        writeln!(
-            text,
+    )
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ratios: Vec<f64> =
+            self.closed.iter().zip(&self.bare).map(|(closed, bare)| closed / bare).collect();
+        let (found, covers) = found(self);
+        write!(
+            formatter,
             "{:<11} {:<13} {:>30} {:>30} {:>21} {:>8}   {found:<26} {covers}",
-            row.server,
-            row.scheme.label(),
-            spread(&row.bare, rate),
-            spread(&row.closed, rate),
+            self.server,
+            self.scheme.label(),
+            spread(&self.bare, rate),
+            spread(&self.closed, rate),
             spread(&ratios, |ratio| format!("{ratio:.2}")),
-            format!("{} of {}", row.excluded.len(), row.excluded.len() + row.closed.len()),
+            format!("{} of {}", self.excluded.len(), self.excluded.len() + self.closed.len()),
         )
-        .expect("writing to a string cannot fail");
-        let excluded = [
-            row.excluded.iter().map(|round| round.0).collect::<Vec<_>>(),
-            row.excluded.iter().map(|round| round.1).collect(),
-        ];
-        let ways = ["bare", "closed", "bare excluded", "closed excluded"];
-        for (way, rates) in ways.into_iter().zip([&row.bare, &row.closed, &excluded[0], &excluded[1]]) {
-            let rates: Vec<String> = rates.iter().map(|rate| format!("{rate:.0}")).collect();
-            writeln!(raw, "{},{:?},{way},{}", row.server, row.scheme, rates.join(","))
-                .expect("writing to a string cannot fail");
-        }
     }
-    text + &raw
+}
+
+impl Row {
+    /// Every round, a line for each way.
+    fn rounds(&self) -> String {
+        let (bare_excluded, closed_excluded) = self.excluded.iter().copied().unzip::<_, _, Vec<_>, Vec<_>>();
+        let ways = [
+            ("bare", &self.bare),
+            ("closed", &self.closed),
+            ("bare excluded", &bare_excluded),
+            ("closed excluded", &closed_excluded),
+        ];
+        let line = |(way, rates): (&str, &Vec<f64>)| {
+            let rates: Vec<String> = rates.iter().map(|rate| format!("{rate:.0}")).collect();
+            format!("{},{:?},{way},{}\n", self.server, self.scheme, rates.join(","))
+        };
+        ways.map(line).concat()
+    }
 }
 
 /// What the search found, and whether the closed loop's median lies in it.

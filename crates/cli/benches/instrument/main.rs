@@ -119,11 +119,11 @@ fn bench(size: Size) -> Result<(), Error> {
         println!("on loopback, as namespaces cannot be made: {reason}");
     }
     let mut bench = Bench { size, pair, files: Lab::new(), this: std::env::current_exe()?, rows: Vec::new() };
-    let agreement = agreement::measure(&bench)?;
+    bench.head();
+    agreement::measure(&bench)?;
     bench.offered()?;
     bench.against_ours()?;
     bench.print();
-    print!("{agreement}");
     Ok(())
 }
 
@@ -132,11 +132,15 @@ impl Bench {
         self.rows.push(Row { what: what.into(), measured, to_reach });
     }
 
-    fn print(&self) {
+    /// Where this is measured.
+    fn head(&self) {
         println!("path: {}; server on one core, generator on another", self.pair.path_name());
         if !self.size.isolated {
             println!("smoke size: these figures say that the bench works, and nothing else");
         }
+    }
+
+    fn print(&self) {
         println!("{:<62} {:>26}   to reach", "what", "measured");
         for Row { what, measured, to_reach } in &self.rows {
             println!("{what:<62} {measured:>26}   {to_reach}");
