@@ -38,15 +38,22 @@ impl Lab {
         lab
     }
 
-    /// Replaces the server's certificate and key.
+    /// Replaces the server's certificate and key, which is of P-256.
     ///
     /// # Panics
     /// If the certificate cannot be made as changed.
     pub fn renew(&self, change: impl FnOnce(&mut CertificateParams)) {
+        self.renew_for(&KeyPair::generate().unwrap(), change);
+    }
+
+    /// Replaces the server's certificate by one for this key.
+    ///
+    /// # Panics
+    /// If the certificate cannot be made as changed.
+    pub fn renew_for(&self, key: &KeyPair, change: impl FnOnce(&mut CertificateParams)) {
         let mut params = Lab::server_params();
         change(&mut params);
-        let key = KeyPair::generate().unwrap();
-        let certificate = self.authority.identify(&params, &key, &self.key()).unwrap();
+        let certificate = self.authority.identify(&params, key, &self.key()).unwrap();
         std::fs::write(self.chain(), certificate + &self.authority.pem()).unwrap();
     }
 

@@ -13,7 +13,7 @@ use authentick_report::load::{Capacity, Evidence, LoadRecord, Step};
 use authentick_report::units::rate;
 
 use super::load::{self, Kind};
-use super::{Bench, Error, chrony, handshakes};
+use super::{Bench, Error, NO_KE_LIMITS, chrony, handshakes};
 
 /// Requests in flight, as many as the bare generator has.
 const WINDOW: &str = "512";
@@ -98,10 +98,7 @@ fn ours(bench: &Bench, keys: &Path) -> Result<Subject, Error> {
     let listen = format!("{}:0", bench.pair.server_address());
     let config = bench.files.config(
         &format!("listen = [{listen:?}]"),
-        &format!(
-            "ke-listen = [{listen:?}]\nke-workers = 1\n\
-             ke-limits = {{ per-prefix-rate = 0, per-network-rate = 0 }}\n[symmetric]\nkeys = {keys:?}"
-        ),
+        &format!("ke-listen = [{listen:?}]\nke-workers = 1\n{NO_KE_LIMITS}\n[symmetric]\nkeys = {keys:?}"),
     );
     let mut command = bench.pair.on_server(Path::new(env!("CARGO_BIN_EXE_authentick")));
     let mut process = Process::start(command.arg("serve").arg("--config").arg(config));
@@ -139,7 +136,7 @@ fn compare(bench: &Bench, subject: &Subject, scheme: Scheme, keys: &Path) -> Res
     let run = Run { bench, subject, scheme, keys, milliseconds };
     for _ in 0..round_count {
         let bare = run.bare()?;
-        let record = run.load(&closed(scheme))?;
+        let record = run.load(&closed(scheme), milliseconds)?;
         let step = record.steps.first().ok_or("a closed loop without a step")?;
         match is_disturbed(step) {
             true => row.excluded.push((bare, step.answered_rps())),
@@ -151,7 +148,7 @@ fn compare(bench: &Bench, subject: &Subject, scheme: Scheme, keys: &Path) -> Res
     }
     let (from, most) = scheme.rates_rps(bench.size.rates_rps);
     let search = ["--search", "--search-from", &from.to_string(), "--rate-max", &most.to_string()];
-    row.capacity = run.load(&search.map(str::to_owned))?.capacity;
+    row.capacity = run.load(&search.map(str::to_owned), bench.size.trial_milliseconds)?.capacity;
     Ok(row)
 }
 
@@ -213,10 +210,10 @@ impl Run<'_> {
         }
     }
 
-    /// A run of the program under test; its record.
-    fn load(&self, model: &[String]) -> Result<LoadRecord, Error> {
-        let Run { bench, subject, scheme, keys, milliseconds } = self;
-        let seconds = (*milliseconds as f64 / 1e3).to_string();
+    /// A run of the program under test, in steps of so many milliseconds; its record.
+    fn load(&self, model: &[String], milliseconds: u64) -> Result<LoadRecord, Error> {
+        let Run { bench, subject, scheme, keys, .. } = self;
+        let seconds = (milliseconds as f64 / 1e3).to_string();
         let mut command = bench.pair.on_client(Path::new(env!("CARGO_BIN_EXE_authentick")));
         command.arg("load");
         let (ca, port): (PathBuf, _) = (bench.files.ca(), subject.ke.port().to_string());
@@ -298,13 +295,17 @@ impl Row {
     }
 }
 
-/// What the search found, and whether the closed loop's median lies in it.
-fn found(row: &Row) -> (String, &'static str) {
-    let Some(Capacity { at_least: Some(least), below, limited_by }) = row.capacity else {
-        return ("none".to_owned(), "-");
+/// What the search found, and whether the closed loop's median lies in it, or how far from it.
+fn found(row: &Row) -> (String, String) {
+    let Some(Capacity { at_least, below, limited_by }) = row.capacity else {
+        return ("none".to_owned(), "-".to_owned());
+    };
+    let Some(least) = at_least else {
+        return (format!("none, {limited_by}"), "-".to_owned());
     };
     let closed = quartile(&row.closed, 2);
-    let covers = closed >= least && below.is_none_or(|below| closed < below);
+    let beyond = (1.0 - closed / least).max(below.map_or(0.0, |below| closed / below - 1.0));
+    let covers = if beyond > 0.0 { format!("{:.1} % off", beyond * 100.0) } else { "yes".to_owned() };
     let end = below.map_or_else(|| format!("or more, {limited_by}"), |below| format!(".. {}", rate(below)));
-    (format!("{} {end}", rate(least)), if covers { "yes" } else { "no" })
+    (format!("{} {end}", rate(least)), covers)
 }
