@@ -18,29 +18,29 @@ const DENY: Tool = Tool { word: "deny", version: "0.20.2" };
 /// The steps, in their order: those that fail fast come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Step {
-    /// Formatting
+    /// All Rust is formatted
     Fmt,
-    /// Lints
+    /// No lint complains, in any target, with all features
     Clippy,
-    /// House rules, and requirements against code and tests
+    /// House rules hold, docs/assurance.md is what the records say, and requirements have their code and tests
     Tidy,
-    /// Documentation
+    /// The documentation of all crates builds without a warning
     Doc,
-    /// All tests, against all peers
+    /// All tests pass, against all peers, and none is skipped that could run
     Test,
-    /// Memory errors, and branches on secrets, in what computes on secrets
+    /// What computes on secrets neither branches on them nor misuses memory, and the check can fail
     Memcheck,
-    /// What computes on secrets, without any instruction that is made for it
+    /// What computes on secrets works without any instruction that is made for it
     Portable,
-    /// Crates with one half of their features, and the bench beside OpenSSL
+    /// Crates build with one half of their features, and MACs equal those of OpenSSL
     Features,
-    /// Licences, sources and bans of dependencies, and whether one was yanked
+    /// Dependencies have allowed licences and sources, and none is banned or yanked
     Deny,
-    /// A few seconds of each fuzz target
+    /// Each fuzz target builds, runs, and finds nothing in ten seconds
     Fuzz,
-    /// The oldest compiler that is promised to work
+    /// The oldest compiler that is promised to work does, if it is installed
     Msrv,
-    /// The README's first command
+    /// The README's first command works in an empty folder
     Demo,
 }
 
@@ -74,6 +74,13 @@ pub(crate) fn run(root: &Path, only: Option<Step>) -> Result<(), String> {
 
 fn name(step: Step) -> String {
     step.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// Each step in its order, and what it establishes.
+pub(crate) fn establishes() -> Vec<(String, String)> {
+    let help =
+        |step: &Step| step.to_possible_value().and_then(|value| value.get_help().map(ToString::to_string));
+    Step::value_variants().iter().map(|step| (name(*step), help(step).unwrap_or_default())).collect()
 }
 
 fn run_step(root: &Path, step: Step) -> Result<End, String> {
@@ -211,6 +218,8 @@ mod tests {
             "msrv", "demo",
         ];
         assert_eq!(names, expected);
+        assert!(establishes().iter().map(|(name, _)| name).eq(&names));
+        assert!(establishes().iter().all(|(_, establishes)| !establishes.is_empty()));
     }
 
     #[test]

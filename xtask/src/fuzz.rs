@@ -8,6 +8,7 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use crate::process;
@@ -47,14 +48,19 @@ impl Build {
 }
 
 /// How one target's run ended.
-#[derive(Debug, PartialEq, Eq)]
-struct Ran {
-    run_count: u64,
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ran {
+    pub(crate) run_count: u64,
     /// The input that made the target fail, or another problem.
-    finding: Option<String>,
+    pub(crate) finding: Option<String>,
     /// Inputs that joined the corpus.
-    kept_count: usize,
+    pub(crate) kept_count: usize,
+    /// The last that it printed, if it failed.
+    pub(crate) last_lines: String,
 }
+
+/// Targets in order, and how each ended; an error if it could not be run.
+pub(crate) type Ends = Vec<(String, Result<Ran, String>)>;
 
 /// How targets are run.
 struct Campaign<'a> {
@@ -65,9 +71,32 @@ struct Campaign<'a> {
     keeps: bool,
 }
 
+/// The targets of the checkout at `root`, in order: each is a file.
+pub(crate) fn targets(root: &Path) -> Result<Vec<String>, String> {
+    let folder = root.join("fuzz/fuzz_targets");
+    let entries = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let names = entries.flatten().filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        name.strip_suffix(".rs").map(str::to_owned)
+    });
+    let mut names: Vec<String> = names.collect();
+    names.sort_unstable();
+    Ok(names)
+}
+
 /// Runs targets, or all of them if none is named, for `seconds` each. If the campaign `keeps`, inputs that reach new
 /// code join the corpus; else it stays as it is.
 pub(crate) fn run(root: &Path, seconds: u32, targets: &[String], keeps: bool) -> Result<(), String> {
+    let ends = campaign(root, seconds, targets, keeps)?;
+    let broken_count = ends.iter().filter(|(_, end)| !matches!(end, Ok(Ran { finding: None, .. }))).count();
+    match broken_count {
+        0 => Ok(()),
+        count => Err(format!("{count} of {} fuzz targets have a finding", ends.len())),
+    }
+}
+
+/// The same; says how each target ended.
+pub(crate) fn campaign(root: &Path, seconds: u32, targets: &[String], keeps: bool) -> Result<Ends, String> {
     tools::provide(root, &FUZZ)?;
     let list = process::output(tools::cargo(root).args(["fuzz", "list"]))?;
     let known: Vec<&str> = list.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -75,13 +104,15 @@ pub(crate) fn run(root: &Path, seconds: u32, targets: &[String], keeps: bool) ->
     let build = find_build(root)?;
     println!("fuzzing for {seconds} s each: {}; build: {build:?}", targets.join(", "));
     let campaign = Campaign { root, build, seconds, keeps };
-    let (next, broken_count) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (next, ends) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         while let Some(target) = targets.get(next.fetch_add(1, Ordering::SeqCst)) {
             let end = campaign.run(target);
-            let is_good = matches!(&end, Ok(Ran { finding: None, .. }));
-            broken_count.fetch_add(usize::from(!is_good), Ordering::SeqCst);
-            println!("{}", summary(target, end));
+            println!("{}", summary(target, &end));
+            if let Ok(Ran { last_lines, .. }) = &end {
+                eprint!("{last_lines}");
+            }
+            ends.lock().unwrap_or_else(PoisonError::into_inner).push(((*target).to_owned(), end));
         }
     };
     thread::scope(|scope| {
@@ -89,10 +120,9 @@ pub(crate) fn run(root: &Path, seconds: u32, targets: &[String], keeps: bool) ->
             scope.spawn(work);
         }
     });
-    match broken_count.into_inner() {
-        0 => Ok(()),
-        count => Err(format!("{count} of {} fuzz targets have a finding", targets.len())),
-    }
+    let mut ends = ends.into_inner().unwrap_or_else(PoisonError::into_inner);
+    ends.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Ok(ends)
 }
 
 /// The targets to run: those asked for, if they exist, or all.
@@ -140,7 +170,8 @@ impl Campaign<'_> {
         let mut ran = outcome(&said, output.status.success());
         if ran.finding.is_some() {
             let lines: Vec<&str> = said.lines().collect();
-            eprintln!("{}", lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n"));
+            let last = lines.iter().skip(lines.len().saturating_sub(LINES_SHOWN));
+            ran.last_lines = last.map(|line| format!("{line}\n")).collect();
         }
         if self.keeps {
             // Merging is what `cargo fuzz cmin` does, but here files of the corpus keep their names.
@@ -169,10 +200,11 @@ fn outcome(said: &str, is_success: bool) -> Ran {
     let last =
         || said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_owned();
     let finding = if is_success { None } else { Some(written.unwrap_or_else(last)) };
-    Ran { run_count: run_count.unwrap_or(0), finding, kept_count: 0 }
+    Ran { run_count: run_count.unwrap_or(0), finding, ..Ran::default() }
 }
 
-fn summary(target: &str, end: Result<Ran, String>) -> String {
+/// One line about how a target's run ended.
+pub(crate) fn summary(target: &str, end: &Result<Ran, String>) -> String {
     match end {
         Err(problem) => format!("{target}: {problem}"),
         Ok(Ran { run_count, finding: Some(finding), .. }) => {
@@ -198,14 +230,14 @@ mod tests {
     #[test]
     fn quiet_run_has_its_count_and_no_finding() {
         let said = "INFO: seed\n#2\tINITED cov: 3\n#8192\tNEW    cov: 12\nDone 524288 runs in 11 second(s)\n";
-        assert_eq!(outcome(said, true), Ran { run_count: 524_288, finding: None, kept_count: 0 });
+        assert_eq!(outcome(said, true), Ran { run_count: 524_288, ..Ran::default() });
     }
 
     #[test]
     fn broken_run_names_its_input() {
         let said = "#2\tINITED cov: 3\n#77\tNEW    cov: 12\nthread panicked\n\
             artifact_prefix='./'; Test unit written to /a/crash-1\nError: Fuzz target exited\n";
-        let expected = Ran { run_count: 77, finding: Some("/a/crash-1".to_owned()), kept_count: 0 };
+        let expected = Ran { run_count: 77, finding: Some("/a/crash-1".to_owned()), ..Ran::default() };
         assert_eq!(outcome(said, false), expected);
     }
 
@@ -227,11 +259,22 @@ mod tests {
     #[test]
     fn summary_tells_runs_findings_and_what_was_kept() {
         let ran = |finding: Option<&str>, kept_count| {
-            summary("ke", Ok(Ran { run_count: 7, finding: finding.map(str::to_owned), kept_count }))
+            let finding = finding.map(str::to_owned);
+            summary("ke", &Ok(Ran { run_count: 7, finding, kept_count, ..Ran::default() }))
         };
         assert_eq!(ran(None, 0), "ke: 7 runs, no finding");
         assert_eq!(ran(None, 2), "ke: 7 runs, no finding, 2 inputs kept");
         assert_eq!(ran(Some("crash-1"), 2), "ke: 7 runs, finding: crash-1");
-        assert_eq!(summary("ke", Err("no room".to_owned())), "ke: no room");
+        assert_eq!(summary("ke", &Err("no room".to_owned())), "ke: no room");
+    }
+
+    #[test]
+    fn each_file_of_a_target_is_in_the_manifest_and_the_other_way_round() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let manifest = fs::read_to_string(root.join("fuzz/Cargo.toml")).unwrap();
+        let named = manifest.lines().filter_map(|line| line.strip_prefix("path = \"fuzz_targets/"));
+        let mut named: Vec<&str> = named.filter_map(|rest| rest.strip_suffix(".rs\"")).collect();
+        named.sort_unstable();
+        assert_eq!(targets(root).unwrap(), named);
     }
 }

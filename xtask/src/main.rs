@@ -60,8 +60,23 @@ enum Task {
         /// Targets; all of them unless named
         targets: Vec<String>,
     },
-    /// Run what takes too long for each change, on a release build
-    Nightly,
+    /// Run what takes too long for each change: all parts that have not passed on this commit, or those named
+    Nightly {
+        /// Show the parts, what each is expected to take, and its last record
+        #[arg(long, conflicts_with_all = ["again", "trial"])]
+        list: bool,
+        /// Run parts that have passed on this commit too
+        #[arg(long)]
+        again: bool,
+        /// See whether parts work: fuzz for so many seconds each, take any tree, and leave record and page under target
+        #[arg(long, value_name = "SECONDS")]
+        trial: Option<u32>,
+        /// Parts; all of them unless named
+        #[arg(value_name = "PART")]
+        parts: Vec<String>,
+    },
+    /// Make docs/assurance.md from the records of parts
+    Assurance,
 }
 
 fn main() -> ExitCode {
@@ -73,7 +88,9 @@ fn main() -> ExitCode {
         Task::Test { require_peers, arguments } => test::run(&root, require_peers, &arguments),
         Task::Ci { only } => ci::run(&root, only),
         Task::Fuzz { seconds, targets } => fuzz::run(&root, seconds, &targets, true),
-        Task::Nightly => nightly::run(&root),
+        Task::Nightly { list: true, parts, .. } => nightly::list(&root, &parts),
+        Task::Nightly { list: false, again, trial, parts } => nightly::run(&root, &parts, again, trial),
+        Task::Assurance => nightly::page::write(&root),
     });
     match result {
         Ok(()) => ExitCode::SUCCESS,

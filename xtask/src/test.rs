@@ -109,7 +109,7 @@ pub(crate) fn of_crypto(root: &Path) -> Command {
 }
 
 /// The lines of the file of skips, in order, each once.
-fn skipped(text: &str) -> BTreeSet<&str> {
+pub(crate) fn skipped(text: &str) -> BTreeSet<&str> {
     text.lines().filter(|line| !line.trim().is_empty()).collect()
 }
 
@@ -137,14 +137,17 @@ const BUSY_COUNT_MAX: usize = 2;
 /// not a failure.
 const LACKING: &str = "this processor lacks";
 
-/// Whether the line names a peer that this machine cannot have, or a file in its folder, or says that the machine is
-/// too busy or that its processor lacks something.
+/// Whether the line says that the machine is too busy, or something that this machine can never have.
 fn is_excused(line: &str, peers: &[(&str, State)]) -> bool {
-    if line.contains(BUSY) || line.contains(LACKING) {
-        return true;
-    }
+    line.contains(BUSY) || is_impossible(line, peers)
+}
+
+/// Whether the line names a peer that this machine cannot have, or a file in its folder, or says that its processor
+/// lacks something.
+pub(crate) fn is_impossible(line: &str, peers: &[(&str, State)]) -> bool {
     let mut absent = peers.iter().filter(|(_, state)| matches!(state, State::Impossible(_)));
-    absent.any(|(name, _)| line.contains(name) || line.contains(&peers::folder_of(name)))
+    line.contains(LACKING)
+        || absent.any(|(name, _)| line.contains(name) || line.contains(&peers::folder_of(name)))
 }
 
 #[cfg(test)]

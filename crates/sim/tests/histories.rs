@@ -53,7 +53,19 @@ fn accepted(events: &[Event]) -> usize {
 
 #[test]
 fn error_of_an_accepted_sample_is_at_most_half_its_delay() {
-    for seed in 0..20 {
+    bound_errors(20);
+}
+
+#[test]
+#[ignore = "takes minutes; `cargo xtask nightly` runs it"]
+fn error_of_an_accepted_sample_is_at_most_half_its_delay_in_thousands_of_histories() {
+    bound_errors(4000);
+}
+
+/// The histories of so many seeds.
+fn bound_errors(seed_count: u64) {
+    let mut sample_count = 0;
+    for seed in 0..seed_count {
         let mut world = whole_world(seed, NASTY);
         world.server.clock = Clock { offset_ns: -3_000_000, drift_ppb: 20_000 };
         let mut clients = Vec::new();
@@ -82,12 +94,27 @@ fn error_of_an_accepted_sample_is_at_most_half_its_delay() {
             }
         }
         assert!(world.totals().accepted > 300, "seed {seed}: {:?}", world.totals());
+        sample_count += world.totals().accepted;
     }
+    println!("assurance: histories = {seed_count} histories");
+    println!("assurance: samples = {sample_count} samples");
 }
 
 #[test]
 fn every_datagram_is_accounted_for() {
-    for seed in 0..10 {
+    account(10);
+}
+
+#[test]
+#[ignore = "takes minutes; `cargo xtask nightly` runs it"]
+fn every_datagram_is_accounted_for_in_thousands_of_histories() {
+    account(4000);
+}
+
+/// The histories of so many seeds.
+fn account(seed_count: u64) {
+    let mut datagram_count = 0;
+    for seed in 0..seed_count {
         let mut world = whole_world(seed, NASTY);
         let clients: Vec<usize> =
             (0..20).map(|index| world.add_client(Clock::default(), scheme(index))).collect();
@@ -113,7 +140,10 @@ fn every_datagram_is_accounted_for() {
         {
             assert!(world.outcomes().of(outcome) > 10, "seed {seed}: {outcome:?}");
         }
+        datagram_count += totals.reached_server + totals.reached_clients;
     }
+    println!("assurance: histories = {seed_count} histories");
+    println!("assurance: datagrams = {datagram_count} datagrams");
 }
 
 /// The world itself asserts that no cookie is used twice.

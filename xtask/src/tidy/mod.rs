@@ -1,5 +1,6 @@
 //! The house rules as a check. Each rule is a function from the tree to findings, and has a test in which it finds one.
 
+mod assurance;
 mod dependencies;
 mod layout;
 mod purity;
@@ -77,6 +78,7 @@ const RULES: [Rule; 13] = [
 pub(crate) fn run(root: &Path) -> Result<(), String> {
     let tree = Tree::read(root)?;
     let mut findings = dependencies::check(root, &tree)?;
+    findings.extend(assurance::check(root, &tree)?);
     findings.extend(sizes::command_line(&tree));
     findings.extend(RULES.iter().flat_map(|rule| rule.check(&tree)));
     findings.sort();

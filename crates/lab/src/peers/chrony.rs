@@ -54,7 +54,13 @@ impl Chrony {
     /// A daemon with these configuration lines, without setting any clock (`-x`).
     #[must_use]
     pub fn daemon(&self, lab: &Lab, lines: &str) -> ChronyDaemon {
-        let folder = lab.path().join("chrony");
+        self.daemon_called(lab, "chrony", lines)
+    }
+
+    /// The same, for a lab that has several: its files are in a folder of this name.
+    #[must_use]
+    pub fn daemon_called(&self, lab: &Lab, name: &str, lines: &str) -> ChronyDaemon {
+        let folder = lab.path().join(name);
         std::fs::create_dir(&folder).unwrap();
         std::fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
         let (config, socket) = (folder.join("chrony.conf"), folder.join("chronyd.sock"));

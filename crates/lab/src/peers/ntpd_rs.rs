@@ -40,8 +40,14 @@ impl NtpdRs {
     /// A client of one NTS source.
     #[must_use]
     pub fn client(&self, lab: &Lab, ke: SocketAddr) -> NtpdRsClient {
-        let config = lab.path().join("ntpd-rs.toml");
-        let socket = lab.path().join("ntpd-rs.sock");
+        self.client_called(lab, "ntpd-rs", ke)
+    }
+
+    /// The same, for a lab that has several: its files have this name.
+    #[must_use]
+    pub fn client_called(&self, lab: &Lab, name: &str, ke: SocketAddr) -> NtpdRsClient {
+        let config = lab.path().join(format!("{name}.toml"));
+        let socket = lab.path().join(format!("{name}.sock"));
         let text = format!(
             "[observability]\nlog-level = \"info\"\nobservation-path = {socket:?}\n\
              [[source]]\nmode = \"nts\"\naddress = \"localhost:{}\"\ncertificate-authority = {:?}\n\

@@ -166,7 +166,8 @@ fn requests_of_others(world: &World) -> [Vec<u8>; 4] {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+    // More if PROPTEST_CASES asks for more.
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(2000)))]
 
     // `World::answer` asserts that all packets of an answer with their headers are no larger than the request, that
     // there is one outcome, and that nothing of the client is left in the responder's slots. That nothing is left

@@ -459,7 +459,8 @@ fn rotation_keeps_a_negotiation_alive_and_a_lost_set_ends_it() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    // More if PROPTEST_CASES asks for more.
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(400)))]
 
     //= antp#carrier-6
     #[test]

@@ -117,7 +117,8 @@ fn bound_on_the_error_is_reached_and_one_unit_more_is_refused() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    // More if PROPTEST_CASES asks for more.
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(300)))]
 
     #[test]
     fn error_is_at_most_half_the_round_trip(

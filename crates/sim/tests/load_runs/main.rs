@@ -50,7 +50,8 @@ fn check(seed_count: u64) {
         *found.entry(*difference).or_default() += count;
     }
     let request_count: u64 = halves.iter().map(|(_, count)| count).sum();
-    println!("{seed_count} runs, {request_count} requests");
+    println!("assurance: load-runs = {seed_count} runs");
+    println!("assurance: load-requests = {request_count} requests");
     assert!(found.is_empty(), "what the world did, and what the generator says: {found:?}");
 }
 

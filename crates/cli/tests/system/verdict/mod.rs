@@ -70,6 +70,7 @@ fn check(round_count: usize) {
             }
         }
     }
+    println!("assurance: verdicts = {} loads", CASES.len() * round_count);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
