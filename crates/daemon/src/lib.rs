@@ -21,6 +21,7 @@ pub mod metrics;
 pub mod node;
 mod preflight;
 mod reference;
+mod retired;
 mod rotation;
 mod rotator;
 mod shared;

@@ -43,6 +43,7 @@ use crate::metrics::spans::SpanRing;
 pub use crate::preflight::check;
 use crate::preflight::{self, state_error};
 use crate::reference::Watcher;
+use crate::retired::Retired;
 use crate::rotation::Schedule;
 use crate::rotator::Rotator;
 use crate::shared::{NtsState, Shared};
@@ -285,8 +286,8 @@ fn take_up(
         spans: spans.map(|metrics| Arc::new(SpanRing::new(metrics.span_clients.clone()))),
         started: Instant::now(),
     });
-    let (config, refusals) = (config.clone(), Refusals::default());
-    Ok(Supervisor { config, shared, cookie_keys, state_keys, keeper, entropy, refusals })
+    let (config, refusals, retired_identities) = (config.clone(), Refusals::default(), Retired::default());
+    Ok(Supervisor { config, shared, cookie_keys, state_keys, keeper, retired_identities, entropy, refusals })
 }
 
 impl Running {

@@ -10,6 +10,7 @@ use authentick_crypto::Entropy;
 use crate::clock::HostClock;
 use crate::keystore::{Held, KeyKind, KeyStore, News, Rotated, Rotation, StoreError, Version};
 use crate::metrics::counters::Counter;
+use crate::retired::Retired;
 use crate::rotation::{Ageing, Now, Schedule, VouchedBy};
 
 /// How long after a failed rotation the next one is tried.
@@ -35,6 +36,7 @@ pub(crate) struct Rotator<K> {
     schedule: Schedule,
     clock: Arc<dyn HostClock>,
     in_force: Arc<InForce<K>>,
+    retired: Retired<K>,
     /// Of the keys in force.
     version: Version,
     ageing: Ageing,
@@ -78,6 +80,7 @@ impl<K: KeyKind> Rotator<K> {
             schedule,
             clock: Arc::clone(clock),
             in_force: Arc::new(in_force),
+            retired: Retired::default(),
             version,
             ageing,
             id,
@@ -96,6 +99,7 @@ impl<K: KeyKind> Rotator<K> {
     /// Takes over what others have done to a store that is followed, and rotates if that is due; `vouched_by` says who
     /// vouches for the time of day.
     pub(crate) fn tick(&mut self, vouched_by: VouchedBy, entropy: &mut Entropy) {
+        self.retired.free();
         if self.store.is_followed() {
             self.follow();
         }
@@ -174,7 +178,7 @@ impl<K: KeyKind> Rotator<K> {
 
     fn put_in_force(&mut self, held: Held<K>) {
         self.version = held.version;
-        self.in_force.keys.store(Arc::new(held.keys));
+        self.retired.replace(&self.in_force.keys, Arc::new(held.keys));
     }
 
     fn restore(&mut self) {

@@ -14,6 +14,7 @@ use crate::config::{Config, Reference};
 use crate::containment::Refusals;
 use crate::heartbeat::{STALE_AFTER, TICK};
 use crate::identity;
+use crate::retired::Retired;
 use crate::rotation::VouchedBy;
 use crate::rotator::Rotator;
 use crate::shared::Shared;
@@ -33,6 +34,8 @@ pub(crate) struct Supervisor {
     pub(crate) cookie_keys: Option<Rotator<KeySet>>,
     pub(crate) state_keys: Option<Rotator<StateKeys>>,
     pub(crate) keeper: Option<Keeper>,
+    /// Keys and certificates of ANTP.
+    pub(crate) retired_identities: Retired<antp::Loaded>,
     pub(crate) entropy: Entropy,
     pub(crate) refusals: Refusals,
 }
@@ -82,6 +85,7 @@ impl Supervisor {
 
     fn tick(&mut self) {
         self.refusals.tell();
+        self.retired_identities.free();
         self.rotate();
         if let Some(keeper) = &mut self.keeper {
             self.shared.files.begin("writing down the uses of symmetric keys");
@@ -135,7 +139,7 @@ impl Supervisor {
                     None => {
                         loaded.certificates.iter().for_each(|(_, info)| validity::warn(info));
                         log::info!("ANTP's certificates read again, of {} suites", loaded.certificates.len());
-                        state.loaded.store(Arc::new(loaded));
+                        self.retired_identities.replace(&state.loaded, Arc::new(loaded));
                     }
                     Some(problem) => {
                         log::error!("ANTP's certificates not changed: {problem}; renew it and send SIGHUP");

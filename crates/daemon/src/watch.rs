@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use crate::heartbeat::{Looked, STALE_AFTER, TICK};
 use crate::reference::Watcher;
+use crate::retired::Retired;
 use crate::shared::Shared;
 
 /// The thread that reads the clock's state.
@@ -17,11 +18,11 @@ pub(crate) struct Watch {
 impl Watch {
     /// Works until the other end of `stop` is dropped.
     pub(crate) fn run(mut self, stop: &Receiver<()>) {
-        let mut is_hanging = false;
+        let (mut is_hanging, mut retired) = (false, Retired::default());
         while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(TICK) {
             let snapshot = self.watcher.look();
             let boot_ns = self.shared.clock.boot_ns();
-            self.shared.looked.store(Arc::new(Looked::new(snapshot, boot_ns)));
+            retired.replace(&self.shared.looked, Arc::new(Looked::new(snapshot, boot_ns)));
             let hangs = self.shared.files.age(boot_ns) > STALE_AFTER;
             if hangs != is_hanging {
                 is_hanging = hangs;

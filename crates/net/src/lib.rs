@@ -6,6 +6,8 @@
 #![expect(unsafe_code, reason = "system calls without a safe wrapper; each use names why it is sound")]
 
 pub mod affinity;
+#[cfg(any(test, feature = "testing"))]
+pub mod allocations;
 pub mod clock;
 pub mod descriptors;
 pub mod engine;

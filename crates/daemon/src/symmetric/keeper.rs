@@ -20,6 +20,7 @@ use crate::clock::HostClock;
 use crate::config::Symmetric;
 use crate::metrics::counters::Counter;
 use crate::replace::Refused;
+use crate::retired::Retired;
 
 /// How many keys a warning names.
 const NAMED: usize = 10;
@@ -110,6 +111,7 @@ pub(crate) struct Keeper {
     clock: Arc<dyn HostClock>,
     ledger: Ledger,
     state: Arc<SymmetricState>,
+    retired: Retired<SymmetricKeys>,
     /// Whether the uses could be written when it was last tried.
     is_kept: bool,
 }
@@ -135,8 +137,15 @@ impl Keeper {
             reload_failures: Counter::default(),
         };
         let file = KeyFile::new(&symmetric.keys, symmetric.format);
-        let mut keeper =
-            Keeper { file, allowed: symmetric.allowed, clock, ledger, state: Arc::new(state), is_kept: true };
+        let mut keeper = Keeper {
+            file,
+            allowed: symmetric.allowed,
+            clock,
+            ledger,
+            state: Arc::new(state),
+            retired: Retired::default(),
+            is_kept: true,
+        };
         keeper.note_written(&written);
         keeper
     }
@@ -165,6 +174,7 @@ impl Keeper {
 
     /// What is due each second: keys retire, uses are written down and compared with their limits.
     pub(crate) fn tick(&mut self) {
+        self.retired.free();
         self.retire(self.clock.unix_seconds());
         let keys = self.state.keys.load_full();
         let (worn, written) = self.ledger.look(&keys);
@@ -211,7 +221,7 @@ impl Keeper {
         let set = old.successor(keys, self.allowed);
         let set = Arc::new(set.expect("a file has no id twice, none of zero, and not too many"));
         let written = self.ledger.replace(Some(&old), &set);
-        self.state.keys.store(Arc::clone(&set));
+        self.retired.replace(&self.state.keys, Arc::clone(&set));
         let details = Details { keys: set, before: self.ledger.before(), retires };
         self.state.details.store(Arc::new(details));
         self.note_written(&written);

@@ -2,6 +2,7 @@
 
 use authentick_crypto::{Algorithm, Entropy, Key};
 use authentick_ke::tls::Identity;
+use authentick_net::allocations::{self, Counting, Tally};
 use authentick_net::clock;
 use authentick_net::engine::tests::{MemoryEngine, MemoryPeer};
 use authentick_proto::client::{Check, Exchange, NtsSession};
@@ -16,8 +17,12 @@ use super::*;
 use crate::clock::SystemClock;
 use crate::heartbeat::Heartbeat;
 use crate::metrics::counters::{Counter, Totals};
+use crate::retired::Retired;
 use crate::rotator::InForce;
 use crate::shared::NtsState;
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -111,4 +116,81 @@ fn worker_tells_nobody_the_time_of_a_clock_that_nobody_looks_at() {
     let long_ago = SystemClock.boot_ns().saturating_sub(11_000_000_000);
     shared.looked.store(Arc::new(Looked::new(good, long_ago)));
     assert_eq!(leap(), Leap::Unsynchronised);
+}
+
+/// A worker, and what it has done with memory; what its engine does, which makes a box for each datagram, is left out.
+struct Counted {
+    worker: PacketWorker,
+    tally: Tally,
+}
+
+impl Counted {
+    fn count<T>(&mut self, work: impl FnOnce(&mut PacketWorker) -> T) -> T {
+        let before = allocations::of_this_thread();
+        let told = work(&mut self.worker);
+        let after = allocations::of_this_thread();
+        self.tally.taken += after.taken - before.taken;
+        self.tally.freed += after.freed - before.freed;
+        told
+    }
+}
+
+impl Handler for Counted {
+    fn now(&mut self) -> NtpTime {
+        self.count(Handler::now)
+    }
+
+    fn respond(&mut self, batch: &mut [Datagram<'_>], paths: &[ReplyPath]) {
+        self.count(|worker| worker.respond(batch, paths));
+    }
+
+    fn early(&self) -> &[Early] {
+        self.worker.early()
+    }
+
+    fn finish(&mut self, batch: &mut [Datagram<'_>]) {
+        self.count(|worker| worker.finish(batch));
+    }
+
+    fn sent(&mut self, from: NtpTime, to: NtpTime) {
+        self.count(|worker| worker.sent(from, to));
+    }
+}
+
+#[test]
+fn worker_touches_no_memory_from_its_first_batch_on_while_keys_and_clock_change() {
+    let mut entropy = Entropy::from_seed(1);
+    let keys = KeySet::generate(0, &mut entropy);
+    let mut session = session(&keys, &mut entropy);
+    let shared = shared(keys);
+    let (mut engine, peer) = MemoryEngine::new(PATIENCE, engine::BATCH_SIZE);
+    let responder = Responder::new(Arc::new(Policy::open()), None, Entropy::from_seed(2));
+    let mut counted = Counted { worker: PacketWorker::new(&shared, 0, responder), tally: Tally::default() };
+    let mut buffer = [0; DATAGRAM_SIZE_MAX];
+    let (_, size) = Exchange::nts(&mut session, &mut entropy, &mut buffer).unwrap();
+    let nts = buffer[..size].to_vec();
+    let (_, size) = Exchange::plain(&mut entropy, &mut buffer);
+    let plain = &buffer[..size];
+    let (mut begun, mut retired_keys, mut retired_looks) = (None, Retired::default(), Retired::default());
+    let in_force = Arc::clone(&shared.nts.as_ref().unwrap().keys.keys);
+    for round in 0..40 {
+        for _ in 0..engine::BATCH_SIZE / 4 {
+            for octets in [&nts, plain, &nts[..size + 2], &plain[1..]] {
+                peer.send(([198, 18, 0, 1], 123).into(), octets);
+            }
+        }
+        assert_eq!(engine.turn(&mut counted).unwrap().received, engine::BATCH_SIZE);
+        let begun = begun.get_or_insert(counted.tally);
+        assert_eq!(counted.tally, *begun, "in round {round}");
+        let later = in_force.load().rotate(round, 2, &mut entropy);
+        retired_keys.replace(&in_force, Arc::new(later));
+        let good = Snapshot::primary(-20, ReferenceId(*b"TEST"), clock::now());
+        retired_looks.replace(&shared.looked, Arc::new(Looked::new(good, SystemClock.boot_ns())));
+    }
+    let count = |outcome: Outcome| counted.worker.responder.outcomes().counters()[outcome as usize];
+    assert!(count(Outcome::Nts) > 0 && count(Outcome::NakUnknownKey) > 0 && count(Outcome::Plain) > 0);
+    // What is done on purpose is counted.
+    let before = counted.tally;
+    counted.count(|_| drop(std::hint::black_box(Box::new(1))));
+    assert_eq!(counted.tally, Tally { taken: before.taken + 1, freed: before.freed + 1 });
 }

@@ -1,0 +1,179 @@
+//! What a packet worker does with memory and locks while it answers: from its first batch on it takes no memory, gives
+//! none back, and waits for no lock. Every scheme, refusals, what is no request, and keys and a clock that change.
+//!
+//! Method: the allocator of this process counts for each thread. A node is given a clock that reads the worker's
+//! counts whenever the worker reads the time, which is before and after each batch is sent. So all that the daemon's
+//! loop does is counted, and exactly: no other thread's doing is. That a lock is waited for, the worker's system call
+//! filter counts. Each instrument is seen to work: the clock takes memory, and meets a lock, when it is told to.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod node;
+mod requests;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use authentick_daemon::containment::{self, ThreadKind};
+use authentick_net::allocations::{Counting, Tally};
+use authentick_proto::server::outcome::Outcome;
+
+use node::{Limits, Node, Refusal};
+use requests::{Case, Client};
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Requests of each kind come in batches, so many times so many.
+const ROUND_COUNT: u64 = 4;
+const ROUND_SIZE: u64 = 16;
+/// How long days take to pass: keys rotate once at each look at the clock, once a second.
+const PASSING: Duration = Duration::from_millis(1100);
+
+/// Waits until `is_so`.
+fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < end, "{what}");
+        thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// Sends the requests of a case, and checks what became of them.
+fn send(node: &Node, case: &Case) {
+    let before = node.totals();
+    for _ in 0..ROUND_COUNT {
+        // No more at once than a socket holds.
+        node.send_all((0..ROUND_SIZE).map(|_| (&case.client, &case.request[..])));
+    }
+    let after = node.totals();
+    let count = |end| after.of_outcome(end) - before.of_outcome(end);
+    let counts: Vec<u64> = case.ends.iter().copied().map(count).collect();
+    let all = counts.iter().sum::<u64>() + case.perhaps.map_or(0, count);
+    assert_eq!(all, ROUND_COUNT * ROUND_SIZE, "{}: {counts:?} of {:?}", case.name, case.ends);
+    assert!(counts.iter().all(|&count| count > 0), "{}: {counts:?} of {:?}", case.name, case.ends);
+}
+
+/// Sends all of them; fails if the worker has touched memory meanwhile.
+fn without_touching_memory(node: &Node, cases: &[Case]) {
+    let begun = node.tally();
+    for case in cases {
+        let before = node.tally();
+        send(node, case);
+        assert_eq!(node.tally(), before, "{} (before the last batch of it)", case.name);
+    }
+    // Requests of all kinds in each batch.
+    for _ in 0..8 {
+        for some in cases.chunks(usize::try_from(ROUND_SIZE).unwrap()) {
+            node.send_all(some.iter().map(|case| (&case.client, &case.request[..])));
+        }
+    }
+    node.send_all([(&cases[0].client, &cases[0].request[..])]);
+    assert_eq!(node.tally(), begun, "all kinds together");
+}
+
+/// The counts change when the worker takes memory, so an assertion that they do not can fail.
+fn counting_works(node: &Node, case: &Case) {
+    let before = node.tally();
+    node.clocks.take_memory(3);
+    node.send_all([(&case.client, &case.request[..])]);
+    let Tally { taken, freed } = before;
+    assert_eq!(node.tally(), Tally { taken: taken + 3, freed: freed + 3 }, "on purpose");
+}
+
+/// Lets days pass, has files read again, and sends requests until each change has shown.
+fn with_changes(node: &Node, cases: &[Case]) {
+    let find = |name: &str| cases.iter().find(|case| case.name == name).unwrap();
+    let asked = [find("AES128"), find("NTS 15, 0 placeholders"), find("ANTP m5")];
+    let before = node.tally();
+    // First no symmetric key is left, and cookies and states are too old. Then the symmetric keys are back.
+    let too_old = [Outcome::MacNakUnknownKey, Outcome::NakUnknownKey, Outcome::AntpExpired];
+    let rounds: [(_, &[Outcome]); 2] = [(&[][..], &too_old), (requests::ALGORITHMS, &[Outcome::Mac])];
+    for (keys, expected) in rounds {
+        node.write_keys(keys);
+        node.reload();
+        let counts = || -> Vec<u64> { expected.iter().map(|&end| node.totals().of_outcome(end)).collect() };
+        let start = counts();
+        let mut passed = Instant::now() - PASSING;
+        eventually("keys change", || {
+            if passed.elapsed() > PASSING {
+                node.clocks.pass_days(8);
+                passed = Instant::now();
+            }
+            node.send_all(asked.map(|case| (&case.client, &case.request[..])));
+            counts().iter().zip(&start).all(|(count, start)| count > start)
+        });
+        assert_eq!(node.tally(), before, "changes that end in {expected:?}");
+    }
+    // The clock's state is looked at once a second.
+    let looked = node.clocks.look_count();
+    eventually("the clock is looked at", || {
+        node.send_all([(&cases[0].client, &cases[0].request[..])]);
+        node.clocks.look_count() > looked + 1
+    });
+    node.send_all([(&cases[0].client, &cases[0].request[..])]);
+    assert_eq!(node.tally(), before, "changes of the clock's state");
+}
+
+/// A node with all schemes, and clients of all of them.
+fn serves_all(refusal: Refusal, limits: Limits, has_spans: bool) {
+    let node = Node::start(refusal, limits, has_spans);
+    let mut cases = requests::plain();
+    cases.extend(requests::mac());
+    for aead in [15, 16, 17, 30] {
+        cases.extend(requests::nts(&node, aead));
+    }
+    cases.extend(requests::antp(&node, limits));
+    cases.push(requests::denied(refusal));
+    // Of the first batch.
+    node.send_all([(&cases[0].client, &cases[0].request[..])]);
+    node.send_all([(&cases[0].client, &cases[0].request[..])]);
+    without_touching_memory(&node, &cases);
+    let before = node.tally();
+    requests::interleaved(&node, &Client::new());
+    assert_eq!(node.tally(), before, "interleaved mode");
+    with_changes(&node, &cases);
+    counting_works(&node, &cases[0]);
+    node.stop();
+}
+
+/// A node that lets no client ask more than a few times.
+fn refuses_most(refusal: Refusal) {
+    let node = Node::start(refusal, Limits::OfAllRequests, false);
+    let client = Client::new();
+    let plain = requests::plain().remove(0);
+    let ends = match refusal {
+        Refusal::Kiss => vec![Outcome::KissRate, Outcome::RateLimited],
+        Refusal::Silence => vec![Outcome::RateLimited],
+    };
+    let request = plain.request.clone();
+    for _ in 0..2 {
+        node.send_all((0..ROUND_SIZE).map(|_| (&client, &request[..])));
+    }
+    let name = "too many".to_owned();
+    without_touching_memory(&node, &[Case { name, client, request, ends, perhaps: None }]);
+    counting_works(&node, &plain);
+    node.stop();
+}
+
+#[test]
+fn packet_workers_touch_no_memory_after_their_first_batch_and_wait_for_no_lock() {
+    thread::scope(|scope| {
+        scope.spawn(|| serves_all(Refusal::Kiss, Limits::None, false));
+        scope.spawn(|| serves_all(Refusal::Silence, Limits::OfAntp, true));
+        scope.spawn(|| refuses_most(Refusal::Kiss));
+        scope.spawn(|| refuses_most(Refusal::Silence));
+    });
+    assert_eq!(ThreadKind::Packet.refused_count(), 0, "a worker would have waited");
+    if !containment::offer().filters {
+        return authentick_lab::skip::skip("no system call filters here: locks were not looked for");
+    }
+    // A lock that another thread holds is seen.
+    let node = Node::start(Refusal::Silence, Limits::None, false);
+    let case = requests::plain().remove(0);
+    node.clocks.meet_lock(|| {
+        case.client.send(&node, &case.request);
+        eventually("a worker meets a lock", || ThreadKind::Packet.refused_count() > 0);
+    });
+    node.stop();
+}
