@@ -1,6 +1,7 @@
 //! What crates must not use. The crates of protocols, game and simulation touch nothing outside the process and read no
 //! clock: time, entropy and keys are arguments, so that whole histories replay from a seed. The crates below the
-//! command line know no exit codes.
+//! command line know no exit codes. What a packet worker runs takes no lock and logs nothing: its system call filter
+//! sees a lock that it would have to wait for, and here is no lock at all.
 //!
 //! Tests may use all of this, and `delays.rs` may sleep: it compiles to nothing outside one test.
 
@@ -12,14 +13,14 @@ use super::tree::TextFile;
 
 /// What some crates must not use.
 struct Absence {
-    /// The folders of the crates.
+    /// The folders of the crates, or single files.
     crates: &'static [&'static str],
     /// Paths of modules, items or functions.
     names: &'static [&'static str],
     remedy: &'static str,
 }
 
-const ABSENCES: [Absence; 2] = [
+const ABSENCES: [Absence; 3] = [
     Absence {
         crates: &["crates/game/", "crates/generator/", "crates/proto/", "crates/sim/", "crates/wire/"],
         names: &[
@@ -58,6 +59,42 @@ const ABSENCES: [Absence; 2] = [
         crates: &["crates/client/", "crates/rig/", "crates/study/"],
         names: &["Exit", "ExitCode", "std::process::exit"],
         remedy: "this crate returns an error; the command line makes an exit code of it",
+    },
+    Absence {
+        crates: &[
+            "crates/crypto/",
+            "crates/lanes/",
+            "crates/net/src/clock.rs",
+            "crates/net/src/engine.rs",
+            "crates/net/src/udp/",
+            "crates/proto/",
+            "crates/wire/",
+            // What of the daemon runs on the threads of packet workers.
+            "crates/daemon/src/antp/exchanges.rs",
+            "crates/daemon/src/antp/state.rs",
+            "crates/daemon/src/clock.rs",
+            "crates/daemon/src/metrics/counters.rs",
+            "crates/daemon/src/metrics/spans.rs",
+            "crates/daemon/src/worker.rs",
+        ],
+        names: &[
+            // Locks, and what waits.
+            "Barrier",
+            "Condvar",
+            "LazyLock",
+            "Mutex",
+            "RwLock",
+            "std::sync::mpsc",
+            // The log.
+            "eprintln",
+            "log::debug",
+            "log::error",
+            "log::info",
+            "log::trace",
+            "log::warn",
+            "println",
+        ],
+        remedy: "packet workers run this: they take no lock and log nothing, but count",
     },
 ];
 
@@ -159,6 +196,18 @@ mod tests {
             assert_eq!(lines(path, text), [1, 2, 3], "{path}");
         }
         assert_eq!(lines("crates/cli/src/exit.rs", text), [0; 0]);
+    }
+
+    #[test]
+    fn locks_and_the_log_are_found_where_packet_workers_run() {
+        let text = "use std::sync::{Arc, Mutex, mpsc};\nfn a(lock: &std::sync::RwLock<u8>) {}\nfn b() {\n    \
+            log::warn!(\"c\");\n}\nuse log::{Level, info};\n#[cfg(test)]\nmod tests { use std::sync::Mutex; }\n";
+        for path in
+            ["crates/proto/src/server/mod.rs", "crates/net/src/udp/a.rs", "crates/daemon/src/worker.rs"]
+        {
+            assert_eq!(lines(path, text), [1, 1, 2, 4, 6], "{path}");
+        }
+        assert_eq!(lines("crates/daemon/src/supervisor.rs", text), [0; 0]);
     }
 
     const IMPURE: &str = "use std::time::Instant;\nfn a() { Instant::now(); }\nfn b() { rand::thread_rng(); }\n\
