@@ -172,6 +172,9 @@ fn fetch(url: &str, next: Next) -> Result<Records, String> {
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .timeout_global(Some(TIMEOUT))
         .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .proxy(None)
         .build()
         .into();
     let url = format!("{url}?ntp={}&ke={}", next.ntp, next.ke);
@@ -229,6 +232,9 @@ fn join(read: &Read, joinables: &[Joinable], mut left_out: u64) -> Spans {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
     use super::*;
 
     #[test]
@@ -294,5 +300,24 @@ mod tests {
     fn endpoint_that_is_not_there_is_named() {
         let problem = SpanSource::new("127.0.0.1:1").unwrap_err();
         assert!(problem.contains("http://127.0.0.1:1/spans"), "{problem}");
+    }
+
+    #[test]
+    fn redirection_is_not_followed() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/spans", listener.local_addr().unwrap());
+        let place = url.clone();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut head = [0; 4096];
+            assert!(stream.read(&mut head).unwrap() > 0);
+            write!(stream, "HTTP/1.1 302 Found\r\nLocation: {place}\r\nContent-Length: 0\r\n\r\n").unwrap();
+            listener
+        });
+        let problem = fetch(&url, Next::default()).unwrap_err();
+        assert!(problem.contains("302"), "{problem}");
+        let listener = server.join().unwrap();
+        listener.set_nonblocking(true).unwrap();
+        assert!(listener.accept().is_err(), "it was asked again");
     }
 }
