@@ -1,5 +1,8 @@
 //! The client: a dialogue without sockets, and a dialler around it.
 
+#[cfg(any(all(test, feature = "client", feature = "server"), feature = "fuzzing"))]
+pub(crate) mod fuzzing;
+
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};

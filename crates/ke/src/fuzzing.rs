@@ -12,9 +12,13 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::SigningKey;
 use x509_ocsp::ResponseData;
 
+pub use crate::client::fuzzing::ke_dialogue;
 use crate::ocsp::{Good, NONCE_SIZE, Question};
+pub use crate::server::fuzzing::ke_connections;
 use crate::session::{Answer, RESPONSE_SIZE_MAX, Terms, answer};
 use crate::tls::{Issuer, provider};
+
+pub(crate) mod tls;
 
 /// Any octets as a request: the server answers with one whole message that its client understands, and gives cookies
 /// only to a request that parses.
@@ -119,6 +123,66 @@ mod tests {
     fn kept_corpora_have_no_finding() {
         replay("ke_request", super::request);
         replay("ocsp_response", super::ocsp_response);
+    }
+
+    /// How many inputs of a corpus a body says to be understood; a corpus of others reaches nothing.
+    fn replay_understood(target: &str, body: fn(&[u8]) -> bool) {
+        let folder = format!("{}/../../fuzz/corpus/{target}", env!("CARGO_MANIFEST_DIR"));
+        let (mut count, mut read_count) = (0, 0);
+        for entry in std::fs::read_dir(folder).expect("the corpus is kept") {
+            let octets = std::fs::read(entry.unwrap().path()).unwrap();
+            (count, read_count) = (count + 1, read_count + usize::from(body(&octets)));
+        }
+        assert!(count > 10 && 4 * read_count > count, "{target}: {read_count} of {count}");
+    }
+
+    #[test]
+    fn kept_corpora_behind_tls_have_no_finding() {
+        replay_understood("ke_connections", |octets| super::ke_connections(octets) > 0);
+        replay_understood("ke_dialogue", super::ke_dialogue);
+    }
+
+    #[test]
+    #[ignore = "writes the first inputs of the corpora"]
+    fn write_seeds() {
+        let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus");
+        let write = |target: &str, name: &str, octets: &[u8]| {
+            std::fs::create_dir_all(format!("{corpus}/{target}")).unwrap();
+            std::fs::write(format!("{corpus}/{target}/{name}"), octets).unwrap();
+        };
+        for entry in std::fs::read_dir(format!("{corpus}/ke_response")).unwrap().step_by(2) {
+            let entry = entry.unwrap();
+            let response = std::fs::read(entry.path()).unwrap();
+            let name = entry.file_name().into_string().unwrap();
+            let shape = name.as_bytes()[0] & 4 | 0x40;
+            write("ke_dialogue", &name, &[&[shape, name.as_bytes()[1]], &response[..]].concat());
+        }
+        write("ke_dialogue", "raw", b"\x01\x10\x16\x03\x03\0\x04\x02\0\0\0");
+        // A cookie of 1,996 octets, forty times.
+        write("ke_dialogue", "too-long", &[b"\x02\xff\0\x05\x07\xcc", &[0; 1996][..]].concat());
+        let request: &[u8] = b"\x80\x01\0\x02\0\0\x80\x04\0\x02\0\x0f\x80\0\0\0";
+        let said = |who: u8| [&[who << 4 | 8, request.len() as u8], request].concat();
+        let steps: [(&str, Vec<u8>); 12] = [
+            ("right", vec![0, 2, 7]),
+            (
+                "right-in-pieces",
+                [&[0, 2][..], &[4, 1].repeat(40), &[6, 1].repeat(40), &[4, 200, 6, 100, 7]].concat(),
+            ),
+            ("right-and-late", vec![0, 2, 7, 1, 126, 0, 2, 4, 90, 1, 250]),
+            ("any", [&[0, 1, 7][..], &said(0), &[7]].concat()),
+            ("any-twice", [&[0, 1, 0, 9][..], &[7, 0x17], &said(1), &said(0), &[7, 0x17]].concat()),
+            ("any-unfinished", [&[0, 1, 7][..], &said(0)[..9], &[7, 12, 7, 1, 255]].concat()),
+            (
+                "flood",
+                vec![0, 0, 8, 255, 22, 4, 255, 2, 4, 255, 2, 4, 255, 2, 0, 1, 7, 8, 255, 0, 4, 255, 2, 7],
+            ),
+            ("crowd", vec![0, 2, 0, 10, 0, 6, 0, 8, 0, 9, 7, 0x17, 0x27, 0x37, 3, 3]),
+            ("denied", vec![0, 14, 7, 0, 2, 0, 2, 0, 6, 7]),
+            ("no-room", vec![0, 2, 11, 0, 7, 11, 3, 7, 1, 60, 11, 200, 7]),
+            ("reset", vec![0, 2, 7, 14, 0, 2, 0x17, 0x1D, 0, 0xF2]),
+            ("changed", vec![0, 2, 10, 60, 3, 7, 0, 2, 0x19, 5, 1, 2, 3, 4, 5, 0x17, 0, 6, 0x27]),
+        ];
+        steps.iter().for_each(|(name, octets)| write("ke_connections", name, octets));
     }
 
     /// Else the target would not reach behind the signature.

@@ -1,31 +1,30 @@
 //! The server: one thread, many connections, no waiting on any of them.
 //!
-//! **Invariants.** Who may connect, how often, and how many at once, [`Admission`] decides for all workers, before
-//! TLS. A connection lives until one deadline, set when it was accepted; as all deadlines are equally far away, the
-//! connections stand in a queue in the order in which they end. When the server is full, the worker that a newcomer
-//! comes to ends the one of its own that is nearest to its end, so slow strangers cannot keep anyone out. Nothing that
-//! a client does ends anything but its own connection.
+//! Here are the sockets and the clock; what becomes of connections, [`connections`](self::connections) decides. Who may
+//! connect, how often, and how many at once, [`Admission`] decides for all workers, before TLS.
 
 mod admission;
 mod connection;
+mod connections;
+#[cfg(any(all(test, feature = "client", feature = "server"), feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod listen;
 
-use std::collections::VecDeque;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use authentick_crypto::Entropy;
 use authentick_proto::keyset::KeySet;
 use mio::net::{TcpListener, TcpStream};
-use mio::{Events, Interest, Poll, Token, Waker};
+use mio::{Events, Interest, Poll, Registry, Token, Waker};
 use rustls::ServerConfig;
-use slab::Slab;
 use socket2::SockRef;
 
 pub use self::admission::{Admission, Limits, Place, Rates};
-use self::connection::{Connection, Phase, Service};
+use self::connection::Stream;
+use self::connections::{Connections, Network};
 pub use self::listen::bind_group;
 use crate::session::Terms;
 
@@ -116,18 +115,9 @@ pub struct Worker<E> {
     poll: Poll,
     waker: Arc<Waker>,
     listeners: Vec<Listener>,
-    connections: Slab<Connection>,
-    /// Keys and serial numbers of connections, the one that ends first in front. Ended ones are passed over.
-    queue: VecDeque<(usize, u64)>,
-    next_serial: u64,
-    /// Keys of connections that had their share of reads and may have sent more. One whose connection has ended may
-    /// name another by now, which then has a turn for nothing.
-    unread: Vec<usize>,
+    connections: Connections<Sockets, E>,
     /// Nothing is accepted before then.
     accept_again: Option<Instant>,
-    admission: Arc<Admission>,
-    terms: Terms,
-    entropy: Entropy,
     environment: Arc<E>,
 }
 
@@ -157,20 +147,9 @@ impl<E: Environment> Worker<E> {
             poll.registry().register(&mut listener, Token(index), Interest::READABLE)?;
             registered.push(Listener { listener, ready: true });
         }
-        Ok(Worker {
-            poll,
-            waker,
-            listeners: registered,
-            connections: Slab::new(),
-            queue: VecDeque::new(),
-            next_serial: 0,
-            unread: Vec::new(),
-            accept_again: None,
-            admission,
-            terms,
-            entropy,
-            environment,
-        })
+        let sockets = Sockets { registry: poll.registry().try_clone()?, listener_count: registered.len() };
+        let connections = Connections::new(sockets, admission, terms, entropy, Arc::clone(&environment));
+        Ok(Worker { poll, waker, listeners: registered, connections, accept_again: None, environment })
     }
 
     /// A handle that stops this worker.
@@ -195,17 +174,11 @@ impl<E: Environment> Worker<E> {
                 match event.token() {
                     WAKER => return Ok(()),
                     Token(index) if index < self.listeners.len() => self.listeners[index].ready = true,
-                    Token(index) => self.advance(index - self.listeners.len()),
+                    Token(index) => self.connections.advance(index - self.listeners.len()),
                 }
             }
-            // Those that have more to be read have a turn in each round, as everybody else.
-            for key in std::mem::take(&mut self.unread) {
-                if let Some(connection) = self.connections.get_mut(key) {
-                    (connection.has_more, connection.is_queued) = (false, false);
-                }
-                self.advance(key);
-            }
-            self.end_overdue();
+            self.connections.advance_unread();
+            self.connections.end_overdue(Instant::now());
             if self.accept_again.is_none_or(|again| again <= Instant::now()) {
                 self.accept_again = None;
                 for index in 0..self.listeners.len() {
@@ -217,46 +190,16 @@ impl<E: Environment> Worker<E> {
 
     /// How long there is nothing to do unless something comes.
     fn timeout(&mut self) -> Option<Duration> {
-        if !self.unread.is_empty() {
+        if self.connections.has_unread() {
             return Some(Duration::ZERO);
         }
         let until = |instant: Instant| instant.saturating_duration_since(Instant::now());
-        let deadline = self.next_deadline().map(until);
+        let deadline = self.connections.next_deadline().map(until);
         match self.listeners.iter().any(|listener| listener.ready) {
             true => {
                 Some(self.accept_again.map_or(Duration::ZERO, until).min(deadline.unwrap_or(Duration::MAX)))
             }
             false => deadline,
-        }
-    }
-
-    fn next_deadline(&mut self) -> Option<Instant> {
-        self.forget_ended();
-        let &(key, _) = self.queue.front()?;
-        Some(self.connections[key].accepted + self.admission.limits().timeout)
-    }
-
-    /// Drops ended connections from the front of the queue.
-    fn forget_ended(&mut self) {
-        while let Some(&(key, serial)) = self.queue.front() {
-            if self.connections.get(key).is_some_and(|connection| connection.serial == serial) {
-                break;
-            }
-            self.queue.pop_front();
-        }
-    }
-
-    fn end_overdue(&mut self) {
-        let now = Instant::now();
-        loop {
-            self.forget_ended();
-            let Some(&(key, _)) = self.queue.front() else { break };
-            let connection = &mut self.connections[key];
-            if connection.accepted + self.admission.limits().timeout > now {
-                break;
-            }
-            let outcome = connection.overdue();
-            self.end(key, outcome);
         }
     }
 
@@ -266,7 +209,7 @@ impl<E: Environment> Worker<E> {
                 return;
             }
             match self.listeners[index].listener.accept() {
-                Ok((stream, source)) => self.admit(stream, source),
+                Ok((stream, source)) => self.connections.admit(stream, source, Instant::now()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.listeners[index].ready = false;
                 }
@@ -276,87 +219,49 @@ impl<E: Environment> Worker<E> {
                 Err(_) => {
                     self.environment.accept_failed();
                     self.accept_again = Some(Instant::now() + ACCEPT_PAUSE);
-                    self.evict_oldest();
+                    self.connections.evict_oldest();
                     return;
                 }
             }
         }
     }
+}
 
-    fn admit(&mut self, stream: TcpStream, source: SocketAddr) {
-        self.environment.accepted();
-        let accepted = Instant::now();
-        let place = match self.admission.admit(source.ip(), accepted) {
-            Ok(place) => place,
-            Err(outcome) => {
-                refuse(&stream);
-                self.environment.ended(outcome);
-                return;
-            }
-        };
-        if self.admission.is_crowded() {
-            self.evict_oldest();
-        }
-        // Without this, the response would wait for the client's acknowledgement of the handshake.
-        if stream.set_nodelay(true).is_err() {
-            self.environment.ended(Outcome::Closed);
-            return;
-        }
-        let serial = self.next_serial;
-        self.next_serial += 1;
-        let entry = self.connections.vacant_entry();
-        let key = entry.key();
-        let connection = entry.insert(Connection::new(stream, source, place, accepted, serial));
-        let token = Token(key + self.listeners.len());
+/// The kernel's streams, of which the worker hears by tokens behind those of its listeners.
+struct Sockets {
+    registry: Registry,
+    listener_count: usize,
+}
+
+impl Network for Sockets {
+    type Stream = TcpStream;
+
+    fn register(&self, stream: &mut TcpStream, key: usize) -> io::Result<()> {
         let interest = Interest::READABLE | Interest::WRITABLE;
-        if self.poll.registry().register(&mut connection.stream, token, interest).is_err() {
-            self.end(key, Outcome::Internal);
-            return;
-        }
-        self.queue.push_back((key, serial));
-        // The client's first flight is often here already.
-        self.advance(key);
+        self.registry.register(stream, Token(key + self.listener_count), interest)
     }
 
-    fn evict_oldest(&mut self) {
-        self.forget_ended();
-        if let Some(&(key, _)) = self.queue.front() {
-            let outcome = match self.connections[key].phase {
-                Phase::Reading | Phase::Responding(_) => Outcome::Evicted,
-                Phase::Lingering(outcome, _) => outcome,
-            };
-            self.end(key, outcome);
-        }
-    }
-
-    fn end(&mut self, key: usize, outcome: Outcome) {
-        let Some(mut connection) = self.connections.try_remove(key) else { return };
-        let _ = self.poll.registry().deregister(&mut connection.stream);
-        // Its place is free before it counts as ended.
-        drop(connection);
-        self.environment.ended(outcome);
-    }
-
-    /// Does for a connection what can be done without waiting.
-    fn advance(&mut self, key: usize) {
-        let Some(connection) = self.connections.get_mut(key) else { return };
-        let mut service =
-            Service { environment: &*self.environment, terms: &self.terms, entropy: &mut self.entropy };
-        match connection.advance(&mut service) {
-            Some(outcome) => self.end(key, outcome),
-            None if connection.has_more && !connection.is_queued => {
-                connection.is_queued = true;
-                self.unread.push(key);
-            }
-            None => {}
-        }
+    fn deregister(&self, stream: &mut TcpStream) {
+        let _ = self.registry.deregister(stream);
     }
 }
 
-/// Resets a connection that may not be. A TLS alert would be worse for the client as well: after one, chrony waits 17
-/// minutes before it tries again, and 16 seconds after a connection that was closed during the handshake. A plain close
-/// would leave the kernel with the connection for another minute (TIME_WAIT).
-fn refuse(stream: &TcpStream) {
-    // If the kernel refuses, the connection is closed the plain way.
-    let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
+impl Stream for TcpStream {
+    fn send_at_once(&self) -> io::Result<()> {
+        self.set_nodelay(true)
+    }
+
+    fn acknowledge(&self) {
+        // Without it the exchange only takes longer.
+        let _ = SockRef::from(self).set_tcp_quickack(true);
+    }
+
+    fn end_ours(&self) -> io::Result<()> {
+        self.shutdown(Shutdown::Write)
+    }
+
+    fn reset(&self) {
+        // If the kernel refuses, the connection is closed the plain way.
+        let _ = SockRef::from(self).set_linger(Some(Duration::ZERO));
+    }
 }

@@ -1,16 +1,14 @@
 //! One connection: handshake, request, response, and the client's time to take it. Nothing here waits.
 
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Instant;
 
 use authentick_crypto::Entropy;
 use authentick_wire::ke::{ErrorCode, message_size};
 use authentick_wire::limits::KE_REQUEST_SIZE_MAX;
-use mio::net::TcpStream;
 use rustls::ServerConnection;
 use rustls::server::{AcceptedAlert, Acceptor};
-use socket2::SockRef;
 
 use super::{Environment, Instants, Outcome, Place};
 use crate::ALPN;
@@ -27,9 +25,24 @@ const RECEIVED_SIZE_MAX: usize = 48 * 1024;
 /// A fatal alert as it is sent before there are keys. RFC 8446 sections 5.1 and 6, RFC 7301 section 3.2.
 const NO_APPLICATION_PROTOCOL: [u8; 7] = [21, 3, 3, 0, 2, 2, 120];
 
+/// What carries a connection's octets, without waiting: a socket, or memory.
+pub(super) trait Stream: Read + Write {
+    /// Has what is written sent at once.
+    fn send_at_once(&self) -> io::Result<()>;
+
+    /// Has what has come acknowledged at once.
+    fn acknowledge(&self);
+
+    /// Ends our half.
+    fn end_ours(&self) -> io::Result<()>;
+
+    /// Has the other end told by a reset once this one is dropped.
+    fn reset(&self);
+}
+
 /// A client's connection.
-pub(super) struct Connection {
-    pub(super) stream: TcpStream,
+pub(super) struct Connection<S> {
+    pub(super) stream: S,
     /// Collects the first message; what follows is for `tls`.
     acceptor: Acceptor,
     /// Once the client's first message was understood.
@@ -66,14 +79,8 @@ pub(super) struct Service<'a, E> {
     pub(super) entropy: &'a mut Entropy,
 }
 
-impl Connection {
-    pub(super) fn new(
-        stream: TcpStream,
-        source: SocketAddr,
-        place: Place,
-        accepted: Instant,
-        serial: u64,
-    ) -> Self {
+impl<S: Stream> Connection<S> {
+    pub(super) fn new(stream: S, source: SocketAddr, place: Place, accepted: Instant, serial: u64) -> Self {
         Connection {
             stream,
             acceptor: Acceptor::default(),
@@ -103,7 +110,7 @@ impl Connection {
         if let Phase::Responding(outcome) = self.phase
             && !self.tls.as_ref().is_some_and(|tls| tls.wants_write())
         {
-            if self.stream.shutdown(Shutdown::Write).is_err() {
+            if self.stream.end_ours().is_err() {
                 return Some(outcome);
             }
             self.phase = Phase::Lingering(outcome, 0);
@@ -127,7 +134,11 @@ impl Connection {
                 Ok(size) => self.received_size += size,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if self.tls.is_some() {
-                        self.acknowledge();
+                        // The kernel would wait 40 ms for something of ours to send along, and a client that writes
+                        // the end of the handshake and the request apart (NTPsec's) waits for the acknowledgement
+                        // with the second. It forgets this whenever we send, so it is told each time that we wait.
+                        // tcp(7), TCP_QUICKACK.
+                        self.stream.acknowledge();
                     }
                     return None;
                 }
@@ -151,14 +162,6 @@ impl Connection {
         }
         self.has_more = true;
         None
-    }
-
-    /// Has the kernel acknowledge at once what has come. It would wait 40 ms for something of ours to send along, and a
-    /// client that writes the end of the handshake and the request apart (NTPsec's) waits for the acknowledgement with
-    /// the second. The kernel forgets it whenever we send, so it is told each time that we wait. tcp(7), TCP_QUICKACK.
-    fn acknowledge(&self) {
-        // Without it the exchange only takes longer.
-        let _ = SockRef::from(&self.stream).set_tcp_quickack(true);
     }
 
     /// Looks whether the client's first message is whole, and begins the handshake if that can lead to a request.
