@@ -11,6 +11,8 @@
 //! the text table; the CSV quotes them and keeps them as they are.
 #![forbid(unsafe_code)]
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 pub mod load;
 pub mod mac;
 pub mod pool;

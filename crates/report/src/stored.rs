@@ -5,6 +5,7 @@
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::render::Prose;
 use crate::run::Host;
@@ -129,6 +130,31 @@ pub fn format_of(text: &str) -> Result<String, serde_json::Error> {
     serde_json::from_str(text).map(|head: Head| head.format)
 }
 
+/// The magnitudes between which the quotient of two stored numbers, and what a report makes of it, is a number, too;
+/// nobody measures anything beyond them.
+const MAGNITUDES: std::ops::RangeInclusive<f64> = 1e-100..=1e30;
+
+/// Refuses a number of which a report could make one that is none; `at` is where the value stands.
+fn check_magnitudes(value: &Value, at: &str) -> Result<(), Error> {
+    match value {
+        Value::Number(number) => match number.as_f64() {
+            Some(float) if float == 0.0 || MAGNITUDES.contains(&float.abs()) => Ok(()),
+            Some(_) | None => {
+                Err(Error::Unsound(format!("{at}: {number} cannot be; the file was changed or is damaged")))
+            }
+        },
+        Value::Array(values) => {
+            let mut each = values.iter().enumerate();
+            each.try_for_each(|(index, value)| check_magnitudes(value, &format!("{at}/{index}")))
+        }
+        Value::Object(fields) => fields.iter().try_for_each(|(name, value)| {
+            let between = if at.is_empty() { "" } else { "/" };
+            check_magnitudes(value, &format!("{at}{between}{name}"))
+        }),
+        Value::Null | Value::Bool(_) | Value::String(_) => Ok(()),
+    }
+}
+
 /// Reads a text that is to be of this kind. The format comes first: what another one lacks is no fault of the file.
 ///
 /// # Errors
@@ -139,6 +165,7 @@ pub fn read<T: Stored>(text: &str) -> Result<T, Error> {
     if T::KNOWN.len() > 1 && format_of(text).map_err(json)? != T::FORMAT {
         record.convert(text).map_err(json)?;
     }
+    check_magnitudes(&serde_json::from_str(text).map_err(json)?, "")?;
     record.check().map_err(Error::Unsound)?;
     Ok(record)
 }
@@ -240,6 +267,23 @@ mod tests {
         }
         for text in ["", "[]", "{}", r#"{"format": 1}"#, r#"{"format": "a/1""#] {
             assert!(format_of(text).is_err(), "{text}");
+        }
+    }
+
+    /// Rates, ratios and times that were made of them were shown as `inf`.
+    #[test]
+    fn number_of_which_a_report_would_make_none_is_refused_with_its_place() {
+        for (pointer, number) in [
+            ("/steps/0/seconds", 5e-324),
+            ("/steps/2/server/cpu_seconds", f64::MIN),
+            ("/capacity/at_least", 1e-101),
+            ("/steps/1/latency_us/p99", 1e31),
+        ] {
+            let mut record: Value = serde_json::from_str(include_str!("../tests/golden/load.json")).unwrap();
+            *record.pointer_mut(pointer).unwrap() = number.into();
+            let error = read::<crate::load::LoadRecord>(&record.to_string()).unwrap_err();
+            assert!(matches!(&error, Error::Unsound(_)), "{pointer}: {error}");
+            assert!(error.to_string().starts_with(&format!("{}: ", &pointer[1..])), "{pointer}: {error}");
         }
     }
 

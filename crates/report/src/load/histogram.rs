@@ -141,9 +141,10 @@ impl Histogram {
     /// The arithmetic mean; `None` if there are no values.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
-        let sum: i128 = self.0.iter().map(|&(value, count)| i128::from(value) * i128::from(count)).sum();
+        // Stored values and counts may be the largest that there are, and many of them are more than any integer holds.
+        let sum: f64 = self.0.iter().map(|&(value, count)| value as f64 * count as f64).sum();
         let count = self.count();
-        (count > 0).then(|| sum as f64 / count as f64)
+        (count > 0).then(|| sum / count as f64)
     }
 
     /// The usual points, divided by `unit`: 1000 converts nanoseconds to microseconds; `None` if there are no values.
@@ -176,6 +177,12 @@ mod tests {
         assert_eq!(histogram.mean(), Some(16.0));
         assert_eq!(Histogram::default().quantile(0.5), None);
         assert_eq!(Histogram::default().percentiles(1.0), None);
+    }
+
+    #[test]
+    fn largest_values_and_counts_have_a_mean() {
+        let histogram = Histogram::from(vec![(i64::MAX, u64::MAX), (i64::MAX - 1, u64::MAX)]);
+        assert_eq!(histogram.mean(), Some(2.0 * i64::MAX as f64));
     }
 
     #[test]

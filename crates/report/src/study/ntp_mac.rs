@@ -73,11 +73,11 @@ pub(crate) fn said(remarks: &[String], record: &MacRecord) -> Vec<Section> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::study::request_threshold;
 
-    fn plan() -> Plan {
+    pub(crate) fn plan() -> Plan {
         Plan {
             paper: Paper::Mac,
             command: "authentick study run mac --quick --out study".to_owned(),

@@ -1,0 +1,153 @@
+//! Bodies of the fuzz targets of this crate; `fuzz/` calls them with new octets, the tests with the kept corpus.
+//!
+//! A blind change of JSON is seldom JSON, and hardly ever a record. So an input is a text as it is, or changes to one
+//! of the kept records: a value in place of another, something left out or repeated, and sums that are mended again.
+
+pub mod edit;
+mod judge;
+
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use self::judge::Judge;
+use crate::load::{self, LoadRecord, Threshold, compare};
+use crate::mac::MacRecord;
+use crate::record::Record;
+use crate::run;
+use crate::study::{Paper, antp, ntp_mac, request_threshold};
+
+/// Records and plans of every kind and version, which inputs change.
+const BASES: [&str; 8] = [
+    include_str!("../tests/golden/load.json"),
+    include_str!("../tests/golden/load-1.json"),
+    include_str!("../tests/golden/run.json"),
+    include_str!("fuzzing/mac.json"),
+    include_str!("fuzzing/antp.json"),
+    include_str!("fuzzing/plan-threshold.json"),
+    include_str!("fuzzing/plan-mac.json"),
+    include_str!("fuzzing/plan-antp.json"),
+];
+
+static VALUES: LazyLock<Vec<Value>> = LazyLock::new(|| {
+    BASES.iter().map(|text| serde_json::from_str(text).expect("the kept records are JSON")).collect()
+});
+
+static LOAD: LazyLock<LoadRecord> =
+    LazyLock::new(|| LoadRecord::from_json(BASES[0]).expect("it is a load record"));
+static MAC: LazyLock<MacRecord> =
+    LazyLock::new(|| MacRecord::from_json(BASES[3]).expect("it is a bench of MACs"));
+static ANTP: LazyLock<antp::AntpRecord> =
+    LazyLock::new(|| antp::AntpRecord::from_json(BASES[4]).expect("it is a study of ANTP"));
+
+const READ: &str = "what is written is read";
+
+/// Any octets as what a file holds: a record or a plan is refused with a reason, or it is written and read again as it
+/// was, and shown without a number that is none, as text of printable characters and as a page whose elements are
+/// closed. Returns whether it was a record or a plan.
+pub fn record(octets: &[u8]) -> bool {
+    let text = match octets {
+        [] => return false,
+        [b'{', ..] => String::from_utf8_lossy(octets).into_owned(),
+        [shape, edits @ ..] => {
+            let base = &VALUES[usize::from(shape & 7)];
+            edit::changed(base, shape & 8 != 0, edits).to_string()
+        }
+    };
+    match Paper::of_plan(&text) {
+        Ok(paper) => plan(&text, paper),
+        Err(_) => stored(&text),
+    }
+}
+
+fn stored(text: &str) -> bool {
+    let record = match Record::from_json(text) {
+        Ok(record) => record,
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            return false;
+        }
+    };
+    let again = match &record {
+        Record::Load(record) => record.to_json(),
+        Record::Demo(record) => record.to_json(),
+        Record::Mac(record) => record.to_json(),
+        Record::Antp(record) => record.to_json(),
+    };
+    let judge = Judge::of(&again);
+    let second = Record::from_json(&again).expect(READ);
+    judge.same(&record, &second);
+    judge.report(&record.report());
+    assert!(!record.what().is_empty());
+    match &record {
+        Record::Load(record) => shown_load(&judge, record),
+        Record::Demo(record) => judge.csv(&run::csv(record)),
+        Record::Mac(record) => {
+            let plan = ntp_mac::Plan::from_json(BASES[6]).expect("it is a plan");
+            judge.report(&ntp_mac::report(&plan, record));
+        }
+        Record::Antp(_) => {}
+    }
+    true
+}
+
+/// A load run in everything that is made of load runs.
+fn shown_load(judge: &Judge, record: &LoadRecord) {
+    judge.csv(&load::csv::csv(record));
+    judge.text(&load::text::summary(record));
+    judge.report(&load::report(&[record, &LOAD]));
+    for comparison in [compare::against(record, &LOAD), compare::against(&LOAD, record)] {
+        judge.text(&comparison.text());
+        let gate = compare::Gate { least: Some(0.9), most: Some(1.1), ..compare::Gate::default() };
+        let refused = comparison.refused(&gate).into_iter();
+        refused.chain(comparison.failures(&gate)).for_each(|sentence| judge.text(&sentence));
+    }
+    for threshold in ["p99>2ms", "min<0ns", "loss>=1%", "answered<100000", "skipped>0", "bad-tag>0.5%"] {
+        let threshold: Threshold = threshold.parse().expect("it is a threshold");
+        threshold.breached(record).iter().for_each(|sentence| judge.text(sentence));
+    }
+    let records = request_threshold::Records {
+        one_host: vec![record.clone()],
+        several_hosts: vec![record.clone()],
+        old: Some(LOAD.clone()),
+        new: Some(record.clone()),
+        missing_count: 0,
+    };
+    judge.report(&request_threshold::compared(&records, &request_threshold::Remarks::default()));
+}
+
+fn plan(text: &str, paper: Paper) -> bool {
+    match paper {
+        Paper::Threshold => {
+            let Ok(plan) = request_threshold::Plan::from_json(text) else { return false };
+            let judge = Judge::of(&plan.to_json());
+            judge.same(&plan, &request_threshold::Plan::from_json(&plan.to_json()).expect(READ));
+            for run in &plan.runs {
+                assert!(
+                    !run.file.contains(['/', '\0']) && run.file != "..",
+                    "a record outside of its folder"
+                );
+            }
+            let one = request_threshold::Records { one_host: vec![LOAD.clone()], ..Default::default() };
+            judge.report(&request_threshold::report(&plan, &one));
+        }
+        Paper::Mac => {
+            let Ok(plan) = ntp_mac::Plan::from_json(text) else { return false };
+            let judge = Judge::of(&plan.to_json());
+            judge.same(&plan, &ntp_mac::Plan::from_json(&plan.to_json()).expect(READ));
+            judge.report(&ntp_mac::report(&plan, &MAC));
+        }
+        Paper::Antp => {
+            let Ok(plan) = antp::Plan::from_json(text) else { return false };
+            let judge = Judge::of(&plan.to_json());
+            judge.same(&plan, &antp::Plan::from_json(&plan.to_json()).expect(READ));
+            let mut record = ANTP.clone();
+            record.settings = plan.settings;
+            judge.report(&antp::report(&record));
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests;

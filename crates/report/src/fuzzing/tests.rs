@@ -1,0 +1,52 @@
+//! The kept corpus, and the records that inputs change.
+
+use super::*;
+use crate::stored::pretty;
+
+const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/record");
+
+#[test]
+fn kept_corpus_has_no_finding_and_holds_records() {
+    let (mut count, mut read_count) = (0, 0);
+    for entry in std::fs::read_dir(CORPUS).expect("the corpus is kept") {
+        let octets = std::fs::read(entry.unwrap().path()).unwrap();
+        (count, read_count) = (count + 1, read_count + usize::from(record(&octets)));
+    }
+    // A corpus that is not read any more reaches nothing.
+    assert!(count > 10 && 2 * read_count > count, "{read_count} of {count}");
+}
+
+#[test]
+fn records_that_inputs_change_are_read() {
+    for (index, text) in BASES.iter().enumerate() {
+        assert!(record(text.as_bytes()), "{index}");
+        assert!(record(&[index as u8]) && record(&[8 | index as u8]), "{index}");
+    }
+}
+
+#[test]
+#[ignore = "writes the records that inputs change, where they are not golden files, and the first inputs of the corpus"]
+fn write_seeds() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/fuzzing");
+    let write = |path: String, octets: &[u8]| std::fs::write(path, octets).unwrap();
+    write(format!("{folder}/mac.json"), pretty(&crate::mac::tests::record()).as_bytes());
+    write(format!("{folder}/antp.json"), pretty(&antp::tests::record()).as_bytes());
+    write(
+        format!("{folder}/plan-threshold.json"),
+        pretty(&request_threshold::plan::tests::plan()).as_bytes(),
+    );
+    write(format!("{folder}/plan-mac.json"), pretty(&ntp_mac::tests::plan()).as_bytes());
+    write(format!("{folder}/plan-antp.json"), pretty(&antp::tests::plan()).as_bytes());
+    std::fs::create_dir_all(CORPUS).unwrap();
+    for (index, text) in BASES.iter().enumerate() {
+        let base = index as u8;
+        write(format!("{CORPUS}/unchanged-{base}"), &[base]);
+        // Short ones as they are, too.
+        if text.len() < 6000 {
+            write(format!("{CORPUS}/text-{base}"), text.as_bytes());
+        }
+        let some: Vec<u8> =
+            (0..32u8).flat_map(|place| [place / 4, place.wrapping_mul(41), 3, place * 8]).collect();
+        write(format!("{CORPUS}/nudged-{base}"), &[&[8 | base], &some[..]].concat());
+    }
+}
