@@ -1,8 +1,9 @@
 //! One request and the checks on what comes back.
 //!
 //! The checks run in an order in which nothing that a forger controls has an effect before the check that stops him:
-//! syntax, mode, origin, then authentication, and only then what the response says. A response that fails changes
-//! nothing: the exchange keeps waiting for one that passes. RFC 5905 section 8, RFC 8915 section 5.7.
+//! syntax, mode, origin, then authentication, and only then what the response says. A response that is not genuine
+//! changes nothing, and the exchange keeps waiting for one that passes; one that is, a kiss too, brings its cookies.
+//! RFC 5905 section 8, RFC 8915 section 5.7.
 
 use authentick_crypto::{Entropy, Open, Seal, TAG_SIZE, run_batch};
 use authentick_wire::Writer;
