@@ -11,7 +11,7 @@ use crate::tools::{self, Tool};
 use crate::{fuzz, portable, process, spec, test, tidy, yanked};
 
 /// How long each fuzz target runs: only to see that it still builds and starts.
-const FUZZ_SECONDS: u32 = 10;
+const FUZZ_SECONDS: u32 = 5;
 
 const DENY: Tool = Tool { word: "deny", version: "0.20.2" };
 
@@ -36,7 +36,7 @@ pub(crate) enum Step {
     Features,
     /// Dependencies have allowed licences and sources, and none is banned or yanked
     Deny,
-    /// Each fuzz target builds, runs, and finds nothing in ten seconds
+    /// Each fuzz target builds, runs, and finds nothing in five seconds
     Fuzz,
     /// The oldest compiler that is promised to work does, if it is installed
     Msrv,
