@@ -9,6 +9,7 @@ mod nightly;
 mod peers;
 mod portable;
 mod process;
+mod sanitize;
 mod spec;
 mod test;
 mod tidy;
@@ -60,6 +61,13 @@ enum Task {
         /// Targets; all of them unless named
         targets: Vec<String>,
     },
+    /// Run tests in a build that looks at each access to memory
+    Sanitize {
+        /// What looks
+        which: sanitize::Sanitizer,
+        /// Beginnings or other parts of names of tests, for AddressSanitizer; all tests unless named
+        tests: Vec<String>,
+    },
     /// Run what takes too long for each change: all parts that have not passed on this commit, or those named
     Nightly {
         /// Show the parts, what each is expected to take, and its last record
@@ -88,6 +96,7 @@ fn main() -> ExitCode {
         Task::Test { require_peers, arguments } => test::run(&root, require_peers, &arguments),
         Task::Ci { only } => ci::run(&root, only),
         Task::Fuzz { seconds, targets } => fuzz::run(&root, seconds, &targets, true),
+        Task::Sanitize { which, tests } => sanitize::run(&root, which, &tests),
         Task::Nightly { list: true, parts, .. } => nightly::list(&root, &parts),
         Task::Nightly { list: false, again, trial, parts } => nightly::run(&root, &parts, again, trial),
         Task::Assurance => nightly::page::write(&root),

@@ -18,6 +18,8 @@ pub mod privilege;
 pub mod process;
 pub mod refusal;
 pub mod replace;
+#[cfg(all(test, authentick_sanitizer))]
+mod sanitizer;
 pub mod tcp;
 pub mod ticks;
 pub mod tun;

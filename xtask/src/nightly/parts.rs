@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use crate::fuzz;
+use crate::sanitize::{self, Sanitizer};
 
 /// A part of what takes too long for each change.
 #[derive(Clone, Debug)]
@@ -221,6 +222,32 @@ const ENTRIES: &[Entry] = &[
         .times(10)],
         figures: &[],
         missing: nothing,
+    },
+    Entry {
+        name: "address-sanitizer",
+        establishes: "In no system test, nor in a test of a crate with unsafe code, does the program or its C touch \
+            memory that is not its own.",
+        minutes: 60,
+        steps: &[Step::new("cargo xtask sanitize address")],
+        figures: &["address-sanitizer-tests"],
+        missing: |root| sanitize::missing(root, Sanitizer::Address),
+    },
+    Entry {
+        name: "thread-sanitizer",
+        establishes: "ThreadSanitizer sees no race in the tests of the responder and the daemon.",
+        minutes: 60,
+        steps: &[Step::new("cargo xtask sanitize thread")],
+        figures: &["thread-sanitizer-tests"],
+        missing: |root| sanitize::missing(root, Sanitizer::Thread),
+    },
+    Entry {
+        name: "miri",
+        establishes: "Miri sees no undefined behaviour in the kernels of the lanes that it can interpret, nor in the \
+            layout of ancillary data.",
+        minutes: 60,
+        steps: &[Step::new("cargo xtask sanitize miri")],
+        figures: &["miri-tests"],
+        missing: |root| sanitize::missing(root, Sanitizer::Miri),
     },
 ];
 

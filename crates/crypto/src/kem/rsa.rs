@@ -112,3 +112,21 @@ impl Drop for RsaKey {
         unsafe { lc::RSA_free(self.0.as_ptr()) };
     }
 }
+
+/// An error on purpose, as the one in `net`, but made by the library: it shows that its C is looked at too.
+#[cfg(all(test, authentick_sanitizer))]
+mod sanitizer {
+    use std::hint::black_box;
+    use std::ptr;
+
+    use super::lc;
+
+    #[test]
+    #[ignore = "a control: AddressSanitizer ends it"]
+    fn aws_lc_writes_behind_the_end_of_a_block() {
+        let mut block = vec![0_u8; size_of::<lc::CBS>() / 2];
+        // SAFETY: none. The block is too small, and this is the error.
+        unsafe { lc::CBS_init(black_box(block.as_mut_ptr()).cast(), ptr::null(), 0) };
+        black_box(block);
+    }
+}
