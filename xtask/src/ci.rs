@@ -8,7 +8,7 @@ use cargo_metadata::MetadataCommand;
 use clap::ValueEnum;
 
 use crate::tools::{self, Tool};
-use crate::{fuzz, portable, process, spec, test, tidy, yanked};
+use crate::{fuzz, memcheck, portable, process, spec, test, tidy, yanked};
 
 /// How long each fuzz target runs: only to see that it still builds and starts.
 const FUZZ_SECONDS: u32 = 5;
@@ -90,7 +90,7 @@ fn run_step(root: &Path, step: Step) -> Result<End, String> {
         Step::Tidy => tidy::run(root).and_then(|()| spec::run(root, None)).map(|()| End::Done),
         Step::Doc => document(root),
         Step::Test => test::run(root, true, &[]).map(|()| End::Done),
-        Step::Memcheck => memcheck(root),
+        Step::Memcheck => memcheck::run(root).map(|reason| reason.map_or(End::Done, End::Skipped)),
         Step::Portable => portable::run(root).map(|reason| reason.map_or(End::Done, End::Skipped)),
         Step::Features => features(root),
         Step::Deny => deny(root),
@@ -121,30 +121,6 @@ fn document(root: &Path) -> Result<End, String> {
     command.args(["doc", "--workspace", "--no-deps", "--all-features"]).env("RUSTDOCFLAGS", "-Dwarnings");
     process::run(&mut command)?;
     Ok(End::Done)
-}
-
-/// The tests of the crypto crate under valgrind, on the paths that it supports, which are those without AVX-512. A test
-/// that branches on a secret must fail there, or the others prove nothing.
-fn memcheck(root: &Path) -> Result<End, String> {
-    if cfg!(not(all(target_arch = "x86_64", target_os = "linux"))) {
-        return Ok(End::Skipped("memcheck follows secrets on x86-64 Linux only".to_owned()));
-    }
-    if !process::is_on_path("valgrind") {
-        return Ok(End::Skipped("valgrind is not installed".to_owned()));
-    }
-    let run = |words: &str| {
-        let mut command = test::of_crypto(root);
-        command.args(words.split(' '));
-        command.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", "valgrind -q --error-exitcode=9");
-        command.env("AUTHENTICK_PATHS", "AES-NI,portable").env("PROPTEST_CASES", "16");
-        command
-    };
-    process::run(&mut run("--quiet"))?;
-    let control = "secrecy::branch_on_a_secret";
-    match process::output(&mut run(&format!("--quiet -- --ignored --exact {control}"))) {
-        Ok(_) => Err(format!("memcheck has not complained of {control}")),
-        Err(_) => Ok(End::Done),
-    }
 }
 
 /// A crate that is only built together with the rest can depend on features that others turn on, or keep code that

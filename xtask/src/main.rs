@@ -5,6 +5,7 @@
 
 mod ci;
 mod fuzz;
+mod memcheck;
 mod nightly;
 mod peers;
 mod portable;

@@ -12,6 +12,7 @@ pub use authentick_lanes::{Algorithm, CachedKey, Key, KeyRef, Open, Seal, TAG_SI
 use authentick_lanes::{Path, Queue};
 
 use crate::batch::{Batch, Job};
+use crate::verdict;
 
 /// Texts to encrypt. A nonce of a size that its algorithm does not accept is a mistake of who makes the job.
 pub type SealBatch<'a> = Batch<Seal<'a>>;
@@ -83,7 +84,7 @@ fn open_one(mut job: Open<'_>) {
     let headers = job.associated.into_iter().chain([job.nonce]);
     let text = job.text.reborrow();
     let tag = &(*job.tag).into();
-    *job.genuine = match key.algorithm() {
+    let opened = match key.algorithm() {
         Algorithm::SivCmac256 => {
             CmacSiv::<Aes128>::new(first::<32>(key).into()).decrypt_inout_detached(headers, text, tag)
         }
@@ -99,8 +100,8 @@ fn open_one(mut job: Open<'_>) {
             text,
             tag,
         ),
-    }
-    .is_ok();
+    };
+    *job.genuine = verdict::made_public(opened.is_ok());
     if !*job.genuine {
         job.text.into_out().fill(0);
     }

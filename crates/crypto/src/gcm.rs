@@ -18,6 +18,7 @@ use zeroize::Zeroize;
 
 use crate::aead::Text;
 use crate::batch::{Batch, Job};
+use crate::verdict;
 
 /// Octets of a key.
 pub const GCM_KEY_SIZE: usize = 16;
@@ -199,7 +200,7 @@ impl<'a> Job for GcmOpen<'a> {
 fn open_one(job: GcmOpen<'_>) {
     let GcmOpen { key, nonce, associated, text, tag, genuine } = job;
     let stream = key.portable.stream(nonce, text.len());
-    *genuine = key.portable.tag(associated, text.get_in(), stream.mask()).ct_eq(tag).into();
+    *genuine = verdict::of(key.portable.tag(associated, text.get_in(), stream.mask()).ct_eq(tag));
     match *genuine {
         true => stream.apply(text.into_out_with_copied_in()),
         false => text.into_out().fill(0),

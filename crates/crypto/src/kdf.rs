@@ -10,6 +10,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+use crate::verdict;
 pub use batch::{HmacTag, HmacTagBatch, HmacVerify, HmacVerifyBatch};
 
 /// Octets of a hash and of a tag.
@@ -34,7 +35,7 @@ pub fn hmac_sha256(key: &[u8], parts: &[&[u8]]) -> [u8; HASH_SIZE] {
 /// Whether `tag` is the HMAC-SHA256 of `parts`; takes the same time whichever octet is wrong.
 #[must_use]
 pub fn verify_hmac_sha256(key: &[u8], parts: &[&[u8]], tag: &[u8; HASH_SIZE]) -> bool {
-    hmac_sha256(key, parts).ct_eq(tag).into()
+    verdict::of(hmac_sha256(key, parts).ct_eq(tag))
 }
 
 /// HKDF-SHA256 with `secret` as input, no salt, and `info` in parts. RFC 5869.

@@ -15,6 +15,7 @@ pub mod hash;
 pub mod kdf;
 pub mod kem;
 pub mod mac;
+mod verdict;
 
 pub use authentick_lanes::{HashPath, Path, hash_path, path, wipe};
 #[doc(hidden)]

@@ -35,6 +35,19 @@ pub mod secrecy {
 
     /// Nothing is declared.
     pub fn make_secret(_: &mut [u8]) {}
+
+    /// Nothing is declared.
+    #[inline(always)]
+    #[must_use]
+    pub fn made_public(verdict: u8) -> u8 {
+        verdict
+    }
+
+    /// Nothing is complained of.
+    #[must_use]
+    pub fn complaint_count() -> u64 {
+        0
+    }
 }
 
 pub(crate) enum SivKey {}

@@ -5,6 +5,7 @@ use subtle::ConstantTimeEq;
 
 use super::MacKey;
 use crate::batch::{Batch, Job, JobQueue};
+use crate::verdict;
 
 #[cfg(doc)]
 use super::{MAC_TAG_SIZE_MIN, MacAlgorithm};
@@ -207,5 +208,5 @@ impl<'a, J: MacJob<'a>> JobQueue for MacQueue<'a, J> {
 /// Compares tags of one size in a time that does not depend on where they differ.
 fn is_equal(computed: &[u8], claimed: &[u8]) -> bool {
     let difference = computed.iter().zip(claimed).fold(0, |sum, (a, b)| sum | (a ^ b));
-    difference.ct_eq(&0).into()
+    verdict::of(difference.ct_eq(&0))
 }

@@ -5,6 +5,7 @@
 
 mod case;
 mod cmac;
+mod complaints;
 mod differential;
 mod forgery;
 mod hash;
