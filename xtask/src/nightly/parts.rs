@@ -139,6 +139,23 @@ const ENTRIES: &[Entry] = &[
         missing: nothing,
     },
     Entry {
+        name: "timing-lanes",
+        establishes: "No time of sealing, opening, tagging and verifying is seen to depend on a key, a text, or on \
+            which octet of a tag is wrong, on any path of the processor.",
+        minutes: 20,
+        steps: &[Step::new("cargo bench --package authentick-crypto --bench timing -- lanes")],
+        figures: &["t-portable", "delay-portable"],
+        missing: nothing,
+    },
+    Entry {
+        name: "timing-kem",
+        establishes: "No time of a decapsulation is seen to depend on the padding, the point or the private key.",
+        minutes: 10,
+        steps: &[Step::new("cargo bench --package authentick-crypto --bench timing -- kem")],
+        figures: &["t-rsa-2048-pkcs-1-v1-5", "t-rsa-2048-oaep-sha256", "t-p-256-ecies-kem", "t-x25519"],
+        missing: nothing,
+    },
+    Entry {
         name: "verdicts",
         establishes: "What limited a load is told right ten times of ten, for each way to limit it.",
         minutes: 30,
