@@ -7,8 +7,9 @@ use std::time::Instant;
 use cargo_metadata::MetadataCommand;
 use clap::ValueEnum;
 
+use crate::supply::yanked;
 use crate::tools::{self, Tool};
-use crate::{fuzz, memcheck, portable, process, spec, test, tidy, yanked};
+use crate::{fuzz, memcheck, portable, process, spec, test, tidy};
 
 /// How long each fuzz target runs: only to see that it still builds and starts.
 const FUZZ_SECONDS: u32 = 5;

@@ -12,10 +12,10 @@ mod portable;
 mod process;
 mod sanitize;
 mod spec;
+mod supply;
 mod test;
 mod tidy;
 mod tools;
-mod yanked;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -86,6 +86,18 @@ enum Task {
     },
     /// Make docs/assurance.md from the records of parts
     Assurance,
+    /// Print the figures of a package and what changed in it since it was last looked at, or count all again
+    Review {
+        /// Packages that are locked; all of the list unless named
+        #[arg(value_name = "CRATE")]
+        names: Vec<String>,
+    },
+    /// Write what the released binary is made of, as CycloneDX, to target/sbom
+    Sbom {
+        /// What the binary is built for
+        #[arg(long, value_name = "TRIPLE", default_value = supply::TARGET)]
+        target: String,
+    },
 }
 
 fn main() -> ExitCode {
@@ -101,6 +113,9 @@ fn main() -> ExitCode {
         Task::Nightly { list: true, parts, .. } => nightly::list(&root, &parts),
         Task::Nightly { list: false, again, trial, parts } => nightly::run(&root, &parts, again, trial),
         Task::Assurance => nightly::page::write(&root),
+        Task::Review { names } if names.is_empty() => supply::review::recount(&root),
+        Task::Review { names } => supply::review::run(&root, &names),
+        Task::Sbom { target } => supply::sbom::run(&root, &target).map(|path| println!("{}", path.display())),
     });
     match result {
         Ok(()) => ExitCode::SUCCESS,

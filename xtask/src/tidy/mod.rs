@@ -15,6 +15,7 @@ use std::path::Path;
 
 use self::source::Source;
 use self::tree::{TextFile, Tree};
+use crate::supply::reviews;
 
 /// Something found at a line of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,7 +31,7 @@ impl Finding {
         Finding { path: path.to_owned(), line, problem: problem.into(), is_note: false }
     }
 
-    fn note(path: &str, line: usize, problem: impl Into<String>) -> Self {
+    pub(crate) fn note(path: &str, line: usize, problem: impl Into<String>) -> Self {
         Finding { is_note: true, ..Self::violation(path, line, problem) }
     }
 }
@@ -79,6 +80,7 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
     let tree = Tree::read(root)?;
     let mut findings = dependencies::check(root, &tree)?;
     findings.extend(assurance::check(root, &tree)?);
+    findings.extend(reviews::check(root)?);
     findings.extend(sizes::command_line(&tree));
     findings.extend(RULES.iter().flat_map(|rule| rule.check(&tree)));
     findings.sort();

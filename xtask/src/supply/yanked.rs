@@ -18,28 +18,32 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cargo_metadata::MetadataCommand;
 use serde_json::Value;
 
+use super::{Id, lock};
 use crate::process;
 
-/// Checks all packages that the lock file of `root` takes from registries. Returns how many there are.
+/// Checks all packages that the lock files of `root`, of the workspace and of the fuzz targets, take from registries.
+/// Returns how many there are.
 ///
 /// # Errors
 /// If one is yanked, or nothing is known about one.
 pub(crate) fn run(root: &Path) -> Result<usize, String> {
-    let metadata = MetadataCommand::new()
-        .current_dir(root)
-        .other_options(["--locked".to_owned()])
-        .exec()
-        .map_err(|error| error.to_string())?;
-    let of_registries = metadata.packages.iter().filter(|package| package.source.is_some());
-    let locked = of_registries.map(|package| (package.name.to_string(), package.version.to_string()));
-    // Without a network the cached index has to do.
-    if let Err(problem) = process::output(process::cargo(root).args(["update", "--dry-run", "--quiet"])) {
-        println!("the index is not asked again: {problem}");
+    let mut locked = BTreeSet::new();
+    for folder in [root.to_owned(), root.join("fuzz")] {
+        let file = folder.join("Cargo.lock");
+        if !file.is_file() {
+            continue;
+        }
+        locked.extend(lock::read(&file)?.into_keys());
+        // Without a network the cached index has to do.
+        if let Err(problem) =
+            process::output(process::cargo(&folder).args(["update", "--dry-run", "--quiet"]))
+        {
+            println!("the index is not asked again: {problem}");
+        }
     }
-    judge(&locked.collect(), &caches(&home()?))
+    judge(&locked, &caches(&home()?))
 }
 
 /// Cargo's own folder.
@@ -60,21 +64,21 @@ fn caches(home: &Path) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// If one is yanked, or nothing is known about one: which, and what to do.
-fn judge(locked: &BTreeSet<(String, String)>, caches: &[PathBuf]) -> Result<usize, String> {
+fn judge(locked: &BTreeSet<Id>, caches: &[PathBuf]) -> Result<usize, String> {
     let (mut yanked, mut unknown) = (Vec::new(), Vec::new());
-    for (name, version) in locked {
-        let place = place(name);
+    for id in locked {
+        let place = place(&id.name);
         let files = caches.iter().filter_map(|cache| fs::read(cache.join(&place)).ok());
-        let said: Vec<bool> = files.filter_map(|file| is_yanked(&file, version)).collect();
+        let said: Vec<bool> = files.filter_map(|file| is_yanked(&file, &id.version)).collect();
         if said.is_empty() {
-            unknown.push(format!("{name} {version}"));
+            unknown.push(id.to_string());
         } else if said.contains(&true) {
-            yanked.push((name, format!("{name} {version}")));
+            yanked.push(id);
         }
     }
-    if let Some((name, _)) = yanked.first() {
-        let all: Vec<&str> = yanked.iter().map(|(_, shown)| &**shown).collect();
-        let all = all.join(", ");
+    if let Some(first) = yanked.first() {
+        let all: Vec<String> = yanked.iter().map(ToString::to_string).collect();
+        let (all, name) = (all.join(", "), &first.name);
         return Err(format!(
             "yanked by their authors: {all}; for each: cargo update -p {name}, or another one"
         ));
@@ -122,8 +126,8 @@ mod tests {
         octets
     }
 
-    fn locked(packages: &[(&str, &str)]) -> BTreeSet<(String, String)> {
-        packages.iter().map(|(name, version)| ((*name).to_owned(), (*version).to_owned())).collect()
+    fn locked(packages: &[(&str, &str)]) -> BTreeSet<Id> {
+        packages.iter().map(|(name, version)| Id::new(name, version)).collect()
     }
 
     #[test]
