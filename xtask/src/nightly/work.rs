@@ -213,7 +213,8 @@ fn judge(step: &Step, is_success: bool, said: &str, of: &str, ended: &mut Ended)
     if let Err(problem) = figures::collect(said, &mut ended.figures) {
         ended.complain(format!("{of}{problem}"));
     }
-    if step.words.starts_with("cargo test ") {
+    // Also `cargo +nightly test` and `cargo miri test`.
+    if step.words.starts_with("cargo ") && step.words.split(' ').any(|word| word == "test") {
         let count = passed_count(said);
         if let Err(problem) = figures::add(Figure::count(TESTS, count, "passed"), &mut ended.figures) {
             ended.complain(problem);
