@@ -431,8 +431,7 @@ impl Running {
                 cpus: layout.own_cpus.clone(),
                 containment: self.containment.clone(),
             };
-            let stop = Arc::clone(&self.stop);
-            self.spawn(format!("antp-{number}"), move || worker.run(&stop))?;
+            self.spawn(format!("antp-{number}"), move || worker.run())?;
         }
         Ok(())
     }
@@ -506,6 +505,9 @@ impl Running {
 
     fn stop_threads(&mut self) -> Ended {
         self.stop.store(true, Ordering::Relaxed);
+        if let Some(antp) = &self.shared.antp {
+            antp.exchanges.stop();
+        }
         self.ke_stoppers.iter().for_each(Stopper::stop);
         drop(self.metrics_stop.take());
         drop(self.watch_stop.take());

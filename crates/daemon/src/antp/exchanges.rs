@@ -1,14 +1,10 @@
 //! Key exchanges that wait for public-key work: a bounded queue that packet workers fill without waiting, and that
-//! wakes the public-key threads ([`super::worker`]).
+//! wakes the public-key threads ([`super::worker`]). [`Handoff`] says why none is left lying.
 //!
 //! **Invariant:** a packet worker takes no lock and allocates nothing here. If there is no room, the exchange is
 //! refused.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::{self, Thread};
-use std::time::Duration;
-
+use authentick_lockfree::{Handoff, Queue, SLEEPER_COUNT_MAX};
 use authentick_net::engine::ReplyPath;
 use authentick_proto::antp::server::{ExchangeOutcome, KeyExchange};
 use authentick_proto::server::antp::{Full, KeyExchanges};
@@ -18,10 +14,7 @@ use crossbeam_queue::ArrayQueue;
 use crate::config::ANTP_WORKER_COUNT_MAX;
 use crate::metrics::counters::Counter;
 
-/// How long a thread sleeps before it looks whether it should stop.
-const PATIENCE: Duration = Duration::from_millis(200);
-
-const _: () = assert!(ANTP_WORKER_COUNT_MAX <= u64::BITS as usize, "each thread has a bit in a word");
+const _: () = assert!(ANTP_WORKER_COUNT_MAX <= SLEEPER_COUNT_MAX, "each thread sleeps");
 
 /// A key exchange, and how its answer goes back.
 #[derive(Debug)]
@@ -32,13 +25,30 @@ pub(super) struct Waiting {
     pub(super) path: ReplyPath,
 }
 
-/// The queue, and counts of how its entries ended.
+/// The queue itself.
+#[derive(Debug)]
+struct Room(ArrayQueue<Waiting>);
+
+impl Queue for Room {
+    type Item = Waiting;
+
+    fn push(&self, waiting: Waiting) -> Result<(), Waiting> {
+        self.0.push(waiting)
+    }
+
+    fn pop(&self) -> Option<Waiting> {
+        self.0.pop()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// The queue with its threads, and counts of how its entries ended.
 #[derive(Debug)]
 pub(crate) struct Exchanges {
-    waiting: ArrayQueue<Waiting>,
-    threads: Box<[OnceLock<Thread>]>,
-    /// A bit for each thread that sleeps, or is about to sleep.
-    idle: AtomicU64,
+    waiting: Handoff<Room>,
     /// Key exchanges for which there was no room.
     pub(crate) refused: Counter,
     /// Key exchanges by outcome, and by the index of their suite in [`Suite::ALL`].
@@ -50,9 +60,7 @@ pub(crate) struct Exchanges {
 impl Exchanges {
     pub(crate) fn new(room: usize, thread_count: usize) -> Self {
         Exchanges {
-            waiting: ArrayQueue::new(room),
-            threads: (0..thread_count).map(|_| OnceLock::new()).collect(),
-            idle: AtomicU64::new(0),
+            waiting: Handoff::new(Room(ArrayQueue::new(room)), thread_count),
             refused: Counter::default(),
             ended: Default::default(),
             send_failures: Counter::default(),
@@ -61,53 +69,29 @@ impl Exchanges {
 
     /// How many key exchanges wait now, and for how many there is room.
     pub(crate) fn depth(&self) -> (usize, usize) {
-        (self.waiting.len(), self.waiting.capacity())
+        (self.waiting.queue().0.len(), self.waiting.queue().0.capacity())
     }
 
     /// The calling thread is the public-key thread with this number.
     pub(super) fn enlist(&self, number: usize) {
-        // Set once: a number belongs to one thread.
-        let _ = self.threads[number].set(thread::current());
+        self.waiting.enlist(number);
     }
 
     fn push(&self, waiting: Waiting) -> Result<(), Full> {
-        if self.waiting.push(waiting).is_err() {
+        self.waiting.push(waiting).map_err(|_| {
             self.refused.count();
-            return Err(Full);
-        }
-        // A thread sets its bit before it looks into the queue for the last time: either it sees this exchange, or its
-        // bit is seen here.
-        self.wake_one();
-        Ok(())
+            Full
+        })
     }
 
-    /// Wakes a sleeping thread. Its bit is cleared at once, so that the next exchange of a burst wakes another thread.
-    fn wake_one(&self) {
-        let mut idle = self.idle.load(Ordering::SeqCst);
-        // Each turn clears a bit that is set here, so there are at most as many turns as bits.
-        while idle != 0 {
-            let (number, bit) = (idle.trailing_zeros() as usize, idle & idle.wrapping_neg());
-            // Otherwise another packet worker was faster, and wakes that thread.
-            let is_ours = self.idle.fetch_and(!bit, Ordering::SeqCst) & bit != 0;
-            if let (true, Some(thread)) = (is_ours, self.threads.get(number).and_then(OnceLock::get)) {
-                return thread.unpark();
-            }
-            idle &= !bit;
-        }
-    }
-
-    /// The next exchange; waits for one, at most as long as a thread's patience.
+    /// The next exchange for a thread; waits for one. `None` after a stop.
     pub(super) fn next(&self, thread: usize) -> Option<Waiting> {
-        if let Some(waiting) = self.waiting.pop() {
-            return Some(waiting);
-        }
-        let bit = 1 << thread;
-        self.idle.fetch_or(bit, Ordering::SeqCst);
-        if self.waiting.is_empty() {
-            thread::park_timeout(PATIENCE);
-        }
-        self.idle.fetch_and(!bit, Ordering::SeqCst);
-        self.waiting.pop()
+        self.waiting.next(thread)
+    }
+
+    /// Makes all threads end. What waits is not answered any more.
+    pub(crate) fn stop(&self) {
+        self.waiting.stop();
     }
 
     pub(super) fn count(&self, outcome: ExchangeOutcome, suite: Suite) {
@@ -145,26 +129,40 @@ mod tests {
     }
 
     #[test]
-    fn burst_wakes_as_many_threads_as_it_has_exchanges() {
-        let exchanges = Exchanges::new(8, 3);
-        for thread in &exchanges.threads {
-            thread.set(thread::current()).unwrap();
-        }
-        exchanges.idle.store(0b110, Ordering::SeqCst);
-        for left in [0b100, 0, 0] {
-            exchanges.push(waiting()).unwrap();
-            assert_eq!(exchanges.idle.load(Ordering::SeqCst), left);
-        }
-        assert_eq!(exchanges.depth().0, 3);
+    fn exchange_without_room_is_refused_and_counted() {
+        let exchanges = Exchanges::new(1, 1);
+        exchanges.enlist(0);
+        exchanges.push(waiting()).unwrap();
+        assert_eq!(exchanges.push(waiting()), Err(Full));
+        assert_eq!((exchanges.depth(), exchanges.refused.get()), ((1, 1), 1));
+        assert!(exchanges.next(0).is_some());
+        assert_eq!(exchanges.depth(), (0, 1));
     }
 
     #[test]
-    fn exchange_that_comes_when_all_threads_are_awake_is_taken_without_a_sleep() {
-        let exchanges = Exchanges::new(1, 1);
-        exchanges.threads[0].set(thread::current()).unwrap();
-        exchanges.push(waiting()).unwrap();
-        assert_eq!(exchanges.push(waiting()), Err(Full));
-        assert!(exchanges.next(0).is_some() && exchanges.next(0).is_none());
-        assert_eq!((exchanges.idle.load(Ordering::SeqCst), exchanges.refused.get()), (0, 1));
+    fn threads_take_all_that_packet_workers_bring_and_end_at_a_stop() {
+        const COUNT: usize = 10_000;
+        let exchanges = Exchanges::new(8, 2);
+        let taken = Counter::default();
+        std::thread::scope(|scope| {
+            for number in 0..2 {
+                let (exchanges, taken) = (&exchanges, &taken);
+                scope.spawn(move || {
+                    exchanges.enlist(number);
+                    while exchanges.next(number).is_some() {
+                        taken.count();
+                    }
+                });
+            }
+            let mut left = COUNT;
+            while left > 0 {
+                left -= usize::from(exchanges.push(waiting()).is_ok());
+            }
+            while exchanges.depth().0 > 0 {
+                std::thread::yield_now();
+            }
+            exchanges.stop();
+        });
+        assert_eq!(taken.get(), COUNT as u64);
     }
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use arc_swap::cache::Cache;
 use authentick_crypto::Entropy;
+use authentick_lockfree::{Allowance, Bucket};
 use authentick_net::engine::ReplyPath;
 use authentick_proto::antp::server::Service;
 use authentick_proto::antp::state_key::StateKeys;
 use authentick_proto::limits::LIMITER_BUCKET_COUNT;
 use authentick_proto::server::antp::{AntpLimits, AntpMoment};
-use authentick_proto::server::bucket::Bucket;
 use authentick_proto::server::limit::{Limiter, Rate};
 
 use super::exchanges::{Exchanges, Inbox};
@@ -45,7 +45,7 @@ impl AntpState {
                 exchanges: limiter(antp.exchange_rate),
                 all_exchanges: antp
                     .all_exchange_rate
-                    .map(|rate| Arc::new(Bucket::new(rate.interval_us, rate.burst))),
+                    .map(|rate| Arc::new(Bucket::new(Allowance::new(rate.interval_us, rate.burst)))),
                 times: limiter(antp.time_rate),
             },
         }

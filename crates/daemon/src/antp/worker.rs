@@ -2,7 +2,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use authentick_crypto::Entropy;
 use authentick_net::engine::ReplySender;
@@ -27,8 +26,8 @@ pub(crate) struct ExchangeWorker {
 }
 
 impl ExchangeWorker {
-    /// Works until `stop`.
-    pub(crate) fn run(mut self, stop: &AtomicBool) {
+    /// Works until [`Exchanges::stop`](super::exchanges::Exchanges::stop).
+    pub(crate) fn run(mut self) {
         if let Err(error) = priority::lowest() {
             log::warn!("public-key thread {} has the priority of all others: {error}", self.number);
         }
@@ -43,10 +42,8 @@ impl ExchangeWorker {
         exchanges.enlist(self.number);
         let mut nonces = Nonces::new();
         self.containment.enter(ThreadKind::PublicKey);
-        while !stop.load(Ordering::Relaxed) {
-            if let Some(waiting) = exchanges.next(self.number)
-                && self.answer(&waiting, &mut nonces).is_err()
-            {
+        while let Some(waiting) = exchanges.next(self.number) {
+            if self.answer(&waiting, &mut nonces).is_err() {
                 exchanges.send_failures.count();
             }
         }

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use authentick_crypto::Entropy;
 use authentick_crypto::gcm::GcmOpenBatch;
 use authentick_crypto::kem::SessionKey;
+use authentick_lockfree::Bucket;
 use authentick_wire::antp::{C1_SIZE, C2_SIZE, ErrorCode, KeyRequest, Suite, TimeRequest};
 use authentick_wire::datagram::{Datagram, Early};
 use authentick_wire::header::Mode;
@@ -22,7 +23,6 @@ use authentick_wire::limits::HEADER_SIZE;
 use authentick_wire::packet::Packet;
 
 use super::admit::Admitted;
-use super::bucket::Bucket;
 use super::entitled::Entitled;
 use super::limit::Limiter;
 use super::outcome::Outcome;

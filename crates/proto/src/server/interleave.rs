@@ -4,26 +4,22 @@
 //! and transmit timestamps even (chrony's rule), so an origin that is odd asks for interleaved mode and only such
 //! clients take a place in the table; the many that copy our transmit timestamp, or send zero, cost nothing.
 //!
-//! The table is an array of atomics that all workers share, found by a keyed hash of address and receive timestamp.
-//! An entry is two words and a check over both and the address: a reader that meets two half-written entries sees a
-//! wrong check and answers in basic mode, which is always right.
+//! The table is an array of notes that all workers share, found by a keyed hash of address and receive timestamp. The
+//! seal of a note is such a hash too, and covers the transmit timestamp as well. So whatever other workers write
+//! meanwhile, a client is told a time that was saved for its own exchange, once, or it is answered in basic mode, which
+//! is always right. [`Note`] says why.
 
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::num::NonZeroU64;
 
 use authentick_crypto::{Entropy, KeyedHash};
+use authentick_lockfree::Note;
 use authentick_wire::time::NtpTime;
 
 /// When a response really left, by the receive timestamp that it carried.
 pub struct Interleave {
     hash: KeyedHash,
-    entries: Box<[Entry]>,
-}
-
-#[derive(Default)]
-struct Entry {
-    transmit: AtomicU64,
-    check: AtomicU64,
+    entries: Box<[Note]>,
 }
 
 impl Interleave {
@@ -36,7 +32,7 @@ impl Interleave {
         assert!(entry_count.is_power_of_two(), "entries are chosen by masking a hash");
         Interleave {
             hash: KeyedHash::new(entropy),
-            entries: (0..entry_count).map(|_| Entry::default()).collect(),
+            entries: (0..entry_count).map(|_| Note::default()).collect(),
         }
     }
 
@@ -65,34 +61,26 @@ impl Interleave {
 
     /// Remembers that the response with `receive` left for `client` at `transmit`.
     pub fn remember(&self, client: IpAddr, receive: NtpTime, transmit: NtpTime) {
-        let entry = self.entry(client, receive);
-        entry.check.store(0, Ordering::Relaxed);
-        entry.transmit.store(transmit.to_bits(), Ordering::Release);
-        entry.check.store(self.check(client, receive, transmit), Ordering::Release);
+        let seal = self.seal(client, receive, transmit);
+        self.entry(client, receive).leave(transmit.to_bits(), seal);
     }
 
     /// When the response with `receive` left for `client`, once: each saved time is used up. RFC 9769 section 2.
     //= rfc9769#2-7, rfc9769#2-8
     #[must_use]
     pub fn take(&self, client: IpAddr, receive: NtpTime) -> Option<NtpTime> {
-        let entry = self.entry(client, receive);
-        let check = entry.check.load(Ordering::Acquire);
-        let transmit = NtpTime::from_bits(entry.transmit.load(Ordering::Acquire));
-        if check == 0 || check != self.check(client, receive, transmit) {
-            return None;
-        }
-        let used = entry.check.compare_exchange(check, 0, Ordering::AcqRel, Ordering::Relaxed);
-        used.is_ok().then_some(transmit)
+        let seal_of = |transmit| self.seal(client, receive, NtpTime::from_bits(transmit));
+        self.entry(client, receive).take(seal_of).map(NtpTime::from_bits)
     }
 
     //= rfc9769#2-1
-    fn entry(&self, client: IpAddr, receive: NtpTime) -> &Entry {
+    fn entry(&self, client: IpAddr, receive: NtpTime) -> &Note {
         let hash = self.hash.of(&key(client, receive, NtpTime::ZERO));
         &self.entries[hash as usize & (self.entries.len() - 1)]
     }
 
-    fn check(&self, client: IpAddr, receive: NtpTime, transmit: NtpTime) -> u64 {
-        self.hash.of(&key(client, receive, transmit)).max(1)
+    fn seal(&self, client: IpAddr, receive: NtpTime, transmit: NtpTime) -> NonZeroU64 {
+        NonZeroU64::new(self.hash.of(&key(client, receive, transmit))).unwrap_or(NonZeroU64::MIN)
     }
 }
 

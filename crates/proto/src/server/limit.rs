@@ -3,23 +3,13 @@
 //! The generic cell rate algorithm in one word per prefix: the time at which its bucket will be full again. A bucket
 //! of four words is found by a keyed hash, so nobody can aim at another's. When all four are in use by others, the one
 //! that is nearest to full again gives way: under a flood of prefixes the limiter forgets, it never grows and never
-//! blocks a stranger. Words are atomics: all workers share one limiter without a lock.
-//!
-//! ```text
-//! 63          44 43                                0
-//! | tag, 20 bits | full again at, us, modulo 2^44  |     a word of zero is free
-//! ```
+//! blocks a stranger. Words are atomics: all workers share one limiter without a lock. What this guarantees, and how
+//! far races between workers can exceed the burst, is with [`Ways`].
 
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use authentick_crypto::{Entropy, KeyedHash};
-
-const WAYS: usize = 4;
-const TIME_BITS: u32 = 44;
-const TIME_MASK: u64 = (1 << TIME_BITS) - 1;
-/// How many times an update is tried while other workers change the same word. After that the request is admitted.
-const ATTEMPT_COUNT: usize = 4;
+use authentick_lockfree::{Allowance, Ways};
 
 /// How much a prefix may ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +27,9 @@ pub struct Rate {
 /// Remembers the prefixes that asked recently.
 pub struct Limiter {
     rate: Rate,
+    allowance: Allowance,
     hash: KeyedHash,
-    buckets: Box<[[AtomicU64; WAYS]]>,
+    buckets: Box<[Ways]>,
 }
 
 impl Limiter {
@@ -49,66 +40,31 @@ impl Limiter {
     #[must_use]
     pub fn new(rate: Rate, bucket_count: usize, entropy: &mut Entropy) -> Self {
         assert!(bucket_count.is_power_of_two(), "buckets are chosen by masking a hash");
-        let buckets = (0..bucket_count).map(|_| [const { AtomicU64::new(0) }; WAYS]).collect();
-        Limiter { rate, hash: KeyedHash::new(entropy), buckets }
+        Limiter {
+            rate,
+            allowance: Allowance::new(rate.interval_us, rate.burst),
+            hash: KeyedHash::new(entropy),
+            buckets: (0..bucket_count).map(|_| Ways::default()).collect(),
+        }
     }
 
-    /// Whether a request from `source` is within its prefix's rate; counts it if it is. `now_us` must not run
-    /// backwards by much: it comes from a monotonic clock.
+    /// Whether a request from `source` is within its prefix's rate; counts it if it is. `now_us` comes from a monotonic
+    /// clock; it may lie some seconds behind another worker's that was used before.
     pub fn admit(&self, source: IpAddr, now_us: u64) -> bool {
-        let now = now_us & TIME_MASK;
-        let (bucket, tag) = self.place_of(source);
-        for _ in 0..ATTEMPT_COUNT {
-            let words = bucket.each_ref().map(|word| word.load(Ordering::Relaxed));
-            let way = words.iter().position(|word| word >> TIME_BITS == tag).unwrap_or_else(|| {
-                let ahead = |word: u64| if word == 0 { 0 } else { 1 + self.ahead_of(word, now) };
-                (0..WAYS).min_by_key(|&way| ahead(words[way])).expect("a bucket has four ways")
-            });
-            let known = words[way] >> TIME_BITS == tag;
-            let ahead = if known { self.ahead_of(words[way], now) } else { 0 };
-            if ahead > self.tolerance_us() {
-                return false;
-            }
-            let next = tag << TIME_BITS | (now + ahead + self.interval_us()) & TIME_MASK;
-            if bucket[way]
-                .compare_exchange_weak(words[way], next, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
-            {
-                return true;
-            }
-        }
-        true
+        let hash = self.hash_of_prefix(source);
+        self.bucket_of(hash).admit(hash, &self.allowance, now_us)
     }
 
     /// Whether [`Limiter::admit`] would say yes now; counts nothing. For callers that
     /// ask several limiters and take from all of them or from none.
     pub fn has_room(&self, source: IpAddr, now_us: u64) -> bool {
-        let (bucket, tag) = self.place_of(source);
-        let words = bucket.each_ref().map(|word| word.load(Ordering::Relaxed));
-        let mut known = words.into_iter().filter(|word| word >> TIME_BITS == tag);
-        known.all(|word| self.ahead_of(word, now_us & TIME_MASK) <= self.tolerance_us())
-    }
-
-    fn interval_us(&self) -> u64 {
-        self.rate.interval_us.max(1)
-    }
-
-    /// How far ahead of now a bucket may be full again, so that there is still room for one.
-    fn tolerance_us(&self) -> u64 {
-        self.interval_us() * u64::from(self.rate.burst.max(1) - 1)
-    }
-
-    /// Microseconds until the bucket of `word` is full again; a time that is further ahead than any request could have
-    /// put it lies in the past.
-    fn ahead_of(&self, word: u64, now: u64) -> u64 {
-        let ahead = (word & TIME_MASK).wrapping_sub(now) & TIME_MASK;
-        if ahead > self.interval_us() + self.tolerance_us() { 0 } else { ahead }
-    }
-
-    /// The bucket of the prefix, and its tag in it.
-    fn place_of(&self, source: IpAddr) -> (&[AtomicU64; WAYS], u64) {
         let hash = self.hash_of_prefix(source);
-        (&self.buckets[hash as usize & (self.buckets.len() - 1)], (hash >> TIME_BITS).max(1))
+        self.bucket_of(hash).has_room(hash, &self.allowance, now_us)
+    }
+
+    /// The lower bits of the hash choose the bucket; the upper ones are told apart in it.
+    fn bucket_of(&self, hash: u64) -> &Ways {
+        &self.buckets[hash as usize & (self.buckets.len() - 1)]
     }
 
     fn hash_of_prefix(&self, source: IpAddr) -> u64 {
@@ -199,9 +155,21 @@ mod tests {
     fn clock_of_44_bits_wraps_without_blocking() {
         let limiter = limiter();
         let client = address("198.18.0.1");
-        let end = 1u64 << TIME_BITS;
+        let end = 1u64 << 44;
         assert_eq!((0..20).filter(|_| limiter.admit(client, end - 1000)).count(), 4);
         assert_eq!((0..20).filter(|_| limiter.admit(client, end + 1_000_000)).count(), 4);
+    }
+
+    #[test]
+    fn late_reading_of_the_clock_gives_no_burst_back() {
+        let limiter = limiter();
+        let client = address("198.18.0.1");
+        let start = 5_000_000;
+        assert_eq!((0..20).filter(|_| limiter.admit(client, start)).count(), 4);
+        for behind_us in [1, 20, 1000, 4_000_000] {
+            assert!(!limiter.has_room(client, start - behind_us), "{behind_us} us");
+            assert!(!limiter.admit(client, start - behind_us), "{behind_us} us");
+        }
     }
 
     #[test]

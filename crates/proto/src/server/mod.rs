@@ -25,7 +25,6 @@
 
 mod admit;
 pub mod antp;
-pub mod bucket;
 mod build;
 mod claim;
 mod entitled;

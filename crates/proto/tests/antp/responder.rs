@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use authentick_crypto::Entropy;
+use authentick_lockfree::{Allowance, Bucket};
 use authentick_proto::antp::client::{
     Bounds, Event, Negotiation, SeparateTag, Session, TimeExchange, Wanted,
 };
@@ -13,7 +14,6 @@ use authentick_proto::antp::source::PrefixSizes;
 use authentick_proto::antp::transcript;
 use authentick_proto::limits::BATCH_SIZE;
 use authentick_proto::server::antp::{AntpLimits, AntpMoment, Full, KeyExchanges};
-use authentick_proto::server::bucket::Bucket;
 use authentick_proto::server::limit::{Limiter, Rate};
 use authentick_proto::server::outcome::Outcome;
 use authentick_proto::server::snapshot::Snapshot;
@@ -252,7 +252,7 @@ fn one_c1_from_many_sources_takes_nothing_from_any_bucket() {
     let mut world = world(1);
     let home = world.source;
     let m3 = key_request(&mut world);
-    let all = || Some(Arc::new(Bucket::new(u64::from(u32::MAX), 2)));
+    let all = || Some(Arc::new(Bucket::new(Allowance::new(u64::from(u32::MAX), 2))));
     antp(&mut world).limits =
         AntpLimits { exchanges: limiter(1), all_exchanges: all(), ..AntpLimits::default() };
     for last in 3..=200 {
