@@ -1,7 +1,8 @@
 //! What crates must not use. The crates of protocols, game and simulation touch nothing outside the process and read no
 //! clock: time, entropy and keys are arguments, so that whole histories replay from a seed. The crates below the
 //! command line know no exit codes. What a packet worker runs takes no lock and logs nothing: its system call filter
-//! sees a lock that it would have to wait for, and here is no lock at all.
+//! sees a lock that it would have to wait for, and here is no lock at all. What needs an order of memory is in
+//! `lockfree`, where loom checks it.
 //!
 //! Tests may use all of this, and `delays.rs` may sleep: it compiles to nothing outside one test.
 
@@ -20,7 +21,7 @@ struct Absence {
     remedy: &'static str,
 }
 
-const ABSENCES: [Absence; 3] = [
+const ABSENCES: [Absence; 4] = [
     Absence {
         crates: &["crates/game/", "crates/generator/", "crates/proto/", "crates/sim/", "crates/wire/"],
         names: &[
@@ -64,6 +65,10 @@ const ABSENCES: [Absence; 3] = [
         crates: &[
             "crates/crypto/",
             "crates/lanes/",
+            "crates/lockfree/src/bucket.rs",
+            "crates/lockfree/src/handoff.rs",
+            "crates/lockfree/src/note.rs",
+            "crates/lockfree/src/ways.rs",
             "crates/net/src/clock.rs",
             "crates/net/src/engine.rs",
             "crates/net/src/udp/",
@@ -96,6 +101,35 @@ const ABSENCES: [Absence; 3] = [
         ],
         remedy: "packet workers run this: they take no lock and log nothing, but count",
     },
+    Absence {
+        crates: &[
+            "crates/cli/",
+            "crates/client/",
+            "crates/crypto/",
+            "crates/daemon/",
+            "crates/game/",
+            "crates/generator/",
+            "crates/ke/",
+            "crates/load/",
+            "crates/net/",
+            "crates/proto/",
+            "crates/report/",
+            "crates/rig/",
+            "crates/sim/",
+            "crates/study/",
+            "crates/wire/",
+        ],
+        names: &[
+            "Ordering::AcqRel",
+            "Ordering::Acquire",
+            "Ordering::Release",
+            "Ordering::SeqCst",
+            "compare_exchange",
+            "compare_exchange_weak",
+            "fetch_update",
+        ],
+        remedy: "a protocol between threads belongs into `lockfree`, with a model",
+    },
 ];
 
 const EXEMPT: [&str; 1] = ["crates/proto/src/delays.rs"];
@@ -103,7 +137,8 @@ const EXEMPT: [&str; 1] = ["crates/proto/src/delays.rs"];
 /// The rule.
 pub(super) fn check(file: &TextFile, source: &Source) -> Vec<Finding> {
     let mut findings = Vec::new();
-    if !file.is_shipped() || file.name() == "tests.rs" || EXEMPT.contains(&&*file.path) {
+    let is_of_tests = file.name() == "tests.rs" || file.path.contains("/tests/");
+    if !file.is_shipped() || is_of_tests || EXEMPT.contains(&&*file.path) {
         return findings;
     }
     let imports = imports(&source.shipped);
@@ -208,6 +243,19 @@ mod tests {
             assert_eq!(lines(path, text), [1, 1, 2, 4, 6], "{path}");
         }
         assert_eq!(lines("crates/daemon/src/supervisor.rs", text), [0; 0]);
+    }
+
+    #[test]
+    fn orders_of_memory_are_found_outside_of_lockfree() {
+        let text = "fn a(word: &AtomicU64) {\n    word.load(Ordering::Acquire);\n    word.load(Ordering::Relaxed);\n\
+            _ = word.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed);\n\
+            word.fetch_add(1, std::sync::atomic::Ordering::SeqCst);\n}\n";
+        for path in ["crates/daemon/src/a.rs", "crates/proto/src/server/a.rs", "crates/cli/src/a.rs"] {
+            assert_eq!(lines(path, text), [2, 4, 5], "{path}");
+        }
+        for path in ["crates/lockfree/src/a.rs", "crates/load/src/agent/tests/mod.rs"] {
+            assert_eq!(lines(path, text), [0; 0], "{path}");
+        }
     }
 
     const IMPURE: &str = "use std::time::Instant;\nfn a() { Instant::now(); }\nfn b() { rand::thread_rng(); }\n\
