@@ -53,6 +53,13 @@ pub struct Order {
 }
 
 impl Order {
+    /// The seed of this step's arrivals in a run of this seed.
+    #[must_use]
+    pub const fn seed(&self, run_seed: u64) -> u64 {
+        // Odd, so that no two steps of a run have one seed.
+        run_seed ^ self.number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
     /// How much earlier than measured clients the background begins.
     #[must_use]
     pub fn lead(&self) -> Duration {

@@ -54,8 +54,7 @@ pub(crate) enum Due {
 impl Streams {
     /// Those of a step that begins at `start_ns`.
     pub(crate) fn new(arrivals: Arrivals, order: &Order, share: Share, seed: u64, start_ns: u64) -> Self {
-        // Odd, so that no two steps of a run have one seed.
-        let seed = seed ^ order.number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let seed = order.seed(seed);
         let stream = |schedule, start_ns, measured, window| Stream {
             schedule,
             start_ns,

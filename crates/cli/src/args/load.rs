@@ -154,7 +154,7 @@ pub(crate) struct LoadArguments {
     /// Distances between requests
     #[arg(long, value_enum, default_value_t)]
     pub(crate) arrivals: ArrivalsArgument,
-    /// Seed of exponential distances [default: a random one, which the record names]
+    /// Seed of the instants at which requests are due [default: a random one, which the record names]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// Simulated clients, each with a port of its own

@@ -481,7 +481,7 @@ mod tests {
         let server = UdpSocket::bind("127.0.0.1:0").unwrap();
         // Two operations a second, of which this thread has the second.
         let mut sockets = sockets(&server, Arrivals::Constant, Share { index: 1, count: 4 });
-        let order = Order { rate_rps: Some(2.0), duration: Duration::from_millis(600), ..Order::default() };
+        let order = Order { rate_rps: Some(2.0), duration: Duration::from_secs(1), ..Order::default() };
         let watch = Watch::default();
         sockets.step(&order, sockets.clock.monotonic_ns(), &watch);
         assert!(watch.start_late().is_some_and(|late| late < Duration::from_millis(450)), "{watch:?}");

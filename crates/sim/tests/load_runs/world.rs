@@ -81,12 +81,12 @@ enum Subject {
     Nothing,
 }
 
-/// How many operations of a constant rate are due in the warm-up, and after it.
-fn due_counts(order: &Order) -> [u64; 2] {
+/// How many operations of a constant rate are due in the warm-up, and after it, in a run of this seed.
+fn due_counts(order: &Order, seed: u64) -> [u64; 2] {
     let share = Share { index: 0, count: 1 };
     let rate_rps = order.rate_rps.unwrap_or(0.0);
     let count = |duration| {
-        let mut schedule = Schedule::new(Arrivals::Constant, rate_rps, duration, share, 0);
+        let mut schedule = Schedule::new(Arrivals::Constant, rate_rps, duration, share, order.seed(seed));
         std::iter::from_fn(|| schedule.next_ns().inspect(|_| schedule.advance())).count() as u64
     };
     let warm_up = count(order.warm_up);
@@ -95,6 +95,7 @@ fn due_counts(order: &Order) -> [u64; 2] {
 
 /// A run.
 pub(crate) struct World {
+    seed: u64,
     core: Core,
     clock: VirtualClock,
     network: Network,
@@ -124,6 +125,7 @@ impl World {
         let mut core = core.expect("the settings are complete");
         (0..client_count).for_each(|number| core.add_client(address(number as u32)));
         World {
+            seed,
             core,
             clock: VirtualClock(Cell::new(1_000_000_000)),
             network: Network::new(scenario, entropy),
@@ -203,7 +205,7 @@ impl World {
         }
         assert!(self.order.iter().all(|transmit| !self.core.is_waiting(*transmit)));
         if !is_stopped && self.network.scenario.arrivals == Arrivals::Constant {
-            let [warm_up, measured] = due_counts(order);
+            let [warm_up, measured] = due_counts(order, self.seed);
             assert_eq!(part.tally.scheduled, measured, "those of the measured time alone count");
             assert_eq!(self.core.warm_up_counts(true).scheduled, warm_up);
         }
