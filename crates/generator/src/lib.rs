@@ -13,6 +13,7 @@
 //! - [`Scheme`]: what is offered; each scheme is one file in `scheme`, and one entry of the list there.
 //! - [`Schedule`](schedule::Schedule): when operations are to begin.
 //! - [`Order`], [`Part`]: the order for a step, and the report on it.
+//! - [`Selection`](selection::Selection): a sample of single operations, the same for all who draw one.
 #![forbid(unsafe_code)]
 
 mod arrivals;
@@ -29,7 +30,7 @@ mod prepare;
 mod roster;
 pub mod schedule;
 mod scheme;
-mod selection;
+pub mod selection;
 mod series;
 mod streams;
 mod time_of_day;

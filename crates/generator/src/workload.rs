@@ -42,7 +42,7 @@ pub(crate) struct Workload {
 pub(crate) struct Results {
     pub(crate) ledger: Ledger,
     pub(crate) lateness: Times,
-    pub(crate) joinables: Selection,
+    pub(crate) joinables: Selection<Joinable>,
     pub(crate) series: Series,
     /// Octets of the largest request.
     pub(crate) request_size: usize,

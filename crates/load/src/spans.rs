@@ -5,15 +5,15 @@
 //! Network Time Security for the Network Time Protocol", section III.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use authentick_generator::selection::{Ranked, Selection, rank};
 use authentick_report::load::{Histogram, Spans};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::plan::Joinable;
 
@@ -21,7 +21,7 @@ use crate::plan::Joinable;
 const INTERVAL: Duration = Duration::from_millis(200);
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Records of each kind that are kept of a step. Beyond that a sample is, of every other one, every fourth and so on.
+/// Records of each kind that are kept of a step. Beyond that a sample is, of the same exchanges as the generator's own.
 const RECORD_COUNT_MAX: usize = 1 << 17;
 
 /// What the endpoint shows.
@@ -43,9 +43,16 @@ struct Next {
 #[derive(Clone, Debug, Deserialize)]
 struct NtpRecord {
     source: SocketAddr,
-    origin: String,
+    #[serde(deserialize_with = "hexadecimal")]
+    origin: u64,
     d_sntp_ns: u64,
     d_snts_ns: u64,
+}
+
+impl Ranked for NtpRecord {
+    fn rank(&self) -> u64 {
+        rank(self.source, Some(self.origin))
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -54,49 +61,46 @@ struct KeRecord {
     d_ske_from_accept_ns: u64,
 }
 
+impl Ranked for KeRecord {
+    fn rank(&self) -> u64 {
+        rank(self.source, None)
+    }
+}
+
+/// A timestamp as the endpoint writes it, in hexadecimal digits.
+fn hexadecimal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let digits = String::deserialize(deserializer)?;
+    u64::from_str_radix(&digits, 16).map_err(serde::de::Error::custom)
+}
+
 /// What was read in a step.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Read {
-    records: Records,
-    /// Only exchanges of which these bits of [`rank`] are zero are in the sample.
-    mask: u64,
+    /// What to ask for next.
+    next: Next,
+    ntp: Selection<NtpRecord>,
+    ke: Selection<KeRecord>,
     /// Why the last reading brought nothing; `None` if it did.
     problem: Option<String>,
 }
 
 impl Read {
+    /// Nothing yet, with room for so many records of each kind; the first reading asks for `next`.
+    const fn new(next: Next, count_max: usize) -> Self {
+        Read { next, ntp: Selection::new(count_max), ke: Selection::new(count_max), problem: None }
+    }
+
     /// Takes in what a reading brought; records that came before a failure are kept, and asked for again.
-    fn add(&mut self, reading: Result<Records, String>, count_max: usize) {
+    fn add(&mut self, reading: Result<Records, String>) {
         match reading {
             Err(problem) => self.problem = Some(problem),
-            Ok(more) => {
-                self.problem = None;
-                self.records.next = more.next;
-                self.records.ntp.extend(more.ntp);
-                self.records.ke.extend(more.ke);
-                self.thin(count_max);
+            Ok(Records { next, ntp, ke }) => {
+                (self.next, self.problem) = (next, None);
+                self.ntp.extend(ntp);
+                self.ke.extend(ke);
             }
         }
     }
-
-    fn thin(&mut self, count_max: usize) {
-        let Read { records: Records { ntp, ke, .. }, mask, .. } = self;
-        loop {
-            ntp.retain(|record| rank(record.source, Some(&record.origin)) & *mask == 0);
-            ke.retain(|record| rank(record.source, None) & *mask == 0);
-            if ntp.len().max(ke.len()) <= count_max {
-                return;
-            }
-            *mask = *mask << 1 | 1;
-        }
-    }
-}
-
-/// A number that both sides draw of an exchange, to take the same sample.
-fn rank(source: SocketAddr, origin: Option<&str>) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (source, origin).hash(&mut hasher);
-    hasher.finish()
 }
 
 /// Reads records while a step goes on.
@@ -134,11 +138,11 @@ impl SpanSource {
         let stop = Arc::new(AtomicBool::new(false));
         let (url, next, stopped) = (self.url.clone(), self.next, Arc::clone(&stop));
         let body = move || {
-            let mut read = Read { records: Records { next, ..Records::default() }, ..Read::default() };
+            let mut read = Read::new(next, RECORD_COUNT_MAX);
             loop {
                 // Asked before reading, so that one reading follows the end of the step.
                 let last = stopped.load(Ordering::Relaxed);
-                read.add(fetch(&url, read.records.next), RECORD_COUNT_MAX);
+                read.add(fetch(&url, read.next));
                 if last {
                     return read;
                 }
@@ -160,7 +164,7 @@ impl SpanSource {
         reader.stop.store(true, Ordering::Relaxed);
         match reader.thread.join() {
             Ok(read) => {
-                self.next = read.records.next;
+                self.next = read.next;
                 (join(&read, joinables, left_out), read.problem)
             }
             Err(_) => (Spans::default(), Some("the thread that reads them failed".to_owned())),
@@ -192,29 +196,31 @@ fn fetch(url: &str, next: Next) -> Result<Records, String> {
 }
 
 fn join(read: &Read, joinables: &[Joinable], mut left_out: u64) -> Spans {
-    let Read { records, mask, .. } = read;
-    let ntp: HashMap<(SocketAddr, &str), &NtpRecord> =
-        records.ntp.iter().map(|record| ((record.source, record.origin.as_str()), record)).collect();
+    let ntp: HashMap<(SocketAddr, u64), &NtpRecord> =
+        read.ntp.kept().iter().map(|record| ((record.source, record.origin), record)).collect();
     let ke: HashMap<SocketAddr, &KeRecord> =
-        records.ke.iter().map(|record| (record.source, record)).collect();
+        read.ke.kept().iter().map(|record| (record.source, record)).collect();
     let (mut joined, mut unmatched) = (0, 0);
     let mut times: [Vec<(i64, u64)>; 6] = Default::default();
     let [d_cke, d_cnts, d_ske, d_sntp, d_snts, d_cntp] = &mut times;
     let add = |to: &mut Vec<(i64, u64)>, ns: u64| to.push((i64::try_from(ns).unwrap_or(i64::MAX), 1));
     for joinable in joinables {
-        let origin = joinable.transmit.map(|transmit| format!("{transmit:016x}"));
-        if rank(joinable.source, origin.as_deref()) & mask != 0 {
+        let is_covered = match joinable.transmit {
+            None => read.ke.covers(joinable.rank()),
+            Some(_) => read.ntp.covers(joinable.rank()),
+        };
+        if !is_covered {
             left_out = left_out.saturating_add(1);
             continue;
         }
-        let server = match &origin {
+        let server = match joinable.transmit {
             None => {
                 add(d_cke, joinable.whole_ns);
                 ke.get(&joinable.source).map(|record| add(d_ske, record.d_ske_from_accept_ns))
             }
             Some(origin) => {
                 add(d_cnts, joinable.whole_ns);
-                ntp.get(&(joinable.source, origin.as_str())).map(|record| {
+                ntp.get(&(joinable.source, origin)).map(|record| {
                     add(d_sntp, record.d_sntp_ns);
                     add(d_snts, record.d_snts_ns);
                     add(d_cntp, joinable.whole_ns.saturating_sub(record.d_snts_ns));
@@ -241,11 +247,14 @@ mod tests {
     fn exchanges_are_joined_by_address_and_timestamp() {
         let source: SocketAddr = "192.0.2.1:1000".parse().unwrap();
         let other: SocketAddr = "192.0.2.1:1001".parse().unwrap();
-        let records = Records {
-            next: Next::default(),
-            ntp: vec![NtpRecord { source, origin: format!("{:016x}", 77), d_sntp_ns: 50, d_snts_ns: 300 }],
-            ke: vec![KeRecord { source: other, d_ske_from_accept_ns: 900 }],
-        };
+        let mut read = Read::new(Next::default(), 10);
+        let text = format!(
+            r#"{{ "next": {{ "ntp": 1, "ke": 1 }},
+                 "ntp": [{{ "source": "{source}", "origin": "{:016x}", "d_sntp_ns": 50, "d_snts_ns": 300 }}],
+                 "ke": [{{ "source": "{other}", "d_ske_from_accept_ns": 900 }}] }}"#,
+            77
+        );
+        read.add(Ok(serde_json::from_str(&text).unwrap()));
         let joinable = |source, transmit, whole_ns| Joinable { source, transmit, whole_ns };
         let joinables = [
             joinable(source, Some(77), 1000),
@@ -254,7 +263,7 @@ mod tests {
             joinable(other, None, 5000),
             joinable(source, None, 6000),
         ];
-        let spans = join(&Read { records, ..Read::default() }, &joinables, 7);
+        let spans = join(&read, &joinables, 7);
         assert_eq!((spans.joined, spans.unmatched, spans.left_out), (2, 3, 7));
         // Equation (6): d_CNTP = d_CNTS - d_SNTS.
         assert_eq!(spans.d_cntp_ns.pairs(), [(700, 1)]);
@@ -262,38 +271,43 @@ mod tests {
         assert_eq!((spans.d_cnts_ns.count(), spans.d_cke_ns.count()), (3, 2));
     }
 
-    /// Requests of one client in readings of 1,000, of which 512 may be kept.
+    /// Requests of one client in readings of 1,000: the client keeps at most 2,000 of 20,000, the server's side 8,000.
     #[test]
     fn both_sides_take_the_same_bounded_sample_and_count_the_rest() {
         let source: SocketAddr = "192.0.2.1:1000".parse().unwrap();
-        let mut read = Read::default();
-        for reading in 0..20u64 {
-            let record =
-                |n: u64| NtpRecord { source, origin: format!("{n:016x}"), d_sntp_ns: 5, d_snts_ns: 30 };
-            let ntp = (0..1000).map(|n| record(reading * 1000 + n)).collect();
-            read.add(Ok(Records { ntp, ..Records::default() }), 512);
-            assert!(read.records.ntp.len() <= 512, "{}", read.records.ntp.len());
+        let joinable = |n| Joinable { source, transmit: Some(n), whole_ns: 1000 };
+        for (client_max, server_max) in [(2_000, 8_000), (8_000, 2_000), (20_000, 512), (512, 20_000)] {
+            let mut read = Read::new(Next::default(), server_max);
+            for reading in 0..20u64 {
+                let record = |n: u64| NtpRecord { source, origin: n, d_sntp_ns: 5, d_snts_ns: 30 };
+                let ntp = (0..1000).map(|n| record(reading * 1000 + n)).collect();
+                read.add(Ok(Records { ntp, ..Records::default() }));
+                assert!(read.ntp.kept().len() <= server_max, "{}", read.ntp.kept().len());
+            }
+            let mut client = Selection::new(client_max);
+            client.extend((0..20_000).map(joinable));
+            let (joinables, left_out) = client.take();
+            let spans = join(&read, &joinables, left_out);
+            // The smaller sample is joined as a whole.
+            let smaller = joinables.len().min(read.ntp.kept().len()) as u64;
+            assert_eq!((spans.joined, spans.unmatched), (smaller, 0));
+            assert_eq!(spans.joined + spans.left_out, 20_000);
+            assert!(spans.joined * 3 > client_max.min(server_max) as u64, "{}", spans.joined);
+            assert_eq!(spans.d_cntp_ns.count(), spans.joined);
         }
-        let joinables: Vec<Joinable> =
-            (0..20_000).map(|n| Joinable { source, transmit: Some(n), whole_ns: 1000 }).collect();
-        let spans = join(&read, &joinables, 3);
-        assert_eq!((spans.joined, spans.unmatched), (read.records.ntp.len() as u64, 0));
-        assert_eq!(spans.joined + spans.left_out, 20_003);
-        assert!(spans.joined > 200, "{}", spans.joined);
-        assert_eq!(spans.d_cntp_ns.count(), spans.joined);
     }
 
     #[test]
     fn reading_that_fails_loses_nothing_and_is_named_unless_a_later_one_succeeds() {
         let source: SocketAddr = "192.0.2.1:1000".parse().unwrap();
         let ke = || vec![KeRecord { source, d_ske_from_accept_ns: 900 }];
-        let mut read = Read::default();
-        read.add(Ok(Records { next: Next { ntp: 0, ke: 1 }, ke: ke(), ..Records::default() }), 10);
-        read.add(Err("refused".to_owned()), 10);
-        assert_eq!((read.records.next.ke, read.records.ke.len()), (1, 1));
+        let mut read = Read::new(Next::default(), 10);
+        read.add(Ok(Records { next: Next { ntp: 0, ke: 1 }, ke: ke(), ..Records::default() }));
+        read.add(Err("refused".to_owned()));
+        assert_eq!((read.next.ke, read.ke.kept().len()), (1, 1));
         assert_eq!(read.problem.as_deref(), Some("refused"));
-        read.add(Ok(Records { next: Next { ntp: 0, ke: 2 }, ..Records::default() }), 10);
-        assert_eq!((read.records.next.ke, read.problem), (2, None));
+        read.add(Ok(Records { next: Next { ntp: 0, ke: 2 }, ..Records::default() }));
+        assert_eq!((read.next.ke, read.problem), (2, None));
     }
 
     #[test]

@@ -21,12 +21,10 @@ use rustls::{ServerConfig, ServerConnection};
 use super::bounds::{Limits, check_order, check_plan};
 use super::clock::{Monotonic, micros};
 use super::identity::Identity;
-use super::limits::{
-    CONNECTION_COUNT_MAX, HANDLER_COUNT_MAX, HANDOVER, JOINABLE_COUNT_MAX, LEAD_MAX, LINGER,
-};
+use super::limits::{CONNECTION_COUNT_MAX, HANDLER_COUNT_MAX, HANDOVER, LEAD_MAX, LINGER};
 use super::link::{self, LinkError, Receiver, Sender};
 use super::message::{About, FromAgent, ToAgent, shown};
-use super::share::newest;
+use super::share::bound;
 use super::words::{order_in_words, plan_in_words};
 use crate::allow::Allow;
 use crate::lock;
@@ -466,7 +464,7 @@ impl Work<'_> {
             Ok(part) => part,
             Err(error) => return Ok(FromAgent::Failed { step: number, why: error.to_string() }),
         };
-        newest(&mut part, JOINABLE_COUNT_MAX);
+        bound(&mut part);
         let has_begun = Instant::now() >= start;
         let late_ns = watch.start_late().map_or(0, nanos);
         Ok(FromAgent::Done {

@@ -1,9 +1,10 @@
 //! Dividing a run among agents, and combining their reports. Pure functions.
 
+use authentick_generator::selection::Selection;
 use authentick_report::load::{Evidence, Histogram, HostPart, Tally};
 
 use super::limits::{JOINABLE_COUNT_MAX, OPERATION_COUNT_MAX, SECOND_COUNT_MAX};
-use crate::plan::{Order, Part, Plan};
+use crate::plan::{Joinable, Order, Part, Plan};
 
 /// The order of each of `count` hosts. Rates differ by little, and add up exactly to the total; a closed loop has the
 /// same window everywhere. Empty for no hosts.
@@ -131,32 +132,38 @@ fn check_evidence(part: &Part) -> Result<(), String> {
     }
 }
 
-/// Keeps the newest of single operations, as a server keeps no more records to join them to, and counts the others.
-pub(crate) fn newest(part: &mut Part, count_max: usize) {
-    let surplus = part.joinables.len().saturating_sub(count_max);
-    part.joinables.drain(..surplus);
-    part.joinables_left_out = part.joinables_left_out.saturating_add(surplus as u64);
+/// Keeps a sample of the single operations if there are more than a report has room for, and counts the others.
+pub(crate) fn bound(part: &mut Part) {
+    let mut sample = Selection::new(JOINABLE_COUNT_MAX);
+    sample.extend(std::mem::take(&mut part.joinables));
+    keep(part, sample);
+}
+
+/// What a sample kept is all that a report has.
+fn keep(part: &mut Part, mut sample: Selection<Joinable>) {
+    let (kept, left_out) = sample.take();
+    part.joinables = kept;
+    part.joinables_left_out = part.joinables_left_out.saturating_add(left_out);
 }
 
 /// The combined report of all hosts, from parts that [`check`] accepted, with a row for each host. `None` if there is
 /// no part, or hosts did not count the same operations.
 pub(crate) fn merge(parts: Vec<(HostPart, Part)>) -> Option<(Part, Vec<HostPart>)> {
-    let kept_each = match parts.iter().map(|(_, part)| part.joinables.len()).sum::<usize>() {
-        total if total <= JOINABLE_COUNT_MAX => JOINABLE_COUNT_MAX,
-        _ => JOINABLE_COUNT_MAX / parts.len().max(1),
-    };
+    let mut sample = Selection::new(JOINABLE_COUNT_MAX);
     let mut rows = Vec::with_capacity(parts.len());
     let mut whole: Option<Part> = None;
     for (row, mut part) in parts {
         part.why_invalid = row.why_invalid.as_ref().map(|why| format!("{}: {why}", row.name));
-        newest(&mut part, kept_each);
+        sample.extend(std::mem::take(&mut part.joinables));
         rows.push(row);
         match &mut whole {
             None => whole = Some(part),
             Some(whole) => add(whole, part)?,
         }
     }
-    whole.map(|whole| (whole, rows))
+    let mut whole = whole?;
+    keep(&mut whole, sample);
+    Some((whole, rows))
 }
 
 /// Adds the part of another host, if it counts the same operations.
@@ -180,7 +187,6 @@ mod tests {
 
     use super::super::tests::{order, plan, tally};
     use super::*;
-    use crate::plan::Joinable;
 
     fn row(name: &str, part: &Part) -> HostPart {
         HostPart {
@@ -197,9 +203,9 @@ mod tests {
         merge(parts.iter().map(|(name, part)| (row(name, part), part.clone())).collect())
     }
 
-    fn joinables(count: usize, mark: u64) -> Vec<Joinable> {
-        let source = "127.0.0.1:1".parse().unwrap();
-        (0..count as u64).map(|n| Joinable { source, transmit: Some(mark), whole_ns: n }).collect()
+    fn joinables(count: usize, port: u16) -> Vec<Joinable> {
+        let source = ([127, 0, 0, 1], port).into();
+        (0..count as u64).map(|n| Joinable { source, transmit: Some(n), whole_ns: n }).collect()
     }
 
     #[test]
@@ -282,14 +288,21 @@ mod tests {
     }
 
     #[test]
-    fn single_operations_are_bounded_and_the_newest_stay() {
+    fn single_operations_are_bounded_and_those_of_all_hosts_stay_alike() {
         let part = |mark, count| Part { joinables: joinables(count, mark), ..Part::default() };
         let (whole, _) = merged(&[("a", part(1, 3)), ("b", part(2, JOINABLE_COUNT_MAX - 3))]).unwrap();
-        assert_eq!(whole.joinables.len(), JOINABLE_COUNT_MAX);
-        let (whole, _) = merged(&[("a", part(1, 3)), ("b", part(2, JOINABLE_COUNT_MAX))]).unwrap();
-        assert_eq!(whole.joinables.len(), JOINABLE_COUNT_MAX / 2 + 3);
-        assert_eq!(whole.joinables_left_out, JOINABLE_COUNT_MAX as u64 / 2);
-        assert_eq!(whole.joinables.last().unwrap().whole_ns, JOINABLE_COUNT_MAX as u64 - 1);
+        assert_eq!((whole.joinables.len(), whole.joinables_left_out), (JOINABLE_COUNT_MAX, 0));
+        let (whole, _) = merged(&[("a", part(1, 60_000)), ("b", part(2, 120_000))]).unwrap();
+        let kept = whole.joinables.len();
+        assert_eq!(kept as u64 + whole.joinables_left_out, 180_000);
+        assert!((80_000..100_000).contains(&kept), "{kept}");
+        let of_first = whole.joinables.iter().filter(|joinable| joinable.source.port() == 1).count();
+        assert!(of_first.abs_diff(kept / 3) < 1_000, "{of_first} of {kept}");
+        let mut alone = part(1, JOINABLE_COUNT_MAX + 1);
+        bound(&mut alone);
+        let kept = alone.joinables.len();
+        assert!((60_000..70_000).contains(&kept), "{kept}");
+        assert_eq!(kept as u64 + alone.joinables_left_out, JOINABLE_COUNT_MAX as u64 + 1);
     }
 
     #[test]

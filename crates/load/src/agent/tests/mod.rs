@@ -17,7 +17,7 @@ use rcgen::{
 use rustls::{AlertDescription, ClientConfig, ClientConnection, ServerConnection};
 
 use super::clock::Monotonic;
-use super::limits::{ALPN, ORDER_SIZE_MAX, REPORT_SIZE_MAX};
+use super::limits::{ALPN, JOINABLE_COUNT_MAX, ORDER_SIZE_MAX, REPORT_SIZE_MAX};
 use super::link::{self, LinkError, Receiver, Sender};
 use super::message::{About, FromAgent, ToAgent};
 use super::{Agent, Allow, Coordinator, CrewError, Fault, Identity, Limits};
@@ -154,8 +154,8 @@ impl Crew for Counter {
         if self.bulk {
             part.lateness_ns = (0..200_000).map(|n| (n * 1000, 1)).collect::<Vec<_>>().into();
             let source = "[2001:db8::1]:65535".parse().unwrap();
-            let joinable = Joinable { source, transmit: Some(u64::MAX), whole_ns: u64::MAX };
-            part.joinables = vec![joinable; 140_000];
+            let joinable = |n| Joinable { source, transmit: Some(u64::MAX - n), whole_ns: u64::MAX };
+            part.joinables = (0..JOINABLE_COUNT_MAX as u64).map(joinable).collect();
         }
         Ok(part)
     }
