@@ -30,6 +30,7 @@ use crate::selection::Selection;
 use crate::series::Series;
 use crate::streams::{Due, Streams};
 use crate::time_of_day::TimeOfDay;
+use crate::validity::lateness_max_ns;
 use crate::workload::{Results, Workload};
 use crate::{Buffer, Clock, Desk, Reading, nanos};
 
@@ -496,7 +497,7 @@ impl Core {
         let late_max_ns = match settings.arrivals {
             // Nothing is due, so nothing is late.
             Arrivals::Closed { .. } => u64::MAX,
-            Arrivals::Constant | Arrivals::Exponential => settings.scheme.nature().lateness_max_ns,
+            Arrivals::Constant | Arrivals::Exponential => lateness_max_ns(settings.scheme.nature().principal),
         };
         let lately = &mut results.ledger.of(true, true, u64::MAX).lately;
         let (series, series_ns) = results.series.finish(lasted_ns, progress, lately);

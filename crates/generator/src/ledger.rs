@@ -4,9 +4,11 @@
 //! are counted apart, so that sums hold there too, and say nothing else.
 
 use authentick_report::load::Cause;
+use authentick_report::units::{count, plural};
 
 use crate::counts::{Counts, Times};
 use crate::scheme::Nature;
+use crate::validity::{Fate, OFFER_LESS, SPREAD, Subject, shortages, want_of_cookies};
 
 /// Counts of the four kinds of operations.
 #[derive(Debug)]
@@ -66,43 +68,25 @@ impl Ledger {
         if local(Cause::FellBehind) > 0 || late_ns > late_max_ns {
             let given_up = match local(Cause::FellBehind) {
                 0 => String::new(),
-                count => format!(", {count} were given up"),
+                given_up => format!(", {} were given up", count(given_up)),
             };
             return Some(format!(
-                "generator fell behind: 1 % of requests left {:.1} ms late or more{given_up}; offer less, or use more \
-                 --workers or hosts",
+                "generator fell behind: 1 % of requests left {:.1} ms late or more{given_up}; {OFFER_LESS}",
                 late_ns as f64 / 1e6
             ));
         }
-        const SPREAD: &str = "use more --clients, --sources or hosts";
-        for (cause, what, remedy) in [
-            (Cause::LocalBuffer, "the generator's sockets had no room for", SPREAD),
-            (Cause::LocalPort, "the generator had no port, descriptor or idle client left for", SPREAD),
-            (
-                Cause::LocalMemory,
-                "the generator waited for as many answers as it can and did not begin",
-                "offer less, use a shorter --timeout, or more --workers or hosts",
-            ),
-            (Cause::Local, "the generator's host refused", SPREAD),
-        ] {
-            let count = local(cause);
-            if count > 0 {
-                return Some(format!("{what} {count} operations; {remedy}"));
-            }
+        if let Some(why) = shortages(Subject::Generator, local).next() {
+            return Some(why);
         }
         if self.stalled > 0 {
+            let datagrams = plural(self.stalled, "datagram");
             return Some(format!(
-                "the generator's sockets had no room for {} datagrams within operations; use more --clients, --sources \
-                 or hosts",
-                self.stalled
+                "the generator's sockets had no room for {datagrams} within operations; {SPREAD}"
             ));
         }
-        let principal = self.get(true, true);
-        let Counts { scheduled, sent, failed, .. } = *principal;
-        let dry = principal.count_of(Cause::NoCookie);
-        // If the server loses requests, their cookies are lost too, which is not the generator's fault.
-        (dry * 100 > scheduled && failed * 100 <= sent)
-            .then(|| format!("clients had no cookie or sealed state for {dry} requests; use more --clients"))
+        let fate = |counts: &Counts| Fate { sent: counts.sent, failed: counts.failed };
+        let (own, keys) = (self.get(true, true), self.get(true, false));
+        want_of_cookies(own.count_of(Cause::NoCookie), own.scheduled, fate(own), fate(keys))
     }
 }
 

@@ -13,6 +13,7 @@
 //! - [`Scheme`]: what is offered; each scheme is one file in `scheme`, and one entry of the list there.
 //! - [`Schedule`](schedule::Schedule): when operations are to begin.
 //! - [`Order`], [`Part`]: the order for a step, and the report on it.
+//! - [`validity`]: what a generator must have done for a step to say something about the server.
 //! - [`Selection`](selection::Selection): a sample of single operations, the same for all who draw one.
 #![forbid(unsafe_code)]
 
@@ -34,6 +35,7 @@ pub mod selection;
 mod series;
 mod streams;
 mod time_of_day;
+pub mod validity;
 mod workload;
 
 use std::time::Duration;

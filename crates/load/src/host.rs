@@ -7,9 +7,11 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use authentick_generator::validity::OFFER_LESS;
 use authentick_net::affinity;
 use authentick_net::clock::monotonic_ns;
 use authentick_report::load::{Drops, Evidence, Tally};
+use authentick_report::units::{count, plural};
 
 /// Up to this share of the requests may have been dropped on this host: a tenth of the loss that searches tolerate.
 const DROPPED_SHARE_MAX: f64 = 0.001;
@@ -80,17 +82,18 @@ impl Counters {
 pub(crate) fn why_invalid(drops: &Drops, tally: &Tally) -> Option<String> {
     if drops.unread > 0 {
         return Some(format!(
-            "generator fell behind: it did not read {} answers in time; offer less, or use more --workers or hosts",
-            drops.unread
+            "generator fell behind: it did not read {} in time; {OFFER_LESS}",
+            plural(drops.unread, "answer")
         ));
     }
     // A refusal of the queue may show in both. What others on this host lost explains no loss here.
     let dropped = drops.send_buffer.max(drops.queue).min(tally.lost);
     (dropped as f64 > DROPPED_SHARE_MAX * tally.sent as f64).then(|| {
         format!(
-            "this host dropped datagrams that were to be sent: that may be {dropped} of {} lost requests; offer less, \
-             or give the interface a longer queue",
-            tally.lost
+            "this host dropped datagrams that were to be sent: that may be {} of {}; offer less, or give the interface \
+             a longer queue",
+            count(dropped),
+            plural(tally.lost, "lost request")
         )
     })
 }
@@ -235,7 +238,7 @@ mod tests {
             let tally = Tally { sent: 10_000, lost, ..Tally::default() };
             why_invalid(&drops, &tally)
         };
-        assert!(why(1, 0, 0, 0).is_some_and(|why| why.contains("did not read 1 answers")));
+        assert!(why(1, 0, 0, 0).is_some_and(|why| why.contains("did not read 1 answer in time")));
         assert!(why(0, 11, 11, 500).is_some_and(|why| why.contains("11 of 500")));
         assert!(why(0, 0, 90, 20).is_some_and(|why| why.contains("20 of 20")));
         assert_eq!([why(0, 10, 10, 500), why(0, 5_000, 5_000, 0), why(0, 0, 0, 9_000)], [None, None, None]);

@@ -6,7 +6,9 @@
 //! read and not answered, in the server; an answer that was sent and did not come, on the way back. What these counters
 //! mean is told in `server_use::counters`.
 
-use authentick_generator::limits::{KE_LATENESS_MAX_NS, LATENESS_MAX_NS};
+use authentick_generator::validity::{
+    Fate, OFFER_LESS, Subject, lateness_max_ns, shortages, want_of_cookies,
+};
 use authentick_report::load::{Cause, Evidence, Limit, Operation, ServerUse, Step, Tally, Traffic, Verdict};
 use authentick_report::units::{count, microseconds, percent, plural};
 
@@ -171,10 +173,7 @@ fn generator_failed(case: &Case<'_>) -> Option<Verdict> {
 
 /// How late requests were, and why.
 fn late(case: &Case<'_>) -> Option<String> {
-    let max_ns = match case.step.tally.operation {
-        Operation::Transfer | Operation::Negotiation => LATENESS_MAX_NS,
-        Operation::KeyExchange | Operation::Run => KE_LATENESS_MAX_NS,
-    };
+    let max_ns = lateness_max_ns(case.step.tally.operation);
     let late_us = case.step.lateness_us.map_or(0.0, |late| late.p99);
     let given_up = case.count_of(Cause::FellBehind);
     if given_up == 0 && late_us * 1000.0 <= max_ns as f64 {
@@ -191,7 +190,7 @@ fn late(case: &Case<'_>) -> Option<String> {
         if idle_share.is_some() {
             text.push_str(&format!(": the busiest sending thread had work {} of the time", part(1.0 - idle)));
         }
-        return Some(text + "; offer less, or use more --workers or hosts");
+        return Some(format!("{text}; {OFFER_LESS}"));
     }
     if idle >= IDLE_ENOUGH {
         text.push_str(&format!(" though the busiest sending thread was idle {} of the time", part(idle)));
@@ -219,8 +218,7 @@ fn dropped(case: &Case<'_>) -> Vec<String> {
     let mut why = Vec::new();
     if drops.unread > 0 {
         why.push(format!(
-            "its sockets had no room for {}, as it had not read earlier ones; offer less, or use more --workers or \
-             hosts",
+            "its sockets had no room for {}, as it had not read earlier ones; {OFFER_LESS}",
             plural(drops.unread, "answer")
         ));
     }
@@ -247,35 +245,11 @@ fn dropped(case: &Case<'_>) -> Vec<String> {
 
 /// Operations that did not begin, by the generator's fault.
 fn skipped(case: &Case<'_>) -> Vec<String> {
-    const SPREAD: &str = "use more --clients, --sources or hosts";
-    let mut why = Vec::new();
-    for (cause, what, remedy) in [
-        (Cause::LocalBuffer, "its sockets had no room for", SPREAD),
-        (Cause::LocalPort, "it had no port, descriptor or idle client left for", SPREAD),
-        (
-            Cause::LocalMemory,
-            "it waited for as many answers as it can and did not begin",
-            "offer less, use a shorter --timeout, or more --workers or hosts",
-        ),
-        (Cause::Local, "its host refused", SPREAD),
-    ] {
-        let number = case.count_of(cause);
-        if number > 0 {
-            why.push(format!("{what} {}; {remedy}", plural(number, "operation")));
-        }
-    }
-    let Tally { scheduled, sent, lost, invalid, .. } = case.step.tally;
-    let dry = case.step.tally.count_of(Cause::NoCookie);
-    // If the server loses requests, their cookies are lost too, which is not the generator's fault.
-    let keys_failed = case.step.accompanying.as_ref().is_some_and(|tally| tally.loss_ratio() >= LOSS_MIN);
-    let failed = lost.saturating_add(invalid);
-    if dry.saturating_mul(100) > scheduled && failed.saturating_mul(100) <= sent && !keys_failed {
-        why.push(format!(
-            "clients had no cookie or sealed state for {}; use more --clients",
-            plural(dry, "request")
-        ));
-    }
-    why
+    let fate = |tally: &Tally| Fate { sent: tally.sent, failed: tally.lost.saturating_add(tally.invalid) };
+    let own = &case.step.tally;
+    let keys = case.step.accompanying.as_ref().map(fate).unwrap_or_default();
+    let dry = want_of_cookies(own.count_of(Cause::NoCookie), own.scheduled, fate(own), keys);
+    shortages(Subject::It, |cause| case.count_of(cause)).chain(dry).collect()
 }
 
 fn nothing_was_sent(case: &Case<'_>) -> Option<Verdict> {

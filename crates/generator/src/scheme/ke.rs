@@ -7,7 +7,6 @@ use super::{Begun, Nature, Protocol};
 use crate::Clock;
 use crate::core::{Missing, Settings};
 use crate::exchanges::Exchange;
-use crate::limits::KE_LATENESS_MAX_NS;
 use crate::workload::Call;
 
 /// Key exchanges whose keys no client uses.
@@ -18,7 +17,6 @@ impl Protocol for Ke {
     const NATURE: Nature = Nature {
         principal: Operation::KeyExchange,
         accompanying: Operation::Transfer,
-        lateness_max_ns: KE_LATENESS_MAX_NS,
         measures_transfers: false,
         exchanges_keys: true,
         ..Plain::NATURE

@@ -67,8 +67,6 @@ pub struct Nature {
     pub principal: Operation,
     /// The accompanying operation.
     pub accompanying: Operation,
-    /// How late one operation in a hundred may begin.
-    pub lateness_max_ns: u64,
     /// Whether datagrams are measured, and key exchanges accompany them; `false`: the other way round.
     pub measures_transfers: bool,
     /// Whether there are key exchanges over TLS.

@@ -6,7 +6,7 @@ use authentick_report::load::{Cause, Operation};
 use super::{Begun, Nature, Protocol, transfer};
 use crate::Clock;
 use crate::core::{Missing, Settings};
-use crate::limits::{FLIGHT_COUNT_MAX, LATENESS_MAX_NS};
+use crate::limits::FLIGHT_COUNT_MAX;
 use crate::workload::Call;
 
 /// Plain requests for time.
@@ -17,7 +17,6 @@ impl Protocol for Plain {
     const NATURE: Nature = Nature {
         principal: Operation::Transfer,
         accompanying: Operation::KeyExchange,
-        lateness_max_ns: LATENESS_MAX_NS,
         measures_transfers: true,
         exchanges_keys: false,
         is_antp: false,

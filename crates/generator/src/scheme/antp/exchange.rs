@@ -7,7 +7,6 @@ use super::conversation::{Conversation, Talk};
 use super::steps::Speech;
 use super::{Aim, Begun, Goal, Nature, State};
 use crate::Clock;
-use crate::limits::KE_LATENESS_MAX_NS;
 use crate::prepare::Provision;
 use crate::workload::Call;
 
@@ -19,7 +18,6 @@ impl Aim for Exchange {
     const NATURE: Nature = Nature {
         principal: Operation::KeyExchange,
         accompanying: Operation::Negotiation,
-        lateness_max_ns: KE_LATENESS_MAX_NS,
         provision: Some(Provision::SealedState),
         ..super::NATURE
     };

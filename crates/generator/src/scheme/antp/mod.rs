@@ -37,7 +37,7 @@ use crate::arrivals::Inspected;
 use crate::client::Client;
 use crate::core::{Missing, Settings};
 use crate::flight::{Flight, Request};
-use crate::limits::{BATCH_SIZE, CHAIN_FLIGHT_COUNT_MAX, KE_LATENESS_MAX_NS, SEALED_FLIGHT_COUNT_MAX};
+use crate::limits::{BATCH_SIZE, CHAIN_FLIGHT_COUNT_MAX, SEALED_FLIGHT_COUNT_MAX};
 use crate::workload::{Arrived, Call, Workload};
 
 /// Phase 1.
@@ -93,12 +93,8 @@ impl Aim for Negotiate {
 pub(crate) struct Full;
 
 impl Aim for Full {
-    const NATURE: Nature = Nature {
-        principal: Operation::Run,
-        lateness_max_ns: KE_LATENESS_MAX_NS,
-        flight_count_max: CHAIN_FLIGHT_COUNT_MAX,
-        ..NATURE
-    };
+    const NATURE: Nature =
+        Nature { principal: Operation::Run, flight_count_max: CHAIN_FLIGHT_COUNT_MAX, ..NATURE };
     const GOAL: Goal = Goal::Run;
 }
 
