@@ -88,3 +88,39 @@ pub(crate) const TIMED_SECOND_COUNT_MAX: usize = 1_000;
 const _: () = assert!(READ_APART_MAX_NS < JUMP_MIN_NS, "an interruption is no jump");
 const _: () = assert!(KE_LATENESS_MAX_NS < GIVE_UP_NS, "what is given up has counted as late long before");
 const _: () = assert!(LATENESS_MAX_NS < KE_LATENESS_MAX_NS, "a transfer is shorter than a key exchange");
+
+#[cfg(test)]
+mod tests {
+    use authentick_report::units::count;
+
+    use super::*;
+
+    /// The text with one space between words.
+    fn words(page: &str) -> String {
+        page.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn pages_state_how_many_requests_wait_and_the_memory_that_they_take() {
+        let security = words(include_str!("../../../SECURITY.md"));
+        for (number, size) in [
+            (FLIGHT_COUNT_MAX, FLIGHT_SIZE_MAX),
+            (SEALED_FLIGHT_COUNT_MAX, SEALED_FLIGHT_SIZE_MAX),
+            (CHAIN_FLIGHT_COUNT_MAX, SEALED_FLIGHT_SIZE_MAX + ANTP_CHAIN_SIZE_MAX),
+        ] {
+            let number_stated = security.find(&count(number as u64)).unwrap_or_else(|| panic!("{number}"));
+            let memory =
+                format!("({} MB)", number * size / 1_000_000 + usize::from(number * size % 1_000_000 > 0));
+            let memory_stated = security[number_stated..].find(&memory).unwrap_or_else(|| panic!("{memory}"));
+            assert!(memory_stated < 60, "{memory} is not said of {number}");
+        }
+        let manual = words(include_str!("../../../docs/manual/load.md"));
+        let stated = format!(
+            "memory for: a million; {} of ANTP, or {} that have a certificate chain",
+            count(SEALED_FLIGHT_COUNT_MAX as u64),
+            count(CHAIN_FLIGHT_COUNT_MAX as u64)
+        );
+        assert!(manual.contains(&stated), "{stated}");
+        assert_eq!(FLIGHT_COUNT_MAX, 1_000_000, "a million");
+    }
+}
