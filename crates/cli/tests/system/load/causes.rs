@@ -9,8 +9,8 @@ use authentick_lab::servers::{Ending, Fault, NtpServer, Policy};
 use authentick_report::load::{Cause, LoadRecord, Stray};
 use authentick_wire::header::ReferenceId;
 
-use super::{behind, failures, finish, load, load_nts, only};
-use crate::lab::{Lab, authentick, program, text, wait_for};
+use super::{Apart, behind, failures, finish, load, load_nts, only};
+use crate::lab::{Lab, authentick, text, wait_for};
 
 /// Loads a server that treats one request in four like this, and compares the counts of both. `stray`: what its answers
 /// are if they belong to no request.
@@ -143,24 +143,22 @@ fn without_way(arguments: &[&str]) -> Option<LoadRecord> {
             return None;
         }
     };
-    let lab = Lab::new();
-    let config = lab.config("listen = [\"0.0.0.0:1123\"]", "ke-listen = [\"0.0.0.0:14460\"]");
-    let server = program().serve_on(&hosts, Host::Server, &config);
-    let (ca, address) = (lab.ca(), path.server_address().to_string());
-    let under_nts = ["--ke-port", "14460", "--server-name", "ntp.test", "--ca", ca.to_str().unwrap()];
+    let apart = Apart::on(hosts, "0.0.0.0");
+    let (ca, address) = (apart.lab.ca(), path.server_address().to_string());
+    let ke_port = Apart::KE_PORT.to_string();
+    let under_nts = ["--ke-port", &ke_port, "--server-name", "ntp.test", "--ca", ca.to_str().unwrap()];
     let target = match arguments[0] {
-        "plain" => format!("{address}:1123"),
+        "plain" => format!("{address}:{}", Apart::NTP.port()),
         _ => address,
     };
-    let mut command = hosts.on(Host::Client(0), program().path());
-    command.args(["load", arguments[0], &target]).args(&arguments[1..]).args(super::ALWAYS);
+    let mut command = apart.load();
+    command.args([arguments[0], &target]).args(&arguments[1..]).args(super::ALWAYS);
     if arguments[0] != "plain" {
         command.args(under_nts);
     }
     let process = authentick_lab::process::Process::start(&mut command);
-    let received = || hosts.within(Host::Server, || server.metric("ntp_server_received_packets_total"));
-    wait_for("some requests", || (received() > 20.0).then_some(()));
-    let name = hosts.name(Host::Client(0));
+    wait_for("some requests", || (apart.received() > 20.0).then_some(()));
+    let name = apart.hosts.name(Host::Client(0));
     // The cable first, or what is on its way would go round over it.
     for interface in [Hosts::client_interface(), "path0"] {
         let arguments = ["-n", name, "route", "flush", "dev", interface];
@@ -183,21 +181,15 @@ fn way_that_is_gone_is_unreachable() {
 
 #[test]
 fn what_the_queue_of_its_own_interface_drops_is_the_generators_loss() {
-    let hosts = match Hosts::new(1) {
-        Ok(hosts) => hosts,
-        Err(skip) => return skip.tell(),
-    };
-    let lab = Lab::new();
-    let config = lab.config("listen = [\"0.0.0.0:1123\"]", "ke-listen = [\"0.0.0.0:14460\"]");
-    let server = program().serve_on(&hosts, Host::Server, &config);
+    let Some(apart) = Apart::new() else { return };
     // Some 280 requests a second, and 22 that wait.
     let bucket = ["root", "tbf", "rate", "200kbit", "burst", "2000", "limit", "2000"];
     let mut command = std::process::Command::new("tc");
-    command.args(["-n", hosts.name(Host::Client(0)), "qdisc", "add", "dev", Hosts::client_interface()]);
+    command.args(["-n", apart.hosts.name(Host::Client(0)), "qdisc", "add", "dev", Hosts::client_interface()]);
     assert!(command.args(bucket).status().unwrap().success());
-    let address = format!("{}:1123", hosts.address(Host::Server));
-    let mut command = hosts.on(Host::Client(0), program().path());
-    command.args(["load", "plain", &address, "--rate", "1000", "--step-seconds", "1"]).args(super::ALWAYS);
+    let mut command = apart.load();
+    let address = Apart::NTP.to_string();
+    command.args(["plain", &address, "--rate", "1000", "--step-seconds", "1"]).args(super::ALWAYS);
     let mut process = authentick_lab::process::Process::start(&mut command);
     process.wait();
     let record = super::record(&process.log());
@@ -207,8 +199,7 @@ fn what_the_queue_of_its_own_interface_drops_is_the_generators_loss() {
     assert_eq!((tally.lost, tally.invalid, tally.answered), (0, 0, tally.sent), "{:?}", tally.causes);
     assert!(dropped >= 200 && tally.sent >= 200, "{:?}", tally.causes);
     assert_eq!(tally.skipped, dropped + tally.count_of(Cause::FellBehind));
-    let received = hosts.within(Host::Server, || server.metric("ntp_server_received_packets_total"));
-    assert_eq!(received as u64, tally.sent + 1);
+    assert_eq!(apart.received() as u64, tally.sent + 1);
     assert!(step.why_invalid.is_some());
 }
 

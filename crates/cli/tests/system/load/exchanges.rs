@@ -1,13 +1,13 @@
 //! Each way in which a key exchange can fail, made on purpose, is counted under its name, as often as it happened.
 
 use authentick_lab::exchanges::{Behaviour, KeServer};
-use authentick_lab::hosts::{Host, Hosts};
+use authentick_lab::hosts::Host;
 use authentick_lab::peers::{Chrony, NtpdRs};
 use authentick_report::load::{Cause, LoadRecord};
 use authentick_wire::ke::ErrorCode;
 
-use super::{ALWAYS, failures, load_ending, load_nts, only, record, under_nts};
-use crate::lab::{Lab, has_measured, program, serve, wait_for};
+use super::{ALWAYS, Apart, failures, load_ending, load_nts, only, record, under_nts};
+use crate::lab::{Lab, has_measured, serve, wait_for};
 
 /// Connections that reach a real server first. One of them is the load's question whether anybody answers.
 const GOOD_COUNT: u64 = 5;
@@ -106,20 +106,15 @@ fn kept(port: u16) -> usize {
 #[test]
 fn server_closes_first_so_that_the_generator_has_its_ports_back() {
     let (Some(chrony), Some(ntpd_rs)) = (Chrony::find(), NtpdRs::find()) else { return };
-    let hosts = match Hosts::new(1) {
-        Ok(hosts) => hosts,
-        Err(skip) => return skip.tell(),
-    };
-    let lab = Lab::new();
-    let config = lab.config("listen = [\"0.0.0.0:1123\"]", "ke-listen = [\"0.0.0.0:14460\"]");
-    let _ours = program().serve_on(&hosts, Host::Server, &config);
-    let _chrony = chrony.on(&hosts, Host::Server).server(&lab, 1124, 14461);
-    let _ntpd_rs = ntpd_rs.on(&hosts, Host::Server).server(&lab, 1125, 14462);
-    for port in [14460, 14461, 14462] {
+    let Some(apart) = Apart::new() else { return };
+    let Apart { lab, hosts, .. } = &apart;
+    let _chrony = chrony.on(hosts, Host::Server).server(lab, 1124, 14461);
+    let _ntpd_rs = ntpd_rs.on(hosts, Host::Server).server(lab, 1125, 14462);
+    for port in [Apart::KE_PORT, 14461, 14462] {
         let run = || {
-            let mut command = hosts.on(Host::Client(0), program().path());
-            let target = format!("198.18.0.1:{port}");
-            command.args(["load", "ke", &target, "--server-name", "ntp.test", "--ca"]).arg(lab.ca());
+            let mut command = apart.load();
+            let target = format!("{}:{port}", Apart::NTP.ip());
+            command.args(["ke", &target, "--server-name", "ntp.test", "--ca"]).arg(lab.ca());
             command.args(RATE).args(ALWAYS).output().unwrap()
         };
         // Until the server listens.

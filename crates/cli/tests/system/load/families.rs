@@ -7,7 +7,7 @@ use authentick_lab::peers::NtpdRs;
 use authentick_lab::skip::skip;
 use authentick_report::load::{LoadRecord, Step};
 
-use super::{ALWAYS, load, only, record};
+use super::{ALWAYS, Apart, hosts, load, only, record};
 use crate::lab::{Lab, has_measured, program, start, wait_for};
 
 const RATE: [&str; 6] = ["--rate", "200", "--step-seconds", "1", "--clients", "20"];
@@ -64,24 +64,16 @@ fn compare(hosts: &Hosts, lab: &Lab, ntp: SocketAddr, ke_port: u16) {
 
 #[test]
 fn hosts_are_loaded_over_ipv6() {
-    let hosts = match Hosts::new(1) {
-        Ok(hosts) => hosts,
-        Err(skip) => return skip.tell(),
-    };
-    let lab = Lab::new();
-    let config = lab.config("listen = [\"[::]:1123\"]", "ke-listen = [\"[::]:14460\"]");
-    let server = program().serve_on(&hosts, Host::Server, &config);
-    compare(&hosts, &lab, SocketAddr::new(hosts.address_v6(Host::Server), 1123), 14460);
-    drop(server);
+    let Some(hosts) = hosts() else { return };
+    let Apart { lab, hosts, .. } = &Apart::on(hosts, "[::]");
+    let ntp = SocketAddr::new(hosts.address_v6(Host::Server), Apart::NTP.port());
+    compare(hosts, lab, ntp, Apart::KE_PORT);
 }
 
 #[test]
 fn ntpd_rs_is_loaded() {
     let Some(ntpd_rs) = NtpdRs::find() else { return };
-    let hosts = match Hosts::new(1) {
-        Ok(hosts) => hosts,
-        Err(skip) => return skip.tell(),
-    };
+    let Some(hosts) = hosts() else { return };
     let lab = Lab::new();
     let _server = ntpd_rs.on(&hosts, Host::Server).server(&lab, 1125, 14462);
     compare(&hosts, &lab, SocketAddr::new(hosts.address(Host::Server), 1125), 14462);

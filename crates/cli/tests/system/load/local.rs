@@ -2,6 +2,7 @@
 //!
 //! Such steps say nothing about the server, so it does not matter here how the command ends.
 
+use std::net::SocketAddr;
 use std::process::Command;
 
 use authentick_lab::hosts::{Host, Hosts};
@@ -9,23 +10,8 @@ use authentick_lab::process::{Process, text};
 use authentick_lab::skip::skip;
 use authentick_report::load::{Cause, LoadRecord, Tally};
 
-use super::{ALWAYS, only, record, under_nts};
-use crate::lab::{Lab, Server, program, serve, wait_for};
-
-/// A server, and another host that has only a cable to it.
-fn pair() -> Option<(Hosts, Lab, Server)> {
-    let hosts = match Hosts::new(1) {
-        Ok(hosts) => hosts,
-        Err(skip) => {
-            skip.tell();
-            return None;
-        }
-    };
-    let lab = Lab::new();
-    let config = lab.config("listen = [\"0.0.0.0:1123\"]", "ke-listen = [\"0.0.0.0:14460\"]");
-    let server = program().serve_on(&hosts, Host::Server, &config);
-    Some((hosts, lab, server))
-}
+use super::{ALWAYS, Apart, only, record, under_nts};
+use crate::lab::{Lab, program, serve, wait_for};
 
 /// Runs `ip` or `tc` on the client; says that the test is skipped if it cannot be had.
 fn has(hosts: &Hosts, tool: &str, arguments: &str) -> bool {
@@ -58,22 +44,21 @@ fn check(tally: &Tally, cause: Cause, at_least: u64) {
 
 #[test]
 fn full_socket_is_local_buffer() {
-    let Some((hosts, _lab, server)) = pair() else { return };
+    let Some(apart) = Apart::new() else { return };
     // 500 requests a second leave. A socket has room for some hundreds; the queue for all that sockets hold.
     let interface = Hosts::client_interface();
     let bucket = format!("qdisc add dev {interface} root tbf rate 360kbit burst 2000 limit 10000000");
-    if !has(&hosts, "tc", &bucket) {
+    if !has(&apart.hosts, "tc", &bucket) {
         return;
     }
-    let command = hosts.on(Host::Client(0), program().path());
     let arguments = ["--rate", "5000", "--clients", "1", "--step-seconds", "1", "--timeout", "0.5"];
-    let record = run(command, &[&["load", "plain", "198.18.0.1:1123"], &arguments[..]].concat());
+    let record = run(apart.load(), &[&["plain", &Apart::NTP.to_string()], &arguments[..]].concat());
     let tally = &only(&record).tally;
     check(tally, Cause::LocalBuffer, 1000);
     // Whatever was sent arrives in the end, and nothing else; one more asked whether anybody answers.
     let sent = tally.sent as f64 + 1.0;
     wait_for("what was sent", || {
-        let received = hosts.within(Host::Server, || server.metric("ntp_server_received_packets_total"));
+        let received = apart.received();
         assert!(received <= sent, "{received} of {sent}");
         (received == sent).then_some(())
     });
@@ -81,10 +66,11 @@ fn full_socket_is_local_buffer() {
 
 #[test]
 fn range_of_ports_that_is_used_up_is_local_port() {
-    let Some((hosts, lab, _server)) = pair() else { return };
-    hosts.set(Host::Client(0), "ipv4/ip_local_port_range", "40000 40007");
-    let mut command = hosts.on(Host::Client(0), program().path());
-    command.args(["load", "ke", "198.18.0.1:14460", "--server-name", "ntp.test", "--ca"]).arg(lab.ca());
+    let Some(apart) = Apart::new() else { return };
+    apart.hosts.set(Host::Client(0), "ipv4/ip_local_port_range", "40000 40007");
+    let target = SocketAddr::new(Apart::NTP.ip(), Apart::KE_PORT).to_string();
+    let mut command = apart.load();
+    command.args(["ke", &target, "--server-name", "ntp.test", "--ca"]).arg(apart.lab.ca());
     let record = run(command, &["--closed", "64", "--step-seconds", "0.5"]);
     let tally = &only(&record).tally;
     check(tally, Cause::LocalPort, 1);
@@ -106,15 +92,14 @@ fn descriptors_that_are_used_up_are_local_port() {
 
 #[test]
 fn what_a_host_forbids_itself_is_local() {
-    let Some((hosts, _lab, server)) = pair() else { return };
-    let mut command = hosts.on(Host::Client(0), program().path());
+    let Some(apart) = Apart::new() else { return };
+    let mut command = apart.load();
     let arguments = ["--rate", "100", "--step-seconds", "2", "--timeout", "0.3"];
-    command.args(["load", "plain", "198.18.0.1:1123"]).args(arguments).args(ALWAYS);
+    command.args(["plain", &Apart::NTP.to_string()]).args(arguments).args(ALWAYS);
     let mut process = Process::start(&mut command);
-    let received = || hosts.within(Host::Server, || server.metric("ntp_server_received_packets_total"));
-    wait_for("some requests", || (received() > 20.0).then_some(()));
+    wait_for("some requests", || (apart.received() > 20.0).then_some(()));
     // Every send fails from now on, with an error that no message from the network causes.
-    assert!(has(&hosts, "ip", "route replace blackhole 198.18.0.1/32"));
+    assert!(has(&apart.hosts, "ip", "route replace blackhole 198.18.0.1/32"));
     process.wait();
     let printed =
         wait_for("the record", || Some(process.log()).filter(|log| log.contains("authentick-load/")));

@@ -26,11 +26,13 @@ mod renewal;
 mod server_side;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::Command;
 
 use authentick_lab::corrupt::Middle;
+use authentick_lab::hosts::{Host, Hosts};
 use authentick_lab::process::Process;
+use authentick_lab::skip::Skip;
 use authentick_report::load::{Cause, LoadRecord, Step, Tally};
 
 use crate::lab::{Lab, Relay, Server, authentick, free_port, program, start, text, wait_for};
@@ -135,6 +137,50 @@ fn load_nts(scheme: &str, ke: SocketAddr, lab: &Lab, more: &[&str]) -> LoadRecor
 /// Failures by cause, without what the generator did not send.
 fn failures(tally: &Tally) -> BTreeMap<Cause, u64> {
     tally.causes.iter().map(|(&cause, &count)| (cause, count)).filter(|(cause, _)| !cause.is_skip()).collect()
+}
+
+/// A server's host and one other; `None` if this machine has no hosts, which is told as a skip.
+fn hosts() -> Option<Hosts> {
+    Hosts::new(1).inspect_err(Skip::tell).ok()
+}
+
+/// A server, and a client on another host that has only a cable to it. Fields are dropped in this order.
+struct Apart {
+    server: Server,
+    lab: Lab,
+    hosts: Hosts,
+}
+
+impl Apart {
+    const NTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(198, 18, 0, 1)), 1123);
+    const KE_PORT: u16 = 14460;
+
+    /// A server over IPv4; `None` if there are no hosts.
+    fn new() -> Option<Self> {
+        Some(Apart::on(hosts()?, "0.0.0.0"))
+    }
+
+    /// A server on the first of these hosts, on all its addresses of a family.
+    fn on(hosts: Hosts, any: &str) -> Self {
+        let lab = Lab::new();
+        let [ntp, ke] = [Apart::NTP.port(), Apart::KE_PORT];
+        let config =
+            lab.config(&format!("listen = [\"{any}:{ntp}\"]"), &format!("ke-listen = [\"{any}:{ke}\"]"));
+        let server = program().serve_on(&hosts, Host::Server, &config);
+        Apart { server, lab, hosts }
+    }
+
+    /// `load` on the client, which is yet to be told whom to load.
+    fn load(&self) -> Command {
+        let mut command = self.hosts.on(Host::Client(0), program().path());
+        command.arg("load");
+        command
+    }
+
+    /// Datagrams that the server has received.
+    fn received(&self) -> f64 {
+        self.hosts.within(Host::Server, || self.server.metric("ntp_server_received_packets_total"))
+    }
 }
 
 /// A server whose key exchange sends clients to a relay.
