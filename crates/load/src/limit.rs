@@ -52,7 +52,7 @@ const CLOSED: [Rule; 6] = [
 pub fn judge(step: &Step) -> Verdict {
     let case = Case::of(step);
     let rules: &[Rule] = if case.is_closed { &CLOSED } else { &OPEN };
-    let unknown = || verdict(Limit::Unknown, ["the figures do not tell".to_owned()]);
+    let unknown = || verdict(Limit::Unknown, ["the figures do not show what limited it".to_owned()]);
     rules.iter().find_map(|rule| rule(&case)).unwrap_or_else(unknown)
 }
 
@@ -365,7 +365,7 @@ fn losses(case: &Case<'_>) -> Option<Verdict> {
     let unplaced = unplaced.saturating_add(case.count_if(is_open));
     let busy = case.server().filter(|server| server.is_saturated() || server.is_held_up());
     let by = if busy.is_some() { Limit::Server } else { Limit::Unknown };
-    found.add(by, unplaced, "brought no answer in time");
+    found.add(by, unplaced, "got no answer in time");
     let (by, mut why) = found.weigh();
     why.extend(case.server().map(Server::told));
     why.extend(remark.filter(|_| by == Limit::Unknown));
@@ -386,7 +386,7 @@ const BY_CAUSE: [Attribution; 3] = [
     (
         |cause| matches!(cause, Cause::Unreachable),
         Limit::Path,
-        "could not reach the server, says the network",
+        "could not reach the server: the network said so",
     ),
 ];
 

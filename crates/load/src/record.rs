@@ -135,8 +135,6 @@ impl Outcome {
         let (trials, held) = found.at_least.map_or((0, 0), |sample| (sample.trial_count, sample.held_count));
         record.search = Some(Search {
             loss_max: settings.tolerated(),
-            lower_rps: found.at_least_rps(),
-            upper_rps: found.below_rps(),
             trial_count: trials,
             held_count: held,
             confidence: CONFIDENCE,

@@ -121,22 +121,22 @@ pub(crate) struct LoadArguments {
     /// One rate, in requests a second [default: 1000]
     #[arg(long, value_name = "RATE", value_parser = rates::rate, group = "model")]
     pub(crate) rate: Option<f64>,
-    /// Rates at equal distances, such as 100:100:8000
+    /// Rates in equal steps, such as 100:100:8000
     #[arg(long, value_name = "FIRST:STEP:LAST", group = "model")]
     pub(crate) ramp: Option<String>,
-    /// Rates in equal ratios, such as 1000:1.5:1000000
+    /// Rates that grow by a factor, such as 1000:1.5:1000000
     #[arg(long, value_name = "FIRST:FACTOR:LAST", group = "model")]
     pub(crate) geometric: Option<String>,
     /// Search for the highest rate at which no more than --loss-max is lost
     #[arg(long, group = "model")]
     pub(crate) search: bool,
-    /// No rate: keep so many requests in flight in each worker
+    /// Closed loop: keep this many requests in flight in each worker, at no set rate
     #[arg(long, value_name = "WINDOW", group = "model", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub(crate) closed: Option<u32>,
     /// Seconds that each step lasts
     #[arg(long, alias = "seconds", value_name = "S", default_value = "5", value_parser = step_seconds)]
     pub(crate) step_seconds: Duration,
-    /// Seconds of the same load before each step, which count nowhere
+    /// Seconds of warm-up before each step: the same load, not counted
     #[arg(long, value_name = "S", default_value = "0", value_parser = warm_up)]
     pub(crate) warm_up: Duration,
     /// End after two steps in a row that lose more than this share; 1: never [default: 0.5 with --geometric]
@@ -151,7 +151,7 @@ pub(crate) struct LoadArguments {
     /// No rate above this one is offered in a search
     #[arg(long, value_name = "RATE", default_value_t = 10e6, value_parser = rates::rate, requires = "search")]
     pub(crate) rate_max: f64,
-    /// Distances between requests
+    /// Intervals between requests
     #[arg(long, value_enum, default_value_t)]
     pub(crate) arrivals: ArrivalsArgument,
     /// Seed of the instants at which requests are due [default: a random one, which the record names]
@@ -166,28 +166,28 @@ pub(crate) struct LoadArguments {
     /// Threads that send, each on a processor of its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) workers: u32,
-    /// Leave it to the system on which processors these threads run
+    /// Do not pin these threads: the system chooses their processors
     #[arg(long)]
     pub(crate) unpinned: bool,
     /// Seconds that a request waits for its answer
     #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
     pub(crate) timeout: Duration,
-    /// Requests a second of further clients beside the measured ones, which alone are measured
+    /// Background load in requests a second, from as many further clients, which are not measured
     #[arg(long, value_name = "RATE", value_parser = rates::rate)]
     pub(crate) background: Option<f64>,
-    /// Watch this process of the server, which runs on this host; may be repeated
+    /// A process of the server on this host, whose processor time and memory to record; may be repeated
     #[arg(long, value_name = "PID")]
     pub(crate) server_pid: Vec<u32>,
-    /// What the server is called in the record
+    /// Name of the server in the record and in reports
     #[arg(long, value_name = "TEXT")]
     pub(crate) label: Option<String>,
     /// Load the server even if the first request for time has no good answer
     #[arg(long)]
     pub(crate) force_first: bool,
-    /// Exit with 4 if a step does so, such as p99>2ms or loss>1%; may be repeated
+    /// Exit with 4 if a step crosses this threshold, such as p99>2ms or loss>1%; may be repeated
     #[arg(long, value_name = "THRESHOLD")]
     pub(crate) fail_if: Vec<Threshold>,
-    /// Join the spans of an authentick server whose metrics are at this address
+    /// Fetch the spans of an authentick server from its metrics endpoint, and join them to the client's times
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) server_metrics: Option<String>,
     #[command(flatten)]
@@ -195,7 +195,7 @@ pub(crate) struct LoadArguments {
     /// Client and server read the same clock, so that the true offset is zero [default: if they have one address]
     #[arg(long)]
     pub(crate) shared_clock: bool,
-    /// What the path is called in the record [default: loopback, local or network, by the address]
+    /// Name of the network path in the record [default: loopback, local or network, by the address]
     #[arg(long, value_name = "LABEL")]
     pub(crate) path: Option<String>,
     #[command(flatten)]
@@ -203,16 +203,16 @@ pub(crate) struct LoadArguments {
     /// Show the run on a live screen, on standard error; the table or the record follows on standard output
     #[arg(long)]
     pub(crate) tui: bool,
-    /// Print the run record instead of the table
+    /// Print the run record as JSON instead of the table
     #[arg(long)]
     pub(crate) json: bool,
-    /// Keep the run record
+    /// Write the run record to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// Keep the steps as CSV
+    /// Write the steps to this file, as CSV
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
-    /// Keep the report as a page
+    /// Write the report to this file, as an HTML page
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 }
@@ -220,10 +220,10 @@ pub(crate) struct LoadArguments {
 /// When requests leave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ArrivalsArgument {
-    /// At equal distances
+    /// All equal
     #[default]
     Constant,
-    /// At exponentially distributed distances, as of many independent clients
+    /// Exponentially distributed, as from many independent clients
     Exponential,
 }
 
@@ -239,7 +239,7 @@ pub(crate) struct Trust {
     /// The name that the server's certificate must have [default: TARGET's host]
     #[arg(long, value_name = "NAME")]
     pub(crate) server_name: Option<String>,
-    /// Offer this AEAD algorithm alone: 15, 16, 17 or 30; may be repeated, the best first [default: 30, 15]
+    /// Offer only this AEAD algorithm: 15, 16, 17 or 30; may be repeated, the best first [default: 30, 15]
     #[arg(long, value_name = "ID", value_parser = aead)]
     pub(crate) aead: Vec<AeadId>,
     /// Seconds that a key exchange may take

@@ -7,7 +7,7 @@ use clap::Args;
 /// Whom the user allows to load, besides what is nobody else's.
 #[derive(Args, Debug)]
 pub(crate) struct Permit {
-    /// Load this host although its address is public; must repeat the name of the server
+    /// Load this host even though its address is public; repeats the name of the server
     #[arg(long, value_name = "HOST")]
     pub(crate) permit: Option<String>,
     /// A file of prefixes that may be loaded besides loopback and private addresses, one on a line

@@ -14,10 +14,10 @@ pub(crate) struct Report {
     /// Records of load runs, or of the demo; further load runs are compared with the first
     #[arg(value_name = "RUN.json", required = true, num_args = 1..=RUN_COUNT_MAX)]
     pub(crate) runs: Vec<PathBuf>,
-    /// Write a page that needs nothing else
+    /// Write the report to this file, as one HTML page that needs no other file
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Compare the load runs with this older one instead
+    /// Compare the load runs with this older one, not with the first
     #[arg(long, value_name = "OLD.json")]
     pub(crate) against: Option<PathBuf>,
     /// End with exit code 1 if a run's capacity is less than this share of the older one, such as 0.95
@@ -29,7 +29,7 @@ pub(crate) struct Report {
     /// The latency that --fail-above compares: min, p50, p90, p99, p99.9 or max
     #[arg(long, value_name = "POINT", requires = "fail_above", default_value_t)]
     pub(crate) percentile: Point,
-    /// Let the gate compare runs that differ in more than the server
+    /// Compare runs even if they differ in more than the server
     #[arg(long, requires = "against")]
     pub(crate) allow_unlike: bool,
 }

@@ -31,13 +31,13 @@ impl From<KeysFormat> for Option<Dialect> {
 /// The key that clients share with the server.
 #[derive(Args, Debug)]
 pub(crate) struct SharedKeyArguments {
-    /// The file with the key, as chrony and ntpd have them
+    /// Key file of chrony or ntpd
     #[arg(long, value_name = "FILE")]
     pub(crate) keys: PathBuf,
-    /// Which of its keys
+    /// Id of the key in that file
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) key_id: u32,
-    /// Whose key file it is, where it could be either's
+    /// Whose format the key file has, if it could be either
     #[arg(long, value_enum, default_value_t)]
     pub(crate) keys_format: KeysFormat,
     #[command(flatten)]

@@ -215,7 +215,7 @@ const LOST: &[Row] = &[
         "a token bucket on the way, and nothing known of the server",
         |step| fail(step, Cause::Timeout, 3000),
         Limit::Unknown,
-        "unknown: 3,000 brought no answer in time",
+        "unknown: 3,000 got no answer in time",
     ),
     (
         "the same before the server's host",
@@ -257,7 +257,7 @@ const LOST: &[Row] = &[
         "the same without",
         |step| fail(step, Cause::Timeout, 50),
         Limit::Unknown,
-        "unknown: 50 brought no answer in time",
+        "unknown: 50 got no answer in time",
     ),
     (
         "a server that nobody runs",
@@ -299,7 +299,7 @@ const KEPT: &[Row] = &[
             });
         },
         Limit::Server,
-        "server: 3,000 brought no answer in time",
+        "server: 3,000 got no answer in time",
     ),
     (
         "a stop of 200 ms a second that delays answers",
@@ -325,7 +325,7 @@ const KEPT: &[Row] = &[
             step.server = Some(ServerUse { busiest_thread_share: Some(0.97), ..server(0, 0, 0) });
         },
         Limit::Server,
-        "server: 3,000 brought no answer in time",
+        "server: 3,000 got no answer in time",
     ),
     (
         "a server of key exchanges that has time",
@@ -335,7 +335,7 @@ const KEPT: &[Row] = &[
             step.server = Some(server(0, 0, 0));
         },
         Limit::Unknown,
-        "unknown: 3,000 brought no answer in time",
+        "unknown: 3,000 got no answer in time",
     ),
     (
         "alerts",

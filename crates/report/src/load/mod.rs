@@ -297,16 +297,12 @@ pub struct HostPart {
     pub start_skew_error_us: f64,
 }
 
-/// How a search found its result.
+/// How a search found its result, which is the record's `capacity`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Search {
     /// The share of requests that may go unanswered, such as 0.01.
     pub loss_max: f64,
-    /// The highest rate that held, requests a second.
-    pub lower_rps: Option<f64>,
-    /// The lowest rate that did not, requests a second.
-    pub upper_rps: Option<f64>,
-    /// Valid trials at the highest rate that held.
+    /// Valid trials at the highest rate that held, the lower end of the record's capacity.
     pub trial_count: u32,
     /// How many of them held.
     pub held_count: u32,

@@ -178,7 +178,7 @@ impl Cause {
     #[must_use]
     pub const fn meaning(self) -> &'static str {
         match self {
-            Cause::Timeout => "no answer, nor within a second timeout after the first",
+            Cause::Timeout => "no answer within the timeout, nor within another one after it",
             Cause::Late => "the answer came after the timeout",
             Cause::Refused => "the host says that nobody listens there",
             Cause::Reset => "the connection was reset, or closed before there was an answer",

@@ -156,8 +156,8 @@ mod tests {
         );
         let parts = [
             "server: 1,100 of 1,150 failed operations",
-            "generator has a part in p99.9, max; ",
-            "timeout 1,100, late 38, bad-tag 8, 4 otherwise",
+            "generator adds to p99.9, max; ",
+            "timeout 1,100, late 38, bad-tag 8, 4 others",
             "key exchanges: connection-timed-out 5",
         ];
         let found: Vec<usize> = parts
@@ -233,11 +233,12 @@ mod tests {
         record.steps.truncate(1);
         let step = &mut record.steps[0];
         (step.spans, step.server, step.accompanying, step.background) = (None, None, None, None);
-        (step.evidence, step.limit) = (None, None);
+        (step.evidence, step.limit, step.background_accompanying) = (None, None, None);
         step.hosts.clear();
+        record.search.as_mut().unwrap().trial_count_max = None;
         let text = summary(&record);
         let absent =
-            ["Spans", "Hosts", "Agents", "by cause", "Beside", "Background", "INVALID", "What limited"];
+            ["Spans", "Hosts", "Agents", "by cause", "Accompanying", "Background", "INVALID", "What limited"];
         for absent in absent.into_iter().chain(["preempted"]) {
             assert!(!text.contains(absent), "{absent}:\n{text}");
         }

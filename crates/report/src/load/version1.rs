@@ -1,6 +1,7 @@
 //! Load records of version 1: what they say otherwise than later ones.
 //!
-//! A capacity was one number, `capacity_rps`, and whether the generator set the limit was told in the search's remark.
+//! A capacity was one number, `capacity_rps`; its upper end was told by the search, in `upper_rps`, and whether the
+//! generator set the limit in the search's remark.
 
 use serde::Deserialize;
 
@@ -14,11 +15,20 @@ const GENERATOR_LIMITED: &str = "The generator, not the server, was the limit";
 struct Gone {
     #[serde(default)]
     capacity_rps: Option<f64>,
+    #[serde(default)]
+    search: Option<Bracket>,
+}
+
+/// The same of a search.
+#[derive(Deserialize)]
+struct Bracket {
+    /// The lowest rate that did not hold.
+    upper_rps: Option<f64>,
 }
 
 /// Takes in the capacity. Such a search may have given up with a rate that held now and then; it has no capacity then.
 pub(super) fn convert(record: &mut LoadRecord, text: &str) -> serde_json::Result<()> {
-    let Gone { capacity_rps } = serde_json::from_str(text)?;
+    let Gone { capacity_rps, search: bracket } = serde_json::from_str(text)?;
     let Some(search) = &record.search else {
         record.capacity = capacity_rps.map(|rps| Capacity { at_least: Some(rps), ..Capacity::default() });
         return Ok(());
@@ -26,7 +36,7 @@ pub(super) fn convert(record: &mut LoadRecord, text: &str) -> serde_json::Result
     let by_generator = search.remark.as_ref().is_some_and(|remark| remark.starts_with(GENERATOR_LIMITED));
     record.capacity = Some(Capacity {
         at_least: capacity_rps,
-        below: search.upper_rps.filter(|_| !by_generator),
+        below: bracket.and_then(|bracket| bracket.upper_rps).filter(|_| !by_generator),
         limited_by: if by_generator { Limit::Generator } else { Limit::Unknown },
     });
     Ok(())
@@ -78,7 +88,12 @@ mod tests {
     fn it_is_written_in_the_present_version_and_read_again() {
         let record = read(|_| ());
         let text = record.to_json();
-        assert!(text.contains("\"authentick-load/2\"") && !text.contains("capacity_rps"), "{text}");
+        assert!(
+            text.contains("\"authentick-load/2\"")
+                && !text.contains("capacity_rps")
+                && !text.contains("upper_rps"),
+            "{text}"
+        );
         assert_eq!(LoadRecord::from_json(&text).unwrap(), record);
     }
 

@@ -25,9 +25,9 @@ pub(crate) fn shares_host(path: &str) -> bool {
 pub(super) fn shape(record: &LoadRecord) -> String {
     let parameters = &record.parameters;
     let arrivals = match (parameters.window, parameters.arrivals.as_str()) {
-        (Some(window), _) => format!("closed loop with {window} in flight for each worker"),
-        (None, "constant") => "open loop at constant distances".to_owned(),
-        (None, "exponential") => "open loop at exponentially distributed distances".to_owned(),
+        (Some(window), _) => format!("closed loop, {window} in flight per worker"),
+        (None, "constant") => "open loop, constant intervals".to_owned(),
+        (None, "exponential") => "open loop, exponentially distributed intervals".to_owned(),
         (None, other) => other.to_owned(),
     };
     let Parameters { step_seconds, timeout_seconds, ke_timeout_seconds, .. } = *parameters;
@@ -38,12 +38,15 @@ pub(super) fn shape(record: &LoadRecord) -> String {
         plural(u64::from(parameters.workers), "worker"),
     ];
     if parameters.antp.is_some() || record.operation() == Operation::Transfer {
-        parts.push(format!("an answer counts within {} s", seconds(timeout_seconds)));
+        parts.push(format!("timeout {} s", seconds(timeout_seconds)));
     } else {
-        parts.push(format!("a key exchange counts within {} s", seconds(ke_timeout_seconds)));
+        parts.push(format!("timeout of a key exchange {} s", seconds(ke_timeout_seconds)));
     }
     if parameters.warm_up_seconds > 0.0 {
-        parts.push(format!("{} s of each step before it count nowhere", seconds(parameters.warm_up_seconds)));
+        parts.push(format!(
+            "{} s of warm-up before each step, not counted",
+            seconds(parameters.warm_up_seconds)
+        ));
     }
     if let Some(share) = parameters.stop_at_loss {
         let ended = if record.collapsed { "ended" } else { "would have ended" };
@@ -61,10 +64,10 @@ pub(super) fn shape(record: &LoadRecord) -> String {
         parts.push(format!("{}{same} for each key exchange", plural(u64::from(transfers), "transfer")));
     }
     if parameters.background_rps > 0.0 {
-        parts.push(format!("{} a second of clients that are not measured", rate(parameters.background_rps)));
+        parts.push(format!("background load of {}/s, not measured", rate(parameters.background_rps)));
     }
     if !parameters.agents.is_empty() {
-        parts.push(format!("offered by the agents {}", parameters.agents.join(", ")));
+        parts.push(format!("sent by the agents {}", parameters.agents.join(", ")));
     }
     parts.join("; ")
 }
@@ -167,12 +170,13 @@ pub(super) fn capacity(record: &LoadRecord) -> String {
     let remark = search
         .and_then(|search| search.remark.as_ref())
         .map_or_else(String::new, |remark| format!(" {remark}"));
-    format!("{found}{limit}.{}{remark}", search.map_or_else(String::new, evidence_of))
+    let lower = search.filter(|search| search.trial_count > 0).zip(capacity.at_least);
+    let evidence = lower.map_or_else(String::new, evidence_of);
+    format!("{found}{limit}.{evidence}{remark}")
 }
 
-/// What the lower end of a capacity rests on; nothing if no rate held.
-fn evidence_of(search: &Search) -> String {
-    let Some(lower) = search.lower_rps.filter(|_| search.trial_count > 0) else { return String::new() };
+/// What the lower end of a capacity of version 1 rests on.
+fn evidence_of((search, lower): (&Search, f64)) -> String {
     format!(
         " {}/s held in {} of {}: the true loss there is {} with {} % confidence.",
         rate(lower),
@@ -226,7 +230,7 @@ pub(super) fn wires(record: &LoadRecord) -> Option<String> {
         .into_iter()
         .map(|link| Some(format!("{link} GbE {}/s", rate(requests_per_second(link, size, ip)?))))
         .collect();
-    Some(format!("a request of {size} octets over {} fits {}", ip.name(), ceilings?.join(", ")))
+    Some(format!("at {size} octets over {} a link carries at most: {}", ip.name(), ceilings?.join(", ")))
 }
 
 /// How well the generator kept its times.
@@ -235,9 +239,10 @@ pub(super) fn generator(record: &LoadRecord) -> Option<String> {
     let share = largest(&mut record.steps.iter().filter_map(|step| step.generator_busy_share));
     let lateness = largest(&mut record.steps.iter().filter_map(|step| Some(step.lateness_us?.p99)));
     let parts = [
-        share.map(|share| format!("its busiest thread ran {:.0} % of the time at most", share * 100.0)),
+        share
+            .map(|share| format!("its busiest thread was busy for at most {:.0} % of a step", share * 100.0)),
         lateness.map(|us| {
-            format!("99 % of the requests left at most {} late in the worst step", microseconds(us))
+            format!("in the worst step 99 % of the requests left at most {} late", microseconds(us))
         }),
     ];
     joined(parts.into_iter().flatten(), "; ")
@@ -268,7 +273,7 @@ fn top_causes(tally: &Tally) -> Option<String> {
     let mut parts: Vec<String> =
         top.iter().map(|&(cause, number)| format!("{cause} {}", count(number))).collect();
     if !others.is_empty() {
-        parts.push(format!("{} otherwise", count(others.iter().map(|&(_, count)| count).sum())));
+        parts.push(format!("{} others", count(others.iter().map(|&(_, count)| count).sum())));
     }
     joined(parts, ", ")
 }
@@ -315,7 +320,7 @@ pub(super) fn spoilt(tally: &Tally) -> Option<String> {
     let parts =
         |point: &Point| tally.interval(|latency| latency.at(*point)).is_some_and(|found| found.parts());
     let found = REPORTED.into_iter().filter(parts).map(|point| point.to_string());
-    joined(found, ", ").map(|points| format!("generator has a part in {points}"))
+    joined(found, ", ").map(|points| format!("generator adds to {points}"))
 }
 
 /// What limited the generator's steps, and what helps, once for all of them; `None` if it limited none.
@@ -370,7 +375,7 @@ pub(super) fn remarks(step: &Step, ip: Ip) -> Vec<String> {
         parts.push(format!("{}: {causes}", other.operation.plural()));
     }
     if step.tally.surplus > 0 {
-        parts.push(format!("{} beyond the answers", plural(step.tally.surplus, "datagram")));
+        parts.push(plural(step.tally.surplus, "surplus datagram"));
     }
     if step.request_size > 0
         && let Some((link, share)) = fill(step.sent_rps(), step.request_size, ip)

@@ -26,25 +26,25 @@ pub(crate) struct Agent {
     /// Load targets in this prefix too, besides loopback and private ones; may be repeated
     #[arg(long, value_name = "PREFIX")]
     pub(crate) allow: Vec<Prefix>,
-    /// Operations a second, at most
+    /// Highest rate that is accepted, in operations a second
     #[arg(long, value_name = "N", default_value_t = AgentLimits::default().rate_rps_max, value_parser = rates::rate)]
     pub(crate) rate_max: f64,
-    /// Seconds of a step, at most
+    /// Longest step that is accepted, in seconds
     #[arg(long, value_name = "N", default_value_t = AgentLimits::default().duration_max.as_secs())]
     pub(crate) seconds_max: u64,
-    /// Simulated clients, at most
+    /// Most simulated clients that are accepted
     #[arg(long, value_name = "N", default_value_t = AgentLimits::default().client_count_max)]
     pub(crate) clients_max: u32,
-    /// Threads that send, at most
+    /// Most sending threads that are accepted
     #[arg(long, value_name = "N", default_value_t = AgentLimits::default().worker_count_max)]
     pub(crate) workers_max: u32,
-    /// Leave it to the system on which processors threads run: other generators share this host
+    /// Do not pin threads: other generators share this host
     #[arg(long)]
     pub(crate) unpinned: bool,
-    /// Operations in flight in a closed loop, at most
+    /// Most operations in flight in a closed loop that are accepted
     #[arg(long, value_name = "N", default_value_t = AgentLimits::default().in_flight_max)]
     pub(crate) in_flight_max: u32,
-    /// Stop when standard input ends too, as it does with whoever holds its other end
+    /// Stop also at the end of standard input, so that the agent ends with the program that started it
     #[arg(long)]
     pub(crate) until_eof: bool,
 }

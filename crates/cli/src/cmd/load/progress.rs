@@ -48,7 +48,7 @@ fn stop(watch: &Watch) {
     watch.stop();
     // The screen says so itself.
     if !terminal::is_open() {
-        output::error("stopping; waiting for the last answers (again: ends at once)");
+        output::error("stopping; waiting for the last answers (again: quit at once)");
     }
 }
 

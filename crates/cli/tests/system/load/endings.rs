@@ -57,7 +57,7 @@ fn second_interrupt_loses_the_running_step_alone() {
     let process = begin(&[&["plain", address.as_str()], &shape[..], &kept_in].concat());
     wait_for("requests of the second step", || (server.counts().ignored > 10).then_some(()));
     process.signal("-INT");
-    wait_for("its notice", || process.log().contains("again: ends at once").then_some(()));
+    wait_for("its notice", || process.log().contains("again: quit at once").then_some(()));
     process.signal("-INT");
     let (code, said) = ended(process);
     assert_eq!(code, 130, "{said}");

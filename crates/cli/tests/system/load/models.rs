@@ -88,7 +88,6 @@ const CAPACITY_RPS: f64 = 1000.0;
 /// What a search has to say of its result, whatever it is.
 fn assert_consistent(record: &LoadRecord, server: &NtpServer) {
     let (search, capacity) = (record.search.as_ref().unwrap(), record.capacity.unwrap());
-    assert_eq!((capacity.at_least, capacity.below), (search.lower_rps, search.upper_rps));
     let of = |finding: Finding| search.samples.iter().filter(move |sample| sample.finding == finding);
     let highest = of(Finding::Holds).map(|sample| sample.rate_rps).reduce(f64::max);
     let lowest = of(Finding::Exceeds).map(|sample| sample.rate_rps).reduce(f64::min);

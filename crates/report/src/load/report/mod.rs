@@ -43,6 +43,7 @@ pub(super) fn with(records: &[&LoadRecord], steps: Steps) -> Report {
         records.iter().enumerate().map(|(index, &record)| Run { letter: letter(index), record }).collect();
     let mut sections: Vec<Section> = runs.iter().map(|run| opening(*run)).collect();
     sections.push(findings(&runs));
+    sections.extend(runs.iter().map(|run| measured(*run)));
     if let Some((first, others)) = runs.split_first() {
         let beside = |other: &Run<'_>| {
             against(other.record, first.record).section(
@@ -88,11 +89,11 @@ fn of(run: Run<'_>) -> String {
     if run.letter.is_empty() { String::new() } else { format!(" of {}", run.name()) }
 }
 
-/// What was loaded, how, and on what.
+/// What was loaded; in the text also how, and by what.
 fn opening(run: Run<'_>) -> Section {
     let record = run.record;
     let mut section = Section::default();
-    let LoadRecord { target, path, engine, version, commit, command, .. } = record;
+    let LoadRecord { target, path, version, commit, command, .. } = record;
     let mut known: Vec<&str> = vec![target, &record.address];
     known.dedup();
     known.retain(|known| *known != record.server());
@@ -100,7 +101,7 @@ fn opening(run: Run<'_>) -> Section {
     let lines = [
         format!("{} against {}{address}, path: {path}", record.label(), record.server()),
         format!("Load: {}.", shape(record)),
-        format!("Generator: {}; engine {engine}.", record.provenance().host()),
+        format!("{}: {}.", sender(record), machine(record)),
         format!(
             "Run: {}, measured by authentick {version}, commit {commit}, {command}",
             utc(record.started_unix_s)
@@ -119,9 +120,8 @@ fn opening(run: Run<'_>) -> Section {
         .strong(record.server())
         .plain(format!("{address} over the path "))
         .strong(path)
-        .plain(format!(": {}. ", shape(record)));
-    let told = record.provenance().told(went, &format!(", engine {engine}"));
-    section.say_in(Medium::Page, told);
+        .plain(".");
+    section.say_in(Medium::Page, went);
     if let Some(why) = &record.interrupted {
         let line = format!("INTERRUPTED: {why}; the steps below are those that ended.");
         section.say_in(Medium::Text, line);
@@ -131,6 +131,35 @@ fn opening(run: Run<'_>) -> Section {
         section.add_to(Medium::Page, Block::Paragraph(prose, Tone::Warning));
     }
     section
+}
+
+/// What the machine is to the run whose record it made.
+const fn sender(record: &LoadRecord) -> &'static str {
+    if record.parameters.agents.is_empty() { "Generator" } else { "Coordinator" }
+}
+
+/// That machine, and how it sent.
+fn machine(record: &LoadRecord) -> String {
+    format!("{}; engine {}", record.provenance().host(), record.engine)
+}
+
+/// How the load was shaped, and by what machine, program and command it was measured.
+fn measured(run: Run<'_>) -> Section {
+    let record = run.record;
+    let heading = match run.letter {
+        "" => "Measured by".to_owned(),
+        _ => format!("What measured {}", run.name()),
+    };
+    let program = format!("authentick {}, commit ", record.version);
+    let terms = [
+        (sender(record), Prose::from(machine(record))),
+        ("Program", Prose::from(program).code(&record.commit)),
+        ("Command", Prose::default().code(&record.command)),
+        ("Started", Prose::default().unbroken(utc(record.started_unix_s))),
+        ("Load", Prose::from(capital(&shape(record)))),
+    ];
+    let terms = terms.map(|(term, meaning)| (term.to_owned(), meaning));
+    Section::only(Medium::Page, heading, [Block::Terms(terms.into())])
 }
 
 /// The results in words.
@@ -220,8 +249,9 @@ fn latency(run: Run<'_>) -> Section {
     section
 }
 
-const INTERVAL: &str = "From the send to the due instant: the server's own latency lies between both. Where they part \
-                        by more than a tenth, the generator has a part in it.";
+const INTERVAL: &str = "From latency counted from the send to latency counted from when the request was due: the \
+                        server's own lies between them. Where they differ by more than a tenth, the generator adds \
+                        to it.";
 
 /// How the run went, second by second.
 fn series(run: Run<'_>) -> Section {
@@ -248,7 +278,7 @@ fn failures(run: Run<'_>) -> Section {
         steps.iter().find_map(|step| step.accompanying.as_ref()).map_or("", |tally| tally.operation.plural());
     for (label, causes) in [
         (format!("Failed {offered} by cause"), &measured),
-        (format!("Failed {beside} beside them"), &accompanying),
+        (format!("Failed accompanying {beside} by cause"), &accompanying),
     ] {
         if !causes.is_empty() {
             section.label(label);
@@ -266,7 +296,7 @@ fn conclusions(run: Run<'_>) -> Section {
     let mut section = Section::new(format!("Server, generator and clocks{}", of(run)));
     section.say_in(Medium::Text, format!("Capacity: {}", capacity(record)));
     if let Some(wires) = words::wires(record) {
-        section.say_in(Medium::Text, format!("Wires: {wires}."));
+        section.say_in(Medium::Text, format!("Links: {wires}."));
     }
     section.say_all(generator(record).map(|generator| format!("Generator: {generator}.")));
     for (step, times) in record.steps.iter().filter_map(|step| Some((step, antp_times(step)?))) {
@@ -274,15 +304,15 @@ fn conclusions(run: Run<'_>) -> Section {
         section.say_in(Medium::Text, format!("ANTP{offered}: {times}"));
     }
     for (name, tally) in [
-        ("Beside", sum(&record.steps, |step| step.accompanying.as_ref())),
+        ("Accompanying", sum(&record.steps, |step| step.accompanying.as_ref())),
         ("Background", sum(&record.steps, |step| step.background.as_ref())),
-        ("Beside the background", sum(&record.steps, |step| step.background_accompanying.as_ref())),
+        ("Background, accompanying", sum(&record.steps, |step| step.background_accompanying.as_ref())),
     ] {
         let Some(tally) = tally else { continue };
         let (sent, of, answered) = (count(tally.sent), tally.operation.plural(), count(tally.answered));
         let (lost, invalid, skipped) = (count(tally.lost), count(tally.invalid), count(tally.skipped));
         let line = format!(
-            "{name}: {sent} {of}, {answered} answered, {lost} lost, {invalid} invalid, {skipped} not begun."
+            "{name}: {sent} {of}, {answered} answered, {lost} lost, {invalid} invalid, {skipped} not sent."
         );
         section.say_in(Medium::Text, line);
     }
@@ -305,13 +335,13 @@ fn conclusions(run: Run<'_>) -> Section {
     section
 }
 
-const GENERATOR: &str = "late: how much later than intended requests left; busy: the busiest sending thread.";
-const EVIDENCE: &str = "late: how much later than intended requests left; busy, idle: the busiest sending thread; \
-                        preempted: the one whose processor others had longest; steal: the host's; stalls: times at \
-                        which a thread stood still; dropped: answers unread / requests without a buffer / \
-                        requests in the queue.";
-const SERVER: &str = "server/request, server: its processor time, for a request and as a share of the step; waited, \
-                      quota: its busiest thread was ready to run, and had no processor or no quota.";
+const GENERATOR: &str = "late: how long after they were due requests left; busy: the busiest sending thread.";
+const EVIDENCE: &str = "late: how long after they were due requests left; busy, idle: the busiest sending thread; \
+                        preempted: the thread that waited longest for its processor; steal: the whole host; stalls: \
+                        how often a thread stood still; dropped: unread answers / requests for which there was no \
+                        buffer / requests dropped by the queue of the interface.";
+const SERVER: &str = "server/request, server: its processor time, per request and as a share of the step; waited, quota: \
+                      its busiest thread was ready to run, but had no processor, or had used up its quota.";
 
 /// The counts of all steps together, without distributions.
 fn sum(steps: &[Step], tally: impl Fn(&Step) -> Option<&Tally>) -> Option<Tally> {
@@ -342,13 +372,12 @@ fn spans(run: Run<'_>) -> Option<Section> {
             )
         });
     section.say(format!(
-        "{} exchanges are known to both sides, {} to the client alone.",
+        "Exchanges of which both sides have a record: {}; of which only the client has one: {}.",
         count(joined),
         count(unmatched)
     ));
     if left_out > 0 {
-        section
-            .say(format!("They are a sample of all: {} further exchanges were left out.", count(left_out)));
+        section.say(format!("These are a sample: {} further exchanges were left out.", count(left_out)));
     }
     Some(section)
 }

@@ -30,7 +30,7 @@ pub(super) fn latency(record: &LoadRecord) -> Option<Table> {
         .each(REPORTED, ToString::to_string, |step, &point| {
             or_absent(step.tally.interval(|latency| latency.at(point)))
         })
-        .words(("Beside", ""), |step| or_empty(spoilt(&step.tally)))
+        .words(("Generator's part", ""), |step| or_empty(spoilt(&step.tally)))
         .table();
     Some(table).filter(|table| !table.rows.is_empty())
 }
@@ -99,7 +99,7 @@ fn offered(step: &Step) -> String {
 pub(super) fn antp(record: &LoadRecord) -> Option<Table> {
     let rows = record.steps.iter().filter_map(|step| Some((step, antp_times(step)?)));
     let table = Table::of("ANTP", rows)
-        .number("Offered per second", |(step, _)| offered(step))
+        .number("Offered/s", |(step, _)| offered(step))
         .words("Phases and the client's own cryptography", |(_, times)| times.clone())
         .table();
     Some(table).filter(|table| !table.rows.is_empty())
@@ -144,7 +144,7 @@ pub(super) fn server(record: &LoadRecord) -> Option<Table> {
         .number(("Offered/s", "offered/s"), |step| offered(step))
         .number(("Offset p50", "offset p50"), |step| offset(step, Point::P50))
         .number(("Offset p99", "offset p99"), |step| offset(step, Point::P99))
-        .number(("CPU a request", "server/request"), |step| {
+        .number(("CPU per request", "server/request"), |step| {
             or_absent(step.server.and_then(|server| server.cpu_us_per_request).map(microseconds))
         })
         .number(("CPU", "server"), |step| {

@@ -96,12 +96,12 @@ fn header(frame: &mut Frame<'_>, run: &LiveRun, area: Rect) {
         (None, Some(left)) => format!("{}, at most {} left ", minutes(run.now), minutes(left)),
         (None, None) => format!("{} ", minutes(run.now)),
     };
-    let address = match record.target == record.address {
+    let address = match record.server() == record.address {
         true => String::new(),
         false => format!(" ({})", record.address),
     };
     let room = usize::from(area.width).saturating_sub(clock.len() + 2);
-    let title = clipped(&format!("{} against {}{address}", record.label(), record.target), room);
+    let title = clipped(&format!("{} against {}{address}", record.label(), record.server()), room);
     let [first, second] = Layout::vertical([Constraint::Length(1), Constraint::Length(1)]).areas(area);
     frame.render_widget(Line::styled(format!(" {title}"), BOLD), first);
     frame.render_widget(Line::from(clock).alignment(Alignment::Right), first);
@@ -113,8 +113,8 @@ fn header(frame: &mut Frame<'_>, run: &LiveRun, area: Rect) {
 fn shape(record: &LoadRecord) -> String {
     let parameters = &record.parameters;
     let arrivals = match parameters.window {
-        Some(window) => format!("closed loop, {window} in flight for each worker"),
-        None => format!("open loop, {} distances", parameters.arrivals),
+        Some(window) => format!("closed loop, {window} in flight per worker"),
+        None => format!("open loop, {} intervals", parameters.arrivals),
     };
     let mut parts = vec![
         arrivals,
@@ -125,7 +125,7 @@ fn shape(record: &LoadRecord) -> String {
         parts.push(plural(parameters.agents.len() as u64, "agent"));
     }
     if parameters.background_rps > 0.0 {
-        parts.push(format!("{}/s beside them, not measured", rate(parameters.background_rps)));
+        parts.push(format!("background {}/s", rate(parameters.background_rps)));
     }
     parts.push(format!("path: {}", record.path));
     parts.join("; ")

@@ -176,6 +176,7 @@ fn absurd_figures_and_texts_stay_in_the_frame() {
     let mut state = after(4, ramp(), true);
     let hostile = "\u{1b}[2J\n".repeat(100);
     state.record.target.clone_from(&hostile);
+    state.record.server_label = Some(hostile.clone());
     for step in &mut state.ended {
         step.why_invalid = Some(hostile.clone());
         step.valid = false;
