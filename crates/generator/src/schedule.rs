@@ -1,8 +1,8 @@
 //! When operations are to begin: pure functions of a rate, a duration and a seed. This module reads no clock.
 //!
 //! An instant is in nanoseconds from the start of its step. Constant arrivals are computed from their index, so no
-//! error adds up: request k of a rate r is due at (k + u) / r. The phase u, from 0 to 1, is drawn from the seed, so that
-//! steps with different seeds offer different instants.
+//! error adds up: request k of a rate r is due at (k + u) / r. The phase u, from 0 to 1, is drawn from the seed, so
+//! that steps with different seeds offer different instants.
 
 use std::time::Duration;
 

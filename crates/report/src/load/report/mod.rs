@@ -340,8 +340,8 @@ const EVIDENCE: &str = "late: how long after they were due requests left; busy, 
                         preempted: the thread that waited longest for its processor; steal: the whole host; stalls: \
                         how often a thread stood still; dropped: unread answers / requests for which there was no \
                         buffer / requests dropped by the queue of the interface.";
-const SERVER: &str = "server/request, server: its processor time, per request and as a share of the step; waited, quota: \
-                      its busiest thread was ready to run, but had no processor, or had used up its quota.";
+const SERVER: &str = "server/request, server: its processor time, per request and as a share of the step; waited, \
+                      quota: its busiest thread was ready to run, but had no processor, or had used up its quota.";
 
 /// The counts of all steps together, without distributions.
 fn sum(steps: &[Step], tally: impl Fn(&Step) -> Option<&Tally>) -> Option<Tally> {
