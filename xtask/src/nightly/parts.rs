@@ -156,6 +156,17 @@ const ENTRIES: &[Entry] = &[
         missing: nothing,
     },
     Entry {
+        name: "threads",
+        establishes: "No interleaving of the threads in any model of what they share without a lock breaks what it \
+            promises, and each fault that is put in is found.",
+        minutes: 10,
+        steps: &[Step::new(
+            "cargo test --release --package authentick-lockfree --lib -- --include-ignored --show-output",
+        )],
+        figures: &["interleavings"],
+        missing: nothing,
+    },
+    Entry {
         name: "verdicts",
         establishes: "What limited a load is told right ten times of ten, for each way to limit it.",
         minutes: 30,
