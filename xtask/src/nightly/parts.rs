@@ -167,6 +167,17 @@ const ENTRIES: &[Entry] = &[
         missing: nothing,
     },
     Entry {
+        name: "crowd",
+        establishes: "Dozens of chronyd and ntpd-rs, under NTS and plain, keep their source and their keys over \
+            rotations of the cookie keys, kills and restarts of the server.",
+        minutes: 15,
+        steps: &[Step::new(
+            "cargo test --workspace --test system -- --ignored --show-output crowd::",
+        )],
+        figures: &["clients", "answers", "events"],
+        missing: nothing,
+    },
+    Entry {
         name: "verdicts",
         establishes: "What limited a load is told right ten times of ten, for each way to limit it.",
         minutes: 30,

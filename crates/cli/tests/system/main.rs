@@ -10,6 +10,7 @@ mod antp_ocsp;
 mod bench;
 mod capacity;
 mod containment;
+mod crowd;
 mod demo;
 mod doctor;
 mod game;

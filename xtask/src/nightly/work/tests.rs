@@ -26,7 +26,10 @@ fn run_of_no_test_is_a_problem() {
     let said = "test result: ok. 0 passed; 0 failed; 0 ignored; 9 filtered out\n";
     assert_eq!(judged(TEST, true, said).problems, ["`cargo test -p a` ran no test"]);
     let other = |words| judged(Step { words, ..QUIET }, true, said).problems.len();
-    assert_eq!([other("cargo +nightly miri test"), other("cargo run -- test-drive"), other("sh test")], [1, 0, 0]);
+    assert_eq!(
+        [other("cargo +nightly miri test"), other("cargo run -- test-drive"), other("sh test")],
+        [1, 0, 0]
+    );
 }
 
 #[test]
