@@ -67,9 +67,10 @@ fn lines(layout: Layout, table: &Table) -> String {
     let headings: Vec<Vec<String>> = shown
         .iter()
         .map(|&index| match (layout, &table.columns[index].heading) {
-            (Layout::Nested, Heading(heading, _)) => folded(heading, HEADING_WIDTH, ""),
+            (Layout::Nested, Heading(heading, _)) => folded(&printable(heading), HEADING_WIDTH, ""),
             (Layout::Brief | Layout::Flat, Heading(heading, short)) => {
-                short.as_ref().unwrap_or(heading).split('\n').map(str::to_owned).collect()
+                let parts = short.as_ref().unwrap_or(heading).split('\n');
+                parts.map(|part| printable(part).into_owned()).collect()
             }
         })
         .collect();
@@ -195,6 +196,16 @@ mod tests {
         assert_eq!(aligned(&lines, |column| column != 1), "a      1  x\nbcd  200\n");
         let ragged = [vec![Cow::Borrowed("a")], vec![Cow::Borrowed("bc"), Cow::Borrowed("d")]];
         assert_eq!(aligned(&ragged, |_| false), " a\nbc  d\n");
+    }
+
+    /// A column may be named after a host, which a record names.
+    #[test]
+    fn no_heading_steers_a_terminal() {
+        let table = Table::of("", [1]).number("a\u{1b}[2J\u{9b}8m", |row| *row).table();
+        for layout in [Layout::Brief, Layout::Flat, Layout::Nested] {
+            let text = lines(layout, &table);
+            assert!(text.chars().all(|char| char == '\n' || !char.is_control()), "{layout:?}: {text:?}");
+        }
     }
 
     #[test]
