@@ -51,7 +51,7 @@ fn format_decides_what_is_rendered() {
     let page = folder.path().join("page.html");
     let out = printed(&report(&[&golden(), &"--html", &page]));
     assert!(
-        out.contains("Capacity: from 2,800 to 2,900 requests a second") && out.contains("page.html"),
+        out.contains("Capacity: From 2,800/s to 2,900/s") && out.contains("page.html"),
         "{out}"
     );
     let load_page = std::fs::read_to_string(&page).unwrap();
@@ -61,7 +61,7 @@ fn format_decides_what_is_rendered() {
     assert!(std::fs::read_to_string(&page).unwrap().contains("What authenticated time costs"));
     // Both kinds as text, but not on one page.
     let out = printed(&report(&[&demo(), &golden()]));
-    assert!(out.contains("added by") && out.contains("Capacity: from 2,800"), "{out}");
+    assert!(out.contains("added by") && out.contains("Capacity: From 2,800/s"), "{out}");
     let both = report(&[&demo(), &golden(), &"--html", &page]);
     refused(&both, 64, &["one page", "not both"]);
     refused(&report(&[&demo(), &demo(), &"--html", &page]), 64, &["one run of the demo"]);
