@@ -125,8 +125,11 @@ fn chronyds(lab: &Lab, chrony: &Chrony, server: &Server) -> Vec<Client> {
 fn wait_for_ntpd_rs(client: &NtpdRsClient) {
     wait_long_for("ntpd-rs to have all answers and a full jar", || {
         let status = client.status();
-        (status.contains("[NTS]") && status.contains("missing polls: 0") && status.contains("8/8"))
-            .then_some(())
+        let says = |name: &str, value: &str| {
+            let mut lines = status.lines().filter_map(|line| line.trim().strip_prefix(name));
+            lines.any(|said| said.trim() == value)
+        };
+        (says("Missing polls:", "0") && says("NTS cookies:", "8/8 available")).then_some(())
     });
 }
 
