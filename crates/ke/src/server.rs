@@ -1,7 +1,7 @@
 //! The server: one thread, many connections, no waiting on any of them.
 //!
-//! Here are the sockets and the clock; what becomes of connections, [`connections`](self::connections) decides. Who may
-//! connect, how often, and how many at once, [`Admission`] decides for all workers, before TLS.
+//! Here are the sockets and the clock; what becomes of connections, `connections` decides. Who may connect, how often,
+//! and how many at once, [`Admission`] decides for all workers, before TLS.
 
 mod admission;
 mod connection;

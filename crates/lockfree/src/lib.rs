@@ -8,7 +8,7 @@
 //! # How it is checked
 //! The tests of this crate are models: [loom](https://docs.rs/loom) runs each of them in all orders that its threads
 //! can take, with all values that the memory model lets a load return. They run the code as it is shipped, as only the
-//! atomics below it are others ([`sync`]). Each model is run once more with a fault, which loom has to find: a model
+//! atomics below it are others (`sync`). Each model is run once more with a fault, which loom has to find: a model
 //! that would not notice proves nothing. The types say which properties hold and by which orders of memory; loom takes
 //! `SeqCst` accesses for `AcqRel`, so where a total order is needed there is a fence.
 #![forbid(unsafe_code)]

@@ -50,10 +50,7 @@ fn format_decides_what_is_rendered() {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("page.html");
     let out = printed(&report(&[&golden(), &"--html", &page]));
-    assert!(
-        out.contains("Capacity: From 2,800/s to 2,900/s") && out.contains("page.html"),
-        "{out}"
-    );
+    assert!(out.contains("Capacity: From 2,800/s to 2,900/s") && out.contains("page.html"), "{out}");
     let load_page = std::fs::read_to_string(&page).unwrap();
     assert!(load_page.contains("A time server under load") && load_page.ends_with("</html>\n"));
     let out = printed(&report(&[&demo(), &"--html", &page]));
