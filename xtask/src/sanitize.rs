@@ -18,7 +18,7 @@ use cargo_metadata::MetadataCommand;
 use clap::ValueEnum;
 
 use self::reports::Reports;
-use crate::{peers, process};
+use crate::{peers, process, test};
 
 /// What looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -236,16 +236,10 @@ fn watched(command: &mut Command) -> Result<Ended, String> {
     for line in BufReader::new(child.stdout.take().expect("the output is piped")).split(b'\n') {
         let line = line.map_err(failed)?;
         let line = String::from_utf8_lossy(&line);
-        passed_count += passed(&line);
+        passed_count += test::passed_count(&line);
         println!("{line}");
     }
     Ok(Ended { is_success: child.wait().map_err(failed)?.success(), passed_count })
-}
-
-/// How many tests passed, by the last line of a program of tests.
-fn passed(line: &str) -> u64 {
-    let count = line.strip_prefix("test result: ").and_then(|rest| rest.split_once(". "));
-    count.and_then(|(_, rest)| rest.split_once(" passed")?.0.parse().ok()).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -255,11 +249,13 @@ mod tests {
     #[test]
     fn tests_that_passed_are_counted() {
         assert_eq!(
-            passed("test result: ok. 314 passed; 0 failed; 2 ignored; 0 measured; 9 filtered out"),
+            test::passed_count(
+                "test result: ok. 314 passed; 0 failed; 2 ignored; 0 measured; 9 filtered out"
+            ),
             314
         );
-        assert_eq!(passed("test result: FAILED. 5 passed; 1 failed; 0 ignored"), 5);
-        assert_eq!(passed("test query::a ... ok") + passed("test result: ok"), 0);
+        assert_eq!(test::passed_count("test result: FAILED. 5 passed; 1 failed; 0 ignored"), 5);
+        assert_eq!(test::passed_count("test query::a ... ok\ntest result: ok"), 0);
         let ended = watched(Command::new("sh").args(["-c", "echo 'test result: ok. 3 passed; 0'; exit 1"]));
         assert!(ended.is_ok_and(|ended| !ended.is_success && ended.passed_count == 3));
     }

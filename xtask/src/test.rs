@@ -108,6 +108,15 @@ pub(crate) fn of_crypto(root: &Path) -> Command {
     command
 }
 
+/// How many tests passed, by the last line of each program of tests in what `cargo test` printed.
+pub(crate) fn passed_count(said: &str) -> u64 {
+    let counts = said.lines().filter_map(|line| {
+        let (_, rest) = line.strip_prefix("test result: ")?.split_once(". ")?;
+        rest.split_once(" passed")?.0.parse::<u64>().ok()
+    });
+    counts.sum()
+}
+
 /// The lines of the file of skips, in order, each once.
 pub(crate) fn skipped(text: &str) -> BTreeSet<&str> {
     text.lines().filter(|line| !line.trim().is_empty()).collect()

@@ -215,7 +215,7 @@ fn judge(step: &Step, is_success: bool, said: &str, of: &str, ended: &mut Ended)
     }
     // Also `cargo +nightly test` and `cargo miri test`.
     if step.words.starts_with("cargo ") && step.words.split(' ').any(|word| word == "test") {
-        let count = passed_count(said);
+        let count = test::passed_count(said);
         if let Err(problem) = figures::add(Figure::count(TESTS, count, "passed"), &mut ended.figures) {
             ended.complain(problem);
         }
@@ -239,15 +239,6 @@ fn with_figures(mut ended: Ended, expected: &[&str]) -> Ended {
         ended.complain(format!("no figure was printed for {}", missing.join(", ")));
     }
     ended
-}
-
-/// How many tests passed, by the last lines of their programs.
-fn passed_count(said: &str) -> u64 {
-    let counts = said.lines().filter_map(|line| {
-        let (_, rest) = line.strip_prefix("test result: ")?.split_once(". ")?;
-        rest.split_once(" passed")?.0.parse::<u64>().ok()
-    });
-    counts.sum()
 }
 
 /// The names of tests that failed: each program of tests lists them at its end.
