@@ -155,9 +155,15 @@ impl Flights {
         }
     }
 
-    /// A step begins in which those requests count that are due from `from_ns` on.
-    pub(crate) fn start(&mut self, from_ns: u64) {
+    /// A step begins in which those requests count that are due from `from_ns` on, and in which as many are in flight
+    /// if nobody answers as `rate_rps` sends within two timeouts: room for them is made now. Moving tens of thousands
+    /// to a larger place takes milliseconds, which a step does not have.
+    pub(crate) fn start(&mut self, from_ns: u64, rate_rps: f64) {
         self.from_ns = from_ns;
+        let in_flight = (rate_rps * self.life_ns() as f64 / 1e9) as usize;
+        let more = in_flight.min(self.count_max).saturating_sub(self.count());
+        self.links.reserve(more);
+        self.by_transmit.reserve(more);
     }
 
     /// How long an answer may take.
@@ -379,13 +385,13 @@ mod tests {
     fn ended_requests_are_of_the_time_that_they_were_due_in() {
         let mut entropy = Entropy::from_seed(8);
         let mut flights = flights(1_000);
-        flights.start(100);
+        flights.start(100, 0.0);
         let [warm_up, counted] = [99, 100].map(|sent_ns| add(&mut flights, &mut entropy, sent_ns));
         for transmit in [warm_up, counted] {
             assert!(flights.remove(transmit).is_some());
         }
         assert_eq!((flights.ended_ns(warm_up), flights.ended_ns(counted)), (Some(0), Some(100)));
-        flights.start(500);
+        flights.start(500, 0.0);
         assert_eq!((flights.ended_ns(warm_up), flights.ended_ns(counted)), (Some(0), Some(500)));
     }
 
@@ -402,6 +408,23 @@ mod tests {
         // A map has at least an eighth of its places free, a power of two of them; each has an octet beside it.
         let map = (flights.by_transmit.capacity() * 8 / 7).next_power_of_two() * 17;
         assert!(links + map <= FLIGHT_COUNT_MAX * FLIGHT_SIZE_MAX, "{links} {map}");
+    }
+
+    #[test]
+    fn nothing_moves_while_no_more_are_in_flight_than_the_rate_says() {
+        let mut entropy = Entropy::from_seed(7);
+        let mut flights = Flights::new(100_000_000, 60_000);
+        // 500,000 a second for two timeouts are 100,000, and there is room for fewer.
+        for (rate_rps, count) in [(200_000.0, 40_000), (500_000.0, 60_000)] {
+            flights.start(0, rate_rps);
+            let room = |flights: &Flights| (flights.links.capacity(), flights.by_transmit.capacity());
+            let before = room(&flights);
+            while flights.count() < count {
+                add(&mut flights, &mut entropy, 1);
+            }
+            assert_eq!(room(&flights), before, "{rate_rps}");
+        }
+        assert!(flights.is_full(0));
     }
 
     #[test]
