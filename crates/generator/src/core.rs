@@ -141,7 +141,7 @@ impl Core {
         let load = &mut self.load;
         // What came after the end of the last step belongs to no step.
         let from_ns = order.from_ns(start_ns);
-        load.results.start(from_ns);
+        load.results.start(from_ns, order.end_ns(start_ns));
         let rate_rps = order.rate_rps.unwrap_or(0.0) + order.background_rps;
         load.flights.start(from_ns, rate_rps / f64::from(load.settings.share.count.max(1)));
         load.time_of_day.start(from_ns);
@@ -377,7 +377,9 @@ impl Core {
         let Core { speaker, load, .. } = self;
         load.exchanges.ended();
         let latency_ns = now_ns as i64 - exchange.intended_ns as i64;
-        load.counts_of_exchange(exchange).answer(&Answered { latency_ns, ..Answered::default() });
+        let answered = Answered { latency_ns, ..Answered::default() };
+        let Exchange { measured, principal, intended_ns, .. } = *exchange;
+        load.results.ledger.answer(measured, principal, intended_ns, &answered);
         if load.is_joinable(exchange.measured, exchange.intended_ns) {
             let whole_ns = now_ns.saturating_sub(begun_ns);
             let joinable = local.map(|source| Joinable { source, transmit: None, whole_ns });

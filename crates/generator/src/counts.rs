@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use authentick_report::load::{Cause, Histogram, Operation, Stray, Tally};
+use authentick_report::load::{Backlog, Cause, Histogram, Operation, Stray, Tally};
 use hdrhistogram::Histogram as Hdr;
 
 use crate::series::Lately;
@@ -70,6 +70,8 @@ pub struct Counts {
     pub answered: u64,
     /// Operations that began and failed.
     pub failed: u64,
+    /// Operations that were on their way at two instants, and were answered.
+    pub(crate) backlog: Backlog,
     /// What came and belongs to no operation.
     strays: BTreeMap<Stray, u64>,
     causes: [u64; Cause::ALL.len()],
@@ -102,6 +104,7 @@ impl Counts {
             sent: 0,
             answered: 0,
             failed: 0,
+            backlog: Backlog::default(),
             strays: BTreeMap::new(),
             causes: [0; Cause::ALL.len()],
             latency: Times::default(),
@@ -190,6 +193,7 @@ impl Counts {
                 .filter(|&(_, count)| count > 0)
                 .collect(),
             surplus: self.strays.iter().filter(|(stray, _)| **stray != Stray::Obstacle).map(|(_, n)| n).sum(),
+            backlog: self.backlog,
             strays: self.strays.clone(),
             ..Tally::default()
         };
@@ -208,7 +212,7 @@ impl Counts {
         self.lately.clear();
         self.strays.clear();
         (self.scheduled, self.sent, self.answered, self.failed) = (0, 0, 0, 0);
-        self.causes = [0; Cause::ALL.len()];
+        (self.backlog, self.causes) = (Backlog::default(), [0; Cause::ALL.len()]);
     }
 }
 

@@ -6,7 +6,7 @@
 use authentick_report::load::Cause;
 use authentick_report::units::{count, plural};
 
-use crate::counts::{Counts, Times};
+use crate::counts::{Answered, Counts, Times};
 use crate::scheme::Nature;
 use crate::validity::{Fate, OFFER_LESS, SPREAD, Subject, shortages, want_of_cookies};
 
@@ -19,6 +19,8 @@ pub(crate) struct Ledger {
     warm_up: [Counts; 2],
     /// From when on measured clients count, monotonic.
     from_ns: u64,
+    /// The middle and the end of the time from then on, at which is counted what is on its way.
+    looks_ns: [u64; 2],
     /// Datagrams within an operation for which the generator's sockets had no room, so that the operation was lost.
     pub(crate) stalled: u64,
 }
@@ -28,7 +30,7 @@ impl Ledger {
     pub(crate) fn new(nature: &Nature) -> Self {
         let operations = [nature.accompanying, nature.principal];
         let counts = [operations.map(Counts::new), operations.map(Counts::new)];
-        Ledger { counts, warm_up: operations.map(Counts::untimed), from_ns: 0, stalled: 0 }
+        Ledger { counts, warm_up: operations.map(Counts::untimed), from_ns: 0, looks_ns: [0; 2], stalled: 0 }
     }
 
     /// The counts of one kind, for an operation that was due at `intended_ns`.
@@ -37,6 +39,18 @@ impl Ledger {
             true => &mut self.counts[usize::from(measured)][usize::from(principal)],
             false => &mut self.warm_up[usize::from(principal)],
         }
+    }
+
+    /// Counts an operation that was due at `intended_ns` and has succeeded.
+    pub(crate) fn answer(&mut self, measured: bool, principal: bool, intended_ns: u64, answered: &Answered) {
+        let looks_ns = self.looks_ns;
+        let counts = self.of(measured, principal, intended_ns);
+        counts.answer(answered);
+        let came_ns = intended_ns.saturating_add_signed(answered.latency_ns);
+        let begun_ns = answered.from_send_ns.map_or(intended_ns, |ns| came_ns.saturating_add_signed(-ns));
+        let [middle, end] = looks_ns.map(|look_ns| u64::from(begun_ns <= look_ns && look_ns < came_ns));
+        counts.backlog.middle += middle;
+        counts.backlog.end += end;
     }
 
     /// Whether an operation that was due at `intended_ns` counts: the warm-up of measured clients does not.
@@ -54,9 +68,10 @@ impl Ledger {
         &self.warm_up[principal as usize]
     }
 
-    /// Starts again from zero, for a step whose measured clients count from `from_ns` on.
-    pub(crate) fn start(&mut self, from_ns: u64) {
+    /// Starts again from zero, for a step whose measured clients count from `from_ns` on, until `end_ns`.
+    pub(crate) fn start(&mut self, from_ns: u64, end_ns: u64) {
         (self.stalled, self.from_ns) = (0, from_ns);
+        self.looks_ns = [from_ns + end_ns.saturating_sub(from_ns) / 2, end_ns];
         self.counts.iter_mut().flatten().chain(&mut self.warm_up).for_each(Counts::clear);
     }
 
@@ -92,6 +107,8 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
+    use authentick_report::load::Backlog;
+
     use super::*;
     use crate::Scheme;
     use crate::limits;
@@ -128,9 +145,32 @@ mod tests {
     }
 
     #[test]
+    fn backlog_is_what_was_on_its_way_at_each_look() {
+        let mut ledger = Ledger::new(Scheme::Plain.nature());
+        ledger.start(100, 300);
+        let mut answer = |intended_ns, latency_ns, from_send_ns| {
+            let answered = Answered { latency_ns, from_send_ns, offset_ns: None };
+            ledger.answer(true, true, intended_ns, &answered);
+        };
+        // Due at 150, answered before the middle at 200, between both, at the end itself, and after it.
+        for latency_ns in [49, 51, 150, 151] {
+            answer(150, latency_ns, None);
+        }
+        // It left when the middle had passed, and the next one after the end.
+        answer(150, 60, Some(5));
+        answer(290, 30, Some(5));
+        // Due in the warm-up.
+        answer(99, 500, None);
+        assert_eq!(ledger.get(true, true).backlog, Backlog { middle: 3, end: 1 });
+        assert_eq!(ledger.warm_up(true).backlog, Backlog { middle: 1, end: 1 });
+        ledger.start(100, 300);
+        assert!(ledger.get(true, true).tally().backlog.is_empty());
+    }
+
+    #[test]
     fn warm_up_says_nothing_of_the_step() {
         let mut ledger = Ledger::new(Scheme::Nts.nature());
-        ledger.start(100);
+        ledger.start(100, 300);
         for principal in [true, false] {
             ledger.of(true, principal, 99).miss(Cause::FellBehind);
         }
@@ -140,7 +180,7 @@ mod tests {
         assert!(ledger.why_invalid(u64::MAX, &Times::default()).is_some(), "the background has no warm-up");
         ledger.of(true, true, 100).miss(Cause::FellBehind);
         assert_eq!(ledger.get(true, true).scheduled, 1);
-        ledger.start(100);
+        ledger.start(100, 300);
         assert_eq!((ledger.get(true, true).scheduled, ledger.warm_up(true).scheduled), (0, 0));
     }
 

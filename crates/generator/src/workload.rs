@@ -51,10 +51,10 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    /// Starts again from zero, for a step whose measured clients count from `from_ns` on.
-    pub(crate) fn start(&mut self, from_ns: u64) {
+    /// Starts again from zero, for a step whose measured clients count from `from_ns` on, until `end_ns`.
+    pub(crate) fn start(&mut self, from_ns: u64, end_ns: u64) {
         let Results { ledger, lateness, joinables, series, request_size, last_sent_ns } = self;
-        ledger.start(from_ns);
+        ledger.start(from_ns, end_ns);
         lateness.clear();
         joinables.take();
         series.start(from_ns);
@@ -190,8 +190,14 @@ impl Workload {
             from_send_ns: Some(at_ns - flight.sent_ns as i64),
             offset_ns: came.is_sound.then_some(offset_ns),
         };
-        self.counts_of(client, principal, intended_ns).answer(&times);
+        self.answered(client, principal, intended_ns, &times);
         self.note_joinable(client, flight.request.asked.transmit(), [intended_ns, begun_ns], clock);
+    }
+
+    /// An operation of a client that was due at `intended_ns` has succeeded.
+    pub(crate) fn answered(&mut self, client: u32, principal: bool, intended_ns: u64, answered: &Answered) {
+        let measured = self.roster[client].measured;
+        self.results.ledger.answer(measured, principal, intended_ns, answered);
     }
 
     /// Records an answered operation, if it will be joined with the server's records.

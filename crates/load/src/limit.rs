@@ -35,7 +35,8 @@ const STRANGER_SHARE: u64 = 1000;
 type Rule = fn(&Case<'_>) -> Option<Verdict>;
 
 /// The rules for an open loop.
-const OPEN: [Rule; 5] = [generator_failed, nothing_was_sent, server_was_held_up, nothing_was_lost, losses];
+const OPEN: [Rule; 6] =
+    [generator_failed, nothing_was_sent, server_was_held_up, backlog_grew, nothing_was_lost, losses];
 
 /// The rules for a closed loop, which is never late.
 const CLOSED: [Rule; 6] = [
@@ -325,6 +326,26 @@ fn server_was_held_up(case: &Case<'_>) -> Option<Verdict> {
 }
 
 // Where operations were lost.
+
+/// Without a loss, but a longer step would have some.
+fn backlog_grew(case: &Case<'_>) -> Option<Verdict> {
+    let Tally { backlog, sent, .. } = case.step.tally;
+    let grown = case.step.tally.unsustained();
+    if case.loses() || grown as f64 <= LOSS_MIN * sent as f64 {
+        return None;
+    }
+    let server = case.server();
+    let by = match server.is_some_and(Server::is_saturated) {
+        true => Limit::Server,
+        false => Limit::Unknown,
+    };
+    let why = format!(
+        "answers did not keep up: {} waited for theirs in the middle of the step, and {} at its end",
+        count(backlog.middle),
+        count(backlog.end)
+    );
+    Some(verdict(by, std::iter::once(why).chain(server.map(Server::told))))
+}
 
 fn nothing_was_lost(case: &Case<'_>) -> Option<Verdict> {
     let Tally { sent, answered, .. } = case.step.tally;

@@ -3,7 +3,7 @@
 
 use authentick_crypto::Entropy;
 use authentick_load::search::{Found, Search, Settings, Trial};
-use authentick_report::load::{Exclusion, Limit};
+use authentick_report::load::{Backlog, Exclusion, Limit, Tally};
 
 /// The share of searches that may miss is 0.07. What is aimed at is 0.05 for both ends together.
 const COVERED_MIN: f64 = 0.93;
@@ -19,6 +19,8 @@ enum Server {
     Wandering(f64),
     /// Its loss grows with this power of the rate, through the tolerated one at its capacity.
     Soft(f64),
+    /// It answers what it can; what is too much waits, in a queue that takes what it answers in so many seconds.
+    Patient(f64),
     /// A queue with so many places, Poisson arrivals and exponential service times (M/M/1/K).
     Queue(i32),
 }
@@ -65,7 +67,7 @@ const STALLS: Trouble = Trouble {
 };
 const BOTH: Trouble = Trouble { burst_seconds: 0.003, ..STALLS };
 
-const MODELS: [Model; 10] = [
+const MODELS: [Model; 12] = [
     Model { name: "sharp", server: Server::Sharp, trouble: QUIET, width_max: 0.05, trial_count_max: 24.0 },
     Model {
         name: "sharp, bursts",
@@ -116,6 +118,21 @@ const MODELS: [Model; 10] = [
         trouble: BOTH,
         width_max: 0.12,
         trial_count_max: 42.0,
+    },
+    // A queue that holds a fifth of what a trial offers, and one that takes all of it.
+    Model {
+        name: "patient",
+        server: Server::Patient(1.0),
+        trouble: QUIET,
+        width_max: 0.05,
+        trial_count_max: 26.0,
+    },
+    Model {
+        name: "most patient, both",
+        server: Server::Patient(60.0),
+        trouble: BOTH,
+        width_max: 0.09,
+        trial_count_max: 36.0,
     },
     Model {
         name: "beyond the generator, both",
@@ -175,15 +192,23 @@ impl Trouble {
 }
 
 impl Server {
-    /// The loss at `load`, the rate as a share of the capacity; `chance` is a standard normal variable.
+    /// The loss in the long run at `load`, the rate as a share of the capacity; `chance` is a standard normal variable.
     fn loss(self, load: f64, chance: f64) -> f64 {
         match self {
-            Server::Sharp => (1.0 - 1.0 / load).max(0.0),
+            Server::Sharp | Server::Patient(_) => (1.0 - 1.0 / load).max(0.0),
             Server::Wandering(deviation) => (1.0 - (deviation * chance).exp() / load).max(0.0),
             Server::Soft(power) => (LOSS_MAX * load.powf(power)).min(1.0),
             Server::Queue(places) if (load - 1.0).abs() < 1e-9 => 1.0 / f64::from(places + 1),
             Server::Queue(places) => (1.0 - load) * load.powi(places) / (1.0 - load.powi(places + 1)),
         }
+    }
+}
+
+impl Server {
+    /// What waits in its queue in the middle and at the end of a trial, in seconds of what it answers.
+    fn backlog(self, load: f64) -> [f64; 2] {
+        let Server::Patient(most) = self else { return [0.0; 2] };
+        [0.5, 1.0].map(|part| ((load - 1.0) * part * TRIAL_SECONDS).clamp(0.0, most))
     }
 }
 
@@ -221,7 +246,15 @@ impl Model {
         if random.uniform() < trouble.spoilt_share {
             return spoilt(Exclusion::Stall);
         }
-        let of_server = self.server.loss(load, random.normal());
+        let backlog = self.server.backlog(load).map(|seconds| (seconds * capacity_rps).round() as u64);
+        let of_server = match self.server {
+            // What did not find a place.
+            Server::Patient(_) => {
+                let over = (rate_rps - capacity_rps).max(0.0) * TRIAL_SECONDS;
+                (over - backlog[1] as f64).max(0.0) / (rate_rps * TRIAL_SECONDS)
+            }
+            server => server.loss(load, random.normal()),
+        };
         let stall = match random.uniform() < trouble.unnoticed_share {
             true => random.uniform() * trouble.unnoticed_loss_max,
             false => 0.0,
@@ -229,7 +262,11 @@ impl Model {
         let loss = 1.0 - (1.0 - of_server) * (1.0 - random.burst_share(trouble)) * (1.0 - stall);
         let sent = (rate_rps * TRIAL_SECONDS).round();
         let failed = loss * sent + random.normal() * (sent * loss * (1.0 - loss)).sqrt();
-        Trial::new(sent as u64, failed.round().clamp(0.0, sent) as u64)
+        let failed = failed.round().clamp(0.0, sent) as u64;
+        let [middle, end] = backlog;
+        let answered = sent as u64 - failed;
+        let tally = Tally { answered, backlog: Backlog { middle, end }, ..Tally::default() };
+        Trial::new(sent as u64, failed + tally.unsustained())
     }
 
     /// A search, and how many trials it took.

@@ -50,6 +50,8 @@ struct Bench {
     came: VecDeque<(NtpTime, u32, Vec<u8>)>,
     /// From a request to its answer.
     way_ns: u64,
+    /// The server's time for each request, which those after it wait for.
+    service_ns: u64,
 }
 
 impl Bench {
@@ -80,6 +82,7 @@ impl Bench {
             answers: VecDeque::new(),
             came: VecDeque::new(),
             way_ns,
+            service_ns: 0,
         }
     }
 
@@ -123,7 +126,9 @@ impl Bench {
             let from = self.clock.reading_before_sending();
             for slot in slots.clone() {
                 let request = &self.buffers[slot][..self.core.size_of(slot)];
-                self.answers.push_back((from.ns + self.way_ns, client, answer(request, from.time_of_day)));
+                let free_ns = self.answers.back().map_or(0, |(at_ns, ..)| at_ns + self.service_ns);
+                let at_ns = free_ns.max(from.ns + self.way_ns);
+                self.answers.push_back((at_ns, client, answer(request, from.time_of_day)));
             }
             self.core.departed(slots.len(), &from, 0);
         }
@@ -214,6 +219,20 @@ fn latency_from_the_send_lacks_the_wait_before_it() {
     assert_eq!(part.tally.histograms.from_send_ns.count(), part.tally.answered);
     assert!(due.max > 30_000.0 && (sent.max - 1_000.0).abs() < 10.0, "{due:?} {sent:?}");
     assert!((due.p50 - sent.p50).abs() < 10.0, "{due:?} {sent:?}");
+}
+
+#[test]
+fn backlog_says_how_much_more_is_asked_than_answered() {
+    // Four thousand a second, 5 ms on their way, of which the server can answer all, or half.
+    for (service_ns, middle, end, unsustained) in [(0, 20, 20, 0), (MS / 2, 90, 170, 160)] {
+        let mut bench = Bench::new(Arrivals::Constant, ALONE, 5 * MS);
+        bench.service_ns = service_ns;
+        let Part { tally, .. } = bench.step(&order(Some(4_000.0), 0, 80), |_| {});
+        assert_eq!((tally.sent, tally.answered), (320, 320));
+        let near = |found: u64, expected: u64| found.abs_diff(expected) <= 2;
+        assert!(near(tally.backlog.middle, middle) && near(tally.backlog.end, end), "{:?}", tally.backlog);
+        assert!(tally.unsustained().abs_diff(unsustained) <= 4, "{:?}", tally.backlog);
+    }
 }
 
 #[test]

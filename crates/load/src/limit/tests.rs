@@ -1,6 +1,6 @@
 //! Steps as each thing that may limit one makes them, and the only verdict that is right.
 
-use authentick_report::load::{AntpFigures, Drops, Percentiles, Stalls};
+use authentick_report::load::{AntpFigures, Backlog, Drops, Percentiles, Stalls};
 
 use super::*;
 
@@ -347,6 +347,56 @@ const KEPT: &[Row] = &[
         "server: 100 were refused",
     ),
 ];
+
+#[test]
+fn backlog_that_grows_is_a_limit_before_anything_is_lost() {
+    fn grow(step: &mut Step) {
+        step.tally.backlog = Backlog { middle: 300, end: 1700 };
+    }
+    check(&[
+        (
+            "no backlog that chance does not explain",
+            |step| step.tally.backlog.end = 9,
+            Limit::Nothing,
+            "all requests",
+        ),
+        (
+            "a backlog that stays",
+            |step| step.tally.backlog = Backlog { middle: 1700, end: 1700 },
+            Limit::Nothing,
+            "",
+        ),
+        ("nothing is known of the server", grow, Limit::Unknown, "answers did not keep up: 300 waited"),
+        (
+            "the server has little to do",
+            |step| {
+                grow(step);
+                step.server = Some(server(10_000, 0, 10_000));
+            },
+            Limit::Unknown,
+            "answers did not keep up: 300 waited for theirs in the middle of the step, and 1,700 at its end",
+        ),
+        (
+            "the server is busy",
+            |step| {
+                grow(step);
+                step.server =
+                    Some(ServerUse { busiest_thread_share: Some(0.97), ..server(10_000, 0, 10_000) });
+            },
+            Limit::Server,
+            "answers did not keep up: 300 waited",
+        ),
+        (
+            "requests are lost",
+            |step| {
+                grow(step);
+                fail(step, Cause::BadTag, 100);
+            },
+            Limit::Server,
+            "100 were refused or answered wrongly",
+        ),
+    ]);
+}
 
 #[test]
 fn closed_loop_says_who_set_its_rate() {

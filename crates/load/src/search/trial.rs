@@ -16,7 +16,7 @@ const STALL_SHARE_MAX: f64 = 0.01;
 pub struct Trial {
     /// Requests sent.
     pub sent: u64,
-    /// Requests that were not answered, or answered wrongly.
+    /// Requests that were not answered, or answered wrongly, and those by which the backlog grew.
     pub failed: u64,
     /// Why it is no evidence, neither for the rate nor against it; `None` if it is.
     pub excluded: Option<Exclusion>,
@@ -49,7 +49,7 @@ impl From<&Step> for Trial {
     fn from(step: &Step) -> Self {
         Trial {
             sent: step.tally.sent,
-            failed: step.tally.lost + step.tally.invalid,
+            failed: step.tally.lost + step.tally.invalid + step.tally.unsustained(),
             excluded: exclusion(step),
             limit: step.limit.as_ref().map_or(Limit::Unknown, |verdict| verdict.by),
         }
@@ -96,7 +96,7 @@ fn why(step: &Step, evidence: &Evidence, stalled: bool) -> Exclusion {
 
 #[cfg(test)]
 mod tests {
-    use authentick_report::load::{LoadRecord, Stalls, Verdict};
+    use authentick_report::load::{Backlog, LoadRecord, Stalls, Verdict};
 
     use super::*;
 
@@ -110,6 +110,15 @@ mod tests {
         change(&mut step, &mut evidence);
         step.evidence = Some(evidence);
         Trial::from(&step).excluded
+    }
+
+    #[test]
+    fn backlog_that_grows_counts_as_lost() {
+        let record = LoadRecord::from_json(include_str!("../../../report/tests/golden/load.json")).unwrap();
+        let mut step = record.steps[0].clone();
+        let before = Trial::from(&step);
+        step.tally.backlog = Backlog { middle: 100, end: 200 };
+        assert_eq!(Trial::from(&step), Trial { failed: before.failed + 200, ..before });
     }
 
     #[test]

@@ -111,6 +111,9 @@ impl Tally {
                 return Err(self.unlike(field, values));
             }
         }
+        if self.backlog.middle.max(self.backlog.end) > self.answered {
+            return Err(self.unlike("backlog", self.backlog.middle.max(self.backlog.end)));
+        }
         if self.answered == 0 && (self.latency_us.is_some() || self.from_send_us.is_some()) {
             return Err("latency_us: there are percentiles, and nothing was answered".to_owned());
         }

@@ -34,7 +34,7 @@ pub use self::limit::{Capacity, Drops, Evidence, Limit, Second, Stalls, Traffic,
 pub use self::report::report;
 pub use self::scheme::Scheme;
 pub use self::search::{Excluded, Exclusion, Finding, Sample};
-pub use self::tally::{Cause, Histograms, Operation, Stray, Tally};
+pub use self::tally::{Backlog, Cause, Histograms, Operation, Stray, Tally};
 pub use self::threshold::{Threshold, ThresholdError};
 pub(crate) use self::words::{shares_host, why};
 use crate::run::{self, Host};

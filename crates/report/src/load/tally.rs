@@ -278,6 +278,9 @@ pub struct Tally {
     /// Surplus datagrams: duplicate answers, and answers to no known request.
     #[serde(default)]
     pub surplus: u64,
+    /// Answered operations that were on their way at two instants of an open loop: whether answers kept up.
+    #[serde(default, skip_serializing_if = "Backlog::is_empty")]
+    pub backlog: Backlog,
     /// What came and belongs to no operation, by kind.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "counts")]
     pub strays: BTreeMap<Stray, u64>,
@@ -293,6 +296,35 @@ pub struct Tally {
     /// The distributions behind the percentiles.
     #[serde(default)]
     pub histograms: Histograms,
+}
+
+/// Operations that had begun and were not answered yet, but were in the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Backlog {
+    /// In the middle of the measured time.
+    pub middle: u64,
+    /// At its end.
+    pub end: u64,
+}
+
+impl Backlog {
+    /// By how many operations the backlog grew in the measured time, if it grew as in the second half of it; 0 if it
+    /// did not, or if chance alone may have done it.
+    ///
+    /// Without overload as many are on their way in the middle as at the end, and operations that come and go on their
+    /// own vary by the square root of their number (Poisson): three times that is no growth yet.
+    #[must_use]
+    pub fn growth(&self) -> u64 {
+        let grown = self.end.saturating_sub(self.middle);
+        let chance = 3.0 * (self.end as f64 + self.middle as f64).sqrt();
+        if grown as f64 > chance { grown.saturating_mul(2) } else { 0 }
+    }
+
+    /// Whether nothing was on its way.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// The distributions of a tally.
@@ -350,6 +382,8 @@ impl Tally {
         add(&mut self.lost, other.lost);
         add(&mut self.invalid, other.invalid);
         add(&mut self.surplus, other.surplus);
+        add(&mut self.backlog.middle, other.backlog.middle);
+        add(&mut self.backlog.end, other.backlog.end);
         for (&cause, &count) in &other.causes {
             add(self.causes.entry(cause).or_default(), count);
         }
@@ -373,6 +407,13 @@ impl Tally {
     #[must_use]
     pub fn loss_ratio(&self) -> f64 {
         if self.sent == 0 { 0.0 } else { self.lost.saturating_add(self.invalid) as f64 / self.sent as f64 }
+    }
+
+    /// How many of the answered operations wait longer and longer, and would be lost in the end: by so many the backlog
+    /// grew.
+    #[must_use]
+    pub fn unsustained(&self) -> u64 {
+        self.backlog.growth().min(self.answered)
     }
 
     /// How many failed for this reason.
@@ -411,6 +452,18 @@ mod tests {
         };
         tally.summarise();
         tally
+    }
+
+    #[test]
+    fn backlog_grows_if_more_wait_at_the_end_than_chance_explains() {
+        let growth = |middle, end| Backlog { middle, end }.growth();
+        assert_eq!((growth(0, 0), growth(500, 500), growth(900, 20)), (0, 0, 0));
+        // Nine of a hundred may come and go: three times the root of nine is nine.
+        assert_eq!((growth(0, 9), growth(0, 10)), (0, 20));
+        assert_eq!((growth(10_000, 10_400), growth(10_000, 11_000)), (0, 2000));
+        assert_eq!(growth(0, u64::MAX), u64::MAX);
+        let overloaded = Tally { answered: 15, backlog: Backlog { middle: 0, end: 10 }, ..Tally::default() };
+        assert_eq!(overloaded.unsustained(), 15);
     }
 
     #[test]

@@ -174,7 +174,7 @@ impl Speech {
         answered: &Answered,
     ) {
         let (principal, [intended_ns, _]) = (conversation.goal.is_principal(), times_ns);
-        call.load.counts_of(client, principal, intended_ns).answer(answered);
+        call.load.answered(client, principal, intended_ns, answered);
         if !principal {
             return call.load.roster[client].prepared();
         }
