@@ -13,7 +13,7 @@ use rustls::pki_types::ServerName;
 use super::Error;
 
 /// Key exchanges at once.
-pub(crate) const WINDOW: usize = 16;
+pub(crate) const WINDOW: usize = 32;
 /// How long one may take.
 const TIMEOUT: Duration = Duration::from_secs(5);
 

@@ -1,12 +1,12 @@
 //! What can the load generator itself do, and does it find what an independent one finds?
 //!
 //! Goals: the rates of Debian's chrony and of our server by closed loop and by a bare generator, which shares no code
-//! with ours, within a tenth of each other, and within the interval of a search, under each of four schemes
+//! with ours, within a tenth of each other, and within the intervals of searches, under each of four schemes
 //! (`agreement`); what one core of ours offers, checks, and keeps to its schedule; what simulated clients cost in
 //! memory; and what NTS adds to a round trip of our server. Non-goals: how fast our server is (`capacity`). Offers are
 //! made to a socket that nobody reads: an echo in the driver needs BPF, which is not here.
 //!
-//! `cargo bench -p authentick --bench instrument` takes some twelve minutes; as root it makes two network namespaces,
+//! `cargo bench -p authentick --bench instrument` takes twenty minutes; as root it makes two network namespaces,
 //! otherwise it uses loopback and says so. `cargo xtask peers` brings chrony. `-- --milliseconds 50` shortens its
 //! steps. Among the tests it runs once, with steps of some milliseconds. It fails only if something does not answer.
 
@@ -69,13 +69,22 @@ fn main() -> Result<(), Error> {
     }
 }
 
+/// In which ways are compared: blocks of rounds, with a search between two blocks.
+#[derive(Clone, Copy)]
+struct Rounds {
+    block_count: usize,
+    /// Of one block.
+    round_count: usize,
+    /// How long each way loads in a round.
+    milliseconds: u64,
+}
+
 /// How much to measure.
 #[derive(Clone, Copy)]
 struct Size {
     round_count: usize,
     milliseconds: u64,
-    /// Rounds in which ways are compared, and how long each loads in one.
-    agreement: (usize, u64),
+    agreement: Rounds,
     /// How long each trial of a search lasts.
     trial_milliseconds: u64,
     /// Where searches begin and end.
@@ -88,8 +97,8 @@ impl Size {
     const FULL: Size = Size {
         round_count: 3,
         milliseconds: 2000,
-        agreement: (20, 300),
-        trial_milliseconds: 1000,
+        agreement: Rounds { block_count: 4, round_count: 5, milliseconds: 300 },
+        trial_milliseconds: 500,
         rates_rps: (100_000.0, 4e6),
         client_count: 8000,
         isolated: true,
@@ -97,7 +106,7 @@ impl Size {
     const SMOKE: Size = Size {
         round_count: 1,
         milliseconds: 20,
-        agreement: (1, 20),
+        agreement: Rounds { block_count: 2, round_count: 1, milliseconds: 20 },
         trial_milliseconds: 20,
         rates_rps: (2000.0, 4000.0),
         client_count: 64,
