@@ -4,6 +4,8 @@
 //! here opens a socket or changes a file.
 
 mod antp;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 #[cfg(test)]
 mod manual;
 mod metrics;

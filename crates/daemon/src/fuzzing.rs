@@ -1,5 +1,6 @@
-//! The body of the fuzz target of this crate; `fuzz/` calls it with new octets, the tests with the kept corpus.
+//! The bodies of the fuzz targets of this crate; `fuzz/` calls them with new octets, the tests with the kept corpus.
 
+pub use crate::config::fuzzing::config;
 use crate::symmetric::Dialect;
 use crate::symmetric::edit;
 use crate::symmetric::text::{LINE_SIZE_MAX, parse};

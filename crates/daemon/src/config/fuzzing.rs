@@ -1,0 +1,304 @@
+//! Any text as a configuration, and configurations made of the manual's keys with values that the input chooses.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use authentick_net::engine::BATCH_SIZE;
+use authentick_net::udp::SOCKET_COUNT_MAX;
+use authentick_proto::limits::KEY_COUNT_MAX;
+use authentick_proto::server::limit::Rate;
+use toml::{Table, Value};
+
+use super::{ANTP_WORKER_COUNT_MAX, Config, ConfigError, raw};
+
+const FILE: &str = "fuzz.toml";
+
+/// Every key of the manual with its value there, and some that it only tells of.
+static KEYS: LazyLock<Vec<(String, Value)>> = LazyLock::new(|| {
+    let more = "[nts]\nadvertise = { server = \"time.example.net\", port = 4123 }\n\
+        [antp.rsa]\ncertificate-chain = \"/c\"\nprivate-key = \"/k\"\n";
+    let tables = [include_str!("../../../../docs/manual/authentick.toml"), more]
+        .map(|text| toml::from_str::<Table>(text).expect("the manual's file is TOML"));
+    let mut keys = Vec::new();
+    tables.iter().for_each(|table| flatten("", table, &mut keys));
+    keys
+});
+
+/// What may be written in place of a key's own value.
+const VALUES: [&str; 32] = [
+    "0",
+    "1",
+    "-1",
+    "9223372036854775807",
+    "65535",
+    "65536",
+    "0.0",
+    "-0.0",
+    "0.0001",
+    "0.00001",
+    "1e6",
+    "1e308",
+    "inf",
+    "nan",
+    "true",
+    "false",
+    "\"\"",
+    "\"/\"",
+    "\"here\"",
+    "\"kernel\"",
+    "\"off\"",
+    "\"kiss\"",
+    "\"ntp\"",
+    "\"0s\"",
+    "\"365d\"",
+    "\"100000000y\"",
+    "\"[::]:0\"",
+    "\"0.0.0.0/0\"",
+    "[]",
+    "[\"198.18.0.0/15\", \"::/0\"]",
+    "[\"[::1]:9\"]",
+    "{ upstream = \"127.0.0.1:9\" }",
+];
+
+/// Any octets as a configuration: as text, and as a choice of keys with values. A mistake is named with its place and a
+/// remedy; what is understood has values within their bounds, and means the same when it is written in another way.
+/// Returns whether it was more than a text with a mistake in its syntax, its keys or their types.
+pub fn config(octets: &[u8]) -> bool {
+    let Some(&shape) = octets.first() else { return false };
+    let text = if shape == b'#' { String::from_utf8_lossy(octets).into_owned() } else { chosen(octets) };
+    let config = match Config::parse(Path::new(FILE), &text) {
+        Ok(config) => config,
+        Err(mistake) => return judge(&text, &mistake),
+    };
+    check(&config);
+    let table: Table = toml::from_str(&text).expect("it was read");
+    let mut again = String::new();
+    for (key, value) in &table {
+        writeln!(again, "{} = {}", quoted(key), written(value)).expect("writing to a string cannot fail");
+    }
+    let again = Config::parse(Path::new(FILE), &again).expect("what is written in another way is read");
+    assert_eq!(format!("{again:?}"), format!("{config:?}"));
+    true
+}
+
+/// Whether a mistake is one of meaning, not of syntax.
+fn judge(text: &str, mistake: &ConfigError) -> bool {
+    let message = mistake.to_string();
+    assert!(message.starts_with(FILE) && !message.contains('\n'), "{message}");
+    assert!(!mistake.problem.is_empty() && !mistake.remedy.is_empty(), "{message}");
+    let is_read = toml::from_str::<raw::File>(text).is_ok();
+    assert_eq!(is_read, !mistake.key.is_empty(), "a mistake without its key: {message}");
+    if is_read {
+        let known = KEYS.iter().any(|(key, _)| {
+            key.starts_with(&mistake.key) || mistake.key.starts_with(key) || mistake.key.starts_with("antp.")
+        });
+        assert!(known, "no key of the manual: {message}");
+    } else {
+        let line =
+            mistake.problem.strip_prefix("line ").and_then(|rest| rest.split(':').next()?.parse().ok());
+        let line: usize = line.unwrap_or_else(|| panic!("no line is named: {message}"));
+        assert!((1..=text.matches('\n').count() + 1).contains(&line), "no such line: {message}");
+    }
+    is_read
+}
+
+/// What holds of every configuration.
+fn check(config: &Config) {
+    let count = |listen: &[SocketAddr]| assert!((1..=SOCKET_COUNT_MAX).contains(&listen.len()), "{listen:?}");
+    count(&config.listen);
+    assert!((1..=BATCH_SIZE).contains(&config.batch_size) && config.workers <= 1024);
+    assert!(config.state_directory.is_absolute());
+    let rates = |rates: &[Option<Rate>]| {
+        for rate in rates.iter().flatten() {
+            assert!(rate.interval_us > 0 && rate.burst > 0, "{rate:?}");
+            assert!((1..=32).contains(&rate.prefix_v4) && (1..=128).contains(&rate.prefix_v6), "{rate:?}");
+        }
+    };
+    rates(&[config.rate]);
+    if let Some(nts) = &config.nts {
+        count(&nts.ke_listen);
+        assert!((1..=KEY_COUNT_MAX - 2).contains(&nts.keep) && nts.rotate >= Duration::from_secs(1));
+        assert!(nts.ke_limits.connection_count > 0 && nts.ke_limits.per_prefix_count > 0);
+        assert!(!nts.ke_limits.timeout.is_zero() && !nts.terms.algorithms.is_empty());
+        assert!(nts.terms.ntp_server.as_ref().is_none_or(|name| (1..=255).contains(&name.len())));
+        assert_ne!(nts.terms.ntp_port, Some(0));
+        rates(&[nts.ke_rates.per_prefix, nts.ke_rates.per_network]);
+    }
+    if let Some(antp) = &config.antp {
+        assert!((1..=ANTP_WORKER_COUNT_MAX).contains(&antp.workers) && antp.queue > 0);
+        assert!((1..=KEY_COUNT_MAX - 2).contains(&antp.keep()), "{}", antp.keep());
+        assert!(!antp.suites.is_empty());
+        rates(&[antp.negotiation_rate, antp.exchange_rate, antp.all_exchange_rate, antp.time_rate]);
+    }
+    assert!(config.files().iter().all(|(key, file)| !key.is_empty() && file.is_absolute()));
+}
+
+/// A configuration of keys, each named once, with their own values or others. The first octet says whether what every
+/// table needs is there whatever else is chosen.
+fn chosen(octets: &[u8]) -> String {
+    let (&shape, mut rest) = octets.split_first().expect("there is an octet");
+    let mut lines = vec![None; KEYS.len()];
+    for (line, (key, value)) in lines.iter_mut().zip(KEYS.iter()) {
+        let is_needed = ["certificate-chain", "private-key", "symmetric.keys", "metrics.listen"]
+            .iter()
+            .any(|needed| key.ends_with(needed));
+        let table =
+            ["nts.", "symmetric.", "antp.", "metrics."].iter().position(|table| key.starts_with(table));
+        if is_needed && table.is_some_and(|table| shape >> table & 1 != 0) {
+            *line = Some(written(value));
+        }
+        if key == "antp.enable" && shape & 0x10 != 0 {
+            *line = Some("true".to_owned());
+        }
+    }
+    while let Some((&[key, value], after)) = rest.split_first_chunk::<2>() {
+        rest = after;
+        let index = usize::from(key) % KEYS.len();
+        lines[index] = Some(match value {
+            0..0x40 => written(&KEYS[index].1),
+            0x40..0xC0 => VALUES[usize::from(value) % VALUES.len()].to_owned(),
+            0xC0..0xE0 => varied(&KEYS[index].1, value & 0x1F, &mut rest),
+            0xE0.. => {
+                let (text, after) = rest.split_at(usize::from(value & 0x1F).min(rest.len()));
+                rest = after;
+                quoted(&String::from_utf8_lossy(text))
+            }
+        });
+    }
+    let lines = KEYS.iter().zip(lines).filter_map(|((key, _), line)| Some(format!("{key} = {}\n", line?)));
+    lines.collect()
+}
+
+/// A value of the same type that differs by what the input says.
+fn varied(value: &Value, how: u8, rest: &mut &[u8]) -> String {
+    let mut next = || {
+        let (&octet, after) = rest.split_first()?;
+        *rest = after;
+        Some(octet)
+    };
+    let octet = next().unwrap_or(0);
+    match value {
+        Value::Integer(number) => number.wrapping_add((i64::from(octet) - 128) << (how & 15)).to_string(),
+        Value::Float(number) => format!("{:?}", number * f64::from(octet) / 16.0),
+        Value::Boolean(yes) => (!yes).to_string(),
+        Value::String(text) => {
+            let mut octets = text.clone().into_bytes();
+            let place = usize::from(how) % (octets.len() + 1);
+            match octets.get_mut(place) {
+                Some(there) => *there = octet,
+                None => octets.push(octet),
+            }
+            quoted(&String::from_utf8_lossy(&octets))
+        }
+        Value::Array(values) => {
+            let one = |value: &Value| {
+                if how & 1 != 0 { varied(value, how >> 1, &mut &[octet][..]) } else { written(value) }
+            };
+            let values: Vec<String> = values.iter().map(one).collect();
+            format!("[{}]", vec![values.join(", "); usize::from(octet & 7)].join(", "))
+        }
+        Value::Datetime(_) | Value::Table(_) => written(value),
+    }
+}
+
+fn flatten(at: &str, table: &Table, keys: &mut Vec<(String, Value)>) {
+    for (name, value) in table {
+        let key = format!("{at}{}{name}", if at.is_empty() { "" } else { "." });
+        match value {
+            // What vouches for the time may be one of several tables, and has no parts that stand alone.
+            Value::Table(inner) if name != "reference" => flatten(&key, inner, keys),
+            _ => keys.push((key, value.clone())),
+        }
+    }
+}
+
+/// A value in TOML.
+fn written(value: &Value) -> String {
+    match value {
+        Value::String(text) => quoted(text),
+        Value::Integer(number) => number.to_string(),
+        Value::Float(number) if number.is_nan() => "nan".to_owned(),
+        Value::Float(number) => format!("{number:?}"),
+        Value::Boolean(yes) => yes.to_string(),
+        Value::Datetime(instant) => instant.to_string(),
+        Value::Array(values) => format!("[{}]", values.iter().map(written).collect::<Vec<_>>().join(", ")),
+        Value::Table(table) => {
+            let inner = table.iter().map(|(key, value)| format!("{} = {}", quoted(key), written(value)));
+            format!("{{ {} }}", inner.collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+/// A string or a key in TOML.
+fn quoted(text: &str) -> String {
+    let mut out = "\"".to_owned();
+    for char in text.chars() {
+        match char {
+            '"' | '\\' => out.extend(['\\', char]),
+            ' '..='~' => out.push(char),
+            _ => write!(out, "\\U{:08X}", u32::from(char)).expect("writing to a string cannot fail"),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/config");
+
+    #[test]
+    fn kept_corpus_has_no_finding_and_is_understood() {
+        let (mut count, mut read_count) = (0, 0);
+        for entry in std::fs::read_dir(FOLDER).expect("the corpus is kept") {
+            let octets = std::fs::read(entry.unwrap().path()).unwrap();
+            (count, read_count) = (count + 1, read_count + usize::from(config(&octets)));
+        }
+        // A corpus that is not read any more reaches nothing.
+        assert!(count > 10 && 2 * read_count > count, "{read_count} of {count}");
+    }
+
+    #[test]
+    fn every_key_can_be_chosen_and_all_together_are_understood() {
+        let all: Vec<u8> = (0..KEYS.len() as u8).flat_map(|key| [key, 0]).collect();
+        let text = chosen(&[&[0x1F], &all[..]].concat());
+        let config = Config::parse(Path::new(FILE), &text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert!(config.nts.is_some() && config.symmetric.is_some() && config.metrics.is_some());
+        assert!(KEYS.len() > 40, "{}", KEYS.len());
+    }
+
+    #[test]
+    fn what_is_quoted_is_read_as_it_was() {
+        for text in ["", "a", "\"\\\u{7f}\u{1b}\n\u{10ffff}"] {
+            let table: Table = toml::from_str(&format!("{} = {}", quoted(text), quoted(text))).unwrap();
+            assert_eq!(table.get(text), Some(&Value::String(text.to_owned())));
+        }
+    }
+
+    #[test]
+    #[ignore = "writes the first inputs of the corpus"]
+    fn write_seeds() {
+        let manual = include_str!("../../../../docs/manual/authentick.toml");
+        std::fs::create_dir_all(FOLDER).unwrap();
+        let text = |name: &str, text: &str| {
+            std::fs::write(format!("{FOLDER}/{name}"), format!("#\n{text}")).unwrap();
+        };
+        text("manual", manual);
+        text("enabled", &manual.replace("enable = false", "enable = true"));
+        for (index, section) in manual.split("\n\n").enumerate() {
+            text(&format!("section-{index}"), section);
+        }
+        let all: Vec<u8> = (0..KEYS.len() as u8).flat_map(|key| [key, 0]).collect();
+        std::fs::write(format!("{FOLDER}/all"), [&[0x1F], &all[..]].concat()).unwrap();
+        for (name, value) in [("values", 0x40), ("varied", 0xC1), ("texts", 0xE3)] {
+            let some: Vec<u8> =
+                (0..KEYS.len() as u8).step_by(7).flat_map(|key| [key, value + key % 31, 9, 1]).collect();
+            std::fs::write(format!("{FOLDER}/{name}"), [&[0x1F], &some[..]].concat()).unwrap();
+        }
+    }
+}
