@@ -143,7 +143,7 @@ impl Core {
         let from_ns = order.from_ns(start_ns);
         load.results.start(from_ns, order.end_ns(start_ns));
         let rate_rps = order.rate_rps.unwrap_or(0.0) + order.background_rps;
-        load.flights.start(from_ns, rate_rps / f64::from(load.settings.share.count.max(1)));
+        load.flights.start(from_ns, rate_rps / f64::from(load.settings.share.count));
         load.time_of_day.start(from_ns);
         schemes!(dispatch, &mut self.speaker, scheme => scheme.start());
         let Settings { arrivals, share, seed, .. } = load.settings;

@@ -63,6 +63,9 @@ struct Link {
     later: u32,
 }
 
+/// Room is made for at least so many flights at a time.
+const GROWTH_COUNT_MIN: usize = 4;
+
 /// The slot of no flight.
 const NONE: u32 = u32::MAX;
 
@@ -162,7 +165,7 @@ impl Flights {
         self.from_ns = from_ns;
         let in_flight = (rate_rps * self.life_ns() as f64 / 1e9) as usize;
         let more = in_flight.min(self.count_max).saturating_sub(self.count());
-        self.links.reserve(more);
+        self.links.reserve_exact(more);
         self.by_transmit.reserve(more);
     }
 
@@ -194,6 +197,11 @@ impl Flights {
         let transmit = flight.request.asked.transmit();
         // Two of 2^64 random timestamps practically never coincide in a run; if they did, one would count as lost.
         self.remove(transmit);
+        if self.links.len() == self.links.capacity() {
+            // Twice the places, but no more than there may be; the last operations may be a few requests more.
+            let more = self.count_max.saturating_sub(self.links.len()).min(self.links.len());
+            self.links.reserve_exact(more.max(GROWTH_COUNT_MIN));
+        }
         let slot = self.links.insert(Link { flight, earlier: NONE, later: NONE });
         let slot = u32::try_from(slot).ok().filter(|&slot| slot < NONE).expect("flights are limited");
         self.by_transmit.insert(transmit, slot);
@@ -398,16 +406,20 @@ mod tests {
     #[test]
     fn as_many_flights_as_there_may_be_take_the_memory_that_is_stated() {
         let mut entropy = Entropy::from_seed(6);
-        let mut flights = Flights::new(u64::MAX / 4, FLIGHT_COUNT_MAX);
-        while !flights.is_full(0) {
-            add(&mut flights, &mut entropy, 1);
+        // Steps of a closed loop; with less, and in the end with more than there is room for; with a little too little.
+        for rates_rps in [&[0.0][..], &[150_000.0, 350_000.0, 900_000.0], &[300_000.0]] {
+            let mut flights = Flights::new(1_000_000_000, FLIGHT_COUNT_MAX);
+            rates_rps.iter().for_each(|&rate_rps| flights.start(0, rate_rps));
+            while !flights.is_full(0) {
+                add(&mut flights, &mut entropy, 1);
+            }
+            assert_eq!(flights.count(), FLIGHT_COUNT_MAX);
+            assert!(flights.is_full(0) && flights.is_full(64));
+            let links = flights.links.capacity() * (size_of::<Link>() + 8);
+            // A map has at least an eighth of its places free, a power of two of them; each has an octet beside it.
+            let map = (flights.by_transmit.capacity() * 8 / 7).next_power_of_two() * 17;
+            assert!(links + map <= FLIGHT_COUNT_MAX * FLIGHT_SIZE_MAX, "{rates_rps:?}: {links} {map}");
         }
-        assert_eq!(flights.count(), FLIGHT_COUNT_MAX);
-        assert!(flights.is_full(0) && flights.is_full(64));
-        let links = flights.links.capacity() * (size_of::<Link>() + 8);
-        // A map has at least an eighth of its places free, a power of two of them; each has an octet beside it.
-        let map = (flights.by_transmit.capacity() * 8 / 7).next_power_of_two() * 17;
-        assert!(links + map <= FLIGHT_COUNT_MAX * FLIGHT_SIZE_MAX, "{links} {map}");
     }
 
     #[test]
