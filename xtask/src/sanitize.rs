@@ -247,15 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tests_that_passed_are_counted() {
-        assert_eq!(
-            test::passed_count(
-                "test result: ok. 314 passed; 0 failed; 2 ignored; 0 measured; 9 filtered out"
-            ),
-            314
-        );
-        assert_eq!(test::passed_count("test result: FAILED. 5 passed; 1 failed; 0 ignored"), 5);
-        assert_eq!(test::passed_count("test query::a ... ok\ntest result: ok"), 0);
+    fn tests_of_a_command_that_fails_are_counted() {
         let ended = watched(Command::new("sh").args(["-c", "echo 'test result: ok. 3 passed; 0'; exit 1"]));
         assert!(ended.is_ok_and(|ended| !ended.is_success && ended.passed_count == 3));
     }

@@ -210,6 +210,14 @@ mod tests {
     }
 
     #[test]
+    fn tests_that_passed_are_counted() {
+        let said = "test result: ok. 314 passed; 0 failed; 2 ignored; 0 measured; 9 filtered out";
+        assert_eq!(passed_count(said), 314);
+        assert_eq!(passed_count("test result: FAILED. 5 passed; 1 failed; 0 ignored"), 5);
+        assert_eq!(passed_count("test query::a ... ok\ntest result: ok"), 0);
+    }
+
+    #[test]
     fn busy_machine_excuses_few_tests_and_has_them_run_again() {
         let lines = |count: usize| -> String {
             (0..count).map(|number| format!("t{number}: this {BUSY}\n")).collect::<String>()

@@ -202,9 +202,7 @@ impl Server {
             Server::Queue(places) => (1.0 - load) * load.powi(places) / (1.0 - load.powi(places + 1)),
         }
     }
-}
 
-impl Server {
     /// What waits in its queue in the middle and at the end of a trial, in seconds of what it answers.
     fn backlog(self, load: f64) -> [f64; 2] {
         let Server::Patient(most) = self else { return [0.0; 2] };
