@@ -278,7 +278,7 @@ pub struct Tally {
     /// Surplus datagrams: duplicate answers, and answers to no known request.
     #[serde(default)]
     pub surplus: u64,
-    /// Answered operations that were on their way at two instants of an open loop: whether answers kept up.
+    /// Answered operations that were on their way at two instants: whether answers kept up.
     #[serde(default, skip_serializing_if = "Backlog::is_empty")]
     pub backlog: Backlog,
     /// What came and belongs to no operation, by kind.
