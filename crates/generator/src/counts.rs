@@ -70,7 +70,7 @@ pub struct Counts {
     pub answered: u64,
     /// Operations that began and failed.
     pub failed: u64,
-    /// Operations that were on their way at two instants, and were answered.
+    /// Operations that were on their way at three instants, and were answered.
     pub(crate) backlog: Backlog,
     /// What came and belongs to no operation.
     strays: BTreeMap<Stray, u64>,

@@ -19,7 +19,7 @@ pub(crate) struct Ledger {
     warm_up: [Counts; 2],
     /// From when on measured clients count, monotonic.
     from_ns: u64,
-    /// The middle and the end of the time from then on, at which is counted what is on its way.
+    /// The middle and the end of the time from then on: as at `from_ns`, what is on its way then is counted.
     looks_ns: [u64; 2],
     /// Datagrams within an operation for which the generator's sockets had no room, so that the operation was lost.
     pub(crate) stalled: u64,
@@ -43,14 +43,16 @@ impl Ledger {
 
     /// Counts an operation that was due at `intended_ns` and has succeeded.
     pub(crate) fn answer(&mut self, measured: bool, principal: bool, intended_ns: u64, answered: &Answered) {
-        let looks_ns = self.looks_ns;
-        let counts = self.of(measured, principal, intended_ns);
-        counts.answer(answered);
+        self.of(measured, principal, intended_ns).answer(answered);
         let came_ns = intended_ns.saturating_add_signed(answered.latency_ns);
         let begun_ns = answered.from_send_ns.map_or(intended_ns, |ns| came_ns.saturating_add_signed(-ns));
-        let [middle, end] = looks_ns.map(|look_ns| u64::from(begun_ns <= look_ns && look_ns < came_ns));
-        counts.backlog.middle += middle;
-        counts.backlog.end += end;
+        let is_on_its_way = |look_ns| begun_ns <= look_ns && look_ns < came_ns;
+        let [middle, end] = self.looks_ns.map(is_on_its_way).map(u64::from);
+        let backlog = &mut self.of(measured, principal, intended_ns).backlog;
+        (backlog.middle, backlog.end) = (backlog.middle + middle, backlog.end + end);
+        if !self.is_counted(measured, intended_ns) && is_on_its_way(self.from_ns) {
+            self.counts[usize::from(measured)][usize::from(principal)].backlog.start += 1;
+        }
     }
 
     /// Whether an operation that was due at `intended_ns` counts: the warm-up of measured clients does not.
@@ -161,8 +163,9 @@ mod tests {
         answer(290, 30, Some(5));
         // Due in the warm-up.
         answer(99, 500, None);
-        assert_eq!(ledger.get(true, true).backlog, Backlog { middle: 3, end: 1 });
-        assert_eq!(ledger.warm_up(true).backlog, Backlog { middle: 1, end: 1 });
+        answer(99, 1, None);
+        assert_eq!(ledger.get(true, true).backlog, Backlog { start: 1, middle: 3, end: 1 });
+        assert_eq!(ledger.warm_up(true).backlog, Backlog { start: 0, middle: 1, end: 1 });
         ledger.start(100, 300);
         assert!(ledger.get(true, true).tally().backlog.is_empty());
     }

@@ -263,7 +263,7 @@ impl Model {
         let failed = failed.round().clamp(0.0, sent) as u64;
         let [middle, end] = backlog;
         let answered = sent as u64 - failed;
-        let tally = Tally { answered, backlog: Backlog { middle, end }, ..Tally::default() };
+        let tally = Tally { answered, backlog: Backlog { start: 0, middle, end }, ..Tally::default() };
         Trial::new(sent as u64, failed + tally.unsustained())
     }
 

@@ -143,15 +143,13 @@ pub(crate) fn run(arguments: &[&str]) -> Result<Measured, Error> {
     if let Some(problem) = outcome.interrupted {
         return Err(problem.to_string().into());
     }
-    let most = |value: fn(&Step) -> u64| {
-        outcome.steps.iter().map(|step| value(step) as f64 / step.seconds).fold(0.0, f64::max)
-    };
+    let most = |rate: fn(&Step) -> f64| outcome.steps.iter().map(rate).fold(0.0, f64::max);
     let late = outcome.steps.last().and_then(|step| step.lateness_us);
     let latency = outcome.steps.last().and_then(|step| step.tally.latency_us);
     Ok(Measured {
         offered_rps: outcome.found.and_then(|found| found.at_least_rps()).unwrap_or(0.0),
-        sent_rps: most(|step| step.tally.sent),
-        answered_rps: most(|step| step.tally.answered),
+        sent_rps: most(Step::sent_rps),
+        answered_rps: most(Step::answered_rps),
         late_p99_us: late.map_or(0.0, |late| late.p99),
         latency_p50_us: latency.map_or(0.0, |latency| latency.p50),
         resident_size: Processes::new(&[std::process::id()])?.usage()?.resident_size,

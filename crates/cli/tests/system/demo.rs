@@ -74,9 +74,8 @@ fn table_says_what_the_record_holds() {
         assert!(at > before, "{loads}");
         before = at;
         let row = loads[at..].lines().nth(1).unwrap();
-        let answered_rps = tally.answered as f64 / step.seconds;
         let column = row[load.label().len()..].split_whitespace().nth(2);
-        assert_eq!(column, Some(units::rate(answered_rps).as_str()), "{row:?}");
+        assert_eq!(column, Some(units::rate(step.answered_rps()).as_str()), "{row:?}");
         assert!(page.contains(&load.label()), "{scheme} is not on the page");
         if scheme == "antp" {
             assert_loaded_with_sessions(&load);

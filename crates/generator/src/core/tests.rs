@@ -205,6 +205,23 @@ fn warm_up_of_a_closed_loop_counts_nowhere() {
 }
 
 #[test]
+fn closed_loop_finds_the_capacity_of_a_server_however_short_the_step() {
+    // A thousand a second, or what the way allows: fifty every 80 ms.
+    for (way_ns, service_ns, capacity_rps) in [(MS, MS, 1_000.0), (80 * MS, 0, 625.0)] {
+        for warm_up_ms in [0, 150] {
+            let mut bench = Bench::new(Arrivals::Closed { window: 50 }, ALONE, way_ns);
+            bench.service_ns = service_ns;
+            let Part { tally, seconds, .. } = bench.step(&order(None, warm_up_ms, 450), |_| {});
+            let found_rps = tally.answered_within() as f64 / seconds;
+            let whole = format!("{warm_up_ms} ms of warm-up: {found_rps}; {:?}", tally.backlog);
+            // Fifty come at once, at the end or after it.
+            let off_rps = if service_ns > 0 { 10.0 } else { 50.0 / 0.45 };
+            assert!((found_rps - capacity_rps).abs() <= off_rps, "{whole}");
+        }
+    }
+}
+
+#[test]
 fn latency_from_the_send_lacks_the_wait_before_it() {
     let mut bench = Bench::new(Arrivals::Constant, ALONE, MS);
     let mut is_held = false;

@@ -173,7 +173,7 @@ mod tests {
             ..AntpFigures::default()
         };
         let part = Part {
-            tally: Tally { backlog: Backlog { middle: 1, end: 4 }, ..tally(10, 3) },
+            tally: Tally { backlog: Backlog { start: 7, middle: 1, end: 4 }, ..tally(10, 3) },
             accompanying: Some(tally(2, 1)),
             background: Some(tally(4, 0)),
             background_accompanying: Some(tally(1, 0)),

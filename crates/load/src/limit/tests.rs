@@ -351,7 +351,7 @@ const KEPT: &[Row] = &[
 #[test]
 fn backlog_that_grows_is_a_limit_before_anything_is_lost() {
     fn grow(step: &mut Step) {
-        step.tally.backlog = Backlog { middle: 300, end: 1700 };
+        step.tally.backlog = Backlog { start: 0, middle: 300, end: 1700 };
     }
     check(&[
         (
@@ -362,7 +362,7 @@ fn backlog_that_grows_is_a_limit_before_anything_is_lost() {
         ),
         (
             "a backlog that stays",
-            |step| step.tally.backlog = Backlog { middle: 1700, end: 1700 },
+            |step| step.tally.backlog = Backlog { start: 0, middle: 1700, end: 1700 },
             Limit::Nothing,
             "",
         ),

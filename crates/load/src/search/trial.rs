@@ -117,7 +117,7 @@ mod tests {
         let record = LoadRecord::from_json(include_str!("../../../report/tests/golden/load.json")).unwrap();
         let mut step = record.steps[0].clone();
         let before = Trial::from(&step);
-        step.tally.backlog = Backlog { middle: 100, end: 200 };
+        step.tally.backlog = Backlog { start: 0, middle: 100, end: 200 };
         assert_eq!(Trial::from(&step), Trial { failed: before.failed + 200, ..before });
     }
 

@@ -370,10 +370,15 @@ impl Step {
         std::iter::once(&self.tally).chain(others).chain(hosts).all(Tally::adds_up)
     }
 
-    /// Answers a second that passed every check.
+    /// Answers a second that passed every check: of an open loop those to what was due in the measured time, whenever
+    /// they came, so that they compare with what was offered; of a closed loop those that came within that time, as it
+    /// is their coming that has the next operation begin.
     #[must_use]
     pub fn answered_rps(&self) -> f64 {
-        self.per_second(self.tally.answered)
+        self.per_second(match self.offered_rps {
+            Some(_) => self.tally.answered,
+            None => self.tally.answered_within(),
+        })
     }
 
     /// Requests a second that were sent.
@@ -490,6 +495,16 @@ pub(crate) mod tests {
     /// The hand-made record of the golden files: four steps, of which the third loses and the fourth is invalid.
     pub(crate) fn record() -> LoadRecord {
         LoadRecord::from_json(include_str!("../../tests/golden/load.json")).unwrap()
+    }
+
+    #[test]
+    fn closed_loop_answered_what_came_in_time() {
+        let mut step = record().steps.swap_remove(0);
+        (step.seconds, step.tally.answered) = (2.0, 100);
+        step.tally.backlog = Backlog { start: 2, middle: 9, end: 20 };
+        let rates_rps =
+            [Some(50.0), None].map(|offered_rps| Step { offered_rps, ..step.clone() }.answered_rps());
+        assert_eq!(rates_rps, [50.0, 41.0]);
     }
 
     #[test]

@@ -278,7 +278,7 @@ pub struct Tally {
     /// Surplus datagrams: duplicate answers, and answers to no known request.
     #[serde(default)]
     pub surplus: u64,
-    /// Answered operations that were on their way at two instants: whether answers kept up.
+    /// Answered operations that were on their way at three instants: whether answers kept up.
     #[serde(default, skip_serializing_if = "Backlog::is_empty")]
     pub backlog: Backlog,
     /// What came and belongs to no operation, by kind.
@@ -301,6 +301,9 @@ pub struct Tally {
 /// Operations that had begun and were not answered yet, but were in the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backlog {
+    /// When counting began: they belong to the warm-up, and count nowhere else.
+    #[serde(default)]
+    pub start: u64,
     /// In the middle of the measured time.
     pub middle: u64,
     /// At its end.
@@ -382,6 +385,7 @@ impl Tally {
         add(&mut self.lost, other.lost);
         add(&mut self.invalid, other.invalid);
         add(&mut self.surplus, other.surplus);
+        add(&mut self.backlog.start, other.backlog.start);
         add(&mut self.backlog.middle, other.backlog.middle);
         add(&mut self.backlog.end, other.backlog.end);
         for (&cause, &count) in &other.causes {
@@ -407,6 +411,12 @@ impl Tally {
     #[must_use]
     pub fn loss_ratio(&self) -> f64 {
         if self.sent == 0 { 0.0 } else { self.lost.saturating_add(self.invalid) as f64 / self.sent as f64 }
+    }
+
+    /// Answers that came within the measured time, those to operations of the warm-up included.
+    #[must_use]
+    pub fn answered_within(&self) -> u64 {
+        self.answered.saturating_sub(self.backlog.end).saturating_add(self.backlog.start)
     }
 
     /// How many of the answered operations wait longer and longer, and would be lost in the end: by so many the backlog
@@ -456,13 +466,14 @@ mod tests {
 
     #[test]
     fn backlog_grows_if_more_wait_at_the_end_than_chance_explains() {
-        let growth = |middle, end| Backlog { middle, end }.growth();
+        let growth = |middle, end| Backlog { start: 0, middle, end }.growth();
         assert_eq!((growth(0, 0), growth(500, 500), growth(900, 20)), (0, 0, 0));
         // Nine of a hundred may come and go: three times the root of nine is nine.
         assert_eq!((growth(0, 9), growth(0, 10)), (0, 20));
         assert_eq!((growth(10_000, 10_400), growth(10_000, 11_000)), (0, 2000));
         assert_eq!(growth(0, u64::MAX), u64::MAX);
-        let overloaded = Tally { answered: 15, backlog: Backlog { middle: 0, end: 10 }, ..Tally::default() };
+        let overloaded =
+            Tally { answered: 15, backlog: Backlog { start: 0, middle: 0, end: 10 }, ..Tally::default() };
         assert_eq!(overloaded.unsustained(), 15);
     }
 
