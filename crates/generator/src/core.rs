@@ -160,6 +160,7 @@ impl Core {
     /// Nothing more begins.
     pub fn stop(&mut self, now_ns: u64) {
         self.load.streams.stop(now_ns);
+        self.load.results.ledger.stop(now_ns);
     }
 
     /// Starts a turn, in which the operations that became due since the last one begin: call [`Core::begin`] until

@@ -77,6 +77,11 @@ impl Ledger {
         self.counts.iter_mut().flatten().chain(&mut self.warm_up).for_each(Counts::clear);
     }
 
+    /// The step ends at `now_ns`, before its time; if that is before its middle, nothing says whether the backlog grew.
+    pub(crate) fn stop(&mut self, now_ns: u64) {
+        self.looks_ns = self.looks_ns.map(|look_ns| look_ns.min(now_ns));
+    }
+
     /// Why the figures say nothing about the server, given how late requests left and how late one in a hundred may be;
     /// `None` if they are valid.
     pub(crate) fn why_invalid(&self, late_max_ns: u64, lateness: &Times) -> Option<String> {
@@ -168,6 +173,20 @@ mod tests {
         assert_eq!(ledger.warm_up(true).backlog, Backlog { start: 0, middle: 1, end: 1 });
         ledger.start(100, 300);
         assert!(ledger.get(true, true).tally().backlog.is_empty());
+    }
+
+    #[test]
+    fn backlog_of_a_step_that_is_stopped_is_that_of_the_stop() {
+        for (stop_ns, backlog) in [(150, [1, 1]), (250, [0, 1])] {
+            let mut ledger = Ledger::new(Scheme::Plain.nature());
+            ledger.start(100, 300);
+            ledger.stop(stop_ns);
+            ledger.stop(stop_ns + 10);
+            let answered = Answered { latency_ns: 20, from_send_ns: None, offset_ns: None };
+            ledger.answer(true, true, stop_ns - 10, &answered);
+            let [middle, end] = backlog;
+            assert_eq!(ledger.get(true, true).backlog, Backlog { start: 0, middle, end }, "{stop_ns}");
+        }
     }
 
     #[test]

@@ -375,9 +375,15 @@ impl Step {
     /// is their coming that has the next operation begin.
     #[must_use]
     pub fn answered_rps(&self) -> f64 {
+        self.answered_rps_of(&self.tally)
+    }
+
+    /// The same of one host's part of the step.
+    #[must_use]
+    pub fn answered_rps_of(&self, tally: &Tally) -> f64 {
         self.per_second(match self.offered_rps {
-            Some(_) => self.tally.answered,
-            None => self.tally.answered_within(),
+            Some(_) => tally.answered,
+            None => tally.answered_within(),
         })
     }
 

@@ -213,7 +213,7 @@ pub(super) fn hosts(record: &LoadRecord) -> Option<Table> {
         })
         .number(("Seconds", "seconds"), |(step, ..)| seconds(step.seconds))
         .number(("Sent/s", "sent/s"), |(step, _, tally)| rate(step.per_second(tally.sent)))
-        .number(("Answered/s", "answered/s"), |(step, _, tally)| rate(step.per_second(tally.answered)))
+        .number(("Answered/s", "answered/s"), |(step, _, tally)| rate(step.answered_rps_of(tally)))
         .number(("Lost %", "lost %"), |(.., tally)| lost_percent(tally))
         .number(("Busy", "busy"), |(step, part, _)| {
             let share = part.map_or(step.generator_busy_share, |part| part.busy_share);

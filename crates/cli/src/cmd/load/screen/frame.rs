@@ -295,7 +295,7 @@ fn hosts(step: &Step, room: usize, width: u16) -> Vec<Line<'static>> {
         let figures = [
             part.offered_rps.map_or_else(|| "-".to_owned(), rate),
             rate(step.per_second(part.tally.sent)),
-            rate(step.per_second(part.tally.answered)),
+            rate(step.answered_rps_of(&part.tally)),
             text::lost_percent(&part.tally),
             text::skew(part.start_skew_us, part.start_skew_error_us),
         ];
