@@ -1,7 +1,7 @@
 //! What can the load generator itself do, and does it find what an independent one finds?
 //!
-//! Goals: the rates of Debian's chrony and of our server by closed loop and by a bare generator, which shares no code
-//! with ours, within a tenth of each other, and within the intervals of searches, under each of four schemes
+//! Goals: the rates of Debian's chrony and of our server by closed loop and by a bare generator, which shares nothing
+//! of our engine, within a tenth of each other, and within the intervals of searches, under each of four schemes
 //! (`agreement`); what one core of ours offers, checks, and keeps to its schedule; what simulated clients cost in
 //! memory; and what NTS adds to a round trip of our server. Non-goals: how fast our server is (`capacity`). Offers are
 //! made to a socket that nobody reads: an echo in the driver needs BPF, which is not here.

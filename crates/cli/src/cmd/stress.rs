@@ -4,7 +4,8 @@
 //! - Average NTP Req/Sec: answers a second that passed every check.
 //! - Total Requests: requests that were sent.
 //! - Failed Requests: those without an answer in time, and those whose answer failed a check.
-//! - Bad Stratum Level: those of them whose answer had stratum 0 or one above 15, whatever else was wrong with it.
+//! - Bad Stratum Level: those of them whose answer had stratum 0 or one above 15, whatever its leap indicator and
+//!   timestamps say.
 //!
 //! A run that was interrupted says after how long, in a fifth line.
 

@@ -7,7 +7,7 @@
 //! - Fresh *samples* of [`Settings::trial_count`] trials decide: one at the lower end, which must show that the loss is
 //!   at most the tolerated one, and one at the upper end, which must show that it is above. The unit is the trial, by
 //!   Student's t, as losses within one come in bursts; the exact binomial test has to agree, which sets the smallest
-//!   sample: with 1 % tolerated, 436 requests without a loss. An end that is not confirmed moves outwards, in steps
+//!   sample: with 1 % tolerated, 437 requests without a loss. An end that is not confirmed moves outwards, in steps
 //!   that double, and is tried again with fresh trials, and more of them. Each sample is another chance to be wrong,
 //!   so they share the probability of that: all of them together mislead in one search of twenty, at most.
 //!
@@ -36,7 +36,7 @@ pub use self::trial::Trial;
 use bracket::Bracket;
 use sample::{Closed, Collection};
 
-/// With this probability what is said of one end of the interval is right.
+/// With this probability what is said of both ends of the interval is right.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// The lowest rate that is tried.

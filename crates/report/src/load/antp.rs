@@ -29,7 +29,7 @@ pub struct AntpFigures {
     pub client_crypto_us: Option<Percentiles>,
     /// The same of all operations together, in seconds of processor time of the sending threads.
     pub client_crypto_seconds: f64,
-    /// How long the sending threads were busy, added up, in seconds.
+    /// How long the sending threads took part, added up, in seconds.
     pub thread_seconds: f64,
     /// Share of the sending threads' time that this was.
     pub client_crypto_share: Option<f64>,
