@@ -32,13 +32,6 @@ pub fn advice(plan: &Plan, pids: &[u32]) -> Option<String> {
 /// The same for a generator that may use the processors `allowed`, and a server that may use those of `server`; `None`
 /// if nobody knows.
 fn sentence(plan: &Plan, allowed: &[usize], server: Option<&BTreeSet<usize>>) -> Option<String> {
-    if allowed.len() < 2 {
-        return Some(
-            "the server is on this host, and one processor is all that there is for it and the generator: each takes \
-             from the other, and the figures are of both; let an agent on another host send (--agents)"
-                .to_owned(),
-        );
-    }
     let mine: BTreeSet<usize> = match plan.pinned {
         true => (0..plan.workers).filter_map(|index| processor(allowed, index)).collect(),
         false => allowed.iter().copied().collect(),
@@ -54,6 +47,9 @@ fn sentence(plan: &Plan, allowed: &[usize], server: Option<&BTreeSet<usize>>) ->
     let free: Vec<String> =
         allowed.iter().filter(|cpu| !mine.contains(cpu)).map(ToString::to_string).collect();
     let remedy = match (free.is_empty(), plan.pinned) {
+        _ if allowed.len() == 1 => {
+            "start it on another one, or let an agent on another host send (--agents)".to_owned()
+        }
         (false, _) => format!("start it with taskset -c {}", free.join(",")),
         (true, true) => "use fewer --workers, or let agents on other hosts send (--agents)".to_owned(),
         (true, false) => {
@@ -102,10 +98,15 @@ mod tests {
     }
 
     #[test]
-    fn one_processor_for_both_is_told_whatever_is_known() {
-        for server in [None, Some(&[0][..])] {
-            assert!(said(1, true, &[0], server).contains("one processor is all that there is"));
+    fn one_processor_for_both_is_told_unless_the_server_is_known_to_be_elsewhere() {
+        for (server, may) in [(None, "shares, unless"), (Some(&[0][..]), "may use")] {
+            for is_pinned in [true, false] {
+                let said = said(1, is_pinned, &[0], server);
+                assert!(said.contains(may) && said.contains("processors (0)"), "{said}");
+                assert!(said.contains("start it on another one, or let an agent"), "{said}");
+            }
         }
+        assert_eq!(said(1, true, &[1], Some(&[0])), "");
     }
 
     #[test]
