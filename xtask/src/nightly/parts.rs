@@ -265,7 +265,7 @@ const ENTRIES: &[Entry] = &[
     Entry {
         name: "address-sanitizer",
         establishes: "In no system test, nor in a test of a crate with unsafe code, does the program or its C touch \
-            memory that is not its own.",
+            memory that is not its own, or end with memory that it has lost.",
         minutes: 60,
         steps: &[Step::new("cargo xtask sanitize address")],
         figures: &["address-sanitizer-tests"],
