@@ -161,12 +161,21 @@ impl Config {
         Resolver { file }.resolve(raw)
     }
 
+    /// The file of cookie keys that something else makes, if they are made elsewhere.
+    pub(crate) fn followed_keys(&self) -> Option<&Path> {
+        match &self.nts.as_ref()?.store {
+            StoreKind::File => None,
+            StoreKind::Follow(path) => Some(path),
+        }
+    }
+
     /// The files that are read again on SIGHUP, each with the key that names it.
     pub(crate) fn files(&self) -> Vec<(String, &Path)> {
         let mut files: Vec<(String, &Path)> = Vec::new();
         if let Some(nts) = &self.nts {
             files.push(("nts.certificate-chain".to_owned(), &nts.certificate_chain));
             files.push(("nts.private-key".to_owned(), &nts.private_key));
+            files.extend(self.followed_keys().map(|path| ("nts.cookie-keys.file".to_owned(), path)));
         }
         for suite in self.antp.iter().flat_map(|antp| &antp.suites) {
             files.push((format!("{}.certificate-chain", suite.table), &suite.certificate_chain));

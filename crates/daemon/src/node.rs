@@ -41,7 +41,7 @@ use crate::metrics::Exporter;
 use crate::metrics::counters::Totals;
 use crate::metrics::spans::SpanRing;
 pub use crate::preflight::check;
-use crate::preflight::{self, state_error};
+use crate::preflight::{self, cookie_keys_error, state_error};
 use crate::reference::Watcher;
 use crate::retired::Retired;
 use crate::rotation::Schedule;
@@ -256,7 +256,7 @@ fn take_up(
         let schedule = Schedule { period: settings.rotate, keep: settings.keep };
         let store = Arc::clone(&stores.cookie_keys);
         let rotator = Rotator::start(store, "cookie keys", schedule, clock, &mut entropy)
-            .map_err(|error| state_error(config, &error))?;
+            .map_err(|error| cookie_keys_error(config, &error))?;
         nts = Some(NtsState::new(rotator.in_force(), identity));
         cookie_keys = Some(rotator);
     }

@@ -56,7 +56,12 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
         directory::check_access(directory, is_root).map_err(wrong)?;
     }
     if config.nts.is_some() {
-        stores.cookie_keys.load().map_err(wrong)?;
+        let keys = stores.cookie_keys.load();
+        keys.and_then(|held| match (held, config.followed_keys()) {
+            (None, Some(path)) => Err(StoreError::NotThere(path.to_owned())),
+            _ => Ok(()),
+        })
+        .map_err(|error| cookie_keys_error(config, &error))?;
     }
     if config.antp.is_some() {
         stores.state_keys.load().map_err(wrong)?;
@@ -91,6 +96,13 @@ pub(crate) fn load_symmetric(config: &Config, symmetric: &Symmetric) -> Result<K
 pub(crate) fn state_error(config: &Config, error: &StoreError) -> ConfigError {
     let directory = config.state_directory.display();
     ConfigError::new(&config.file, "server.state-directory", directory, error, error.remedy())
+        .of_rights(error.is_permission())
+}
+
+/// What is wrong with cookie keys: of the state directory, or of the file in which they are followed.
+pub(crate) fn cookie_keys_error(config: &Config, error: &StoreError) -> ConfigError {
+    let Some(path) = config.followed_keys() else { return state_error(config, error) };
+    ConfigError::new(&config.file, "nts.cookie-keys.file", path.display(), error, error.remedy())
         .of_rights(error.is_permission())
 }
 

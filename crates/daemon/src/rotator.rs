@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use authentick_crypto::Entropy;
+use authentick_proto::generations::Succession;
 
 use crate::clock::HostClock;
 use crate::keystore::{Held, KeyKind, KeyStore, News, Rotated, Rotation, StoreError, Version};
@@ -48,6 +49,10 @@ pub(crate) struct Rotator<K> {
     is_written: bool,
     /// Whether the last look at the store failed; only the first failure is logged.
     is_unreadable: bool,
+    /// Whether keys that something else makes were gone at the last look; that is logged once, too.
+    is_missing: bool,
+    /// What is there and was refused last.
+    refused: Option<Version>,
 }
 
 impl<K: KeyKind> Rotator<K> {
@@ -88,6 +93,8 @@ impl<K: KeyKind> Rotator<K> {
             written: boot,
             is_written: true,
             is_unreadable: false,
+            is_missing: false,
+            refused: None,
         })
     }
 
@@ -102,6 +109,9 @@ impl<K: KeyKind> Rotator<K> {
         self.retired.free();
         if self.store.is_followed() {
             self.follow();
+        }
+        if !self.store.is_made_here() {
+            return;
         }
         let keys = self.in_force.keys.load_full();
         let now = Now { wall: self.clock.unix_seconds(), boot: self.clock.boot(), vouched_by };
@@ -145,10 +155,11 @@ impl<K: KeyKind> Rotator<K> {
     pub(crate) fn reload(&mut self) {
         let name = self.name;
         match self.store.load() {
-            Ok(Some(held)) => {
+            Ok(Some(held)) if !self.is_refused(&held) => {
                 log::info!("{name} read again; key {:08x} seals", held.keys.current_id());
                 self.put_in_force(held);
             }
+            Ok(Some(_)) => {}
             // They are written again, and that is said; the keys in force are not changed.
             Ok(None) => self.restore(),
             Err(error) => log::error!("{name} not changed: {error}; {}", error.remedy()),
@@ -168,20 +179,48 @@ impl<K: KeyKind> Rotator<K> {
         self.is_unreadable = news.is_err();
         match news {
             Ok(News::None) | Err(_) => {}
-            Ok(News::Changed(held)) => {
+            Ok(News::Changed(held)) if Some(held.version) == self.refused => {}
+            Ok(News::Changed(held)) if !self.is_refused(&held) => {
                 log::info!("{name} changed by somebody else; key {:08x} seals", held.keys.current_id());
                 self.put_in_force(held);
             }
+            Ok(News::Changed(held)) => self.refused = Some(held.version),
             Ok(News::Gone) => self.restore(),
         }
     }
 
+    /// Whether keys that something else makes are not what becomes of those in force, which then stay; says why.
+    fn is_refused(&self, held: &Held<K>) -> bool {
+        let why = match self.in_force.keys.load().succession(&held.keys) {
+            _ if self.store.is_made_here() => return false,
+            Succession::Follows => return false,
+            Succession::Older => "they are older than those in force".to_owned(),
+            Succession::Unrelated => "they have no key in common with those in force".to_owned(),
+            Succession::Clashes(id) => format!("key {id:08x} is another one than that in force"),
+        };
+        self.in_force.rotation_failures.count();
+        log::error!(
+            "{} not changed: {}: {why}, whose cookies would be refused; put the right file there, or restart the \
+             server if this is meant",
+            self.name,
+            self.store.place()
+        );
+        true
+    }
+
     fn put_in_force(&mut self, held: Held<K>) {
-        self.version = held.version;
+        (self.version, self.is_missing, self.refused) = (held.version, false, None);
         self.retired.replace(&self.in_force.keys, Arc::new(held.keys));
     }
 
     fn restore(&mut self) {
+        if !self.store.is_made_here() {
+            if !self.is_missing {
+                log::error!("{} is gone; the keys in force stay in use", self.store.place());
+            }
+            self.is_missing = true;
+            return;
+        }
         match self.store.restore_if_gone(&self.in_force.keys.load_full()) {
             Ok(version) => self.version = version.unwrap_or(self.version),
             Err(error) => log::error!("{} not written again: {error}; {}", self.name, error.remedy()),

@@ -65,7 +65,48 @@ pub enum KeySetError {
     Unknown(u32),
 }
 
+/// What a set is to one that is in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Succession {
+    /// It is the same, or what became of it: what was sealed with the old one opens as far as it has the keys.
+    Follows,
+    /// It is what the one in force was before.
+    Older,
+    /// They have no key in common.
+    Unrelated,
+    /// This identifier stands for another key.
+    Clashes(u32),
+}
+
 impl<K: Numbered> Generations<K> {
+    /// What `next` is to this set; `is_same`: whether two keys have the same octets.
+    pub fn succession(&self, next: &Self, is_same: impl Fn(&K, &K) -> bool) -> Succession {
+        let rank = |role| match role {
+            Role::Retired => 0,
+            Role::Current => 1,
+            Role::Future => 2,
+        };
+        let common = || {
+            next.keys().filter_map(|(role, key)| {
+                let (held, ours) = self.keys().find(|(_, ours)| ours.id() == key.id())?;
+                Some((rank(held), rank(role), is_same(ours, key), key.id()))
+            })
+        };
+        if let Some((.., id)) = common().find(|(_, _, is_same, _)| !is_same) {
+            return Succession::Clashes(id);
+        }
+        if common().next().is_none() {
+            return Succession::Unrelated;
+        }
+        // A key never goes from retired to current, or from current to future.
+        let goes_back = common().any(|(held, given, ..)| given > held);
+        let goes_on = common().any(|(held, given, ..)| given < held);
+        match goes_back || !goes_on && next.rotated < self.rotated {
+            true => Succession::Older,
+            false => Succession::Follows,
+        }
+    }
+
     /// A first set, of keys with different identifiers; `now` in Unix seconds.
     pub(crate) fn first(current: K, future: K, now: u64) -> Self {
         debug_assert!(current.id() != future.id(), "the second key has the next number");

@@ -72,10 +72,51 @@ impl KeySet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::generations::Succession;
     use crate::limits::KEY_COUNT_MAX;
 
     fn roles(set: &KeySet) -> Vec<(Role, u32)> {
         set.keys().map(|(role, key)| (role, key.id())).collect()
+    }
+
+    #[test]
+    fn what_follows_from_a_set_is_told_from_what_was_before_it() {
+        let mut entropy = Entropy::from_seed(1);
+        let mut sets = vec![KeySet::generate(1000, &mut entropy)];
+        for index in 0..6 {
+            sets.push(sets[index].rotate(2000 + index as u64, 2, &mut entropy));
+        }
+        let is_same = |a: &CookieKey, b: &CookieKey| a.key().expose() == b.key().expose();
+        let succession = |a: &KeySet, b: &KeySet| a.succession(b, is_same);
+        for (held, a) in sets.iter().enumerate() {
+            for (given, b) in sets.iter().enumerate() {
+                // Two retired keys, one that seals and one that will: so far apart there is a common one.
+                let expected = match (held.abs_diff(given), given < held) {
+                    (4.., _) => Succession::Unrelated,
+                    (_, true) => Succession::Older,
+                    (_, false) => Succession::Follows,
+                };
+                assert_eq!(succession(a, b), expected, "{held} {given}");
+            }
+        }
+        // A retired key that is taken away does not make a set older.
+        let retired = |set: &KeySet| set.keys().last().expect("it has keys").1.id();
+        let without = sets[3].without(retired(&sets[3])).unwrap();
+        assert_eq!(succession(&sets[3], &without), Succession::Follows);
+        assert_eq!(succession(&sets[4], &without), Succession::Older);
+        // If only retired keys are common, the time of the rotation decides.
+        let of = |set: &KeySet, rotated| {
+            let fresh = |id| CookieKey::new(id, 0, &[id as u8; 32]);
+            let key = set.keys().last().expect("it has keys").1;
+            let old = CookieKey::new(key.id(), key.created(), key.key().expose());
+            KeySet::from_keys(fresh(2), fresh(1), [old], rotated).unwrap()
+        };
+        assert_eq!(succession(&sets[3], &of(&sets[3], 2001)), Succession::Older);
+        assert_eq!(succession(&sets[3], &of(&sets[3], 2002)), Succession::Follows);
+        let id = sets[3].current().id();
+        let other = KeySet::from_keys(CookieKey::new(7, 0, &[7; 32]), CookieKey::new(id, 0, &[8; 32]), [], 1)
+            .unwrap();
+        assert_eq!(succession(&sets[3], &other), Succession::Clashes(id));
     }
 
     //= rfc8915#6-3

@@ -13,6 +13,7 @@ mod containment;
 mod crowd;
 mod demo;
 mod doctor;
+mod followed_keys;
 mod game;
 mod hostile_clock;
 mod hostile_exchange;

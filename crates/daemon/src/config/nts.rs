@@ -15,10 +15,12 @@ use authentick_wire::ke::AeadId;
 use super::{ConfigError, Resolver, raw};
 
 /// Where cookie keys are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreKind {
     /// In a file of the state directory.
     File,
+    /// In this file, which something else replaces.
+    Follow(PathBuf),
 }
 
 /// Settings of Network Time Security.
@@ -48,9 +50,8 @@ pub struct Nts {
 
 impl Resolver<'_> {
     pub(super) fn nts(&self, raw: raw::Nts) -> Result<Nts, ConfigError> {
-        let raw::CookieKeys { store, rotate, keep } = raw.cookie_keys;
-        let (stores, what) = ([("file", StoreKind::File)], "key store in this version");
-        let store = self.word("nts.cookie-keys.store", store.as_deref(), what, &stores)?;
+        let store = self.store(&raw.cookie_keys)?;
+        let raw::CookieKeys { rotate, keep, .. } = raw.cookie_keys;
         let (rotate, keep) = (rotate.as_deref().unwrap_or("1d"), keep.unwrap_or(7));
         let rotations = Duration::from_secs(1)..=Duration::from_secs(365 * 86_400);
         let raw::Advertise { server, port } = raw.advertise;
@@ -71,6 +72,39 @@ impl Resolver<'_> {
             rotate: self.duration("nts.cookie-keys.rotate", rotate, rotations)?,
             keep: self.number("nts.cookie-keys.keep", keep, 1..=KEY_COUNT_MAX as i64 - 2)?,
         })
+    }
+
+    /// Where cookie keys are. Keys that something else makes rotate there, too.
+    fn store(&self, raw: &raw::CookieKeys) -> Result<StoreKind, ConfigError> {
+        const FILE: &str = "nts.cookie-keys.file";
+        let (words, what) = ([("file", false), ("follow", true)], "key store in this version");
+        let is_followed = self.word("nts.cookie-keys.store", raw.store.as_deref(), what, &words)?;
+        match (is_followed, &raw.file) {
+            (false, None) => Ok(StoreKind::File),
+            (false, Some(file)) => {
+                let remedy =
+                    "write store = \"follow\" too, or leave this out: the file is in the state directory";
+                Err(self.wrong(FILE, file, "only read if something else makes the keys", remedy))
+            }
+            (true, None) => {
+                let remedy = "name the file that something else replaces: file = \"/run/keys/cookie-keys\"";
+                Err(self.wrong(FILE, "", "missing, and the keys are to be read there", remedy))
+            }
+            (true, Some(file)) => {
+                let keep = raw.keep.map(|keep| ("nts.cookie-keys.keep", keep.to_string()));
+                let rotate = raw.rotate.clone().map(|rotate| ("nts.cookie-keys.rotate", rotate));
+                if let Some((key, value)) = rotate.or(keep) {
+                    let remedy = "leave it out: keys rotate where they are made";
+                    return Err(self.wrong(
+                        key,
+                        value,
+                        "without effect on keys that something else makes",
+                        remedy,
+                    ));
+                }
+                Ok(StoreKind::Follow(self.absolute(FILE, file)?))
+            }
+        }
     }
 
     fn ke_limits(&self, raw: &raw::KeLimits) -> Result<Limits, ConfigError> {

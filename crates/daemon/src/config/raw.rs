@@ -101,6 +101,7 @@ pub(super) struct Advertise {
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(super) struct CookieKeys {
     pub(super) store: Option<String>,
+    pub(super) file: Option<String>,
     pub(super) rotate: Option<String>,
     pub(super) keep: Option<i64>,
 }

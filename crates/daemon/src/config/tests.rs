@@ -72,7 +72,7 @@ fn mistakes_name_file_key_value_and_remedy() {
         ("[nts]\nprivate-key = \"/k\"", &["certificate-chain"]),
         (&format!("{nts}cookie-keys = {{ rotate = \"daily\" }}"), &["rotate", "daily", "\"1d\""]),
         (&format!("{nts}cookie-keys = {{ keep = 0 }}"), &["keep", "1 to 64"]),
-        (&format!("{nts}cookie-keys = {{ store = \"tape\" }}"), &["store", "tape", "\"file\""]),
+        (&format!("{nts}cookie-keys = {{ store = \"tape\" }}"), &["store", "tape", "\"file\" or \"follow\""]),
         (&format!("{nts}aeads = [15, 31]"), &["nts.aeads", "\"31\"", "15, 16, 17 and 30"]),
         (&format!("{nts}aeads = []"), &["nts.aeads", "no algorithm"]),
         (&format!("{nts}advertise = {{ port = 0 }}"), &["advertise.port", "1 to 65535"]),
@@ -110,11 +110,50 @@ fn mistakes_name_file_key_value_and_remedy() {
         ("[metrics]\nlisten = \"9975\"", &["metrics.listen", "9975"]),
         ("[server\n", &["line 1"]),
     ] {
-        let message = message(text);
-        for part in parts {
-            assert!(message.contains(part), "{part:?} is not in {message:?}");
-        }
+        assert_names(text, parts);
     }
+}
+
+/// What is said of a configuration names all of these.
+#[track_caller]
+fn assert_names(text: &str, parts: &[&str]) {
+    let message = message(text);
+    for part in parts {
+        assert!(message.contains(part), "{part:?} is not in {message:?}");
+    }
+}
+
+#[test]
+fn followed_keys_have_a_file_and_rotate_elsewhere() {
+    let nts = "[nts]\ncertificate-chain = \"/c\"\nprivate-key = \"/k\"\n";
+    for (text, parts) in [
+        (
+            &format!("{nts}cookie-keys = {{ store = \"follow\" }}"),
+            &["cookie-keys.file", "missing", "file = "][..],
+        ),
+        (
+            &format!("{nts}cookie-keys = {{ store = \"follow\", file = \"keys\" }}"),
+            &["cookie-keys.file", "\"keys\"", "slash"],
+        ),
+        (&format!("{nts}cookie-keys = {{ file = \"/keys\" }}"), &["cookie-keys.file", "store = \"follow\""]),
+        (
+            &format!("{nts}cookie-keys = {{ store = \"follow\", file = \"/keys\", rotate = \"1d\" }}"),
+            &["cookie-keys.rotate", "\"1d\"", "where they are made"],
+        ),
+        (
+            &format!("{nts}cookie-keys = {{ store = \"follow\", file = \"/keys\", keep = 7 }}"),
+            &["cookie-keys.keep", "\"7\"", "where they are made"],
+        ),
+    ] {
+        assert_names(text, parts);
+    }
+    let config = parse(&format!("{nts}cookie-keys = {{ store = \"follow\", file = \"/keys\" }}")).unwrap();
+    assert_eq!(config.followed_keys(), Some(Path::new("/keys")));
+    let files = config.files();
+    assert!(
+        files.iter().any(|(key, path)| key == "nts.cookie-keys.file" && *path == Path::new("/keys")),
+        "read again"
+    );
 }
 
 #[test]

@@ -11,7 +11,7 @@
 use std::fmt::Write as _;
 
 use authentick_crypto::Entropy;
-use authentick_proto::generations::Role;
+use authentick_proto::generations::{Role, Succession};
 use authentick_proto::keyset::{CookieKey, KeySet};
 use zeroize::Zeroizing;
 
@@ -37,6 +37,10 @@ impl KeyKind for KeySet {
 
     fn rotated_once(&self, now: u64, keep: usize, entropy: &mut Entropy) -> Self {
         self.rotate(now, keep, entropy)
+    }
+
+    fn succession(&self, next: &Self) -> Succession {
+        KeySet::succession(self, next, |ours, theirs| ours.key().expose() == theirs.key().expose())
     }
 
     fn emit(&self) -> Zeroizing<String> {

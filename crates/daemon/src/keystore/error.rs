@@ -34,6 +34,12 @@ pub enum StoreError {
     /// The keys that are stored there make no set.
     #[error("{0}: {1}")]
     Set(String, KeySetError),
+    /// Keys that something else makes and puts into this file were to be changed here.
+    #[error("{0}: these keys are made elsewhere, and only read here")]
+    MadeElsewhere(PathBuf),
+    /// Keys that something else makes are not there yet.
+    #[error("{0}: there is no such file, and its keys are made elsewhere")]
+    NotThere(PathBuf),
     /// Others replaced the keys there again and again, each time before this process could.
     #[error("{0}: others replace the keys all the time")]
     Contended(String),
@@ -66,6 +72,10 @@ impl StoreError {
             ),
             StoreError::Line(place, ..) | StoreError::Set(place, _) => {
                 format!("restore {place} from a copy, or remove it: clients then exchange keys anew")
+            }
+            StoreError::MadeElsewhere(_) => "change them where they are made".to_owned(),
+            StoreError::NotThere(_) => {
+                "have what makes the keys put the file there, then start again".to_owned()
             }
             StoreError::Contended(_) => "see who rotates these keys, and try again".to_owned(),
         }

@@ -41,17 +41,7 @@ impl<K: KeyKind> FileStore<K> {
     }
 
     fn read(&self) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
-        let path = || self.path.clone();
-        match guarded::read(&self.path, Secrecy::OwnerAlone, FILE_SIZE_MAX) {
-            Err(error) if error.is_missing() => Ok(None),
-            Err(Unreadable::Io(error)) => Err(StoreError::Io(path(), error)),
-            Err(Unreadable::Mode(mode)) => Err(StoreError::Mode(path(), mode)),
-            Err(Unreadable::NotAFile) => Err(StoreError::NotOurs(path(), "not a file, where keys should be")),
-            Err(Unreadable::Size(_)) => {
-                Err(StoreError::Line(self.place(), 0, "file is too long to hold such keys"))
-            }
-            Ok(octets) => Ok(Some(octets)),
-        }
+        read(&self.path, Secrecy::OwnerAlone)
     }
 
     fn lock(&self, patience: Duration) -> Result<Lock, StoreError> {
@@ -69,6 +59,24 @@ impl<K: KeyKind> FileStore<K> {
         let directory =
             fs::metadata(&self.directory).map_err(|error| refused((self.directory.clone(), error)))?;
         Ok((directory.uid(), directory.gid()))
+    }
+}
+
+/// The octets of a file of keys; `None` if there is no such file.
+///
+/// # Errors
+/// If it cannot be read, is no file, is open to others than `secrecy` says, or is too long.
+pub(super) fn read(path: &Path, secrecy: Secrecy) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
+    let place = || path.to_owned();
+    match guarded::read(path, secrecy, FILE_SIZE_MAX) {
+        Err(error) if error.is_missing() => Ok(None),
+        Err(Unreadable::Io(error)) => Err(StoreError::Io(place(), error)),
+        Err(Unreadable::Mode(mode)) => Err(StoreError::Mode(place(), mode)),
+        Err(Unreadable::NotAFile) => Err(StoreError::NotOurs(place(), "not a file, where keys should be")),
+        Err(Unreadable::Size(_)) => {
+            Err(StoreError::Line(path.display().to_string(), 0, "file is too long to hold such keys"))
+        }
+        Ok(octets) => Ok(Some(octets)),
     }
 }
 

@@ -11,6 +11,7 @@ mod cookie;
 pub(crate) mod directory;
 mod error;
 mod file;
+mod follow;
 mod lines;
 mod memory;
 mod state;
@@ -24,10 +25,12 @@ use std::time::Duration;
 use authentick_crypto::Entropy;
 use authentick_net::privilege::User;
 use authentick_proto::antp::state_key::StateKeys;
+use authentick_proto::generations::Succession;
 use authentick_proto::keyset::KeySet;
 use zeroize::Zeroizing;
 
 use self::file::FileStore;
+use self::follow::FollowedFile;
 use crate::config::{Config, StoreKind};
 use crate::lock;
 
@@ -56,6 +59,8 @@ pub trait KeyKind: fmt::Debug + Send + Sync + Sized + 'static {
     fn rotated_once(&self, now: u64, keep: usize, entropy: &mut Entropy) -> Self;
     /// The text.
     fn emit(&self) -> Zeroizing<String>;
+    /// What `next` is to this set.
+    fn succession(&self, next: &Self) -> Succession;
     /// The set that `lines` describe, which are those of a text after the first.
     ///
     /// # Errors
@@ -164,6 +169,12 @@ pub trait KeyStore<K: KeyKind>: fmt::Debug + Send + Sync {
     /// Whether a running server polls the keys each second and adopts changes. If not, it reads them when it is told
     /// to.
     fn is_followed(&self) -> bool;
+
+    /// Whether whoever uses the store makes its keys and rotates them. If not, something else does, and the store is
+    /// only read.
+    fn is_made_here(&self) -> bool {
+        true
+    }
 
     /// For how long the key `id` has sealed, as was last noted; zero if nothing is known of it. Nothing depends on it
     /// but when the key rotates.
@@ -280,8 +291,12 @@ impl Stores {
     #[must_use]
     pub fn of(config: &Config) -> Self {
         // State keys stay on the host; those of cookies are where the configuration has them.
-        match config.nts.as_ref().map_or(StoreKind::File, |nts| nts.store) {
-            StoreKind::File => Stores::in_directory(&config.state_directory),
+        let stores = Stores::in_directory(&config.state_directory);
+        match config.nts.as_ref().map(|nts| &nts.store) {
+            None | Some(StoreKind::File) => stores,
+            Some(StoreKind::Follow(path)) => {
+                Stores { cookie_keys: Arc::new(FollowedFile::<KeySet>::new(path)), ..stores }
+            }
         }
     }
 

@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 
 use authentick_crypto::Entropy;
 use authentick_proto::antp::state_key::{Seed, StateKey, StateKeys};
-use authentick_proto::generations::Role;
+use authentick_proto::generations::{Role, Succession};
 use zeroize::Zeroizing;
 
 use super::KeyKind;
@@ -47,6 +47,10 @@ impl KeyKind for StateKeys {
         // A last time that lies in the future is that of a clock that ran ahead.
         let is_due = now.checked_sub(self.refreshed()).is_none_or(|age| age >= REFRESH_SECONDS);
         self.rotate(now, keep, is_due.then_some(entropy))
+    }
+
+    fn succession(&self, next: &Self) -> Succession {
+        StateKeys::succession(self, next)
     }
 
     fn emit(&self) -> Zeroizing<String> {

@@ -10,7 +10,7 @@ use authentick_crypto::gcm::{GCM_KEY_SIZE, GcmKey};
 use authentick_crypto::kdf::{hkdf_sha256, hkdf_sha256_salted};
 use authentick_crypto::{Entropy, wipe};
 
-use crate::generations::{Generations, KeySetError, Numbered, Role};
+use crate::generations::{Generations, KeySetError, Numbered, Role, Succession};
 
 /// Octets of a seed.
 pub const SEED_SIZE: usize = 32;
@@ -235,6 +235,12 @@ impl StateKeys {
     /// All keys: current, future, then the retired ones, the youngest first.
     pub fn keys(&self) -> impl Iterator<Item = (Role, &StateKey)> {
         self.keys.keys()
+    }
+
+    /// What `next` is to this set.
+    #[must_use]
+    pub fn succession(&self, next: &Self) -> Succession {
+        self.keys.succession(&next.keys, |ours, theirs| ours.expose() == theirs.expose())
     }
 
     /// When randomness was last mixed in, in Unix seconds.
