@@ -19,13 +19,13 @@ use crate::guarded::Secrecy;
 
 /// A file of one kind of keys that something else replaces.
 #[derive(Debug)]
-pub(super) struct FollowedFile<K> {
+pub(crate) struct FollowedFile<K> {
     path: PathBuf,
     kind: PhantomData<fn() -> K>,
 }
 
 impl<K> FollowedFile<K> {
-    pub(super) fn new(path: &Path) -> Self {
+    pub(crate) fn new(path: &Path) -> Self {
         FollowedFile { path: path.to_owned(), kind: PhantomData }
     }
 }

@@ -30,11 +30,11 @@ use authentick_proto::keyset::KeySet;
 use zeroize::Zeroizing;
 
 use self::file::FileStore;
-use self::follow::FollowedFile;
 use crate::config::{Config, StoreKind};
 use crate::lock;
 
 pub use self::error::StoreError;
+pub(crate) use self::follow::FollowedFile;
 pub use self::lines::Lines;
 pub use self::memory::MemoryStore;
 

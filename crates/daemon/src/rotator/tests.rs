@@ -7,7 +7,8 @@ use authentick_proto::keyset::KeySet;
 use authentick_wire::time::NtpTime;
 
 use super::*;
-use crate::keystore::{MemoryStore, Swap};
+use crate::keystore::{FollowedFile, MemoryStore, Swap};
+use crate::replace::replace;
 
 const DAY: u64 = 86_400;
 const SCHEDULE: Schedule = Schedule { period: Duration::from_secs(DAY), keep: 3 };
@@ -128,72 +129,33 @@ fn age_outlives_the_server_in_the_store() {
     assert_eq!(next.rotations(), 1);
 }
 
-/// A place that something else fills.
-#[derive(Debug, Default)]
-struct Given(MemoryStore<KeySet>);
-
-impl Given {
-    fn put(&self, keys: &KeySet) {
-        let version = self.0.load().unwrap().map(|held| held.version);
-        assert!(matches!(self.0.compare_and_swap(version, keys, Duration::ZERO), Ok(Swap::Done(_))));
-    }
-}
-
-impl KeyStore<KeySet> for Given {
-    fn place(&self) -> String {
-        "a place".to_owned()
-    }
-
-    fn load(&self) -> Result<Option<Held<KeySet>>, StoreError> {
-        self.0.load()
-    }
-
-    fn compare_and_swap(&self, _: Option<Version>, _: &KeySet, _: Duration) -> Result<Swap, StoreError> {
-        Err(StoreError::MadeElsewhere("a place".into()))
-    }
-
-    fn is_followed(&self) -> bool {
-        true
-    }
-
-    fn is_made_here(&self) -> bool {
-        false
-    }
-
-    fn age(&self, _: u32) -> Result<Duration, StoreError> {
-        Ok(Duration::ZERO)
-    }
-
-    fn set_age(&self, _: u32, _: Duration) -> Result<(), StoreError> {
-        Ok(())
-    }
-}
-
 #[test]
 fn keys_that_are_made_elsewhere_are_taken_if_they_follow_and_never_rotated() {
     let (host, mut entropy) = (Arc::new(Host::default()), Entropy::from_seed(1));
     let clock: Arc<dyn HostClock> = host.clone();
-    let store = Arc::new(Given::default());
-    let start = |store: &Arc<Given>, entropy: &mut Entropy| {
-        let store = Arc::clone(store) as Arc<dyn KeyStore<KeySet>>;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("keys");
+    let put = |keys: &KeySet| replace(&path, keys.emit().as_bytes(), None).unwrap();
+    let start = |entropy: &mut Entropy| {
+        let store = Arc::new(FollowedFile::<KeySet>::new(&path));
         Rotator::start(store, "cookie keys", SCHEDULE, &clock, entropy)
     };
-    assert!(matches!(start(&store, &mut entropy), Err(StoreError::MadeElsewhere(_))), "nothing is there yet");
+    assert!(matches!(start(&mut entropy), Err(StoreError::NotThere(_))), "nothing is there yet");
     let first = KeySet::generate(100, &mut entropy);
     let second = first.rotate(200, 1, &mut entropy);
-    store.put(&first);
-    let rotator = start(&store, &mut entropy).unwrap();
+    put(&first);
+    let rotator = start(&mut entropy).unwrap();
     let mut server = Server { host, rotator, entropy };
     let seals = |server: &Server| server.rotator.in_force.keys.load().current().id();
     server.tick(100 * DAY);
     assert_eq!((seals(&server), server.rotations()), (first.current().id(), 0));
-    store.put(&second);
+    put(&second);
     server.tick(1);
     assert_eq!(seals(&server), second.current().id());
     let failures = |server: &Server| server.rotator.in_force.rotation_failures.get();
     let stranger = KeySet::generate(900, &mut Entropy::from_seed(9));
     for (refused, count) in [(&first, 1), (&stranger, 2)] {
-        store.put(refused);
+        put(refused);
         for _ in 0..3 {
             server.tick(1);
         }
@@ -201,12 +163,12 @@ fn keys_that_are_made_elsewhere_are_taken_if_they_follow_and_never_rotated() {
     }
     server.rotator.reload();
     assert_eq!((seals(&server), failures(&server)), (second.current().id(), 3), "SIGHUP takes it no more");
-    store.0.forget();
+    std::fs::remove_file(&path).unwrap();
     server.tick(1);
     server.rotator.reload();
-    assert!(store.0.load().unwrap().is_none(), "nothing is written where it was");
+    assert!(!path.exists(), "nothing is written where it was");
     assert_eq!(seals(&server), second.current().id());
-    store.put(&second.rotate(300, 1, &mut server.entropy));
+    put(&second.rotate(300, 1, &mut server.entropy));
     server.tick(1);
     assert_eq!(seals(&server), second.keys().nth(1).unwrap().1.id(), "the future key");
 }
