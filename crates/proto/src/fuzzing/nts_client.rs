@@ -5,7 +5,7 @@ use authentick_crypto::{Algorithm, Entropy};
 use authentick_wire::Writer;
 use authentick_wire::extension::{self, FieldType};
 use authentick_wire::limits::{COOKIE_COUNT, DATAGRAM_SIZE_MAX, HEADER_SIZE, IDENTIFIER_SIZE_MIN};
-use authentick_wire::nts::emit_authenticator;
+use authentick_wire::nts::{Span, emit_authenticator};
 
 use super::{seal, session_keys};
 use crate::client::{Exchange, NtsSession};
@@ -15,12 +15,12 @@ const IDENTIFIER_AT: usize = HEADER_SIZE + 4;
 
 /// Any octets as a response to an NTS request: none of them passes without the right tag, not even those that repeat
 /// its identifier. Behind a right tag at most one passes, with a time that can be followed, and brings what there is
-/// room for in the jar.
+/// room for in the jar; but for one bit of the tag or of the text, or with the identifier of another request, none does.
 pub fn client_response(octets: &[u8]) {
     let asked = Asked::new(Algorithm::SivCmac256);
     asked.refuses(&asked.aimed(octets));
     let Some((header, rest)) = octets.split_first_chunk::<HEADER_SIZE>() else { return };
-    if let Some(response) = asked.identified(header, |out| out.put(rest)) {
+    if let Some(response) = asked.identified(&asked.identifier, header, |out| out.put(rest)) {
         asked.refuses(&response);
     }
     let Some((&shape, rest)) = rest.split_first() else { return };
@@ -58,10 +58,10 @@ impl Asked {
         response
     }
 
-    /// A response of the right mode and version that repeats the identifier, and what follows; `None` if that is too
-    /// much.
+    /// A response of the right mode and version with an identifier, and what follows; `None` if that is too much.
     fn identified(
         &self,
+        identifier: &[u8; IDENTIFIER_SIZE_MIN],
         header: &[u8; HEADER_SIZE],
         rest: impl FnOnce(&mut Writer<'_>) -> Result<(), authentick_wire::NoRoom>,
     ) -> Option<Vec<u8>> {
@@ -70,11 +70,35 @@ impl Asked {
         let mut header = self.aimed(header);
         header[0] = header[0] & 0xC0 | 0x24;
         out.put(&header).ok()?;
-        extension::emit(&mut out, FieldType::UNIQUE_IDENTIFIER, &self.identifier).ok()?;
+        extension::emit(&mut out, FieldType::UNIQUE_IDENTIFIER, identifier).ok()?;
         rest(&mut out).ok()?;
         let size = out.offset();
         octets.truncate(size);
         Some(octets)
+    }
+
+    /// The same with `fields`, and `plaintext` encrypted behind them, under the right key; and where that is.
+    fn sealed(
+        &self,
+        identifier: &[u8; IDENTIFIER_SIZE_MIN],
+        header: &[u8; HEADER_SIZE],
+        [fields, plaintext]: [&[u8]; 2],
+    ) -> Option<(Vec<u8>, Span)> {
+        let algorithm = self.session.algorithm();
+        let nonce = &[7; 16][..algorithm.nonce_size()];
+        let mut placed = None;
+        let mut response = self.identified(identifier, header, |out| {
+            out.put(fields)?;
+            out.zeros(fields.len().next_multiple_of(4) - fields.len())?;
+            let associated_size = out.offset();
+            let (_, sealed) = emit_authenticator(out, nonce, 16 + plaintext.len(), 0)?;
+            placed = Some((associated_size, sealed));
+            Ok(())
+        })?;
+        let (associated_size, place) = placed?;
+        let key = session_keys(algorithm);
+        seal(key.s2c(), nonce, &mut response, associated_size, place, plaintext)?;
+        Some((response, place))
     }
 
     fn refuses(&self, response: &[u8]) {
@@ -88,20 +112,17 @@ impl Asked {
 /// `fields` and what is encrypted behind them, under the right key.
 fn sealed(algorithm: Algorithm, header: &[u8; HEADER_SIZE], fields: &[u8], plaintext: &[u8]) {
     let asked = Asked::new(algorithm);
-    let nonce = &[7; 16][..algorithm.nonce_size()];
-    let mut place = None;
-    let response = asked.identified(header, |out| {
-        out.put(fields)?;
-        out.zeros(fields.len().next_multiple_of(4) - fields.len())?;
-        let associated_size = out.offset();
-        let (_, sealed) = emit_authenticator(out, nonce, 16 + plaintext.len(), 0)?;
-        place = Some((associated_size, sealed));
-        Ok(())
-    });
-    let (Some(mut response), Some((associated_size, place))) = (response, place) else { return };
-    let key = session_keys(algorithm);
-    if seal(key.s2c(), nonce, &mut response, associated_size, place, plaintext).is_none() {
-        return;
+    let texts = [fields, plaintext];
+    let Some((mut response, place)) = asked.sealed(&asked.identifier, header, texts) else { return };
+    for at in [place.start(), place.end() - 1] {
+        response[at] ^= 1;
+        asked.refuses(&response);
+        response[at] ^= 1;
+    }
+    let mut identifier = asked.identifier;
+    identifier[0] ^= 1;
+    if let Some((response, _)) = asked.sealed(&identifier, header, texts) {
+        asked.refuses(&response);
     }
     let Asked { mut session, mut exchange, .. } = asked;
     match exchange.receive(&mut response.clone(), Some(&mut session)) {
