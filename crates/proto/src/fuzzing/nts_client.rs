@@ -15,7 +15,8 @@ const IDENTIFIER_AT: usize = HEADER_SIZE + 4;
 
 /// Any octets as a response to an NTS request: none of them passes without the right tag, not even those that repeat
 /// its identifier. Behind a right tag at most one passes, with a time that can be followed, and brings what there is
-/// room for in the jar; but for one bit of the tag or of the text, or with the identifier of another request, none does.
+/// room for in the jar; but for one bit of the tag or of the text, or with the identifier of another request, none
+/// does.
 pub fn client_response(octets: &[u8]) {
     let asked = Asked::new(Algorithm::SivCmac256);
     asked.refuses(&asked.aimed(octets));
