@@ -103,7 +103,7 @@ const ENTRIES: &[Entry] = &[
         establishes: "In thousands of histories in virtual time, under every scheme and over a network that loses, \
             repeats and damages, no accepted time is wrong by more than half its delay, and every datagram has one \
             outcome.",
-        minutes: 20,
+        minutes: 2,
         steps: &[Step::new(
             "cargo test --release --package authentick-sim --test histories -- --ignored --show-output",
         )],
@@ -114,7 +114,7 @@ const ENTRIES: &[Entry] = &[
         name: "searches",
         establishes: "The interval that a search for a server's capacity ends with covers the truth in 93 of 100 of \
             twenty thousand searches, for each model of a server.",
-        minutes: 20,
+        minutes: 3,
         steps: &[Step::new(
             "cargo test --release --package authentick-load --test searches -- --ignored --show-output",
         )],
@@ -159,7 +159,7 @@ const ENTRIES: &[Entry] = &[
         name: "threads",
         establishes: "No interleaving of the threads in any model of what they share without a lock breaks what it \
             promises, and each fault that is put in is found.",
-        minutes: 10,
+        minutes: 2,
         steps: &[Step::new(
             "cargo test --release --package authentick-lockfree --lib -- --include-ignored --show-output",
         )],
@@ -180,7 +180,7 @@ const ENTRIES: &[Entry] = &[
     Entry {
         name: "verdicts",
         establishes: "What limited a load is told right ten times of ten, for each way to limit it.",
-        minutes: 30,
+        minutes: 15,
         steps: &[Step::new(
             "cargo test --release --package authentick --test system -- --ignored --show-output ten_times_of_ten",
         )],
