@@ -56,12 +56,7 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
         directory::check_access(directory, is_root).map_err(wrong)?;
     }
     if config.nts.is_some() {
-        let keys = stores.cookie_keys.load();
-        keys.and_then(|held| match (held, config.followed_keys()) {
-            (None, Some(path)) => Err(StoreError::NotThere(path.to_owned())),
-            _ => Ok(()),
-        })
-        .map_err(|error| cookie_keys_error(config, &error))?;
+        stores.cookie_keys.load().map_err(|error| cookie_keys_error(config, &error))?;
     }
     if config.antp.is_some() {
         stores.state_keys.load().map_err(wrong)?;

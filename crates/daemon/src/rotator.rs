@@ -49,8 +49,6 @@ pub(crate) struct Rotator<K> {
     is_written: bool,
     /// Whether the last look at the store failed; only the first failure is logged.
     is_unreadable: bool,
-    /// Whether keys that something else makes were gone at the last look; that is logged once, too.
-    is_missing: bool,
     /// What is there and was refused last.
     refused: Option<Version>,
 }
@@ -93,7 +91,6 @@ impl<K: KeyKind> Rotator<K> {
             written: boot,
             is_written: true,
             is_unreadable: false,
-            is_missing: false,
             refused: None,
         })
     }
@@ -191,8 +188,10 @@ impl<K: KeyKind> Rotator<K> {
 
     /// Whether keys that something else makes are not what becomes of those in force, which then stay; says why.
     fn is_refused(&self, held: &Held<K>) -> bool {
+        if self.store.is_made_here() {
+            return false;
+        }
         let why = match self.in_force.keys.load().succession(&held.keys) {
-            _ if self.store.is_made_here() => return false,
             Succession::Follows => return false,
             Succession::Older => "they are older than those in force".to_owned(),
             Succession::Unrelated => "they have no key in common with those in force".to_owned(),
@@ -209,18 +208,11 @@ impl<K: KeyKind> Rotator<K> {
     }
 
     fn put_in_force(&mut self, held: Held<K>) {
-        (self.version, self.is_missing, self.refused) = (held.version, false, None);
+        (self.version, self.refused) = (held.version, None);
         self.retired.replace(&self.in_force.keys, Arc::new(held.keys));
     }
 
     fn restore(&mut self) {
-        if !self.store.is_made_here() {
-            if !self.is_missing {
-                log::error!("{} is gone; the keys in force stay in use", self.store.place());
-            }
-            self.is_missing = true;
-            return;
-        }
         match self.store.restore_if_gone(&self.in_force.keys.load_full()) {
             Ok(version) => self.version = version.unwrap_or(self.version),
             Err(error) => log::error!("{} not written again: {error}; {}", self.name, error.remedy()),

@@ -146,8 +146,9 @@ fn keys_that_would_lose_clients_are_refused_until_a_restart() {
         serves(&server);
     }
     fs::remove_file(&file).unwrap();
-    let line = server.process.wait_for_line(&format!("{path} is gone"));
-    assert!(line.contains("stay in use"), "{line}");
+    let line =
+        server.process.wait_for_line(&format!("cookie keys not changed: {path}: there is no such file"));
+    assert!(line.contains("put the file there"), "{line}");
     serves(&server);
     assert!(!file.exists(), "nothing is written there");
     refused_start();

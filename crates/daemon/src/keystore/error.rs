@@ -37,7 +37,7 @@ pub enum StoreError {
     /// Keys that something else makes and puts into this file were to be changed here.
     #[error("{0}: these keys are made elsewhere, and only read here")]
     MadeElsewhere(PathBuf),
-    /// Keys that something else makes are not there yet.
+    /// Keys that something else makes are not there.
     #[error("{0}: there is no such file, and its keys are made elsewhere")]
     NotThere(PathBuf),
     /// Others replaced the keys there again and again, each time before this process could.
@@ -74,9 +74,7 @@ impl StoreError {
                 format!("restore {place} from a copy, or remove it: clients then exchange keys anew")
             }
             StoreError::MadeElsewhere(_) => "change them where they are made".to_owned(),
-            StoreError::NotThere(_) => {
-                "have what makes the keys put the file there, then start again".to_owned()
-            }
+            StoreError::NotThere(_) => "have what makes the keys put the file there".to_owned(),
             StoreError::Contended(_) => "see who rotates these keys, and try again".to_owned(),
         }
     }

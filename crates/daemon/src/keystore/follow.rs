@@ -9,8 +9,6 @@ use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use authentick_crypto::Entropy;
-
 use super::error::StoreError;
 use super::file::read;
 use super::lines::parse;
@@ -35,14 +33,12 @@ impl<K: KeyKind> KeyStore<K> for FollowedFile<K> {
         self.path.display().to_string()
     }
 
+    /// A file that is not there is an error, as nobody here can make it.
     fn load(&self) -> Result<Option<Held<K>>, StoreError> {
-        let Some(octets) = read(&self.path, Secrecy::GroupReads)? else { return Ok(None) };
+        let octets = read(&self.path, Secrecy::GroupReads)?;
+        let octets = octets.ok_or_else(|| StoreError::NotThere(self.path.clone()))?;
         let keys = parse(&self.place(), &octets)?;
         Ok(Some(Held { keys, version: Version::of(&octets) }))
-    }
-
-    fn load_or_create(&self, _: u64, _: &mut Entropy) -> Result<Held<K>, StoreError> {
-        self.load()?.ok_or_else(|| StoreError::NotThere(self.path.clone()))
     }
 
     fn compare_and_swap(&self, _: Option<Version>, _: &K, _: Duration) -> Result<Swap, StoreError> {
@@ -71,6 +67,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
+    use authentick_crypto::Entropy;
     use authentick_proto::keyset::KeySet;
 
     use super::super::News;
@@ -107,7 +104,7 @@ mod tests {
         let Ok(News::Changed(held)) = store.watch(held.version) else { panic!() };
         assert_eq!(ids(&held.keys), ids(&second));
         fs::remove_file(at("keys")).unwrap();
-        assert!(matches!(store.watch(held.version), Ok(News::Gone)));
+        assert!(matches!(store.watch(held.version), Err(StoreError::NotThere(_))));
     }
 
     #[test]
