@@ -193,7 +193,9 @@ impl<K: KeyKind> Rotator<K> {
         }
         let why = match self.in_force.keys.load().succession(&held.keys) {
             Succession::Follows => return false,
-            Succession::Older => "they are older than those in force".to_owned(),
+            Succession::Older => {
+                "they are older than those in force, or bring back a key that was dropped".to_owned()
+            }
             Succession::Unrelated => "they have no key in common with those in force".to_owned(),
             Succession::Clashes(id) => format!("key {id:08x} is another one than that in force"),
         };

@@ -70,7 +70,7 @@ pub enum KeySetError {
 pub enum Succession {
     /// It is the same, or what became of it: what was sealed with the old one opens as far as it has the keys.
     Follows,
-    /// It is what the one in force was before.
+    /// It is what the one in force was before, or has a key that was dropped there.
     Older,
     /// They have no key in common.
     Unrelated,
@@ -86,22 +86,24 @@ impl<K: Numbered> Generations<K> {
             Role::Current => 1,
             Role::Future => 2,
         };
-        let common = || {
-            next.keys().filter_map(|(role, key)| {
-                let (held, ours) = self.keys().find(|(_, ours)| ours.id() == key.id())?;
-                Some((rank(held), rank(role), is_same(ours, key), key.id()))
-            })
-        };
-        if let Some((.., id)) = common().find(|(_, _, is_same, _)| !is_same) {
-            return Succession::Clashes(id);
+        let mut common = Vec::new();
+        let mut brings_back = false;
+        for (role, key) in next.keys() {
+            match self.keys().find(|(_, ours)| ours.id() == key.id()) {
+                Some((_, ours)) if !is_same(ours, key) => return Succession::Clashes(key.id()),
+                Some((held, _)) => common.push((rank(held), rank(role))),
+                // The current and the future key come first, and the youngest retired one before the others: what
+                // stands behind a key of this set is older than that, and is not held any more.
+                None => brings_back |= role == Role::Retired && !common.is_empty(),
+            }
         }
-        if common().next().is_none() {
+        if common.is_empty() {
             return Succession::Unrelated;
         }
         // A key never goes from retired to current, or from current to future.
-        let goes_back = common().any(|(held, given, ..)| given > held);
-        let goes_on = common().any(|(held, given, ..)| given < held);
-        match goes_back || !goes_on && next.rotated < self.rotated {
+        let goes_back = common.iter().any(|(held, given)| given > held);
+        let goes_on = common.iter().any(|(held, given)| given < held);
+        match goes_back || brings_back || !goes_on && next.rotated < self.rotated {
             true => Succession::Older,
             false => Succession::Follows,
         }

@@ -104,6 +104,14 @@ mod tests {
         let without = sets[3].without(retired(&sets[3])).unwrap();
         assert_eq!(succession(&sets[3], &without), Succession::Follows);
         assert_eq!(succession(&sets[4], &without), Succession::Older);
+        // One that comes back does, at once and after further rotations: it may have been taken away for a reason.
+        assert_eq!(succession(&without, &sets[3]), Succession::Older);
+        let mut entropy = Entropy::from_seed(2);
+        let (on, back) =
+            (without.rotate(3000, 5, &mut entropy), sets[3].rotate(3000, 5, &mut Entropy::from_seed(2)));
+        assert_eq!(succession(&without, &on), Succession::Follows);
+        assert_eq!(succession(&without, &back), Succession::Older);
+        assert_eq!(succession(&on, &back), Succession::Older);
         // If only retired keys are common, the time of the rotation decides.
         let of = |set: &KeySet, rotated| {
             let fresh = |id| CookieKey::new(id, 0, &[id as u8; 32]);
