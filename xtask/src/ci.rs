@@ -1,6 +1,6 @@
 //! `cargo xtask ci`: all that must pass before a change is taken, step by step, up to the first failure.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
@@ -43,6 +43,8 @@ pub(crate) enum Step {
     Msrv,
     /// The README's first command works in an empty folder
     Demo,
+    /// All studies run in three minutes, and their report renders from the folders alone
+    Studies,
 }
 
 /// How a step that did not fail ended.
@@ -99,6 +101,7 @@ fn run_step(root: &Path, step: Step) -> Result<End, String> {
         Step::Fuzz => fuzz::run(root, FUZZ_SECONDS, &[], false).map(|()| End::Done),
         Step::Msrv => oldest_compiler(root),
         Step::Demo => demo(root),
+        Step::Studies => studies(root),
     }
 }
 
@@ -193,13 +196,35 @@ fn has_toolchain(list: &str, version: &str) -> bool {
 /// Runs the demo as a newcomer would, in an empty folder.
 fn demo(root: &Path) -> Result<End, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let mut command = process::cargo(folder.path());
-    command.args(["run", "--release", "--manifest-path"]).arg(root.join("Cargo.toml")).args(["--", "demo"]);
-    process::run(&mut command)?;
-    let report: PathBuf = folder.path().join("authentick-demo/report.html");
-    match report.metadata() {
+    authentick(root, folder.path(), "demo")?;
+    is_written(&folder.path().join("authentick-demo/report.html"))
+}
+
+/// Runs all studies in their short forms, with a ceiling, and renders what they wrote once more.
+fn studies(root: &Path) -> Result<End, String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    authentick(root, folder.path(), "study run all --quick --minutes 3 --out studies")?;
+    let page = folder.path().join("studies/report.html");
+    let read = || std::fs::read(&page).map_err(|error| format!("{}: {error}", page.display()));
+    let written = read()?;
+    authentick(root, folder.path(), "study render studies")?;
+    if read()? != written {
+        return Err("the studies render to another page than they wrote".to_owned());
+    }
+    is_written(&page)
+}
+
+/// Runs our binary in a folder; `words` are separated by spaces.
+fn authentick(root: &Path, folder: &Path, words: &str) -> Result<(), String> {
+    let mut command = process::cargo(folder);
+    command.args(["run", "--release", "--manifest-path"]).arg(root.join("Cargo.toml")).arg("--");
+    process::run(command.args(words.split(' ')))
+}
+
+fn is_written(page: &Path) -> Result<End, String> {
+    match page.metadata() {
         Ok(file) if file.len() > 0 => Ok(End::Done),
-        _ => Err("the demonstration has not written authentick-demo/report.html".to_owned()),
+        _ => Err(format!("{} was not written", page.display())),
     }
 }
 
@@ -212,7 +237,7 @@ mod tests {
         let names: Vec<String> = Step::value_variants().iter().map(|step| name(*step)).collect();
         let expected = [
             "fmt", "clippy", "tidy", "doc", "test", "memcheck", "portable", "features", "deny", "fuzz",
-            "msrv", "demo",
+            "msrv", "demo", "studies",
         ];
         assert_eq!(names, expected);
         assert!(establishes().iter().map(|(name, _)| name).eq(&names));

@@ -17,6 +17,7 @@ mod serve;
 mod shared_key;
 mod stress;
 mod study;
+mod trust;
 mod values;
 
 use clap::{Parser, Subcommand};
@@ -26,8 +27,12 @@ pub(crate) use self::bench::{Bench, BenchMac, BenchVerb};
 pub(crate) use self::demo::Demo;
 pub(crate) use self::doctor::Doctor;
 pub(crate) use self::game::{Game, GameMac, GameProgram, GameScheme};
-pub(crate) use self::keys::{Keys, KeysVerb, SymmetricKeys, SymmetricVerb};
-pub(crate) use self::load::{Agent, ArrivalsArgument, Coordination, Load, LoadArguments, LoadScheme, Trust};
+pub(crate) use self::keys::{
+    Drill, FleetVerb, Keys, KeysVerb, OwnVerb, SealKeys, SealVerb, SymmetricKeys, SymmetricVerb,
+};
+pub(crate) use self::load::{
+    Agent, ArrivalsArgument, Coordination, Load, LoadArguments, LoadScheme, NtsLoad,
+};
 pub(crate) use self::permit::Permit;
 pub(crate) use self::plan::{Plan, PlanAntp, PlanVerb};
 pub(crate) use self::query::{Authentication, Query};
@@ -36,6 +41,7 @@ pub(crate) use self::serve::Serve;
 pub(crate) use self::shared_key::{AllowedTypes, KeysFormat, SharedKeyArguments};
 pub(crate) use self::stress::Stress;
 pub(crate) use self::study::{PaperArgument, Study, StudyOptions, StudyVerb};
+pub(crate) use self::trust::{NtsClient, Trust};
 pub(crate) use self::values::name_of;
 
 /// Authenticated network time, and the instrument that measures what it costs.

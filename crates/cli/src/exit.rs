@@ -3,10 +3,13 @@
 use std::process::ExitCode;
 
 use authentick_client::antp::store::StoreError;
-use authentick_client::{Error, Fault};
+use authentick_client::{Error, Fault, NoHostPort};
+use authentick_daemon::fleet::by_hand::HandError;
+use authentick_daemon::fleet::seal_file::SealFileError;
 use authentick_daemon::keystore::StoreError as KeyStoreError;
 use authentick_daemon::symmetric::KeyFileError;
 use authentick_daemon::{ConfigError, StartError};
+use authentick_load::NotAllowed;
 
 use crate::remedy::remedy;
 
@@ -100,25 +103,52 @@ impl From<Error> for Failure {
     }
 }
 
+impl From<NotAllowed> for Failure {
+    fn from(error: NotAllowed) -> Self {
+        let exit = match error {
+            NotAllowed::List { .. } => Exit::Configuration,
+            NotAllowed::Public(..) | NotAllowed::Another(..) => Exit::Usage,
+        };
+        exit.because(error.to_string())
+    }
+}
+
+impl From<NoHostPort> for Failure {
+    fn from(error: NoHostPort) -> Self {
+        Exit::Usage.because(error.to_string())
+    }
+}
+
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         Error::from(error).into()
     }
 }
 
-impl From<KeyStoreError> for Failure {
-    fn from(error: KeyStoreError) -> Self {
-        let exit = Exit::of_keys(error.is_permission(), error.is_held());
-        exit.because(format!("{error}; {}", error.remedy()))
+impl From<HandError> for Failure {
+    fn from(error: HandError) -> Self {
+        match error {
+            HandError::Config(error) => error.into(),
+            HandError::Store(error) => error.into(),
+            HandError::Silence(..) => Exit::Silence.because(error.to_string()),
+            HandError::Refused(..) => Exit::Configuration.because(error.to_string()),
+        }
     }
 }
 
-impl From<KeyFileError> for Failure {
-    fn from(error: KeyFileError) -> Self {
-        let exit = Exit::of_keys(error.is_permission(), error.is_held());
-        exit.because(format!("{error}; {}", error.remedy()))
-    }
+/// Errors about keys say what to do, whether rights are missing, and whether somebody else is at work on them.
+macro_rules! of_keys {
+    ($($error:ty),*) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                let exit = Exit::of_keys(error.is_permission(), error.is_held());
+                exit.because(format!("{error}; {}", error.remedy()))
+            }
+        })*
+    };
 }
+
+of_keys!(KeyStoreError, KeyFileError, SealFileError);
 
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {

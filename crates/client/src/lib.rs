@@ -13,6 +13,7 @@
 pub mod antp;
 mod error;
 mod exchange;
+mod host_port;
 pub mod mac;
 mod measurement;
 pub mod nts;
@@ -27,6 +28,7 @@ use authentick_crypto::Entropy;
 
 pub use error::{Error, Fault, Place, Why};
 pub use exchange::{Failed, Unanswered};
+pub use host_port::{HostPort, NoHostPort};
 pub use measurement::{Answer, Bound, Learnt, Measurement, PhaseTimes, Voucher};
 pub use remark::Remark;
 pub use resolve::{NTP_PORT, resolve};

@@ -30,7 +30,7 @@ impl Ports {
         worker_count: usize,
         ke_worker_count: usize,
     ) -> Result<Self, ConfigError> {
-        let ke_addresses = config.nts.as_ref().map_or(&[][..], |nts| &nts.ke_listen);
+        let ke_addresses = config.exchange().map_or(&[][..], |exchange| &exchange.listen);
         let metrics = config.metrics.as_ref().map(|metrics| {
             let listen = metrics.listen;
             TcpListener::bind(listen).map_err(|error| failure(config, "metrics.listen", listen, &error))
@@ -44,12 +44,12 @@ impl Ports {
 
     /// Where time is asked for.
     pub(crate) fn ntp_addresses(&self) -> Vec<SocketAddr> {
-        self.ntp[0].iter().map(ServerSocket::local).collect()
+        self.ntp.first().into_iter().flatten().map(ServerSocket::local).collect()
     }
 
     /// Where keys are exchanged.
     pub(crate) fn ke_addresses(&self) -> Vec<SocketAddr> {
-        self.ke[0].iter().filter_map(|listener| listener.local_addr().ok()).collect()
+        self.ke.first().into_iter().flatten().filter_map(|listener| listener.local_addr().ok()).collect()
     }
 }
 

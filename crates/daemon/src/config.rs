@@ -3,9 +3,14 @@
 //! Two steps: `raw` mirrors the file, all strings; [`Config`] holds meanings, with a module for each section. Nothing
 //! here opens a socket or changes a file.
 
+mod advertise;
 mod antp;
+mod cfnts;
+mod exchange;
+mod fleet;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
+mod keys;
 #[cfg(test)]
 mod manual;
 mod metrics;
@@ -26,9 +31,15 @@ use authentick_proto::prefix::PrefixSet;
 use authentick_proto::server::limit::Rate;
 use thiserror::Error;
 
+pub use self::advertise::{ADVERTISED_COUNT_MAX, Advertised};
+pub(crate) use self::advertise::{NTP_PORT, port_of_none};
 pub use self::antp::{ANTP_WORKER_COUNT_MAX, Antp, AntpSuite};
+pub use self::cfnts::Cfnts;
+pub use self::exchange::KeyExchange;
+pub use self::fleet::{Fleet, MEMBER_COUNT_MAX, SERVER_COUNT_MAX};
+pub use self::keys::{NextKey, RotatingKeys, StoreKind};
 pub use self::metrics::Metrics;
-pub use self::nts::{Nts, StoreKind};
+pub use self::nts::Nts;
 pub use self::server::{EngineKind, Reference};
 pub use self::symmetric::Symmetric;
 
@@ -38,7 +49,7 @@ pub const DEFAULT_PATH: &str = "/etc/authentick/authentick.toml";
 /// Everything that a server needs to know.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where requests for time are taken.
+    /// Where requests for time are taken; none: only keys are exchanged.
     pub listen: Vec<SocketAddr>,
     /// Threads that answer them; 0: one per processor.
     pub workers: usize,
@@ -68,6 +79,8 @@ pub struct Config {
     pub symmetric: Option<Symmetric>,
     /// ANTP; absent: not served.
     pub antp: Option<Antp>,
+    /// The servers that share keys with this one; absent: none.
+    pub fleet: Option<Fleet>,
     /// Where metrics are shown; absent: nowhere.
     pub metrics: Option<Metrics>,
     /// The file that all this came from, for messages.
@@ -161,21 +174,41 @@ impl Config {
         Resolver { file }.resolve(raw)
     }
 
-    /// The file of cookie keys that something else makes, if they are made elsewhere.
-    pub(crate) fn followed_keys(&self) -> Option<&Path> {
-        match &self.nts.as_ref()?.store {
-            StoreKind::File => None,
-            StoreKind::Follow(path) => Some(path),
-        }
+    /// How keys are exchanged, if they are here.
+    pub(crate) fn exchange(&self) -> Option<&KeyExchange> {
+        self.nts.as_ref()?.exchange.as_ref()
+    }
+
+    /// The keys of cookies.
+    pub(crate) fn cookie_keys(&self) -> Option<&RotatingKeys> {
+        self.nts.as_ref().map(|nts| &nts.keys)
+    }
+
+    /// The keys of ANTP's state.
+    pub(crate) fn state_keys(&self) -> Option<&RotatingKeys> {
+        self.antp.as_ref().map(|antp| &antp.keys)
+    }
+
+    /// Where the keys of CFNTS's layout are, if cookie keys have it.
+    pub(crate) fn cfnts(&self) -> Option<&Cfnts> {
+        self.cookie_keys()?.cfnts()
+    }
+
+    /// The memcached servers that keys are shared through.
+    pub(crate) fn memcached_servers(&self) -> impl Iterator<Item = SocketAddr> {
+        let of_fleet = self.fleet.iter().flat_map(|fleet| &fleet.servers);
+        of_fleet.chain(self.cfnts().map(|cfnts| &cfnts.server)).copied()
     }
 
     /// The files that are read again on SIGHUP, each with the key that names it.
     pub(crate) fn files(&self) -> Vec<(String, &Path)> {
         let mut files: Vec<(String, &Path)> = Vec::new();
-        if let Some(nts) = &self.nts {
-            files.push(("nts.certificate-chain".to_owned(), &nts.certificate_chain));
-            files.push(("nts.private-key".to_owned(), &nts.private_key));
-            files.extend(self.followed_keys().map(|path| ("nts.cookie-keys.file".to_owned(), path)));
+        if let Some(exchange) = self.exchange() {
+            files.push(("nts.certificate-chain".to_owned(), &exchange.certificate_chain));
+            files.push(("nts.private-key".to_owned(), &exchange.private_key));
+        }
+        for keys in self.cookie_keys().into_iter().chain(self.state_keys()) {
+            files.extend(keys.followed().map(|path| (keys.key("file"), path)));
         }
         for suite in self.antp.iter().flat_map(|antp| &antp.suites) {
             files.push((format!("{}.certificate-chain", suite.table), &suite.certificate_chain));
@@ -183,6 +216,9 @@ impl Config {
         }
         if let Some(symmetric) = &self.symmetric {
             files.push(("symmetric.keys".to_owned(), &symmetric.keys));
+        }
+        if let Some(fleet) = &self.fleet {
+            files.push(("fleet.seal-key".to_owned(), &fleet.seal_keys));
         }
         files
     }

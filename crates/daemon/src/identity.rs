@@ -1,4 +1,5 @@
-//! Who a server is: the user that it becomes, and certificate and key with which it exchanges keys.
+//! Who a server is: the user that it becomes, certificate and key with which it exchanges keys, and what it leaves to
+//! others.
 
 use std::fmt;
 use std::path::Path;
@@ -7,7 +8,7 @@ use authentick_ke::tls::{Identity, IdentityError};
 use authentick_net::privilege;
 use zeroize::Zeroizing;
 
-use crate::config::{Config, ConfigError, Nts};
+use crate::config::{Config, ConfigError, KeyExchange};
 use crate::guarded::{self, PEM_SIZE_MAX, Secrecy, Unreadable};
 
 /// The user to become: none unless started as root.
@@ -27,12 +28,22 @@ pub(crate) fn server_user(config: &Config) -> Result<Option<privilege::User>, Co
     }
 }
 
-/// Reads certificate and key of NTS.
+/// Says what this host leaves to others.
+pub(crate) fn tell_role(config: &Config) {
+    if config.listen.is_empty() {
+        log::info!("no time is served here, as server.listen is empty: clients are sent to nts.advertise");
+    }
+    if config.nts.is_some() && config.exchange().is_none() {
+        log::info!("no keys are exchanged here, as nts.ke-listen is empty");
+    }
+}
+
+/// Reads certificate and key of the key exchange.
 ///
 /// # Errors
 /// If they cannot be read, or do not fit together.
-pub(crate) fn load(config: &Config, nts: &Nts) -> Result<Identity, ConfigError> {
-    let [chain, key] = PemFile::pair(config, "nts", &nts.certificate_chain, &nts.private_key);
+pub(crate) fn load(config: &Config, exchange: &KeyExchange) -> Result<Identity, ConfigError> {
+    let [chain, key] = PemFile::pair(config, "nts", &exchange.certificate_chain, &exchange.private_key);
     Identity::from_pem(&chain.read(Secrecy::Public)?, &key.read(Secrecy::GroupReads)?).map_err(|error| {
         match &error {
             IdentityError::Chain(_) => {

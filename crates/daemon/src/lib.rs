@@ -3,6 +3,8 @@
 //! One crate composes what the others provide. Files, locks and shared state are here and in none below.
 #![forbid(unsafe_code)]
 
+mod advertised;
+mod allowance;
 mod antp;
 mod background;
 mod bind;
@@ -10,11 +12,13 @@ pub mod clock;
 pub mod config;
 pub mod containment;
 pub mod custody;
+pub mod fleet;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 pub mod guarded;
 mod heartbeat;
 mod identity;
+mod key_uses;
 pub mod keystore;
 pub mod lock;
 pub mod metrics;

@@ -13,14 +13,16 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use authentick_crypto::{Algorithm, Entropy};
+use authentick_crypto::Entropy;
+use authentick_fleet::seal::SealKeys;
 use authentick_ke::server::{self as ke_server, Admission, Stopper};
-use authentick_ke::session::Terms;
 use authentick_ke::tls::Identity;
 use authentick_net::affinity;
 use authentick_net::engine::{Engine, ReplySender};
 use authentick_net::privilege::User;
 use authentick_net::udp::{ReplySockets, ServerSocket, UdpEngine};
+use authentick_proto::antp::state_key::StateKeys;
+use authentick_proto::keyset::KeySet;
 use authentick_proto::limits::{INTERLEAVE_ENTRY_COUNT, LIMITER_BUCKET_COUNT};
 use authentick_proto::server::interleave::Interleave;
 use authentick_proto::server::limit::Limiter;
@@ -28,25 +30,26 @@ use authentick_proto::server::{Policy, Responder};
 use thiserror::Error;
 use tokio::sync::oneshot;
 
+use crate::advertised::{self, Advertiser};
 use crate::antp::{self, AntpState, ExchangeWorker};
 use crate::background;
 use crate::bind::Ports;
 use crate::clock::{HostClock, SystemClock};
-use crate::config::{Antp, Config, ConfigError, EngineKind, Nts};
+use crate::config::{Antp, Config, ConfigError, EngineKind, KeyExchange, RotatingKeys};
 use crate::containment::{self, Containment, Process, Refusals, ThreadKind};
+use crate::fleet::FleetState;
 use crate::heartbeat::{Heartbeat, Looked};
 use crate::identity;
-use crate::keystore::{Stores, directory};
+use crate::keystore::{Master, Stores, directory};
 use crate::metrics::Exporter;
 use crate::metrics::counters::Totals;
 use crate::metrics::spans::SpanRing;
 pub use crate::preflight::check;
-use crate::preflight::{self, cookie_keys_error, state_error};
+use crate::preflight::{self, state_error};
 use crate::reference::Watcher;
 use crate::retired::Retired;
-use crate::rotation::Schedule;
 use crate::rotator::Rotator;
-use crate::shared::{NtsState, Shared};
+use crate::shared::{ExchangeState, NtsState, Shared};
 use crate::supervisor::{Command, Supervisor};
 use crate::symmetric::Keys;
 use crate::symmetric::keeper::{self, Keeper};
@@ -141,12 +144,13 @@ fn start_in(process: Process, host: &Host, config: &Config) -> Result<Running, S
 
     let mut watcher = Watcher::new(&config.reference, Arc::clone(&host.clock), entropy()?);
     let (commands, inbox) = mpsc::channel();
-    let supervisor = take_up(host, config, secrets, layout.worker_count, &mut watcher)?;
+    let ntp_addresses = ports.ntp_addresses();
+    let supervisor = take_up(host, config, secrets, layout.worker_count, &ntp_addresses, &mut watcher)?;
     // From here on a failure drops this, which stops the threads that run already.
     let mut node = Running {
         shared: Arc::clone(&supervisor.shared),
         containment,
-        ntp_addresses: ports.ntp_addresses(),
+        ntp_addresses,
         ke_addresses: ports.ke_addresses(),
         metrics_address: ports.metrics.as_ref().and_then(|listener| listener.local_addr().ok()),
         commands,
@@ -157,15 +161,19 @@ fn start_in(process: Process, host: &Host, config: &Config) -> Result<Running, S
         watch_stop: None,
         supervisor: None,
     };
-    match config.engine {
-        EngineKind::Udp => node.start_udp_workers(config, &layout, ports.ntp)?,
+    if !config.listen.is_empty() {
+        match config.engine {
+            EngineKind::Udp => node.start_udp_workers(config, &layout, ports.ntp)?,
+        }
     }
-    if let Some(nts) = &config.nts {
-        node.start_key_exchange(config, nts, &layout, ports.ke)?;
+    identity::tell_role(config);
+    if let Some(exchange) = config.exchange() {
+        node.start_key_exchange(config, exchange, &layout, ports.ke)?;
     }
     if let Some(listener) = ports.metrics {
         node.start_exporter(listener)?;
     }
+    node.start_links()?;
     node.start_watch(watcher)?;
     node.start_supervisor(supervisor, inbox)?;
     Ok(node)
@@ -188,10 +196,15 @@ impl Layout {
     fn of(config: &Config) -> Result<Self, StartError> {
         let cpus = affinity::allowed()
             .map_err(|error| StartError::System("find this process's processors", error))?;
-        let worker_count = if config.workers == 0 { cpus.len() } else { config.workers };
-        let ke_worker_count = match &config.nts {
-            Some(nts) if nts.ke_workers > 0 => nts.ke_workers,
-            _ => background::thread_count(&cpus, worker_count),
+        let worker_count = match config.workers {
+            _ if config.listen.is_empty() => 0,
+            0 => cpus.len(),
+            count => count,
+        };
+        let ke_worker_count = match config.exchange() {
+            None => 0,
+            Some(KeyExchange { workers: 0, .. }) => background::thread_count(&cpus, worker_count),
+            Some(exchange) => exchange.workers,
         };
         let own_cpus = background::own_cpus(&cpus, worker_count).to_vec();
         Ok(Layout { cpus, own_cpus, worker_count, ke_worker_count })
@@ -200,16 +213,20 @@ impl Layout {
 
 /// What only root may be able to read. It is read before root's rights are given up.
 struct Secrets {
-    nts: Option<Identity>,
+    identity: Option<Identity>,
     symmetric: Option<Keys>,
     antp: Option<antp::Loaded>,
+    seals: Option<SealKeys>,
+    master: Option<Master>,
 }
 
 impl Secrets {
     fn read(config: &Config) -> Result<Self, ConfigError> {
         let symmetric = config.symmetric.as_ref();
         Ok(Secrets {
-            nts: config.nts.as_ref().map(|nts| identity::load(config, nts)).transpose()?,
+            seals: preflight::load_seal(config)?,
+            master: preflight::load_master(config)?,
+            identity: config.exchange().map(|exchange| identity::load(config, exchange)).transpose()?,
             symmetric: symmetric.map(|symmetric| preflight::load_symmetric(config, symmetric)).transpose()?,
             antp: config.antp.as_ref().map(|antp| antp::load(config, antp)).transpose()?,
         })
@@ -245,28 +262,27 @@ fn take_up(
     config: &Config,
     secrets: Secrets,
     worker_count: usize,
+    ntp_addresses: &[SocketAddr],
     watcher: &mut Watcher,
 ) -> Result<Supervisor, StartError> {
     let Host { clock, stores } = host;
     let mut entropy = entropy()?;
+    stores.know(secrets.master);
     let (mut nts, mut cookie_keys) = (None, None);
-    if let (Some(settings), Some(identity)) = (&config.nts, &secrets.nts) {
-        validity::warn(&identity.certificate);
-        warn_of_terms(settings);
-        let schedule = Schedule { period: settings.rotate, keep: settings.keep };
-        let store = Arc::clone(&stores.cookie_keys);
-        let rotator = Rotator::start(store, "cookie keys", schedule, clock, &mut entropy)
-            .map_err(|error| cookie_keys_error(config, &error))?;
-        nts = Some(NtsState::new(rotator.in_force(), identity));
+    if let Some(settings) = &config.nts {
+        let exchange = config.exchange().zip(secrets.identity.as_ref()).map(|(exchange, identity)| {
+            validity::warn(&identity.certificate);
+            advertised::warn(exchange);
+            ExchangeState::new(identity, Advertiser::new(exchange, ntp_addresses))
+        });
+        let rotator = Rotator::<KeySet>::of(&settings.keys, stores, config, clock, &mut entropy)?;
+        nts = Some(NtsState { keys: rotator.in_force(), exchange });
         cookie_keys = Some(rotator);
     }
     let (mut antp, mut state_keys) = (None, None);
     if let (Some(settings), Some(loaded)) = (&config.antp, secrets.antp) {
         loaded.certificates.iter().for_each(|(_, info)| validity::warn(info));
-        let schedule = Schedule { period: settings.rotate, keep: settings.keep() };
-        let store = Arc::clone(&stores.state_keys);
-        let rotator = Rotator::start(store, "ANTP's state keys", schedule, clock, &mut entropy)
-            .map_err(|error| state_error(config, &error))?;
+        let rotator = Rotator::<StateKeys>::of(&settings.keys, stores, config, clock, &mut entropy)?;
         antp = Some(Arc::new(AntpState::new(settings, loaded, rotator.in_force(), &mut entropy)));
         state_keys = Some(rotator);
     }
@@ -274,16 +290,21 @@ fn take_up(
         keeper::warn(&symmetric.keys, &keys, symmetric.allowed);
         Keeper::start(symmetric, keys, worker_count, &config.state_directory, Arc::clone(clock))
     });
+    let symmetric = keeper.as_ref().map(Keeper::state);
+    let fleet = config.fleet.as_ref().zip(secrets.seals);
+    let fleet = fleet.map(|(fleet, seals)| FleetState::new(fleet, &stores.fleet, seals, symmetric.clone()));
     let spans = config.metrics.as_ref().filter(|metrics| !metrics.span_clients.is_empty());
     let shared = Arc::new(Shared {
         clock: Arc::clone(clock),
         looked: Arc::new(ArcSwap::from_pointee(Looked::new(watcher.look(), clock.boot_ns()))),
         files: Heartbeat::new(clock.boot_ns()),
         nts,
-        symmetric: keeper.as_ref().map(Keeper::state),
+        symmetric,
         antp,
+        fleet,
+        cfnts: stores.cfnts.clone(),
         workers: (0..worker_count).map(|_| Default::default()).collect(),
-        spans: spans.map(|metrics| Arc::new(SpanRing::new(metrics.span_clients.clone()))),
+        spans: spans.map(|metrics| Arc::new(SpanRing::new(metrics.span_clients.clone(), metrics.span_every))),
         started: Instant::now(),
     });
     let (config, refusals, retired_identities) = (config.clone(), Refusals::default(), Retired::default());
@@ -371,6 +392,8 @@ impl Running {
                 None => None,
             },
             kiss: config.kiss,
+            awaits_keys: config.cookie_keys().is_some_and(RotatingKeys::are_awaited),
+            awaits_state_keys: config.state_keys().is_some_and(RotatingKeys::are_awaited),
         });
         let interleave = match config.interleaved {
             true => Some(Arc::new(Interleave::new(INTERLEAVE_ENTRY_COUNT, &mut entropy()?))),
@@ -400,7 +423,7 @@ impl Running {
             let mut engine = open()?;
             let worker = PacketWorker::new(&shared, index, responder);
             containment.enter(ThreadKind::Packet);
-            worker.run(&mut engine, &shared.workers[index], &stop)
+            worker.run(&mut engine, &stop)
         };
         self.spawn(format!("ntp-{index}"), move || {
             if let Err(error) = affinity::pin(cpu) {
@@ -439,17 +462,16 @@ impl Running {
     fn start_key_exchange(
         &mut self,
         config: &Config,
-        nts: &Nts,
+        exchange: &KeyExchange,
         layout: &Layout,
         listeners: Vec<Vec<TcpListener>>,
     ) -> Result<(), StartError> {
         let (allow, now) = (config.allow.clone(), Instant::now());
-        let limits = background::bounded(nts.ke_limits, layout.ke_worker_count);
-        let admission = Arc::new(Admission::new(allow, limits, nts.ke_rates, &mut entropy()?, now));
-        let terms = terms(nts, &self.ntp_addresses);
+        let limits = background::bounded(exchange.limits, layout.ke_worker_count);
+        let admission = Arc::new(Admission::new(allow, limits, exchange.rates, &mut entropy()?, now));
         for (index, listeners) in listeners.into_iter().enumerate() {
             let (admission, shared) = (Arc::clone(&admission), Arc::clone(&self.shared));
-            let worker = ke_server::Worker::new(listeners, admission, terms.clone(), entropy()?, shared)
+            let worker = ke_server::Worker::new(listeners, admission, entropy()?, shared)
                 .map_err(|error| StartError::System("set up key exchange", error))?;
             self.ke_stoppers.push(worker.stopper());
             let (cpus, containment) = (layout.own_cpus.clone(), self.containment.clone());
@@ -476,6 +498,21 @@ impl Running {
                 panic!("the metrics endpoint failed: {error}");
             }
         })
+    }
+
+    /// Starts the threads that talk to memcached, each to one server.
+    fn start_links(&mut self) -> Result<(), StartError> {
+        let shared = Arc::clone(&self.shared);
+        if let Some(fleet) = &shared.fleet {
+            for index in 0..fleet.links.len() {
+                let link = fleet.link(index, entropy()?, self.commands.clone());
+                let containment = self.containment.clone();
+                self.spawn(format!("fleet-{index}"), move || link.run(&containment))?;
+            }
+        }
+        let Some(cfnts) = &shared.cfnts else { return Ok(()) };
+        let (link, containment) = (cfnts.link(entropy()?), self.containment.clone());
+        self.spawn("cfnts".to_owned(), move || link.run(&containment))
     }
 
     fn start_watch(&mut self, watcher: Watcher) -> Result<(), StartError> {
@@ -509,6 +546,7 @@ impl Running {
             antp.exchanges.stop();
         }
         self.ke_stoppers.iter().for_each(Stopper::stop);
+        self.shared.end_links();
         drop(self.metrics_stop.take());
         drop(self.watch_stop.take());
         let failed = self.threads.drain(..).filter_map(|thread| thread.join().err()).count();
@@ -550,19 +588,4 @@ impl Drop for Running {
 
 fn thread(name: String, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StartError> {
     Builder::new().name(name).spawn(run).map_err(|error| StartError::System("start a thread", error))
-}
-
-fn warn_of_terms(nts: &Nts) {
-    if !nts.terms.algorithms.contains(&Algorithm::SivCmac256) {
-        log::warn!(
-            "nts.aeads lacks 15, which RFC 8915 section 5.1 demands of every server: some clients have no other"
-        );
-    }
-}
-
-/// Key exchange names the port unless it is the one that clients expect.
-fn terms(nts: &Nts, ntp_addresses: &[SocketAddr]) -> Terms {
-    const NTP_PORT: u16 = 123;
-    let port = nts.terms.ntp_port.or_else(|| ntp_addresses.first().map(SocketAddr::port));
-    Terms { ntp_port: port.filter(|&port| port != NTP_PORT), ..nts.terms.clone() }
 }

@@ -5,14 +5,19 @@
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
+use authentick_fleet::seal::SealKeys;
 use authentick_ke::tls::CertificateInfo;
 use authentick_net::privilege;
+use authentick_proto::antp::state_key::StateKeys;
+use authentick_proto::keyset::KeySet;
 
 use crate::antp;
-use crate::config::{Config, ConfigError, Reference, Symmetric};
+use crate::config::{Config, ConfigError, NextKey, Reference, RotatingKeys, Symmetric};
+use crate::fleet::seal_file::SealFile;
 use crate::guarded;
 use crate::identity::{self, PemFile, let_read, server_user};
-use crate::keystore::{StoreError, Stores, directory};
+use crate::keystore::{KeyKind, Master, StoreError, Stores, directory};
+use crate::rotator::first_of_derived;
 use crate::symmetric::{Keys, keeper};
 use crate::validity;
 
@@ -24,9 +29,9 @@ use crate::validity;
 pub fn check(config: &Config) -> Result<(), ConfigError> {
     let user = server_user(config)?;
     check_reference(config)?;
-    if let Some(nts) = &config.nts {
-        let [chain, _] = PemFile::pair(config, "nts", &nts.certificate_chain, &nts.private_key);
-        must_be_good(&chain, &identity::load(config, nts)?.certificate)?;
+    if let Some(exchange) = config.exchange() {
+        let [chain, _] = PemFile::pair(config, "nts", &exchange.certificate_chain, &exchange.private_key);
+        must_be_good(&chain, &identity::load(config, exchange)?.certificate)?;
     }
     if let Some(antp) = &config.antp {
         for (served, certificate) in antp::load(config, antp)?.certificates {
@@ -39,6 +44,9 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
         let keys = load_symmetric(config, symmetric)?;
         keeper::warn(&symmetric.keys, &keys, symmetric.allowed);
     }
+    load_seal(config)?;
+    let stores = Stores::of(config);
+    stores.know(load_master(config)?);
     let is_root = privilege::is_root();
     if let Some(user) = &user {
         user.become_user().map_err(|error| {
@@ -50,18 +58,23 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
     }
     let directory = &config.state_directory;
     let wrong = |error: StoreError| state_error(config, &error);
-    let stores = Stores::of(config);
     if needs_directory(config) {
         directory::check(directory).map_err(wrong)?;
         directory::check_access(directory, is_root).map_err(wrong)?;
     }
-    if config.nts.is_some() {
-        stores.cookie_keys.load().map_err(|error| cookie_keys_error(config, &error))?;
-    }
-    if config.antp.is_some() {
-        stores.state_keys.load().map_err(wrong)?;
-    }
-    Ok(())
+    check_keys::<KeySet>(config, &stores)?;
+    check_keys::<StateKeys>(config, &stores)
+}
+
+/// Checks that the keys of one kind can be read, if there are any or have to be.
+fn check_keys<K: KeyKind>(config: &Config, stores: &Stores) -> Result<(), ConfigError> {
+    let Some(settings) = K::settings(config) else { return Ok(()) };
+    let store = K::store(stores);
+    let loaded = match settings.next {
+        NextKey::Random | NextKey::Hourly => store.load().map(drop),
+        NextKey::Derived => first_of_derived(&*store).map(drop),
+    };
+    loaded.map_err(|error| keys_error(config, settings, &error))
 }
 
 /// Refuses a certificate with which a server would start and serve nobody.
@@ -87,6 +100,35 @@ pub(crate) fn load_symmetric(config: &Config, symmetric: &Symmetric) -> Result<K
     })
 }
 
+/// Reads the fleet's seal keys; `None` if there is no fleet.
+///
+/// # Errors
+/// If the file cannot be read, is open to others, or has a mistake in it.
+pub(crate) fn load_seal(config: &Config) -> Result<Option<SealKeys>, ConfigError> {
+    let Some(fleet) = &config.fleet else { return Ok(None) };
+    let file = SealFile::read(&fleet.seal_keys).map_err(|error| {
+        let path = fleet.seal_keys.display();
+        ConfigError::new(&config.file, "fleet.seal-key", path, &error, error.remedy())
+            .of_rights(error.is_permission())
+    })?;
+    Ok(Some(file.keys(fleet.id.clone())))
+}
+
+/// Reads the master key of CFNTS's layout; `None` if cookie keys have another one.
+///
+/// # Errors
+/// If the file cannot be read, is open to others, or has a size that none has.
+pub(crate) fn load_master(config: &Config) -> Result<Option<Master>, ConfigError> {
+    let Some(cfnts) = config.cfnts() else { return Ok(None) };
+    let path = &cfnts.master_key;
+    let master = Master::read(path).map_err(|error| {
+        let shown = path.display();
+        ConfigError::new(&config.file, "nts.cookie-keys.master-key", shown, &error, error.remedy())
+            .of_rights(error.is_permission())
+    })?;
+    Ok(Some(master))
+}
+
 /// What is wrong with the state directory or a store of keys, as a mistake of the configuration.
 pub(crate) fn state_error(config: &Config, error: &StoreError) -> ConfigError {
     let directory = config.state_directory.display();
@@ -94,10 +136,10 @@ pub(crate) fn state_error(config: &Config, error: &StoreError) -> ConfigError {
         .of_rights(error.is_permission())
 }
 
-/// What is wrong with cookie keys: of the state directory, or of the file in which they are followed.
-pub(crate) fn cookie_keys_error(config: &Config, error: &StoreError) -> ConfigError {
-    let Some(path) = config.followed_keys() else { return state_error(config, error) };
-    ConfigError::new(&config.file, "nts.cookie-keys.file", path.display(), error, error.remedy())
+/// What is wrong with keys of one kind: of the state directory, or of the file in which they are followed.
+pub(crate) fn keys_error(config: &Config, settings: &RotatingKeys, error: &StoreError) -> ConfigError {
+    let Some(path) = settings.followed() else { return state_error(config, error) };
+    ConfigError::new(&config.file, &settings.key("file"), path.display(), error, error.remedy())
         .of_rights(error.is_permission())
 }
 

@@ -20,7 +20,12 @@ impl<T> Default for Retired<T> {
 impl<T> Retired<T> {
     /// Puts `new` in force.
     pub(crate) fn replace(&mut self, in_force: &ArcSwap<T>, new: Arc<T>) {
-        self.0.push(in_force.swap(new));
+        self.put_away(Some(in_force.swap(new)));
+    }
+
+    /// Takes what was in force until now, if there was anything.
+    pub(crate) fn put_away(&mut self, old: Option<Arc<T>>) {
+        self.0.extend(old);
         self.free();
     }
 

@@ -1,4 +1,5 @@
-//! When keys rotate: a pure policy, without clocks and files.
+//! When keys rotate: a pure policy, without clocks and files. Keys that are derived from each other have one of their
+//! own, [`phase`]; this is about all others.
 //!
 //! A host's wall clock is set, jumps, and may start in 1970; a superfluous rotation costs every client its cookies. So
 //! a key's age is the time for which it has sealed, by a clock that is never set, carried over restarts:
@@ -12,10 +13,15 @@
 //! 3. It is not believed if it, or the time of the last rotation, lies before this program was written, or the last
 //!    rotation in the future.
 
+pub(crate) mod phase;
+
 use std::time::Duration;
 
+use self::phase::{Doubt, Phase};
+use crate::config::NextKey;
+
 /// No last rotation before this is one by a clock that was right: 2026-01-01.
-const PLAUSIBLE_FROM: u64 = 1_767_225_600;
+pub(crate) const PLAUSIBLE_FROM: u64 = 1_767_225_600;
 
 /// Who vouches for the time of day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +52,60 @@ pub(crate) struct Schedule {
     pub(crate) period: Duration,
     /// How many retired keys still open.
     pub(crate) keep: usize,
+    /// Where the next key comes from.
+    pub(crate) next: NextKey,
+}
+
+/// What tells when keys rotate that come from where they do.
+#[derive(Clone, Debug)]
+pub(crate) enum Timing {
+    /// The age of the key that seals.
+    Age(Ageing),
+    /// The time of day.
+    Phase(Phase),
+}
+
+impl Timing {
+    /// At the start of a process, as for [`Ageing::resume`] and [`Phase::resume`].
+    pub(crate) const fn resume(next: NextKey, rotated: u64, carried: Duration, boot: Duration) -> Self {
+        match next {
+            NextKey::Random => Timing::Age(Ageing::resume(rotated, carried, boot)),
+            NextKey::Derived | NextKey::Hourly => Timing::Phase(Phase::resume(rotated, carried, boot)),
+        }
+    }
+
+    /// As long as there are no keys.
+    pub(crate) const fn anew(next: NextKey, boot: Duration) -> Self {
+        match next {
+            NextKey::Random => Timing::Age(Ageing::anew(boot)),
+            // What brings the first keys says of when they are.
+            NextKey::Derived | NextKey::Hourly => Timing::Phase(Phase::resume(0, Duration::ZERO, boot)),
+        }
+    }
+
+    /// After a rotation; `brought` is when it was due, if somebody else made it.
+    pub(crate) fn begin_anew(&mut self, brought: Option<u64>, boot: Duration) {
+        match self {
+            Timing::Age(ageing) => *ageing = Ageing::anew(boot),
+            Timing::Phase(phase) => brought.into_iter().for_each(|rotated| phase.heed(rotated, boot)),
+        }
+    }
+
+    /// For how long the key has sealed that began to at `rotated`, or what counts as that.
+    pub(crate) fn age(&self, rotated: u64, boot: Duration) -> Duration {
+        match self {
+            Timing::Age(ageing) => ageing.age(boot),
+            Timing::Phase(phase) => phase.age(rotated, boot),
+        }
+    }
+
+    /// How many rotations are due now, after the one at `rotated`, and what is doubtful about that.
+    pub(crate) fn due(&mut self, rotated: u64, now: Now, schedule: Schedule) -> (u64, Option<Doubt>) {
+        match self {
+            Timing::Age(ageing) => (ageing.due(now, schedule), None),
+            Timing::Phase(phase) => phase.due(rotated, now, schedule),
+        }
+    }
 }
 
 /// The age of the key that seals, and what follows from it.

@@ -4,15 +4,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use arc_swap::ArcSwapOption;
 use authentick_crypto::Entropy;
 use authentick_proto::generations::Succession;
 
 use crate::clock::HostClock;
-use crate::keystore::{Held, KeyKind, KeyStore, News, Rotated, Rotation, StoreError, Version};
+use crate::config::{Config, ConfigError, NextKey, RotatingKeys};
+use crate::keystore::{Held, KeyKind, KeyStore, News, Rotated, Rotation, StoreError, Stores, Version};
 use crate::metrics::counters::Counter;
+use crate::preflight::keys_error;
 use crate::retired::Retired;
-use crate::rotation::{Ageing, Now, Schedule, VouchedBy};
+use crate::rotation::phase::Doubt;
+use crate::rotation::{Now, Schedule, Timing, VouchedBy};
 
 /// How long after a failed rotation the next one is tried.
 const ROTATION_RETRY: Duration = Duration::from_secs(30);
@@ -24,7 +27,8 @@ const AGE_INTERVAL_MAX: Duration = Duration::from_secs(3600);
 /// The keys of one kind in use, for all threads, and counts of their rotations.
 #[derive(Debug)]
 pub(crate) struct InForce<K> {
-    pub(crate) keys: Arc<ArcSwap<K>>,
+    /// `None` until the first ones come, where others make them.
+    pub(crate) keys: Arc<ArcSwapOption<K>>,
     pub(crate) rotations: Counter,
     pub(crate) rotation_failures: Counter,
 }
@@ -39,10 +43,10 @@ pub(crate) struct Rotator<K> {
     in_force: Arc<InForce<K>>,
     retired: Retired<K>,
     /// Of the keys in force.
-    version: Version,
-    ageing: Ageing,
-    /// The key whose age that is.
-    id: u32,
+    version: Option<Version>,
+    timing: Timing,
+    /// The key that seals, whose age is kept.
+    id: Option<u32>,
     not_before: Duration,
     /// When the age was last written, or the last attempt to write it was made.
     written: Duration,
@@ -51,9 +55,29 @@ pub(crate) struct Rotator<K> {
     is_unreadable: bool,
     /// What is there and was refused last.
     refused: Option<Version>,
+    /// Why a rotation that is due has not taken place, as was said last.
+    later: Option<String>,
+    /// What was doubtful at the last look; only the beginning is logged.
+    doubt: Option<Doubt>,
 }
 
 impl<K: KeyKind> Rotator<K> {
+    /// Starts with the keys of one kind where a configuration has them.
+    ///
+    /// # Errors
+    /// As [`Rotator::start`].
+    pub(crate) fn of(
+        settings: &RotatingKeys,
+        stores: &Stores,
+        config: &Config,
+        clock: &Arc<dyn HostClock>,
+        entropy: &mut Entropy,
+    ) -> Result<Self, ConfigError> {
+        let schedule = Schedule { period: settings.rotate, keep: settings.keep, next: settings.next };
+        Rotator::start(K::store(stores), K::WORDS, schedule, clock, entropy)
+            .map_err(|error| keys_error(config, settings, &error))
+    }
+
     /// Starts to use the keys of a store, which are created if there are none.
     ///
     /// # Errors
@@ -65,18 +89,36 @@ impl<K: KeyKind> Rotator<K> {
         clock: &Arc<dyn HostClock>,
         entropy: &mut Entropy,
     ) -> Result<Self, StoreError> {
-        let Held { keys, version } = store.load_or_create(clock.unix_seconds(), entropy)?;
-        let (id, boot) = (keys.current_id(), clock.boot());
-        let carried = store.age(id).unwrap_or_else(|error| {
-            log::warn!("{name}: {error}; the current key counts as new");
-            Duration::ZERO
-        });
-        let ageing = Ageing::resume(keys.rotated(), carried, boot);
+        let held = match schedule.next {
+            NextKey::Random | NextKey::Hourly => store.begin(clock.unix_seconds(), entropy)?,
+            NextKey::Derived => Some(first_of_derived(&*store)?),
+        };
+        let boot = clock.boot();
+        let timing = match &held {
+            None => {
+                log::warn!(
+                    "{name}: none yet in {}; the server exchanges no keys until there are some",
+                    store.place()
+                );
+                Timing::anew(schedule.next, boot)
+            }
+            Some(Held { keys, .. }) => {
+                let carried = store.age(keys.current_id()).unwrap_or_else(|error| {
+                    log::warn!("{name}: {error}; the current key counts as new");
+                    Duration::ZERO
+                });
+                Timing::resume(schedule.next, keys.rotated(), carried, boot)
+            }
+        };
+        let version = held.as_ref().map(|held| held.version);
+        let keys = held.map(|held| Arc::new(held.keys));
+        let id = keys.as_ref().map(|keys| keys.current_id());
         let in_force = InForce {
-            keys: Arc::new(ArcSwap::from_pointee(keys)),
+            keys: Arc::new(ArcSwapOption::from(keys)),
             rotations: Counter::default(),
             rotation_failures: Counter::default(),
         };
+        store.adopted();
         Ok(Rotator {
             store,
             name,
@@ -85,13 +127,15 @@ impl<K: KeyKind> Rotator<K> {
             in_force: Arc::new(in_force),
             retired: Retired::default(),
             version,
-            ageing,
+            timing,
             id,
             not_before: boot,
             written: boot,
             is_written: true,
             is_unreadable: false,
             refused: None,
+            later: None,
+            doubt: None,
         })
     }
 
@@ -107,33 +151,45 @@ impl<K: KeyKind> Rotator<K> {
         if self.store.is_followed() {
             self.follow();
         }
-        if !self.store.is_made_here() {
-            return;
-        }
-        let keys = self.in_force.keys.load_full();
+        let Some(keys) = self.in_force.keys.load_full().filter(|_| self.store.rotates_here()) else { return };
         let now = Now { wall: self.clock.unix_seconds(), boot: self.clock.boot(), vouched_by };
-        if keys.current_id() != self.id {
+        if Some(keys.current_id()) != self.id {
             // They were read again, and somebody else had rotated.
-            self.begin_anew(keys.current_id(), now.boot);
+            self.begin_anew(keys.current_id(), Some(keys.rotated()), now.boot);
         }
-        let count = self.ageing.due(now, self.schedule);
+        let (count, doubt) = self.timing.due(keys.rotated(), now, self.schedule);
+        self.tell(doubt);
         if count == 0 || now.boot < self.not_before {
             self.keep_age(now.boot);
             return;
         }
-        let rotation = Rotation { count, now: now.wall, keep: self.schedule.keep };
+        let Schedule { period, keep, next } = self.schedule;
+        let derived = (next == NextKey::Derived).then_some(period.as_secs());
+        let rotation = Rotation { count, now: now.wall, keep, derived };
         let name = self.name;
         match self.store.rotate(&keys, rotation, entropy) {
             Ok(Rotated::Here(held)) => {
-                self.begin_anew(held.keys.current_id(), now.boot);
-                log::info!("{name} rotated; key {:08x} seals now", self.id);
+                let id = held.keys.current_id();
+                self.begin_anew(id, None, now.boot);
+                log::info!("{name} rotated; key {id:08x} seals now");
                 self.put_in_force(held);
                 self.in_force.rotations.count();
             }
             Ok(Rotated::ByOthers(held)) => {
-                self.begin_anew(held.keys.current_id(), now.boot);
-                log::info!("{name} had been rotated by somebody else; key {:08x} seals now", self.id);
+                let id = held.keys.current_id();
+                self.begin_anew(id, Some(held.keys.rotated()), now.boot);
+                log::info!("{name} had been rotated by somebody else; key {id:08x} seals now");
                 self.put_in_force(held);
+            }
+            Ok(Rotated::Later(why)) => {
+                if self.later.as_ref() != Some(&why) {
+                    log::warn!(
+                        "{name} are due to rotate, and wait: {why}; key {:08x} stays in use",
+                        keys.current_id()
+                    );
+                    self.later = Some(why);
+                }
+                self.keep_age(now.boot);
             }
             Err(error) => {
                 self.not_before = now.boot + ROTATION_RETRY;
@@ -141,7 +197,7 @@ impl<K: KeyKind> Rotator<K> {
                 log::error!(
                     "{name} not rotated: {error}; {}; key {:08x} stays in use; the next attempt is in {} s",
                     error.remedy(),
-                    self.id,
+                    keys.current_id(),
                     ROTATION_RETRY.as_secs()
                 );
             }
@@ -171,6 +227,7 @@ impl<K: KeyKind> Rotator<K> {
     fn follow(&mut self) {
         let (name, news) = (self.name, self.store.watch(self.version));
         if let (Err(error), false) = (&news, self.is_unreadable) {
+            self.in_force.rotation_failures.count();
             log::error!("{name} not changed: {error}; {}", error.remedy());
         }
         self.is_unreadable = news.is_err();
@@ -191,7 +248,8 @@ impl<K: KeyKind> Rotator<K> {
         if self.store.is_made_here() {
             return false;
         }
-        let why = match self.in_force.keys.load().succession(&held.keys) {
+        let Some(keys) = self.in_force.keys.load_full() else { return false };
+        let why = match keys.succession(&held.keys) {
             Succession::Follows => return false,
             Succession::Older => {
                 "they are older than those in force, or bring back a key that was dropped".to_owned()
@@ -201,7 +259,7 @@ impl<K: KeyKind> Rotator<K> {
         };
         self.in_force.rotation_failures.count();
         log::error!(
-            "{} not changed: {}: {why}, whose cookies would be refused; put the right file there, or restart the \
+            "{} not changed: {}: {why}, whose clients would be refused; put the right file there, or restart the \
              server if this is meant",
             self.name,
             self.store.place()
@@ -210,20 +268,58 @@ impl<K: KeyKind> Rotator<K> {
     }
 
     fn put_in_force(&mut self, held: Held<K>) {
-        (self.version, self.refused) = (held.version, None);
-        self.retired.replace(&self.in_force.keys, Arc::new(held.keys));
+        (self.version, self.refused) = (Some(held.version), None);
+        self.retired.put_away(self.in_force.keys.swap(Some(Arc::new(held.keys))));
+        self.store.adopted();
     }
 
     fn restore(&mut self) {
-        match self.store.restore_if_gone(&self.in_force.keys.load_full()) {
-            Ok(version) => self.version = version.unwrap_or(self.version),
+        let Some(keys) = self.in_force.keys.load_full() else { return };
+        match self.store.restore_if_gone(&keys) {
+            Ok(version) => self.version = version.or(self.version),
             Err(error) => log::error!("{} not written again: {error}; {}", self.name, error.remedy()),
         }
     }
 
-    fn begin_anew(&mut self, id: u32, boot: Duration) {
-        self.ageing = Ageing::anew(boot);
-        self.id = id;
+    /// Says that the clock and derived keys do not go together, once while that lasts.
+    fn tell(&mut self, doubt: Option<Doubt>) {
+        let kind = |doubt: Option<Doubt>| doubt.as_ref().map(std::mem::discriminant);
+        let is_new = kind(doubt) != kind(std::mem::replace(&mut self.doubt, doubt));
+        let (name, place) = (self.name, self.store.place());
+        let remedy = |whose: &str| match self.schedule.next {
+            NextKey::Random | NextKey::Derived => {
+                format!("copy {place} from a host {whose}, and send SIGHUP")
+            }
+            NextKey::Hourly => {
+                format!("remove {place}, and restart the server: it begins with the clock's hour")
+            }
+        };
+        match doubt.filter(|_| is_new) {
+            Some(Doubt::Leap(count)) => {
+                self.in_force.rotation_failures.count();
+                log::error!(
+                    "{name} not rotated as the clock says: if it is wrong, {count} rotations at once would lose the \
+                     keys of all clients. If it is right, {}; a server whose server.reference is \"kernel\" or an \
+                     upstream believes it at a restart",
+                    remedy("that has gone on")
+                );
+            }
+            Some(Doubt::Ahead(seconds)) => {
+                self.in_force.rotation_failures.count();
+                log::error!(
+                    "{name} are ahead of the clock by {}, and wait for it. If the clock is right, {}",
+                    humantime::format_duration(Duration::from_secs(seconds)),
+                    remedy("whose clock was right all the time")
+                );
+            }
+            None => {}
+        }
+    }
+
+    /// After a rotation, or as keys of `brought` were taken over that others had rotated then.
+    fn begin_anew(&mut self, id: u32, brought: Option<u64>, boot: Duration) {
+        self.timing.begin_anew(brought, boot);
+        (self.id, self.later) = (Some(id), None);
         self.written = boot;
     }
 
@@ -236,7 +332,9 @@ impl<K: KeyKind> Rotator<K> {
 
     fn write_age(&mut self, boot: Duration) {
         self.written = boot;
-        let written = self.store.set_age(self.id, self.ageing.age(boot));
+        let Some(id) = self.id.filter(|_| self.store.rotates_here()) else { return };
+        let rotated = self.in_force.keys.load().as_ref().map_or(0, |keys| keys.rotated());
+        let written = self.store.set_age(id, self.timing.age(rotated, boot));
         if let (Err(error), true) = (&written, self.is_written) {
             log::error!(
                 "the age of {} is not kept over a restart: {error}; see that the state directory can be written",
@@ -245,6 +343,14 @@ impl<K: KeyKind> Rotator<K> {
         }
         self.is_written = written.is_ok();
     }
+}
+
+/// The keys to start with, if the next ones are derived: a host that made some of its own would part from the others.
+///
+/// # Errors
+/// As [`KeyStore::load`], and if there are none.
+pub(crate) fn first_of_derived<K: KeyKind>(store: &dyn KeyStore<K>) -> Result<Held<K>, StoreError> {
+    store.load()?.ok_or_else(|| StoreError::NothingToDerive(store.place()))
 }
 
 #[cfg(test)]

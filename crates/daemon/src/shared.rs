@@ -6,13 +6,17 @@ use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use authentick_ke::server::{Environment, Instants, Outcome};
+use authentick_ke::session::Terms;
 use authentick_ke::tls::{CertificateInfo, Identity, server_config};
 use authentick_proto::keyset::KeySet;
 use authentick_proto::server::snapshot::Snapshot;
 
+use crate::advertised::Advertiser;
 use crate::antp::AntpState;
 use crate::clock::HostClock;
+use crate::fleet::FleetState;
 use crate::heartbeat::{Heartbeat, Looked};
+use crate::keystore::CfntsStore;
 use crate::metrics::counters::{KeCounters, WorkerCounters};
 use crate::metrics::spans::SpanRing;
 use crate::rotator::InForce;
@@ -28,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) nts: Option<NtsState>,
     pub(crate) symmetric: Option<Arc<SymmetricState>>,
     pub(crate) antp: Option<Arc<AntpState>>,
+    pub(crate) fleet: Option<FleetState>,
+    pub(crate) cfnts: Option<Arc<CfntsStore>>,
     pub(crate) workers: Vec<WorkerCounters>,
     pub(crate) spans: Option<Arc<SpanRing>>,
     pub(crate) started: Instant,
@@ -37,18 +43,26 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 pub(crate) struct NtsState {
     pub(crate) keys: Arc<InForce<KeySet>>,
+    /// Absent where other hosts exchange keys.
+    pub(crate) exchange: Option<ExchangeState>,
+}
+
+/// The state of the key exchange.
+#[derive(Debug)]
+pub(crate) struct ExchangeState {
     pub(crate) ke: KeCounters,
     tls: ArcSwap<rustls::ServerConfig>,
     certificate: ArcSwap<CertificateInfo>,
+    pub(crate) advertiser: Advertiser,
 }
 
-impl NtsState {
-    pub(crate) fn new(keys: Arc<InForce<KeySet>>, identity: &Identity) -> Self {
-        NtsState {
-            keys,
+impl ExchangeState {
+    pub(crate) fn new(identity: &Identity, advertiser: Advertiser) -> Self {
+        ExchangeState {
             ke: KeCounters::default(),
             tls: ArcSwap::new(server_config(identity)),
             certificate: ArcSwap::from_pointee(identity.certificate.clone()),
+            advertiser,
         }
     }
 
@@ -70,30 +84,58 @@ impl Shared {
         self.looked.load().at(self.clock.boot_ns())
     }
 
+    /// Sends new clients to the servers whose members of the fleet open their cookies.
+    pub(crate) fn choose_servers(&self) {
+        let exchange = self.nts.as_ref().and_then(|nts| nts.exchange.as_ref());
+        let (Some(exchange), Some(fleet)) = (exchange, &self.fleet) else { return };
+        // Without keys, none are exchanged.
+        let Some(key) = fleet.sealing_key() else { return };
+        let now = Instant::now();
+        exchange.advertiser.choose(|member| fleet.opens(member, key, now));
+    }
+
+    /// Has the threads that talk to memcached end.
+    pub(crate) fn end_links(&self) {
+        if let Some(fleet) = &self.fleet {
+            fleet.bell.end();
+        }
+        if let Some(cfnts) = &self.cfnts {
+            cfnts.end();
+        }
+    }
+
     fn nts(&self) -> &NtsState {
         self.nts.as_ref().expect("key exchange runs only where NTS is configured")
+    }
+
+    fn exchange(&self) -> &ExchangeState {
+        self.nts().exchange.as_ref().expect("key exchange runs only where it is configured")
     }
 }
 
 impl Environment for Shared {
-    fn keys(&self) -> Arc<KeySet> {
+    fn keys(&self) -> Option<Arc<KeySet>> {
         self.nts().keys.keys.load_full()
     }
 
     fn tls(&self) -> Arc<rustls::ServerConfig> {
-        self.nts().tls.load_full()
+        self.exchange().tls.load_full()
+    }
+
+    fn terms(&self) -> Arc<Terms> {
+        self.exchange().advertiser.terms()
     }
 
     fn accepted(&self) {
-        self.nts().ke.accepted.count();
+        self.exchange().ke.accepted.count();
     }
 
     fn accept_failed(&self) {
-        self.nts().ke.accept_failures.count();
+        self.exchange().ke.accept_failures.count();
     }
 
     fn ended(&self, outcome: Outcome) {
-        self.nts().ke.ended(outcome).count();
+        self.exchange().ke.ended(outcome).count();
     }
 
     fn is_watched(&self, source: IpAddr) -> bool {

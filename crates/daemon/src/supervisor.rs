@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Instant;
 
 use authentick_crypto::Entropy;
 use authentick_proto::antp::state_key::StateKeys;
@@ -14,6 +15,7 @@ use crate::config::{Config, Reference};
 use crate::containment::Refusals;
 use crate::heartbeat::{STALE_AFTER, TICK};
 use crate::identity;
+use crate::preflight;
 use crate::retired::Retired;
 use crate::rotation::VouchedBy;
 use crate::rotator::Rotator;
@@ -22,7 +24,10 @@ use crate::symmetric::keeper::Keeper;
 use crate::validity;
 
 /// Messages to the supervisor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
+    /// Others of the fleet have said something.
+    News,
     Reload,
     Stop,
 }
@@ -45,10 +50,14 @@ impl Supervisor {
     pub(crate) fn run(mut self, inbox: &Receiver<Command>) {
         // What downtime has made due is made up for at once.
         self.tick();
-        let mut was_stale = false;
+        let (mut was_stale, mut next) = (false, Instant::now() + TICK);
         loop {
-            match inbox.recv_timeout(TICK) {
-                Err(RecvTimeoutError::Timeout) => self.tick(),
+            match inbox.recv_timeout(next.saturating_duration_since(Instant::now())) {
+                Err(RecvTimeoutError::Timeout) => {
+                    self.tick();
+                    next = Instant::now() + TICK;
+                }
+                Ok(Command::News) => self.rotate(),
                 Ok(Command::Reload) => self.reload(),
                 Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -87,6 +96,9 @@ impl Supervisor {
         self.refusals.tell();
         self.retired_identities.free();
         self.rotate();
+        if let Some(fleet) = &self.shared.fleet {
+            fleet.note_uses(Instant::now(), &self.shared.workers);
+        }
         if let Some(keeper) = &mut self.keeper {
             self.shared.files.begin("writing down the uses of symmetric keys");
             keeper.tick();
@@ -114,24 +126,18 @@ impl Supervisor {
         if let Some(keeper) = &mut self.keeper {
             keeper.reload();
         }
-        if let (Some(nts), Some(state)) = (&self.config.nts, &self.shared.nts) {
-            match identity::load(&self.config, nts) {
-                Ok(identity) => match validity::objection(&state.certificate(), &identity.certificate) {
-                    None => {
-                        validity::warn(&identity.certificate);
-                        state.set_identity(&identity);
-                        log::info!("certificate read again: {}", identity.certificate.subject);
-                    }
-                    Some(problem) => {
-                        let file = nts.certificate_chain.display();
-                        log::error!("certificate not changed: {file}: {problem}; renew it and send SIGHUP");
-                    }
-                },
-                Err(error) => log::error!("certificate not changed: {error}"),
+        if let Some(fleet) = &self.shared.fleet {
+            match preflight::load_seal(&self.config) {
+                Ok(seals) => {
+                    seals.into_iter().for_each(|seals| fleet.seals.store(Arc::new(seals)));
+                    log::info!("seal keys read again");
+                }
+                Err(error) => log::error!("seal keys not changed: {error}"),
             }
-            if let Some(keys) = &mut self.cookie_keys {
-                keys.reload();
-            }
+        }
+        self.reload_identity();
+        if let Some(keys) = &mut self.cookie_keys {
+            keys.reload();
         }
         if let (Some(antp), Some(state)) = (&self.config.antp, &self.shared.antp) {
             match antp::load(&self.config, antp) {
@@ -150,6 +156,26 @@ impl Supervisor {
             if let Some(keys) = &mut self.state_keys {
                 keys.reload();
             }
+        }
+    }
+
+    /// Reads certificate and key of the key exchange again.
+    fn reload_identity(&self) {
+        let state = self.shared.nts.as_ref().and_then(|nts| nts.exchange.as_ref());
+        let (Some(exchange), Some(state)) = (self.config.exchange(), state) else { return };
+        match identity::load(&self.config, exchange) {
+            Ok(identity) => match validity::objection(&state.certificate(), &identity.certificate) {
+                None => {
+                    validity::warn(&identity.certificate);
+                    state.set_identity(&identity);
+                    log::info!("certificate read again: {}", identity.certificate.subject);
+                }
+                Some(problem) => {
+                    let file = exchange.certificate_chain.display();
+                    log::error!("certificate not changed: {file}: {problem}; renew it and send SIGHUP");
+                }
+            },
+            Err(error) => log::error!("certificate not changed: {error}"),
         }
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use arc_swap::cache::Cache;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use authentick_net::engine::{self, Engine, Handler, ReplyPath};
 use authentick_proto::keyset::KeySet;
 use authentick_proto::limits::BATCH_SIZE;
@@ -29,20 +29,24 @@ const DROPS_EVERY: u64 = 1024;
 
 const _: () = assert!(engine::BATCH_SIZE <= BATCH_SIZE, "the responder takes every batch of the engine");
 
+/// The cookie keys in force, if there are any yet.
+type CachedKeys = Cache<Arc<ArcSwapOption<KeySet>>, Option<Arc<KeySet>>>;
+
 /// Connects an engine with the responder: holds the clock, and pointers to everything that can change.
-pub(crate) struct PacketWorker {
+pub(crate) struct PacketWorker<'a> {
     responder: Responder,
     clock: Arc<dyn HostClock>,
     looked: Cache<Arc<ArcSwap<Looked>>, Arc<Looked>>,
-    keys: Option<Cache<Arc<ArcSwap<KeySet>>, Arc<KeySet>>>,
+    keys: Option<CachedKeys>,
     symmetric: Option<Cache<Arc<ArcSwap<SymmetricKeys>>, Arc<SymmetricKeys>>>,
     antp: Option<AntpView>,
     recorder: Option<Recorder>,
+    counters: &'a WorkerCounters,
 }
 
-impl PacketWorker {
+impl<'a> PacketWorker<'a> {
     /// The worker with this number.
-    pub(crate) fn new(shared: &Shared, index: usize, responder: Responder) -> Self {
+    pub(crate) fn new(shared: &'a Shared, index: usize, responder: Responder) -> Self {
         PacketWorker {
             responder,
             clock: Arc::clone(&shared.clock),
@@ -50,44 +54,40 @@ impl PacketWorker {
             keys: shared.nts.as_ref().map(|nts| Cache::new(Arc::clone(&nts.keys.keys))),
             symmetric: shared.symmetric.as_ref().map(|symmetric| Cache::new(Arc::clone(&symmetric.keys))),
             antp: shared.antp.as_ref().map(|state| AntpView::new(state, index)),
-            recorder: shared.spans.as_ref().map(|spans| Recorder::new(Arc::clone(spans))),
+            recorder: shared.spans.as_ref().map(|spans| Recorder::new(Arc::clone(spans), index)),
+            counters: &shared.workers[index],
         }
     }
 
-    /// Answers what `engine` brings until told to stop, and shows what happened in `counters`.
+    /// Answers what `engine` brings until told to stop, and shows what happened in its counters.
     ///
     /// # Errors
     /// If the engine fails for good.
-    pub(crate) fn run(
-        mut self,
-        engine: &mut impl Engine,
-        counters: &WorkerCounters,
-        stop: &AtomicBool,
-    ) -> io::Result<()> {
+    pub(crate) fn run(mut self, engine: &mut impl Engine, stop: &AtomicBool) -> io::Result<()> {
         let mut turn_count: u64 = 0;
         while !stop.load(Ordering::Relaxed) {
             let turn = engine.turn(&mut self)?;
-            counters.publish(&turn, self.responder.outcomes());
+            self.counters.publish_failures(&turn);
             turn_count += 1;
             if turn.received == 0 || turn_count.is_multiple_of(DROPS_EVERY) {
-                counters.publish_dropped(engine.dropped_count());
+                self.counters.publish_dropped(engine.dropped_count());
             }
         }
         Ok(())
     }
 }
 
-impl Handler for PacketWorker {
+impl Handler for PacketWorker<'_> {
     fn now(&mut self) -> NtpTime {
         self.clock.now()
     }
 
     fn respond(&mut self, batch: &mut [Datagram<'_>], paths: &[ReplyPath]) {
-        let antp = self.antp.as_mut().map(AntpView::look);
+        let antp = self.antp.as_mut().and_then(AntpView::look);
         let inbox = antp.as_ref().map(|antp| antp.inbox(paths));
         let moment = Moment {
             snapshot: self.looked.load().at(self.clock.boot_ns()),
-            keys: self.keys.as_mut().map(|keys| &**keys.load()),
+            keys: self.keys.as_mut().and_then(|keys| keys.load().as_deref()),
             symmetric: self.symmetric.as_mut().map(|keys| &**keys.load()),
             antp: antp.as_ref().zip(inbox.as_ref()).map(|(antp, inbox)| antp.moment(inbox)),
         };
@@ -96,6 +96,9 @@ impl Handler for PacketWorker {
             None => self.responder.begin(moment, clock, &mut (), batch),
             Some(recorder) => self.responder.begin(moment, clock, recorder, batch),
         }
+        // Before anything leaves: who has an answer finds it counted.
+        let key_uses = [self.responder.key_uses(), self.responder.state_key_uses()];
+        self.counters.publish_batch(batch.len(), self.responder.outcomes(), key_uses);
     }
 
     fn early(&self) -> &[Early] {

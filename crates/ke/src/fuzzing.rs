@@ -133,7 +133,7 @@ mod tests {
             let octets = std::fs::read(entry.unwrap().path()).unwrap();
             (count, read_count) = (count + 1, read_count + usize::from(body(&octets)));
         }
-        assert!(count > 10 && 4 * read_count > count, "{target}: {read_count} of {count}");
+        assert!(read_count >= 10, "{target}: {read_count} of {count}");
     }
 
     #[test]

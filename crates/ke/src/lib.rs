@@ -8,6 +8,8 @@
 pub mod client;
 #[cfg(any(all(test, feature = "client", feature = "server"), feature = "fuzzing"))]
 pub mod fuzzing;
+#[cfg(feature = "server")]
+pub mod ntp_servers;
 #[cfg(feature = "client")]
 pub mod ocsp;
 #[cfg(feature = "server")]

@@ -76,16 +76,24 @@ pub struct Instants {
     pub accepted: Instant,
     /// The request was read and understood.
     pub request_parsed: Instant,
-    /// The cookies were sealed: the response can go out.
+    /// A protocol and an algorithm were found that are served.
+    pub algorithm_chosen: Instant,
+    /// The session's keys were exported.
+    pub keys_exported: Instant,
+    /// The cookies were sealed.
     pub cookies_sealed: Instant,
+    /// The response with all cookies was written, and can go out.
+    pub response_written: Instant,
 }
 
-/// What a worker needs of the world. Asked anew for each connection, so keys and certificates can change.
+/// What a worker needs of the world. Asked anew for each connection, so keys, certificates and terms can change.
 pub trait Environment: Send + Sync {
-    /// The cookie keys.
-    fn keys(&self) -> Arc<KeySet>;
+    /// The cookie keys; while there are none, no keys are exchanged.
+    fn keys(&self) -> Option<Arc<KeySet>>;
     /// The TLS configuration.
     fn tls(&self) -> Arc<ServerConfig>;
+    /// What is offered.
+    fn terms(&self) -> Arc<Terms>;
     /// A connection was accepted.
     fn accepted(&self);
     /// The kernel had no descriptor or no memory for a connection, which waits.
@@ -135,7 +143,6 @@ impl<E: Environment> Worker<E> {
     pub fn new(
         listeners: Vec<std::net::TcpListener>,
         admission: Arc<Admission>,
-        terms: Terms,
         entropy: Entropy,
         environment: Arc<E>,
     ) -> io::Result<Self> {
@@ -148,7 +155,7 @@ impl<E: Environment> Worker<E> {
             registered.push(Listener { listener, ready: true });
         }
         let sockets = Sockets { registry: poll.registry().try_clone()?, listener_count: registered.len() };
-        let connections = Connections::new(sockets, admission, terms, entropy, Arc::clone(&environment));
+        let connections = Connections::new(sockets, admission, entropy, Arc::clone(&environment));
         Ok(Worker { poll, waker, listeners: registered, connections, accept_again: None, environment })
     }
 

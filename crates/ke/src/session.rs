@@ -3,6 +3,7 @@
 use authentick_crypto::{Algorithm, Entropy};
 use authentick_proto::auth::nts::{aead_id, algorithm};
 use authentick_proto::cookie;
+use authentick_proto::delays::{Step, pause};
 use authentick_proto::keyset::KeySet;
 use authentick_wire::ke::{
     self, AeadId, ErrorCode, PROTOCOL_NTPV4, RecordType, Request, emit, emit_header, emit_numbers,
@@ -10,6 +11,7 @@ use authentick_wire::ke::{
 use authentick_wire::limits::COOKIE_COUNT;
 use authentick_wire::{NoRoom, Writer};
 
+use crate::ntp_servers::{NtpServer, NtpServers};
 use crate::{export_keys, quirky_context};
 
 /// Octets of the longest response: eight cookies of the longest kind, a server name, and the small records.
@@ -24,10 +26,8 @@ const _: () = assert!(
 /// What a server offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// The name or address of the NTP server, at most 255 octets of ASCII; absent: that of the key exchange server.
-    pub ntp_server: Option<String>,
-    /// The NTP server's port; absent: 123.
-    pub ntp_port: Option<u16>,
+    /// Where clients are sent for time.
+    pub ntp_servers: NtpServers,
     /// Algorithms that are served; the client's preference decides among them.
     pub algorithms: Vec<Algorithm>,
 }
@@ -35,7 +35,7 @@ pub struct Terms {
 impl Default for Terms {
     /// Every algorithm, and an NTP server where clients expect it.
     fn default() -> Self {
-        Terms { ntp_server: None, ntp_port: None, algorithms: Algorithm::ALL.to_vec() }
+        Terms { ntp_servers: NtpServers::default(), algorithms: Algorithm::ALL.to_vec() }
     }
 }
 
@@ -51,7 +51,8 @@ pub enum Answer {
 }
 
 /// Answers a whole request message. `export` fills its first argument with key material for the context in its second.
-/// `request_parsed` and `cookies_sealed` are called at those moments. Returns what was said, and its size in `out`.
+/// `reached` is told of each [`Milestone`] as it is reached; of all of them, in their order, if the answer has cookies.
+/// Returns what was said, and its size in `out`.
 pub fn answer(
     request: &[u8],
     keys: &KeySet,
@@ -81,11 +82,15 @@ pub fn answer(
             emit_numbers(out, RecordType::AEAD, &[])
         });
     };
+    pause(Step::ChooseAlgorithm);
+    reached(Milestone::AlgorithmChosen);
+    pause(Step::ExportKeys);
     let context = quirky_context(algorithm, request.compliant_128gcm);
     let Ok(session) = export_keys(algorithm, context, export) else {
         //= rfc8915#4.1.3-7
         return refuse(ErrorCode::INTERNAL, out);
     };
+    reached(Milestone::KeysExported);
 
     let size = cookie::size(algorithm);
     //= rfc8915#4.1.6-3, rfc8915#4.1.6-4
@@ -93,6 +98,7 @@ pub fn answer(
     let cookies = &mut cookies[..COOKIE_COUNT * size];
     cookie::seal_all(keys, entropy, cookies.chunks_exact_mut(size).map(|place| (&session, place)));
     reached(Milestone::CookiesSealed);
+    pause(Step::WriteResponse);
 
     let id = aead_id(algorithm);
     let written = head(&mut writer, id, request.compliant_128gcm).and_then(|()| {
@@ -102,7 +108,9 @@ pub fn answer(
     if written.is_err() {
         return refuse(ErrorCode::INTERNAL, out);
     }
-    finish(Answer::Cookies(id), writer, |out| place(terms, out))
+    let answered = finish(Answer::Cookies(id), writer, |out| place(terms.ntp_servers.pick(entropy), out));
+    reached(Milestone::ResponseWritten);
+    answered
 }
 
 /// A moment inside [`answer`].
@@ -110,8 +118,19 @@ pub fn answer(
 pub enum Milestone {
     /// The request was read and understood.
     RequestParsed,
-    /// Keys were exported and cookies sealed.
+    /// It was found to have a protocol and an algorithm that are served here.
+    AlgorithmChosen,
+    /// The session's keys were exported.
+    KeysExported,
+    /// The cookies were sealed.
     CookiesSealed,
+    /// The response with all cookies was written.
+    ResponseWritten,
+}
+
+impl Milestone {
+    /// How many there are.
+    pub const COUNT: usize = Milestone::ResponseWritten as usize + 1;
 }
 
 /// A response that is an Error record; returns its size.
@@ -141,11 +160,11 @@ fn head(out: &mut Writer<'_>, id: AeadId, compliant_128gcm: bool) -> Result<(), 
 }
 
 //= rfc8915#4.1.7-4, rfc8915#4.1.8-2
-fn place(terms: &Terms, out: &mut Writer<'_>) -> Result<(), NoRoom> {
-    if let Some(server) = &terms.ntp_server {
-        emit(out, true, RecordType::NTPV4_SERVER, server.as_bytes())?;
+fn place(server: &NtpServer, out: &mut Writer<'_>) -> Result<(), NoRoom> {
+    if let Some(name) = &server.name {
+        emit(out, true, RecordType::NTPV4_SERVER, name.as_bytes())?;
     }
-    if let Some(port) = terms.ntp_port {
+    if let Some(port) = server.port {
         emit_header(out, true, RecordType::NTPV4_PORT, 2)?;
         out.u16(port)?;
     }
@@ -188,6 +207,11 @@ mod tests {
         let mut out = [0; RESPONSE_SIZE_MAX];
         let (answer, size) = answer(request, &keys, terms, &mut entropy, export, |_| {}, &mut out);
         Asked { answer, response: out[..size].to_vec(), contexts: contexts.into_inner() }
+    }
+
+    fn at(name: &str, port: Option<u16>) -> Terms {
+        let server = NtpServer { name: Some(name.to_owned()), port };
+        Terms { ntp_servers: NtpServers::new([(server, 1)]).unwrap(), ..Terms::default() }
     }
 
     fn request(aeads: &[u16], compliant: bool) -> Vec<u8> {
@@ -243,8 +267,7 @@ mod tests {
 
     #[test]
     fn server_and_port_are_told() {
-        let terms =
-            Terms { ntp_server: Some("time.example".to_owned()), ntp_port: Some(4123), ..Terms::default() };
+        let terms = at("time.example", Some(4123));
         let asked = ask(&request(&[15], false), &terms);
         let Ok(Response::Agreed(agreement)) = Response::parse(&asked.response, &[AeadId(15)]) else {
             panic!()
@@ -255,7 +278,7 @@ mod tests {
     //= rfc8915#4.1.2-2, rfc8915#4.1.6-5, rfc8915#4.1.7-4
     #[test]
     fn records_of_a_response_are_critical_but_for_the_cookies_and_name_one_server() {
-        let terms = Terms { ntp_server: Some("time.example".to_owned()), ..Terms::default() };
+        let terms = at("time.example", None);
         let asked = ask(&request(&[15], false), &terms);
         let records: Result<Vec<_>, _> = ke::Records::new(&asked.response).collect();
         let kinds: Vec<(u16, bool)> = records.unwrap().iter().map(|r| (r.kind.0, r.critical)).collect();

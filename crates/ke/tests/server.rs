@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use authentick_crypto::Entropy;
 use authentick_ke::client::{self, Ask, CertificateCheck, Dialled, KeError, Phase};
+use authentick_ke::ntp_servers::{NtpServer, NtpServers};
 use authentick_ke::server::{
     Admission, Environment, Instants, Limits, Outcome, Rates, Stopper, Worker, bind_group,
 };
@@ -24,7 +25,7 @@ use rustls::pki_types::ServerName;
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 struct World {
-    keys: Arc<KeySet>,
+    keys: Mutex<Option<Arc<KeySet>>>,
     tls: Arc<rustls::ServerConfig>,
     accepted: AtomicU64,
     ended: Mutex<Vec<Outcome>>,
@@ -32,12 +33,17 @@ struct World {
 }
 
 impl Environment for World {
-    fn keys(&self) -> Arc<KeySet> {
-        Arc::clone(&self.keys)
+    fn keys(&self) -> Option<Arc<KeySet>> {
+        self.keys.lock().unwrap().clone()
     }
 
     fn tls(&self) -> Arc<rustls::ServerConfig> {
         Arc::clone(&self.tls)
+    }
+
+    fn terms(&self) -> Arc<Terms> {
+        let server = NtpServer { name: None, port: Some(4123) };
+        Arc::new(Terms { ntp_servers: NtpServers::new([(server, 1)]).unwrap(), ..Terms::default() })
     }
 
     fn accepted(&self) {
@@ -111,7 +117,7 @@ impl Server {
         let authority = Authority::new();
         let mut entropy = Entropy::from_system().unwrap();
         let world = Arc::new(World {
-            keys: Arc::new(KeySet::generate(0, &mut entropy)),
+            keys: Mutex::new(Some(Arc::new(KeySet::generate(0, &mut entropy)))),
             tls: server_config(&authority.identity(change)),
             accepted: AtomicU64::new(0),
             ended: Mutex::default(),
@@ -120,12 +126,11 @@ impl Server {
         let admission = Arc::new(Admission::new(allow, limits, rates, &mut entropy, Instant::now()));
         let listeners = bind_group("127.0.0.1:0".parse().unwrap(), thread_count).unwrap();
         let address = listeners[0].local_addr().unwrap();
-        let terms = Terms { ntp_port: Some(4123), ..Terms::default() };
         let (mut stoppers, mut threads) = (Vec::new(), Vec::new());
         for listener in listeners {
-            let (admission, terms, world) = (Arc::clone(&admission), terms.clone(), Arc::clone(&world));
+            let (admission, world) = (Arc::clone(&admission), Arc::clone(&world));
             let entropy = Entropy::from_system().unwrap();
-            let worker = Worker::new(vec![listener], admission, terms, entropy, world).unwrap();
+            let worker = Worker::new(vec![listener], admission, entropy, world).unwrap();
             stoppers.push(worker.stopper());
             threads.push(std::thread::spawn(|| worker.run()));
         }
@@ -216,7 +221,9 @@ fn cookies_for_every_algorithm_and_both_kinds_of_name() {
     let spans = server.world.spans.lock().unwrap();
     assert_eq!(spans.len(), 8);
     for span in &*spans {
-        assert!(span.accepted <= span.request_parsed && span.request_parsed <= span.cookies_sealed);
+        let (first, last) = (span.request_parsed, span.response_written);
+        let between = [first, span.algorithm_chosen, span.keys_exported, span.cookies_sealed, last];
+        assert!(span.accepted <= first && between.is_sorted(), "{span:?}");
     }
 }
 
@@ -393,6 +400,17 @@ fn bad_requests_get_error_records() {
     assert_eq!(server.error_after(&[&[0x40; 5000]]), ErrorCode::BAD_REQUEST);
     let critical = b"\x80\x01\0\x02\0\0\x80\x04\0\x02\0\x0f\x80\x63\0\0\x80\0\0\0";
     assert_eq!(server.error_after(&[critical]), ErrorCode::UNRECOGNISED_CRITICAL);
+}
+
+#[test]
+fn server_without_keys_says_that_it_is_not_the_clients_fault_until_it_has_some() {
+    let server = Server::start();
+    let keys = server.world.keys.lock().unwrap().take();
+    let refused = server.ask(&[15], "ntp.test").unwrap_err();
+    assert!(matches!(refused, KeError::Refused(ErrorCode::INTERNAL)), "{refused:?}");
+    *server.world.keys.lock().unwrap() = keys;
+    assert!(server.ask(&[15], "ntp.test").is_ok());
+    assert_eq!(server.ended(2), [Outcome::Internal, Outcome::Served]);
 }
 
 #[test]

@@ -15,8 +15,8 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// A lab whose server certificate is good for `ntp.test` and for the addresses of loopback and of the first hosts
-    /// of [`crate::hosts`].
+    /// A lab whose server certificate is good for `ntp.test`, for the addresses of loopback and for those of the
+    /// first hosts of [`crate::hosts`].
     ///
     /// # Panics
     /// If no folder can be made.
@@ -59,8 +59,10 @@ impl Lab {
 
     /// What the server's certificate says, whatever its key.
     pub(crate) fn server_params() -> CertificateParams {
-        let names =
-            ["ntp.test", "localhost", "127.0.0.1", "::1", "198.18.0.1", "fd00:a7::1"].map(str::to_owned);
+        let names = ["ntp.test", "localhost", "127.0.0.1", "::1", "198.18.0.1", "fd00:a7::1"];
+        // Any host may serve.
+        let clients = (2..=5).map(|octet| format!("198.18.0.{octet}"));
+        let names: Vec<String> = names.map(str::to_owned).into_iter().chain(clients).collect();
         let mut params = CertificateParams::new(names).unwrap();
         params.distinguished_name.push(rcgen::DnType::CommonName, "ntp.test");
         params
@@ -100,7 +102,8 @@ impl Lab {
         self.path().join("state")
     }
 
-    /// Writes a configuration on loopback; `server` and `nts` add lines to those tables.
+    /// Writes a configuration on loopback; `server` and `nts` add lines to those tables. With the line `listen = []` in
+    /// the one, or `ke-listen = []` in the other, that table has nothing else that needs a port.
     ///
     /// # Panics
     /// If the folder is gone.
@@ -113,14 +116,18 @@ impl Lab {
             ("user", "\"root\""),
             ("workers", "1"),
         ];
+        let serves_time = !server.lines().any(|line| line == "listen = []");
         for (key, value) in defaults {
-            if !server.contains(&format!("{key} =")) {
+            let is_needed = serves_time || key != "workers";
+            if is_needed && !server.contains(&format!("{key} =")) {
                 writeln!(text, "{key} = {value}").unwrap();
             }
         }
         writeln!(text, "state-directory = {:?}\n{server}", self.state()).unwrap();
-        writeln!(text, "[nts]\ncertificate-chain = {:?}\nprivate-key = {:?}", self.chain(), self.key())
-            .unwrap();
+        writeln!(text, "[nts]").unwrap();
+        if !nts.lines().any(|line| line == "ke-listen = []") {
+            writeln!(text, "certificate-chain = {:?}\nprivate-key = {:?}", self.chain(), self.key()).unwrap();
+        }
         if !nts.contains("ke-listen =") {
             writeln!(text, "ke-listen = [\"127.0.0.1:0\"]").unwrap();
         }

@@ -1,13 +1,15 @@
 //! Our own program, wherever it was built: run to its end, or as a server.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::certificates::Lab;
 use crate::hosts::{Host, Hosts};
 use crate::process::{PATIENCE, Process};
+
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// The binary. Tests of its package find it in `CARGO_BIN_EXE_authentick`.
 #[derive(Clone, Debug)]
@@ -66,8 +68,14 @@ impl Program {
 
     fn start(&self, mut command: Command, config: &Path) -> Server {
         let mut process = Process::start(command.arg("serve").arg("--config").arg(config));
-        let mut address = |part: &str| process.wait_for_line(part).parse().unwrap();
-        let (ntp, ke) = (address("serving time on "), address("exchanging keys on "));
+        let text = std::fs::read_to_string(config).unwrap();
+        let mut address = |key: &str, part: &str| match text.lines().any(|line| line == format!("{key} = []"))
+        {
+            true => NOWHERE,
+            false => process.wait_for_line(part).parse().unwrap(),
+        };
+        let ntp = address("listen", "serving time on ");
+        let ke = address("ke-listen", "exchanging keys on ");
         let metrics = process.wait_for_line("showing metrics on http://");
         let metrics = metrics.trim_end_matches("/metrics").parse().unwrap();
         Server { ntp, ke, metrics, process, program: self.clone() }
@@ -79,9 +87,9 @@ impl Program {
 pub struct Server {
     /// The process.
     pub process: Process,
-    /// Where it serves time.
+    /// Where it serves time; port 0 if it does not.
     pub ntp: SocketAddr,
-    /// Where it exchanges keys.
+    /// Where it exchanges keys; port 0 if it does not.
     pub ke: SocketAddr,
     /// Where it shows metrics.
     pub metrics: SocketAddr,

@@ -5,7 +5,8 @@
 //!
 //! - [`hosts`], [`relay`], [`quota`], [`process`]: the rig's, which panic; [`filter`] counts, drops and rewrites what
 //!   hosts send; [`memory`] and [`disk`]: less of either.
-//! - [`servers`]: NTP servers that misbehave in a set way and count it; [`exchanges`]: the same for key exchange.
+//! - [`servers`]: NTP servers that misbehave in a set way and count it; [`exchanges`]: the same for key exchange;
+//!   [`caches`]: the same for memcached, and a client.
 //! - [`prober`]: a client that asks ten times a second and remembers what it was told.
 //! - [`kernel`]: one that lacks something.
 //! - [`corrupt`]: stands on a relay between a client and a real server; damages and records what passes.
@@ -16,6 +17,7 @@
 
 pub mod antp;
 mod bucket;
+pub mod caches;
 pub mod certificates;
 pub mod corrupt;
 pub mod daemon;

@@ -3,10 +3,11 @@
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::ops::Deref;
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use authentick_rig::process;
-use rustix::net::{AddressFamily, SocketType, bind, socket};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 
 /// How long a thing may take that takes milliseconds on an idle machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -26,19 +27,28 @@ pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// A port that is free for UDP and TCP on loopback right now.
+/// Ports of which the kernel gives none to sockets that name none: its own begin at 32768. ip(7), ip_local_port_range.
+const NAMED_PORTS: core::ops::Range<u32> = 10_240..32_768;
+
+/// A port that is free for UDP and TCP on loopback. It stays free: neither the kernel nor this function gives it to
+/// anybody else, until all ports had their turn.
 ///
 /// # Panics
-/// If loopback cannot be bound at all.
+/// If all are taken.
 #[must_use]
 pub fn free_port() -> u16 {
-    loop {
-        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = tcp.local_addr().unwrap().port();
-        if UdpSocket::bind(("127.0.0.1", port)).is_ok() {
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    // Processes that run at once begin at different places.
+    let first = std::process::id().wrapping_mul(2_654_435_761) >> 8;
+    for _ in NAMED_PORTS {
+        let place = first.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed));
+        let port = NAMED_PORTS.start + place % (NAMED_PORTS.end - NAMED_PORTS.start);
+        let port = u16::try_from(port).expect("it is a port");
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() && UdpSocket::bind(("127.0.0.1", port)).is_ok() {
             return port;
         }
     }
+    panic!("no port is free on loopback");
 }
 
 /// A TCP port of loopback that refuses connections for as long as the socket lives: it is bound, so nobody else can
@@ -48,7 +58,7 @@ pub fn free_port() -> u16 {
 /// If loopback cannot be bound at all.
 #[must_use]
 pub fn closed_port() -> TcpListener {
-    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
     bind(&socket, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
     TcpListener::from(socket)
 }
@@ -86,6 +96,12 @@ impl Process {
     /// Waits for the end; returns the exit code, -1 for an end by signal.
     pub fn wait(&mut self) -> i32 {
         self.0.wait(PATIENCE).unwrap_or_else(|error| panic!("{error}")).code().unwrap_or(-1)
+    }
+}
+
+impl From<process::Process> for Process {
+    fn from(process: process::Process) -> Self {
+        Process(process)
     }
 }
 

@@ -168,10 +168,7 @@ fn check(plan: &Plan) -> Result<(), String> {
             Err(format!("{} clients for {} workers: each needs one", plan.clients, plan.workers))
         }
         _ if plan.timeout.is_zero() || plan.ke_timeout.is_zero() => Err("a timeout of zero".to_owned()),
-        _ if plan.sources.iter().any(|source| source.is_ipv4() != plan.ntp.is_ipv4()) => {
-            Err(format!("--sources and {} are of different families", plan.ntp.ip()))
-        }
-        _ => Ok(()),
+        _ => plan.check_sources(),
     }
 }
 

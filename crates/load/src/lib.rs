@@ -12,7 +12,10 @@
 //!   [`record`]: what is kept of it;
 //!   [`journal`]: and where, as steps end; [`ending`]: whether it says anything; [`neighbours`]: what a server on the
 //!   generator's own host takes from it.
+//! - `machine`: what a record says of the machine that it was made on.
 //! - [`contest`]: no load, but single exchanges under one scheme after the other.
+//! - [`drill`]: cookies of each key exchange to each NTP server, while keys rotate.
+//! - [`sources`]: the addresses that clients send from.
 //! - [`agent`]: the same over several hosts.
 //! - `fuzzing`: what fuzz targets run.
 #![forbid(unsafe_code)]
@@ -20,6 +23,7 @@
 pub mod agent;
 mod allow;
 pub mod contest;
+pub mod drill;
 pub mod ending;
 mod engine;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -31,6 +35,7 @@ mod judge;
 pub mod limit;
 mod limits;
 pub mod live;
+mod machine;
 pub mod neighbours;
 mod plan;
 pub mod rates;
@@ -39,15 +44,17 @@ pub mod runner;
 pub mod search;
 mod server_use;
 mod shared_key;
+pub mod sources;
 mod spans;
 pub mod target;
 
-pub use allow::Allow;
+pub use allow::{Allow, NotAllowed, Permission};
 pub use generator::Generator;
+pub use machine::machine;
 pub use plan::{Antp, Arrivals, Crew, Joinable, Order, Part, Plan, Scheme, Watch};
 pub use server_use::Processes;
 pub use shared_key::SharedKey;
-pub use spans::SpanSource;
+pub use spans::{SpanSource, fetch_text, single};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

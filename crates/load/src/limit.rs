@@ -2,9 +2,9 @@
 //!
 //! [`judge`] asks rule after rule, in the order of `OPEN` or `CLOSED`; the first that applies decides. The
 //! generator is asked first: figures that it spoilt say nothing about others. Losses are traced by what the server's
-//! host counts of UDP: a request that nobody read was lost on the way, or in the server's full socket; one that was
-//! read and not answered, in the server; an answer that was sent and did not come, on the way back. What these counters
-//! mean is told in `server_use::counters`.
+//! host counts of UDP: a request that nobody read was lost on the way, or in the server's socket, where it found no
+//! room or still waits; one that was read and not answered, in the server; an answer that was sent and did not come, on
+//! the way back. What these counters mean is told in `server_use::counters`.
 
 use authentick_generator::validity::{
     Fate, OFFER_LESS, Subject, lateness_max_ns, shortages, want_of_cookies,
@@ -95,6 +95,7 @@ pub(crate) fn without_own(counted: Traffic, step: &Step, joined: u64) -> Option<
         sent: counted
             .sent
             .saturating_sub(own.requests.saturating_sub(joined).saturating_sub(drops.send_buffer)),
+        unread: counted.unread,
         uncertain: counted.uncertain,
     })
 }
@@ -372,8 +373,10 @@ fn losses(case: &Case<'_>) -> Option<Verdict> {
     let places = places(case);
     let mut unplaced = silent;
     let mut remark = None;
+    let mut has_queued = false;
     match places {
         Ok(places) => {
+            has_queued = places.full + places.unread > strangers(case.sent);
             for (by, number, what) in places.named() {
                 let number = number.min(unplaced);
                 found.add(by, number, what);
@@ -382,10 +385,11 @@ fn losses(case: &Case<'_>) -> Option<Verdict> {
         }
         Err(why) => remark = (silent > 0).then_some(why),
     }
-    // What came too late, and what no counter placed: of a server that had no time left, its own.
+    // What came too late, and what no counter placed: of a server that had no time left, its own. So it is of one whose
+    // socket was full, or was not empty at the end: what came out of it had waited there.
     let unplaced = unplaced.saturating_add(case.count_if(is_open));
-    let busy = case.server().filter(|server| server.is_saturated() || server.is_held_up());
-    let by = if busy.is_some() { Limit::Server } else { Limit::Unknown };
+    let is_busy = case.server().is_some_and(|server| server.is_saturated() || server.is_held_up());
+    let by = if is_busy || has_queued { Limit::Server } else { Limit::Unknown };
     found.add(by, unplaced, "got no answer in time");
     let (by, mut why) = found.weigh();
     why.extend(case.server().map(Server::told));
@@ -449,6 +453,7 @@ impl Losses {
 struct Places {
     there: u64,
     full: u64,
+    unread: u64,
     unanswered: u64,
     back: u64,
 }
@@ -459,6 +464,7 @@ impl Places {
         let mut all = vec![
             (Limit::Server, self.unanswered, "were read by the server and not answered"),
             (Limit::Server, self.full, "found its socket full"),
+            (Limit::Server, self.unread, "waited unread in its socket at the end"),
             (Limit::Path, self.there, "never came to the server"),
             (Limit::Path, self.back, "were answered by the server, and the answer did not come"),
         ];
@@ -481,7 +487,7 @@ fn places(case: &Case<'_>) -> Result<Places, String> {
         );
     };
     let unknown = "what its host counts of UDP is not known";
-    let Traffic { read, full, sent, uncertain } = server.traffic.ok_or(unknown)?;
+    let Traffic { read, full, sent, unread, uncertain } = server.traffic.ok_or(unknown)?;
     let Some(Datagrams { requests, answers }) = datagrams(case.step) else {
         // What found the socket full is known all the same.
         return Ok(Places { full, ..Places::default() });
@@ -510,9 +516,12 @@ fn places(case: &Case<'_>) -> Result<Places, String> {
     let told = case.count_if(|cause| matches!(cause, Cause::Refused | Cause::Unreachable));
     let sure =
         |larger: u64, smaller: u64| Some(larger.saturating_sub(smaller)).filter(|&more| more > uncertain);
+    let nowhere = sure(requests, read.saturating_add(full).saturating_add(told)).unwrap_or(0);
+    let unread = unread.min(nowhere);
     Ok(Places {
-        there: sure(requests, read.saturating_add(full).saturating_add(told)).unwrap_or(0),
+        there: nowhere - unread,
         full,
+        unread,
         unanswered: sure(read, sent).unwrap_or(0),
         back: sure(sent, answers).unwrap_or(0),
     })

@@ -45,6 +45,9 @@ pub struct Plan {
     pub background_clients: u32,
     /// Source addresses to spread the clients over; empty: the host's choice. The host must own them.
     pub sources: Vec<std::net::IpAddr>,
+    /// The same for clients of the background and their key exchanges; empty: those of all clients.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub background_sources: Vec<std::net::IpAddr>,
     /// Threads that send.
     pub workers: u32,
     /// Whether each has a processor of its own, the last ones of the host; not if several generators share it.
@@ -61,6 +64,32 @@ pub struct Plan {
     pub replay_cookie: bool,
     /// Report the instants of single operations, so that they can be joined to the server's records.
     pub joinable: bool,
+}
+
+impl Plan {
+    /// Refuses source addresses from which clients could not reach the servers that they are to ask.
+    ///
+    /// # Errors
+    /// A sentence with the option, if an address is of another family than a server's.
+    pub fn check_sources(&self) -> Result<(), String> {
+        let servers = [
+            (self.scheme != Scheme::Ke).then_some(self.ntp),
+            self.scheme.nature().exchanges_keys.then_some(self.ke),
+        ];
+        let sources = self.sources.iter().map(|source| ("--sources", source));
+        let background = self.background_sources.iter().map(|source| ("--background-sources", source));
+        for (option, source) in sources.chain(background) {
+            let other = servers.iter().flatten().find(|server| server.is_ipv4() != source.is_ipv4());
+            if let Some(server) = other {
+                return Err(format!(
+                    "{option} {source} and the server's address {} are of different families; give addresses of the \
+                     server's family",
+                    server.ip()
+                ));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Shows the progress of a step to others, and lets them stop it. Clones share one state.
@@ -165,5 +194,30 @@ pub trait Crew: Send {
     /// A row for each host of the last step; empty if there is one host only.
     fn hosts(&self) -> &[HostPart] {
         &[]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_of_another_family_than_a_server_that_is_asked_are_refused() {
+        let (v4, v6): (SocketAddr, SocketAddr) =
+            ("192.0.2.1:123".parse().unwrap(), "[2001:db8::1]:4460".parse().unwrap());
+        let own = vec!["127.0.0.2".parse().unwrap()];
+        let of_clients = Plan { sources: own.clone(), ..Plan::plain(v4) };
+        let of_background = Plan { background_sources: own, ..Plan::plain(v4) };
+        assert_eq!((of_clients.check_sources(), of_background.check_sources()), (Ok(()), Ok(())));
+        for (plan, option) in [(of_clients, "--sources"), (of_background, "--background-sources")] {
+            let problem = Plan { ntp: v6, ..plan.clone() }.check_sources().unwrap_err();
+            assert!(problem.starts_with(&format!("{option} 127.0.0.2")), "{problem}");
+            // The server of keys counts where it is asked, and that of time where it is.
+            assert_eq!(Plan { ke: v6, ..plan.clone() }.check_sources(), Ok(()));
+            assert!(Plan { ke: v6, scheme: Scheme::Nts, ..plan.clone() }.check_sources().is_err());
+            let keys_alone = Plan { scheme: Scheme::Ke, ..plan };
+            assert_eq!(Plan { ntp: v6, ..keys_alone.clone() }.check_sources(), Ok(()));
+            assert!(Plan { ke: v6, ..keys_alone }.check_sources().is_err());
+        }
     }
 }

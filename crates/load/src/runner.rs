@@ -163,10 +163,10 @@ impl Run {
             }
         }
         if let Some(spans) = &mut self.spans {
-            let (joined, problem) = spans.join(&part.joinables, part.joinables_left_out);
+            let (joined, remarks) = spans.join(order, &part.joinables, part.joinables_left_out);
             step.spans = Some(joined);
-            let missing = |problem| format!("Spans of the server are missing: {problem}.");
-            step.remarks.extend(unread.or(problem).map(missing));
+            step.remarks.extend(unread.map(|why| format!("Spans of the server are missing: {why}.")));
+            step.remarks.extend(remarks);
         }
         Ok(step)
     }
@@ -376,7 +376,7 @@ mod tests {
     #[test]
     fn step_is_kept_though_the_process_of_the_server_is_gone() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let server = Some(Processes::new(&[child.id()]).unwrap());
+        let server = Some(Processes::new(&[child.id()], 123).unwrap());
         child.kill().unwrap();
         child.wait().unwrap();
         let mut crew = Made(|order: &Order, _: &Watch| Ok(part(order, 1e9)));

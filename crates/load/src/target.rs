@@ -18,6 +18,9 @@ use authentick_wire::antp::Suite;
 use crate::plan::{Arrivals, Plan, Scheme};
 use crate::shared_key::SharedKey;
 
+/// The least time for an answer to the first request: a plan's may be short, as what comes later is to count as lost.
+const FIRST_TIMEOUT_MIN: Duration = Duration::from_secs(1);
+
 /// A server that has answered.
 #[derive(Debug)]
 pub struct Target {
@@ -48,6 +51,7 @@ impl Plan {
             clients: 1,
             background_clients: 0,
             sources: Vec::new(),
+            background_sources: Vec::new(),
             workers: 1,
             pinned: true,
             arrivals: Arrivals::Constant,
@@ -58,6 +62,11 @@ impl Plan {
             joinable: false,
         }
     }
+}
+
+/// How long the first request waits for its answer.
+fn first_timeout(plan: &Plan) -> Duration {
+    plan.timeout.max(FIRST_TIMEOUT_MIN)
 }
 
 /// What came of the first request for time; `None` if it had no good answer and that is no matter.
@@ -86,7 +95,7 @@ impl Target {
     /// # Errors
     /// Why there is no answer.
     pub fn plain(plan: Plan, is_forced: bool, entropy: &mut Entropy) -> Result<Self, Error> {
-        let asked = plain::ask(plan.ntp, entropy, plan.timeout);
+        let asked = plain::ask(plan.ntp, entropy, first_timeout(&plan));
         first(asked, plan.ntp, is_forced)?;
         Ok(Target::new(plan, None, &"none"))
     }
@@ -97,7 +106,7 @@ impl Target {
     /// # Errors
     /// Why there is no answer.
     pub fn reached(plan: Plan, entropy: &mut Entropy) -> Result<Self, Error> {
-        match plain::ask(plan.ntp, entropy, plan.timeout) {
+        match plain::ask(plan.ntp, entropy, first_timeout(&plan)) {
             Ok(_) | Err(Unanswered::Rejected(_)) => Ok(Target::new(plan, None, &"none")),
             Err(unanswered) => Err(unanswered.of(plan.ntp)),
         }
@@ -113,7 +122,7 @@ impl Target {
         is_forced: bool,
         entropy: &mut Entropy,
     ) -> Result<Self, Error> {
-        let asked = mac::ask(plan.ntp, key, entropy, plan.timeout);
+        let asked = mac::ask(plan.ntp, key, entropy, first_timeout(&plan));
         first(asked, plan.ntp, is_forced)?;
         let plan = Plan { shared_key: Some(SharedKey::from(key)), ..plan };
         Ok(Target::new(plan, None, &key.algorithm()))
@@ -131,7 +140,7 @@ impl Target {
         is_forced: bool,
         entropy: &mut Entropy,
     ) -> Result<Self, Error> {
-        let (server, timeout) = (plan.ntp, plan.timeout);
+        let (server, timeout) = (plan.ntp, first_timeout(&plan));
         let failed = |why: Why| Error { place: Place::Server(server), why };
         let learnt = &mut Learnt::default();
         let mut established = establish_by_clock(server, suite, anchor, entropy, timeout, learnt)
@@ -165,7 +174,7 @@ impl Target {
         let mut alternative_keys = false;
         if plan.scheme != Scheme::Ke {
             allow(established.ntp_server.as_deref().unwrap_or(&key_server.host), ntp.ip())?;
-            let asked = ask_with_either_keys(ntp, &mut established.session, entropy, plan.timeout);
+            let asked = ask_with_either_keys(ntp, &mut established.session, entropy, first_timeout(&plan));
             alternative_keys = first(asked, ntp, is_forced)?.is_some_and(|(_, alternative)| alternative);
         }
         let aeads = key_server.ask.aeads.iter().map(|aead| aead.0).collect();

@@ -45,14 +45,14 @@ fn plan(target: SocketAddr) -> Plan {
     Plan { clients: 8, pinned: false, timeout: Duration::from_secs(1), ..Plan::plain(target) }
 }
 
-fn run(steps: Steps, server: Option<&Process>) -> Run {
+fn run(steps: Steps, target: SocketAddr, server: Option<&Process>) -> Run {
     Run {
         steps,
         duration: Duration::from_millis(500),
         warm_up: Duration::ZERO,
         background_rps: 0.0,
         stop_at_loss: None,
-        server: server.map(|process| Processes::new(&[process.id()]).unwrap()),
+        server: server.map(|process| Processes::new(&[process.id()], target.port()).unwrap()),
         spans: None,
     }
 }
@@ -63,7 +63,7 @@ fn measured(hosts: &Hosts, target: SocketAddr, server: Option<&Process>) -> Step
     hosts.within(Host::Client(0), || {
         let watch = Watch::default();
         let mut generator = Generator::prepare(&plan(target), None, &watch).unwrap();
-        let outcome = run(Steps::Open(vec![800.0]), server).carry_out(&mut generator, &watch, |_| {});
+        let outcome = run(Steps::Open(vec![800.0]), target, server).carry_out(&mut generator, &watch, |_| {});
         let mut step = outcome.steps[0].clone();
         assert!(step.valid || step.limit.as_ref().unwrap().by == Limit::Generator, "{:?}", step.limit);
         (step.valid, step.why_invalid, step.lateness_us, step.evidence) = (true, None, None, None);
@@ -116,7 +116,7 @@ fn requests_that_leave_together_are_told_from_the_answers_of_a_server_on_this_ho
         let (plan, watch) =
             (Plan { arrivals: Arrivals::Closed { window: 64 }, ..plan(target) }, Watch::default());
         let mut generator = Generator::prepare(&plan, None, &watch).unwrap();
-        run(Steps::Closed, Some(&server)).carry_out(&mut generator, &watch, |_| {}).steps.remove(0)
+        run(Steps::Closed, target, Some(&server)).carry_out(&mut generator, &watch, |_| {}).steps.remove(0)
     });
     let (counted, answered) = (step.server.unwrap().traffic.unwrap(), step.tally.answered);
     let near = |left: u64, right: u64| left.abs_diff(right) <= 10 + right / 1000;

@@ -1,5 +1,5 @@
-//! Words that threads share without a lock: rates of one and of many, a note that is taken once, and how threads sleep
-//! until there is work.
+//! Words that threads share without a lock: rates of one and of many, a note that is taken once, a number under a label
+//! that changes, and how threads sleep until there is work.
 //!
 //! What is here is a protocol: several words, or several steps on one, that are right together or not at all. Counters
 //! and flags that stand alone are with their owners. The crate has no dependencies and no `unsafe`, reads no clock,
@@ -16,6 +16,7 @@
 mod allowance;
 mod bucket;
 mod handoff;
+mod labelled;
 #[cfg(test)]
 mod model;
 mod note;
@@ -25,5 +26,6 @@ mod ways;
 pub use allowance::Allowance;
 pub use bucket::Bucket;
 pub use handoff::{Handoff, Queue, SLEEPER_COUNT_MAX};
+pub use labelled::Labelled;
 pub use note::Note;
 pub use ways::Ways;

@@ -33,6 +33,24 @@ pub fn boot_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// Nanoseconds that one reading of [`monotonic_ns`] takes, by itself: the median of many pairs of readings with nothing
+/// between them. A span between two readings is longer by this than what lies between them.
+#[must_use]
+pub fn reading_cost_ns() -> u64 {
+    cost_of_reading(monotonic_ns)
+}
+
+fn cost_of_reading(mut read_ns: impl FnMut() -> u64) -> u64 {
+    const PAIR_COUNT: usize = 2001;
+    let mut pairs_ns = [0; PAIR_COUNT];
+    for pair_ns in &mut pairs_ns {
+        let first_ns = read_ns();
+        *pair_ns = read_ns().saturating_sub(first_ns);
+    }
+    pairs_ns.sort_unstable();
+    pairs_ns[PAIR_COUNT / 2]
+}
+
 /// Nanoseconds of processor time that this thread has used; what others do to the processor meanwhile is not in them.
 #[must_use]
 pub fn thread_cpu_ns() -> u64 {
@@ -108,6 +126,19 @@ pub fn page_size() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cost_of_a_reading_is_the_median_of_pairs_whatever_interrupts_some() {
+        let (mut now_ns, mut count) = (0, 0);
+        let cost_ns = cost_of_reading(|| {
+            count += 1;
+            now_ns += if count % 7 == 0 { 50_000 } else { 31 };
+            now_ns
+        });
+        assert_eq!(cost_ns, 31);
+        assert!(count > 1000);
+        assert!(reading_cost_ns() < 1_000_000, "a pair of readings lies within a millisecond");
+    }
 
     //= rfc5905#7.3-4
     #[test]

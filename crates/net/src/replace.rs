@@ -3,9 +3,9 @@
 //! What is written, and given to its owner, is a file that was just made and has no other name. Where others could put
 //! links into the directory meanwhile, root must not write as root; whose directory it is, the caller knows.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{OpenOptionsExt, fchown};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use crate::privilege;
@@ -27,7 +27,20 @@ pub fn beside(path: &Path, suffix: &str) -> PathBuf {
 /// # Errors
 /// If the new file cannot be written whole; the old one is then still in place.
 pub fn replace(target: &Path, octets: &[u8], owner: Option<(u32, u32)>) -> Result<(), Refused> {
-    replace_as(target, octets, 0o600, owner)
+    replace_as(target, octets, Rights { mode: 0o600, is_exact: false, owner })
+}
+
+/// The same for a file that its group may go on reading: if root writes it, it has mode 0640, whatever the process's
+/// mask is. Others cannot give it the group that it had, so it has mode 0600 then.
+///
+/// # Errors
+/// If the new file cannot be written whole; the old one is then still in place.
+pub fn replace_for_group(target: &Path, octets: &[u8], owner: (u32, u32)) -> Result<(), Refused> {
+    let owner = Some(owner);
+    match privilege::is_root() {
+        true => replace_as(target, octets, Rights { mode: 0o640, is_exact: true, owner }),
+        false => replace(target, octets, owner),
+    }
 }
 
 /// The same for a file that others may read: it has this mode, less the process's mask, and belongs to whoever writes
@@ -36,12 +49,22 @@ pub fn replace(target: &Path, octets: &[u8], owner: Option<(u32, u32)>) -> Resul
 /// # Errors
 /// If the new file cannot be written whole; the old one is then still in place.
 pub fn replace_with_mode(target: &Path, octets: &[u8], mode: u32) -> Result<(), Refused> {
-    replace_as(target, octets, mode, None)
+    replace_as(target, octets, Rights { mode, is_exact: false, owner: None })
 }
 
-fn replace_as(target: &Path, octets: &[u8], mode: u32, owner: Option<(u32, u32)>) -> Result<(), Refused> {
+/// Who may do what with a new file.
+#[derive(Clone, Copy)]
+struct Rights {
+    mode: u32,
+    /// Whether the process's mask takes nothing away.
+    is_exact: bool,
+    /// User and group, if root writes it.
+    owner: Option<(u32, u32)>,
+}
+
+fn replace_as(target: &Path, octets: &[u8], rights: Rights) -> Result<(), Refused> {
     let fresh = beside(target, ".new");
-    let written = write(&fresh, target, octets, mode, owner);
+    let written = write(&fresh, target, octets, rights);
     if written.is_err() {
         // A part of a file helps nobody, and may be what filled the disk.
         let _ = fs::remove_file(&fresh);
@@ -49,13 +72,7 @@ fn replace_as(target: &Path, octets: &[u8], mode: u32, owner: Option<(u32, u32)>
     written
 }
 
-fn write(
-    fresh: &Path,
-    target: &Path,
-    octets: &[u8],
-    mode: u32,
-    owner: Option<(u32, u32)>,
-) -> Result<(), Refused> {
+fn write(fresh: &Path, target: &Path, octets: &[u8], rights: Rights) -> Result<(), Refused> {
     let at = |path: &Path| {
         let path = path.to_owned();
         move |error| (path, error)
@@ -65,10 +82,14 @@ fn write(
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(fresh)(error)),
         _ => {}
     }
-    let mut file =
-        OpenOptions::new().create_new(true).write(true).mode(mode).open(fresh).map_err(at(fresh))?;
-    if let Some((user, group)) = owner.filter(|_| privilege::is_root()) {
+    let mut options = OpenOptions::new();
+    options.create_new(true).write(true).mode(rights.mode);
+    let mut file = options.open(fresh).map_err(at(fresh))?;
+    if let Some((user, group)) = rights.owner.filter(|_| privilege::is_root()) {
         fchown(&file, Some(user), Some(group)).map_err(at(fresh))?;
+    }
+    if rights.is_exact {
+        file.set_permissions(Permissions::from_mode(rights.mode)).map_err(at(fresh))?;
     }
     file.write_all(octets).map_err(at(fresh))?;
     file.sync_all().map_err(at(fresh))?;

@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn address_that_is_not_ours_is_refused() {
-        let error = begin("127.0.0.1:1".parse().unwrap(), Some("192.0.2.1".parse().unwrap())).unwrap_err();
+        let error = begin("127.0.0.1:1".parse().unwrap(), Some("240.0.0.1".parse().unwrap())).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrNotAvailable);
     }
 }

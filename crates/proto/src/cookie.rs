@@ -139,6 +139,14 @@ pub fn open_job<'a>(
     Some(Open { key: key.key().into(), nonce, associated: None, text, tag, genuine })
 }
 
+/// Whether `cookie` names one of the keys that come after `keys`: see [`KeySet::is_ahead`].
+#[cfg(feature = "server")]
+#[cold]
+pub(crate) fn is_ahead(keys: &KeySet, cookie: &[u8]) -> bool {
+    let id = cookie.first_chunk().map(|id| u32::from_be_bytes(*id));
+    id.is_some_and(|id| keys.is_ahead(id))
+}
+
 /// Seals a fresh cookie into each of `places`, each of [`size`] octets for its session, with the current key.
 pub fn seal_all<'a>(
     keys: &'a KeySet,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::limits::KEY_COUNT_MAX;
+use crate::limits::{KEY_COUNT_MAX, KEYS_AHEAD_MAX};
 
 /// A key that has a number.
 pub trait Numbered {
@@ -24,6 +24,10 @@ pub struct Generations<K> {
     /// The youngest first.
     retired: Vec<Arc<K>>,
     rotated: u64,
+    /// Keys that open as well, and are none of this set.
+    beside: Vec<Arc<K>>,
+    /// Identifiers that do not open.
+    closed: Vec<u32>,
 }
 
 impl<K> Clone for Generations<K> {
@@ -33,6 +37,8 @@ impl<K> Clone for Generations<K> {
             current: Arc::clone(&self.current),
             retired: self.retired.clone(),
             rotated: self.rotated,
+            beside: self.beside.clone(),
+            closed: self.closed.clone(),
         }
     }
 }
@@ -117,6 +123,8 @@ impl<K: Numbered> Generations<K> {
             current: Arc::new(current),
             retired: Vec::new(),
             rotated: now,
+            beside: Vec::new(),
+            closed: Vec::new(),
         }
     }
 
@@ -137,6 +145,8 @@ impl<K: Numbered> Generations<K> {
             current: Arc::new(current),
             retired: retired.into_iter().map(Arc::new).collect(),
             rotated,
+            beside: Vec::new(),
+            closed: Vec::new(),
         };
         let mut ids: Vec<u32> = set.keys().map(|(_, key)| key.id()).collect();
         if ids.len() > KEY_COUNT_MAX {
@@ -159,7 +169,32 @@ impl<K: Numbered> Generations<K> {
             current: Arc::clone(&self.future),
             retired: retired.take(keep.min(KEY_COUNT_MAX - 2)).cloned().collect(),
             rotated: now,
+            beside: self.beside.clone(),
+            closed: self.closed.clone(),
         }
+    }
+
+    /// The set with `next` as its future key, which has sealed nothing yet.
+    pub(crate) fn with_future(&self, next: K) -> Self {
+        Generations { future: Arc::new(next), ..self.clone() }
+    }
+
+    /// The set as it is used while its keys are not all there is to say: the keys of `beside` open too, and those in
+    /// `closed` do not, whatever their role. What seals stays the same.
+    #[must_use]
+    pub fn opening(&self, beside: Option<&Self>, closed: impl IntoIterator<Item = u32>) -> Self {
+        let own = |key: &&Arc<K>| self.keys().all(|(_, ours)| ours.id() != key.id());
+        let beside = beside.into_iter().flat_map(Generations::shared).filter(own).cloned().collect();
+        Generations { beside, closed: closed.into_iter().collect(), ..self.clone() }
+    }
+
+    fn shared(&self) -> impl Iterator<Item = &Arc<K>> {
+        [&self.current, &self.future].into_iter().chain(&self.retired)
+    }
+
+    /// The key that seals after the next rotation.
+    pub(crate) fn future(&self) -> &K {
+        &self.future
     }
 
     /// The identifier of the key after the future one.
@@ -184,21 +219,37 @@ impl<K: Numbered> Generations<K> {
         }
     }
 
+    /// Whether `id` is that of one of the next keys after these: who makes them may have it already.
+    #[must_use]
+    pub fn is_ahead(&self, id: u32) -> bool {
+        (1..=KEYS_AHEAD_MAX).contains(&id.wrapping_sub(self.future.id()))
+    }
+
     /// The key that seals.
     #[must_use]
     pub fn current(&self) -> &K {
         &self.current
     }
 
-    /// The key with this identifier, whatever its role.
+    /// The key with this identifier, whatever its role, if it opens.
     //= rfc8915#6-5
     #[inline]
     #[must_use]
     pub fn find(&self, id: u32) -> Option<&K> {
-        self.keys().map(|(_, key)| key).find(|key| key.id() == id)
+        self.all().find(|key| key.id() == id).filter(|_| !self.closed.contains(&id))
     }
 
-    /// All keys: current, future, then the retired ones, the youngest first.
+    /// All keys that open, whatever their role.
+    pub fn opening_keys(&self) -> impl Iterator<Item = &K> {
+        self.all().filter(|key| !self.closed.contains(&key.id()))
+    }
+
+    #[inline]
+    fn all(&self) -> impl Iterator<Item = &K> {
+        self.keys().map(|(_, key)| key).chain(self.beside.iter().map(|key| &**key))
+    }
+
+    /// All keys of the set: current, future, then the retired ones, the youngest first.
     pub fn keys(&self) -> impl Iterator<Item = (Role, &K)> {
         [(Role::Current, &*self.current), (Role::Future, &*self.future)]
             .into_iter()

@@ -1,10 +1,17 @@
-//! The keys that seal cookies. Each is drawn by itself: none follows from another. How they take turns is in
+//! The keys that seal cookies. Each is drawn by itself, or follows from the one before. How they take turns is in
 //! [`crate::generations`].
+//!
+//! Keys that follow are a ratchet: hosts that have the same set come to the same next key without talking, and nobody
+//! comes from a key to the one before it. Whoever has a key has all that follow from it, until one is drawn.
 
-use authentick_crypto::{CachedKey, Entropy};
+use authentick_crypto::kdf::hkdf_sha256_salted;
+use authentick_crypto::{CachedKey, Entropy, wipe};
 
 use crate::generations::{Generations, Numbered};
 pub use crate::generations::{KeySetError, Role};
+
+/// Keeps what follows from a key here apart from whatever else may be derived from its octets.
+const RATCHET: &[u8] = b"authentick cookie key\0";
 
 /// One cookie key.
 #[derive(Debug)]
@@ -23,6 +30,16 @@ impl CookieKey {
 
     fn generate(id: u32, now: u64, entropy: &mut Entropy) -> Self {
         CookieKey::new(id, now, &entropy.array())
+    }
+
+    /// The key that follows from this one: HKDF-SHA256 of its octets, with its identifier as salt. `created` is in Unix
+    /// seconds.
+    //= rfc8915#6-8
+    fn following(&self, created: u64) -> Self {
+        let mut octets = hkdf_sha256_salted(&self.id.to_be_bytes(), self.key.expose(), &[RATCHET]);
+        let key = CookieKey::new(self.id.wrapping_add(1), created, &octets);
+        wipe(&mut octets);
+        key
     }
 
     /// The identifier that stands in the clear in each cookie.
@@ -66,6 +83,20 @@ impl KeySet {
     #[must_use]
     pub fn rotate(&self, now: u64, keep: usize, entropy: &mut Entropy) -> Self {
         self.advance(CookieKey::generate(self.next_id(), now, entropy), now, keep)
+    }
+
+    /// The same without randomness: the next key follows from the future one. Whoever has the same set and rotates as
+    /// often has the same keys. `now` is the time at which the rotation was due, and not the one at which it is made,
+    /// so that the next one is due for all of them at once.
+    #[must_use]
+    pub fn derive(&self, now: u64, keep: usize) -> Self {
+        self.advance(self.future().following(now), now, keep)
+    }
+
+    /// The set with another future key, whose identifier is the one after that of the key that it replaces.
+    #[must_use]
+    pub fn with_new_future(&self, now: u64, entropy: &mut Entropy) -> Self {
+        self.with_future(CookieKey::generate(self.next_id(), now, entropy))
     }
 }
 
@@ -136,6 +167,77 @@ mod tests {
         assert!(first.find(future).is_some());
         assert_ne!(first.current().id(), future);
         assert_eq!(first.rotate(2000, 7, &mut entropy).current().id(), future);
+    }
+
+    #[test]
+    fn set_opens_with_keys_beside_it_and_not_with_closed_ones_and_seals_as_before() {
+        let mut entropy = Entropy::from_seed(1);
+        let set = KeySet::generate(0, &mut entropy).rotate(1, 2, &mut entropy);
+        let next = set.rotate(2, 2, &mut entropy);
+        let ids = |set: &KeySet| roles(set).into_iter().map(|(_, id)| id).collect::<Vec<_>>();
+        let [current, future, retired] = ids(&set)[..] else { panic!("it has three keys") };
+        let made = future + 1;
+        assert!(ids(&next).contains(&made) && set.find(made).is_none());
+        let used = set.opening(Some(&next), [retired, current]);
+        assert_eq!(roles(&used), roles(&set), "its own keys are the same");
+        assert_eq!(used.current().id(), current);
+        for (id, opens) in
+            [(made, true), (future, true), (retired, false), (current, false), (made + 1, false)]
+        {
+            assert_eq!(used.find(id).is_some(), opens, "{id}");
+        }
+        assert_eq!(used.opening(None, []).find(made).map(CookieKey::id), None);
+        assert!(used.opening(None, []).find(retired).is_some());
+        // A key of ours is ours, though another one beside it has its number.
+        let other = set.with_new_future(2, &mut entropy).with_new_future(2, &mut entropy);
+        assert_eq!(ids(&other), [current, future + 2, retired]);
+        let ours = *set.find(current).unwrap().key().expose();
+        assert_eq!(*set.opening(Some(&other), []).find(current).unwrap().key().expose(), ours);
+    }
+
+    /// What HMAC-SHA256 of Python's `hmac` and `hashlib` makes of it by RFC 5869, over the identifier's end.
+    //= rfc8915#6-8
+    #[test]
+    fn key_follows_from_the_one_before_it_by_hkdf() {
+        let octets: [u8; 32] = std::array::from_fn(|index| index as u8);
+        let hex = |key: &CookieKey| -> String {
+            key.key().expose().iter().map(|octet| format!("{octet:02x}")).collect()
+        };
+        let mut key = CookieKey::new(0xffff_fffe, 7, &octets);
+        for (id, expected) in [
+            (0xffff_ffff, "250299f63709eca82a27c73f058d8e08d1de5057b40a5141e82afda1b298c3fb"),
+            (0, "87f4942c0ea0a6a1e0187838b59e5eb66d84519eea8ffd485c5270546287e56a"),
+            (1, "0bba775823d2010ecd44fe01cd22c2f2c6f1c934fab8bb8121bbc5574dfa90a7"),
+        ] {
+            key = key.following(9);
+            assert_eq!((key.id(), key.created(), hex(&key).as_str()), (id, 9, expected));
+        }
+    }
+
+    //= rfc8915#6-8
+    #[test]
+    fn hosts_with_one_set_derive_the_same_keys_until_one_is_drawn() {
+        let first =
+            KeySet::generate(1000, &mut Entropy::from_seed(1)).rotate(1060, 3, &mut Entropy::from_seed(2));
+        let secrets = |set: &KeySet| -> Vec<_> {
+            set.keys().map(|(role, key)| (role, key.id(), key.created(), *key.key().expose())).collect()
+        };
+        // One keeps more than the other; what both have is the same, and so is what seals.
+        let (mut here, mut there) = (first.clone(), first.clone());
+        for step in 1..9 {
+            let (before, future) = (secrets(&here), here.future().id());
+            (here, there) = (here.derive(1060 + 60 * step, 3), there.derive(1060 + 60 * step, 1));
+            let (ours, theirs) = (secrets(&here), secrets(&there));
+            assert_eq!((ours.len(), &ours[..3]), (5.min(3 + step as usize), &theirs[..]));
+            assert_eq!((here.current().id(), here.rotated()), (future, 1060 + 60 * step));
+            // What came new differs from everything that was, and has the next number.
+            assert!(before.iter().all(|(_, _, _, octets)| *octets != ours[1].3), "{step}");
+            assert_eq!(here.future().id(), future.wrapping_add(1));
+        }
+        let drawn = here.with_new_future(2000, &mut Entropy::from_seed(3));
+        let (of_drawn, of_here) = (secrets(&drawn.derive(2060, 3)), secrets(&here.derive(2060, 3)));
+        assert!(of_drawn[..2].iter().all(|ours| of_here.iter().all(|theirs| ours.3 != theirs.3)));
+        assert_eq!(of_drawn[2..], of_here[2..], "what has sealed still opens");
     }
 
     //= rfc8915#6-4

@@ -11,6 +11,13 @@ pub const GROUP_SIZE: usize = 16;
 /// Cookie keys that a key set holds: one future, one current, the rest retired.
 pub const KEY_COUNT_MAX: usize = 66;
 
+/// Cookie keys that open at once: those of a set, and those that open beside it.
+pub const OPENING_KEY_COUNT_MAX: usize = 2 * KEY_COUNT_MAX;
+
+/// Rotations by which a set that somebody else makes can be late: identifiers so far behind its last one are those of
+/// keys that it will have.
+pub const KEYS_AHEAD_MAX: u32 = 64;
+
 /// Symmetric keys that a server knows: as many as the identifiers of NTPsec, which are 16 bits wide.
 pub const SYMMETRIC_KEY_COUNT_MAX: usize = 1 << 16;
 

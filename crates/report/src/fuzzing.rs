@@ -15,7 +15,7 @@ use crate::load::{self, LoadRecord, Threshold, compare};
 use crate::mac::MacRecord;
 use crate::record::Record;
 use crate::run;
-use crate::study::{Paper, antp, ntp_mac, request_threshold};
+use crate::study::{Paper, Task, antp, field, ntp_mac, nts, request_threshold};
 
 /// Records and plans of every kind and version, which inputs change.
 const BASES: [&str; 8] = [
@@ -73,6 +73,7 @@ fn stored(text: &str) -> bool {
         Record::Demo(record) => record.to_json(),
         Record::Mac(record) => record.to_json(),
         Record::Antp(record) => record.to_json(),
+        Record::Field(record) => record.to_json(),
     };
     let judge = Judge::of(&again);
     let second = Record::from_json(&again).expect(READ);
@@ -84,9 +85,9 @@ fn stored(text: &str) -> bool {
         Record::Demo(record) => judge.csv(&run::csv(record)),
         Record::Mac(record) => {
             let plan = ntp_mac::Plan::from_json(BASES[6]).expect("it is a plan");
-            judge.report(&ntp_mac::report(&plan, record));
+            judge.report(&ntp_mac::report(&plan, Some(record)));
         }
-        Record::Antp(_) => {}
+        Record::Antp(_) | Record::Field(_) => {}
     }
     true
 }
@@ -107,11 +108,10 @@ fn shown_load(judge: &Judge, record: &LoadRecord) {
         threshold.breached(record).iter().for_each(|sentence| judge.text(sentence));
     }
     let records = request_threshold::Records {
-        one_host: vec![record.clone()],
-        several_hosts: vec![record.clone()],
+        one_host: vec![Some(record.clone())],
+        several_hosts: vec![None, Some(record.clone())],
         old: Some(LOAD.clone()),
         new: Some(record.clone()),
-        missing_count: 0,
     };
     judge.report(&request_threshold::compared(&records, &request_threshold::Remarks::default()));
 }
@@ -122,31 +122,47 @@ fn plan(text: &str, paper: Paper) -> bool {
             let Ok(plan) = request_threshold::Plan::from_json(text) else { return false };
             let judge = Judge::of(&plan.to_json());
             judge.same(&plan, &request_threshold::Plan::from_json(&plan.to_json()).expect(READ));
-            for run in &plan.runs {
-                assert!(
-                    !run.file.contains(['/', '\0']) && run.file != "..",
-                    "a record outside of its folder"
-                );
-            }
-            let one = request_threshold::Records { one_host: vec![LOAD.clone()], ..Default::default() };
+            in_folder(&plan.tasks);
+            let one = request_threshold::Records { one_host: vec![Some(LOAD.clone())], ..Default::default() };
             judge.report(&request_threshold::report(&plan, &one));
         }
         Paper::Mac => {
             let Ok(plan) = ntp_mac::Plan::from_json(text) else { return false };
             let judge = Judge::of(&plan.to_json());
             judge.same(&plan, &ntp_mac::Plan::from_json(&plan.to_json()).expect(READ));
-            judge.report(&ntp_mac::report(&plan, &MAC));
+            in_folder(&plan.tasks);
+            judge.report(&ntp_mac::report(&plan, Some(&MAC)));
+            judge.report(&ntp_mac::report(&plan, None));
+        }
+        Paper::Nts => {
+            let Ok(plan) = nts::Plan::from_json(text) else { return false };
+            let judge = Judge::of(&plan.to_json());
+            judge.same(&plan, &nts::Plan::from_json(&plan.to_json()).expect(READ));
+            in_folder(&plan.tasks);
+            judge.report(&nts::report(&plan, &[]));
         }
         Paper::Antp => {
             let Ok(plan) = antp::Plan::from_json(text) else { return false };
             let judge = Judge::of(&plan.to_json());
             judge.same(&plan, &antp::Plan::from_json(&plan.to_json()).expect(READ));
-            let mut record = ANTP.clone();
-            record.settings = plan.settings;
-            judge.report(&antp::report(&record));
+            in_folder(&plan.tasks);
+            judge.report(&antp::report(&antp::AntpRecord::merged(&plan, [ANTP.clone()])));
+        }
+        Paper::Field => {
+            let Ok(plan) = field::Plan::from_json(text) else { return false };
+            let judge = Judge::of(&plan.to_json());
+            judge.same(&plan, &field::Plan::from_json(&plan.to_json()).expect(READ));
+            in_folder(&plan.tasks);
+            judge.report(&field::report(&field::FieldRecord::merged(&plan, [])));
         }
     }
     true
+}
+
+fn in_folder(tasks: &[Task]) {
+    for Task { file, .. } in tasks {
+        assert!(!file.contains(['/', '\0']) && file != "..", "a record outside of its folder");
+    }
 }
 
 #[cfg(test)]

@@ -26,5 +26,5 @@ pub mod study;
 pub mod units;
 
 pub use record::Record;
-pub use render::{Report, Section};
+pub use render::{Joined, Report, Section};
 pub use run::{AntpPhases, Exchange, Failure, Host, KeyExchange, RunRecord, SchemeRun};

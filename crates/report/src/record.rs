@@ -6,6 +6,7 @@ use crate::render::Report;
 use crate::run::{self, RunRecord};
 use crate::stored::{self, Error, Stored};
 use crate::study::antp::{self, AntpRecord};
+use crate::study::field::{self, FieldRecord};
 
 /// What a file holds, by its `format`. Boxed, as records are large and of different sizes.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,11 +19,19 @@ pub enum Record {
     Mac(Box<MacRecord>),
     /// A study of ANTP.
     Antp(Box<AntpRecord>),
+    /// A study of what authentication costs.
+    Field(Box<FieldRecord>),
 }
 
 /// The formats, in the order of [`Record`].
-const FORMATS: [&str; 5] =
-    [LoadRecord::KNOWN[0], LoadRecord::KNOWN[1], RunRecord::FORMAT, MacRecord::FORMAT, AntpRecord::FORMAT];
+const FORMATS: [&str; 6] = [
+    LoadRecord::KNOWN[0],
+    LoadRecord::KNOWN[1],
+    RunRecord::FORMAT,
+    MacRecord::FORMAT,
+    AntpRecord::FORMAT,
+    FieldRecord::FORMAT,
+];
 
 const _: () = assert!(LoadRecord::KNOWN.len() == 2, "the list of formats has each version of a load record");
 
@@ -40,6 +49,7 @@ impl Record {
             RunRecord::FORMAT => stored::read(text).map(|record| Record::Demo(Box::new(record))),
             MacRecord::FORMAT => stored::read(text).map(|record| Record::Mac(Box::new(record))),
             AntpRecord::FORMAT => stored::read(text).map(|record| Record::Antp(Box::new(record))),
+            FieldRecord::FORMAT => stored::read(text).map(|record| Record::Field(Box::new(record))),
             _ => Err(Error::Format { found, known: &FORMATS }),
         }
     }
@@ -52,6 +62,7 @@ impl Record {
             Record::Demo(_) => "a run of the demo",
             Record::Mac(_) => "a bench of MACs",
             Record::Antp(_) => "a study of ANTP",
+            Record::Field(_) => "a study of what authentication costs",
         }
     }
 
@@ -63,6 +74,7 @@ impl Record {
             Record::Demo(record) => run::report(record),
             Record::Mac(record) => mac::report(record),
             Record::Antp(record) => antp::report(record),
+            Record::Field(record) => field::report(record),
         }
     }
 }

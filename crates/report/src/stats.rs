@@ -1,9 +1,13 @@
 //! Figures of a sample: percentiles, mean, standard deviation. Exact, from raw values; there are no histograms here.
+//! [`knee`] has a figure of many samples: where a ladder of loads bends; [`bootstrap`] an interval around a median.
 //!
 //! Percentiles are by *nearest rank*: of `n` values in ascending order, the p-th percentile is number ⌈p · n / 100⌉,
 //! counted from one, and number one for p = 0. It is the smallest value that at least p percent of the values do not
 //! exceed. So a percentile is always a value that was measured, never one in between: the median of an even number of
 //! values is the lower of the two in the middle.
+
+pub mod bootstrap;
+pub mod knee;
 
 /// How far up a sample to look, in thousandths of a percent, so that 99.9 is exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

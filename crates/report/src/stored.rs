@@ -55,11 +55,15 @@ pub struct Provenance<'a> {
     pub host: Option<&'a Host>,
 }
 
+const GIB: f64 = (1_u64 << 30) as f64;
+
 impl Provenance<'_> {
-    /// What it ran on: `Some CPU, 4 processors, Linux 6.12`.
+    /// What it ran on: `Some CPU, 4 processors, 23.5 GiB of memory, Linux 6.12`.
     pub(crate) fn host(&self) -> String {
-        self.host.map_or_else(String::new, |Host { cpu, cpu_count, kernel }| {
-            format!("{cpu}, {}, {kernel}", plural(u64::from(*cpu_count), "processor"))
+        self.host.map_or_else(String::new, |Host { cpu, cpu_count, memory_octets, kernel }| {
+            let gib = |octets: u64| format!("{:.1} GiB of memory, ", octets as f64 / GIB);
+            let memory = memory_octets.map(gib).unwrap_or_default();
+            format!("{cpu}, {}, {memory}{kernel}", plural(u64::from(*cpu_count), "processor"))
         })
     }
 

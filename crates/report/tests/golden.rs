@@ -37,6 +37,7 @@ fn record() -> RunRecord {
         host: Host {
             cpu: "Example CPU @ 2.50GHz".to_owned(),
             cpu_count: 4,
+            memory_octets: None,
             kernel: "Linux 6.12.0".to_owned(),
         },
         path: "loopback".to_owned(),

@@ -67,11 +67,10 @@ fn study_of_the_request_threshold_is_golden() {
     updated.capacity =
         Some(Capacity { at_least: Some(2100.0), below: Some(2200.0), limited_by: Limit::Server });
     let records = Records {
-        one_host: vec![single],
-        several_hosts: vec![several.clone()],
+        one_host: vec![Some(single)],
+        several_hosts: vec![Some(several.clone())],
         old: Some(several),
         new: Some(updated),
-        missing_count: 0,
     };
     let remarks = Remarks {
         study: vec!["On <the> study.".to_owned()],

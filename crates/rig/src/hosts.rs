@@ -122,11 +122,7 @@ impl Hosts {
     /// # Errors
     /// If there is no such host, or this process may not enter it.
     pub fn within<T: Send>(&self, host: Host, work: impl FnOnce() -> T + Send) -> io::Result<T> {
-        let space = File::open(format!("/run/netns/{}", self.name(host)))?;
-        on_own_thread(|| {
-            move_into_link_name_space(space.as_fd(), Some(LinkNameSpaceType::Network))?;
-            Ok(work())
-        })
+        within(self.name(host), work)
     }
 
     /// Sets a kernel parameter of the host's network, such as `ipv4/tcp_tw_reuse`.
@@ -251,6 +247,15 @@ impl Drop for Hosts {
             let _ = run(Command::new("ip").args(["netns", "del", name]), "");
         }
     }
+}
+
+/// Runs `work` on a thread of its own in the network namespace of this name.
+pub(crate) fn within<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    let space = File::open(format!("/run/netns/{name}"))?;
+    on_own_thread(|| {
+        move_into_link_name_space(space.as_fd(), Some(LinkNameSpaceType::Network))?;
+        Ok(work())
+    })
 }
 
 /// Removes hosts whose process has ended without doing so, killed perhaps.

@@ -19,11 +19,22 @@ const TICK: Duration = Duration::from_millis(10);
 /// How long a process has for its end once its input has ended.
 const END_MAX: Duration = Duration::from_secs(3);
 
+/// How long to read on once it has ended: others that it has started may hold its output open.
+const REST_MAX: Duration = Duration::from_secs(1);
+
 /// A process that ends with this value, and what it has written so far.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
-    log: Arc<Mutex<VecDeque<String>>>,
+    log: Arc<Mutex<Log>>,
+}
+
+/// What was read of a process's output.
+#[derive(Debug, Default)]
+struct Log {
+    lines: VecDeque<String>,
+    /// Outputs that have not come to their end.
+    open_count: usize,
 }
 
 impl Process {
@@ -59,14 +70,16 @@ impl Process {
     fn keep(&self, output: Option<impl Read + Send + 'static>) -> Result<(), Error> {
         let Some(output) = output else { return Ok(()) };
         let log = Arc::clone(&self.log);
+        lock(&self.log).open_count += 1;
         let read = move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                let mut log = lock(&log);
-                if log.len() == LINE_COUNT_MAX {
-                    log.pop_front();
+                let lines = &mut lock(&log).lines;
+                if lines.len() == LINE_COUNT_MAX {
+                    lines.pop_front();
                 }
-                log.push_back(line);
+                lines.push_back(line);
             }
+            lock(&log).open_count -= 1;
         };
         let thread = std::thread::Builder::new().name("log".to_owned()).spawn(read);
         thread.map(drop).map_err(Error::system("a thread"))
@@ -81,7 +94,15 @@ impl Process {
     /// The lines that it has written to standard output and standard error.
     #[must_use]
     pub fn log(&self) -> String {
-        lock(&self.log).make_contiguous().join("\n")
+        lock(&self.log).lines.make_contiguous().join("\n")
+    }
+
+    /// Waits until what an ended process has written is read.
+    fn read_out(&self) {
+        let deadline = Instant::now() + REST_MAX;
+        while lock(&self.log).open_count > 0 && Instant::now() < deadline {
+            std::thread::sleep(TICK / 10);
+        }
     }
 
     /// Waits until a line contains `part`; returns what follows it.
@@ -93,10 +114,10 @@ impl Process {
         loop {
             let ended = self.end()?;
             if ended.is_some() {
-                // What it wrote last may not have been read yet.
-                std::thread::sleep(10 * TICK);
+                self.read_out();
             }
-            let found = lock(&self.log).iter().find_map(|line| Some(line.split_once(part)?.1.to_owned()));
+            let found =
+                lock(&self.log).lines.iter().find_map(|line| Some(line.split_once(part)?.1.to_owned()));
             if let Some(rest) = found {
                 return Ok(rest);
             }
@@ -118,7 +139,7 @@ impl Process {
         self.child.try_wait().map_err(Error::system("waiting for a process"))
     }
 
-    /// Waits for the end.
+    /// Waits for the end; its log is then what it wrote.
     ///
     /// # Errors
     /// If it does not come within `patience`.
@@ -126,6 +147,7 @@ impl Process {
         let deadline = Instant::now() + patience;
         loop {
             if let Some(status) = self.end()? {
+                self.read_out();
                 return Ok(status);
             }
             if Instant::now() >= deadline {
@@ -151,6 +173,7 @@ impl Process {
         // One that has ended already is no matter.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        self.read_out();
     }
 
     /// Resident memory in octets, and processor time in seconds; zeros if the system does not tell. Commands made by
@@ -186,6 +209,44 @@ impl Drop for Process {
 #[must_use]
 pub fn is_running(pid: u32) -> bool {
     Path::new("/proc").join(pid.to_string()).exists()
+}
+
+/// Ends a process once this one has ended without doing so itself, killed perhaps; for programs that do not mind their
+/// input. It looks away once this value goes, which is to be before the process is waited for: until then nobody else
+/// has its number.
+#[derive(Debug)]
+pub struct Guard(Child);
+
+impl Guard {
+    /// Guards against leaving `process` behind.
+    ///
+    /// # Errors
+    /// If there is no shell.
+    pub fn new(process: &Process) -> Result<Self, Error> {
+        // The pipe ends with this process.
+        const WATCH: &str = "read -r line; kill -KILL \"$0\"";
+        let mut command = Command::new("sh");
+        command.args(["-c", WATCH, &process.id().to_string()]);
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        child
+            .map(Guard)
+            .map_err(|error| Error::Command { program: "sh".to_owned(), problem: error.to_string() })
+    }
+
+    /// Does what the end of this process does.
+    pub fn close(mut self) {
+        drop(self.0.stdin.take());
+        // The guarded process is killed by now, or had ended.
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // One that has ended already is no matter.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Whether a program is where programs are.
@@ -242,6 +303,15 @@ mod tests {
         let mut process = Process::start(&mut shell("echo why >&2; exit 3")).unwrap();
         let error = process.wait_for_line("ready", PATIENCE).unwrap_err();
         assert!(matches!(&error, Error::Ended { status, .. } if status.code() == Some(3)), "{error}");
+    }
+
+    #[test]
+    fn log_of_an_ended_process_is_all_that_it_wrote() {
+        for end in ["exit", "kill -9 $$"] {
+            let mut process = Process::start(&mut shell(&format!("seq 50000; {end}"))).unwrap();
+            process.wait(PATIENCE).unwrap();
+            assert_eq!(process.log().lines().count(), 50_000, "{end}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Threads that end with the value that they work for, and what they wait for meanwhile.
 
 use std::io;
+use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,6 +9,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::thread::set_current_timer_slack;
 
 /// How often a thread without work looks whether it is to end.
 const IDLE: Duration = Duration::from_millis(20);
@@ -54,6 +56,13 @@ pub fn await_readable(source: impl AsFd, due: Option<Instant>) {
     let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.as_nanos() as _ };
     // Interrupted or not: all is looked at anyway.
     let _ = poll(&mut [PollFd::from_borrowed_fd(source.as_fd(), PollFlags::IN)], Some(&timeout));
+}
+
+/// Has the kernel wake the calling thread when its timers are up. Otherwise it may wait for another timer, 50 us as a
+/// rule, to wake both at once. prctl(2), PR_SET_TIMERSLACK.
+pub fn wake_on_time() {
+    // Where it is refused, the thread wakes up later.
+    let _ = set_current_timer_slack(Some(NonZeroU64::MIN));
 }
 
 /// What a mutex guards, even if somebody panicked who held it.

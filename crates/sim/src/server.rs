@@ -124,6 +124,12 @@ impl Server {
         }
     }
 
+    /// The responder, for what it has counted.
+    #[must_use]
+    pub const fn responder(&self) -> &Responder {
+        &self.responder
+    }
+
     /// What became of all datagrams so far.
     #[must_use]
     pub const fn outcomes(&self) -> &Outcomes {

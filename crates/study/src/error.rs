@@ -56,6 +56,9 @@ pub enum Error {
         /// Its command line.
         command: String,
     },
+    /// The study may not take as long as its shortest task.
+    #[error("{0}")]
+    NoTime(String),
     /// The server of this study, which is ours, answered nothing.
     #[error("the server of this study answered nothing")]
     Silence,
@@ -98,7 +101,7 @@ impl Error {
     #[must_use]
     pub const fn fault(&self) -> Fault {
         match self {
-            Error::File { .. } | Error::Access { .. } | Error::Order(_) => Fault::User,
+            Error::File { .. } | Error::Access { .. } | Error::Order(_) | Error::NoTime(_) => Fault::User,
             Error::Run { fault, .. } => *fault,
             Error::Silence => Fault::Server,
             Error::System(_) | Error::Rig { .. } | Error::OpenSsl(..) => Fault::Host,
@@ -116,6 +119,7 @@ impl Error {
             }
             Error::Run { .. }
             | Error::File { .. }
+            | Error::NoTime(_)
             | Error::Silence
             | Error::Rig { .. }
             | Error::OtherTag { .. }

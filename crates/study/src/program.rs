@@ -76,6 +76,14 @@ impl Listening {
         }
     }
 
+    /// Where else it listens: the line of its log that contains `sign` begins there with an address.
+    pub(crate) fn also(&mut self, sign: &str) -> Result<SocketAddr, Error> {
+        let found = self.process.wait_for_line(sign, START_MAX);
+        let rest = found.map_err(Error::rig("a process of this study did not start"))?;
+        let address = rest.trim().split('/').next().and_then(|address| address.parse().ok());
+        address.ok_or_else(|| Error::Bug(format!("a process of this study says {sign:?} and no address")))
+    }
+
     /// Leaves it so much of a processor, where there are quotas.
     pub(crate) fn limit(&mut self, share: f64, what: &'static str) -> Result<(), Error> {
         self.quota = Quota::new(share).ok();

@@ -5,6 +5,7 @@
 mod chrony;
 mod debian;
 mod facebook_time;
+mod memcached;
 mod nftables;
 mod ntpd_rs;
 mod ntpsec;
@@ -26,7 +27,8 @@ struct Peer {
     install: fn(&Path) -> Result<(), String>,
 }
 
-const PEERS: [Peer; 5] = [chrony::PEER, ntpsec::PEER, ntpd_rs::PEER, facebook_time::PEER, nftables::PEER];
+const PEERS: [Peer; 6] =
+    [chrony::PEER, ntpsec::PEER, ntpd_rs::PEER, facebook_time::PEER, memcached::PEER, nftables::PEER];
 
 /// What became of one peer.
 #[derive(Debug, PartialEq, Eq)]

@@ -23,7 +23,14 @@ struct Absence {
 
 const ABSENCES: [Absence; 4] = [
     Absence {
-        crates: &["crates/game/", "crates/generator/", "crates/proto/", "crates/sim/", "crates/wire/"],
+        crates: &[
+            "crates/fleet/",
+            "crates/game/",
+            "crates/generator/",
+            "crates/proto/",
+            "crates/sim/",
+            "crates/wire/",
+        ],
         names: &[
             // Clocks.
             "Instant",

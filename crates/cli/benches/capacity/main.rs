@@ -8,13 +8,17 @@
 //!
 //! `cargo bench -p authentick --bench capacity` takes five minutes; as root it makes two network namespaces, otherwise
 //! it uses loopback and says so; `-- --rounds 3` makes it shorter. `cargo xtask peers` brings chrony. Among the tests
-//! it runs once, for a few milliseconds.
+//! it runs once, for a few milliseconds. `-- --pairs 200` compares cookie keys of a fleet with those of a file alone,
+//! in many short measurements, as the difference is far below what a machine's moods make of longer ones, and
+//! `-- --span-pairs 200` a server that times one request in 64 with one that times none.
 
 mod antp;
 mod chrony;
 mod exchanges;
+mod fleet;
 mod floor;
 mod load;
+mod pairs;
 mod report;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -28,6 +32,7 @@ use authentick_rig::pair::Pair;
 
 use self::exchanges::{Exchanges, kem_alone};
 use self::load::{Kind, Measured};
+use self::pairs::Rounds;
 use self::report::report;
 
 type Error = Box<dyn std::error::Error>;
@@ -41,6 +46,12 @@ enum Subject {
     OursWildcard,
     /// Ours, with the generator among the clients whose requests are timed.
     OursTimed,
+    /// The same, of which one request in 64 is timed.
+    OursSampled,
+    /// Ours, with cookie keys that a fleet shares.
+    OursFleet,
+    /// Ours, as another process.
+    OursAgain,
     /// Ours, with smaller batches.
     OursBatch1,
     OursBatch4,
@@ -73,6 +84,9 @@ impl Subject {
             Subject::Ours => "authentick",
             Subject::OursWildcard => "authentick, wildcard",
             Subject::OursTimed => "authentick, spans on",
+            Subject::OursSampled => "authentick, spans of 1 in 64",
+            Subject::OursFleet => "authentick, fleet",
+            Subject::OursAgain => "authentick, again",
             Subject::OursBatch1 => "authentick, batch 1",
             Subject::OursBatch4 => "authentick, batch 4",
             Subject::OursBatch16 => "authentick, batch 16",
@@ -98,9 +112,15 @@ fn main() -> Result<(), Error> {
             let duration = Duration::from_millis(milliseconds.parse()?);
             kem_alone(suite, duration, Path::new(chain), Path::new(private_key))
         }
+        ["--pairs", count, "--bench"] => pairs::compare_fleet(Rounds::full(count.parse()?)),
+        ["--span-pairs", count, "--bench"] => pairs::compare_spans(Rounds::full(count.parse()?)),
         ["--rounds", count, "--bench"] => bench(Size { round_count: count.parse()?, ..Size::FULL }),
         _ if words.contains(&"--bench") => bench(Size::FULL),
-        _ => bench(Size::SMOKE),
+        _ => {
+            bench(Size::SMOKE)?;
+            pairs::compare_fleet(Rounds::SMOKE)?;
+            pairs::compare_spans(Rounds::SMOKE)
+        }
     }
 }
 
@@ -171,7 +191,7 @@ fn bench(size: Size) -> Result<(), Error> {
     }
     let ours = servers.len();
     for subject in OURS {
-        let config = authentick(&files, subject, listen(subject, address))?;
+        let config = authentick(&files, subject, listen(subject, address), "")?;
         let program = Path::new(env!("CARGO_BIN_EXE_authentick"));
         servers.push(Process::start(pair.on_server(program).arg("serve").arg("--config").arg(config)));
     }
@@ -189,9 +209,19 @@ fn bench(size: Size) -> Result<(), Error> {
             false
         }
     };
+    let fleet = match fleet::start(&pair, &files, listen(Subject::OursFleet, address))? {
+        Some(processes) => {
+            servers.extend(processes);
+            true
+        }
+        None => {
+            println!("without memcached: run `cargo xtask peers` first");
+            false
+        }
+    };
     std::thread::sleep(Duration::from_millis(1500));
 
-    let (mut rows, mut exchanges) = (rows(chrony), Exchanges::new());
+    let (mut rows, mut exchanges) = (rows(chrony, fleet), Exchanges::new());
     for round in 0..size.round_count {
         for row in &mut rows {
             let measured = load(&pair, &this, row, &files.ca(), size.milliseconds)?;
@@ -207,7 +237,7 @@ fn bench(size: Size) -> Result<(), Error> {
     exchanges.judge()
 }
 
-fn rows(chrony: bool) -> Vec<Row> {
+fn rows(chrony: bool, fleet: bool) -> Vec<Row> {
     let rows = [
         (Subject::Echo, Kind::EchoPlain),
         (Subject::Ours, Kind::Plain),
@@ -221,6 +251,7 @@ fn rows(chrony: bool) -> Vec<Row> {
         (Subject::Echo, Kind::EchoNts),
         (Subject::Ours, Kind::Nts15),
         (Subject::Ours, Kind::Nts30),
+        (Subject::OursFleet, Kind::Nts15),
         (Subject::OursTimed, Kind::Nts15),
         (Subject::Chrony, Kind::Nts15),
         (Subject::Echo, Kind::EchoAntp),
@@ -229,7 +260,21 @@ fn rows(chrony: bool) -> Vec<Row> {
     let smaller = BATCHES.into_iter().filter(|(_, subject)| *subject != Subject::Ours);
     let kinds = [Kind::Plain, Kind::Nts15, Kind::Nts30, Kind::Antp];
     let smaller = smaller.flat_map(|(_, subject)| kinds.map(|kind| (subject, kind)));
-    let there = rows.into_iter().chain(smaller).filter(|&(subject, _)| chrony || subject != Subject::Chrony);
+    let is_there = |subject| match subject {
+        Subject::Chrony => chrony,
+        Subject::OursFleet => fleet,
+        Subject::Echo
+        | Subject::EchoWildcard
+        | Subject::Ours
+        | Subject::OursWildcard
+        | Subject::OursTimed
+        | Subject::OursSampled
+        | Subject::OursAgain
+        | Subject::OursBatch1
+        | Subject::OursBatch4
+        | Subject::OursBatch16 => true,
+    };
+    let there = rows.into_iter().chain(smaller).filter(|&(subject, _)| is_there(subject));
     there.map(|(subject, kind)| Row::new(subject, kind)).collect()
 }
 
@@ -256,6 +301,9 @@ fn listen(subject: Subject, address: IpAddr) -> IpAddr {
         Subject::Echo
         | Subject::Ours
         | Subject::OursTimed
+        | Subject::OursSampled
+        | Subject::OursFleet
+        | Subject::OursAgain
         | Subject::OursBatch1
         | Subject::OursBatch4
         | Subject::OursBatch16
@@ -263,7 +311,8 @@ fn listen(subject: Subject, address: IpAddr) -> IpAddr {
     }
 }
 
-fn authentick(files: &Lab, subject: Subject, listen: IpAddr) -> Result<PathBuf, Error> {
+/// Writes the configuration of one of our servers.
+fn authentick(files: &Lab, subject: Subject, listen: IpAddr, nts: &str) -> Result<PathBuf, Error> {
     let config = files.path().join(format!("{subject:?}.toml"));
     let (folder, (ntp, ke)) = (files.path().display(), subject.ports());
     let suites: String = ANTP_SUITES
@@ -273,10 +322,15 @@ fn authentick(files: &Lab, subject: Subject, listen: IpAddr) -> Result<PathBuf, 
             format!("[antp.{suite}]\ncertificate-chain = {chain:?}\nprivate-key = {key:?}\n")
         })
         .collect();
-    let metrics = match subject {
-        Subject::OursTimed => "[metrics]\nlisten = \"127.0.0.1:0\"\nspan-clients = [\"0.0.0.0/0\"]\n",
-        _ => "",
+    let every = match subject {
+        Subject::OursTimed => Some(1),
+        Subject::OursSampled => Some(64),
+        _ => None,
     };
+    let metrics = every.map_or(String::new(), |every| {
+        let clients = "span-clients = [\"0.0.0.0/0\"]";
+        format!("[metrics]\nlisten = \"127.0.0.1:0\"\n{clients}\nspan-every = {every}\n")
+    });
     let batch = BATCHES.iter().find(|(_, known)| *known == subject).map_or(64, |(batch, _)| *batch);
     std::fs::write(
         &config,
@@ -285,6 +339,7 @@ fn authentick(files: &Lab, subject: Subject, listen: IpAddr) -> Result<PathBuf, 
              reference = {{ stratum = 1, id = \"GPS\" }}\nstate-directory = \"{folder}/state-{subject:?}\"\n\
              [nts]\nke-listen = [\"{listen}:{ke}\"]\nke-workers = 1\n\
              certificate-chain = \"{folder}/chain.pem\"\nprivate-key = \"{folder}/key.pem\"\n\
+             ke-limits = {{ per-prefix-rate = 0, per-network-rate = 0 }}\n{nts}\
              [symmetric]\nkeys = \"{folder}/keys\"\n[antp]\nenable = true\nworkers = 1\n\
              rate-limit = {{ negotiations-per-second = 0, exchanges-per-second = 0, times-per-second = 0, \
              all-exchanges-per-second = 0 }}\n{suites}{metrics}"

@@ -26,7 +26,7 @@ pub(crate) fn quotients(a: &[f64], b: &[f64]) -> Vec<f64> {
 /// What is compared: a name, the subjects and loads of both sides, and the ratio to reach.
 type Comparison = (&'static str, (Subject, Kind), (Subject, Kind), &'static str);
 
-const COMPARISONS: [Comparison; 16] = [
+const COMPARISONS: [Comparison; 17] = [
     ("plain / chrony", (Subject::Ours, Kind::Plain), (Subject::Chrony, Kind::Plain), "1.10"),
     ("plain / echo", (Subject::Ours, Kind::Plain), (Subject::Echo, Kind::EchoPlain), "0.93"),
     (
@@ -42,6 +42,7 @@ const COMPARISONS: [Comparison; 16] = [
     ("NTS 30 / chrony's 15", (Subject::Ours, Kind::Nts30), (Subject::Chrony, Kind::Nts15), "1.35"),
     ("NTS 15 / our plain", (Subject::Ours, Kind::Nts15), (Subject::Ours, Kind::Plain), "0.90"),
     ("NTS 30 / our plain", (Subject::Ours, Kind::Nts30), (Subject::Ours, Kind::Plain), "0.90"),
+    ("NTS 15, fleet / alone", (Subject::OursFleet, Kind::Nts15), (Subject::Ours, Kind::Nts15), "0.98"),
     ("chrony's NTS 15 / its plain", (Subject::Chrony, Kind::Nts15), (Subject::Chrony, Kind::Plain), "-"),
     ("NTS 15 / echo of its size", (Subject::Ours, Kind::Nts15), (Subject::Echo, Kind::EchoNts), "-"),
     ("ANTP / our plain", (Subject::Ours, Kind::Antp), (Subject::Ours, Kind::Plain), "0.90 (paper 0.62)"),

@@ -152,6 +152,6 @@ pub(crate) fn run(arguments: &[&str]) -> Result<Measured, Error> {
         answered_rps: most(Step::answered_rps),
         late_p99_us: late.map_or(0.0, |late| late.p99),
         latency_p50_us: latency.map_or(0.0, |latency| latency.p50),
-        resident_size: Processes::new(&[std::process::id()])?.usage()?.resident_size,
+        resident_size: Processes::new(&[std::process::id()], 0)?.usage()?.resident_size,
     })
 }

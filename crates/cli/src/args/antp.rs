@@ -7,6 +7,7 @@ use authentick_client::antp::ocsp::check_url;
 use authentick_wire::antp::Suite;
 use clap::{Args, ValueEnum};
 
+use super::trust::Trust;
 use super::values::seconds;
 
 /// A key encapsulation mechanism of ANTP, and with it a suite.
@@ -41,12 +42,8 @@ pub(crate) struct AntpLoad {
     /// The key encapsulation
     #[arg(long, value_enum, default_value_t)]
     pub(crate) kem: KemArgument,
-    /// Trust the authorities in this PEM file, instead of the system's
-    #[arg(long, value_name = "FILE")]
-    pub(crate) ca: Option<PathBuf>,
-    /// The name that the server's certificate must have [default: TARGET's host]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) server_name: Option<String>,
+    #[command(flatten)]
+    pub(crate) trust: Trust,
 }
 
 /// Options of `query --auth antp`, but for the last two, which concern what it leaves behind.

@@ -1,4 +1,4 @@
-//! What `keys` and `keys symmetric` are told.
+//! What `keys`, `keys symmetric` and `keys seal` are told.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +7,9 @@ use authentick_crypto::mac::MacAlgorithm;
 use authentick_daemon::symmetric::types::{self, Type};
 use clap::{Args, Subcommand};
 
-use super::KeysFormat;
+use super::trust::NtsClient;
+use super::values::seconds;
+use super::{KeysFormat, Permit};
 
 #[derive(Args, Debug)]
 pub(crate) struct Keys {
@@ -19,6 +21,9 @@ pub(crate) struct Keys {
     /// The state directory, instead of the one in the configuration
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) state_directory: Option<PathBuf>,
+    /// Of ANTP's state keys, instead of cookie keys
+    #[arg(long, global = true)]
+    pub(crate) antp: bool,
     /// Print JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -26,6 +31,27 @@ pub(crate) struct Keys {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysVerb {
+    #[command(flatten)]
+    Own(OwnVerb),
+    #[command(flatten)]
+    Fleet(FleetVerb),
+    /// In a fleet: show servers, members, and who would refuse whom; exit code 1 if anybody would, or says nothing
+    Status {
+        /// Ask hosts that share cookie keys in another way: their pages of metrics, each like
+        /// http://127.0.0.1:9975/metrics
+        #[arg(long, value_name = "URL", num_args = 1.., conflicts_with = "antp")]
+        metrics: Vec<String>,
+    },
+    /// Try cookies of each key exchange at each server while keys rotate; exit code 1 if any is refused
+    Drill(Drill),
+    /// The same for symmetric keys, in a file that chrony and ntpd can read too
+    Symmetric(SymmetricKeys),
+    /// The key under which the nodes of a fleet seal what they say to each other
+    Seal(SealKeys),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum OwnVerb {
     /// Make a first set of keys, if there is none
     Generate,
     /// List identifiers, roles and ages, never secrets
@@ -35,15 +61,101 @@ pub(crate) enum KeysVerb {
         /// Retired keys to keep [default: as configured, else 7]
         #[arg(long, value_name = "N")]
         keep: Option<usize>,
+        /// In a fleet, where keys rotate when they are due: do so at once, when all members have the present ones
+        #[arg(long, conflicts_with = "keep")]
+        now: bool,
+        /// With --now: keep no more keys than are configured, though they sealed not long ago
+        #[arg(long, requires = "now")]
+        drop: bool,
+        /// With --now: how long to wait for what members have to say first
+        #[arg(long, value_name = "DURATION", requires = "now", default_value = "1m")]
+        #[arg(value_parser = humantime::parse_duration)]
+        wait: Duration,
     },
+    /// Draw the next key of those that hosts derive alike, for all of them: who has copied older ones is shut out
+    Refresh,
     /// Forget a retired key: cookies under it no longer open
     Retire {
         /// Its identifier, as `keys list` shows it
         #[arg(value_name = "ID", value_parser = key_id)]
         id: u32,
     },
-    /// The same for symmetric keys, in a file that chrony and ntpd can read too
-    Symmetric(SymmetricKeys),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum FleetVerb {
+    /// In a fleet: have no member open anything under a key, of whatever role
+    Revoke {
+        /// Its identifier, as `keys list` shows it
+        #[arg(value_name = "ID", value_parser = key_id)]
+        id: u32,
+        #[command(flatten)]
+        wait: Wait,
+    },
+    /// In a fleet: make this node the one that writes, when all members have answered
+    TakeOver {
+        /// A member that is gone for good, and is not waited for
+        #[arg(long, value_name = "NAME")]
+        without: Vec<String>,
+        #[command(flatten)]
+        wait: Wait,
+    },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Drill {
+    /// Who exchanges keys; may be repeated, PORT is that of the key exchange [default: 4460]
+    #[arg(long = "key-exchange", value_name = "HOST[:PORT]", required = true)]
+    pub(crate) key_exchanges: Vec<String>,
+    /// Who is asked for time with all of their cookies; may be repeated [default port: 123]
+    #[arg(long = "server", value_name = "HOST[:PORT]", required = true)]
+    pub(crate) servers: Vec<String>,
+    #[command(flatten)]
+    pub(crate) client: NtsClient,
+    /// Requests a second, to all servers together
+    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rate: u32,
+    /// How many rotations are to be seen
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    pub(crate) rotations: usize,
+    /// Rotations for which cookies of a key are used: no more than `keep` of the servers
+    #[arg(long, value_name = "N", default_value = "7", value_parser = keep)]
+    pub(crate) keep: usize,
+    /// How long to wait for the rotations
+    #[arg(long = "for", value_name = "DURATION", default_value = "10m", value_parser = humantime::parse_duration)]
+    pub(crate) patience: Duration,
+    /// How long a key exchange, and each request, waits for its answer
+    #[arg(long, value_name = "S", default_value = "5", value_parser = seconds)]
+    pub(crate) timeout: Duration,
+    #[command(flatten)]
+    pub(crate) permission: Permit,
+}
+
+/// How long a command to a fleet waits.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Wait {
+    /// In a fleet: how long to wait for what members have to say first
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = humantime::parse_duration)]
+    pub(crate) wait: Duration,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SealKeys {
+    #[command(subcommand)]
+    pub(crate) verb: SealVerb,
+    /// The file of seal keys, instead of the one in the configuration
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub(crate) enum SealVerb {
+    /// Make the file with a first key, if there is none
+    Generate,
+    /// List fingerprints and ages, and which key seals, never secrets
+    List,
+    /// Take the next of three steps towards another key, and say what to do then
+    Rotate,
 }
 
 #[derive(Args, Debug)]
@@ -96,6 +208,13 @@ pub(crate) enum SymmetricVerb {
 
 fn key_id(text: &str) -> Result<u32, String> {
     u32::from_str_radix(text, 16).map_err(|_| "no key identifier: eight hexadecimal digits".to_owned())
+}
+
+fn keep(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(keep @ 1..=64) => Ok(keep),
+        Ok(_) | Err(_) => Err("no number from 1 to 64".to_owned()),
+    }
 }
 
 fn mac_algorithm(text: &str) -> Result<MacAlgorithm, String> {

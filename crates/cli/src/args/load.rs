@@ -2,17 +2,18 @@
 
 mod agent;
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use authentick_load::rates;
 use authentick_proto::prefix::Prefix;
 use authentick_report::load::Threshold;
-use authentick_wire::ke::AeadId;
 use clap::{Args, Subcommand, ValueEnum};
 
 pub(crate) use self::agent::{Agent, Coordination};
-use super::values::{aead, number, seconds, step_seconds};
+use super::trust::NtsClient;
+use super::values::{number, seconds, step_seconds};
 use super::{AntpLoad, Permit, SharedKeyArguments};
 
 #[derive(Args, Debug)]
@@ -40,7 +41,7 @@ pub(crate) enum LoadScheme {
         #[command(flatten)]
         load: Box<LoadArguments>,
         #[command(flatten)]
-        trust: Trust,
+        nts: NtsLoad,
         /// Send one cookie of each client again and again, as no client does: cheaper to offer
         #[arg(long)]
         replay_cookie: bool,
@@ -50,14 +51,14 @@ pub(crate) enum LoadScheme {
         #[command(flatten)]
         load: Box<LoadArguments>,
         #[command(flatten)]
-        trust: Trust,
+        nts: NtsLoad,
     },
     /// Key exchanges, each followed by transfers; rates are those of the key exchanges
     Mix {
         #[command(flatten)]
         load: Box<LoadArguments>,
         #[command(flatten)]
-        trust: Trust,
+        nts: NtsLoad,
         /// Transfers after each key exchange
         #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
         transfers_per_exchange: u32,
@@ -175,6 +176,9 @@ pub(crate) struct LoadArguments {
     /// Background load in requests a second, from as many further clients, which are not measured
     #[arg(long, value_name = "RATE", value_parser = rates::rate)]
     pub(crate) background: Option<f64>,
+    /// Addresses of this host that the background sends from, so that a server can tell it from measured clients
+    #[arg(long, value_name = "ADDRESS[,..]", value_delimiter = ',', requires = "background")]
+    pub(crate) background_sources: Vec<IpAddr>,
     /// A process of the server on this host, whose processor time and memory to record; may be repeated
     #[arg(long, value_name = "PID")]
     pub(crate) server_pid: Vec<u32>,
@@ -190,6 +194,9 @@ pub(crate) struct LoadArguments {
     /// Fetch the spans of an authentick server from its metrics endpoint, and join them to the client's times
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) server_metrics: Option<String>,
+    /// Write a row for each exchange of a measured client to this file, as CSV: both sides' times, stage by stage
+    #[arg(long, value_name = "FILE", requires = "server_metrics")]
+    pub(crate) spans: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) coordination: Coordination,
     /// Client and server read the same clock, so that the true offset is zero [default: if they have one address]
@@ -227,21 +234,14 @@ pub(crate) enum ArrivalsArgument {
     Exponential,
 }
 
-/// How a server under load proves who it is.
+/// How a server of NTS under load proves who it is.
 #[derive(Args, Debug)]
-pub(crate) struct Trust {
+pub(crate) struct NtsLoad {
     /// Port of the key exchange
     #[arg(long, value_name = "N", default_value_t = authentick_ke::PORT)]
     pub(crate) ke_port: u16,
-    /// Trust the authorities in this PEM file, instead of the system's
-    #[arg(long, value_name = "FILE")]
-    pub(crate) ca: Option<PathBuf>,
-    /// The name that the server's certificate must have [default: TARGET's host]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) server_name: Option<String>,
-    /// Offer only this AEAD algorithm: 15, 16, 17 or 30; may be repeated, the best first [default: 30, 15]
-    #[arg(long, value_name = "ID", value_parser = aead)]
-    pub(crate) aead: Vec<AeadId>,
+    #[command(flatten)]
+    pub(crate) client: NtsClient,
     /// Seconds that a key exchange may take
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
     pub(crate) ke_timeout: Duration,

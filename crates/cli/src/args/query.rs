@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use authentick_wire::ke::AeadId;
 use clap::{Args, ValueEnum};
 
-use super::values::{aead, seconds};
+use super::trust::NtsClient;
+use super::values::seconds;
 use super::{AllowedTypes, AntpQuery, KeysFormat};
 
 /// How a server is to prove who it is.
@@ -33,15 +33,8 @@ pub(crate) struct Query {
     /// Port of the key exchange
     #[arg(long, value_name = "N", default_value_t = authentick_ke::PORT)]
     pub(crate) ke_port: u16,
-    /// Trust the authorities in this PEM file, instead of the system's
-    #[arg(long, value_name = "FILE")]
-    pub(crate) ca: Option<PathBuf>,
-    /// The name that the server's certificate must have [default: HOST]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) server_name: Option<String>,
-    /// Offer this AEAD algorithm alone: 15, 16, 17 or 30; may be repeated, the best first [default: 30, 15]
-    #[arg(long, value_name = "ID", value_parser = aead)]
-    pub(crate) aead: Vec<AeadId>,
+    #[command(flatten)]
+    pub(crate) client: NtsClient,
     /// The file with the key, as chrony and ntpd have them
     #[arg(long, value_name = "FILE", required_if_eq("auth", "mac"))]
     pub(crate) keys: Option<PathBuf>,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use authentick_report::study::field::Server;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Id, Subcommand, ValueEnum};
 
@@ -19,6 +20,8 @@ pub(crate) struct Study {
 pub(crate) enum StudyVerb {
     /// Measure what a paper measured, and render it
     Run(Box<StudyRun>),
+    /// Show what the studies measure, how long that takes, and what this host cannot do
+    List,
     /// Render what is in a study's folder, and nothing else
     Render {
         /// The folder of the study
@@ -36,6 +39,12 @@ pub(crate) enum PaperArgument {
     Mac,
     /// "Authenticated Network Time Synchronization": the phases of ANTP under load, over a short and a long path
     Antp,
+    /// "Experimental Analysis of the Performance and Scalability of NTS": one client, without load
+    Nts,
+    /// What authentication costs, by scheme and server: our server and those of others, round after round
+    Field,
+    /// All of them, each in a folder of its own, and all their reports in one
+    All,
 }
 
 /// A paper and options that have a meaning for it: the parser takes no others.
@@ -50,10 +59,13 @@ pub(crate) struct StudyOptions {
     /// Where plan, records and report go; the same command again goes on there
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// Take a minute or less instead of a quarter of an hour (threshold) or two minutes (mac); some minutes instead of
-    /// hours (antp)
+    /// Take a minute or less instead of a quarter of an hour (threshold, nts) or two minutes (mac); some minutes
+    /// instead of hours (antp) or of most of an hour (field)
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Measure for so long at most, interrupted runs of the same study included; what matters least is left out
+    #[arg(long, value_name = "N", value_parser = minutes)]
+    pub(crate) minutes: Option<Duration>,
     #[command(flatten)]
     pub(crate) steps: StepOptions,
     #[command(flatten)]
@@ -62,6 +74,10 @@ pub(crate) struct StudyOptions {
     pub(crate) coordination: Coordination,
     #[command(flatten)]
     pub(crate) records: RecordOptions,
+    #[command(flatten)]
+    pub(crate) peers: PeerOptions,
+    #[command(flatten)]
+    pub(crate) field: FieldOptions,
 }
 
 /// Options of the studies that load a server.
@@ -97,17 +113,40 @@ pub(crate) struct RecordOptions {
     pub(crate) new: Option<PathBuf>,
 }
 
+/// Options of studies that start servers of others.
+#[derive(Args, Debug)]
+pub(crate) struct PeerOptions {
+    /// Look for memcached and for servers of others in this folder, as cargo xtask peers fills it, and then on PATH
+    #[arg(long, value_name = "DIR")]
+    pub(crate) peers: Option<PathBuf>,
+}
+
+/// Options of the study that measures servers of others.
+#[derive(Args, Debug)]
+pub(crate) struct FieldOptions {
+    /// Measure these: authentick, chrony, ntpd-rs, facebook-time [default: all; with --quick the first two]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) servers: Vec<Server>,
+}
+
 impl PaperArgument {
-    /// The groups of options that have no meaning for this paper. A group is called as the type that holds it, and has
+    /// Whether a group of options has a meaning for this paper. A group is called as the type that holds it, and has
     /// members only where that holds no other type.
-    const fn foreign_groups(self) -> &'static [&'static str] {
-        match self {
-            PaperArgument::Threshold => &[],
-            PaperArgument::Mac => &["StepOptions", "ServerOptions", "Coordination", "RecordOptions"],
-            PaperArgument::Antp => &["ServerOptions", "Coordination", "RecordOptions"],
-        }
+    fn takes(self, group: &str) -> bool {
+        use PaperArgument::{All, Antp, Field, Nts, Threshold};
+        let papers: &[Self] = match group {
+            "StepOptions" => &[Threshold, Antp, Field],
+            "PeerOptions" => &[Nts, Field, All],
+            "FieldOptions" => &[Field],
+            _ => &[Threshold],
+        };
+        papers.contains(&self)
     }
 }
+
+/// Groups of options that have no meaning for some papers.
+const GROUPS: [&str; 6] =
+    ["StepOptions", "ServerOptions", "Coordination", "RecordOptions", "PeerOptions", "FieldOptions"];
 
 impl Args for StudyRun {
     fn augment_args(command: Command) -> Command {
@@ -123,7 +162,7 @@ impl FromArgMatches for StudyRun {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let options = StudyOptions::from_arg_matches(matches)?;
         // Conflicts between an option and the value of another argument are none that clap can be told of beforehand.
-        let mut foreign = options.paper.foreign_groups().iter();
+        let mut foreign = GROUPS.iter().filter(|group| !options.paper.takes(group));
         match foreign.find_map(|group| matches.get_one::<Id>(group)) {
             Some(option) => Err(conflict(option, options.paper)),
             None => Ok(StudyRun(options)),
@@ -145,6 +184,11 @@ fn conflict(option: &Id, paper: PaperArgument) -> Error {
     error
 }
 
+fn minutes(text: &str) -> Result<Duration, String> {
+    number(text, 0.01..=100_000.0, "no minutes from 0.01 to 100000")
+        .map(|minutes| Duration::from_secs_f64(minutes * 60.0))
+}
+
 fn scale(text: &str) -> Result<f64, String> {
     number(text, 0.001..=10_000.0, "no factor from 0.001 to 10000")
 }
@@ -164,9 +208,12 @@ mod tests {
     fn papers_take_their_own_options_wherever_these_stand() {
         let agents = "--agents a:1 --agent-ca x --certificate-chain x --private-key x";
         for line in [
-            "mac --out x --quick",
+            "mac --out x --quick --minutes 0.5",
             "--out x mac",
             "antp --out x --step-seconds 2",
+            "all --out x --quick --minutes 3 --peers y",
+            "nts --out x --peers y",
+            "field --out x --quick --minutes 3 --step-seconds 1 --peers p --servers ntpd-rs,authentick",
             "--step-seconds 2 --out x antp",
             "threshold --out x --scale 2 --target a --permit a --old x --new y --step-seconds 2",
             &format!("threshold --out x --target a {agents}"),
@@ -187,13 +234,24 @@ mod tests {
             ("--old x --new y", "--old"),
             (agents, "--agents"),
         ] {
-            for paper in ["mac", "antp"] {
+            for paper in ["mac", "nts", "antp", "field", "all"] {
                 let error = parse(&format!("{paper} --out x {options}")).unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::ArgumentConflict);
                 let message = error.to_string();
                 assert!(message.contains(named) && message.contains(&format!("'{paper}'")), "{message}");
             }
         }
+        for paper in ["threshold", "mac", "antp"] {
+            let message = parse(&format!("{paper} --out x --peers y")).unwrap_err().to_string();
+            assert!(message.contains("'--peers'"), "{message}");
+        }
+        for line in
+            ["antp --out x --peers p", "threshold --out x --servers chrony", "all --out x --servers chrony"]
+        {
+            assert_eq!(parse(line).unwrap_err().kind(), ErrorKind::ArgumentConflict, "{line}");
+        }
+        let message = parse("field --out x --servers chrony,cake").unwrap_err().to_string();
+        assert!(message.contains("'cake'") && message.contains("facebook-time"), "{message}");
         let message = parse("mac --out x --step-seconds 1").unwrap_err().to_string();
         assert!(message.contains("'--step-seconds' cannot be used with 'mac'"), "{message}");
     }

@@ -24,7 +24,7 @@ use self::node::{KEY_ID, NAME, Node, SUITES};
 use crate::args::{Arguments, Command, Demo, KeysFormat};
 use crate::exit::{Exit, Failure};
 use crate::files;
-use crate::host::{COMMIT, VERSION, host};
+use crate::host::{COMMIT, VERSION};
 use crate::output;
 use crate::server::server_name;
 use crate::symmetric::KeyName;
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &Demo) -> Result<Exit, Failure> {
     // First of all, as a folder that cannot be written would waste everything else.
     fs::create_dir_all(&arguments.out).map_err(|error| unwritable(&arguments.out, &error))?;
     // Asked before this thread is pinned, which hides the other processors.
-    let host = host();
+    let host = authentick_load::machine();
     let node = Node::start()?;
     let mut entropy = Entropy::from_system()?;
     let mut contestants = contestants(&node, &mut entropy)?;

@@ -14,7 +14,6 @@ use serde::Serialize;
 
 use crate::args::Doctor;
 use crate::exit::{Exit, Failure};
-use crate::host::host;
 use crate::output;
 
 /// What was found, as JSON shows it.
@@ -56,7 +55,7 @@ pub(crate) fn run(arguments: &Doctor) -> Result<Exit, Failure> {
 
 impl Findings {
     fn find() -> Self {
-        let host = host();
+        let host = authentick_load::machine();
         let offer = containment::offer();
         Findings {
             cpu: host.cpu,

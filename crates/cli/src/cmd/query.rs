@@ -8,22 +8,20 @@ use std::time::Instant;
 use authentick_client::mac::Mac;
 use authentick_client::nts::{KeyServer, Nts};
 use authentick_client::plain::Plain;
-use authentick_client::{Client, NTP_PORT, Remark, resolve, spaced};
+use authentick_client::{Client, HostPort, NTP_PORT, Remark, resolve, spaced};
 use authentick_crypto::Entropy;
-use authentick_ke::client::Ask;
-use authentick_ke::tls::client_config;
 use authentick_proto::symmetric::Allowed;
 
 use self::report::{Report, nanos, one_line};
 use crate::args::{Authentication, Query};
 use crate::exit::{Exit, Failure};
 use crate::output;
-use crate::server::{ServerArgument, aeads, server_name};
+use crate::server;
 use crate::symmetric::KeyName;
 use crate::trust;
 
 pub(crate) fn run(arguments: &Query) -> Result<Exit, Failure> {
-    let server = ServerArgument::parse(&arguments.server)?;
+    let server = arguments.server.parse::<HostPort>()?;
     let mut report = Report::new(&server.host, arguments.auth);
     let result = ask(arguments, &server, &mut report);
     match &result {
@@ -49,7 +47,7 @@ pub(crate) fn run(arguments: &Query) -> Result<Exit, Failure> {
 }
 
 /// Asks, and fills `report` with what is known as it becomes known.
-fn ask(arguments: &Query, server: &ServerArgument, report: &mut Report) -> Result<Exit, Failure> {
+fn ask(arguments: &Query, server: &HostPort, report: &mut Report) -> Result<Exit, Failure> {
     let mut entropy = Entropy::from_system()?;
     check_antp_options(arguments)?;
     forget(arguments, server)?;
@@ -98,7 +96,7 @@ fn print_remark(remark: Remark) {
 }
 
 /// Does what `--forget-antp` says, before anything else looks at what is remembered.
-fn forget(arguments: &Query, server: &ServerArgument) -> Result<(), Failure> {
+fn forget(arguments: &Query, server: &HostPort) -> Result<(), Failure> {
     if !arguments.antp.forget_antp {
         return Ok(());
     }
@@ -112,11 +110,7 @@ fn forget(arguments: &Query, server: &ServerArgument) -> Result<(), Failure> {
 }
 
 /// A client of the server under the scheme that the arguments name.
-fn client(
-    arguments: &Query,
-    server: &ServerArgument,
-    report: &mut Report,
-) -> Result<Box<dyn Client>, Failure> {
+fn client(arguments: &Query, server: &HostPort, report: &mut Report) -> Result<Box<dyn Client>, Failure> {
     let key_name = key_name(arguments)?;
     if arguments.auth == Authentication::Plain
         && let Some(store) = antp::store(arguments)
@@ -125,9 +119,8 @@ fn client(
     }
     let timeout = arguments.timeout;
     if arguments.auth == Authentication::Nts {
-        let server_name = server_name(arguments.server_name.as_deref().unwrap_or(&server.host))?;
-        let tls = client_config(trust::roots(arguments.ca.as_deref())?);
-        let ask = Ask { tls, server_name, aeads: aeads(&arguments.aead) };
+        let roots = trust::roots(arguments.client.trust.ca.as_deref())?;
+        let ask = server::ask(&arguments.client, roots, &server.host)?;
         let (host, port, ntp_port) = (server.host.clone(), arguments.ke_port, server.port);
         let start = Instant::now();
         let addresses = resolve(&host, port)?;

@@ -25,7 +25,9 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit, Failure> {
         out += &record.report().text();
         match record {
             Record::Load(record) => loads.push((path, record)),
-            other @ (Record::Demo(_) | Record::Mac(_) | Record::Antp(_)) => others.push((path, other)),
+            other @ (Record::Demo(_) | Record::Mac(_) | Record::Antp(_) | Record::Field(_)) => {
+                others.push((path, other));
+            }
         }
     }
     let old = arguments.against.as_deref().map(|path| load(path, "--against")).transpose()?;
@@ -99,7 +101,7 @@ fn page(loads: &[&LoadRecord], others: &[&Record]) -> Result<String, Failure> {
 fn load(path: &Path, option: &str) -> Result<Box<LoadRecord>, Failure> {
     let record = match read(path)? {
         Record::Load(record) => return Ok(record),
-        other @ (Record::Demo(_) | Record::Mac(_) | Record::Antp(_)) => other,
+        other @ (Record::Demo(_) | Record::Mac(_) | Record::Antp(_) | Record::Field(_)) => other,
     };
     let problem = format!("this is {}, and only load runs are compared", record.what());
     Err(wrong(path, &problem, &format!("name a load record with {option}")))
@@ -115,7 +117,7 @@ fn read(path: &Path) -> Result<Record, Failure> {
             stored::Error::Format { .. } => "render it with the version that wrote it, or a later one",
             _ => {
                 "name a record that authentick wrote: of load with --record FILE, the demo's run.json, what bench mac \
-                 --json printed, or the run-antp.json of a study"
+                 --json printed, or a trial of study run antp"
             }
         };
         wrong(path, &error.to_string(), remedy)

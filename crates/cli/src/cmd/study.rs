@@ -2,26 +2,35 @@
 //! how it is kept, is in the crate `study`.
 
 use std::cell::OnceCell;
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use authentick_study::all::carry_out_all;
 use authentick_study::antp::Antp;
-use authentick_study::folder::Report;
+use authentick_study::field::Field;
+use authentick_study::folder::Rendered;
 use authentick_study::ntp_mac::NtpMac;
+use authentick_study::nts::Nts;
+use authentick_study::places::Places;
 use authentick_study::program::Program;
 use authentick_study::request_threshold::{NamedHosts, RequestThreshold, given};
-use authentick_study::{Caller, Console, Error, Fault, carry_out};
+use authentick_study::{Caller, Console, Error, Fault, carry_out, list};
 use indicatif::ProgressBar;
 
 use crate::args::{PaperArgument, Study, StudyOptions, StudyVerb};
 use crate::exit::{Exit, Failure};
-use crate::host::{COMMIT, VERSION, command, host};
+use crate::host::{COMMIT, VERSION, command};
 use crate::{input, output};
 
 pub(crate) fn run(study: &Study) -> Result<Exit, Failure> {
     match &study.verb {
         StudyVerb::Run(options) => begin(&options.0),
+        StudyVerb::List => {
+            output::result(&list::text(&places(None)));
+            Ok(Exit::Done)
+        }
         StudyVerb::Render { folder } => {
             show(&authentick_study::render(folder)?);
             Ok(Exit::Done)
@@ -34,17 +43,23 @@ fn begin(options: &StudyOptions) -> Result<Exit, Failure> {
     let (program, console, stop) = (program()?, Terminal::default(), Arc::new(AtomicBool::new(false)));
     let caller = Caller { program: &program, console: &console, stop: &stop };
     let (path, quick, step) = (&options.out, options.quick, options.steps.step_seconds);
+    let (ceiling, places) = (options.minutes, places(options.peers.peers.clone()));
+    // Between the beginning and the end of the bench of MACs is nothing that could be kept.
+    if options.paper != PaperArgument::Mac {
+        input::stop_by_signal(&stop)?;
+    }
     let report = match options.paper {
-        // There is nothing between its beginning and its end that could be kept.
-        PaperArgument::Mac => carry_out(&NtpMac { quick }, path, &caller)?,
-        PaperArgument::Antp => {
-            input::stop_by_signal(&stop)?;
-            carry_out(&Antp { quick, trial: step }, path, &caller)?
+        PaperArgument::Mac => carry_out(&NtpMac { quick }, path, ceiling, &caller)?,
+        PaperArgument::All => carry_out_all(quick, &places, path, ceiling, &caller)?,
+        PaperArgument::Nts => carry_out(&Nts { quick, places }, path, ceiling, &caller)?,
+        PaperArgument::Antp => carry_out(&Antp { quick, trial: step }, path, ceiling, &caller)?,
+        PaperArgument::Field => {
+            let paper = Field { quick, trial: step, servers: options.field.servers.clone(), places };
+            carry_out(&paper, path, ceiling, &caller)?
         }
         PaperArgument::Threshold => {
             let paper = RequestThreshold { quick, step, ..request_threshold(options)? };
-            input::stop_by_signal(&stop)?;
-            carry_out(&paper, path, &caller)?
+            carry_out(&paper, path, ceiling, &caller)?
         }
     };
     show(&report);
@@ -52,6 +67,11 @@ fn begin(options: &StudyOptions) -> Result<Exit, Failure> {
         output::error("stopped; what was measured is kept, and the same command goes on");
     }
     Ok(Exit::Done)
+}
+
+/// Where servers of others are looked for.
+fn places(folder: Option<PathBuf>) -> Places {
+    Places { folder, path: std::env::var_os("PATH") }
 }
 
 fn request_threshold(options: &StudyOptions) -> Result<RequestThreshold, Failure> {
@@ -80,7 +100,7 @@ fn request_threshold(options: &StudyOptions) -> Result<RequestThreshold, Failure
     })
 }
 
-fn show(report: &Report) {
+fn show(report: &Rendered) {
     output::result(&format!("{}\nreport: {}\n", report.text, report.page.display()));
 }
 
@@ -91,7 +111,7 @@ pub(super) fn program() -> Result<Program, Failure> {
         version: VERSION.to_owned(),
         commit: COMMIT.to_owned(),
         command: command(),
-        host: host(),
+        host: authentick_load::machine(),
         fault_of: |status| match exit_of(status) {
             Exit::Silence | Exit::Authentication | Exit::Unavailable => Fault::Server,
             Exit::Usage | Exit::Configuration => Fault::User,
@@ -119,7 +139,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let exit = match &error {
             Error::Run { status, .. } => exit_of(*status),
-            Error::Order(_) => Exit::Usage,
+            Error::Order(_) | Error::NoTime(_) => Exit::Usage,
             error if error.is_permission() => Exit::Permission,
             error => match error.fault() {
                 Fault::User => Exit::Configuration,

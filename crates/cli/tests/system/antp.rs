@@ -84,7 +84,7 @@ pub(crate) fn assert_rejected(output: &Output, part: &str) {
 }
 
 /// The type of the last extension field of a message, which says what it is: 2 is m2, 4 is m4, 6 is m6.
-fn kind(datagram: &[u8]) -> u8 {
+pub(crate) fn kind(datagram: &[u8]) -> u8 {
     let mut at = 48;
     let mut kind = 0;
     while at + 4 <= datagram.len() {

@@ -1,9 +1,12 @@
-//! Cookie keys that are made elsewhere: servers read them from a file that something else replaces.
+//! Keys that are made elsewhere, those of cookies, of ANTP's state and symmetric ones: servers read them from a file
+//! that something else replaces.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+
+use authentick_lab::certificates::write_private;
 
 use crate::lab::{Lab, Server, authentick, program, refused, start, text, wait_for};
 
@@ -102,6 +105,30 @@ fn rotation_elsewhere_reaches_every_server_and_costs_a_client_nothing() {
 }
 
 #[test]
+fn client_with_a_newer_key_than_a_server_has_waits_for_it_and_is_not_sent_away() {
+    let labs = [Lab::new(), Lab::new()];
+    let mut maker = Maker::new(&labs[0]);
+    maker.keys("generate");
+    maker.mount(&maker.text());
+    let mut late = start(&labs[0].config("", &maker.settings()));
+    // Two rotations later another server has the keys, and sends its clients to the late one.
+    (0..2).for_each(|_| maker.keys("rotate"));
+    let mut other = Maker::new(&labs[1]);
+    other.mount(&maker.text());
+    let to_late = format!("{}\nadvertise = {{ port = {} }}", other.settings(), late.ntp.port());
+    let exchange = start(&labs[1].config("", &to_late));
+    let ask = || exchange.query(&labs[1], &["--timeout", "0.3"]);
+    let output = ask();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(late.outcome("nts_key_ahead") > 0.0);
+    assert_eq!(late.outcome("nts_nak_unknown_key"), 0.0);
+    maker.mount(&maker.text());
+    late.process.wait_for_line(&format!("key {} seals", current(&maker.text())));
+    let output = ask();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+}
+
+#[test]
 fn keys_that_would_lose_clients_are_refused_until_a_restart() {
     let lab = Lab::new();
     let mut maker = Maker::new(&lab);
@@ -135,6 +162,11 @@ fn keys_that_would_lose_clients_are_refused_until_a_restart() {
     let other = Lab::new();
     let stranger = Maker::new(&other);
     stranger.keys("generate");
+    // Half of a file is counted, and nothing is lost by it.
+    maker.mount(&second[..second.len() / 2]);
+    server.process.wait_for_line(&format!("cookie keys not changed: {path}: "));
+    wait_for("the metric", || (failures(&server) == 1.0).then_some(()));
+    serves(&server);
     let clash = format!("key {} is another one", current(&second));
     let given =
         [(&first, "they are older"), (&stranger.text(), "they have no key in common"), (&changed, &clash)];
@@ -142,7 +174,7 @@ fn keys_that_would_lose_clients_are_refused_until_a_restart() {
         maker.mount(given);
         let line = server.process.wait_for_line(&format!("cookie keys not changed: {path}: {why}"));
         assert!(line.contains("restart the server"), "{line}");
-        wait_for("the metric", || (failures(&server) == number as f64 + 1.0).then_some(()));
+        wait_for("the metric", || (failures(&server) == number as f64 + 2.0).then_some(()));
         serves(&server);
     }
     fs::remove_file(&file).unwrap();
@@ -165,4 +197,67 @@ fn keys_that_would_lose_clients_are_refused_until_a_restart() {
     refused(&output, 78, &[path, "made elsewhere"]);
     let output = authentick(["keys", "list", "--config", config.to_str().unwrap()]);
     assert!(text(&output).contains(&current(&second)), "{}", text(&output));
+}
+
+#[test]
+fn symmetric_keys_are_followed_without_a_signal_and_stay_while_the_file_is_bad_or_gone() {
+    let lab = Lab::new();
+    let (file, next) = (lab.path().join("keys"), lab.path().join("next"));
+    let put = |text: &str| {
+        write_private(&next, text);
+        fs::rename(&next, &file).unwrap();
+    };
+    let key = |id: u32| format!("{id} AES128 HEX:{id:032x}\n");
+    put(&key(1));
+    let mut server = start(&lab.config("", &format!("[symmetric]\nkeys = {file:?}")));
+    put(&(key(1) + &key(2)));
+    server.process.wait_for_line("symmetric keys read again: 2");
+    put("1 AES128 HEX:00\n");
+    server.process.wait_for_line("line 1: key 1: a key of AES128 has 16 octets");
+    fs::remove_file(&file).unwrap();
+    server.process.wait_for_line("No such file");
+    assert_eq!(server.metric("ntp_symmetric_keys"), 2.0);
+    // Each is told of once.
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    assert_eq!(server.metric("ntp_symmetric_key_reload_failures_total"), 2.0);
+    // Written in place, as an editor may.
+    write_private(&file, &key(3));
+    server.process.wait_for_line("symmetric keys read again: 1");
+}
+
+#[test]
+fn state_keys_of_antp_are_followed_and_derived_as_cookie_keys_are() {
+    let lab = Lab::new();
+    lab.antp_identity("ecdh", |_| {});
+    let (made, file) = (lab.path().join("maker"), lab.path().join("state-keys"));
+    let keys = |verb: &str| {
+        let directory = made.to_str().unwrap();
+        let output = authentick(["keys", verb, "--antp", "--state-directory", directory]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+        let next = lab.path().join("next");
+        fs::copy(made.join("antp-state-keys"), &next).unwrap();
+        fs::rename(next, &file).unwrap();
+    };
+    keys("generate");
+    let followed = format!("state-keys = {{ store = \"follow\", file = {file:?} }}");
+    let config = lab.antp_config(&["ecdh"], "", &followed);
+    let mut server = start(&config);
+    keys("rotate");
+    let shown = fs::read_to_string(&file).unwrap();
+    let line = format!("ANTP's state keys changed by somebody else; key {} seals", current(&shown));
+    server.process.wait_for_line(&line);
+    let output = authentick(["keys", "rotate", "--antp", "--config", config.to_str().unwrap()]);
+    refused(&output, 78, &["made elsewhere"]);
+    drop(server);
+    // Derived ones begin with a file, too, and are not rotated by hand.
+    let derived = "state-keys = { next = \"derived\", rotate = \"12h\" }";
+    let config = lab.antp_config(&["ecdh"], "", derived);
+    let check = || authentick(["serve", "--check", "--config", config.to_str().unwrap()]);
+    refused(&check(), 78, &["antp-state-keys does not exist", "authentick keys --antp generate"]);
+    let verb = |verb: &str| authentick(["keys", verb, "--antp", "--config", config.to_str().unwrap()]);
+    assert_eq!(verb("generate").status.code(), Some(0));
+    assert_eq!(check().status.code(), Some(0));
+    refused(&verb("rotate"), 78, &["its keys are derived", "authentick keys --antp refresh"]);
+    let output = verb("refresh");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
 }

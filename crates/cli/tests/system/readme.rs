@@ -1,12 +1,12 @@
-//! What README says of a server, done as it is written there, where nothing of this machine is touched: on a host with
-//! a view of the files of its own.
+//! What README says of a server and of a fleet, done as it is written there, where nothing of this machine is touched:
+//! on hosts with views of the files of their own.
 
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use authentick_lab::hosts::{Host, Hosts};
-use authentick_lab::peers::Chrony;
+use authentick_lab::peers::{self, Chrony, Memcached};
 use authentick_lab::process::Process;
 use rcgen::{DnType, SanType};
 
@@ -15,17 +15,17 @@ use crate::lab::{Lab, program, text, wait_for};
 /// The name of the server in README.
 const NAME: &str = "time.example.net";
 
-/// README's configuration and the commands below it.
+/// The configuration in a section of README, and the commands below it.
 struct Readme {
     config: String,
     commands: Vec<String>,
 }
 
 impl Readme {
-    fn read() -> Self {
+    fn read(section: &str) -> Self {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
         let text = std::fs::read_to_string(file).unwrap();
-        let section = text.split_once("## A server in a minute\n").unwrap().1.split_once("\n## ").unwrap().0;
+        let section = text.split_once(&format!("## {section}\n")).unwrap().1.split_once("\n## ").unwrap().0;
         let (config, rest) = section.split_once("```toml\n").unwrap().1.split_once("```\n").unwrap();
         let commands = rest.lines().filter_map(|line| line.strip_prefix("    ")).map(str::to_owned);
         Readme { config: config.to_owned(), commands: commands.collect() }
@@ -40,7 +40,7 @@ struct Machine {
 }
 
 impl Machine {
-    fn new(hosts: &Hosts, folder: &Path) -> Self {
+    fn new(hosts: &Hosts, host: Host, folder: &Path) -> Self {
         let etc = folder.join("etc");
         let copied = Command::new("cp").args(["--archive", "/etc"]).arg(&etc).status().unwrap();
         assert!(copied.success());
@@ -48,7 +48,7 @@ impl Machine {
             "mount --bind {} /etc && mount -t tmpfs tmpfs /var/lib && echo it is ready && exec sleep 600",
             etc.display()
         );
-        let mut command = hosts.on(Host::Server, "unshare");
+        let mut command = hosts.on(host, "unshare");
         let mut holder =
             Process::start(command.args(["--mount", "--propagation", "private", "sh", "-c", &script]));
         holder.wait_for_line("it is ready");
@@ -78,6 +78,14 @@ impl Machine {
     }
 }
 
+/// What a certificate says: README's name, and one to tell it by.
+fn named(common_name: &'static str) -> impl FnOnce(&mut rcgen::CertificateParams) {
+    move |params| {
+        params.subject_alt_names.push(SanType::DnsName(NAME.try_into().unwrap()));
+        params.distinguished_name.push(DnType::CommonName, common_name);
+    }
+}
+
 /// Puts the lab's certificate and key where README has them. The service may read the key, by its group.
 fn install(lab: &Lab, folder: &Path, group: u32) {
     for (from, name, mode) in [(lab.chain(), "chain.pem", 0o644), (lab.key(), "key.pem", 0o640)] {
@@ -95,18 +103,12 @@ fn server_of_the_readme_serves_drops_its_rights_and_takes_over_a_renewed_certifi
         Ok(hosts) => hosts,
         Err(skip) => return skip.tell(),
     };
-    let named = |common_name: &'static str| {
-        move |params: &mut rcgen::CertificateParams| {
-            params.subject_alt_names.push(SanType::DnsName(NAME.try_into().unwrap()));
-            params.distinguished_name.push(DnType::CommonName, common_name);
-        }
-    };
     let lab = Lab::with_certificate(named("first.test"));
-    let machine = Machine::new(&hosts, lab.path());
+    let machine = Machine::new(&hosts, Host::Server, lab.path());
     let etc = machine.etc.join("authentick");
     std::fs::create_dir(&etc).unwrap();
     std::fs::write(machine.etc.join("hosts"), format!("127.0.0.1 localhost {NAME}\n")).unwrap();
-    let readme = Readme::read();
+    let readme = Readme::read("A server in a minute");
     std::fs::write(etc.join("authentick.toml"), &readme.config).unwrap();
     install(&lab, &etc, 0);
     let _chrony = chrony.on(&hosts, Host::Server).daemon(&lab, "local stratum 5\nallow\nport 11123");
@@ -159,4 +161,86 @@ fn server_of_the_readme_serves_drops_its_rights_and_takes_over_a_renewed_certifi
     assert!(answer.contains("CN=renewed.test") && answer.contains("stratum        5"), "{answer}");
     server.signal("-TERM");
     assert_eq!(server.wait(), 0, "{}", server.log());
+}
+
+/// Where README has memcached.
+const MEMCACHED: &str = "192.0.2.9";
+
+#[test]
+fn fleet_of_the_readme_shares_its_keys() {
+    let (Some(_), Some(_)) = (Chrony::find(), Memcached::find()) else { return };
+    let hosts = match Hosts::new(2) {
+        Ok(hosts) => hosts,
+        Err(skip) => return skip.tell(),
+    };
+    let (first, fleet) = (Readme::read("A server in a minute"), Readme::read("A fleet in five commands"));
+    let there = |text: &str| text.replace(MEMCACHED, &hosts.address(Host::Server).to_string());
+    let [cache, copy, seal, generate, serve] = [
+        "memcached ",
+        "ssh ntp-2 '",
+        "authentick keys seal generate",
+        "authentick keys generate",
+        "authentick serve",
+    ]
+    .map(|start| there(fleet.commands.iter().find(|line| line.starts_with(start)).unwrap()));
+    assert_eq!(fleet.commands.len(), 5);
+
+    // The host of memcached, as its package leaves it.
+    let labs = [(); 3].map(|()| Lab::with_certificate(named("fleet.test")));
+    let store = Machine::new(&hosts, Host::Server, labs[2].path());
+    assert!(store.run("useradd --system memcache").status.success());
+    let peer = peers::folder().join("memcached");
+    let mut command = store.command(&cache);
+    command.env("LD_LIBRARY_PATH", peers::libraries(&peer));
+    command.env("PATH", format!("{}:/usr/bin:/bin", peer.join("usr/bin").display()));
+    let _memcached = Process::start(&mut command);
+
+    let [own, shared] = [first.config.as_str(), there(&fleet.config).as_str()].map(str::to_owned);
+    let (nts, shared) = shared.strip_prefix("[nts]\n").unwrap().split_once("\n\n").unwrap();
+    let second =
+        shared.replace("node = \"ntp-1\"", "node = \"ntp-2\"").replace("writer = true", "writer = false");
+    let mut chronies = Vec::new();
+    let machines: Vec<Machine> = [shared, &second]
+        .into_iter()
+        .enumerate()
+        .map(|(index, shared)| {
+            let (lab, host) = (&labs[index], Host::Client(index));
+            let machine = Machine::new(&hosts, host, lab.path());
+            let etc = machine.etc.join("authentick");
+            std::fs::create_dir(&etc).unwrap();
+            std::fs::write(machine.etc.join("hosts"), format!("127.0.0.1 localhost {NAME}\n")).unwrap();
+            let config = own.replace("[nts]\n", &format!("[nts]\n{nts}\n"));
+            std::fs::write(etc.join("authentick.toml"), format!("{config}\n{shared}")).unwrap();
+            assert!(machine.run("useradd --system authentick").status.success());
+            install(lab, &etc, machine.user("authentick").1);
+            chronies.push(
+                Chrony::find().unwrap().on(&hosts, host).daemon(lab, "local stratum 5\nallow\nport 11123"),
+            );
+            machine
+        })
+        .collect();
+
+    let run = |machine: &Machine, line: &str| {
+        let output = machine.run(line);
+        assert!(output.status.success(), "{line}: {}", text(&output));
+    };
+    run(&machines[0], &seal);
+    // The shell's part of the copy: what runs there, and the file that it reads.
+    let (command, file) = copy.strip_prefix("ssh ntp-2 '").unwrap().split_once("' < /etc/").unwrap();
+    let from = std::fs::File::open(machines[0].etc.join(file)).unwrap();
+    assert!(machines[1].command(command).stdin(from).status().unwrap().success());
+    run(&machines[0], &generate);
+    let mut servers: Vec<Process> =
+        machines.iter().map(|machine| Process::start(&mut machine.command(&serve))).collect();
+    for server in &mut servers {
+        server.wait_for_line("exchanging keys on ");
+    }
+    for machine in &machines {
+        wait_for("a good status", || machine.run("authentick keys status").status.success().then_some(()));
+    }
+    for (machine, lab) in machines.iter().zip(&labs) {
+        let mut query = machine.command(&format!("authentick query {NAME}"));
+        let output = query.env("SSL_CERT_FILE", lab.ca()).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output));
+    }
 }

@@ -27,7 +27,7 @@ fn record(folder: &Path, name: &str) -> LoadRecord {
 fn records(folder: &Path) -> BTreeMap<String, String> {
     let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names
-        .filter(|name| name.starts_with("run-"))
+        .filter(|name| name.starts_with("run-") && name.ends_with(".json"))
         .filter_map(|name| Some((name.clone(), fs::read_to_string(folder.join(name)).ok()?)))
         .collect()
 }
@@ -60,7 +60,8 @@ fn both_tables_and_the_third_result_stand_beside_the_published_ones() {
         rest.split_once(to).unwrap_or_else(|| panic!("{to}\n{printed}")).0.to_owned()
     };
     // Rates below and above the limit, in the note's relations to each other.
-    let one_host: Vec<LoadRecord> = (1..=6).map(|row| record(&out, &format!("run-1-{row}.json"))).collect();
+    let one_host: Vec<LoadRecord> =
+        (1..=6).map(|row| record(&out, &format!("run-table-1-{row}.json"))).collect();
     let rates: Vec<f64> = one_host.iter().map(|record| record.steps[0].offered_rps.unwrap()).collect();
     let close = |ratio: f64, to: f64| assert!((ratio / to - 1.0).abs() < 1e-9, "{ratio} {to}: {rates:?}");
     rates.iter().zip([1.0, 3.0, 4.0, 5.0, 6.0, 10.0]).for_each(|(rate, to)| close(rate / rates[0], to));
@@ -80,7 +81,8 @@ fn both_tables_and_the_third_result_stand_beside_the_published_ones() {
     // Three hosts, whose rows add up.
     let rows = table("Table 2, several hosts, ours:\n", "Our hosts are processes of one machine");
     assert_eq!(rows.lines().count(), 6, "{rows}");
-    let several: Vec<LoadRecord> = (1..=5).map(|row| record(&out, &format!("run-2-{row}.json"))).collect();
+    let several: Vec<LoadRecord> =
+        (1..=5).map(|row| record(&out, &format!("run-table-2-{row}.json"))).collect();
     for record in &several {
         let step = &record.steps[0];
         let answered: u64 = step.hosts.iter().map(|part| part.tally.answered).sum();
@@ -113,16 +115,19 @@ fn both_tables_and_the_third_result_stand_beside_the_published_ones() {
 /// The same command measures what is missing, and nothing else; another command is refused.
 fn goes_on(folder: &Path) {
     let before = records(folder);
-    fs::remove_file(folder.join("run-2-5.json")).unwrap();
-    let output = render(folder);
-    assert!(String::from_utf8_lossy(&output.stdout).contains("1 of 14 runs are not measured yet"));
+    fs::remove_file(folder.join("run-table-2-5.json")).unwrap();
+    refused(
+        &render(folder),
+        78,
+        &["run-table-2-5.json", "it is missing, though study.json says", "--step-seconds 0.3"],
+    );
     let output = study(&run_arguments(folder));
     assert!(output.status.success(), "{}", text(&output));
     let after = records(folder);
     let changed: Vec<&String> = after.keys().filter(|name| after[*name] != before[*name]).collect();
-    assert_eq!((changed, after.len()), (vec![&"run-2-5.json".to_owned()], before.len()));
-    let several = record(folder, "run-2-5.json");
-    assert_eq!(several.parameters.agents, record(folder, "run-2-1.json").parameters.agents);
+    assert_eq!((changed, after.len()), (vec![&"run-table-2-5.json".to_owned()], before.len()));
+    let several = record(folder, "run-table-2-5.json");
+    assert_eq!(several.parameters.agents, record(folder, "run-table-2-1.json").parameters.agents);
 
     let other =
         study(&["run", "threshold", "--quick", "--step-seconds", "0.2", "--out", folder.to_str().unwrap()]);
@@ -133,7 +138,10 @@ fn goes_on(folder: &Path) {
 /// Whatever is wrong in a folder is told with the file and the remedy; nothing is rendered.
 fn damage_is_named(folder: &Path) {
     for (name, parts) in [
-        ("run-1-3.json", &["run-1-3.json", "not a load record", "remove it and measure it again"][..]),
+        (
+            "run-table-1-3.json",
+            &["run-table-1-3.json", "it is not what was measured", "measure it again"][..],
+        ),
         ("study.json", &["study.json", "not a study's plan", "in another folder"]),
     ] {
         let file = folder.join(name);
@@ -144,17 +152,13 @@ fn damage_is_named(folder: &Path) {
         assert!(output.stdout.is_empty());
         fs::write(&file, &whole).unwrap();
     }
-    let file = folder.join("run-1-3.json");
+    let file = folder.join("run-table-1-3.json");
     let whole = fs::read_to_string(&file).unwrap();
     let tampered = whole.replacen("\"answered\":", "\"answered\":1", 1);
     fs::write(&file, tampered).unwrap();
-    refused(&render(folder), 78, &["run-1-3.json", "do not add up"]);
-    fs::remove_file(&file).unwrap();
-    refused(
-        &render(folder),
-        78,
-        &["run-1-3.json", "missing, and records of later rows", "study run threshold"],
-    );
+    refused(&render(folder), 78, &["run-table-1-3.json", "it is not what was measured", "SHA-256"]);
+    fs::copy(folder.join("run-table-1-4.json"), &file).unwrap();
+    refused(&study(&run_arguments(folder)), 78, &["run-table-1-3.json", "it is not what was measured"]);
     fs::write(&file, whole).unwrap();
     assert!(render(folder).status.success());
     fs::remove_file(folder.join("study.json")).unwrap();
@@ -170,10 +174,7 @@ fn interrupted_study_keeps_its_rows_and_leaves_no_process() {
         let process = Process::start(
             Command::new(env!("CARGO_BIN_EXE_authentick")).arg("study").args(run_arguments(folder.path())),
         );
-        wait_for("rows", || {
-            (records(folder.path()).keys().filter(|name| name.ends_with(".json")).count() >= count)
-                .then_some(())
-        });
+        wait_for("rows", || (records(folder.path()).len() >= count).then_some(()));
         (children(process.id()), process)
     };
     // Table 1 has begun.
@@ -194,7 +195,7 @@ fn interrupted_study_keeps_its_rows_and_leaves_no_process() {
     let output = study(&run_arguments(folder.path()));
     assert!(output.status.success(), "{}", text(&output));
     let whole = records(folder.path());
-    assert_eq!(whole.keys().filter(|name| name.ends_with(".json")).count(), 14);
+    assert_eq!(whole.len(), 14);
     for (name, text) in &kept {
         let interrupted = LoadRecord::from_json(text).unwrap().interrupted.is_some();
         assert!(interrupted || whole[name] == *text, "{name} was measured again");
@@ -218,12 +219,68 @@ fn server_of_others_is_measured_at_the_notes_rates() {
         "Ours: Capacity: from 2,800 to 2,900 against from 2,800 to 2,900 requests a second, a ratio of 1.00";
     assert!(printed.contains(ours), "{printed}");
     assert!(!printed.contains("Our rates are"), "{printed}");
-    let rate = |row| record(folder.path(), &format!("run-1-{row}.json")).steps[0].offered_rps.unwrap();
+    let rate = |row| record(folder.path(), &format!("run-table-1-{row}.json")).steps[0].offered_rps.unwrap();
     assert_eq!([1, 2, 6].map(rate), [1000.0, 3000.0, 10_000.0]);
     // Each row's requests came to the server, and one more that showed that it answers.
-    let sent: u64 =
-        (1..=6).map(|row| record(folder.path(), &format!("run-1-{row}.json")).steps[0].tally.sent).sum();
+    let sent: u64 = (1..=6)
+        .map(|row| record(folder.path(), &format!("run-table-1-{row}.json")).steps[0].tally.sent)
+        .sum();
     wait_for("all requests to be counted", || (server.outcome("plain") == (sent + 6) as f64).then_some(()));
+}
+
+/// What there is no time for is named, and more time measures it. A folder that is in use is refused meanwhile.
+#[test]
+fn ceiling_leaves_rows_out_by_name_and_more_time_measures_them() {
+    let _turn = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let within = |minutes: &'static str| {
+        let mut arguments = run_arguments(folder.path());
+        arguments.extend(["--minutes", minutes]);
+        Command::new(env!("CARGO_BIN_EXE_authentick")).arg("study").args(arguments).output().unwrap()
+    };
+    let refusal = within("0.01");
+    refused(&refusal, 64, &["--minutes: there is no time to measure anything in 1 s", "14 tasks"]);
+    let plan = || -> serde_json::Value {
+        serde_json::from_str(&fs::read_to_string(folder.path().join("study.json")).unwrap()).unwrap()
+    };
+    let outcomes = |outcome: &str| -> Vec<String> {
+        let tasks = plan()["tasks"].as_array().unwrap().clone();
+        let ended = tasks.into_iter().filter(|task| task["end"]["outcome"] == outcome);
+        ended.map(|task| task["id"].as_str().unwrap().to_owned()).collect()
+    };
+    // Some seconds of the ten or so that all would take: first what tables must have.
+    let output = within("0.07");
+    assert!(output.status.success(), "{}", text(&output));
+    let (measured, cut) = (outcomes("measured"), outcomes("cut"));
+    assert!(
+        measured.contains(&"scale".to_owned()) && measured.contains(&"table-1-1".to_owned()),
+        "{measured:?}"
+    );
+    assert!(cut.contains(&"table-2-4".to_owned()), "{cut:?}");
+    assert_eq!(measured.len() + outcomes("invalid").len() + cut.len(), 14);
+    let printed = text(&output);
+    for part in ["no time for ", "table-2-4", "left out for want of time", "not measured"] {
+        assert!(printed.contains(part), "{part}\n{printed}");
+    }
+    // The folder belongs to whoever measures into it.
+    let mut process = Process::start(
+        Command::new(env!("CARGO_BIN_EXE_authentick")).arg("study").args(run_arguments(folder.path())),
+    );
+    wait_for("another row", || (records(folder.path()).len() > measured.len()).then_some(()));
+    refused(&within("1"), 78, &["another process measures into this folder", "--out"]);
+    assert!(render(folder.path()).status.success(), "it may be rendered");
+    assert_eq!(process.wait(), 0, "{}", process.log());
+    assert_eq!(outcomes("measured").len() + outcomes("invalid").len(), 14);
+}
+
+#[test]
+fn studies_are_listed_with_their_times_and_what_this_host_cannot_do() {
+    let output = study(&["list"]);
+    assert!(output.status.success(), "{}", text(&output));
+    let printed = text(&output);
+    for part in ["mac: ", "threshold: Spectracom", "antp: ", "--quick    about ", "table-2: 5 tasks"] {
+        assert!(printed.contains(part), "{part}\n{printed}");
+    }
 }
 
 #[test]
@@ -240,10 +297,58 @@ fn orders_that_cannot_be_carried_out_are_refused() {
     refused(&with(&agents), 64, &["--agents needs --target"]);
     refused(&with(&["--old", "x"]), 64, &["--new"]);
     refused(&with(&["--scale", "0"]), 64, &["--scale", "factor"]);
+    refused(&with(&["--minutes", "0"]), 64, &["--minutes", "no minutes from"]);
     refused(&with(&["--old", "/nowhere.json", "--new", "/nowhere.json"]), 78, &["/nowhere.json"]);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was begun");
     // Nobody listens there.
-    refused(&with(&["--target", "127.0.0.1:9"]), 1, &["run-1-1.json", "the same command goes on"]);
+    refused(&with(&["--target", "127.0.0.1:9"]), 1, &["table-1-1", "the same command goes on"]);
     let public = study(&["run", "threshold", "--out", "/dev/null/x"]);
     refused(&public, 78, &["/dev/null/x"]);
+}
+
+const STUDIES: [&str; 5] = ["mac", "threshold", "nts", "field", "antp"];
+
+/// A study that had no time at all is in the report with what it lacks, and the same command with more goes on.
+#[test]
+fn all_studies_without_time_say_so_and_are_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("all");
+    let output = study(&["run", "all", "--quick", "--minutes", "0.01", "--out", out.to_str().unwrap()]);
+    refused(&output, 64, &["--minutes", "no time to measure anything"]);
+    for name in STUDIES {
+        let plan = fs::read_to_string(out.join(name).join("study.json")).unwrap();
+        assert!(plan.contains("\"cut\"") && !plan.contains("\"measured\""), "{name}: {plan}");
+    }
+    let page = fs::read_to_string(out.join("report.html")).unwrap();
+    assert_eq!(page.matches("<section id=").count(), STUDIES.len());
+    renders_alone(&out, &folder.path().join("moved"));
+}
+
+/// Each study has its folder, and all of them one report, which renders from the folders alone.
+#[test]
+fn all_studies_share_a_ceiling_and_a_report() {
+    let _turn = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("all");
+    let arguments = ["run", "all", "--quick", "--minutes", "0.5", "--out", out.to_str().unwrap()];
+    let output = study(&arguments);
+    assert!(output.status.success(), "{}", text(&output));
+    let page = fs::read_to_string(out.join("report.html")).unwrap();
+    for name in STUDIES {
+        assert!(out.join(name).join("study.json").exists() && out.join(name).join("report.html").exists());
+        assert!(
+            page.contains(&format!("<a href=\"#{name}\">"))
+                && page.contains(&format!("<section id=\"{name}\""))
+        );
+    }
+    let printed = text(&output);
+    for part in
+        ["no time for ", "left out for want of time", " of 9: draft-", "Table 1, one host:", "175,644"]
+    {
+        assert!(printed.contains(part), "{part}\n{printed}");
+    }
+    let moved = folder.path().join("moved");
+    renders_alone(&out, &moved);
+    let other = study(&["run", "all", "--out", moved.to_str().unwrap()]);
+    refused(&other, 78, &["mac/study.json", "under other settings"]);
 }

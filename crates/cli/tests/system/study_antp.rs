@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use authentick_lab::process::Process;
-use authentick_report::study::antp::{AntpRecord, Level, Path as Way, Phase, Subject, Suite};
+use authentick_report::study::antp::{AntpRecord, Level, Path as Way, Phase, Plan, Subject, Suite};
 
 use crate::lab::{alone, authentick, refused, render, renders_alone, text, wait_for};
 
@@ -23,8 +23,18 @@ fn run(folder: &Path) -> Output {
     authentick(arguments(folder))
 }
 
+fn plan(folder: &Path) -> Plan {
+    Plan::from_json(&fs::read_to_string(folder.join("study.json")).unwrap()).unwrap()
+}
+
+/// The records of all tasks in one.
 fn record(folder: &Path) -> AntpRecord {
-    AntpRecord::from_json(&fs::read_to_string(folder.join("run-antp.json")).unwrap()).unwrap()
+    let plan = plan(folder);
+    let measured = plan.tasks.iter().filter(|task| task.sha256().is_some());
+    let records: Vec<AntpRecord> = measured
+        .map(|task| AntpRecord::from_json(&fs::read_to_string(folder.join(&task.file)).unwrap()).unwrap())
+        .collect();
+    AntpRecord::merged(&plan, records)
 }
 
 /// What a server without a processor did not answer stays open, and is tried again by the same command. A machine that
@@ -37,7 +47,7 @@ fn cells_of_table_1_are_measured_and_stand_beside_what_was_published() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("deep/er");
     let mut output = run(&out);
-    if String::from_utf8_lossy(&output.stdout).contains("not measured yet") {
+    if String::from_utf8_lossy(&output.stdout).contains("nothing comes of it") {
         assert!(output.status.success(), "{}", text(&output));
         output = run(&out);
     }
@@ -64,12 +74,12 @@ fn cells_of_table_1_are_measured_and_stand_beside_what_was_published() {
     if open_count == 0 {
         let again = run(&out);
         assert!(again.status.success(), "{}", text(&again));
-        assert_eq!(record(&out), AntpRecord { remarks: record(&out).remarks, ..measured });
+        assert_eq!(record(&out), measured);
     }
 
     let moved = folder.path().join("moved");
-    let report = renders_alone(&out, &moved);
-    report_renders_it_too(&moved, &report);
+    renders_alone(&out, &moved);
+    report_renders_a_trial_too(&moved);
     damage_is_named(&moved);
 }
 
@@ -129,7 +139,7 @@ fn count_open(record: &AntpRecord) -> usize {
     }
     // Behind the link, or with the reason.
     let linked = Suite::ALL.map(|suite| Subject::new(Phase::Negotiation, suite));
-    let said = record.remarks.iter().any(|remark| remark.contains("not measured behind 1 Gbit/s: "));
+    let said = record.remarks.iter().any(|remark| remark.contains("there is no link of 1 Gbit/s: "));
     for subject in linked {
         let is_absent = record.capacity(subject, Way::Gigabit).is_none();
         assert!(is_absent || !said, "{:?}", record.remarks);
@@ -138,35 +148,33 @@ fn count_open(record: &AntpRecord) -> usize {
     open_count
 }
 
-/// `report` takes the record as it takes others.
-fn report_renders_it_too(folder: &Path, report: &str) {
-    let file = folder.join("run-antp.json");
+/// `report` takes the record of a trial as it takes others.
+fn report_renders_a_trial_too(folder: &Path) {
+    let file = folder.join("run-primitives.json");
     let output = authentick(["report", file.to_str().unwrap()]);
     assert!(output.status.success(), "{}", text(&output));
-    assert!(String::from_utf8_lossy(&output.stdout).starts_with(report));
+    assert!(text(&output).contains("Processor time of a key exchange"), "{}", text(&output));
     let output = authentick(["report", file.to_str().unwrap(), "--against", file.to_str().unwrap()]);
-    refused(&output, 78, &["run-antp.json", "a study of ANTP"]);
+    refused(&output, 78, &["run-primitives.json", "a study of ANTP"]);
 }
 
 /// Whatever is wrong in a folder is told with the file and the remedy.
 fn damage_is_named(folder: &Path) {
     let longer = authentick(["study", "run", "antp", "--out", folder.to_str().unwrap()]);
-    refused(&longer, 78, &["study.json", "under other settings", "--step-seconds 0.2", "run-antp.json"]);
+    refused(&longer, 78, &["study.json", "under other settings", "--step-seconds 0.2", "its run-*.json"]);
     let other = authentick(["study", "run", "mac", "--quick", "--out", folder.to_str().unwrap()]);
     refused(&other, 78, &["study.json", "a study of \"antp\"", "another folder"]);
-    let file = folder.join("run-antp.json");
+    let file = folder.join("run-primitives.json");
     let whole = fs::read_to_string(&file).unwrap();
     fs::write(&file, &whole[..whole.len() / 2]).unwrap();
     refused(
         &render(folder),
         78,
-        &["run-antp.json", "not a record of study run antp", "study run antp --out"],
+        &["run-primitives.json", "it is not what was measured", "study run antp --quick"],
     );
-    fs::remove_file(&file).unwrap();
-    refused(&render(folder), 78, &["run-antp.json", "not carried out", "study run antp --quick"]);
     fs::write(&file, whole).unwrap();
     fs::remove_file(folder.join("study.json")).unwrap();
-    refused(&run(folder), 78, &["run-antp.json", "in the way", "another folder"]);
+    refused(&run(folder), 78, &["run-primitives.json", "in the way", "another folder"]);
 }
 
 #[test]
@@ -175,10 +183,8 @@ fn interrupted_study_keeps_its_trials_and_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let program = env!("CARGO_BIN_EXE_authentick");
     let mut process = Process::start(Command::new(program).args(arguments(folder.path())));
-    wait_for("a capacity", || {
-        let text = fs::read_to_string(folder.path().join("run-antp.json")).ok()?;
-        AntpRecord::from_json(&text).ok().filter(|record| !record.capacities.is_empty())
-    });
+    let is_there = |id: &str| folder.path().join(format!("run-{id}.json")).exists();
+    wait_for("a capacity", || is_there("search-plain-short").then_some(()));
     process.signal("-TERM");
     assert_eq!(process.wait(), 0, "{}", process.log());
     assert!(process.log().contains("the same command goes on"), "{}", process.log());
@@ -188,7 +194,7 @@ fn interrupted_study_keeps_its_trials_and_goes_on() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("cells of Table 1 are not measured yet"));
     // It goes on where it was: what was there stays.
     let mut process = Process::start(Command::new(program).args(arguments(folder.path())));
-    wait_for("a further trial", || (record(folder.path()).trials.len() > kept.trials.len()).then_some(()));
+    wait_for("a trial", || is_there("throughput-plain-short").then_some(()));
     process.signal("-TERM");
     assert_eq!(process.wait(), 0, "{}", process.log());
     let later = record(folder.path());

@@ -49,12 +49,13 @@ fn damage_is_named(folder: &Path, measured: &str) {
     let threshold = authentick(["study", "run", "threshold", "--quick", "--out", folder.to_str().unwrap()]);
     refused(&threshold, 78, &["study.json", "a study of \"mac\"", "another folder"]);
     let record = folder.join("run-mac.json");
-    fs::write(&record, &measured[..measured.len() / 2]).unwrap();
-    refused(&render(folder), 78, &["run-mac.json", "not a record of bench mac", "study run mac --out"]);
-    fs::write(&record, measured.replacen("\"packet_size\": 48", "\"packet_size\": 64", 1)).unwrap();
-    refused(&render(folder), 78, &["run-mac.json", "packet_size: 64"]);
+    for damaged in [&measured[..measured.len() / 2], &measured.replacen("48", "64", 1)] {
+        fs::write(&record, damaged).unwrap();
+        let parts = ["run-mac.json", "it is not what was measured", "study run mac --quick"];
+        refused(&render(folder), 78, &parts);
+    }
     fs::remove_file(&record).unwrap();
-    refused(&render(folder), 78, &["run-mac.json", "not carried out", "study run mac --quick"]);
+    refused(&render(folder), 78, &["run-mac.json", "it is missing", "study run mac --quick"]);
     fs::write(&record, measured).unwrap();
     assert!(render(folder).status.success());
     fs::remove_file(folder.join("study.json")).unwrap();

@@ -259,7 +259,8 @@ fn bad_file_at_sighup_leaves_the_old_keys_in_force_and_says_so() {
         server.process.wait_for_line(&format!("symmetric keys not changed: {}: {problem}", keyed.path()));
         assert_eq!(client.query(&server, 1, &[]).status.code(), Some(0), "{problem}");
     }
-    assert_eq!(server.metric("ntp_symmetric_key_reload_failures_total"), 3.0);
+    // More, if a second look came before the signal.
+    assert!(server.metric("ntp_symmetric_key_reload_failures_total") >= 3.0);
     assert_eq!(server.metric(&of_key("answers_total", 1, "AES128")), 3.0);
 }
 

@@ -62,7 +62,7 @@ pub(crate) fn load(config: &Config, antp: &Antp) -> Result<Loaded, ConfigError> 
 
 /// The public key of NTS, if it can be read: mistakes there are reported elsewhere.
 fn nts_public_key(config: &Config) -> Option<Vec<u8>> {
-    let chain = guarded::read(&config.nts.as_ref()?.certificate_chain, Secrecy::Public, PEM_SIZE_MAX).ok()?;
+    let chain = guarded::read(&config.exchange()?.certificate_chain, Secrecy::Public, PEM_SIZE_MAX).ok()?;
     public_key_info(certificates(&chain).ok()?.first()?).map(<[u8]>::to_vec)
 }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use arc_swap::cache::Cache;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use authentick_crypto::Entropy;
 use authentick_lockfree::{Allowance, Bucket};
 use authentick_net::engine::ReplyPath;
@@ -56,7 +56,7 @@ impl AntpState {
 pub(crate) struct AntpView {
     state: Arc<AntpState>,
     loaded: Cache<Arc<ArcSwap<Loaded>>, Arc<Loaded>>,
-    keys: Cache<Arc<ArcSwap<StateKeys>>, Arc<StateKeys>>,
+    keys: Cache<Arc<ArcSwapOption<StateKeys>>, Option<Arc<StateKeys>>>,
     worker: usize,
 }
 
@@ -71,10 +71,11 @@ impl AntpView {
         }
     }
 
-    /// What is in force now.
-    pub(crate) fn look(&mut self) -> Look<'_> {
+    /// What is in force now; `None` while there are no keys.
+    pub(crate) fn look(&mut self) -> Option<Look<'_>> {
         let AntpView { state, loaded, keys, worker } = self;
-        Look { state, service: &loaded.load().service, keys: keys.load(), worker: *worker }
+        let keys = keys.load().as_deref()?;
+        Some(Look { state, service: &loaded.load().service, keys, worker: *worker })
     }
 }
 

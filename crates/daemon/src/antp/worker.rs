@@ -56,7 +56,9 @@ impl ExchangeWorker {
     ) -> io::Result<()> {
         let mut out = [0; KEY_RESPONSE_SIZE];
         let (loaded, keys) = (self.state.loaded.load(), self.state.keys.keys.load());
-        let outcome = loaded.service.exchange(&keys, (nonces, &mut self.entropy), exchange, &mut out);
+        // Without keys no exchange is taken in.
+        let Some(keys) = &*keys else { return Ok(()) };
+        let outcome = loaded.service.exchange(keys, (nonces, &mut self.entropy), exchange, &mut out);
         self.state.exchanges.count(outcome, exchange.suite());
         match outcome {
             ExchangeOutcome::Done => self.replies[*worker].send(&out, exchange.source(), path),

@@ -9,6 +9,7 @@ use authentick_proto::server::limit::Rate;
 use authentick_wire::antp::{Suite, negotiation_response_size};
 use authentick_wire::limits::ANTP_PAYLOAD_SIZE_MAX;
 
+use super::keys::{RotatingKeys, StoreKind};
 use super::{ConfigError, Resolver, raw};
 
 /// Threads for ANTP's public-key work, at most: each has a bit in a word.
@@ -21,8 +22,8 @@ const PAYLOAD_SIZE_MIN: usize = negotiation_response_size(None);
 pub struct Antp {
     /// What the protocol lets a server choose.
     pub settings: Settings,
-    /// How long a state key seals.
-    pub rotate: Duration,
+    /// The keys that seal its state. Retired ones stay so that a C2 opens as long as it lives.
+    pub keys: RotatingKeys,
     /// Threads for public-key work.
     pub workers: usize,
     /// Key exchanges that wait for them, at most.
@@ -52,37 +53,17 @@ pub struct AntpSuite {
     pub private_key: PathBuf,
 }
 
-impl Antp {
-    /// How many retired state keys still open, so that a C2 opens as long as it lives.
-    #[must_use]
-    pub fn keep(&self) -> usize {
-        retired_count(u64::from(self.settings.lifetime_seconds), self.rotate.as_secs())
-    }
-}
-
 fn retired_count(lifetime_seconds: u64, period_seconds: u64) -> usize {
     lifetime_seconds.div_ceil(period_seconds.max(1)) as usize
 }
 
 impl Resolver<'_> {
     pub(super) fn antp(&self, raw: &raw::Antp, shared: &raw::RateLimit) -> Result<Option<Antp>, ConfigError> {
-        const RETIRED_COUNT_MAX: usize = KEY_COUNT_MAX - 2;
-        let day = Duration::from_secs(86_400);
         let payload_sizes = PAYLOAD_SIZE_MIN as i64..=ANTP_PAYLOAD_SIZE_MAX as i64;
         let (payload_size, workers) = (raw.payload_size.unwrap_or(1072), raw.workers.unwrap_or(1));
         let lifetime_max = Duration::from_secs(u64::from(LIFETIME_SECONDS_MAX));
         let lifetime = raw.lifetime.as_deref().unwrap_or("7d");
         let lifetime = self.duration("antp.lifetime", lifetime, Duration::from_secs(60)..=lifetime_max)?;
-        let rotate_text = raw.state_keys.rotate.as_deref().unwrap_or("1d");
-        let rotate =
-            self.duration("antp.state-keys.rotate", rotate_text, Duration::from_secs(1)..=31 * day)?;
-        if retired_count(lifetime.as_secs(), rotate.as_secs()) > RETIRED_COUNT_MAX {
-            let least = Duration::from_secs(lifetime.as_secs().div_ceil(RETIRED_COUNT_MAX as u64));
-            let remedy =
-                format!("write {} or more, or a shorter antp.lifetime", humantime::format_duration(least));
-            let problem = "too many keys would have to be kept for antp.lifetime";
-            return Err(self.wrong("antp.state-keys.rotate", rotate_text, problem, &remedy));
-        }
         let prefixes = self.prefix_sizes(shared)?;
         let queue: usize = self.number("antp.queue", raw.queue.unwrap_or(256), 1..=65_536)?;
         let limit = &raw.rate_limit;
@@ -110,7 +91,7 @@ impl Resolver<'_> {
                 lifetime_seconds: lifetime.as_secs() as u32,
                 source_prefix: raw.check_source.unwrap_or(true).then_some(prefixes),
             },
-            rotate,
+            keys: self.state_keys(raw, lifetime)?,
             workers: self.number("antp.workers", workers, 1..=ANTP_WORKER_COUNT_MAX as i64)?,
             queue,
             // 5,000 clients behind one address that come back at once have keys after five minutes: two m1 and one m3
@@ -130,5 +111,24 @@ impl Resolver<'_> {
             return Err(self.wrong("antp.enable", true, "there is no suite to serve", remedy));
         }
         Ok(raw.enable.then_some(antp))
+    }
+
+    /// The keys of state that lives for `lifetime`.
+    fn state_keys(&self, raw: &raw::Antp, lifetime: Duration) -> Result<RotatingKeys, ConfigError> {
+        const RETIRED_COUNT_MAX: usize = KEY_COUNT_MAX - 2;
+        let rotations = Duration::from_secs(1)..=Duration::from_secs(31 * 86_400);
+        let keys = self.rotating_keys("antp.state-keys", &raw.state_keys.clone().into(), rotations)?;
+        let keep = retired_count(lifetime.as_secs(), keys.rotate.as_secs());
+        // What something else makes is kept where it is made.
+        let is_made_here = !matches!(keys.store, StoreKind::Follow(_));
+        if is_made_here && keep > RETIRED_COUNT_MAX {
+            let least = Duration::from_secs(lifetime.as_secs().div_ceil(RETIRED_COUNT_MAX as u64));
+            let remedy =
+                format!("write {} or more, or a shorter antp.lifetime", humantime::format_duration(least));
+            let problem = "too many keys would have to be kept for antp.lifetime";
+            let value = raw.state_keys.rotate.as_deref().unwrap_or("1d");
+            return Err(self.wrong("antp.state-keys.rotate", value, problem, &remedy));
+        }
+        Ok(RotatingKeys { keep: keep.min(RETIRED_COUNT_MAX), ..keys })
     }
 }

@@ -33,6 +33,26 @@ fn values_of_the_manual_are_the_defaults() {
 }
 
 #[test]
+fn fleet_of_the_manual_is_understood_and_shows_the_defaults() {
+    let uncommented = |from: &str| {
+        let lines = MANUAL[MANUAL.find(from).unwrap()..].lines().map_while(|line| line.strip_prefix("# "));
+        lines.fold(String::new(), |text, line| text + line + "\n")
+    };
+    let store = uncommented("# cookie-keys = { store = \"memcached\"");
+    let nts = NEEDED.replace("[symmetric]", &format!("{store}[symmetric]"));
+    let fleet = uncommented("# [fleet]");
+    let parse = |text: &str| Config::parse(Path::new("test.toml"), text).unwrap();
+    let shown = parse(&format!("{nts}{fleet}"));
+    let is_needed = |line: &&str| !["writer", "start", "patience"].iter().any(|key| line.starts_with(key));
+    let needed: String = fleet.lines().filter(is_needed).map(|line| format!("{line}\n")).collect();
+    let mut default = parse(&format!("{nts}{needed}"));
+    // Without it, there is no end to patience.
+    default.fleet.as_mut().unwrap().patience = shown.fleet.as_ref().unwrap().patience;
+    assert_eq!(format!("{shown:#?}"), format!("{default:#?}"));
+    assert!(shown.fleet.unwrap().patience.is_some());
+}
+
+#[test]
 fn every_key_is_in_the_manual() {
     let fields = include_str!("raw.rs").lines().filter_map(|line| line.trim().strip_prefix("pub(super) "));
     let keys: Vec<String> =

@@ -1,7 +1,11 @@
 //! The file as it is written. What a value means, and what holds where there is none, is resolved by
 //! [`super::Config`].
 
+use std::fmt;
+
 use serde::Deserialize;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -11,6 +15,7 @@ pub(super) struct File {
     pub(super) nts: Option<Nts>,
     pub(super) symmetric: Option<Symmetric>,
     pub(super) antp: Option<Antp>,
+    pub(super) fleet: Option<Fleet>,
     pub(super) metrics: Option<Metrics>,
 }
 
@@ -18,7 +23,7 @@ pub(super) struct File {
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(super) struct Server {
     pub(super) listen: Option<Vec<String>>,
-    pub(super) workers: usize,
+    pub(super) workers: Option<usize>,
     pub(super) batch_size: Option<usize>,
     pub(super) engine: Option<String>,
     pub(super) reference: Option<Reference>,
@@ -52,7 +57,7 @@ pub(super) struct Upstream {
     pub(super) upstream: String,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(super) struct RateLimit {
     pub(super) per_prefix_v4: Option<i64>,
@@ -65,17 +70,14 @@ pub(super) struct RateLimit {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Nts {
     pub(super) ke_listen: Option<Vec<String>>,
-    pub(super) certificate_chain: String,
-    pub(super) private_key: String,
-    #[serde(default)]
-    pub(super) ke_workers: usize,
-    #[serde(default)]
-    pub(super) ke_limits: KeLimits,
-    #[serde(default)]
-    pub(super) advertise: Advertise,
+    pub(super) certificate_chain: Option<String>,
+    pub(super) private_key: Option<String>,
+    pub(super) ke_workers: Option<usize>,
+    pub(super) ke_limits: Option<KeLimits>,
+    pub(super) advertise: Option<Advertise>,
     pub(super) aeads: Option<Vec<i64>>,
     #[serde(default)]
-    pub(super) cookie_keys: CookieKeys,
+    pub(super) cookie_keys: RotatingKeys,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -90,20 +92,53 @@ pub(super) struct KeLimits {
     pub(super) per_network_burst: Option<i64>,
 }
 
+/// One table, or a list of them.
+#[derive(Debug)]
+pub(super) struct Advertise(pub(super) Vec<Advertised>);
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub(super) struct Advertise {
+pub(super) struct Advertised {
     pub(super) server: Option<String>,
     pub(super) port: Option<i64>,
+    pub(super) weight: Option<i64>,
+    pub(super) member: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for Advertise {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Tables;
+
+        impl<'de> Visitor<'de> for Tables {
+            type Value = Advertise;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table, or a list of tables")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Advertise, A::Error> {
+                Ok(Advertise(vec![Advertised::deserialize(MapAccessDeserializer::new(map))?]))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Advertise, A::Error> {
+                Ok(Advertise(Vec::deserialize(SeqAccessDeserializer::new(seq))?))
+            }
+        }
+
+        deserializer.deserialize_any(Tables)
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub(super) struct CookieKeys {
+pub(super) struct RotatingKeys {
     pub(super) store: Option<String>,
     pub(super) file: Option<String>,
     pub(super) rotate: Option<String>,
     pub(super) keep: Option<i64>,
+    pub(super) next: Option<String>,
+    pub(super) server: Option<String>,
+    pub(super) master_key: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -141,10 +176,23 @@ pub(super) struct AntpSuite {
     pub(super) private_key: String,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(super) struct StateKeys {
+    pub(super) store: Option<String>,
+    pub(super) file: Option<String>,
     pub(super) rotate: Option<String>,
+    pub(super) next: Option<String>,
+    /// Known so that it can be refused with its reason, as the next one.
+    pub(super) server: Option<String>,
+    pub(super) master_key: Option<String>,
+}
+
+impl From<StateKeys> for RotatingKeys {
+    fn from(StateKeys { store, file, rotate, next, server, master_key }: StateKeys) -> Self {
+        // How many stay follows from what they seal.
+        RotatingKeys { store, file, rotate, keep: None, next, server, master_key }
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -158,8 +206,24 @@ pub(super) struct AntpRateLimit {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Fleet {
+    pub(super) id: String,
+    pub(super) node: String,
+    pub(super) members: Vec<String>,
+    #[serde(default)]
+    pub(super) servers: Vec<String>,
+    pub(super) seal_key: String,
+    #[serde(default)]
+    pub(super) writer: bool,
+    pub(super) patience: Option<String>,
+    pub(super) start: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Metrics {
     pub(super) listen: String,
     #[serde(default)]
     pub(super) span_clients: Vec<String>,
+    pub(super) span_every: Option<i64>,
 }

@@ -7,6 +7,8 @@ use authentick_wire::header::ReferenceId;
 
 use super::{Config, ConfigError, Resolver, raw};
 
+const LISTEN: &str = "server.listen";
+
 /// What moves the datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineKind {
@@ -32,7 +34,7 @@ pub enum Reference {
 
 impl Resolver<'_> {
     pub(super) fn resolve(&self, raw: raw::File) -> Result<Config, ConfigError> {
-        let server = raw.server;
+        let server = &raw.server;
         let engines = [("auto", EngineKind::Udp), ("udp", EngineKind::Udp)];
         let engine =
             self.word("server.engine", server.engine.as_deref(), "engine in this version", &engines)?;
@@ -44,26 +46,61 @@ impl Resolver<'_> {
         let state_directory = server.state_directory.as_deref().unwrap_or("/var/lib/authentick");
         let everyone = || ["0.0.0.0/0", "::/0"].map(str::to_owned).into();
         let (rate_limit, per_second) = (&server.rate_limit, server.rate_limit.requests_per_second);
+        let listen = self.addresses(LISTEN, server.listen.clone(), ["0.0.0.0:123", "[::]:123"])?;
+        if listen.is_empty() {
+            self.no_time(&raw)?;
+        }
+        let nts = raw.nts.map(|nts| self.nts(nts, &listen)).transpose()?;
+        if listen.is_empty() && nts.as_ref().is_none_or(|nts| nts.exchange.is_none()) {
+            let problem = "nothing to listen on: no keys are exchanged here either";
+            return Err(self.wrong(LISTEN, "[]", problem, "name at least one ADDRESS:PORT, or add [nts]"));
+        }
+        let antp = raw.antp.map(|antp| self.antp(&antp, rate_limit)).transpose()?.flatten();
+        let cookie_keys = nts.as_ref().map(|nts| &nts.keys);
+        let fleet =
+            self.fleet(cookie_keys.into_iter().chain(antp.as_ref().map(|antp| &antp.keys)), raw.fleet)?;
+        if let Some(nts) = &nts {
+            self.check_members(nts, fleet.as_ref())?;
+        }
         Ok(Config {
-            listen: self.addresses("server.listen", server.listen, ["0.0.0.0:123", "[::]:123"])?,
-            workers: self.thread_count("server.workers", server.workers)?,
+            listen,
+            workers: self.thread_count("server.workers", server.workers.unwrap_or(0))?,
             batch_size: self.batch_size(server.batch_size.unwrap_or(BATCH_SIZE))?,
             engine,
-            reference: server.reference.map_or(Ok(Reference::Kernel), |raw| self.reference(&raw))?,
+            reference: server.reference.as_ref().map_or(Ok(Reference::Kernel), |raw| self.reference(raw))?,
             state_directory: self.absolute("server.state-directory", state_directory)?,
-            user: server.user.unwrap_or_else(|| "authentick".to_owned()),
+            user: server.user.clone().unwrap_or_else(|| "authentick".to_owned()),
             // A sanitizer opens files and traces threads of its process. No build that is shipped has one.
             contain: contain && !cfg!(authentick_sanitizer),
-            allow: self.prefixes("server.allow", &server.allow.unwrap_or_else(everyone))?,
+            allow: self.prefixes("server.allow", &server.allow.clone().unwrap_or_else(everyone))?,
             kiss,
             interleaved: server.interleaved.unwrap_or(true),
             rate: self.rate(rate_limit, "server.rate-limit.requests-per-second", per_second)?,
-            nts: raw.nts.map(|nts| self.nts(nts)).transpose()?,
+            nts,
             symmetric: raw.symmetric.map(|symmetric| self.symmetric(&symmetric)).transpose()?,
-            antp: raw.antp.map(|antp| self.antp(&antp, rate_limit)).transpose()?.flatten(),
+            antp,
+            fleet,
             metrics: raw.metrics.map(|metrics| self.metrics(&metrics)).transpose()?,
             file: self.file.to_owned(),
         })
+    }
+
+    /// Refuses what says how time is served, where it is not.
+    fn no_time(&self, raw: &raw::File) -> Result<(), ConfigError> {
+        let server = &raw.server;
+        let given = [
+            ("server.workers", server.workers.is_some()),
+            ("server.batch-size", server.batch_size.is_some()),
+            ("server.engine", server.engine.is_some()),
+            ("server.refusal", server.refusal.is_some()),
+            ("server.interleaved", server.interleaved.is_some()),
+            ("server.rate-limit", server.rate_limit != raw::RateLimit::default()),
+            ("symmetric", raw.symmetric.is_some()),
+            ("antp.enable", raw.antp.as_ref().is_some_and(|antp| antp.enable)),
+        ];
+        let problem = format!("without effect, as no time is served here: {LISTEN} is empty");
+        let remedy = format!("remove it, or name an ADDRESS:PORT in {LISTEN}");
+        self.refuse_given(&given, &problem, &remedy)
     }
 
     fn batch_size(&self, size: usize) -> Result<usize, ConfigError> {

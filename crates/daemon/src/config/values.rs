@@ -24,8 +24,21 @@ impl Resolver<'_> {
         ConfigError::new(self.file, key, value, problem, remedy)
     }
 
+    /// Refuses the first key that is given, each with whether it is.
+    pub(super) fn refuse_given(
+        &self,
+        keys: &[(&str, bool)],
+        problem: &str,
+        remedy: &str,
+    ) -> Result<(), ConfigError> {
+        match keys.iter().find(|(_, is_given)| *is_given) {
+            Some((key, _)) => Err(self.wrong(key, "", problem, remedy)),
+            None => Ok(()),
+        }
+    }
+
     /// What one of `words` stands for, the first if none is said; `what` is what they are all names of.
-    pub(super) fn word<T: Copy>(
+    pub(super) fn word<T: Clone>(
         &self,
         key: &str,
         text: Option<&str>,
@@ -34,7 +47,7 @@ impl Resolver<'_> {
     ) -> Result<T, ConfigError> {
         let text = text.unwrap_or(words[0].0);
         if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == text) {
-            return Ok(*meaning);
+            return Ok(meaning.clone());
         }
         let mut quoted: Vec<String> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
         let last = quoted.pop().unwrap_or_default();
@@ -52,6 +65,7 @@ impl Resolver<'_> {
         })
     }
 
+    /// The addresses of `key`, each once, or `otherwise`; none if the list is empty.
     pub(super) fn addresses(
         &self,
         key: &str,
@@ -59,9 +73,6 @@ impl Resolver<'_> {
         otherwise: [&str; 2],
     ) -> Result<Vec<SocketAddr>, ConfigError> {
         let texts = texts.unwrap_or_else(|| otherwise.map(str::to_owned).into());
-        if texts.is_empty() {
-            return Err(self.wrong(key, "[]", "nothing to listen on", "name at least one ADDRESS:PORT"));
-        }
         let addresses: Vec<SocketAddr> =
             texts.iter().map(|text| self.address(key, text)).collect::<Result<_, _>>()?;
         let twice = addresses

@@ -1,9 +1,9 @@
 //! Which system calls a thread of each kind makes. Every other one is refused and counted (`net::refusal`).
 //!
 //! The lists hold what the code calls, what Rust's and C's libraries call for it (memory, the end of a thread, a
-//! panic), and no more. Where one call does many things, arguments decide: memory is never made executable, only UDP
-//! sockets are opened, and a packet worker wakes others but never waits for them: it cannot wait for a lock that
-//! another thread holds.
+//! panic), and no more. Where one call does many things, arguments decide: memory is never made executable, the clock's
+//! thread opens sockets of UDP and a fleet's of TCP, the others none, and a packet worker wakes others but never waits
+//! for them: it cannot wait for a lock that another thread holds.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -147,6 +147,15 @@ const CLOCK: &[&[Call]] = &[
 /// The sockets that the clock's thread may open.
 const CLOCK_SOCKET: Bound = (libc::SYS_socket, 1, SOCKET_TYPE, libc::SOCK_DGRAM as u64);
 
+/// Of a fleet, or of hosts with CFNTS's keys: connections to memcached.
+const FLEET: &[&[Call]] = &[
+    POLL,
+    &[libc::SYS_connect, libc::SYS_setsockopt, libc::SYS_getsockopt, libc::SYS_sendto, libc::SYS_recvfrom],
+];
+
+/// The sockets that a fleet's thread may open.
+const FLEET_SOCKET: Bound = (libc::SYS_socket, 1, SOCKET_TYPE, libc::SOCK_STREAM as u64);
+
 /// Of the threads that hear signals and the end of standard input, and of the first one, which ends the process.
 const CONTROL: &[&[Call]] = &[
     POLL,
@@ -162,6 +171,7 @@ fn lists(kind: ThreadKind) -> &'static [&'static [&'static [Call]]] {
         ThreadKind::Metrics => &[ALL, WAITING, STREAMS, EVENT_LOOP],
         ThreadKind::Clock => &[ALL, WAITING, CLOCK],
         ThreadKind::Supervisor => &[ALL, WAITING, SUPERVISOR],
+        ThreadKind::Fleet => &[ALL, WAITING, FLEET],
         ThreadKind::Control => &[ALL, WAITING, CONTROL],
     }
 }
@@ -171,7 +181,16 @@ fn rules(kind: ThreadKind) -> BTreeMap<i64, Vec<SeccompRule>> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     // A panic that cannot be carried on ends the process: a signal, to itself and to nobody else.
     let own_end = (libc::SYS_tgkill, 0, u64::from(u32::MAX), u64::from(std::process::id()));
-    let socket = (kind == ThreadKind::Clock).then_some(CLOCK_SOCKET);
+    let socket = match kind {
+        ThreadKind::Clock => Some(CLOCK_SOCKET),
+        ThreadKind::Fleet => Some(FLEET_SOCKET),
+        ThreadKind::Packet
+        | ThreadKind::KeyExchange
+        | ThreadKind::PublicKey
+        | ThreadKind::Metrics
+        | ThreadKind::Supervisor
+        | ThreadKind::Control => None,
+    };
     for (call, place, mask, value) in BOUNDS.into_iter().chain(socket).chain([own_end]) {
         rules.entry(call).or_default().push(condition(place, mask, value));
     }

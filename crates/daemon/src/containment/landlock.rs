@@ -1,6 +1,6 @@
 //! Which files a server can reach, by Landlock: it reads the folders of what it reads again on SIGHUP, and writes its
-//! state directory. Nothing else can be opened, created, removed or executed; and no TCP port can be bound or connected
-//! to.
+//! state directory. Nothing else can be opened, created, removed or executed; and no TCP port can be bound, nor
+//! connected to but those of the memcached servers that keys are shared through.
 //!
 //! Rules apply to folders, as a renewed file is a different file. Where a configured path leads through links, the
 //! folder of every link and of every target is covered: certbot keeps `live/NAME/privkey.pem`, a link to
@@ -13,8 +13,8 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, RestrictionStatus,
-    Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, NetPort, PathBeneath, PathFd,
+    RestrictionStatus, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
 use crate::config::Config;
@@ -31,14 +31,15 @@ const LINK_COUNT_MAX: usize = 40;
 pub(super) fn restrict(config: &Config) -> Result<String, String> {
     let mut readable: BTreeSet<PathBuf> = config.files().iter().flat_map(|(_, file)| folders(file)).collect();
     readable.insert(LOCKS.into());
-    let status = enforce(&readable, [config.state_directory.as_path()], NEWEST);
+    let ports: BTreeSet<u16> = config.memcached_servers().map(|server| server.port()).collect();
+    let status = enforce(&readable, [config.state_directory.as_path()], &ports, NEWEST);
     version_of(&status.map_err(|error| error.to_string())?).map(|version| format!("Landlock {version}"))
 }
 
 /// The version that the kernel has.
 pub(super) fn version() -> Result<u32, String> {
     // In a thread that ends at once, as rules apply to the thread that makes them.
-    let tried = std::thread::spawn(|| enforce(&BTreeSet::new(), [], NEWEST));
+    let tried = std::thread::spawn(|| enforce(&BTreeSet::new(), [], &BTreeSet::new(), NEWEST));
     match tried.join() {
         Ok(Ok(status)) => version_of(&status),
         Ok(Err(error)) => Err(error.to_string()),
@@ -94,10 +95,12 @@ fn folders(file: &Path) -> BTreeSet<PathBuf> {
     folders
 }
 
-/// Restricts the calling thread, as far as the kernel can, with the rights of version `abi` and older.
+/// Restricts the calling thread, as far as the kernel can, with the rights of version `abi` and older; `ports` are
+/// those that it may connect to.
 fn enforce<'a>(
     readable: &BTreeSet<PathBuf>,
     writable: impl IntoIterator<Item = &'a Path>,
+    ports: &BTreeSet<u16>,
     abi: ABI,
 ) -> Result<RestrictionStatus, RulesetError> {
     let all = AccessFs::from_all(abi);
@@ -119,6 +122,11 @@ fn enforce<'a>(
         ruleset = ruleset.scope(scope)?;
     }
     let mut ruleset = ruleset.create()?;
+    if !net.is_empty() {
+        for port in ports {
+            ruleset = ruleset.add_rule(NetPort::new(*port, AccessNet::ConnectTcp))?;
+        }
+    }
     for (path, rights) in readable
         .iter()
         .map(|path| (path.as_path(), read))

@@ -44,19 +44,22 @@ pub enum ThreadKind {
     Clock,
     /// Looks after keys and files.
     Supervisor,
+    /// Talks to a memcached server that keys are shared through.
+    Fleet,
     /// Starts and stops the others, and hears signals.
     Control,
 }
 
 impl ThreadKind {
     /// All of them; a kind's index is the data of its filter's traps.
-    pub const ALL: [ThreadKind; 7] = [
+    pub const ALL: [ThreadKind; 8] = [
         ThreadKind::Packet,
         ThreadKind::KeyExchange,
         ThreadKind::PublicKey,
         ThreadKind::Metrics,
         ThreadKind::Clock,
         ThreadKind::Supervisor,
+        ThreadKind::Fleet,
         ThreadKind::Control,
     ];
 
@@ -70,6 +73,7 @@ impl ThreadKind {
             ThreadKind::Metrics => "metrics",
             ThreadKind::Clock => "clock",
             ThreadKind::Supervisor => "supervisor",
+            ThreadKind::Fleet => "fleet",
             ThreadKind::Control => "control",
         }
     }
@@ -81,7 +85,7 @@ impl ThreadKind {
     }
 
     /// Their numbers, each once.
-    pub(crate) fn refused_calls(self) -> impl Iterator<Item = usize> {
+    pub fn refused_calls(self) -> impl Iterator<Item = usize> {
         refusal::calls(self as usize)
     }
 }

@@ -26,11 +26,11 @@ const FILE_SIZE_MAX: u64 = 256;
 
 /// The file of one kind of keys.
 #[derive(Clone, Debug)]
-pub(super) struct AgeFile(PathBuf);
+pub(crate) struct AgeFile(PathBuf);
 
 impl AgeFile {
     /// The file that belongs to the key set in `keys`.
-    pub(super) fn of(keys: &Path) -> Self {
+    pub(crate) fn of(keys: &Path) -> Self {
         AgeFile(beside(keys, ".age"))
     }
 
@@ -38,7 +38,7 @@ impl AgeFile {
     ///
     /// # Errors
     /// If there is a file, and it cannot be read or says nothing of the kind.
-    pub(super) fn read(&self, id: u32) -> Result<Duration, Refused> {
+    pub(crate) fn read(&self, id: u32) -> Result<Duration, Refused> {
         let text = match self.text() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Duration::ZERO),
             result => result.map_err(|error| (self.0.clone(), error))?,
@@ -52,7 +52,7 @@ impl AgeFile {
     ///
     /// # Errors
     /// If the file cannot be written whole; the old one is then still in place.
-    pub(super) fn write(&self, id: u32, age: Duration) -> Result<(), Refused> {
+    pub(crate) fn write(&self, id: u32, age: Duration) -> Result<(), Refused> {
         replace(&self.0, format!("{MAGIC}\n{id:08x} {}\n", age.as_secs()).as_bytes(), None)
     }
 

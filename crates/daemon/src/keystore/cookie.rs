@@ -9,19 +9,31 @@
 //! ```
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use authentick_crypto::Entropy;
-use authentick_proto::generations::{Role, Succession};
+use authentick_proto::generations::{KeySetError, Role, Succession};
 use authentick_proto::keyset::{CookieKey, KeySet};
 use zeroize::Zeroizing;
 
-use super::KeyKind;
 use super::error::StoreError;
 use super::lines::{Lines, emit_key};
+use super::{KeyKind, KeyStore, Stores};
+use crate::config::{Config, RotatingKeys};
 
 impl KeyKind for KeySet {
     const NAME: &'static str = "cookie-keys";
     const MAGIC: &'static str = "authentick-cookie-keys 1";
+    const WORDS: &'static str = "cookie keys";
+    const COMMAND: &'static str = "authentick keys";
+
+    fn settings(config: &Config) -> Option<&RotatingKeys> {
+        config.cookie_keys()
+    }
+
+    fn store(stores: &Stores) -> Arc<dyn KeyStore<Self>> {
+        Arc::clone(&stores.cookie_keys)
+    }
 
     fn generate(now: u64, entropy: &mut Entropy) -> Self {
         KeySet::generate(now, entropy)
@@ -37,6 +49,22 @@ impl KeyKind for KeySet {
 
     fn rotated_once(&self, now: u64, keep: usize, entropy: &mut Entropy) -> Self {
         self.rotate(now, keep, entropy)
+    }
+
+    fn derived_once(&self, now: u64, keep: usize) -> Self {
+        self.derive(now, keep)
+    }
+
+    fn with_new_future(&self, now: u64, entropy: &mut Entropy) -> Self {
+        KeySet::with_new_future(self, now, entropy)
+    }
+
+    fn without(&self, id: u32) -> Result<Self, KeySetError> {
+        KeySet::without(self, id)
+    }
+
+    fn all(&self) -> Vec<(Role, u32, u64)> {
+        self.keys().map(|(role, key)| (role, key.id(), key.created())).collect()
     }
 
     fn succession(&self, next: &Self) -> Succession {

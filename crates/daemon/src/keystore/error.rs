@@ -4,8 +4,14 @@ use std::io;
 use std::path::PathBuf;
 
 use authentick_net::privilege;
+use authentick_proto::antp::state_key::StateKeys;
 use authentick_proto::generations::KeySetError;
+use authentick_proto::keyset::KeySet;
 use thiserror::Error;
+
+use super::KeyKind;
+use crate::guarded::Unreadable;
+use crate::identity::let_read;
 
 /// Why keys could not be read or written.
 #[derive(Debug, Error)]
@@ -40,9 +46,49 @@ pub enum StoreError {
     /// Keys that something else makes are not there.
     #[error("{0}: there is no such file, and its keys are made elsewhere")]
     NotThere(PathBuf),
+    /// What is stored there is not what a node of a fleet keeps: what is wrong with it.
+    #[error("{0}: {1}")]
+    Kept(PathBuf, String),
+    /// Keys of this fleet were to be changed by other means than its rules, or where others write them.
+    #[error("the keys of {0} are not changed like this here")]
+    OfFleet(String),
+    /// Keys of CFNTS's layout were to be changed by hand.
+    #[error("{0}: its keys are those that memcached has for each hour, and are not changed by hand")]
+    OfHours(String),
+    /// The master key of CFNTS's layout cannot be read, or is open to others.
+    #[error("{0}: {1}")]
+    Master(PathBuf, Unreadable),
+    /// The file has too few octets for a master key; how many.
+    #[error("{0}: {1} octets are too few for a master key")]
+    ShortMaster(PathBuf, usize),
+    /// There are no keys, and a command or a server was to use them.
+    #[error("{0} does not exist")]
+    Nothing(String),
+    /// There are keys, and a command was to make the first ones.
+    #[error("{0} holds keys already")]
+    Full(String),
+    /// There are no keys, and hosts that derive theirs must begin with the same.
+    #[error("{0} does not exist, and hosts with derived keys begin with the same file")]
+    NothingToDerive(String),
+    /// A rotation by hand, on one of the hosts that derive their keys alike.
+    #[error(
+        "{0}: its keys are derived, and this host would go on with others than the hosts that share them"
+    )]
+    WouldPart(String),
+    /// A future key was to be drawn that would be drawn anyway.
+    #[error("{0}: its keys are drawn one by one, and none follows from what somebody has copied")]
+    NotDerived(String),
+    /// A rotation is due, and has not been made: other hosts have made it.
+    #[error("{0}: a rotation is due that hosts with the same keys have made")]
+    Overdue(String),
     /// Others replaced the keys there again and again, each time before this process could.
     #[error("{0}: others replace the keys all the time")]
     Contended(String),
+}
+
+/// The command that works on the keys of a place, by the name that its file has there.
+fn command(place: &str) -> &'static str {
+    if place.ends_with(StateKeys::NAME) { StateKeys::COMMAND } else { KeySet::COMMAND }
 }
 
 impl StoreError {
@@ -73,8 +119,44 @@ impl StoreError {
             StoreError::Line(place, ..) | StoreError::Set(place, _) => {
                 format!("restore {place} from a copy, or remove it: clients then exchange keys anew")
             }
+            StoreError::Kept(path, _) => format!(
+                "restore {} from a copy, or remove it: the writer of the fleet then welcomes this node anew",
+                path.display()
+            ),
+            StoreError::OfFleet(_) => {
+                "the node that writes rotates them when they are due; see `authentick keys rotate --now`, `revoke`, \
+                 `take-over` and `status`"
+                    .to_owned()
+            }
             StoreError::MadeElsewhere(_) => "change them where they are made".to_owned(),
             StoreError::NotThere(_) => "have what makes the keys put the file there".to_owned(),
+            StoreError::OfHours(_) => {
+                "a server makes them when it runs; if one has leaked, give all hosts another \
+                 nts.cookie-keys.master-key and restart them: clients then exchange keys anew"
+                    .to_owned()
+            }
+            StoreError::Master(path, Unreadable::Mode(_)) => format!("run: chmod 600 {}", path.display()),
+            StoreError::Master(_, Unreadable::NotAFile | Unreadable::Size(_)) | StoreError::ShortMaster(..) => {
+                "name the file that is cookie_key_file to CFNTS, or 16 random octets in a file".to_owned()
+            }
+            StoreError::Master(path, Unreadable::Io(error)) => match error.kind() {
+                io::ErrorKind::NotFound => "copy it from another host; on the first one make it: head -c 16 \
+                                            /dev/urandom"
+                    .to_owned(),
+                _ => let_read(&privilege::acting_user(), &path.display()),
+            },
+            StoreError::Nothing(place) => format!("run: {} generate", command(place)),
+            StoreError::Full(_) => "rotate them instead".to_owned(),
+            StoreError::NothingToDerive(place) => {
+                format!("copy it from another host; on the first one run: {} generate", command(place))
+            }
+            StoreError::WouldPart(place) => {
+                format!("they rotate by the clock; if they have leaked, run: {} refresh", command(place))
+            }
+            StoreError::NotDerived(place) => format!("run: {} rotate", command(place)),
+            StoreError::Overdue(_) => {
+                "let the server make it, or copy the file from a host that is up; then try again".to_owned()
+            }
             StoreError::Contended(_) => "see who rotates these keys, and try again".to_owned(),
         }
     }
@@ -89,5 +171,6 @@ impl StoreError {
     #[must_use]
     pub fn is_permission(&self) -> bool {
         matches!(self, StoreError::Io(_, error) if error.kind() == io::ErrorKind::PermissionDenied)
+            || matches!(self, StoreError::Master(_, error) if error.is_permission())
     }
 }

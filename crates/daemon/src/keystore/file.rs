@@ -13,7 +13,6 @@ use std::time::Duration;
 use authentick_net::privilege::User;
 use zeroize::Zeroizing;
 
-use super::age::AgeFile;
 use super::directory;
 use super::error::StoreError;
 use super::lines::parse;
@@ -22,26 +21,68 @@ use crate::guarded::{self, Secrecy, Unreadable};
 use crate::lock::{Lock, LockError};
 use crate::replace::{Refused, beside, replace};
 
-const FILE_SIZE_MAX: u64 = 64 * 1024;
+/// Octets of a file of keys.
+pub(super) const FILE_SIZE_MAX: u64 = 64 * 1024;
 
-/// The file of one kind of keys in a state directory.
+/// A file of secrets in a state directory, which is replaced as a whole and under a lock.
 #[derive(Debug)]
-pub(super) struct FileStore<K> {
+pub struct SecretFile {
     directory: PathBuf,
     path: PathBuf,
-    age: AgeFile,
-    kind: PhantomData<fn() -> K>,
+    /// Octets, at most.
+    size_max: u64,
 }
 
-impl<K: KeyKind> FileStore<K> {
-    /// The key file of `directory`, which need not exist yet.
-    pub(super) fn new(directory: &Path) -> Self {
-        let path = directory.join(K::NAME);
-        FileStore { directory: directory.to_owned(), age: AgeFile::of(&path), path, kind: PhantomData }
+impl SecretFile {
+    /// The file of this name in `directory`, of at most `size_max` octets; neither need exist yet.
+    pub(crate) fn new(directory: &Path, name: &str, size_max: u64) -> Self {
+        SecretFile { path: directory.join(name), directory: directory.to_owned(), size_max }
     }
 
-    fn read(&self) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
-        read(&self.path, Secrecy::OwnerAlone)
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its octets; `None` if there is no such file.
+    ///
+    /// # Errors
+    /// If it cannot be read, is no file, is open to others, or is too long.
+    pub(crate) fn read(&self) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
+        read(&self.path, Secrecy::OwnerAlone, self.size_max)
+    }
+
+    /// Replaces a file of the version `expected` by `text`, as [`KeyStore::compare_and_swap`] does.
+    ///
+    /// # Errors
+    /// If it cannot be written whole; the old one is then still in place.
+    pub(crate) fn compare_and_swap(
+        &self,
+        expected: Option<Version>,
+        text: &str,
+        patience: Duration,
+    ) -> Result<Swap, StoreError> {
+        let _lock = self.lock(patience)?;
+        if self.read()?.map(|octets| Version::of(&octets)) != expected {
+            return Ok(Swap::Lost);
+        }
+        replace(&self.path, text.as_bytes(), Some(self.owner()?)).map_err(refused)?;
+        Ok(Swap::Done(Version::of(text.as_bytes())))
+    }
+
+    /// Creates the directory, as [`KeyStore::prepare`] does.
+    ///
+    /// # Errors
+    /// If it cannot be made, or is open to others.
+    pub(crate) fn prepare(&self, owner: Option<&User>) -> Result<(), StoreError> {
+        directory::prepare(&self.directory, owner)
+    }
+
+    /// Checks the directory, as [`KeyStore::check`] does.
+    ///
+    /// # Errors
+    /// If it is open to others, or something else.
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        directory::check(&self.directory)
     }
 
     fn lock(&self, patience: Duration) -> Result<Lock, StoreError> {
@@ -62,13 +103,31 @@ impl<K: KeyKind> FileStore<K> {
     }
 }
 
+/// The file of one kind of keys in a state directory.
+#[derive(Debug)]
+pub(crate) struct FileStore<K> {
+    file: SecretFile,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K: KeyKind> FileStore<K> {
+    /// The key file of `directory`, which need not exist yet.
+    pub(crate) fn new(directory: &Path) -> Self {
+        FileStore { file: SecretFile::new(directory, K::NAME, FILE_SIZE_MAX), kind: PhantomData }
+    }
+}
+
 /// The octets of a file of keys; `None` if there is no such file.
 ///
 /// # Errors
 /// If it cannot be read, is no file, is open to others than `secrecy` says, or is too long.
-pub(super) fn read(path: &Path, secrecy: Secrecy) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
+pub(super) fn read(
+    path: &Path,
+    secrecy: Secrecy,
+    size_max: u64,
+) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
     let place = || path.to_owned();
-    match guarded::read(path, secrecy, FILE_SIZE_MAX) {
+    match guarded::read(path, secrecy, size_max) {
         Err(error) if error.is_missing() => Ok(None),
         Err(Unreadable::Io(error)) => Err(StoreError::Io(place(), error)),
         Err(Unreadable::Mode(mode)) => Err(StoreError::Mode(place(), mode)),
@@ -80,17 +139,17 @@ pub(super) fn read(path: &Path, secrecy: Secrecy) -> Result<Option<Zeroizing<Vec
     }
 }
 
-fn refused((path, error): Refused) -> StoreError {
+pub(crate) fn refused((path, error): Refused) -> StoreError {
     StoreError::Io(path, error)
 }
 
 impl<K: KeyKind> KeyStore<K> for FileStore<K> {
     fn place(&self) -> String {
-        self.path.display().to_string()
+        self.file.path().display().to_string()
     }
 
     fn load(&self) -> Result<Option<Held<K>>, StoreError> {
-        let Some(octets) = self.read()? else { return Ok(None) };
+        let Some(octets) = self.file.read()? else { return Ok(None) };
         let keys = parse(&self.place(), &octets)?;
         Ok(Some(Held { keys, version: Version::of(&octets) }))
     }
@@ -101,13 +160,7 @@ impl<K: KeyKind> KeyStore<K> for FileStore<K> {
         keys: &K,
         patience: Duration,
     ) -> Result<Swap, StoreError> {
-        let _lock = self.lock(patience)?;
-        if self.read()?.map(|octets| Version::of(&octets)) != expected {
-            return Ok(Swap::Lost);
-        }
-        let text = keys.emit();
-        replace(&self.path, text.as_bytes(), Some(self.owner()?)).map_err(refused)?;
-        Ok(Swap::Done(Version::of(text.as_bytes())))
+        self.file.compare_and_swap(expected, &keys.emit(), patience)
     }
 
     /// The operator announces changes of files with SIGHUP.
@@ -115,24 +168,8 @@ impl<K: KeyKind> KeyStore<K> for FileStore<K> {
         false
     }
 
-    fn age(&self, id: u32) -> Result<Duration, StoreError> {
-        self.age.read(id).map_err(refused)
-    }
-
-    fn set_age(&self, id: u32, age: Duration) -> Result<(), StoreError> {
-        self.age.write(id, age).map_err(refused)
-    }
-
-    fn path(&self) -> Option<&Path> {
-        Some(&self.path)
-    }
-
-    fn prepare(&self, owner: Option<&User>) -> Result<(), StoreError> {
-        directory::prepare(&self.directory, owner)
-    }
-
-    fn check(&self) -> Result<(), StoreError> {
-        directory::check(&self.directory)
+    fn file(&self) -> Option<&SecretFile> {
+        Some(&self.file)
     }
 }
 
@@ -166,7 +203,7 @@ mod tests {
         for (_, key) in first.keys() {
             assert_eq!(again.find(key.id()).unwrap().key().expose(), key.key().expose());
         }
-        assert_eq!(fs::metadata(&file.path).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(fs::metadata(&file.file.path).unwrap().mode() & 0o777, 0o600);
         assert_eq!(again.rotated(), 100);
     }
 
@@ -194,14 +231,14 @@ mod tests {
             panic!()
         };
         assert_eq!(ids(&found.keys), ids(&second));
-        fs::remove_file(&file.path).unwrap();
+        fs::remove_file(&file.file.path).unwrap();
         let third = here(file.rotate(&second, rotation(1, 1120), &mut entropy));
         for (_, key) in first.keys() {
             assert_eq!(third.find(key.id()).unwrap().key().expose(), key.key().expose(), "cookies open");
         }
         assert_eq!(ids(&third), ids(&file.load().unwrap().unwrap().keys));
         // Nothing is due: the keys in use are written, and stay in use.
-        fs::remove_file(&file.path).unwrap();
+        fs::remove_file(&file.file.path).unwrap();
         assert!(file.restore_if_gone(&third).unwrap().is_some());
         assert_eq!(ids(&third), ids(&file.load().unwrap().unwrap().keys));
     }
@@ -211,16 +248,16 @@ mod tests {
         let (_directory, file) = store();
         let mut entropy = Entropy::from_seed(1);
         let held = file.load_or_create(1000, &mut entropy).unwrap();
-        assert!(matches!(file.watch(held.version), Ok(News::None)));
-        let text = fs::read_to_string(&file.path).unwrap().replace("rotated 1000", "rotated 1001");
-        fs::write(&file.path, text).unwrap();
-        let Ok(News::Changed(changed)) = file.watch(held.version) else { panic!() };
+        assert!(matches!(file.watch(Some(held.version)), Ok(News::None)));
+        let text = fs::read_to_string(&file.file.path).unwrap().replace("rotated 1000", "rotated 1001");
+        fs::write(&file.file.path, text).unwrap();
+        let Ok(News::Changed(changed)) = file.watch(Some(held.version)) else { panic!() };
         assert_eq!(changed.keys.rotated(), 1001);
         let swap = |version| file.compare_and_swap(version, &held.keys, Duration::ZERO).unwrap();
         assert_eq!((swap(Some(held.version)), swap(None)), (Swap::Lost, Swap::Lost));
         assert_eq!(swap(Some(changed.version)), Swap::Done(held.version));
-        fs::remove_file(&file.path).unwrap();
-        assert!(matches!(file.watch(held.version), Ok(News::Gone)));
+        fs::remove_file(&file.file.path).unwrap();
+        assert!(matches!(file.watch(Some(held.version)), Ok(News::Gone)));
         assert_eq!(swap(Some(held.version)), Swap::Lost);
     }
 
@@ -230,7 +267,7 @@ mod tests {
         let mut entropy = Entropy::from_seed(1);
         let first = file.load_or_create(1000, &mut entropy).unwrap().keys;
         // A directory in the way of the new file: writing fails for root too.
-        fs::create_dir(file.directory.join("cookie-keys.new")).unwrap();
+        fs::create_dir(file.file.directory.join("cookie-keys.new")).unwrap();
         let error = file.rotate(&first, rotation(1, 2000), &mut entropy).unwrap_err();
         assert!(matches!(error, StoreError::Io(..)), "{error}");
         assert_eq!(ids(&file.load().unwrap().unwrap().keys), ids(&first));
@@ -240,13 +277,13 @@ mod tests {
     fn paths_open_to_others_are_refused_with_the_remedy() {
         let (_directory, file) = store();
         file.load_or_create(0, &mut Entropy::from_seed(1)).unwrap();
-        fs::set_permissions(&file.path, fs::Permissions::from_mode(0o640)).unwrap();
+        fs::set_permissions(&file.file.path, fs::Permissions::from_mode(0o640)).unwrap();
         let error = file.load().unwrap_err();
         assert!(error.remedy().starts_with("run: chmod 600 "), "{}", error.remedy());
-        fs::set_permissions(&file.directory, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(&file.file.directory, fs::Permissions::from_mode(0o755)).unwrap();
         let error = file.prepare(None).unwrap_err();
         assert!(error.remedy().starts_with("run: chmod 700 "), "{}", error.remedy());
-        let file = KeyFile::new(&file.path);
+        let file = KeyFile::new(&file.file.path);
         assert!(matches!(file.prepare(None), Err(StoreError::NotADirectory(_))));
     }
 
@@ -256,7 +293,7 @@ mod tests {
         let keys = file.load_or_create(0, &mut Entropy::from_seed(1)).unwrap().keys;
         let good = keys.emit();
         let broken = |text: &str| {
-            fs::write(&file.path, text).unwrap();
+            fs::write(&file.file.path, text).unwrap();
             file.load().unwrap_err().to_string()
         };
         assert!(broken("").contains("future key"));
@@ -269,7 +306,7 @@ mod tests {
             broken(&format!("{}{}", *good, good.lines().nth(2).unwrap().replace("current", "retired")))
                 .contains("two keys have the identifier")
         );
-        fs::write(&file.path, [0xFF; 100]).unwrap();
+        fs::write(&file.file.path, [0xFF; 100]).unwrap();
         assert!(file.load().unwrap_err().to_string().contains("not text"));
     }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::error::StoreError;
-use super::file::read;
+use super::file::{FILE_SIZE_MAX, read};
 use super::lines::parse;
 use super::{Held, KeyKind, KeyStore, Swap, Version};
 use crate::guarded::Secrecy;
@@ -35,7 +35,7 @@ impl<K: KeyKind> KeyStore<K> for FollowedFile<K> {
 
     /// A file that is not there is an error, as nobody here can make it.
     fn load(&self) -> Result<Option<Held<K>>, StoreError> {
-        let octets = read(&self.path, Secrecy::GroupReads)?;
+        let octets = read(&self.path, Secrecy::GroupReads, FILE_SIZE_MAX)?;
         let octets = octets.ok_or_else(|| StoreError::NotThere(self.path.clone()))?;
         let keys = parse(&self.place(), &octets)?;
         Ok(Some(Held { keys, version: Version::of(&octets) }))
@@ -51,14 +51,6 @@ impl<K: KeyKind> KeyStore<K> for FollowedFile<K> {
 
     fn is_made_here(&self) -> bool {
         false
-    }
-
-    fn age(&self, _: u32) -> Result<Duration, StoreError> {
-        Ok(Duration::ZERO)
-    }
-
-    fn set_age(&self, _: u32, _: Duration) -> Result<(), StoreError> {
-        Ok(())
     }
 }
 
@@ -98,13 +90,13 @@ mod tests {
         let store = FollowedFile::<KeySet>::new(&at("keys"));
         let held = store.load().unwrap().unwrap();
         assert_eq!(ids(&held.keys), ids(&first));
-        assert!(matches!(store.watch(held.version), Ok(News::None)));
+        assert!(matches!(store.watch(Some(held.version)), Ok(News::None)));
         symlink("two", at("next")).unwrap();
         fs::rename(at("next"), at("data")).unwrap();
-        let Ok(News::Changed(held)) = store.watch(held.version) else { panic!() };
+        let Ok(News::Changed(held)) = store.watch(Some(held.version)) else { panic!() };
         assert_eq!(ids(&held.keys), ids(&second));
         fs::remove_file(at("keys")).unwrap();
-        assert!(matches!(store.watch(held.version), Err(StoreError::NotThere(_))));
+        assert!(matches!(store.watch(Some(held.version)), Err(StoreError::NotThere(_))));
     }
 
     #[test]

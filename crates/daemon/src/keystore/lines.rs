@@ -19,7 +19,7 @@ use super::KeyKind;
 use super::error::StoreError;
 
 /// The keys that a text describes, which is stored at `place`.
-pub(super) fn parse<K: KeyKind>(place: &str, octets: &[u8]) -> Result<K, StoreError> {
+pub(crate) fn parse<K: KeyKind>(place: &str, octets: &[u8]) -> Result<K, StoreError> {
     let text =
         std::str::from_utf8(octets).map_err(|_| StoreError::Line(place.to_owned(), 0, "file is not text"))?;
     K::parse(Lines::new(place, text, K::MAGIC)?)
@@ -95,6 +95,15 @@ impl<'t> Lines<'t> {
         self.value(word, |text| text.parse().ok(), "no number of seconds", missing)
     }
 
+    /// The value of `word` as an identifier, if the word is there.
+    pub(super) fn identifier(&self, word: &str) -> Result<Option<u32>, StoreError> {
+        let Some((number, _, value)) = self.words.iter().find(|(_, known, _)| *known == word) else {
+            return Ok(None);
+        };
+        let id = u32::from_str_radix(value, 16).map_err(|_| self.wrong(*number, "no key identifier"))?;
+        Ok(Some(id))
+    }
+
     /// Fails on a word that is none of `known`.
     pub(super) fn only(&self, known: &[&str]) -> Result<(), StoreError> {
         match self.words.iter().find(|(_, word, _)| !known.contains(word)) {
@@ -144,13 +153,13 @@ pub(super) fn emit_key(
 }
 
 /// Writes octets as hexadecimal digits, and ends the line.
-pub(super) fn emit_octets(text: &mut String, octets: &[u8]) -> std::fmt::Result {
+pub(crate) fn emit_octets(text: &mut String, octets: &[u8]) -> std::fmt::Result {
     octets.iter().try_for_each(|octet| write!(text, "{octet:02x}"))?;
     writeln!(text)
 }
 
 /// `N` octets in hexadecimal digits.
-pub(super) fn octets<const N: usize>(text: &str) -> Option<Zeroizing<[u8; N]>> {
+pub(crate) fn octets<const N: usize>(text: &str) -> Option<Zeroizing<[u8; N]>> {
     let mut octets = Zeroizing::new([0; N]);
     if text.len() != 2 * N || !text.is_ascii() {
         return None;

@@ -9,20 +9,23 @@
 //! retired 5f3a0c10 1763632800 <32 hexadecimal digits>
 //! ```
 //!
-//! The future key is absent: it follows from the seed. Each rotation overwrites the seed by the next one, so the file
-//! shows no key that it does not hold any more; once a month randomness goes into it, so a copy of the file is good for
-//! a month and the keys that follow.
+//! The future key is absent: it follows from the seed, and has the number after that of the current one. Where that
+//! number was passed over, a line `future 5f3a0c13` says which it has. Each rotation overwrites the seed by the next
+//! one, so the file shows no key that it does not hold any more; once a month randomness goes into it, so a copy of the
+//! file is good for a month and the keys that follow.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use authentick_crypto::Entropy;
 use authentick_proto::antp::state_key::{Seed, StateKey, StateKeys};
-use authentick_proto::generations::{Role, Succession};
+use authentick_proto::generations::{KeySetError, Role, Succession};
 use zeroize::Zeroizing;
 
-use super::KeyKind;
 use super::error::StoreError;
 use super::lines::{Lines, emit_key, emit_octets, octets};
+use super::{KeyKind, KeyStore, Stores};
+use crate::config::{Config, RotatingKeys};
 
 /// Seconds after which a rotation mixes randomness in: a month.
 const REFRESH_SECONDS: u64 = 30 * 86_400;
@@ -30,6 +33,16 @@ const REFRESH_SECONDS: u64 = 30 * 86_400;
 impl KeyKind for StateKeys {
     const NAME: &'static str = "antp-state-keys";
     const MAGIC: &'static str = "authentick-antp-state-keys 1";
+    const WORDS: &'static str = "ANTP's state keys";
+    const COMMAND: &'static str = "authentick keys --antp";
+
+    fn settings(config: &Config) -> Option<&RotatingKeys> {
+        config.state_keys()
+    }
+
+    fn store(stores: &Stores) -> Arc<dyn KeyStore<Self>> {
+        Arc::clone(&stores.state_keys)
+    }
 
     fn generate(now: u64, entropy: &mut Entropy) -> Self {
         StateKeys::generate(now, entropy)
@@ -49,6 +62,22 @@ impl KeyKind for StateKeys {
         self.rotate(now, keep, is_due.then_some(entropy))
     }
 
+    fn derived_once(&self, now: u64, keep: usize) -> Self {
+        self.rotate(now, keep, None)
+    }
+
+    fn with_new_future(&self, now: u64, entropy: &mut Entropy) -> Self {
+        StateKeys::with_new_future(self, now, entropy)
+    }
+
+    fn without(&self, id: u32) -> Result<Self, KeySetError> {
+        StateKeys::without(self, id)
+    }
+
+    fn all(&self) -> Vec<(Role, u32, u64)> {
+        self.keys().map(|(role, key)| (role, key.id(), key.created())).collect()
+    }
+
     fn succession(&self, next: &Self) -> Succession {
         StateKeys::succession(self, next)
     }
@@ -57,9 +86,15 @@ impl KeyKind for StateKeys {
         // Grown once, so that no copy of a secret is left behind.
         let mut text = Zeroizing::new(String::with_capacity(256 + 128 * self.keys().count()));
         let times = (self.rotated(), self.refreshed());
+        let next_id = self.current().id().wrapping_add(1);
         let written = writeln!(text, "{}\nrotated {}\nrefreshed {}", Self::MAGIC, times.0, times.1)
             .and_then(|()| write!(text, "seed "))
             .and_then(|()| emit_octets(&mut text, self.seed().expose()))
+            .and_then(|()| {
+                let mut passed =
+                    self.keys().filter(|(role, key)| *role == Role::Future && key.id() != next_id);
+                passed.try_for_each(|(_, key)| writeln!(text, "future {:08x}", key.id()))
+            })
             .and_then(|()| {
                 let mut kept = self.keys().filter(|(role, _)| *role != Role::Future);
                 kept.try_for_each(|(role, key)| {
@@ -71,7 +106,7 @@ impl KeyKind for StateKeys {
     }
 
     fn parse(lines: Lines<'_>) -> Result<Self, StoreError> {
-        lines.only(&["rotated", "refreshed", "seed"])?;
+        lines.only(&["rotated", "refreshed", "seed", "future"])?;
         let problem = "the key does not have 32 hexadecimal digits";
         let keys = |role| lines.keys(role, StateKey::new, problem);
         let (current, retired) = (keys(Role::Current)?, keys(Role::Retired)?);
@@ -84,7 +119,10 @@ impl KeyKind for StateKeys {
             "the seed does not have 64 hexadecimal digits",
             "the file ends without a seed",
         )?;
-        StateKeys::from_keys(seed, current, retired, rotated, refreshed).map_err(|error| lines.no_set(error))
+        let set = StateKeys::from_keys(seed, current, retired, rotated, refreshed);
+        let future = lines.identifier("future")?;
+        let set = set.and_then(|set| future.map_or(Ok(set.clone()), |id| set.with_future_id(id)));
+        set.map_err(|error| lines.no_set(error))
     }
 }
 
@@ -93,7 +131,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     use super::super::file::FileStore;
-    use super::super::{KeyStore as _, Rotated, Rotation};
+    use super::super::{Rotated, Rotation};
     use super::*;
 
     type StateKeyFile = FileStore<StateKeys>;
@@ -108,9 +146,12 @@ mod tests {
     }
 
     fn rotate(file: &StateKeyFile, keys: &StateKeys, now: u64, keep: usize) -> StateKeys {
-        match file.rotate(keys, Rotation { count: 1, now, keep }, &mut Entropy::from_seed(9)).unwrap() {
+        match file
+            .rotate(keys, Rotation { count: 1, now, keep, derived: None }, &mut Entropy::from_seed(9))
+            .unwrap()
+        {
             Rotated::Here(held) => held.keys,
-            Rotated::ByOthers(_) => panic!("nobody else has rotated"),
+            Rotated::ByOthers(_) | Rotated::Later(_) => panic!("it has rotated"),
         }
     }
 
@@ -159,6 +200,25 @@ mod tests {
             assert_eq!(here.seed().expose() == there.seed().expose(), day < 30, "day {day}");
             assert_eq!(here.refreshed(), if day < 30 { 0 } else { 30 * DAY });
         }
+    }
+
+    #[test]
+    fn future_key_whose_number_was_passed_over_is_read_back_and_the_next_file_is_as_ever() {
+        let mut entropy = Entropy::from_seed(1);
+        let set = StateKeys::generate(0, &mut entropy).rotate(DAY, 7, None);
+        assert!(!set.emit().contains("future"));
+        let drawn = set.with_new_future(DAY, &mut entropy).with_new_future(DAY, &mut entropy);
+        let read = |text: &str| super::super::lines::parse::<StateKeys>("", text.as_bytes());
+        let again = read(&drawn.emit()).unwrap();
+        assert_eq!((secrets(&again), &*again.emit()), (secrets(&drawn), &*drawn.emit()));
+        assert_eq!(drawn.current().id().wrapping_add(3), secrets(&drawn)[1].1);
+        assert!(!again.rotate(2 * DAY, 7, None).emit().contains("future"));
+        let retired = format!("future {:08x}", secrets(&set)[2].1);
+        let passed = format!("future {:08x}", secrets(&drawn)[1].1);
+        let error = read(&drawn.emit().replace(&passed, &retired)).unwrap_err().to_string();
+        assert!(error.contains("two keys have the identifier"), "{error}");
+        let error = read(&drawn.emit().replace(&passed, "future x")).unwrap_err().to_string();
+        assert!(error.contains("line 5: no key identifier"), "{error}");
     }
 
     #[test]

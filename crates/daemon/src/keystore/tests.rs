@@ -11,13 +11,13 @@ pub(super) fn ids(keys: &KeySet) -> Vec<(Role, u32)> {
 }
 
 pub(super) const fn rotation(count: u64, now: u64) -> Rotation {
-    Rotation { count, now, keep: 3 }
+    Rotation { count, now, keep: 3, derived: None }
 }
 
 pub(super) fn here(rotated: Result<Rotated<KeySet>, StoreError>) -> KeySet {
     match rotated.unwrap() {
         Rotated::Here(held) => held.keys,
-        Rotated::ByOthers(_) => panic!("nobody else has rotated"),
+        Rotated::ByOthers(_) | Rotated::Later(_) => panic!("it has rotated"),
     }
 }
 
@@ -39,12 +39,12 @@ fn swap_that_names_another_version_is_lost_and_changes_nothing() {
         let Swap::Done(version) = swap(None, &first) else { panic!("there are no keys yet") };
         let second = first.rotate(2000, 3, &mut entropy);
         assert_eq!(swap(None, &second), Swap::Lost);
-        assert!(matches!(store.watch(version), Ok(News::None)));
+        assert!(matches!(store.watch(Some(version)), Ok(News::None)));
         let Swap::Done(next) = swap(Some(version), &second) else { panic!("nobody else has changed them") };
         assert_ne!(next, version);
         // Whoever has seen the first set alone comes too late.
         assert_eq!(swap(Some(version), &first.rotate(2001, 3, &mut entropy)), Swap::Lost);
-        let Ok(News::Changed(held)) = store.watch(version) else { panic!("they have changed") };
+        let Ok(News::Changed(held)) = store.watch(Some(version)) else { panic!("they have changed") };
         assert_eq!((held.version, ids(&held.keys)), (next, ids(&second)));
         for (_, key) in second.keys() {
             assert_eq!(held.keys.find(key.id()).unwrap().key().expose(), key.key().expose());
@@ -81,7 +81,7 @@ fn of_those_who_rotate_at_once_one_does_and_the_others_take_that_over() {
         assert_eq!(count, 1);
         let stored = store.load().unwrap().unwrap();
         for rotated in &rotated {
-            let (Rotated::Here(held) | Rotated::ByOthers(held)) = rotated;
+            let (Rotated::Here(held) | Rotated::ByOthers(held)) = rotated else { panic!("{rotated:?}") };
             assert_eq!((held.version, ids(&held.keys)), (stored.version, ids(&stored.keys)));
         }
     });
@@ -103,7 +103,7 @@ fn keys_that_a_store_has_lost_come_back_from_whoever_has_them_in_force() {
     let held = store.load_or_create(1000, &mut Entropy::from_seed(1)).unwrap();
     assert_eq!(store.restore_if_gone(&held.keys).unwrap(), None);
     store.forget();
-    assert!(matches!(store.watch(held.version), Ok(News::Gone)));
+    assert!(matches!(store.watch(Some(held.version)), Ok(News::Gone)));
     let version = store.restore_if_gone(&held.keys).unwrap().unwrap();
     let restored = store.load().unwrap().unwrap();
     assert_eq!((restored.version, ids(&restored.keys)), (version, ids(&held.keys)));

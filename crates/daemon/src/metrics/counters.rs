@@ -1,10 +1,14 @@
 //! Counters that their owners write and the endpoint reads, without a lock between them.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use authentick_ke::server::Outcome as KeOutcome;
+use authentick_lockfree::Labelled;
 use authentick_net::engine::Turn;
+use authentick_proto::limits::OPENING_KEY_COUNT_MAX;
 use authentick_proto::server::outcome::{OUTCOME_COUNT, Outcome, Outcomes};
+use authentick_proto::server::uses::KeyUses;
 
 /// The counters of one worker. Only that worker writes; each stands on cache lines of its own.
 #[derive(Debug)]
@@ -15,6 +19,10 @@ pub struct WorkerCounters {
     send_failures: AtomicU64,
     receive_failures: AtomicU64,
     dropped: AtomicU64,
+    /// Requests under each cookie key.
+    key_uses: [Labelled; OPENING_KEY_COUNT_MAX],
+    /// Requests under each of ANTP's state keys.
+    state_key_uses: [Labelled; OPENING_KEY_COUNT_MAX],
 }
 
 impl Default for WorkerCounters {
@@ -25,21 +33,29 @@ impl Default for WorkerCounters {
             send_failures: AtomicU64::new(0),
             receive_failures: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
+            key_uses: std::array::from_fn(|_| Labelled::default()),
+            state_key_uses: std::array::from_fn(|_| Labelled::default()),
         }
     }
 }
 
 impl WorkerCounters {
-    /// Shows a turn and the responder's counters after it.
-    pub(crate) fn publish(&self, turn: &Turn, outcomes: &Outcomes) {
+    /// Shows a batch of `size` datagrams and the responder's counters after it: `key_uses` of cookie keys, and of
+    /// ANTP's state keys.
+    pub(crate) fn publish_batch(&self, size: usize, outcomes: &Outcomes, key_uses: [&[KeyUses]; 2]) {
         for (shown, count) in self.outcomes.iter().zip(outcomes.counters()) {
             shown.store(*count, Ordering::Relaxed);
         }
-        // A single writer needs no atomic addition.
-        let add = |shown: &AtomicU64, count: usize| {
-            shown.store(shown.load(Ordering::Relaxed) + count as u64, Ordering::Relaxed);
-        };
-        add(&self.received, turn.received);
+        let [cookie_keys, state_keys] = key_uses;
+        let of_cookies = self.key_uses.iter().zip(cookie_keys);
+        for (shown, uses) in of_cookies.chain(self.state_key_uses.iter().zip(state_keys)) {
+            shown.write(uses.id, uses.requests);
+        }
+        add(&self.received, size);
+    }
+
+    /// Shows what failed in a turn.
+    pub(crate) fn publish_failures(&self, turn: &Turn) {
         add(&self.send_failures, turn.send_failures);
         add(&self.receive_failures, turn.receive_failures);
     }
@@ -48,6 +64,11 @@ impl WorkerCounters {
     pub(crate) fn publish_dropped(&self, count: u64) {
         self.dropped.store(count, Ordering::Relaxed);
     }
+}
+
+/// A single writer needs no atomic addition.
+fn add(shown: &AtomicU64, count: usize) {
+    shown.store(shown.load(Ordering::Relaxed) + count as u64, Ordering::Relaxed);
 }
 
 /// The counters of all workers, added up.
@@ -89,6 +110,27 @@ impl Totals {
     }
 }
 
+/// Requests under each cookie key that were given time, by all workers together. Keys that open no more may be among
+/// them.
+pub(crate) fn key_uses<'a>(workers: impl IntoIterator<Item = &'a WorkerCounters>) -> BTreeMap<u32, u64> {
+    added_up(workers.into_iter().flat_map(|worker| &worker.key_uses))
+}
+
+/// The same under each of ANTP's state keys.
+pub(crate) fn state_key_uses<'a>(
+    workers: impl IntoIterator<Item = &'a WorkerCounters>,
+) -> BTreeMap<u32, u64> {
+    added_up(workers.into_iter().flat_map(|worker| &worker.state_key_uses))
+}
+
+fn added_up<'a>(counters: impl Iterator<Item = &'a Labelled>) -> BTreeMap<u32, u64> {
+    let mut all = BTreeMap::new();
+    for (id, requests) in counters.filter_map(Labelled::read) {
+        *all.entry(id).or_insert(0) += requests;
+    }
+    all
+}
+
 /// Counts one thing; several threads may count.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
@@ -124,5 +166,22 @@ impl KeCounters {
     /// Connections open now.
     pub(crate) fn open_count(&self) -> u64 {
         self.accepted.get().saturating_sub(self.ended.iter().map(Counter::get).sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uses_are_added_up_over_workers() {
+        let workers = [WorkerCounters::default(), WorkerCounters::default()];
+        let uses = |id, requests| KeyUses { id, requests };
+        workers[0].publish_batch(1, &Outcomes::default(), [&[uses(0, 3), uses(9, 4)], &[uses(9, 1)]]);
+        workers[1].publish_batch(1, &Outcomes::default(), [&[uses(9, 5)], &[uses(9, 2), uses(1, 7)]]);
+        assert_eq!(key_uses(&workers), BTreeMap::from([(0, 3), (9, 9)]));
+        assert_eq!(state_key_uses(&workers), BTreeMap::from([(1, 7), (9, 3)]));
+        workers[0].publish_batch(1, &Outcomes::default(), [&[uses(u32::MAX, 1), uses(9, 6)], &[]]);
+        assert_eq!(key_uses(&workers), BTreeMap::from([(9, 11), (u32::MAX, 1)]));
     }
 }

@@ -125,15 +125,15 @@ impl Answers {
                     Err(_) => cannot_encode(),
                 }
             }
-            "/spans" if self.shared.spans.is_none() => {
-                text(StatusCode::NOT_FOUND, "no requests are timed; name clients in [metrics] span-clients\n")
-            }
             "/spans" => {
-                self.collect();
+                let Some(ring) = &self.shared.spans else {
+                    return text(StatusCode::NOT_FOUND, NO_SPANS);
+                };
                 let Some(from) = position(request.uri().query().unwrap_or("")) else {
                     return text(StatusCode::BAD_REQUEST, SPANS_USAGE);
                 };
-                let records = self.kept.lock().unwrap_or_else(PoisonError::into_inner).records(from);
+                self.collect();
+                let records = self.kept.lock().unwrap_or_else(PoisonError::into_inner).records(ring, from);
                 match serde_json::to_string(&records) {
                     Ok(page) => response(StatusCode::OK, "application/json", page),
                     Err(_) => cannot_encode(),
@@ -144,6 +144,7 @@ impl Answers {
     }
 }
 
+const NO_SPANS: &str = "no requests are timed; name clients in [metrics] span-clients\n";
 const SPANS_USAGE: &str =
     "write /spans, or /spans?ntp=N&ke=N with the numbers of `next` in the last reading\n";
 

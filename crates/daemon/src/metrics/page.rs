@@ -1,10 +1,14 @@
 //! What the page of metrics says of a node. Names follow those of ntpd-rs where the meaning is the same.
 
+mod cfnts;
+mod fleet;
+
 use std::fmt;
 use std::sync::Arc;
 
 use authentick_ke::server::Outcome as KeOutcome;
 use authentick_proto::antp::server::ExchangeOutcome;
+use authentick_proto::keyset::{CookieKey, KeySet};
 use authentick_proto::server::outcome::Outcome;
 use authentick_wire::antp::Suite;
 use prometheus_client::collector::Collector;
@@ -13,11 +17,12 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use super::counters::Totals;
+use super::counters::{Totals, WorkerCounters, key_uses};
 use crate::antp::AntpState;
 use crate::containment::ThreadKind;
+use crate::fleet::pages;
 use crate::rotator::InForce;
-use crate::shared::{NtsState, Shared};
+use crate::shared::{ExchangeState, NtsState, Shared};
 use crate::symmetric::keeper::{Shown, SymmetricState};
 
 /// Symmetric keys with counters of their own on the page.
@@ -31,7 +36,10 @@ impl Collector for NodeMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let shared = &*self.0;
         let mut page = Page { encoder: &mut encoder };
-        page.packets(&Totals::of(&shared.workers))?;
+        if !shared.workers.is_empty() {
+            page.packets(&Totals::of(&shared.workers))?;
+        }
+        page.refusals()?;
         page.clock(shared)?;
         if let Some(symmetric) = &shared.symmetric {
             page.symmetric(symmetric)?;
@@ -40,7 +48,13 @@ impl Collector for NodeMetrics {
             page.antp(antp)?;
         }
         if let Some(nts) = &shared.nts {
-            page.nts(nts)?;
+            page.nts(nts, &shared.workers)?;
+        }
+        if let Some(fleet) = &shared.fleet {
+            page.fleet(fleet)?;
+        }
+        if let Some(cfnts) = &shared.cfnts {
+            page.cfnts(cfnts.counters())?;
         }
         Ok(())
     }
@@ -111,7 +125,10 @@ impl Page<'_, '_> {
         let help = "Times that the kernel failed to receive, and the server went on";
         self.counter("ntp_server_receive_errors", help, totals.receive_failures)?;
         let help = "Datagrams that the kernel dropped because the server did not read them in time";
-        self.counter("ntp_server_socket_drops", help, totals.dropped)?;
+        self.counter("ntp_server_socket_drops", help, totals.dropped)
+    }
+
+    fn refusals(&mut self) -> fmt::Result {
         let refused = ThreadKind::ALL.map(|kind| ([("thread", kind.name())], kind.refused_count()));
         let help = "System calls that a thread of this kind has no business with, refused by its filter";
         self.counters("ntp_server_refused_system_calls", help, refused)
@@ -139,23 +156,51 @@ impl Page<'_, '_> {
         self.gauges("ntp_build_info", help, [([("version", env!("CARGO_PKG_VERSION"))], 1.0)])
     }
 
-    fn nts(&mut self, nts: &NtsState) -> fmt::Result {
+    fn exchange(&mut self, exchange: &ExchangeState) -> fmt::Result {
         let help = "Key exchange connections accepted";
-        self.counter("nts_ke_connections_accepted", help, nts.ke.accepted.get())?;
+        self.counter("nts_ke_connections_accepted", help, exchange.ke.accepted.get())?;
         let help = "Times that the kernel had no descriptor or no memory for a key exchange connection";
-        self.counter("nts_ke_accept_failures", help, nts.ke.accept_failures.get())?;
+        self.counter("nts_ke_accept_failures", help, exchange.ke.accept_failures.get())?;
         let help = "Key exchange connections by how they ended";
-        let ended = |&outcome: &KeOutcome| ([("outcome", outcome.label())], nts.ke.ended(outcome).get());
+        let ended = |&outcome: &KeOutcome| ([("outcome", outcome.label())], exchange.ke.ended(outcome).get());
         let values = KeOutcome::ALL.iter().map(ended);
         self.counters("nts_ke_connections", help, values)?;
         let help = "Key exchange connections open now";
-        self.gauge("nts_ke_connections_open", help, nts.ke.open_count() as f64)?;
+        self.gauge("nts_ke_connections_open", help, exchange.ke.open_count() as f64)?;
+        let servers = exchange.advertiser.shown();
+        let servers: Vec<_> = servers.map(|(name, port, is_in)| (name, port.to_string(), is_in)).collect();
+        let labels = |name, port| [("server", name), ("port", port)];
+        let shown = servers
+            .iter()
+            .map(|(name, port, is_in)| (labels(*name, port.as_str()), f64::from(u8::from(*is_in))));
+        self.gauges("nts_ke_advertised", "Whether new clients are to be sent to the server", shown)?;
         let help = "When the certificate ends, in Unix seconds";
-        let value = nts.certificate().not_after as f64;
-        self.gauge("nts_ke_certificate_expiry_timestamp_seconds", help, value)?;
+        let value = exchange.certificate().not_after as f64;
+        self.gauge("nts_ke_certificate_expiry_timestamp_seconds", help, value)
+    }
+
+    fn nts(&mut self, nts: &NtsState, workers: &[WorkerCounters]) -> fmt::Result {
+        if let Some(exchange) = &nts.exchange {
+            self.exchange(exchange)?;
+        }
         let keys = nts.keys.keys.load();
-        let keys = (keys.keys().count(), keys.rotated());
+        self.cookie_keys(keys.as_deref(), workers)?;
+        let keys = keys.as_ref().map_or((0, 0), |keys| (keys.keys().count(), keys.rotated()));
         self.rotation("nts_cookie_key", ["Cookie key", "cookies"], keys, &nts.keys)
+    }
+
+    /// Each key that opens.
+    fn cookie_keys(&mut self, keys: Option<&KeySet>, workers: &[WorkerCounters]) -> fmt::Result {
+        let uses = key_uses(workers);
+        let opening = keys.into_iter().flat_map(KeySet::opening_keys).map(CookieKey::id);
+        let ids: Vec<(u32, String)> = opening.map(|id| (id, format!("{id:08x}"))).collect();
+        let help = "Requests with a cookie under the key that were given time";
+        let requests = ids.iter().map(|(id, key)| ([("key", &**key)], uses.get(id).copied().unwrap_or(0)));
+        self.counters(pages::REQUESTS, help, requests)?;
+        let current = keys.map(|keys| keys.current().id());
+        let seals =
+            ids.iter().map(|(id, key)| ([("key", &**key)], f64::from(u8::from(current == Some(*id)))));
+        self.gauges(pages::SEALS, "Whether the key seals new cookies; all that are shown open them", seals)
     }
 
     fn antp(&mut self, antp: &AntpState) -> fmt::Result {
@@ -182,7 +227,7 @@ impl Page<'_, '_> {
         let values = ends.map(|(suite, info)| ([("suite", suite_word(*suite))], info.not_after as f64));
         self.gauges("antp_certificate_expiry_timestamp_seconds", help, values)?;
         let keys = antp.keys.keys.load();
-        let keys = (keys.keys().count(), keys.rotated());
+        let keys = keys.as_ref().map_or((0, 0), |keys| (keys.keys().count(), keys.rotated()));
         self.rotation("antp_state_key", ["State key", "state"], keys, &antp.keys)
     }
 

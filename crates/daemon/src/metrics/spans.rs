@@ -7,25 +7,34 @@
 //!
 //! The study verifies after it has built the header; here verification comes first. So d_SNTP is the build stage;
 //! d_SNTS is the sum of opening, verifying and sealing, without the fresh cookie, which the study's server did not
-//! make; the fresh cookie is a span of its own. d_SKE is given twice: from accepting the connection, and from the
-//! parsed request, both to the sealed cookies.
+//! make; the fresh cookie is a span of its own. d_SKE is given twice: by the study's equations from accepting the
+//! connection to the sealed cookies, and as its program did from the parsed request to the response with all cookies.
 //!
 //! A batch goes through the stages as one. With a batch of one, a span is that of the request itself; otherwise it is
 //! the stage's time divided by the packets that were worked on in it, and says so.
+//!
+//! All times are as they were measured. Each stage's includes one reading of the clock; what that costs is measured
+//! once and shown, so that who reads the records can subtract it.
+//!
+//! Of requests for time, one in some number can be timed. Which, a worker draws without looking at them: a batch
+//! without one costs a subtraction.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use authentick_ke::server::Instants;
-use authentick_net::clock::monotonic_ns;
+use authentick_net::clock::{monotonic_ns, reading_cost_ns};
+use authentick_proto::limits::GROUP_SIZE;
 use authentick_proto::prefix::PrefixSet;
 use authentick_proto::server::probe::{Probe, Stage};
 use authentick_wire::datagram::Datagram;
 use authentick_wire::limits::HEADER_SIZE;
 use authentick_wire::time::NtpTime;
 use crossbeam_queue::ArrayQueue;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
 
 /// Records that wait for a reader, of each kind.
 const WAITING_COUNT_MAX: usize = 4096;
@@ -70,17 +79,29 @@ pub struct NtpRecord {
     d_sntp_ns: u64,
     d_snts_ns: u64,
     d_fresh_cookie_ns: u64,
-    #[serde(serialize_with = "by_name")]
-    stages_ns: [u64; Stage::ALL.len()],
+    stages_ns: ByName<u64, { Stage::ALL.len() }>,
+    /// Packets that were worked on in each stage.
+    counts: ByName<usize, { Stage::ALL.len() }>,
     /// Start of the batch and end of each stage, nanoseconds on the server's monotonic clock.
     instants_ns: [u64; Stage::ALL.len() + 1],
 }
 
-/// The stages as records name them, in their order.
+/// The stages of a request for time as records name them, in their order.
 const STAGE_NAMES: [&str; Stage::ALL.len()] = ["parse", "admit", "open", "verify", "fresh", "build", "seal"];
 
-fn by_name<S: Serializer>(stages_ns: &[u64; Stage::ALL.len()], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(STAGE_NAMES.iter().zip(stages_ns))
+/// The stages of a key exchange as records name them, in their order.
+const KE_STAGE_NAMES: [&str; 5] = ["handshake", "choose", "export", "cookies", "response"];
+
+/// A value for each stage, shown as an object.
+#[derive(Clone, Copy, Debug)]
+struct ByName<T, const N: usize>([&'static str; N], [T; N]);
+
+impl<T: Serialize, const N: usize> Serialize for ByName<T, N> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(N))?;
+        self.0.iter().zip(&self.1).try_for_each(|(name, value)| map.serialize_entry(name, value))?;
+        map.end()
+    }
 }
 
 impl From<&NtpSpans> for NtpRecord {
@@ -96,7 +117,8 @@ impl From<&NtpSpans> for NtpRecord {
             d_sntp_ns: per_packet(Stage::Build),
             d_snts_ns: per_packet(Stage::Open) + per_packet(Stage::Verify) + per_packet(Stage::Seal),
             d_fresh_cookie_ns: per_packet(Stage::Fresh),
-            stages_ns: Stage::ALL.map(per_packet),
+            stages_ns: ByName(STAGE_NAMES, Stage::ALL.map(per_packet)),
+            counts: ByName(STAGE_NAMES, spans.counts),
             instants_ns: spans.instants_ns,
         }
     }
@@ -106,16 +128,34 @@ impl From<&NtpSpans> for NtpRecord {
 #[derive(Debug, Serialize)]
 pub struct KeRecord {
     source: SocketAddr,
-    d_ske_from_accept_ns: u128,
-    d_ske_from_request_ns: u128,
+    /// Accepted connection to sealed cookies.
+    d_ske_from_accept_ns: u64,
+    /// Parsed request to sealed cookies.
+    d_ske_from_request_ns: u64,
+    /// Parsed request to the response with all cookies.
+    d_ske_to_response_ns: u64,
+    stages_ns: ByName<u64, { KE_STAGE_NAMES.len() }>,
 }
 
 impl From<&Instants> for KeRecord {
     fn from(timing: &Instants) -> Self {
+        let Instants { source, accepted, request_parsed, cookies_sealed, response_written, .. } = *timing;
+        let between_ns = |from: Instant, to: Instant| {
+            u64::try_from(to.duration_since(from).as_nanos()).unwrap_or(u64::MAX)
+        };
+        let stages_ns = [
+            between_ns(accepted, request_parsed),
+            between_ns(request_parsed, timing.algorithm_chosen),
+            between_ns(timing.algorithm_chosen, timing.keys_exported),
+            between_ns(timing.keys_exported, cookies_sealed),
+            between_ns(cookies_sealed, response_written),
+        ];
         KeRecord {
-            source: timing.source,
-            d_ske_from_accept_ns: timing.cookies_sealed.duration_since(timing.accepted).as_nanos(),
-            d_ske_from_request_ns: timing.cookies_sealed.duration_since(timing.request_parsed).as_nanos(),
+            source,
+            d_ske_from_accept_ns: between_ns(accepted, cookies_sealed),
+            d_ske_from_request_ns: between_ns(request_parsed, cookies_sealed),
+            d_ske_to_response_ns: between_ns(request_parsed, response_written),
+            stages_ns: ByName(KE_STAGE_NAMES, stages_ns),
         }
     }
 }
@@ -124,15 +164,26 @@ impl From<&Instants> for KeRecord {
 #[derive(Debug)]
 pub struct SpanRing {
     clients: PrefixSet,
+    /// One request for time in so many of theirs is timed.
+    every: u32,
+    /// What one reading of the clock costs.
+    clock_ns: u64,
     ntp: ArrayQueue<NtpSpans>,
     ke: ArrayQueue<Instants>,
 }
 
 impl SpanRing {
-    /// A ring for requests of `clients`.
+    /// A ring for all key exchanges of `clients`, and for one of their requests for time in `every`, which is at least
+    /// one. Measures what a reading of the clock costs, which takes some tenths of a millisecond.
     #[must_use]
-    pub fn new(clients: PrefixSet) -> Self {
-        SpanRing { clients, ntp: ArrayQueue::new(WAITING_COUNT_MAX), ke: ArrayQueue::new(WAITING_COUNT_MAX) }
+    pub fn new(clients: PrefixSet, every: u32) -> Self {
+        SpanRing {
+            clients,
+            every,
+            clock_ns: reading_cost_ns(),
+            ntp: ArrayQueue::new(WAITING_COUNT_MAX),
+            ke: ArrayQueue::new(WAITING_COUNT_MAX),
+        }
     }
 
     /// Whose requests are timed.
@@ -163,6 +214,10 @@ pub(crate) struct Position {
 /// The records that were asked for.
 #[derive(Debug, Serialize)]
 pub(crate) struct Records {
+    /// What one reading of the clock costs. It is in each stage's time, and in a sum of stages once for each.
+    clock_ns: u64,
+    /// One request for time in so many is timed.
+    every: u32,
     /// Where to go on reading.
     next: Position,
     ntp: Vec<NtpRecord>,
@@ -176,8 +231,11 @@ impl Kept {
         self.ke.take_over(&ring.ke);
     }
 
-    pub(crate) fn records(&self, from: Position) -> Records {
+    /// What was kept of `ring`, from there on.
+    pub(crate) fn records(&self, ring: &SpanRing, from: Position) -> Records {
         Records {
+            clock_ns: ring.clock_ns,
+            every: ring.every,
             next: Position { ntp: self.ntp.end(), ke: self.ke.end() },
             ntp: self.ntp.since(from.ntp).map(NtpRecord::from).collect(),
             ke: self.ke.since(from.ke).map(KeRecord::from).collect(),
@@ -221,55 +279,106 @@ impl<T> Shelf<T> {
     }
 }
 
-/// A worker's probe. Reads the clock only for batches in which a named client asks.
+/// Draws one in some number, without a pattern that requests could have too: clients that take turns are drawn alike.
+#[derive(Debug)]
+struct Draw {
+    every: u32,
+    /// How many are passed over before the next one.
+    left: u32,
+    state: u64,
+}
+
+impl Draw {
+    /// Draws one in `every`; another `seed` draws others.
+    const fn new(every: u32, seed: u64) -> Self {
+        let mut draw = Draw { every, left: 0, state: seed };
+        draw.left = draw.gap();
+        draw
+    }
+
+    /// Of so many that come now, at most 64, which are drawn: a bit for each.
+    fn of(&mut self, count: usize) -> u64 {
+        let (mut drawn, mut index) = (0, self.left as usize);
+        while index < count {
+            drawn |= 1 << index;
+            index += 1 + self.gap() as usize;
+        }
+        self.left = (index - count) as u32;
+        drawn
+    }
+
+    /// How many to pass over: every number from 0 to 2 (every - 1) alike, so every - 1 on average. SplitMix64 (Steele,
+    /// Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014).
+    const fn gap(&mut self) -> u32 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let bound = 2 * self.every as u64 - 1;
+        ((((z ^ (z >> 31)) >> 32) * bound) >> 32) as u32
+    }
+}
+
+/// A worker's probe. Reads the clock only for batches with a request that is to be timed.
 #[derive(Debug)]
 pub struct Recorder {
     ring: Arc<SpanRing>,
-    watched: bool,
+    draw: Draw,
+    /// Which requests of this batch are timed: a bit for each.
+    timed: u64,
     instants_ns: [u64; Stage::ALL.len() + 1],
     counts: [usize; Stage::ALL.len()],
 }
 
+const _: () = assert!(GROUP_SIZE <= u64::BITS as usize, "there is a bit for each request of a batch");
+
 impl Recorder {
-    /// A probe that records into `ring`.
+    /// A probe that records into `ring`; workers with different numbers draw different requests.
     #[must_use]
-    pub const fn new(ring: Arc<SpanRing>) -> Self {
-        Recorder { ring, watched: false, instants_ns: [0; 8], counts: [0; 7] }
+    pub fn new(ring: Arc<SpanRing>, number: usize) -> Self {
+        let draw = Draw::new(ring.every, number as u64);
+        Recorder { ring, draw, timed: 0, instants_ns: [0; 8], counts: [0; 7] }
     }
 }
 
 impl Probe for Recorder {
     fn start(&mut self, batch: &[Datagram<'_>]) {
-        self.watched = batch.iter().any(|datagram| self.ring.clients.contains(datagram.source.ip()));
-        if self.watched {
+        self.timed = self.draw.of(batch.len());
+        if self.timed == 0 {
+            return;
+        }
+        for (index, datagram) in batch.iter().enumerate() {
+            if self.timed & 1 << index != 0 && !self.ring.clients.contains(datagram.source.ip()) {
+                self.timed &= !(1 << index);
+            }
+        }
+        if self.timed != 0 {
             self.instants_ns[0] = monotonic_ns();
         }
     }
 
+    #[inline]
     fn end_of(&mut self, stage: Stage, count: usize) {
-        if self.watched {
+        if self.timed != 0 {
             self.instants_ns[stage as usize + 1] = monotonic_ns();
             self.counts[stage as usize] = count;
         }
     }
 
     fn finish(&mut self, batch: &[Datagram<'_>]) {
-        if !self.watched {
+        if self.timed == 0 {
             return;
         }
-        for datagram in batch {
+        for (_, datagram) in batch.iter().enumerate().filter(|(index, _)| self.timed & 1 << index != 0) {
             let Some(header) = datagram.request.first_chunk::<HEADER_SIZE>() else { continue };
-            if self.ring.clients.contains(datagram.source.ip()) {
-                self.ring.ntp.force_push(NtpSpans {
-                    source: datagram.source,
-                    origin: authentick_wire::header::Header::parse(header).transmit,
-                    received: datagram.received,
-                    answered: datagram.response_size > 0,
-                    batch_size: batch.len(),
-                    instants_ns: self.instants_ns,
-                    counts: self.counts,
-                });
-            }
+            self.ring.ntp.force_push(NtpSpans {
+                source: datagram.source,
+                origin: authentick_wire::header::Header::parse(header).transmit,
+                received: datagram.received,
+                answered: datagram.response_size > 0,
+                batch_size: batch.len(),
+                instants_ns: self.instants_ns,
+                counts: self.counts,
+            });
         }
     }
 }
@@ -277,6 +386,54 @@ impl Probe for Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Which of `count` are drawn, in batches of `batch_size`.
+    fn drawn(draw: &mut Draw, count: usize, batch_size: usize) -> Vec<usize> {
+        let firsts = (0..count).step_by(batch_size);
+        let places = firsts.flat_map(|first| {
+            let bits = draw.of(batch_size.min(count - first));
+            (0..64).filter(move |index| bits & 1 << index != 0).map(move |index| first + index)
+        });
+        places.collect()
+    }
+
+    #[test]
+    fn one_in_so_many_is_drawn_however_they_come_and_no_client_that_takes_turns_is_left_out() {
+        let count = 64 * 4000;
+        let places = drawn(&mut Draw::new(64, 0), count, 16);
+        assert!(places.len().abs_diff(4000) < 200, "{}", places.len());
+        // 64 clients in turn: each is drawn about as often as any other.
+        let of_client = |client| places.iter().filter(|place| *place % 64 == client).count();
+        assert!((0..64).all(|client| (25..110).contains(&of_client(client))));
+        for batch_size in [1, 3, 64] {
+            assert_eq!(drawn(&mut Draw::new(64, 0), count, batch_size), places, "{batch_size}");
+        }
+        assert_ne!(drawn(&mut Draw::new(64, 1), count, 16), places, "workers draw others");
+        let all = drawn(&mut Draw::new(1, 7), 100, 16);
+        assert_eq!(all, (0..100).collect::<Vec<_>>());
+        let seldom = drawn(&mut Draw::new(10_000, 0), 500_000, 16);
+        assert!((25..100).contains(&seldom.len()), "{}", seldom.len());
+    }
+
+    #[test]
+    fn record_of_a_key_exchange_has_both_readings_and_stages_that_add_up_to_them() {
+        let accepted = Instant::now();
+        let after = |ns| accepted + std::time::Duration::from_nanos(ns);
+        let record = KeRecord::from(&Instants {
+            source: "192.0.2.1:1000".parse().unwrap(),
+            accepted,
+            request_parsed: after(1000),
+            algorithm_chosen: after(1010),
+            keys_exported: after(1210),
+            cookies_sealed: after(1250),
+            response_written: after(1255),
+        });
+        assert_eq!(record.stages_ns.1, [1000, 10, 200, 40, 5]);
+        assert_eq!((record.d_ske_from_accept_ns, record.d_ske_from_request_ns), (1250, 250));
+        assert_eq!(record.d_ske_to_response_ns, 255);
+        let text = serde_json::to_string(&record).unwrap();
+        assert!(text.contains(r#""stages_ns":{"handshake":1000,"choose":10,"export":200"#), "{text}");
+    }
 
     #[test]
     fn reading_goes_on_where_it_ended_even_if_records_are_forgotten() {

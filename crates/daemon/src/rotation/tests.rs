@@ -13,7 +13,7 @@ const fn seconds(count: u64) -> Duration {
 }
 
 const fn daily(keep: usize) -> Schedule {
-    Schedule { period: seconds(DAY), keep }
+    Schedule { period: seconds(DAY), keep, next: NextKey::Random }
 }
 
 const fn at(wall: u64, boot: u64, vouched_by: VouchedBy) -> Now {

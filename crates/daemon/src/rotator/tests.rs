@@ -1,5 +1,7 @@
 //! Two servers that share one store.
 
+mod derived;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use authentick_net::clock::KernelClock;
@@ -11,7 +13,7 @@ use crate::keystore::{FollowedFile, MemoryStore, Swap};
 use crate::replace::replace;
 
 const DAY: u64 = 86_400;
-const SCHEDULE: Schedule = Schedule { period: Duration::from_secs(DAY), keep: 3 };
+const SCHEDULE: Schedule = Schedule { period: Duration::from_secs(DAY), keep: 3, next: NextKey::Random };
 
 /// A host that was started at a time by its wall clock, and has been running for some seconds.
 #[derive(Debug, Default)]
@@ -60,7 +62,7 @@ impl Server {
     }
 
     fn keys(&self) -> Vec<(u32, Vec<u8>)> {
-        let keys = self.rotator.in_force.keys.load();
+        let keys = self.rotator.in_force.keys.load_full().expect("it has keys");
         keys.keys().map(|(_, key)| (key.id(), key.key().expose().to_vec())).collect()
     }
 
@@ -94,12 +96,12 @@ fn server_whose_rotation_is_lost_takes_over_what_won() {
     let (mut one, mut other) = (Server::start(&store, 1), Server::start(&store, 2));
     other.tick(DAY);
     // As if it had looked a moment before: it rotates what is not in the store any more.
-    let in_force = one.rotator.in_force.keys.load_full();
-    let rotation = Rotation { count: 1, now: 0, keep: 3 };
+    let in_force = one.rotator.in_force.keys.load_full().expect("it has keys");
+    let rotation = Rotation { count: 1, now: 0, keep: 3, derived: None };
     let rotated = one.rotator.store.rotate(&in_force, rotation, &mut Entropy::from_seed(3)).unwrap();
     assert!(matches!(rotated, Rotated::ByOthers(_)));
     let old = one.rotator.version;
-    assert_eq!(store.compare_and_swap(Some(old), &in_force, Duration::ZERO).unwrap(), Swap::Lost);
+    assert_eq!(store.compare_and_swap(old, &in_force, Duration::ZERO).unwrap(), Swap::Lost);
     one.tick(1);
     assert_eq!((one.rotations(), one.keys()), (0, other.keys()));
 }
@@ -146,7 +148,8 @@ fn keys_that_are_made_elsewhere_are_taken_if_they_follow_and_never_rotated() {
     put(&first);
     let rotator = start(&mut entropy).unwrap();
     let mut server = Server { host, rotator, entropy };
-    let seals = |server: &Server| server.rotator.in_force.keys.load().current().id();
+    let seals =
+        |server: &Server| server.rotator.in_force.keys.load_full().expect("it has keys").current().id();
     server.tick(100 * DAY);
     assert_eq!((seals(&server), server.rotations()), (first.current().id(), 0));
     put(&second);

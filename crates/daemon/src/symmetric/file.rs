@@ -100,6 +100,15 @@ impl KeyFileError {
     }
 }
 
+/// A file as it is at one time, without what is in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    /// Device, number and size.
+    place: [u64; 3],
+    /// When it was written and changed, in seconds and nanoseconds.
+    changed: [i64; 4],
+}
+
 impl KeyFile {
     /// The file at `path`, which need not exist yet.
     #[must_use]
@@ -151,6 +160,13 @@ impl KeyFile {
                 KeyFileError::Text(path, mistake)
             }
         })
+    }
+
+    /// What tells this file from another one, or from itself after a change; `None` if none can be looked at.
+    pub(crate) fn stamp(&self) -> Option<Stamp> {
+        let found = fs::metadata(&self.path).ok()?;
+        let changed = [found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec()];
+        Some(Stamp { place: [found.dev(), found.ino(), found.size()], changed })
     }
 
     /// Waits until nobody else of this project changes the file, as long as a command may, which says for whom.

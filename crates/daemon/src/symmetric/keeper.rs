@@ -4,15 +4,17 @@
 //! between two batches, so no request is lost, and a request that came before the change is answered under the old
 //! keys.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use authentick_crypto::mac::MacKey;
+use authentick_fleet::SymmetricUses;
 use authentick_proto::symmetric::{Allowed, Caution, Counts, SymmetricKey, SymmetricKeys};
 
-use super::file::{KeyFile, KeyFileError};
+use super::file::{KeyFile, KeyFileError, Stamp};
 use super::keys::Keys;
 use super::notes;
 use super::uses::{Ledger, Stored, Uses, limit_of};
@@ -72,6 +74,20 @@ impl SymmetricState {
     }
 }
 
+impl SymmetricState {
+    /// How often keys were used, of at most so many: those that were used most.
+    pub(crate) fn uses(&self, most: usize) -> Vec<SymmetricUses> {
+        let mut shown = self.shown();
+        shown.sort_by_key(|key| (Reverse(key.uses), key.id));
+        shown.truncate(most);
+        let of = |Shown { id, name, uses, limit, .. }: Shown| {
+            let algorithm = name.to_owned();
+            SymmetricUses { id, algorithm, uses, limit }
+        };
+        shown.into_iter().map(of).collect()
+    }
+}
+
 /// Reads the keys that a configuration names.
 pub(crate) fn load(symmetric: &Symmetric) -> Result<Keys, KeyFileError> {
     KeyFile::new(&symmetric.keys, symmetric.format).load()
@@ -114,6 +130,9 @@ pub(crate) struct Keeper {
     retired: Retired<SymmetricKeys>,
     /// Whether the uses could be written when it was last tried.
     is_kept: bool,
+    /// The file as it was read last, and at the last look.
+    read: Option<Stamp>,
+    seen: Option<Stamp>,
 }
 
 impl Keeper {
@@ -137,6 +156,7 @@ impl Keeper {
             reload_failures: Counter::default(),
         };
         let file = KeyFile::new(&symmetric.keys, symmetric.format);
+        let read = file.stamp();
         let mut keeper = Keeper {
             file,
             allowed: symmetric.allowed,
@@ -145,6 +165,8 @@ impl Keeper {
             state: Arc::new(state),
             retired: Retired::default(),
             is_kept: true,
+            read,
+            seen: read,
         };
         keeper.note_written(&written);
         keeper
@@ -155,8 +177,19 @@ impl Keeper {
         Arc::clone(&self.state)
     }
 
+    /// Reads the file again if it has changed, and not since the last look: somebody may be writing it.
+    fn follow(&mut self) {
+        let stamp = self.file.stamp();
+        let is_at_rest = stamp == std::mem::replace(&mut self.seen, stamp);
+        if is_at_rest && stamp != self.read {
+            self.reload();
+        }
+    }
+
     /// Reads the file again. What cannot be read changes nothing, and is logged.
     pub(crate) fn reload(&mut self) {
+        // What changes from here on is read with another look.
+        self.read = self.file.stamp();
         match self.file.load() {
             Ok(keys) => {
                 warn(self.file.path(), &keys, self.allowed);
@@ -172,9 +205,11 @@ impl Keeper {
         }
     }
 
-    /// What is due each second: keys retire, uses are written down and compared with their limits.
+    /// What is due each second: the file is looked at, keys retire, uses are written down and compared with their
+    /// limits.
     pub(crate) fn tick(&mut self) {
         self.retired.free();
+        self.follow();
         self.retire(self.clock.unix_seconds());
         let keys = self.state.keys.load_full();
         let (worn, written) = self.ledger.look(&keys);

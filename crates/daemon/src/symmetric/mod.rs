@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A line is a key: its id, its type, the key. What these programs have no place for is in notes, which are comments to
-//! them. [`text`] reads, [`edit`] changes, [`mod@file`] keeps, [`uses`] counts; none of them prints a secret, and no
-//! message repeats a word of the file that might be one.
+//! them. [`text`] reads, [`edit`] changes, [`mod@file`] keeps, [`uses`] counts, [`shown`] shows; none of them prints a
+//! secret, and no message repeats a word of the file that might be one.
 //!
 //! Deliberately absent: which key is used for what. The reader of the file decides that.
 
@@ -20,6 +20,7 @@ pub(crate) mod keeper;
 mod keys;
 pub mod notes;
 mod secret;
+pub mod shown;
 pub mod text;
 pub mod types;
 pub mod uses;

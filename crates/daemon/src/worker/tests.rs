@@ -1,7 +1,6 @@
 //! A worker behind an engine without sockets: answers, what it takes over between two batches, and its counters.
 
 use authentick_crypto::{Algorithm, Entropy, Key};
-use authentick_ke::tls::Identity;
 use authentick_net::allocations::{self, Counting, Tally};
 use authentick_net::clock;
 use authentick_net::engine::tests::{MemoryEngine, MemoryPeer};
@@ -28,12 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What a node with one worker shares.
 fn shared(keys: KeySet) -> Shared {
-    let key = rcgen::KeyPair::generate().unwrap();
-    let certificate =
-        rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
-    let identity = Identity::from_pem(certificate.pem().as_bytes(), key.serialize_pem().as_bytes()).unwrap();
     let keys = InForce {
-        keys: Arc::new(ArcSwap::from_pointee(keys)),
+        keys: Arc::new(ArcSwapOption::from_pointee(keys)),
         rotations: Counter::default(),
         rotation_failures: Counter::default(),
     };
@@ -42,9 +37,11 @@ fn shared(keys: KeySet) -> Shared {
         clock: Arc::new(SystemClock),
         looked: Arc::new(ArcSwap::from_pointee(Looked::new(good, SystemClock.boot_ns()))),
         files: Heartbeat::new(0),
-        nts: Some(NtsState::new(Arc::new(keys), &identity)),
+        nts: Some(NtsState { keys: Arc::new(keys), exchange: None }),
         symmetric: None,
         antp: None,
+        fleet: None,
+        cfnts: None,
         workers: vec![WorkerCounters::default()],
         spans: None,
         started: std::time::Instant::now(),
@@ -82,10 +79,10 @@ fn worker_takes_over_keys_between_batches_and_its_counters_add_up() {
     std::thread::scope(|scope| {
         let responder = Responder::new(Arc::new(Policy::open()), None, Entropy::from_seed(2));
         let worker = PacketWorker::new(&shared, 0, responder);
-        let working = scope.spawn(|| worker.run(&mut engine, &shared.workers[0], &stop));
+        let working = scope.spawn(|| worker.run(&mut engine, &stop));
         peer.send(([198, 18, 0, 3], 123).into(), b"no request");
         assert_eq!(ask(&peer, &mut session, &mut entropy), Ok(()));
-        shared.nts.as_ref().unwrap().keys.keys.store(Arc::new(later));
+        shared.nts.as_ref().unwrap().keys.keys.store(Some(Arc::new(later)));
         assert_eq!(ask(&peer, &mut session, &mut entropy), Err(Check::Kiss(ReferenceId::NTSN)));
         stop.store(true, Ordering::Relaxed);
         working.join().unwrap().unwrap();
@@ -94,6 +91,31 @@ fn worker_takes_over_keys_between_batches_and_its_counters_add_up() {
     let of = |outcome| totals.of_outcome(outcome);
     assert_eq!((of(Outcome::Nts), of(Outcome::NakUnknownKey), of(Outcome::Malformed)), (1, 1, 1));
     assert_eq!((totals.received, totals.outcomes.iter().sum()), (3, 3));
+}
+
+#[test]
+fn datagram_is_counted_before_its_answer_leaves() {
+    let mut entropy = Entropy::from_seed(1);
+    let shared = shared(KeySet::generate(0, &mut entropy));
+    let responder = Responder::new(Arc::new(Policy::open()), None, Entropy::from_seed(2));
+    let mut worker = PacketWorker::new(&shared, 0, responder);
+    let mut request = [0; DATAGRAM_SIZE_MAX];
+    let (_, size) = Exchange::plain(&mut entropy, &mut request);
+    for count in 1..=2 {
+        let mut batch = [Datagram {
+            source: ([198, 18, 0, 2], 123).into(),
+            received: clock::now(),
+            truncated: false,
+            request: &mut request[..size],
+            response: &mut [0; DATAGRAM_SIZE_MAX],
+            response_size: 0,
+        }];
+        // The engine sends after this.
+        worker.respond(&mut batch, &[ReplyPath::default()]);
+        assert_eq!(batch[0].response_size, size);
+        let totals = Totals::of(&shared.workers);
+        assert_eq!((totals.of_outcome(Outcome::Plain), totals.received), (count, count));
+    }
 }
 
 #[test]
@@ -119,13 +141,13 @@ fn worker_tells_nobody_the_time_of_a_clock_that_nobody_looks_at() {
 }
 
 /// A worker, and what it has done with memory; what its engine does, which makes a box for each datagram, is left out.
-struct Counted {
-    worker: PacketWorker,
+struct Counted<'a> {
+    worker: PacketWorker<'a>,
     tally: Tally,
 }
 
-impl Counted {
-    fn count<T>(&mut self, work: impl FnOnce(&mut PacketWorker) -> T) -> T {
+impl<'a> Counted<'a> {
+    fn count<T>(&mut self, work: impl FnOnce(&mut PacketWorker<'a>) -> T) -> T {
         let before = allocations::of_this_thread();
         let told = work(&mut self.worker);
         let after = allocations::of_this_thread();
@@ -135,7 +157,7 @@ impl Counted {
     }
 }
 
-impl Handler for Counted {
+impl Handler for Counted<'_> {
     fn now(&mut self) -> NtpTime {
         self.count(Handler::now)
     }
@@ -182,8 +204,8 @@ fn worker_touches_no_memory_from_its_first_batch_on_while_keys_and_clock_change(
         assert_eq!(engine.turn(&mut counted).unwrap().received, engine::BATCH_SIZE);
         let begun = begun.get_or_insert(counted.tally);
         assert_eq!(counted.tally, *begun, "in round {round}");
-        let later = in_force.load().rotate(round, 2, &mut entropy);
-        retired_keys.replace(&in_force, Arc::new(later));
+        let later = in_force.load_full().expect("it has keys").rotate(round, 2, &mut entropy);
+        retired_keys.put_away(in_force.swap(Some(Arc::new(later))));
         let good = Snapshot::primary(-20, ReferenceId(*b"TEST"), clock::now());
         retired_looks.replace(&shared.looked, Arc::new(Looked::new(good, SystemClock.boot_ns())));
     }

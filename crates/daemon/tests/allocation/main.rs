@@ -10,6 +10,8 @@
 mod node;
 mod requests;
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,6 +26,10 @@ use requests::{Case, Client};
 static COUNTING: Counting = Counting;
 
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How long nodes wait for each other.
+const GATE_PATIENCE: Duration = Duration::from_secs(120);
+/// Nodes of one process that run side by side.
+const NODE_COUNT: usize = 4;
 /// Requests of each kind come in batches, so many times so many.
 const ROUND_COUNT: u64 = 4;
 const ROUND_SIZE: u64 = 16;
@@ -31,11 +37,42 @@ const ROUND_SIZE: u64 = 16;
 const PASSING: Duration = Duration::from_millis(1100);
 
 /// Waits until `is_so`.
-fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
+fn eventually(what: &str, is_so: impl FnMut() -> bool) {
+    within(PATIENCE, what, is_so);
+}
+
+fn within(patience: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + patience;
     while !is_so() {
         assert!(Instant::now() < end, "{what}");
         thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// System calls that workers were refused between their first batches and their ends, when all nodes of the process are
+/// at work: what starts and what ends takes memory, and the allocator has locks.
+#[derive(Default)]
+struct AtWork {
+    begun_count: AtomicUsize,
+    done_count: AtomicUsize,
+    before: OnceLock<u64>,
+}
+
+impl AtWork {
+    /// This node has answered its first batch.
+    fn begin(&self) {
+        self.begun_count.fetch_add(1, Ordering::Relaxed);
+        within(GATE_PATIENCE, "all nodes begin", || self.begun_count.load(Ordering::Relaxed) == NODE_COUNT);
+        self.before.get_or_init(|| ThreadKind::Packet.refused_count());
+    }
+
+    /// This node has answered its last batch, and can be stopped when this returns.
+    fn end(&self) {
+        let count = ThreadKind::Packet.refused_count() - self.before.get().expect("it has begun");
+        let calls: Vec<usize> = ThreadKind::Packet.refused_calls().collect();
+        assert_eq!(count, 0, "a worker would have waited; system calls that were refused, ever: {calls:?}");
+        self.done_count.fetch_add(1, Ordering::Relaxed);
+        within(GATE_PATIENCE, "all nodes end", || self.done_count.load(Ordering::Relaxed) == NODE_COUNT);
     }
 }
 
@@ -116,7 +153,7 @@ fn with_changes(node: &Node, cases: &[Case]) {
 }
 
 /// A node with all schemes, and clients of all of them.
-fn serves_all(refusal: Refusal, limits: Limits, has_spans: bool) {
+fn serves_all(at_work: &AtWork, refusal: Refusal, limits: Limits, has_spans: bool) {
     let node = Node::start(refusal, limits, has_spans);
     let mut cases = requests::plain();
     cases.extend(requests::mac());
@@ -128,17 +165,19 @@ fn serves_all(refusal: Refusal, limits: Limits, has_spans: bool) {
     // Of the first batch.
     node.send_all([(&cases[0].client, &cases[0].request[..])]);
     node.send_all([(&cases[0].client, &cases[0].request[..])]);
+    at_work.begin();
     without_touching_memory(&node, &cases);
     let before = node.tally();
     requests::interleaved(&node, &Client::new());
     assert_eq!(node.tally(), before, "interleaved mode");
     with_changes(&node, &cases);
+    at_work.end();
     counting_works(&node, &cases[0]);
     node.stop();
 }
 
 /// A node that lets no client ask more than a few times.
-fn refuses_most(refusal: Refusal) {
+fn refuses_most(at_work: &AtWork, refusal: Refusal) {
     let node = Node::start(refusal, Limits::OfAllRequests, false);
     let client = Client::new();
     let plain = requests::plain().remove(0);
@@ -150,30 +189,38 @@ fn refuses_most(refusal: Refusal) {
     for _ in 0..2 {
         node.send_all((0..ROUND_SIZE).map(|_| (&client, &request[..])));
     }
+    at_work.begin();
     let name = "too many".to_owned();
     without_touching_memory(&node, &[Case { name, client, request, ends, perhaps: None }]);
+    at_work.end();
     counting_works(&node, &plain);
     node.stop();
 }
 
 #[test]
 fn packet_workers_touch_no_memory_after_their_first_batch_and_wait_for_no_lock() {
+    let at_work = AtWork::default();
     thread::scope(|scope| {
-        scope.spawn(|| serves_all(Refusal::Kiss, Limits::None, false));
-        scope.spawn(|| serves_all(Refusal::Silence, Limits::OfAntp, true));
-        scope.spawn(|| refuses_most(Refusal::Kiss));
-        scope.spawn(|| refuses_most(Refusal::Silence));
+        scope.spawn(|| serves_all(&at_work, Refusal::Kiss, Limits::None, false));
+        scope.spawn(|| serves_all(&at_work, Refusal::Silence, Limits::OfAntp, true));
+        scope.spawn(|| refuses_most(&at_work, Refusal::Kiss));
+        scope.spawn(|| refuses_most(&at_work, Refusal::Silence));
     });
-    assert_eq!(ThreadKind::Packet.refused_count(), 0, "a worker would have waited");
+    println!(
+        "refused while nodes start and end: {:?}",
+        ThreadKind::Packet.refused_calls().collect::<Vec<_>>()
+    );
     if !containment::offer().filters {
         return authentick_lab::skip::skip("no system call filters here: locks were not looked for");
     }
     // A lock that another thread holds is seen.
     let node = Node::start(Refusal::Silence, Limits::None, false);
     let case = requests::plain().remove(0);
+    node.send_all([(&case.client, &case.request[..])]);
+    let before = ThreadKind::Packet.refused_count();
     node.clocks.meet_lock(|| {
         case.client.send(&node, &case.request);
-        eventually("a worker meets a lock", || ThreadKind::Packet.refused_count() > 0);
+        eventually("a worker meets a lock", || ThreadKind::Packet.refused_count() > before);
     });
     node.stop();
 }

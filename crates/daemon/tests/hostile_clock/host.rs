@@ -170,12 +170,21 @@ impl Host {
 
     /// Starts a node with its keys elsewhere.
     pub(crate) fn start_with(&self, reference: &str, stores: Stores) -> Node {
+        self.start_as(reference, stores, "random")
+    }
+
+    /// Starts a node whose keys follow from each other.
+    pub(crate) fn start_derived(&self, reference: &str) -> Node {
+        self.start_as(reference, self.stores(), "derived")
+    }
+
+    fn start_as(&self, reference: &str, stores: Stores, next: &str) -> Node {
         let folder = self.path();
         let text = format!(
             "[server]\nlisten = [\"127.0.0.1:0\"]\nworkers = 1\nuser = \"root\"\nreference = {reference}\n\
              state-directory = {:?}\nrate-limit = {{ requests-per-second = 0 }}\n\
              [nts]\nke-listen = [\"127.0.0.1:0\"]\nke-workers = 1\ncertificate-chain = {:?}\n\
-             private-key = {:?}\ncookie-keys = {{ rotate = \"1d\", keep = 7 }}\n\
+             private-key = {:?}\ncookie-keys = {{ rotate = \"1d\", keep = 7, next = {next:?} }}\n\
              [metrics]\nlisten = \"127.0.0.1:0\"\n",
             folder.join("state"),
             folder.join("chain.pem"),

@@ -121,6 +121,49 @@ fn downtime_is_made_up_for_at_the_start_and_the_key_that_sealed_last_survives() 
     });
 }
 
+#[test]
+fn derived_keys_go_by_a_clock_that_somebody_vouches_for_and_leave_the_key_that_sealed_last() {
+    at_once([ASSERTED, KERNEL], |reference| {
+        let host = Host::new();
+        // An operator makes the first keys.
+        host.start(reference).stop();
+        let key = host.current_key();
+        let is_at = |count: u32| {
+            std::thread::sleep(TWO_LOOKS);
+            assert_eq!(host.current_key(), key.wrapping_add(count), "{reference}");
+        };
+        let node = host.start_derived(reference);
+        let mut session = host.session(&node);
+        is_at(0);
+        // Ahead by two days, and back: nothing is undone, and the client stays.
+        host.clocks.set_ahead(2 * DAY as i64);
+        is_at(2);
+        host.clocks.set_ahead(0);
+        is_at(2);
+        ask(&mut session, &node).unwrap();
+        host.clocks.pass(2 * DAY);
+        is_at(2);
+        host.clocks.pass(DAY);
+        is_at(3);
+        ask(&mut session, &node).unwrap();
+        // So far ahead that no key would be left.
+        host.clocks.set_ahead(90 * DAY as i64);
+        is_at(3);
+        wait_for_line(&["not rotated as the clock says", "copy ", "SIGHUP"]);
+        ask(&mut session, &node).unwrap();
+        host.clocks.set_ahead(3 * DAY as i64);
+        is_at(3);
+        node.stop();
+        // Away for three days, and for a year.
+        for (days, count) in [(3, 6), (365, if reference == KERNEL { 371 } else { 6 })] {
+            host.clocks.pass(days * DAY);
+            let node = host.start_derived(reference);
+            is_at(count);
+            node.stop();
+        }
+    });
+}
+
 /// Waits until the server tells the client this leap indicator.
 fn wait_for_leap(prober: &Prober, leap: Leap) {
     wait_for(&format!("{leap:?}"), || {

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use authentick_crypto::Entropy;
+use authentick_proto::delays::{Step, pause};
 use authentick_wire::ke::{ErrorCode, message_size};
 use authentick_wire::limits::KE_REQUEST_SIZE_MAX;
 use rustls::ServerConnection;
@@ -12,7 +13,7 @@ use rustls::server::{AcceptedAlert, Acceptor};
 
 use super::{Environment, Instants, Outcome, Place};
 use crate::ALPN;
-use crate::session::{self, Answer, Milestone, RESPONSE_SIZE_MAX, Terms};
+use crate::session::{self, Answer, Milestone, RESPONSE_SIZE_MAX};
 
 /// Octets that are read and thrown away while waiting for a client to close.
 const LINGER_SIZE_MAX: usize = 16 * 1024;
@@ -75,7 +76,6 @@ pub(super) enum Phase {
 /// What a connection needs to answer.
 pub(super) struct Service<'a, E> {
     pub(super) environment: &'a E,
-    pub(super) terms: &'a Terms,
     pub(super) entropy: &'a mut Entropy,
 }
 
@@ -156,7 +156,7 @@ impl<S: Stream> Connection<S> {
                 if self.tls.as_ref().is_none_or(|tls| tls.is_handshaking()) {
                     return Some(Outcome::Tls);
                 }
-                self.refuse();
+                self.refuse(ErrorCode::BAD_REQUEST);
                 return None;
             }
         }
@@ -180,6 +180,7 @@ impl<S: Stream> Connection<S> {
             self.phase = Phase::Responding(Outcome::Alpn);
             return;
         }
+        pause(Step::ShakeHands);
         match accepted.into_connection(service.environment.tls()) {
             Ok(mut tls) => {
                 tls.set_buffer_limit(Some(4 * RESPONSE_SIZE_MAX));
@@ -211,20 +212,17 @@ impl<S: Stream> Connection<S> {
             self.request.truncate(size);
             self.answer(service);
         } else if self.request.len() > KE_REQUEST_SIZE_MAX || state.peer_has_closed() {
-            self.refuse();
+            self.refuse(ErrorCode::BAD_REQUEST);
         }
     }
 
     //= rfc8915#4-3
     fn answer<E: Environment>(&mut self, service: &mut Service<'_, E>) {
         let watched = service.environment.is_watched(self.source.ip());
-        let (mut request_parsed, mut cookies_sealed) = (None, None);
-        let reached = |moment| {
+        let mut instants = [None; Milestone::COUNT];
+        let reached = |milestone: Milestone| {
             if watched {
-                match moment {
-                    Milestone::RequestParsed => request_parsed = Some(Instant::now()),
-                    Milestone::CookiesSealed => cookies_sealed = Some(Instant::now()),
-                }
+                instants[milestone as usize] = Some(Instant::now());
             }
         };
         let mut out = [0; RESPONSE_SIZE_MAX];
@@ -233,19 +231,36 @@ impl<S: Stream> Connection<S> {
             //= rfc8915#4.3-1
             tls.export_keying_material(octets, crate::EXPORTER_LABEL, Some(context)).map(|_| ())
         };
-        let keys = service.environment.keys();
+        let Some(keys) = service.environment.keys() else {
+            return self.refuse(ErrorCode::INTERNAL);
+        };
+        let terms = service.environment.terms();
         let (answer, size) =
-            session::answer(&self.request, &keys, service.terms, service.entropy, export, reached, &mut out);
-        if let (Some(request_parsed), Some(cookies_sealed)) = (request_parsed, cookies_sealed) {
-            let (source, accepted) = (self.source, self.accepted);
-            service.environment.timed(Instants { source, accepted, request_parsed, cookies_sealed });
+            session::answer(&self.request, &keys, &terms, service.entropy, export, reached, &mut out);
+        if let [
+            Some(request_parsed),
+            Some(algorithm_chosen),
+            Some(keys_exported),
+            Some(cookies_sealed),
+            Some(response_written),
+        ] = instants
+        {
+            service.environment.timed(Instants {
+                source: self.source,
+                accepted: self.accepted,
+                request_parsed,
+                algorithm_chosen,
+                keys_exported,
+                cookies_sealed,
+                response_written,
+            });
         }
         self.respond(outcome_of(answer), &out[..size]);
     }
 
-    fn refuse(&mut self) {
+    fn refuse(&mut self, code: ErrorCode) {
         let mut out = [0; RESPONSE_SIZE_MAX];
-        let (answer, size) = session::refuse(ErrorCode::BAD_REQUEST, &mut out);
+        let (answer, size) = session::refuse(code, &mut out);
         self.respond(outcome_of(answer), &out[..size]);
     }
 
@@ -295,7 +310,7 @@ impl<S: Stream> Connection<S> {
             Phase::Reading => {
                 if self.tls.as_ref().is_some_and(|tls| !tls.is_handshaking()) {
                     //= rfc8915#4.1.3-6
-                    self.refuse();
+                    self.refuse(ErrorCode::BAD_REQUEST);
                     self.flush();
                 }
                 Outcome::Timeout

@@ -16,7 +16,6 @@ use slab::Slab;
 
 use super::connection::{Connection, Phase, Service, Stream};
 use super::{Admission, Environment, Outcome};
-use crate::session::Terms;
 
 /// Where streams come from, and who tells that one of them can go on.
 pub(super) trait Network {
@@ -40,19 +39,12 @@ pub(super) struct Connections<N: Network, E> {
     /// name another by now, which then has a turn for nothing.
     unread: Vec<usize>,
     admission: Arc<Admission>,
-    terms: Terms,
     entropy: Entropy,
     environment: Arc<E>,
 }
 
 impl<N: Network, E: Environment> Connections<N, E> {
-    pub(super) fn new(
-        network: N,
-        admission: Arc<Admission>,
-        terms: Terms,
-        entropy: Entropy,
-        environment: Arc<E>,
-    ) -> Self {
+    pub(super) fn new(network: N, admission: Arc<Admission>, entropy: Entropy, environment: Arc<E>) -> Self {
         Connections {
             network,
             open: Slab::new(),
@@ -60,7 +52,6 @@ impl<N: Network, E: Environment> Connections<N, E> {
             next_serial: 0,
             unread: Vec::new(),
             admission,
-            terms,
             entropy,
             environment,
         }
@@ -171,8 +162,7 @@ impl<N: Network, E: Environment> Connections<N, E> {
     /// Does for a connection what can be done without waiting.
     pub(super) fn advance(&mut self, key: usize) {
         let Some(connection) = self.open.get_mut(key) else { return };
-        let mut service =
-            Service { environment: &*self.environment, terms: &self.terms, entropy: &mut self.entropy };
+        let mut service = Service { environment: &*self.environment, entropy: &mut self.entropy };
         match connection.advance(&mut service) {
             Some(outcome) => self.end(key, outcome),
             None if connection.has_more && !connection.is_queued => {

@@ -168,12 +168,16 @@ struct Counts {
 }
 
 impl Environment for Counts {
-    fn keys(&self) -> Arc<KeySet> {
-        Arc::clone(&KEYS)
+    fn keys(&self) -> Option<Arc<KeySet>> {
+        Some(Arc::clone(&KEYS))
     }
 
     fn tls(&self) -> Arc<ServerConfig> {
         Arc::clone(&SERVER)
+    }
+
+    fn terms(&self) -> Arc<Terms> {
+        Arc::default()
     }
 
     fn accepted(&self) {
@@ -303,8 +307,7 @@ impl World {
         let allow = PrefixSet::new(network(SOURCES[0]).into_iter().collect());
         let admission = Arc::new(Admission::new(allow, LIMITS, Rates::NONE, &mut entropy, now));
         let counts = Arc::<Counts>::default();
-        let connections =
-            Connections::new(Memory, Arc::clone(&admission), Terms::default(), entropy, Arc::clone(&counts));
+        let connections = Connections::new(Memory, Arc::clone(&admission), entropy, Arc::clone(&counts));
         World { now, connections, admission, counts, clients: Vec::new() }
     }
 

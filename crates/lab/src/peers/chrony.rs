@@ -1,9 +1,10 @@
 //! Debian's chrony, as client and server; `-x` keeps it from any clock.
 
 use std::path::PathBuf;
-use std::process::Command;
 
-use super::{Place, folder, libraries, program};
+use authentick_rig::peers::{self, Place, Program};
+
+use super::{LOOPBACK, files, program, setup};
 use crate::certificates::Lab;
 use crate::hosts::{Host, Hosts};
 use crate::process::{Process, wait_for};
@@ -12,7 +13,8 @@ use crate::skip::is_root;
 /// Debian's chrony; it wants to be root even where it touches nothing.
 #[derive(Debug)]
 pub struct Chrony {
-    folder: PathBuf,
+    daemon: Program,
+    control: Program,
     place: Place,
 }
 
@@ -20,9 +22,9 @@ impl Chrony {
     /// Debian's chrony, if it is here and may run.
     #[must_use]
     pub fn find() -> Option<Self> {
-        program("chrony/usr/sbin/chronyd")?;
-        is_root("chronyd starts as root only")
-            .then(|| Chrony { folder: folder().join("chrony"), place: Place::default() })
+        let daemon = program("chrony", "usr/sbin/chronyd")?;
+        let control = program("chrony", "usr/bin/chronyc")?;
+        is_root("chronyd starts as root only").then(|| Chrony { daemon, control, place: Place::here() })
     }
 
     /// The same on a host.
@@ -31,17 +33,12 @@ impl Chrony {
         Chrony { place: Place::on(hosts, host), ..self }
     }
 
-    fn command(&self, program: &str) -> Command {
-        let mut command = self.place.command(&self.folder.join(program));
-        command.env("LD_LIBRARY_PATH", libraries(&self.folder));
-        command
-    }
-
     /// A client with these configuration lines that asks once and prints what it found, without setting any clock
     /// (`-x -Q`).
     #[must_use]
     pub fn ask_once(&self, lab: &Lab, lines: &str) -> std::process::Output {
-        self.command("usr/sbin/chronyd")
+        self.daemon
+            .command(&self.place)
             .args(["-x", "-Q", "-t", "10", "-u", "root"])
             .args(lines.lines())
             .arg(format!("ntstrustedcerts {}", lab.ca().display()))
@@ -75,22 +72,17 @@ impl Chrony {
             ),
         )
         .unwrap();
-        let process = Process::start(self.command("usr/sbin/chronyd").args(["-x", "-d", "-f"]).arg(config));
-        ChronyDaemon { process, socket, folder: self.folder.clone() }
+        let process = Process::start(self.daemon.command(&self.place).args(["-x", "-d", "-f"]).arg(config));
+        ChronyDaemon { process, socket, control: self.control.clone() }
     }
 
     /// A server under NTS on these ports, asserting stratum 1.
     #[must_use]
     pub fn server(&self, lab: &Lab, ntp: u16, ke: u16) -> ChronyDaemon {
-        let (key, chain) = (lab.key(), lab.chain());
-        let mut daemon = self.daemon(
-            lab,
-            &format!(
-                "local stratum 1\nallow\nport {ntp}\nntsport {ke}\nntsserverkey {}\nntsservercert {}",
-                key.display(),
-                chain.display()
-            ),
-        );
+        let files = files(lab);
+        // It listens everywhere, so the address is none of its matters.
+        let setup = setup(&self.place, LOOPBACK, &files, lab, [ntp, ke]);
+        let mut daemon = self.daemon(lab, &peers::Chrony::server_lines(&setup, true));
         daemon.process.wait_for_line("chronyd version");
         // It opens its sockets after it has said so, and answers its own client after that.
         wait_for("chronyd to answer", || (!daemon.ask("tracking").is_empty()).then_some(()));
@@ -104,15 +96,16 @@ pub struct ChronyDaemon {
     /// The process.
     pub process: Process,
     socket: PathBuf,
-    folder: PathBuf,
+    control: Program,
 }
 
 impl ChronyDaemon {
     /// What `chronyc` prints, with values separated by commas.
     pub fn ask(&mut self, what: &str) -> String {
         // Through a socket file, so from anywhere.
-        let output = Command::new(self.folder.join("usr/bin/chronyc"))
-            .env("LD_LIBRARY_PATH", libraries(&self.folder))
+        let output = self
+            .control
+            .command(&Place::here())
             .arg("-h")
             .arg(&self.socket)
             .args(["-n", "-c", what])

@@ -1,31 +1,30 @@
 //! facebook/time: the key exchange, the responder and the test client.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::process::Command;
 
-use super::{folder, program};
+use authentick_rig::peers::{Kind, Peer, Place, Program, Search, Server};
+
+use super::{LOOPBACK, files, folder, program, setup};
 use crate::certificates::Lab;
-use crate::process::{Process, free_port};
 
 /// facebook/time: the key exchange, the responder and the test client are programs of their own.
 #[derive(Debug)]
 pub struct FacebookTime {
-    folder: PathBuf,
+    client: Program,
 }
 
 impl FacebookTime {
     /// facebook/time, if it is here.
     #[must_use]
     pub fn find() -> Option<Self> {
-        program("facebook-time/ntsketest")?;
-        Some(FacebookTime { folder: folder().join("facebook-time") })
+        Some(FacebookTime { client: program("facebook/time", "ntsketest")? })
     }
 
     /// The client: one key exchange and one authenticated exchange.
     #[must_use]
     pub fn ask_once(&self, lab: &Lab, ke: SocketAddr, ntp: SocketAddr) -> std::process::Output {
-        Command::new(self.folder.join("ntsketest"))
+        self.client
+            .command(&Place::here())
             .args(["-addr", &ke.to_string(), "-ntp-addr", &ntp.to_string(), "-ca"])
             .arg(lab.ca())
             .output()
@@ -33,20 +32,15 @@ impl FacebookTime {
     }
 
     /// The server: two processes that share a key.
+    ///
+    /// # Panics
+    /// If it does not answer.
     #[must_use]
-    pub fn server(&self, lab: &Lab, ntp: u16, ke: u16) -> [Process; 2] {
-        let exchange = Process::start(
-            Command::new(self.folder.join("ntske"))
-                .args(["-addr", &format!("127.0.0.1:{ke}"), "-cert"])
-                .arg(lab.chain())
-                .arg("-key")
-                .arg(lab.key()),
-        );
-        let responder = Process::start(
-            Command::new(self.folder.join("ntpresponder"))
-                .args(["-enable-nts", "-manage-loopback=false", "-ip", "127.0.0.1", "-workers", "2"])
-                .args(["-port", &ntp.to_string(), "-monitoringport", &free_port().to_string()]),
-        );
-        [exchange, responder]
+    pub fn server(&self, lab: &Lab, ntp: u16, ke: u16) -> Server {
+        let (files, folder) = (files(lab), folder());
+        let search = Search { folder: Some(&folder), path: None };
+        let peer = Peer::find(Kind::FacebookTime, &search).unwrap_or_else(|error| panic!("{error}"));
+        let setup = setup(&Place::here(), LOOPBACK, &files, lab, [ntp, ke]);
+        peer.start(&setup).unwrap_or_else(|error| panic!("{error}"))
     }
 }

@@ -1,21 +1,28 @@
-//! Real peers as processes: chrony, NTPsec, ntpd-rs, facebook/time. None of them can touch this machine's clock.
+//! Real peers as processes: chrony, NTPsec, ntpd-rs, facebook/time, none of which can touch this machine's clock, and
+//! memcached.
 //!
 //! `find` says that the running test is skipped where a peer is missing. Everything else panics where a test would.
 
 mod chrony;
 mod facebook_time;
+mod memcached;
 mod ntpd_rs;
 mod ntpsec;
-mod sandbox;
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::hosts::{Host, Hosts};
+use authentick_rig::peers::{Identity, Place, Ports, Program, Search, Setup};
+use authentick_rig::sandbox;
+
+use crate::certificates::Lab;
+use crate::process::{Process, free_port};
 use crate::skip::skip;
 
 pub use self::chrony::{Chrony, ChronyDaemon};
 pub use self::facebook_time::FacebookTime;
+pub use self::memcached::{Memcached, MemcachedServer, Memory};
 pub use self::ntpd_rs::{NtpdRs, NtpdRsClient};
 pub use self::ntpsec::NtpSec;
 
@@ -42,33 +49,43 @@ pub fn chronyd() -> Option<(PathBuf, PathBuf)> {
     program.exists().then(|| (program, libraries(&peer)))
 }
 
-/// A peer's program; says that the test is skipped if it is not there.
-fn program(path: &str) -> Option<PathBuf> {
-    let program = folder().join(path);
-    if !program.exists() {
+/// A peer's program; says that the test is skipped if it is not in the folder: another version may be elsewhere.
+fn program(peer: &str, inside: &str) -> Option<Program> {
+    let path = format!("{}/{inside}", peer.replace('/', "-"));
+    if !folder().join(&path).exists() {
         skip(&format!("{path} is missing; run cargo xtask peers"));
         return None;
     }
-    Some(program)
+    Some(Search { folder: Some(&folder()), path: None }.program(peer, inside).unwrap())
 }
 
-/// Where a peer runs: the name of a network namespace, or this one.
-#[derive(Clone, Debug, Default)]
-struct Place(Option<String>);
-
-impl Place {
-    fn on(hosts: &Hosts, host: Host) -> Self {
-        Place(Some(hosts.name(host).to_owned()))
+/// A server with the lab's certificate.
+fn setup<'a>(
+    place: &Place,
+    address: IpAddr,
+    files: &'a [PathBuf; 2],
+    lab: &'a Lab,
+    ports: [u16; 2],
+) -> Setup<'a> {
+    let [chain, key] = files;
+    Setup {
+        place: place.clone(),
+        address,
+        ports: Ports { ntp: ports[0], ke: ports[1], spare: free_port() },
+        folder: lab.path(),
+        identity: Some(Identity { chain, key }),
+        keys: &[],
     }
+}
 
-    fn command(&self, program: &Path) -> Command {
-        match &self.0 {
-            None => Command::new(program),
-            Some(namespace) => {
-                let mut command = Command::new("ip");
-                command.args(["netns", "exec", namespace]).arg(program);
-                command
-            }
-        }
-    }
+/// The lab's certificate and key.
+fn files(lab: &Lab) -> [PathBuf; 2] {
+    [lab.chain(), lab.key()]
+}
+
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// Starts a program that cannot set a clock.
+fn start_sandboxed(mut command: Command) -> Process {
+    sandbox::start(&mut command).unwrap_or_else(|error| panic!("{error}")).into()
 }

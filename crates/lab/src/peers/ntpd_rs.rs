@@ -1,10 +1,11 @@
 //! ntpd-rs, as client and server, where it cannot set clocks.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use super::{Place, program, sandbox};
+use authentick_rig::peers::{self, Place, Program};
+
+use super::{LOOPBACK, files, program, setup, start_sandboxed};
 use crate::certificates::Lab;
 use crate::hosts::{Host, Hosts};
 use crate::process::{Process, text};
@@ -13,8 +14,8 @@ use crate::process::{Process, text};
 /// does nothing, and without the right to do it anyway.
 #[derive(Debug)]
 pub struct NtpdRs {
-    daemon: PathBuf,
-    control: PathBuf,
+    daemon: Program,
+    control: Program,
     place: Place,
     address: IpAddr,
 }
@@ -24,10 +25,10 @@ impl NtpdRs {
     #[must_use]
     pub fn find() -> Option<Self> {
         Some(NtpdRs {
-            daemon: program("ntpd-rs/bin/ntp-daemon")?,
-            control: program("ntpd-rs/bin/ntp-ctl")?,
-            place: Place::default(),
-            address: Ipv4Addr::LOCALHOST.into(),
+            daemon: program("ntpd-rs", "bin/ntp-daemon")?,
+            control: program("ntpd-rs", "bin/ntp-ctl")?,
+            place: Place::here(),
+            address: LOOPBACK,
         })
     }
 
@@ -63,23 +64,16 @@ impl NtpdRs {
     /// A server under NTS; without sources it only reads the clock.
     #[must_use]
     pub fn server(&self, lab: &Lab, ntp: u16, ke: u16) -> Process {
-        let (config, address) = (lab.path().join("ntpd-rs-server.toml"), self.address);
-        let text = format!(
-            "[observability]\nlog-level = \"info\"\n[synchronization]\nlocal-stratum = 1\n\
-             [[server]]\nlisten = \"{address}:{ntp}\"\n\
-             [[nts-ke-server]]\nlisten = \"{address}:{ke}\"\nntp-port = {ntp}\n\
-             certificate-chain-path = {:?}\nprivate-key-path = {:?}\n[keyset]\nstale-key-count = 1\n",
-            lab.chain(),
-            lab.key()
-        );
-        self.start(&config, &text)
+        let files = files(lab);
+        let setup = setup(&self.place, self.address, &files, lab, [ntp, ke]);
+        self.start(&lab.path().join("ntpd-rs-server.toml"), &peers::NtpdRs::configuration(&setup))
     }
 
     fn start(&self, config: &Path, text: &str) -> Process {
         std::fs::write(config, text).unwrap();
-        let mut command = self.place.command(&self.daemon);
+        let mut command = self.daemon.command(&self.place);
         command.arg("-c").arg(config);
-        sandbox::start(command)
+        start_sandboxed(command)
     }
 }
 
@@ -88,7 +82,7 @@ impl NtpdRs {
 pub struct NtpdRsClient {
     /// The process.
     pub process: Process,
-    control: PathBuf,
+    control: Program,
     config: PathBuf,
 }
 
@@ -96,7 +90,8 @@ impl NtpdRsClient {
     /// What `ntp-ctl status` prints.
     #[must_use]
     pub fn status(&self) -> String {
-        let output = Command::new(&self.control).arg("-c").arg(&self.config).arg("status").output().unwrap();
+        let mut command = self.control.command(&Place::here());
+        let output = command.arg("-c").arg(&self.config).arg("status").output().unwrap();
         text(&output)
     }
 }

@@ -4,7 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use super::{Place, folder, libraries, program, sandbox};
+use authentick_rig::peers::Place;
+use authentick_rig::sandbox;
+
+use super::{folder, libraries, program, start_sandboxed};
 use crate::certificates::Lab;
 use crate::hosts::{Host, Hosts};
 use crate::process::Process;
@@ -21,7 +24,7 @@ impl NtpSec {
     /// Debian's NTPsec on this host, if it is here and may run.
     #[must_use]
     pub fn find(hosts: &Hosts, host: Host) -> Option<Self> {
-        program("ntpsec/usr/sbin/ntpd")?;
+        program("ntpsec", "usr/sbin/ntpd")?;
         is_root("ntpd binds port 123")
             .then(|| NtpSec { folder: folder().join("ntpsec"), place: Place::on(hosts, host) })
     }
@@ -47,7 +50,7 @@ impl NtpSec {
         let mut command = self.command(self.folder.join("usr/sbin/ntpd"));
         // In the foreground, not minding how far off the clock is.
         command.args(["-n", "-g", "-c"]).arg(config);
-        sandbox::start(command)
+        start_sandboxed(command)
     }
 
     /// A server under NTS that takes itself for stratum 1, with further configuration lines.
@@ -80,6 +83,6 @@ impl NtpSec {
     pub fn ask_once(&self, arguments: &[&str]) -> Output {
         let mut command = self.command("python3");
         command.arg(self.folder.join("usr/bin/ntpdig")).arg("-j").args(arguments);
-        sandbox::output(command)
+        sandbox::within(|| command.output().unwrap()).unwrap_or_else(|error| panic!("{error}"))
     }
 }

@@ -93,7 +93,9 @@ pub(crate) fn check_plan(plan: &Plan, allow: &Allow, limits: &Limits) -> Result<
     {
         return Err(format!("{transfers} transfers after a key exchange are more than {TRANSFER_COUNT_MAX}"));
     }
-    if plan.aeads.len() > AEAD_COUNT_MAX || plan.sources.len() > SOURCE_COUNT_MAX {
+    if plan.aeads.len() > AEAD_COUNT_MAX
+        || plan.sources.len().max(plan.background_sources.len()) > SOURCE_COUNT_MAX
+    {
         return Err(format!(
             "more than {AEAD_COUNT_MAX} algorithms or {SOURCE_COUNT_MAX} source addresses are not taken"
         ));

@@ -223,7 +223,7 @@ mod tests {
             kept.push(std::fs::read(entry.unwrap().path()).unwrap());
         }
         let read_count = kept.iter().filter(|octets| agent_message(octets)).count();
-        assert!(2 * read_count > kept.len(), "{read_count} of {}", kept.len());
+        assert!(read_count >= 10, "{read_count} of {}", kept.len());
         // A corpus whose messages do not parse any more reaches nothing.
         let names = |octets: &[u8]| {
             let octets = octets.get(1..).unwrap_or_default();

@@ -51,7 +51,7 @@ pub(crate) fn split_plan(plan: &Plan, count: usize) -> Result<Vec<Plan>, String>
             plan.clients
         ));
     }
-    if !plan.sources.is_empty() {
+    if !plan.sources.is_empty() || !plan.background_sources.is_empty() {
         return Err("source addresses belong to one host and cannot be divided among agents; leave them out, and give \
                     each agent's host one address"
             .to_owned());
@@ -180,6 +180,7 @@ fn add(whole: &mut Part, part: Part) -> Option<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
     use std::time::Duration;
 
     use authentick_report::load::{Cause, Drops, Operation, Second, Stray};
@@ -237,8 +238,12 @@ mod tests {
             "a run repeats from its seed"
         );
         assert!(split_plan(&Plan { clients: 2, ..plan() }, 3).is_err());
-        let sources = vec!["127.0.0.1".parse().unwrap()];
-        assert!(split_plan(&Plan { sources, ..plan() }, 3).is_err());
+        let sources: Vec<IpAddr> = vec!["127.0.0.1".parse().unwrap()];
+        for plan in
+            [Plan { sources: sources.clone(), ..plan() }, Plan { background_sources: sources, ..plan() }]
+        {
+            assert!(split_plan(&plan, 3).unwrap_err().contains("belong to one host"));
+        }
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl Sockets {
     /// # Errors
     /// The cause for which nothing was sent, or for which it failed at once.
     fn begin_exchange(&mut self, exchange: Exchange, begun_ns: u64) -> Result<(), Cause> {
-        let source = self.sources.next();
+        let source = self.sources.next(exchange.measured);
         let Exchanges { server, timeout_ns, ask, connections, due_ns } = &mut self.exchanges;
         let ask = ask.as_ref().ok_or(Cause::Local)?;
         let deadline_ns = begun_ns.saturating_add(*timeout_ns);

@@ -38,7 +38,34 @@ pub(crate) struct Setup {
 }
 
 /// Source addresses, of which each socket gets the next one; those of other threads are passed over.
-type Sources = StepBy<Skip<Cycle<std::vec::IntoIter<IpAddr>>>>;
+type Addresses = StepBy<Skip<Cycle<std::vec::IntoIter<IpAddr>>>>;
+
+/// Where sockets stand: those of the background at addresses of their own, if there are any.
+pub(super) struct Sources {
+    all: Addresses,
+    background: Option<Addresses>,
+}
+
+impl Sources {
+    fn new(plan: &Plan, share: Share) -> Self {
+        let of_thread = |addresses: &Vec<IpAddr>| {
+            addresses.clone().into_iter().cycle().skip(share.index as usize).step_by(share.count as usize)
+        };
+        let background = &plan.background_sources;
+        Sources {
+            all: of_thread(&plan.sources),
+            background: (!background.is_empty()).then(|| of_thread(background)),
+        }
+    }
+
+    /// The address of the next socket, of a measured client or of the background; `None`: the host's choice.
+    pub(super) fn next(&mut self, measured: bool) -> Option<IpAddr> {
+        match &mut self.background {
+            Some(background) if !measured => background.next(),
+            Some(_) | None => self.all.next(),
+        }
+    }
+}
 
 /// A sending thread's sockets, and the core that says what goes through them.
 pub(crate) struct Sockets {
@@ -89,13 +116,12 @@ impl Sockets {
             replay_cookie: plan.replay_cookie,
             joinable: plan.joinable,
         };
-        let sources = plan.sources.clone().into_iter().cycle();
         let mut sockets = Sockets {
             core: Core::new(settings, entropy).map_err(|missing| missing.to_string())?,
             clock: HostClock::default(),
             poller: Poller::new().map_err(|error| format!("cannot wait for sockets: {error}"))?,
             clients: Vec::with_capacity(measured_count + background_count),
-            sources: sources.skip(share.index as usize).step_by(share.count as usize),
+            sources: Sources::new(&plan, share),
             out: SendBatch::default(),
             apart: false,
             back: ReceiveBatch::default(),
@@ -106,7 +132,7 @@ impl Sockets {
             told: [0; 3],
         };
         for index in 0..measured_count + background_count {
-            let source = sockets.sources.next();
+            let source = sockets.sources.next(index < measured_count);
             sockets.open_client(&plan, index, source).map_err(|error| {
                 let from = source.map_or(String::new(), |source| format!(" from {source}"));
                 let count = measured_count + background_count;
@@ -406,7 +432,9 @@ impl Horizon {
 fn remedy(error: &io::Error) -> &'static str {
     match Errno::from_io_error(error) {
         Some(Errno::MFILE) => "; raise the limit of open files (ulimit -n), or lower --clients",
-        Some(Errno::ADDRNOTAVAIL) => "; give --sources only addresses that this host has",
+        Some(Errno::ADDRNOTAVAIL) => {
+            "; give --sources and --background-sources only addresses that this host has"
+        }
         Some(Errno::ADDRINUSE) => "; no port is left: spread the clients with --sources, or lower --clients",
         _ => "",
     }

@@ -35,6 +35,8 @@ const BEGINNING: u32 = 10;
 #[derive(Clone, Debug)]
 pub struct Processes {
     pids: Vec<u32>,
+    /// Of the server.
+    port: u16,
     /// Clock ticks a second, the unit of `/proc/PID/stat`.
     ticks_per_second: u64,
     page_size: u64,
@@ -73,16 +75,18 @@ pub(crate) struct Seen {
 }
 
 impl Processes {
-    /// The processes with these numbers; one that is named twice counts once.
+    /// The processes with these numbers, of a server that answers on UDP port `port`; one that is named twice counts
+    /// once.
     ///
     /// # Errors
     /// A sentence, if there is none or it cannot be seen.
-    pub fn new(pids: &[u32]) -> Result<Self, String> {
+    pub fn new(pids: &[u32], port: u16) -> Result<Self, String> {
         let mut pids = pids.to_vec();
         pids.sort_unstable();
         pids.dedup();
         let processes = Processes {
             pids,
+            port,
             ticks_per_second: authentick_net::clock::ticks_per_second(),
             page_size: authentick_net::clock::page_size(),
         };
@@ -125,7 +129,7 @@ impl Processes {
     }
 
     fn baseline(&self, off: Option<Duration>) -> Result<Baseline, String> {
-        Ok(Baseline { usage: self.usage()?, counters: Counters::read(&self.pids), off })
+        Ok(Baseline { usage: self.usage()?, counters: Counters::read(&self.pids, self.port), off })
     }
 
     /// Whether one of them is stopped.
@@ -312,7 +316,7 @@ mod tests {
     #[test]
     fn own_work_is_seen_and_no_process_is_an_error() {
         let own = std::process::id();
-        let processes = Processes::new(&[own, own]).unwrap();
+        let processes = Processes::new(&[own, own], 123).unwrap();
         let before = processes.usage().unwrap();
         let start = Instant::now();
         while start.elapsed() < Duration::from_millis(60) {
@@ -320,7 +324,7 @@ mod tests {
         }
         let after = processes.usage().unwrap();
         assert!(after.cpu > before.cpu && after.resident_size > 1 << 20);
-        assert!(Processes::new(&[own, u32::MAX]).unwrap_err().contains("process 4294967295"));
+        assert!(Processes::new(&[own, u32::MAX], 123).unwrap_err().contains("process 4294967295"));
     }
 
     /// A process that ends with this value.
@@ -336,6 +340,15 @@ mod tests {
             let sent = Command::new("kill").args([name, &self.0.id().to_string()]).status().unwrap();
             assert!(sent.success());
         }
+
+        /// Stops it, and waits until it has: a signal is delivered when the process is scheduled next.
+        fn stop(&self) {
+            self.signal("-STOP");
+            let status = format!("/proc/{}/stat", self.0.id());
+            while !fs::read_to_string(&status).unwrap().contains(") T ") {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
     }
 
     impl Drop for Shell {
@@ -346,7 +359,7 @@ mod tests {
     }
 
     fn seen(shell: &Shell, during: impl FnOnce()) -> Seen {
-        let processes = Processes::new(&[shell.0.id()]).unwrap();
+        let processes = Processes::new(&[shell.0.id()], 123).unwrap();
         let begun = Instant::now() - Duration::from_secs(6);
         let watching = processes.watch(begun, Duration::from_secs(60), false).unwrap();
         during();
@@ -357,7 +370,7 @@ mod tests {
     fn busy_idle_and_stopped_processes_are_told_apart() {
         let (busy, idle, stopped) =
             (Shell::start("while :; do :; done"), Shell::start("read x"), Shell::start("read x"));
-        stopped.signal("-STOP");
+        stopped.stop();
         let second = || std::thread::sleep(Duration::from_secs(1));
         let found: Vec<Seen> = std::thread::scope(|scope| {
             let threads = [&busy, &idle, &stopped].map(|shell| scope.spawn(move || seen(shell, second)));
@@ -375,7 +388,7 @@ mod tests {
     #[test]
     fn process_that_ends_is_an_error() {
         let shell = Shell::start("read x");
-        let processes = Processes::new(&[shell.0.id()]).unwrap();
+        let processes = Processes::new(&[shell.0.id()], 123).unwrap();
         let watching = processes.watch(Instant::now(), Duration::from_secs(60), true).unwrap();
         drop(shell);
         assert!(watching.end().unwrap_err().starts_with("process "));

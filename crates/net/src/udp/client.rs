@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(local(None).unwrap().ip().to_string(), "127.0.0.1");
         let from = local(Some("127.0.0.9")).unwrap();
         assert!(from.ip().to_string() == "127.0.0.9" && from.port() > 0, "{from}");
-        assert_eq!(local(Some("192.0.2.1")).unwrap_err().kind(), io::ErrorKind::AddrNotAvailable);
+        assert_eq!(local(Some("240.0.0.1")).unwrap_err().kind(), io::ErrorKind::AddrNotAvailable);
     }
 
     #[test]

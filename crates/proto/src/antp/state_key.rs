@@ -213,6 +213,48 @@ impl StateKeys {
         StateKeys { keys: self.keys.advance(next, now, keep), seed, refreshed }
     }
 
+    /// The set with another future key, into which randomness goes, and whose identifier is the one after that of the
+    /// key that it replaces.
+    #[must_use]
+    pub fn with_new_future(&self, now: u64, entropy: &mut Entropy) -> Self {
+        let seed = self.seed.next(Some(entropy));
+        let next = StateKey::of(self.keys.next_id(), now, &seed);
+        StateKeys { keys: self.keys.with_future(next), seed, refreshed: now }
+    }
+
+    /// The set with this identifier for its future key, for one that was read where it is not the next number.
+    ///
+    /// # Errors
+    /// If another key has it.
+    pub fn with_future_id(&self, id: u32) -> Result<Self, KeySetError> {
+        if self.keys().any(|(role, key)| role != Role::Future && key.id() == id) {
+            return Err(KeySetError::DuplicateId(id));
+        }
+        let future = StateKey::of(id, self.rotated(), &self.seed);
+        Ok(StateKeys { keys: self.keys.with_future(future), ..self.clone() })
+    }
+
+    /// The set without the retired key `id`: what it sealed no longer opens.
+    ///
+    /// # Errors
+    /// If there is no such key, or it is not retired.
+    pub fn without(&self, id: u32) -> Result<Self, KeySetError> {
+        Ok(StateKeys { keys: self.keys.without(id)?, ..self.clone() })
+    }
+
+    /// The set as it is used: the keys of `beside` open too, and those in `closed` do not. See
+    /// [`Generations::opening`].
+    #[must_use]
+    pub fn opening(&self, beside: Option<&Self>, closed: impl IntoIterator<Item = u32>) -> Self {
+        StateKeys { keys: self.keys.opening(beside.map(|beside| &beside.keys), closed), ..self.clone() }
+    }
+
+    /// Whether `id` is that of one of the next keys after these: who makes them may have it already.
+    #[must_use]
+    pub fn is_ahead(&self, id: u32) -> bool {
+        self.keys.is_ahead(id)
+    }
+
     /// The key that seals.
     #[must_use]
     pub fn current(&self) -> &StateKey {
@@ -310,6 +352,33 @@ mod tests {
         assert_eq!(ids(&read), ids(&set));
         let (a, b) = (read.rotate(7, 3, None), set.rotate(7, 3, None));
         assert!(a.keys().zip(b.keys()).all(|((_, a), (_, b))| a.expose() == b.expose()));
+    }
+
+    #[test]
+    fn new_future_key_follows_from_nothing_that_was_there_and_is_read_back_by_its_number() {
+        let set = StateKeys::generate(0, &mut Entropy::from_seed(1)).rotate(1, 2, None);
+        let [current, future, retired] = ids(&set)[..] else { panic!("it has three keys") };
+        let drawn = [7, 8].map(|seed| set.with_new_future(5, &mut Entropy::from_seed(seed)));
+        for next in &drawn {
+            assert_eq!(ids(next), [current, (Role::Future, future.1 + 1), retired]);
+            assert_eq!((next.refreshed(), next.rotated()), (5, 1));
+        }
+        let octets = |set: &StateKeys, id| *set.find(id).expect("it has it").expose();
+        assert_ne!(octets(&drawn[0], future.1 + 1), octets(&drawn[1], future.1 + 1));
+        assert_ne!(octets(&drawn[0], future.1 + 1), octets(&set.rotate(2, 2, None), future.1 + 1));
+        let copy = |id| StateKey::new(id, 0, &octets(&set, id));
+        let read =
+            StateKeys::from_keys(drawn[0].seed().clone(), copy(current.1), [copy(retired.1)], 1, 5).unwrap();
+        assert_eq!(read.with_future_id(retired.1).unwrap_err(), KeySetError::DuplicateId(retired.1));
+        let read = read.with_future_id(future.1 + 1).unwrap();
+        assert_eq!(octets(&read, future.1 + 1), octets(&drawn[0], future.1 + 1));
+        assert!(read.find(future.1).is_none());
+        // What opens beside it and what does not changes nothing of what it is.
+        let used = set.opening(Some(&drawn[0]), [retired.1]);
+        assert!(used.find(future.1 + 1).is_some() && used.find(retired.1).is_none());
+        assert_eq!(ids(&used), ids(&set));
+        assert!(set.without(retired.1).unwrap().find(retired.1).is_none());
+        assert_eq!(set.without(current.1).unwrap_err(), KeySetError::InUse(current.1));
     }
 
     #[test]

@@ -31,13 +31,25 @@ pub struct Policy {
     pub limiter: Option<Arc<Limiter>>,
     /// Whether refused clients get a kiss (DENY, and RATE now and then) instead of silence.
     pub kiss: bool,
+    /// Whether cookie keys are made elsewhere and reach this server late, perhaps: a cookie under one of the next keys,
+    /// or any while there are none, then gets silence instead of NTSN.
+    pub awaits_keys: bool,
+    /// The same of ANTP's state keys: state under one of the next keys, and every request of ANTP while there are no
+    /// keys, then gets silence.
+    pub awaits_state_keys: bool,
 }
 
 impl Policy {
     /// Lets everyone through.
     #[must_use]
     pub fn open() -> Self {
-        Policy { allow: PrefixSet::everything(), limiter: None, kiss: false }
+        Policy {
+            allow: PrefixSet::everything(),
+            limiter: None,
+            kiss: false,
+            awaits_keys: false,
+            awaits_state_keys: false,
+        }
     }
 
     /// Decides on a request. `now_us` is asked for only if there is a rate limit; `refused_count` counts refusals, so

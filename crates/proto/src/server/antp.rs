@@ -26,7 +26,8 @@ use super::admit::Admitted;
 use super::entitled::Entitled;
 use super::limit::Limiter;
 use super::outcome::Outcome;
-use super::{Clock, Scheme, Slot, Standing};
+use super::uses::Uses;
+use super::{Clock, Rejected, Scheme, Slot, Standing};
 use crate::antp::nonce::Nonces;
 use crate::antp::seconds;
 use crate::antp::server::{
@@ -95,6 +96,8 @@ enum Ask {
     Time { suite: Suite, wanted: Extras },
     /// What only an error answers.
     Refused(ErrorCode, Outcome),
+    /// m3 or m5 with state under a key that is on its way here.
+    Ahead,
 }
 
 impl Ask {
@@ -116,6 +119,8 @@ pub(super) struct Antp {
     separate: Separate,
     /// Those of C1 and C2.
     nonces: Nonces,
+    /// Of C2.
+    pub(super) uses: Uses,
 }
 
 /// What a request of ANTP needs between the steps.
@@ -149,6 +154,12 @@ fn pending_state_of(request: &[u8], field: usize) -> &[u8; C1_SIZE] {
     request[field + KeyRequest::STATE_START..].first_chunk().expect("a key request has C1")
 }
 
+/// The key that the same was sealed with.
+fn pending_key_id(request: &[u8], field: usize) -> u32 {
+    let (id, _) = pending_state_of(request, field).split_first_chunk().expect("C1 begins with it");
+    u32::from_be_bytes(*id)
+}
+
 fn admits(limiter: Option<&Arc<Limiter>>, source: IpAddr, clock: &mut impl Clock) -> bool {
     limiter.is_none_or(|limiter| limiter.admit(source, clock.monotonic_us()))
 }
@@ -170,6 +181,7 @@ impl Antp {
                 keys: Vec::with_capacity(BATCH_SIZE),
             },
             nonces: Nonces::new(),
+            uses: Uses::new(),
         }
     }
 
@@ -207,16 +219,27 @@ impl Antp {
         Ok(true)
     }
 
+    /// Says nothing to any request, as there are no keys yet: who has some has answered it, or will.
+    pub(super) fn await_keys(slots: &mut [Slot]) -> usize {
+        for slot in slots.iter_mut().filter(|slot| slot.admitted(Scheme::Antp).is_some()) {
+            slot.standing = Rejected::Silently(Outcome::AntpKeyAhead).into();
+        }
+        0
+    }
+
     /// Opens the C2 and C1 of all requests, and turns those into refusals whose C1 does not open or whose prefix asks
-    /// too often; returns how many were opened.
+    /// too often; with `awaits_keys`, those with state under the next keys get silence. Returns how many were opened.
     pub(super) fn open(
         &mut self,
         antp: &AntpMoment<'_>,
+        awaits_keys: bool,
         clock: &mut impl Clock,
         slots: &[Slot],
         batch: &[Datagram<'_>],
     ) -> usize {
         let limits = antp.limits;
+        // A client that is refused would negotiate for nothing; its next request is answered.
+        let is_ahead = |id: u32| awaits_keys && antp.keys.is_ahead(id);
         let mut count = 0;
         for ((slot, own), datagram) in slots.iter().zip(&mut self.slots).zip(batch) {
             let Some(_) = slot.admitted(Scheme::Antp) else { continue };
@@ -231,13 +254,14 @@ impl Antp {
                     count += 1;
                     own.pending = open_pending(antp, suite, field, datagram);
                     match own.pending.is_some() {
+                        false if is_ahead(pending_key_id(datagram.request, field)) => Some(Ask::Ahead),
                         false => Some(EXPIRED),
                         // A prefix that asks too often takes nothing from what there is for all.
                         true if !admits(limits.exchanges.as_ref(), source, clock) => Some(RATE),
                         true => (!has_room(limits.all_exchanges.as_ref(), clock)).then_some(BUSY),
                     }
                 }
-                Ask::Refused(..) => None,
+                Ask::Refused(..) | Ask::Ahead => None,
             };
             if let Some(refusal) = refusal {
                 own.pending = None;
@@ -252,8 +276,11 @@ impl Antp {
                 continue;
             };
             count += 1;
-            if let Some(job) = own.text.job(antp.keys, state_of(datagram.request)) {
-                jobs.push(job);
+            let state = state_of(datagram.request);
+            match own.text.job(antp.keys, state) {
+                Some(job) => jobs.push(job),
+                None if is_ahead(key_id(state)) => own.ask = Ask::Ahead,
+                None => {}
             }
         }
         jobs.run();
@@ -282,7 +309,8 @@ impl Antp {
         slots: &mut [Slot],
         batch: &mut [Datagram<'_>],
     ) {
-        let nonces = &mut self.nonces;
+        let (nonces, uses) = (&mut self.nonces, &mut self.uses);
+        let opens = |id| antp.keys.find(id).is_some();
         for ((slot, own), datagram) in slots.iter_mut().zip(&mut self.slots).zip(batch) {
             let Some(admitted) = slot.admitted(Scheme::Antp) else { continue };
             let out = &mut datagram.response[..datagram.request.len()];
@@ -302,7 +330,8 @@ impl Antp {
                 // It gets its header like the others, and waits to be handed over.
                 Ask::KeyExchange(..) => Ok((0, Outcome::AntpKeyExchange)),
                 Ask::Time { suite, wanted } => {
-                    let is_due = key_id(state_of(datagram.request)) != antp.keys.current().id();
+                    let state = state_of(datagram.request);
+                    let is_due = key_id(state) != antp.keys.current().id();
                     //= antp#servers-6
                     let wanted = Extras { fresh: wanted.fresh && is_due, ..wanted };
                     let extras = wanted.that_fit(out.len(), overhead(&datagram.source));
@@ -313,9 +342,11 @@ impl Antp {
                     let outcome = if extras.early { Outcome::AntpSeparateTag } else { Outcome::AntpTime };
                     lay_out(suite, fresh.as_ref(), early.as_ref(), out)
                         .map(|size| (size, outcome))
+                        .inspect(|_| uses.count(state, opens))
                         .map_err(|_| Unfit::Silent(Outcome::NoRoom))
                 }
                 Ask::Refused(code, outcome) => Err(Unfit::Refused(code, outcome)),
+                Ask::Ahead => Err(Unfit::Silent(Outcome::AntpKeyAhead)),
             };
             (slot.standing, datagram.response_size) = match laid_out {
                 Ok((size, outcome)) => (Standing::Entitled(Entitled::antp(admitted), outcome), size),

@@ -35,6 +35,7 @@ mod nts;
 pub mod outcome;
 pub mod probe;
 pub mod snapshot;
+pub mod uses;
 
 use std::sync::Arc;
 
@@ -55,6 +56,8 @@ use self::nts::Nts;
 use self::outcome::{Outcome, Outcomes};
 use self::probe::{Probe, Stage};
 use self::snapshot::Snapshot;
+use self::uses::KeyUses;
+use crate::delays::{Step, pause};
 use crate::keyset::KeySet;
 use crate::limits::{BATCH_SIZE, GROUP_SIZE};
 use crate::symmetric::SymmetricKeys;
@@ -176,7 +179,7 @@ impl From<Rejected> for Standing {
     fn from(rejected: Rejected) -> Self {
         match rejected {
             Rejected::Silently(outcome) => Standing::Silent(outcome),
-            //= rfc8915#5.7-20, rfc8915#6-7
+            //= rfc8915#6-7
             Rejected::Nak(outcome) => Standing::Kiss(ReferenceId::NTSN, outcome),
             Rejected::CryptoNak(code, outcome) => Standing::CryptoNak(code, outcome),
         }
@@ -220,6 +223,18 @@ impl Responder {
     #[must_use]
     pub const fn outcomes(&self) -> &Outcomes {
         &self.outcomes
+    }
+
+    /// Requests under each cookie key, since it was made; a key that opens no more may be left out.
+    #[must_use]
+    pub fn key_uses(&self) -> &[KeyUses] {
+        self.nts.uses.all()
+    }
+
+    /// The same of requests for time with state of ANTP, by state key.
+    #[must_use]
+    pub fn state_key_uses(&self) -> &[KeyUses] {
+        self.antp.uses.all()
     }
 
     /// Draws what follows from another source, so that a simulation can compare two histories.
@@ -277,18 +292,25 @@ impl Responder {
         batch: &mut [Datagram<'_>],
     ) {
         probe.start(batch);
-        self.claim(moment.antp.is_some(), batch);
+        self.claim(moment.antp.is_some() || self.policy.awaits_state_keys, batch);
         probe.end_of(Stage::Parse, batch.len());
         let admitted = self.admit(clock, batch);
         let antp = moment.antp.filter(|_| admitted.antp > 0);
         probe.end_of(Stage::Admit, batch.len());
         let slots = &mut self.slots[..batch.len()];
         if admitted.nts > 0 {
-            self.nts.open(moment.keys, slots, batch);
+            self.nts.open(moment.keys, self.policy.awaits_keys, slots, batch);
         }
-        let antp_count = antp.map_or(0, |antp| self.antp.open(&antp, clock, slots, batch));
+        let antp_count = match &antp {
+            Some(antp) => self.antp.open(antp, self.policy.awaits_state_keys, clock, slots, batch),
+            None if admitted.antp > 0 => Antp::await_keys(slots),
+            None => 0,
+        };
         probe.end_of(Stage::Open, admitted.nts + antp_count);
-        let nts_count = if admitted.nts > 0 { self.nts.verify(slots, batch) } else { 0 };
+        let nts_count = match moment.keys {
+            Some(keys) if admitted.nts > 0 => self.nts.verify(keys, slots, batch),
+            Some(_) | None => 0,
+        };
         let mut mac_count = 0;
         if admitted.mac > 0 {
             self.mac.open(moment.symmetric, slots, batch);
@@ -354,6 +376,7 @@ impl Responder {
 
     /// Parses each datagram, and finds the scheme that it is for.
     fn claim(&mut self, serves_antp: bool, batch: &[Datagram<'_>]) {
+        pause(Step::Parse);
         let Responder { slots, nts, mac, antp, .. } = self;
         for (index, (slot, datagram)) in slots.iter_mut().zip(batch).enumerate() {
             let antp = serves_antp.then_some(&mut *antp);
@@ -369,6 +392,7 @@ impl Responder {
 
     /// Applies the policy.
     fn admit(&mut self, clock: &mut impl Clock, batch: &[Datagram<'_>]) -> AdmittedCounts {
+        pause(Step::Admit);
         let mut counts = AdmittedCounts::default();
         for (slot, datagram) in self.slots.iter_mut().zip(batch) {
             let Standing::Claimed = slot.standing else { continue };

@@ -16,6 +16,7 @@ use authentick_wire::nts::{
 
 use super::entitled::{Authenticated, Entitled, Rejected};
 use super::outcome::Outcome;
+use super::uses::Uses;
 use super::{Scheme, Slot, Standing};
 use crate::auth::nts::nonce_is_long_enough;
 use crate::cookie::{self, SessionKeys};
@@ -26,6 +27,7 @@ use crate::limits::GROUP_SIZE;
 /// What NTS keeps of a group.
 pub(super) struct Nts {
     slots: Box<[NtsSlot]>,
+    pub(super) uses: Uses,
 }
 
 /// What NTS keeps of a request between the steps.
@@ -56,7 +58,7 @@ impl Default for NtsSlot {
 
 impl Nts {
     pub(super) fn new() -> Self {
-        Nts { slots: (0..GROUP_SIZE).map(|_| NtsSlot::default()).collect() }
+        Nts { slots: (0..GROUP_SIZE).map(|_| NtsSlot::default()).collect(), uses: Uses::new() }
     }
 
     /// Takes a packet with fields of NTS, which is to be answered in `mode`.
@@ -75,8 +77,14 @@ impl Nts {
         Ok(Scheme::Nts)
     }
 
-    /// Opens the cookies.
-    pub(super) fn open(&mut self, keys: Option<&KeySet>, slots: &mut [Slot], batch: &[Datagram<'_>]) {
+    /// Opens the cookies; with `awaits_keys`, those under the next keys get silence, and all as long as there are none.
+    pub(super) fn open(
+        &mut self,
+        keys: Option<&KeySet>,
+        awaits_keys: bool,
+        slots: &mut [Slot],
+        batch: &[Datagram<'_>],
+    ) {
         pause(Step::OpenCookies);
         let mut jobs = OpenBatch::new();
         for ((slot, own), datagram) in slots.iter_mut().zip(&mut self.slots).zip(batch) {
@@ -88,6 +96,10 @@ impl Nts {
                 keys.and_then(|keys| cookie::open_job(keys, cookie, &mut own.session, &mut own.genuine));
             match job {
                 Some(job) => jobs.push(job),
+                // A client that is sent away would exchange keys for nothing; its next request is answered.
+                None if awaits_keys && keys.is_none_or(|keys| cookie::is_ahead(keys, cookie)) => {
+                    slot.standing = Rejected::Silently(Outcome::NtsKeyAhead).into();
+                }
                 None => slot.standing = Rejected::Nak(Outcome::NakUnknownKey).into(),
             }
         }
@@ -99,9 +111,10 @@ impl Nts {
         }
     }
 
-    /// Verifies the requests whose cookies opened; returns how many may be answered.
+    /// Verifies the requests whose cookies `keys` have opened; returns how many may be answered.
     //= rfc8915#5.7-12
-    pub(super) fn verify(&mut self, slots: &mut [Slot], batch: &mut [Datagram<'_>]) -> usize {
+    pub(super) fn verify(&mut self, keys: &KeySet, slots: &mut [Slot], batch: &mut [Datagram<'_>]) -> usize {
+        pause(Step::VerifyRequests);
         let mut jobs = OpenBatch::new();
         for ((slot, own), datagram) in slots.iter_mut().zip(&mut self.slots).zip(&mut *batch) {
             let Some(_) = slot.admitted(Scheme::Nts) else { continue };
@@ -119,6 +132,7 @@ impl Nts {
                 match proof.and_then(|proof| own.count_placeholders(datagram.request).map(|()| proof)) {
                     Ok(proof) => {
                         count += 1;
+                        self.uses.count(own.cookie.of(datagram.request), |id| keys.find(id).is_some());
                         Standing::Entitled(Entitled::from(proof), Outcome::Nts)
                     }
                     Err(rejected) => rejected.into(),
@@ -135,7 +149,7 @@ impl Nts {
         slots: &mut [Slot],
         batch: &mut [Datagram<'_>],
     ) {
-        pause(Step::SealCookies);
+        pause(Step::SealFreshCookies);
         let key = keys.current();
         let mut jobs = SealBatch::new();
         for ((slot, own), datagram) in slots.iter_mut().zip(&mut self.slots).zip(batch) {
@@ -167,6 +181,7 @@ impl Nts {
     /// Seals the responses.
     //= rfc8915#5.6-3, rfc8915#5.6-4
     pub(super) fn seal(&self, slots: &[Slot], batch: &mut [Datagram<'_>]) {
+        pause(Step::SealResponses);
         let mut jobs = SealBatch::new();
         for ((slot, own), datagram) in slots.iter().zip(&self.slots).zip(batch) {
             if !slot.is_entitled(Scheme::Nts) {

@@ -57,8 +57,12 @@ crate::outcomes! {
         Malformed = "malformed",
         /// Silence: an NTP packet whose NTS fields break a rule.
         NtsMalformed = "nts_malformed",
+        /// Silence: the cookie names a key that others have already, and that is on its way here.
+        NtsKeyAhead = "nts_key_ahead",
         /// Silence: an NTP packet whose ANTP fields break a rule.
         AntpMalformed = "antp_malformed",
+        /// Silence: C1 or C2 names a key that others have already, and that is on its way here.
+        AntpKeyAhead = "antp_key_ahead",
         /// Silence: a version of NTP that is not served.
         Version = "unsupported_version",
         /// Silence: a request to be signed for a machine of a Windows domain (MS-SNTP).
@@ -102,7 +106,9 @@ impl Outcome {
             | Outcome::NotARequest
             | Outcome::Malformed
             | Outcome::NtsMalformed
+            | Outcome::NtsKeyAhead
             | Outcome::AntpMalformed
+            | Outcome::AntpKeyAhead
             | Outcome::Version
             | Outcome::MsSntp
             | Outcome::NoRoom => false,

@@ -17,9 +17,10 @@ use authentick_proto::server::antp::{AntpLimits, AntpMoment, Full, KeyExchanges}
 use authentick_proto::server::limit::{Limiter, Rate};
 use authentick_proto::server::outcome::Outcome;
 use authentick_proto::server::snapshot::Snapshot;
+use authentick_proto::server::uses::KeyUses;
 use authentick_proto::server::{Moment, Policy, Responder};
-use authentick_sim::antp::{offer, published_key};
-use authentick_sim::{AntpServer, World};
+use authentick_sim::antp::{offer, published_key, published_service};
+use authentick_sim::{AntpServer, Link, Server, World};
 use authentick_wire::Writer;
 use authentick_wire::antp::{
     Antp, C1_SIZE, C2_SIZE, ErrorCode, ErrorMessage, Message, PAD, Suite, TAG_SIZE, emit_padding,
@@ -31,7 +32,7 @@ use authentick_wire::limits::{ANTP_PAYLOAD_SIZE_MAX, DATAGRAM_SIZE_MAX, HEADER_S
 use authentick_wire::packet::Packet;
 use authentick_wire::time::NtpTime;
 
-use super::{BEGIN, antp, flipped, world, world_with};
+use super::{BEGIN, antp, flipped, rotate, world, world_with};
 
 /// A request behind a minimal header, with `padding` octets of padding before it.
 pub(super) fn request(padding: usize, build: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
@@ -243,6 +244,70 @@ fn m3_is_served_where_its_c1_went_and_nowhere_else() {
                 false => Outcome::AntpExpired,
             };
             assert_eq!(outcome, expected, "{negotiates} {asks} {is_checked}");
+        }
+    }
+}
+
+#[test]
+fn requests_that_get_time_are_counted_under_the_key_of_their_state_and_no_others() {
+    let mut world = world(1);
+    let mut expected = Vec::new();
+    for (rotation, requests) in [(1, 5), (2, 3)] {
+        rotate(&mut world, rotation, 7);
+        let session = world.session(Suite::P256);
+        for seed in 0..requests {
+            let separate = (seed == 0).then_some(SeparateTag::Ipv4);
+            let answer = world.answer(&asked(&session, Wanted { fresh: false, separate }, seed).1);
+            assert!(matches!(answer.outcome, Outcome::AntpTime | Outcome::AntpSeparateTag), "{answer:?}");
+        }
+        let (_, m5) = asked(&session, Wanted::default(), requests);
+        for bit in [0, 8 * C2_SIZE - 1] {
+            let forged = flipped(&m5, 8 * (m5.len() - C2_SIZE) + bit);
+            assert_eq!(world.answer(&forged).outcome, Outcome::AntpExpired);
+        }
+        expected.push(KeyUses { id: antp(&mut world).keys.current().id(), requests });
+    }
+    assert_eq!(world.server.responder().state_key_uses(), expected);
+    assert!(world.server.responder().key_uses().is_empty(), "they are none of cookies");
+}
+
+#[test]
+fn state_under_the_next_keys_gets_silence_where_others_may_have_them_first() {
+    for awaits_state_keys in [false, true] {
+        let policy = Policy { awaits_state_keys, ..Policy::open() };
+        let service = published_service(&[Suite::P256], Settings::default());
+        let server = Server::new(1).with_antp(service).interleaved(policy);
+        let mut world = World::with_server(1, Link::default(), server);
+        let ours = antp(&mut world).keys.clone();
+        for count in [0, 1, 2, 3, 65, 66] {
+            // Sealed where the keys are made, or where they have come already.
+            antp(&mut world).keys = ours.clone();
+            (0..count).for_each(|index| rotate(&mut world, index, 7));
+            let session = world.session(Suite::P256);
+            let (_, m5) = asked(&session, Wanted::default(), 1);
+            let requests = [(m5, Outcome::AntpTime), (key_request(&mut world), Outcome::AntpKeyExchange)];
+            for (request, good) in requests {
+                let theirs = std::mem::replace(&mut antp(&mut world).keys, ours.clone());
+                let expected = match (count, awaits_state_keys) {
+                    (0 | 1, _) => good,
+                    (2..=65, true) => Outcome::AntpKeyAhead,
+                    _ => Outcome::AntpExpired,
+                };
+                let answer = world.answer(&request);
+                let is_silent = answer.datagrams.is_empty();
+                assert_eq!(
+                    (answer.outcome, is_silent),
+                    (expected, expected == Outcome::AntpKeyAhead),
+                    "{count}"
+                );
+                // Without any keys it is as if there were no ANTP, or as if all were ahead.
+                let without = world.server.antp.take();
+                let expected = if awaits_state_keys { Outcome::AntpKeyAhead } else { Outcome::Plain };
+                assert_eq!(world.answer(&request).outcome, expected);
+                world.server.antp = without;
+                antp(&mut world).keys = theirs;
+                assert_eq!(world.answer(&request).outcome, good);
+            }
         }
     }
 }

@@ -12,8 +12,8 @@ fn kept_corpus_has_no_finding_and_holds_records() {
         let octets = std::fs::read(entry.unwrap().path()).unwrap();
         (count, read_count) = (count + 1, read_count + usize::from(record(&octets)));
     }
-    // A corpus that is not read any more reaches nothing.
-    assert!(count > 10 && 2 * read_count > count, "{read_count} of {count}");
+    // A corpus that is not read any more reaches nothing. Most of what fuzzing keeps is refused, each in its own way.
+    assert!(read_count >= 10, "{read_count} of {count}");
 }
 
 #[test]
@@ -22,6 +22,13 @@ fn records_that_inputs_change_are_read() {
         assert!(record(text.as_bytes()), "{index}");
         assert!(record(&[index as u8]) && record(&[8 | index as u8]), "{index}");
     }
+}
+
+#[test]
+fn study_of_the_field_is_read_too() {
+    let (record_text, plan_text) = (pretty(&field::tests::record()), pretty(&field::tests::plan()));
+    assert!(record(record_text.as_bytes()) && record(plan_text.as_bytes()));
+    assert!(!record(record_text.replacen("\"round\": 1", "\"round\": -1", 1).as_bytes()));
 }
 
 #[test]

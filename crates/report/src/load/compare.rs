@@ -5,6 +5,7 @@
 
 use super::ceiling::Ip;
 use super::{Interval, Limit, LoadRecord, Percentiles, Point, Step, Tally};
+use crate::render::text::printable;
 use crate::render::{Block, Layout, Medium, Report, Section, Table, Tone, or_absent};
 use crate::units::{microseconds, rate, ratio};
 
@@ -220,7 +221,8 @@ impl Comparison {
     /// mind.
     #[must_use]
     pub fn refused(&self, gate: &Gate) -> Option<String> {
-        (!gate.allow_unlike && !self.unlike.is_empty()).then(|| self.unlike.join("; "))
+        let is_refused = !gate.allow_unlike && !self.unlike.is_empty();
+        is_refused.then(|| printable(&self.unlike.join("; ")).into_owned())
     }
 
     /// What of a gate is not fulfilled, a sentence each. What could not be measured has not passed.

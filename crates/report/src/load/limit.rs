@@ -85,6 +85,8 @@ pub struct Traffic {
     pub full: u64,
     /// Datagrams that were sent (`OutDatagrams`).
     pub sent: u64,
+    /// Datagrams that still waited in the server's sockets at the end, at most (`rx_queue`, which counts memory).
+    pub unread: u64,
     /// How far each of these may be off, as counting began while datagrams were on their way: after a warm-up.
     pub uncertain: u64,
 }

@@ -18,6 +18,8 @@ mod limit;
 mod report;
 mod scheme;
 mod search;
+pub mod span_rows;
+mod stress;
 mod tally;
 pub mod text;
 mod threshold;
@@ -34,6 +36,7 @@ pub use self::limit::{Capacity, Drops, Evidence, Limit, Second, Stalls, Traffic,
 pub use self::report::report;
 pub use self::scheme::Scheme;
 pub use self::search::{Excluded, Exclusion, Finding, Sample};
+pub use self::stress::StressReport;
 pub use self::tally::{Backlog, Cause, Histograms, Operation, Stray, Tally};
 pub use self::threshold::{Threshold, ThresholdError};
 pub(crate) use self::words::{shares_host, why};
@@ -120,6 +123,9 @@ pub struct Parameters {
     /// Prefix of the clients' addresses; null: the host's choice.
     #[serde(default)]
     pub sources: Option<String>,
+    /// Addresses of the clients that are not measured; absent: as those of the others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub background_sources: Vec<String>,
     /// Threads that send, on each host.
     pub workers: u32,
     /// How long a request waits for its answer, in seconds.
@@ -247,6 +253,13 @@ pub struct Spans {
     /// Exchanges that nobody tried to join: those above are a sample of all, as there were too many.
     #[serde(default, skip_serializing_if = "is_default")]
     pub left_out: u64,
+    /// What one reading of the server's clock costs, which is subtracted from the server's times: once from each of its
+    /// stages, never below zero. Absent: the server does not tell, and nothing is subtracted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_ns: Option<u64>,
+    /// The server timed one request for time in so many; absent: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<u32>,
     /// d_CKE = t4 - t1.
     pub d_cke_ns: Histogram,
     /// d_CNTS = t10 - t5.
@@ -488,6 +501,7 @@ pub(crate) mod tests {
             text.clone_into(place);
         }
         record.parameters.sources = Some(text.to_owned());
+        record.parameters.background_sources = vec![text.to_owned()];
         record.search.as_mut().unwrap().remark = Some(text.to_owned());
         record.steps[3].why_invalid = Some(text.to_owned());
         record.steps[3].limit.as_mut().unwrap().why = vec![text.to_owned(); 2];

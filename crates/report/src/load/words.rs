@@ -64,7 +64,11 @@ pub(super) fn shape(record: &LoadRecord) -> String {
         parts.push(format!("{}{same} for each key exchange", plural(u64::from(transfers), "transfer")));
     }
     if parameters.background_rps > 0.0 {
-        parts.push(format!("background load of {}/s, not measured", rate(parameters.background_rps)));
+        let from = match parameters.background_sources.join(", ") {
+            sources if sources.is_empty() => sources,
+            sources => format!(" from {sources}"),
+        };
+        parts.push(format!("background load of {}/s{from}, not measured", rate(parameters.background_rps)));
     }
     if !parameters.agents.is_empty() {
         parts.push(format!("sent by the agents {}", parameters.agents.join(", ")));

@@ -13,6 +13,11 @@ pub(super) struct Range {
 }
 
 impl Range {
+    /// Of a figure that is printed without its extremes.
+    pub(super) const fn one(value: f64) -> Self {
+        Range { low: value, median: value, high: value }
+    }
+
     /// `None` without values.
     fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.collect();

@@ -1,9 +1,14 @@
-//! Which algorithm for which host, computed from throughput and from what an algorithm withstands; and whether the
-//! drafts' conclusion, CMAC, follows from today's figures as it did from theirs.
+//! Which algorithm for which host, computed from throughput and from what an algorithm withstands; and whether each
+//! draft's conclusion, GMAC in the first and CMAC in the later one, follows from today's figures as it did from theirs.
 //!
-//! The recommendation is the fastest algorithm without an objection ([`Factors::objection`]). Algorithms whose tag does
-//! not fit RFC 5905's MAC are listed separately, as peers do not know our extension field.
+//! The recommendation is the fastest algorithm without an objection ([`Factors::objection`]). Algorithms whose extremes
+//! of rounds overlap with those of the fastest are as fast as it: of these the later draft's is recommended. Those
+//! whose tag does not fit RFC 5905's MAC are listed separately, as peers do not know our extension field.
+//!
+//! Of a host without the instructions nothing is said by our code alone, which is made for hosts that have them: there
+//! the faster of two implementations counts.
 
+use super::figures::Range;
 use super::security::{Carrier, Factors, MESSAGE_SIZE};
 use super::{Algorithm, Implementation, Instructions, KeyUse, MacRecord, Side, Timing};
 use crate::published::ntp_mac::{self, ALGORITHMS, Machine, NIST_RPS};
@@ -49,8 +54,10 @@ impl Role {
 pub struct Ranked {
     /// The algorithm.
     pub algorithm: Algorithm,
-    /// Thousands of packets a second.
+    /// Thousands of packets a second: the median of rounds.
     pub throughput_kps: f64,
+    /// The least and the most of a round.
+    pub extremes_kps: [f64; 2],
     /// How its tag travels.
     pub carrier: Carrier,
     /// Why it is not recommended.
@@ -68,13 +75,31 @@ pub struct Verdict {
     pub ranked: Vec<Ranked>,
 }
 
+impl Ranked {
+    /// Whether rounds do not tell which of the two is faster.
+    fn is_as_fast_as(&self, other: &Ranked) -> bool {
+        let ([low, high], [other_low, other_high]) = (self.extremes_kps, other.extremes_kps);
+        low <= other_high && other_low <= high
+    }
+
+    fn is_eligible(&self) -> bool {
+        self.objection.is_none() && self.carrier == Carrier::Trailer
+    }
+}
+
 impl Verdict {
-    fn new(host: String, role: Role, rates: impl Iterator<Item = (Algorithm, f64)>) -> Self {
+    fn new(host: String, role: Role, rates: impl Iterator<Item = (Algorithm, Range)>) -> Self {
         let mut ranked: Vec<Ranked> = rates
-            .map(|(algorithm, throughput_kps)| {
+            .map(|(algorithm, kps)| {
                 let factors = Factors::of(algorithm);
                 let objection = factors.objection(role.messages_log2(), MESSAGE_SIZE);
-                Ranked { algorithm, throughput_kps, carrier: factors.carrier, objection }
+                Ranked {
+                    algorithm,
+                    throughput_kps: kps.median,
+                    extremes_kps: [kps.low, kps.high],
+                    carrier: factors.carrier,
+                    objection,
+                }
             })
             .collect();
         ranked.sort_by(|a, b| b.throughput_kps.total_cmp(&a.throughput_kps));
@@ -87,10 +112,20 @@ impl Verdict {
         self.ranked.iter().find(|ranked| ranked.objection.is_none())
     }
 
-    /// The fastest of these whose tag travels as RFC 5905 has it: the recommendation.
+    /// Those without an objection whose tag travels as RFC 5905 has it, and than which none is seen to be faster: the
+    /// fastest, and what is as fast.
+    pub fn best(&self) -> impl Iterator<Item = &Ranked> {
+        let fastest = self.ranked.iter().find(|ranked| ranked.is_eligible());
+        let is_best = move |ranked: &&Ranked| {
+            ranked.is_eligible() && fastest.is_some_and(|fastest| ranked.is_as_fast_as(fastest))
+        };
+        self.ranked.iter().filter(is_best)
+    }
+
+    /// The recommendation: of the best the later draft's, if it is among them, and else the fastest.
     #[must_use]
     pub fn recommended(&self) -> Option<&Ranked> {
-        self.ranked.iter().find(|ranked| ranked.objection.is_none() && ranked.carrier == Carrier::Trailer)
+        self.best().find(|ranked| ranked.algorithm == CONCLUSION).or_else(|| self.best().next())
     }
 
     /// An algorithm's place in the ranking.
@@ -100,17 +135,26 @@ impl Verdict {
     }
 }
 
-/// For this host as client and as server, with the instructions and without.
+/// For this host as client and as server, with the instructions, and without where another implementation was measured.
 #[must_use]
 pub fn here(record: &MacRecord) -> Vec<Verdict> {
     let roles = record.in_order().flat_map(|side| [Role::Client, Role::Server].map(|role| (side, role)));
     let verdict = |(side, role): (&Side, Role)| {
-        measured(host_name(side.instructions).to_owned(), role, |algorithm| match role {
+        let ours = |algorithm| match role {
             Role::Client => side.ours(algorithm, 1),
             Role::Server => side.fastest_batch(algorithm),
+        };
+        measured(host_name(side.instructions).to_owned(), role, |algorithm| match side.instructions {
+            Instructions::With => ours(algorithm),
+            Instructions::Without => faster(ours(algorithm)?, side.rival(algorithm, KeyUse::Kept)?),
         })
     };
     roles.filter_map(verdict).collect()
+}
+
+fn faster<'a>(one: &'a Timing, other: &'a Timing) -> Option<&'a Timing> {
+    let kps = |timing: &Timing| timing.throughput_kps().median;
+    Some(if kps(one) >= kps(other) { one } else { other })
 }
 
 /// A verdict by timings; `None` if there are none.
@@ -119,7 +163,7 @@ fn measured<'a>(
     role: Role,
     timing: impl Fn(Algorithm) -> Option<&'a Timing>,
 ) -> Option<Verdict> {
-    let rate = |algorithm| Some((algorithm, timing(algorithm)?.throughput_kps().median));
+    let rate = |algorithm| Some((algorithm, timing(algorithm)?.throughput_kps()));
     let verdict = Verdict::new(host, role, Algorithm::ALL.into_iter().filter_map(rate));
     (!verdict.ranked.is_empty()).then_some(verdict)
 }
@@ -149,7 +193,7 @@ pub fn by_openssl(record: &MacRecord) -> Vec<Verdict> {
 pub fn published() -> Vec<Verdict> {
     let rates = |machine: Machine| {
         let cells = ALGORITHMS.into_iter().filter_map(move |algorithm| ntp_mac::cell(algorithm, machine));
-        cells.map(|cell| (cell.algorithm, cell.throughput_kps))
+        cells.map(|cell| (cell.algorithm, Range::one(cell.throughput_kps)))
     };
     let verdict = |machine: Machine| Verdict::new(machine.name().to_owned(), Role::Server, rates(machine));
     Machine::ALL.into_iter().map(verdict).collect()
@@ -157,6 +201,8 @@ pub fn published() -> Vec<Verdict> {
 
 /// The conclusion of the later draft.
 const CONCLUSION: Algorithm = Algorithm::Cmac128;
+/// What the first draft suggests.
+const SUGGESTION: Algorithm = Algorithm::Gmac128;
 
 /// What follows, in sentences.
 #[must_use]
@@ -166,13 +212,19 @@ pub fn findings(record: &MacRecord) -> Vec<String> {
     for verdict in &here {
         let Some(best) = verdict.recommended() else { continue };
         let place = format!("{}, as a {}", capital(&verdict.host), verdict.role.name());
+        let as_fast = verdict.best().filter(|other| other.algorithm != best.algorithm);
+        let as_fast = joined(as_fast.map(|other| other.algorithm.to_string()), ", ");
+        let as_fast =
+            as_fast.map_or_else(String::new, |names| format!("; rounds do not tell it from {names}"));
         sentences.push(format!(
-            "{place}: {}, {} thousand packets a second{}.",
+            "{place}: {}, {} thousand packets a second{}{as_fast}.",
             best.algorithm,
             count(best.throughput_kps.round() as u64),
             to_md5(verdict, best)
         ));
     }
+    sentences.extend(alone(record));
+    sentences.extend(suggestion(&here));
     sentences.extend(conclusion(&here));
     sentences.extend(others(&by_openssl(record)));
     sentences.extend(siv(&here));
@@ -186,7 +238,42 @@ fn to_md5(verdict: &Verdict, best: &Ranked) -> String {
     })
 }
 
-/// Whether CMAC is what is recommended everywhere here.
+/// That nothing follows for hosts without the instructions, where only our code was measured.
+fn alone(record: &MacRecord) -> Option<String> {
+    let side = record.side(Instructions::Without)?;
+    let has_rival = Algorithm::ALL.iter().any(|&algorithm| side.rival(algorithm, KeyUse::Kept).is_some());
+    let has_ours = Algorithm::ALL.iter().any(|&algorithm| side.ours(algorithm, 1).is_some());
+    (has_ours && !has_rival).then(|| {
+        format!(
+            "{}: nothing is recommended, as our code for such hosts is not made for speed; that takes a second \
+             implementation beside it (OpenSSL, with the feature openssl).",
+            capital(host_name(Instructions::Without))
+        )
+    })
+}
+
+/// Whether what the first draft suggests is the fastest here, and why it is not recommended.
+fn suggestion(here: &[Verdict]) -> Option<String> {
+    let of = |verdict: &Verdict| verdict.of(SUGGESTION).cloned();
+    let objection = here.iter().find_map(|verdict| of(verdict)?.objection);
+    let measured: Vec<&Verdict> = here.iter().filter(|verdict| of(verdict).is_some()).collect();
+    let is_fastest = |verdict: &&&Verdict| {
+        let all = verdict.ranked.first().zip(of(verdict));
+        all.is_some_and(|(fastest, own)| own.algorithm == fastest.algorithm || own.is_as_fast_as(fastest))
+    };
+    let fastest = measured.iter().filter(is_fastest).count();
+    (!measured.is_empty()).then(|| {
+        format!(
+            "The first draft suggests {SUGGESTION}, \u{201c}because it has the best latency and throughput \
+             performance\u{201d} (draft-aanchal4-ntp-mac-00, Recommendation): here nothing is faster in {fastest} of \
+             {} cases{}.",
+            measured.len(),
+            objection.map_or_else(String::new, |why| format!("; it is not recommended, as {why}"))
+        )
+    })
+}
+
+/// Whether CMAC is what is recommended everywhere here, as the later draft concludes.
 fn conclusion(here: &[Verdict]) -> Option<String> {
     if here.is_empty() {
         return None;
@@ -205,11 +292,12 @@ fn conclusion(here: &[Verdict]) -> Option<String> {
     );
     Some(match joined(against, "; ") {
         None => format!(
-            "The drafts\u{2019} conclusion stands: {rule}, {CONCLUSION} is the fastest in all {} cases here.",
+            "The later draft\u{2019}s conclusion stands: {rule}, nothing is faster than {CONCLUSION} in all {} cases \
+             here.",
             here.len()
         ),
         Some(against) => format!(
-            "The drafts\u{2019} conclusion does not stand everywhere: {rule}, something is faster than \
+            "The later draft\u{2019}s conclusion does not stand everywhere: {rule}, something is faster than \
              {CONCLUSION}: {against}."
         ),
     })
@@ -327,12 +415,49 @@ mod tests {
         });
         cmac.flat_map(|timing| &mut timing.ns).for_each(|ns| *ns /= 9.0);
         let found = findings(&record).join("\n");
-        assert!(found.contains("(client): HMAC-SHA224/128"), "{found}");
+        // Of a host without the instructions our code alone says nothing: the faster one counts.
+        assert!(!found.contains("(client): HMAC-SHA224/128"), "{found}");
         assert!(found.contains("instructions, by OpenSSL: CMAC(AES-128)."), "{found}");
         record.sides.iter_mut().for_each(|side| {
             side.timings.retain(|timing| timing.implementation != Implementation::OpenSsl);
         });
         assert!(by_openssl(&record).is_empty() && !findings(&record).join("").contains("by OpenSSL"));
+        record.sides.iter_mut().for_each(|side| {
+            side.timings.retain(|timing| timing.implementation != Implementation::AwsLc);
+        });
+        let found = findings(&record).join("\n");
+        assert!(found.contains("instructions: nothing is recommended, as our code"), "{found}");
+        assert_eq!(here(&record).len(), 2, "this host alone");
+    }
+
+    #[test]
+    fn what_rounds_do_not_tell_apart_is_as_fast() {
+        // Rounds of each scatter by 15 %.
+        for (factor, tied) in [(0.95, true), (0.7, true), (0.6, false)] {
+            let mut record = record();
+            scale(&mut record, Instructions::With, Algorithm::Cmac256, factor);
+            let verdict = &here(&record)[0];
+            let best: Vec<Algorithm> = verdict.best().map(|ranked| ranked.algorithm).collect();
+            assert_eq!(best.contains(&Algorithm::Cmac128), tied, "{factor}: {best:?}");
+            let expected = if tied { Algorithm::Cmac128 } else { Algorithm::Cmac256 };
+            assert_eq!(verdict.recommended().unwrap().algorithm, expected, "{factor}");
+            let told = findings(&record)[0].contains("rounds do not tell it from CMAC(AES-256)");
+            assert_eq!(told, factor < 0.9 && tied, "{factor}: {}", findings(&record)[0]);
+        }
+    }
+
+    #[test]
+    fn each_draft_is_held_to_what_it_says_itself() {
+        let found = findings(&record()).join("\n");
+        let first = "The first draft suggests GMAC(AES-128)";
+        assert!(found.contains(first) && found.contains("nothing is faster in 4 of 4 cases"), "{found}");
+        let mut record = record();
+        scale(&mut record, Instructions::Without, Algorithm::Gmac128, 9.0);
+        let found = findings(&record).join("\n");
+        assert!(
+            found.contains("nothing is faster in 2 of 4 cases; it is not recommended, as one"),
+            "{found}"
+        );
     }
 
     #[test]

@@ -68,7 +68,12 @@ pub(crate) fn record() -> MacRecord {
         commit: "0123456789ab".to_owned(),
         command: "authentick bench mac --json".to_owned(),
         started_unix_s: 1_780_000_000,
-        host: Host { cpu: "A <b>processor".to_owned(), cpu_count: 2, kernel: "Linux 6.1".to_owned() },
+        host: Host {
+            cpu: "A <b>processor".to_owned(),
+            cpu_count: 2,
+            memory_octets: None,
+            kernel: "Linux 6.1".to_owned(),
+        },
         packet_size: PACKET_SIZE,
         round_count: 3,
         turn_ms: 5.0,

@@ -4,4 +4,5 @@
 
 pub mod antp;
 pub mod ntp_mac;
+pub mod nts;
 pub mod request_threshold;

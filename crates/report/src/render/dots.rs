@@ -21,12 +21,19 @@ const TICK_DISTANCE_MIN: f64 = 50.0;
 pub(crate) enum Marker {
     Circle,
     Square,
+    Diamond,
+    Triangle,
     Cross,
 }
 
 impl Marker {
-    fn draw(self, colour: usize, x: f64, y: f64) -> String {
+    pub(super) fn draw(self, colour: usize, x: f64, y: f64) -> String {
         let class = class_of(colour);
+        let polygon = |corners: &[(f64, f64)]| {
+            let corner = |(right, down): &(f64, f64)| format!("{:.1},{:.1}", x + right, y + down);
+            let points = corners.iter().map(corner).collect::<Vec<_>>().join(" ");
+            format!("<polygon class=\"dot {class}\" points=\"{points}\"/>")
+        };
         match self {
             Marker::Circle => format!("<circle class=\"dot {class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\"/>"),
             Marker::Square => format!(
@@ -34,6 +41,8 @@ impl Marker {
                 x - 4.5,
                 y - 4.5
             ),
+            Marker::Diamond => polygon(&[(0.0, -5.5), (5.5, 0.0), (0.0, 5.5), (-5.5, 0.0)]),
+            Marker::Triangle => polygon(&[(0.0, -5.5), (5.5, 4.5), (-5.5, 4.5)]),
             Marker::Cross => format!("<path class=\"{class}\" d=\"{}\"/>", cross(x, y, 4.5)),
         }
     }
@@ -161,9 +170,13 @@ mod tests {
 
     #[test]
     fn shapes_differ() {
-        let swatches = [Marker::Circle, Marker::Square, Marker::Cross].map(|marker| marker.swatch(0));
-        for (element, swatch) in ["<circle", "<rect", "<path"].into_iter().zip(&swatches) {
+        use Marker::{Circle, Cross, Diamond, Square, Triangle};
+        let swatches = [Circle, Square, Cross, Diamond, Triangle].map(|marker| marker.swatch(0));
+        for (element, swatch) in
+            ["<circle", "<rect", "<path", "<polygon", "<polygon"].into_iter().zip(&swatches)
+        {
             assert!(swatch.contains(element), "{swatch}");
         }
+        assert_ne!(swatches[3], swatches[4]);
     }
 }

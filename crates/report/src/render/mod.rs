@@ -8,12 +8,14 @@ use std::fmt;
 mod chart;
 pub(crate) mod csv;
 mod dots;
+mod intervals;
 pub(crate) mod page;
 mod plot;
 pub(crate) mod text;
 
 pub(crate) use self::chart::{Chart, Line, Point, Unit};
 pub(crate) use self::dots::{Count, Dots, Marker, Series};
+pub(crate) use self::intervals::{Group, Intervals, Kind, Line as IntervalLine};
 pub(crate) use self::plot::{Cumulative, Distribution, Words};
 
 /// A whole report.
@@ -25,6 +27,14 @@ pub struct Report {
 }
 
 impl Report {
+    /// A report of sentences alone.
+    #[must_use]
+    pub fn of_sentences(title: &str, sentences: impl IntoIterator<Item = String>) -> Self {
+        let mut section = Section::default();
+        section.say_all(sentences);
+        Report::new(title, Layout::Flat, vec![section])
+    }
+
     pub(crate) fn new(title: &str, layout: Layout, sections: Vec<Section>) -> Self {
         Report { title: title.to_owned(), layout, sections }
     }
@@ -39,6 +49,35 @@ impl Report {
     #[must_use]
     pub fn page(&self) -> String {
         page::report(&self.title, self.layout, &self.sections)
+    }
+}
+
+/// Reports one after the other, as one text and one page.
+#[derive(Debug)]
+pub struct Joined {
+    title: String,
+    /// Each with the name by which the page links to it.
+    parts: Vec<(&'static str, Report)>,
+}
+
+impl Joined {
+    /// Reports under one title. The page links to each by its name, a word.
+    #[must_use]
+    pub fn new(title: &str, parts: Vec<(&'static str, Report)>) -> Self {
+        Joined { title: title.to_owned(), parts }
+    }
+
+    /// The reports for a terminal.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let part = |(_, report): &(&str, Report)| text::titled(&report.title) + &report.text();
+        text::titled(&self.title) + &self.parts.iter().map(part).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The reports as a page.
+    #[must_use]
+    pub fn page(&self) -> String {
+        page::joined(&self.title, &self.parts)
     }
 }
 

@@ -6,7 +6,9 @@
 use std::fmt::{self, Write as _};
 
 use super::plot::{NARROW, WIDE};
-use super::{ABSENT, Block, Drawing, Heading, Layout, Mark, Medium, Prose, Section, Table, Tone, Weight};
+use super::{
+    ABSENT, Block, Drawing, Heading, Layout, Mark, Medium, Prose, Report, Section, Table, Tone, Weight,
+};
 use crate::units::{typeset, typeset_prose};
 
 /// The cell for a missing value.
@@ -23,30 +25,66 @@ const fn style(layout: Layout) -> &'static str {
 }
 
 pub(super) fn report(title: &str, layout: Layout, sections: &[Section]) -> String {
-    let (title, style) = (escaped(title), style(layout));
-    let mut page = Page(String::new());
-    page.add(format_args!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
-    ));
-    for section in sections {
-        let mut blocks = section.shown(Medium::Page).peekable();
-        if !section.heading.is_empty() && (blocks.peek().is_some() || layout == Layout::Nested) {
-            page.add(format_args!("<h2>{}</h2>\n", escaped(&section.heading)));
-        }
-        blocks.for_each(|block| page.block(layout, block));
+    let mut page = Page::begun(title, layout);
+    page.sections(layout, sections);
+    page.ended()
+}
+
+/// Reports one after the other, with contents that link to them. Their headings are a level lower.
+pub(super) fn joined(title: &str, parts: &[(&str, Report)]) -> String {
+    let mut page = Page::begun(title, Layout::Nested);
+    page.add(format_args!("<nav aria-label=\"Contents\">\n<ul>\n"));
+    for (id, part) in parts {
+        page.add(format_args!("<li><a href=\"#{}\">{}</a></li>\n", escaped(id), escaped(&part.title)));
     }
-    page.0 + "</body>\n</html>\n"
+    page.add(format_args!("</ul>\n</nav>\n"));
+    for (id, part) in parts {
+        let (id, title) = (escaped(id), escaped(&part.title));
+        page.add(format_args!("<section id=\"{id}\" aria-label=\"{title}\">\n<h2>{title}</h2>\n"));
+        page.level = 3;
+        page.sections(part.layout, &part.sections);
+        page.add(format_args!("</section>\n"));
+    }
+    page.ended()
 }
 
 /// A page that grows block by block.
-struct Page(String);
+struct Page {
+    html: String,
+    /// Of headings of sections; those of tables are one lower.
+    level: u8,
+}
 
 impl Page {
+    fn begun(title: &str, layout: Layout) -> Self {
+        let (title, style) = (escaped(title), style(layout));
+        let mut page = Page { html: String::new(), level: 2 };
+        page.add(format_args!(
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
+        ));
+        page
+    }
+
+    fn ended(self) -> String {
+        self.html + "</body>\n</html>\n"
+    }
+
+    fn sections(&mut self, layout: Layout, sections: &[Section]) {
+        for section in sections {
+            let mut blocks = section.shown(Medium::Page).peekable();
+            if !section.heading.is_empty() && (blocks.peek().is_some() || layout == Layout::Nested) {
+                let (level, heading) = (self.level, escaped(&section.heading));
+                self.add(format_args!("<h{level}>{heading}</h{level}>\n"));
+            }
+            blocks.for_each(|block| self.block(layout, block));
+        }
+    }
+
     fn add(&mut self, text: fmt::Arguments<'_>) {
-        self.0.write_fmt(text).expect("writing to a string cannot fail");
+        self.html.write_fmt(text).expect("writing to a string cannot fail");
     }
 
     fn block(&mut self, layout: Layout, block: &Block) {
@@ -89,7 +127,8 @@ impl Page {
     fn table(&mut self, layout: Layout, table: &Table) {
         let name = escaped(&table.name);
         if layout == Layout::Nested {
-            self.add(format_args!("<h3>{name}</h3>\n"));
+            let level = self.level + 1;
+            self.add(format_args!("<h{level}>{name}</h{level}>\n"));
         }
         let shown = table.shown(Medium::Page);
         let class = |index: usize| if table.columns[index].is_word { " class=\"word\"" } else { "" };
@@ -178,7 +217,7 @@ fn markup(prose: &Prose) -> String {
 }
 
 /// Text that stands for itself in HTML, in an element or a quoted attribute.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     text.replace('"', "&quot;").replace('\'', "&#39;")
 }
@@ -205,9 +244,9 @@ pub(crate) fn assert_two_figures(page: &str) {
 #[cfg(test)]
 #[track_caller]
 pub(crate) fn assert_whole(page: &str) {
-    const ELEMENTS: [&str; 16] = [
+    const ELEMENTS: [&str; 19] = [
         "p", "table", "div", "figure", "ul", "li", "svg", "dl", "dt", "dd", "td", "th", "tr", "text", "h2",
-        "h3",
+        "h3", "h4", "section", "nav",
     ];
     for element in ELEMENTS {
         let count = |text: String| page.matches(&text).count();
@@ -221,6 +260,20 @@ mod tests {
     use super::*;
 
     const HOSTILE: &str = "<script>alert('x')</script>\"&";
+
+    #[test]
+    fn joined_reports_are_linked_and_their_headings_are_a_level_lower() {
+        let part = |title: &str| {
+            let sections = vec![Section::of(HOSTILE, [Block::paragraph("words")])];
+            Report::new(title, Layout::Nested, sections)
+        };
+        let page = joined("All", &[("one", part("First")), ("two", part(HOSTILE))]);
+        assert_whole(&page);
+        assert!(page.contains("<a href=\"#one\">First</a>") && page.contains("<section id=\"one\""));
+        assert_eq!([page.matches("<h1>").count(), page.matches("<h2>").count()], [1, 2]);
+        assert_eq!(page.matches("<h3>&lt;script&gt;").count(), 2);
+        assert!(!page.contains("<script"));
+    }
 
     #[test]
     fn text_is_escaped_and_otherwise_kept() {

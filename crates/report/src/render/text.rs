@@ -33,6 +33,12 @@ pub(super) fn report(layout: Layout, sections: &[Section]) -> String {
     out
 }
 
+/// The title of one of several reports.
+pub(super) fn titled(title: &str) -> String {
+    let title = printable(title);
+    format!("{title}\n{}\n\n", "#".repeat(title.chars().count()))
+}
+
 fn write(out: &mut String, layout: Layout, block: &Block) {
     match block {
         Block::Paragraph(prose, _) => say(out, layout, &prose.text()),

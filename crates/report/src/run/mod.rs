@@ -44,6 +44,9 @@ pub struct Host {
     pub cpu: String,
     /// How many processors the run could use.
     pub cpu_count: u32,
+    /// Octets of its memory; null in records of before this was kept, and where the kernel does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_octets: Option<u64>,
     /// Name and release of its kernel.
     pub kernel: String,
 }
@@ -182,7 +185,12 @@ pub(crate) mod tests {
             version: "0.1.0".to_owned(),
             commit: "0123456789ab".to_owned(),
             started_unix_s: 1_783_080_000,
-            host: Host { cpu: "Some CPU".to_owned(), cpu_count: 4, kernel: "Linux 6.12".to_owned() },
+            host: Host {
+                cpu: "Some CPU".to_owned(),
+                cpu_count: 4,
+                memory_octets: None,
+                kernel: "Linux 6.12".to_owned(),
+            },
             path: "loopback".to_owned(),
             schemes,
         }

@@ -3,12 +3,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Paper;
+use super::{Paper, Task};
 use crate::mac::{MacRecord, Order, opening, sections as bench};
 use crate::render::{Layout, Medium, Report, Section};
 
-/// The name of the record in the folder.
-pub const RECORD: &str = "run-mac.json";
+/// The only task: the bench on this host.
+pub const BENCH: &str = "mac";
+/// How long it takes, in seconds; and in its short form.
+const SECONDS: [f64; 2] = [120.0, 3.0];
 const TITLE: &str = "The drafts on MACs for NTP, beside ours";
 
 /// What is measured, and how.
@@ -17,10 +19,6 @@ pub type Plan = super::Plan<Settings>;
 /// What a study is made under: under other settings it is another study.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
-    /// The version of authentick.
-    pub version: String,
-    /// The commit that it was built from.
-    pub commit: String,
     /// Whether the study is a short one.
     pub quick: bool,
     /// The version of OpenSSL; null if there is none in this program.
@@ -29,9 +27,14 @@ pub struct Settings {
 
 impl super::Settings for Settings {
     const PAPER: Paper = Paper::Mac;
+    type Found = ();
+}
 
-    fn built(&self) -> [&str; 2] {
-        [&self.version, &self.commit]
+impl Settings {
+    /// What is to be measured.
+    #[must_use]
+    pub fn tasks(&self) -> Vec<Task> {
+        vec![Task::new(BENCH, "bench", SECONDS[usize::from(self.quick)], 0)]
     }
 }
 
@@ -39,85 +42,67 @@ impl Plan {
     /// What is to be said of the study, in sentences.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
-        match self.settings.quick {
-            true => vec!["This is a short run (--quick): medians of few rounds.".to_owned()],
-            false => Vec::new(),
-        }
+        let short = "This is a short run (--quick): medians of few rounds.";
+        let quick = self.settings.quick.then(|| short.to_owned());
+        self.gaps().into_iter().chain(quick).chain(self.stolen()).collect()
     }
 }
 
-/// The report on the study.
+/// The report on the study; without a record it says what is missing.
 #[must_use]
-pub fn report(plan: &Plan, record: &MacRecord) -> Report {
-    remarked(record, &plan.remarks())
+pub fn report(plan: &Plan, record: Option<&MacRecord>) -> Report {
+    Report::new(TITLE, Layout::Nested, sections(plan, record))
 }
 
-/// The same with these remarks.
+/// The report on a record that has no plan, with these remarks.
+#[cfg(test)]
 pub(crate) fn remarked(record: &MacRecord, remarks: &[String]) -> Report {
-    Report::new(TITLE, Layout::Nested, said(remarks, record))
+    Report::new(TITLE, Layout::Nested, said(remarks, Some(record)))
 }
 
 /// The drafts' tables with ours beside them, and what follows.
 #[must_use]
-pub fn sections(plan: &Plan, record: &MacRecord) -> Vec<Section> {
+pub fn sections(plan: &Plan, record: Option<&MacRecord>) -> Vec<Section> {
     said(&plan.remarks(), record)
 }
 
 /// The same with these sentences on the study.
-pub(crate) fn said(remarks: &[String], record: &MacRecord) -> Vec<Section> {
+fn said(remarks: &[String], record: Option<&MacRecord>) -> Vec<Section> {
     let mut first = Section::default();
     let title = format!("{TITLE}. Compare the ratios, not the figures.");
     first.say_in(Medium::Text, title);
-    first.say_all(remarks.iter().cloned().chain(opening(record)));
-    std::iter::once(first).chain(bench(record, Order::Drafts)).collect()
+    first.say_all(remarks.iter().cloned().chain(record.into_iter().flat_map(opening)));
+    let tables = record.map(|record| bench(record, Order::Drafts));
+    std::iter::once(first).chain(tables.into_iter().flatten()).collect()
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::study::request_threshold;
+    use crate::study::tests::plan_of;
 
     pub(crate) fn plan() -> Plan {
-        Plan {
-            paper: Paper::Mac,
-            command: "authentick study run mac --quick --out study".to_owned(),
-            started_unix_s: 1_780_000_000,
-            settings: Settings {
-                version: "0.1.0".to_owned(),
-                commit: "0123456789ab".to_owned(),
-                quick: true,
-                openssl: None,
-            },
-        }
-    }
-
-    #[test]
-    fn plan_survives_its_file_and_is_told_apart_from_the_other() {
-        let text = plan().to_json();
-        assert_eq!(Plan::from_json(&text).unwrap(), plan());
-        assert_eq!(Paper::of_plan(&text).unwrap(), Paper::Mac);
-        let other = request_threshold::plan::tests::plan().to_json();
-        assert!(Plan::from_json(&other).unwrap_err().to_string().contains("a study of \"threshold\""));
-        assert!(
-            request_threshold::Plan::from_json(&text).unwrap_err().to_string().contains("a study of \"mac\"")
-        );
-    }
-
-    #[test]
-    fn wrong_plans_are_refused_with_the_reason() {
-        let error = |text: &str| Plan::from_json(text).unwrap_err().to_string();
-        let text = plan().to_json();
-        assert!(error(&text.replace("study/1", "study/9")).contains("authentick-study/9"));
-        assert!(error(&text.replace("\"settings\"", "\"set\"")).contains("missing field `settings`"));
-        assert!(error(&text.replace("\"mac\"", "\"cake\"")).contains("unknown variant `cake`"));
-        assert!(error("{").contains("not a study's plan"));
+        let settings = Settings { quick: true, openssl: None };
+        let tasks = settings.tasks();
+        plan_of(settings, (), tasks)
     }
 
     #[test]
     fn short_study_says_so() {
-        assert!(plan().remarks()[0].contains("--quick"));
+        let short = plan().remarks();
+        assert!(short[0].contains("is not measured yet") && short[1].contains("--quick"), "{short:?}");
         let mut long = plan();
         long.settings.quick = false;
+        long.tasks.clear();
         assert!(long.remarks().is_empty());
+    }
+
+    #[test]
+    fn study_without_a_record_says_so_and_shows_no_table() {
+        let text = report(&plan(), None).text();
+        assert!(
+            text.contains("1 of 1 task is not measured yet") && !text.contains(" of 9: draft-"),
+            "{text}"
+        );
     }
 }

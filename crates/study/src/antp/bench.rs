@@ -28,8 +28,8 @@ const GLANCE: Duration = Duration::from_millis(100);
 const PUBLIC_KEY_THREADS: &str = "antp-";
 
 /// What trials need.
-pub(super) struct Bench<'a> {
-    pub(super) settings: &'a AntpSettings,
+pub struct Bench<'a> {
+    pub(super) settings: AntpSettings,
     pub(super) caller: Caller<'a>,
     folder: TempDir,
     identities: Identities,
@@ -51,19 +51,27 @@ pub(super) struct Target<'a> {
 }
 
 impl<'a> Bench<'a> {
-    pub(super) fn new(settings: &'a AntpSettings, caller: Caller<'a>) -> Result<Self, Error> {
+    pub(super) fn new(settings: &AntpSettings, caller: Caller<'a>) -> Result<Self, Error> {
         let folder = tempfile::tempdir()?;
         let identities = Identities::new(folder.path()).map_err(Error::rig("cannot make certificates"))?;
         identities.add_antp().map_err(Error::rig("cannot make certificates for ANTP"))?;
         let config = configuration(&folder, &identities, "127.0.0.1")?;
         let (program, gigabit) = (caller.program, gigabit());
         let server = pinned(Processor::First, || program.serve(Launch::Here, &config))?;
-        Ok(Bench { settings, caller, folder, identities, server, linked: OnceCell::new(), gigabit })
+        Ok(Bench {
+            settings: settings.clone(),
+            caller,
+            folder,
+            identities,
+            server,
+            linked: OnceCell::new(),
+            gigabit,
+        })
     }
 
     /// What is to be said of all trials.
     pub(super) fn remarks(&self) -> Vec<String> {
-        let mut remarks = vec![
+        vec![
             "Server and generators share one machine and its loopback: authentick serve with one worker and one \
              thread for public keys on the first processor, generators on the last. The paper's had machines of their \
              own."
@@ -76,16 +84,17 @@ impl<'a> Bench<'a> {
                  clients take it.",
                 self.settings.long_path_ms / 2.0
             ),
-        ];
-        if let Err(why) = &self.gigabit {
-            remarks.push(format!("Negotiation was not measured behind 1 Gbit/s: {why}."));
-        }
-        remarks
+        ]
     }
 
-    /// Whether there is a path of 1 Gbit/s.
-    pub(super) fn has_gigabit(&self) -> bool {
-        self.gigabit.is_ok()
+    /// Why there is no such path, if so.
+    pub(super) fn why_not(&self, path: Way) -> Option<String> {
+        match path {
+            Way::Short | Way::Long => None,
+            Way::Gigabit => {
+                self.gigabit.as_ref().err().map(|why| format!("there is no link of 1 Gbit/s: {why}"))
+            }
+        }
     }
 
     /// Where measured clients ask that share this machine's loopback with the load.
@@ -206,7 +215,7 @@ pub(super) fn is_over(load: &mut Process) -> Result<bool, Error> {
 ///
 /// # Errors
 /// Why there are none, in half a sentence.
-fn gigabit() -> Result<Hosts, String> {
+pub(super) fn gigabit() -> Result<Hosts, String> {
     if !is_root() {
         return Err("only root may make network namespaces".to_owned());
     }

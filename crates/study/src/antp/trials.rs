@@ -12,6 +12,8 @@ use authentick_report::study::antp::{
 use authentick_rig::relay::{Nobody, Relay};
 
 use super::bench::{BACKGROUND, Bench, Target, is_over, public_key_seconds};
+use super::tune;
+use crate::paper::Found;
 use crate::program::{Launch, load_record, say};
 use crate::{Error, Fault};
 
@@ -39,9 +41,30 @@ const BACKGROUND_SHARE_MIN: f64 = 0.8;
 /// How much longer than what it stands beside a background is to last, in seconds; it is stopped before.
 const BACKGROUND_SPARE_SECONDS: f64 = 60.0;
 
+/// What became of something that was to be measured.
+pub(super) enum Tried<T> {
+    /// It was.
+    Done(T),
+    /// It was stopped.
+    Stopped,
+    /// The server answered nothing, and why.
+    Silent(String),
+}
+
+impl<T> Tried<T> {
+    /// What a task brought, by what it measured.
+    pub(super) fn kept(self, kept: impl FnOnce(T) -> Found) -> Result<Found, Error> {
+        Ok(match self {
+            Tried::Done(measured) => kept(measured),
+            Tried::Stopped => Found::Stopped(None),
+            Tried::Silent(why) => Found::Infeasible(format!("nothing comes of it: {why}")),
+        })
+    }
+}
+
 impl Bench<'_> {
-    /// Looks for a capacity; `None` if it was stopped. A closed loop finds out where to look.
-    pub(super) fn search(&self, subject: Subject, path: Way) -> Result<Option<Capacity>, Error> {
+    /// Looks for a capacity. A closed loop finds out where to look.
+    pub(super) fn search(&self, subject: Subject, path: Way) -> Result<Tried<Capacity>, Error> {
         self.answered(&mut || self.search_once(subject, path))
     }
 
@@ -51,7 +74,7 @@ impl Bench<'_> {
         say(&mut words, "--step-seconds", &self.settings.search_seconds);
         say(&mut words, "--clients", &LOAD_CLIENTS);
         say(&mut words, "--server-pid", &target.pid);
-        let mut closed = words.clone();
+        let (plain, mut closed) = (words.clone(), words.clone());
         say(&mut closed, "--closed", &WINDOW);
         let Some(step) = self.step(target.launch, &closed)? else { return Ok(None) };
         let closed_rps = step.answered_rps();
@@ -59,7 +82,15 @@ impl Bench<'_> {
         if self.settings.quick && closed_rps > 0.0 {
             let remark = format!("a closed loop of {WINDOW} requests in place of a search (--quick)");
             let (rps, window, remark) = (Some(closed_rps), Some(WINDOW), Some(remark));
-            return Ok(Some(Capacity { subject, path, rps, window, request_size, remark }));
+            return Ok(Some(Capacity {
+                subject,
+                path,
+                rps,
+                window,
+                request_size,
+                remark,
+                searched_rps: None,
+            }));
         }
         words.push("--search".to_owned());
         say(&mut words, "--search-from", &(closed_rps * SEARCH_FROM_SHARE).max(SEARCH_FROM_MIN_RPS).round());
@@ -80,11 +111,42 @@ impl Bench<'_> {
                 why.trim_end_matches('.')
             ));
         }
-        Ok(Some(Capacity { subject, path, rps, window, request_size, remark }))
+        let mut capacity = Capacity { subject, path, rps, window, request_size, remark, searched_rps: None };
+        if window.is_none() && !self.tune(&mut capacity, target.launch, &plain)? {
+            return Ok(None);
+        }
+        Ok(Some(capacity))
     }
 
-    /// One trial of throughput; `None` if it was stopped.
-    pub(super) fn throughput(&self, capacity: &Capacity, rps: f64) -> Result<Option<Trial>, Error> {
+    /// Lowers the rate that a search found to where the server is as busy as the paper's; `false` if it was stopped.
+    fn tune(&self, capacity: &mut Capacity, launch: Launch<'_>, words: &[String]) -> Result<bool, Error> {
+        let (mut tried, mut next) = (Vec::new(), capacity.rps);
+        while let Some(rps) = next {
+            let mut words = words.to_vec();
+            say(&mut words, "--rate", &rps);
+            let Some(step) = self.step(launch, &words)? else { return Ok(false) };
+            let trial = Trial::of(capacity.subject, capacity.path, &step);
+            // What the generator spoils tells nothing about a rate, and the one that was found stays.
+            let Some(server_share) = trial.server_share.filter(|_| trial.why_invalid.is_none()) else {
+                break;
+            };
+            tried.push(tune::Tried { rps, server_share, loss_ratio: trial.loss_ratio });
+            next = tune::next_rps(&tried);
+        }
+        if let Some(best) = tune::best(&tried) {
+            self.caller.console.note(&format!(
+                "{}: {:.0}/s keep the server {:.0} % busy",
+                capacity.subject,
+                best.rps,
+                best.server_share * 100.0
+            ));
+            capacity.searched_rps = capacity.rps.replace(best.rps);
+        }
+        Ok(true)
+    }
+
+    /// One trial of throughput.
+    pub(super) fn throughput(&self, capacity: &Capacity, rps: f64) -> Result<Tried<Trial>, Error> {
         let (subject, path) = (capacity.subject, capacity.path);
         let Target { address, pid, launch } = self.target(path)?;
         let mut words = self.words(subject, address);
@@ -110,14 +172,14 @@ impl Bench<'_> {
         )
     }
 
-    /// One trial of latency, beside a load of `background_rps`; `None` if it was stopped.
+    /// One trial of latency, beside a load of `background_rps`.
     pub(super) fn latency(
         &self,
         subject: Subject,
         level: Level,
         path: Way,
         background_rps: f64,
-    ) -> Result<Option<Latency>, Error> {
+    ) -> Result<Tried<Latency>, Error> {
         let background = subject.background();
         self.until_valid(
             || {
@@ -209,37 +271,40 @@ impl Bench<'_> {
         &self,
         mut measure: impl FnMut() -> Result<Option<T>, Error>,
         why_invalid: impl Fn(&T) -> Option<&str>,
-    ) -> Result<Option<T>, Error> {
+    ) -> Result<Tried<T>, Error> {
         let attempt_count = if self.settings.quick { QUICK_ATTEMPT_COUNT_MAX } else { ATTEMPT_COUNT_MAX };
         let mut attempt = 1;
         loop {
-            let Some(found) = self.answered(&mut measure)? else { return Ok(None) };
+            let found = match self.answered(&mut measure)? {
+                Tried::Done(found) => found,
+                other @ (Tried::Stopped | Tried::Silent(_)) => return Ok(other),
+            };
             match why_invalid(&found) {
                 Some(why) if attempt < attempt_count => {
                     self.caller.console.note(&format!("again, as it does not count: {why}"));
                 }
-                Some(_) | None => return Ok(Some(found)),
+                Some(_) | None => return Ok(Tried::Done(found)),
             }
             attempt += 1;
         }
     }
 
     /// Repeats what the server did not answer, as one may not that has been overloaded. What it does not answer at all
-    /// stays open: `None`.
-    fn answered<T>(
-        &self,
-        measure: &mut impl FnMut() -> Result<Option<T>, Error>,
-    ) -> Result<Option<T>, Error> {
+    /// stays open.
+    fn answered<T>(&self, measure: &mut impl FnMut() -> Result<Option<T>, Error>) -> Result<Tried<T>, Error> {
+        let mut why = String::new();
         for _ in 0..SILENCE_COUNT_MAX {
             match measure() {
                 Err(error) if error.fault() == Fault::Server => {
-                    self.caller.console.note(&format!("again, as nothing came of it: {error}"));
+                    why = error.to_string();
+                    self.caller.console.note(&format!("again, as nothing came of it: {why}"));
                     std::thread::sleep(PAUSE);
                 }
-                found => return found,
+                Err(error) => return Err(error),
+                Ok(Some(found)) => return Ok(Tried::Done(found)),
+                Ok(None) => return Ok(Tried::Stopped),
             }
         }
-        self.caller.console.warn("left open, as nothing comes of it; the same command tries it again");
-        Ok(None)
+        Ok(Tried::Silent(why))
     }
 }

@@ -2,15 +2,14 @@
 
 pub mod bench;
 
-use authentick_net::clock::unix_seconds;
 use authentick_report::Report;
 use authentick_report::mac::MacRecord;
-use authentick_report::study::Paper as Stored;
-use authentick_report::study::ntp_mac::{Plan as MacPlan, RECORD, Settings as MacSettings, report};
+use authentick_report::study::Task;
+use authentick_report::study::ntp_mac::{BENCH, Settings as MacSettings, report};
 
 use self::bench::Extent;
 use crate::folder::Folder;
-use crate::single::{self, Single};
+use crate::paper::{Found, Planned};
 use crate::{Caller, Error, Paper};
 
 /// The drafts, as the user wants them repeated.
@@ -21,36 +20,32 @@ pub struct NtpMac {
 }
 
 impl Paper for NtpMac {
-    type Plan = MacPlan;
+    type Settings = MacSettings;
+    type Rig<'a> = Caller<'a>;
 
-    fn plan(&self, caller: &Caller<'_>) -> MacPlan {
-        MacPlan {
-            paper: Stored::Mac,
-            command: caller.program.command.clone(),
-            started_unix_s: unix_seconds(),
-            settings: MacSettings {
-                version: caller.program.version.clone(),
-                commit: caller.program.commit.clone(),
-                quick: self.quick,
-                openssl: bench::openssl_version(),
-            },
-        }
+    fn plan(&self) -> Planned<MacSettings> {
+        let settings = MacSettings { quick: self.quick, openssl: bench::openssl_version() };
+        Planned { tasks: settings.tasks(), found: (), settings }
     }
 
-    fn run(&self, folder: &mut Folder<MacPlan>, caller: &Caller<'_>) -> Result<(), Error> {
-        if single::record(folder)?.is_some() {
-            return Ok(());
-        }
+    fn obstacles(&self) -> Vec<String> {
+        let without = "OpenSSL is not measured: this program was built without it (--features openssl).";
+        bench::openssl_version().is_none().then(|| without.to_owned()).into_iter().collect()
+    }
+
+    fn rig<'a>(&'a self, _: &mut Folder<MacSettings>, caller: Caller<'a>) -> Result<Caller<'a>, Error> {
+        Ok(caller)
+    }
+
+    /// There is nothing between the bench's beginning and its end that could be kept.
+    fn run(&self, _: &Task, caller: &mut Caller<'_>, _: &mut Folder<MacSettings>) -> Result<Found, Error> {
         let extent = if self.quick { Extent::QUICK } else { Extent::FULL };
-        folder.keep(RECORD, &bench::run(extent, caller)?.to_json())
+        let record = bench::run(extent, caller)?.to_json();
+        Ok(Found::Measured { record, line: "the bench of MACs".to_owned() })
     }
-}
 
-impl Single for MacSettings {
-    const RECORD: &'static str = RECORD;
-    type Record = MacRecord;
-
-    fn report(plan: &MacPlan, record: &MacRecord) -> Report {
-        report(plan, record)
+    fn render(folder: &Folder<MacSettings>) -> Result<Report, Error> {
+        let record = folder.record_of(BENCH, MacRecord::from_json)?;
+        Ok(report(&folder.plan, record.as_ref()))
     }
 }

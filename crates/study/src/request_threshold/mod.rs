@@ -14,18 +14,20 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use authentick_net::clock::unix_seconds;
+use authentick_report::Report;
 use authentick_report::load::LoadRecord;
 use authentick_report::published::request_threshold::TABLE_1;
-use authentick_report::study::Paper as Stored;
+use authentick_report::study::Task;
+use authentick_report::study::antp::why_invalid;
 use authentick_report::study::request_threshold::{
-    Part, Plan as StudyPlan, PlannedRun, Records, Settings, report,
+    Found as ThresholdFound, Part, Records, Run, Settings, report,
 };
 use authentick_report::units::rate;
 
 use self::hosts::Inequality;
 use self::runs::Bench;
-use crate::folder::{Folder, Plan};
+use crate::folder::Folder;
+use crate::paper::{Found, Planned};
 use crate::program::{Launch, say, whole};
 use crate::{Caller, Error, Paper};
 
@@ -88,46 +90,29 @@ pub fn given(option: &str, file: &std::path::Path) -> Result<LoadRecord, Error> 
 }
 
 impl Paper for RequestThreshold {
-    type Plan = StudyPlan;
+    type Settings = Settings;
+    type Rig<'a> = Bench<'a>;
 
-    fn plan(&self, caller: &Caller<'_>) -> StudyPlan {
+    fn plan(&self) -> Planned<Settings> {
         let inequality = Inequality::find();
         let is_ours = self.target.is_none();
         let given = self.given.is_some();
         let agents = self.hosts.as_ref().map_or_else(Vec::new, |hosts| hosts.names.clone());
         let defaults = if self.quick { QUICK } else { NOTE };
         let seconds = defaults.map(|default| self.step.unwrap_or(default).as_secs_f64());
-        let scale = self.scale.or((!is_ours).then_some(1.0));
-        let mut runs = Vec::new();
-        if scale.is_none() {
-            runs.push(PlannedRun::other(Part::Scale, "run-scale.json"));
-        }
-        runs.extend(PlannedRun::one_host());
-        if is_ours || !agents.is_empty() {
-            runs.extend(PlannedRun::several_hosts());
-        }
-        if is_ours || given {
-            runs.push(PlannedRun::other(Part::Old, "run-old.json"));
-            runs.push(PlannedRun::other(Part::New, "run-new.json"));
-        }
-        StudyPlan {
-            paper: Stored::Threshold,
-            command: caller.program.command.clone(),
-            started_unix_s: unix_seconds(),
-            settings: Settings {
-                version: caller.program.version.clone(),
-                commit: caller.program.commit.clone(),
-                target: self.target.clone(),
-                agents: agents.clone(),
-                scale: self.scale,
-                quick: self.quick,
-                one_host_seconds: seconds[0],
-                several_hosts_seconds: seconds[1],
-                configuration_seconds: seconds[2],
-                timeout_seconds: if self.quick { QUICK_TIMEOUT } else { TIMEOUT }.as_secs_f64(),
-                configurations_given: given,
-            },
-            scale,
+        let settings = Settings {
+            target: self.target.clone(),
+            agents: agents.clone(),
+            scale: self.scale,
+            quick: self.quick,
+            one_host_seconds: seconds[0],
+            several_hosts_seconds: seconds[1],
+            configuration_seconds: seconds[2],
+            timeout_seconds: if self.quick { QUICK_TIMEOUT } else { TIMEOUT }.as_secs_f64(),
+            configurations_given: given,
+        };
+        let found = ThresholdFound {
+            scale: self.scale.or((!is_ours).then_some(1.0)),
             hosts_remark: match (is_ours, agents.len()) {
                 (true, _) => inequality.remark(),
                 (false, 0) => "Several hosts were not measured: no --agents were named.".to_owned(),
@@ -143,93 +128,59 @@ impl Paper for RequestThreshold {
                 Inequality::Quotas => Some(SERVER_SHARE),
                 Inequality::Priorities | Inequality::None => Some(1.0),
             },
-            runs,
+        };
+        Planned { tasks: settings.tasks(), settings, found }
+    }
+
+    fn obstacles(&self) -> Vec<String> {
+        match Inequality::find() {
+            Inequality::Quotas => Vec::new(),
+            inequality @ (Inequality::Priorities | Inequality::None) => vec![inequality.remark()],
         }
     }
 
-    fn run(&self, folder: &mut Folder<StudyPlan>, caller: &Caller<'_>) -> Result<(), Error> {
-        for (part, record) in [Part::Old, Part::New].into_iter().zip(self.given.iter().flatten()) {
-            if let Some(run) = folder.plan.runs.iter().find(|run| run.part == part) {
-                folder.keep(&run.file, &record.to_json())?;
-            }
+    fn rig<'a>(&'a self, _: &mut Folder<Settings>, caller: Caller<'a>) -> Result<Bench<'a>, Error> {
+        Bench::new(self, Inequality::find(), caller)
+    }
+
+    fn run(&self, task: &Task, bench: &mut Bench<'_>, folder: &mut Folder<Settings>) -> Result<Found, Error> {
+        let Some(run) = Run::of(&task.id) else {
+            return Ok(Found::Infeasible("the plan has a task that this version does not know".to_owned()));
+        };
+        let given = self.given.as_ref().and_then(|[old, new]| match run.part {
+            Part::Old => Some(old),
+            Part::New => Some(new),
+            Part::Scale | Part::OneHost | Part::SeveralHosts => None,
+        });
+        if let Some(given) = given {
+            return Ok(Found::Measured { record: given.to_json(), line: line(&run, given) });
         }
-        let mut bench = Bench::new(self, Inequality::find(), *caller)?;
-        let runs = folder.plan.runs.clone();
-        for (index, run) in runs.iter().enumerate() {
-            if caller.says_stop() {
-                break;
-            }
-            if !is_measured(folder, run)? {
-                let place = format!("[{}/{}]", index + 1, runs.len());
-                measure(folder, run, &mut bench, &place, caller)?;
-            }
-            if run.part == Part::Scale && folder.plan.scale.is_none() {
-                let Some(record) = record(folder, run)? else { break };
-                folder.plan.scale = Some(found_scale(&record)?);
-                folder.keep_plan()?;
-            }
+        let found = measure(folder, &run, bench)?;
+        // Rows that are there already have the factor that was found first.
+        if let Found::Measured { record, .. } = &found
+            && run.part == Part::Scale
+            && folder.plan.found.scale.is_none()
+        {
+            let record = LoadRecord::from_json(record).map_err(|error| Error::Bug(error.to_string()))?;
+            folder.plan.found.scale = Some(found_scale(&record)?);
         }
-        Ok(())
-    }
-}
-
-impl Plan for StudyPlan {
-    const PAPER: Stored = Stored::Threshold;
-
-    fn has_settings_of(&self, other: &Self) -> bool {
-        self.settings == other.settings
+        Ok(found)
     }
 
-    fn files(&self) -> Vec<&str> {
-        self.runs.iter().map(|run| run.file.as_str()).collect()
-    }
-
-    fn render(folder: &Folder<Self>) -> Result<[String; 2], Error> {
+    fn render(folder: &Folder<Settings>) -> Result<Report, Error> {
         let mut records = Records::default();
-        for run in &folder.plan.runs {
-            let Some(record) = record(folder, run)? else {
-                records.missing_count += 1;
-                continue;
-            };
-            match run.part {
-                Part::Scale => {}
-                Part::Old => records.old = Some(record),
-                Part::New => records.new = Some(record),
-                Part::OneHost => add_row(folder, run, &mut records.one_host, record)?,
-                Part::SeveralHosts => add_row(folder, run, &mut records.several_hosts, record)?,
+        for task in &folder.plan.tasks {
+            let record = folder.record(task, LoadRecord::from_json)?;
+            match Run::of(&task.id).map(|run| run.part) {
+                Some(Part::Old) => records.old = record,
+                Some(Part::New) => records.new = record,
+                Some(Part::OneHost) => records.one_host.push(record),
+                Some(Part::SeveralHosts) => records.several_hosts.push(record),
+                Some(Part::Scale) | None => {}
             }
         }
-        let report = report(&folder.plan, &records);
-        Ok([report.text(), report.page()])
+        Ok(report(&folder.plan, &records))
     }
-}
-
-/// Adds the record of a row. Rows stand beside the published ones by their order, so none may be missing before
-/// another.
-fn add_row(
-    folder: &Folder<StudyPlan>,
-    run: &PlannedRun,
-    rows: &mut Vec<LoadRecord>,
-    record: LoadRecord,
-) -> Result<(), Error> {
-    let mut planned = folder.plan.runs.iter().filter(|other| other.part == run.part);
-    match planned.nth(rows.len()) {
-        Some(next) if next != run => Err(folder.gap(&next.file)),
-        Some(_) | None => {
-            rows.push(record);
-            Ok(())
-        }
-    }
-}
-
-/// The record of a run, if it is there.
-fn record(folder: &Folder<StudyPlan>, run: &PlannedRun) -> Result<Option<LoadRecord>, Error> {
-    folder.record(&run.file, LoadRecord::from_json)
-}
-
-/// Whether the record of a run is there and whole. An interrupted one is to be measured again.
-fn is_measured(folder: &Folder<StudyPlan>, run: &PlannedRun) -> Result<bool, Error> {
-    Ok(record(folder, run)?.is_some_and(|record| record.interrupted.is_none() && !record.steps.is_empty()))
 }
 
 fn configurations_remark(is_ours: bool, given: bool, inequality: Inequality) -> String {
@@ -253,41 +204,47 @@ fn configurations_remark(is_ours: bool, given: bool, inequality: Inequality) -> 
     )
 }
 
-/// Carries out one run and keeps its record.
-fn measure(
-    folder: &mut Folder<StudyPlan>,
-    run: &PlannedRun,
-    bench: &mut Bench<'_>,
-    place: &str,
-    caller: &Caller<'_>,
-) -> Result<(), Error> {
+/// Carries out one run.
+fn measure(folder: &mut Folder<Settings>, run: &Run, bench: &mut Bench<'_>) -> Result<Found, Error> {
     // A row shows a limit, whosever it is. The ratio of two configurations needs two runs that are sound.
-    let attempt_count = match run.part {
-        Part::Old | Part::New => ATTEMPT_COUNT_MAX,
-        Part::Scale | Part::OneHost | Part::SeveralHosts => 1,
+    let (attempt_count, must_be_sound) = match run.part {
+        Part::Old | Part::New => (ATTEMPT_COUNT_MAX, true),
+        Part::Scale | Part::OneHost | Part::SeveralHosts => (1, false),
     };
-    for attempt in 1..=attempt_count {
+    let mut attempt = 1;
+    loop {
         let mut words = vec!["load".to_owned(), "plain".to_owned()];
         words.extend(bench.arguments(folder, run)?);
-        say(&mut words, "--record", &folder.part(&run.file).display());
+        let file = bench.record_file();
+        // One of the run before is not taken for this one's.
+        let _ = fs::remove_file(&file);
+        say(&mut words, "--record", &file.display());
+        let caller = bench.caller();
         let status = caller.load(Launch::Here, &words)?;
-        let Some(record) = folder.take(&run.file, whole)? else {
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        let Some(record) = whole(&text) else {
             return match caller.says_stop() {
-                true => Ok(()),
-                false => Err(caller.program.nothing_came(&run.file, status, &words)),
+                true => Ok(Found::Stopped(None)),
+                false => Err(caller.program.nothing_came(&run.id, status, &words)),
             };
         };
-        caller.console.note(&format!("{place} {}", line(run, &record)));
-        if attempt == attempt_count || record.steps.iter().all(|step| step.valid) || caller.says_stop() {
-            break;
+        if record.interrupted.is_some() {
+            return Ok(Found::Stopped(Some(text)));
         }
-        caller.console.note("the generator fell behind; again");
+        let why = record.steps.iter().find_map(why_invalid);
+        match why.filter(|_| must_be_sound) {
+            None => return Ok(Found::Measured { record: text, line: line(run, &record) }),
+            Some(why) if attempt == attempt_count || caller.says_stop() => {
+                return Ok(Found::Invalid { record: text, why });
+            }
+            Some(_) => caller.console.note("the generator fell behind; again"),
+        }
+        attempt += 1;
     }
-    Ok(())
 }
 
 /// A finished run for whoever watches.
-fn line(run: &PlannedRun, record: &LoadRecord) -> String {
+fn line(run: &Run, record: &LoadRecord) -> String {
     let what = match run.part {
         Part::Scale => "the limit of this machine",
         Part::OneHost => "Table 1, one host",

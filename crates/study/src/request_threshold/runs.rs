@@ -3,9 +3,8 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use authentick_report::study::request_threshold::{Part, Plan as StudyPlan, PlannedRun};
+use authentick_report::study::request_threshold::{Part, Run, SCALE_SECONDS_MAX, Settings};
 use tempfile::TempDir;
 
 use super::hosts::{Agents, Inequality};
@@ -17,8 +16,6 @@ use crate::{Caller, Error};
 
 /// What is offered to find this machine's limit: more than any host sends.
 const FLOOD_RPS: f64 = 2e6;
-/// The limit is looked for in so long a run at most.
-const SCALE_MAX: Duration = Duration::from_secs(2);
 
 /// Which server is running, where the study brings its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +29,7 @@ enum Configuration {
 }
 
 /// A server and agents.
-pub(super) struct Bench<'a> {
+pub struct Bench<'a> {
     paper: &'a RequestThreshold,
     caller: Caller<'a>,
     inequality: Inequality,
@@ -53,11 +50,21 @@ impl<'a> Bench<'a> {
         Ok(Bench { paper, caller, inequality, folder, identities, server: None, agents: None })
     }
 
+    /// Who carries the study out.
+    pub(super) fn caller(&self) -> Caller<'a> {
+        self.caller
+    }
+
+    /// Where a run is to write its record.
+    pub(super) fn record_file(&self) -> PathBuf {
+        self.folder.path().join("run.json")
+    }
+
     /// The arguments of a run, all but the scheme and the record. Starts what it needs.
     pub(super) fn arguments(
         &mut self,
-        folder: &mut Folder<StudyPlan>,
-        run: &PlannedRun,
+        folder: &mut Folder<Settings>,
+        run: &Run,
     ) -> Result<Vec<String>, Error> {
         let settings = folder.plan.settings.clone();
         let mut words = vec![match &self.paper.target {
@@ -69,13 +76,13 @@ impl<'a> Bench<'a> {
         }
         say(&mut words, "--timeout", &settings.timeout_seconds);
         let seconds = match run.part {
-            Part::Scale => settings.one_host_seconds.min(SCALE_MAX.as_secs_f64()),
+            Part::Scale => settings.one_host_seconds.min(SCALE_SECONDS_MAX),
             Part::OneHost => settings.one_host_seconds,
             Part::SeveralHosts => settings.several_hosts_seconds,
             Part::Old | Part::New => settings.configuration_seconds,
         };
         say(&mut words, "--step-seconds", &seconds);
-        let rate = run.published_rps.unwrap_or(0.0) * folder.plan.scale.unwrap_or(1.0);
+        let rate = run.published_rps.unwrap_or(0.0) * folder.plan.found.scale.unwrap_or(1.0);
         match run.part {
             Part::Scale => say(&mut words, "--rate", &FLOOD_RPS),
             Part::OneHost => say(&mut words, "--rate", &rate),
@@ -98,24 +105,25 @@ impl<'a> Bench<'a> {
     }
 
     /// The hosts, and the files by which coordinator and agents know each other.
-    fn hosts(&mut self, folder: &mut Folder<StudyPlan>) -> Result<NamedHosts, Error> {
+    fn hosts(&mut self, folder: &mut Folder<Settings>) -> Result<NamedHosts, Error> {
         if let Some(hosts) = &self.paper.hosts {
             return Ok(hosts.clone());
         }
         let identities = &self.identities;
         if self.agents.is_none() {
-            let agents = Agents::start(self.caller.program, identities, self.inequality, &folder.plan.hosts)?;
-            folder.plan.hosts = agents.names();
+            let agents =
+                Agents::start(self.caller.program, identities, self.inequality, &folder.plan.found.hosts)?;
+            folder.plan.found.hosts = agents.names();
             let remark = self.inequality.remark();
-            if !folder.plan.hosts_remark.ends_with(&remark) {
-                write!(folder.plan.hosts_remark, " After an interruption: {remark}")
+            if !folder.plan.found.hosts_remark.ends_with(&remark) {
+                write!(folder.plan.found.hosts_remark, " After an interruption: {remark}")
                     .expect("writing to a string cannot fail");
             }
             folder.keep_plan()?;
             self.agents = Some(agents);
         }
         Ok(NamedHosts {
-            names: folder.plan.hosts.clone(),
+            names: folder.plan.found.hosts.clone(),
             ca: identities.authority(),
             chain: identities.chain("coordinator"),
             key: identities.key("coordinator"),

@@ -1,17 +1,14 @@
 //! `authentick keys symmetric`: the keys that a server shares with its clients.
 
-use std::fmt;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use authentick_crypto::Entropy;
 use authentick_daemon::Config;
 use authentick_daemon::symmetric::edit::{self, EditError, Order};
-use authentick_daemon::symmetric::uses::{Stored, limit_of};
-use authentick_daemon::symmetric::{Dialect, Foreign, Key, KeyFile, Keys as Held, notes};
+use authentick_daemon::symmetric::uses::Stored;
+use authentick_daemon::symmetric::{Dialect, KeyFile, Keys as Held, notes, shown};
 use authentick_net::clock::unix_seconds;
 use authentick_proto::symmetric::Caution;
-use serde::Serialize;
 
 use super::custody;
 use crate::args::{Keys, SymmetricKeys, SymmetricVerb};
@@ -56,7 +53,7 @@ pub(super) fn run(arguments: &Keys, symmetric: &SymmetricKeys) -> Result<Exit, F
     };
     show(&place, &keys, now, arguments.json)?;
     if !matches!(symmetric.verb, SymmetricVerb::List) {
-        log::info!("a running server takes this over on SIGHUP");
+        log::info!("a running server takes this over within seconds");
     }
     Ok(Exit::Done)
 }
@@ -100,103 +97,6 @@ fn unchanged(place: &Place, error: EditError) -> Failure {
     }
 }
 
-/// A line of the list. What is not known is absent.
-#[derive(Default, Serialize)]
-struct Shown {
-    id: u32,
-    state: &'static str,
-    #[serde(rename = "type")]
-    kind: Option<&'static str>,
-    bits: Option<usize>,
-    salted: bool,
-    line: Option<usize>,
-    made: Option<String>,
-    age_s: Option<u64>,
-    replaced_by: Option<u32>,
-    /// From when on the key is not accepted, or when it was removed.
-    retires: Option<String>,
-    /// Tags made under the key, by clients and the server; the most that they can be unless `uses_exact`.
-    uses: Option<u64>,
-    uses_exact: Option<bool>,
-    uses_limit: Option<u64>,
-}
-
-impl Shown {
-    fn of(key: &Key, stored: Option<&Stored>, now: u64) -> Self {
-        let uses = stored.map(|stored| stored.of(&key.key));
-        Shown {
-            id: key.id(),
-            state: key.standing(now).label(),
-            kind: Some(key.algorithm().name()),
-            bits: Some(8 * key.key.key().expose().len()),
-            salted: key.key.salt().is_some(),
-            line: Some(key.line),
-            made: key.note.made.map(notes::time),
-            age_s: key.note.made.map(|made| now.saturating_sub(made)),
-            replaced_by: key.note.replaced_by,
-            retires: key.note.retires.map(notes::time),
-            uses: uses.map(|uses| uses.count),
-            uses_exact: uses.map(|uses| uses.is_exact),
-            uses_limit: limit_of(&key.key),
-        }
-    }
-
-    fn foreign(key: &Foreign) -> Self {
-        Shown {
-            id: key.id,
-            state: "unusable",
-            kind: Some(key.name),
-            line: Some(key.line),
-            ..Shown::default()
-        }
-    }
-
-    fn retired(note: &notes::Note, now: u64) -> Self {
-        Shown {
-            id: note.id,
-            state: "retired",
-            made: note.made.map(notes::time),
-            age_s: note.made.map(|made| now.saturating_sub(made)),
-            replaced_by: note.replaced_by,
-            retires: note.retired.map(notes::time),
-            ..Shown::default()
-        }
-    }
-}
-
-impl fmt::Display for Shown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:>10}  {:<11}", self.id, self.kind.unwrap_or("-"))?;
-        match self.bits {
-            Some(bits) => write!(f, "  {bits:>4} bits")?,
-            None => write!(f, "  {:>9}", "")?,
-        }
-        write!(f, "  {:<8}", self.state)?;
-        match (&self.made, self.age_s) {
-            (Some(made), Some(age)) => {
-                let age = humantime::format_duration(Duration::from_secs(age));
-                write!(f, "  made {made} ({age} ago)")?;
-            }
-            _ => write!(f, "  made at an unknown time")?,
-        }
-        if let Some(uses) = self.uses {
-            let most = if self.uses_exact == Some(true) { "" } else { "at most " };
-            write!(f, "  used {most}{uses} times")?;
-            if let Some(limit) = self.uses_limit {
-                write!(f, " of 2^{}", limit.ilog2())?;
-            }
-        }
-        if let Some(next) = self.replaced_by {
-            write!(f, "  replaced by {next}")?;
-        }
-        if let Some(end) = &self.retires {
-            let verb = if self.kind.is_some() { "retires" } else { "retired" };
-            write!(f, "  {verb} {end}")?;
-        }
-        Ok(())
-    }
-}
-
 fn show(place: &Place, keys: &Held, now: u64, json: bool) -> Result<(), Failure> {
     let stored = match &place.state_directory {
         None => None,
@@ -208,9 +108,5 @@ fn show(place: &Place, keys: &Held, now: u64, json: bool) -> Result<(), Failure>
     for warning in &keys.warnings {
         output::error(&format!("warning: {path}: {warning}"));
     }
-    let held = keys.keys.iter().map(|key| Shown::of(key, stored.as_ref(), now));
-    let retired = keys.retired.iter().map(|note| Shown::retired(note, now));
-    let foreign = keys.foreign.iter().map(Shown::foreign);
-    let shown: Vec<Shown> = held.chain(foreign).chain(retired).collect();
-    super::list(&shown, json)
+    super::list(&shown::all(keys, stored.as_ref(), now), json)
 }

@@ -13,7 +13,7 @@ use authentick_report::Host;
 
 use crate::args::{Agent, Coordination};
 use crate::exit::{Exit, Failure};
-use crate::host::{VERSION, host};
+use crate::host::VERSION;
 use crate::{input, output, trust};
 
 /// Takes part in runs until a signal ends it, or the end of its input if that is asked for.
@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &Agent) -> Result<Exit, Failure> {
         worker_count_max: arguments.workers_max,
         ..Limits::default()
     };
-    let Host { cpu, cpu_count, kernel } = host();
+    let Host { cpu, cpu_count, memory_octets: _, kernel } = authentick_load::machine();
     let about = About { version: VERSION.to_owned(), cpu, cpu_count, kernel };
     let allow = Allow::with(arguments.allow.clone());
     let unpinned = arguments.unpinned;

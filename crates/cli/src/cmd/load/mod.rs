@@ -21,7 +21,7 @@ use authentick_load::runner::{Outcome, Run, Steps};
 use authentick_load::search::Settings;
 use authentick_load::target::Target;
 use authentick_load::{Antp, Arrivals, Crew, Generator, Plan, Processes, Scheme, SpanSource, Watch};
-use authentick_load::{neighbours, rates};
+use authentick_load::{neighbours, rates, sources};
 use authentick_report::load::{LoadRecord, text};
 
 use crate::args::{Agent, ArrivalsArgument, Load, LoadArguments, LoadScheme};
@@ -31,9 +31,6 @@ use crate::output;
 use self::progress::Display;
 pub(crate) use self::progress::stop_on_signals;
 pub(crate) use self::target::{Proof, find};
-
-/// Addresses of a prefix that are tried as sources.
-const SOURCE_COUNT_MAX: usize = 65_536;
 
 /// What nobody waits for cannot be answered.
 const TIMEOUT_MIN: Duration = Duration::from_millis(1);
@@ -65,13 +62,13 @@ fn offer(load: &Load) -> Result<Offer<'_>, &Agent> {
         LoadScheme::Agent(arguments) => return Err(arguments),
         LoadScheme::Plain { load } => Offer::new(Scheme::Plain, load, Proof::None),
         LoadScheme::Mac { load, key } => Offer::new(Scheme::Mac, load, Proof::Key(key.into())),
-        LoadScheme::Nts { load, trust, replay_cookie } => {
-            Offer { replay: *replay_cookie, ..Offer::new(Scheme::Nts, load, Proof::Nts(trust)) }
+        LoadScheme::Nts { load, nts, replay_cookie } => {
+            Offer { replay: *replay_cookie, ..Offer::new(Scheme::Nts, load, Proof::Nts(nts)) }
         }
-        LoadScheme::Ke { load, trust } => Offer::new(Scheme::Ke, load, Proof::Nts(trust)),
-        LoadScheme::Mix { load, trust, transfers_per_exchange, same_cookie } => {
+        LoadScheme::Ke { load, nts } => Offer::new(Scheme::Ke, load, Proof::Nts(nts)),
+        LoadScheme::Mix { load, nts, transfers_per_exchange, same_cookie } => {
             let scheme = Scheme::Mix { transfers: *transfers_per_exchange, same_cookie: *same_cookie };
-            Offer::new(scheme, load, Proof::Nts(trust))
+            Offer::new(scheme, load, Proof::Nts(nts))
         }
         LoadScheme::AntpNegotiate { load, antp, replay } => {
             Offer { replay: *replay, ..Offer::new(Scheme::AntpNegotiate, load, Proof::Antp(antp)) }
@@ -124,8 +121,8 @@ impl<'a> Offer<'a> {
             warm_up: arguments.warm_up,
             stop_at_loss: arguments.stop_at_loss.or(arguments.geometric.is_some().then_some(COLLAPSE_LOSS)),
             background_rps: arguments.background.unwrap_or(0.0),
-            server: process(&arguments.server_pid)?,
-            spans: spans(arguments.server_metrics.as_deref())?,
+            server: process(&arguments.server_pid, plan.ntp.port())?,
+            spans: spans(arguments)?,
             ..Run::new(steps, arguments.step_seconds)
         };
         let mut record = record::begin(arguments, &plan, &run, &target);
@@ -171,11 +168,14 @@ impl<'a> Offer<'a> {
         };
         let clients = arguments.clients.max(arguments.workers);
         let background = arguments.background.is_some() && scheme != Scheme::Ke;
-        Ok(Plan {
+        let wrong = |problem| Exit::Usage.because(problem);
+        let own = arguments.sources.map(|prefix| sources::of_prefix(&prefix, clients)).transpose();
+        let plan = Plan {
             antp,
             clients,
             background_clients: if background { clients } else { 0 },
-            sources: sources(arguments)?,
+            sources: own.map_err(wrong)?.unwrap_or_default(),
+            background_sources: sources::listed(&arguments.background_sources).map_err(wrong)?,
             workers: arguments.workers,
             pinned: !arguments.unpinned,
             arrivals,
@@ -185,7 +185,9 @@ impl<'a> Offer<'a> {
             replay_cookie: replay && antp.is_none(),
             joinable: arguments.server_metrics.is_some(),
             ..target.plan.clone()
-        })
+        };
+        plan.check_sources().map_err(wrong)?;
+        Ok(plan)
     }
 }
 
@@ -243,32 +245,19 @@ const DEFAULT_RATE_RPS: f64 = 1000.0;
 /// Beyond this loss a server has collapsed, and higher rates in equal ratios show nothing new.
 const COLLAPSE_LOSS: f64 = 0.5;
 
-/// The addresses of the prefix that this host can send from.
-fn sources(arguments: &LoadArguments) -> Result<Vec<std::net::IpAddr>, Failure> {
-    let Some(prefix) = arguments.sources else { return Ok(Vec::new()) };
-    let wanted = SOURCE_COUNT_MAX.min(arguments.clients.max(1) as usize);
-    let owned = |address: &std::net::IpAddr| std::net::UdpSocket::bind((*address, 0)).is_ok();
-    let sources: Vec<_> = prefix.addresses().take(SOURCE_COUNT_MAX).filter(owned).take(wanted).collect();
-    match sources.is_empty() {
-        true => {
-            let message = format!(
-                "--sources {prefix}: this host has none of these addresses; add them, for example with ip address add, \
-                 or ip route add local {prefix} dev lo"
-            );
-            Err(Exit::Usage.because(message))
-        }
-        false => Ok(sources),
-    }
-}
-
-fn process(pids: &[u32]) -> Result<Option<Processes>, Failure> {
+fn process(pids: &[u32], port: u16) -> Result<Option<Processes>, Failure> {
     let problem = |text: String| Exit::Usage.because(format!("--server-pid: {text}"));
-    (!pids.is_empty()).then(|| Processes::new(pids)).transpose().map_err(problem)
+    (!pids.is_empty()).then(|| Processes::new(pids, port)).transpose().map_err(problem)
 }
 
-fn spans(address: Option<&str>) -> Result<Option<SpanSource>, Failure> {
-    let problem = |text: String| Exit::Unavailable.because(format!("--server-metrics: {text}"));
-    address.map(SpanSource::new).transpose().map_err(problem)
+fn spans(arguments: &LoadArguments) -> Result<Option<SpanSource>, Failure> {
+    let problem = |option| move |text: String| Exit::Unavailable.because(format!("{option}: {text}"));
+    let address = arguments.server_metrics.as_deref();
+    let mut spans = address.map(SpanSource::new).transpose().map_err(problem("--server-metrics"))?;
+    if let (Some(spans), Some(file)) = (&mut spans, &arguments.spans) {
+        spans.keep_rows(file).map_err(problem("--spans"))?;
+    }
+    Ok(spans)
 }
 
 fn prepare(plan: &Plan, target: &Target, watch: &Watch) -> Result<Box<dyn Crew>, Failure> {

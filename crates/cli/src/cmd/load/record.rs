@@ -11,7 +11,7 @@ use authentick_report::load::{self, LoadRecord, Parameters};
 use crate::args::LoadArguments;
 use crate::exit::{Exit, Failure};
 use crate::files;
-use crate::host::{COMMIT, VERSION, command, host};
+use crate::host::{COMMIT, VERSION, command};
 
 /// A record without steps.
 pub(super) fn begin(arguments: &LoadArguments, plan: &Plan, run: &Run, target: &Target) -> LoadRecord {
@@ -20,7 +20,7 @@ pub(super) fn begin(arguments: &LoadArguments, plan: &Plan, run: &Run, target: &
         command: command(),
         version: VERSION.to_owned(),
         commit: COMMIT.to_owned(),
-        host: host(),
+        host: authentick_load::machine(),
         path: arguments.path.clone().unwrap_or(record.path),
         target: arguments.target.clone(),
         server_label: arguments.label.clone(),
@@ -35,7 +35,8 @@ pub(super) fn begin(arguments: &LoadArguments, plan: &Plan, run: &Run, target: &
 
 /// Refuses files that could not be written afterwards, before any load.
 pub(super) fn check_writable(arguments: &LoadArguments) -> Result<(), Failure> {
-    for (option, file) in named_files(arguments) {
+    let spans = arguments.spans.as_deref().map(|file| ("--spans", file));
+    for (option, file) in named_files(arguments).chain(spans) {
         files::check_writable(file).map_err(|error| unwritable(option, file, &error))?;
     }
     Ok(())

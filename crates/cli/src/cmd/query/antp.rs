@@ -8,14 +8,13 @@ use authentick_client::antp::store::Store;
 use authentick_client::antp::tentative::{SERVER_COUNT_MIN, Voter};
 use authentick_client::antp::{Antp, Settings};
 use authentick_client::trust::Anchor;
-use authentick_client::{NTP_PORT, resolve};
+use authentick_client::{HostPort, NTP_PORT, resolve};
 use authentick_proto::antp::client::Bounds;
 use authentick_wire::antp::{Suite, SuiteList};
 use authentick_wire::time::NtpSpan;
 
 use crate::args::Query;
 use crate::exit::{Exit, Failure};
-use crate::server::ServerArgument;
 use crate::trust;
 
 /// Where a user keeps what is known of servers, whether it exists or not; `None` if nothing says where home is.
@@ -29,7 +28,7 @@ pub(super) fn store(arguments: &Query) -> Option<Store> {
 }
 
 /// The name under which the store knows a server: as the user calls it, with the port if it is an unusual one.
-pub(super) fn stored_name(server: &ServerArgument) -> String {
+pub(super) fn stored_name(server: &HostPort) -> String {
     match server.port {
         None | Some(NTP_PORT) => server.host.clone(),
         Some(port) if server.host.contains(':') => format!("[{}]:{port}", server.host),
@@ -38,15 +37,11 @@ pub(super) fn stored_name(server: &ServerArgument) -> String {
 }
 
 /// A client of `server`, which is at this address.
-pub(super) fn client(
-    arguments: &Query,
-    server: &ServerArgument,
-    address: SocketAddr,
-) -> Result<Antp, Failure> {
+pub(super) fn client(arguments: &Query, server: &HostPort, address: SocketAddr) -> Result<Antp, Failure> {
     let options = &arguments.antp;
     let anchor = match &options.pin {
         Some(file) => trust::pinned(file)?,
-        None => authorities(arguments, arguments.server_name.as_deref().unwrap_or(&server.host))?,
+        None => authorities(arguments, arguments.client.trust.name(&server.host))?,
     };
     let suites: Vec<Suite> = options.kem.iter().map(|kem| kem.suite()).collect();
     let suites = if suites.is_empty() { vec![Suite::P256] } else { suites };
@@ -80,11 +75,11 @@ pub(super) fn client(
 
 /// Trust in authorities for a server of this name.
 fn authorities(arguments: &Query, name: &str) -> Result<Anchor, Failure> {
-    trust::authorities(&trust::roots(arguments.ca.as_deref())?, name)
+    trust::authorities(&trust::roots(arguments.client.trust.ca.as_deref())?, name)
 }
 
 /// The servers of `--tentative`, and the one that is asked anyway.
-fn voters(arguments: &Query, server: &ServerArgument, address: SocketAddr) -> Result<Vec<Voter>, Failure> {
+fn voters(arguments: &Query, server: &HostPort, address: SocketAddr) -> Result<Vec<Voter>, Failure> {
     let others = &arguments.antp.tentative;
     if others.is_empty() {
         return Ok(Vec::new());
@@ -92,11 +87,11 @@ fn voters(arguments: &Query, server: &ServerArgument, address: SocketAddr) -> Re
     if others.len() + 1 < SERVER_COUNT_MIN {
         return Err(Exit::Usage.because("--tentative needs two servers beside HOST: give it twice or more"));
     }
-    let name = arguments.server_name.as_deref().unwrap_or(&server.host);
+    let name = arguments.client.trust.name(&server.host);
     let first = Voter { name: arguments.server.clone(), address, anchor: authorities(arguments, name)? };
     let mut voters = vec![first];
     for text in others {
-        let other = ServerArgument::parse(text)?;
+        let other = text.parse::<HostPort>()?;
         let address = resolve(&other.host, other.port.unwrap_or(NTP_PORT))?[0];
         voters.push(Voter { name: text.clone(), address, anchor: authorities(arguments, &other.host)? });
     }

@@ -73,6 +73,27 @@ fn root_gives_away_nothing_that_is_planted_beside_symmetric_keys() {
 }
 
 #[test]
+fn root_gives_away_nothing_that_is_planted_beside_seal_keys() {
+    if !is_root("to be robbed") {
+        return;
+    }
+    let bench = Bench::new();
+    let file = bench.theirs().join("seal");
+    let verb = |verb: &'static str| ["keys", "seal", verb, "--file", file.to_str().unwrap()];
+    assert_eq!(authentick(verb("generate")).status.code(), Some(0));
+    assert_eq!(fs::metadata(&file).unwrap().uid(), NOBODY);
+    let files = ["seal.lock", "seal.new", "seal"].map(|name| bench.theirs().join(name));
+    try_all_plants(&bench, &files, &verb("rotate"));
+    remove(&file);
+    for what in PLANTS {
+        bench.plant(what, &file);
+        let (code, said) = run(&verb("generate"));
+        assert!([77, 78].contains(&code), "{what}: {code} {said}");
+        bench.assert_unharmed(what);
+    }
+}
+
+#[test]
 fn link_of_root_s_leads_to_the_keys_and_stays() {
     if !is_root("to act for another user") {
         return;

@@ -83,7 +83,7 @@ fn everything_is_read_again_after_rights_were_given_up_or_a_warning_comes_at_the
     server.process.wait_for_line("ANTP's certificates not changed: ");
     server.process.wait_for_line("symmetric keys not changed: ");
     assert_names(&text_of(&server.query(lab, &[])), &["CN=renewed.test"]);
-    assert_eq!(server.metric("ntp_symmetric_key_reload_failures_total"), 1.0);
+    assert!(server.metric("ntp_symmetric_key_reload_failures_total") >= 1.0);
     assert_served(&prober.stop());
     let (code, said) = check(&config);
     assert_eq!(code, 0, "{said}");

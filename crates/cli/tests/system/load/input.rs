@@ -160,6 +160,22 @@ fn sources_that_the_host_does_not_have_are_exit_64() {
 }
 
 #[test]
+fn background_s_sources_that_cannot_be_used_are_told() {
+    let lab = Lab::new();
+    let server = serve(&lab);
+    let address = server.ntp.to_string();
+    let with = |rest: &[&'static str]| [&["plain", address.as_str(), "--background", "10"], rest].concat();
+    let parts =
+        ["--background-sources 198.18.77.1", "does not have this address", "ip address add 198.18.77.1"];
+    refused(64, &with(&["--background-sources", "127.0.0.2,198.18.77.1"]), &parts);
+    let parts = ["--background-sources ::1", "127.0.0.1", "different families"];
+    refused(64, &with(&["--background-sources", "::1"]), &parts);
+    refused(64, &with(&["--background-sources", "localhost"]), &["--background-sources", "localhost"]);
+    refused(64, &["plain", &address, "--background-sources", "127.0.0.2"], &["--background"]);
+    refused(64, &["plain", &address, "--spans", "/tmp/x.csv"], &["--server-metrics"]);
+}
+
+#[test]
 fn sources_that_the_host_has_are_all_used() {
     let lab = Lab::new();
     let server = serve(&lab);

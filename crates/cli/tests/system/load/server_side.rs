@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::{begin, finish, finish_ending, load_nts, only};
-use crate::lab::{Lab, serve};
+use crate::lab::{Lab, Server, serve, start};
 use authentick_lab::process::closed_port;
 use authentick_lab::skip::skip;
+use authentick_report::load::span_rows;
 
 #[test]
 fn server_s_process_and_spans_are_joined() {
@@ -53,6 +54,75 @@ fn spans_of_key_exchanges_are_joined_and_the_background_s_are_not() {
     assert_eq!((spans.joined, spans.unmatched), (step.tally.answered + transfers, 0));
     let mean = |times: &authentick_report::load::Histogram| times.mean().unwrap();
     assert!(mean(&spans.d_cke_ns) > mean(&spans.d_ske_ns), "a client's exchange contains the server's");
+}
+
+#[test]
+fn only_measured_clients_are_timed_if_the_background_has_an_address_of_its_own() {
+    let lab = Lab::new();
+    let server = serve_timing(&lab, "\"127.0.0.1\"", 1);
+    let file = lab.path().join("spans.csv");
+    let (metrics, file) = (server.metrics.to_string(), file.to_str().unwrap().to_owned());
+    let background = ["--background", "30", "--background-sources", "127.0.0.2,127.0.0.3"];
+    let arguments = ["--rate", "20", "--step-seconds", "1", "--server-metrics", &metrics, "--spans", &file];
+    let record = load_nts("mix", server.ke, &lab, &[&arguments[..], &background].concat());
+    let step = only(&record);
+    assert_eq!(record.parameters.background_sources, ["127.0.0.2", "127.0.0.3"]);
+    let transfers = step.accompanying.as_ref().unwrap();
+    let of_background = [step.background.as_ref().unwrap(), step.background_accompanying.as_ref().unwrap()];
+    assert!(of_background.iter().all(|tally| tally.answered > 0), "{of_background:?}");
+    // The server has seen them all, and timed those of the measured client, and of the first exchange, which finds out
+    // whether it answers.
+    let spans: serde_json::Value = serde_json::from_str(&server.get("/spans")).unwrap();
+    for (kind, measured) in [("ke", &step.tally), ("ntp", transfers)] {
+        let records = spans[kind].as_array().unwrap();
+        assert_eq!(records.len() as u64, measured.sent + 1, "{kind}: {measured:?}");
+        let is_measured =
+            |record: &serde_json::Value| record["source"].as_str().unwrap().starts_with("127.0.0.1:");
+        assert!(records.iter().all(is_measured), "{records:?}");
+    }
+    let rows = span_rows::parse(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(rows.len() as u64, step.tally.answered + transfers.answered);
+    for row in rows {
+        assert!(row.source.ip().is_loopback() && row.step == 1 && row.offered_rps == Some(20.0));
+        // Each contains what the server did.
+        let (server_ns, clock_ns) = match row.transmit {
+            None => (row.d_ske_from_accept(), 4 * row.clock_ns),
+            Some(_) => (row.d_snts(), 3 * row.clock_ns),
+        };
+        let server_ns = server_ns.unwrap();
+        assert!(server_ns.raw_ns < row.client_ns, "{row:?}");
+        assert!((0..=clock_ns).contains(&(server_ns.raw_ns - server_ns.ns)), "{row:?}");
+    }
+}
+
+#[test]
+fn one_request_in_so_many_is_timed_and_every_key_exchange() {
+    let lab = Lab::new();
+    let server = serve_timing(&lab, "\"127.0.0.0/8\"", 8);
+    let metrics = server.metrics.to_string();
+    let arguments = ["--rate", "500", "--step-seconds", "2", "--server-metrics", &metrics];
+    let record = load_nts("nts", server.ke, &lab, &arguments);
+    let spans = only(&record).spans.clone().unwrap();
+    assert_eq!(spans.joined + spans.unmatched, only(&record).tally.answered);
+    assert_eq!(spans.every, Some(8));
+    // 125 on average.
+    assert!((75..175).contains(&spans.joined), "{spans:?}");
+    let shown: serde_json::Value = serde_json::from_str(&server.get("/spans")).unwrap();
+    assert_eq!(shown["every"], 8);
+    assert_eq!(shown["clock_ns"].as_u64(), spans.clock_ns);
+    let exchanges = server.metric("nts_ke_connections_total{outcome=\"served\"}");
+    assert_eq!(shown["ke"].as_array().unwrap().len() as f64, exchanges);
+}
+
+/// A server that times one request in `every` of these clients.
+fn serve_timing(lab: &Lab, clients: &str, every: u32) -> Server {
+    let config = lab.config("", "");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let timing = format!("span-clients = [{clients}]\nspan-every = {every}");
+    let changed = text.replace("span-clients = [\"127.0.0.0/8\"]", &timing);
+    assert_ne!(changed, text);
+    std::fs::write(&config, changed).unwrap();
+    start(&config)
 }
 
 #[test]

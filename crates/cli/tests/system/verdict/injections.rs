@@ -29,7 +29,7 @@ const STEP: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Injection {
     Nothing,
-    /// The generator has a tenth of a processor.
+    /// The generator has a twentieth of a processor.
     GeneratorQuota,
     /// The generator is stopped for 400 ms.
     GeneratorStopped,
@@ -37,14 +37,16 @@ pub(super) enum Injection {
     LocalQueue,
     /// Something that comes first has the generator's processor for half of the time.
     BusyHost,
-    /// A token bucket on the way to the server passes 20 Mbit/s.
+    /// A token bucket on the way to the server passes 10 Mbit/s.
+    Path10,
+    /// The same with 20 Mbit/s.
     Path20,
-    /// The same with 100 Mbit/s.
-    Path100,
-    /// The server has a tenth of a processor.
+    /// The server has a twentieth of a processor.
     ServerQuota,
-    /// The server is stopped for 200 ms of each 700.
+    /// The server is stopped for 200 ms of each 600.
     ServerStopped,
+    /// The server is stopped in the midst of the load, and stays so.
+    ServerHangs,
     /// The server reads every request, and answers all but one in 200.
     OneInTwoHundred,
 }
@@ -54,34 +56,54 @@ impl Injection {
     pub(super) const fn words(self) -> &'static str {
         match self {
             Injection::Nothing => "nothing",
-            Injection::GeneratorQuota => "the generator has a tenth of a processor",
+            Injection::GeneratorQuota => "the generator has a twentieth of a processor",
             Injection::GeneratorStopped => "the generator is stopped for 400 ms",
             Injection::LocalQueue => "the queue of the generator's interface drains at 1 Mbit/s",
             Injection::BusyHost => {
                 "something that comes first has the generator's processor for half of the time"
             }
-            Injection::Path20 => "a token bucket on the way to the server passes 20 Mbit/s",
-            Injection::Path100 => "the same with 100 Mbit/s",
-            Injection::ServerQuota => "the server has a tenth of a processor",
-            Injection::ServerStopped => "the server is stopped for 200 ms of each 700",
+            Injection::Path10 => "a token bucket on the way to the server passes 10 Mbit/s",
+            Injection::Path20 => "the same with 20 Mbit/s",
+            Injection::ServerQuota => "the server has a twentieth of a processor",
+            Injection::ServerStopped => "the server is stopped for 200 ms of each 600",
+            Injection::ServerHangs => "the server is stopped in the midst of the load, and stays so",
             Injection::OneInTwoHundred => "the server reads every request, and answers all but one in 200",
         }
     }
 
-    /// What is offered, requests a second, and under which scheme.
+    /// What is offered, requests a second, and under which scheme: what a generator can do on a slow machine too.
     const fn load(self) -> (&'static str, &'static str) {
         match self {
-            Injection::Nothing | Injection::GeneratorStopped | Injection::BusyHost => ("plain", "1000"),
-            Injection::GeneratorQuota => ("plain", "60000"),
+            Injection::Nothing
+            | Injection::GeneratorStopped
+            | Injection::BusyHost
+            | Injection::ServerHangs => ("plain", "1000"),
+            Injection::GeneratorQuota => ("plain", "20000"),
             // 114 octets of Ethernet each: 4.6 Mbit/s.
             Injection::LocalQueue => ("plain", "5000"),
-            // 36 Mbit/s, and 260 octets or more each: 125 Mbit/s.
-            Injection::Path20 => ("plain", "40000"),
-            Injection::Path100 => ("nts", "60000"),
-            Injection::ServerQuota => ("plain", "60000"),
-            // 12,000 in each stop, for which its socket has no room.
-            Injection::ServerStopped => ("plain", "60000"),
-            Injection::OneInTwoHundred => ("plain", "8000"),
+            // 18 Mbit/s, and 260 octets or more each: 42 Mbit/s.
+            Injection::Path10 => ("plain", "20000"),
+            Injection::Path20 => ("nts", "20000"),
+            // Four fifths of them or more, for which its sockets have no room.
+            Injection::ServerQuota => ("nts", "20000"),
+            Injection::ServerStopped | Injection::OneInTwoHundred => ("plain", "8000"),
+        }
+    }
+
+    /// Time for an answer in seconds. What comes in the first half of a stop of the server is later than 0.1 s.
+    const fn timeout(self) -> &'static str {
+        match self {
+            Injection::ServerStopped => "0.1",
+            Injection::Nothing
+            | Injection::GeneratorQuota
+            | Injection::GeneratorStopped
+            | Injection::LocalQueue
+            | Injection::BusyHost
+            | Injection::Path10
+            | Injection::Path20
+            | Injection::ServerQuota
+            | Injection::ServerHangs
+            | Injection::OneInTwoHundred => "0.5",
         }
     }
 }
@@ -109,6 +131,9 @@ struct Disturbance<'a> {
 
 /// One load: what is asked of whom.
 struct Load<'a> {
+    /// Whose load it is.
+    offered: Injection,
+    /// What is done.
     injection: Injection,
     ntp: SocketAddr,
     ke: Option<SocketAddr>,
@@ -128,7 +153,18 @@ impl Bench {
 
     /// Loads a server while this is done.
     pub(super) fn carry_out(&self, injection: Injection, is_known: bool) -> Measured {
+        self.carry_out_load_of(injection, injection, is_known)
+    }
+
+    /// What its load measures if it is not done.
+    pub(super) fn without(&self, injection: Injection) -> Measured {
+        self.carry_out_load_of(injection, Injection::Nothing, false)
+    }
+
+    /// Carries out the load that belongs to one injection while another one is done.
+    fn carry_out_load_of(&self, offered: Injection, injection: Injection, is_known: bool) -> Measured {
         let load = |ntp, ke, process: &Process| Load {
+            offered,
             injection,
             ntp,
             ke,
@@ -140,14 +176,20 @@ impl Bench {
             return self.measure(&load(address, None, &process), |_| ());
         }
         let Server { process, ntp, ke, .. } = &self.server();
+        leave_last_processor(process);
         let _quota = (injection == Injection::ServerQuota).then(|| limited(process));
         self.measure(&load(*ntp, Some(*ke), process), |is_over| {
+            if injection == Injection::ServerHangs {
+                // It has answered the first question, and the step has begun.
+                std::thread::sleep(Duration::from_millis(700));
+                process.signal("-STOP");
+            }
             // In any second there is one whole stop.
             while injection == Injection::ServerStopped && !is_over() {
                 process.signal("-STOP");
                 std::thread::sleep(Duration::from_millis(200));
                 process.signal("-CONT");
-                std::thread::sleep(Duration::from_millis(500));
+                std::thread::sleep(Duration::from_millis(400));
             }
         })
     }
@@ -241,22 +283,35 @@ fn taken_share(process: u32) -> f64 {
     last.map_or(1.0, |ns| ns as f64 / (STEP.as_nanos() as f64))
 }
 
-/// Puts a process under a quota of a tenth of a processor.
+/// Keeps a process away from the last processor, where the load is sent: what comes first there would have it starve
+/// until the kernel gives it that processor for 50 ms, of which the load would know nothing good.
+fn leave_last_processor(process: &Process) {
+    let last = std::thread::available_parallelism().map_or(1, usize::from) - 1;
+    if last > 0 {
+        let output = Command::new("taskset")
+            .args(["-a", "-p", "-c", &format!("0-{}", last - 1), &process.id().to_string()])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "taskset: {}", text(&output));
+    }
+}
+
+/// Puts a process under a quota of a twentieth of a processor.
 fn limited(process: &Process) -> Quota {
-    let quota = Quota::new(0.1).expect("there are control groups, as was found");
+    let quota = Quota::new(0.05).expect("there are control groups, as was found");
     quota.add(process.id());
     quota
 }
 
 impl Load<'_> {
     fn arguments(&self) -> Vec<String> {
-        let (scheme, rate) = self.injection.load();
-        let ntp = self.ntp.to_string();
+        let (scheme, rate) = self.offered.load();
+        let (ntp, timeout) = (self.ntp.to_string(), self.offered.timeout());
         let mut arguments = ["load", scheme, &ntp, "--rate", rate].map(str::to_owned).to_vec();
         let mut more = |words: &[&str]| arguments.extend(words.iter().map(|word| (*word).to_owned()));
         let clients = if scheme == "nts" { "1024" } else { "64" };
         let seconds = STEP.as_secs().to_string();
-        more(&["--step-seconds", &seconds, "--timeout", "0.5", "--clients", clients, "--json"]);
+        more(&["--step-seconds", &seconds, "--timeout", timeout, "--clients", clients, "--json"]);
         if let Some(ke) = self.ke.filter(|_| scheme == "nts") {
             let (port, ca) = (ke.port().to_string(), self.lab.ca());
             more(&["--ke-port", &port, "--server-name", "ntp.test", "--ca", ca.to_str().unwrap()]);
@@ -272,8 +327,8 @@ impl<'a> Disturbance<'a> {
     fn begin(hosts: &'a Hosts, injection: Injection) -> Self {
         let bucket = match injection {
             Injection::LocalQueue => Some((GENERATOR, Hosts::client_interface(), "1mbit")),
+            Injection::Path10 => Some((Host::Server, TO_SERVER, "10mbit")),
             Injection::Path20 => Some((Host::Server, TO_SERVER, "20mbit")),
-            Injection::Path100 => Some((Host::Server, TO_SERVER, "100mbit")),
             _ => None,
         };
         let bucket = bucket.map(|(host, interface, rate)| {

@@ -1,14 +1,15 @@
 //! What limited a step is named rightly: something is slowed, stopped, dropped or filled on purpose, and the record has
 //! the only verdict that is right. The table in docs/measuring.md is this one.
 //!
-//! None of these tests asks for a quiet machine: that others are busy on it is what they are about. Where the kernel
-//! tells the test that others had a sending thread's processor, the load is carried out again; if that never ends, the
-//! only verdict that is right is `generator`, whatever else was done.
+//! The loads are small, so that a slow machine can offer them too. Where the generator blames itself and should not,
+//! the load is carried out again; if that never ends, it is carried out with nothing injected. Where the generator
+//! blames itself then too, the machine is too busy for this case, and the test says so. Else the verdict is wrong.
 //!
 //! - here: the table, and how a case is carried out; `injections`: what is done.
 
 mod injections;
 
+use authentick_lab::skip::skip;
 use authentick_report::load::{Limit, LoadRecord};
 
 use self::injections::{Bench, Injection, Measured};
@@ -27,7 +28,7 @@ const fn case(injection: Injection, is_known: bool, verdict: Limit) -> Case {
 }
 
 /// The only verdict that is right, for what was injected and what the generator was told.
-const CASES: [Case; 18] = [
+const CASES: [Case; 20] = [
     case(Injection::Nothing, true, Limit::Nothing),
     case(Injection::Nothing, false, Limit::Nothing),
     case(Injection::GeneratorQuota, true, Limit::Generator),
@@ -36,23 +37,30 @@ const CASES: [Case; 18] = [
     case(Injection::LocalQueue, true, Limit::Generator),
     case(Injection::LocalQueue, false, Limit::Generator),
     case(Injection::BusyHost, false, Limit::Generator),
+    case(Injection::Path10, true, Limit::Path),
+    case(Injection::Path10, false, Limit::Unknown),
     case(Injection::Path20, true, Limit::Path),
     case(Injection::Path20, false, Limit::Unknown),
-    case(Injection::Path100, true, Limit::Path),
-    case(Injection::Path100, false, Limit::Unknown),
     case(Injection::ServerQuota, true, Limit::Server),
     case(Injection::ServerQuota, false, Limit::Unknown),
     case(Injection::ServerStopped, true, Limit::Server),
     case(Injection::ServerStopped, false, Limit::Unknown),
+    case(Injection::ServerHangs, true, Limit::Server),
+    case(Injection::ServerHangs, false, Limit::Unknown),
     case(Injection::OneInTwoHundred, true, Limit::Server),
     case(Injection::OneInTwoHundred, false, Limit::Unknown),
 ];
 
-/// How often a load is carried out until its generator is not disturbed by anything but what is injected.
+/// How often a load is carried out until its generator does not blame itself.
 const ATTEMPT_COUNT: usize = 5;
 
-/// If others had the processor for longer, the verdict may be due to them.
-const TAKEN_SHARE_MAX: f64 = 0.005;
+/// What a case came to.
+enum Outcome {
+    Right,
+    /// The generator cannot keep its times here, whatever is done.
+    Busy,
+    Wrong(String),
+}
 
 /// Carries out each case so many times.
 fn check(round_count: usize) {
@@ -61,47 +69,57 @@ fn check(round_count: usize) {
         Ok(bench) => bench,
         Err(skip) => return skip.tell(),
     };
-    let mut wrong = Vec::new();
+    let (mut wrong, mut busy) = (Vec::new(), Vec::new());
     for case in &CASES {
         for round in 0..round_count {
-            if let Err(problem) = case.check(&bench) {
-                println!("round {round}: {problem}");
-                wrong.push(problem);
+            match case.check(&bench) {
+                Outcome::Right => {}
+                Outcome::Busy => busy.push(format!("{:?}", case.injection)),
+                Outcome::Wrong(problem) => {
+                    println!("round {round}: {problem}");
+                    wrong.push(problem);
+                }
             }
         }
     }
-    println!("assurance: verdicts = {} loads", CASES.len() * round_count);
+    println!("assurance: verdicts = {} loads", CASES.len() * round_count - busy.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    if !busy.is_empty() {
+        let cases = busy.join(", ");
+        skip(&format!(
+            "this machine is too busy for a generator to keep its times, with nothing injected: {cases}"
+        ));
+    }
 }
 
 impl Case {
-    /// # Errors
-    /// What the verdict was, if not the right one.
-    fn check(&self, bench: &Bench) -> Result<(), String> {
+    fn check(&self, bench: &Bench) -> Outcome {
         let Case { injection, is_known, verdict } = *self;
-        let mut disturbed_count = 0;
+        let name = format!("{injection:?}, server known {is_known}");
+        let tell = |what: &str, measured: &Measured| {
+            let (by, why) = limit(&measured.record);
+            println!("{what}, taken {:.4}: {by}: {}", measured.taken_share, why.join("; "));
+            by
+        };
         for _ in 0..ATTEMPT_COUNT {
-            let Measured { record, taken_share } = bench.carry_out(injection, is_known);
-            let (by, why) = limit(&record);
-            println!(
-                "{injection:?}, server known {is_known}, taken {taken_share:.4}: {by}: {}",
-                why.join("; ")
-            );
+            let measured = bench.carry_out(injection, is_known);
+            let by = tell(&name, &measured);
             if by == verdict {
-                return Ok(());
+                return Outcome::Right;
             }
             if by != Limit::Generator {
-                let record = record.to_json();
-                return Err(format!(
-                    "{injection:?}, server known {is_known}: {by}, not {verdict}: {why:?}\n{record}"
+                let (_, why) = limit(&measured.record);
+                return Outcome::Wrong(format!(
+                    "{}\n{name}: {by}, not {verdict}: {why:?}",
+                    measured.record.to_json()
                 ));
             }
-            disturbed_count += usize::from(taken_share > TAKEN_SHARE_MAX);
         }
-        // Others had its processor whenever it blamed itself.
-        match disturbed_count > ATTEMPT_COUNT / 2 {
-            true => Ok(()),
-            false => Err(format!("{injection:?}, server known {is_known}: the generator blames itself")),
+        let keeps_no_time =
+            || tell("the same with nothing injected", &bench.without(injection)) == Limit::Generator;
+        match (0..ATTEMPT_COUNT).any(|_| keeps_no_time()) {
+            true => Outcome::Busy,
+            false => Outcome::Wrong(format!("{name}: the generator blames itself")),
         }
     }
 }

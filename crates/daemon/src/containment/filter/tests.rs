@@ -112,17 +112,18 @@ fn what_takes_a_host_over_is_refused_to_every_kind_of_thread() {
 }
 
 #[test]
-fn files_are_the_supervisors_alone_and_sockets_the_clock_s_and_only_for_datagrams() {
+fn files_are_the_supervisors_alone_and_sockets_the_clock_s_for_datagrams_and_the_fleet_s_for_streams() {
     for kind in ThreadKind::ALL {
         let has = |call| is_allowed(kind, call, ARGUMENTS);
         assert_eq!(has(libc::SYS_openat), kind == ThreadKind::Supervisor, "{}", kind.name());
-        let looks_at_the_clock = kind == ThreadKind::Clock;
-        assert_eq!(has(libc::SYS_connect), looks_at_the_clock, "{}", kind.name());
+        let (looks_at_the_clock, asks_servers) = (kind == ThreadKind::Clock, kind == ThreadKind::Fleet);
+        assert_eq!(has(libc::SYS_connect), looks_at_the_clock || asks_servers, "{}", kind.name());
         let of = |family: i32, sort: i32| {
             is_allowed(kind, libc::SYS_socket, [family as u64, sort as u64, 0, 0, 0, 0])
         };
         assert_eq!(of(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC), looks_at_the_clock);
-        assert!(!of(libc::AF_INET, libc::SOCK_STREAM) && !of(libc::AF_INET, libc::SOCK_RAW));
+        assert_eq!(of(libc::AF_INET6, libc::SOCK_STREAM | libc::SOCK_CLOEXEC), asks_servers);
+        assert!(!of(libc::AF_INET, libc::SOCK_RAW));
         assert!(!of(libc::AF_PACKET, libc::SOCK_RAW));
     }
 }

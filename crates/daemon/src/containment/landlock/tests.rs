@@ -12,11 +12,13 @@ use super::*;
 fn restricted<T: Send>(
     readable: &BTreeSet<PathBuf>,
     writable: &[&Path],
+    ports: &[u16],
     abi: ABI,
     work: impl FnOnce() -> T + Send,
 ) -> Option<T> {
     let run = || {
-        let status = enforce(readable, writable.iter().copied(), abi).unwrap();
+        let status =
+            enforce(readable, writable.iter().copied(), &ports.iter().copied().collect(), abi).unwrap();
         if let Err(reason) = version_of(&status) {
             eprintln!("skipped {}: Landlock: {reason}", thread::current().name().unwrap_or("a test"));
             return None;
@@ -80,8 +82,9 @@ fn nothing_else_is_read_or_written_under_any_version() {
         }
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
+        let fleet = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let readable = folders(&at("read/file"));
-        let ran = restricted(&readable, &[&at("state")], abi, || {
+        let ran = restricted(&readable, &[&at("state")], &[fleet.port()], abi, || {
             assert_eq!(fs::read(at("read/file")).unwrap(), b"read");
             assert!(is_denied(File::create(at("read/new"))));
             assert!(is_denied(OpenOptions::new().write(true).open(at("read/file"))));
@@ -98,6 +101,10 @@ fn nothing_else_is_read_or_written_under_any_version() {
             assert!(is_denied(File::open("/etc/passwd")) && is_denied(fs::read_dir("/")));
             // TCP since version 4.
             assert_eq!(is_denied(TcpStream::connect(address)), abi >= ABI::V4, "{abi:?}");
+            // Nobody is there, and it may be asked.
+            assert!(
+                TcpStream::connect(fleet).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+            );
             assert_eq!(is_denied(TcpListener::bind("127.0.0.1:0")), abi >= ABI::V4, "{abi:?}");
             UdpSocket::bind("127.0.0.1:0").unwrap().connect(address).unwrap();
         });
@@ -117,7 +124,7 @@ fn renewed_certificate_is_read_through_new_links() {
     write(at("archive/name/key1.pem"), "old").unwrap();
     symlink("../../archive/name/key1.pem", at("live/name/key.pem")).unwrap();
     let readable = folders(&at("live/name/key.pem"));
-    restricted(&readable, &[], NEWEST, || {
+    restricted(&readable, &[], &[], NEWEST, || {
         assert_eq!(fs::read(at("live/name/key.pem")).unwrap(), b"old");
         thread::scope(|scope| {
             // A thread of the restricted one is restricted too, so somebody else has to renew.
@@ -128,7 +135,7 @@ fn renewed_certificate_is_read_through_new_links() {
     fs::remove_file(at("live/name/key.pem")).unwrap();
     symlink("../../archive/name/key2.pem", at("live/name/key.pem")).unwrap();
     // By rules that were made before, as far as a path can tell: folders are the same files now as then.
-    restricted(&readable, &[], NEWEST, || {
+    restricted(&readable, &[], &[], NEWEST, || {
         assert_eq!(fs::read(at("live/name/key.pem")).unwrap(), b"new");
         assert!(is_denied(fs::read("/etc/passwd")));
     });

@@ -40,7 +40,7 @@ fn set(keys: Vec<SymmetricKey>) -> Arc<SymmetricKeys> {
 /// Answers `count` requests under the key with this id: two uses each.
 fn answer(keys: &SymmetricKeys, id: u32, count: usize) {
     let allow = PrefixSet::new(vec!["0.0.0.0/0".parse().unwrap()]);
-    let policy = Arc::new(Policy { allow, limiter: None, kiss: false });
+    let policy = Arc::new(Policy { allow, ..Policy::open() });
     let mut responder = Responder::new(policy, None, Entropy::from_seed(1)).with_worker(0);
     let mut entropy = Entropy::from_seed(2);
     let before = keys.find(id).unwrap().counts().answered;

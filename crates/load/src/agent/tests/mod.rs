@@ -43,6 +43,7 @@ pub(crate) fn plan() -> Plan {
         clients: 9,
         background_clients: 0,
         sources: vec![],
+        background_sources: vec![],
         workers: 1,
         pinned: true,
         arrivals: Arrivals::Constant,

@@ -151,6 +151,30 @@ fn short_nonce_needs_padding() {
     }
 }
 
+#[test]
+fn requests_that_get_time_are_counted_under_the_key_of_their_cookie_and_no_others() {
+    let mut server = Server::new();
+    let keys = server.keys.clone().expect("it has keys");
+    let mut jars = Vec::new();
+    let next = keys.rotate(1, 7, &mut Entropy::from_seed(3));
+    for (set, count) in [(&keys, 5), (&next, 3)] {
+        server.keys = Some(set.clone());
+        jars.push((set.current().id(), server.session(Algorithm::SivCmac256, COOKIE_COUNT), count));
+    }
+    for (_, session, count) in &mut jars {
+        let mut requests: Vec<_> = (0..*count).map(|_| nts_request(session).1).collect();
+        // Forgeries: a cookie, and a tag.
+        for bit_at in [HEADER_SIZE + 36 + 4 + 50, HEADER_SIZE + 36 + 104 + 8] {
+            let (_, mut request) = nts_request(session);
+            request[bit_at] ^= 1;
+            requests.push(request);
+        }
+        server.ask_all(&requests);
+    }
+    let expected = jars.iter().map(|(id, _, requests)| KeyUses { id: *id, requests: *requests });
+    assert_eq!(server.responder.key_uses(), expected.collect::<Vec<_>>());
+}
+
 //= rfc8915#5.3-3, rfc8915#5.7-20, rfc8915#5.7-21, rfc8915#6-7, rfc5905#7.4-6
 #[test]
 fn each_failure_of_nts_gets_a_kiss_without_time_that_the_client_understands() {
@@ -172,6 +196,40 @@ fn each_failure_of_nts_gets_a_kiss_without_time_that_the_client_understands() {
         assert_eq!((kiss.receive, kiss.transmit), (kiss.origin, kiss.origin), "no time of ours");
         let answer = exchange.receive(&mut response, Some(&mut session));
         assert_eq!(answer, Err(Check::Kiss(ReferenceId::NTSN)));
+    }
+}
+
+#[test]
+fn cookie_under_a_key_that_is_on_its_way_gets_silence_and_then_time() {
+    for awaits_keys in [false, true] {
+        let mut server = Server::with_policy(Policy { awaits_keys, ..Policy::open() });
+        let keys = server.keys.take().expect("it has keys");
+        let mut entropy = Entropy::from_seed(7);
+        for count in [0, 1, 2, 3, 65, 66] {
+            let mut next = keys.clone();
+            (0..count).for_each(|index| next = next.rotate(index, 7, &mut entropy));
+            // Sealed where the keys are made, or where they have come already.
+            server.keys = Some(next);
+            let mut session = server.session(Algorithm::SivCmac256, COOKIE_COUNT);
+            let (_, request) = nts_request(&mut session);
+            let next = server.keys.replace(keys.clone());
+            let (response, outcome) = server.outcome(&request);
+            let expected = match (count, awaits_keys) {
+                (0 | 1, _) => Outcome::Nts,
+                (2..=65, true) => Outcome::NtsKeyAhead,
+                _ => Outcome::NakUnknownKey,
+            };
+            assert_eq!(
+                (outcome, response.is_empty()),
+                (expected, expected == Outcome::NtsKeyAhead),
+                "{count}"
+            );
+            server.keys = None;
+            let none = if awaits_keys { Outcome::NtsKeyAhead } else { Outcome::NakUnknownKey };
+            assert_eq!(server.outcome(&request).1, none);
+            server.keys = next;
+            assert_eq!(server.outcome(&request).1, Outcome::Nts);
+        }
     }
 }
 

@@ -8,7 +8,7 @@ mod tables;
 use self::figures::{RUN_COUNT_MAX, Run};
 use super::compare::against;
 use super::words::{self, antp_times, capacity, causes_of_run, generator, shape, shares_host};
-use super::{LoadRecord, Percentiles, Step, Tally};
+use super::{LoadRecord, Percentiles, Spans, Step, Tally};
 use crate::render::{Block, Layout, Medium, Prose, Report, Section, Tone};
 use crate::stored::Stored;
 use crate::units::{capital, count, microseconds, plural, rate, utc};
@@ -379,7 +379,26 @@ fn spans(run: Run<'_>) -> Option<Section> {
     if left_out > 0 {
         section.say(format!("These are a sample: {} further exchanges were left out.", count(left_out)));
     }
+    for sentence in how_timed(run.record.steps.iter().filter_map(|step| step.spans.as_ref())) {
+        section.say(sentence);
+    }
     Some(section)
+}
+
+/// What the server says of its timing, in sentences.
+fn how_timed<'a>(spans: impl Iterator<Item = &'a Spans> + Clone) -> Vec<String> {
+    let costs = spans.clone().filter_map(|spans| spans.clock_ns);
+    let cost = costs.clone().min().zip(costs.max()).map(|(least, most)| {
+        let cost = if least == most { least.to_string() } else { format!("{least} to {most}") };
+        format!("What a reading of the server's clock costs, {cost}\u{a0}ns, is subtracted from each of its stages.")
+    });
+    let every = spans.filter_map(|spans| spans.every).max().map(|every| {
+        format!(
+            "The server timed one request for time in {}; of the others only the client has a record.",
+            count(every.into())
+        )
+    });
+    cost.into_iter().chain(every).collect()
 }
 
 /// Like Spectracom's Table 2: the total of each step, above the share of each host.

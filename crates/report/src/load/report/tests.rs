@@ -46,6 +46,24 @@ fn every_section_has_its_figures() {
 }
 
 #[test]
+fn server_s_clock_and_sampling_are_told_where_the_server_tells_them() {
+    let mut record = record();
+    let said = ["is subtracted from each of its stages", "The server timed one request for time in"];
+    assert!(said.iter().all(|words| !page(&[&record]).contains(words)), "earlier servers do not tell");
+    let spans = record.steps[0].spans.as_mut().unwrap();
+    (spans.clock_ns, spans.every) = (Some(27), Some(64));
+    record.steps[1].spans = Some(Spans { clock_ns: Some(31), ..Spans::default() });
+    let page = page(&[&record]);
+    texts(&page, &["costs, 27 to 31\u{a0}ns, is subtracted from each", "timed one request for time in 64;"]);
+    let again = LoadRecord::from_json(&record.to_json()).unwrap();
+    assert_eq!(again, record);
+    record.parameters.background_sources = vec!["127.0.0.2".to_owned(), "127.0.0.3".to_owned()];
+    record.parameters.background_rps = 30.0;
+    let from = "background load of 30/s from 127.0.0.2, 127.0.0.3, not measured";
+    texts(&report(&[&record]).page(), &[from]);
+}
+
+#[test]
 fn several_runs_stand_side_by_side_with_ratios() {
     let (first, mut second) = (record(), record());
     second.scheme = "plain".to_owned();

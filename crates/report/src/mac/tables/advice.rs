@@ -12,8 +12,9 @@ pub(super) fn section(record: &MacRecord) -> Section {
     section.say(format!(
         "Recommended is the fastest of what is more than a digest of key and packet, reaches {LEVEL_MIN_BITS} bits, \
          loses nothing when a nonce comes twice, as servers keep no state by which they could avoid that, is good \
-         for as many packets as a key sees in a year, and travels as RFC 5905\u{2019}s MAC. A client asks once a \
-         minute, a server answers 28,000 times a second: 2^{:.1} and 2^{:.1} answers.",
+         for as many packets as a key sees in a year, and travels as RFC 5905\u{2019}s MAC; where rounds do not tell \
+         which is faster, it is CMAC. A client asks once a minute, a server answers 28,000 times a second: 2^{:.1} and \
+         2^{:.1} answers.",
         Role::Client.messages_log2(),
         Role::Server.messages_log2()
     ));
@@ -77,16 +78,26 @@ fn verdicts(name: &str, verdicts: Vec<Verdict>) -> Table {
         .words("Role", |verdict| verdict.role.name())
         .words("Recommended", |verdict| algorithm(verdict.recommended()))
         .number("Thousand packets/s", |verdict| rate(verdict.recommended()))
+        .words("As fast", as_fast)
         .words("Fastest without objection, whatever carries it", |verdict| algorithm(verdict.fastest()))
         .number("Thousand packets/s", |verdict| rate(verdict.fastest()))
         .words("Faster than recommended, and why not", faster)
         .table()
 }
 
+/// What rounds do not tell from what is recommended.
+fn as_fast(verdict: &Verdict) -> String {
+    let recommended = verdict.recommended().map(|best| best.algorithm);
+    let others = verdict.best().filter(|ranked| Some(ranked.algorithm) != recommended);
+    or_absent(joined(others.map(|ranked| ranked.algorithm.to_string()), ", "))
+}
+
 /// What is faster than what is recommended, each with the reason why it is not.
 fn faster(verdict: &Verdict) -> String {
     let recommended = verdict.recommended().map(|best| best.algorithm);
+    let is_best = |one: &Ranked| verdict.best().any(|best| best.algorithm == one.algorithm);
     let faster = verdict.ranked.iter().take_while(|ranked| Some(ranked.algorithm) != recommended);
+    let faster = faster.filter(|ranked| !is_best(ranked));
     let faster = faster.map(|ranked| {
         let why = ranked.objection.as_deref().unwrap_or("no standard carries it");
         format!("{} ({why})", ranked.algorithm)
@@ -105,10 +116,10 @@ mod tests {
         let [factors, here, published] = section.tables()[..] else { panic!("{section:?}") };
         assert_eq!((factors.rows.len(), here.rows.len(), published.rows.len()), (12, 6, 6));
         assert_eq!(here.rows[0].cells[..4], ["this host", "client", "CMAC(AES-128)", "16,667"]);
-        assert!(here.rows[0].cells[6].contains("GMAC(AES-128) (one repeated nonce gives the key away)"));
+        assert!(here.rows[0].cells[7].contains("GMAC(AES-128) (one repeated nonce gives the key away)"));
         let marvell = &published.rows[5].cells;
         assert_eq!(marvell[..4], ["Marvell", "server", "CMAC(AES-128)", "246"]);
-        assert!(marvell[6].contains("HMAC-MD5 (MD5 is broken for collisions)"));
+        assert!(marvell[7].contains("HMAC-MD5 (MD5 is broken for collisions)"));
         let said = section.sentences();
         assert!(said[0].contains("2^19.0 and 2^39.7 answers"), "{said:?}");
         let gmac = factors.rows.iter().find(|row| row.cells[0] == "GMAC(AES-128)").unwrap();

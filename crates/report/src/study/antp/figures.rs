@@ -1,4 +1,4 @@
-//! Means over trials, and the paper's ratios: of throughput, of latency, and of both to the time of the primitives.
+//! Means over trials, and what follows from them alone.
 //!
 //! A trial in which the generator did not do its part is ignored here, unless it is asked for: figures of such trials
 //! are shown with a mark, and are in no ratio.
@@ -142,7 +142,7 @@ impl AntpRecord {
         Cell::of(&times, all)
     }
 
-    fn chosen(
+    pub(super) fn chosen(
         &self,
         which: Which,
         subject: Subject,
@@ -177,18 +177,6 @@ impl AntpRecord {
         self.primitives.iter().copied().find(|primitive| primitive.suite == suite)
     }
 
-    /// Throughput of the one by that of the other, over the short path.
-    pub(super) fn throughput_ratio(&self, over: Subject, under: Subject) -> Option<f64> {
-        let rps = |subject| Some(self.throughput(Which::Valid, subject, Path::Short)?.rps.value);
-        quotient(rps(over)?, rps(under)?)
-    }
-
-    /// Median latency of the one by that of the other, over the short path.
-    pub(super) fn latency_ratio(&self, over: Subject, under: Subject, level: Level) -> Option<f64> {
-        let p50_us = |subject| Some(self.cell(Which::Valid, subject, level, Path::Short)?.p50_us.value);
-        quotient(p50_us(over)?, p50_us(under)?)
-    }
-
     /// How many times as long the library's operation of RSA takes as that of P-256.
     pub(super) fn primitive_ratio(&self) -> Option<f64> {
         let us = |suite| Some(self.primitive(suite)?.library_us);
@@ -213,7 +201,6 @@ mod tests {
     use super::*;
 
     const ECDH: Subject = Subject::new(Phase::Exchange, Suite::Ecdh);
-    const RSA: Subject = Subject::new(Phase::Exchange, Suite::Rsa);
 
     fn close(found: f64, expected: f64) {
         assert!((found / expected - 1.0).abs() < 1e-9, "{found} {expected}");
@@ -245,17 +232,6 @@ mod tests {
         close(found.rps.value, 20_100.0);
         record.trials.iter_mut().for_each(|trial| trial.why_invalid = Some(String::new()));
         assert_eq!(record.throughput(Which::Valid, ECDH, Path::Short), None);
-    }
-
-    #[test]
-    fn ratios_are_those_of_the_papers_sentences() {
-        let record = record();
-        close(record.throughput_ratio(ECDH, RSA).unwrap(), 5.0);
-        close(record.throughput_ratio(Subject::PLAIN, Subject::TIME).unwrap(), 1.25);
-        close(record.latency_ratio(RSA, ECDH, Level::Most).unwrap(), 3.0);
-        close(record.latency_ratio(Subject::TIME, Subject::PLAIN, Level::Half).unwrap(), 1.1);
-        close(record.primitive_ratio().unwrap(), 7.0);
-        assert_eq!(record.throughput_ratio(Subject::new(Phase::Complete, Suite::Rsa), RSA), None);
     }
 
     #[test]

@@ -1,48 +1,20 @@
 //! What follows from the study, in the sentences that stand first.
 
+use super::compare::Compared;
 use super::figures::Which;
 use super::tables::PATHS;
 use super::{AntpRecord, Level, Path, Phase, Subject, Suite};
 use crate::published::antp::{
     EXCHANGE_ECDH_OVER_RSA, PLAIN_OVER_TIME, PRIMITIVE_ECDH_OVER_RSA, TIME_LATENCY_INCREASE,
 };
-use crate::units::{microseconds, percent, rate, ratio, signed_share};
+use crate::units::{joined, microseconds, percent, rate, ratio, signed_share};
 
 /// The sentences that stand first.
 pub(super) fn findings(record: &AntpRecord) -> Vec<String> {
-    let exchange = |suite| Subject::new(Phase::Exchange, suite);
     let mut sentences = Vec::new();
-    if let Some(slower) = record.throughput_ratio(Subject::PLAIN, Subject::TIME) {
-        sentences.push(format!(
-            "Authenticated time comes at {} of the plain rate here ({} as published).",
-            ratio(1.0 / slower),
-            ratio(1.0 / PLAIN_OVER_TIME)
-        ));
-    }
-    let latency = |level| record.latency_ratio(Subject::TIME, Subject::PLAIN, level);
-    if let [Some(half), Some(most)] = Level::ALL.map(latency) {
-        sentences.push(format!(
-            "It takes {} longer than plain time at 50 % load and {} at 90 % (published: {} and {}).",
-            signed_share(half - 1.0),
-            signed_share(most - 1.0),
-            signed_share(TIME_LATENCY_INCREASE[0]),
-            signed_share(TIME_LATENCY_INCREASE[1])
-        ));
-    }
-    if let Some(faster) = record.throughput_ratio(exchange(Suite::Ecdh), exchange(Suite::Rsa)) {
-        let primitives = record.primitive_ratio();
-        let primitives = primitives.map_or_else(String::new, |found| {
-            format!(
-                "; the primitives alone differ by {} here, and by {PRIMITIVE_ECDH_OVER_RSA} there",
-                ratio(found)
-            )
-        });
-        sentences.push(format!(
-            "Key exchanges with ECDH come {} times as often as with RSA (published: \
-             {EXCHANGE_ECDH_OVER_RSA}){primitives}.",
-            ratio(faster)
-        ));
-    }
+    sentences.extend(time_against_plain(record));
+    sentences.extend(latency_against_plain(record));
+    sentences.extend(exchanges(record));
     for suite in Suite::ALL {
         let Some((share, ceiling)) = record.link_share(Subject::new(Phase::Negotiation, suite)) else {
             continue;
@@ -79,6 +51,71 @@ pub(super) fn findings(record: &AntpRecord) -> Vec<String> {
         sentences.push(format!("{missing} cells of Table 1 are not measured yet."));
     }
     sentences
+}
+
+/// What tags take of the plain rate.
+fn time_against_plain(record: &AntpRecord) -> Option<String> {
+    match record.throughput_ratio(Subject::PLAIN, Subject::TIME) {
+        Compared::Missing => None,
+        Compared::Withheld(why) => {
+            Some(format!("No share of the plain rate is said for authenticated time: {why}."))
+        }
+        Compared::Found(slower) => Some(format!(
+            "Authenticated time comes at {} of the plain rate here ({} as published).",
+            slower.inverse().text(),
+            ratio(1.0 / PLAIN_OVER_TIME)
+        )),
+    }
+}
+
+/// How much longer authenticated time takes.
+fn latency_against_plain(record: &AntpRecord) -> Option<String> {
+    let latency = |level| record.latency_ratio(Subject::TIME, Subject::PLAIN, level);
+    match Level::ALL.map(latency) {
+        [Compared::Found(half), Compared::Found(most)] => {
+            let unclear = [(half, "50 %"), (most, "90 %")].into_iter().filter(|(found, _)| !found.is_clear());
+            let unclear = joined(unclear.map(|(_, load)| load.to_owned()), " and ");
+            let unclear = unclear.map_or_else(String::new, |loads| {
+                format!(" The trials do not carry that there is a difference at {loads}.")
+            });
+            Some(format!(
+                "Its median latency differs from that of plain time by {} at 50 % load and {} at 90 % (published: {} \
+                 and {}).{unclear}",
+                half.change(),
+                most.change(),
+                signed_share(TIME_LATENCY_INCREASE[0]),
+                signed_share(TIME_LATENCY_INCREASE[1])
+            ))
+        }
+        [Compared::Withheld(why), _] | [_, Compared::Withheld(why)] => {
+            Some(format!("Its latency is not compared with that of plain time: {why}."))
+        }
+        [Compared::Missing, _] | [_, Compared::Missing] => None,
+    }
+}
+
+/// How much faster key exchanges are with curves.
+fn exchanges(record: &AntpRecord) -> Option<String> {
+    let exchange = |suite| Subject::new(Phase::Exchange, suite);
+    let primitives = record.primitive_ratio().map(ratio);
+    match record.throughput_ratio(exchange(Suite::Ecdh), exchange(Suite::Rsa)) {
+        Compared::Missing => None,
+        Compared::Withheld(why) => {
+            Some(format!("The rates of key exchanges with ECDH and RSA are not compared: {why}."))
+        }
+        Compared::Found(faster) => {
+            let primitives = primitives.map_or_else(String::new, |found| {
+                format!(
+                    "; the primitives alone differ by {found} here, and by {PRIMITIVE_ECDH_OVER_RSA} there"
+                )
+            });
+            Some(format!(
+                "Key exchanges with ECDH come {} times as often as with RSA (published: \
+                 {EXCHANGE_ECDH_OVER_RSA}){primitives}.",
+                faster.text()
+            ))
+        }
+    }
 }
 
 /// What a cell of Table 1 has.

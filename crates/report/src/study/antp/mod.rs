@@ -1,14 +1,16 @@
 //! The ANTP paper's measurements repeated: the stored record, version 1, with the results of each trial.
 //!
 //! - [`Plan`]: what the study is to measure, as its folder keeps it.
-//! - `figures`: means over trials, and the ratios that the paper quotes.
+//! - `figures`: means over trials.
+//! - `compare`: the ratios that the paper quotes, with their spread, or why there is none.
 //! - `findings`: conclusions, in sentences.
 //! - `tables`: Table 1's shape, the runs of all three phases, and the published ratios beside ours.
 //! - [`report()`]: all of it.
 //!
-//! A record grows trial by trial, so that an interrupted study can be resumed. It keeps figures of each trial and no
-//! distributions.
+//! Each task of a study has a record with what it measured, so that an interrupted study can be resumed;
+//! [`AntpRecord::merged`] makes one of them. A record keeps figures of each trial and no distributions.
 
+mod compare;
 mod figures;
 mod findings;
 mod plan;
@@ -21,14 +23,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::plan::{Plan, Settings};
+pub use self::plan::{Found, Measure, Plan, Settings};
 pub use self::report::{report, sections};
 use crate::load::{Histogram, Step};
 use crate::run::Host;
 use crate::stored::stored;
-
-/// The name of the file that holds the record in a study's folder.
-pub const RECORD: &str = "run-antp.json";
 
 /// What is asked of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -185,8 +184,12 @@ pub struct Capacity {
     pub subject: Subject,
     /// Over which path: the short one, or one of 1 Gbit/s.
     pub path: Path,
-    /// The highest rate at which at most a hundredth was lost, a second; null if none was found.
+    /// What trials offer, a second: the highest rate at which at most a hundredth was lost, or a lower one that keeps
+    /// the server about as busy as the paper's was; null if none was found.
     pub rps: Option<f64>,
+    /// What the search had found, if the rate was tuned after it.
+    #[serde(default)]
+    pub searched_rps: Option<f64>,
     /// Requests in flight, if a closed loop stands in for a search that failed for the generator's sake: `rps` is what
     /// it had answered, and trials are closed loops too.
     #[serde(default)]
@@ -316,7 +319,7 @@ pub struct Primitive {
 
 stored!(AntpRecord = "authentick-antp-study/1", "a record of study run antp", pretty, AntpRecord::check);
 
-/// What the study has measured so far.
+/// What one task of a study has measured, or all of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "format", rename = "authentick-antp-study/1")]
 pub struct AntpRecord {
@@ -345,6 +348,39 @@ pub struct AntpRecord {
 }
 
 impl AntpRecord {
+    /// A record of this study without anything in it.
+    #[must_use]
+    pub fn of(plan: &Plan) -> Self {
+        AntpRecord {
+            version: plan.version.clone(),
+            commit: plan.commit.clone(),
+            command: plan.command.clone(),
+            started_unix_s: plan.started_unix_s,
+            host: plan.machine.clone(),
+            settings: plan.settings.clone(),
+            remarks: Vec::new(),
+            primitives: Vec::new(),
+            capacities: Vec::new(),
+            trials: Vec::new(),
+            latencies: Vec::new(),
+        }
+    }
+
+    /// All that the tasks of this study have measured, and what is to be said of it.
+    #[must_use]
+    pub fn merged(plan: &Plan, records: impl IntoIterator<Item = AntpRecord>) -> Self {
+        let mut all = AntpRecord::of(plan);
+        all.remarks.extend(plan.found.remarks.iter().cloned());
+        all.remarks.extend(plan.gaps().into_iter().chain(plan.stolen()));
+        for record in records {
+            all.primitives.extend(record.primitives);
+            all.capacities.extend(record.capacities);
+            all.trials.extend(record.trials);
+            all.latencies.extend(record.latencies);
+        }
+        all
+    }
+
     /// What was found of a subject's capacity, if it was searched for.
     #[must_use]
     pub fn capacity(&self, subject: Subject, path: Path) -> Option<&Capacity> {
@@ -379,8 +415,8 @@ impl AntpRecord {
             }
         }
         for capacity in &self.capacities {
-            let Capacity { subject, path, rps, .. } = capacity;
-            if !rps.is_none_or(positive) {
+            let Capacity { subject, path, rps, searched_rps, .. } = capacity;
+            if !rps.iter().chain(searched_rps).all(|&rps| positive(rps)) {
                 return Err(format!("capacities, {subject}: not above zero"));
             }
             if self.capacity(*subject, *path) != Some(capacity) {

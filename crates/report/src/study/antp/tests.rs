@@ -1,12 +1,9 @@
 //! A record by hand with round figures, and what is refused of one.
 
 use super::*;
-use crate::study::Paper;
 
 pub(crate) fn settings() -> Settings {
     Settings {
-        version: "0.1.0".to_owned(),
-        commit: "0123456789ab".to_owned(),
         quick: true,
         trial_seconds: 1.0,
         throughput_trials: 2,
@@ -18,12 +15,8 @@ pub(crate) fn settings() -> Settings {
 }
 
 pub(crate) fn plan() -> Plan {
-    Plan {
-        paper: Paper::Antp,
-        command: "authentick study run antp --quick --out study".to_owned(),
-        started_unix_s: 1_790_000_000,
-        settings: settings(),
-    }
+    let tasks = settings().tasks();
+    crate::study::tests::plan_of(settings(), Found::default(), tasks)
 }
 
 fn times(us: f64) -> Times {
@@ -41,13 +34,19 @@ const ROWS: [(f64, [f64; 2]); 7] = [
     (180_000.0, [105.0, 230.0]),
 ];
 
+/// The rate of a row.
+fn rate_of(subject: Subject) -> f64 {
+    let row = Subject::ALL.iter().position(|one| *one == subject).expect("it has a throughput");
+    ROWS[row].0
+}
+
 fn latency(subject: Subject, level: Level, path: Path, us: f64) -> Latency {
     Latency {
         subject,
         background: subject.background(),
         level,
         path,
-        background_rps: 1000.0,
+        background_rps: level.share() * rate_of(subject.background()),
         answered: 200,
         failed: 0,
         times: Some(times(us)),
@@ -63,7 +62,12 @@ pub(crate) fn record() -> AntpRecord {
         commit: "0123456789ab".to_owned(),
         command: "authentick study run antp --quick --out study".to_owned(),
         started_unix_s: 1_790_000_000,
-        host: Host { cpu: "A <b>processor".to_owned(), cpu_count: 2, kernel: "Linux 6.18".to_owned() },
+        host: Host {
+            cpu: "A <b>processor".to_owned(),
+            cpu_count: 2,
+            kernel: "Linux 6.18".to_owned(),
+            memory_octets: None,
+        },
         settings: settings(),
         remarks: vec!["Server and generators share a machine.".to_owned()],
         primitives: [(Suite::Ecdh, 28.0), (Suite::Rsa, 196.0)]
@@ -79,7 +83,15 @@ pub(crate) fn record() -> AntpRecord {
         latencies: Vec::new(),
     };
     let add = |record: &mut AntpRecord, subject: Subject, path, rps: f64, request_size| {
-        let capacity = Capacity { subject, path, rps: Some(rps), window: None, request_size, remark: None };
+        let capacity = Capacity {
+            subject,
+            path,
+            rps: Some(rps),
+            searched_rps: None,
+            window: None,
+            request_size,
+            remark: None,
+        };
         record.capacities.push(capacity);
         let public_key_share = (subject.phase == Phase::Exchange).then_some(0.6);
         record.trials.extend([0.995, 1.005].map(|part| Trial {

@@ -9,23 +9,21 @@ pub(crate) mod plan;
 mod report;
 mod tables;
 
-pub use self::plan::{Part, Plan, PlannedRun, Settings};
+pub use self::plan::{Found, Part, Plan, Run, SCALE_SECONDS_MAX, Settings};
 pub use self::report::{compared, report, sections};
 use crate::load::LoadRecord;
 
 /// The records that there are, by what they are for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Records {
-    /// Runs from one host.
-    pub one_host: Vec<LoadRecord>,
-    /// Runs from several.
-    pub several_hosts: Vec<LoadRecord>,
+    /// Runs from one host, row by row; `None` where there is none.
+    pub one_host: Vec<Option<LoadRecord>>,
+    /// Runs from several, row by row; `None` where there is none.
+    pub several_hosts: Vec<Option<LoadRecord>>,
     /// The server in its earlier configuration.
     pub old: Option<LoadRecord>,
     /// The same server in its updated configuration.
     pub new: Option<LoadRecord>,
-    /// Runs of the plan without a record.
-    pub missing_count: usize,
 }
 
 /// What is to be said beside the tables: sentences.

@@ -4,22 +4,15 @@ use serde::{Deserialize, Serialize};
 
 use super::Remarks;
 use crate::published::request_threshold::{TABLE_1, TABLE_2};
-use crate::stored::{self, Error, Provenance, Stored};
-use crate::study::{self, Paper};
+use crate::study::{self, Paper, Task};
 use crate::units::ratio;
 
-/// What a study is to measure, and how.
+/// What a study is to measure, how, and what became of it.
+pub type Plan = study::Plan<Settings>;
+
+/// What turns out while a study goes on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "format", rename = "authentick-study/1")]
-pub struct Plan {
-    /// [`Paper::Threshold`].
-    pub paper: Paper,
-    /// The command line that began the study.
-    pub command: String,
-    /// When it was begun, in Unix seconds.
-    pub started_unix_s: u64,
-    /// What must not change while a study goes on.
-    pub settings: Settings,
+pub struct Found {
     /// The factor for the paper's rates; null until it is known.
     pub scale: Option<f64>,
     /// The hosts of Table 2, as `load --agents` names them; empty if several hosts are not measured.
@@ -32,17 +25,11 @@ pub struct Plan {
     /// Processors that the server has in both; null if not known.
     #[serde(default)]
     pub processors: Option<f64>,
-    /// The runs, in the order of measuring.
-    pub runs: Vec<PlannedRun>,
 }
 
 /// What all runs of a study share: runs under other settings are another study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// The version of authentick.
-    pub version: String,
-    /// The commit that it was built from.
-    pub commit: String,
     /// The server as it was named; null: one of our own, on loopback.
     pub target: Option<String>,
     /// Agents that were named.
@@ -64,8 +51,7 @@ pub struct Settings {
 }
 
 /// What a run is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Finding the factor for the rates.
     Scale,
@@ -79,117 +65,134 @@ pub enum Part {
     New,
 }
 
-/// One run, whose record is in the folder once it has ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PlannedRun {
-    /// The record's name in the folder.
-    pub file: String,
+/// One run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// The name of its task.
+    pub id: String,
     /// What the run is for.
     pub part: Part,
-    /// Requests a second that the paper specifies, for each host; null: the run is no row of a table.
+    /// Requests a second that the paper specifies, for each host; `None`: the run is no row of a table.
     pub published_rps: Option<f64>,
 }
 
+/// Seconds that a run takes beside its step: processes start, the server is asked whether it answers, stragglers are
+/// waited for.
+const RUN_SECONDS: f64 = 1.0;
+/// The flood that looks for this machine's limit lasts so long at most.
+pub const SCALE_SECONDS_MAX: f64 = 2.0;
+/// Rows without which a table has no shape: its first and its last, and the one where Table 1 bends.
+const SHAPE_1: [usize; 3] = [0, 3, 5];
+const SHAPE_2: [usize; 2] = [0, 4];
+
 impl study::Settings for Settings {
     const PAPER: Paper = Paper::Threshold;
-
-    fn built(&self) -> [&str; 2] {
-        [&self.version, &self.commit]
-    }
+    type Found = Found;
 }
 
-impl Stored for Plan {
-    const FORMAT: &'static str = study::FORMAT;
-    const WHAT: &'static str = study::WHAT;
-
-    fn provenance(&self) -> Provenance<'_> {
-        study::provenance(&self.command, self.started_unix_s, &self.settings)
-    }
-
-    /// No run's record is outside of the folder.
-    fn check(&self) -> Result<(), String> {
-        let plain = |name: &str| {
-            name.ends_with(".json")
-                && !name.starts_with('.')
-                && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
-        };
-        match self.runs.iter().find(|run| !plain(&run.file)) {
-            Some(run) => Err(format!("runs: {:?} is not the name of a file in this folder", run.file)),
-            None => Ok(()),
-        }
-    }
-}
-
-impl PlannedRun {
+impl Run {
     /// The rows of Table 1, in its order.
     #[must_use]
     pub fn one_host() -> Vec<Self> {
-        rows(Part::OneHost, "run-1", TABLE_1.iter().map(|row| row.requested_rps))
+        rows(Part::OneHost, TABLE_1.iter().map(|row| row.requested_rps))
     }
 
     /// The rows of Table 2, in its order.
     #[must_use]
     pub fn several_hosts() -> Vec<Self> {
-        rows(Part::SeveralHosts, "run-2", TABLE_2.iter().map(|row| row.requested_rps))
+        rows(Part::SeveralHosts, TABLE_2.iter().map(|row| row.requested_rps))
     }
 
-    /// A run that is no row.
+    /// The run of a task.
     #[must_use]
-    pub fn other(part: Part, file: &str) -> Self {
-        PlannedRun { file: file.to_owned(), part, published_rps: None }
+    pub fn of(id: &str) -> Option<Self> {
+        let others = [Part::Scale, Part::Old, Part::New];
+        let others =
+            others.into_iter().map(|part| Run { id: part.id().to_owned(), part, published_rps: None });
+        let mut all = others.chain(Run::one_host()).chain(Run::several_hosts());
+        all.find(|run| run.id == id)
     }
 }
 
-fn rows(part: Part, name: &str, rates: impl Iterator<Item = u32>) -> Vec<PlannedRun> {
-    let run = |(index, rps)| PlannedRun {
-        file: format!("{name}-{}.json", index + 1),
+impl Part {
+    /// The task of the only run of this part, or how the tasks of its rows begin.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Part::Scale => "scale",
+            Part::OneHost => "table-1",
+            Part::SeveralHosts => "table-2",
+            Part::Old => "old",
+            Part::New => "new",
+        }
+    }
+}
+
+fn rows(part: Part, rates: impl Iterator<Item = u32>) -> Vec<Run> {
+    let run = |(index, rps)| Run {
+        id: format!("{}-{}", part.id(), index + 1),
         part,
         published_rps: Some(f64::from(rps)),
     };
     rates.enumerate().map(run).collect()
 }
 
-impl Plan {
-    /// Reads a plan.
-    ///
-    /// # Errors
-    /// If the text is no JSON, is in another format or of another paper, lacks a field, or names a file outside of its
-    /// folder.
-    pub fn from_json(text: &str) -> Result<Self, Error> {
-        study::read(text, Paper::Threshold)
-    }
-
-    /// The plan as indented JSON, ending with a line feed.
+impl Settings {
+    /// What is to be measured. Without a target, all of it is on this machine.
     #[must_use]
-    pub fn to_json(&self) -> String {
-        stored::pretty(self)
-    }
-
-    /// What is to be said beside the tables. `missing_count`: runs without a record.
-    #[must_use]
-    pub fn remarks(&self, missing_count: usize) -> Remarks {
-        let mut remarks = Remarks { processors: self.processors, ..Remarks::default() };
-        if missing_count > 0 {
-            remarks.study.push(format!(
-                "{missing_count} of {} runs are not measured yet; the same command again measures them.",
-                self.runs.len()
-            ));
+    pub fn tasks(&self) -> Vec<Task> {
+        let is_ours = self.target.is_none();
+        let finds_scale = is_ours && self.scale.is_none();
+        let mut tasks = Vec::new();
+        let mut add = |id: &str, part: Part, seconds: f64, priority| {
+            let task = Task::new(id, part.id(), seconds + RUN_SECONDS, priority);
+            tasks.push(match part {
+                Part::OneHost | Part::SeveralHosts if finds_scale => task.needing(Part::Scale.id()),
+                Part::Scale | Part::OneHost | Part::SeveralHosts | Part::Old | Part::New => task,
+            });
+        };
+        if finds_scale {
+            add(Part::Scale.id(), Part::Scale, self.one_host_seconds.min(SCALE_SECONDS_MAX), 0);
         }
+        for (index, run) in Run::one_host().iter().enumerate() {
+            add(&run.id, run.part, self.one_host_seconds, u8::from(!SHAPE_1.contains(&index)));
+        }
+        if is_ours || !self.agents.is_empty() {
+            for (index, run) in Run::several_hosts().iter().enumerate() {
+                add(&run.id, run.part, self.several_hosts_seconds, u8::from(!SHAPE_2.contains(&index)));
+            }
+        }
+        if is_ours || self.configurations_given {
+            let seconds = if self.configurations_given { 0.0 } else { self.configuration_seconds };
+            add(Part::Old.id(), Part::Old, seconds, 0);
+            add(Part::New.id(), Part::New, seconds, 0);
+        }
+        tasks
+    }
+}
+
+impl Plan {
+    /// What is to be said beside the tables.
+    #[must_use]
+    pub fn remarks(&self) -> Remarks {
+        let mut remarks = Remarks { processors: self.found.processors, ..Remarks::default() };
+        remarks.study.extend(self.gaps());
+        remarks.study.extend(self.stolen());
         if self.settings.target.is_none() {
             remarks.study.push(
                 "Generators and server are processes of one machine: its loopback was tested, not a network."
                     .to_owned(),
             );
         }
-        if let Some(scale) = self.scale.filter(|&scale| scale != 1.0) {
+        if let Some(scale) = self.found.scale.filter(|&scale| scale != 1.0) {
             let why = match self.settings.scale {
                 Some(_) => "as was asked for",
                 None => "so that a limit of this machine lies among them, as one lay among the note\u{2019}s",
             };
             remarks.study.push(format!("Our rates are the note\u{2019}s times {}, {why}.", ratio(scale)));
         }
-        remarks.several_hosts.push(self.hosts_remark.clone());
-        remarks.configurations.push(self.configurations_remark.clone());
+        remarks.several_hosts.push(self.found.hosts_remark.clone());
+        remarks.configurations.push(self.found.configurations_remark.clone());
         remarks
     }
 }
@@ -197,78 +200,80 @@ impl Plan {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::study::tests::plan_of;
 
     pub(crate) fn plan() -> Plan {
-        let mut runs = vec![PlannedRun::other(Part::Scale, "run-0.json")];
-        runs.extend(PlannedRun::one_host());
-        runs.extend(PlannedRun::several_hosts());
-        runs.push(PlannedRun::other(Part::Old, "run-old.json"));
-        Plan {
-            paper: Paper::Threshold,
-            command: "authentick study run threshold --out study".to_owned(),
-            started_unix_s: 1_780_000_000,
-            settings: Settings {
-                version: "0.1.0".to_owned(),
-                commit: "0123456789ab".to_owned(),
-                target: None,
-                agents: Vec::new(),
-                scale: None,
-                quick: true,
-                one_host_seconds: 1.0,
-                several_hosts_seconds: 1.0,
-                configuration_seconds: 2.0,
-                timeout_seconds: 0.25,
-                configurations_given: false,
-            },
+        let settings = Settings {
+            target: None,
+            agents: Vec::new(),
+            scale: None,
+            quick: true,
+            one_host_seconds: 1.0,
+            several_hosts_seconds: 1.0,
+            configuration_seconds: 2.0,
+            timeout_seconds: 0.25,
+            configurations_given: false,
+        };
+        let found = Found {
             scale: Some(33.0),
             hosts: vec!["127.0.0.1:40001".to_owned()],
             hosts_remark: "Hosts are alike.".to_owned(),
             configurations_remark: "Spans are off and on.".to_owned(),
             processors: Some(0.1),
-            runs,
+        };
+        let tasks = settings.tasks();
+        plan_of(settings, found, tasks)
+    }
+
+    #[test]
+    fn each_published_row_has_a_task_of_its_rate() {
+        let rates = |runs: Vec<Run>| runs.iter().map(|run| run.published_rps.unwrap()).collect::<Vec<_>>();
+        assert_eq!(rates(Run::one_host()), [1e3, 3e3, 4e3, 5e3, 6e3, 1e4]);
+        assert_eq!(rates(Run::several_hosts()), [1e4, 5e4, 5e4, 5e4, 9e4]);
+        let tasks = plan().tasks;
+        assert_eq!(tasks.len(), 14);
+        for task in &tasks {
+            let run = Run::of(&task.id).unwrap();
+            assert_eq!((&run.id, run.part.id()), (&task.id, task.part.as_str()));
         }
-    }
-
-    #[test]
-    fn plan_survives_its_file() {
-        assert_eq!(Plan::from_json(&plan().to_json()).unwrap(), plan());
-        assert!(plan().to_json().contains("\"paper\": \"threshold\""));
-    }
-
-    #[test]
-    fn each_published_row_has_a_run_of_its_rate() {
-        let rates =
-            |runs: Vec<PlannedRun>| runs.iter().map(|run| run.published_rps.unwrap()).collect::<Vec<_>>();
-        assert_eq!(rates(PlannedRun::one_host()), [1e3, 3e3, 4e3, 5e3, 6e3, 1e4]);
-        assert_eq!(rates(PlannedRun::several_hosts()), [1e4, 5e4, 5e4, 5e4, 9e4]);
-        let mut files: Vec<String> = plan().runs.into_iter().map(|run| run.file).collect();
-        files.sort();
-        files.dedup();
-        assert_eq!(files.len(), plan().runs.len(), "no record overwrites another");
-    }
-
-    #[test]
-    fn wrong_plans_are_refused_with_the_reason() {
-        let text = plan().to_json();
-        let error = |text: &str| Plan::from_json(text).unwrap_err().to_string();
-        assert!(error(&text.replace("study/1", "study/9")).contains("authentick-study/9"));
-        assert!(error(&text.replace("\"settings\"", "\"set\"")).contains("missing field `settings`"));
-        assert!(error(&text.replace("\"threshold\"", "\"mac\"")).contains("a study of \"mac\""));
-        for outside in ["../run-1-1.json", "/etc/x.json", ".hidden.json", "run", ""] {
-            let error = error(&text.replace("run-1-1.json", outside));
-            assert!(error.contains("not the name of a file in this folder"), "{outside}: {error}");
+        for run in Run::one_host().into_iter().chain(Run::several_hosts()) {
+            assert!(tasks.iter().any(|task| task.id == run.id && task.needs == ["scale"]), "{run:?}");
         }
+        assert_eq!(Run::of("table-1-7"), None);
+    }
+
+    #[test]
+    fn what_is_measured_depends_on_whose_server_it_is() {
+        let ids = |settings: Settings| settings.tasks().into_iter().map(|task| task.id).collect::<Vec<_>>();
+        let ours = plan().settings;
+        let theirs = Settings { target: Some("192.0.2.1".to_owned()), ..ours.clone() };
+        assert_eq!(ids(theirs.clone()).len(), 6);
+        assert_eq!(ids(Settings { agents: vec!["a".to_owned()], ..theirs.clone() }).len(), 11);
+        assert_eq!(ids(Settings { configurations_given: true, ..theirs.clone() })[6..], ["old", "new"]);
+        assert!(theirs.tasks().iter().all(|task| task.needs.is_empty()));
+        assert!(!ids(Settings { scale: Some(2.0), ..ours }).contains(&"scale".to_owned()));
+    }
+
+    #[test]
+    fn every_table_keeps_its_shape_when_time_is_short() {
+        let kept: Vec<String> =
+            plan().tasks.into_iter().filter(|task| task.priority == 0).map(|task| task.id).collect();
+        assert_eq!(
+            kept,
+            ["scale", "table-1-1", "table-1-4", "table-1-6", "table-2-1", "table-2-5", "old", "new"]
+        );
     }
 
     #[test]
     fn remarks_say_what_was_scaled_and_what_is_missing() {
-        let remarks = plan().remarks(2);
-        assert!(remarks.study[0].contains("2 of 13 runs"), "{remarks:?}");
+        let remarks = plan().remarks();
+        assert!(remarks.study[0].contains("14 of 14 tasks are not measured yet"), "{remarks:?}");
         assert!(remarks.study[2].contains("times 33.0, so that a limit"), "{remarks:?}");
         assert_eq!(remarks.several_hosts, ["Hosts are alike."]);
         let mut at_target = plan();
         at_target.settings.target = Some("192.0.2.1".to_owned());
-        at_target.scale = Some(1.0);
-        assert_eq!(at_target.remarks(0).study, [""; 0]);
+        at_target.found.scale = Some(1.0);
+        at_target.tasks.clear();
+        assert_eq!(at_target.remarks().study, [""; 0]);
     }
 }

@@ -20,7 +20,7 @@ pub fn report(plan: &Plan, records: &Records) -> Report {
 /// Both tables and the third result of the note beside ours.
 #[must_use]
 pub fn sections(plan: &Plan, records: &Records) -> Vec<Section> {
-    with(records, &plan.remarks(records.missing_count))
+    with(records, &plan.remarks())
 }
 
 /// The report on records without a plan, with these remarks.
@@ -42,7 +42,7 @@ fn with(records: &Records, remarks: &Remarks) -> Vec<Section> {
     several.say_in(Medium::Page, "Published:");
     several.show([tables::published_2()]);
     several.label("Table 2, several hosts, ours");
-    match records.several_hosts.iter().all(|record| record.steps.is_empty()) {
+    match records.several_hosts.iter().flatten().all(|record| record.steps.is_empty()) {
         true => {
             several.say_in(Medium::Text, "not measured");
             several.say_in(Medium::Page, "Ours: not measured.");
@@ -81,9 +81,10 @@ fn opening(records: &Records, remarks: &[String]) -> Section {
     section.say_in(Medium::Page, about);
     section.say_all(remarks.iter().map(String::as_str));
     for (name, records) in [("one host", &records.one_host), ("several hosts", &records.several_hosts)] {
+        let records: Vec<&LoadRecord> = records.iter().flatten().collect();
         // Runs that differ in nothing but rate and time share a paragraph.
         for (index, record) in records.iter().enumerate() {
-            let like = |other: &&LoadRecord| alike(other, record);
+            let like = |other: &&&LoadRecord| alike(other, record);
             if records[..index].iter().any(|other| like(&other)) {
                 continue;
             }
@@ -184,7 +185,9 @@ mod tests {
     ) -> Report {
         let (old, new) = old_new.unzip();
         let (old, new) = (old.cloned(), new.cloned());
-        compared(&Records { one_host, several_hosts, old, new, missing_count: 0 }, remarks)
+        let [one_host, several_hosts] =
+            [one_host, several_hosts].map(|rows| rows.into_iter().map(Some).collect());
+        compared(&Records { one_host, several_hosts, old, new }, remarks)
     }
 
     fn alone() -> LoadRecord {
@@ -278,6 +281,17 @@ mod tests {
                 && page.contains("<tr class=\"void-right\">")
         );
         assert_whole(&page);
+    }
+
+    /// Rows stand beside the published ones by their order, whichever are missing.
+    #[test]
+    fn row_that_is_missing_leaves_the_others_in_their_place() {
+        let mut single = alone();
+        single.steps.truncate(1);
+        let records = Records { one_host: vec![None, None, Some(single)], ..Records::default() };
+        let text = compared(&records, &Remarks::default()).text();
+        assert!(line(&text, "2,371").ends_with("not measured"), "{text}");
+        assert!(line(&text, "3,548").contains("1,000"), "{text}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::units::{count, microseconds, percent, rate, seconds};
 /// Unanswered shares above this one are a limit that was reached.
 const LOSS_MAX: f64 = 0.01;
 const SPECIFIED_2: &str = "Specified/s, each host";
+const NOT_MEASURED: &str = "not measured";
 const LIMIT: &str = "What limited ours";
 
 /// A step of ours as a row, and what it is compared by.
@@ -17,11 +18,18 @@ struct Ours<'a> {
     share: f64,
 }
 
-fn ours(records: &[LoadRecord]) -> Vec<Ours<'_>> {
-    let steps: Vec<&Step> = records.iter().flat_map(|record| &record.steps).collect();
-    let most = steps.iter().map(|step| step.answered_rps()).fold(0.0, f64::max);
+/// Each row of ours; `None` where it was not measured.
+fn ours(records: &[Option<LoadRecord>]) -> Vec<Option<Ours<'_>>> {
+    let mut rows: Vec<Option<&Step>> = Vec::new();
+    for record in records {
+        match record.as_ref().filter(|record| !record.steps.is_empty()) {
+            Some(record) => rows.extend(record.steps.iter().map(Some)),
+            None => rows.push(None),
+        }
+    }
+    let most = rows.iter().flatten().map(|step| step.answered_rps()).fold(0.0, f64::max);
     let share = |step: &Step| if most > 0.0 { step.answered_rps() / most } else { 0.0 };
-    steps.into_iter().map(|step| Ours { step, share: share(step) }).collect()
+    rows.into_iter().map(|row| row.map(|step| Ours { step, share: share(step) })).collect()
 }
 
 /// Why a host did not do its part, without the remedy that the record adds: the row is there to show the limit.
@@ -68,9 +76,10 @@ fn share(value: f64) -> String {
 }
 
 /// Both Tables 1, row beside row. What is ours of a row whose step is invalid is marked.
-pub(super) fn table_1(single: &[LoadRecord]) -> Table {
+pub(super) fn table_1(single: &[Option<LoadRecord>]) -> Table {
     let ours = ours(single);
-    let rows = (0..TABLE_1.len().max(ours.len())).map(|index| (TABLE_1.get(index), ours.get(index)));
+    let rows = (0..TABLE_1.len().max(ours.len()))
+        .map(|index| (TABLE_1.get(index), ours.get(index).and_then(Option::as_ref)));
     Table::of("Table 1", rows)
         .weighed(|(_, ours)| match ours.is_none_or(|ours| ours.step.valid) {
             true => Weight::Plain,
@@ -88,7 +97,7 @@ pub(super) fn table_1(single: &[LoadRecord]) -> Table {
         .number("Seconds", |(_, ours)| or_empty(ours.map(|ours| seconds(ours.step.seconds))))
         .number("Serviced/s", |(_, ours)| or_empty(ours.map(|ours| rate(ours.step.answered_rps()))))
         .number("Of the most", |(_, ours)| or_empty(ours.map(|ours| share(ours.share))))
-        .words(LIMIT, |(_, ours)| or_empty(ours.map(|ours| limit(ours.step))))
+        .words(LIMIT, |(_, ours)| ours.map_or_else(|| NOT_MEASURED.to_owned(), |ours| limit(ours.step)))
         .table()
 }
 
@@ -114,8 +123,8 @@ pub(super) fn published_2() -> Table {
 }
 
 /// Our Table 2: a row for each step, a column for each host that took part in any.
-pub(super) fn ours_2(several: &[LoadRecord]) -> Table {
-    let rows = ours(several);
+pub(super) fn ours_2(several: &[Option<LoadRecord>]) -> Table {
+    let rows: Vec<Ours<'_>> = ours(several).into_iter().flatten().collect();
     let mut hosts: Vec<&str> = Vec::new();
     for part in rows.iter().flat_map(|row| &row.step.hosts) {
         if !hosts.contains(&part.name.as_str()) {
@@ -156,14 +165,14 @@ fn with_share(rps: f64, total: f64) -> String {
 }
 
 /// Table 1 as two lines whose units are the most that each serviced.
-pub(super) fn shapes(single: &[LoadRecord]) -> Block {
+pub(super) fn shapes(single: &[Option<LoadRecord>]) -> Block {
     let most = f64::from(most_1());
     let published = TABLE_1.iter().map(|row| Point {
         rate: f64::from(row.requested_rps) / most,
         value: f64::from(row.serviced_rps) / most,
         valid: true,
     });
-    let rows = ours(single);
+    let rows: Vec<Ours<'_>> = ours(single).into_iter().flatten().collect();
     let unit = rows.iter().map(|row| row.step.answered_rps()).fold(0.0, f64::max);
     let measured = rows.iter().filter(|_| unit > 0.0).map(|row| Point {
         rate: row.step.rate_rps() / unit,

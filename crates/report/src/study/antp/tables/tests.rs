@@ -28,14 +28,30 @@ fn table_1_has_phases_suites_throughput_and_four_latencies() {
 #[test]
 fn published_ratios_stand_beside_ours() {
     let table = ratios(&record());
-    let find = |what: &str| row(&table, &[what])[1..].to_vec();
-    assert_eq!(find("throughput, plain over time synchronisation"), ["1.6", "1.25"]);
+    let find = |what: &str| row(&table, &[what])[1..3].to_vec();
+    assert_eq!(find("throughput, plain over time synchronisation"), ["1.6", "1.25 (1.24 .. 1.26)"]);
     assert_eq!(find("latency of time synchronisation against plain, at 50 %"), ["+14 %", "+10 %"]);
     assert_eq!(find("latency of time synchronisation against plain, at 90 %"), ["+27 %", "+20 %"]);
-    assert_eq!(find("throughput of key exchanges, ECDH over RSA"), ["7.54", "5.00"]);
+    assert_eq!(find("throughput of key exchanges, ECDH over RSA"), ["7.54", "5.00 (4.95 .. 5.05)"]);
     assert_eq!(find("the primitives alone, ECDH over RSA"), ["8.62", "7.00"]);
     assert_eq!(find("the former by the latter"), ["0.87", "0.71"]);
     assert_eq!(find("latency of key exchanges at 90 %, RSA over ECDH"), ["2.9", "3.00"]);
+    assert_eq!(find("latency of negotiations at 90 %, ECDH over RSA"), ["above 1", "1.20"]);
+    assert!(table.rows.iter().all(|row| row.cells[3].is_empty()));
+}
+
+#[test]
+fn ratio_that_is_withheld_says_why_in_table_and_findings() {
+    let mut record = record();
+    record.trials.iter_mut().for_each(|trial| trial.server_share = Some(0.39));
+    let table = ratios(&record);
+    let cells = row(&table, &["throughput, plain over time synchronisation"]);
+    assert_eq!(cells[1..3], ["1.6", "withheld"]);
+    assert!(cells[3].contains("39.00 % of its processor"), "{}", cells[3]);
+    assert_eq!(row(&table, &["the former by the latter"])[2], "-");
+    let sentences = findings(&record).join("\n");
+    assert_eq!(sentences.matches("39.00 % of its processor").count(), 3, "{sentences}");
+    assert!(!sentences.contains("of the plain rate here"), "{sentences}");
 }
 
 #[test]
@@ -111,6 +127,6 @@ fn trial_that_does_not_count_says_why() {
     record.trials[0].why_invalid = Some("it fell behind".to_owned());
     let table = throughput_detail(&record);
     let plain = row(&table, &["plain NTP"]);
-    assert_eq!(plain[4], "1 of 2");
-    assert_eq!(plain[8], "the generator was the limit; a trial does not count: it fell behind");
+    assert_eq!(plain[5], "1 of 2");
+    assert_eq!(plain[9], "the generator was the limit; a trial does not count: it fell behind");
 }

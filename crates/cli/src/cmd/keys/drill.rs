@@ -1,0 +1,55 @@
+//! `keys drill`: hosts that share keys, tried from outside.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use authentick_client::nts::KeyServer;
+use authentick_client::{HostPort, NTP_PORT, resolve};
+use authentick_crypto::Entropy;
+use authentick_ke::PORT;
+use authentick_load::drill::{self, DrillError};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::args::Drill;
+use crate::exit::{Exit, Failure};
+use crate::server::ask;
+use crate::{output, trust};
+
+pub(super) fn run(arguments: &Drill, is_json: bool) -> Result<Exit, Failure> {
+    let permission = arguments.permission.permission()?;
+    let roots = trust::roots(arguments.client.trust.ca.as_deref())?;
+    let (mut key_servers, mut servers) = (Vec::new(), Vec::new());
+    for text in &arguments.key_exchanges {
+        let HostPort { host, port } = text.parse::<HostPort>()?;
+        let port = port.unwrap_or(PORT);
+        let addresses = resolve(&host, port)?;
+        permission.check(&host, addresses[0].ip())?;
+        let ask = ask(&arguments.client, roots.clone(), &host)?;
+        key_servers.push(KeyServer { host, port, addresses, ask, ntp_port: None });
+    }
+    for text in &arguments.servers {
+        let HostPort { host, port } = text.parse::<HostPort>()?;
+        let address = resolve(&host, port.unwrap_or(NTP_PORT))?[0];
+        permission.check(&host, address.ip())?;
+        servers.push((text.clone(), address));
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    let drill = drill::Drill {
+        key_servers,
+        servers,
+        rate_rps: arguments.rate.into(),
+        keep: arguments.keep,
+        rotations: arguments.rotations,
+        patience: arguments.patience,
+        timeout: arguments.timeout,
+    };
+    let outcome = drill.run(&stop, &mut Entropy::from_system()?).map_err(|error| match error {
+        DrillError::KeyExchange(error) => error.into(),
+        error @ DrillError::Socket(..) => Exit::Silence.because(error.to_string()),
+    })?;
+    output::json_or_text(is_json, &outcome, || outcome.to_string())?;
+    Ok(if outcome.is_good() { Exit::Done } else { Exit::GATE_FAILED })
+}

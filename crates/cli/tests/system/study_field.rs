@@ -1,0 +1,196 @@
+//! `authentick study run field`: what authentication costs, with tiny trials, and what may happen to its folder.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use authentick_crypto::mac::MacAlgorithm;
+use authentick_lab::peers::folder as peers_folder;
+use authentick_lab::process::Process;
+use authentick_lab::skip::skip;
+use authentick_report::study::field::{Cell, FieldRecord, Plan, Scheme, Server};
+use authentick_report::study::{Outcome, Task};
+use authentick_rig::peers::{self, Kind, Peer, Search};
+
+use crate::lab::{alone, authentick, refused, render, renders_alone, text, wait_for};
+
+/// What a study of the smallest size is run with.
+const TINY: [&str; 7] = ["study", "run", "field", "--quick", "--step-seconds", "0.2", "--out"];
+
+fn arguments<'a>(folder: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
+    let mut arguments = TINY.to_vec();
+    arguments.push(folder.to_str().unwrap());
+    arguments.extend(more);
+    arguments
+}
+
+fn run(folder: &Path, more: &[&str]) -> Output {
+    authentick(arguments(folder, more))
+}
+
+fn plan(folder: &Path) -> Plan {
+    Plan::from_json(&fs::read_to_string(folder.join("study.json")).unwrap()).unwrap()
+}
+
+/// The records of all tasks in one.
+fn record(folder: &Path) -> FieldRecord {
+    let plan = plan(folder);
+    let measured = plan.tasks.iter().filter(|task| task.sha256().is_some());
+    let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap();
+    let records: Vec<FieldRecord> =
+        measured.map(|task| FieldRecord::from_json(&read(&task.file)).unwrap()).collect();
+    FieldRecord::merged(&plan, records)
+}
+
+/// What is said of every version of a server is what the programs that are here say of themselves.
+#[test]
+fn what_servers_are_said_to_lack_they_lack() {
+    let folder = peers_folder();
+    let search = Search { folder: Some(&folder), path: None };
+    let kinds = [
+        (Server::Chrony, Kind::Chrony),
+        (Server::NtpdRs, Kind::NtpdRs),
+        (Server::FacebookTime, Kind::FacebookTime),
+    ];
+    let schemes = [
+        (Scheme::Plain, peers::Scheme::Plain),
+        (Scheme::Cmac128, peers::Scheme::Mac(MacAlgorithm::Cmac128)),
+        (Scheme::HmacMd5, peers::Scheme::Mac(MacAlgorithm::HmacMd5)),
+        (Scheme::Gmac128, peers::Scheme::Mac(MacAlgorithm::Gmac128)),
+        (Scheme::Antp, peers::Scheme::Antp),
+        (Scheme::Nts15, peers::Scheme::Nts(15)),
+        (Scheme::Nts30, peers::Scheme::Nts(30)),
+    ];
+    for (server, kind) in kinds {
+        let peer = match Peer::find(kind, &search) {
+            Ok(peer) => peer,
+            Err(error) => {
+                skip(&error.to_string());
+                continue;
+            }
+        };
+        for (scheme, asked) in schemes.into_iter().filter(|(scheme, _)| server.lacks(*scheme).is_some()) {
+            assert!(peer.serves(asked).is_err(), "{} {scheme:?}", peer.title());
+        }
+    }
+}
+
+/// Our server and those of others that are here, each under a scheme that it has and one beside it. Rates say nothing
+/// here, as other tests share the machine; that they were taken does.
+#[test]
+fn servers_are_measured_in_turn_beside_their_own_plain_rate() {
+    let _turn = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let (out, others) = (folder.path().join("deep/er"), peers_folder());
+    let more = ["--peers", others.to_str().unwrap(), "--servers", "chrony,authentick,ntpd-rs"];
+    let output = run(&out, &more);
+    assert!(output.status.success(), "{}", text(&output));
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let (plan, found) = (plan(&out), record(&out));
+    // Ours has four schemes, chrony three and ntpd-rs two, in three rounds.
+    assert_eq!(plan.tasks.len(), 3 * (4 + 3 + 2));
+    for scheme in Scheme::MAIN {
+        let cell = Cell { server: Server::Authentick, scheme };
+        let trials: Vec<_> = found.trials.iter().filter(|trial| trial.cell == cell).collect();
+        assert_eq!(trials.len(), 3, "{scheme:?}\n{printed}");
+        for trial in trials {
+            assert!(trial.answered_rps > 0.0 && trial.core_rps().is_some_and(|rps| rps > 0.0), "{trial:?}");
+            assert!(trial.memory_octets.is_some_and(|octets| octets > 1 << 20), "{trial:?}");
+            assert_eq!(trial.request_size > 48, scheme != Scheme::Plain, "{trial:?}");
+        }
+    }
+    for part in
+        ["This is a short study (--quick)", "ntpd-rs has no symmetric keys: AES-128-CMAC.", "AES-128-CMAC"]
+    {
+        assert!(printed.contains(part), "{part}\n{printed}");
+    }
+    // What is not here, or may not run, is not measured for that reason, and says what to do.
+    let search = Search { folder: Some(&others), path: None };
+    for (server, kind) in [(Server::Chrony, Kind::Chrony), (Server::NtpdRs, Kind::NtpdRs)] {
+        let begin = format!("capacity-{}-", server.key());
+        let tasks = plan.tasks.iter().filter(|task| task.id.starts_with(&begin));
+        let ends: Vec<_> = tasks.map(|task| task.end.as_ref().unwrap()).collect();
+        match Peer::find(kind, &search).is_ok() {
+            true => {
+                assert!(ends.iter().any(|end| end.outcome == Outcome::Measured), "{server:?}\n{printed}");
+                assert!(found.titles[&server].starts_with(server.name()), "{:?}", found.titles);
+            }
+            false => assert!(ends.iter().all(|end| end.why.is_some()), "{server:?}: {ends:?}"),
+        }
+    }
+    let page = fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(page.contains("authentick under NTS, AEAD 15: ") && !page.contains("<script"));
+
+    let moved = folder.path().join("moved");
+    renders_alone(&out, &moved);
+    report_renders_a_trial_too(&moved);
+    damage_is_named(&moved, &more);
+}
+
+/// `report` takes the record of a trial as it takes others.
+fn report_renders_a_trial_too(folder: &Path) {
+    let file = folder.join("run-capacity-authentick-plain-1.json");
+    let output = authentick(["report", file.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(text(&output).contains("What authentication costs"), "{}", text(&output));
+    let output = authentick(["report", file.to_str().unwrap(), "--against", file.to_str().unwrap()]);
+    refused(&output, 78, &["run-capacity-authentick-plain-1.json", "a study of what authentication costs"]);
+}
+
+/// Whatever is wrong in a folder is told with the file and the remedy.
+fn damage_is_named(folder: &Path, more: &[&str]) {
+    let other = run(folder, &["--servers", "authentick"]);
+    refused(
+        &other,
+        78,
+        &["study.json", "under other settings", "--servers chrony,authentick", "its run-*.json"],
+    );
+    let file = folder.join("run-capacity-authentick-nts15-2.json");
+    let whole = fs::read_to_string(&file).unwrap();
+    fs::write(&file, whole.replacen("\"round\": 2", "\"round\": 1", 1)).unwrap();
+    refused(&render(folder), 78, &["run-capacity-authentick-nts15-2.json", "it is not what was measured"]);
+    fs::write(&file, whole).unwrap();
+    assert!(render(folder).status.success());
+    fs::remove_file(folder.join("study.json")).unwrap();
+    refused(&run(folder, more), 78, &["in the way", "another folder"]);
+}
+
+/// A peer that is nowhere costs its own trials, and nothing else; the same command measures them later.
+#[test]
+fn server_that_is_missing_is_told_with_the_remedy_and_stays_open() {
+    let _turn = alone();
+    let (folder, empty) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let more = ["--peers", empty.path().to_str().unwrap(), "--servers", "facebook-time", "--minutes", "1"];
+    let output = Command::new(env!("CARGO_BIN_EXE_authentick"))
+        .args(arguments(folder.path(), &more))
+        .env("PATH", empty.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    let plan = plan(folder.path());
+    let why = |task: &Task| task.end.clone().unwrap().why.unwrap();
+    assert!(plan.tasks.iter().all(|task| task.is_open() && why(task).contains("install facebook/time")));
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(printed.contains("Nothing was measured yet"), "{printed}");
+}
+
+#[test]
+fn interrupted_study_keeps_its_trials_and_leaves_no_server() {
+    let _turn = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let words = arguments(folder.path(), &["--servers", "authentick"]);
+    let program = env!("CARGO_BIN_EXE_authentick");
+    let mut process = Process::start(Command::new(program).args(&words));
+    let first = folder.path().join("run-capacity-authentick-plain-1.json");
+    wait_for("a trial", || first.exists().then_some(()));
+    process.signal("-TERM");
+    assert_eq!(process.wait(), 0, "{}", process.log());
+    assert!(process.log().contains("the same command goes on"), "{}", process.log());
+    let kept = fs::read_to_string(&first).unwrap();
+    let open = plan(folder.path()).tasks.iter().filter(|task| task.is_open()).count();
+    assert!(open > 0);
+    let output = authentick(words);
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(plan(folder.path()).tasks.iter().all(|task| !task.is_open()), "{}", text(&output));
+    assert_eq!(fs::read_to_string(&first).unwrap(), kept);
+}

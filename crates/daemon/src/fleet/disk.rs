@@ -1,0 +1,73 @@
+//! The file that holds what a node of a fleet keeps: see [`authentick_fleet::Kept`].
+
+use std::marker::PhantomData;
+use std::path::Path;
+use std::time::Duration;
+
+use authentick_fleet::Kept;
+
+use super::keys::{FleetKind, Shared};
+use crate::keystore::{SecretFile, StoreError, Swap, Version};
+
+/// Octets of the file: a document of the largest size, and as much again for what stands beside it.
+const FILE_SIZE_MAX: u64 = 512 << 10;
+
+/// The file of one kind of keys.
+#[derive(Debug)]
+pub(super) struct Disk<K> {
+    file: SecretFile,
+    kind: PhantomData<fn() -> K>,
+}
+
+/// What is in the file; the version is `None` if there is no file.
+pub(super) struct OnDisk<K> {
+    pub(super) kept: Kept<Shared<K>>,
+    pub(super) version: Option<Version>,
+}
+
+impl<K: FleetKind> Disk<K> {
+    pub(super) fn new(directory: &Path) -> Self {
+        let name = format!("fleet-{}", K::NAME);
+        Disk { file: SecretFile::new(directory, &name, FILE_SIZE_MAX), kind: PhantomData }
+    }
+
+    pub(super) const fn file(&self) -> &SecretFile {
+        &self.file
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    pub(super) fn read(&self) -> Result<OnDisk<K>, StoreError> {
+        let octets = self.file.read()?;
+        self.understand(octets.as_deref().map(Vec::as_slice))
+    }
+
+    /// The same for a file that has changed; `None` if its version is `known`.
+    pub(super) fn read_changed(&self, known: Option<Version>) -> Result<Option<OnDisk<K>>, StoreError> {
+        let octets = self.file.read()?;
+        let octets = octets.as_deref().map(Vec::as_slice);
+        if octets.map(Version::of) == known {
+            return Ok(None);
+        }
+        self.understand(octets).map(Some)
+    }
+
+    fn understand(&self, octets: Option<&[u8]>) -> Result<OnDisk<K>, StoreError> {
+        let Some(octets) = octets else { return Ok(OnDisk { kept: Kept::default(), version: None }) };
+        let wrong = |problem: String| StoreError::Kept(self.path().to_owned(), problem);
+        let text = std::str::from_utf8(octets).map_err(|_| wrong("it is not text".to_owned()))?;
+        let kept = Kept::parse(text).map_err(|error| wrong(error.to_string()))?;
+        Ok(OnDisk { kept, version: Some(Version::of(octets)) })
+    }
+
+    pub(super) fn write(
+        &self,
+        expected: Option<Version>,
+        kept: &Kept<Shared<K>>,
+        patience: Duration,
+    ) -> Result<Swap, StoreError> {
+        self.file.compare_and_swap(expected, &kept.emit(), patience)
+    }
+}

@@ -1,0 +1,379 @@
+//! The key store of a fleet's node: what lies on its disk, and the rules that say what may lie there next.
+//!
+//! Its file is the store as everything else sees it. Who reads and writes servers is a thread each ([`super::link`]);
+//! here is heard what they read, at each look.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use authentick_crypto::Entropy;
+use authentick_fleet::{Document, Heard, Kept, Leave, Name, Node, Refusal, Rotation as Way};
+use authentick_net::clock::unix_seconds;
+use log::Level;
+
+use super::desk::{Bell, Desk};
+use super::disk::{Disk, OnDisk};
+use super::found::Said;
+use super::keys::{FleetKind, Shared, Source};
+use super::status::a_second;
+use crate::config::Fleet;
+use crate::keystore::file::FileStore;
+use crate::keystore::{Held, KeyStore, News, Rotated, Rotation, SecretFile, StoreError, Swap, Version};
+use crate::lock::{AT_START, OF_A_RUNNING_SERVER};
+
+/// The store of one kind of keys.
+pub struct FleetStore<K> {
+    fleet: Fleet,
+    /// How many periods long keys that have sealed still open.
+    keep: usize,
+    disk: Disk<K>,
+    /// The store of a server that was no node of a fleet yet.
+    alone: FileStore<K>,
+    desk: Arc<Desk<K>>,
+    /// Of a running server.
+    state: Mutex<Option<State<K>>>,
+}
+
+/// What a running server knows.
+struct State<K> {
+    node: Node<Shared<K>>,
+    /// Of the file.
+    version: Option<Version>,
+    source: Source,
+    /// Since when the document has been in force.
+    since: Instant,
+    /// What the log has: why the disk refused, what was refused, who writes instead.
+    troubles: Troubles,
+}
+
+/// Messages that were logged, so that each is logged once while it is true.
+#[derive(Default)]
+struct Troubles(BTreeMap<&'static str, String>);
+
+impl Troubles {
+    /// Logs `text` about `subject`, unless it was the last thing said about that; whether it was logged.
+    fn say(&mut self, level: Level, subject: &'static str, text: String) -> bool {
+        let is_new = self.0.get(subject) != Some(&text);
+        if is_new {
+            log::log!(level, "{text}");
+            self.0.insert(subject, text);
+        }
+        is_new
+    }
+
+    /// Whether something had been said about `subject`, which is over.
+    fn over(&mut self, subject: &'static str) -> bool {
+        self.0.remove(subject).is_some()
+    }
+}
+
+impl<K> fmt::Debug for FleetStore<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the store of {} in {}", self.fleet.node, self.fleet.id)
+    }
+}
+
+impl<K: FleetKind> FleetStore<K> {
+    /// The store of the node that a configuration names, in a state directory.
+    #[must_use]
+    pub(crate) fn new(fleet: Fleet, keep: usize, directory: &Path, bell: &Arc<Bell>) -> Self {
+        let disk = Disk::new(directory);
+        FleetStore {
+            alone: FileStore::new(directory),
+            disk,
+            keep,
+            fleet,
+            desk: Arc::new(Desk::new(Arc::clone(bell))),
+            state: Mutex::new(None),
+        }
+    }
+
+    /// What the threads that talk to servers need.
+    pub(crate) fn desk(&self) -> Arc<Desk<K>> {
+        Arc::clone(&self.desk)
+    }
+
+    /// The node with what is on its disk, as of its start.
+    fn node(&self, kept: Kept<Shared<K>>, entropy: &mut Entropy) -> Node<Shared<K>> {
+        let Fleet { id, node, members, start, .. } = &self.fleet;
+        Node::new(id.clone(), node.clone(), members.iter().cloned(), *start, kept, entropy.array())
+    }
+
+    fn state(&self) -> MutexGuard<'_, Option<State<K>>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes up what a command has put on the disk.
+    fn read_again(&self, state: &mut State<K>) -> Result<(), StoreError> {
+        let Some(OnDisk { kept, version }) = self.disk.read_changed(state.version)? else { return Ok(()) };
+        if version.is_some() && kept.order() >= state.node.on_disk().order() {
+            state.version = version;
+            state.take(kept);
+            return Ok(());
+        }
+        let place = self.place();
+        let text =
+            format!("{place} was removed, or an older one put there; this node's own is written to it again");
+        state.troubles.say(Level::Warn, "replaced", text);
+        let ours = state.node.on_disk().clone();
+        if let Swap::Done(written) = self.disk.write(version, &ours, OF_A_RUNNING_SERVER)? {
+            state.version = Some(written);
+            state.troubles.over("replaced");
+        }
+        Ok(())
+    }
+
+    fn hear(&self, state: &mut State<K>, said: &Said<K>) {
+        match said.tell(&mut state.node) {
+            Heard::Nothing => {}
+            Heard::Keep(kept) => self.keep(state, *kept),
+            Heard::Refused(clash) => {
+                let text = format!(
+                    "a document of {} was refused: {clash}; find out who else writes, and end it",
+                    self.fleet.id
+                );
+                if state.troubles.say(Level::Error, "clash", text) {
+                    self.desk.clashes.count();
+                }
+            }
+        }
+    }
+
+    /// Writes what is to be kept. What the disk refuses is heard again with the next look, and tried again.
+    fn keep(&self, state: &mut State<K>, kept: Kept<Shared<K>>) {
+        match self.disk.write(state.version, &kept, OF_A_RUNNING_SERVER) {
+            Ok(Swap::Done(version)) => {
+                state.version = Some(version);
+                state.take(kept);
+                if state.troubles.over("unwritten") {
+                    log::info!("{} is written again", self.place());
+                }
+            }
+            // A command was faster: its work is read again first.
+            Ok(Swap::Lost) => {}
+            Err(error) => {
+                let text =
+                    format!("{error}; {}; new keys open from memory until it is written", error.remedy());
+                if state.troubles.say(Level::Error, "unwritten", text) {
+                    self.desk.unwritten.count();
+                }
+                state.node.not_kept(kept);
+            }
+        }
+    }
+
+    /// Says who writes, if it is not who should.
+    fn check_writer(&self, state: &mut State<K>) {
+        let (fleet, me, what) = (&self.fleet.id, &self.fleet.node, K::WORDS);
+        let text = match (state.node.writes(), self.fleet.is_writer) {
+            (Ok(_), true) | (Err(Refusal::NotWriter(_)), false) => None,
+            (Ok(_), false) => Some(format!(
+                "{me} writes the {what} of {fleet}, and its configuration says writer = false: nobody rotates them"
+            )),
+            (Err(Refusal::Nothing), false) => None,
+            (Err(Refusal::Nothing), true) => Some(format!(
+                "{me} is to write the {what} of {fleet}, and has none: run `{} generate` for the first ones of this \
+                 fleet",
+                K::COMMAND
+            )),
+            (Err(refusal), true) => Some(format!(
+                "{refusal}, though its configuration says writer = true: one node writes; set it to false here, or \
+                 run `{} take-over`",
+                K::COMMAND
+            )),
+            (Err(refusal), false) => Some(refusal.to_string()),
+        };
+        match text {
+            None => {
+                state.troubles.over("writer");
+            }
+            Some(text) => {
+                state.troubles.say(Level::Warn, "writer", text);
+            }
+        }
+    }
+
+    /// Whom a rotation does not wait for any more.
+    fn leave(&self, state: &State<K>) -> Leave {
+        match self.fleet.patience {
+            Some(patience) if state.since.elapsed() >= patience => state.node.waiting(),
+            Some(_) | None => Leave::new(),
+        }
+    }
+
+    /// Members that a rotation leaves behind, with the requests a second that they can refuse: what they answered, if
+    /// they count that.
+    fn left_behind(&self, leave: &Leave) -> String {
+        let one = |name: &Name| {
+            let Some(last_minute) = self.desk.heard.last_minute(name) else { return name.to_string() };
+            let a_second = a_second(last_minute);
+            format!("{name} (which answered {a_second:.1} requests a second when it was heard last)")
+        };
+        leave.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl<K: FleetKind> State<K> {
+    /// What lies on the disk now.
+    fn take(&mut self, kept: Kept<Shared<K>>) {
+        let before = self.node.on_disk();
+        if kept.order() != before.order() {
+            self.since = Instant::now();
+        }
+        if let Some(claim) = kept.claim.as_ref().filter(|claim| before.claim.as_ref() != Some(claim)) {
+            log::warn!("{} is taking over as the writer, with term {}", claim.taker, claim.term);
+        }
+        self.node.kept(kept);
+    }
+
+    /// What is in force.
+    fn held(&self) -> Option<Held<K>> {
+        let used = self.node.in_force()?;
+        let keys = used.keys.0.opening(used.beside.map(|keys| &keys.0), &used.revoked);
+        Some(Held { keys, version: self.version_in_force()? })
+    }
+
+    /// The version of what is in force.
+    fn version_in_force(&self) -> Option<Version> {
+        self.node.in_force()?;
+        let said = self.node.acknowledgement();
+        // The digest stands for the keys of the document; what lies beside it has identifiers of its own.
+        Some(Version::of(format!("{:?} {:?}", said.document, said.opens).as_bytes()))
+    }
+}
+
+impl<K: FleetKind> KeyStore<K> for FleetStore<K> {
+    fn place(&self) -> String {
+        self.disk.path().display().to_string()
+    }
+
+    fn load(&self) -> Result<Option<Held<K>>, StoreError> {
+        if let Some(state) = &*self.state() {
+            return Ok(state.held());
+        }
+        let OnDisk { kept, version } = self.disk.read()?;
+        let keys = kept.document.map(|document| document.keys.0);
+        Ok(keys.zip(version).map(|(keys, version)| Held { keys, version }))
+    }
+
+    /// Makes the first document of a fleet. Later ones are made by the rules alone.
+    fn compare_and_swap(
+        &self,
+        expected: Option<Version>,
+        keys: &K,
+        patience: Duration,
+    ) -> Result<Swap, StoreError> {
+        let Fleet { id, node, is_writer, .. } = &self.fleet;
+        if expected.is_some() || !is_writer {
+            return Err(StoreError::OfFleet(id.to_string()));
+        }
+        let OnDisk { kept, version } = self.disk.read()?;
+        if kept.document.is_some() {
+            return Ok(Swap::Lost);
+        }
+        let document = Document::first(id.clone(), node.clone(), Shared(keys.clone()));
+        self.disk.write(version, &Kept { document: Some(document), ..kept }, patience)
+    }
+
+    fn is_followed(&self) -> bool {
+        true
+    }
+
+    fn rotates_here(&self) -> bool {
+        self.fleet.is_writer && self.state().as_ref().is_some_and(|state| state.node.writes().is_ok())
+    }
+
+    fn begin(&self, now: u64, _: &mut Entropy) -> Result<Option<Held<K>>, StoreError> {
+        let OnDisk { kept, version } = self.disk.read()?;
+        let mut entropy =
+            Entropy::from_system().map_err(|error| StoreError::Io(self.disk.path().to_owned(), error))?;
+        let node = self.node(kept, &mut entropy);
+        let source = Source { now, entropy };
+        let state = State { node, version, source, since: Instant::now(), troubles: Troubles::default() };
+        let held = state.held();
+        *self.state() = Some(state);
+        Ok(held)
+    }
+
+    fn adopted(&self) {
+        if let Some(state) = &*self.state() {
+            self.desk.show(&state.node);
+        }
+    }
+
+    fn watch(&self, known: Option<Version>) -> Result<News<K>, StoreError> {
+        let mut state = self.state();
+        let Some(state) = state.as_mut() else { return Ok(News::None) };
+        self.read_again(state)?;
+        for said in self.desk.take() {
+            self.hear(state, &said);
+        }
+        state.source.now = unix_seconds();
+        if self.fleet.is_writer
+            && let Ok(Some(kept)) = state.node.heal(self.keep, &self.leave(state), &mut state.source)
+        {
+            self.keep(state, kept);
+        }
+        self.check_writer(state);
+        let changed = if state.version_in_force() == known { None } else { state.held() };
+        match changed {
+            Some(held) => Ok(News::Changed(held)),
+            None => {
+                self.desk.show_changes(&state.node);
+                Ok(News::None)
+            }
+        }
+    }
+
+    fn rotate(
+        &self,
+        _: &K,
+        Rotation { now, keep, .. }: Rotation,
+        _: &mut Entropy,
+    ) -> Result<Rotated<K>, StoreError> {
+        let mut state = self.state();
+        let Some(state) = state.as_mut() else { return Ok(Rotated::Later("it has not started".to_owned())) };
+        state.source.now = now;
+        let leave = self.leave(state);
+        let kept = match state.node.rotate(Way::Due, keep, &leave, &mut state.source) {
+            Ok(kept) => kept,
+            Err(refusal) => return Ok(Rotated::Later(refusal.to_string())),
+        };
+        match self.disk.write(state.version, &kept, OF_A_RUNNING_SERVER)? {
+            Swap::Lost => Ok(Rotated::Later("a command is changing them".to_owned())),
+            Swap::Done(version) => {
+                if !leave.is_empty() {
+                    log::warn!(
+                        "patience is over: {} did not acknowledge the keys, and will refuse clients of the others",
+                        self.left_behind(&leave)
+                    );
+                }
+                state.version = Some(version);
+                state.take(kept);
+                Ok(state.held().map_or_else(|| Rotated::Later("they are gone".to_owned()), Rotated::Here))
+            }
+        }
+    }
+
+    fn file(&self) -> Option<&SecretFile> {
+        Some(self.disk.file())
+    }
+
+    /// The first keys of the fleet: those that this server had before, if it had any, so that its clients stay.
+    fn load_or_create(&self, now: u64, entropy: &mut Entropy) -> Result<Held<K>, StoreError> {
+        if let Some(held) = self.load()? {
+            return Ok(held);
+        }
+        let keys = match self.alone.load()? {
+            Some(held) => held.keys,
+            None => K::generate(now, entropy),
+        };
+        match self.compare_and_swap(None, &keys, AT_START)? {
+            Swap::Done(version) => Ok(Held { keys, version }),
+            Swap::Lost => Err(StoreError::Contended(self.place())),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The rules hold in every course of events, and each of them is needed.
+
+use std::sync::Mutex;
+
+use stateright::{Checker, HasDiscoveries, Model};
+
+use super::world::{Deed, Event, Told};
+use super::{Fleet, Limits, World};
+use crate::rules::{Rotation, Rule};
+
+/// One exploration at a time, so that they do not take each other's processors.
+static TURN: Mutex<()> = Mutex::new(());
+
+const ROTATE: Limits =
+    Limits { rotations: 2, revocations: 0, crashes: 0, losses: 0, refusals: 0, takeovers: 0, patience: 0 };
+
+/// States after which a rule counts as one that is not needed: repeated ones included; each takes some kilooctets.
+const STATE_COUNT_MAX: usize = 1_500_000;
+
+/// Explores a fleet, and prints how many states it has.
+///
+/// # Panics
+/// If a property does not hold, with a course of events that leads there.
+fn explore(name: &str, limits: Limits) {
+    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let checker = Fleet { limits, first_unsteady: 0, without: None };
+    // Depth first needs less memory; for the shortest course to a failure, see `is_needed`.
+    let checker = checker.checker().threads(2).spawn_dfs().join();
+    checker.assert_properties();
+    println!("fleet: {name}: {} states", checker.unique_state_count());
+    println!("assurance: fleet-states = {} states", checker.unique_state_count());
+}
+
+/// Takes a rule away.
+///
+/// # Panics
+/// If no property notices.
+fn is_needed(rule: Rule, first_unsteady: usize, limits: Limits) {
+    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let fleet = Fleet { limits, first_unsteady, without: Some(rule) };
+    let checker = fleet.checker().threads(2).finish_when(HasDiscoveries::AnyFailures);
+    let checker = checker.target_state_count(STATE_COUNT_MAX).spawn_bfs().join();
+    let failures: Vec<String> = checker
+        .discoveries()
+        .into_iter()
+        .filter(|(name, _)| *name != "all rotations took place")
+        .map(|(name, path)| format!("{name}: {:?}", path.into_actions()))
+        .collect();
+    assert!(!failures.is_empty(), "without {rule:?} all {} states are good", checker.unique_state_count());
+    println!("fleet: without {rule:?}, after {} states: {failures:?}", checker.unique_state_count());
+}
+
+#[test]
+fn rotations_lose_no_client() {
+    explore("rotations", ROTATE);
+}
+
+#[test]
+fn crashes_lose_no_client() {
+    explore("crashes", Limits { crashes: 1, ..ROTATE });
+}
+
+#[test]
+fn lost_disks_lose_no_client() {
+    explore("losses", Limits { losses: 1, ..ROTATE });
+}
+
+#[test]
+fn full_disks_lose_no_client() {
+    explore("refusals", Limits { refusals: 1, ..ROTATE });
+}
+
+#[test]
+fn revocations_lose_no_client() {
+    explore("revocations", Limits { revocations: 1, ..ROTATE });
+}
+
+#[test]
+fn takeovers_lose_no_client() {
+    explore("takeovers", Limits { rotations: 1, takeovers: 1, ..ROTATE });
+}
+
+#[test]
+fn members_that_were_left_behind_take_over_and_lose_no_client() {
+    explore("patience", Limits { rotations: 1, takeovers: 1, patience: 1, ..ROTATE });
+}
+
+/// Each rule, and the smallest fleet that was found to need it: its first unsteady node, and what can happen.
+const NEEDED: [(Rule, usize, Limits); 18] = [
+    (Rule::HigherOnly, 0, ROTATE),
+    (Rule::DiskFirst, 0, Limits { refusals: 1, ..ROTATE }),
+    (Rule::DiskBeforeStore, 0, Limits { crashes: 1, ..ROTATE }),
+    (Rule::EqualDigest, 0, ROTATE),
+    (Rule::AllMembers, 0, ROTATE),
+    (Rule::FutureFirst, 0, ROTATE),
+    (Rule::KeepPeriods, 0, ROTATE),
+    (Rule::Welcome, 1, Limits { losses: 1, ..ROTATE }),
+    (Rule::WriterWelcomes, 1, Limits { losses: 1, ..ROTATE }),
+    (Rule::ClaimKept, 2, Limits { takeovers: 1, crashes: 1, patience: 2, ..ROTATE }),
+    (Rule::ClaimBars, 2, Limits { takeovers: 1, patience: 2, ..ROTATE }),
+    (Rule::ClaimStops, 2, Limits { takeovers: 1, patience: 2, ..ROTATE }),
+    (Rule::NewTerm, 2, Limits { takeovers: 1, patience: 1, ..ROTATE }),
+    (Rule::AllAnswers, 2, Limits { takeovers: 1, patience: 2, ..ROTATE }),
+    (Rule::HighestOfAll, 2, Limits { takeovers: 1, patience: 2, ..ROTATE }),
+    (Rule::Remembered, 2, Limits { takeovers: 1, revocations: 1, rotations: 0, ..ROTATE }),
+    (Rule::Heal, 2, Limits { takeovers: 1, revocations: 1, rotations: 0, ..ROTATE }),
+    (Rule::PutBack, 0, ROTATE),
+];
+
+#[test]
+fn every_rule_is_needed() {
+    for (rule, first_unsteady, limits) in NEEDED {
+        is_needed(rule, first_unsteady, limits);
+    }
+}
+
+/// A taker loses its disk after it has taken over and rotated, and takes over again. What it was answered the first
+/// time would lead it back to the keys from before. To find this course by trying all would take hours.
+fn taker_that_lost_its_disk(without: Option<Rule>) -> Option<World> {
+    let limits = Limits { takeovers: 2, losses: 1, ..ROTATE };
+    let fleet = Fleet { limits, first_unsteady: 2, without };
+    let mut world = fleet.first();
+    let rotate = Deed::Rotate(Rotation::Due);
+    for deed in [Deed::Claim, Deed::TakeOver(None), rotate, rotate] {
+        world = fleet.next(&world, Event::Do(2, deed)).expect("nothing is in its way");
+        fleet.settle(&mut world);
+    }
+    for deed in [Deed::Lose, Deed::Claim] {
+        world = fleet.next(&world, Event::Do(2, deed)).expect("nothing is in its way");
+    }
+    for number in 0..world.said.answers.len() {
+        world = fleet.next(&world, Event::Hear(2, Told::Answer(number))).unwrap_or(world);
+    }
+    fleet.next(&world, Event::Do(2, Deed::TakeOver(None)))
+}
+
+#[test]
+fn answers_to_an_earlier_claim_count_for_nothing() {
+    assert!(taker_that_lost_its_disk(None).is_none());
+    let world = taker_that_lost_its_disk(Some(Rule::SameClaim)).expect("it takes the old answers");
+    assert!(!world.seals_open_everywhere());
+}
+
+/// So large that only the night has the time: everything at once.
+#[test]
+#[ignore = "takes long: cargo xtask nightly fleet-rules"]
+fn all_that_can_happen_at_once_loses_no_client() {
+    let courses = [
+        ("rotations and crashes", Limits { rotations: 3, crashes: 1, ..ROTATE }),
+        ("a lost disk and a crash", Limits { losses: 1, crashes: 1, ..ROTATE }),
+        ("two lost disks", Limits { losses: 2, ..ROTATE }),
+        (
+            "a full disk, a revocation and a crash",
+            Limits { refusals: 1, revocations: 1, crashes: 1, ..ROTATE },
+        ),
+        ("a take-over and a crash", Limits { rotations: 1, takeovers: 1, crashes: 1, ..ROTATE }),
+    ];
+    for (name, limits) in courses {
+        explore(name, limits);
+    }
+}

@@ -1,0 +1,224 @@
+//! What the study here says to each statement of the paper.
+
+use super::figures::{Cells, Derived, Reading, sample};
+use super::{Cell, Store, Way};
+use crate::published::nts::statement::{Answer, Part, Statement};
+use crate::published::nts::{FIGURE_4, FIGURE_5, Measure, TABLE_2};
+use crate::units::{listed, percent, time};
+
+fn ns(value: f64) -> String {
+    time(value.round() as u64)
+}
+
+/// The answer to a statement, in sentences.
+pub(super) fn answer(statement: &Statement, cells: &Cells<'_>) -> String {
+    match statement.answer {
+        Answer::Recomputed => "recomputed from their data, as above; there is nothing to measure.".to_owned(),
+        Answer::Settled(why) | Answer::NotHere(why) => why.to_owned(),
+        Answer::Measured(parts) => {
+            let (measured, open): (Vec<Part>, Vec<Part>) =
+                parts.iter().partition(|part| is_measured(**part, cells));
+            let found = measured.is_empty().then(String::new).or_else(|| found(statement.id, cells));
+            let found =
+                found.filter(|found| !found.is_empty()).unwrap_or_else(|| match measured.is_empty() {
+                    true => String::new(),
+                    false => "measured; see Table II, the figures and the table of paths above.".to_owned(),
+                });
+            let missing = (!open.is_empty()).then(|| missing(&open));
+            [found, missing.unwrap_or_default()].join(" ").trim().to_owned()
+        }
+    }
+}
+
+/// Whether a part of the study is measured by this version at all.
+const fn is_built(part: Part) -> bool {
+    match part {
+        Part::Unloaded | Part::RoundTrips | Part::LookUp => true,
+        Part::Operations
+        | Part::LadderWholeCore
+        | Part::LadderToScale
+        | Part::TransfersPerExchange
+        | Part::TransfersAlone
+        | Part::Field => false,
+    }
+}
+
+fn is_measured(part: Part, cells: &Cells<'_>) -> bool {
+    match part {
+        Part::Unloaded => cells.main().is_some(),
+        Part::RoundTrips => Way::ALL.iter().filter(|way| over(**way, cells).is_some()).count() > 1,
+        Part::LookUp => cells.get(Cell::Study).is_some(),
+        Part::Operations
+        | Part::LadderWholeCore
+        | Part::LadderToScale
+        | Part::TransfersPerExchange
+        | Part::TransfersAlone
+        | Part::Field => false,
+    }
+}
+
+/// What was not measured: by this version, or in this run.
+fn missing(parts: &[Part]) -> String {
+    let names = |built: bool| {
+        let of: Vec<String> = parts
+            .iter()
+            .filter(|part| is_built(**part) == built)
+            .map(|part| format!("\u{201c}{}\u{201d}", part.name()))
+            .collect();
+        (!of.is_empty()).then(|| listed(of))
+    };
+    let never = names(false).map(|names| format!("not measured by this version: {names}."));
+    let here = names(true).map(|names| format!("not measured in this run: {names}."));
+    [here, never].into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+/// The first cell over this path.
+fn over(way: Way, cells: &Cells<'_>) -> Option<Cell> {
+    Store::ALL.map(|store| Cell::Other(store, way)).into_iter().find(|cell| cells.get(*cell).is_some())
+}
+
+/// What was found, with figures; `None` where the tables say it all.
+fn found(id: &str, cells: &Cells<'_>) -> Option<String> {
+    let (cell, record) = cells.main()?;
+    let derived = Derived::of(record)?;
+    let medians = |measure: Measure| {
+        let [equations, program] = Reading::ALL.map(|reading| cells.median(cell, measure, reading));
+        Some(format!("{} by the equations, {} as their program did", ns(equations?), ns(program?)))
+    };
+    let table = |symbol: Measure| Some(format!("the median is {}.", medians(symbol)?));
+    let ends = |measures: &[Measure]| {
+        let of = |measure: &Measure| {
+            let sample = sample(record, *measure, Reading::Program);
+            let (min, max) = (sample.values().first()?, sample.values().last()?);
+            Some(format!("{} has {} to {}", measure.symbol(), time(*min), time(*max)))
+        };
+        Some(format!("{}, as their program did.", listed(measures.iter().filter_map(of))))
+    };
+    Some(match id {
+        "table-2-d-cke" => table(Measure::Cke)?,
+        "table-2-d-cntp" => table(TABLE_2[1].measure)?,
+        "table-2-d-sntp" => format!("the median is {}.", ns(derived.server[0])),
+        "table-2-d-ske" => table(Measure::Ske)?,
+        "table-2-d-snts" => table(Measure::Snts)?,
+        "figure-4" => ends(&FIGURE_4.map(|ends| ends.measure))?,
+        "figure-5" => ends(&FIGURE_5.map(|ends| ends.measure))?,
+        "unloaded-setup" => format!(
+            "{} key exchanges, {} transfers with NTS and {} without.",
+            record.exchanges.len(),
+            record.transfers.len(),
+            record.plain.len()
+        ),
+        "d-cntp-0-79-ms" | "d-cntp" => format!(
+            "a plain transfer takes {}, measured; equation (6) has {}.",
+            ns(derived.plain),
+            ns(derived.equation_6)
+        ),
+        "transfer-9-73-percent" => format!(
+            "the increase is {} %, the symmetric difference {} %.",
+            percent(derived.increase() / 100.0),
+            percent(derived.difference() / 100.0)
+        ),
+        "abstract-116-percent" | "exchange-117-percent" => format!(
+            "the increase is {} %, the paper\u{2019}s symmetric difference {} %, and the increase with three transfers \
+             for an exchange, computed, {} %.",
+            percent(derived.increase_with_exchange() / 100.0),
+            percent(derived.difference_with_exchange() / 100.0),
+            percent(derived.increase_one_in_three() / 100.0)
+        ),
+        "server-overhead" => format!(
+            "a request with NTS takes the server {:.1} times as long as a plain one.",
+            derived.server_factor()
+        ),
+        "look-ups-in-the-capture" => format!(
+            "{} of {} are the look-up, over a path of our own to a resolver.",
+            ns(derived.look_up),
+            ns(derived.authenticated_of_program)
+        ),
+        "three-times-by-the-network" => by_the_network(cells)?,
+        "round-trips-of-an-exchange" => round_trips(cells)?,
+        _ => return None,
+    })
+}
+
+/// How d_CKE divides into the path and the rest, path by path.
+fn by_the_network(cells: &Cells<'_>) -> Option<String> {
+    let of = |way: Way| {
+        let derived = Derived::of(cells.get(over(way, cells)?)?)?;
+        let ratio = format!("{:.2} times a plain transfer", derived.exchange / derived.plain);
+        Some(match way {
+            Way::Near => format!("over {} d_CKE is {ratio}", way.name()),
+            Way::Study | Way::Long => format!(
+                "over {} it is {ratio}, and {} % of it are round trips",
+                way.name(),
+                percent(derived.network_share())
+            ),
+        })
+    };
+    let parts: Vec<String> = Way::ALL.into_iter().filter_map(of).collect();
+    (!parts.is_empty()).then(|| format!("{}.", parts.join("; ")))
+}
+
+/// Round trips as the relay counted them.
+fn round_trips(cells: &Cells<'_>) -> Option<String> {
+    let relayed = cells.iter().filter_map(|(_, record)| record.relayed.as_ref());
+    let (exchanges, transfers): (Vec<_>, Vec<_>) = relayed
+        .filter_map(|relayed| Some((relayed.exchange_round_trips?, relayed.transfer_round_trips?)))
+        .unzip();
+    Some(format!(
+        "the relay counted {} and {} round trips of key exchanges and of transfers.",
+        widest(&exchanges)?,
+        widest(&transfers)?
+    ))
+}
+
+/// From the least of all ranges to the most of them, in words; `None` of none.
+fn widest(ranges: &[[u64; 2]]) -> Option<String> {
+    let least = ranges.iter().map(|range| range[0]).min()?;
+    let most = ranges.iter().map(|range| range[1]).max()?;
+    Some(if least == most { least.to_string() } else { format!("{least} to {most}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::published::nts::statement::{all, find};
+    use crate::study::nts::tests::records;
+
+    #[test]
+    fn every_statement_has_an_answer_of_ours_or_its_reason() {
+        let records = records();
+        for cells in [Cells::new(&records), Cells::new(&[])] {
+            for statement in all() {
+                let answer = answer(statement, &cells);
+                assert!(answer.ends_with('.') && answer.len() > 20, "{}: {answer:?}", statement.id);
+                if let Answer::Measured(parts) = statement.answer {
+                    let unbuilt = parts.iter().any(|part| !is_built(*part));
+                    assert_eq!(answer.contains("by this version"), unbuilt, "{}: {answer}", statement.id);
+                    let missing = cells.main().is_none() && parts.iter().any(|part| is_built(*part));
+                    assert_eq!(answer.contains("in this run"), missing, "{}: {answer}", statement.id);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn answers_have_our_figures() {
+        let records = records();
+        let cells = Cells::new(&records);
+        let of = |id: &str| answer(find(id).unwrap(), &cells);
+        assert!(of("table-2-d-cke").starts_with("the median is 2.10 ms by the equations, 2.57 ms as"));
+        assert!(
+            of("transfer-9-73-percent").starts_with("the increase is 10.00 %"),
+            "{}",
+            of("transfer-9-73-percent")
+        );
+        assert!(of("server-overhead").contains("5.0 times"));
+        assert!(of("look-ups-in-the-capture").starts_with("360.0 us of 840.0 us"));
+        let network = of("three-times-by-the-network");
+        assert!(
+            network.contains("over 0.12 ms it is 5.25 times") && network.contains("17.14 %"),
+            "{network}"
+        );
+        assert!(of("round-trips-of-an-exchange").contains("counted 3 and 1 round trips"));
+    }
+}

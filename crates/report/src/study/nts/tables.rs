@@ -1,0 +1,209 @@
+//! Theirs and ours, as tables and as plots.
+
+use super::Cell;
+use super::figures::{Cells, Derived, Estimate, Reading, mean, median, sample};
+use super::record::UnloadedRecord;
+use crate::published::nts::recompute::average_ms;
+use crate::published::nts::recompute::{
+    WithExchange, d_cntp_ms, increase_percent, symmetric_difference_percent,
+};
+use crate::published::nts::unloaded::distribution;
+use crate::published::nts::{
+    EXCHANGE_INCREASE_PERCENT, Ends, FIGURE_4, FIGURE_5, Measure, TABLE_2, TRANSFER_INCREASE_PERCENT,
+};
+use crate::render::{ABSENT, Block, Cumulative, Distribution, Table, Words, or_absent};
+use crate::stats::Sample;
+use crate::units::{percent, time};
+
+fn ns(value: f64) -> String {
+    time(value.round() as u64)
+}
+
+/// The one with a median or a mean: `2.10 ms`.
+fn value(estimate: Option<Estimate>) -> String {
+    or_absent(estimate.map(|estimate| ns(estimate.value)))
+}
+
+fn interval(estimate: Option<Estimate>) -> String {
+    or_absent(estimate.map(|Estimate { interval: [low, high], .. }| format!("{} - {}", ns(low), ns(high))))
+}
+
+/// Percent with one decimal, from percent.
+fn percents(value: f64) -> String {
+    format!("{} %", percent(value / 100.0))
+}
+
+/// Table II: what they printed, what their data say, and ours.
+pub(super) fn table_2(record: &UnloadedRecord) -> Table {
+    let printed = |measure: Measure| {
+        let average = TABLE_2.into_iter().find(|average| average.measure == measure);
+        or_absent(average.map(|average| ns(average.value * measure.unit().ns())))
+    };
+    Table::of("Table II, theirs and ours, medians", TABLE_2.map(|average| average.measure))
+        .words("measure", |measure| measure.symbol())
+        .number("printed", |&measure| printed(measure))
+        .number("their mean", |&measure| or_absent(distribution(measure).map(|all| ns(all.mean_ns))))
+        .number("ours, by the equations", |&measure| {
+            value(median(&sample(record, measure, Reading::Equations)))
+        })
+        .number("ours, as their program did", |&measure| {
+            value(median(&sample(record, measure, Reading::Program)))
+        })
+        .noted([
+            "The paper calls its figures averages, and the second d_CNTP: they are medians of their data, and it is \
+             d_CNTS. Their program read a file for each request in d_SNTS; ours reads none, and it is not in here.",
+        ])
+}
+
+/// The same figures of ours, all of them.
+pub(super) fn readings(record: &UnloadedRecord) -> Table {
+    let rows = Measure::ALL
+        .into_iter()
+        .flat_map(|measure| Reading::ALL.map(|reading| (measure, reading, sample(record, measure, reading))));
+    // There are no two readings of it.
+    let rows = rows.filter(|(measure, reading, _)| (*measure, *reading) != (Measure::Sntp, Reading::Program));
+    Table::of("Table II, ours in both readings", rows)
+        .words("measure", |(measure, ..)| measure.symbol())
+        .words("by", |(_, reading, _)| reading.name())
+        .number("median", |(.., sample)| value(median(sample)))
+        .number("95 % of medians", |(.., sample)| interval(median(sample)))
+        .number("mean", |(.., sample)| value(mean(sample)))
+        .number("95 % of means", |(.., sample)| interval(mean(sample)))
+        .number("values", |(.., sample)| sample.values().len())
+        .noted([
+            "d_CNTP by the equations is a plain transfer, measured; as their program did, it is equation (6): d_CNTS \
+             less d_SNTS, of each transfer.",
+        ])
+}
+
+/// The ends of the distributions of a figure, theirs and ours.
+fn ends(name: &str, record: &UnloadedRecord, published: &[Ends]) -> Table {
+    let of = |measure, reading| {
+        let sample = sample(record, measure, reading);
+        let ends = sample.values().first().zip(sample.values().last());
+        or_absent(ends.map(|(&min, &max)| format!("{} - {}", time(min), time(max))))
+    };
+    Table::of(name, published.iter().copied())
+        .words("measure", |ends: &Ends| ends.measure.symbol())
+        .number("theirs, smallest - largest", |ends| {
+            let unit = ends.measure.unit().ns();
+            format!("{} - {}", ns(ends.min * unit), ns(ends.max * unit))
+        })
+        .number("ours, by the equations", |ends| of(ends.measure, Reading::Equations))
+        .number("ours, as their program did", |ends| of(ends.measure, Reading::Program))
+        .table()
+}
+
+/// A figure of distributions, whose curves begin at the smallest value and end at the largest, and its table.
+fn figure(words: Words, name: &str, record: &UnloadedRecord, published: &[Ends]) -> [Block; 2] {
+    let series = published.iter().flat_map(|ends| {
+        let measure = ends.measure;
+        let theirs: Sample<u64> = distribution(measure)
+            .into_iter()
+            .flat_map(|all| all.percentiles_ns.iter().map(|ns| ns.round() as u64))
+            .collect();
+        let ours = sample(record, measure, Reading::Program);
+        [
+            (format!("{}, theirs", measure.symbol()), Distribution::from(&theirs)),
+            (format!("{}, ours", measure.symbol()), Distribution::from(&ours)),
+        ]
+    });
+    let caption = "Ours as their program took it. Each curve begins at the smallest value and ends at the largest; \
+                   theirs is of whole percentiles of the raw results.";
+    [
+        Block::figure(Cumulative { words, series: series.collect() }, caption),
+        Block::Table(ends(name, record, published)),
+    ]
+}
+
+/// Figure 4.
+pub(super) fn figure_4(record: &UnloadedRecord) -> [Block; 2] {
+    let words = Words {
+        label: "Distributions of d_CNTS and d_CKE, theirs and ours; the table has their ends",
+        share_of: "exchanges",
+        time: "time at the client",
+    };
+    figure(words, "Figure 4, client", record, &FIGURE_4)
+}
+
+/// Figure 5.
+pub(super) fn figure_5(record: &UnloadedRecord) -> [Block; 2] {
+    let words = Words {
+        label: "Distributions of d_SNTP, d_SKE and d_SNTS, theirs and ours; the table has their ends",
+        share_of: "exchanges",
+        time: "time at the server",
+    };
+    figure(words, "Figure 5, server", record, &FIGURE_5)
+}
+
+/// Equation (6) beside a plain transfer, and what the paper makes of it.
+pub(super) fn equation_6(derived: &Derived) -> Table {
+    let (plain, authenticated) = (d_cntp_ms(), average_ms(Measure::Cnts));
+    let theirs = |with: WithExchange| percents(with.percent());
+    let rows: [[String; 4]; 7] = [
+        ["a plain transfer, measured".into(), ABSENT.into(), ABSENT.into(), ns(derived.plain)],
+        ["d_CNTP by equation (6)".into(), "0.79 ms".into(), ns(plain * 1e6), ns(derived.equation_6)],
+        [
+            "NTS: increase".into(),
+            ABSENT.into(),
+            percents(increase_percent(plain, authenticated)),
+            percents(derived.increase()),
+        ],
+        [
+            "NTS: symmetric difference".into(),
+            percents(TRANSFER_INCREASE_PERCENT),
+            percents(symmetric_difference_percent(plain, authenticated)),
+            percents(derived.difference()),
+        ],
+        [
+            "with the exchange: increase".into(),
+            ABSENT.into(),
+            theirs(WithExchange::IncreaseAuthenticated),
+            percents(derived.increase_with_exchange()),
+        ],
+        [
+            "with the exchange: difference".into(),
+            percents(EXCHANGE_INCREASE_PERCENT),
+            theirs(WithExchange::DifferencePlain),
+            percents(derived.difference_with_exchange()),
+        ],
+        [
+            "one exchange for three: increase".into(),
+            ABSENT.into(),
+            theirs(WithExchange::IncreaseOneInThree),
+            percents(derived.increase_one_in_three()),
+        ],
+    ];
+    Table::of("Equation (6) and a plain transfer", rows)
+        .words("of medians", |row| row[0].clone())
+        .number("printed", |row| row[1].clone())
+        .number("their data", |row| row[2].clone())
+        .number("ours", |row| row[3].clone())
+        .noted([
+            "Increases are over a plain transfer: theirs by equation (6), ours measured. A symmetric difference is \
+             over the mean of both values, as the paper has it, and is no increase.",
+        ])
+}
+
+/// Medians of every cell.
+pub(super) fn cells(cells: &Cells<'_>) -> Table {
+    let rows: Vec<(Cell, &UnloadedRecord)> = cells.iter().collect();
+    let of = |measure, reading| {
+        move |(cell, _): &(Cell, &UnloadedRecord)| or_absent(cells.median(*cell, measure, reading).map(ns))
+    };
+    Table::of("What the path makes of it", rows)
+        .words("keys in, round trip", |(cell, _)| cell.name())
+        .number("echo", |(_, record)| {
+            or_absent(record.relayed.as_ref().map(|relayed| ns(relayed.echo_us * 1e3)))
+        })
+        .number("d_CKE", of(Measure::Cke, Reading::Equations))
+        .number("d_CNTS", of(Measure::Cnts, Reading::Equations))
+        .number("plain", of(Measure::Cntp, Reading::Equations))
+        .number("d_SKE", of(Measure::Ske, Reading::Equations))
+        .number("d_SNTS", of(Measure::Snts, Reading::Equations))
+        .number("values", |(_, record)| record.exchanges.len())
+        .noted([
+            "Medians by the equations. Echo: a round trip of a datagram with nothing at either end, over the relay. \
+             d_SKE by the equations contains the TLS handshake, and so a round trip of the path.",
+        ])
+}

@@ -1,0 +1,112 @@
+//! Every study in a folder of its own below one, and all their reports in one.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use authentick_report::Joined;
+use authentick_report::study::{FILE, Paper as Stored};
+
+use crate::antp::Antp;
+use crate::field::Field;
+use crate::folder::{Rendered, publish};
+use crate::list::studies;
+use crate::ntp_mac::NtpMac;
+use crate::nts::Nts;
+use crate::paper::{self, Caller, carry_out_shared};
+use crate::places::Places;
+use crate::request_threshold::RequestThreshold;
+use crate::{Error, Fault};
+
+const TITLE: &str = "What papers measured, and what is measured here";
+
+/// How long the short forms of all studies may measure, in seconds, so that they end within a quarter of an hour.
+const QUICK_SECONDS: f64 = 630.0;
+/// What a study may take of the time that all have, by what is expected of it.
+const SPARE: f64 = 1.25;
+
+/// Carries all studies out, each in a folder of its own below `path`, and renders them one by one and in one report.
+/// `ceiling`: how long all of them may measure. Each has what it needs or an equal share, whichever is less, and what
+/// one leaves the next ones have; for what no time is left, its report says so. A study that fails does not keep the
+/// others from being measured. Servers of others are looked for in `places`.
+///
+/// # Errors
+/// If a folder holds another study, something cannot be measured, read or written, or there is no time for anything.
+/// What was measured is kept, and rendered.
+pub fn carry_out_all(
+    quick: bool,
+    places: &Places,
+    path: &Path,
+    ceiling: Option<Duration>,
+    caller: &Caller<'_>,
+) -> Result<Rendered, Error> {
+    let needs: Vec<(Stored, f64)> =
+        studies(places).iter().map(|study| (study.paper, study.seconds[usize::from(!quick)])).collect();
+    let mut left = match (ceiling, quick) {
+        (Some(ceiling), _) => Some(ceiling.as_secs_f64()),
+        (None, true) => Some(QUICK_SECONDS),
+        (None, false) => None,
+    };
+    let (mut failure, mut any_measured) = (None, false);
+    for (index, &(paper, needed)) in needs.iter().enumerate() {
+        if caller.says_stop() {
+            break;
+        }
+        let equal = |left: f64| left.max(0.0) / (needs.len() - index) as f64;
+        let share = left.map(|left| Duration::from_secs_f64(equal(left).min(needed * SPARE)));
+        caller.console.note(&format!("{}: {}", paper.name(), paper.title()));
+        let (folder, start) = (path.join(paper.name()), Instant::now());
+        let done = match paper {
+            Stored::Mac => carry_out_shared(&NtpMac { quick }, &folder, share, caller),
+            Stored::Threshold => carry_out_shared(
+                &RequestThreshold { quick, ..RequestThreshold::default() },
+                &folder,
+                share,
+                caller,
+            ),
+            Stored::Nts => carry_out_shared(&Nts { quick, places: places.clone() }, &folder, share, caller),
+            Stored::Antp => carry_out_shared(&Antp { quick, trial: None }, &folder, share, caller),
+            Stored::Field => {
+                let paper = Field { quick, places: places.clone(), ..Field::default() };
+                carry_out_shared(&paper, &folder, share, caller)
+            }
+        };
+        left = left.map(|left| left - start.elapsed().as_secs_f64());
+        match done {
+            Ok(measured) => any_measured |= measured,
+            // What the user named is wrong for all of them.
+            Err(error) if error.fault() == Fault::User => return Err(error),
+            Err(error) => {
+                caller.console.warn(&format!("{}: {error}", paper.name()));
+                failure = failure.or(Some(error));
+            }
+        }
+    }
+    let rendered = render_all(path)?;
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    if !any_measured && !caller.says_stop() {
+        let shortest =
+            "--minutes: there is no time to measure anything; study list shows what each part takes";
+        return Err(Error::NoTime(shortest.to_owned()));
+    }
+    Ok(rendered)
+}
+
+/// Whether there are studies in folders below this one, and none in it.
+pub(crate) fn is_of_all(path: &Path) -> bool {
+    !path.join(FILE).exists() && Stored::ALL.iter().any(|paper| path.join(paper.name()).join(FILE).exists())
+}
+
+/// Renders every study that is there, one by one and in one report.
+pub(crate) fn render_all(path: &Path) -> Result<Rendered, Error> {
+    let mut parts = Vec::new();
+    for paper in Stored::ALL {
+        let folder = path.join(paper.name());
+        if folder.join(FILE).exists() {
+            parts.push((paper.name(), paper::report_of(&folder)?));
+        }
+    }
+    let joined = Joined::new(TITLE, parts);
+    publish(path, &joined.text(), &joined.page())
+}

@@ -1,0 +1,322 @@
+//! The servers of the study, and the load runs against them.
+//!
+//! Each server has this machine's first processor, generators have its last. Servers start when they are first wanted,
+//! and stay: those that are not asked do nothing.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::path::PathBuf;
+
+use authentick_crypto::mac::MacAlgorithm;
+use authentick_report::load::Step;
+use authentick_report::study::field::{Cell, Scheme, Server, Settings as FieldSettings, Trial};
+use authentick_rig::certificates::write_private;
+use authentick_rig::peers::{self, Identity, Key, Kind, Peer, Place, Ports, Setup};
+use authentick_rig::process::Process;
+use authentick_rig::processors::{Processor, pinned};
+use tempfile::TempDir;
+
+use super::{asked, kind};
+use crate::identities::Identities;
+use crate::places::Places;
+use crate::program::{Launch, Listening, load_record, say};
+use crate::{Caller, Error, Fault};
+
+/// How often a trial is repeated until the generator has kept up.
+const ATTEMPT_COUNT_MAX: u32 = 3;
+const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+/// The name that certificates have.
+const NAME: &str = "localhost";
+
+/// What became of a trial.
+pub(super) enum Tried {
+    /// It was carried out.
+    Done(Trial),
+    /// It was stopped.
+    Stopped,
+    /// The server answered nothing, and why.
+    Silent(String),
+}
+
+/// What trials need.
+pub struct Bench<'a> {
+    settings: FieldSettings,
+    places: &'a Places,
+    caller: Caller<'a>,
+    folder: TempDir,
+    identities: Identities,
+    keys: Vec<Key>,
+    /// Servers that were wanted so far, or why there is none.
+    servers: BTreeMap<Server, Result<Running, String>>,
+}
+
+/// A server that runs.
+enum Running {
+    Ours { process: Listening, ke: SocketAddr, title: String },
+    Others { server: peers::Server, peer: Peer },
+}
+
+impl Running {
+    fn title(&self) -> String {
+        match self {
+            Running::Ours { title, .. } => title.clone(),
+            Running::Others { peer, .. } => peer.title(),
+        }
+    }
+
+    /// Whether it has a scheme; if not, why.
+    fn serves(&self, scheme: Scheme) -> Result<(), String> {
+        match self {
+            Running::Ours { .. } => Ok(()),
+            Running::Others { peer, .. } => peer.serves(asked(scheme)),
+        }
+    }
+
+    /// Whether it still runs.
+    fn check(&mut self) -> Result<(), String> {
+        match self {
+            Running::Ours { .. } => Ok(()),
+            Running::Others { server, .. } => server.check().map_err(|error| error.to_string()),
+        }
+    }
+
+    fn ntp(&self) -> SocketAddr {
+        match self {
+            Running::Ours { process, .. } => process.address,
+            Running::Others { server, .. } => server.ntp(),
+        }
+    }
+
+    fn ke(&self) -> Option<SocketAddr> {
+        match self {
+            Running::Ours { ke, .. } => Some(*ke),
+            Running::Others { server, .. } => server.ke(),
+        }
+    }
+
+    fn pids(&self) -> Vec<u32> {
+        match self {
+            Running::Ours { process, .. } => vec![process.id()],
+            Running::Others { server, .. } => server.processes().iter().map(Process::id).collect(),
+        }
+    }
+}
+
+impl<'a> Bench<'a> {
+    pub(super) fn new(
+        settings: &FieldSettings,
+        places: &'a Places,
+        caller: Caller<'a>,
+    ) -> Result<Self, Error> {
+        let folder = tempfile::tempdir()?;
+        let identities = Identities::new(folder.path()).map_err(Error::rig("cannot make certificates"))?;
+        identities.add_antp().map_err(Error::rig("cannot make certificates for ANTP"))?;
+        let keys = keys();
+        let bench = Bench {
+            settings: settings.clone(),
+            places,
+            caller,
+            folder,
+            identities,
+            keys,
+            servers: BTreeMap::new(),
+        };
+        write_private(&bench.key_file(), &bench.keys.iter().map(Key::line).collect::<String>())?;
+        Ok(bench)
+    }
+
+    /// What is to be said of all trials.
+    pub(super) fn remarks() -> Vec<String> {
+        vec![
+            "Servers and generator share one machine and its loopback. Each server runs on the first processor alone: \
+             authentick serve with one worker, and one thread each for key exchanges and public keys; chrony with -x; \
+             ntpd-rs without sources; facebook/time\u{2019}s responder with two workers, as its own default is more \
+             than there are processors. None of them steers a clock. No server limits rates."
+                .to_owned(),
+        ]
+    }
+
+    /// Has the server of a cell run, and returns its title; as an error, why it does not, or lacks the scheme.
+    pub(super) fn ready(&mut self, cell: Cell) -> Result<String, String> {
+        if let Some(Ok(running)) = self.servers.get_mut(&cell.server)
+            && let Err(why) = running.check()
+        {
+            self.caller.console.warn(&format!("{why}; it is started again"));
+            self.servers.remove(&cell.server);
+        }
+        if !self.servers.contains_key(&cell.server) {
+            let started = self.start(cell.server).map_err(|error| error.to_string());
+            self.servers.insert(cell.server, started);
+        }
+        let running = self.servers[&cell.server].as_ref().map_err(Clone::clone)?;
+        running.serves(cell.scheme).map(|()| running.title())
+    }
+
+    fn start(&self, server: Server) -> Result<Running, Error> {
+        match kind(server) {
+            None => self.start_ours(),
+            Some(kind) => self.start_others(kind).map_err(Error::rig("a server of others")),
+        }
+    }
+
+    fn start_ours(&self) -> Result<Running, Error> {
+        let ke = SocketAddr::new(ADDRESS, free_tcp()?);
+        let config = self.configuration(ke)?;
+        let program = self.caller.program;
+        let process = pinned(Processor::First, || program.serve(Launch::Here, &config))?;
+        Ok(Running::Ours { process, ke, title: format!("{} {}", Server::Authentick.name(), program.version) })
+    }
+
+    fn start_others(&self, kind: Kind) -> Result<Running, authentick_rig::Error> {
+        let peer = Peer::find(kind, &self.places.search())?;
+        let port = |found: Result<u16, std::io::Error>| {
+            found.map_err(|error| authentick_rig::Error::System { what: "a free port".to_owned(), error })
+        };
+        let ports = Ports { ntp: port(free_udp())?, ke: port(free_tcp())?, spare: port(free_tcp())? };
+        let (chain, key) = (self.identities.chain("server"), self.identities.key("server"));
+        let setup = Setup {
+            place: Place::here(),
+            address: ADDRESS,
+            ports,
+            folder: self.folder.path(),
+            identity: Some(Identity { chain: &chain, key: &key }),
+            keys: &self.keys,
+        };
+        let server = pinned(Processor::First, || peer.start(&setup))?;
+        Ok(Running::Others { server, peer })
+    }
+
+    /// A configuration with every scheme, and with nothing in the way of a load.
+    fn configuration(&self, ke: SocketAddr) -> Result<PathBuf, Error> {
+        let file = self.folder.path().join("authentick.toml");
+        let identity = |name: &str| {
+            let (chain, key) = (self.identities.chain(name), self.identities.key(name));
+            format!("certificate-chain = {chain:?}\nprivate-key = {key:?}\n")
+        };
+        let text = format!(
+            "[server]\nlisten = [\"{ADDRESS}:0\"]\nworkers = 1\nuser = \"root\"\n\
+             reference = {{ stratum = 1, id = \"TEST\" }}\nstate-directory = {:?}\n\
+             [nts]\nke-listen = [\"{ke}\"]\nke-workers = 1\n{}\
+             [nts.ke-limits]\nper-prefix = 512\nper-prefix-rate = 0\nper-network-rate = 0\n\
+             [symmetric]\nkeys = {:?}\nallow-legacy = true\nallow-experimental = true\n\
+             [antp]\nenable = true\nworkers = 1\n\
+             rate-limit = {{ negotiations-per-second = 0, exchanges-per-second = 0, times-per-second = 0, \
+             all-exchanges-per-second = 0 }}\n[antp.ecdh]\n{}",
+            self.folder.path().join("state"),
+            identity("server"),
+            self.key_file(),
+            identity("antp-ecdh"),
+        );
+        fs::write(&file, text)?;
+        Ok(file)
+    }
+
+    fn key_file(&self) -> PathBuf {
+        self.folder.path().join("keys")
+    }
+
+    /// One trial of a cell whose server is ready.
+    pub(super) fn trial(&mut self, cell: Cell, round: u32) -> Result<Tried, Error> {
+        let Some(Ok(running)) = self.servers.get(&cell.server) else {
+            return Err(Error::Bug(format!("{} does not run", cell.server.name())));
+        };
+        let words = self.words(running, cell.scheme);
+        let mut attempt = 1;
+        loop {
+            let step = match self.step(&words) {
+                Ok(Some(step)) => step,
+                Ok(None) => return Ok(Tried::Stopped),
+                Err(error) if error.fault() == Fault::Server => return Ok(Tried::Silent(error.to_string())),
+                Err(error) => return Err(error),
+            };
+            if step.tally.answered == 0 {
+                return Ok(Tried::Silent(Error::Silence.to_string()));
+            }
+            let trial = Trial::of(cell, round, &step);
+            match &trial.why_invalid {
+                Some(why) if attempt < ATTEMPT_COUNT_MAX => {
+                    self.caller.console.note(&format!("again, as it does not count: {why}"));
+                }
+                Some(_) | None => return Ok(Tried::Done(trial)),
+            }
+            attempt += 1;
+        }
+    }
+
+    /// The arguments of a run, all but its record.
+    fn words(&self, running: &Running, scheme: Scheme) -> Vec<String> {
+        let mut words = vec!["load".to_owned()];
+        let target = running.ntp().to_string();
+        match asked(scheme) {
+            peers::Scheme::Plain => words.extend(["plain".to_owned(), target]),
+            peers::Scheme::Mac(algorithm) => {
+                words.extend(["mac".to_owned(), target]);
+                let key = self.keys.iter().find(|key| key.algorithm == algorithm);
+                say(&mut words, "--keys", &self.key_file().display());
+                say(&mut words, "--key-id", &key.map_or(1, |key| key.id));
+                words.extend(["--allow-legacy", "--allow-experimental"].map(str::to_owned));
+            }
+            peers::Scheme::Nts(aead) => {
+                words.extend(["nts".to_owned(), target]);
+                say(&mut words, "--ke-port", &running.ke().map_or(0, |ke| ke.port()));
+                say(&mut words, "--ca", &self.identities.authority().display());
+                say(&mut words, "--server-name", &NAME);
+                say(&mut words, "--aead", &aead);
+            }
+            peers::Scheme::Antp => {
+                words.extend(["antp".to_owned(), target]);
+                say(&mut words, "--ca", &self.identities.antp_authorities().display());
+                say(&mut words, "--server-name", &NAME);
+                if scheme == Scheme::AntpSeparateTag {
+                    words.push("--separate-tag".to_owned());
+                }
+            }
+        }
+        let FieldSettings { window, trial_seconds, warm_up_seconds, .. } = self.settings;
+        say(&mut words, "--closed", &window);
+        say(&mut words, "--clients", &window);
+        say(&mut words, "--step-seconds", &trial_seconds);
+        say(&mut words, "--warm-up", &warm_up_seconds);
+        for pid in running.pids() {
+            say(&mut words, "--server-pid", &pid);
+        }
+        words
+    }
+
+    /// The only step of a run; `None` if it was stopped.
+    fn step(&self, words: &[String]) -> Result<Option<Step>, Error> {
+        let file = self.folder.path().join("run.json");
+        // One of the run before is not taken for this one's.
+        let _ = fs::remove_file(&file);
+        let mut words = words.to_vec();
+        say(&mut words, "--record", &file.display());
+        let status = self.caller.load(Launch::Here, &words)?;
+        if self.caller.says_stop() {
+            return Ok(None);
+        }
+        match load_record(&file) {
+            Some(record) => Ok(record.steps.into_iter().next()),
+            None => Err(self.caller.program.nothing_came("a trial", status, &words)),
+        }
+    }
+}
+
+/// A key of every type, under the number of its place. They guard nothing but this machine's loopback.
+fn keys() -> Vec<Key> {
+    let key = |(algorithm, id): (MacAlgorithm, u32)| {
+        let sizes = algorithm.key_sizes();
+        let size = if sizes.contains(&16) { 16 } else { *sizes.start() };
+        Key { id, algorithm, octets: (0..size).map(|octet| octet as u8 ^ id as u8).collect() }
+    };
+    MacAlgorithm::ALL.into_iter().zip(1..).map(key).collect()
+}
+
+/// Ports that nobody has at the moment.
+fn free_udp() -> std::io::Result<u16> {
+    Ok(UdpSocket::bind((ADDRESS, 0))?.local_addr()?.port())
+}
+
+fn free_tcp() -> std::io::Result<u16> {
+    Ok(TcpListener::bind((ADDRESS, 0))?.local_addr()?.port())
+}
