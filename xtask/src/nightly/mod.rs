@@ -130,6 +130,7 @@ fn carry_out(bench: &Bench<'_>, state: &State, part: &Part) -> Result<Record, St
     Ok(Record {
         part: part.name.clone(),
         commit: state.commit.clone(),
+        part_of: None,
         clean: is_same && state.changes.is_empty(),
         began,
         seconds: start.elapsed().as_secs(),

@@ -20,7 +20,8 @@ const INTRODUCTION: &str = "# Assurance\n\n\
 
 const NIGHTLY: &str = "\n## What takes too long for each change\n\n\
     `cargo xtask nightly` runs all parts that have not passed on the commit that is checked out. Times are those of\n\
-    the machine in the record, which the commit links to.\n\n\
+    the machine in the record, which the commit links to. \u{201c}In\u{201d} names the commit that the work of one that\n\
+    ran became part of, where that one was not kept.\n\n\
     | part | establishes | last ran | commit | took | found |\n|---|---|---|---|---|---|\n";
 
 const CI: &str = "\n## What is established on each change\n\n\
@@ -72,15 +73,21 @@ fn row(part: &Part, record: Option<&Record>) -> String {
         );
     };
     let changes = if record.clean { "" } else { " with uncommitted changes" };
-    let short = record.commit.get(..12).unwrap_or(&record.commit);
+    let ran = short(&record.commit);
+    let part_of = record.part_of.as_ref().map_or_else(String::new, |commit| format!(" in {}", short(commit)));
     format!(
-        "| {}{name} | {establishes} | {} | [{short}](assurance/{name}.json){changes} | {}, {} | {} |\n",
+        "| {}{name} | {establishes} | {} | [{ran}](assurance/{name}.json){part_of}{changes} | {}, {} | {} |\n",
         anchor(name),
         record.began.replace('T', " ").replace('Z', " UTC"),
         duration(record.seconds),
         processors(record.machine.processors),
         cell(&found(record)),
     )
+}
+
+/// The first digits of a commit.
+fn short(commit: &str) -> &str {
+    commit.get(..12).unwrap_or(commit)
 }
 
 /// What a part found, and its figures.
@@ -154,6 +161,14 @@ mod tests {
             "| <a id=\"a\"></a>a | It \\| is so. | 2026-11-22 01:02:03 UTC | [12](assurance/a.json) with uncommitted \
              changes | 3 min, 2 processors | **found**: `x\\|y` failed: &lt;b>; more |\n"
         );
+    }
+
+    #[test]
+    fn commit_that_was_not_kept_stands_beside_the_one_that_has_its_work() {
+        let kept =
+            Record { part_of: Some("fedcba98765432".to_owned()), ..record("a", "12", Outcome::Passed) };
+        let row = row(&part("a", steps()), Some(&kept));
+        assert!(row.contains("| [12](assurance/a.json) in fedcba987654 |"), "{row}");
     }
 
     #[test]

@@ -22,6 +22,9 @@ pub(crate) struct Record {
     pub(crate) part: String,
     /// The commit that was checked out, in full.
     pub(crate) commit: String,
+    /// The commit that the work of that one became part of, where that one is in no history that was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) part_of: Option<String>,
     /// Whether nothing was changed since that commit, at the start and at the end.
     pub(crate) clean: bool,
     /// In UTC, as RFC 3339 has it.
@@ -136,6 +139,7 @@ pub(crate) mod tests {
         Record {
             part: part.to_owned(),
             commit: commit.to_owned(),
+            part_of: None,
             clean: true,
             began: "2026-11-22T01:02:03Z".to_owned(),
             seconds: 61,
