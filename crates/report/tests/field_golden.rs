@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 
 use authentick_report::Host;
 use authentick_report::load::Limit;
-use authentick_report::study::field::{Cell, FieldRecord, Scheme, Server, Settings, Trial, report};
+use authentick_report::study::field::{
+    Cell, FieldRecord, Latency, Level, Points, Scheme, Server, Settings, Trial, report,
+};
 use golden_file::{check, read};
 
 /// Microseconds of processor time of an answer in three rounds, and octets of a request.
@@ -46,6 +48,41 @@ fn trial(server: Server, scheme: Scheme, round: u32, cpu_us: f64, request_size: 
     }
 }
 
+/// Key exchanges of two servers.
+fn exchanges() -> impl Iterator<Item = Trial> {
+    (1..=3).flat_map(|round: u32| {
+        let spread = f64::from(round) * 3.0;
+        [(Server::Authentick, 110.0), (Server::Chrony, 260.0)].map(|(server, us)| Trial {
+            limited_by: Limit::Generator,
+            server_share: Some(if server == Server::Chrony { 0.65 } else { 0.25 }),
+            ..trial(server, Scheme::Nts15, round, us + spread, 0)
+        })
+    })
+}
+
+/// Latencies of the first round.
+fn latencies() -> impl Iterator<Item = Latency> {
+    let cells = COSTS.iter().filter(|(_, scheme, ..)| *scheme != Scheme::Cmac128);
+    cells.flat_map(|&(server, scheme, us, _)| {
+        Level::ALL.map(|level| {
+            let p50 = ((15.0 + us[0]) / (1.1 - level.share())).round();
+            let is_late = server == Server::NtpdRs && level == Level::Most;
+            Latency {
+                cell: Cell { server, scheme },
+                level,
+                round: 1,
+                offered_rps: (0.9e6 / us[0] * level.share()).round(),
+                answered_rps: (0.9e6 / us[0] * level.share()).round(),
+                loss_ratio: 0.0,
+                server_share: Some(level.share()),
+                latency_us: Some(Points { p50, p99: 4.0 * p50 }),
+                offset_error_us: Some(Points { p50: 3.0, p99: 20.0 }),
+                why_invalid: is_late.then(|| "the generator was late".to_owned()),
+            }
+        })
+    })
+}
+
 fn record() -> FieldRecord {
     let trials = (1..=3).flat_map(|round: u32| {
         COSTS.iter().map(move |&(server, scheme, us, size)| {
@@ -71,6 +108,9 @@ fn record() -> FieldRecord {
             trial_seconds: 2.0,
             warm_up_seconds: 0.2,
             window: 128,
+            exchange_window: 16,
+            latency_rounds: 1,
+            latency_seconds: 2.0,
         },
         remarks: vec!["Servers and generator share one <machine>.".to_owned()],
         titles: BTreeMap::from([
@@ -79,6 +119,8 @@ fn record() -> FieldRecord {
             (Server::NtpdRs, "ntpd-rs 1.6.2".to_owned()),
         ]),
         trials: trials.collect(),
+        exchanges: exchanges().collect(),
+        latencies: latencies().collect(),
     }
 }
 

@@ -91,6 +91,18 @@ impl Process {
         self.child.id()
     }
 
+    /// Its number, and those of all processes that it has started, and they, and that still run.
+    #[must_use]
+    pub fn family(&self) -> Vec<u32> {
+        let mut family = vec![self.id()];
+        let mut next = 0;
+        while let Some(&pid) = family.get(next) {
+            family.extend(children(pid));
+            next += 1;
+        }
+        family
+    }
+
     /// The lines that it has written to standard output and standard error.
     #[must_use]
     pub fn log(&self) -> String {
@@ -276,6 +288,16 @@ pub fn run(command: &mut Command, input: &str) -> Result<(), Error> {
     Err(Error::Command { program, problem })
 }
 
+/// The children of all threads of a process; none if it has ended. proc(5), "/proc/PID/task/TID/children".
+fn children(pid: u32) -> Vec<u32> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists =
+        threads.map(|thread| std::fs::read_to_string(thread.path().join("children")).unwrap_or_default());
+    lists
+        .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -324,6 +346,27 @@ mod tests {
         drop(process);
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "done\n");
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn family_has_the_children_of_children() {
+        let process = Process::start(&mut shell("sh -c 'sleep 60 & echo $!; wait' & echo $!; wait")).unwrap();
+        // Both numbers, in either order.
+        let said = || process.log().lines().filter_map(|line| line.trim().parse().ok()).collect::<Vec<u32>>();
+        let end = Instant::now() + PATIENCE;
+        while said().len() < 2 && Instant::now() < end {
+            std::thread::sleep(TICK);
+        }
+        let mut started = said();
+        started.push(process.id());
+        started.sort_unstable();
+        let mut family = process.family();
+        family.sort_unstable();
+        assert_eq!(family, started);
+        // They outlive the first of them.
+        let others: Vec<String> =
+            family.iter().filter(|pid| **pid != process.id()).map(ToString::to_string).collect();
+        run(Command::new("kill").args(others), "").unwrap();
     }
 
     #[test]

@@ -176,9 +176,21 @@ fn check_end(end: &End) -> Result<(), String> {
     }
 }
 
-/// What has to be said of tasks that brought nothing that counts: a sentence for each reason.
+/// A reason without its figures: those that differ in nothing else are one.
+fn kind(why: &str) -> String {
+    why.chars().filter(|character| !character.is_ascii_digit() && !matches!(character, '.' | ',')).collect()
+}
+
+/// What has to be said of tasks that brought nothing that counts: a sentence for each kind of reason.
 pub(super) fn gaps(tasks: &[Task]) -> Vec<String> {
-    let mut reasons: Vec<(Outcome, &str, Vec<&str>)> = Vec::new();
+    /// Tasks with one reason, and whether all have the same figures in it.
+    struct Reason<'a> {
+        outcome: Outcome,
+        why: &'a str,
+        is_same: bool,
+        ids: Vec<&'a str>,
+    }
+    let mut reasons: Vec<Reason<'_>> = Vec::new();
     let mut untried = 0;
     for task in tasks {
         let Some(end) = &task.end else {
@@ -186,16 +198,20 @@ pub(super) fn gaps(tasks: &[Task]) -> Vec<String> {
             continue;
         };
         let Some(why) = &end.why else { continue };
-        match reasons.iter_mut().find(|(outcome, known, _)| (*outcome, *known) == (end.outcome, why)) {
-            Some((.., ids)) => ids.push(&task.id),
-            None => reasons.push((end.outcome, why, vec![&task.id])),
+        let is_like = |known: &&mut Reason<'_>| known.outcome == end.outcome && kind(known.why) == kind(why);
+        match reasons.iter_mut().find(is_like) {
+            Some(known) => {
+                known.is_same &= known.why == why;
+                known.ids.push(&task.id);
+            }
+            None => reasons.push(Reason { outcome: end.outcome, why, is_same: true, ids: vec![&task.id] }),
         }
     }
-    reasons.sort_by_key(|(outcome, ..)| *outcome);
+    reasons.sort_by_key(|reason| reason.outcome);
     let of = format!("of {}", plural(tasks.len() as u64, "task"));
     let mut sentences: Vec<String> = reasons
         .into_iter()
-        .map(|(outcome, why, ids)| {
+        .map(|Reason { outcome, why, is_same, ids }| {
             let names = match ids.len() {
                 ..=NAMES_MAX => listed(ids.iter().map(|&id| id.to_owned())),
                 count => {
@@ -203,7 +219,8 @@ pub(super) fn gaps(tasks: &[Task]) -> Vec<String> {
                 }
             };
             let why = why.trim_end_matches('.');
-            format!("{} {of} {}: {names}: {why}.", ids.len(), were(ids.len(), outcome.words()))
+            let whose = if is_same { ":" } else { "; the first:" };
+            format!("{} {of} {}: {names}{whose} {why}.", ids.len(), were(ids.len(), outcome.words()))
         })
         .collect();
     if untried > 0 {
@@ -317,6 +334,17 @@ mod tests {
         assert_eq!(
             gaps(&many),
             ["9 of 9 tasks are not measured: t0, t1, t2, t3, t4, t5 and 3 more: no root."]
+        );
+        let late = |id: &str, why: &str| Task {
+            end: ended(Outcome::Invalid, Some(why)),
+            ..Task::new(id, "x", 1.0, 0)
+        };
+        assert_eq!(
+            gaps(&[late("a", "1.5 ms late"), late("b", "20 ms late"), late("c", "deaf")]),
+            [
+                "2 of 3 tasks are measured, and not counted: a and b; the first: 1.5 ms late.",
+                "1 of 3 tasks is measured, and not counted: c: deaf.",
+            ]
         );
         assert!(gaps(&tasks()[..1]).is_empty());
     }

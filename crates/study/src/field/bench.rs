@@ -10,7 +10,9 @@ use std::path::PathBuf;
 
 use authentick_crypto::mac::MacAlgorithm;
 use authentick_report::load::Step;
-use authentick_report::study::field::{Cell, Scheme, Server, Settings as FieldSettings, Trial};
+use authentick_report::study::field::{
+    Cell, Latency, Level, Scheme, Server, Settings as FieldSettings, Trial,
+};
 use authentick_rig::certificates::write_private;
 use authentick_rig::peers::{self, Identity, Key, Kind, Peer, Place, Ports, Setup};
 use authentick_rig::process::Process;
@@ -19,6 +21,7 @@ use tempfile::TempDir;
 
 use super::{asked, kind};
 use crate::identities::Identities;
+use crate::paper::Found;
 use crate::places::Places;
 use crate::program::{Launch, Listening, load_record, say};
 use crate::{Caller, Error, Fault};
@@ -30,13 +33,24 @@ const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const NAME: &str = "localhost";
 
 /// What became of a trial.
-pub(super) enum Tried {
+pub(super) enum Tried<T> {
     /// It was carried out.
-    Done(Trial),
+    Done(T),
     /// It was stopped.
     Stopped,
     /// The server answered nothing, and why.
     Silent(String),
+}
+
+impl<T> Tried<T> {
+    /// What a task brought, by what was measured.
+    pub(super) fn found(self, kept: impl FnOnce(T) -> Found) -> Found {
+        match self {
+            Tried::Done(measured) => kept(measured),
+            Tried::Stopped => Found::Stopped(None),
+            Tried::Silent(why) => Found::Infeasible(format!("nothing comes of it: {why}")),
+        }
+    }
 }
 
 /// What trials need.
@@ -95,11 +109,15 @@ impl Running {
         }
     }
 
-    fn pids(&self) -> Vec<u32> {
-        match self {
+    /// Whose processor time a run is to tell: chrony exchanges keys in a process of its own.
+    fn say_pids(&self, words: &mut Vec<String>) {
+        let pids = match self {
             Running::Ours { process, .. } => vec![process.id()],
-            Running::Others { server, .. } => server.processes().iter().map(Process::id).collect(),
-        }
+            Running::Others { server, .. } => {
+                server.processes().iter().flat_map(Process::family).collect::<Vec<_>>()
+            }
+        };
+        pids.iter().for_each(|pid| say(words, "--server-pid", pid));
     }
 }
 
@@ -216,15 +234,64 @@ impl<'a> Bench<'a> {
         self.folder.path().join("keys")
     }
 
-    /// One trial of a cell whose server is ready.
-    pub(super) fn trial(&mut self, cell: Cell, round: u32) -> Result<Tried, Error> {
-        let Some(Ok(running)) = self.servers.get(&cell.server) else {
-            return Err(Error::Bug(format!("{} does not run", cell.server.name())));
+    /// One trial of what a cell answers, whose server is ready.
+    pub(super) fn capacity(&self, cell: Cell, round: u32) -> Result<Tried<Trial>, Error> {
+        let running = self.running(cell.server)?;
+        let mut words = self.words(running, cell.scheme);
+        self.say_closed(&mut words, self.settings.window);
+        self.until_valid(&words, |step| Trial::of(cell, round, step), |trial| trial.why_invalid.as_deref())
+    }
+
+    /// One trial of the key exchanges of a server that is ready.
+    pub(super) fn exchanges(&self, cell: Cell, round: u32) -> Result<Tried<Trial>, Error> {
+        let running = self.running(cell.server)?;
+        let Some(ke) = running.ke() else {
+            return Err(Error::Bug(format!("{} exchanges no keys", cell.server.name())));
         };
-        let words = self.words(running, cell.scheme);
+        let mut words = vec!["load".to_owned(), "ke".to_owned(), ke.to_string()];
+        self.say_trusted(&mut words, cell.scheme);
+        running.say_pids(&mut words);
+        self.say_closed(&mut words, self.settings.exchange_window);
+        self.until_valid(&words, |step| Trial::of(cell, round, step), |trial| trial.why_invalid.as_deref())
+    }
+
+    /// One trial of latency of a cell whose server is ready, at so many requests a second.
+    pub(super) fn latency(
+        &self,
+        cell: Cell,
+        level: Level,
+        round: u32,
+        rps: f64,
+    ) -> Result<Tried<Latency>, Error> {
+        let running = self.running(cell.server)?;
+        let mut words = self.words(running, cell.scheme);
+        say(&mut words, "--rate", &rps);
+        say(&mut words, "--arrivals", &"exponential");
+        self.say_load(&mut words, self.settings.window, self.settings.latency_seconds);
+        self.until_valid(
+            &words,
+            |step| Latency::of(cell, level, round, rps, step),
+            |trial| trial.why_invalid.as_deref(),
+        )
+    }
+
+    fn running(&self, server: Server) -> Result<&Running, Error> {
+        match self.servers.get(&server) {
+            Some(Ok(running)) => Ok(running),
+            Some(Err(_)) | None => Err(Error::Bug(format!("{} does not run", server.name()))),
+        }
+    }
+
+    /// Repeats what says nothing about the server.
+    fn until_valid<T>(
+        &self,
+        words: &[String],
+        trial: impl Fn(&Step) -> T,
+        why_invalid: impl Fn(&T) -> Option<&str>,
+    ) -> Result<Tried<T>, Error> {
         let mut attempt = 1;
         loop {
-            let step = match self.step(&words) {
+            let step = match self.step(words) {
                 Ok(Some(step)) => step,
                 Ok(None) => return Ok(Tried::Stopped),
                 Err(error) if error.fault() == Fault::Server => return Ok(Tried::Silent(error.to_string())),
@@ -233,8 +300,8 @@ impl<'a> Bench<'a> {
             if step.tally.answered == 0 {
                 return Ok(Tried::Silent(Error::Silence.to_string()));
             }
-            let trial = Trial::of(cell, round, &step);
-            match &trial.why_invalid {
+            let trial = trial(&step);
+            match why_invalid(&trial) {
                 Some(why) if attempt < ATTEMPT_COUNT_MAX => {
                     self.caller.console.note(&format!("again, as it does not count: {why}"));
                 }
@@ -244,7 +311,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// The arguments of a run, all but its record.
+    /// The arguments of a run of requests for time: whom it asks, and under what.
     fn words(&self, running: &Running, scheme: Scheme) -> Vec<String> {
         let mut words = vec!["load".to_owned()];
         let target = running.ntp().to_string();
@@ -257,12 +324,10 @@ impl<'a> Bench<'a> {
                 say(&mut words, "--key-id", &key.map_or(1, |key| key.id));
                 words.extend(["--allow-legacy", "--allow-experimental"].map(str::to_owned));
             }
-            peers::Scheme::Nts(aead) => {
+            peers::Scheme::Nts(_) => {
                 words.extend(["nts".to_owned(), target]);
                 say(&mut words, "--ke-port", &running.ke().map_or(0, |ke| ke.port()));
-                say(&mut words, "--ca", &self.identities.authority().display());
-                say(&mut words, "--server-name", &NAME);
-                say(&mut words, "--aead", &aead);
+                self.say_trusted(&mut words, scheme);
             }
             peers::Scheme::Antp => {
                 words.extend(["antp".to_owned(), target]);
@@ -273,15 +338,28 @@ impl<'a> Bench<'a> {
                 }
             }
         }
-        let FieldSettings { window, trial_seconds, warm_up_seconds, .. } = self.settings;
-        say(&mut words, "--closed", &window);
-        say(&mut words, "--clients", &window);
-        say(&mut words, "--step-seconds", &trial_seconds);
-        say(&mut words, "--warm-up", &warm_up_seconds);
-        for pid in running.pids() {
-            say(&mut words, "--server-pid", &pid);
-        }
+        running.say_pids(&mut words);
         words
+    }
+
+    /// Whom clients of NTS trust, and which AEAD they ask for.
+    fn say_trusted(&self, words: &mut Vec<String>, scheme: Scheme) {
+        say(words, "--ca", &self.identities.authority().display());
+        say(words, "--server-name", &NAME);
+        if let peers::Scheme::Nts(aead) = asked(scheme) {
+            say(words, "--aead", &aead);
+        }
+    }
+
+    fn say_closed(&self, words: &mut Vec<String>, window: u32) {
+        say(words, "--closed", &window);
+        self.say_load(words, window, self.settings.trial_seconds);
+    }
+
+    fn say_load(&self, words: &mut Vec<String>, clients: u32, seconds: f64) {
+        say(words, "--clients", &clients);
+        say(words, "--step-seconds", &seconds);
+        say(words, "--warm-up", &self.settings.warm_up_seconds);
     }
 
     /// The only step of a run; `None` if it was stopped.

@@ -13,30 +13,37 @@ use authentick_crypto::mac::MacAlgorithm;
 use authentick_report::Report;
 use authentick_report::study::Task;
 use authentick_report::study::field::{
-    Cell, FieldRecord, Found as FieldFound, Measure, Scheme, Server, Settings as FieldSettings, Trial, report,
+    Cell, FieldRecord, Found as FieldFound, Latency, Measure, Scheme, Server, Settings as FieldSettings,
+    Trial, report,
 };
-use authentick_report::units::rate;
+use authentick_report::units::{microseconds, rate};
 use authentick_rig::peers::{self, Kind, Peer};
 
-use self::bench::{Bench, Tried};
+use self::bench::Bench;
 use crate::folder::Folder;
 use crate::paper::{Found, Planned};
 use crate::places::Places;
 use crate::{Caller, Error, Paper};
 
 /// Rounds, seconds of a trial, and of what comes before it.
-const ROUNDS: u32 = 12;
+const ROUNDS: u32 = 9;
 const TRIAL_SECONDS: f64 = 5.0;
 const WARM_UP_SECONDS: f64 = 0.5;
+/// The same of latency.
+const LATENCY_ROUNDS: u32 = 3;
+const LATENCY_SECONDS: f64 = 4.0;
 /// The same for those in a hurry.
 const QUICK_ROUNDS: u32 = 3;
 const QUICK_TRIAL_SECONDS: f64 = 2.0;
 const QUICK_WARM_UP_SECONDS: f64 = 0.2;
+const QUICK_LATENCY_ROUNDS: u32 = 1;
 /// Who is measured then.
 const QUICK_SERVERS: [Server; 2] = [Server::Authentick, Server::Chrony];
 /// Requests in flight: enough to keep a server busy, and so few that each has room in its socket, which without being
 /// told otherwise takes some 270 of them.
 const WINDOW: u32 = 128;
+/// Key exchanges in flight: enough to keep a server busy, and too few to meet a limit of any.
+const EXCHANGE_WINDOW: u32 = 16;
 
 /// The study, as the user wants it.
 #[derive(Clone, Debug, Default)]
@@ -96,15 +103,18 @@ impl Paper for Field {
             // In one order, however they were named, and each once.
             (named, _) => Server::ALL.into_iter().filter(|server| named.contains(server)).collect(),
         };
-        let default = if quick { QUICK_TRIAL_SECONDS } else { TRIAL_SECONDS };
+        let trial = |default| self.trial.map_or(default, |trial| trial.as_secs_f64());
         let settings = FieldSettings {
             quick,
             servers,
             schemes: if quick { Scheme::MAIN.to_vec() } else { Scheme::ALL.to_vec() },
             rounds: if quick { QUICK_ROUNDS } else { ROUNDS },
-            trial_seconds: self.trial.map_or(default, |trial| trial.as_secs_f64()),
+            trial_seconds: trial(if quick { QUICK_TRIAL_SECONDS } else { TRIAL_SECONDS }),
             warm_up_seconds: if quick { QUICK_WARM_UP_SECONDS } else { WARM_UP_SECONDS },
             window: WINDOW,
+            exchange_window: EXCHANGE_WINDOW,
+            latency_rounds: if quick { QUICK_LATENCY_ROUNDS } else { LATENCY_ROUNDS },
+            latency_seconds: trial(if quick { QUICK_TRIAL_SECONDS } else { LATENCY_SECONDS }),
         };
         Planned { tasks: settings.tasks(), found: FieldFound::default(), settings }
     }
@@ -132,18 +142,39 @@ impl Paper for Field {
         bench: &mut Bench<'_>,
         folder: &mut Folder<FieldSettings>,
     ) -> Result<Found, Error> {
-        let Some(Measure::Capacity(cell, round)) = Measure::of(&task.id) else {
+        let Some(measure) = Measure::of(&task.id) else {
             return Ok(Found::Infeasible("the plan has a task that this version does not know".to_owned()));
+        };
+        let cell = match measure {
+            Measure::Capacity(cell, _) | Measure::Latency(cell, ..) => cell,
+            Measure::Exchange(server, _) => Cell { server, scheme: server.exchanges_for() },
         };
         match bench.ready(cell) {
             Ok(title) => folder.plan.found.titles.insert(cell.server, title),
             Err(why) => return Ok(Found::Infeasible(why)),
         };
-        Ok(match bench.trial(cell, round)? {
-            Tried::Stopped => Found::Stopped(None),
-            Tried::Silent(why) => Found::Infeasible(format!("nothing comes of it: {why}")),
-            Tried::Done(trial) => kept(FieldRecord::of(&folder.plan), trial),
-        })
+        let record = FieldRecord::of(&folder.plan);
+        match measure {
+            Measure::Capacity(_, round) => Ok(bench.capacity(cell, round)?.found(|trial| {
+                let line = closed_line(cell.scheme.name(), "answers", &trial);
+                kept(trial.why_invalid.clone(), line, &FieldRecord { trials: vec![trial], ..record })
+            })),
+            Measure::Exchange(_, round) => Ok(bench.exchanges(cell, round)?.found(|trial| {
+                let line = closed_line("key exchange", "exchanges", &trial);
+                kept(trial.why_invalid.clone(), line, &FieldRecord { exchanges: vec![trial], ..record })
+            })),
+            Measure::Latency(_, level, round) => {
+                let Some(answered_rps) = answered_rps(folder, task)? else {
+                    let why = "what it answers in this round was not measured, of which this is a share";
+                    return Ok(Found::Infeasible(why.to_owned()));
+                };
+                let rps = (answered_rps * level.share()).max(1.0).round();
+                Ok(bench.latency(cell, level, round, rps)?.found(|trial| {
+                    let line = latency_line(&trial);
+                    kept(trial.why_invalid.clone(), line, &FieldRecord { latencies: vec![trial], ..record })
+                }))
+            }
+        }
     }
 
     fn render(folder: &Folder<FieldSettings>) -> Result<Report, Error> {
@@ -155,18 +186,37 @@ impl Paper for Field {
     }
 }
 
-/// A trial in its record.
-fn kept(mut record: FieldRecord, trial: Trial) -> Found {
-    let Cell { server, scheme } = trial.cell;
+/// What a cell answered a second in the trial that a task needs, if it answered anything.
+fn answered_rps(folder: &Folder<FieldSettings>, task: &Task) -> Result<Option<f64>, Error> {
+    let Some(needed) = task.needs.first() else { return Ok(None) };
+    let record = folder.record_of(needed, FieldRecord::from_json)?;
+    let trial = record.and_then(|record| record.trials.into_iter().next());
+    Ok(trial.map(|trial| trial.answered_rps).filter(|rps| *rps > 0.0))
+}
+
+/// What is said of a closed loop.
+fn closed_line(what: &str, unit: &str, trial: &Trial) -> String {
     let rps = trial.core_rps().map_or_else(
         || "the kernel does not tell its processor time".to_owned(),
-        |rps| format!("{} answers for a second of processor time", rate(rps)),
+        |rps| format!("{} {unit} for a second of processor time", rate(rps)),
     );
-    let line = format!("{}, {}, round {}: {rps}", server.name(), scheme.name(), trial.round);
-    let why = trial.why_invalid.clone();
-    record.trials.push(trial);
+    format!("{}, {what}, round {}: {rps}", trial.cell.server.name(), trial.round)
+}
+
+fn latency_line(trial: &Latency) -> String {
+    let Latency { cell, level, round, latency_us, .. } = trial;
+    let times = latency_us.map_or_else(
+        || "nothing was answered".to_owned(),
+        |points| format!("p50 {}, p99 {}", microseconds(points.p50), microseconds(points.p99)),
+    );
+    let share = level.share() * 100.0;
+    format!("{}, {}, at {share} %, round {round}: {times}", cell.server.name(), cell.scheme.name())
+}
+
+/// A trial in its record, by whether it counts.
+fn kept(why_invalid: Option<String>, line: String, record: &FieldRecord) -> Found {
     let record = record.to_json();
-    match why {
+    match why_invalid {
         None => Found::Measured { record, line },
         Some(why) => Found::Invalid { record, why },
     }

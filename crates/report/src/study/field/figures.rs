@@ -64,9 +64,35 @@ impl FieldRecord {
         shares
     }
 
+    /// The key exchanges of a server that count.
+    pub(super) fn exchanges_counted(&self, server: Server) -> impl Iterator<Item = &Trial> {
+        let is_of = move |trial: &&Trial| trial.cell.server == server && trial.why_invalid.is_none();
+        self.exchanges.iter().filter(is_of)
+    }
+
+    /// A figure of these.
+    pub(super) fn exchange(
+        &self,
+        server: Server,
+        figure: impl Fn(&Trial) -> Option<f64>,
+    ) -> Option<Estimate> {
+        Estimate::of(self.exchanges_counted(server).filter_map(figure))
+    }
+
+    /// Processor time of a key exchange as a multiple of ours in the same round.
+    pub(super) fn exchange_ratio(&self, server: Server) -> Option<Estimate> {
+        let ratio = |trial: &Trial| {
+            let mut ours = self.exchanges_counted(Server::Authentick);
+            let ours = ours.find(|other| other.round == trial.round)?;
+            Some(trial.cpu_us? / ours.cpu_us?)
+        };
+        Estimate::of(self.exchanges_counted(server).filter_map(ratio))
+    }
+
     /// The servers that there is a trial of.
     pub(super) fn servers(&self) -> Vec<Server> {
-        let is_there = |server: &Server| self.trials.iter().any(|trial| trial.cell.server == *server);
+        let trials = self.trials.iter().chain(&self.exchanges);
+        let is_there = |server: &Server| trials.clone().any(|trial| trial.cell.server == *server);
         Server::ALL.into_iter().filter(is_there).collect()
     }
 
@@ -112,6 +138,21 @@ mod tests {
         assert_eq!(shares.estimate().unwrap().interval, None);
         record.trials.retain(|trial| trial.cell != plain);
         assert_eq!(record.shares(NTS), Shares::default());
+    }
+
+    #[test]
+    fn key_exchanges_are_compared_within_a_round() {
+        let mut record = record();
+        let of = |record: &FieldRecord| record.exchange_ratio(Server::Chrony).unwrap();
+        assert!((of(&record).median - 2.5).abs() < 1e-9);
+        for trial in record.exchanges.iter_mut().filter(|trial| trial.round == 3) {
+            trial.cpu_us = trial.cpu_us.map(|us| us * 4.0);
+        }
+        assert_eq!(of(&record).interval, Some([2.5, 2.5]));
+        let ours = record.exchanges.iter_mut().filter(|trial| trial.cell.server == Server::Authentick);
+        ours.for_each(|trial| trial.why_invalid = Some("it fell behind".to_owned()));
+        assert_eq!(record.exchange_ratio(Server::Chrony), None);
+        assert!(record.exchange(Server::Chrony, |trial| trial.cpu_us).is_some());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //!
 //! - [`Plan`]: what the study is to measure, as its folder keeps it.
 //! - `scheme`: servers and schemes, and which server lacks which scheme.
+//! - [`latency`]: how long answers take, at a share of what was answered.
 //! - `figures`: medians over rounds, and shares of the same server's plain rate.
 //! - `tables`: what stands below the picture.
 //! - [`report()`]: all of it.
@@ -11,6 +12,7 @@
 //! [`FieldRecord::merged`] makes one of them. A record keeps figures of each trial and no distributions.
 
 mod figures;
+pub mod latency;
 mod plan;
 mod report;
 mod scheme;
@@ -22,6 +24,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::latency::{Latency, Level, Points};
 pub use self::plan::{Found, Measure, Plan, Settings};
 pub use self::report::{report, sections};
 pub use self::scheme::{Scheme, Server};
@@ -39,7 +42,7 @@ pub struct Cell {
     pub scheme: Scheme,
 }
 
-/// One trial: a closed loop for some seconds.
+/// One trial: a closed loop for some seconds, of requests for time or of key exchanges.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     /// Who answered, and how it was asked.
@@ -57,7 +60,7 @@ pub struct Trial {
     pub server_share: Option<f64>,
     /// Resident memory of the server's processes at the end, in octets; null if unknown.
     pub memory_octets: Option<u64>,
-    /// Octets of the largest request as UDP payload.
+    /// Octets of the largest request as UDP payload; 0 of key exchanges, which go over TCP.
     pub request_size: u32,
     /// What kept it from more.
     pub limited_by: Limit,
@@ -113,8 +116,12 @@ pub struct FieldRecord {
     pub remarks: Vec<String>,
     /// Names and versions of the servers that were measured.
     pub titles: BTreeMap<Server, String>,
-    /// All trials.
+    /// All trials of requests for time, in a closed loop.
     pub trials: Vec<Trial>,
+    /// All trials of key exchanges, in a closed loop; their scheme is what keys were exchanged for.
+    pub exchanges: Vec<Trial>,
+    /// All trials of requests for time at a rate.
+    pub latencies: Vec<Latency>,
 }
 
 impl FieldRecord {
@@ -131,6 +138,8 @@ impl FieldRecord {
             remarks: Vec::new(),
             titles: plan.found.titles.clone(),
             trials: Vec::new(),
+            exchanges: Vec::new(),
+            latencies: Vec::new(),
         }
     }
 
@@ -143,6 +152,8 @@ impl FieldRecord {
         for record in records {
             all.titles.extend(record.titles);
             all.trials.extend(record.trials);
+            all.exchanges.extend(record.exchanges);
+            all.latencies.extend(record.latencies);
         }
         all
     }
@@ -154,22 +165,29 @@ impl FieldRecord {
     }
 
     fn check(&self) -> Result<(), String> {
-        let positive = |number: f64| number > 0.0 && number.is_finite();
-        let rate = |number: f64| number >= 0.0 && number.is_finite();
-        for (index, trial) in self.trials.iter().enumerate() {
-            let Trial { cell, round, .. } = trial;
-            let place = format!("trials, {} at {}, round {round}", cell.scheme.name(), cell.server.name());
-            let is_sound = rate(trial.answered_rps)
-                && (0.0..=1.0).contains(&trial.loss_ratio)
-                && trial.cpu_us.is_none_or(positive)
-                && trial.server_share.is_none_or(rate);
-            if !is_sound {
-                return Err(format!("{place}: a rate, a share or a time cannot be"));
-            }
-            if self.trials[..index].iter().any(|other| (other.cell, other.round) == (*cell, *round)) {
-                return Err(format!("{place}: it is there twice"));
-            }
-        }
-        Ok(())
+        check_trials("trials", &self.trials)?;
+        check_trials("exchanges", &self.exchanges)?;
+        self.check_latencies()
     }
+}
+
+/// Trials of closed loops, under the name that their field has.
+fn check_trials(name: &str, trials: &[Trial]) -> Result<(), String> {
+    let positive = |number: f64| number > 0.0 && number.is_finite();
+    let rate = |number: f64| number >= 0.0 && number.is_finite();
+    for (index, trial) in trials.iter().enumerate() {
+        let Trial { cell, round, .. } = trial;
+        let place = format!("{name}, {} at {}, round {round}", cell.scheme.name(), cell.server.name());
+        let is_sound = rate(trial.answered_rps)
+            && (0.0..=1.0).contains(&trial.loss_ratio)
+            && trial.cpu_us.is_none_or(positive)
+            && trial.server_share.is_none_or(rate);
+        if !is_sound {
+            return Err(format!("{place}: a rate, a share or a time cannot be"));
+        }
+        if trials[..index].iter().any(|other| (other.cell, other.round) == (*cell, *round)) {
+            return Err(format!("{place}: it is there twice"));
+        }
+    }
+    Ok(())
 }

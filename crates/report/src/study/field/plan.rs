@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, Scheme, Server};
+use super::{Cell, Level, Scheme, Server};
 use crate::study::{Paper, Task};
 
 /// What the study is to measure, how, and what became of it.
@@ -37,6 +37,12 @@ pub struct Settings {
     pub warm_up_seconds: f64,
     /// Requests in flight.
     pub window: u32,
+    /// Key exchanges in flight.
+    pub exchange_window: u32,
+    /// Rounds in which latency is taken, the first ones.
+    pub latency_rounds: u32,
+    /// Seconds of a trial of latency.
+    pub latency_seconds: f64,
 }
 
 impl crate::study::Settings for Settings {
@@ -49,10 +55,16 @@ impl crate::study::Settings for Settings {
 pub enum Measure {
     /// How much a server answers under a scheme, in this round.
     Capacity(Cell, u32),
+    /// How many keys a server exchanges in this round, and what that costs it.
+    Exchange(Server, u32),
+    /// How long it takes to answer at a share of what it answered in this round.
+    Latency(Cell, Level, u32),
 }
 
-/// How the names of these tasks begin, and the part that they are.
+/// How the names of tasks begin, and the parts that they are.
 const CAPACITY: &str = "capacity";
+const EXCHANGE: &str = "exchange";
+const LATENCY: &str = "latency";
 /// Seconds that a trial takes beside its time: processes start and end, clients exchange keys.
 const SPARE_SECONDS: f64 = 0.8;
 const SPARE_SECONDS_NTS: f64 = 1.4;
@@ -61,21 +73,55 @@ impl Measure {
     /// The name of its task.
     #[must_use]
     pub fn id(self) -> String {
-        let Measure::Capacity(Cell { server, scheme }, round) = self;
-        format!("{CAPACITY}-{}-{}-{round}", server.key(), scheme.key())
+        match self {
+            Measure::Capacity(cell, round) => format!("{CAPACITY}-{}-{round}", key(cell)),
+            Measure::Exchange(server, round) => format!("{EXCHANGE}-{}-{round}", server.key()),
+            Measure::Latency(cell, level, round) => {
+                format!("{LATENCY}-{}-{}-{round}", key(cell), level.key())
+            }
+        }
     }
 
     /// What a task measures, by its name.
     #[must_use]
     pub fn of(id: &str) -> Option<Self> {
+        let (_, round) = id.rsplit_once('-')?;
+        let round = round.parse().ok().filter(|&round| round > 0)?;
         let cells =
             Server::ALL.into_iter().flat_map(|server| Scheme::ALL.map(|scheme| Cell { server, scheme }));
-        cells.into_iter().find_map(|cell| {
-            let begin = format!("{CAPACITY}-{}-{}-", cell.server.key(), cell.scheme.key());
-            let round = id.strip_prefix(&begin)?.parse().ok()?;
-            (round > 0).then_some(Measure::Capacity(cell, round))
-        })
+        let of_cell = |cell| {
+            let latencies = Level::ALL.map(|level| Measure::Latency(cell, level, round));
+            std::iter::once(Measure::Capacity(cell, round)).chain(latencies)
+        };
+        let exchanges = Server::ALL.map(|server| Measure::Exchange(server, round));
+        let all = cells.into_iter().flat_map(of_cell).chain(exchanges);
+        all.into_iter().find(|measure| measure.id() == id)
     }
+
+    const fn part(self) -> &'static str {
+        match self {
+            Measure::Capacity(..) => CAPACITY,
+            Measure::Exchange(..) => EXCHANGE,
+            Measure::Latency(..) => LATENCY,
+        }
+    }
+
+    /// The most that may be left out first has the highest: later rounds, and in the first one the schemes that the
+    /// short form has not, and before them their latencies.
+    fn priority(self) -> u8 {
+        let later = |round: u32| u8::try_from(round).unwrap_or(u8::MAX);
+        match self {
+            Measure::Capacity(cell, 1) => u8::from(!Scheme::MAIN.contains(&cell.scheme)),
+            Measure::Exchange(_, 1) => 1,
+            Measure::Latency(cell, _, 1) => 1 + u8::from(!Scheme::MAIN.contains(&cell.scheme)),
+            Measure::Capacity(_, round) | Measure::Exchange(_, round) => later(round),
+            Measure::Latency(_, _, round) => later(round).saturating_add(1),
+        }
+    }
+}
+
+fn key(cell: Cell) -> String {
+    format!("{}-{}", cell.server.key(), cell.scheme.key())
 }
 
 impl Settings {
@@ -88,44 +134,65 @@ impl Settings {
     }
 
     /// What is to be measured: round after round, every other one backwards, so that nobody always follows the same
-    /// one. What may be left out first are later rounds, and in the first one the schemes that the short form has not.
+    /// one; key exchanges after the requests for time, and then latencies, which need to know what was answered.
     #[must_use]
     pub fn tasks(&self) -> Vec<Task> {
-        let cells = self.cells();
+        let (cells, servers) = (self.cells(), &self.servers);
         (1..=self.rounds)
             .flat_map(|round| {
-                let mut turn = cells.clone();
-                if round.is_multiple_of(2) {
-                    turn.reverse();
-                }
-                turn.into_iter().map(move |cell| self.task(cell, round))
+                let capacities = cells.iter().map(|&cell| Measure::Capacity(cell, round)).collect();
+                let exchanges = servers.iter().map(|&server| Measure::Exchange(server, round)).collect();
+                let latencies = match round <= self.latency_rounds {
+                    true => Level::ALL
+                        .into_iter()
+                        .flat_map(|level| cells.iter().map(move |&cell| Measure::Latency(cell, level, round)))
+                        .collect(),
+                    false => Vec::new(),
+                };
+                let turn = |mut measures: Vec<Measure>| {
+                    if round.is_multiple_of(2) {
+                        measures.reverse();
+                    }
+                    measures
+                };
+                [capacities, exchanges, latencies].into_iter().flat_map(turn).collect::<Vec<_>>()
             })
+            .map(|measure| self.task(measure))
             .collect()
     }
 
-    fn task(&self, cell: Cell, round: u32) -> Task {
-        let priority = match round {
-            1 => u8::from(!Scheme::MAIN.contains(&cell.scheme)),
-            later => u8::try_from(later).unwrap_or(u8::MAX),
+    fn task(&self, measure: Measure) -> Task {
+        let (seconds, spare) = match measure {
+            Measure::Capacity(cell, _) => (self.trial_seconds, spare(cell.scheme)),
+            Measure::Exchange(..) => (self.trial_seconds, SPARE_SECONDS),
+            Measure::Latency(cell, ..) => (self.latency_seconds, spare(cell.scheme)),
         };
-        let spare = match cell.scheme {
-            Scheme::Nts15 | Scheme::Nts30 | Scheme::Antp | Scheme::AntpSeparateTag => SPARE_SECONDS_NTS,
-            Scheme::Plain
-            | Scheme::Md5
-            | Scheme::Sha1
-            | Scheme::Sha256
-            | Scheme::Sha384
-            | Scheme::Sha512
-            | Scheme::HmacMd5
-            | Scheme::HmacSha224
-            | Scheme::Cmac128
-            | Scheme::Cmac256
-            | Scheme::Gmac128
-            | Scheme::GmacSiv128
-            | Scheme::Poly1305 => SPARE_SECONDS,
-        };
-        let seconds = self.trial_seconds + self.warm_up_seconds + spare;
-        Task::new(Measure::Capacity(cell, round).id(), CAPACITY, seconds, priority)
+        let seconds = seconds + self.warm_up_seconds + spare;
+        let task = Task::new(measure.id(), measure.part(), seconds, measure.priority());
+        match measure {
+            Measure::Latency(cell, _, round) => task.needing(Measure::Capacity(cell, round).id()),
+            Measure::Capacity(..) | Measure::Exchange(..) => task,
+        }
+    }
+}
+
+/// Seconds that a trial takes beside its time.
+const fn spare(scheme: Scheme) -> f64 {
+    match scheme {
+        Scheme::Nts15 | Scheme::Nts30 | Scheme::Antp | Scheme::AntpSeparateTag => SPARE_SECONDS_NTS,
+        Scheme::Plain
+        | Scheme::Md5
+        | Scheme::Sha1
+        | Scheme::Sha256
+        | Scheme::Sha384
+        | Scheme::Sha512
+        | Scheme::HmacMd5
+        | Scheme::HmacSha224
+        | Scheme::Cmac128
+        | Scheme::Cmac256
+        | Scheme::Gmac128
+        | Scheme::GmacSiv128
+        | Scheme::Poly1305 => SPARE_SECONDS,
     }
 }
 
@@ -141,9 +208,18 @@ mod tests {
         for task in &tasks {
             assert_eq!(Measure::of(&task.id).unwrap().id(), task.id);
         }
-        for id in
-            ["", "capacity", "capacity-chrony-plain", "capacity-chrony-plain-0", "capacity-cake-plain-1"]
-        {
+        let strange = [
+            "",
+            "capacity",
+            "capacity-chrony-plain",
+            "capacity-chrony-plain-0",
+            "capacity-chrony-plain-01",
+            "capacity-cake-plain-1",
+            "latency-chrony-plain-1",
+            "latency-chrony-plain-40-1",
+            "exchange-1",
+        ];
+        for id in strange {
             assert_eq!(Measure::of(id), None, "{id}");
         }
     }
@@ -152,15 +228,29 @@ mod tests {
     fn every_cell_has_a_trial_in_each_round_and_keeps_one_when_time_is_short() {
         let settings = settings();
         let (tasks, cells) = (settings.tasks(), settings.cells());
-        assert_eq!(tasks.len(), cells.len() * settings.rounds as usize);
+        let (rounds, servers) = (settings.rounds as usize, settings.servers.len());
+        let latencies = cells.len() * Level::ALL.len() * settings.latency_rounds as usize;
+        assert_eq!(tasks.len(), (cells.len() + servers) * rounds + latencies);
         let first: Vec<&Task> = tasks.iter().filter(|task| task.priority <= 1).collect();
-        assert_eq!(first.len(), cells.len());
+        assert_eq!(first.len(), cells.len() * 3 + servers);
         assert!(first.iter().all(|task| task.id.ends_with("-1")));
         // Without the plain rate of its round nothing has a share.
         assert_eq!(tasks[0].id, "capacity-authentick-plain-1");
-        let lasts: Vec<&str> =
-            tasks[cells.len()..2 * cells.len()].iter().map(|task| task.id.as_str()).collect();
-        assert_eq!(lasts.last(), Some(&"capacity-authentick-plain-2"), "every other round goes backwards");
+        let of = |begin: &str, round: u32| {
+            let end = format!("-{round}");
+            let names = tasks.iter().map(|task| task.id.as_str());
+            names.filter(|id| id.starts_with(begin) && id.ends_with(&end)).collect::<Vec<_>>()
+        };
+        assert_eq!(of("capacity", 2).last(), Some(&"capacity-authentick-plain-2"), "it goes backwards");
+        assert_eq!(of("exchange", 2), ["exchange-chrony-2", "exchange-authentick-2"]);
+        assert!(of("latency", 2).is_empty(), "there is one round of latency");
+    }
+
+    #[test]
+    fn latency_needs_what_was_answered_in_its_round() {
+        let tasks = settings().tasks();
+        let task = tasks.iter().find(|task| task.id == "latency-chrony-nts15-90-1").unwrap();
+        assert_eq!(task.needs, ["capacity-chrony-nts15-1"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::tables::{self, share};
 use super::{Cell, FieldRecord, Scheme, Server, Trial};
 use crate::render::{Block, Group, IntervalLine, Intervals, Kind, Layout, Marker, Report, Section};
 use crate::stored::Stored;
-use crate::units::{joined, listed, plural, rate, ratio};
+use crate::units::{joined, listed, microseconds, plural, rate, ratio};
 
 const TITLE: &str = "What authentication costs, by scheme and server";
 
@@ -22,11 +22,13 @@ pub fn sections(record: &FieldRecord) -> Vec<Section> {
     if let Some(picture) = picture(record) {
         first.add(picture);
     }
-    let mut sections = vec![
-        first,
-        Section::of("Each scheme at each server", [Block::Table(tables::costs(record))]),
-        Section::of("How it was measured", method(record).into_iter().map(Block::paragraph)),
-    ];
+    let mut sections =
+        vec![first, Section::of("Each scheme at each server", [Block::Table(tables::costs(record))])];
+    let more =
+        [("Key exchanges", tables::exchanges(record)), ("Latency and error", tables::latencies(record))];
+    sections
+        .extend(more.into_iter().filter_map(|(name, table)| Some(Section::of(name, [Block::Table(table?)]))));
+    sections.push(Section::of("How it was measured", method(record).into_iter().map(Block::paragraph)));
     let lacks = tables::lacks(record);
     if !lacks.is_empty() {
         sections.push(Section::of("What servers do not have", lacks.into_iter().map(Block::paragraph)));
@@ -39,6 +41,7 @@ fn findings(record: &FieldRecord) -> Vec<String> {
     let mut sentences: Vec<String> =
         record.servers().into_iter().filter_map(|server| kept(record, server)).collect();
     sentences.extend(nts(record));
+    sentences.extend(exchange(record));
     if sentences.is_empty() {
         sentences.push("Nothing was measured yet that could be compared with a plain rate.".to_owned());
     }
@@ -83,6 +86,23 @@ fn nts(record: &FieldRecord) -> Option<String> {
     ))
 }
 
+/// What a key exchange costs, beside others.
+fn exchange(record: &FieldRecord) -> Option<String> {
+    let of = |server: Server| record.exchange(server, |trial| trial.cpu_us);
+    let ours = of(Server::Authentick)?;
+    let others = record.servers().into_iter().filter(|server| *server != Server::Authentick);
+    let parts = others.filter_map(|server| {
+        let (us, multiple) = of(server).zip(record.exchange_ratio(server))?;
+        let (title, us) = (record.title(server), microseconds(us.median));
+        Some(format!("{title} {us} ({} times)", ratio(multiple.median)))
+    });
+    let others = joined(parts, ", ").map_or_else(String::new, |others| format!("; others: {others}"));
+    Some(format!(
+        "A key exchange costs authentick {} of processor time, the kernel\u{2019}s part included{others}.",
+        microseconds(ours.median)
+    ))
+}
+
 /// What was measured, how, and on what.
 fn method(record: &FieldRecord) -> Vec<String> {
     let settings = &record.settings;
@@ -103,6 +123,21 @@ fn method(record: &FieldRecord) -> Vec<String> {
          server\u{2019}s plain rate."
             .to_owned(),
     ];
+    if !record.exchanges.is_empty() {
+        sentences.push(format!(
+            "Key exchanges follow each other in the same way, with {} on their way: each has a connection of its own, \
+             and is over when its cookies are there.",
+            settings.exchange_window
+        ));
+    }
+    if !record.latencies.is_empty() {
+        sentences.push(format!(
+            "Latency is taken in {}, for {} s, at 50 and 90 % of what the same server had answered under the same \
+             scheme in that round.",
+            plural(u64::from(settings.latency_rounds), "round"),
+            settings.latency_seconds
+        ));
+    }
     if !record.titles.is_empty() {
         sentences.push(format!("Servers: {}.", listed(record.titles.values().cloned())));
     }
@@ -203,6 +238,10 @@ mod tests {
             "authentick 0.1.0 keeps 96 % (96 to 96) under AES-128-CMAC, 93 % (93 to 93) under ANTP and 91 % (91 to 91) \
              under NTS, AEAD 15 of its plain rate",
             "chrony 4.3 125,000 (1.82 to one)",
+            "A key exchange costs authentick 100.0 us of processor time, the kernel\u{2019}s part included; others: \
+             chrony 4.3 250.0 us (2.50 times).",
+            "with 16 on their way",
+            "Latency is taken in 1 round, for 1 s, at 50 and 90 %",
             "This is a short study (--quick)",
             "Servers: authentick 0.1.0 and chrony 4.3.",
             "one after the other, for 1 s, with 64 requests in flight",
@@ -218,6 +257,8 @@ mod tests {
     fn nothing_measured_is_said_and_not_drawn() {
         let mut record = record();
         record.trials.clear();
+        record.exchanges.clear();
+        record.latencies.clear();
         let report = report(&record);
         assert!(report.text().contains("Nothing was measured yet"));
         assert!(!report.page().contains("<figure>"));

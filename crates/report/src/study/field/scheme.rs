@@ -53,6 +53,15 @@ impl Server {
         }
     }
 
+    /// For what its clients exchange keys.
+    #[must_use]
+    pub const fn exchanges_for(self) -> Scheme {
+        match self {
+            Server::Authentick | Server::Chrony | Server::NtpdRs => Scheme::Nts15,
+            Server::FacebookTime => Scheme::Nts30,
+        }
+    }
+
     /// Why there is nothing to measure of a scheme, whichever version it is: the rest of a sentence that its name
     /// begins; `None` if it may have it.
     #[must_use]
@@ -255,6 +264,7 @@ mod tests {
             let count = Scheme::ALL.iter().filter(|scheme| has(scheme)).count();
             assert!(has(&Scheme::Plain) && count >= 2, "{server:?}");
             assert_eq!(count == Scheme::ALL.len(), server == Server::Authentick, "{server:?}");
+            assert!(has(&server.exchanges_for()), "{server:?}");
         }
     }
 }

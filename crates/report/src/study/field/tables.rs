@@ -1,10 +1,10 @@
 //! What stands below the picture: figures of each cell, and what servers do not have.
 
-use super::{Cell, FieldRecord, Scheme, Server, Trial};
+use super::{Cell, FieldRecord, Latency, Level, Scheme, Server, Trial};
 use crate::load::Limit;
 use crate::render::{Table, Weight, or_absent};
 use crate::stats::bootstrap::Estimate;
-use crate::units::{listed, memory, microseconds, percent, rate};
+use crate::units::{listed, memory, microseconds, percent, rate, ratio, signed_microseconds};
 
 /// More than this share of requests without an answer is told.
 const LOSS_TOLD: f64 = 0.001;
@@ -71,19 +71,134 @@ pub(super) fn costs(record: &FieldRecord) -> Table {
         ])
 }
 
-/// What has to be known of a cell's trials.
-fn remark(record: &FieldRecord, cell: Cell) -> String {
-    let invalid = record.trials(cell).find_map(|trial| trial.why_invalid.as_deref());
-    let counted: Vec<&Trial> = record.counted(cell).collect();
-    let lost = counted.iter().map(|trial| trial.loss_ratio).fold(0.0, f64::max);
+/// `210.0 us (205.0 us to 220.0 us)`.
+pub(super) fn times(estimate: Estimate) -> String {
+    let Estimate { median, interval } = estimate;
+    let ends = interval.map(|[low, high]| format!(" ({} to {})", microseconds(low), microseconds(high)));
+    microseconds(median) + &ends.unwrap_or_default()
+}
+
+/// `2.10 (1.95 to 2.20)`.
+fn ratios(estimate: Estimate) -> String {
+    let Estimate { median, interval } = estimate;
+    let ends = interval.map(|[low, high]| format!(" ({} to {})", ratio(low), ratio(high)));
+    ratio(median) + &ends.unwrap_or_default()
+}
+
+/// What key exchanges cost each server; `None` if none was measured.
+pub(super) fn exchanges(record: &FieldRecord) -> Option<Table> {
+    let is_there = |server: &Server| record.exchanges.iter().any(|trial| trial.cell.server == *server);
+    let servers: Vec<Server> = Server::ALL.into_iter().filter(is_there).collect();
+    if servers.is_empty() {
+        return None;
+    }
+    let of = |server: &Server, figure: fn(&Trial) -> Option<f64>| record.exchange(*server, figure);
+    let all = |server: Server| record.exchanges.iter().filter(move |trial| trial.cell.server == server);
+    let table = Table::of("What a key exchange costs", servers)
+        .weighed(|server| Weight::of(record.exchanges_counted(*server).next().is_some()))
+        .words("Server", |server| server.name())
+        .words("For", |server| server.exchanges_for().name())
+        .number("Processor time of an exchange", |server| {
+            or_absent(of(server, |trial| trial.cpu_us).map(times))
+        })
+        .number("Times ours", |server| or_absent(record.exchange_ratio(*server).map(ratios)))
+        .number("Exchanges/s", |server| {
+            or_absent(of(server, |trial| Some(trial.answered_rps)).map(|found| rate(found.median)))
+        })
+        .number("Of its processor", |server| {
+            or_absent(of(server, |trial| trial.server_share).map(|found| whole_percent(found.median)))
+        })
+        .number("Memory", |server| {
+            let octets = of(server, |trial| trial.memory_octets.map(|octets| octets as f64));
+            or_absent(octets.map(|octets| memory(octets.median as u64)))
+        })
+        .number("Trials that count", |server| {
+            format!("{} of {}", record.exchanges_counted(*server).count(), all(*server).count())
+        })
+        .words("What must be known of it", |server| trials_remark(all(*server)))
+        .noted([
+            "TCP, TLS 1.3 with a P-256 certificate, and cookies; the kernel\u{2019}s part is in the processor \
+             time. A client does about as much work as a server, so exchanges a second are often the \
+             generator\u{2019}s limit: where less than all of its processor was used, a server can do more.",
+        ]);
+    Some(table)
+}
+
+/// How long answers take at shares of what each cell answers; `None` if none was measured.
+pub(super) fn latencies(record: &FieldRecord) -> Option<Table> {
+    let rows = record.levels();
+    if rows.is_empty() {
+        return None;
+    }
+    type Row = (Cell, Level);
+    let of = |figure: fn(&Latency) -> Option<f64>| {
+        move |(cell, level): &Row| {
+            or_absent(record.latency(*cell, *level, figure).map(|found| microseconds(found.median)))
+        }
+    };
+    let median = |(cell, level): &Row, figure: fn(&Latency) -> Option<f64>| {
+        record.latency(*cell, *level, figure).map(|found| found.median)
+    };
+    let counted = |(cell, level): &Row| {
+        record.latencies(*cell, *level).filter(|trial| trial.why_invalid.is_none()).count()
+    };
+    let table = Table::of("How long answers take, and how far off they are", rows)
+        .weighed(|row| Weight::of(counted(row) > 0))
+        .words("Server", |(cell, _)| cell.server.name())
+        .words("Scheme", |(cell, _)| cell.scheme.name())
+        .words("Load", |(_, level)| level.name())
+        .number("Asked/s", |row| or_absent(median(row, |trial| Some(trial.offered_rps)).map(rate)))
+        .number("p50", of(|trial| trial.latency_us.map(|points| points.p50)))
+        .number("Over plain", |(cell, level)| {
+            let added = record.added_us(*cell, *level).filter(|_| cell.scheme != Scheme::Plain);
+            or_absent(added.map(|found| signed_microseconds(found.median)))
+        })
+        .number("p99", of(|trial| trial.latency_us.map(|points| points.p99)))
+        .number("Error p50", of(|trial| trial.offset_error_us.map(|points| points.p50)))
+        .number("Error p99", of(|trial| trial.offset_error_us.map(|points| points.p99)))
+        .number("Lost", |row| {
+            or_absent(median(row, |trial| Some(trial.loss_ratio)).map(|lost| format!("{} %", percent(lost))))
+        })
+        .number("Of its processor", |row| or_absent(median(row, |trial| trial.server_share).map(whole_percent)))
+        .number("Trials that count", |row| {
+            format!("{} of {}", counted(row), record.latencies(row.0, row.1).count())
+        })
+        .words("What must be known of it", |(cell, level)| {
+            let invalid = record.latencies(*cell, *level).find_map(|trial| trial.why_invalid.as_deref());
+            invalid.map_or_else(String::new, |why| format!("a trial does not count: {why}"))
+        })
+        .noted([
+            "Medians over rounds. Load: the share of what the same cell answered in a closed loop of the same round; \
+             requests come at random (Poisson), whether or not others were answered. Time counts from when a request \
+             was due. Over plain: the median less that of plain requests at the same share, which is another rate.",
+            "Error: how far the offset by an answer is from zero, which is the truth, as client and server read one \
+             clock. It is half of what the way there takes longer than the way back.",
+        ]);
+    Some(table)
+}
+
+/// What has to be known of trials of a closed loop.
+fn trials_remark<'a>(trials: impl Iterator<Item = &'a Trial>) -> String {
+    let (mut invalid, mut lost) = (None, 0.0_f64);
+    for trial in trials {
+        match trial.why_invalid.as_deref() {
+            Some(why) => invalid = invalid.or(Some(why)),
+            None => lost = lost.max(trial.loss_ratio),
+        }
+    }
     let mut parts = Vec::new();
     if lost > LOSS_TOLD {
-        parts.push(format!("up to {} % of the requests had no good answer", percent(lost)));
+        parts.push(format!("up to {} % had no good answer", percent(lost)));
     }
     if let Some(why) = invalid {
         parts.push(format!("a trial does not count: {why}"));
     }
     parts.join("; ")
+}
+
+/// What has to be known of a cell's trials.
+fn remark(record: &FieldRecord, cell: Cell) -> String {
+    trials_remark(record.trials(cell))
 }
 
 /// In how many trials the server was what kept it from more: a sentence, if it was not in all.
@@ -149,7 +264,36 @@ mod tests {
         let cell = record.trials[0].cell;
         assert_eq!(remark(&record, cell), "a trial does not count: it fell behind");
         record.trials[0].why_invalid = None;
-        assert_eq!(remark(&record, cell), "up to 50.00 % of the requests had no good answer");
+        assert_eq!(remark(&record, cell), "up to 50.00 % had no good answer");
+    }
+
+    #[test]
+    fn key_exchanges_stand_beside_ours() {
+        let mut record = record();
+        let table = exchanges(&record).unwrap();
+        let rows: Vec<&Vec<String>> = table.rows.iter().map(|row| &row.cells).collect();
+        assert_eq!(
+            rows[0][..4],
+            ["authentick", "NTS, AEAD 15", "100.0 us (100.0 us to 100.0 us)", "1.00 (1.00 to 1.00)"]
+        );
+        assert_eq!(rows[1][2..4], ["250.0 us (250.0 us to 250.0 us)", "2.50 (2.50 to 2.50)"]);
+        record.exchanges.clear();
+        assert!(exchanges(&record).is_none());
+    }
+
+    #[test]
+    fn latencies_are_rows_of_scheme_and_load() {
+        let mut record = record();
+        let table = latencies(&record).unwrap();
+        let nts = table.rows.iter().map(|row| &row.cells);
+        let nts: Vec<_> = nts.filter(|row| row[0] == "chrony" && row[1] == "NTS, AEAD 15").collect();
+        assert_eq!(nts.len(), 2);
+        assert_eq!(
+            nts[0][2..9],
+            ["50 %", "59,375", "23.0 us", "+3.0 us", "46.0 us", "2.0 us", "8.0 us"].map(String::from)
+        );
+        record.latencies.clear();
+        assert!(latencies(&record).is_none());
     }
 
     #[test]

@@ -11,6 +11,9 @@ pub(crate) fn settings() -> Settings {
         trial_seconds: 1.0,
         warm_up_seconds: 0.2,
         window: 64,
+        exchange_window: 16,
+        latency_rounds: 1,
+        latency_seconds: 1.0,
     }
 }
 
@@ -44,22 +47,53 @@ pub(crate) fn record() -> FieldRecord {
     let mut record = FieldRecord::merged(&plan(), []);
     record.remarks.truncate(1);
     for task in settings().tasks() {
-        let Some(Measure::Capacity(cell, round)) = Measure::of(&task.id) else { panic!("{task:?}") };
-        let (us, request_size) = figures(cell);
-        record.trials.push(Trial {
-            cell,
-            round,
-            answered_rps: (0.95e6 / us).round(),
-            loss_ratio: 0.0,
-            cpu_us: Some(us),
-            server_share: Some(0.95),
-            memory_octets: Some(12 << 20),
-            request_size,
-            limited_by: Limit::Server,
-            why_invalid: None,
-        });
+        match Measure::of(&task.id).unwrap_or_else(|| panic!("{task:?}")) {
+            Measure::Capacity(cell, round) => {
+                let (us, request_size) = figures(cell);
+                record.trials.push(trial(cell, round, us, request_size));
+            }
+            Measure::Exchange(server, round) => {
+                let us = if server == Server::Authentick { 100.0 } else { 250.0 };
+                let cell = Cell { server, scheme: server.exchanges_for() };
+                record.exchanges.push(trial(cell, round, us, 0));
+            }
+            Measure::Latency(cell, level, round) => record.latencies.push(latency(cell, level, round)),
+        }
     }
     record
+}
+
+fn trial(cell: Cell, round: u32, us: f64, request_size: u32) -> Trial {
+    Trial {
+        cell,
+        round,
+        answered_rps: (0.95e6 / us).round(),
+        loss_ratio: 0.0,
+        cpu_us: Some(us),
+        server_share: Some(0.95),
+        memory_octets: Some(12 << 20),
+        request_size,
+        limited_by: Limit::Server,
+        why_invalid: None,
+    }
+}
+
+/// An answer takes 15 us more than its processor time, and one in a hundred twice as long.
+fn latency(cell: Cell, level: Level, round: u32) -> Latency {
+    let (us, _) = figures(cell);
+    let offered_rps = (0.95e6 / us).round() * level.share();
+    Latency {
+        cell,
+        level,
+        round,
+        offered_rps,
+        answered_rps: offered_rps,
+        loss_ratio: 0.0,
+        server_share: Some(level.share()),
+        latency_us: Some(Points { p50: 15.0 + us, p99: 2.0 * (15.0 + us) }),
+        offset_error_us: Some(Points { p50: 2.0, p99: 8.0 }),
+        why_invalid: None,
+    }
 }
 
 #[test]
@@ -70,12 +104,18 @@ fn record_survives_its_file() {
 #[test]
 fn records_of_tasks_make_one() {
     let (plan, whole) = (plan(), record());
-    let parts = whole.trials.iter().map(|trial| {
+    let part = |change: &dyn Fn(&mut FieldRecord)| {
         let mut part = FieldRecord::of(&plan);
-        part.trials.push(trial.clone());
+        change(&mut part);
         part
-    });
-    assert_eq!(FieldRecord::merged(&plan, parts.collect::<Vec<_>>()).trials, whole.trials);
+    };
+    let trials = whole.trials.iter().map(|trial| part(&|part| part.trials.push(trial.clone())));
+    let exchanges = whole.exchanges.iter().map(|trial| part(&|part| part.exchanges.push(trial.clone())));
+    let latencies = whole.latencies.iter().map(|trial| part(&|part| part.latencies.push(trial.clone())));
+    let merged = FieldRecord::merged(&plan, trials.chain(exchanges).chain(latencies).collect::<Vec<_>>());
+    assert_eq!(merged.trials, whole.trials);
+    assert_eq!(merged.exchanges, whole.exchanges);
+    assert_eq!(merged.latencies, whole.latencies);
 }
 
 #[test]
@@ -86,7 +126,19 @@ fn wrong_records_are_refused_with_the_reason() {
     assert!(error(&text.replace("\"trials\":", "\"tries\":")).contains("missing field `trials`"));
     assert!(error("{").contains("not a record of study run field"));
     type Change = fn(&mut FieldRecord);
-    let changes: [(Change, &str); 5] = [
+    let changes: [(Change, &str); 8] = [
+        (
+            |record| record.exchanges[0].loss_ratio = -0.5,
+            "exchanges, NTS, AEAD 15 at authentick, round 1: a rate",
+        ),
+        (
+            |record| record.latencies[1].latency_us = Some(Points { p50: 2.0, p99: 1.0 }),
+            "latencies, plain NTP at chrony, 50 %, round 1: a rate, a share or a time",
+        ),
+        (
+            |record| record.latencies[1] = record.latencies[0].clone(),
+            "latencies, plain NTP at authentick, 50 %, round 1: it is there twice",
+        ),
         (|record| record.trials[0].loss_ratio = 1.5, "plain NTP at authentick, round 1: a rate"),
         (|record| record.trials[1].cpu_us = Some(0.0), "plain NTP at chrony, round 1"),
         (|record| record.trials[1].answered_rps = -1.0, "plain NTP at chrony, round 1"),
