@@ -4,11 +4,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use authentick_report::Joined;
+use authentick_report::study::front::front;
 use authentick_report::study::{FILE, Paper as Stored};
 
 use crate::antp::Antp;
 use crate::field::Field;
-use crate::folder::{Rendered, publish};
+use crate::folder::{Folder, Rendered, publish};
 use crate::list::studies;
 use crate::ntp_mac::NtpMac;
 use crate::nts::Nts;
@@ -100,13 +101,19 @@ pub(crate) fn is_of_all(path: &Path) -> bool {
 
 /// Renders every study that is there, one by one and in one report.
 pub(crate) fn render_all(path: &Path) -> Result<Rendered, Error> {
-    let mut parts = Vec::new();
+    let (mut parts, mut stands, mut field) = (Vec::new(), Vec::new(), None);
     for paper in Stored::ALL {
         let folder = path.join(paper.name());
-        if folder.join(FILE).exists() {
-            parts.push((paper.name(), paper::report_of(&folder)?));
+        if !folder.join(FILE).exists() {
+            continue;
+        }
+        let (report, stand) = paper::whole_of(&folder)?;
+        parts.push((paper.name(), report));
+        stands.push(stand);
+        if paper == Stored::Field {
+            field = Some(Field::record(&Folder::read(&folder)?)?);
         }
     }
-    let joined = Joined::new(TITLE, parts);
+    let joined = Joined::new(TITLE, front(&stands, field.as_ref()), parts);
     publish(path, &joined.text(), &joined.page())
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use authentick_net::clock::unix_seconds;
 use authentick_report::Report;
+use authentick_report::study::front::Stand;
 use authentick_report::study::{End, FILE, Outcome, Paper as Stored, Plan, Settings, Task};
 use authentick_report::units::plural;
 
@@ -392,8 +393,14 @@ pub fn render(path: &Path) -> Result<Rendered, Error> {
 
 /// The report on the study in a folder.
 pub(crate) fn report_of(path: &Path) -> Result<Report, Error> {
-    fn of<P: Paper>(path: &Path) -> Result<Report, Error> {
-        P::render(&Folder::read(path)?)
+    whole_of(path).map(|(report, _)| report)
+}
+
+/// The report on the study in a folder, and how far that has come.
+pub(crate) fn whole_of(path: &Path) -> Result<(Report, Stand), Error> {
+    fn of<P: Paper>(path: &Path) -> Result<(Report, Stand), Error> {
+        let folder = Folder::read(path)?;
+        Ok((P::render(&folder)?, Stand::of(&folder.plan)))
     }
     match Stored::of_plan(&plan_text(path)?).map_err(|error| no_plan(path, &error))? {
         Stored::Threshold => of::<RequestThreshold>(path),

@@ -334,6 +334,8 @@ fn all_studies_share_a_ceiling_and_a_report() {
     let output = study(&arguments);
     assert!(output.status.success(), "{}", text(&output));
     let page = fs::read_to_string(out.join("report.html")).unwrap();
+    // What all of it is about stands before the studies.
+    assert!(page.find("What was measured</h2>").unwrap() < page.find("<nav").unwrap());
     for name in STUDIES {
         assert!(out.join(name).join("study.json").exists() && out.join(name).join("report.html").exists());
         assert!(

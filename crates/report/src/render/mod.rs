@@ -56,28 +56,31 @@ impl Report {
 #[derive(Debug)]
 pub struct Joined {
     title: String,
+    /// What stands before them, without a title of its own.
+    front: Report,
     /// Each with the name by which the page links to it.
     parts: Vec<(&'static str, Report)>,
 }
 
 impl Joined {
-    /// Reports under one title. The page links to each by its name, a word.
+    /// Reports under one title, behind a front. The page links to each by its name, a word.
     #[must_use]
-    pub fn new(title: &str, parts: Vec<(&'static str, Report)>) -> Self {
-        Joined { title: title.to_owned(), parts }
+    pub fn new(title: &str, front: Report, parts: Vec<(&'static str, Report)>) -> Self {
+        Joined { title: title.to_owned(), front, parts }
     }
 
     /// The reports for a terminal.
     #[must_use]
     pub fn text(&self) -> String {
         let part = |(_, report): &(&str, Report)| text::titled(&report.title) + &report.text();
-        text::titled(&self.title) + &self.parts.iter().map(part).collect::<Vec<_>>().join("\n")
+        let parts: Vec<String> = self.parts.iter().map(part).collect();
+        text::titled(&self.title) + &self.front.text() + "\n" + &parts.join("\n")
     }
 
     /// The reports as a page.
     #[must_use]
     pub fn page(&self) -> String {
-        page::joined(&self.title, &self.parts)
+        page::joined(&self.title, &self.front, &self.parts)
     }
 }
 

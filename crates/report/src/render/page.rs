@@ -31,8 +31,9 @@ pub(super) fn report(title: &str, layout: Layout, sections: &[Section]) -> Strin
 }
 
 /// Reports one after the other, with contents that link to them. Their headings are a level lower.
-pub(super) fn joined(title: &str, parts: &[(&str, Report)]) -> String {
+pub(super) fn joined(title: &str, front: &Report, parts: &[(&str, Report)]) -> String {
     let mut page = Page::begun(title, Layout::Nested);
+    page.sections(front.layout, &front.sections);
     page.add(format_args!("<nav aria-label=\"Contents\">\n<ul>\n"));
     for (id, part) in parts {
         page.add(format_args!("<li><a href=\"#{}\">{}</a></li>\n", escaped(id), escaped(&part.title)));
@@ -267,10 +268,12 @@ mod tests {
             let sections = vec![Section::of(HOSTILE, [Block::paragraph("words")])];
             Report::new(title, Layout::Nested, sections)
         };
-        let page = joined("All", &[("one", part("First")), ("two", part(HOSTILE))]);
+        let front = Report::new("", Layout::Nested, vec![Section::of("Front", [Block::paragraph("words")])]);
+        let page = joined("All", &front, &[("one", part("First")), ("two", part(HOSTILE))]);
         assert_whole(&page);
+        assert!(page.find("<h2>Front").unwrap() < page.find("<nav").unwrap());
         assert!(page.contains("<a href=\"#one\">First</a>") && page.contains("<section id=\"one\""));
-        assert_eq!([page.matches("<h1>").count(), page.matches("<h2>").count()], [1, 2]);
+        assert_eq!([page.matches("<h1>").count(), page.matches("<h2>").count()], [1, 3]);
         assert_eq!(page.matches("<h3>&lt;script&gt;").count(), 2);
         assert!(!page.contains("<script"));
     }

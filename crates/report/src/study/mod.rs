@@ -6,10 +6,12 @@
 //! that is needed to render the report. Each paper has a module here, with the settings that are its own and a function
 //! `sections` of plan and records.
 //!
+//! - [`front`]: what stands before several studies on one page.
 //! - [`task`]: one thing to measure, and what became of it.
 
 pub mod antp;
 pub mod field;
+pub mod front;
 pub mod ntp_mac;
 pub mod nts;
 pub mod request_threshold;

@@ -252,7 +252,7 @@ pub(super) fn stolen(tasks: &[Task], cpu_count: u32) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     fn ended(outcome: Outcome, why: Option<&str>) -> Option<End> {
@@ -268,7 +268,7 @@ mod tests {
         })
     }
 
-    fn tasks() -> Vec<Task> {
+    pub(crate) fn tasks() -> Vec<Task> {
         vec![
             Task { end: ended(Outcome::Measured, None), ..Task::new("a", "x", 1.0, 0) },
             Task { end: ended(Outcome::Cut, Some("no time.")), ..Task::new("b", "x", 1.0, 1) },

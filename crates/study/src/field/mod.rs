@@ -178,11 +178,18 @@ impl Paper for Field {
     }
 
     fn render(folder: &Folder<FieldSettings>) -> Result<Report, Error> {
+        Field::record(folder).map(|record| report(&record))
+    }
+}
+
+impl Field {
+    /// All that this study has measured.
+    pub(crate) fn record(folder: &Folder<FieldSettings>) -> Result<FieldRecord, Error> {
         let mut records = Vec::new();
         for task in &folder.plan.tasks {
             records.extend(folder.record(task, FieldRecord::from_json)?);
         }
-        Ok(report(&FieldRecord::merged(&folder.plan, records)))
+        Ok(FieldRecord::merged(&folder.plan, records))
     }
 }
 

@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::latency::{Latency, Level, Points};
 pub use self::plan::{Found, Measure, Plan, Settings};
+pub(super) use self::report::headlines;
 pub use self::report::{report, sections};
 pub use self::scheme::{Scheme, Server};
 use crate::load::{Limit, Step};

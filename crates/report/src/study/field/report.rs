@@ -6,6 +6,7 @@ use crate::render::{Block, Group, IntervalLine, Intervals, Kind, Layout, Marker,
 use crate::stored::Stored;
 use crate::units::{joined, listed, microseconds, plural, rate, ratio};
 
+const NOTHING: &str = "Nothing was measured yet that could be compared with a plain rate.";
 const TITLE: &str = "What authentication costs, by scheme and server";
 
 /// The report. The record has all that the plan says.
@@ -36,6 +37,16 @@ pub fn sections(record: &FieldRecord) -> Vec<Section> {
     sections
 }
 
+/// Three sentences and the picture, for a page on which this study is not alone.
+pub(in crate::study) fn headlines(record: &FieldRecord) -> (Vec<String>, Option<Block>) {
+    let sentences = [kept(record, Server::Authentick), nts(record), exchange(record)];
+    let mut sentences: Vec<String> = sentences.into_iter().flatten().collect();
+    if sentences.is_empty() {
+        sentences.push(NOTHING.to_owned());
+    }
+    (sentences, picture(record))
+}
+
 /// The sentences that stand first.
 fn findings(record: &FieldRecord) -> Vec<String> {
     let mut sentences: Vec<String> =
@@ -43,7 +54,7 @@ fn findings(record: &FieldRecord) -> Vec<String> {
     sentences.extend(nts(record));
     sentences.extend(exchange(record));
     if sentences.is_empty() {
-        sentences.push("Nothing was measured yet that could be compared with a plain rate.".to_owned());
+        sentences.push(NOTHING.to_owned());
     }
     sentences
 }

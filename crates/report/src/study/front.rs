@@ -1,0 +1,114 @@
+//! What stands first on a page of several studies: what authentication costs, what was measured on what, and what could
+//! not be.
+
+use super::field::{FieldRecord, headlines};
+use super::{Outcome, Paper, Plan, Settings, Task};
+use crate::render::{Block, Layout, Report, Section, Table};
+use crate::stored::Stored;
+
+/// How far a study has come.
+#[derive(Clone, Debug)]
+pub struct Stand {
+    paper: Paper,
+    /// On what, when and by which command.
+    made: String,
+    tasks: Vec<Task>,
+    /// What brought nothing that counts, in sentences.
+    gaps: Vec<String>,
+}
+
+impl Stand {
+    /// That of a study with this plan.
+    #[must_use]
+    pub fn of<S: Settings>(plan: &Plan<S>) -> Self {
+        let made = plan.provenance().made();
+        Stand { paper: S::PAPER, made, tasks: plan.tasks.clone(), gaps: plan.gaps() }
+    }
+
+    fn count(&self, is_in: impl Fn(Option<Outcome>) -> bool) -> usize {
+        self.tasks.iter().filter(|task| is_in(task.end.as_ref().map(|end| end.outcome))).count()
+    }
+}
+
+/// The sections before the studies themselves; `field` is what the study of that name has measured, if it is among
+/// them.
+#[must_use]
+pub fn front(stands: &[Stand], field: Option<&FieldRecord>) -> Report {
+    let mut first = Section::default();
+    match field.map(headlines) {
+        Some((sentences, picture)) => {
+            first.add(Block::findings(sentences));
+            picture.into_iter().for_each(|picture| first.add(picture));
+        }
+        None => first
+            .say("Without a study of the field there is nothing to say about schemes and servers together."),
+    }
+    if let Some(stand) = stands.first() {
+        first.say(format!("Begun on {}", stand.made));
+    }
+    let mut sections = vec![first, Section::of("What was measured", [Block::Table(table(stands))])];
+    let gaps: Vec<String> = stands
+        .iter()
+        .flat_map(|stand| stand.gaps.iter().map(|gap| format!("{}: {gap}", stand.paper.name())))
+        .collect();
+    if !gaps.is_empty() {
+        sections.push(Section::of("What was not", [Block::list(gaps)]));
+    }
+    Report::new("", Layout::Nested, sections)
+}
+
+fn table(stands: &[Stand]) -> Table {
+    use Outcome::{Cut, Infeasible, Invalid, Measured, Stopped};
+    Table::of("What was measured, by study", stands)
+        .words("Study", |stand| stand.paper.name())
+        .words("Of", |stand| stand.paper.title())
+        .number("Tasks", |stand| stand.tasks.len())
+        .number("Measured", |stand| stand.count(|outcome| outcome == Some(Measured)))
+        .number("Measured, and not counted", |stand| stand.count(|outcome| outcome == Some(Invalid)))
+        .number("Could not be", |stand| stand.count(|outcome| outcome == Some(Infeasible)))
+        .number("Left out, or not yet", |stand| {
+            stand.count(|outcome| matches!(outcome, None | Some(Cut | Stopped)))
+        })
+        .table()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::task::tests::tasks;
+    use super::super::{Plan, field, nts};
+    use super::*;
+
+    fn stands() -> [Stand; 2] {
+        let nts: Plan<nts::Settings> = Plan { tasks: tasks(), ..nts::tests::plan() };
+        [Stand::of(&nts), Stand::of(&field::tests::plan())]
+    }
+
+    #[test]
+    fn front_has_three_sentences_a_picture_and_how_far_each_study_has_come() {
+        let report = front(&stands(), Some(&field::tests::record()));
+        let text = report.text();
+        let whole = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [
+            "authentick 0.1.0 keeps 96 %",
+            "Under NTS, AEAD 15 a second of processor time is worth",
+            "A key exchange costs authentick 100.0 us",
+            "Begun on A <b>processor",
+            "nts: 2 of 5 tasks are left out for want of time: b and c: no time.",
+        ] {
+            assert!(whole.contains(part), "{part}\n{text}");
+        }
+        let page = report.page();
+        assert_eq!(page.matches("<figure>").count(), 1);
+        let row = text.lines().find(|line| line.starts_with("nts ")).unwrap();
+        let counts: Vec<&str> = row.split_whitespace().rev().take(5).collect();
+        assert_eq!(counts, ["3", "0", "1", "1", "5"], "{row}");
+    }
+
+    #[test]
+    fn without_the_field_there_is_no_picture_and_it_is_said() {
+        let report = front(&stands()[..1], None);
+        assert!(report.text().contains("Without a study of the field"));
+        assert!(!report.page().contains("<figure>"));
+        assert!(front(&[], None).text().contains("What was measured"));
+    }
+}
