@@ -139,7 +139,7 @@ fn plan(text: &str, paper: Paper) -> bool {
             let judge = Judge::of(&plan.to_json());
             judge.same(&plan, &nts::Plan::from_json(&plan.to_json()).expect(READ));
             in_folder(&plan.tasks);
-            judge.report(&nts::report(&plan, &[]));
+            judge.report(&nts::report(&plan, &nts::Records::default()));
         }
         Paper::Antp => {
             let Ok(plan) = antp::Plan::from_json(text) else { return false };

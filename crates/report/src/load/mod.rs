@@ -37,6 +37,7 @@ pub use self::report::report;
 pub use self::scheme::Scheme;
 pub use self::search::{Excluded, Exclusion, Finding, Sample};
 pub use self::stress::StressReport;
+pub(crate) use self::tally::counts;
 pub use self::tally::{Backlog, Cause, Histograms, Operation, Stray, Tally};
 pub use self::threshold::{Threshold, ThresholdError};
 pub(crate) use self::words::{shares_host, why};

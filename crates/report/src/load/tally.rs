@@ -348,7 +348,7 @@ impl Stray {
 }
 
 /// Counts by kind. Several kinds that are not known here become one.
-fn counts<'de, K: Deserialize<'de> + Ord, D: Deserializer<'de>>(
+pub(crate) fn counts<'de, K: Deserialize<'de> + Ord, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<BTreeMap<K, u64>, D::Error> {
     struct Counts<K>(PhantomData<K>);

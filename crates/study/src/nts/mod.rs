@@ -8,10 +8,13 @@
 mod bench;
 
 use authentick_report::Report;
-use authentick_report::published::nts::{UNLOADED_COUNT, WARM_UPS};
+use authentick_report::published::nts::{
+    LOAD_STEP_RPS, STEP_SECONDS, TRANSFERS_PER_EXCHANGE, UNLOADED_COUNT, WARM_UPS,
+};
 use authentick_report::study::Task;
 use authentick_report::study::nts::{
-    Cell, Found as NtsFound, KeyExchange, Plan, Settings as NtsSettings, Transfer, UnloadedRecord, report,
+    Found as NtsFound, KeyExchange, Measure, Plan, Records, RungRecord, ScaleRecord, Settings as NtsSettings,
+    Transfer, UnloadedRecord, report,
 };
 use authentick_report::units::time;
 
@@ -25,6 +28,17 @@ use crate::{Caller, Error, Paper};
 const ROUNDS: [u32; 2] = [200, 200];
 /// The same for those in a hurry, the paper's experiment first.
 const QUICK_ROUNDS: [u32; 3] = [100, 100, 20];
+/// The least and the highest load of the ladder to scale, and how far its steps are apart; in key exchanges a second of
+/// the paper's axis.
+const LADDER: [u32; 3] = [LOAD_STEP_RPS, 8_000, LOAD_STEP_RPS];
+/// The same for those in a hurry.
+const QUICK_LADDER: [u32; 3] = [500, 8_000, 500];
+/// Seconds of a step for those in a hurry.
+const QUICK_STEP_SECONDS: f64 = 3.0;
+/// Steps of a ladder on a whole core.
+const CORE_STEPS: u32 = 16;
+/// Seconds that a client waits for a key exchange under load: what the paper says, not what its program did.
+const DEADLINE_SECONDS: f64 = 10.0;
 /// Of more exchanges than this share a cell must have an answer, or it says nothing.
 const FAILED_SHARE_MAX: f64 = 0.01;
 
@@ -43,6 +57,7 @@ impl Paper for Nts {
 
     fn plan(&self) -> Planned<NtsSettings> {
         let [rounds, long_rounds] = ROUNDS;
+        let [ladder_first_rps, ladder_last_rps, ladder_step_rps] = LADDER;
         let whole = NtsSettings {
             quick: false,
             warm_ups: WARM_UPS,
@@ -50,7 +65,15 @@ impl Paper for Nts {
             study_interval_seconds: 1.0,
             rounds,
             long_rounds,
+            ladder_first_rps,
+            ladder_step_rps,
+            ladder_last_rps,
+            step_seconds: f64::from(STEP_SECONDS),
+            core_steps: CORE_STEPS,
+            deadline_seconds: DEADLINE_SECONDS,
+            transfers: TRANSFERS_PER_EXCHANGE,
         };
+        let [ladder_first_rps, ladder_last_rps, ladder_step_rps] = QUICK_LADDER;
         let [study_rounds, rounds, long_rounds] = QUICK_ROUNDS;
         let quick = NtsSettings {
             quick: true,
@@ -58,6 +81,10 @@ impl Paper for Nts {
             study_interval_seconds: 0.0,
             rounds,
             long_rounds,
+            ladder_first_rps,
+            ladder_step_rps,
+            ladder_last_rps,
+            step_seconds: QUICK_STEP_SECONDS,
             ..whole
         };
         let settings = if self.quick { quick } else { whole };
@@ -86,8 +113,16 @@ impl Paper for Nts {
         bench: &mut Bench<'_>,
         folder: &mut Folder<NtsSettings>,
     ) -> Result<Found, Error> {
-        let Some(cell) = Cell::of(&task.id) else {
-            return Ok(Found::Infeasible("the plan has a task that this version does not know".to_owned()));
+        let cell = match Measure::of(&task.id) {
+            Some(Measure::Cell(cell)) => cell,
+            Some(Measure::Scale(_) | Measure::Rung(..)) => {
+                return Ok(Found::Infeasible("this version does not measure it yet".to_owned()));
+            }
+            None => {
+                return Ok(Found::Infeasible(
+                    "the plan has a task that this version does not know".to_owned(),
+                ));
+            }
         };
         if let Some(why) = bench.why_not(cell) {
             return Ok(Found::Infeasible(why));
@@ -121,9 +156,19 @@ impl Paper for Nts {
 
     fn render(folder: &Folder<NtsSettings>) -> Result<Report, Error> {
         let plan: &Plan = &folder.plan;
-        let mut records = Vec::new();
-        for task in plan.tasks.iter().filter(|task| counts(task)) {
-            records.extend(folder.record(task, UnloadedRecord::from_json)?);
+        let mut records = Records::default();
+        for task in &plan.tasks {
+            match Measure::of(&task.id) {
+                Some(Measure::Cell(_)) if counts(task) => {
+                    records.unloaded.extend(folder.record(task, UnloadedRecord::from_json)?);
+                }
+                Some(Measure::Scale(_)) if counts(task) => {
+                    records.scales.extend(folder.record(task, ScaleRecord::from_json)?);
+                }
+                // Those that the generator spoiled are drawn, too.
+                Some(Measure::Rung(..)) => records.rungs.extend(folder.record(task, RungRecord::from_json)?),
+                Some(Measure::Cell(_) | Measure::Scale(_)) | None => {}
+            }
         }
         Ok(report(plan, &records))
     }

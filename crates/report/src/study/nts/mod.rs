@@ -1,8 +1,10 @@
-//! The study of the performance and scalability of NTS, of one client so far: what it takes of time where nothing else
-//! is asked of the server.
+//! The study of the performance and scalability of NTS: what it takes of one client's time where nothing else is asked
+//! of the server, and what becomes of that under load.
 //!
 //! - [`plan`]: settings and tasks.
-//! - [`record`]: what a task measured, row by row.
+//! - [`record`]: what a task measured without load, row by row.
+//! - [`rung`]: what a step of a ladder of loads brought, and to what scale.
+//! - `times`: the distribution of a time under load, as it is stored.
 //! - `figures`: the measures, in two readings each, and what follows from them.
 //! - `tables`: the figures as tables and plots, theirs and ours.
 //! - `answers`: what the study here says to each statement of the paper.
@@ -13,10 +15,26 @@ mod figures;
 pub mod plan;
 pub mod record;
 mod report;
+pub mod rung;
 mod tables;
 #[cfg(test)]
 pub(crate) mod tests;
+mod times;
 
-pub use plan::{Cell, Found, Plan, Settings, Store, Way};
+pub use plan::{Cell, Found, Ladder, Measure, Plan, Rung, Settings, Store, Way, measured_of};
 pub use record::{KeyExchange, Relayed, Transfer, UnloadedRecord};
 pub use report::{report, sections};
+pub use rung::{Outcomes, RungRecord, RungTimes, ScaleRecord};
+pub use times::Times;
+
+/// What was measured: the records of tasks that count. Steps of ladders that the generator spoiled are among them, as
+/// they are drawn, and say so.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Records {
+    /// One client alone.
+    pub unloaded: Vec<UnloadedRecord>,
+    /// What the servers of ladders serve.
+    pub scales: Vec<ScaleRecord>,
+    /// Steps of ladders.
+    pub rungs: Vec<RungRecord>,
+}

@@ -1,7 +1,11 @@
-//! What a study of NTS measures: cells of one client, its server's key store and the path between them.
+//! What a study of NTS measures: cells of one client, its server's key store and the path between them; and ladders of
+//! loads ([`ladder`]).
+
+mod ladder;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::ladder::{Ladder, Rung, measured_of};
 use crate::study::{self, Paper, Task};
 
 /// What a study is to measure, how, and what became of it.
@@ -30,6 +34,20 @@ pub struct Settings {
     pub rounds: u32,
     /// The same over the long path.
     pub long_rounds: u32,
+    /// The least load of the ladder to scale, in key exchanges a second of the paper's axis.
+    pub ladder_first_rps: u32,
+    /// From one of its loads to the next.
+    pub ladder_step_rps: u32,
+    /// The most that it goes to.
+    pub ladder_last_rps: u32,
+    /// How long a step of a ladder offers its load, in seconds.
+    pub step_seconds: f64,
+    /// Steps of a ladder on a whole core.
+    pub core_steps: u32,
+    /// How long a client waits for a key exchange under load, in seconds.
+    pub deadline_seconds: f64,
+    /// Transfers after each key exchange under load, with one cookie.
+    pub transfers: u32,
 }
 
 impl study::Settings for Settings {
@@ -175,11 +193,52 @@ impl Cell {
     }
 }
 
+/// What a task measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// One client alone.
+    Cell(Cell),
+    /// What the server of a ladder serves, and how its rates follow from that.
+    Scale(Ladder),
+    /// A step of a ladder.
+    Rung(Ladder, Rung),
+}
+
+impl Measure {
+    /// The name of its task.
+    #[must_use]
+    pub fn id(self) -> String {
+        match self {
+            Measure::Cell(cell) => cell.id(),
+            Measure::Scale(ladder) => ladder.scale_id(),
+            Measure::Rung(ladder, rung) => ladder.rung_id(rung),
+        }
+    }
+
+    /// What a task of this name measures, if there is one.
+    #[must_use]
+    pub fn of(id: &str) -> Option<Self> {
+        let of_ladder = |ladder: Ladder| {
+            let rung = match id.strip_prefix(&format!("ladder-{}-", ladder.word()))? {
+                "unloaded" => Rung::Unloaded,
+                load => Rung::Load(load.parse().ok().filter(|load| *load > 0)?),
+            };
+            Some(Measure::Rung(ladder, rung))
+        };
+        let scale = Ladder::ALL.into_iter().find(|ladder| ladder.scale_id() == id).map(Measure::Scale);
+        let rung = || Ladder::ALL.into_iter().find_map(of_ladder);
+        let found = Cell::of(id).map(Measure::Cell).or(scale).or_else(rung);
+        // A number has one name.
+        found.filter(|found| found.id() == id)
+    }
+}
+
 impl Settings {
     /// What is to be measured.
     #[must_use]
     pub fn tasks(&self) -> Vec<Task> {
-        Cell::all().into_iter().map(|cell| self.task(cell)).collect()
+        let cells = Cell::all().into_iter().map(|cell| self.task(cell));
+        cells.chain(Ladder::ALL.into_iter().flat_map(|ladder| self.ladder(ladder))).collect()
     }
 
     /// Rounds of a cell that count, and seconds from one to the next.
@@ -199,8 +258,8 @@ impl Settings {
         let (part, priority) = match cell {
             Cell::Study => ("table-2", 0),
             Cell::Other(Store::File, Way::Near) => ("cells", 0),
-            Cell::Other(_, Way::Near | Way::Study) => ("cells", 1),
-            Cell::Other(_, Way::Long) => ("long-path", 2),
+            Cell::Other(_, Way::Near | Way::Study) => ("cells", 2),
+            Cell::Other(_, Way::Long) => ("long-path", 3),
         };
         // To tenths: what is stored is read as the same number.
         Task::new(cell.id(), part, ((SPARE_SECONDS + all) * 10.0).round() / 10.0, priority)
@@ -233,13 +292,31 @@ mod tests {
     #[test]
     fn tasks_are_found_by_their_names_and_are_sound() {
         let tasks = settings().tasks();
-        assert_eq!(tasks.len(), 1 + 2 * 3);
+        assert_eq!(tasks.len(), 1 + 2 * 3 + 3 * (1 + 1 + 16));
         study::task::check(&tasks).unwrap();
         for (task, cell) in tasks.iter().zip(Cell::all()) {
             assert_eq!(Cell::of(&task.id), Some(cell));
         }
-        for id in ["", "unloaded-", "unloaded-file", "unloaded-file-120us-2"] {
-            assert_eq!(Cell::of(id), None, "{id}");
+        for task in &tasks {
+            assert_eq!(Measure::of(&task.id).map(Measure::id).as_deref(), Some(task.id.as_str()));
+        }
+        let core = Measure::Rung(Ladder::WholeCore(Store::Memcached), Rung::Load(7));
+        assert_eq!(core.id(), "ladder-core-memcached-7");
+        for id in [
+            "",
+            "unloaded-",
+            "unloaded-file",
+            "unloaded-file-120us-2",
+            "scale",
+            "scale-quota-1",
+            "ladder-quota",
+            "ladder-quota-",
+            "ladder-quota-0",
+            "ladder-quota-0100",
+            "ladder-quota-+100",
+            "ladder-core-memcached-unloaded-1",
+        ] {
+            assert_eq!(Measure::of(id), None, "{id}");
         }
     }
 

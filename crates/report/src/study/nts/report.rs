@@ -3,7 +3,7 @@
 use super::answers::answer;
 use super::figures::{Cells, Derived};
 use super::record::{Relayed, UnloadedRecord};
-use super::{Cell, Plan, tables};
+use super::{Cell, Plan, Records, tables};
 use crate::published::nts::statement::{Statement, all};
 use crate::published::nts::{DATA_SOURCE, SOURCE};
 use crate::render::{Block, Layout, Medium, Prose, Report, Section};
@@ -17,14 +17,14 @@ const TITLE: &str = "The NTS study\u{2019}s measurements, beside ours";
 
 /// The report on what has been measured: the records of tasks that count.
 #[must_use]
-pub fn report(plan: &Plan, records: &[UnloadedRecord]) -> Report {
+pub fn report(plan: &Plan, records: &Records) -> Report {
     Report::new(TITLE, Layout::Nested, sections(plan, records))
 }
 
 /// The paper's Table II and Figures 4 and 5 with ours beside them, equation (6), paths, and every statement.
 #[must_use]
-pub fn sections(plan: &Plan, records: &[UnloadedRecord]) -> Vec<Section> {
-    let cells = Cells::new(records);
+pub fn sections(plan: &Plan, records: &Records) -> Vec<Section> {
+    let cells = Cells::new(&records.unloaded);
     let mut first = Section::default();
     let compare = format!("{SOURCE}, beside ours. Compare shapes and ratios, not times.");
     first.say_in(Medium::Text, compare);

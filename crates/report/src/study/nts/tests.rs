@@ -1,6 +1,9 @@
 //! Records by hand with round figures, and the report on them.
 
+use std::collections::BTreeMap;
+
 use super::*;
+use crate::load::Cause;
 use crate::published::nts::statement;
 use crate::render::page::assert_escaped;
 use crate::run::Host;
@@ -14,6 +17,13 @@ pub(crate) fn settings() -> Settings {
         study_interval_seconds: 0.0,
         rounds: 60,
         long_rounds: 10,
+        ladder_first_rps: 500,
+        ladder_step_rps: 500,
+        ladder_last_rps: 8_000,
+        step_seconds: 3.0,
+        core_steps: 16,
+        deadline_seconds: 10.0,
+        transfers: 3,
     }
 }
 
@@ -36,12 +46,7 @@ pub(crate) fn record(task: &str) -> UnloadedRecord {
         commit: "0123456789ab".to_owned(),
         command: "authentick study run nts --quick --out study".to_owned(),
         started_unix_s: 1_790_000_000,
-        host: Host {
-            cpu: "A <b>processor".to_owned(),
-            cpu_count: 2,
-            kernel: "Linux 6.18".to_owned(),
-            memory_octets: None,
-        },
+        host: host(),
         task: task.to_owned(),
         isolated: true,
         memcached: (cell.store() == Store::Memcached).then(|| "1.6.18".to_owned()),
@@ -66,9 +71,136 @@ pub(crate) fn record(task: &str) -> UnloadedRecord {
     }
 }
 
-/// Everything measured.
+fn host() -> Host {
+    Host {
+        cpu: "A <b>processor".to_owned(),
+        cpu_count: 2,
+        kernel: "Linux 6.18".to_owned(),
+        memory_octets: None,
+    }
+}
+
+/// What the server of a ladder serves: 800 key exchanges a second with half a core.
+pub(crate) fn scale(task: &str) -> ScaleRecord {
+    let Some(Measure::Scale(ladder)) = Measure::of(task) else { panic!("{task} is no scale") };
+    let to_scale = ladder == Ladder::ToScale;
+    ScaleRecord {
+        version: "0.1.0".to_owned(),
+        commit: "0123456789ab".to_owned(),
+        command: "authentick study run nts --quick --out study".to_owned(),
+        started_unix_s: 1_790_000_000,
+        host: host(),
+        task: task.to_owned(),
+        isolated: true,
+        memcached: (ladder.store() == Store::Memcached).then(|| "1.6.18".to_owned()),
+        whole_core_rps: Some(1_600.0),
+        generator_rps: 3_200.0,
+        descriptors: Some(20_000),
+        quota_share: to_scale.then_some(0.5),
+        capacity_rps: if to_scale { 800.0 } else { 1_600.0 },
+        factor: if to_scale { 0.4 } else { 1.0 },
+    }
+}
+
+/// Values around a median: 1 % of them are ten times as long, a few are a little shorter.
+fn around(median_ns: u64, count: u64) -> Option<Times> {
+    let median = median_ns as i64;
+    let (short, long) = (count * 3 / 10, count / 100);
+    let pairs =
+        vec![(median * 9 / 10, short), (median, count.saturating_sub(short + long)), (median * 10, long)];
+    Times::of(&pairs.into())
+}
+
+/// A step of a ladder whose server ends at 2,000 of the paper's axis, or 1,600 a second: d_CKE is 2 ms below that and
+/// 80 ms above, where a fifth of the exchanges find no connection and one in a hundred no answer.
+pub(crate) fn rung(task: &str) -> RungRecord {
+    let Some(Measure::Rung(ladder, rung)) = Measure::of(task) else { panic!("{task} is no step") };
+    let to_scale = ladder == Ladder::ToScale;
+    let factor = scale(&ladder.scale_id()).factor;
+    let load_rps = match (rung, to_scale) {
+        (Rung::Unloaded, _) => None,
+        (Rung::Load(load), true) => Some(f64::from(load)),
+        (Rung::Load(number), false) => Some(f64::from(number) * 200.0),
+    };
+    let all = load_rps.map_or(10.0, |load| load * factor);
+    let measured = if load_rps.is_some() { 200.0_f64.min(all) } else { all };
+    let scheduled = (measured * 3.0) as u64;
+    let is_past = all > scale(&ladder.scale_id()).capacity_rps;
+    let causes = match is_past {
+        false => BTreeMap::new(),
+        true => BTreeMap::from([
+            (Cause::ConnectionTimedOut, scheduled / 5),
+            (Cause::ResourceTemporarilyUnavailable, scheduled / 100),
+        ]),
+    };
+    let answered = scheduled - causes.values().sum::<u64>();
+    let background = (load_rps.is_some()).then(|| {
+        let scheduled = ((all - measured) * 3.0) as u64;
+        Outcomes { scheduled, sent: scheduled, answered: scheduled, causes: BTreeMap::new() }
+    });
+    let transfers = Outcomes {
+        scheduled: answered * 3,
+        sent: answered * 3,
+        answered: answered * 3,
+        ..Default::default()
+    };
+    RungRecord {
+        version: "0.1.0".to_owned(),
+        commit: "0123456789ab".to_owned(),
+        command: "authentick study run nts --quick --out study".to_owned(),
+        started_unix_s: 1_790_000_000,
+        host: host(),
+        task: task.to_owned(),
+        load_rps,
+        factor,
+        measured_rps: measured,
+        background_rps: all - measured,
+        seconds: 3.0,
+        isolated: true,
+        memcached: (ladder.store() == Store::Memcached).then(|| "1.6.18".to_owned()),
+        quota_share: to_scale.then_some(0.5),
+        exchanges: Outcomes { scheduled, sent: scheduled, answered, causes },
+        transfers,
+        background,
+        accept_overflows: Some(if is_past { 400 } else { 0 }),
+        accept_drops: Some(if is_past { 420 } else { 0 }),
+        syn_repeats: Some(if is_past { 600 } else { 0 }),
+        server_share: Some(if is_past { 0.5 } else { 0.1 }),
+        throttled_share: Some(if is_past { 0.45 } else { 0.0 }),
+        generator_busy_share: Some(0.3),
+        lateness_p99_us: Some(80.0),
+        clock_ns: Some(21),
+        joined: answered * 4,
+        unmatched: 0,
+        why_invalid: None,
+        times: RungTimes {
+            d_cke: around(if is_past { 80_000_000 } else { 2_000_000 }, answered),
+            d_cnts: around(400_000, answered * 3),
+            d_ske: around(1_200_000, answered),
+            d_ske_of_program: around(18_000, answered),
+            d_sntp: around(700, answered * 3),
+            d_snts: around(3_000, answered * 3),
+            d_snts_of_program: around(4_000, answered * 3),
+        },
+    }
+}
+
+/// Every cell.
 pub(crate) fn records() -> Vec<UnloadedRecord> {
     Cell::all().into_iter().map(|cell| record(&cell.id())).collect()
+}
+
+/// Everything measured.
+pub(crate) fn all_records() -> Records {
+    let mut records = Records { unloaded: records(), ..Records::default() };
+    for task in settings().tasks() {
+        match Measure::of(&task.id).unwrap() {
+            Measure::Cell(_) => {}
+            Measure::Scale(_) => records.scales.push(scale(&task.id)),
+            Measure::Rung(..) => records.rungs.push(rung(&task.id)),
+        }
+    }
+    records
 }
 
 fn ended(outcome: Outcome, why: Option<&str>) -> Option<End> {
@@ -94,7 +226,7 @@ fn report_has_theirs_beside_ours_and_answers_every_statement() {
     for task in &mut plan.tasks {
         task.end = ended(Outcome::Measured, None);
     }
-    let text = report(&plan, &records()).text();
+    let text = report(&plan, &all_records()).text();
     for part in [
         "This is a short study (--quick)",
         "Table II, theirs and ours, medians:",
@@ -119,12 +251,12 @@ fn report_has_theirs_beside_ours_and_answers_every_statement() {
 fn study_without_a_record_says_what_is_missing_and_shows_no_figure() {
     let mut plan = plan();
     plan.tasks[0].end = ended(Outcome::Infeasible, Some("there is <script> no memcached"));
-    let (text, page) = (report(&plan, &[]).text(), report(&plan, &[]).page());
+    let (text, page) = (report(&plan, &Records::default()).text(), report(&plan, &Records::default()).page());
     assert!(
-        text.contains("1 of 7 tasks is not measured: unloaded: there is <script> no memcached."),
+        text.contains("1 of 61 tasks is not measured: unloaded: there is <script> no memcached."),
         "{text}"
     );
-    assert!(unfolded(&text).contains("6 of 7 tasks are not measured yet"), "{text}");
+    assert!(unfolded(&text).contains("60 of 61 tasks are not measured yet"), "{text}");
     assert!(!page.contains("<figure>") && !page.contains("<script"));
     // Published figures and data stand there all the same.
     assert_eq!(unfolded(&text).matches(" Its data: ").count(), statement::all().count());
@@ -132,9 +264,9 @@ fn study_without_a_record_says_what_is_missing_and_shows_no_figure() {
 
 #[test]
 fn page_is_whole_and_escapes_what_comes_from_records() {
-    let (mut plan, mut records) = (plan(), records());
+    let (mut plan, mut records) = (plan(), all_records());
     plan.found.remarks.push("<script>".to_owned());
-    records[0].memcached = Some("<i>".to_owned());
+    records.unloaded[0].memcached = Some("<i>".to_owned());
     let page = report(&plan, &records).page();
     assert_escaped(&page);
     assert_eq!(page.matches("<figure>").count(), 2);
@@ -142,8 +274,8 @@ fn page_is_whole_and_escapes_what_comes_from_records() {
 
 #[test]
 fn records_cannot_steer_the_terminal() {
-    let (mut plan, mut records) = (plan(), records());
+    let (mut plan, mut records) = (plan(), all_records());
     plan.found.remarks.push("\u{9b}31m".to_owned());
-    records[0].memcached = Some("\u{1b}[2J".to_owned());
+    records.unloaded[0].memcached = Some("\u{1b}[2J".to_owned());
     assert!(report(&plan, &records).text().chars().all(|c| c == '\n' || !c.is_control()));
 }
