@@ -3,6 +3,7 @@
 //! Like [`super::plot`], whose sizes, colours and logarithmic axis it shares: no script, no identifiers, and no text
 //! from a record but what is escaped before.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use super::Drawing;
@@ -10,8 +11,8 @@ use super::plot::{Area, Axis, Size, class_of, cross, dashes_of, swatch, swatch_o
 use crate::units::{rate_tick, tick, trimmed, typeset};
 
 /// Least distances between the numbers on the axes, in SVG units.
-const DISTANCE_ALONG: f64 = 52.0;
-const DISTANCE_UP: f64 = 26.0;
+pub(super) const DISTANCE_ALONG: f64 = 52.0;
+pub(super) const DISTANCE_UP: f64 = 26.0;
 /// From this ratio of the largest rate to the smallest a logarithmic axis is considered.
 const LOG_RATIO_MIN: f64 = 8.0;
 /// Steps whose middle one lies this near to the smallest, as a share of the whole, were spaced by a factor.
@@ -26,8 +27,8 @@ const PPM_PER_PERCENT: f64 = 10_000.0;
 /// The largest number that is drawn; nanoseconds of thirty years.
 const DRAWN_MAX: f64 = 1e18;
 
-const LEFT: f64 = 66.0;
-const CROSS_REACH: f64 = 4.0;
+pub(super) const LEFT: f64 = 66.0;
+pub(super) const CROSS_REACH: f64 = 4.0;
 
 /// What the numbers on the vertical axis are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,7 +68,7 @@ pub(crate) struct Line {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chart {
     /// What it shows, for those who do not see it.
-    pub(crate) label: &'static str,
+    pub(crate) label: Cow<'static, str>,
     /// What the vertical axis counts.
     pub(crate) up: &'static str,
     /// What the horizontal axis counts.
@@ -77,14 +78,18 @@ pub(crate) struct Chart {
     pub(crate) diagonal: Option<&'static str>,
     /// What the legend calls points that do not count.
     pub(crate) void: &'static str,
-    /// A rate with a name that is marked.
-    pub(crate) mark: Option<(f64, &'static str)>,
+    /// Rates with a name that are marked.
+    pub(crate) marks: Vec<(f64, String)>,
+    /// What a reader who points at a rate is told.
+    pub(crate) titles: Vec<(f64, String)>,
+    /// Whether there are so many steps that their dots would hide each other.
+    pub(crate) is_dense: bool,
     pub(crate) lines: Vec<Line>,
 }
 
 /// An axis of values that are not negative.
 #[derive(Clone, Copy, Debug)]
-enum Scale {
+pub(super) enum Scale {
     Linear { low: f64, high: f64 },
     Logarithmic(Axis),
 }
@@ -98,7 +103,7 @@ impl Scale {
         Some(Scale::Linear { low, high: high + (high - low) * MARGIN })
     }
 
-    fn from_zero(values: impl Iterator<Item = f64> + Clone) -> Option<Self> {
+    pub(super) fn from_zero(values: impl Iterator<Item = f64> + Clone) -> Option<Self> {
         Scale::linear(values.chain([0.0]))
     }
 
@@ -117,7 +122,7 @@ impl Scale {
     }
 
     /// How far along the axis a value stands, from 0 to 1.
-    fn position(self, value: f64) -> f64 {
+    pub(super) fn position(self, value: f64) -> f64 {
         match self {
             Scale::Linear { low, high } => ((value - low) / (high - low)).clamp(0.0, 1.0),
             Scale::Logarithmic(axis) => axis.position(value.round() as u64),
@@ -125,7 +130,7 @@ impl Scale {
     }
 
     /// Round values with at least `distance` between them on an axis that is `length` long.
-    fn ticks(self, length: f64, distance: f64) -> Vec<f64> {
+    pub(super) fn ticks(self, length: f64, distance: f64) -> Vec<f64> {
         let (low, high) = match self {
             Scale::Logarithmic(axis) => {
                 return axis.ticks(length, distance).into_iter().map(|value| value as f64).collect();
@@ -177,7 +182,7 @@ impl Drawing for Chart {
             Unit::Share | Unit::Time => Scale::logarithmic(values)?,
         };
         let frame = Frame { along: Scale::of_rates(&rates)?, up, top, area: Area::new(size, LEFT) };
-        Some(size.picture(size.height, self.label, |out| {
+        Some(size.picture(size.height, &self.label, |out| {
             self.draw_frame(&frame, out);
             if self.diagonal.is_some() {
                 let below = rates.iter().copied().filter(|&rate| rate < frame.top);
@@ -188,8 +193,12 @@ impl Drawing for Chart {
             }
             for line in &self.lines {
                 let points: Vec<&Point> = line.points.iter().filter(|point| self.shows(point)).collect();
-                frame.draw(line, &points, out);
+                frame.draw(line, &points, self.is_dense, out);
             }
+            for (number, (rate, name)) in self.marks.iter().enumerate() {
+                frame.area.draw_mark(frame.x(*rate), number, name, out);
+            }
+            draw_titles(&self.titles, frame.along, &frame.area, out);
         }))
     }
 }
@@ -220,21 +229,23 @@ impl Chart {
             Scale::Logarithmic(_) => ", logarithmic scale",
         };
         area.draw_axes(Some(self.up), &format!("{}{logarithmic}", self.along), out);
-        if let Some((rate, name)) = self.mark {
-            let Area { left, right, top, bottom } = area;
-            let x = frame.x(rate);
-            // The name stands on the side that has more room.
-            let (at, anchor) = match x > (left + right) / 2.0 {
-                true => (x - 5.0, "end"),
-                false => (x + 5.0, "start"),
-            };
-            let _ = writeln!(
-                out,
-                "<path class=\"mark\" d=\"M{x:.1} {top}V{bottom}\"/>\
-                 <text class=\"name\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{name}</text>",
-                top + 12.0
-            );
-        }
+    }
+}
+
+/// What a reader is told of each rate, from halfway to the one before to halfway to the next.
+pub(super) fn draw_titles(titles: &[(f64, String)], along: Scale, area: &Area, out: &mut String) {
+    let mut titles: Vec<(f64, &str)> =
+        titles.iter().map(|(rate, title)| (area.x(along.position(*rate)), title.as_str())).collect();
+    titles.sort_by(|left, right| left.0.total_cmp(&right.0));
+    let between = |left: usize| match (titles.get(left), titles.get(left + 1)) {
+        (Some((left, _)), Some((right, _))) => (left + right) / 2.0,
+        (Some(_), None) | (None, _) => area.right,
+    };
+    let mut from = area.left;
+    for (index, (_, title)) in titles.iter().enumerate() {
+        let to = between(index);
+        area.draw_title(from, to, title, out);
+        from = to;
     }
 }
 
@@ -266,7 +277,7 @@ impl Frame {
     }
 
     /// A dot for each value, a line through the middle one of each rate, and crosses for steps that do not count.
-    fn draw(&self, line: &Line, points: &[&Point], out: &mut String) {
+    fn draw(&self, line: &Line, points: &[&Point], is_dense: bool, out: &mut String) {
         let class = class_of(line.colour);
         let mut counted: Vec<&Point> = points.iter().copied().filter(|point| point.valid).collect();
         counted
@@ -280,7 +291,7 @@ impl Frame {
             let _ = writeln!(out, "<path class=\"{class}\" {} d=\"{path}\"/>", dashes_of(line.dashes));
         }
         // Dots at zero would hide each other.
-        for point in counted.iter().filter(|point| point.value > 0.0) {
+        for point in counted.iter().filter(|point| point.value > 0.0 && !is_dense) {
             let (x, y) = (self.x(point.rate), self.y(point.value));
             let _ = writeln!(out, "<circle class=\"dot {class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.5\"/>");
         }
@@ -299,13 +310,15 @@ mod tests {
     fn chart(unit: Unit, points: &[(f64, f64, bool)]) -> Chart {
         let points = points.iter().map(|&(rate, value, valid)| Point { rate, value, valid }).collect();
         Chart {
-            label: "label",
+            label: "label".into(),
             up: "up",
             along: "along",
             unit,
             diagonal: (unit == Unit::Rate).then_some("all"),
             void: "void",
-            mark: Some((2000.0, "capacity")),
+            marks: vec![(2000.0, "capacity".to_owned())],
+            titles: Vec::new(),
+            is_dense: false,
             lines: vec![Line { name: "line".to_owned(), colour: 0, dashes: 0, points }],
         }
     }

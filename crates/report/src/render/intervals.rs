@@ -144,7 +144,7 @@ impl Drawing for Intervals {
         let height = self.lines().count() as f64 * LINE + groups.len() as f64 * GAP;
         let area = Area { left: LEFT, right: size.width - RIGHT, top: TOP, bottom: TOP + height };
         let share = |value: f64| (value / end).clamp(0.0, 1.0);
-        Some(size.picture(TOP + height + BOTTOM, &escaped(&self.label), |out| {
+        Some(size.picture(TOP + height + BOTTOM, &self.label, |out| {
             let step = if end <= DENSE_MAX { 20 } else { 50 };
             for percent in (0..=300).step_by(step).filter(|&percent| f64::from(percent) / 100.0 <= end) {
                 area.draw_column(share(f64::from(percent) / 100.0), &format!("{percent}\u{a0}%"), out);

@@ -11,12 +11,14 @@ mod dots;
 mod intervals;
 pub(crate) mod page;
 mod plot;
+mod stack;
 pub(crate) mod text;
 
 pub(crate) use self::chart::{Chart, Line, Point, Unit};
 pub(crate) use self::dots::{Count, Dots, Marker, Series};
 pub(crate) use self::intervals::{Group, Intervals, Kind, Line as IntervalLine};
 pub(crate) use self::plot::{Cumulative, Distribution, Words};
+pub(crate) use self::stack::{Bar, Panel, Stack};
 
 /// A whole report.
 #[derive(Debug)]

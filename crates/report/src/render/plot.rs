@@ -4,9 +4,11 @@
 //! lines can be told apart without it. There are no identifiers: several plots can share a page. Text from a record
 //! does not get here.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use super::Drawing;
+use super::page::escaped;
 use crate::load::Histogram;
 use crate::stats::Sample;
 use crate::units::{tick, typeset};
@@ -44,7 +46,7 @@ pub(crate) struct Size {
 impl Size {
     /// A picture so high, with what it shows for those who do not see it, and what `draw` adds.
     pub(super) fn picture(self, height: f64, label: &str, draw: impl FnOnce(&mut String)) -> String {
-        let Size { class, width, .. } = self;
+        let (Size { class, width, .. }, label) = (self, escaped(label));
         let mut out = format!(
             "<svg class=\"plot {class}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{label}\">\n"
         );
@@ -63,12 +65,16 @@ pub(crate) const RIGHT: f64 = 26.0;
 pub(crate) const TOP: f64 = 28.0;
 pub(crate) const BOTTOM: f64 = 46.0;
 const LEFT: f64 = 46.0;
+/// What keeps a name legible on lines that it stands on.
+const HALO: &str = "paint-order: stroke; stroke: var(--paper); stroke-width: 4px";
+/// From the name of a mark to that of the next one.
+const MARK_LINE: f64 = 17.0;
 
-/// What a plot of distributions says. None of it comes from a record.
-#[derive(Clone, Copy, Debug)]
+/// What a plot of distributions says.
+#[derive(Clone, Debug)]
 pub(crate) struct Words {
     /// What the plot shows, for those who do not see it.
-    pub(crate) label: &'static str,
+    pub(crate) label: Cow<'static, str>,
     /// What the vertical axis counts.
     pub(crate) share_of: &'static str,
     /// What the horizontal axis measures.
@@ -115,7 +121,7 @@ impl Drawing for Cumulative {
             self.series.iter().flat_map(|(_, distribution)| distribution.0.iter().map(|&(ns, _)| ns));
         let axis = Axis::around(values)?;
         let area = Area::new(size, LEFT);
-        Some(size.picture(size.height, self.words.label, |out| {
+        Some(size.picture(size.height, &self.words.label, |out| {
             self.draw_frame(axis, &area, out);
             for (index, (_, distribution)) in self.series.iter().enumerate() {
                 if let Some(path) = steps(distribution, axis, &area) {
@@ -244,6 +250,35 @@ impl Area {
         );
     }
 
+    /// What a reader who points between two instants of the horizontal axis is told, from its top to its bottom.
+    pub(super) fn draw_title(&self, from: f64, to: f64, title: &str, out: &mut String) {
+        let (top, height, title) = (self.top, self.height(), escaped(title));
+        let (x, width) = (from.max(self.left), (to.min(self.right) - from.max(self.left)).max(0.0));
+        let _ = writeln!(
+            out,
+            "<rect x=\"{x:.1}\" y=\"{top}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"none\" \
+             pointer-events=\"all\"><title>{title}</title></rect>"
+        );
+    }
+
+    /// A line at this place of the horizontal axis, with a name: the one of this number, so that names of several do
+    /// not hide each other.
+    pub(super) fn draw_mark(&self, x: f64, number: usize, name: &str, out: &mut String) {
+        let Area { left, right, top, bottom } = self;
+        // The name stands on the side that has more room.
+        let (at, anchor) = match x > (left + right) / 2.0 {
+            true => (x - 5.0, "end"),
+            false => (x + 5.0, "start"),
+        };
+        let _ = writeln!(
+            out,
+            "<path class=\"mark\" d=\"M{x:.1} {top}V{bottom}\"/>\
+             <text class=\"name\" style=\"{HALO}\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
+            top + 12.0 + MARK_LINE * number as f64,
+            escaped(name)
+        );
+    }
+
     /// The axes and what they count; the vertical one may count nothing.
     pub(crate) fn draw_axes(&self, up: Option<&str>, along: &str, out: &mut String) {
         let Area { left, right, top, bottom } = self;
@@ -315,7 +350,8 @@ fn tenths(value: u64, count: u64) -> Option<u64> {
 mod tests {
     use super::*;
 
-    const WORDS: Words = Words { label: "label", share_of: "exchanges", time: "whole exchange" };
+    const WORDS: Words =
+        Words { label: Cow::Borrowed("label"), share_of: "exchanges", time: "whole exchange" };
 
     fn sample(values: &[u64]) -> Distribution {
         Distribution::from(&Sample::from(values))

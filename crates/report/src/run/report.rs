@@ -1,5 +1,7 @@
 //! A run of the demo as a report: a table of the schemes for a terminal, and more of it on a page.
 
+use std::borrow::Cow;
+
 use super::{AntpPhases, KeyExchange, RunRecord, SchemeRun, SchemeSummary, Times, summarise};
 use crate::render::{
     Block, Cumulative, Distribution, Layout, Medium, Prose, Report, Section, Table, Words, or_absent,
@@ -9,7 +11,9 @@ use crate::units::{difference, listed, signed_share, signed_time, time, typeset}
 
 const TITLE: &str = "What authenticated time costs";
 const PLOT: Words = Words {
-    label: "Cumulative distribution of whole exchanges, by scheme; the table below has its percentiles",
+    label: Cow::Borrowed(
+        "Cumulative distribution of whole exchanges, by scheme; the table below has its percentiles",
+    ),
     share_of: "exchanges",
     time: "whole exchange",
 };

@@ -1,5 +1,7 @@
 //! Which lines the plots of load runs have, and their captions.
 
+use std::borrow::Cow;
+
 use crate::load::compare::same_rate;
 use crate::load::words::causes_of_run;
 use crate::load::{Cause, LoadRecord, Second, Step, selected};
@@ -12,12 +14,12 @@ pub(super) const RUN_COUNT_MAX: usize = 6;
 const CAUSE_COUNT_MAX: usize = 6;
 
 const ANSWERS: Words = Words {
-    label: "Cumulative distribution of latency; the table of steps has its percentiles",
+    label: Cow::Borrowed("Cumulative distribution of latency; the table of steps has its percentiles"),
     share_of: "answers",
     time: "latency",
 };
 const SPANS: Words = Words {
-    label: "Cumulative distribution of the spans; the table has their percentiles",
+    label: Cow::Borrowed("Cumulative distribution of the spans; the table has their percentiles"),
     share_of: "exchanges",
     time: "span",
 };
@@ -80,14 +82,15 @@ pub(super) fn carried(runs: &[Run<'_>]) -> Block {
         _ => None,
     };
     let chart = Chart {
-        label: "Answered and lost against the offered rate; the table of steps has the figures",
+        label: "Answered and lost against the offered rate; the table of steps has the figures".into(),
         up: "a second",
         along: along(runs),
         unit: Unit::Rate,
         diagonal: Some("all that is offered"),
         void: VOID,
-        mark: capacity.map(|capacity| (capacity, "capacity")),
+        marks: capacity.map(|capacity| (capacity, "capacity".to_owned())).into_iter().collect(),
         lines,
+        ..Chart::default()
     };
     let caption = "Where the line of the answered leaves the dotted one, the server or the path has reached its limit. \
                    A cross is a step in which the generator did not do its part: it says nothing about the server.";
@@ -111,7 +114,7 @@ pub(super) fn latency(runs: &[Run<'_>]) -> Block {
         }
     }
     let chart = Chart {
-        label: "Percentiles of latency against the offered rate; the table of steps has the figures",
+        label: "Percentiles of latency against the offered rate; the table of steps has the figures".into(),
         up: "latency, logarithmic scale",
         along: along(runs),
         unit: Unit::Time,
@@ -144,7 +147,7 @@ pub(super) fn series(run: Run<'_>) -> Vec<Block> {
         Line { name: name.to_owned(), colour, dashes: colour, points }
     };
     let counts = Chart {
-        label: "Operations that were sent, answered and failed in each second of the run",
+        label: "Operations that were sent, answered and failed in each second of the run".into(),
         up: "in this second",
         along: SECONDS,
         unit: Unit::Rate,
@@ -157,7 +160,7 @@ pub(super) fn series(run: Run<'_>) -> Vec<Block> {
         ..Chart::default()
     };
     let latency = Chart {
-        label: "Median and 99th percentile of latency in each second of the run",
+        label: "Median and 99th percentile of latency in each second of the run".into(),
         up: "latency, logarithmic scale",
         along: SECONDS,
         unit: Unit::Time,
@@ -191,7 +194,7 @@ pub(super) fn causes(run: Run<'_>) -> Block {
         Run { letter: "", ..run }.line(&cause.to_string(), [series, series], share)
     };
     let chart = Chart {
-        label: "Causes of failures against the offered rate; the table of causes has their sums",
+        label: "Causes of failures against the offered rate; the table of causes has their sums".into(),
         up: "share of what was to be sent, logarithmic scale",
         along: along(&[run]),
         unit: Unit::Share,

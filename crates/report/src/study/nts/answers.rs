@@ -1,74 +1,85 @@
 //! What the study here says to each statement of the paper.
 
 use super::figures::{Cells, Derived, Reading, sample};
+use super::ladder::{Climb, Ladders, found as under_load};
 use super::{Cell, Store, Way};
+use crate::load::Cause;
 use crate::published::nts::statement::{Answer, Part, Statement};
 use crate::published::nts::{FIGURE_4, FIGURE_5, Measure, TABLE_2};
-use crate::units::{listed, percent, time};
+use crate::units::{count, joined, listed, percent, time};
 
 fn ns(value: f64) -> String {
     time(value.round() as u64)
 }
 
 /// The answer to a statement, in sentences.
-pub(super) fn answer(statement: &Statement, cells: &Cells<'_>) -> String {
-    match statement.answer {
-        Answer::Recomputed => "recomputed from their data, as above; there is nothing to measure.".to_owned(),
-        Answer::Settled(why) | Answer::NotHere(why) => why.to_owned(),
-        Answer::Measured(parts) => {
-            let (measured, open): (Vec<Part>, Vec<Part>) =
-                parts.iter().partition(|part| is_measured(**part, cells));
-            let found = measured.is_empty().then(String::new).or_else(|| found(statement.id, cells));
-            let found =
-                found.filter(|found| !found.is_empty()).unwrap_or_else(|| match measured.is_empty() {
-                    true => String::new(),
-                    false => "measured; see Table II, the figures and the table of paths above.".to_owned(),
-                });
-            let missing = (!open.is_empty()).then(|| missing(&open));
-            [found, missing.unwrap_or_default()].join(" ").trim().to_owned()
+pub(super) fn answer(statement: &Statement, cells: &Cells<'_>, ladders: &Ladders<'_>) -> String {
+    let parts = match statement.answer {
+        Answer::Recomputed => {
+            return "recomputed from their data, as above; there is nothing to measure.".to_owned();
         }
-    }
+        Answer::Settled(why) | Answer::NotHere(why) => return why.to_owned(),
+        Answer::Measured(parts) => parts,
+    };
+    let here = parts.iter().copied().filter(|part| standing(*part) != Standing::Elsewhere);
+    let (measured, open): (Vec<Part>, Vec<Part>) = here.partition(|part| is_measured(*part, cells, ladders));
+    let found = (!measured.is_empty()).then(|| {
+        let found = of_ladders(statement.id, ladders).or_else(|| found(statement.id, cells));
+        found
+            .unwrap_or_else(|| "measured; see Table II, the figures and the table of paths above.".to_owned())
+    });
+    let missing = (!open.is_empty()).then(|| missing(&open));
+    let elsewhere = parts.contains(&Part::Field).then(|| FIELD.to_owned());
+    joined([found, missing, elsewhere].into_iter().flatten(), " ").unwrap_or_default()
 }
 
-/// Whether a part of the study is measured by this version at all.
-const fn is_built(part: Part) -> bool {
+/// Where what other servers make of it is to be found.
+const FIELD: &str = "Other servers, their rates and what authentication costs each of them are in the study of the \
+                     field: authentick study run field.";
+
+/// Where a part of the study is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Here,
+    /// By a study of its own.
+    Elsewhere,
+    /// Not by this version.
+    Nowhere,
+}
+
+const fn standing(part: Part) -> Standing {
     match part {
-        Part::Unloaded | Part::RoundTrips | Part::LookUp => true,
-        Part::Operations
-        | Part::LadderWholeCore
-        | Part::LadderToScale
-        | Part::TransfersPerExchange
-        | Part::TransfersAlone
-        | Part::Field => false,
+        Part::Unloaded | Part::RoundTrips | Part::LookUp | Part::LadderWholeCore | Part::LadderToScale => {
+            Standing::Here
+        }
+        Part::Field => Standing::Elsewhere,
+        Part::Operations | Part::TransfersPerExchange | Part::TransfersAlone => Standing::Nowhere,
     }
 }
 
-fn is_measured(part: Part, cells: &Cells<'_>) -> bool {
+fn is_measured(part: Part, cells: &Cells<'_>, ladders: &Ladders<'_>) -> bool {
     match part {
         Part::Unloaded => cells.main().is_some(),
         Part::RoundTrips => Way::ALL.iter().filter(|way| over(**way, cells).is_some()).count() > 1,
         Part::LookUp => cells.get(Cell::Study).is_some(),
-        Part::Operations
-        | Part::LadderWholeCore
-        | Part::LadderToScale
-        | Part::TransfersPerExchange
-        | Part::TransfersAlone
-        | Part::Field => false,
+        Part::LadderToScale => ladders.has(true),
+        Part::LadderWholeCore => ladders.has(false),
+        Part::Operations | Part::TransfersPerExchange | Part::TransfersAlone | Part::Field => false,
     }
 }
 
 /// What was not measured: by this version, or in this run.
 fn missing(parts: &[Part]) -> String {
-    let names = |built: bool| {
+    let names = |of: Standing| {
         let of: Vec<String> = parts
             .iter()
-            .filter(|part| is_built(**part) == built)
+            .filter(|part| standing(**part) == of)
             .map(|part| format!("\u{201c}{}\u{201d}", part.name()))
             .collect();
         (!of.is_empty()).then(|| listed(of))
     };
-    let never = names(false).map(|names| format!("not measured by this version: {names}."));
-    let here = names(true).map(|names| format!("not measured in this run: {names}."));
+    let never = names(Standing::Nowhere).map(|names| format!("not measured by this version: {names}."));
+    let here = names(Standing::Here).map(|names| format!("not measured in this run: {names}."));
     [here, never].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
@@ -140,6 +151,71 @@ fn found(id: &str, cells: &Cells<'_>) -> Option<String> {
     })
 }
 
+/// What was found under load; `None` of a statement that is of something else.
+fn of_ladders(id: &str, ladders: &Ladders<'_>) -> Option<String> {
+    let climbs = || ladders.climbed().filter(|climb| climb.counted().next().is_some());
+    let each = |said: &dyn Fn(&Climb<'_>) -> Option<String>| joined(climbs().filter_map(said), " ");
+    let figure = |number: u8| under_load::of_figure(ladders, number);
+    match id {
+        "capacity-2000" => each(&|climb| Some(under_load::bend(climb))),
+        "ladder" => each(&|climb| Some(under_load::about(climb))),
+        "measured-client-only" => each(&|climb| Some(recorded(climb))),
+        "three-transfers" => each(&|climb| Some(followed(climb))),
+        "figure-7" => figure(7),
+        "figure-8" => figure(8),
+        "figure-8-classes" => each(&|climb| Some(classes(climb))),
+        "figure-9" => figure(9),
+        "figure-10" => figure(10),
+        "figure-11" => figure(11),
+        "figure-12" => figure(12),
+        "slow-tails-below-the-knee" => each(&under_load::tails),
+        _ => None,
+    }
+}
+
+/// A sum over the steps of a ladder that count.
+fn sum(climb: &Climb<'_>, of: impl Fn(&super::RungRecord) -> u64) -> u64 {
+    climb.counted().fold(0, |sum, step| sum.saturating_add(of(step.record)))
+}
+
+fn recorded(climb: &Climb<'_>) -> String {
+    format!(
+        "{}: requests of the measured client are told by the source of each; of {} of its exchanges and transfers both \
+         ends are known, and of {} the server has no record.",
+        climb.ladder.name(),
+        count(sum(climb, |record| record.joined)),
+        count(sum(climb, |record| record.unmatched))
+    )
+}
+
+fn followed(climb: &Climb<'_>) -> String {
+    format!(
+        "{}: {} transfers followed {} key exchanges of the measured client that ended well.",
+        climb.ladder.name(),
+        count(sum(climb, |record| record.transfers.scheduled)),
+        count(sum(climb, |record| record.exchanges.answered))
+    )
+}
+
+fn classes(climb: &Climb<'_>) -> String {
+    let of = |cause: Cause| count(sum(climb, |record| record.exchanges.of(cause)));
+    format!(
+        "{}: {} of {} key exchanges had no connection within the deadline, {} a connection and no cookies, and {} failed \
+         otherwise.",
+        climb.ladder.name(),
+        of(Cause::ConnectionTimedOut),
+        count(sum(climb, |record| record.exchanges.scheduled)),
+        of(Cause::ResourceTemporarilyUnavailable),
+        count(sum(climb, |record| {
+            let known = record
+                .exchanges
+                .of(Cause::ConnectionTimedOut)
+                .saturating_add(record.exchanges.of(Cause::ResourceTemporarilyUnavailable));
+            record.exchanges.failed().saturating_sub(known)
+        }))
+    )
+}
+
 /// How d_CKE divides into the path and the rest, path by path.
 fn by_the_network(cells: &Cells<'_>) -> Option<String> {
     let of = |way: Way| {
@@ -182,30 +258,57 @@ fn widest(ranges: &[[u64; 2]]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::published::nts::statement::{all, find};
-    use crate::study::nts::tests::records;
+    use crate::study::nts::Records;
+    use crate::study::nts::tests::all_records;
 
     #[test]
     fn every_statement_has_an_answer_of_ours_or_its_reason() {
-        let records = records();
-        for cells in [Cells::new(&records), Cells::new(&[])] {
+        for records in [all_records(), Records::default()] {
+            let (cells, ladders) = (Cells::new(&records.unloaded), Ladders::new(&records));
             for statement in all() {
-                let answer = answer(statement, &cells);
+                let answer = answer(statement, &cells, &ladders);
                 assert!(answer.ends_with('.') && answer.len() > 20, "{}: {answer:?}", statement.id);
                 if let Answer::Measured(parts) = statement.answer {
-                    let unbuilt = parts.iter().any(|part| !is_built(*part));
-                    assert_eq!(answer.contains("by this version"), unbuilt, "{}: {answer}", statement.id);
-                    let missing = cells.main().is_none() && parts.iter().any(|part| is_built(*part));
+                    let has = |of: Standing| parts.iter().any(|part| standing(*part) == of);
+                    let never = has(Standing::Nowhere);
+                    assert_eq!(answer.contains("by this version"), never, "{}: {answer}", statement.id);
+                    let missing = records.rungs.is_empty() && has(Standing::Here);
                     assert_eq!(answer.contains("in this run"), missing, "{}: {answer}", statement.id);
+                    let field = answer.contains("study run field");
+                    assert_eq!(field, has(Standing::Elsewhere), "{}: {answer}", statement.id);
                 }
             }
         }
     }
 
     #[test]
+    fn statements_on_the_loaded_server_have_the_figures_of_the_ladders() {
+        let records = all_records();
+        let (cells, ladders) = (Cells::new(&records.unloaded), Ladders::new(&records));
+        let of = |id: &str| answer(find(id).unwrap(), &cells, &ladders);
+        for (id, part) in [
+            ("capacity-2000", "To scale, ours bends at 2,500 key exchanges a second"),
+            ("ladder", "To scale: the server has 50.0 % of a core"),
+            ("measured-client-only", "by the source of each"),
+            ("three-transfers", "transfers followed"),
+            ("figure-7", "ours bends at 2,500"),
+            ("figure-8", "Failures of ours begin at 2,500"),
+            ("figure-8-classes", "had no connection within the deadline"),
+            ("figure-9", "Medians of d_CNTS of ours are"),
+            ("figure-10", "Medians of d_SKE of ours are"),
+            ("figure-11", "Medians of d_SNTP of ours are"),
+            ("figure-12", "Medians of d_SNTS of ours are"),
+            ("slow-tails-below-the-knee", "below the knee the largest 95th percentile"),
+        ] {
+            assert!(of(id).contains(part), "{id}: {}", of(id));
+        }
+    }
+
+    #[test]
     fn answers_have_our_figures() {
-        let records = records();
-        let cells = Cells::new(&records);
-        let of = |id: &str| answer(find(id).unwrap(), &cells);
+        let records = all_records();
+        let (cells, ladders) = (Cells::new(&records.unloaded), Ladders::new(&records));
+        let of = |id: &str| answer(find(id).unwrap(), &cells, &ladders);
         assert!(of("table-2-d-cke").starts_with("the median is 2.10 ms by the equations, 2.57 ms as"));
         assert!(
             of("transfer-9-73-percent").starts_with("the increase is 10.00 %"),

@@ -6,12 +6,14 @@
 //! - [`rung`]: what a step of a ladder of loads brought, and to what scale.
 //! - `times`: the distribution of a time under load, as it is stored.
 //! - `figures`: the measures, in two readings each, and what follows from them.
+//! - `ladder`: steps of ladders, their knees, and the paper's figures under load.
 //! - `tables`: the figures as tables and plots, theirs and ours.
 //! - `answers`: what the study here says to each statement of the paper.
 //! - [`report()`]: all of it.
 
 mod answers;
 mod figures;
+mod ladder;
 pub mod plan;
 pub mod record;
 mod report;

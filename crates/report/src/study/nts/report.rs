@@ -2,6 +2,7 @@
 
 use super::answers::answer;
 use super::figures::{Cells, Derived};
+use super::ladder::{self, Ladders};
 use super::record::{Relayed, UnloadedRecord};
 use super::{Cell, Plan, Records, tables};
 use crate::published::nts::statement::{Statement, all};
@@ -24,7 +25,7 @@ pub fn report(plan: &Plan, records: &Records) -> Report {
 /// The paper's Table II and Figures 4 and 5 with ours beside them, equation (6), paths, and every statement.
 #[must_use]
 pub fn sections(plan: &Plan, records: &Records) -> Vec<Section> {
-    let cells = Cells::new(&records.unloaded);
+    let (cells, ladders) = (Cells::new(&records.unloaded), Ladders::new(records));
     let mut first = Section::default();
     let compare = format!("{SOURCE}, beside ours. Compare shapes and ratios, not times.");
     first.say_in(Medium::Text, compare);
@@ -50,7 +51,8 @@ pub fn sections(plan: &Plan, records: &Records) -> Vec<Section> {
         }
         sections.push(Section::of("Paths and key stores", [Block::Table(tables::cells(&cells))]));
     }
-    let terms = all().map(|statement| (statement.place(), said(statement, &cells)));
+    sections.extend(ladder::sections(&ladders));
+    let terms = all().map(|statement| (statement.place(), said(statement, &cells, &ladders)));
     let about = format!(
         "Every statement of the paper with a number or a claim, what {DATA_SOURCE} say of it, and what we measure."
     );
@@ -64,9 +66,9 @@ fn opening(plan: &Plan, cells: &Cells<'_>) -> Vec<String> {
     let mut sentences = vec![
         format!("Ours on {}", plan.provenance().made()),
         format!(
-            "One client exchanges keys, and asks for time with NTS and without, in rotating order; {} are not counted. \
-             This version measures what the paper did without load: the ladder of its Figures 7 to 12 is not \
-             measured.",
+            "Without load one client exchanges keys, and asks for time with NTS and without, in rotating order; {} are \
+             not counted. Under load a measured client and a background of others exchange keys, each step at a server \
+             that was started for it.",
             plural(u64::from(plan.settings.warm_ups), "round")
         ),
     ];
@@ -146,11 +148,15 @@ fn findings(derived: &Derived) -> Vec<String> {
 }
 
 /// A statement, its data, and ours.
-fn said(statement: &Statement, cells: &Cells<'_>) -> Prose {
+fn said(statement: &Statement, cells: &Cells<'_>, ladders: &Ladders<'_>) -> Prose {
     let prose = Prose::default();
     let prose = match statement.printed {
         Some(printed) => prose.plain(printed).plain(" "),
         None => prose,
     };
-    prose.strong("Its data: ").plain(statement.data).strong(" Ours: ").plain(answer(statement, cells))
+    prose
+        .strong("Its data: ")
+        .plain(statement.data)
+        .strong(" Ours: ")
+        .plain(answer(statement, cells, ladders))
 }

@@ -94,6 +94,26 @@ fn ends(name: &str, record: &UnloadedRecord, published: &[Ends]) -> Table {
         .table()
 }
 
+/// What a figure of distributions shows, for those who do not see it: where ours begin and end, and theirs.
+fn described(record: &UnloadedRecord, published: &[Ends]) -> String {
+    let each = published.iter().map(|ends| {
+        let (measure, unit) = (ends.measure, ends.measure.unit().ns());
+        let values = sample(record, measure, Reading::Program);
+        let ours = values.values().first().zip(values.values().last());
+        let ours = ours.map_or_else(
+            || "ours has no value".to_owned(),
+            |(&min, &max)| format!("ours from {} to {}", time(min), time(max)),
+        );
+        format!(
+            "{}: {ours}, theirs from {} to {}",
+            measure.symbol(),
+            ns(ends.min * unit),
+            ns(ends.max * unit)
+        )
+    });
+    format!("Distributions. {}.", each.collect::<Vec<_>>().join("; "))
+}
+
 /// A figure of distributions, whose curves begin at the smallest value and end at the largest, and its table.
 fn figure(words: Words, name: &str, record: &UnloadedRecord, published: &[Ends]) -> [Block; 2] {
     let series = published.iter().flat_map(|ends| {
@@ -119,7 +139,7 @@ fn figure(words: Words, name: &str, record: &UnloadedRecord, published: &[Ends])
 /// Figure 4.
 pub(super) fn figure_4(record: &UnloadedRecord) -> [Block; 2] {
     let words = Words {
-        label: "Distributions of d_CNTS and d_CKE, theirs and ours; the table has their ends",
+        label: described(record, &FIGURE_4).into(),
         share_of: "exchanges",
         time: "time at the client",
     };
@@ -129,7 +149,7 @@ pub(super) fn figure_4(record: &UnloadedRecord) -> [Block; 2] {
 /// Figure 5.
 pub(super) fn figure_5(record: &UnloadedRecord) -> [Block; 2] {
     let words = Words {
-        label: "Distributions of d_SNTP, d_SKE and d_SNTS, theirs and ours; the table has their ends",
+        label: described(record, &FIGURE_5).into(),
         share_of: "exchanges",
         time: "time at the server",
     };

@@ -184,7 +184,7 @@ pub(super) fn shapes(single: &[Option<LoadRecord>]) -> Block {
         Line { name: "ours".to_owned(), colour: 0, dashes: 0, points: measured.collect() },
     ];
     let chart = Chart {
-        label: "Serviced against specified, both as multiples of the most that was serviced; the table has the figures",
+        label: "Serviced against specified, both as multiples of the most that was serviced; the table has the figures".into(),
         up: "serviced, by the most serviced",
         along: "specified, by the most serviced",
         diagonal: Some("all that is specified"),

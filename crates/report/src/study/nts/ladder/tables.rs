@@ -1,0 +1,116 @@
+//! What the steps say, one by one.
+
+use super::curve::Curve;
+use super::failures::{Class, failed_share, tenths};
+use super::{Climb, Step};
+use crate::published::nts::curves::{Step as Published, step as published};
+use crate::render::{ABSENT, Table, Weight, or_absent, or_empty};
+use crate::study::nts::rung::RungRecord;
+use crate::units::{count, rate, time};
+
+fn ns(value: f64) -> String {
+    time(value.round() as u64)
+}
+
+/// The published step at the load of one of ours.
+fn theirs(step: &Step<'_>) -> Option<&'static Published> {
+    published(step.load.round() as u32)
+}
+
+fn per_second(record: &RungRecord, number: u64) -> String {
+    match record.seconds > 0.0 {
+        true => rate(number as f64 / record.seconds),
+        false => ABSENT.to_owned(),
+    }
+}
+
+fn of<'a>(step: &Step<'a>) -> &'a RungRecord {
+    step.record
+}
+
+/// Every step of a ladder.
+pub(super) fn steps(climb: &Climb<'_>) -> Table {
+    let times = |step: &Step<'_>| step.record.times.d_cke.clone();
+    Table::of(format!("Steps, {}", climb.ladder.name()), climb.steps.iter().copied())
+        .number("L", |step: &Step<'_>| rate(step.load))
+        .number("offered /s", |step| rate(of(step).measured_rps + of(step).background_rps))
+        .number("answered /s", |step| {
+            let background = of(step).background.as_ref().map_or(0, |background| background.answered);
+            per_second(of(step), of(step).exchanges.answered.saturating_add(background))
+        })
+        .each(Class::ALL, |class| class.name(), |step, class| count(class.count(&of(step).exchanges)))
+        .number("d_CKE p50", |step| or_absent(times(step).map(|times| time(times.p50_ns))))
+        .number("d_CKE p95", |step| or_absent(times(step).map(|times| time(times.p95_ns))))
+        .number("Listen-Overflows", |step| or_absent(of(step).accept_overflows.map(count)))
+        .number("SYNs again", |step| or_absent(of(step).syn_repeats.map(count)))
+        .number("server, of a core", |step| {
+            or_absent(of(step).server_share.map(|share| format!("{} %", tenths(share))))
+        })
+        .words("does not count", |step| or_empty(of(step).why_invalid.as_ref()))
+        .weighed(|step| Weight::of(step.counts()))
+        .noted([
+            "Classes are of the measured client\u{2019}s key exchanges; offered and answered are of all clients, in key \
+             exchanges a second of this machine. ListenOverflows: connections that found the accept queue full. SYNs \
+             again: TCPSynRetrans of the clients.",
+        ])
+}
+
+/// A time of each step of ours, beside theirs.
+pub(super) fn beside(climb: &Climb<'_>, curve: &Curve) -> Table {
+    let of_theirs = |value: f64| ns(curve.theirs(value));
+    let raw = move |step: &Step<'_>, index: usize| {
+        or_absent(curve.raw.and_then(|raw| theirs(step).map(|step| of_theirs(raw(step)[index]))))
+    };
+    let drawn = |step: &Step<'_>| theirs(step).map(curve.drawn);
+    let ours = |step: &Step<'_>| (curve.ours)(step.record).cloned();
+    let name = format!("Figure {}, {}", curve.figure, curve.measure.symbol());
+    let table = Table::of(name, climb.steps.iter().copied()).number("L", |step: &Step<'_>| rate(step.load));
+    let table = match curve.raw {
+        Some(_) => table.number("theirs p50", |step| raw(step, 0)).number("theirs p95", |step| raw(step, 1)),
+        None => table,
+    };
+    let table = table
+        .number("printed, fastest 50 %", |step| {
+            or_absent(drawn(step).map(|drawn| of_theirs(drawn.fastest_50)))
+        })
+        .number("printed, fastest 95 %", |step| {
+            or_absent(drawn(step).map(|drawn| of_theirs(drawn.fastest_95)))
+        })
+        .number("ours p50", |step| or_absent(ours(step).map(|times| time(times.p50_ns))))
+        .number("ours p95", |step| or_absent(ours(step).map(|times| time(times.p95_ns))))
+        .number("ours, fastest 50 %", |step| or_absent(ours(step).map(|times| ns(times.fastest_50_ns))))
+        .number("ours, fastest 95 %", |step| or_absent(ours(step).map(|times| ns(times.fastest_95_ns))));
+    let table = match curve.equations {
+        Some(equations) => table.number("ours p50, by the equations", |step| {
+            or_absent(equations(step.record).map(|times| time(times.p50_ns)))
+        }),
+        None => table,
+    };
+    table.weighed(|step| Weight::of(step.counts())).noted([
+        "Printed are means of the fastest half and of the fastest 95 %, which the paper\u{2019}s legend calls median and \
+         95th percentile.",
+    ])
+}
+
+/// What failed in each step of ours, beside theirs.
+pub(super) fn failures(climb: &Climb<'_>) -> Table {
+    let share = |value: f64| format!("{} %", tenths(value));
+    Table::of("Figure 8, shares of key exchanges", climb.steps.iter().copied())
+        .number("L", |step: &Step<'_>| rate(step.load))
+        .each(
+            [Class::TimedOut, Class::Unavailable],
+            |class| format!("theirs, {}", class.name()),
+            |step, class| or_absent(theirs(step).map(|step| share(class.share_of_theirs(step)))),
+        )
+        .number("theirs, as drawn", |step| {
+            or_absent(theirs(step).map(|step| share(step.failed_over_answered_percent() / 100.0)))
+        })
+        .number("ours, all classes", |step| share(failed_share(*step)))
+        .each(
+            Class::ALL,
+            |class| format!("ours, {}", class.name()),
+            |step, class| share(class.share(&step.record.exchanges)),
+        )
+        .weighed(|step| Weight::of(step.counts()))
+        .noted(["As drawn: the paper\u{2019}s percentages are of both classes together, over the successes."])
+}
