@@ -18,7 +18,7 @@ use crate::run;
 use crate::study::{Paper, Task, antp, field, ntp_mac, nts, request_threshold};
 
 /// Records and plans of every kind and version, which inputs change.
-const BASES: [&str; 8] = [
+const BASES: [&str; 12] = [
     include_str!("../tests/golden/load.json"),
     include_str!("../tests/golden/load-1.json"),
     include_str!("../tests/golden/run.json"),
@@ -27,7 +27,18 @@ const BASES: [&str; 8] = [
     include_str!("fuzzing/plan-threshold.json"),
     include_str!("fuzzing/plan-mac.json"),
     include_str!("fuzzing/plan-antp.json"),
+    include_str!("fuzzing/nts-unloaded.json"),
+    include_str!("fuzzing/nts-scale.json"),
+    include_str!("fuzzing/nts-rung.json"),
+    include_str!("fuzzing/plan-nts.json"),
 ];
+
+/// Of the first octet of an input, which has the number of the base: its lower bits, and what its upper half is for the
+/// bases from the eighth on. Other upper halves say nothing, so that older inputs stay what they were.
+const BASE_BITS: u8 = 7;
+const BASE_EIGHT: u8 = 0x90;
+/// The bit that has counts mended.
+const MENDED: u8 = 8;
 
 static VALUES: LazyLock<Vec<Value>> = LazyLock::new(|| {
     BASES.iter().map(|text| serde_json::from_str(text).expect("the kept records are JSON")).collect()
@@ -40,6 +51,13 @@ static MAC: LazyLock<MacRecord> =
 static ANTP: LazyLock<antp::AntpRecord> =
     LazyLock::new(|| antp::AntpRecord::from_json(BASES[4]).expect("it is a study of ANTP"));
 
+static NTS: LazyLock<nts::Plan> = LazyLock::new(|| nts::Plan::from_json(BASES[11]).expect("it is a plan"));
+static NTS_RECORDS: LazyLock<nts::Records> = LazyLock::new(|| nts::Records {
+    unloaded: vec![nts::UnloadedRecord::from_json(BASES[8]).expect("it is one client")],
+    scales: vec![nts::ScaleRecord::from_json(BASES[9]).expect("it is a scale")],
+    rungs: vec![nts::RungRecord::from_json(BASES[10]).expect("it is a step")],
+});
+
 const READ: &str = "what is written is read";
 
 /// Any octets as what a file holds: a record or a plan is refused with a reason, or it is written and read again as it
@@ -50,8 +68,9 @@ pub fn record(octets: &[u8]) -> bool {
         [] => return false,
         [b'{', ..] => String::from_utf8_lossy(octets).into_owned(),
         [shape, edits @ ..] => {
-            let base = &VALUES[usize::from(shape & 7)];
-            edit::changed(base, shape & 8 != 0, edits).to_string()
+            let eight = if shape & 0xf0 == BASE_EIGHT { 8 } else { 0 };
+            let base = &VALUES[(usize::from(shape & BASE_BITS) + eight) % BASES.len()];
+            edit::changed(base, shape & MENDED != 0, edits).to_string()
         }
     };
     match Paper::of_plan(&text) {
@@ -74,6 +93,9 @@ fn stored(text: &str) -> bool {
         Record::Mac(record) => record.to_json(),
         Record::Antp(record) => record.to_json(),
         Record::Field(record) => record.to_json(),
+        Record::NtsUnloaded(record) => record.to_json(),
+        Record::NtsScale(record) => record.to_json(),
+        Record::NtsRung(record) => record.to_json(),
     };
     let judge = Judge::of(&again);
     let second = Record::from_json(&again).expect(READ);
@@ -88,8 +110,21 @@ fn stored(text: &str) -> bool {
             judge.report(&ntp_mac::report(&plan, Some(record)));
         }
         Record::Antp(_) | Record::Field(_) => {}
+        Record::NtsUnloaded(record) => {
+            shown_nts(&judge, |records| records.unloaded = vec![(**record).clone()]);
+        }
+        Record::NtsScale(record) => shown_nts(&judge, |records| records.scales = vec![(**record).clone()]),
+        // Beside the one that is kept, of another task or of the same.
+        Record::NtsRung(record) => shown_nts(&judge, |records| records.rungs.push((**record).clone())),
     }
     true
+}
+
+/// A record in a study of NTS with others.
+fn shown_nts(judge: &Judge, put: impl FnOnce(&mut nts::Records)) {
+    let mut records = NTS_RECORDS.clone();
+    put(&mut records);
+    judge.report(&nts::report(&NTS, &records));
 }
 
 /// A load run in everything that is made of load runs.
@@ -139,6 +174,7 @@ fn plan(text: &str, paper: Paper) -> bool {
             let judge = Judge::of(&plan.to_json());
             judge.same(&plan, &nts::Plan::from_json(&plan.to_json()).expect(READ));
             in_folder(&plan.tasks);
+            judge.report(&nts::report(&plan, &NTS_RECORDS));
             judge.report(&nts::report(&plan, &nts::Records::default()));
         }
         Paper::Antp => {

@@ -7,6 +7,7 @@ use crate::run::{self, RunRecord};
 use crate::stored::{self, Error, Stored};
 use crate::study::antp::{self, AntpRecord};
 use crate::study::field::{self, FieldRecord};
+use crate::study::nts::{RungRecord, ScaleRecord, UnloadedRecord, single};
 
 /// What a file holds, by its `format`. Boxed, as records are large and of different sizes.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,16 +22,25 @@ pub enum Record {
     Antp(Box<AntpRecord>),
     /// A study of what authentication costs.
     Field(Box<FieldRecord>),
+    /// One client of the study of NTS.
+    NtsUnloaded(Box<UnloadedRecord>),
+    /// What the server of a ladder serves, of the study of NTS.
+    NtsScale(Box<ScaleRecord>),
+    /// A step of a ladder, of the study of NTS.
+    NtsRung(Box<RungRecord>),
 }
 
 /// The formats, in the order of [`Record`].
-const FORMATS: [&str; 6] = [
+const FORMATS: [&str; 9] = [
     LoadRecord::KNOWN[0],
     LoadRecord::KNOWN[1],
     RunRecord::FORMAT,
     MacRecord::FORMAT,
     AntpRecord::FORMAT,
     FieldRecord::FORMAT,
+    UnloadedRecord::FORMAT,
+    ScaleRecord::FORMAT,
+    RungRecord::FORMAT,
 ];
 
 const _: () = assert!(LoadRecord::KNOWN.len() == 2, "the list of formats has each version of a load record");
@@ -50,6 +60,9 @@ impl Record {
             MacRecord::FORMAT => stored::read(text).map(|record| Record::Mac(Box::new(record))),
             AntpRecord::FORMAT => stored::read(text).map(|record| Record::Antp(Box::new(record))),
             FieldRecord::FORMAT => stored::read(text).map(|record| Record::Field(Box::new(record))),
+            UnloadedRecord::FORMAT => stored::read(text).map(|record| Record::NtsUnloaded(Box::new(record))),
+            ScaleRecord::FORMAT => stored::read(text).map(|record| Record::NtsScale(Box::new(record))),
+            RungRecord::FORMAT => stored::read(text).map(|record| Record::NtsRung(Box::new(record))),
             _ => Err(Error::Format { found, known: &FORMATS }),
         }
     }
@@ -63,6 +76,9 @@ impl Record {
             Record::Mac(_) => "a bench of MACs",
             Record::Antp(_) => "a study of ANTP",
             Record::Field(_) => "a study of what authentication costs",
+            Record::NtsUnloaded(_) => "one client of a study of NTS",
+            Record::NtsScale(_) => "a scale of a study of NTS",
+            Record::NtsRung(_) => "a step of a study of NTS",
         }
     }
 
@@ -75,6 +91,9 @@ impl Record {
             Record::Mac(record) => mac::report(record),
             Record::Antp(record) => antp::report(record),
             Record::Field(record) => field::report(record),
+            Record::NtsUnloaded(record) => single::of_unloaded(record),
+            Record::NtsScale(record) => single::of_scale(record),
+            Record::NtsRung(record) => single::of_rung(record),
         }
     }
 }

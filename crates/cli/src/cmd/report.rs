@@ -25,9 +25,13 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit, Failure> {
         out += &record.report().text();
         match record {
             Record::Load(record) => loads.push((path, record)),
-            other @ (Record::Demo(_) | Record::Mac(_) | Record::Antp(_) | Record::Field(_)) => {
-                others.push((path, other));
-            }
+            other @ (Record::Demo(_)
+            | Record::Mac(_)
+            | Record::Antp(_)
+            | Record::Field(_)
+            | Record::NtsUnloaded(_)
+            | Record::NtsScale(_)
+            | Record::NtsRung(_)) => others.push((path, other)),
         }
     }
     let old = arguments.against.as_deref().map(|path| load(path, "--against")).transpose()?;
@@ -101,7 +105,13 @@ fn page(loads: &[&LoadRecord], others: &[&Record]) -> Result<String, Failure> {
 fn load(path: &Path, option: &str) -> Result<Box<LoadRecord>, Failure> {
     let record = match read(path)? {
         Record::Load(record) => return Ok(record),
-        other @ (Record::Demo(_) | Record::Mac(_) | Record::Antp(_) | Record::Field(_)) => other,
+        other @ (Record::Demo(_)
+        | Record::Mac(_)
+        | Record::Antp(_)
+        | Record::Field(_)
+        | Record::NtsUnloaded(_)
+        | Record::NtsScale(_)
+        | Record::NtsRung(_)) => other,
     };
     let problem = format!("this is {}, and only load runs are compared", record.what());
     Err(wrong(path, &problem, &format!("name a load record with {option}")))
@@ -117,7 +127,7 @@ fn read(path: &Path) -> Result<Record, Failure> {
             stored::Error::Format { .. } => "render it with the version that wrote it, or a later one",
             _ => {
                 "name a record that authentick wrote: of load with --record FILE, the demo's run.json, what bench mac \
-                 --json printed, or a trial of study run antp"
+                 --json printed, or what study run antp or nts measured"
             }
         };
         wrong(path, &error.to_string(), remedy)

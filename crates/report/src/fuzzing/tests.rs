@@ -5,6 +5,12 @@ use crate::stored::pretty;
 
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/record");
 
+/// The first octet of an input that changes this base.
+fn shape_of(index: usize) -> u8 {
+    let index = u8::try_from(index).unwrap();
+    (index & BASE_BITS) | if index > BASE_BITS { BASE_EIGHT } else { 0 }
+}
+
 #[test]
 fn kept_corpus_has_no_finding_and_holds_records() {
     let (mut count, mut read_count) = (0, 0);
@@ -20,7 +26,8 @@ fn kept_corpus_has_no_finding_and_holds_records() {
 fn records_that_inputs_change_are_read() {
     for (index, text) in BASES.iter().enumerate() {
         assert!(record(text.as_bytes()), "{index}");
-        assert!(record(&[index as u8]) && record(&[8 | index as u8]), "{index}");
+        let base = shape_of(index);
+        assert!(record(&[base]) && record(&[MENDED | base]), "{index}");
     }
 }
 
@@ -44,16 +51,20 @@ fn write_seeds() {
     );
     write(format!("{folder}/plan-mac.json"), pretty(&ntp_mac::tests::plan()).as_bytes());
     write(format!("{folder}/plan-antp.json"), pretty(&antp::tests::plan()).as_bytes());
+    write(format!("{folder}/nts-unloaded.json"), pretty(&nts::tests::record("unloaded")).as_bytes());
+    write(format!("{folder}/nts-scale.json"), pretty(&nts::tests::scale("scale-quota")).as_bytes());
+    write(format!("{folder}/nts-rung.json"), pretty(&nts::tests::rung("ladder-quota-2500")).as_bytes());
+    write(format!("{folder}/plan-nts.json"), pretty(&nts::tests::plan()).as_bytes());
     std::fs::create_dir_all(CORPUS).unwrap();
     for (index, text) in BASES.iter().enumerate() {
-        let base = index as u8;
-        write(format!("{CORPUS}/unchanged-{base}"), &[base]);
+        let base = shape_of(index);
+        write(format!("{CORPUS}/unchanged-{index}"), &[base]);
         // Short ones as they are, too.
         if text.len() < 6000 {
-            write(format!("{CORPUS}/text-{base}"), text.as_bytes());
+            write(format!("{CORPUS}/text-{index}"), text.as_bytes());
         }
         let some: Vec<u8> =
             (0..32u8).flat_map(|place| [place / 4, place.wrapping_mul(41), 3, place * 8]).collect();
-        write(format!("{CORPUS}/nudged-{base}"), &[&[8 | base], &some[..]].concat());
+        write(format!("{CORPUS}/nudged-{index}"), &[&[MENDED | base], &some[..]].concat());
     }
 }

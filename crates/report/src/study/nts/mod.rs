@@ -9,6 +9,7 @@
 //! - `ladder`: steps of ladders, their knees, and the paper's figures under load.
 //! - `tables`: the figures as tables and plots, theirs and ours.
 //! - `answers`: what the study here says to each statement of the paper.
+//! - [`single`]: a record alone.
 //! - [`report()`]: all of it.
 
 mod answers;
@@ -18,6 +19,7 @@ pub mod plan;
 pub mod record;
 mod report;
 pub mod rung;
+pub mod single;
 mod tables;
 #[cfg(test)]
 pub(crate) mod tests;
