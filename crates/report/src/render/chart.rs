@@ -29,6 +29,8 @@ const DRAWN_MAX: f64 = 1e18;
 
 pub(super) const LEFT: f64 = 66.0;
 pub(super) const CROSS_REACH: f64 = 4.0;
+/// More dots on a line than these hide each other, where others cross it.
+const DOTS_MAX: usize = 40;
 
 /// What the numbers on the vertical axis are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,7 +84,8 @@ pub(crate) struct Chart {
     pub(crate) marks: Vec<(f64, String)>,
     /// What a reader who points at a rate is told.
     pub(crate) titles: Vec<(f64, String)>,
-    /// Whether there are so many steps that their dots would hide each other.
+    /// Whether lines have so many steps that their dots would hide each other: those with more than [`DOTS_MAX`] have
+    /// none.
     pub(crate) is_dense: bool,
     pub(crate) lines: Vec<Line>,
 }
@@ -195,9 +198,9 @@ impl Drawing for Chart {
                 let points: Vec<&Point> = line.points.iter().filter(|point| self.shows(point)).collect();
                 frame.draw(line, &points, self.is_dense, out);
             }
-            for (number, (rate, name)) in self.marks.iter().enumerate() {
-                frame.area.draw_mark(frame.x(*rate), number, name, out);
-            }
+            let marks: Vec<(f64, &str)> =
+                self.marks.iter().map(|(rate, name)| (frame.x(*rate), name.as_str())).collect();
+            frame.area.draw_marks(&marks, out);
             draw_titles(&self.titles, frame.along, &frame.area, out);
         }))
     }
@@ -291,7 +294,8 @@ impl Frame {
             let _ = writeln!(out, "<path class=\"{class}\" {} d=\"{path}\"/>", dashes_of(line.dashes));
         }
         // Dots at zero would hide each other.
-        for point in counted.iter().filter(|point| point.value > 0.0 && !is_dense) {
+        let has_dots = !is_dense || counted.len() <= DOTS_MAX;
+        for point in counted.iter().filter(|point| point.value > 0.0 && has_dots) {
             let (x, y) = (self.x(point.rate), self.y(point.value));
             let _ = writeln!(out, "<circle class=\"dot {class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.5\"/>");
         }
@@ -355,6 +359,27 @@ mod tests {
             assert_eq!(svg.matches("class=\"dot ").count(), 2);
             let line = svg.lines().find(|line| line.starts_with("<path class=\"series series-0\"")).unwrap();
             assert_eq!(line.matches('L').count(), 1, "{line}");
+        }
+    }
+
+    #[test]
+    fn dots_of_few_steps_are_drawn_beside_a_dense_line_and_titles_stand_in_columns() {
+        let many: Vec<(f64, f64, bool)> = (1..=80).map(|step| (f64::from(step) * 100.0, 5e6, true)).collect();
+        let mut dense = chart(Unit::Time, &many);
+        dense.is_dense = true;
+        dense.lines.push(chart(Unit::Time, &[(2e3, 1e6, true), (4e3, 2e6, true)]).lines.remove(0));
+        dense.titles = vec![(4e3, "later <b>".to_owned()), (2e3, "first".to_owned())];
+        dense.marks.push((2_000.0, "<mark>".to_owned()));
+        for svg in drawn(&dense) {
+            assert_eq!(svg.matches("class=\"dot ").count(), 2);
+            let titles: Vec<&str> =
+                svg.split("<title>").skip(1).map(|rest| rest.split('<').next().unwrap()).collect();
+            assert_eq!(titles, ["first", "later &lt;b&gt;"]);
+            assert!(svg.contains(">&lt;mark&gt;</text>") && !svg.contains("<b>"));
+            // The second name stands below the first.
+            let names: Vec<&str> =
+                svg.split("class=\"name\"").skip(1).map(|rest| rest.split(" y=\"").nth(1).unwrap()).collect();
+            assert!(names[0].starts_with("40.0") && names[1].starts_with("57.0"), "{names:?}");
         }
     }
 

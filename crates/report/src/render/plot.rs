@@ -261,22 +261,26 @@ impl Area {
         );
     }
 
-    /// A line at this place of the horizontal axis, with a name: the one of this number, so that names of several do
-    /// not hide each other.
-    pub(super) fn draw_mark(&self, x: f64, number: usize, name: &str, out: &mut String) {
+    /// Lines at these places of the horizontal axis with names, which stand below each other and in front of the lines:
+    /// none hides another.
+    pub(super) fn draw_marks(&self, marks: &[(f64, &str)], out: &mut String) {
         let Area { left, right, top, bottom } = self;
-        // The name stands on the side that has more room.
-        let (at, anchor) = match x > (left + right) / 2.0 {
-            true => (x - 5.0, "end"),
-            false => (x + 5.0, "start"),
-        };
-        let _ = writeln!(
-            out,
-            "<path class=\"mark\" d=\"M{x:.1} {top}V{bottom}\"/>\
-             <text class=\"name\" style=\"{HALO}\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
-            top + 12.0 + MARK_LINE * number as f64,
-            escaped(name)
-        );
+        for (x, _) in marks {
+            let _ = writeln!(out, "<path class=\"mark\" d=\"M{x:.1} {top}V{bottom}\"/>");
+        }
+        for (number, (x, name)) in marks.iter().enumerate() {
+            // The name stands on the side that has more room.
+            let (at, anchor) = match *x > (left + right) / 2.0 {
+                true => (x - 5.0, "end"),
+                false => (x + 5.0, "start"),
+            };
+            let _ = writeln!(
+                out,
+                "<text class=\"name\" style=\"{HALO}\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
+                top + 12.0 + MARK_LINE * number as f64,
+                escaped(name)
+            );
+        }
     }
 
     /// The axes and what they count; the vertical one may count nothing.

@@ -200,8 +200,8 @@ fn followed(climb: &Climb<'_>) -> String {
 fn classes(climb: &Climb<'_>) -> String {
     let of = |cause: Cause| count(sum(climb, |record| record.exchanges.of(cause)));
     format!(
-        "{}: {} of {} key exchanges had no connection within the deadline, {} a connection and no cookies, and {} failed \
-         otherwise.",
+        "{}: {} of {} key exchanges had no connection within the deadline, {} a connection and no cookies, and {} \
+         failed otherwise.",
         climb.ladder.name(),
         of(Cause::ConnectionTimedOut),
         count(sum(climb, |record| record.exchanges.scheduled)),

@@ -23,8 +23,11 @@ use crate::render::{Block, Medium, Section, Tone};
 use crate::stats::knee::{Knee, Step as KneeStep, knee};
 use crate::units::rate;
 
-/// From this share of what a server may use on, it has used all of it: the rest is what starting and waiting leave.
-const EXHAUSTED_SHARE: f64 = 0.9;
+/// From this share of what a server may use on, its busiest thread has used all of it: the others have the rest.
+const EXHAUSTED_SHARE: f64 = 0.8;
+/// A bar takes at most so much of the axis: its length over this, and to scale so many key exchanges a second.
+const WIDEST_STEPS: f64 = 16.0;
+const WIDEST_RPS: f64 = 200.0;
 /// From this share of a step on a quota has held a server up.
 const THROTTLED_SHARE: f64 = 0.05;
 
@@ -102,10 +105,16 @@ impl<'a> Climb<'a> {
         self.steps.iter().copied().filter(Step::counts)
     }
 
-    /// From one of its loads to the next, if they are evenly spaced.
+    /// What each of its steps may take of the axis: the distance to the next one, but no wide block where few were
+    /// measured, and not much more than one of theirs beside it.
     fn distance(&self) -> f64 {
+        let most = self.steps.last().map_or(1.0, |last| last.load) / WIDEST_STEPS;
         let distances = self.steps.windows(2).map(|pair| pair[1].load - pair[0].load);
-        distances.reduce(f64::min).or(self.steps.first().map(|step| step.load)).unwrap_or(1.0)
+        let distance = distances.fold(most, f64::min);
+        match self.ladder {
+            Ladder::ToScale => distance.min(WIDEST_RPS),
+            Ladder::WholeCore(_) => distance,
+        }
     }
 
     /// A median of a time without load, in nanoseconds.

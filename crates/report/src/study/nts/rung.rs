@@ -124,7 +124,8 @@ pub struct RungRecord {
     pub accept_drops: Option<u64>,
     /// SYNs that clients sent again (TCPSynRetrans).
     pub syn_repeats: Option<u64>,
-    /// Processor time of the server over that of a core, from 0 to 1 of each core; null: nobody knows.
+    /// Share of the step for which the server's busiest thread ran, from 0 to 1: of a core, and not of its quota. Null:
+    /// nobody knows.
     pub server_share: Option<f64>,
     /// Share of the step in which its quota kept the server from running.
     pub throttled_share: Option<f64>,

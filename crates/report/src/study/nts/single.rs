@@ -73,9 +73,10 @@ fn told(record: &RungRecord) -> Vec<String> {
     let mut sentences = vec![
         format!("{what}. On {}", record.provenance().made()),
         format!(
-            "The measured client was to begin {} key exchanges a second and all others {}, for {} s. The server used {} of a \
-             core, and its quota held it up for {} of the time; the busiest thread of the generator had work for {} of it, \
-             and exchanges left up to {} late (99th percentile).",
+            "The measured client was to begin {} key exchanges a second and all others {}, for {} s. The \
+             server\u{2019}s busiest thread ran for {} of it, and its quota held it up for {} of the time; the \
+             busiest thread of the generator had work for {} of it, and exchanges left up to {} late (99th \
+             percentile).",
             rate(*measured_rps),
             rate(*background_rps),
             seconds(record.seconds),
@@ -85,8 +86,8 @@ fn told(record: &RungRecord) -> Vec<String> {
             record.lateness_p99_us.map_or_else(|| "an unknown time".to_owned(), microseconds)
         ),
         format!(
-            "ListenOverflows {}, ListenDrops {}, repeated SYNs {}. Both ends are known of {} exchanges and transfers, and \
-             of {} the server has no record.",
+            "ListenOverflows {}, ListenDrops {}, repeated SYNs {}. Both ends are known of {} exchanges and transfers, \
+             and of {} the server has no record.",
             or_absent(record.accept_overflows.map(count)),
             or_absent(record.accept_drops.map(count)),
             or_absent(record.syn_repeats.map(count)),

@@ -164,6 +164,9 @@ fn with_share(rps: f64, total: f64) -> String {
     }
 }
 
+const SHAPES: &str = "Serviced against specified, both as multiples of the most that was serviced; the table has the \
+                      figures";
+
 /// Table 1 as two lines whose units are the most that each serviced.
 pub(super) fn shapes(single: &[Option<LoadRecord>]) -> Block {
     let most = f64::from(most_1());
@@ -184,7 +187,7 @@ pub(super) fn shapes(single: &[Option<LoadRecord>]) -> Block {
         Line { name: "ours".to_owned(), colour: 0, dashes: 0, points: measured.collect() },
     ];
     let chart = Chart {
-        label: "Serviced against specified, both as multiples of the most that was serviced; the table has the figures".into(),
+        label: SHAPES.into(),
         up: "serviced, by the most serviced",
         along: "specified, by the most serviced",
         diagonal: Some("all that is specified"),

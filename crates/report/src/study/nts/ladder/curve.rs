@@ -219,8 +219,8 @@ impl Curve {
         };
         let axis = match self.measure {
             Measure::Cnts | Measure::Sntp | Measure::Snts => {
-                " The paper\u{2019}s axis has three transfers for each key exchange, which its auxiliary clients did not \
-                 make; this one has the load."
+                "The paper\u{2019}s axis has three transfers for each key exchange, which its auxiliary clients did \
+                 not make; this one has the load."
             }
             Measure::Cke | Measure::Cntp | Measure::Ske => "",
         };

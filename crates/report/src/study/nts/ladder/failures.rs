@@ -127,9 +127,10 @@ pub(super) fn beside_theirs(climb: &Climb<'_>, finding: &str) -> Block {
     let label = format!("Key exchanges that failed against the load, theirs and ours. {finding}");
     let along = "L, key exchanges a second, ours to scale";
     let drawing = stack(label, along, vec![theirs, panel("ours, to scale", climb)], titles);
-    let caption = "Shares of all key exchanges of the measured client. The paper draws them over the successes, which makes \
-                   them larger. A deadline that passes before there is a connection is the first class, and one that \
-                   passes after it the second: theirs was 15 s for each of several steps, and ours is 10 s for all.";
+    let caption = "Shares of all key exchanges of the measured client. The paper draws them over the successes, which \
+                   makes them larger. A deadline that passes before there is a connection is the first class, and one \
+                   that passes after it the second: theirs was 15 s for each of several steps, and ours is 10 s for \
+                   all.";
     Block::figure(drawing, caption)
 }
 

@@ -26,8 +26,8 @@ fn paper_s() -> String {
 /// What there is to say without a step.
 pub(in super::super) fn nothing() -> String {
     format!(
-        "No step of a ladder was measured here, so that nothing stands beside the paper\u{2019}s Figures 7 to 12. Of how \
-         many key exchanges a second a server carries {}.",
+        "No step of a ladder was measured here, so that nothing stands beside the paper\u{2019}s Figures 7 to 12. Of \
+         how many key exchanges a second a server carries {}.",
         paper_s()
     )
 }
@@ -67,25 +67,23 @@ pub(in super::super) fn about(climb: &Climb<'_>) -> String {
 /// How our knee to scale compares with theirs: no finer than the steps.
 fn beside_theirs(step: Step<'_>, before: Option<f64>) -> String {
     let theirs = their_knee();
+    let no_ratio = |why: &str| format!("{why}: no ratio to theirs follows.");
     match (step.is_at_the_server_s_limit(), before) {
-        (Some(false), _) => {
-            "The server was not at its limit in that step, so that it is no figure of the server: no ratio to theirs \
-             follows."
-                .to_owned()
-        }
-        (None, _) => "Whether the server was at its limit there is not known, and no ratio to theirs follows.".to_owned(),
-        (Some(true), None) => "No lower step counts, so that it may be anywhere below; no ratio to theirs follows.".to_owned(),
+        (Some(false), _) => no_ratio("The server was not at its limit in that step"),
+        (None, _) => no_ratio("Whether the server was at its limit there is not known"),
+        (Some(true), None) => no_ratio("No lower step counts, so that it may be anywhere below"),
         // Theirs is above 2,000 and at most 2,100; ours above the step before.
         (Some(true), Some(before)) if before < theirs && step.load > f64::from(CAPACITY_RPS) => format!(
-            "The step before, {}, is normal: to within a step, ours bends where theirs does.",
-            rate(before)
-        ),
-        (Some(true), Some(before)) => format!(
-            "The step before, {}, is normal: ours bends at {:.1} to {:.1} times the load of theirs.",
+            "The step before, {0}, is normal: ours bends above {0} and at {1} at most, and so does theirs.",
             rate(before),
-            before / theirs,
-            step.load / theirs
+            rate(step.load)
         ),
+        (Some(true), Some(before)) => {
+            let [low, high] = [before, step.load].map(|load| format!("{:.1}", load / theirs));
+            let ratio = if low == high { low } else { format!("{low} to {high}") };
+            let before = rate(before);
+            format!("The step before, {before}, is normal: ours bends at {ratio} times the load of theirs.")
+        }
     }
 }
 
@@ -175,9 +173,9 @@ pub(in super::super) fn queue(climb: &Climb<'_>) -> Option<String> {
     let name = climb.ladder.name();
     Some(match full.first() {
         Some(first) => format!(
-            "The accept queue of our server overflowed from {} key exchanges a second on ({name}), in {} of {}; at {} it did {}, \
-             and clients sent SYNs again {}. Their tail past the knee stands at 1, 3 and 7 s, where Linux repeats a SYN: \
-             that it is of a full queue is an inference, and ours is counted.",
+            "The accept queue of our server overflowed from {} key exchanges a second on ({name}), in {} of {}; at {} \
+             it did {}, and clients sent SYNs again {}. Their tail past the knee stands at 1, 3 and 7 s, where Linux \
+             repeats a SYN: that it is of a full queue is an inference, and ours is counted.",
             rate(*first),
             full.len(),
             plural(known.len() as u64, "step"),
@@ -303,8 +301,8 @@ pub(in super::super) fn tails(climb: &Climb<'_>) -> Option<String> {
         .collect();
     let (load, most) = below.iter().copied().rev().max_by(|left, right| left.1.total_cmp(&right.1))?;
     Some(format!(
-        "below the knee the largest 95th percentile of d_CKE of ours is {}, at {} a second ({}); the median without load \
-         is {}.",
+        "below the knee the largest 95th percentile of d_CKE of ours is {}, at {} a second ({}); the median without \
+         load is {}.",
         ns(most),
         rate(load),
         climb.ladder.name(),

@@ -43,15 +43,15 @@ pub(super) fn steps(climb: &Climb<'_>) -> Table {
         .number("d_CKE p95", |step| or_absent(times(step).map(|times| time(times.p95_ns))))
         .number("Listen-Overflows", |step| or_absent(of(step).accept_overflows.map(count)))
         .number("SYNs again", |step| or_absent(of(step).syn_repeats.map(count)))
-        .number("server, of a core", |step| {
+        .number("server\u{2019}s busiest thread", |step| {
             or_absent(of(step).server_share.map(|share| format!("{} %", tenths(share))))
         })
         .words("does not count", |step| or_empty(of(step).why_invalid.as_ref()))
         .weighed(|step| Weight::of(step.counts()))
         .noted([
-            "Classes are of the measured client\u{2019}s key exchanges; offered and answered are of all clients, in key \
-             exchanges a second of this machine. ListenOverflows: connections that found the accept queue full. SYNs \
-             again: TCPSynRetrans of the clients.",
+            "Classes are of the measured client\u{2019}s key exchanges; offered and answered are of all clients, in \
+             key exchanges a second of this machine. ListenOverflows: connections that found the accept queue full. \
+             SYNs again: TCPSynRetrans of the clients. Busiest thread: for what share of the step it ran.",
         ])
 }
 
@@ -87,8 +87,8 @@ pub(super) fn beside(climb: &Climb<'_>, curve: &Curve) -> Table {
         None => table,
     };
     table.weighed(|step| Weight::of(step.counts())).noted([
-        "Printed are means of the fastest half and of the fastest 95 %, which the paper\u{2019}s legend calls median and \
-         95th percentile.",
+        "Printed are means of the fastest half and of the fastest 95 %, which the paper\u{2019}s legend calls median \
+         and 95th percentile.",
     ])
 }
 

@@ -1,7 +1,7 @@
 //! Ladders of loads: what of a study is measured under load, step by step.
 //!
-//! - *To scale*: the server has a share of a core, and rates are the paper's times a factor, so that 2,000 key exchanges
-//!   a second on the axis mean what they meant for the server there. Its steps are the paper's.
+//! - *To scale*: the server has a share of a core, and rates are the paper's times a factor, so that 2,000 key
+//!   exchanges a second on the axis mean what they meant for the server there. Its steps are the paper's.
 //! - *A whole core*: rates are those that were offered. How far they go turns out with the generator's limit, so that a
 //!   plan has numbers of steps alone.
 
