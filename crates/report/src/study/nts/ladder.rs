@@ -18,6 +18,7 @@ mod tests;
 
 use self::curve::{CURVES, Curve};
 use super::{Ladder, Measure, Records, Rung, RungRecord, ScaleRecord, Times};
+use crate::published::nts::CAPACITY_RPS;
 use crate::published::nts::recompute::published_knee;
 use crate::render::{Block, Medium, Section, Tone};
 use crate::stats::knee::{Knee, Step as KneeStep, knee};
@@ -117,6 +118,25 @@ impl<'a> Climb<'a> {
         }
     }
 
+    /// Key exchanges a second here for each of the axis, where 2,000 are what the server serves.
+    fn factor(&self) -> f64 {
+        let of_record = || self.steps.first().map_or(1.0, |step| step.record.factor);
+        match (self.ladder, self.scale) {
+            (Ladder::ToScale, scale) => scale.map_or_else(of_record, |scale| scale.factor),
+            (Ladder::WholeCore(_), scale) => {
+                let served = scale.and_then(|scale| scale.whole_core_rps);
+                served.map_or(1.0, |served| served / f64::from(CAPACITY_RPS))
+            }
+        }
+    }
+
+    /// The same steps on the paper's axis; `None` if nobody knows what the server serves.
+    fn scaled(&self) -> Option<Self> {
+        let factor = self.scale?.whole_core_rps.map(|_| self.factor()).filter(|factor| *factor > 0.0)?;
+        let steps = self.steps.iter().map(|step| Step { load: step.load / factor, ..*step }).collect();
+        Some(Climb { steps, ..self.clone() })
+    }
+
     /// A median of a time without load, in nanoseconds.
     fn reference(&self, times: fn(&RungRecord) -> Option<&Times>) -> Option<f64> {
         Some(times(self.unloaded?)?.p50_ns as f64)
@@ -162,6 +182,11 @@ impl<'a> Ladders<'a> {
     /// The ladder to scale, if a step of it was measured.
     pub(super) fn to_scale(&self) -> Option<&Climb<'a>> {
         self.climbed().find(|climb| climb.ladder == Ladder::ToScale)
+    }
+
+    /// What stands in one frame with theirs: the ladder to scale, or else one on a whole core on the paper's axis.
+    fn beside_theirs(&self) -> Option<Climb<'a>> {
+        self.to_scale().cloned().or_else(|| self.climbed().find_map(Climb::scaled))
     }
 
     /// Ladders on a whole core.
@@ -227,14 +252,15 @@ fn curve(ladders: &Ladders<'_>, curve: &Curve) -> Section {
     let mut section = Section::new(curve.heading());
     let finding = found::of_curve(ladders, curve);
     section.add(Block::Paragraph(finding.as_str().into(), Tone::Lead));
-    if let Some(climb) = ladders.to_scale() {
+    let beside = ladders.beside_theirs();
+    if let Some(climb) = &beside {
         section.add(curve.beside_theirs(climb, &finding));
     }
     let cores = ladders.on_a_core();
     if !cores.is_empty() {
         section.add(curve.on_a_core(&cores));
     }
-    if let Some(climb) = ladders.to_scale() {
+    if let Some(climb) = &beside {
         section.add_to(Medium::Page, Block::Table(tables::beside(climb, curve)));
     }
     section
@@ -245,14 +271,15 @@ fn failed(ladders: &Ladders<'_>) -> Section {
     let mut section = Section::new("Figure 8: key exchanges that failed");
     let finding = found::of_failures(ladders);
     section.add(Block::Paragraph(finding.as_str().into(), Tone::Lead));
-    if let Some(climb) = ladders.to_scale() {
+    let beside = ladders.beside_theirs();
+    if let Some(climb) = &beside {
         section.add(failures::beside_theirs(climb, &finding));
     }
     let cores = ladders.on_a_core();
     if !cores.is_empty() {
         section.add(failures::on_a_core(&cores));
     }
-    if let Some(climb) = ladders.to_scale() {
+    if let Some(climb) = &beside {
         section.add_to(Medium::Page, Block::Table(tables::failures(climb)));
     }
     section

@@ -4,7 +4,7 @@ use super::{Bend, Climb, Step, Titles, their_knee};
 use crate::published::nts::curves::{Drawn, Step as Published, steps};
 use crate::published::nts::{CAPACITY_RPS, Measure};
 use crate::render::{Block, Chart, Line, Point, Unit};
-use crate::study::nts::{RungRecord, Store, Times};
+use crate::study::nts::{Ladder, RungRecord, Store, Times};
 use crate::units::{rate, time};
 
 /// A time against the load.
@@ -198,17 +198,16 @@ impl Curve {
     }
 
     fn caption(&self, climb: &Climb<'_>) -> String {
-        let factor = climb
-            .scale
-            .map_or(climb.steps.first().map(|step| step.record.factor), |scale| Some(scale.factor));
-        let scale = factor.map_or_else(String::new, |factor| {
-            format!(
-                " Ours to scale: 1,000 on the axis are {} key exchanges a second here, so that {} are what its server \
-                 serves.",
-                rate(factor * 1e3),
-                rate(f64::from(CAPACITY_RPS))
-            )
-        });
+        let scale = format!(
+            " Ours to scale: 1,000 on the axis are {} key exchanges a second here{}, so that {} are what its server \
+             serves.",
+            rate(climb.factor() * 1e3),
+            match climb.ladder {
+                Ladder::ToScale => "",
+                Ladder::WholeCore(_) => ", of the ladder on a whole core",
+            },
+            rate(f64::from(CAPACITY_RPS))
+        );
         let theirs = match self.raw {
             Some(_) => "Theirs is drawn twice: percentiles of the raw results, and what was printed.",
             None => "Their raw results were not at hand: theirs is what was printed, which is no percentile.",
@@ -219,7 +218,7 @@ impl Curve {
         };
         let axis = match self.measure {
             Measure::Cnts | Measure::Sntp | Measure::Snts => {
-                "The paper\u{2019}s axis has three transfers for each key exchange, which its auxiliary clients did \
+                " The paper\u{2019}s axis has three transfers for each key exchange, which its auxiliary clients did \
                  not make; this one has the load."
             }
             Measure::Cke | Measure::Cntp | Measure::Ske => "",

@@ -179,7 +179,16 @@ fn whole_core_alone_is_told_without_a_ratio_to_theirs() {
         "{said}"
     );
     assert!(!said.contains("times the load of theirs"));
-    assert_eq!(page(&records).matches("<figure>").count(), 6);
+    // Without the ladder to scale, that on a whole core stands beside theirs, where 2,000 are what it serves.
+    let shown = page(&records);
+    assert_eq!(shown.matches("<figure>").count(), 12);
+    assert!(
+        shown
+            .contains("1,000 on the axis are 800 key exchanges a second here, of the ladder on a whole core")
+    );
+    assert!(shown.contains("2,250 a second: ours median"), "1,800 of 1,600 that are served");
+    records.scales.clear();
+    assert_eq!(page(&records).matches("<figure>").count(), 6, "nobody knows what it serves");
 }
 
 #[test]
