@@ -35,11 +35,13 @@ pub fn sections(plan: &Plan, records: &Records) -> Vec<Section> {
     first.say_in(Medium::Page, about);
     first.say_all(opening(plan, &cells));
     let mut sections = vec![first];
+    let derived = cells.main().and_then(|(_, record)| Derived::of(record));
+    let follows: Vec<String> =
+        derived.iter().flat_map(findings).chain(ladder::found::in_short(&ladders)).collect();
+    if !follows.is_empty() {
+        sections.push(Section::of("What follows", [Block::findings(follows)]));
+    }
     if let Some((cell, record)) = cells.main() {
-        let derived = Derived::of(record);
-        if let Some(derived) = &derived {
-            sections.push(Section::of("What follows", [Block::findings(findings(derived))]));
-        }
         let tables = [tables::table_2(record), tables::readings(record)].map(Block::Table);
         let which = Block::paragraph(of_cell(cell, record));
         sections.push(Section::of("Table II: without load", std::iter::once(which).chain(tables)));

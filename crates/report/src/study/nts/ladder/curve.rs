@@ -216,6 +216,10 @@ impl Curve {
             Some(_) => " Ours is taken as their program did; the table has it by the equations, too.",
             None => "",
         };
+        let file = match self.measure {
+            Measure::Snts => " Theirs read a file for each request, and ours reads none.",
+            Measure::Cke | Measure::Cntp | Measure::Cnts | Measure::Ske | Measure::Sntp => "",
+        };
         let axis = match self.measure {
             Measure::Cnts | Measure::Sntp | Measure::Snts => {
                 " The paper\u{2019}s axis has three transfers for each key exchange, which its auxiliary clients did \
@@ -223,7 +227,7 @@ impl Curve {
             }
             Measure::Cke | Measure::Cntp | Measure::Ske => "",
         };
-        format!("{theirs}{reading}{scale}{axis}")
+        format!("{theirs}{reading}{file}{scale}{axis}")
     }
 
     /// Ours on whole cores, with rates as they are; theirs has no place on this axis.

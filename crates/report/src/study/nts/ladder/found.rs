@@ -134,12 +134,26 @@ pub(in super::super) fn bend(climb: &Climb<'_>) -> String {
     }
 }
 
+/// Where ours bends and where theirs does, in one sentence; `None` if no step counts.
+pub(in super::super) fn in_short(ladders: &Ladders<'_>) -> Option<String> {
+    let climb = ladders.to_scale().or_else(|| ladders.climbed().next())?;
+    let name = climb.ladder.name();
+    let ours = match climb.bend() {
+        Bend::At { step, .. } => format!("Key exchange bends at {} a second here ({name})", rate(step.load)),
+        Bend::Nowhere { last } => {
+            format!("Key exchange does not bend up to {} a second here ({name})", rate(last))
+        }
+        Bend::NoReference | Bend::NoSteps => return None,
+    };
+    Some(format!("{ours}; {}.", paper_s()))
+}
+
 /// What a knee on a whole core is beside what the server serves.
 fn on_a_core(climb: &Climb<'_>, step: Step<'_>) -> String {
     let capacity = climb.scale.and_then(|scale| scale.whole_core_rps);
     match (step.is_at_the_server_s_limit(), capacity) {
         (Some(true), Some(capacity)) if capacity > 0.0 => format!(
-            " That is {} of what it serves, {}. Theirs had four cores of another kind: there is no ratio to it.",
+            " That is {} times what it serves, {}. Theirs had four cores of another kind: there is no ratio to it.",
             ratio(step.load / capacity),
             rate(capacity)
         ),

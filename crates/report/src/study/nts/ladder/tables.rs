@@ -4,7 +4,7 @@ use super::curve::Curve;
 use super::failures::{Class, failed_share, tenths};
 use super::{Climb, Step};
 use crate::published::nts::curves::{Step as Published, step as published};
-use crate::render::{ABSENT, Table, Weight, or_absent, or_empty};
+use crate::render::{ABSENT, Medium, Table, Weight, or_absent, or_empty};
 use crate::study::nts::rung::RungRecord;
 use crate::units::{count, rate, time};
 
@@ -31,27 +31,33 @@ fn of<'a>(step: &Step<'a>) -> &'a RungRecord {
 /// Every step of a ladder.
 pub(super) fn steps(climb: &Climb<'_>) -> Table {
     let times = |step: &Step<'_>| step.record.times.d_cke.clone();
-    Table::of(format!("Steps, {}", climb.ladder.name()), climb.steps.iter().copied())
+    let table = Table::of(format!("Steps, {}", climb.ladder.name()), climb.steps.iter().copied())
         .number("L", |step: &Step<'_>| rate(step.load))
-        .number("offered /s", |step| rate(of(step).measured_rps + of(step).background_rps))
+        .number_on(Medium::Page, "offered /s", |step| rate(of(step).measured_rps + of(step).background_rps))
         .number("answered /s", |step| {
             let background = of(step).background.as_ref().map_or(0, |background| background.answered);
             per_second(of(step), of(step).exchanges.answered.saturating_add(background))
         })
-        .each(Class::ALL, |class| class.name(), |step, class| count(class.count(&of(step).exchanges)))
+        // A terminal has no room for each class.
+        .number_on(Medium::Text, "failed", |step| count(of(step).exchanges.failed()));
+    let table = Class::ALL.into_iter().fold(table, |table, class| {
+        table.number_on(Medium::Page, class.name(), |step| count(class.count(&of(step).exchanges)))
+    });
+    table
         .number("d_CKE p50", |step| or_absent(times(step).map(|times| time(times.p50_ns))))
         .number("d_CKE p95", |step| or_absent(times(step).map(|times| time(times.p95_ns))))
         .number("Listen-Overflows", |step| or_absent(of(step).accept_overflows.map(count)))
         .number("SYNs again", |step| or_absent(of(step).syn_repeats.map(count)))
-        .number("server\u{2019}s busiest thread", |step| {
+        .number_on(Medium::Page, "server\u{2019}s busiest thread", |step| {
             or_absent(of(step).server_share.map(|share| format!("{} %", tenths(share))))
         })
         .words("does not count", |step| or_empty(of(step).why_invalid.as_ref()))
         .weighed(|step| Weight::of(step.counts()))
         .noted([
-            "Classes are of the measured client\u{2019}s key exchanges; offered and answered are of all clients, in \
-             key exchanges a second of this machine. ListenOverflows: connections that found the accept queue full. \
-             SYNs again: TCPSynRetrans of the clients. Busiest thread: for what share of the step it ran.",
+            "What failed is of the measured client\u{2019}s key exchanges. Offered and answered are of all clients, in \
+             key exchanges a second of this machine; what was due in a step counts as answered by the deadline, after \
+             its end too. ListenOverflows: connections that found the accept queue full. SYNs again: TCPSynRetrans of \
+             the clients. Busiest thread: for what share of the step it ran.",
         ])
 }
 
