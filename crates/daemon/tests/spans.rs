@@ -109,7 +109,7 @@ fn measured(node: &node::Running, folder: &Path) -> Spans {
 
 /// Which spans each step is in: its stage, and the sums that the study has of them.
 const MOVED: [(Step, &[&str]); 12] = [
-    (Step::Parse, &["ntp: parse"]),
+    (Step::Parse, &["ntp: parse", "ntp: d_sntp_ns"]),
     (Step::Admit, &["ntp: admit"]),
     (Step::OpenCookies, &["ntp: open", "ntp: d_snts_ns"]),
     (Step::VerifyRequests, &["ntp: verify", "ntp: d_snts_ns"]),

@@ -5,10 +5,11 @@
 //! again by its source and its origin timestamp (the transmit timestamp that the client sent), a key exchange by its
 //! source address and port, so a client can join these records to its own t1 to t10.
 //!
-//! The study verifies after it has built the header; here verification comes first. So d_SNTP is the build stage;
-//! d_SNTS is the sum of opening, verifying and sealing, without the fresh cookie, which the study's server did not
-//! make; the fresh cookie is a span of its own. d_SKE is given twice: by the study's equations from accepting the
-//! connection to the sealed cookies, and as its program did from the parsed request to the response with all cookies.
+//! The study verifies after it has built the header; here verification comes first. So d_SNTP, which is from the
+//! datagram in user space to the header, is the sum of parsing and building; d_SNTS is the sum of opening, verifying
+//! and sealing, without the fresh cookie, which the equations do not have; the fresh cookie is a span of its own. d_SKE
+//! is given twice: by the study's equations from accepting the connection to the sealed cookies, and as its program did
+//! from the parsed request to the response with all cookies.
 //!
 //! A batch goes through the stages as one. With a batch of one, a span is that of the request itself; otherwise it is
 //! the stage's time divided by the packets that were worked on in it, and says so.
@@ -114,7 +115,7 @@ impl From<&NtpSpans> for NtpRecord {
             answered: spans.answered,
             batch_size: spans.batch_size,
             per: if spans.batch_size == 1 { "request" } else { "batch mean" },
-            d_sntp_ns: per_packet(Stage::Build),
+            d_sntp_ns: per_packet(Stage::Parse) + per_packet(Stage::Build),
             d_snts_ns: per_packet(Stage::Open) + per_packet(Stage::Verify) + per_packet(Stage::Seal),
             d_fresh_cookie_ns: per_packet(Stage::Fresh),
             stages_ns: ByName(STAGE_NAMES, Stage::ALL.map(per_packet)),

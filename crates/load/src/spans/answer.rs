@@ -145,13 +145,14 @@ impl NtpRecord {
         let stages: [Timed; NTP_STAGES.len()] = std::array::from_fn(|index| {
             timed(instants_ns[index + 1].saturating_sub(instants_ns[index]), clock_ns, counts[index])
         });
-        let [_, _, open, verify, _, build, seal] = stages;
+        let [parse, _, open, verify, _, build, seal] = stages;
+        let d_sntp: Timed = [parse, build].into_iter().sum();
         let d_snts: Timed = [open, verify, seal].into_iter().sum();
         Ok(NtpTimes {
             source,
             origin,
             batch_size,
-            d_sntp_ns: build.ns,
+            d_sntp_ns: d_sntp.ns,
             d_snts_ns: d_snts.ns,
             stages: Some(stages),
         })
@@ -203,7 +204,7 @@ mod tests {
         let pairs = |stages: &[Timed]| stages.iter().map(|time| (time.raw_ns, time.ns)).collect::<Vec<_>>();
         let expected = [(25, 20), (2, 0), (100, 90), (105, 95), (0, 0), (25, 20), (30, 10)];
         assert_eq!(pairs(&ntp.stages.unwrap()), expected);
-        assert_eq!((ntp.d_sntp_ns, ntp.d_snts_ns, ntp.batch_size), (20, 90 + 95 + 10, 4));
+        assert_eq!((ntp.d_sntp_ns, ntp.d_snts_ns, ntp.batch_size), (20 + 20, 90 + 95 + 10, 4));
         assert_eq!(pairs(&ke.stages.unwrap()), [(900, 880), (15, 0), (300, 280), (60, 40), (40, 20)]);
         assert_eq!(ke.d_ske_from_accept_ns, 880 + 280 + 40);
     }

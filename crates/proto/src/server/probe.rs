@@ -15,8 +15,8 @@ pub enum Stage {
     Verify,
     /// Fresh cookies are sealed.
     Fresh,
-    /// Headers are built: the d_SNTP of "Experimental Analysis of the Performance and Scalability of Network Time
-    /// Security for the Network Time Protocol", section III.
+    /// Headers are built. Parse and build together are the d_SNTP of "Experimental Analysis of the Performance and
+    /// Scalability of Network Time Security for the Network Time Protocol", section III.
     Build,
     /// Responses are sealed. Open, verify and seal together are that paper's d_SNTS.
     Seal,

@@ -267,7 +267,7 @@ pub struct Spans {
     pub d_cnts_ns: Histogram,
     /// d_SKE = t3 - t2, from the accepted connection.
     pub d_ske_ns: Histogram,
-    /// d_SNTP: building the header.
+    /// d_SNTP: from the datagram in user space to the header: parsing, building.
     pub d_sntp_ns: Histogram,
     /// d_SNTS: opening, verifying, sealing.
     pub d_snts_ns: Histogram,
@@ -440,7 +440,7 @@ impl Spans {
             measure("d_CKE", "client: key exchange", &self.d_cke_ns),
             measure("d_CNTS", "client: authenticated transfer of time", &self.d_cnts_ns),
             measure("d_SKE", "server: key exchange", &self.d_ske_ns),
-            measure("d_SNTP", "server: building the header", &self.d_sntp_ns),
+            measure("d_SNTP", "server: parsing, building the header", &self.d_sntp_ns),
             measure("d_SNTS", "server: opening, verifying, sealing", &self.d_snts_ns),
             measure("d_CNTP", "client: d_CNTS - d_SNTS", &self.d_cntp_ns),
         ]

@@ -110,10 +110,10 @@ impl SpanRow {
         self.of_ke(1..5)
     }
 
-    /// d_SNTP: building the header.
+    /// d_SNTP: from the datagram in user space to the header: parsing, building.
     #[must_use]
     pub fn d_sntp(&self) -> Option<Timed> {
-        self.of_ntp(&[5])
+        self.of_ntp(&[0, 5])
     }
 
     /// d_SNTS: opening, verifying and sealing, without the fresh cookie.
@@ -357,7 +357,10 @@ mod tests {
         assert_eq!(exchange.d_ske_from_accept(), Some(Timed { raw_ns: 946_118, ns: 946_010 }));
         assert_eq!(exchange.d_ske_to_response(), Some(Timed { raw_ns: 46_918, ns: 46_810 }));
         assert_eq!(transfer.d_snts(), Some(Timed { raw_ns: 4_181, ns: 4_100 }));
-        assert_eq!((transfer.d_sntp(), transfer.d_fresh_cookie()), (Some(timed(250)), Some(timed(700))));
+        assert_eq!(
+            (transfer.d_sntp(), transfer.d_fresh_cookie()),
+            (Some(Timed { raw_ns: 364, ns: 310 }), Some(timed(700)))
+        );
         assert_eq!((exchange.d_snts(), transfer.d_ske_from_accept(), alone.d_snts()), (None, None, None));
     }
 
@@ -368,7 +371,7 @@ mod tests {
         let column_count = heading().split(',').count();
         assert!(text.lines().all(|line| line.split(',').count() == column_count), "{text}");
         let line = text.lines().nth(2).unwrap();
-        let begins = "3,40.5,transfer,[2001:db8::1]:99,0000000000000abc,,118000,27,3,,,250,4100,,";
+        let begins = "3,40.5,transfer,[2001:db8::1]:99,0000000000000abc,,118000,27,3,,,310,4100,,";
         assert!(line.starts_with(begins), "{line}");
         assert!(line.ends_with(",60,87,20,47,1000,1027,2000,2027,700,727,250,277,1100,1127"), "{line}");
     }
