@@ -96,10 +96,13 @@ impl Crew for Generator {
         }
         let before = Counters::read(&self.numbers);
         host::wait_until(start + order.warm_up + order.duration, &mut is_over);
-        let during = before.until(&Counters::read(&self.numbers));
+        let mut during = before.until(&Counters::read(&self.numbers));
         let rest = self.threads.iter().skip(usize::from(first.is_some()));
         let rest = rest.map(|thread| thread.reports.recv().map_err(failed));
-        Ok(merge(first.into_iter().chain(rest).collect::<Result<_, _>>()?, &during))
+        let parts = first.into_iter().chain(rest).collect::<Result<_, _>>()?;
+        // Who waits for a connection knocks again seconds later: all that began has ended by now.
+        during.syn_repeats = before.syn_repeats_until(&Counters::read(&self.numbers));
+        Ok(merge(parts, &during))
     }
 }
 

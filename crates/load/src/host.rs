@@ -1,8 +1,8 @@
 //! What this host did during a step, beside what its sending threads did themselves, as `/proc` tells; proc(5).
 //!
-//! The kernel's counts are of everything on this host (processor time) or in this network namespace (UDP, interfaces),
-//! so differences over a step hold what others did too. What it cannot see: datagrams that the queue of an interface
-//! drops (`tc -s qdisc`) are not among the interface's own; the sockets report these as a full buffer.
+//! The kernel's counts are of everything on this host (processor time) or in this network namespace (UDP, TCP,
+//! interfaces), so differences over a step hold what others did too. What it cannot see: datagrams that the queue of an
+//! interface drops (`tc -s qdisc`) are not among the interface's own; the sockets report these as a full buffer.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -29,6 +29,8 @@ pub(crate) struct Counters {
     send_buffer: Option<u64>,
     /// Packets that interfaces dropped instead of sending.
     queue: Option<u64>,
+    /// SYNs that were sent again.
+    syn_repeats: Option<u64>,
 }
 
 impl Counters {
@@ -47,6 +49,7 @@ impl Counters {
             steal: steal(&read("/proc/stat"), &cpus),
             send_buffer: v4.map(|v4| v4.saturating_add(v6.unwrap_or(0))),
             queue: queue(&first("net/dev")),
+            syn_repeats: snmp(&first("net/netstat"), "TcpExt", "TCPSynRetrans"),
         }
     }
 
@@ -75,6 +78,11 @@ impl Counters {
             },
             ..Evidence::default()
         }
+    }
+
+    /// How many SYNs were sent again from here until `later`; absent if the kernel does not tell.
+    pub(crate) fn syn_repeats_until(&self, later: &Counters) -> Option<u64> {
+        later.syn_repeats.zip(self.syn_repeats).map(|(after, before)| after.saturating_sub(before))
     }
 }
 
@@ -131,7 +139,7 @@ fn steal(text: &str, cpus: &[usize]) -> Option<(u64, u64)> {
     sum
 }
 
-/// A counter of `/proc/net/snmp`, in which each protocol has a line of names and one of values.
+/// A counter of `/proc/net/snmp` or `netstat`, in which each protocol has a line of names and one of values.
 pub(crate) fn snmp(text: &str, protocol: &str, name: &str) -> Option<u64> {
     let rest = |line: &'_ str| -> Option<Vec<String>> {
         let rest = line.strip_prefix(protocol)?.strip_prefix(':')?;
@@ -202,6 +210,7 @@ mod tests {
             steal: Some((10, 1000)),
             send_buffer: Some(5),
             queue: None,
+            syn_repeats: Some(8),
         };
         let after = Counters {
             at_ns: 11_000,
@@ -209,10 +218,13 @@ mod tests {
             steal: Some((60, 1200)),
             send_buffer: Some(7),
             queue: Some(3),
+            syn_repeats: Some(11),
         };
         let evidence = before.until(&after);
         assert_eq!((evidence.steal_share, evidence.preempted_share), (Some(0.25), Some(0.3)));
         assert_eq!((evidence.drops.send_buffer, evidence.drops.queue), (2, 0));
+        assert_eq!((before.syn_repeats_until(&after), after.syn_repeats_until(&before)), (Some(3), Some(0)));
+        assert_eq!(Counters::default().syn_repeats_until(&after), None);
         let nothing = before.until(&before);
         assert_eq!((nothing.steal_share, nothing.preempted_share), (None, None));
         assert_eq!(Counters::default().until(&after), Evidence::default());

@@ -95,8 +95,7 @@ pub(crate) fn without_own(counted: Traffic, step: &Step, joined: u64) -> Option<
         sent: counted
             .sent
             .saturating_sub(own.requests.saturating_sub(joined).saturating_sub(drops.send_buffer)),
-        unread: counted.unread,
-        uncertain: counted.uncertain,
+        ..counted
     })
 }
 
@@ -487,7 +486,7 @@ fn places(case: &Case<'_>) -> Result<Places, String> {
         );
     };
     let unknown = "what its host counts of UDP is not known";
-    let Traffic { read, full, sent, unread, uncertain } = server.traffic.ok_or(unknown)?;
+    let Traffic { read, full, sent, unread, uncertain, .. } = server.traffic.ok_or(unknown)?;
     let Some(Datagrams { requests, answers }) = datagrams(case.step) else {
         // What found the socket full is known all the same.
         return Ok(Places { full, ..Places::default() });

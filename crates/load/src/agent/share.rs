@@ -106,7 +106,8 @@ pub(crate) fn check(part: &Part) -> Result<(), String> {
 
 /// The part of [`check`] that is not about operations.
 fn check_evidence(part: &Part) -> Result<(), String> {
-    let Evidence { idle_share, preempted_share, steal_share, stalls, drops, .. } = &part.evidence;
+    let Evidence { idle_share, preempted_share, steal_share, stalls, drops, syn_repeats, .. } =
+        &part.evidence;
     let shares = [part.busy_share, *idle_share, *preempted_share, *steal_share];
     if let Some(share) = shares.into_iter().flatten().find(|share| !(0.0..=1.0).contains(share)) {
         return Err(format!("it reports a share of {share}, which is not within 0 to 1"));
@@ -123,7 +124,8 @@ fn check_evidence(part: &Part) -> Result<(), String> {
     }
     let latencies = part.series_ns.iter().map(Histogram::count);
     let seconds = part.series.iter().flat_map(|second| [second.sent, second.answered, second.failed]);
-    let counts = [stalls.count, drops.unread, drops.send_buffer, drops.queue].into_iter();
+    let repeats = syn_repeats.unwrap_or(0);
+    let counts = [stalls.count, drops.unread, drops.send_buffer, drops.queue, repeats].into_iter();
     match counts.chain(seconds).chain(latencies).max() {
         Some(most) if most > OPERATION_COUNT_MAX => {
             Err(format!("it counts {most} of something, which cannot have happened"))
@@ -357,7 +359,7 @@ mod tests {
             ..Part::default()
         };
         assert_eq!(check(&good), Ok(()));
-        let wrong: [fn(&mut Part); 12] = [
+        let wrong: [fn(&mut Part); 13] = [
             |part| part.busy_share = Some(-0.1),
             |part| part.busy_share = Some(f64::NAN),
             |part| part.evidence.idle_share = Some(1.01),
@@ -365,6 +367,7 @@ mod tests {
             |part| part.evidence.stalls.longest_us = f64::NAN,
             |part| part.evidence.stalls.total_us = -1.0,
             |part| part.evidence.drops.unread = u64::MAX,
+            |part| part.evidence.syn_repeats = Some(u64::MAX),
             |part| part.series[1].failed = u64::MAX,
             |part| part.series_ns = vec![Histogram::default(); 3],
             |part| part.series_ns = vec![Histogram::from(vec![(1, u64::MAX)])],

@@ -326,7 +326,7 @@ const KEPT: &[Row] = &[
             fail(step, Cause::Timeout, 3700);
             fail(step, Cause::Late, 3000);
             step.tally.surplus = 1250;
-            let traffic = Traffic { read: 7600, full: 400, sent: 7550, unread: 2000, uncertain: 0 };
+            let traffic = Traffic { read: 7600, full: 400, sent: 7550, unread: 2000, ..Traffic::default() };
             step.server = Some(ServerUse {
                 busiest_thread_share: Some(0.05),
                 waiting_share: Some(0.887),

@@ -1,10 +1,14 @@
-//! What the network namespaces of processes count of UDP: `/proc/PID/net/snmp` and `snmp6`.
+//! What the network namespaces of processes count of UDP (`/proc/PID/net/snmp` and `snmp6`), and of connections that
+//! nobody accepted (`netstat`).
 //!
 //! As measured here: `InDatagrams` counts datagrams that an application has read, not those that came; `RcvbufErrors`
 //! those that came and found their socket full; `OutDatagrams` those that an application sent, unless this host's queue
 //! dropped them. All sockets of the namespace count, those of the generator too if it shares the namespace. A server
 //! that bypasses sockets shows nothing. Of 100 messages of eight requests each that the kernel takes apart
 //! (`UDP_SEGMENT`), 100 were counted as sent and 800 as read, or dropped one by one.
+//!
+//! `ListenOverflows` counts packets that were to open a connection and found the accept queue full, `ListenDrops` those
+//! and whatever else kept one from opening: a SYN that is sent again counts again.
 //!
 //! What waits in a socket is in none of these. `/proc/PID/net/udp` and `udp6` have how much memory it takes
 //! (`rx_queue`): for a short datagram 768 octets of an x86-64 kernel over loopback, and never less than
@@ -45,6 +49,8 @@ impl Counters {
             // A host without IPv6 has no such file.
             let new = fs::read_to_string(format!("/proc/{pid}/net/snmp6")).ok().map(|text| parse_v6(&text));
             total = [Some(old), new].into_iter().flatten().fold(total, plus);
+            let refused = fs::read_to_string(format!("/proc/{pid}/net/netstat")).unwrap_or_default();
+            total = plus(total, parse_refused(&refused));
             let sockets = ["udp", "udp6"].map(|name| fs::read_to_string(format!("/proc/{pid}/net/{name}")));
             let memory =
                 sockets.iter().flatten().map(|text| waiting_size(text, port)).fold(0, u64::saturating_add);
@@ -61,8 +67,14 @@ impl Counters {
             sent: later.total.sent.saturating_sub(self.total.sent),
             unread: later.total.unread,
             uncertain: 0,
+            accept_overflows: more(self.total.accept_overflows, later.total.accept_overflows),
+            accept_drops: more(self.total.accept_drops, later.total.accept_drops),
         }
     }
+}
+
+fn more(before: Option<u64>, after: Option<u64>) -> Option<u64> {
+    after.zip(before).map(|(after, before)| after.saturating_sub(before))
 }
 
 /// What identifies the network namespace of a process. The link `ns/net` is for its owner only; but the files of each
@@ -78,7 +90,14 @@ fn plus(left: Traffic, right: Traffic) -> Traffic {
         sent: left.sent.saturating_add(right.sent),
         unread: left.unread.saturating_add(right.unread),
         uncertain: left.uncertain.max(right.uncertain),
+        accept_overflows: sum(left.accept_overflows, right.accept_overflows),
+        accept_drops: sum(left.accept_drops, right.accept_drops),
     }
+}
+
+/// The sum of what is known.
+fn sum(left: Option<u64>, right: Option<u64>) -> Option<u64> {
+    left.into_iter().chain(right).reduce(u64::saturating_add)
 }
 
 /// From `snmp`.
@@ -90,6 +109,16 @@ fn parse(text: &str) -> Option<Traffic> {
         sent: value("OutDatagrams")?,
         ..Traffic::default()
     })
+}
+
+/// From `netstat`.
+fn parse_refused(text: &str) -> Traffic {
+    let value = |name: &str| snmp(text, "TcpExt", name);
+    Traffic {
+        accept_overflows: value("ListenOverflows"),
+        accept_drops: value("ListenDrops"),
+        ..Traffic::default()
+    }
 }
 
 /// From `snmp6`.
@@ -127,6 +156,29 @@ mod tests {
         let new = "Ip6InReceives 9\nUdp6InDatagrams      \t5058\nUdp6OutDatagrams \t7\nUdp6RcvbufErrors\t4\n";
         assert_eq!(parse_v6(new), Traffic { read: 5058, full: 4, sent: 7, ..Traffic::default() });
         assert_eq!(parse("Udp: InDatagrams\n"), None);
+        let text = "TcpExt: SyncookiesSent ListenOverflows ListenDrops TCPSynRetrans\nTcpExt: 1 7 9 4\n\
+            IpExt: InNoRoutes ListenDrops\nIpExt: 5 5\n";
+        let refused = Traffic { accept_overflows: Some(7), accept_drops: Some(9), ..Traffic::default() };
+        assert_eq!((parse_refused(text), parse_refused("")), (refused, Traffic::default()));
+    }
+
+    #[test]
+    fn connection_that_finds_the_queue_full_is_counted() {
+        use std::net::{TcpListener, TcpStream};
+        use std::time::Duration;
+
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let pids = [std::process::id()];
+        let before = Counters::read(&pids, 1).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let patience = Duration::from_millis(200);
+        let held: Vec<TcpStream> =
+            std::iter::from_fn(|| TcpStream::connect_timeout(&address, patience).ok()).collect();
+        assert!(!held.is_empty());
+        let seen = before.until(&Counters::read(&pids, 1).unwrap());
+        assert!(seen.accept_overflows.is_some_and(|count| count > 0), "{seen:?}");
+        assert!(seen.accept_drops >= seen.accept_overflows, "{seen:?}");
     }
 
     #[test]

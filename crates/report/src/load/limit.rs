@@ -48,6 +48,10 @@ pub struct Evidence {
     pub clock_jumps: u64,
     /// Datagrams that the generator's hosts dropped.
     pub drops: Drops,
+    /// SYNs that these hosts sent again, from the first operation that counts until all had ended (`TCPSynRetrans`), of
+    /// all connections of their network namespaces; absent if that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub syn_repeats: Option<u64>,
 }
 
 /// Times at which a sending thread stood still for a millisecond or more with something to do.
@@ -74,8 +78,8 @@ pub struct Drops {
     pub queue: u64,
 }
 
-/// What a server's host counted of UDP during a step, of all sockets in the server's network namespace; those of the
-/// generator, if it shares the namespace, are subtracted.
+/// What a server's host counted of UDP, and of connections that were not accepted, during a step: of all sockets in the
+/// server's network namespace. Datagrams of the generator, if it shares the namespace, are subtracted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Traffic {
@@ -89,6 +93,12 @@ pub struct Traffic {
     pub unread: u64,
     /// How far each of these may be off, as counting began while datagrams were on their way: after a warm-up.
     pub uncertain: u64,
+    /// Connections that found an accept queue full (`ListenOverflows`); absent if that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accept_overflows: Option<u64>,
+    /// Connections that were dropped before they were accepted, those included (`ListenDrops`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accept_drops: Option<u64>,
 }
 
 /// One second of a step.
@@ -136,6 +146,8 @@ impl Evidence {
             send_buffer: self.drops.send_buffer.saturating_add(other.drops.send_buffer),
             queue: self.drops.queue.saturating_add(other.drops.queue),
         };
+        let repeats = self.syn_repeats.into_iter().chain(other.syn_repeats);
+        self.syn_repeats = repeats.reduce(u64::saturating_add);
     }
 }
 
@@ -158,10 +170,14 @@ mod tests {
             stalls: Stalls { count: 2, longest_us: 4.0, total_us: 8.0 },
             clock_jumps: 1,
             drops: Drops { unread: 2, queue: 3, ..Drops::default() },
+            syn_repeats: Some(4),
             ..Evidence::default()
         });
         assert_eq!((one.idle_share, one.preempted_share, one.steal_share), (Some(0.2), Some(0.3), Some(0.1)));
         assert_eq!(one.stalls, Stalls { count: 3, longest_us: 5.0, total_us: 8.0 });
         assert_eq!((one.clock_jumps, one.drops), (1, Drops { unread: 3, send_buffer: 0, queue: 3 }));
+        assert_eq!(one.syn_repeats, Some(4));
+        one.merge(&Evidence { syn_repeats: Some(u64::MAX), ..Evidence::default() });
+        assert_eq!(one.syn_repeats, Some(u64::MAX));
     }
 }
