@@ -88,10 +88,12 @@ pub fn parameters(plan: &Plan, run: &Run, target: &Target) -> Parameters {
         Arrivals::Exponential => ("exponential", None),
         Arrivals::Closed { window } => ("closed", Some(window)),
     };
-    let (mut transfers_per_exchange, mut same_cookie) = (None, false);
-    if let Scheme::Mix { transfers, same_cookie: same } = plan.scheme {
+    let (mut transfers_per_exchange, mut same_cookie, mut background_transfers) = (None, false, None);
+    if let Scheme::Mix { transfers, same_cookie: same, background_transfers: of_background } = plan.scheme {
         (transfers_per_exchange, same_cookie) = (Some(transfers), same);
+        background_transfers = of_background.filter(|_| run.background_rps > 0.0);
     }
+    let background_clients = Some(plan.background_clients);
     Parameters {
         arrivals: arrivals.to_owned(),
         window,
@@ -108,6 +110,9 @@ pub fn parameters(plan: &Plan, run: &Run, target: &Target) -> Parameters {
         replay_cookie: plan.replay_cookie,
         transfers_per_exchange,
         same_cookie,
+        background_transfers,
+        background_clients: background_clients
+            .filter(|&count| run.background_rps > 0.0 && count != plan.clients),
         antp: plan.antp.zip(target.antp.clone()).map(|(antp, found)| AntpParameters {
             separate_tag: antp.separate_tag,
             replay: antp.replay,

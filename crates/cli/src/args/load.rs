@@ -65,6 +65,9 @@ pub(crate) enum LoadScheme {
         /// Send them all with one cookie, as the NTS study did
         #[arg(long)]
         same_cookie: bool,
+        /// Transfers after each key exchange of the background [default: as many]; with 0, its exchanges hold no client
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000), requires = "background")]
+        background_transfers: Option<u32>,
     },
     /// Phase 1 of ANTP: negotiations, each until the certificate chain is complete
     AntpNegotiate {
@@ -173,9 +176,13 @@ pub(crate) struct LoadArguments {
     /// Seconds that a request waits for its answer
     #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
     pub(crate) timeout: Duration,
-    /// Background load in requests a second, from as many further clients, which are not measured
+    /// Background load in requests a second, from further clients, which are not measured
     #[arg(long, value_name = "RATE", value_parser = rates::rate)]
     pub(crate) background: Option<f64>,
+    /// Simulated clients of the background [default: as many as are measured]
+    #[arg(long, value_name = "N", requires = "background")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) background_clients: Option<u32>,
     /// Addresses of this host that the background sends from, so that a server can tell it from measured clients
     #[arg(long, value_name = "ADDRESS[,..]", value_delimiter = ',', requires = "background")]
     pub(crate) background_sources: Vec<IpAddr>,

@@ -13,8 +13,9 @@ use crate::{Clock, nanos};
 /// Key exchanges whose keys a client uses.
 #[derive(Debug)]
 pub(crate) struct Mix {
-    /// How many transfers follow a key exchange.
+    /// How many transfers follow a key exchange of a measured client, and one of the background.
     transfers: u32,
+    background_transfers: u32,
     /// Whether they share one cookie.
     same_cookie: bool,
     /// Whether each client sends one cookie again and again.
@@ -47,18 +48,25 @@ impl Protocol for Mix {
     const NATURE: Nature = Ke::NATURE;
 
     fn new(settings: &mut Settings) -> Result<Self, Missing> {
-        let Scheme::Mix { transfers, same_cookie } = settings.scheme else {
+        let Scheme::Mix { transfers, same_cookie, background_transfers } = settings.scheme else {
             unreachable!("the object is made of this scheme alone");
         };
-        Ok(Mix { transfers, same_cookie, replays: settings.replay_cookie })
+        let background_transfers = background_transfers.unwrap_or(transfers);
+        Ok(Mix { transfers, background_transfers, same_cookie, replays: settings.replay_cookie })
     }
 
     fn begin(&mut self, call: &mut Call<'_, impl Clock>, measured: bool, intended_ns: u64) -> Begun {
         let idle =
             |client: &Client, _| !client.exchanging && client.transfers_left == 0 && client.outstanding == 0;
-        let client = call.load.roster.choose(measured, idle).ok_or(Cause::LocalPort)?;
-        call.load.roster[client].exchanging = true;
-        call.load.exchanges.want(Exchange { client: Some(client), measured, principal: true, intended_ns });
+        let client = match measured || self.background_transfers > 0 {
+            true => Some(call.load.roster.choose(measured, idle).ok_or(Cause::LocalPort)?),
+            // Nobody uses the keys.
+            false => None,
+        };
+        if let Some(client) = client {
+            call.load.roster[client].exchanging = true;
+        }
+        call.load.exchanges.want(Exchange { client, measured, principal: true, intended_ns });
         Ok(())
     }
 
@@ -67,12 +75,14 @@ impl Protocol for Mix {
     }
 
     fn established(&mut self, call: &mut Call<'_, impl Clock>, exchange: &Exchange) {
-        let Some(index) = exchange.client else { return };
+        let Some(index) = exchange.client else {
+            return call.load.streams.operation_ended(exchange.measured);
+        };
         let client = &mut call.load.roster[index];
         if let Some(session) = client.session.as_mut().filter(|_| self.same_cookie) {
             session.jar.keep_oldest();
         }
-        client.transfers_left = self.transfers;
+        client.transfers_left = if exchange.measured { self.transfers } else { self.background_transfers };
         self.follow(call, index);
     }
 }

@@ -49,6 +49,9 @@ pub enum Scheme {
         transfers: u32,
         /// Whether they share one cookie, as in the NTS study.
         same_cookie: bool,
+        /// How many follow one of the background; absent: as many. With none, its exchanges hold no client.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        background_transfers: Option<u32>,
     },
     /// Phase 1 of ANTP: m1 and m2, until the certificate chain is complete.
     AntpNegotiate,
@@ -145,6 +148,12 @@ pub(crate) use {dispatch, schemes};
 schemes!(define);
 
 impl Scheme {
+    /// Whether operations of the background are of clients: key exchanges whose keys nobody uses are not.
+    #[must_use]
+    pub const fn has_background_clients(self) -> bool {
+        !matches!(self, Scheme::Ke | Scheme::Mix { background_transfers: Some(0), .. })
+    }
+
     /// Whether the server proves with certificates who it is.
     #[must_use]
     pub const fn needs_roots(self) -> bool {

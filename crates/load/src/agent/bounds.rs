@@ -88,7 +88,8 @@ pub(crate) fn check_plan(plan: &Plan, allow: &Allow, limits: &Limits) -> Result<
     if plan.scheme.nature().is_antp && plan.antp.is_none() {
         return Err(Missing::Guide.to_string());
     }
-    if let Scheme::Mix { transfers, .. } = plan.scheme
+    if let Scheme::Mix { transfers, background_transfers, .. } = plan.scheme
+        && let transfers = transfers.max(background_transfers.unwrap_or(0))
         && transfers > TRANSFER_COUNT_MAX
     {
         return Err(format!("{transfers} transfers after a key exchange are more than {TRANSFER_COUNT_MAX}"));
@@ -105,11 +106,13 @@ pub(crate) fn check_plan(plan: &Plan, allow: &Allow, limits: &Limits) -> Result<
 
 /// Refuses an order that exceeds `limits`; `plan` says what one operation is.
 pub(crate) fn check_order(order: &Order, plan: &Plan, limits: &Limits) -> Result<(), String> {
-    let each = match plan.scheme {
-        Scheme::Plain | Scheme::Mac | Scheme::Nts | Scheme::Ke => 1.0,
-        Scheme::AntpNegotiate | Scheme::AntpExchange | Scheme::Antp => 1.0,
-        Scheme::AntpFull => 3.0,
-        Scheme::Mix { transfers, .. } => 1.0 + f64::from(transfers),
+    let [each, background_each] = match plan.scheme {
+        Scheme::Plain | Scheme::Mac | Scheme::Nts | Scheme::Ke => [1.0; 2],
+        Scheme::AntpNegotiate | Scheme::AntpExchange | Scheme::Antp => [1.0; 2],
+        Scheme::AntpFull => [3.0; 2],
+        Scheme::Mix { transfers, background_transfers, .. } => {
+            [transfers, background_transfers.unwrap_or(transfers)].map(|transfers| 1.0 + f64::from(transfers))
+        }
     };
     let rates = [order.rate_rps.unwrap_or(0.0), order.background_rps];
     if rates.iter().any(|rate| !rate.is_finite() || *rate < 0.0) {
@@ -122,7 +125,7 @@ pub(crate) fn check_order(order: &Order, plan: &Plan, limits: &Limits) -> Result
         (Some(_), Arrivals::Closed { .. }) => return Err("a closed loop has no rate of its own".to_owned()),
         (None, Arrivals::Closed { .. }) | (Some(_), Arrivals::Constant | Arrivals::Exponential) => {}
     }
-    let rate = (rates[0] + rates[1]) * each;
+    let rate = rates[0] * each + rates[1] * background_each;
     if rate > limits.rate_rps_max {
         return Err(format!(
             "{rate} operations a second are more than this agent's {}; lower the rate, take more agents, or start it \
@@ -153,6 +156,10 @@ fn at_most(what: &str, value: u32, max: u32, flag: &str) -> Result<(), String> {
 mod tests {
     use super::super::tests::{order, plan};
     use super::*;
+
+    const fn mix(transfers: u32, background_transfers: Option<u32>) -> Scheme {
+        Scheme::Mix { transfers, same_cookie: true, background_transfers }
+    }
 
     #[test]
     fn own_networks_are_allowed_and_no_others() {
@@ -210,10 +217,8 @@ mod tests {
             (Plan { clients: 65_537, ..plan() }, "--clients-max"),
             (Plan { clients: 60_000, background_clients: 5_537, ..plan() }, "--clients-max"),
             (Plan { background_clients: u32::MAX, ..plan() }, "--clients-max"),
-            (
-                Plan { scheme: Scheme::Mix { transfers: 1001, same_cookie: false }, ..plan() },
-                "1001 transfers",
-            ),
+            (Plan { scheme: mix(1001, None), ..plan() }, "1001 transfers"),
+            (Plan { scheme: mix(3, Some(1001)), ..plan() }, "1001 transfers"),
             (Plan { workers: 65, ..plan() }, "--workers-max"),
             (closed(u32::MAX), "--in-flight-max"),
             (Plan { clients: 0, ..plan() }, "does nothing"),
@@ -247,8 +252,14 @@ mod tests {
             let error = check(&order, &plan()).unwrap_err();
             assert!(error.contains(part), "{error}");
         }
-        let mix = Plan { scheme: Scheme::Mix { transfers: 3, same_cookie: true }, ..plan() };
-        assert!(check(&order(250.0, 1.0), &mix).is_ok() && check(&order(251.0, 1.0), &mix).is_err());
+        let of_three = Plan { scheme: mix(3, None), ..plan() };
+        assert!(
+            check(&order(250.0, 1.0), &of_three).is_ok() && check(&order(251.0, 1.0), &of_three).is_err()
+        );
+        let beside = |background_rps| Order { background_rps, ..order(100.0, 1.0) };
+        let alone = Plan { scheme: mix(3, Some(0)), ..plan() };
+        assert!(check(&beside(600.0), &alone).is_ok() && check(&beside(601.0), &alone).is_err());
+        assert!(check(&beside(150.0), &of_three).is_ok() && check(&beside(151.0), &of_three).is_err());
         let closed = Plan { arrivals: Arrivals::Closed { window: 1 }, ..plan() };
         assert!(check(&order(1.0, 1.0), &closed).is_err());
         assert!(check(&Order { rate_rps: None, ..order(1.0, 1.0) }, &closed).is_ok());

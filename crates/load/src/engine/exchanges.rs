@@ -197,7 +197,9 @@ mod tests {
 
     #[test]
     fn closed_loop_goes_on_with_idle_clients_after_exchanges_that_fail_at_once() {
-        for scheme in [Scheme::Ke, Scheme::Mix { transfers: 1, same_cookie: false }] {
+        for scheme in
+            [Scheme::Ke, Scheme::Mix { transfers: 1, same_cookie: false, background_transfers: None }]
+        {
             let mut sockets = failing(scheme);
             let order = Order { duration: Duration::from_millis(50), ..Order::default() };
             let part = sockets.step(&order, sockets.clock.monotonic_ns(), &Watch::default());

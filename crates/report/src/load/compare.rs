@@ -447,7 +447,7 @@ fn differences(new: &LoadRecord, old: &LoadRecord) -> (Vec<String>, Vec<String>)
 type Shape = (&'static str, fn(&LoadRecord) -> String);
 
 /// What two runs must have alike if a ratio is to tell of the server.
-fn shapes() -> [Shape; 22] {
+fn shapes() -> [Shape; 24] {
     fn option(value: Option<u32>) -> String {
         value.map_or_else(|| "none".to_owned(), |value| value.to_string())
     }
@@ -492,6 +492,8 @@ fn shapes() -> [Shape; 22] {
         ("the same cookie for these", |record| record.parameters.same_cookie.to_string()),
         ("ANTP", antp),
         ("background a second", |record| record.parameters.background_rps.to_string()),
+        ("transfers of the background", |record| option(record.parameters.background_transfers)),
+        ("clients of the background", |record| option(record.parameters.background_clients)),
         ("octets of a request", request_size),
         ("tolerated loss", loss_max),
     ]

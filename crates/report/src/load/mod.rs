@@ -144,6 +144,12 @@ pub struct Parameters {
     /// Whether these transfers shared one cookie, as in the NTS study.
     #[serde(default)]
     pub same_cookie: bool,
+    /// Transfers for each key exchange of the background; absent: as many as for the measured ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background_transfers: Option<u32>,
+    /// Simulated clients of the background; absent: as many as are measured, or there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background_clients: Option<u32>,
     /// How ANTP was used; absent for other schemes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub antp: Option<AntpParameters>,

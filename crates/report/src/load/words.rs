@@ -68,7 +68,11 @@ pub(super) fn shape(record: &LoadRecord) -> String {
             sources if sources.is_empty() => sources,
             sources => format!(" from {sources}"),
         };
-        parts.push(format!("background load of {}/s{from}, not measured", rate(parameters.background_rps)));
+        let with = parameters.background_transfers.map_or_else(String::new, |transfers| {
+            format!(" with {} each", plural(u64::from(transfers), "transfer"))
+        });
+        let rps = rate(parameters.background_rps);
+        parts.push(format!("background load of {rps}/s{with}{from}, not measured"));
     }
     if !parameters.agents.is_empty() {
         parts.push(format!("sent by the agents {}", parameters.agents.join(", ")));

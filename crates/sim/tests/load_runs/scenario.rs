@@ -56,7 +56,11 @@ impl Scenario {
             2 | 3 => Scheme::Mac,
             4 | 5 => Scheme::Nts,
             6 => Scheme::Ke,
-            7 => Scheme::Mix { transfers: 1 + below(5) as u32, same_cookie },
+            7 => Scheme::Mix {
+                transfers: 1 + below(5) as u32,
+                same_cookie,
+                background_transfers: replays.then_some(0),
+            },
             8 => Scheme::AntpNegotiate,
             9 => Scheme::AntpExchange,
             10 => Scheme::Antp,

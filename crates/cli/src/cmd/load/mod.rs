@@ -66,9 +66,10 @@ fn offer(load: &Load) -> Result<Offer<'_>, &Agent> {
             Offer { replay: *replay_cookie, ..Offer::new(Scheme::Nts, load, Proof::Nts(nts)) }
         }
         LoadScheme::Ke { load, nts } => Offer::new(Scheme::Ke, load, Proof::Nts(nts)),
-        LoadScheme::Mix { load, nts, transfers_per_exchange, same_cookie } => {
-            let scheme = Scheme::Mix { transfers: *transfers_per_exchange, same_cookie: *same_cookie };
-            Offer::new(scheme, load, Proof::Nts(nts))
+        LoadScheme::Mix { load, nts, transfers_per_exchange, same_cookie, background_transfers } => {
+            let (transfers, same_cookie) = (*transfers_per_exchange, *same_cookie);
+            let background_transfers = *background_transfers;
+            Offer::new(Scheme::Mix { transfers, same_cookie, background_transfers }, load, Proof::Nts(nts))
         }
         LoadScheme::AntpNegotiate { load, antp, replay } => {
             Offer { replay: *replay, ..Offer::new(Scheme::AntpNegotiate, load, Proof::Antp(antp)) }
@@ -167,13 +168,14 @@ impl<'a> Offer<'a> {
             Proof::None | Proof::Presence | Proof::Key(_) | Proof::Nts(_) => None,
         };
         let clients = arguments.clients.max(arguments.workers);
-        let background = arguments.background.is_some() && scheme != Scheme::Ke;
+        let has_background = arguments.background.is_some() && scheme.has_background_clients();
+        let background_clients = arguments.background_clients.unwrap_or(clients).max(arguments.workers);
         let wrong = |problem| Exit::Usage.because(problem);
         let own = arguments.sources.map(|prefix| sources::of_prefix(&prefix, clients)).transpose();
         let plan = Plan {
             antp,
             clients,
-            background_clients: if background { clients } else { 0 },
+            background_clients: if has_background { background_clients } else { 0 },
             sources: own.map_err(wrong)?.unwrap_or_default(),
             background_sources: sources::listed(&arguments.background_sources).map_err(wrong)?,
             workers: arguments.workers,

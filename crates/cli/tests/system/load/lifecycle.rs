@@ -93,6 +93,25 @@ fn three_transfers_with_one_cookie_follow_each_key_exchange() {
 }
 
 #[test]
+fn background_without_transfers_exchanges_keys_and_holds_no_client() {
+    let lab = Lab::new();
+    let (server, relay) = behind(&lab, Tap::default());
+    let background = ["--background", "40", "--background-transfers", "0", "--background-clients", "1"];
+    let arguments = ["--rate", "10", "--step-seconds", "1", "--transfers-per-exchange", "2"];
+    let record = load_nts("mix", server.ke, &lab, &[&arguments[..], &background].concat());
+    let step = only(&record);
+    let exchanges = step.background.as_ref().unwrap();
+    // One client could not carry so many at once: nothing was skipped for want of one.
+    assert_eq!((exchanges.skipped, step.background_accompanying.as_ref()), (0, None));
+    assert!(exchanges.answered >= 40, "{exchanges:?}");
+    let transfers = step.accompanying.as_ref().unwrap();
+    assert_eq!(transfers.sent, 2 * step.tally.answered);
+    // But for the load's own first request.
+    assert_eq!(relay.with(|tap| tap.requests().len()) as u64, transfers.sent + 1);
+    assert_eq!(record.parameters.background_transfers, Some(0));
+}
+
+#[test]
 fn transfers_after_a_key_exchange_have_a_cookie_each_unless_told_otherwise() {
     let lab = Lab::new();
     let (server, relay) = behind(&lab, Tap::default());
