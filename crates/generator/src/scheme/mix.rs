@@ -59,7 +59,7 @@ impl Protocol for Mix {
         let idle =
             |client: &Client, _| !client.exchanging && client.transfers_left == 0 && client.outstanding == 0;
         let client = match measured || self.background_transfers > 0 {
-            true => Some(call.load.roster.choose(measured, idle).ok_or(Cause::LocalPort)?),
+            true => Some(call.load.roster.choose_idle(measured, idle).ok_or(Cause::LocalPort)?),
             // Nobody uses the keys.
             false => None,
         };
