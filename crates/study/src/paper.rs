@@ -227,7 +227,7 @@ fn measure<P: Paper>(
         if !folder.plan.tasks[index].is_open() {
             continue;
         }
-        if let Some(why) = no_time(&folder.plan.tasks, index, ceiling) {
+        if let Some(why) = no_time(&folder.plan.tasks, &order[..place], index, ceiling) {
             folder.plan.tasks[index].end = Some(End { why: Some(why), ..ended(Outcome::Cut) });
             folder.keep_plan()?;
             continue;
@@ -245,7 +245,7 @@ fn measure<P: Paper>(
         let stolen = steal_seconds().zip(steal).map(|(after, before)| (after - before).max(0.0));
         let end = End { seconds: start.elapsed().as_secs_f64(), steal_seconds: stolen, ..end };
         let line = keep(folder, index, brought, end)?;
-        let left = left(&folder.plan.tasks, &order[place + 1..], ceiling);
+        let left = left(&folder.plan.tasks, &order, place + 1, ceiling);
         caller.console.note(&format!("[{}/{count}, {} left] {line}", place + 1, span(left)));
     }
     Ok(())
@@ -305,18 +305,21 @@ fn keep<S: Settings>(folder: &mut Folder<S>, index: usize, found: Found, end: En
     Ok(line)
 }
 
-/// Which open tasks are measured within the ceiling, as the time that others took lets expect.
-fn fitting(tasks: &[Task], ceiling: Option<Duration>) -> Vec<bool> {
+/// Which open tasks are measured within the ceiling, as the time that others took lets expect. Those that were `tried`
+/// take no more of it, unless there was no time for them.
+fn fitting(tasks: &[Task], tried: &[usize], ceiling: Option<Duration>) -> Vec<bool> {
     let Some(ceiling) = ceiling else { return vec![true; tasks.len()] };
     let pace = Pace::of(tasks);
     let left = (ceiling.as_secs_f64() - pace.spent()).max(0.0);
-    pace.fitting(tasks, |task| !task.is_open(), left)
+    let is_cut = |task: &Task| task.end.as_ref().is_some_and(|end| end.outcome == Outcome::Cut);
+    let is_tried = |task: &Task| !is_cut(task) && tried.iter().any(|&index| tasks[index].id == task.id);
+    pace.fitting(tasks, |task| !task.is_open() || is_tried(task), left)
 }
 
 /// Why there is no time for this task, if so.
-fn no_time(tasks: &[Task], index: usize, ceiling: Option<Duration>) -> Option<String> {
+fn no_time(tasks: &[Task], tried: &[usize], index: usize, ceiling: Option<Duration>) -> Option<String> {
     let ceiling = ceiling?;
-    let fits = fitting(tasks, Some(ceiling))[index];
+    let fits = fitting(tasks, tried, Some(ceiling))[index];
     (!fits).then(|| {
         format!(
             "the study may take {} (--minutes); the same command with more measures it",
@@ -335,16 +338,17 @@ fn order(tasks: &[Task], ceiling: Option<Duration>) -> Vec<usize> {
     order
 }
 
-/// Seconds that those of these tasks are going to take that are open and fit.
-fn left(tasks: &[Task], which: &[usize], ceiling: Option<Duration>) -> f64 {
-    let (pace, fits) = (Pace::of(tasks), fitting(tasks, ceiling));
-    let open = which.iter().filter(|&&index| tasks[index].is_open() && fits[index]);
+/// Seconds that tasks are going to take, in this order from a place on, that are open and fit.
+fn left(tasks: &[Task], order: &[usize], from: usize, ceiling: Option<Duration>) -> f64 {
+    let (tried, rest) = order.split_at(from);
+    let (pace, fits) = (Pace::of(tasks), fitting(tasks, tried, ceiling));
+    let open = rest.iter().filter(|&&index| tasks[index].is_open() && fits[index]);
     open.map(|&index| pace.seconds(&tasks[index])).fold(0.0, |sum, seconds| sum + seconds)
 }
 
 /// That there is no time for any of these tasks, if so.
 fn nothing_fits(tasks: &[Task], ceiling: Option<Duration>) -> Option<String> {
-    let fits = fitting(tasks, ceiling);
+    let fits = fitting(tasks, &[], ceiling);
     if tasks.iter().zip(fits).any(|(task, fits)| fits || !task.is_open()) {
         return None;
     }
@@ -360,12 +364,12 @@ fn nothing_fits(tasks: &[Task], ceiling: Option<Duration>) -> Option<String> {
 
 /// Says how much there is to measure, how long that takes, and what there is no time for.
 fn announce(tasks: &[Task], ceiling: Option<Duration>, caller: &Caller<'_>) {
-    let fits = fitting(tasks, ceiling);
+    let fits = fitting(tasks, &[], ceiling);
     let (open, cut): (Vec<_>, Vec<_>) =
         tasks.iter().zip(fits).filter(|(task, _)| task.is_open()).partition(|(_, fits)| *fits);
     if !open.is_empty() {
         let (count, seconds) =
-            (plural(open.len() as u64, "task"), left(tasks, &order(tasks, ceiling), ceiling));
+            (plural(open.len() as u64, "task"), left(tasks, &order(tasks, ceiling), 0, ceiling));
         caller.console.note(&format!("{count} to measure, about {}", span(seconds)));
     }
     if !cut.is_empty() {

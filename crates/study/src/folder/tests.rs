@@ -272,6 +272,18 @@ fn ceiling_leaves_out_what_matters_least_and_more_time_measures_it() {
 }
 
 #[test]
+fn what_cannot_be_measured_takes_no_time_from_what_can() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = program("abc", "a processor");
+    let turns = vec![("1", Turn::Infeasible), ("2", Turn::Infeasible)];
+    let paper = Counting { turns, ..Counting::new(1, 3) };
+    // The time for two of three.
+    by(&program, &paper, folder.path(), Some(Duration::from_secs(130))).unwrap();
+    let infeasible = Some(Outcome::Infeasible);
+    assert_eq!(outcomes(folder.path()), [infeasible, infeasible, Some(Outcome::Measured)]);
+}
+
+#[test]
 fn plan_of_the_folder_holds_and_not_that_of_whoever_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     study(&Counting::new(1, 2), folder.path()).unwrap();
