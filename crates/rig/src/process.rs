@@ -217,6 +217,18 @@ impl Drop for Process {
     }
 }
 
+/// The numbers of a process's threads whose names begin so.
+#[must_use]
+pub fn threads(pid: u32, begin: &str) -> Vec<u32> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let is_it =
+        |path: &Path| std::fs::read_to_string(path.join("comm")).is_ok_and(|name| name.starts_with(begin));
+    entries
+        .filter(|entry| is_it(&entry.path()))
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
 /// Whether there is a process of this number.
 #[must_use]
 pub fn is_running(pid: u32) -> bool {

@@ -15,8 +15,9 @@ const CPU: &str = "cpu";
 
 /// The time over which a quota is kept. Short, so that a process is slow rather than stopped and started.
 const PERIOD_US: u64 = 20_000;
-/// The kernel takes no quota below a millisecond.
+/// The kernel takes no quota below a millisecond: for a smaller share the period is longer, up to this.
 const QUOTA_US_MIN: u64 = 1000;
+const PERIOD_US_MAX: u64 = 100_000;
 
 /// Groups that this process has made: their names must differ.
 static GROUP_COUNT: AtomicU32 = AtomicU32::new(0);
@@ -91,6 +92,20 @@ impl Group {
         let file = self.folder.join("cgroup.procs");
         let what = format!("process {pid} under {}", self.folder.display());
         fs::write(file, pid.to_string()).map_err(Error::system(what))
+    }
+
+    /// Puts one thread of a process into the group, by its number, and leaves the others where they are.
+    ///
+    /// # Errors
+    /// If there is no such thread, or a group takes whole processes alone, as those of version 2 do that are made here.
+    pub fn add_thread(&self, thread: u32) -> Result<(), Error> {
+        let what = format!("thread {thread} under {}", self.folder.display());
+        match self.version {
+            Version::One => {
+                fs::write(self.folder.join("tasks"), thread.to_string()).map_err(Error::system(what))
+            }
+            Version::Two => Err(Error::unavailable(what, &"groups of version 2 take whole processes")),
+        }
     }
 
     /// What the kernel tells of the group in this file; empty if it does not.
@@ -171,12 +186,22 @@ fn owner(name: &str) -> Option<u32> {
     pid.parse().ok()
 }
 
+/// Quota and period of a share of a processor, in microseconds.
+fn limits_us(share: f64) -> [u64; 2] {
+    let quota_us = (PERIOD_US as f64 * share) as u64;
+    match quota_us < QUOTA_US_MIN {
+        true => [QUOTA_US_MIN, ((QUOTA_US_MIN as f64 / share) as u64).clamp(PERIOD_US, PERIOD_US_MAX)],
+        false => [quota_us, PERIOD_US],
+    }
+}
+
 /// A limit on processor time, shared by the processes in it.
 #[derive(Debug)]
 pub struct Quota(Group);
 
 impl Quota {
-    /// A quota of `share` processors: 0.25 is a quarter of one. The least is 0.05.
+    /// A quota of `share` processors: 0.25 is a quarter of one. It is kept over 20 ms, and below 0.05 over longer
+    /// periods with a millisecond each; the least is 0.01.
     ///
     /// # Errors
     /// Where control groups cannot be made, with what would help there.
@@ -186,13 +211,13 @@ impl Quota {
 
     /// Puts a quota on a group.
     fn of(group: Group, share: f64) -> Result<Self, Error> {
-        let quota_us = ((PERIOD_US as f64 * share) as u64).max(QUOTA_US_MIN);
+        let [quota_us, period_us] = limits_us(share);
         match group.version {
             Version::One => {
-                group.set("cpu.cfs_period_us", &PERIOD_US)?;
+                group.set("cpu.cfs_period_us", &period_us)?;
                 group.set("cpu.cfs_quota_us", &quota_us)?;
             }
-            Version::Two => group.set("cpu.max", &format!("{quota_us} {PERIOD_US}"))?,
+            Version::Two => group.set("cpu.max", &format!("{quota_us} {period_us}"))?,
         }
         Ok(Quota(group))
     }
@@ -203,6 +228,20 @@ impl Quota {
     /// If there is no such process.
     pub fn add(&self, pid: u32) -> Result<(), Error> {
         self.0.add(pid)
+    }
+
+    /// Puts one thread of a process under the quota, by its number; its others are free.
+    ///
+    /// # Errors
+    /// As [`Group::add_thread`].
+    pub fn add_thread(&self, thread: u32) -> Result<(), Error> {
+        self.0.add_thread(thread)
+    }
+
+    /// Whether single threads can be put under it.
+    #[must_use]
+    pub fn takes_threads(&self) -> bool {
+        self.0.version == Version::One
     }
 
     /// In how many periods the processes wanted more than their quota.
@@ -238,7 +277,35 @@ mod tests {
         assert_eq!(fs::read_to_string(root.join("cgroup.subtree_control")).unwrap(), "+cpu");
         assert_eq!(quota.0.read("cpu.max"), "5000 20000");
         assert_eq!(quota.0.folder.parent(), Some(&*root));
+        assert!(!quota.takes_threads());
+        assert!(quota.add_thread(1).unwrap_err().to_string().contains("whole processes"));
         fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn shares_are_kept_over_short_periods_as_far_as_the_kernel_lets_them() {
+        let limits = [1.0, 0.25, 0.05, 0.04, 0.02, 0.01, 0.001, 0.0].map(limits_us);
+        let short = [[20_000, 20_000], [5_000, 20_000], [1_000, 20_000], [1_000, 25_000]];
+        assert_eq!(limits[..4], short);
+        assert_eq!(limits[4..], [[1_000, 50_000], [1_000, 100_000], [1_000, 100_000], [1_000, 100_000]]);
+    }
+
+    #[test]
+    fn thread_of_a_process_is_put_under_a_quota_alone() {
+        let quota = match Quota::new(0.5) {
+            Ok(quota) if quota.takes_threads() => quota,
+            // A host without rights, or with version 2.
+            Ok(_) | Err(_) => return,
+        };
+        let (tell, told) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::Builder::new().name("under-quota".to_owned());
+        let thread = thread.spawn(move || told.recv()).unwrap();
+        let of_name = || crate::process::threads(std::process::id(), "under-quota");
+        let number = std::iter::repeat_with(of_name).find_map(|found| found.first().copied()).unwrap();
+        quota.add_thread(number).unwrap();
+        assert_eq!(quota.0.read("tasks").trim(), number.to_string());
+        drop(tell);
+        assert!(thread.join().unwrap().is_err(), "nothing was sent");
     }
 
     #[test]
