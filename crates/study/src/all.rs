@@ -64,7 +64,10 @@ pub fn carry_out_all(
                 share,
                 caller,
             ),
-            Stored::Nts => carry_out_shared(&Nts { quick, places: places.clone() }, &folder, share, caller),
+            Stored::Nts => {
+                let paper = Nts { quick, places: places.clone(), ..Nts::default() };
+                carry_out_shared(&paper, &folder, share, caller)
+            }
             Stored::Antp => carry_out_shared(&Antp { quick, trial: None }, &folder, share, caller),
             Stored::Field => {
                 let paper = Field { quick, places: places.clone(), ..Field::default() };

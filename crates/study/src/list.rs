@@ -35,7 +35,7 @@ pub fn studies(places: &Places) -> Vec<Listed> {
         .map(|paper| match paper {
             Stored::Mac => listed(|quick| NtpMac { quick }),
             Stored::Threshold => listed(|quick| RequestThreshold { quick, ..RequestThreshold::default() }),
-            Stored::Nts => listed(|quick| Nts { quick, places: places.clone() }),
+            Stored::Nts => listed(|quick| Nts { quick, places: places.clone(), ..Nts::default() }),
             Stored::Antp => listed(|quick| Antp { quick, trial: None }),
             Stored::Field => listed(|quick| Field { quick, places: places.clone(), ..Field::default() }),
         })

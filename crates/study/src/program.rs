@@ -15,7 +15,7 @@ use authentick_net::process::terminate;
 use authentick_report::Host;
 use authentick_report::load::{Interruption, LoadRecord};
 use authentick_rig::hosts::{self, Hosts};
-use authentick_rig::process::{Process, is_installed};
+use authentick_rig::process::{Process, is_installed, threads};
 use authentick_rig::quota::Quota;
 
 use crate::{Caller, Error, Fault};
@@ -88,6 +88,16 @@ impl Listening {
     pub(crate) fn limit(&mut self, share: f64, what: &'static str) -> Result<(), Error> {
         self.quota = Quota::new(share).ok();
         self.quota.as_ref().map_or(Ok(()), |quota| quota.add(self.id())).map_err(Error::rig(what))
+    }
+
+    /// Puts its threads whose names begin so under this quota; all of it where a quota takes no single threads.
+    pub(crate) fn limit_by(&mut self, quota: Quota, begin: &str) -> Result<(), authentick_rig::Error> {
+        match quota.takes_threads() {
+            true => threads(self.id(), begin).into_iter().try_for_each(|thread| quota.add_thread(thread))?,
+            false => quota.add(self.id())?,
+        }
+        self.quota = Some(quota);
+        Ok(())
     }
 
     /// Its number.

@@ -39,7 +39,7 @@ pub(crate) enum PaperArgument {
     Mac,
     /// "Authenticated Network Time Synchronization": the phases of ANTP under load, over a short and a long path
     Antp,
-    /// "Experimental Analysis of the Performance and Scalability of NTS": one client, without load
+    /// "Experimental Analysis of the Performance and Scalability of NTS": one client, and beside more and more load
     Nts,
     /// What authentication costs, by scheme and server: our server and those of others, round after round
     Field,
@@ -59,8 +59,8 @@ pub(crate) struct StudyOptions {
     /// Where plan, records and report go; the same command again goes on there
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// Take a minute or less instead of a quarter of an hour (threshold, nts) or two minutes (mac); some minutes
-    /// instead of hours (antp) or of most of an hour (field)
+    /// Take a minute or less instead of a quarter of an hour (threshold) or two minutes (mac); some minutes instead of
+    /// hours (antp, nts) or of most of an hour (field)
     #[arg(long)]
     pub(crate) quick: bool,
     /// Measure for so long at most, interrupted runs of the same study included; what matters least is left out
@@ -83,7 +83,7 @@ pub(crate) struct StudyOptions {
 /// Options of the studies that load a server.
 #[derive(Args, Debug)]
 pub(crate) struct StepOptions {
-    /// Seconds of each row or trial, instead of the paper's
+    /// Seconds of each row, trial or step, instead of the paper's
     #[arg(long, value_name = "S", value_parser = step_seconds)]
     pub(crate) step_seconds: Option<Duration>,
 }
@@ -135,7 +135,7 @@ impl PaperArgument {
     fn takes(self, group: &str) -> bool {
         use PaperArgument::{All, Antp, Field, Nts, Threshold};
         let papers: &[Self] = match group {
-            "StepOptions" => &[Threshold, Antp, Field],
+            "StepOptions" => &[Threshold, Antp, Nts, Field],
             "PeerOptions" => &[Nts, Field, All],
             "FieldOptions" => &[Field],
             _ => &[Threshold],
@@ -212,7 +212,7 @@ mod tests {
             "--out x mac",
             "antp --out x --step-seconds 2",
             "all --out x --quick --minutes 3 --peers y",
-            "nts --out x --peers y",
+            "nts --out x --peers y --step-seconds 2",
             "field --out x --quick --minutes 3 --step-seconds 1 --peers p --servers ntpd-rs,authentick",
             "--step-seconds 2 --out x antp",
             "threshold --out x --scale 2 --target a --permit a --old x --new y --step-seconds 2",

@@ -51,7 +51,7 @@ fn begin(options: &StudyOptions) -> Result<Exit, Failure> {
     let report = match options.paper {
         PaperArgument::Mac => carry_out(&NtpMac { quick }, path, ceiling, &caller)?,
         PaperArgument::All => carry_out_all(quick, &places, path, ceiling, &caller)?,
-        PaperArgument::Nts => carry_out(&Nts { quick, places }, path, ceiling, &caller)?,
+        PaperArgument::Nts => carry_out(&Nts { quick, step, places }, path, ceiling, &caller)?,
         PaperArgument::Antp => carry_out(&Antp { quick, trial: step }, path, ceiling, &caller)?,
         PaperArgument::Field => {
             let paper = Field { quick, trial: step, servers: options.field.servers.clone(), places };

@@ -8,7 +8,7 @@ use authentick_lab::peers::folder;
 use authentick_lab::skip::skip;
 use authentick_net::privilege::is_root;
 use authentick_report::study::Outcome;
-use authentick_report::study::nts::{Cell, Plan, UnloadedRecord};
+use authentick_report::study::nts::{Cell, Plan, RungRecord, ScaleRecord, UnloadedRecord};
 
 use crate::lab::{alone, authentick, refused, render, renders_alone, text};
 use crate::operator::as_nobody;
@@ -17,11 +17,12 @@ fn plan(out: &Path) -> Plan {
     Plan::from_json(&fs::read_to_string(out.join("study.json")).unwrap()).unwrap()
 }
 
-/// The records of a folder that count. Times say nothing here, as other tests share the machine.
+/// The records of cells of a folder that count. Times say nothing here, as other tests share the machine.
 fn records(out: &Path) -> Vec<UnloadedRecord> {
     let plan = plan(out);
     let ended = |outcome| move |end: &authentick_report::study::End| end.outcome == outcome;
-    let measured = plan.tasks.iter().filter(|task| task.end.as_ref().is_some_and(ended(Outcome::Measured)));
+    let cells = plan.tasks.iter().filter(|task| Cell::of(&task.id).is_some());
+    let measured = cells.filter(|task| task.end.as_ref().is_some_and(ended(Outcome::Measured)));
     measured
         .map(|task| UnloadedRecord::from_json(&fs::read_to_string(out.join(&task.file)).unwrap()).unwrap())
         .collect()
@@ -77,7 +78,7 @@ fn papers_experiment_is_measured_and_stands_beside_what_was_published() {
 }
 
 #[test]
-fn without_rights_the_near_cell_is_measured_and_the_others_say_why_not() {
+fn without_rights_the_near_cell_and_a_whole_core_are_measured_and_the_others_say_why_not() {
     if !is_root() {
         return skip("needs root, to become somebody else");
     }
@@ -86,7 +87,8 @@ fn without_rights_the_near_cell_is_measured_and_the_others_say_why_not() {
     std::os::unix::fs::chown(scratch.path(), Some(65534), Some(65534)).unwrap();
     let out = scratch.path().join("study");
     let arguments = ["study", "run", "nts", "--quick", "--peers", "/nowhere", "--out", out.to_str().unwrap()];
-    let output = as_nobody(scratch.path(), &arguments);
+    let short = ["--step-seconds", "0.3", "--minutes", "0.5"];
+    let output = as_nobody(scratch.path(), &[&arguments[..], &short].concat());
     assert!(output.status.success(), "{}", text(&output));
     let records = records(&out);
     let near = records.iter().find(|record| record.task == "unloaded-file-0").unwrap();
@@ -97,4 +99,16 @@ fn without_rights_the_near_cell_is_measured_and_the_others_say_why_not() {
         assert_eq!(end.outcome, Outcome::Infeasible, "{}", task.id);
         assert!(end.why.as_ref().unwrap().contains("only root may make network namespaces"), "{end:?}");
     }
+    let plan = plan(&out);
+    for task in plan.tasks.iter().filter(|task| task.id.contains("quota")) {
+        let end = task.end.as_ref().unwrap();
+        assert_eq!(end.outcome, Outcome::Infeasible, "{}", task.id);
+        assert!(end.why.as_ref().unwrap().contains("there is no ladder to scale"), "{end:?}");
+    }
+    let core = fs::read_to_string(out.join("run-scale-core-file.json")).unwrap();
+    let core = ScaleRecord::from_json(&core).unwrap();
+    assert!(!core.isolated && core.capacity_rps > 0.0 && core.quota_share.is_none(), "{core:?}");
+    // One step at least, be it one that the generator spoiled: others use the machine too.
+    let alone = fs::read_to_string(out.join("run-ladder-core-file-unloaded.json")).unwrap();
+    assert!(RungRecord::from_json(&alone).unwrap().exchanges.answered > 0);
 }

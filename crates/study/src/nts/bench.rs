@@ -1,23 +1,26 @@
-//! What a cell is measured on: a client and a server in namespaces of their own, or on loopback where there are none,
-//! a relay of packets between them, a resolver, a memcached.
+//! What cells and ladders are measured on: a client and a server in namespaces of their own, or on loopback where there
+//! are none, a relay of packets between them, a resolver, a memcached.
 //!
 //! The server has the first processor, the client the last; the relay's threads run where there is room.
 
+use std::cell::Cell as Count;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use authentick_load::single::{self, Rounds, Timings};
 use authentick_net::privilege::is_root;
 use authentick_report::study::Task;
-use authentick_report::study::nts::{Cell, Plan, Relayed, Store, UnloadedRecord, Way};
+use authentick_report::study::nts::{Cell, Ladder, Plan, Relayed, Store, UnloadedRecord, Way};
 use authentick_rig::certificates::write_private;
 use authentick_rig::hosts::{Host, Hosts};
 use authentick_rig::link::Link;
 use authentick_rig::path::Path;
 use authentick_rig::peers::{Memcached, Memory, Place};
-use authentick_rig::process::{Process, is_installed, run};
+use authentick_rig::process::{Guard, Process, is_installed, run};
 use authentick_rig::processors::{Processor, pinned};
+use authentick_rig::quota::Quota;
 use authentick_rig::resolver::{PORT, Resolver};
 use authentick_rig::rounds::{RoundTrips, Transport};
 use authentick_rig::{Error as RigError, echo};
@@ -33,24 +36,57 @@ const RESOLVER_ROUND_TRIP: Duration = Duration::from_micros(360);
 /// Echoes of which the cost of a path is the median, and the pause before each.
 const ECHO_COUNT: usize = 100;
 const ECHO_PAUSE: Duration = Duration::from_millis(1);
+/// What the threads of a server are called that exchange keys.
+const KE_THREADS: &str = "ke-";
 /// What the server's certificate is for.
-const NAME: &str = "localhost";
+pub(super) const NAME: &str = "localhost";
 /// How much memory memcached has, in MiB: the least that is no trouble to it.
 const MEMCACHED_MEGABYTES: u32 = 64;
 const SEAL_KEY: &str = "authentick-fleet-seal 1\nkey 0 ";
+/// Connections that a server has at most, and how long it has each: clients give up before.
+const CONNECTION_COUNT_MAX: u32 = 65_536;
+const CONNECTION_SECONDS_MAX: u32 = 10;
+/// Addresses that are the client's host's beside its own, for clients that are not measured; and what they use without
+/// namespaces.
+const BACKGROUND_RANGE: &str = "198.19.0.0/30";
+const BACKGROUND: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 1);
+const BACKGROUND_HERE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+/// Ports of the client's host: connections that are given up keep theirs for a minute.
+const PORTS: &str = "1024 65535";
 
 /// What cells need.
 pub struct Bench<'a> {
     pub(super) caller: Caller<'a>,
     memcached: Result<Memcached, String>,
+    /// Whether quotas take single threads, or why there are none.
+    quotas: Result<bool, String>,
     /// A server's host and a client's, or why there are none.
     hosts: Result<Hosts, String>,
     /// What a path adds to its delays.
     cost: Duration,
-    identities: Identities,
-    folder: TempDir,
+    pub(super) identities: Identities,
+    pub(super) folder: TempDir,
     /// Servers that have been started.
-    server_count: u32,
+    server_count: Count<u32>,
+}
+
+/// A memcached, which ends with this value, and when this process ends.
+struct Stored {
+    // First: it is to look away before what it guards is waited for.
+    _guard: Guard,
+    _process: Process,
+    address: SocketAddr,
+}
+
+/// A server of a ladder, and what it stands on: what ends first stands first.
+pub(super) struct Loaded<'a> {
+    pub(super) server: Listening,
+    _memcached: Option<Stored>,
+    ground: Ground<'a>,
+    /// Where it is asked.
+    pub(super) addresses: single::Server,
+    /// Where clients stand that are not measured.
+    pub(super) background: IpAddr,
 }
 
 /// What a cell brought.
@@ -73,7 +109,24 @@ pub(super) fn hosts() -> Result<Hosts, String> {
     if !is_installed("ip") {
         return Err(format!("{without}: there is no program \"ip\" (iproute2)"));
     }
-    Hosts::new(1).map_err(|error| format!("{without}: {error}"))
+    let hosts = Hosts::new(1).and_then(|hosts| {
+        hosts.add_sources(0, BACKGROUND_RANGE)?;
+        hosts.set(Host::Client(0), "ipv4/ip_local_port_range", PORTS).map(|()| hosts)
+    });
+    hosts.map_err(|error| format!("{without}: {error}"))
+}
+
+/// Whether single threads of servers can be left a share of a processor.
+///
+/// # Errors
+/// Why not even servers can, in half a sentence.
+pub(super) fn quotas() -> Result<bool, String> {
+    let without = "there is no ladder to scale, whose server has a share of a processor";
+    match Quota::new(1.0) {
+        Ok(quota) => Ok(quota.takes_threads()),
+        Err(error) if is_root() => Err(format!("{without}: {error}")),
+        Err(error) => Err(format!("{without}: {error}; only root may make them")),
+    }
 }
 
 /// memcached, where programs of others are.
@@ -97,7 +150,8 @@ impl<'a> Bench<'a> {
                 Err(error) => (Err(format!("there is no path between namespaces: {error}")), Duration::ZERO),
             },
         };
-        Ok(Bench { caller, memcached: memcached(places), hosts, cost, identities, folder, server_count: 0 })
+        let (memcached, quotas) = (memcached(places), quotas());
+        Ok(Bench { caller, memcached, quotas, hosts, cost, identities, folder, server_count: Count::new(0) })
     }
 
     /// What is to be said of all cells.
@@ -109,10 +163,22 @@ impl<'a> Bench<'a> {
             }
             Err(_) => "Client and server are on one machine, and share its loopback.",
         };
-        vec![format!(
+        let about = format!(
             "{place} authentick serve has one worker for time and one for key exchanges, on the first processor; the \
              client is on the last. Key exchange has the lowest priority: where other work goes on, d_CKE waits for it."
-        )]
+        );
+        let of_quota = match self.quotas {
+            Ok(true) => Some(
+                "On the ladder to scale the thread that exchanges keys has a share of a core, and requests for time \
+                 have the rest.",
+            ),
+            Ok(false) => Some(
+                "On the ladder to scale the whole server has a share of a core, as control groups of version 2 take no \
+                 single threads: requests for time wait for its quota, too.",
+            ),
+            Err(_) => None,
+        };
+        [about].into_iter().chain(of_quota.map(str::to_owned)).collect()
     }
 
     /// Why a cell cannot be measured here, if so.
@@ -121,36 +187,92 @@ impl<'a> Bench<'a> {
             Way::Near => None,
             Way::Study | Way::Long => self.hosts.as_ref().err(),
         };
-        let store = match cell.store() {
-            Store::Memcached => self.memcached.as_ref().err(),
-            Store::File => None,
-        };
-        path.or(store).cloned()
+        path.or(self.lacks(cell.store())).cloned()
     }
 
-    /// Measures a cell; the inner error says why it brought nothing.
-    pub(super) fn measure(
-        &mut self,
-        cell: Cell,
-        warm_ups: u32,
-        count: u32,
-        interval: f64,
-    ) -> Result<Result<Cellful, String>, Error> {
-        self.server_count += 1;
-        let place = Ground::lay(self, cell).map_err(Error::rig("the path of a cell"))?;
-        let memcached = match cell.store() {
-            Store::Memcached => Some(self.start_memcached(&place)?),
+    /// Why a ladder cannot be measured here, if so.
+    pub(super) fn why_no_ladder(&self, ladder: Ladder) -> Option<String> {
+        let quotas = match ladder {
+            Ladder::ToScale => self.quotas.as_ref().err(),
+            Ladder::WholeCore(_) => None,
+        };
+        quotas.or(self.lacks(ladder.store())).cloned()
+    }
+
+    fn lacks(&self, store: Store) -> Option<&String> {
+        match store {
+            Store::Memcached => self.memcached.as_ref().err(),
+            Store::File => None,
+        }
+    }
+
+    /// A server with its store, for a ladder, under this share of a processor; the inner error says why it has none.
+    pub(super) fn begin(
+        &self,
+        ladder: Ladder,
+        quota_share: Option<f64>,
+    ) -> Result<Result<Loaded<'_>, String>, Error> {
+        self.server_count.set(self.server_count.get() + 1);
+        let ground = Ground::near(&self.hosts);
+        let memcached = match ladder.store() {
+            Store::Memcached => Some(self.start_memcached(&ground)?),
             Store::File => None,
         };
-        let mut server = self.serve(&place, memcached.as_ref().map(|(_, address)| *address))?;
-        let asked = single::Server {
+        let [client, background] = match ground.hosts {
+            Some(hosts) => [hosts.address(Host::Client(0)), BACKGROUND.into()],
+            None => [ground.near, BACKGROUND_HERE.into()],
+        };
+        let timed = format!("{client}/32");
+        let mut server = self.serve(&ground, memcached.as_ref().map(|stored| stored.address), &timed)?;
+        if let Some(share) = quota_share {
+            let limited = Quota::new(share).and_then(|quota| server.limit_by(quota, KE_THREADS));
+            if let Err(error) = limited {
+                return Ok(Err(format!("its server has no quota: {error}")));
+            }
+        }
+        let addresses = self.asked(&ground, &mut server)?;
+        Ok(Ok(Loaded { server, _memcached: memcached, ground, addresses, background }))
+    }
+
+    /// What a client knows of a server.
+    fn asked(&self, ground: &Ground<'_>, server: &mut Listening) -> Result<single::Server, Error> {
+        Ok(single::Server {
             key_exchange: server.also("exchanging keys on ")?,
             ntp: server.address,
             metrics: server.also("showing metrics on http://")?,
             authorities: fs::read_to_string(self.identities.authority())?,
             name: NAME.to_owned(),
-            resolver: place.resolver.as_ref().map(|(_, resolver)| resolver.address()),
+            resolver: ground.resolver.as_ref().map(|(_, resolver)| resolver.address()),
+        })
+    }
+
+    /// Whether client and server are hosts of their own.
+    pub(super) fn is_isolated(&self) -> bool {
+        self.hosts.is_ok()
+    }
+
+    /// Which memcached there is, if a server with this store uses it.
+    pub(super) fn memcached_of(&self, store: Store) -> Option<String> {
+        let found = self.memcached.as_ref().ok().filter(|_| store == Store::Memcached);
+        found.map(|memcached| memcached.version().to_owned())
+    }
+
+    /// Measures a cell; the inner error says why it brought nothing.
+    pub(super) fn measure(
+        &self,
+        cell: Cell,
+        warm_ups: u32,
+        count: u32,
+        interval: f64,
+    ) -> Result<Result<Cellful, String>, Error> {
+        self.server_count.set(self.server_count.get() + 1);
+        let place = Ground::lay(self, cell).map_err(Error::rig("the path of a cell"))?;
+        let memcached = match cell.store() {
+            Store::Memcached => Some(self.start_memcached(&place)?),
+            Store::File => None,
         };
+        let mut server = self.serve(&place, memcached.as_ref().map(|stored| stored.address), "0.0.0.0/0")?;
+        let asked = self.asked(&place, &mut server)?;
         let echoed = place.echo().map_err(Error::rig("measuring a path"))?;
         place.path.iter().for_each(Path::count_round_trips);
         let rounds = Rounds { warm_ups, count, interval: Duration::from_secs_f64(interval) };
@@ -170,12 +292,11 @@ impl<'a> Bench<'a> {
                 transfer_round_trips: range(&trips, Transport::Udp, asked.ntp.port()),
             }
         });
-        let version = self.memcached.as_ref().ok().filter(|_| memcached.is_some());
-        let memcached = version.map(|memcached| memcached.version().to_owned());
-        Ok(Ok(Cellful { timings, isolated: self.hosts.is_ok(), memcached, relayed }))
+        let (isolated, memcached) = (self.is_isolated(), self.memcached_of(cell.store()));
+        Ok(Ok(Cellful { timings, isolated, memcached, relayed }))
     }
 
-    fn start_memcached(&self, place: &Ground<'_>) -> Result<(Process, SocketAddr), Error> {
+    fn start_memcached(&self, place: &Ground<'_>) -> Result<Stored, Error> {
         let found = self.memcached.as_ref().map_err(|why| Error::Bug(why.clone()))?;
         let (at, address) = match place.hosts {
             Some(hosts) => (Place::on(hosts, Host::Server), hosts.address(Host::Server)),
@@ -184,12 +305,21 @@ impl<'a> Bench<'a> {
         let memory = Memory::megabytes(MEMCACHED_MEGABYTES);
         let folder = self.folder.path();
         let start = || found.start(&at, SocketAddr::new(address, 0), memory, folder);
-        pinned(Processor::Last, start).map_err(Error::rig("memcached did not start"))
+        let not_started = "memcached did not start";
+        let (process, address) = pinned(Processor::Last, start).map_err(Error::rig(not_started))?;
+        let guard = Guard::new(&process).map_err(Error::rig(not_started))?;
+        Ok(Stored { _guard: guard, _process: process, address })
     }
 
-    /// A server on this ground, with keys in the memcached at this address or else in a file.
-    fn serve(&self, place: &Ground<'_>, memcached: Option<SocketAddr>) -> Result<Listening, Error> {
-        let file = |name: &str| self.folder.path().join(format!("{name}-{}", self.server_count));
+    /// A server on this ground, with keys in the memcached at this address or else in a file, which times these clients
+    /// and refuses nobody for coming too often.
+    fn serve(
+        &self,
+        place: &Ground<'_>,
+        memcached: Option<SocketAddr>,
+        timed: &str,
+    ) -> Result<Listening, Error> {
+        let file = |name: &str| self.folder.path().join(format!("{name}-{}", self.server_count.get()));
         let (config, seal, address) = (file("authentick.toml"), file("seal"), place.server);
         let (store, fleet) = match memcached {
             None => ("file", String::new()),
@@ -207,8 +337,9 @@ impl<'a> Bench<'a> {
              reference = {{ stratum = 1, id = \"TEST\" }}\nstate-directory = {:?}\n\
              [nts]\nke-listen = [\"{address}:0\"]\nke-workers = 1\ncertificate-chain = {:?}\nprivate-key = {:?}\n\
              cookie-keys = {{ store = {store:?} }}\n\
-             [nts.ke-limits]\nper-prefix-rate = 0\nper-network-rate = 0\n\
-             [metrics]\nlisten = \"{near}:0\"\nspan-clients = [\"0.0.0.0/0\"]\n{fleet}",
+             [nts.ke-limits]\nconnections = {CONNECTION_COUNT_MAX}\nper-prefix = {CONNECTION_COUNT_MAX}\n\
+             timeout = \"{CONNECTION_SECONDS_MAX} s\"\nper-prefix-rate = 0\nper-network-rate = 0\n\
+             [metrics]\nlisten = \"{near}:0\"\nspan-clients = [{timed:?}]\n{fleet}",
             file("state"),
             self.identities.chain("server"),
             self.identities.key("server"),
@@ -264,14 +395,30 @@ struct Ground<'a> {
     delay: Duration,
 }
 
+impl Loaded<'_> {
+    /// Where its clients are started.
+    pub(super) fn launch(&self) -> Launch<'_> {
+        self.ground.hosts.map_or(Launch::Here, |hosts| Launch::On(hosts, Host::Client(0)))
+    }
+
+    /// Has one client do these rounds.
+    pub(super) fn ask(&self, rounds: Rounds, stop: &AtomicBool) -> Result<Result<Timings, String>, Error> {
+        let measure = || single::measure(&self.addresses, rounds, stop);
+        Ok(pinned(Processor::Last, || self.ground.at_client(measure))?)
+    }
+}
+
 impl<'a> Ground<'a> {
+    /// Nothing between client and server.
+    fn near(hosts: &'a Result<Hosts, String>) -> Self {
+        let hosts = hosts.as_ref().ok();
+        let near = hosts.map_or(Ipv4Addr::LOCALHOST.into(), |hosts| hosts.address(Host::Server));
+        Ground { resolver: None, path: None, hosts, server: near, near, delay: Duration::ZERO }
+    }
+
     fn lay(bench: &'a Bench<'_>, cell: Cell) -> Result<Self, RigError> {
-        let Ok(hosts) = &bench.hosts else {
-            let here = Ipv4Addr::LOCALHOST.into();
-            let (server, near, delay) = (here, here, Duration::ZERO);
-            return Ok(Ground { resolver: None, path: None, hosts: None, server, near, delay });
-        };
-        let near = hosts.address(Host::Server);
+        let ground = Ground::near(&bench.hosts);
+        let Some(hosts) = ground.hosts else { return Ok(ground) };
         let lay = |round_trip: Duration, seed| {
             let delay = round_trip.saturating_sub(bench.cost) / 2;
             Path::new(hosts, 0, Link::delayed(delay), Link::delayed(delay), seed).map(|path| (path, delay))
@@ -282,7 +429,7 @@ impl<'a> Ground<'a> {
                 Some(lay(Duration::from_micros(u64::from(way.round_trip_us())), 1)?)
             }
         };
-        let server = laid.as_ref().map_or(near, |(path, _)| path.server_address());
+        let server = laid.as_ref().map_or(ground.near, |(path, _)| path.server_address());
         let resolver = match cell.has_look_up() {
             false => None,
             true => {
@@ -298,7 +445,7 @@ impl<'a> Ground<'a> {
             }
         };
         let (path, delay) = laid.map_or((None, Duration::ZERO), |(path, delay)| (Some(path), delay));
-        Ok(Ground { resolver, path, hosts: Some(hosts), server, near, delay })
+        Ok(Ground { resolver, path, server, delay, ..ground })
     }
 
     /// What a datagram takes there and back with nothing at either end; no time where there is no relay.

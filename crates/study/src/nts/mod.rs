@@ -1,24 +1,29 @@
-//! The NTS study's measurements without load: one client, whose exchanges are timed stage by stage at both ends, over
-//! several paths and with both key stores.
+//! The NTS study's measurements. Without load: one client, whose exchanges are timed stage by stage at both ends, over
+//! several paths and with both key stores. Under load: the same client beside others, step by step.
 //!
 //! - `bench`: hosts, paths, the resolver, memcached and servers.
+//! - `ladder`: steps under load.
 //!
-//! Each cell is a task with a record and a server of its own, so that nothing is left of the cell before.
+//! Each cell and each step is a task with a record and a server of its own, so that nothing is left of the cell before.
 
 mod bench;
+mod ladder;
+
+use std::time::Duration;
 
 use authentick_report::Report;
 use authentick_report::published::nts::{
     LOAD_STEP_RPS, STEP_SECONDS, TRANSFERS_PER_EXCHANGE, UNLOADED_COUNT, WARM_UPS,
 };
-use authentick_report::study::Task;
 use authentick_report::study::nts::{
-    Found as NtsFound, KeyExchange, Measure, Plan, Records, RungRecord, ScaleRecord, Settings as NtsSettings,
-    Transfer, UnloadedRecord, report,
+    Cell, Found as NtsFound, KeyExchange, Ladder, Measure, Outcomes, Plan, Records, Rung, RungRecord,
+    ScaleRecord, Settings as NtsSettings, Transfer, UnloadedRecord, report,
 };
-use authentick_report::units::time;
+use authentick_report::study::{Outcome, Task};
+use authentick_report::units::{rate, time};
 
 use self::bench::Bench;
+use self::ladder::{Came, Offer, rung_record};
 use crate::folder::Folder;
 use crate::paper::{Found, Planned};
 use crate::places::Places;
@@ -41,12 +46,16 @@ const CORE_STEPS: u32 = 16;
 const DEADLINE_SECONDS: f64 = 10.0;
 /// Of more exchanges than this share a cell must have an answer, or it says nothing.
 const FAILED_SHARE_MAX: f64 = 0.01;
+/// After so many steps in a row that the generator spoiled no higher load is offered.
+const SPOILED_COUNT: usize = 3;
 
 /// The paper, as the user wants it repeated.
 #[derive(Clone, Debug, Default)]
 pub struct Nts {
-    /// Whether a minute is to do.
+    /// Whether some minutes are to do.
     pub quick: bool,
+    /// How long a step of a ladder offers its load, if not as long as ours.
+    pub step: Option<Duration>,
     /// Where memcached is looked for.
     pub places: Places,
 }
@@ -87,12 +96,16 @@ impl Paper for Nts {
             step_seconds: QUICK_STEP_SECONDS,
             ..whole
         };
-        let settings = if self.quick { quick } else { whole };
+        let mut settings = if self.quick { quick } else { whole };
+        if let Some(step) = self.step {
+            settings.step_seconds = step.as_secs_f64();
+        }
         Planned { tasks: settings.tasks(), found: NtsFound::default(), settings }
     }
 
     fn obstacles(&self) -> Vec<String> {
-        let found = [bench::hosts().map(drop), bench::memcached(&self.places).map(drop)];
+        let found =
+            [bench::hosts().map(drop), bench::memcached(&self.places).map(drop), bench::quotas().map(drop)];
         found.into_iter().filter_map(Result::err).map(|why| format!("{why}.")).collect()
     }
 
@@ -113,45 +126,12 @@ impl Paper for Nts {
         bench: &mut Bench<'_>,
         folder: &mut Folder<NtsSettings>,
     ) -> Result<Found, Error> {
-        let cell = match Measure::of(&task.id) {
-            Some(Measure::Cell(cell)) => cell,
-            Some(Measure::Scale(_) | Measure::Rung(..)) => {
-                return Ok(Found::Infeasible("this version does not measure it yet".to_owned()));
-            }
-            None => {
-                return Ok(Found::Infeasible(
-                    "the plan has a task that this version does not know".to_owned(),
-                ));
-            }
-        };
-        if let Some(why) = bench.why_not(cell) {
-            return Ok(Found::Infeasible(why));
+        match Measure::of(&task.id) {
+            Some(Measure::Cell(cell)) => unloaded(cell, task, bench, folder),
+            Some(Measure::Scale(ladder)) => scale(ladder, task, bench, folder),
+            Some(Measure::Rung(ladder, step)) => rung((ladder, step), task, bench, folder),
+            None => Ok(Found::Infeasible("the plan has a task that this version does not know".to_owned())),
         }
-        let (rounds, interval) = folder.plan.settings.rounds_of(cell);
-        let found = bench.measure(cell, folder.plan.settings.warm_ups, rounds, interval)?;
-        if bench.caller.says_stop() {
-            return Ok(Found::Stopped(None));
-        }
-        let found = match found {
-            Ok(found) => found,
-            Err(why) => return Ok(Found::Infeasible(why)),
-        };
-        let failure = found.timings.failure.clone();
-        let record = found.record(&folder.plan, task);
-        let asked = f64::from(rounds) * 3.0;
-        if f64::from(record.failed) > asked * FAILED_SHARE_MAX {
-            let why =
-                format!("{} of {asked} exchanges brought no good answer; the last: {failure}", record.failed);
-            return Ok(Found::Invalid { record: record.to_json(), why });
-        }
-        let middle = |mut times: Vec<u64>| {
-            times.sort_unstable();
-            time(times[times.len() / 2])
-        };
-        let exchange = middle(record.exchanges.iter().map(KeyExchange::d_cke).collect());
-        let transfer = middle(record.transfers.iter().map(Transfer::d_cnts).collect());
-        let line = format!("{}: d_CKE {exchange}, d_CNTS {transfer}", cell.name());
-        Ok(Found::Measured { record: record.to_json(), line })
     }
 
     fn render(folder: &Folder<NtsSettings>) -> Result<Report, Error> {
@@ -174,8 +154,126 @@ impl Paper for Nts {
     }
 }
 
+/// A cell without load.
+fn unloaded(
+    cell: Cell,
+    task: &Task,
+    bench: &Bench<'_>,
+    folder: &Folder<NtsSettings>,
+) -> Result<Found, Error> {
+    if let Some(why) = bench.why_not(cell) {
+        return Ok(Found::Infeasible(why));
+    }
+    let (rounds, interval) = folder.plan.settings.rounds_of(cell);
+    let found = bench.measure(cell, folder.plan.settings.warm_ups, rounds, interval)?;
+    if bench.caller.says_stop() {
+        return Ok(Found::Stopped(None));
+    }
+    let found = match found {
+        Ok(found) => found,
+        Err(why) => return Ok(Found::Infeasible(why)),
+    };
+    let failure = found.timings.failure.clone();
+    let record = found.record(&folder.plan, task);
+    let asked = f64::from(rounds) * 3.0;
+    if f64::from(record.failed) > asked * FAILED_SHARE_MAX {
+        let why =
+            format!("{} of {asked} exchanges brought no good answer; the last: {failure}", record.failed);
+        return Ok(Found::Invalid { record: record.to_json(), why });
+    }
+    let middle = |mut times: Vec<u64>| {
+        times.sort_unstable();
+        time(times[times.len() / 2])
+    };
+    let exchange = middle(record.exchanges.iter().map(KeyExchange::d_cke).collect());
+    let transfer = middle(record.transfers.iter().map(Transfer::d_cnts).collect());
+    let line = format!("{}: d_CKE {exchange}, d_CNTS {transfer}", cell.name());
+    Ok(Found::Measured { record: record.to_json(), line })
+}
+
+/// What the server of a ladder serves.
+fn scale(
+    ladder: Ladder,
+    task: &Task,
+    bench: &Bench<'_>,
+    folder: &Folder<NtsSettings>,
+) -> Result<Found, Error> {
+    if let Some(why) = bench.why_no_ladder(ladder) {
+        return Ok(Found::Infeasible(why));
+    }
+    let scaled = match bench.scale(ladder, &folder.plan.settings)? {
+        Came::Measured(scaled) => scaled,
+        Came::Stopped => return Ok(Found::Stopped(None)),
+        Came::Impossible(why) => return Ok(Found::Infeasible(why)),
+    };
+    let record = scaled.record(&folder.plan, task);
+    let [served, offered] = [record.capacity_rps, record.generator_rps].map(rate);
+    let name = ladder.name();
+    let line = format!("{name}: {served} key exchanges a second; the generator can offer {offered}");
+    Ok(Found::Measured { record: record.to_json(), line })
+}
+
+/// A step of a ladder.
+fn rung(
+    (ladder, step): (Ladder, Rung),
+    task: &Task,
+    bench: &Bench<'_>,
+    folder: &Folder<NtsSettings>,
+) -> Result<Found, Error> {
+    let (settings, tasks) = (&folder.plan.settings, &folder.plan.tasks);
+    if let Some(why) = bench.why_no_ladder(ladder) {
+        return Ok(Found::Infeasible(why));
+    }
+    let scale_id = ladder.scale_id();
+    let Some(scale) = folder.record_of(&scale_id, ScaleRecord::from_json)? else {
+        return Ok(Found::Infeasible(format!(
+            "nobody knows what its server serves, as {scale_id} has no record"
+        )));
+    };
+    if let Some(why) = not_offered(tasks, &settings.rungs(ladder), ladder, step) {
+        return Ok(Found::Infeasible(why));
+    }
+    let offer = Offer::of(ladder, step, &scale, settings);
+    let climbed = match bench.climb(ladder, offer, scale.quota_share, settings)? {
+        Came::Measured(climbed) => climbed,
+        Came::Stopped => return Ok(Found::Stopped(None)),
+        Came::Impossible(why) => return Ok(Found::Infeasible(why)),
+    };
+    let record = rung_record(&climbed, &folder.plan, task, &scale);
+    if let Some(why) = record.why_invalid.clone() {
+        return Ok(Found::Invalid { record: record.to_json(), why });
+    }
+    let exchange = match &record.times.d_cke {
+        Some(times) => format!("d_CKE {} in the median", time(times.p50_ns)),
+        None => "no key exchange ended well".to_owned(),
+    };
+    let load = record.load_rps.map_or_else(|| "no load".to_owned(), |rps| format!("L = {}/s", rate(rps)));
+    let Outcomes { scheduled, .. } = record.exchanges;
+    let line =
+        format!("{}, {load}: {exchange}, {} of {scheduled} failed", ladder.name(), record.exchanges.failed());
+    Ok(Found::Measured { record: record.to_json(), line })
+}
+
+/// Why a step is not offered, if so: the generator has spoiled so many in a row just below it.
+fn not_offered(tasks: &[Task], rungs: &[Rung], ladder: Ladder, step: Rung) -> Option<String> {
+    let place = rungs.iter().position(|rung| *rung == step)?;
+    let lower = rungs[..place].iter().filter(|rung| **rung != Rung::Unloaded).rev();
+    let tried: Vec<(&Task, bool)> = lower
+        .filter_map(|rung| tasks.iter().find(|task| task.id == ladder.rung_id(*rung)))
+        .filter_map(|task| match task.end.as_ref()?.outcome {
+            Outcome::Measured => Some((task, false)),
+            Outcome::Invalid => Some((task, true)),
+            Outcome::Infeasible | Outcome::Stopped | Outcome::Cut => None,
+        })
+        .take(SPOILED_COUNT)
+        .collect();
+    (tried.len() == SPOILED_COUNT && tried.iter().all(|(_, spoiled)| *spoiled)).then(|| {
+        let names: Vec<&str> = tried.iter().rev().map(|(task, _)| task.id.as_str()).collect();
+        format!("not offered: the generator spoiled the {SPOILED_COUNT} steps below: {}", names.join(", "))
+    })
+}
+
 /// Whether a task's record counts.
 fn counts(task: &Task) -> bool {
-    use authentick_report::study::Outcome;
     task.end.as_ref().is_some_and(|end| end.outcome == Outcome::Measured)
 }
