@@ -20,14 +20,29 @@ use crate::{Error, Fault};
 
 const TITLE: &str = "What papers measured, and what is measured here";
 
-/// How long the short forms of all studies may measure, in seconds, so that they end within a quarter of an hour.
-const QUICK_SECONDS: f64 = 630.0;
+/// How long the short form of a study may measure, in minutes, so that all of them end within a quarter of an hour. Any
+/// other ceiling is shared in the same proportion.
+const fn quick_minutes(paper: Stored) -> f64 {
+    match paper {
+        Stored::Mac => 0.5,
+        Stored::Threshold => 1.0,
+        Stored::Antp | Stored::Nts => 5.0,
+        Stored::Field => 3.0,
+    }
+}
+
+/// What is left of a ceiling, in seconds, that the first of these studies may take: its share among them.
+fn share(left: f64, papers: &[Stored]) -> f64 {
+    let all: f64 = papers.iter().copied().map(quick_minutes).sum();
+    papers.first().map_or(0.0, |first| left.max(0.0) * quick_minutes(*first) / all)
+}
+
 /// What a study may take of the time that all have, by what is expected of it.
 const SPARE: f64 = 1.25;
 
 /// Carries all studies out, each in a folder of its own below `path`, and renders them one by one and in one report.
-/// `ceiling`: how long all of them may measure. Each has what it needs or an equal share, whichever is less, and what
-/// one leaves the next ones have; for what no time is left, its report says so. A study that fails does not keep the
+/// `ceiling`: how long all of them may measure. Each has what it needs or its share, whichever is less, and what one
+/// leaves the next ones have; for what no time is left, its report says so. A study that fails does not keep the
 /// others from being measured. Servers of others are looked for in `places`.
 ///
 /// # Errors
@@ -42,9 +57,10 @@ pub fn carry_out_all(
 ) -> Result<Rendered, Error> {
     let needs: Vec<(Stored, f64)> =
         studies(places).iter().map(|study| (study.paper, study.seconds[usize::from(!quick)])).collect();
+    let papers: Vec<Stored> = needs.iter().map(|(paper, _)| *paper).collect();
     let mut left = match (ceiling, quick) {
         (Some(ceiling), _) => Some(ceiling.as_secs_f64()),
-        (None, true) => Some(QUICK_SECONDS),
+        (None, true) => Some(papers.iter().copied().map(quick_minutes).sum::<f64>() * 60.0),
         (None, false) => None,
     };
     let (mut failure, mut any_measured) = (None, false);
@@ -52,8 +68,8 @@ pub fn carry_out_all(
         if caller.says_stop() {
             break;
         }
-        let equal = |left: f64| left.max(0.0) / (needs.len() - index) as f64;
-        let share = left.map(|left| Duration::from_secs_f64(equal(left).min(needed * SPARE)));
+        let share =
+            left.map(|left| Duration::from_secs_f64(share(left, &papers[index..]).min(needed * SPARE)));
         caller.console.note(&format!("{}: {}", paper.name(), paper.title()));
         let (folder, start) = (path.join(paper.name()), Instant::now());
         let done = match paper {
@@ -119,4 +135,28 @@ pub(crate) fn render_all(path: &Path) -> Result<Rendered, Error> {
     }
     let joined = Joined::new(TITLE, front(&stands, field.as_ref()), parts);
     publish(path, &joined.text(), &joined.page())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_forms_end_within_a_quarter_of_an_hour_and_what_one_leaves_the_next_ones_have() {
+        let papers = Stored::ALL;
+        let all: f64 = papers.into_iter().map(quick_minutes).sum();
+        assert!(all < 15.0, "{all}");
+        let mut left = all * 60.0;
+        for (index, paper) in papers.into_iter().enumerate() {
+            let share = share(left, &papers[index..]);
+            assert!((share - quick_minutes(paper) * 60.0).abs() < 1e-6, "{paper:?}: {share}");
+            left -= share;
+        }
+        assert!(left.abs() < 1e-6);
+        // Three minutes in the same proportion, of which the first takes nothing.
+        let three = share(180.0, &papers);
+        assert!((three - 180.0 * quick_minutes(papers[0]) / all).abs() < 1e-9, "{three}");
+        assert!(share(180.0, &papers[1..]) > 180.0 * quick_minutes(papers[1]) / all);
+        assert_eq!((share(-1.0, &papers), share(1.0, &[])), (0.0, 0.0));
+    }
 }
