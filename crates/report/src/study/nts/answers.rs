@@ -6,7 +6,7 @@ use super::{Cell, Store, Way};
 use crate::load::Cause;
 use crate::published::nts::statement::{Answer, Part, Statement};
 use crate::published::nts::{FIGURE_4, FIGURE_5, Measure, TABLE_2};
-use crate::units::{count, joined, listed, percent, time};
+use crate::units::{count, joined, listed, percent, rate, time};
 
 fn ns(value: f64) -> String {
     time(value.round() as u64)
@@ -23,10 +23,10 @@ pub(super) fn answer(statement: &Statement, cells: &Cells<'_>, ladders: &Ladders
     };
     let here = parts.iter().copied().filter(|part| standing(*part) != Standing::Elsewhere);
     let (measured, open): (Vec<Part>, Vec<Part>) = here.partition(|part| is_measured(*part, cells, ladders));
-    let found = (!measured.is_empty()).then(|| {
-        let found = of_ladders(statement.id, ladders).or_else(|| found(statement.id, cells));
-        found
-            .unwrap_or_else(|| "measured; see Table II, the figures and the table of paths above.".to_owned())
+    let found = of_ladders(statement.id, ladders).or_else(|| {
+        let found = || found(statement.id, cells);
+        let tables = || "measured; see Table II, the figures and the table of paths above.".to_owned();
+        (!measured.is_empty()).then(|| found().unwrap_or_else(tables))
     });
     let missing = (!open.is_empty()).then(|| missing(&open));
     let elsewhere = parts.contains(&Part::Field).then(|| FIELD.to_owned());
@@ -156,11 +156,14 @@ fn of_ladders(id: &str, ladders: &Ladders<'_>) -> Option<String> {
     let climbs = || ladders.climbed().filter(|climb| climb.counted().next().is_some());
     let each = |said: &dyn Fn(&Climb<'_>) -> Option<String>| joined(climbs().filter_map(said), " ");
     let figure = |number: u8| under_load::of_figure(ladders, number);
+    climbs().next()?;
     match id {
         "capacity-2000" => each(&|climb| Some(under_load::bend(climb))),
         "ladder" => each(&|climb| Some(under_load::about(climb))),
         "measured-client-only" => each(&|climb| Some(recorded(climb))),
         "three-transfers" => each(&|climb| Some(followed(climb))),
+        "transfers-offered" => each(&transferred),
+        "too-few-transfers" => each(&|climb| Some(few(climb))),
         "figure-7" => figure(7),
         "figure-8" => figure(8),
         "figure-8-classes" => each(&|climb| Some(classes(climb))),
@@ -194,6 +197,32 @@ fn followed(climb: &Climb<'_>) -> String {
         climb.ladder.name(),
         count(sum(climb, |record| record.transfers.scheduled)),
         count(sum(climb, |record| record.exchanges.answered))
+    )
+}
+
+/// What the measured client asked for in the highest step.
+fn transferred(climb: &Climb<'_>) -> Option<String> {
+    let last = climb.counted().last()?;
+    let due = last.record.transfers.scheduled as f64 / last.record.seconds;
+    due.is_finite().then(|| {
+        format!(
+            "{}: in the highest step that counts, {} key exchanges a second, the measured client alone asked for {} \
+             transfers a second here.",
+            climb.ladder.name(),
+            rate(last.load),
+            rate(due)
+        )
+    })
+}
+
+fn few(climb: &Climb<'_>) -> String {
+    let (transfers, exchanges) =
+        (sum(climb, |record| record.transfers.scheduled), sum(climb, |record| record.exchanges.answered));
+    format!(
+        "{}: {:.1} transfers for each key exchange of the measured client, where theirs had three: this ladder cannot \
+         tell either.",
+        climb.ladder.name(),
+        transfers as f64 / exchanges.max(1) as f64
     )
 }
 
@@ -291,6 +320,8 @@ mod tests {
             ("ladder", "To scale: the server has 50.0 % of a core"),
             ("measured-client-only", "by the source of each"),
             ("three-transfers", "transfers followed"),
+            ("transfers-offered", "the measured client alone asked for 474 transfers a second here"),
+            ("too-few-transfers", "3.0 transfers for each key exchange"),
             ("figure-7", "ours bends at 2,500"),
             ("figure-8", "Failures of ours begin at 2,500"),
             ("figure-8-classes", "had no connection within the deadline"),
