@@ -67,6 +67,23 @@ impl Record {
         }
     }
 
+    /// The load run that it is.
+    ///
+    /// # Errors
+    /// If it is something else: the record again.
+    pub fn into_load(self) -> Result<Box<LoadRecord>, Record> {
+        match self {
+            Record::Load(record) => Ok(record),
+            other @ (Record::Demo(_)
+            | Record::Mac(_)
+            | Record::Antp(_)
+            | Record::Field(_)
+            | Record::NtsUnloaded(_)
+            | Record::NtsScale(_)
+            | Record::NtsRung(_)) => Err(other),
+        }
+    }
+
     /// What it is, for a sentence.
     #[must_use]
     pub const fn what(&self) -> &'static str {

@@ -23,15 +23,9 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit, Failure> {
         }
         let record = read(path)?;
         out += &record.report().text();
-        match record {
-            Record::Load(record) => loads.push((path, record)),
-            other @ (Record::Demo(_)
-            | Record::Mac(_)
-            | Record::Antp(_)
-            | Record::Field(_)
-            | Record::NtsUnloaded(_)
-            | Record::NtsScale(_)
-            | Record::NtsRung(_)) => others.push((path, other)),
+        match record.into_load() {
+            Ok(record) => loads.push((path, record)),
+            Err(other) => others.push((path, other)),
         }
     }
     let old = arguments.against.as_deref().map(|path| load(path, "--against")).transpose()?;
@@ -103,18 +97,10 @@ fn page(loads: &[&LoadRecord], others: &[&Record]) -> Result<String, Failure> {
 
 /// A load record that an option names.
 fn load(path: &Path, option: &str) -> Result<Box<LoadRecord>, Failure> {
-    let record = match read(path)? {
-        Record::Load(record) => return Ok(record),
-        other @ (Record::Demo(_)
-        | Record::Mac(_)
-        | Record::Antp(_)
-        | Record::Field(_)
-        | Record::NtsUnloaded(_)
-        | Record::NtsScale(_)
-        | Record::NtsRung(_)) => other,
-    };
-    let problem = format!("this is {}, and only load runs are compared", record.what());
-    Err(wrong(path, &problem, &format!("name a load record with {option}")))
+    read(path)?.into_load().map_err(|record| {
+        let problem = format!("this is {}, and only load runs are compared", record.what());
+        wrong(path, &problem, &format!("name a load record with {option}"))
+    })
 }
 
 /// Reads a record of any kind.

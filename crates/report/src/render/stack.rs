@@ -82,6 +82,9 @@ impl Stack {
                 // Writing to a string cannot fail.
                 let _ = writeln!(out, "{}", bar(class, width, &format!("M{x:.1} {from:.1}V{to:.1}")));
             }
+            if *valid && sum == 0.0 {
+                let _ = writeln!(out, "{}", nothing(x, area.bottom));
+            }
             if !valid {
                 let path = cross(x, area.y(up.position(sum)), CROSS_REACH);
                 let _ = writeln!(out, "<path class=\"cross\" d=\"{path}\"/>");
@@ -106,6 +109,11 @@ fn bar(class: usize, width: f64, path: &str) -> String {
     )
 }
 
+/// The mark of a step that has none of any class: it was measured.
+fn nothing(x: f64, y: f64) -> String {
+    format!("<circle class=\"dot series-{}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"1.8\"/>", COLOURS[0])
+}
+
 impl Drawing for Stack {
     /// The classes that there is anything of.
     fn legend(&self) -> Vec<(String, String)> {
@@ -114,6 +122,9 @@ impl Drawing for Stack {
         let classes = self.classes.iter().enumerate().filter(|(class, _)| is_there(*class));
         let mut legend: Vec<(String, String)> =
             classes.map(|(class, name)| (swatch_of(&bar(class, 10.0, "M1 6H43")), name.clone())).collect();
+        if self.bars().any(|bar| bar.valid && bar.shares.iter().all(|share| *share <= 0.0)) {
+            legend.push((swatch_of(&nothing(22.0, 6.0)), "none".to_owned()));
+        }
         if self.bars().any(|bar| !bar.valid) {
             let path = format!("<path class=\"cross\" d=\"{}\"/>", cross(22.0, 6.0, CROSS_REACH));
             legend.push((swatch_of(&path), self.void.to_owned()));
@@ -195,6 +206,7 @@ mod tests {
             assert_eq!(svg.matches("class=\"bar series-0\"").count(), 2);
             assert_eq!(svg.matches("class=\"bar series-1\"").count(), 4);
             assert_eq!(svg.matches("<title>").count(), 2);
+            assert_eq!(svg.matches("<circle").count(), 2, "the step in each panel that has none");
             assert!(svg.contains("&lt;theirs&gt;") && svg.contains("a &lt;b&gt;"), "{svg}");
             let ends: Vec<(&str, &str)> = svg
                 .lines()
@@ -219,7 +231,7 @@ mod tests {
             }
         }
         let names: Vec<String> = stack.legend().into_iter().map(|(_, name)| name).collect();
-        assert_eq!(names, ["first", "second"]);
+        assert_eq!(names, ["first", "second", "none"]);
     }
 
     #[test]

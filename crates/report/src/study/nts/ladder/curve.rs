@@ -1,5 +1,6 @@
 //! Figures 7 and 9 to 12: a time against the load.
 
+use super::found::between;
 use super::{Bend, Climb, Step, Titles, their_knee};
 use crate::published::nts::curves::{Drawn, Step as Published, steps};
 use crate::published::nts::{CAPACITY_RPS, Measure};
@@ -252,9 +253,8 @@ impl Curve {
                 Bend::Nowhere { last } => format!("there is no knee up to {}", rate(last)),
                 Bend::NoReference | Bend::NoSteps => "nobody knows where the knee is".to_owned(),
             };
-            let ends = found_ends(self, climb).map_or_else(String::new, |[low, high]| {
-                format!(", and medians of steps are {} to {}", ns(low), ns(high))
-            });
+            let ends = found_ends(self, climb)
+                .map_or_else(String::new, |ends| format!(", and medians of steps are {}", between(ends, ns)));
             said.push(format!("with {name} {knee}{ends}"));
         }
         let chart = Chart {

@@ -6,7 +6,6 @@ use super::{Bend, Climb, Ladders, Step, their_knee};
 use crate::published::nts::curves::{step as published, steps};
 use crate::published::nts::recompute::first_failure_rps;
 use crate::published::nts::{CAPACITY_RPS, FIRST_ERRORS_RPS, Measure, table_2};
-use crate::stats::knee::FACTOR;
 use crate::study::nts::rung::ScaleRecord;
 use crate::study::nts::{Ladder, Store};
 use crate::units::{count, plural, rate, ratio, time};
@@ -79,8 +78,7 @@ fn beside_theirs(step: Step<'_>, before: Option<f64>) -> String {
             rate(step.load)
         ),
         (Some(true), Some(before)) => {
-            let [low, high] = [before, step.load].map(|load| format!("{:.1}", load / theirs));
-            let ratio = if low == high { low } else { format!("{low} to {high}") };
+            let ratio = between([before, step.load], |load| format!("{:.1}", load / theirs));
             let before = rate(before);
             format!("The step before, {before}, is normal: ours bends at {ratio} times the load of theirs.")
         }
@@ -102,7 +100,7 @@ pub(in super::super) fn bend(climb: &Climb<'_>) -> String {
             format!("{where_}, no step without load counts, and nobody knows where ours bends{against}.")
         }
         Bend::Nowhere { last } => format!(
-            "{where_}, ours does not bend up to {} key exchanges a second: no median of d_CKE is above {FACTOR} times \
+            "{where_}, ours does not bend up to {} key exchanges a second: no median of d_CKE is above twice \
              the unloaded one for good{against}.",
             rate(last)
         ),
@@ -197,10 +195,11 @@ pub(in super::super) fn queue(climb: &Climb<'_>) -> Option<String> {
             times(overflows),
             times(repeats)
         ),
+        // Below what a server serves there is no queue to be full.
+        None if !matches!(climb.bend(), Bend::At { .. }) => return None,
         None => format!(
-            "The accept queue of our server overflowed in none of {} ({name}), and at {} clients sent SYNs again {}. \
+            "The accept queue of our server overflowed in no step ({name}), and at {} clients sent SYNs again {}. \
              Their tail past the knee stands at 1, 3 and 7 s, as if theirs had.",
-            plural(known.len() as u64, "step"),
             rate(last.load),
             times(repeats)
         ),
@@ -220,11 +219,18 @@ pub(super) fn of_curve(ladders: &Ladders<'_>, curve: &Curve) -> String {
     let climb = ladders.to_scale().or_else(|| ladders.climbed().next());
     let Some(climb) = climb else { return nothing() };
     match curve.measure {
-        Measure::Cke => bend(climb),
+        Measure::Cke if climb.ladder == Ladder::ToScale => bend(climb),
+        Measure::Cke => format!("{} Of theirs {}.", bend(climb), paper_s()),
         Measure::Cntp | Measure::Cnts | Measure::Ske | Measure::Sntp | Measure::Snts => {
             format!("{}; {}.", ours_of(climb, curve), theirs_of(curve))
         }
     }
+}
+
+/// Two values as `2.0 to 3.0`, or one where they look alike.
+pub(super) fn between(ends: [f64; 2], told: impl Fn(f64) -> String) -> String {
+    let [low, high] = ends.map(told);
+    if low == high { low } else { format!("{low} to {high}") }
 }
 
 /// By how much a median changes with load.
@@ -238,17 +244,15 @@ fn ours_of(climb: &Climb<'_>, curve: &Curve) -> String {
         || "no step without load counts".to_owned(),
         |reference| {
             format!(
-                "{} to {} times the {} without load",
-                ratio(low / reference),
-                ratio(high / reference),
+                "{} times the {} without load",
+                between([low / reference, high / reference], ratio),
                 ns(reference)
             )
         },
     );
     format!(
-        "Medians of {symbol} of ours are {} to {} over all steps that count ({name}), {beside}",
-        ns(low),
-        ns(high)
+        "Medians of {symbol} of ours are {} over all steps that count ({name}), {beside}",
+        between([low, high], ns)
     )
 }
 
@@ -260,7 +264,7 @@ fn theirs_of(curve: &Curve) -> String {
     let unloaded = table_2(curve.measure).map_or_else(String::new, |value| {
         format!(", and {} without load, a median", ns(curve.theirs(value)))
     });
-    format!("theirs, as means of the fastest half, are {} to {}{unloaded}", ns(low), ns(high))
+    format!("theirs, as means of the fastest half, are {}{unloaded}", between([low, high], ns))
 }
 
 /// The finding of Figure 8.
@@ -280,6 +284,9 @@ pub(super) fn of_failures(ladders: &Ladders<'_>) -> String {
         || format!("No key exchange of ours fails up to {} a second ({name})", rate(last.load)),
         |step| format!("Failures of ours begin at {} key exchanges a second ({name})", rate(step.load)),
     );
+    if failed_share(last) == 0.0 {
+        return format!("{first}; {theirs}.");
+    }
     let ours = format!("at {} a second {} % of ours fail", rate(last.load), tenths(failed_share(last)));
     let beside = published(last.load.round() as u32).filter(|_| climb.ladder == Ladder::ToScale);
     let beside = beside.map_or_else(String::new, |step| {

@@ -4,7 +4,7 @@ use super::curve::Curve;
 use super::failures::{Class, failed_share, tenths};
 use super::{Climb, Step};
 use crate::published::nts::curves::{Step as Published, step as published};
-use crate::render::{ABSENT, Medium, Table, Weight, or_absent, or_empty};
+use crate::render::{Medium, Table, Weight, or_absent, or_empty};
 use crate::study::nts::rung::RungRecord;
 use crate::units::{count, rate, time};
 
@@ -17,11 +17,14 @@ fn theirs(step: &Step<'_>) -> Option<&'static Published> {
     published(step.load.round() as u32)
 }
 
-fn per_second(record: &RungRecord, number: u64) -> String {
-    match record.seconds > 0.0 {
-        true => rate(number as f64 / record.seconds),
-        false => ABSENT.to_owned(),
-    }
+/// Key exchanges a second of all clients that were to begin, and of them those that ended well, by the share of what
+/// was due: the background begins a little before its step is counted.
+fn offered_and_answered(record: &RungRecord) -> [f64; 2] {
+    let offered = record.measured_rps + record.background_rps;
+    let all = || std::iter::once(&record.exchanges).chain(&record.background);
+    let due = all().fold(0, |sum: u64, outcomes| sum.saturating_add(outcomes.scheduled));
+    let answered = all().fold(0, |sum: u64, outcomes| sum.saturating_add(outcomes.answered));
+    [offered, offered * answered as f64 / due.max(1) as f64]
 }
 
 fn of<'a>(step: &Step<'a>) -> &'a RungRecord {
@@ -34,10 +37,7 @@ pub(super) fn steps(climb: &Climb<'_>) -> Table {
     let table = Table::of(format!("Steps, {}", climb.ladder.name()), climb.steps.iter().copied())
         .number("L", |step: &Step<'_>| rate(step.load))
         .number_on(Medium::Page, "offered /s", |step| rate(of(step).measured_rps + of(step).background_rps))
-        .number("answered /s", |step| {
-            let background = of(step).background.as_ref().map_or(0, |background| background.answered);
-            per_second(of(step), of(step).exchanges.answered.saturating_add(background))
-        })
+        .number("answered /s", |step| rate(offered_and_answered(of(step))[1]))
         // A terminal has no room for each class.
         .number_on(Medium::Text, "failed", |step| count(of(step).exchanges.failed()));
     let table = Class::ALL.into_iter().fold(table, |table, class| {
