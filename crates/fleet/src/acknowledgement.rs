@@ -6,6 +6,7 @@
 //! node ntp-2
 //! time 1763719200
 //! document 1 4 ntp-1 <64 hexadecimal digits>
+//! lineage <32 hexadecimal digits>
 //! claim 2 ntp-2 <32 hexadecimal digits>
 //! nonce <32 hexadecimal digits>
 //! seals 5f3a0c11
@@ -21,7 +22,7 @@ use authentick_proto::limits::KEY_COUNT_MAX;
 use zeroize::Zeroizing;
 
 use crate::claim::{Claim, Nonce};
-use crate::document::{Digest, Document, Order, REVOKED_COUNT_MAX, with_document};
+use crate::document::{Digest, Document, Lineage, Order, REVOKED_COUNT_MAX, with_document};
 use crate::keys::Keys;
 use crate::name::Name;
 use crate::text::{Lines, TextError, digits, identifier, number, octets};
@@ -91,6 +92,8 @@ pub struct Acknowledgement {
     pub time: u64,
     /// The document that lies on its disk and is in force.
     pub document: Option<(Order, Digest)>,
+    /// From which first keys that descends.
+    pub lineage: Option<Lineage>,
     /// The claim that it keeps.
     pub claim: Option<Claim>,
     /// What a first document has to be sealed with for it, if it has none.
@@ -112,13 +115,16 @@ impl Acknowledgement {
     #[must_use]
     pub fn emit(&self) -> String {
         let Acknowledgement { fleet, node, time, document, claim, nonce, seals, opens, dropped, .. } = self;
-        let Acknowledgement { counts, symmetric, .. } = self;
+        let Acknowledgement { lineage, counts, symmetric, .. } = self;
         let mut text = format!("{MAGIC}\nfleet {fleet}\nnode {node}\ntime {time}\n");
         let mut line = |word: &str, value: String| {
             writeln!(text, "{word} {value}").expect("writing to a string cannot fail");
         };
         if let Some((Order { term, version, writer }, digest)) = document {
             line("document", format!("{term} {version} {writer} {}", digits(digest)));
+        }
+        if let Some(lineage) = lineage {
+            line("lineage", digits(lineage));
         }
         if let Some(claim) = claim {
             line("claim", claim.value());
@@ -142,7 +148,7 @@ impl Acknowledgement {
     /// If it says nothing, or is of another node or fleet.
     pub fn parse(text: &str, fleet: &Name, node: &Name) -> Result<Self, TextError> {
         let head = ["fleet", "node", "time", "document", "claim", "nonce", "seals", "opens"];
-        let words = [&head[..], &["dropped", "requests", "symmetric"]].concat();
+        let words = [&head[..], &["lineage", "dropped", "requests", "symmetric"]].concat();
         let lines = Lines::parse(text, MAGIC, &words, None)?;
         lines.one("fleet", |name| (name == fleet.as_str()).then_some(()))?;
         lines.one("node", |name| (name == node.as_str()).then_some(()))?;
@@ -167,6 +173,7 @@ impl Acknowledgement {
             node: node.clone(),
             time: lines.one("time", number)?,
             document: lines.optional("document", document)?,
+            lineage: lines.optional("lineage", octets)?,
             claim: lines.optional("claim", Claim::of)?,
             nonce: lines.optional("nonce", octets)?,
             seals: lines.optional("seals", identifier)?,

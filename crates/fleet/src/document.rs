@@ -3,6 +3,7 @@
 //! ```text
 //! authentick-fleet-document 1
 //! fleet time.example.net
+//! lineage 00112233445566778899aabbccddeeff
 //! term 1
 //! version 4
 //! writer ntp-1
@@ -24,7 +25,7 @@ use zeroize::Zeroizing;
 
 use crate::keys::Keys;
 use crate::name::Name;
-use crate::text::{Lines, TextError, identifier, number};
+use crate::text::{Lines, TextError, digits, identifier, number, octets};
 
 /// Identifiers that can be revoked in a fleet's life, as they are never forgotten. A node keeps no more of them, those
 /// included that its document does not name.
@@ -32,6 +33,13 @@ pub const REVOKED_COUNT_MAX: usize = 4096;
 
 /// SHA-256 of a document's text.
 pub type Digest = [u8; HASH_SIZE];
+
+/// Octets of a [`Lineage`].
+pub const LINEAGE_SIZE: usize = 16;
+
+/// What all documents have in common that descend from one first key set: the beginning of a hash of that set. Who had
+/// the very same keys before they were a fleet's, to the last octet, has the same lineage.
+pub type Lineage = [u8; LINEAGE_SIZE];
 
 const MAGIC: &str = "authentick-fleet-document 1";
 
@@ -57,6 +65,8 @@ impl fmt::Display for Order {
 pub struct Document<K> {
     /// Of whom.
     pub fleet: Name,
+    /// From which first keys it descends.
+    pub lineage: Lineage,
     /// Its place.
     pub order: Order,
     /// How many rotations were due so far. Those by hand do not count.
@@ -72,9 +82,11 @@ pub struct Document<K> {
 impl<K: Keys> Document<K> {
     /// The first document of a fleet.
     #[must_use]
-    pub const fn first(fleet: Name, writer: Name, keys: K) -> Self {
+    pub fn first(fleet: Name, writer: Name, keys: K) -> Self {
         let order = Order { term: 1, version: 1, writer };
-        Document { fleet, order, period: 0, until: BTreeMap::new(), revoked: BTreeSet::new(), keys }
+        let hash = sha256(&[b"authentick fleet lineage 1\0", keys.emit().as_bytes()]);
+        let lineage = *hash.first_chunk().expect("a hash is longer");
+        Document { fleet, lineage, order, period: 0, until: BTreeMap::new(), revoked: BTreeSet::new(), keys }
     }
 
     /// The text.
@@ -82,13 +94,13 @@ impl<K: Keys> Document<K> {
     pub fn emit(&self) -> Zeroizing<String> {
         let keys = self.keys.emit();
         // Grown once, so that no copy of a secret is left behind.
-        let lines = 8 + self.until.len() + self.revoked.len();
+        let lines = 9 + self.until.len() + self.revoked.len();
         let mut text = Zeroizing::new(String::with_capacity(keys.len() + 96 * lines));
         let Order { term, version, writer } = &self.order;
-        let (fleet, period) = (&self.fleet, self.period);
+        let (fleet, lineage, period) = (&self.fleet, digits(&self.lineage), self.period);
         let mut written = write!(
             text,
-            "{MAGIC}\nfleet {fleet}\nterm {term}\nversion {version}\nwriter {writer}\nperiod {period}\n"
+            "{MAGIC}\nfleet {fleet}\nlineage {lineage}\nterm {term}\nversion {version}\nwriter {writer}\nperiod {period}\n"
         );
         for (id, period) in &self.until {
             written = written.and_then(|()| writeln!(text, "until {id:08x} {period}"));
@@ -105,7 +117,7 @@ impl<K: Keys> Document<K> {
     /// # Errors
     /// If it is none.
     pub fn parse(text: &str) -> Result<Self, TextError> {
-        let words = ["fleet", "term", "version", "writer", "period", "until", "revoked"];
+        let words = ["fleet", "lineage", "term", "version", "writer", "period", "until", "revoked"];
         let lines = Lines::parse(text, MAGIC, &words, Some("keys"))?;
         let keys = K::parse(lines.rest().ok_or(TextError::Missing("keys"))?).ok_or(TextError::Keys)?;
         let until = |value: &str| {
@@ -114,6 +126,7 @@ impl<K: Keys> Document<K> {
         };
         Ok(Document {
             fleet: lines.one("fleet", Name::new)?,
+            lineage: lines.one("lineage", octets)?,
             order: Order {
                 term: lines.one("term", number)?,
                 version: lines.one("version", number)?,

@@ -314,6 +314,7 @@ mod tests {
             node: a.clone(),
             time: 1,
             document: None,
+            lineage: None,
             claim: None,
             nonce: None,
             seals: None,

@@ -37,10 +37,10 @@ mod toy;
 
 pub use acknowledgement::{Acknowledgement, Answer, Count, SYMMETRIC_COUNT_MAX, SymmetricUses};
 pub use claim::{Claim, NONCE_SIZE, Nonce};
-pub use document::{Digest, Document, Order, REVOKED_COUNT_MAX};
+pub use document::{Digest, Document, LINEAGE_SIZE, Lineage, Order, REVOKED_COUNT_MAX};
 pub use found::{Asker, Found, Said};
 pub use kept::Kept;
 pub use keys::Keys;
-pub use name::Name;
+pub use name::{Name, list};
 pub use rules::{Clash, Heard, Leave, Node, Origin, Refusal, Rotation, Rule, Start, Use, Why};
 pub use text::{TEXT_SIZE_MAX, TextError};

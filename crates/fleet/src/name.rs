@@ -40,7 +40,8 @@ impl fmt::Debug for Name {
 }
 
 /// Names in a sentence: `a, b`.
-pub(crate) fn list(names: &BTreeSet<Name>) -> String {
+#[must_use]
+pub fn list(names: &BTreeSet<Name>) -> String {
     names.iter().map(Name::as_str).collect::<Vec<_>>().join(", ")
 }
 

@@ -66,6 +66,8 @@ pub enum Rule {
     Remembered,
     /// The writer takes up what others remember as revoked.
     Heal,
+    /// A document that descends from other first keys than the one on the disk does not replace it, however high.
+    OneLineage,
     /// Who finds the store empty or behind puts the highest document back.
     PutBack,
 }
@@ -106,6 +108,9 @@ pub enum Clash {
     /// A document of another fleet.
     #[error("it is of another fleet")]
     Fleet,
+    /// Its keys and ours have nothing in common: clients of the one would be lost to the other.
+    #[error("its keys descend from other first keys than ours")]
+    Lineage,
     /// Another document of the same term, version and writer.
     #[error("it has the same term, version and writer as ours, and is another one")]
     Document,
@@ -238,6 +243,9 @@ impl<K: Keys> Node<K> {
                 Heard::Nothing
             };
         };
+        if document.lineage != ours.lineage && self.applies(Rule::OneLineage) {
+            return Heard::Refused(Clash::Lineage);
+        }
         if document.order == ours.order {
             let is_same = Some(document.digest()) == self.digest;
             return if is_same { Heard::Nothing } else { Heard::Refused(Clash::Document) };
@@ -311,6 +319,13 @@ impl<K: Keys> Node<K> {
         }
     }
 
+    /// Whether the keys of who says this descend from other first keys than ours.
+    #[must_use]
+    pub fn is_stranger(&self, said: &Acknowledgement) -> bool {
+        let ours = self.kept.document.as_ref().map(|document| document.lineage);
+        ours.zip(said.lineage).is_some_and(|(ours, theirs)| ours != theirs)
+    }
+
     /// What it was last asked to keep lies on its disk.
     pub fn kept(&mut self, kept: Kept<K>) {
         let digest = kept.document.as_ref().map(Document::digest);
@@ -370,6 +385,7 @@ impl<K: Keys> Node<K> {
             node: self.me.clone(),
             time: 0,
             document,
+            lineage: self.kept.document.as_ref().map(|document| document.lineage),
             claim: self.kept.claim.clone(),
             nonce: self.nonce,
             seals: self.kept.document.as_ref().and_then(|document| document.key(Role::Current)),

@@ -23,6 +23,12 @@ impl Toy {
         Toy { current: (1, 1), future: (2, 2), retired: Vec::new() }
     }
 
+    /// The first set of somebody who knows nothing of that: there is no key in both.
+    #[cfg(test)]
+    pub(crate) const fn another_first() -> Self {
+        Toy { current: (101, 101), future: (102, 102), retired: Vec::new() }
+    }
+
     pub(crate) fn all(&self) -> impl Iterator<Item = Key> {
         [self.current, self.future].into_iter().chain(self.retired.iter().copied())
     }

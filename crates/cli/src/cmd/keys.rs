@@ -12,7 +12,9 @@ use std::fmt;
 use std::path::Path;
 
 use authentick_crypto::Entropy;
+use authentick_daemon::config::RotatingKeys;
 use authentick_daemon::fleet::FleetKind;
+use authentick_daemon::fleet::by_hand::Hand;
 use authentick_daemon::keystore::{Stores, by_hand};
 use authentick_net::clock::unix_seconds;
 use authentick_proto::antp::state_key::StateKeys;
@@ -51,7 +53,10 @@ fn own<K: FleetKind>(arguments: &Keys, verb: &OwnVerb) -> Result<Exit, Failure> 
         let user = |path: &Path| custody::server_user(&configured.as_ref()?.user, path);
         store.prepare(store.path().and_then(user).as_ref())?;
     }
+    let is_first = matches!(verb, OwnVerb::Generate) && settings.is_some_and(RotatingKeys::are_shared);
+    let hand = configured.as_ref().filter(|_| is_first).map(Hand::<K>::new).transpose()?;
     store.path().map_or(Ok(()), custody::become_owner)?;
+    hand.map_or(Ok(()), |mut hand| hand.check_first())?;
     let (now, mut entropy) = (unix_seconds(), Entropy::from_system()?);
     let taken = || Some("a running server takes this over on SIGHUP".to_owned());
     let (keys, then) = match verb {

@@ -80,7 +80,8 @@ impl RotatingKeys {
     }
 
     /// Whether servers share the keys through the store of the fleet.
-    pub(crate) fn are_shared(&self) -> bool {
+    #[must_use]
+    pub fn are_shared(&self) -> bool {
         self.store == StoreKind::Fleet
     }
 

@@ -156,6 +156,34 @@ impl<K: FleetKind> Hand<K> {
         self.disk.path()
     }
 
+    /// Looks whether this node may make the first keys of its fleet: not if there were some before.
+    ///
+    /// # Errors
+    /// If a server has a document, or a member's word that it has one. Where no server can be read, nothing says so.
+    pub fn check_first(&mut self) -> Result<(), HandError> {
+        let seen = self.look()?;
+        if let Err(error) = can_read(&seen) {
+            log::warn!("whether {} has keys already is not known: {error}", self.fleet.id);
+            return Ok(());
+        }
+        if seen.node.on_disk().document.is_some() {
+            // The store refuses it.
+            return Ok(());
+        }
+        let orders = seen.servers.iter().flatten().flat_map(|found| {
+            let said = found.acknowledgements.values().filter_map(|said| said.document.as_ref());
+            said.map(|(order, _)| order).chain(found.document.as_ref().map(|document| &document.order))
+        });
+        let Some(highest) = orders.max() else { return Ok(()) };
+        let problem = format!("{} has {} already, {highest}", self.fleet.id, K::WORDS);
+        let remedy = format!(
+            "start this node's server, which is given them; if the node that wrote them is gone for good, run `{} \
+             take-over`; for a new beginning, stop all servers and restart memcached first",
+            K::COMMAND
+        );
+        Err(HandError::Refused(problem, remedy))
+    }
+
     fn look(&mut self) -> Result<Seen<K>, StoreError> {
         self.source.now = unix_seconds();
         let OnDisk { kept, version } = self.disk.read()?;
@@ -287,6 +315,11 @@ impl<K: FleetKind> Hand<K> {
                 error.to_string(),
                 format!("run `{} generate` on the node that is to write", K::COMMAND),
             )),
+            Err(error @ Why::Strangers(_)) => {
+                let remedy = "keep the keys of one node: remove those of the others and restart their servers, or run \
+                              this with --without for each of them";
+                Err(HandError::Refused(error.to_string(), remedy.to_owned()))
+            }
             Err(error @ Why::TooManyRevoked(_)) => {
                 let remedy = "give the fleet another id, and new keys".to_owned();
                 Err(HandError::Refused(error.to_string(), remedy))

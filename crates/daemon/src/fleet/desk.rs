@@ -5,6 +5,7 @@
 //! deadline: the one finds the newest of what was read, the others go on showing what was in force last.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,8 @@ pub(crate) struct Desk<K> {
     bell: Arc<Bell>,
     /// Documents that were refused.
     pub(crate) clashes: Counter,
+    /// Members whose keys descend from other first keys than this node's.
+    pub(crate) strangers: AtomicUsize,
     /// Times that the disk began to refuse.
     pub(crate) unwritten: Counter,
 }
@@ -90,6 +93,7 @@ impl<K> Desk<K> {
             uses: KeyUseHistory::default(),
             bell,
             clashes: Counter::default(),
+            strangers: AtomicUsize::new(0),
             unwritten: Counter::default(),
         }
     }

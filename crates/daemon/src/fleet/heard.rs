@@ -75,6 +75,7 @@ mod tests {
             node: name("b"),
             time,
             document: None,
+            lineage: None,
             claim: None,
             nonce: None,
             seals: None,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 
-use authentick_fleet::{Acknowledgement, Count, Digest, Name, Order, SymmetricUses};
+use authentick_fleet::{Acknowledgement, Count, Digest, Lineage, Name, Order, SymmetricUses};
 use authentick_proto::antp::state_key::StateKeys;
 use authentick_proto::limits::KEYS_AHEAD_MAX;
 use serde::Serialize;
@@ -174,6 +174,9 @@ pub(super) struct MemberStatus {
     has_document: bool,
     /// Its document, in words.
     document: Option<String>,
+    /// From which first keys its own descend.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lineage: Option<String>,
     /// Who takes over, as it has heard.
     taker: Option<String>,
     /// Keys, as `keys list` shows them.
@@ -204,6 +207,7 @@ impl MemberStatus {
             said_s_ago: said.map(|said| now.cast_signed().saturating_sub(said.time.cast_signed())),
             has_document: document.is_some() && document == highest,
             document: document.map(|(order, _)| order.to_string()),
+            lineage: said.and_then(|said| said.lineage).map(|lineage| lineage_shown(&lineage)),
             taker: said.and_then(|said| said.claim.as_ref()).map(|claim| claim.taker.to_string()),
             counts: said.map_or_else(Vec::new, |said| said.counts.clone()),
             ..MemberStatus::with_keys(name.to_string(), seals, opens)
@@ -234,6 +238,7 @@ impl MemberStatus {
             said_s_ago: None,
             has_document: false,
             document: None,
+            lineage: None,
             taker: None,
             seals: seals.map(shown),
             opens: opens.iter().copied().map(shown).collect(),
@@ -264,6 +269,11 @@ struct Refused {
     /// counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     requests_per_second: Option<f64>,
+}
+
+/// As much of it as tells it from another.
+fn lineage_shown(lineage: &Lineage) -> String {
+    lineage[..4].iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
 fn shown(id: u32) -> String {
@@ -326,10 +336,23 @@ impl Status {
         Status { kind, document, servers, refusals, keys: keys.into_values().collect(), members }
     }
 
-    /// Whether all members have spoken, and none would refuse the clients of another.
+    /// Members by the first keys from which theirs descend.
+    fn lineages(&self) -> BTreeMap<&str, Vec<&str>> {
+        let mut all: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for member in &self.members {
+            let lineage = member.lineage.as_deref();
+            lineage.into_iter().for_each(|lineage| all.entry(lineage).or_default().push(&member.name));
+        }
+        all
+    }
+
+    /// Whether all members have spoken, have keys that descend from the same first ones, and none would refuse the
+    /// clients of another.
     #[must_use]
     pub fn is_good(&self) -> bool {
-        self.refusals.is_empty() && self.members.iter().all(|member| member.is_heard)
+        self.refusals.is_empty()
+            && self.lineages().len() <= 1
+            && self.members.iter().all(|member| member.is_heard)
     }
 }
 
@@ -350,6 +373,11 @@ impl fmt::Display for Status {
             }
         }
         self.members.iter().try_for_each(|member| writeln!(f, "{member}"))?;
+        let lineages = self.lineages();
+        for (lineage, names) in lineages.iter().filter(|_| lineages.len() > 1) {
+            let names = names.join(", ");
+            writeln!(f, "first keys {lineage}: {names}; keep those of one node, and remove the others")?;
+        }
         for KeyStatus { key, seals, opened_by, requests, requests_per_second } in &self.keys {
             let seals = if *seals { ", which seals" } else { "" };
             write!(f, "key {key}{seals}: {opened_by} of {} open it", self.members.len())?;
@@ -411,6 +439,7 @@ mod tests {
             node: name.clone(),
             time: 90,
             document: Some((order, [version as u8; 32])),
+            lineage: None,
             claim: None,
             nonce: None,
             seals,

@@ -3,14 +3,15 @@
 //! Its file is the store as everything else sees it. Who reads and writes servers is a thread each ([`super::link`]);
 //! here is heard what they read, at each look.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use authentick_crypto::Entropy;
-use authentick_fleet::{Document, Heard, Kept, Leave, Name, Node, Refusal, Rotation as Way};
+use authentick_fleet::{Clash, Document, Heard, Kept, Leave, Name, Node, Refusal, Rotation as Way, list};
 use authentick_net::clock::unix_seconds;
 use log::Level;
 
@@ -45,6 +46,8 @@ struct State<K> {
     source: Source,
     /// Since when the document has been in force.
     since: Instant,
+    /// Members whose keys descend from other first keys.
+    strangers: BTreeSet<Name>,
     /// What the log has: why the disk refused, what was refused, who writes instead.
     troubles: Troubles,
 }
@@ -127,14 +130,23 @@ impl<K: FleetKind> FleetStore<K> {
     }
 
     fn hear(&self, state: &mut State<K>, said: &Said<K>) {
+        if let Said::Acknowledgement(said) = said {
+            match state.node.is_stranger(said) {
+                true => state.strangers.insert(said.node.clone()),
+                false => state.strangers.remove(&said.node),
+            };
+        }
         match said.tell(&mut state.node) {
             Heard::Nothing => {}
             Heard::Keep(kept) => self.keep(state, *kept),
             Heard::Refused(clash) => {
-                let text = format!(
-                    "a document of {} was refused: {clash}; find out who else writes, and end it",
-                    self.fleet.id
-                );
+                let remedy = match clash {
+                    Clash::Lineage => self.keep_one(),
+                    Clash::Fleet | Clash::Document | Clash::Key(_) | Clash::TooManyRevoked(_) => {
+                        "find out who else writes, and end it".to_owned()
+                    }
+                };
+                let text = format!("a document of {} was refused: {clash}; {remedy}", self.fleet.id);
                 if state.troubles.say(Level::Error, "clash", text) {
                     self.desk.clashes.count();
                 }
@@ -163,6 +175,32 @@ impl<K: FleetKind> FleetStore<K> {
                 state.node.not_kept(kept);
             }
         }
+    }
+
+    /// What to do about keys that descend from different first ones.
+    fn keep_one(&self) -> String {
+        format!(
+            "keep the keys of one node: on each one that has others, stop the server, remove {}, and start it; if all \
+             have the same, what is left in memcached of an earlier fleet goes when that is restarted",
+            self.disk.path().display()
+        )
+    }
+
+    /// Says who has keys that descend from other first ones than ours.
+    fn check_strangers(&self, state: &mut State<K>) {
+        self.desk.strangers.store(state.strangers.len(), Ordering::Relaxed);
+        if state.strangers.is_empty() {
+            state.troubles.over("strangers");
+            return;
+        }
+        let (me, what, remedy) = (&self.fleet.node, K::WORDS, self.keep_one());
+        let text = format!(
+            "the {what} of {} descend from other first keys than those of {me}, and neither opens what the other \
+             seals: `{} generate` was run on two nodes; {remedy}",
+            list(&state.strangers),
+            K::COMMAND
+        );
+        state.troubles.say(Level::Error, "strangers", text);
     }
 
     /// Says who writes, if it is not who should.
@@ -292,7 +330,8 @@ impl<K: FleetKind> KeyStore<K> for FleetStore<K> {
             Entropy::from_system().map_err(|error| StoreError::Io(self.disk.path().to_owned(), error))?;
         let node = self.node(kept, &mut entropy);
         let source = Source { now, entropy };
-        let state = State { node, version, source, since: Instant::now(), troubles: Troubles::default() };
+        let (since, strangers) = (Instant::now(), BTreeSet::new());
+        let state = State { node, version, source, since, strangers, troubles: Troubles::default() };
         let held = state.held();
         *self.state() = Some(state);
         Ok(held)
@@ -318,6 +357,7 @@ impl<K: FleetKind> KeyStore<K> for FleetStore<K> {
             self.keep(state, kept);
         }
         self.check_writer(state);
+        self.check_strangers(state);
         let changed = if state.version_in_force() == known { None } else { state.held() };
         match changed {
             Some(held) => Ok(News::Changed(held)),

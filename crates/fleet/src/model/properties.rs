@@ -51,9 +51,12 @@ impl World {
         let serving =
             |index: &usize| self.document(*index).is_some() && !self.left_behind.contains_key(index);
         let serving: Vec<usize> = (0..NODE_COUNT).filter(serving).collect();
-        let is_open =
-            |key| self.revoked.contains(&key) || serving.iter().all(|index| self.opens(*index, key));
-        serving.iter().filter_map(|index| self.seals(*index)).all(is_open)
+        let is_open = |index: usize, key| {
+            let mut of_one =
+                serving.iter().filter(|other| self.are_of_one(**other, self.lineages.get(&index).copied()));
+            self.revoked.contains(&key) || of_one.all(|other| self.opens(*other, key))
+        };
+        serving.iter().all(|index| self.seals(*index).is_none_or(|key| is_open(*index, key)))
     }
 
     fn seals_from_disk(&self) -> bool {
@@ -70,8 +73,10 @@ impl World {
 
     fn recent_keys_open(&self) -> bool {
         self.sealed.iter().all(|(key, last)| {
+            let lineage = self.lineage(*key);
+            let mut of_one = (0..NODE_COUNT).filter(|index| self.are_of_one(*index, lineage));
             self.revoked.contains(key)
-                || (0..NODE_COUNT).all(|index| {
+                || of_one.all(|index| {
                     let period = self.document(index).map(|document| document.period);
                     let is_recent = !self.left_behind.contains_key(&index)
                         && period.is_some_and(|period| period.saturating_sub(*last) < KEEP as u64);
@@ -102,6 +107,7 @@ impl Fleet {
         let mut world = world.clone();
         world.said = Said::default();
         self.rounds(&mut world);
+        self.settle_on_one_lineage(&mut world);
         if !world.nodes.iter().any(|node| node.writes().is_ok()) {
             self.operator(&mut world);
             self.rounds(&mut world);
@@ -113,11 +119,21 @@ impl Fleet {
         world.is_one() && world.nodes.iter().any(&mut can_rotate) && given_up.iter().all(is_revoked)
     }
 
+    /// An operator removes what nodes have that descends from other first keys than the highest document.
+    fn settle_on_one_lineage(&self, world: &mut World) {
+        let lineage = |world: &World, index| world.document(index).map(|document| document.lineage);
+        let Some(one) = highest(world).and_then(|index| lineage(world, index)) else { return };
+        for index in 0..NODE_COUNT {
+            if lineage(world, index).is_some_and(|other| other != one) {
+                world.lose(self, index);
+            }
+        }
+        self.rounds(world);
+    }
+
     /// The highest node that has a document takes over.
     fn operator(&self, world: &mut World) {
-        let highest = (0..NODE_COUNT).filter(|index| world.document(*index).is_some());
-        let highest = highest.max_by_key(|index| world.document(*index).map(|document| &document.order));
-        let Some(index) = highest else { return };
+        let Some(index) = highest(world) else { return };
         let claim = world.nodes[index].claim([0xff; NONCE_SIZE]);
         world.set(index, claim);
         self.rounds(world);
@@ -177,4 +193,10 @@ impl Fleet {
             world.set(index, *kept);
         }
     }
+}
+
+/// The node with the highest document.
+fn highest(world: &World) -> Option<usize> {
+    let serving = (0..NODE_COUNT).filter(|index| world.document(*index).is_some());
+    serving.max_by_key(|index| world.document(*index).map(|document| &document.order))
 }

@@ -22,10 +22,14 @@ const STATE_COUNT_MAX: usize = 1_500_000;
 /// # Panics
 /// If a property does not hold, with a course of events that leads there.
 fn explore(name: &str, limits: Limits) {
+    explore_fleet(name, &Fleet { limits, first_unsteady: 0, is_made_twice: false, without: None });
+}
+
+/// The same of any fleet.
+fn explore_fleet(name: &str, fleet: &Fleet) {
     let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let checker = Fleet { limits, first_unsteady: 0, without: None };
     // Depth first needs less memory; for the shortest course to a failure, see `is_needed`.
-    let checker = checker.checker().threads(2).spawn_dfs().join();
+    let checker = fleet.clone().checker().threads(2).spawn_dfs().join();
     checker.assert_properties();
     println!("fleet: {name}: {} states", checker.unique_state_count());
     println!("assurance: fleet-states = {} states", checker.unique_state_count());
@@ -36,8 +40,9 @@ fn explore(name: &str, limits: Limits) {
 /// # Panics
 /// If no property notices.
 fn is_needed(rule: Rule, first_unsteady: usize, limits: Limits) {
+    let is_made_twice = rule == Rule::OneLineage;
     let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let fleet = Fleet { limits, first_unsteady, without: Some(rule) };
+    let fleet = Fleet { limits, first_unsteady, is_made_twice, without: Some(rule) };
     let checker = fleet.checker().threads(2).finish_when(HasDiscoveries::AnyFailures);
     let checker = checker.target_state_count(STATE_COUNT_MAX).spawn_bfs().join();
     let failures: Vec<String> = checker
@@ -85,8 +90,15 @@ fn members_that_were_left_behind_take_over_and_lose_no_client() {
     explore("patience", Limits { rotations: 1, takeovers: 1, patience: 1, ..ROTATE });
 }
 
+/// Two nodes have made first keys, and neither takes over those of the other before what it has is removed.
+#[test]
+fn first_keys_that_were_made_twice_lose_no_client() {
+    let fleet = |limits| Fleet { limits, first_unsteady: 0, is_made_twice: true, without: None };
+    explore_fleet("first keys made twice", &fleet(Limits { rotations: 1, losses: 1, ..ROTATE }));
+}
+
 /// Each rule, and the smallest fleet that was found to need it: its first unsteady node, and what can happen.
-const NEEDED: [(Rule, usize, Limits); 18] = [
+const NEEDED: [(Rule, usize, Limits); 19] = [
     (Rule::HigherOnly, 0, ROTATE),
     (Rule::DiskFirst, 0, Limits { refusals: 1, ..ROTATE }),
     (Rule::DiskBeforeStore, 0, Limits { crashes: 1, ..ROTATE }),
@@ -104,6 +116,7 @@ const NEEDED: [(Rule, usize, Limits); 18] = [
     (Rule::HighestOfAll, 2, Limits { takeovers: 1, patience: 2, ..ROTATE }),
     (Rule::Remembered, 2, Limits { takeovers: 1, revocations: 1, rotations: 0, ..ROTATE }),
     (Rule::Heal, 2, Limits { takeovers: 1, revocations: 1, rotations: 0, ..ROTATE }),
+    (Rule::OneLineage, 0, ROTATE),
     (Rule::PutBack, 0, ROTATE),
 ];
 
@@ -118,7 +131,7 @@ fn every_rule_is_needed() {
 /// time would lead it back to the keys from before. To find this course by trying all would take hours.
 fn taker_that_lost_its_disk(without: Option<Rule>) -> Option<World> {
     let limits = Limits { takeovers: 2, losses: 1, ..ROTATE };
-    let fleet = Fleet { limits, first_unsteady: 2, without };
+    let fleet = Fleet { limits, first_unsteady: 2, is_made_twice: false, without };
     let mut world = fleet.first();
     let rotate = Deed::Rotate(Rotation::Due);
     for deed in [Deed::Claim, Deed::TakeOver(None), rotate, rotate] {

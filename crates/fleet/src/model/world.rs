@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::acknowledgement::{Acknowledgement, Answer};
 use crate::claim::{Claim, NONCE_SIZE, Nonce};
-use crate::document::{Document, Order};
+use crate::document::{Document, Lineage, Order};
 use crate::kept::Kept;
 use crate::keys::Keys as _;
 use crate::name::Name;
@@ -34,6 +34,8 @@ pub(crate) struct Fleet {
     pub(crate) limits: Limits,
     /// The first node that may lose its disk or take over, for explorations that would take too long otherwise.
     pub(crate) first_unsteady: usize,
+    /// Whether the second node has made first keys, too, and the third has none yet.
+    pub(crate) is_made_twice: bool,
     pub(crate) without: Option<Rule>,
 }
 
@@ -73,6 +75,8 @@ pub(crate) struct World {
     pub(super) fell: bool,
     /// Who was left behind, until it has this document: it refuses clients, and others refuse its own.
     pub(super) left_behind: BTreeMap<usize, Order>,
+    /// From which first keys those descend that a node has served with first: its clients are of these.
+    pub(super) lineages: BTreeMap<usize, Lineage>,
 }
 
 /// What can happen to a node.
@@ -124,13 +128,19 @@ pub(super) fn node_name(index: usize) -> Name {
 pub(super) const NODE_COUNT: usize = 3;
 
 impl Fleet {
-    /// All nodes with the first document, acknowledged by all.
+    /// All nodes with the first document, acknowledged by all; or two of them with one each that they have made.
     pub(super) fn first(&self) -> World {
-        let document = Document::first(fleet_name(), node_name(0), Toy::first());
-        let kept = Kept { document: Some(document), ..Kept::default() };
+        let first = |index, keys| Kept {
+            document: Some(Document::first(fleet_name(), node_name(index), keys)),
+            ..Kept::default()
+        };
+        let disks = match self.is_made_twice {
+            false => vec![first(0, Toy::first()); NODE_COUNT],
+            true => vec![first(0, Toy::first()), first(1, Toy::another_first()), Kept::default()],
+        };
         let mut world = World {
             nodes: Vec::new(),
-            disks: vec![kept.clone(); NODE_COUNT],
+            disks: disks.clone(),
             said: Said::default(),
             left: self.limits,
             made: 2,
@@ -140,9 +150,10 @@ impl Fleet {
             given_up: BTreeSet::new(),
             fell: false,
             left_behind: BTreeMap::new(),
+            lineages: BTreeMap::new(),
         };
-        for index in 0..NODE_COUNT {
-            world.nodes.push(self.start(index, kept.clone(), [0; NONCE_SIZE]));
+        for (index, kept) in disks.into_iter().enumerate() {
+            world.nodes.push(self.start(index, kept, [0; NONCE_SIZE]));
         }
         (0..NODE_COUNT).for_each(|index| world.show(index));
         world.note();
@@ -328,9 +339,7 @@ impl Fleet {
             }
             Deed::Lose => {
                 world.left.losses -= 1;
-                world.disks[index] = Kept::default();
-                world.given_up.retain(|(node, _)| *node != index);
-                world.restart(self, index);
+                world.lose(self, index);
             }
             Deed::Claim => {
                 world.left.takeovers -= 1;
@@ -391,6 +400,14 @@ impl World {
         self.show(index);
     }
 
+    /// A node loses its disk, or an operator removes what is on it; and it starts again.
+    pub(super) fn lose(&mut self, fleet: &Fleet, index: usize) {
+        self.disks[index] = Kept::default();
+        self.given_up.retain(|(node, _)| *node != index);
+        self.lineages.remove(&index);
+        self.restart(fleet, index);
+    }
+
     pub(super) fn restart(&mut self, fleet: &Fleet, index: usize) {
         let nonce = self.nonce();
         self.nodes[index] = fleet.start(index, self.disks[index].clone(), nonce);
@@ -414,6 +431,9 @@ impl World {
     /// Notes who seals with what, and who has given up what.
     fn note(&mut self) {
         for (index, node) in self.nodes.iter().enumerate() {
+            if let Some(document) = &node.on_disk().document {
+                self.lineages.entry(index).or_insert(document.lineage);
+            }
             if let (Some(key), Some(document)) = (self.seals(index), &node.on_disk().document) {
                 let last = self.sealed.entry(key).or_default();
                 *last = document.period.max(*last);
@@ -422,6 +442,17 @@ impl World {
             let given_up = self.revoked.iter().filter(|(id, _)| revoked.contains(id));
             self.given_up.extend(given_up.map(|key| (index, *key)));
         }
+    }
+
+    /// Whether clients of the one node are also those of the other, who would be lost if it did not open their cookies.
+    pub(super) fn are_of_one(&self, index: usize, lineage: Option<Lineage>) -> bool {
+        self.lineages.get(&index).copied() == lineage
+    }
+
+    /// From which first keys a key descends.
+    pub(super) fn lineage(&self, key: Key) -> Option<Lineage> {
+        let of = |document: &&Document<Toy>| document.keys.all().any(|known| known == key);
+        self.said.documents.iter().find(of).map(|document| document.lineage)
     }
 
     /// The key that a node seals with.

@@ -25,6 +25,9 @@ pub enum Why {
     /// These members have not answered.
     #[error("no answer from {}", list(.0))]
     Waiting(BTreeSet<Name>),
+    /// The keys of these members descend from other first keys than those of this node, or than each other's.
+    #[error("two fleets of one name: the keys of {} descend from others", list(.0))]
+    Strangers(BTreeSet<Name>),
     /// Nobody has a document.
     #[error("no member has keys")]
     Nothing,
@@ -71,7 +74,8 @@ impl<K: Keys> Node<K> {
         }
     }
 
-    /// What this node keeps when it has taken over; nobody in `without` is waited for.
+    /// What this node keeps when it has taken over; nobody in `without` is waited for. What these have counts all the
+    /// same, if their keys descend from the same first ones as ours.
     ///
     /// # Errors
     /// If it cannot yet, or not at all.
@@ -85,8 +89,9 @@ impl<K: Keys> Node<K> {
         if !waiting.is_empty() && self.applies(Rule::AllAnswers) {
             return Err(Why::Waiting(waiting));
         }
-        let answered = self.answers.values().filter_map(|answer| answer.document.as_ref());
         let ours = self.kept.document.as_ref();
+        let answers = self.of_one_lineage(without)?;
+        let answered = answers.iter().filter_map(|answer| answer.document.as_ref());
         let base = match self.applies(Rule::HighestOfAll) {
             true => answered.clone().chain(ours).max_by_key(|document| &document.order),
             false => ours.or_else(|| answered.clone().next()),
@@ -94,7 +99,7 @@ impl<K: Keys> Node<K> {
         let base = base.ok_or(Why::Nothing)?;
         let mut revoked = self.kept.revoked();
         revoked.extend(answered.flat_map(|document| &document.revoked));
-        revoked.extend(self.answers.values().flat_map(|answer| &answer.dropped));
+        revoked.extend(answers.iter().flat_map(|answer| &answer.dropped));
         // The current key stays until all have this document, and the future one until it is known who has it: see
         // `heal`.
         let in_use = [Role::Current, Role::Future].map(|role| base.key(role));
@@ -108,5 +113,27 @@ impl<K: Keys> Node<K> {
         }
         next.revoked = revoked;
         self.written(claim.term, next).map_err(Why::TooManyRevoked)
+    }
+
+    /// Answers of members that have no document, or one of the same lineage as this node, or else as the first member
+    /// that is not left out.
+    fn of_one_lineage(&self, without: &BTreeSet<Name>) -> Result<Vec<&Answer<K>>, Why> {
+        let all: Vec<&Answer<K>> = self.answers.values().collect();
+        if !self.applies(Rule::OneLineage) {
+            return Ok(all);
+        }
+        let lineage = |answer: &Answer<K>| answer.document.as_ref().map(|document| document.lineage);
+        let is_gone = |answer: &Answer<K>| without.contains(&answer.node);
+        let ours = self.kept.document.as_ref().map(|document| document.lineage);
+        let of_others =
+            || all.iter().filter(|answer| !is_gone(answer)).chain(&all).find_map(|answer| lineage(answer));
+        let one = ours.or_else(of_others);
+        let is_strange = |answer: &Answer<K>| lineage(answer).is_some_and(|other| Some(other) != one);
+        let strangers = all.iter().filter(|answer| is_strange(answer) && !is_gone(answer));
+        let strangers: BTreeSet<Name> = strangers.map(|answer| answer.node.clone()).collect();
+        if !strangers.is_empty() {
+            return Err(Why::Strangers(strangers));
+        }
+        Ok(all.into_iter().filter(|answer| !is_strange(answer)).collect())
     }
 }

@@ -122,6 +122,55 @@ fn node_without_a_document_serves_once_one_is_on_its_disk() {
 }
 
 #[test]
+fn keys_that_descend_from_other_first_keys_replace_nothing_however_high() {
+    let another = Document::first(name("f"), name("b"), Toy::another_first());
+    let (mut a, mut b) = (node("a", Some(first())), node("b", Some(another.clone())));
+    let mut higher = another.clone();
+    higher.order = Order { term: 3, version: 40, writer: name("c") };
+    for document in [&another, &higher] {
+        assert_eq!(a.hear_document(document, Origin::Store), Heard::Refused(Clash::Lineage));
+    }
+    // Nor does the lower one, which is told of all the same.
+    assert_eq!(b.hear_document(&first(), Origin::Store), Heard::Refused(Clash::Lineage));
+    assert!(a.is_stranger(&b.acknowledgement()) && b.is_stranger(&a.acknowledgement()));
+    assert!(!a.is_stranger(&node("c", None).acknowledgement()));
+    assert!(!node("c", None).is_stranger(&a.acknowledgement()));
+    // Neither counts as having what the other waits for.
+    a.hear_acknowledgement(&b.acknowledgement());
+    assert_eq!(a.waiting(), names("b c"));
+    // Who has nothing takes either, and stays with it.
+    let mut stored = Node { start: Start::Stored, ..node("c", None) };
+    let taken = kept(stored.hear_document(&another, Origin::Store));
+    stored.kept(taken);
+    assert_eq!(stored.hear_document(&first(), Origin::Store), Heard::Refused(Clash::Lineage));
+    // The same keys, of whoever made a document of them, are no strangers.
+    let same = Document::first(name("f"), name("b"), Toy::first());
+    assert_eq!(kept(a.hear_document(&same, Origin::Store)).document, Some(same));
+}
+
+#[test]
+fn take_over_goes_on_from_no_document_of_other_first_keys() {
+    let another = Document::first(name("f"), name("b"), Toy::another_first());
+    let mut taker = node("a", Some(first()));
+    let claimed = taker.claim([2; NONCE_SIZE]);
+    taker.kept(claimed.clone());
+    for (me, document) in [("b", &another), ("c", &first())] {
+        let mut member = node(me, Some(document.clone()));
+        let claim = kept(member.hear_claim(claimed.claim.as_ref().expect("it has claimed")));
+        member.kept(claim);
+        taker.hear_answer(&member.answer().expect("it keeps a claim"));
+    }
+    assert_eq!(taker.take_over(&names("")), Err(Why::Strangers(names("b"))));
+    let next = taker.take_over(&names("b")).expect("b is left out").document.expect("it has one");
+    assert_eq!((next.lineage, next.keys), (first().lineage, Toy::first()));
+    // Who has nothing itself goes on from whom it does not leave out.
+    taker.kept.document = None;
+    assert!(matches!(taker.take_over(&names("")), Err(Why::Strangers(_))));
+    let next = taker.take_over(&names("c")).expect("c is left out").document.expect("it has one");
+    assert_eq!(next.lineage, another.lineage);
+}
+
+#[test]
 fn strangers_are_not_heard() {
     let mut stranger = node("a", None).acknowledgement();
     stranger.node = name("z");

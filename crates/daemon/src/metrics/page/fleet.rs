@@ -60,8 +60,11 @@ impl Page<'_, '_> {
     /// What there is for keys of each kind.
     fn kinds(&mut self, kinds: &[Kind]) -> fmt::Result {
         let label = |kind: &Kind| [("kind", kind.name)];
-        let help = "Documents that were refused: two of one name, or with another key of one identifier";
+        let help = "Documents that were refused: two of one name, of other first keys, or with another key of one \
+                    identifier";
         self.counters("fleet_refused_documents", help, kinds.iter().map(|kind| (label(kind), kind.clashes)))?;
+        let help = "Members whose keys descend from other first keys than those of this node";
+        self.gauges("fleet_strangers", help, kinds.iter().map(|kind| (label(kind), kind.strangers as f64)))?;
         let help = "Times that the disk began to refuse a document; its keys open from memory meanwhile";
         self.counters("fleet_disk_failures", help, kinds.iter().map(|kind| (label(kind), kind.unwritten)))?;
         // Nothing is shown before the start.
@@ -89,6 +92,7 @@ impl Page<'_, '_> {
 struct Kind {
     name: &'static str,
     clashes: u64,
+    strangers: usize,
     unwritten: u64,
     shown: Option<Shown>,
 }
@@ -113,6 +117,12 @@ impl Kind {
                 members: node.others().map(|name| (name.clone(), !waiting.contains(name))).collect(),
             }
         });
-        Kind { name: K::NAME, clashes: desk.clashes.get(), unwritten: desk.unwritten.get(), shown }
+        Kind {
+            name: K::NAME,
+            clashes: desk.clashes.get(),
+            strangers: desk.strangers.load(Ordering::Relaxed),
+            unwritten: desk.unwritten.get(),
+            shown,
+        }
     }
 }
