@@ -32,6 +32,9 @@ const LEFT: fn() -> String = || "the keys in force stay".to_owned();
 /// Reads at once, as there is something new to show: with the regular ones, at most 3,600 in an hour.
 const EXTRA_READS: Allowance = Allowance { most: 50, an_hour: 100 };
 
+/// Requests of which a reading may consist that is not a regular one.
+const EXTRA_FETCH_COUNT_MAX: u32 = 20;
+
 /// Of the values that may be put into a server, so many are not for saying again what was said before.
 const RESERVE: f64 = 20.0;
 
@@ -49,19 +52,23 @@ pub(crate) struct Link {
 
 impl Link {
     /// Works until all is over.
-    pub(crate) fn run(mut self, containment: &Containment) {
+    pub(crate) fn run(self, containment: &Containment) {
         containment.enter(ThreadKind::Fleet);
-        let (mut extra, mut turn) = (Bucket::full(EXTRA_READS, Instant::now()), 0);
+        self.work(&mut Monotonic);
+    }
+
+    fn work(mut self, clock: &mut impl Clock) {
+        let (mut extra, mut turn) = (Bucket::full(EXTRA_READS, clock.now()), 0);
         loop {
-            let began = Instant::now();
+            let began = clock.now();
             self.round(began);
-            let next = self.place.post.next_read(began);
+            let (next, fetches) = (self.place.post.next_read(began), self.place.post.fetches());
             loop {
-                let patience = next.saturating_duration_since(Instant::now());
-                let Some(number) = self.bell.wait(turn, patience) else { return };
-                let is_early = number != turn && Instant::now() < next;
+                let Some(number) = clock.wait(&self.bell, turn, next) else { return };
+                let is_early = number != turn && clock.now() < next;
                 turn = number;
-                if !is_early || extra.take(Instant::now(), 1.0) {
+                let is_cheap = fetches <= EXTRA_FETCH_COUNT_MAX;
+                if !is_early || is_cheap && extra.take(clock.now(), fetches.into()) {
                     break;
                 }
             }
@@ -81,6 +88,27 @@ impl Link {
             let found = values.by_ref().take(names.len()).collect();
             side.take_up(found, &mut self.place, now);
         }
+    }
+}
+
+/// The time that a link lives in.
+trait Clock {
+    fn now(&self) -> Instant;
+    /// Waits for `until`, or until the bell has had another turn than `seen`; which turn it is then, `None` if all is
+    /// over.
+    fn wait(&mut self, bell: &Bell, seen: u64, until: Instant) -> Option<u64>;
+}
+
+/// The host's.
+struct Monotonic;
+
+impl Clock for Monotonic {
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn wait(&mut self, bell: &Bell, seen: u64, until: Instant) -> Option<u64> {
+        bell.wait(seen, until.saturating_duration_since(Instant::now()))
     }
 }
 
@@ -236,30 +264,4 @@ impl<K: FleetKind> Talk<K> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::post::{PERIOD, WRITES};
-    use super::*;
-
-    #[test]
-    fn in_no_hour_more_is_done_than_is_allowed() {
-        let start = Instant::now();
-        let mut bucket = Bucket::full(WRITES, start);
-        let mut taken = Vec::new();
-        for second in 0..3 * 3600 {
-            let now = start + Duration::from_secs(second);
-            // As often as possible, after a quiet hour.
-            while second > 3600 && bucket.take(now, 1.0) {
-                taken.push(second);
-            }
-        }
-        let in_an_hour =
-            |from: u64| taken.iter().filter(|second| (from..from + 3600).contains(*second)).count();
-        let most = (0..2 * 3600).map(in_an_hour).max().expect("there are hours");
-        assert!((355..=360).contains(&most), "{most}");
-        let reads = 3_600_000 / PERIOD.as_millis() as u32 + EXTRA_READS.most + EXTRA_READS.an_hour;
-        assert!(reads <= 3600, "{reads}");
-        // What is said again leaves something for what is new, with keys of both kinds.
-        let again = 2 * 3600 / (2 * REFRESH.as_secs());
-        assert!(again + u64::from(WRITES.most) <= u64::from(WRITES.an_hour), "{again}");
-    }
-}
+mod tests;

@@ -13,7 +13,8 @@ use super::server::{Put, Server, ServerError, Token, Value};
 use crate::allowance::{Allowance, Bucket};
 use crate::metrics::counters::Counter;
 
-/// How often a server is read: less than 3,600 times an hour.
+/// How often a server is asked for values, by a line each: less than 3,600 times an hour. Where the names of all do not
+/// fit on one line, or their values into one response, it is read once in as many of these as it is asked.
 pub(crate) const PERIOD: Duration = Duration::from_millis(1050);
 
 /// Values that are put into a server: with those that are saved up, 360 in any hour.
@@ -56,6 +57,8 @@ impl PostCounters {
 #[derive(Debug)]
 pub(crate) struct Post {
     server: Server,
+    /// How often it was asked in the last reading.
+    fetches: u32,
     counters: Arc<PostCounters>,
     writes: Bucket,
     lines: Bucket,
@@ -69,6 +72,7 @@ impl Post {
     pub(crate) fn new(counters: Arc<PostCounters>, entropy: &mut Entropy, now: Instant) -> Self {
         Post {
             server: Server::new(counters.address, Entropy::from_seed(entropy.u64())),
+            fetches: 1,
             counters,
             writes: Bucket::full(WRITES, now),
             lines: Bucket::full(LINES, now),
@@ -83,14 +87,17 @@ impl Post {
         names: &[Name],
         left: impl FnOnce() -> String,
     ) -> Option<Vec<Option<Value>>> {
-        let values = match self.server.get(names) {
+        let before = self.server.fetches();
+        let values = self.server.get(names);
+        self.fetches = u32::try_from(self.server.fetches() - before).unwrap_or(u32::MAX).max(1);
+        let values = match values {
             Ok(values) => values,
             Err(error) => {
                 self.fail(&error, left);
                 return None;
             }
         };
-        self.counters.reads.count();
+        (0..self.fetches).for_each(|_| self.counters.reads.count());
         self.counters.is_up.store(true, Ordering::Relaxed);
         if self.trouble.take().is_some() {
             log::info!("memcached {} answers again", self.counters.address);
@@ -98,9 +105,14 @@ impl Post {
         Some(values)
     }
 
+    /// How often the server was asked in the last reading, and is likely to be in the next one.
+    pub(super) const fn fetches(&self) -> u32 {
+        self.fetches
+    }
+
     /// When the server is read next, after a read that began at `began`: as soon as it is no longer left alone.
     pub(super) fn next_read(&self, began: Instant) -> Instant {
-        let regular = began + PERIOD;
+        let regular = began + PERIOD * self.fetches;
         self.server.left_alone_until().map_or(regular, |until| until.max(regular))
     }
 

@@ -6,6 +6,7 @@
 //! reading until it was read. Which server to ask, what about, and what to do about a failure is the caller's affair;
 //! so is the log.
 
+mod parts;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use thiserror::Error;
 
+use self::parts::Parts;
+
 /// How long connecting may take, and then a request with its response, however many octets come meanwhile.
 ///
 /// Connecting takes less than the second after which the first packet would be sent again: a server that can be reached
@@ -34,6 +37,9 @@ const EXCHANGE: Duration = Duration::from_secs(2);
 /// How long a server that failed is left alone: this, and up to as much again, so that the nodes of a fleet do not
 /// come back to it together.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// Requests of one reading that may turn out too large; the next reading begins with what they have taught.
+const TOO_LARGE_COUNT_MAX: u32 = 16;
 
 /// Octets that are read at once.
 const PIECE_SIZE: usize = 16 << 10;
@@ -114,7 +120,7 @@ pub(crate) enum ServerError {
 ///
 /// A failure closes the connection, and for one to two seconds after it all that would need one is
 /// [`ServerError::NotYet`]. It is different when the connection had served before and has ended, as all do when a
-/// server is restarted: the next call connects at once.
+/// server is restarted: the next call connects at once. Where a response was too large, it is asked at once for less.
 #[derive(Debug)]
 pub(crate) struct Server {
     address: SocketAddr,
@@ -122,6 +128,9 @@ pub(crate) struct Server {
     entropy: Entropy,
     limits: Limits,
     link: Link,
+    parts: Parts,
+    /// How often it was asked for values.
+    fetches: u64,
 }
 
 /// How long things may take.
@@ -143,7 +152,7 @@ impl Server {
     /// The server at `address`. It is connected to when it is asked something.
     pub(crate) fn new(address: SocketAddr, entropy: Entropy) -> Self {
         let limits = Limits { connect: CONNECT, exchange: EXCHANGE, pause: PAUSE };
-        Server { address, entropy, limits, link: Link::Closed(None) }
+        Server { address, entropy, limits, link: Link::Closed(None), parts: Parts::default(), fetches: 0 }
     }
 
     /// Where it is.
@@ -151,13 +160,46 @@ impl Server {
         self.address
     }
 
-    /// What the server has under `names`, in their order: 1 to [`memcached::NAME_COUNT_MAX`], each once. Altogether
-    /// these are at most [`memcached::RESPONSE_SIZE_MAX`] octets.
+    /// How often it was asked for values so far, by a line each.
+    pub(crate) const fn fetches(&self) -> u64 {
+        self.fetches
+    }
+
+    /// What the server has under `names`, in their order: 1 to [`memcached::NAME_COUNT_MAX`], each once. It is asked
+    /// once, or so often that each response has at most [`memcached::RESPONSE_SIZE_MAX`] octets of values.
     ///
     /// # Errors
     /// If there is no answer; see [`ServerError`].
     pub(crate) fn get(&mut self, names: &[Name]) -> Result<Vec<Option<Value>>, ServerError> {
-        let (response, generation) = self.ask(&Request::Gets { names: names.to_vec() })?;
+        let (mut values, mut too_large) = (Vec::with_capacity(names.len()), 0);
+        loop {
+            let rest = &names[values.len()..];
+            let part = &rest[..self.parts.first(rest).min(rest.len())];
+            match self.get_part(part) {
+                Ok(found) => values.extend(found),
+                Err(ServerError::Fault(Fault::ResponseSize))
+                    if part.len() > 1 && too_large < TOO_LARGE_COUNT_MAX =>
+                {
+                    self.parts.halve(part);
+                    too_large += 1;
+                }
+                Err(error) => return Err(error),
+            }
+            if values.len() == names.len() {
+                return Ok(values);
+            }
+        }
+    }
+
+    /// What the server has under these names, by one request.
+    fn get_part(&mut self, names: &[Name]) -> Result<Vec<Option<Value>>, ServerError> {
+        let answer = self.ask(&Request::Gets { names: names.to_vec() });
+        let is_unsent = matches!(
+            &answer,
+            Err(ServerError::NotYet | ServerError::Connect(_) | ServerError::Unasked(Unasked::Unfit(_)))
+        );
+        self.fetches += if is_unsent { 0 } else { memcached::fetch_count(names) as u64 };
+        let (response, generation) = answer?;
         let found = match response {
             Response::Values(found) => found,
             Response::Refused(refusal) => return Err(self.end(ServerError::Refused(refusal))),
@@ -170,7 +212,11 @@ impl Server {
             (found.name, Value { octets: found.octets, token })
         };
         let mut values: HashMap<Name, Value> = found.into_iter().map(value).collect();
-        Ok(names.iter().map(|name| values.remove(name)).collect())
+        let values: Vec<Option<Value>> = names.iter().map(|name| values.remove(name)).collect();
+        for (name, value) in names.iter().zip(&values) {
+            self.parts.note(name, value.as_ref().map_or(0, |value| value.octets.len()));
+        }
+        Ok(values)
     }
 
     /// Has the server store `octets`, at most [`memcached::VALUE_SIZE_MAX`], in the place of the value that came with
@@ -243,6 +289,8 @@ impl Server {
         let is_at_once = match &error {
             ServerError::Unasked(Unasked::Unfit(_)) | ServerError::NotYet => return error,
             ServerError::Io(_) | ServerError::Ended => has_served,
+            // It was asked for too much; what is asked for next is less.
+            ServerError::Fault(Fault::ResponseSize) => true,
             ServerError::Unasked(Unasked::Full | Unasked::Ended(_))
             | ServerError::Connect(_)
             | ServerError::Deadline

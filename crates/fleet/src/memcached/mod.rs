@@ -22,7 +22,7 @@ mod response;
 mod tests;
 
 pub use connection::{Connection, Fault, Unasked};
-pub use request::{BadName, Name, Request, Unfit};
+pub use request::{BadName, Name, Request, Unfit, fetch_count};
 pub use response::{Refusal, RefusalKind, Response, Value};
 
 /// Octets of the longest name. doc/protocol.txt, "Keys".

@@ -157,6 +157,12 @@ impl fmt::Debug for Request {
     }
 }
 
+/// How often a server is asked by one request for these names: once by each of its lines.
+#[must_use]
+pub fn fetch_count(names: &[Name]) -> usize {
+    lines(names).count()
+}
+
 /// The lines on which these names are asked for, in their order.
 pub(super) fn lines(names: &[Name]) -> impl Iterator<Item = &[Name]> {
     let mut rest = names;
