@@ -14,18 +14,23 @@ use crate::process;
 /// The environment variable that names the file of skips.
 const SKIPS: &str = "AUTHENTICK_SKIPS";
 
+/// The environment variable that names the file to which tests append how much they tried, a line each.
+const FIGURES: &str = "AUTHENTICK_FIGURES";
+
 /// Provides the peers and runs the tests; with `arguments`, one `cargo test` with these. With `require_peers` a skip is
 /// a failure, unless its reason names a peer that this machine cannot have.
 pub(crate) fn run(root: &Path, require_peers: bool, arguments: &[String]) -> Result<(), String> {
     let peers = peers::provide(root, require_peers)?;
     let skips = root.join("target/skips.txt");
     let io = |error| format!("{}: {error}", skips.display());
-    fs::create_dir_all(root.join("target")).and_then(|()| fs::write(&skips, "")).map_err(io)?;
+    let figures = root.join("target/figures.txt");
+    let emptied = fs::create_dir_all(root.join("target")).and_then(|()| fs::write(&figures, ""));
+    emptied.and_then(|()| fs::write(&skips, "")).map_err(io)?;
     let peers_folder = peers::folder(root)?;
     // All commands run, so that one failure does not hide another.
     let mut result = Ok(());
     for mut command in commands(root, arguments) {
-        command.env(peers::FOLDER, &peers_folder).env(SKIPS, &skips);
+        command.env(peers::FOLDER, &peers_folder).env(SKIPS, &skips).env(FIGURES, &figures);
         result = result.and(process::run(&mut command));
     }
     let mut text = fs::read_to_string(&skips).map_err(io)?;
@@ -44,7 +49,7 @@ pub(crate) fn run(root: &Path, require_peers: bool, arguments: &[String]) -> Res
         text = fs::read_to_string(&skips).map_err(io)?;
     }
     let skipped = skipped(&text);
-    print!("{}", summary(&skipped));
+    print!("{}{}", tried(&fs::read_to_string(&figures).map_err(io)?), summary(&skipped));
     result?;
     match inexcusable(&skipped, &peers) {
         0 => Ok(()),
@@ -132,6 +137,11 @@ fn summary(skipped: &BTreeSet<&str>) -> String {
     format!("{heading}\n{lines}")
 }
 
+/// What tests said of how much they tried, in order, each once.
+fn tried(text: &str) -> String {
+    skipped(text).iter().map(|line| format!("tried: {line}\n")).collect()
+}
+
 /// The reason of a test whose figures mean nothing on a busy machine. It runs again at the end; if it is skipped then
 /// too, that is listed, but is not a failure unless there are more than [`BUSY_COUNT_MAX`].
 const BUSY: &str = "machine is too busy";
@@ -191,6 +201,15 @@ mod tests {
         assert_eq!(summary(&skipped("b: no root\n\n")), "1 test was skipped:\n    b: no root\n");
         let text = "b: no root\na: no chrony\nb: no root\n";
         assert_eq!(summary(&skipped(text)), "2 tests were skipped:\n    a: no chrony\n    b: no root\n");
+    }
+
+    #[test]
+    fn what_was_tried_is_listed_by_name() {
+        assert_eq!(
+            tried("b: x = 2 states\na: x = 1 states\n"),
+            "tried: a: x = 1 states\ntried: b: x = 2 states\n"
+        );
+        assert_eq!(tried(""), "");
     }
 
     #[test]
