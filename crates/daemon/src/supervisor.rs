@@ -132,7 +132,10 @@ impl Supervisor {
                     seals.into_iter().for_each(|seals| fleet.seals.store(Arc::new(seals)));
                     log::info!("seal keys read again");
                 }
-                Err(error) => log::error!("seal keys not changed: {error}"),
+                Err(error) => {
+                    fleet.seal_failures.count();
+                    log::error!("seal keys not changed: {error}");
+                }
             }
         }
         self.reload_identity();

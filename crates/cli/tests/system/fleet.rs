@@ -4,6 +4,7 @@ mod antp;
 mod commands;
 mod hosts;
 mod mistakes;
+mod seals;
 mod strangers;
 
 use std::fs;

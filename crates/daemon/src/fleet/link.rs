@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use authentick_crypto::Entropy;
 use authentick_fleet::seal::{SealKeys, Topic};
-use authentick_fleet::{Acknowledgement, Asker, Node, SYMMETRIC_COUNT_MAX, memcached};
+use authentick_fleet::{Acknowledgement, Asker, Node, Order, SYMMETRIC_COUNT_MAX, memcached};
 use authentick_net::clock::unix_seconds;
 
 use super::desk::{Bell, Desk};
@@ -153,6 +153,8 @@ pub(super) struct Talk<K> {
     said: Option<SaidOfItself>,
     /// What lay there last, as a hash.
     seen: Option<u64>,
+    /// The document that lay there last.
+    document: Option<Order>,
     /// What was strange, as the log has it.
     strange: BTreeMap<String, &'static str>,
 }
@@ -172,6 +174,7 @@ impl<K: FleetKind> Side for Talk<K> {
         place.post.tell(found.strange.clone(), &mut self.strange, now, |name| {
             format!("what lies under {name} is ignored")
         });
+        self.note_document(&found, place, now);
         if let Err(error) = self.put(&node, &found, place, now) {
             place.post.fail(&error, LEFT);
         }
@@ -200,8 +203,18 @@ impl<K: FleetKind> Talk<K> {
             tells_symmetric: is_first,
             said: None,
             seen: None,
+            document: None,
             strange: BTreeMap::new(),
         }
+    }
+
+    /// Notes which document lies there. An honest server never goes back: it was restored, or repeats what it had.
+    fn note_document(&mut self, found: &Found<K>, place: &mut Place, now: Instant) {
+        let Some(found) = found.document.as_ref().map(|document| &document.order) else { return };
+        if let Some(before) = self.document.as_ref().filter(|before| found < before) {
+            place.post.tell_older(now, before, found);
+        }
+        self.document = Some(found.clone());
     }
 
     /// Puts there what is missing.

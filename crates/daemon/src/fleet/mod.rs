@@ -36,7 +36,7 @@ use authentick_proto::antp::state_key::StateKeys;
 use authentick_proto::keyset::KeySet;
 
 use crate::config::{Config, Fleet};
-use crate::metrics::counters::{WorkerCounters, key_uses, state_key_uses};
+use crate::metrics::counters::{Counter, WorkerCounters, key_uses, state_key_uses};
 use crate::supervisor::Command;
 use crate::symmetric::keeper::SymmetricState;
 
@@ -78,6 +78,8 @@ pub(crate) struct FleetState {
     pub(crate) state_keys: Option<Arc<Desk<StateKeys>>>,
     pub(crate) bell: Arc<Bell>,
     pub(crate) seals: Arc<ArcSwap<SealKeys>>,
+    /// How often the file of seal keys could not be read again.
+    pub(crate) seal_failures: Counter,
     /// Of each server.
     pub(crate) links: Vec<Arc<PostCounters>>,
     fleet: Fleet,
@@ -96,6 +98,7 @@ impl FleetState {
             state_keys: stores.state_keys.as_ref().map(|store| store.desk()),
             bell: Arc::clone(&stores.bell),
             seals: Arc::new(ArcSwap::from_pointee(seals)),
+            seal_failures: Counter::default(),
             links: fleet.servers.iter().map(|address| Arc::new(PostCounters::new(*address))).collect(),
             fleet: fleet.clone(),
             symmetric,

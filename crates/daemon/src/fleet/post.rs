@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use authentick_crypto::Entropy;
+use authentick_fleet::Order;
 use authentick_fleet::memcached::Name;
 
 use super::server::{Put, Server, ServerError, Token, Value};
@@ -37,6 +38,8 @@ pub(crate) struct PostCounters {
     pub(crate) refused: Counter,
     /// Values found there that are not taken, each time that such a one was new.
     pub(crate) strange: Counter,
+    /// Times that a document was found there that is older than the one before.
+    pub(crate) older: Counter,
 }
 
 impl PostCounters {
@@ -49,6 +52,7 @@ impl PostCounters {
             failures: Counter::default(),
             refused: Counter::default(),
             strange: Counter::default(),
+            older: Counter::default(),
         }
     }
 }
@@ -167,6 +171,17 @@ impl Post {
         if self.trouble.as_ref() != Some(&why) && self.lines.take(Instant::now(), 1.0) {
             log::warn!("memcached {}: {why}; {}", counters.address, left());
             self.trouble = Some(why);
+        }
+    }
+
+    /// Says that a document there is older than the one before: both.
+    pub(crate) fn tell_older(&mut self, now: Instant, before: &Order, found: &Order) {
+        self.counters.older.count();
+        if self.lines.take(now, 1.0) {
+            let server = self.counters.address;
+            log::warn!(
+                "memcached {server}: it had {before}, and has {found}; a node with a newer one puts that back"
+            );
         }
     }
 

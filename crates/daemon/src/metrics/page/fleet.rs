@@ -53,6 +53,12 @@ impl Page<'_, '_> {
     pub(super) fn fleet(&mut self, fleet: &FleetState) -> fmt::Result {
         let posts: Vec<&PostCounters> = fleet.links.iter().map(|link| &**link).collect();
         self.memcached("fleet", &posts, STRANGE_VALUES)?;
+        let older = posts.iter().map(|post| (post.address.to_string(), post.older.get())).collect::<Vec<_>>();
+        let help = "Times that a document was found there that is older than the one before";
+        let older = older.iter().map(|(address, count)| ([("server", address.as_str())], *count));
+        self.counters("fleet_server_older_documents", help, older)?;
+        let help = "Times that the file of seal keys could not be read again";
+        self.counter("fleet_seal_key_reload_failures", help, fleet.seal_failures.get())?;
         let kinds = fleet.cookie_keys.as_deref().map(Kind::of).into_iter();
         self.kinds(&kinds.chain(fleet.state_keys.as_deref().map(Kind::of)).collect::<Vec<_>>())
     }
