@@ -5,6 +5,7 @@ mod commands;
 mod hosts;
 mod mistakes;
 mod seals;
+mod silence;
 mod strangers;
 
 use std::fs;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
-use authentick_fleet::Node;
+use authentick_fleet::{Name, Node};
 
 use super::found::Said;
 use super::heard::Heard;
@@ -130,6 +130,12 @@ impl<K: FleetKind> Desk<K> {
         if !is_seen {
             self.show(node);
         }
+    }
+
+    /// Who writes the keys that this node has, if that is another one, and how long it has said nothing at `now`.
+    pub(crate) fn silent_writer(&self, node: &Node<Shared<K>>, now: Instant) -> Option<(Name, Duration)> {
+        let writer = &node.on_disk().order()?.writer;
+        (writer != node.name()).then(|| (writer.clone(), self.heard.silence(writer, now)))
     }
 
     /// What is to be seen; `None` before the start.

@@ -49,6 +49,13 @@ impl Heard {
         sum(said.counts.iter().map(|count| count.last_minute))
     }
 
+    /// How long the member has said nothing new at `now`; since it was expected, if it was never heard of.
+    pub(crate) fn silence(&self, member: &Name, now: Instant) -> Duration {
+        let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        let heard = words.iter().filter(|((_, name), _)| name == member).map(|(_, (_, since))| *since);
+        now.saturating_duration_since(heard.max().unwrap_or(self.since))
+    }
+
     /// Whether the member opens what is sealed with `key`, as far as is known at `now`.
     pub(crate) fn opens(&self, member: &Name, key: u32, now: Instant) -> bool {
         let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,6 +108,23 @@ mod tests {
         assert!(!opens(1, 131));
         heard.note(0, &said(4, &[2, 3]), at(140));
         assert!(opens(3, 140) && !opens(1, 140));
+    }
+
+    #[test]
+    fn member_is_silent_since_any_server_had_a_new_word_of_it() {
+        let start = Instant::now();
+        let at = |second: u64| start + Duration::from_secs(second);
+        let heard = Heard::from(start);
+        let silence = |second: u64| heard.silence(&name("b"), at(second)).as_secs();
+        assert_eq!((silence(0), silence(50)), (0, 50), "it was never heard of");
+        heard.note(0, &said(1, &[1]), at(50));
+        heard.note(1, &said(1, &[1]), at(60));
+        assert_eq!((silence(60), silence(100)), (0, 40));
+        // The same again, there or elsewhere, is nothing new.
+        heard.note(0, &said(1, &[1]), at(100));
+        assert_eq!(silence(100), 40);
+        heard.note(0, &said(2, &[1]), at(130));
+        assert_eq!((silence(130), heard.silence(&name("c"), at(130)).as_secs()), (0, 130));
     }
 
     #[test]

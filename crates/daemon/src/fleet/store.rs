@@ -18,6 +18,7 @@ use log::Level;
 use super::desk::{Bell, Desk};
 use super::disk::{Disk, OnDisk};
 use super::found::Said;
+use super::heard::FRESH;
 use super::keys::{FleetKind, Shared, Source};
 use super::status::a_second;
 use crate::config::Fleet;
@@ -48,6 +49,8 @@ struct State<K> {
     since: Instant,
     /// Members whose keys descend from other first keys.
     strangers: BTreeSet<Name>,
+    /// When the log was told last that the writer is not heard of.
+    told_of_silence: Option<Instant>,
     /// What the log has: why the disk refused, what was refused, who writes instead.
     troubles: Troubles,
 }
@@ -203,6 +206,34 @@ impl<K: FleetKind> FleetStore<K> {
         state.troubles.say(Level::Error, "strangers", text);
     }
 
+    /// Says that the writer is not heard of, as no other node rotates the keys.
+    fn check_silence(&self, state: &mut State<K>, now: Instant) {
+        let Some((writer, silence)) = self.desk.silent_writer(&state.node, now) else {
+            state.troubles.over("silence");
+            return;
+        };
+        if silence <= FRESH {
+            if state.troubles.over("silence") {
+                log::info!("{writer}, which writes the {} of {}, is heard of again", K::WORDS, self.fleet.id);
+            }
+            return;
+        }
+        let text = format!(
+            "{writer}, which writes the {} of {}, has said nothing for {} s or more: no client is refused, and nobody \
+             rotates them; start it, see what keeps it or this node from the servers, or run `{} take-over` here",
+            K::WORDS,
+            self.fleet.id,
+            FRESH.as_secs(),
+            K::COMMAND
+        );
+        // Whoever comes and goes is told of once a minute.
+        if state.told_of_silence.is_none_or(|told| now.saturating_duration_since(told) >= FRESH)
+            && state.troubles.say(Level::Warn, "silence", text)
+        {
+            state.told_of_silence = Some(now);
+        }
+    }
+
     /// Says who writes, if it is not who should.
     fn check_writer(&self, state: &mut State<K>) {
         let (fleet, me, what) = (&self.fleet.id, &self.fleet.node, K::WORDS);
@@ -331,7 +362,8 @@ impl<K: FleetKind> KeyStore<K> for FleetStore<K> {
         let node = self.node(kept, &mut entropy);
         let source = Source { now, entropy };
         let (since, strangers) = (Instant::now(), BTreeSet::new());
-        let state = State { node, version, source, since, strangers, troubles: Troubles::default() };
+        let (told_of_silence, troubles) = (None, Troubles::default());
+        let state = State { node, version, source, since, strangers, told_of_silence, troubles };
         let held = state.held();
         *self.state() = Some(state);
         Ok(held)
@@ -357,6 +389,7 @@ impl<K: FleetKind> KeyStore<K> for FleetStore<K> {
             self.keep(state, kept);
         }
         self.check_writer(state);
+        self.check_silence(state, Instant::now());
         self.check_strangers(state);
         let changed = if state.version_in_force() == known { None } else { state.held() };
         match changed {

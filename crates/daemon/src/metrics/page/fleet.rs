@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use authentick_fleet::Name;
 
@@ -84,6 +85,8 @@ impl Page<'_, '_> {
         self.gauges("fleet_document_version", help, each(|shown| shown.version))?;
         let help = "Whether this node makes and rotates the keys";
         self.gauges("fleet_writer", help, each(|shown| f64::from(u8::from(shown.writes))))?;
+        let help = "How long the node that writes the keys has said nothing new; 0 where this one does";
+        self.gauges("fleet_writer_silent_seconds", help, each(|shown| shown.silence))?;
         let help = "Whether the member has said that it has this node's document";
         let members = shown.iter().flat_map(|(kind, shown)| {
             shown.members.iter().map(|(name, has)| {
@@ -108,6 +111,7 @@ struct Shown {
     term: f64,
     version: f64,
     writes: bool,
+    silence: f64,
     /// The others, and whether each has acknowledged.
     members: Vec<(Name, bool)>,
 }
@@ -120,6 +124,9 @@ impl Kind {
                 term: order.map_or(0.0, |order| order.term as f64),
                 version: order.map_or(0.0, |order| order.version as f64),
                 writes: node.writes().is_ok(),
+                silence: desk
+                    .silent_writer(&node, Instant::now())
+                    .map_or(0.0, |(_, silence)| silence.as_secs_f64()),
                 members: node.others().map(|name| (name.clone(), !waiting.contains(name))).collect(),
             }
         });
