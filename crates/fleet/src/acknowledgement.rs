@@ -7,6 +7,7 @@
 //! time 1763719200
 //! document 1 4 ntp-1 <64 hexadecimal digits>
 //! lineage <32 hexadecimal digits>
+//! since 1763719100
 //! claim 2 ntp-2 <32 hexadecimal digits>
 //! nonce <32 hexadecimal digits>
 //! seals 5f3a0c11
@@ -94,6 +95,8 @@ pub struct Acknowledgement {
     pub document: Option<(Order, Digest)>,
     /// From which first keys that descends.
     pub lineage: Option<Lineage>,
+    /// Since when it has the document, in Unix seconds of its clock: for people, too.
+    pub since: Option<u64>,
     /// The claim that it keeps.
     pub claim: Option<Claim>,
     /// What a first document has to be sealed with for it, if it has none.
@@ -115,7 +118,7 @@ impl Acknowledgement {
     #[must_use]
     pub fn emit(&self) -> String {
         let Acknowledgement { fleet, node, time, document, claim, nonce, seals, opens, dropped, .. } = self;
-        let Acknowledgement { lineage, counts, symmetric, .. } = self;
+        let Acknowledgement { lineage, since, counts, symmetric, .. } = self;
         let mut text = format!("{MAGIC}\nfleet {fleet}\nnode {node}\ntime {time}\n");
         let mut line = |word: &str, value: String| {
             writeln!(text, "{word} {value}").expect("writing to a string cannot fail");
@@ -125,6 +128,9 @@ impl Acknowledgement {
         }
         if let Some(lineage) = lineage {
             line("lineage", digits(lineage));
+        }
+        if let Some(since) = since {
+            line("since", since.to_string());
         }
         if let Some(claim) = claim {
             line("claim", claim.value());
@@ -148,7 +154,7 @@ impl Acknowledgement {
     /// If it says nothing, or is of another node or fleet.
     pub fn parse(text: &str, fleet: &Name, node: &Name) -> Result<Self, TextError> {
         let head = ["fleet", "node", "time", "document", "claim", "nonce", "seals", "opens"];
-        let words = [&head[..], &["lineage", "dropped", "requests", "symmetric"]].concat();
+        let words = [&head[..], &["lineage", "since", "dropped", "requests", "symmetric"]].concat();
         let lines = Lines::parse(text, MAGIC, &words, None)?;
         lines.one("fleet", |name| (name == fleet.as_str()).then_some(()))?;
         lines.one("node", |name| (name == node.as_str()).then_some(()))?;
@@ -174,6 +180,7 @@ impl Acknowledgement {
             time: lines.one("time", number)?,
             document: lines.optional("document", document)?,
             lineage: lines.optional("lineage", octets)?,
+            since: lines.optional("since", number)?,
             claim: lines.optional("claim", Claim::of)?,
             nonce: lines.optional("nonce", octets)?,
             seals: lines.optional("seals", identifier)?,

@@ -100,7 +100,8 @@ impl<K: Keys> Document<K> {
         let (fleet, lineage, period) = (&self.fleet, digits(&self.lineage), self.period);
         let mut written = write!(
             text,
-            "{MAGIC}\nfleet {fleet}\nlineage {lineage}\nterm {term}\nversion {version}\nwriter {writer}\nperiod {period}\n"
+            "{MAGIC}\nfleet {fleet}\nlineage {lineage}\nterm {term}\nversion {version}\nwriter {writer}\n\
+             period {period}\n"
         );
         for (id, period) in &self.until {
             written = written.and_then(|()| writeln!(text, "until {id:08x} {period}"));
@@ -143,6 +144,22 @@ impl<K: Keys> Document<K> {
     #[must_use]
     pub fn digest(&self) -> Digest {
         sha256(&[self.emit().as_bytes()])
+    }
+
+    /// Identifiers of the keys that have sealed within `keep` periods, and that no rotation has dropped: clients may
+    /// hold what was sealed under them, and nobody may refuse them.
+    #[must_use]
+    pub fn promised(&self, keep: usize) -> Vec<u32> {
+        let is_recent = |id: &u32| {
+            let last = self.until.get(id).copied().unwrap_or_default();
+            self.period.saturating_sub(last) < keep as u64
+        };
+        let is_promised = |(role, id): (Role, u32)| match role {
+            Role::Current => true,
+            Role::Future => false,
+            Role::Retired => is_recent(&id),
+        } && !self.revoked.contains(&id);
+        self.keys.identifiers().into_iter().filter(|key| is_promised(*key)).map(|(_, id)| id).collect()
     }
 
     /// The identifier of the key that has this role; of the youngest, for retired ones.

@@ -315,6 +315,7 @@ mod tests {
             time: 1,
             document: None,
             lineage: None,
+            since: None,
             claim: None,
             nonce: None,
             seals: None,

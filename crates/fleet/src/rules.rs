@@ -366,7 +366,7 @@ impl<K: Keys> Node<K> {
         Some(Use { keys: &document.keys, revoked, beside: self.beside.as_ref().map(|beside| &beside.keys) })
     }
 
-    /// What it says of itself, to be shown once its document is in force; whoever drives it adds time and counts.
+    /// What it says of itself, to be shown once its document is in force; whoever drives it adds times and counts.
     #[must_use]
     pub fn acknowledgement(&self) -> Acknowledgement {
         let on_disk = || Some((self.kept.order()?.clone(), self.digest?));
@@ -386,6 +386,7 @@ impl<K: Keys> Node<K> {
             time: 0,
             document,
             lineage: self.kept.document.as_ref().map(|document| document.lineage),
+            since: None,
             claim: self.kept.claim.clone(),
             nonce: self.nonce,
             seals: self.kept.document.as_ref().and_then(|document| document.key(Role::Current)),

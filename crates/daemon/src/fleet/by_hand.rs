@@ -23,7 +23,7 @@ use super::disk::{Disk, OnDisk};
 use super::found::{Found, asker};
 use super::keys::{FleetKind, Shared, Source};
 use super::server::{Put, Server};
-use super::status::{MemberStatus, ServerStatus, Status, Statuses, a_second, sum};
+use super::status::{Clients, MemberStatus, Present, ServerStatus, Status, Statuses, a_second, sum};
 use crate::config::{Config, ConfigError, Fleet, RotatingKeys};
 use crate::keystore::{StoreError, Swap, Version};
 use crate::lock::OF_A_COMMAND;
@@ -369,16 +369,21 @@ impl<K: FleetKind> Hand<K> {
         let newest = seen.newest();
         let place = highest.map(|document| (document.order.clone(), document.digest()));
         let servers = self.fleet.servers.iter().zip(&seen.servers);
+        let now = self.source.now;
+        // Who has the present document had it first when it was made, as far as anybody says.
+        let have = newest.values().filter(|said| said.document.is_some() && said.document == place);
+        let present = Present { since: have.filter_map(|said| said.since).min(), place };
         let members = self.fleet.members.iter();
+        let members =
+            members.map(|name| MemberStatus::of(name, newest.get(name).copied(), &present, now)).collect();
+        let dropped = newest.values().flat_map(|said| &said.dropped).copied().collect::<BTreeSet<u32>>();
+        let promised = highest.map_or_else(Vec::new, |document| document.promised(self.keep));
         let status = Status::new(
             K::WORDS,
             highest.map(|document| document.order.to_string()),
             servers.map(|(address, found)| ServerStatus::of(*address, found)).collect(),
-            members
-                .map(|name| {
-                    MemberStatus::of(name, newest.get(name).copied(), place.as_ref(), self.source.now)
-                })
-                .collect(),
+            members,
+            &Clients::Promised(promised.into_iter().filter(|id| !dropped.contains(id)).collect()),
         );
         Ok((status, newest.values().flat_map(|said| said.symmetric.clone()).collect()))
     }

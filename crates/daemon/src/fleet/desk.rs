@@ -5,7 +5,7 @@
 //! deadline: the one finds the newest of what was read, the others go on showing what was in force last.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,8 @@ pub(crate) struct Desk<K> {
     /// The node as of what is in force.
     shown: ArcSwapOption<Node<Shared<K>>>,
     read: Mutex<Read<K>>,
+    /// Since when the node has its document, in Unix seconds.
+    pub(crate) since: AtomicU64,
     /// When members were heard of.
     pub(crate) heard: Heard,
     /// How often keys were used here.
@@ -89,6 +91,7 @@ impl<K> Desk<K> {
         Desk {
             shown: ArcSwapOption::empty(),
             read: Mutex::new(Read { said: BTreeMap::new(), is_told: false }),
+            since: AtomicU64::new(0),
             heard: Heard::from(Instant::now()),
             uses: KeyUseHistory::default(),
             bell,

@@ -39,6 +39,12 @@ impl<K: FleetKind> Disk<K> {
         self.file.path()
     }
 
+    /// When the file was written last, in Unix seconds; `None` if that is not known.
+    pub(super) fn written(&self) -> Option<u64> {
+        let modified = std::fs::metadata(self.path()).and_then(|metadata| metadata.modified()).ok()?;
+        modified.duration_since(std::time::UNIX_EPOCH).ok().map(|since| since.as_secs())
+    }
+
     pub(super) fn read(&self) -> Result<OnDisk<K>, StoreError> {
         let octets = self.file.read()?;
         self.understand(octets.as_deref().map(Vec::as_slice))

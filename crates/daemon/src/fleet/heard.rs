@@ -83,6 +83,7 @@ mod tests {
             time,
             document: None,
             lineage: None,
+            since: None,
             claim: None,
             nonce: None,
             seals: None,

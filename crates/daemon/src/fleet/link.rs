@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
@@ -252,7 +253,8 @@ impl<K: FleetKind> Talk<K> {
         let symmetric = place.symmetric.as_ref().filter(|_| self.tells_symmetric);
         let symmetric = symmetric.map_or_else(Vec::new, |symmetric| symmetric.uses(SYMMETRIC_COUNT_MAX));
         let time = unix_seconds();
-        let text = Acknowledgement { time, counts, symmetric, ..acknowledgement.clone() }.emit();
+        let since = acknowledgement.document.as_ref().map(|_| self.desk.since.load(Ordering::Relaxed));
+        let text = Acknowledgement { time, since, counts, symmetric, ..acknowledgement.clone() }.emit();
         if let Some(sealed) = self.put_text(Topic::Node(&me), &text, found, place, now)? {
             self.said = Some(SaidOfItself { acknowledgement, sealed, when: now });
         }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use authentick_fleet::{Count, SymmetricUses};
 use authentick_proto::keyset::KeySet;
 
-use super::status::{MemberStatus, Status, Statuses};
+use super::status::{Clients, MemberStatus, Status, Statuses};
 use crate::keystore::KeyKind;
 
 /// The counter of requests under each key that opens, and the gauge that is 1 for the key that seals.
@@ -73,7 +73,8 @@ pub fn status(urls: &[String], fetch: impl Fn(&str) -> Result<String, String> + 
         });
         members.push(MemberStatus::asked(url.clone(), said));
     }
-    Statuses::new(Some(Status::new(KeySet::WORDS, None, Vec::new(), members)), None, symmetric)
+    let status = Status::new(KeySet::WORDS, None, Vec::new(), members, &Clients::Counted);
+    Statuses::new(Some(status), None, symmetric)
 }
 
 /// What a page says.

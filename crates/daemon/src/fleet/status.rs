@@ -160,6 +160,22 @@ impl ServerStatus {
     }
 }
 
+/// The highest document, and since when a member says to have it, in Unix seconds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Present {
+    pub(super) place: Option<(Order, Digest)>,
+    pub(super) since: Option<u64>,
+}
+
+/// Which keys clients may hold cookies or state under, beside those that members seal with.
+#[derive(Clone, Debug)]
+pub(super) enum Clients {
+    /// These, by the present document.
+    Promised(Vec<u32>),
+    /// Those under which requests have come of late.
+    Counted,
+}
+
 /// One member, as it says itself.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct MemberStatus {
@@ -174,6 +190,9 @@ pub(super) struct MemberStatus {
     has_document: bool,
     /// Its document, in words.
     document: Option<String>,
+    /// For how many seconds there has been a newer one than it says to have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    behind_s: Option<i64>,
     /// From which first keys its own descend.
     #[serde(skip_serializing_if = "Option::is_none")]
     lineage: Option<String>,
@@ -192,20 +211,18 @@ pub(super) struct MemberStatus {
 }
 
 impl MemberStatus {
-    pub(super) fn of(
-        name: &Name,
-        said: Option<&Acknowledgement>,
-        highest: Option<&(Order, Digest)>,
-        now: u64,
-    ) -> Self {
+    pub(super) fn of(name: &Name, said: Option<&Acknowledgement>, present: &Present, now: u64) -> Self {
+        let ago = |time: u64| now.cast_signed().saturating_sub(time.cast_signed());
         let seals = said.and_then(|said| said.seals);
         let opens = said.map_or_else(Vec::new, |said| said.opens.clone());
         let document = said.and_then(|said| said.document.as_ref());
+        let has_document = document.is_some() && document == present.place.as_ref();
         MemberStatus {
             name: name.to_string(),
             is_heard: said.is_some(),
-            said_s_ago: said.map(|said| now.cast_signed().saturating_sub(said.time.cast_signed())),
-            has_document: document.is_some() && document == highest,
+            said_s_ago: said.map(|said| ago(said.time)),
+            has_document,
+            behind_s: present.since.filter(|_| !has_document).map(ago),
             document: document.map(|(order, _)| order.to_string()),
             lineage: said.and_then(|said| said.lineage).map(|lineage| lineage_shown(&lineage)),
             taker: said.and_then(|said| said.claim.as_ref()).map(|claim| claim.taker.to_string()),
@@ -238,6 +255,7 @@ impl MemberStatus {
             said_s_ago: None,
             has_document: false,
             document: None,
+            behind_s: None,
             lineage: None,
             taker: None,
             seals: seals.map(shown),
@@ -259,7 +277,7 @@ impl MemberStatus {
 struct Refused {
     /// Who refuses.
     by: String,
-    /// Whose clients.
+    /// Whose clients: of who seals with the key, or else of those who open it.
     clients_of: String,
     /// The key that these have cookies or state under.
     key: String,
@@ -313,26 +331,55 @@ fn keys_of(members: &[MemberStatus]) -> BTreeMap<Reverse<u32>, KeyStatus> {
     keys
 }
 
+/// Who opens a key.
+fn openers(members: &[MemberStatus], id: u32) -> String {
+    let openers = members.iter().filter(|member| member.keys.1.contains(&id));
+    openers.map(|member| member.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+impl Clients {
+    /// Whether clients may hold what was sealed under a key that somebody opens.
+    fn may_hold(&self, id: u32, key: &KeyStatus) -> bool {
+        match self {
+            Clients::Promised(promised) => promised.contains(&id),
+            Clients::Counted => key.requests_per_second.is_some_and(|a_second| a_second > 0.0),
+        }
+    }
+}
+
 impl Status {
     pub(super) fn new(
         kind: &'static str,
         document: Option<String>,
         servers: Vec<ServerStatus>,
         members: Vec<MemberStatus>,
+        clients: &Clients,
     ) -> Self {
         let keys = keys_of(&members);
-        let refuses = |by: &MemberStatus, of: &MemberStatus| {
-            let key = of.keys.0.filter(|key| by.is_heard && !by.keys.1.contains(key))?;
+        let refuses = |by: &MemberStatus, key: u32, clients_of: String| {
+            if !by.is_heard || by.keys.1.contains(&key) {
+                return None;
+            }
             let newest = by.keys.1.iter().max();
             let is_ahead = newest.is_none_or(|newest| key.wrapping_sub(*newest) <= KEYS_AHEAD_MAX);
             let refusal = if kind == StateKeys::WORDS { "expired" } else { "NTSN" };
             let answer = if is_ahead { "silence" } else { refusal };
             let requests_per_second = keys.get(&Reverse(key)).and_then(|key| key.requests_per_second);
-            let (by, clients_of) = (by.name.clone(), of.name.clone());
-            Some(Refused { by, clients_of, key: shown(key), answer, requests_per_second })
+            Some(Refused { by: by.name.clone(), clients_of, key: shown(key), answer, requests_per_second })
         };
-        let pairs = members.iter().flat_map(|by| members.iter().map(move |of| (by, of)));
-        let refusals = pairs.filter_map(|(by, of)| refuses(by, of)).collect();
+        let of_sealing = |by| {
+            let seals = members.iter().filter_map(|of| Some((of.keys.0?, of.name.clone())));
+            seals.filter_map(move |(key, of)| refuses(by, key, of)).collect::<Vec<_>>()
+        };
+        // What seals is told of above.
+        let held: Vec<(u32, String)> = keys
+            .iter()
+            .filter(|(Reverse(id), key)| !key.seals && clients.may_hold(*id, key))
+            .map(|(Reverse(id), _)| (*id, openers(&members, *id)))
+            .collect();
+        let of_holding =
+            |by| held.iter().filter_map(move |(key, of)| refuses(by, *key, of.clone())).collect::<Vec<_>>();
+        let refusals = members.iter().flat_map(|by| [of_sealing(by), of_holding(by)].concat()).collect();
         Status { kind, document, servers, refusals, keys: keys.into_values().collect(), members }
     }
 
@@ -410,7 +457,11 @@ impl fmt::Display for MemberStatus {
         write!(f, "{name}: ")?;
         if said_s_ago.is_some() {
             write!(f, "{}", self.document.as_deref().unwrap_or("no document"))?;
-            write!(f, "{}; ", if self.has_document { "" } else { ", which is not that document" })?;
+            if !self.has_document {
+                write!(f, ", which is not that document")?;
+                self.behind_s.map_or(Ok(()), |behind| write!(f, ", which has been there for {behind} s"))?;
+            }
+            write!(f, "; ")?;
         }
         if let Some(key) = &self.seals {
             write!(f, "{key} seals; ")?;
@@ -440,6 +491,7 @@ mod tests {
             time: 90,
             document: Some((order, [version as u8; 32])),
             lineage: None,
+            since: Some(60 + version),
             claim: None,
             nonce: None,
             seals,
@@ -464,9 +516,12 @@ mod tests {
         let [a, other] = ["a", "b"].map(|name| Name::new(name).unwrap());
         let ours = more(said(&a, Some(0x105), &[0x102, 0x103, 0x104, 0x105, 0x106], 4));
         let theirs = b.map(|(seals, opens, version)| more(said(&other, seals, opens, version)));
+        let present = Present { place: ours.document.clone(), since: ours.since };
         let members = [(&a, Some(&ours)), (&other, theirs.as_ref())]
-            .map(|(name, said)| MemberStatus::of(name, said, ours.document.as_ref(), 100));
-        Status::new(kind, Some("it".to_owned()), Vec::new(), members.into())
+            .map(|(name, said)| MemberStatus::of(name, said, &present, 100));
+        // Of the keys that `a` opens the oldest is kept no more, and the future one has sealed nothing.
+        let clients = Clients::Promised(vec![0x103, 0x104, 0x105]);
+        Status::new(kind, Some("it".to_owned()), Vec::new(), members.into(), &clients)
     }
 
     fn refusals(status: &Status) -> Vec<(&str, &str, &str, &str)> {
@@ -480,13 +535,38 @@ mod tests {
     #[test]
     fn members_that_open_what_others_seal_with_refuse_nobody() {
         for version in [3, 4] {
-            let status = with(Some((Some(0x104), &[0x104, 0x105], version)));
+            let status = with(Some((Some(0x104), &[0x103, 0x104, 0x105], version)));
             assert!(status.is_good() && refusals(&status).is_empty(), "{status}");
-            assert_eq!(
-                status.to_string().contains("b: version 3 of term 1 by a, which is not that"),
-                version == 3
-            );
+            let lags =
+                "b: version 3 of term 1 by a, which is not that document, which has been there for 36 s; ";
+            assert_eq!(status.to_string().contains(lags), version == 3, "{status}");
+            let json = serde_json::to_value(&status).unwrap();
+            assert_eq!(json["members"][1]["behind_s"].as_i64(), (version == 3).then_some(36));
+            assert!(json["members"][0].get("behind_s").is_none());
         }
+    }
+
+    #[test]
+    fn who_lacks_a_key_that_clients_may_hold_would_refuse_them_though_nobody_seals_with_it() {
+        let status = with(Some((Some(0x105), &[0x104, 0x105, 0x106], 4)));
+        assert_eq!(refusals(&status), [("b", "a", "00000103", "NTSN")]);
+        assert!(!status.is_good());
+        // Pages of metrics say nothing of documents: what was used of late may be held.
+        let page = |name: &str, counts: &[(u32, u64)]| {
+            let count =
+                |(id, last_minute): &(u32, u64)| Count { id: *id, requests: 9, last_minute: *last_minute };
+            MemberStatus::asked(name.to_owned(), Ok((Some(5), counts.iter().map(count).collect())))
+        };
+        let of = |used| {
+            let members = vec![
+                page("a", &[(3, 0), (4, used), (5, 7), (6, 0)]),
+                page("b", &[(5, 7), (6, 0)]),
+                page("c", &[(4, 0), (5, 0)]),
+            ];
+            Status::new(KeySet::WORDS, None, Vec::new(), members, &Clients::Counted)
+        };
+        assert!(of(0).is_good());
+        assert_eq!(refusals(&of(60)), [("b", "a, c", "00000004", "NTSN")]);
     }
 
     #[test]
@@ -494,11 +574,17 @@ mod tests {
         let behind = with(Some((Some(0x103), &[0x102, 0x103, 0x104], 2)));
         assert_eq!(refusals(&behind), [("b", "a", "00000105", "silence")]);
         let dropped = with(Some((Some(0x107), &[0x104, 0x106, 0x107, 0x108], 6)));
-        assert_eq!(refusals(&dropped), [("a", "b", "00000107", "silence"), ("b", "a", "00000105", "NTSN")]);
+        let expected = [
+            ("a", "b", "00000107", "silence"),
+            ("b", "a", "00000105", "NTSN"),
+            ("b", "a", "00000103", "NTSN"),
+        ];
+        assert_eq!(refusals(&dropped), expected);
         assert!(!behind.is_good() && !dropped.is_good());
         assert!(dropped.to_string().contains("b would refuse clients of a: NTSN to cookies under 00000105"));
         // One that has nothing yet says nothing to cookies.
-        assert_eq!(refusals(&with(Some((None, &[], 0)))), [("b", "a", "00000105", "silence")]);
+        let expected = ["00000105", "00000104", "00000103"].map(|key| ("b", "a", key, "silence"));
+        assert_eq!(refusals(&with(Some((None, &[], 0)))), expected);
     }
 
     #[test]

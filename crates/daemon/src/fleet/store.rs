@@ -117,7 +117,7 @@ impl<K: FleetKind> FleetStore<K> {
         let Some(OnDisk { kept, version }) = self.disk.read_changed(state.version)? else { return Ok(()) };
         if version.is_some() && kept.order() >= state.node.on_disk().order() {
             state.version = version;
-            state.take(kept);
+            self.take(state, kept);
             return Ok(());
         }
         let place = self.place();
@@ -130,6 +130,14 @@ impl<K: FleetKind> FleetStore<K> {
             state.troubles.over("replaced");
         }
         Ok(())
+    }
+
+    /// What lies on the disk now.
+    fn take(&self, state: &mut State<K>, kept: Kept<Shared<K>>) {
+        if kept.order() != state.node.on_disk().order() {
+            self.desk.since.store(unix_seconds(), Ordering::Relaxed);
+        }
+        state.take(kept);
     }
 
     fn hear(&self, state: &mut State<K>, said: &Said<K>) {
@@ -162,7 +170,7 @@ impl<K: FleetKind> FleetStore<K> {
         match self.disk.write(state.version, &kept, OF_A_RUNNING_SERVER) {
             Ok(Swap::Done(version)) => {
                 state.version = Some(version);
-                state.take(kept);
+                self.take(state, kept);
                 if state.troubles.over("unwritten") {
                     log::info!("{} is written again", self.place());
                 }
@@ -362,6 +370,7 @@ impl<K: FleetKind> KeyStore<K> for FleetStore<K> {
         let node = self.node(kept, &mut entropy);
         let source = Source { now, entropy };
         let (since, strangers) = (Instant::now(), BTreeSet::new());
+        self.desk.since.store(self.disk.written().unwrap_or(now), Ordering::Relaxed);
         let (told_of_silence, troubles) = (None, Troubles::default());
         let state = State { node, version, source, since, strangers, told_of_silence, troubles };
         let held = state.held();
@@ -425,7 +434,7 @@ impl<K: FleetKind> KeyStore<K> for FleetStore<K> {
                     );
                 }
                 state.version = Some(version);
-                state.take(kept);
+                self.take(state, kept);
                 Ok(state.held().map_or_else(|| Rotated::Later("they are gone".to_owned()), Rotated::Here))
             }
         }

@@ -171,6 +171,22 @@ fn take_over_goes_on_from_no_document_of_other_first_keys() {
 }
 
 #[test]
+fn keys_are_promised_for_as_many_periods_as_are_kept() {
+    let (mut writer, mut made) = (node("a", Some(first())), 2);
+    let mut promised = Vec::new();
+    for rotation in [Rotation::Due, Rotation::ByHand, Rotation::Due, Rotation::Due] {
+        let document = rotate(&mut writer, rotation, 2, &mut made);
+        promised.push(document.promised(2));
+    }
+    // All that a rotation leaves, by the writer's own `keep`; by a shorter one less.
+    assert_eq!(promised, [vec![2, 1], vec![3, 2, 1], vec![4, 3, 2, 1], vec![5, 4, 3, 2]]);
+    let mut document = writer.on_disk().document.clone().expect("it has one");
+    assert_eq!(document.promised(1), [5, 4]);
+    document.revoked.insert(4);
+    assert_eq!(document.promised(2), [5, 3, 2]);
+}
+
+#[test]
 fn strangers_are_not_heard() {
     let mut stranger = node("a", None).acknowledgement();
     stranger.node = name("z");

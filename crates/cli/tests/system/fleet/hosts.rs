@@ -278,7 +278,11 @@ fn patience_refuses_exactly_where_status_says() {
     for refusal in refusals {
         let (by, key) = (refusal["by"].as_str().unwrap(), &refusal["key"]);
         assert_eq!((by == "c" || by == "d", &refusal["answer"]), (true, &"silence".into()), "{refusal}");
-        assert!(is_lost(by, key), "{refusal}: {seen}");
+        // Keys that sealed earlier count, too: nobody gave cookies under them to the drill.
+        let seals =
+            status["keys"].as_array().unwrap().iter().any(|one| one["key"] == *key && one["seals"] == true);
+        let is_tried = seals || lines().any(|line| line["key"] == *key);
+        assert!(!is_tried || is_lost(by, key), "{refusal}: {seen}");
     }
     for member in status["members"].as_array().unwrap() {
         let (name, opens) = (member["name"].as_str().unwrap(), member["opens"].as_array().unwrap());
