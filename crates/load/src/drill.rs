@@ -126,6 +126,7 @@ impl Outcome {
         self.total.ntsn == 0
             && self.total.invalid == 0
             && self.rotations >= self.rotations_wanted
+            && !self.lines.is_empty()
             && self.lines.iter().all(|line| line.fates.answered > 0)
     }
 }
@@ -218,7 +219,8 @@ impl Drill {
     fn outcome(&self, counted: &[(&String, Counts)], book: &Book, elapsed: Duration) -> Outcome {
         let (mut lines, mut total) = (Vec::new(), Fates::default());
         for (server, counts) in counted {
-            for ((exchange, key), fates) in counts {
+            // A key that came as all was over, after as many as were to be seen, was not tried.
+            for ((exchange, key), fates) in counts.iter().filter(|(_, fates)| fates.sent > 0) {
                 total.add(fates);
                 let KeyServer { host, port, .. } = &self.key_servers[*exchange];
                 lines.push(Line {
