@@ -39,7 +39,7 @@ pub(crate) enum KeysVerb {
     Status {
         /// Ask hosts that share cookie keys in another way: their pages of metrics, each like
         /// http://127.0.0.1:9975/metrics
-        #[arg(long, value_name = "URL", num_args = 1.., conflicts_with = "antp")]
+        #[arg(long, value_name = "URL", num_args = 1.., conflicts_with_all = ["antp", "config", "state_directory"])]
         metrics: Vec<String>,
     },
     /// Try cookies of each key exchange at each server while keys rotate; exit code 1 if any is refused
@@ -106,6 +106,7 @@ pub(crate) enum FleetVerb {
 pub(crate) struct Drill {
     /// Who exchanges keys; may be repeated, PORT is that of the key exchange [default: 4460]
     #[arg(long = "key-exchange", value_name = "HOST[:PORT]", required = true)]
+    #[arg(conflicts_with_all = ["config", "state_directory"])]
     pub(crate) key_exchanges: Vec<String>,
     /// Who is asked for time with all of their cookies; may be repeated [default port: 123]
     #[arg(long = "server", value_name = "HOST[:PORT]", required = true)]
@@ -144,7 +145,7 @@ pub(crate) struct SealKeys {
     #[command(subcommand)]
     pub(crate) verb: SealVerb,
     /// The file of seal keys, instead of the one in the configuration
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", conflicts_with = "config")]
     pub(crate) file: Option<PathBuf>,
 }
 

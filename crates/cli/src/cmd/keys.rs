@@ -31,6 +31,9 @@ pub(crate) fn run(arguments: &Keys) -> Result<Exit, Failure> {
             Err(Exit::Usage.because("--antp is for ANTP's state keys; leave it out, as this is about others"))
         }
         KeysVerb::Symmetric(verb) => symmetric::run(arguments, verb),
+        KeysVerb::Seal(_) if arguments.state_directory.is_some() => Err(Exit::Usage.because(
+            "--state-directory has no seal keys in it; leave it out, or name their file with --file",
+        )),
         KeysVerb::Seal(verb) => seal::run(arguments, verb),
         KeysVerb::Drill(verb) => drill::run(verb, arguments.json),
         KeysVerb::Status { metrics } => fleet::status(arguments, metrics),

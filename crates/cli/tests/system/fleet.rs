@@ -4,6 +4,7 @@ mod antp;
 mod commands;
 mod hosts;
 mod mistakes;
+mod options;
 mod seals;
 mod silence;
 mod strangers;
