@@ -1,5 +1,7 @@
-//! A disk that hangs: a file system in a file, mounted on a folder, which is frozen and thawed.
+//! A disk that hangs: a file system in a file, mounted on a folder, which is frozen and thawed. And one that is full.
 
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -23,7 +25,7 @@ impl Disk {
     /// # Errors
     /// A skip, with the reason, where file systems in files cannot be mounted.
     pub fn mount(image: &Path, folder: &Path) -> Result<Self, Skip> {
-        let file = std::fs::File::create(image).and_then(|file| file.set_len(SIZE));
+        let file = fs::File::create(image).and_then(|file| file.set_len(SIZE));
         file.map_err(|error| Skip::new(format!("{}: {error}", image.display())))?;
         run("mkfs.ext4", &["-q".as_ref(), "-F".as_ref(), image])?;
         run("mount", &["-o".as_ref(), "loop".as_ref(), image, folder])?;
@@ -49,7 +51,57 @@ impl Drop for Disk {
     fn drop(&mut self) {
         self.thaw();
         let _ = run("umount", &["-l".as_ref(), &self.folder]);
-        let _ = std::fs::remove_file(&self.image);
+        let _ = fs::remove_file(&self.image);
+    }
+}
+
+/// A small file system in memory (tmpfs) that is mounted until this is dropped.
+#[derive(Debug)]
+pub struct RamDisk {
+    folder: PathBuf,
+}
+
+impl RamDisk {
+    /// Mounts one of so many octets on `folder`, which exists; its owner alone may enter it then.
+    ///
+    /// # Errors
+    /// A skip, with the reason, where it cannot be mounted.
+    pub fn mount(folder: &Path, size: u32) -> Result<Self, Skip> {
+        let options = format!("size={size},mode=700");
+        let options = ["-t", "tmpfs", "-o", &options, "tmpfs"].map(Path::new);
+        run("mount", &[&options[..], &[folder]].concat())?;
+        Ok(RamDisk { folder: folder.to_owned() })
+    }
+
+    /// Fills what room there is.
+    ///
+    /// # Panics
+    /// If writing fails in another way than for lack of room.
+    pub fn fill(&self) {
+        let mut file = OpenOptions::new().create(true).append(true).open(self.filler()).unwrap();
+        for size in [4096, 1] {
+            let full =
+                std::iter::repeat_with(|| file.write_all(&vec![0; size])).find_map(Result::err).unwrap();
+            assert_eq!(full.kind(), ErrorKind::StorageFull, "{full}");
+        }
+    }
+
+    /// There is room again.
+    ///
+    /// # Panics
+    /// If it was not filled.
+    pub fn empty(&self) {
+        fs::remove_file(self.filler()).unwrap();
+    }
+
+    fn filler(&self) -> PathBuf {
+        self.folder.join("filler")
+    }
+}
+
+impl Drop for RamDisk {
+    fn drop(&mut self) {
+        let _ = run("umount", &["-l".as_ref(), &self.folder]);
     }
 }
 
