@@ -1,6 +1,6 @@
 //! What lies in a store, what of it members of the fleet have said, and what a node puts there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use zeroize::Zeroizing;
@@ -111,6 +111,8 @@ pub struct Found<K, V> {
     pub welcomes: BTreeMap<Name, (Nonce, Document<K>)>,
     /// Places where something lies that no member has said there, and what is wrong with it.
     pub strange: BTreeMap<String, &'static str>,
+    /// Places where something lies that another seal key than the first has sealed.
+    aged: BTreeSet<String>,
     /// What lies where, as it is.
     values: BTreeMap<String, V>,
 }
@@ -121,7 +123,7 @@ impl<K: Keys, V: AsRef<[u8]>> Found<K, V> {
     pub fn of(asker: &Asker, nonce: Option<Nonce>, seals: &SealKeys, values: Vec<Option<V>>) -> Self {
         let names = asker.names().into_iter().map(|name| name.as_str().to_owned());
         let values = names.zip(values).filter_map(|(name, value)| Some((name, value?))).collect();
-        let mut reader = Reader { asker, seals, values, strange: BTreeMap::new() };
+        let mut reader = Reader { asker, seals, values, strange: BTreeMap::new(), aged: BTreeSet::new() };
         let Asker { fleet, me, members, .. } = asker;
         let document = reader.read(Topic::Document, Document::parse);
         let claim = reader.read(Topic::Claim, |text| Claim::parse(text, fleet));
@@ -132,6 +134,7 @@ impl<K: Keys, V: AsRef<[u8]>> Found<K, V> {
             answers: BTreeMap::new(),
             welcomes: BTreeMap::new(),
             strange: BTreeMap::new(),
+            aged: BTreeSet::new(),
             values: BTreeMap::new(),
         };
         for name in members {
@@ -142,13 +145,13 @@ impl<K: Keys, V: AsRef<[u8]>> Found<K, V> {
             // A welcome that was for an earlier nonce is nobody's fault.
             let welcome = nonce.and_then(|nonce| {
                 let read = |text: &str| Document::parse(text);
-                Some((nonce, reader.open(Topic::Welcome(name, nonce), read)?.ok()?))
+                Some((nonce, reader.open(Topic::Welcome(name, nonce), read)?.ok()?.0))
             });
             found.acknowledgements.extend(said.map(|said| (name.clone(), said)));
             found.answers.extend(answer.map(|answer| (name.clone(), answer)));
             found.welcomes.extend(welcome.map(|welcome| (name.clone(), welcome)));
         }
-        (found.strange, found.values) = (reader.strange, reader.values);
+        (found.strange, found.aged, found.values) = (reader.strange, reader.aged, reader.values);
         found
     }
 
@@ -156,6 +159,13 @@ impl<K: Keys, V: AsRef<[u8]>> Found<K, V> {
     #[must_use]
     pub fn value(&self, name: &memcached::Name) -> Option<&V> {
         self.values.get(name.as_str())
+    }
+
+    /// Whether what lies there was sealed by a key that does not come first any more: once that key is removed it opens
+    /// nowhere. Who would say the same seals it anew; what others say they seal themselves.
+    #[must_use]
+    pub fn is_aged(&self, name: &memcached::Name) -> bool {
+        self.aged.contains(name.as_str())
     }
 
     /// Whether somebody says that a member keeps another claim, of the term of `claim` or a higher one, or has a
@@ -175,15 +185,23 @@ impl<K: Keys, V: AsRef<[u8]>> Found<K, V> {
     pub fn missing<'f>(&'f self, asker: &'f Asker, node: &Node<K>) -> Vec<(Topic<'f>, Zeroizing<String>)> {
         let Asker { fleet, me, .. } = asker;
         let mut missing = Vec::new();
-        if let Some(document) = node.put_back(self.document.as_ref()) {
+        let is_aged = |topic| self.is_aged(&asker.name(topic));
+        let kept = node.on_disk();
+        let ours = kept.document.as_ref().filter(|ours| {
+            is_aged(Topic::Document)
+                && self.document.as_ref().is_some_and(|found| found.digest() == ours.digest())
+        });
+        if let Some(document) = node.put_back(self.document.as_ref()).or(ours) {
             missing.push((Topic::Document, document.emit()));
         }
-        if let Some(claim) = node.put_claim_back(self.claim.as_ref()) {
+        let ours =
+            kept.claim.as_ref().filter(|ours| is_aged(Topic::Claim) && self.claim.as_ref() == Some(ours));
+        if let Some(claim) = node.put_claim_back(self.claim.as_ref()).or(ours) {
             missing.push((Topic::Claim, Zeroizing::new(claim.emit(fleet))));
         }
         if let Some(answer) = node.answer().map(|answer| answer.emit(fleet)) {
             let there = self.answers.get(me).map(|answer| answer.emit(fleet));
-            if there.as_ref() != Some(&answer) {
+            if there.as_ref() != Some(&answer) || is_aged(Topic::Answer(me)) {
                 missing.push((Topic::Answer(me), answer));
             }
         }
@@ -219,29 +237,36 @@ struct Reader<'r, V> {
     seals: &'r SealKeys,
     values: BTreeMap<String, V>,
     strange: BTreeMap<String, &'static str>,
+    aged: BTreeSet<String>,
 }
 
 impl<V: AsRef<[u8]>> Reader<'_, V> {
-    /// What lies there, opened; `None` if nothing does.
+    /// What lies there, opened, and whether the first seal key has sealed it; `None` if nothing does.
     fn open<T>(
         &self,
         topic: Topic<'_>,
         parse: impl Fn(&str) -> Result<T, TextError>,
-    ) -> Option<Result<T, &'static str>> {
+    ) -> Option<Result<(T, bool), &'static str>> {
         let value = self.values.get(self.asker.name(topic).as_str())?;
-        let Some((text, _)) = self.seals.open(topic, self.asker.kind, value.as_ref()) else {
+        let Some((text, key)) = self.seals.open(topic, self.asker.kind, value.as_ref()) else {
             return Some(Err("no seal key of ours has sealed it"));
         };
-        Some(
-            parse(&text).map_err(|_| "it is sealed, and not understood: another version may have written it"),
-        )
+        let parsed = parse(&text).map(|said| (said, key == 0));
+        Some(parsed.map_err(|_| "it is sealed, and not understood: another version may have written it"))
     }
 
     fn read<T>(&mut self, topic: Topic<'_>, parse: impl Fn(&str) -> Result<T, TextError>) -> Option<T> {
+        let place = || self.asker.name(topic).as_str().to_owned();
         match self.open(topic, parse)? {
-            Ok(said) => Some(said),
+            Ok((said, true)) => Some(said),
+            Ok((said, false)) => {
+                let place = place();
+                self.aged.insert(place);
+                Some(said)
+            }
             Err(why) => {
-                self.strange.insert(self.asker.name(topic).as_str().to_owned(), why);
+                let place = place();
+                self.strange.insert(place, why);
                 None
             }
         }
@@ -398,6 +423,48 @@ mod tests {
         reading.put(Topic::Claim, Topic::Claim, &claim.emit(&name("fleet")));
         reading.put(Topic::Answer(&a), Topic::Answer(&a), &answering.answer().unwrap().emit(&name("fleet")));
         assert!(topics(&reading, &answering).is_empty());
+    }
+
+    #[test]
+    fn what_a_node_says_is_sealed_anew_once_another_key_comes_first() {
+        let (mut reading, a) = (Reading::new(), name("a"));
+        reading.asker.me = a.clone();
+        let claim = Claim { term: 2, taker: name("b"), nonce: [3; NONCE_SIZE] };
+        let start = |document| {
+            let kept = Kept { document: Some(document), claim: Some(claim.clone()), ..Kept::default() };
+            Node::new(name("fleet"), a.clone(), [], Start::Welcomed, kept, [0; NONCE_SIZE])
+        };
+        let node = start(first());
+        let said = [
+            (Topic::Document, document()),
+            (Topic::Claim, claim.emit(&name("fleet"))),
+            (Topic::Answer(&a), node.answer().unwrap().emit(&name("fleet")).to_string()),
+            (Topic::Node(&a), node.acknowledgement().emit().to_string()),
+        ];
+        said.iter().for_each(|(topic, text)| reading.put(*topic, *topic, text));
+        let missing = |reading: &Reading, node: &Node<Toy>| {
+            let found = reading.read(None);
+            let missing = found.missing(&reading.asker, node).into_iter();
+            let topics: Vec<String> = missing.map(|(topic, _)| topic.name(&name("fleet"), "")).collect();
+            (topics.len(), found.is_aged(&reading.asker.name(Topic::Node(&a))))
+        };
+        let keys = |octets: &[u8]| {
+            let keys: Vec<_> = octets.iter().map(|octet| Zeroizing::new([*octet; SEAL_KEY_SIZE])).collect();
+            SealKeys::new(name("fleet"), &keys).unwrap()
+        };
+        // A new one opens, and does not seal yet.
+        reading.seals = keys(&[7, 8]);
+        assert_eq!(missing(&reading, &node), (0, false));
+        reading.seals = keys(&[8, 7]);
+        assert_eq!(missing(&reading, &node), (3, true));
+        // Whoever has another document says nothing of this one.
+        let mut other = first();
+        other.order.writer = name("0");
+        assert_eq!(missing(&reading, &start(other)), (2, true));
+        said.iter().for_each(|(topic, text)| reading.put(*topic, *topic, text));
+        assert_eq!(missing(&reading, &node), (0, false));
+        reading.seals = keys(&[8]);
+        assert!(reading.read(None).strange.is_empty());
     }
 
     #[test]

@@ -240,7 +240,8 @@ impl<K: FleetKind> Talk<K> {
         now: Instant,
     ) -> Result<(), ServerError> {
         let me = self.asker.me.clone();
-        let lies = found.value(&self.asker.name(Topic::Node(&me))).map(|value| &value.octets);
+        let own = self.asker.name(Topic::Node(&me));
+        let lies = found.value(&own).map(|value| &value.octets).filter(|_| !found.is_aged(&own));
         let is_there = self
             .said
             .as_ref()
