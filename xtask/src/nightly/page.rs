@@ -20,8 +20,8 @@ const INTRODUCTION: &str = "# Assurance\n\n\
 
 const NIGHTLY: &str = "\n## What takes too long for each change\n\n\
     `cargo xtask nightly` runs all parts that have not passed on the commit that is checked out. Times are those of\n\
-    the machine in the record, which the commit links to. \u{201c}In\u{201d} names the commit that the work of one that\n\
-    ran became part of, where that one was not kept.\n\n\
+    the machine in the record, which the commit links to. \u{201c}In\u{201d} names the commit that has the work of\n\
+    the one that ran, where that was not kept.\n\n\
     | part | establishes | last ran | commit | took | found |\n|---|---|---|---|---|---|\n";
 
 const CI: &str = "\n## What is established on each change\n\n\
