@@ -34,6 +34,8 @@ const SPARE_CLIENT_COUNT: f64 = 64.0;
 const OTHER_DESCRIPTORS: u64 = 256;
 /// The measured client alone has this share of what its server serves.
 const UNLOADED_SHARE: f64 = 1.0 / 40.0;
+/// How long it is watched at least, in seconds.
+const UNLOADED_SECONDS_MIN: f64 = 3.0;
 /// The AEAD of the study: AEAD_AES_SIV_CMAC_256.
 const AEAD: u16 = 15;
 
@@ -204,9 +206,6 @@ impl Bench<'_> {
         self.folder.path().join(name)
     }
 }
-
-/// How long the measured client alone is watched at least, in seconds.
-const UNLOADED_SECONDS_MIN: f64 = 3.0;
 
 #[cfg(test)]
 mod tests;
