@@ -65,9 +65,9 @@ fn told(record: &RungRecord) -> Vec<String> {
     let RungRecord { load_rps, measured_rps, background_rps, why_invalid, .. } = record;
     let what = match (record.place(), load_rps) {
         (Some((ladder, Rung::Load(_))), Some(load)) => {
-            format!("{} of the ladder {}", rate(*load), ladder.name())
+            format!("A step of {} key exchanges a second ({})", rate(*load), ladder.name())
         }
-        (Some((ladder, _)), _) => format!("Without load, of the ladder {}", ladder.name()),
+        (Some((ladder, _)), _) => format!("A step without load ({})", ladder.name()),
         (None, _) => record.task.clone(),
     };
     let mut sentences = vec![
@@ -120,10 +120,16 @@ fn outcomes(record: &RungRecord) -> Table {
         .table()
 }
 
+/// What the paper calls a time that a record calls `d_ske_of_program`.
+fn symbol(name: &str) -> String {
+    let (measure, program) = name.split_once("_of_program").map_or((name, ""), |(of, _)| (of, ", program"));
+    format!("{}{program}", measure.to_uppercase().replacen("D_", "d_", 1))
+}
+
 fn times(record: &RungRecord) -> Table {
     let rows = record.times.named().into_iter().filter_map(|(name, times)| Some((name, times?)));
     Table::of("Times of the measured client", rows)
-        .words("time", |(name, _): &(&str, &Times)| name.replace("d_c", "d_C").replace("d_s", "d_S"))
+        .words("time", |(name, _): &(&str, &Times)| symbol(name))
         .number("values", |(_, times)| count(times.count))
         .number("min", |(_, times)| time(times.min_ns))
         .number("p25", |(_, times)| time(times.p25_ns))
@@ -147,13 +153,17 @@ mod tests {
         let mut spoiled = rung("ladder-quota-4000");
         spoiled.why_invalid = Some("it <b>fell behind".to_owned());
         let shown = of_rung(&spoiled);
-        for part in
-            ["4,000 of the ladder to scale", "79.95 ms", "connection-timed-out 120", "it <b>fell behind"]
-        {
+        for part in [
+            "A step of 4,000 key exchanges a second (to scale)",
+            "80.22 ms",
+            "connection-timed-out 120",
+            "d_SKE, program",
+            "it <b>fell behind",
+        ] {
             assert!(shown.text().contains(part), "{part}: {}", shown.text());
         }
         assert!(!shown.page().contains("<b>"));
-        assert!(of_rung(&rung("ladder-core-file-unloaded")).text().contains("Without load"));
+        assert!(of_rung(&rung("ladder-core-file-unloaded")).text().contains("A step without load"));
         let (scale, unloaded) =
             (of_scale(&scale("scale-quota")).text(), of_unloaded(&record("unloaded")).text());
         assert!(scale.contains("50.00 %") && scale.contains("0.400"), "{scale}");
