@@ -1,5 +1,5 @@
 //! What a study of NTS measures: cells of one client, its server's key store and the path between them; and ladders of
-//! loads ([`ladder`]).
+//! loads (`ladder`).
 
 mod ladder;
 
