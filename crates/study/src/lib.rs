@@ -12,6 +12,7 @@
 //! - `machine`: what the machine did while a task was measured.
 //! - [`places`]: where programs of others are.
 //! - [`program`]: further processes of the program: servers, agents and load runs.
+//! - `tried`: what becomes of one measurement, and how often it is repeated.
 //! - [`antp`], [`ntp_mac`], [`nts`], [`request_threshold`]: a paper each, by its stem; [`field`]: a study of our own.
 #![forbid(unsafe_code)]
 
@@ -30,6 +31,7 @@ pub mod paper;
 pub mod places;
 pub mod program;
 pub mod request_threshold;
+mod tried;
 
 pub use error::{Error, Fault};
 pub use paper::{Caller, Console, Paper, carry_out, render};

@@ -106,33 +106,33 @@ impl Paper for Antp {
                 if let Some(why) = bench.why_not(way) {
                     return Ok(Found::Infeasible(why));
                 }
-                bench.search(subject, way)?.kept(|capacity| {
+                Ok(bench.search(subject, way)?.kept(|capacity| {
                     let found =
                         capacity.rps.map_or_else(|| "no rate held".to_owned(), |rps| format!("{rps:.0}/s"));
                     let line = format!("{subject}: capacity {found}");
                     record.capacities.push(capacity);
                     measured(&record, line)
-                })
+                }))
             }
             Measure::Throughput(subject, _) => {
                 let Some((capacity, rps)) = capacity(folder, task)? else { return Ok(no_capacity(subject)) };
-                bench.throughput(&capacity, rps)?.kept(|trial| {
+                Ok(bench.throughput(&capacity, rps)?.kept(|trial| {
                     let line = format!("{subject}: {:.0}/s answered", trial.answered_rps);
                     let why = trial.why_invalid.clone();
                     record.trials.push(trial);
                     judged(&record, line, why)
-                })
+                }))
             }
             Measure::Latency(subject, level, way) => {
                 let background = subject.background();
                 let Some((_, rps)) = capacity(folder, task)? else { return Ok(no_capacity(background)) };
-                bench.latency(subject, level, way, rps * level.share())?.kept(|latency| {
+                Ok(bench.latency(subject, level, way, rps * level.share())?.kept(|latency| {
                     let median = latency.times.map_or(f64::NAN, |times| times.p50_us);
                     let line = format!("{subject}, {way:?} path, {level:?}: {median:.1} us");
                     let why = latency.why_invalid.clone();
                     record.latencies.push(latency);
                     judged(&record, line, why)
-                })
+                }))
             }
         }
     }

@@ -13,8 +13,8 @@ use authentick_rig::relay::{Nobody, Relay};
 
 use super::bench::{BACKGROUND, Bench, Target, is_over, public_key_seconds};
 use super::tune;
-use crate::paper::Found;
 use crate::program::{Launch, load_record, say};
+use crate::tried::{Tried, until_valid};
 use crate::{Error, Fault};
 
 /// How often a trial is repeated until the generator has kept up.
@@ -40,27 +40,6 @@ const BACKGROUND_END_MAX: Duration = Duration::from_secs(10);
 const BACKGROUND_SHARE_MIN: f64 = 0.8;
 /// How much longer than what it stands beside a background is to last, in seconds; it is stopped before.
 const BACKGROUND_SPARE_SECONDS: f64 = 60.0;
-
-/// What became of something that was to be measured.
-pub(super) enum Tried<T> {
-    /// It was.
-    Done(T),
-    /// It was stopped.
-    Stopped,
-    /// The server answered nothing, and why.
-    Silent(String),
-}
-
-impl<T> Tried<T> {
-    /// What a task brought, by what it measured.
-    pub(super) fn kept(self, kept: impl FnOnce(T) -> Found) -> Result<Found, Error> {
-        Ok(match self {
-            Tried::Done(measured) => kept(measured),
-            Tried::Stopped => Found::Stopped(None),
-            Tried::Silent(why) => Found::Infeasible(format!("nothing comes of it: {why}")),
-        })
-    }
-}
 
 impl Bench<'_> {
     /// Looks for a capacity. A closed loop finds out where to look.
@@ -273,20 +252,7 @@ impl Bench<'_> {
         why_invalid: impl Fn(&T) -> Option<&str>,
     ) -> Result<Tried<T>, Error> {
         let attempt_count = if self.settings.quick { QUICK_ATTEMPT_COUNT_MAX } else { ATTEMPT_COUNT_MAX };
-        let mut attempt = 1;
-        loop {
-            let found = match self.answered(&mut measure)? {
-                Tried::Done(found) => found,
-                other @ (Tried::Stopped | Tried::Silent(_)) => return Ok(other),
-            };
-            match why_invalid(&found) {
-                Some(why) if attempt < attempt_count => {
-                    self.caller.console.note(&format!("again, as it does not count: {why}"));
-                }
-                Some(_) | None => return Ok(Tried::Done(found)),
-            }
-            attempt += 1;
-        }
+        until_valid(&self.caller, attempt_count, || self.answered(&mut measure), why_invalid)
     }
 
     /// Repeats what the server did not answer, as one may not that has been overloaded. What it does not answer at all

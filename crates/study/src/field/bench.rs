@@ -21,9 +21,9 @@ use tempfile::TempDir;
 
 use super::{asked, kind};
 use crate::identities::Identities;
-use crate::paper::Found;
 use crate::places::Places;
 use crate::program::{Launch, Listening, load_record, say};
+use crate::tried::{Tried, until_valid};
 use crate::{Caller, Error, Fault};
 
 /// How often a trial is repeated until the generator has kept up.
@@ -31,27 +31,6 @@ const ATTEMPT_COUNT_MAX: u32 = 3;
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// The name that certificates have.
 const NAME: &str = "localhost";
-
-/// What became of a trial.
-pub(super) enum Tried<T> {
-    /// It was carried out.
-    Done(T),
-    /// It was stopped.
-    Stopped,
-    /// The server answered nothing, and why.
-    Silent(String),
-}
-
-impl<T> Tried<T> {
-    /// What a task brought, by what was measured.
-    pub(super) fn found(self, kept: impl FnOnce(T) -> Found) -> Found {
-        match self {
-            Tried::Done(measured) => kept(measured),
-            Tried::Stopped => Found::Stopped(None),
-            Tried::Silent(why) => Found::Infeasible(format!("nothing comes of it: {why}")),
-        }
-    }
-}
 
 /// What trials need.
 pub struct Bench<'a> {
@@ -289,26 +268,16 @@ impl<'a> Bench<'a> {
         trial: impl Fn(&Step) -> T,
         why_invalid: impl Fn(&T) -> Option<&str>,
     ) -> Result<Tried<T>, Error> {
-        let mut attempt = 1;
-        loop {
-            let step = match self.step(words) {
-                Ok(Some(step)) => step,
-                Ok(None) => return Ok(Tried::Stopped),
-                Err(error) if error.fault() == Fault::Server => return Ok(Tried::Silent(error.to_string())),
+        let measure = || {
+            Ok(match self.step(words) {
+                Ok(Some(step)) if step.tally.answered == 0 => Tried::Silent(Error::Silence.to_string()),
+                Ok(Some(step)) => Tried::Done(trial(&step)),
+                Ok(None) => Tried::Stopped,
+                Err(error) if error.fault() == Fault::Server => Tried::Silent(error.to_string()),
                 Err(error) => return Err(error),
-            };
-            if step.tally.answered == 0 {
-                return Ok(Tried::Silent(Error::Silence.to_string()));
-            }
-            let trial = trial(&step);
-            match why_invalid(&trial) {
-                Some(why) if attempt < ATTEMPT_COUNT_MAX => {
-                    self.caller.console.note(&format!("again, as it does not count: {why}"));
-                }
-                Some(_) | None => return Ok(Tried::Done(trial)),
-            }
-            attempt += 1;
-        }
+            })
+        };
+        until_valid(&self.caller, ATTEMPT_COUNT_MAX, measure, why_invalid)
     }
 
     /// The arguments of a run of requests for time: whom it asks, and under what.

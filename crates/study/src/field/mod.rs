@@ -155,11 +155,11 @@ impl Paper for Field {
         };
         let record = FieldRecord::of(&folder.plan);
         match measure {
-            Measure::Capacity(_, round) => Ok(bench.capacity(cell, round)?.found(|trial| {
+            Measure::Capacity(_, round) => Ok(bench.capacity(cell, round)?.kept(|trial| {
                 let line = closed_line(cell.scheme.name(), "answers", &trial);
                 kept(trial.why_invalid.clone(), line, &FieldRecord { trials: vec![trial], ..record })
             })),
-            Measure::Exchange(_, round) => Ok(bench.exchanges(cell, round)?.found(|trial| {
+            Measure::Exchange(_, round) => Ok(bench.exchanges(cell, round)?.kept(|trial| {
                 let line = closed_line("key exchange", "exchanges", &trial);
                 kept(trial.why_invalid.clone(), line, &FieldRecord { exchanges: vec![trial], ..record })
             })),
@@ -169,7 +169,7 @@ impl Paper for Field {
                     return Ok(Found::Infeasible(why.to_owned()));
                 };
                 let rps = (answered_rps * level.share()).max(1.0).round();
-                Ok(bench.latency(cell, level, round, rps)?.found(|trial| {
+                Ok(bench.latency(cell, level, round, rps)?.kept(|trial| {
                     let line = latency_line(&trial);
                     kept(trial.why_invalid.clone(), line, &FieldRecord { latencies: vec![trial], ..record })
                 }))
