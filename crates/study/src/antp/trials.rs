@@ -211,7 +211,7 @@ impl Bench<'_> {
         rps: f64,
     ) -> Result<Option<(Step, f64)>, Error> {
         let (server, record) = (self.server_address(), self.background_record());
-        let seconds = (self.settings.trial_seconds + BACKGROUND_SPARE_SECONDS).min(3600.0);
+        let seconds = (self.settings.latency_seconds + BACKGROUND_SPARE_SECONDS).min(3600.0);
         let mut words = self.words(background, server);
         say(&mut words, "--rate", &rps);
         say(&mut words, "--step-seconds", &seconds);
@@ -241,7 +241,7 @@ impl Bench<'_> {
 
     fn say_measured(&self, words: &mut Vec<String>) {
         say(words, "--rate", &self.settings.measured_rps);
-        say(words, "--step-seconds", &self.settings.trial_seconds);
+        say(words, "--step-seconds", &self.settings.latency_seconds);
         say(words, "--clients", &MEASURED_CLIENTS);
     }
 

@@ -135,7 +135,7 @@ impl AntpRecord {
     }
 
     /// Why a row's throughput is not the server's, if so.
-    fn why_idle(&self, subject: Subject) -> Option<String> {
+    pub(super) fn why_idle(&self, subject: Subject) -> Option<String> {
         let found = self.throughput(Which::Valid, subject, Path::Short)?;
         match found.server_share {
             Some(share) if share.value >= SERVER_SHARE_MIN => None,

@@ -3,6 +3,7 @@
 //! - [`Plan`]: what the study is to measure, as its folder keeps it.
 //! - `figures`: means over trials.
 //! - `compare`: the ratios that the paper quotes, with their spread, or why there is none.
+//! - `extrapolation`: the clients that one server can serve.
 //! - `findings`: conclusions, in sentences.
 //! - `tables`: Table 1's shape, the runs of all three phases, and the published ratios beside ours.
 //! - [`report()`]: all of it.
@@ -11,6 +12,7 @@
 //! [`AntpRecord::merged`] makes one of them. A record keeps figures of each trial and no distributions.
 
 mod compare;
+mod extrapolation;
 mod figures;
 mod findings;
 mod plan;

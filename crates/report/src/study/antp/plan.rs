@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Level, Path, Phase, Subject, Suite};
 use crate::published::antp::{TRIAL_COUNT, TRIAL_SECONDS};
 use crate::study::{Paper, Task};
+use crate::units::listed;
 
 /// What the study is to measure, how, and what became of it.
 pub type Plan = crate::study::Plan<Settings>;
@@ -45,12 +46,14 @@ const PRIMITIVES_QUICK_SECONDS: f64 = 1.0;
 pub struct Settings {
     /// Whether the study is a short one.
     pub quick: bool,
-    /// Seconds of a trial of throughput or of latency.
+    /// Seconds of a trial of throughput.
     pub trial_seconds: f64,
     /// Trials of throughput for each row.
     pub throughput_trials: u32,
     /// Trials of latency for each cell.
     pub latency_trials: u32,
+    /// Seconds of one of these.
+    pub latency_seconds: f64,
     /// Seconds of each step of the search for a capacity.
     pub search_seconds: f64,
     /// Requests a second of the clients whose latency is taken.
@@ -207,22 +210,29 @@ impl Settings {
                 steps * (self.search_seconds + SEARCH_STEP_SPARE_SECONDS) + TRIAL_SPARE_SECONDS
             }
             Measure::Throughput(..) => self.trial_seconds + TRIAL_SPARE_SECONDS,
-            Measure::Latency(..) => self.trial_seconds + LATENCY_SPARE_SECONDS,
+            Measure::Latency(..) => self.latency_seconds + LATENCY_SPARE_SECONDS,
         }
     }
 
     /// How these settings differ from the paper's, in a sentence; `None` if they do not.
     #[must_use]
     pub fn difference(&self) -> Option<String> {
-        let counts = [self.throughput_trials, self.latency_trials];
-        if self.trial_seconds >= TRIAL_SECONDS && counts.iter().all(|&count| count >= TRIAL_COUNT) {
-            return None;
-        }
+        let parts = [
+            ("throughput", self.throughput_trials, self.trial_seconds),
+            ("latency", self.latency_trials, self.latency_seconds),
+        ];
+        let mut shorter = parts
+            .iter()
+            .filter(|(_, count, seconds)| *count < TRIAL_COUNT || *seconds < TRIAL_SECONDS)
+            .peekable();
+        shorter.peek()?;
         let which = if self.quick { "This is a short study (--quick)" } else { "This study is shorter" };
+        let ours =
+            shorter.map(|(what, count, seconds)| format!("{count} trials of {what}, {seconds} s each"));
+        let doubt = if self.quick { " Differences of some percent say nothing." } else { "" };
         Some(format!(
-            "{which}: {} trials of throughput and {} of latency, {} s each, where the paper has {TRIAL_COUNT} of \
-             {TRIAL_SECONDS} s. Differences of some percent say nothing.",
-            counts[0], counts[1], self.trial_seconds
+            "{which}: {}, where the paper has {TRIAL_COUNT} of {TRIAL_SECONDS} s.{doubt}",
+            listed(ours)
         ))
     }
 }
@@ -290,11 +300,15 @@ mod tests {
             trial_seconds: 100.0,
             throughput_trials: 5,
             latency_trials: 5,
+            latency_seconds: 100.0,
             ..settings()
         };
         assert_eq!(whole.difference(), None);
         let fewer = Settings { latency_trials: 4, ..whole.clone() };
-        let shorter = Settings { trial_seconds: 99.0, ..whole };
+        let shorter = Settings { trial_seconds: 99.0, ..whole.clone() };
+        let of_latency = Settings { latency_seconds: 15.0, ..whole };
+        let said = of_latency.difference().unwrap();
+        assert!(said.contains("5 trials of latency, 15 s each") && !said.contains("throughput"), "{said}");
         for settings in [fewer, shorter] {
             assert!(settings.difference().unwrap().starts_with("This study is shorter"));
         }

@@ -2,7 +2,7 @@
 
 use super::figures::Which;
 use super::findings::findings;
-use super::{AntpRecord, Level, Path, Phase, Subject, Suite, tables};
+use super::{AntpRecord, Level, Path, Phase, Subject, Suite, extrapolation, tables};
 use crate::published::antp::{SOURCE, TIME_RPS};
 use crate::render::{Block, Count, Dots, Layout, Marker, Medium, Report, Section, Series};
 use crate::stored::Stored;
@@ -42,6 +42,7 @@ pub fn sections(record: &AntpRecord) -> Vec<Section> {
         ),
         Section::of("Published ratios, and ours", [Block::Table(tables::ratios(record))]),
         Section::of("What a key exchange costs", [Block::Table(tables::exchange_cost(record))]),
+        Section::of("Clients of one server", extrapolation::blocks(record)),
         Section::of("In detail", std::iter::once(latency(record)).chain(detail.map(Block::Table))),
     ]
 }
@@ -57,11 +58,13 @@ fn opening(record: &AntpRecord) -> Vec<String> {
         format!("Ours on {}", record.provenance().made()),
         format!(
             "{capacity} Throughput is what came back, the mean of {} trials of {} s. Latency is that of clients that \
-             ask {} times a second, while others load the server with 50 % or 90 % of the capacity. The long path adds \
-             {} ms to a round trip.",
+             ask {} times a second in {} trials of {} s, while others load the server with 50 % or 90 % of the \
+             capacity. The long path adds {} ms to a round trip.",
             settings.throughput_trials,
             settings.trial_seconds,
             rate(settings.measured_rps),
+            settings.latency_trials,
+            settings.latency_seconds,
             settings.long_path_ms
         ),
     ];

@@ -8,6 +8,7 @@ pub(crate) fn settings() -> Settings {
         trial_seconds: 1.0,
         throughput_trials: 2,
         latency_trials: 1,
+        latency_seconds: 1.0,
         search_seconds: 0.3,
         measured_rps: 200.0,
         long_path_ms: 70.0,
