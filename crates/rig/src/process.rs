@@ -273,10 +273,11 @@ impl Drop for Guard {
     }
 }
 
-/// Whether a program is where programs are.
+/// Whether a program is where a [`Command`] of this name looks for it: on PATH.
 #[must_use]
 pub fn is_installed(program: &str) -> bool {
-    ["/usr/sbin", "/usr/bin", "/sbin", "/bin"].iter().any(|folder| Path::new(folder).join(program).exists())
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 /// Runs a command to its end with `input`.

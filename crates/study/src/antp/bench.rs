@@ -220,7 +220,7 @@ pub(super) fn gigabit() -> Result<Hosts, String> {
         return Err("only root may make network namespaces".to_owned());
     }
     if let Some(program) = ["ip", "tc"].into_iter().find(|program| !is_installed(program)) {
-        return Err(format!("there is no program {program:?} (iproute2)"));
+        return Err(format!("there is no program {program:?} on PATH; install iproute2"));
     }
     let hosts = Hosts::new(1).map_err(|error| error.to_string())?;
     hosts.limit_to_gigabit(0).map_err(|error| error.to_string())?;

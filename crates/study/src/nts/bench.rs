@@ -97,21 +97,22 @@ pub(super) struct Cellful {
     relayed: Option<Relayed>,
 }
 
-/// A host for the server and one for the client.
+/// A host for the server and one for the client, and what a path between them adds to its delays.
 ///
 /// # Errors
 /// Why there are none, in half a sentence.
-pub(super) fn hosts() -> Result<Hosts, String> {
+pub(super) fn hosts() -> Result<(Hosts, Duration), String> {
     let without = "client and server share loopback, without a path between them and without look-ups";
     if !is_root() {
         return Err(format!("{without}: only root may make network namespaces"));
     }
     if !is_installed("ip") {
-        return Err(format!("{without}: there is no program \"ip\" (iproute2)"));
+        return Err(format!("{without}: there is no program \"ip\" on PATH; install iproute2"));
     }
     let hosts = Hosts::new(1).and_then(|hosts| {
         hosts.add_sources(0, BACKGROUND_RANGE)?;
-        hosts.set(Host::Client(0), "ipv4/ip_local_port_range", PORTS).map(|()| hosts)
+        hosts.set(Host::Client(0), "ipv4/ip_local_port_range", PORTS)?;
+        echo::cost(&hosts, 0, ECHO_COUNT, ECHO_PAUSE).map(|cost| (hosts, cost))
     });
     hosts.map_err(|error| format!("{without}: {error}"))
 }
@@ -141,14 +142,10 @@ impl<'a> Bench<'a> {
     pub(super) fn new(places: &Places, caller: Caller<'a>) -> Result<Self, Error> {
         let folder = tempfile::tempdir()?;
         let identities = Identities::new(folder.path()).map_err(Error::rig("cannot make certificates"))?;
-        let hosts = hosts();
-        let (hosts, cost) = match hosts {
+        let (hosts, cost) = match hosts() {
+            Ok((hosts, cost)) => (Ok(hosts), cost),
+            // The near cells are measured all the same.
             Err(why) => (Err(why), Duration::ZERO),
-            // Without TUN devices there is no path, and the near cells are measured all the same.
-            Ok(hosts) => match echo::cost(&hosts, 0, ECHO_COUNT, ECHO_PAUSE) {
-                Ok(cost) => (Ok(hosts), cost),
-                Err(error) => (Err(format!("there is no path between namespaces: {error}")), Duration::ZERO),
-            },
         };
         let (memcached, quotas) = (memcached(places), quotas());
         Ok(Bench { caller, memcached, quotas, hosts, cost, identities, folder, server_count: Count::new(0) })
