@@ -366,6 +366,12 @@ impl<K: Keys> Node<K> {
         Some(Use { keys: &document.keys, revoked, beside: self.beside.as_ref().map(|beside| &beside.keys) })
     }
 
+    /// The digest of what opens beside the document, if anything: its keys can have the identifiers of ours.
+    #[must_use]
+    pub fn beside(&self) -> Option<Digest> {
+        self.beside.as_ref().map(|beside| beside.digest())
+    }
+
     /// What it says of itself, to be shown once its document is in force; whoever drives it adds times and counts.
     #[must_use]
     pub fn acknowledgement(&self) -> Acknowledgement {

@@ -180,12 +180,19 @@ impl<K: Numbered> Generations<K> {
     }
 
     /// The set as it is used while its keys are not all there is to say: the keys of `beside` open too, and those in
-    /// `closed` do not, whatever their role. What seals stays the same.
+    /// `closed` do not, whatever their role. What seals stays the same. Of two keys with one identifier ours opens, unless
+    /// it is the future one: that has sealed nothing, and the other may have.
     #[must_use]
     pub fn opening(&self, beside: Option<&Self>, closed: impl IntoIterator<Item = u32>) -> Self {
-        let own = |key: &&Arc<K>| self.keys().all(|(_, ours)| ours.id() != key.id());
-        let beside = beside.into_iter().flat_map(Generations::shared).filter(own).cloned().collect();
+        let has_sealed = |id: u32| self.sealing().any(|ours| ours.id() == id);
+        let beside = beside.into_iter().flat_map(Generations::shared);
+        let beside = beside.filter(|key| !has_sealed(key.id())).cloned().collect();
         Generations { beside, closed: closed.into_iter().collect(), ..self.clone() }
+    }
+
+    /// Keys of the set that seal or have sealed.
+    fn sealing(&self) -> impl Iterator<Item = &K> {
+        std::iter::once(&*self.current).chain(self.retired.iter().map(|key| &**key))
     }
 
     fn shared(&self) -> impl Iterator<Item = &Arc<K>> {
@@ -246,7 +253,9 @@ impl<K: Numbered> Generations<K> {
 
     #[inline]
     fn all(&self) -> impl Iterator<Item = &K> {
-        self.keys().map(|(_, key)| key).chain(self.beside.iter().map(|key| &**key))
+        let is_beside = self.beside.iter().any(|key| key.id() == self.future.id());
+        let future = (!is_beside).then_some(&*self.future);
+        self.sealing().chain(self.beside.iter().map(|key| &**key)).chain(future)
     }
 
     /// All keys of the set: current, future, then the retired ones, the youngest first.

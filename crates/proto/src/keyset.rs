@@ -193,6 +193,14 @@ mod tests {
         assert_eq!(ids(&other), [current, future + 2, retired]);
         let ours = *set.find(current).unwrap().key().expose();
         assert_eq!(*set.opening(Some(&other), []).find(current).unwrap().key().expose(), ours);
+        // But the future one has sealed nothing, and what stands beside it may be in use elsewhere.
+        let taken_over = set.with_future(CookieKey::generate(future, 3, &mut entropy));
+        let theirs = *taken_over.find(future).unwrap().key().expose();
+        assert_ne!(*set.find(future).unwrap().key().expose(), theirs);
+        let used = set.opening(Some(&taken_over), []);
+        assert_eq!(*used.find(future).unwrap().key().expose(), theirs);
+        assert_eq!(used.opening_keys().filter(|key| key.id() == future).count(), 1);
+        assert_eq!(used.rotate(4, 2, &mut entropy).current().key().expose(), set.future().key().expose());
     }
 
     /// What HMAC-SHA256 of Python's `hmac` and `hashlib` makes of it by RFC 5869, over the identifier's end.

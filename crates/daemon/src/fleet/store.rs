@@ -317,8 +317,8 @@ impl<K: FleetKind> State<K> {
     fn version_in_force(&self) -> Option<Version> {
         self.node.in_force()?;
         let said = self.node.acknowledgement();
-        // The digest stands for the keys of the document; what lies beside it has identifiers of its own.
-        Some(Version::of(format!("{:?} {:?}", said.document, said.opens).as_bytes()))
+        // Digests stand for keys. What was revoked closes some of them.
+        Some(Version::of(format!("{:?} {:?} {:?}", said.document, self.node.beside(), said.opens).as_bytes()))
     }
 }
 

@@ -86,6 +86,22 @@ fn highest_of_what_the_disk_refuses_opens_though_the_store_repeats_an_older_one(
     assert!(matches!(member.hear_document(&last, Origin::Store), Heard::Keep(_)));
 }
 
+/// Identifiers alone do not tell what is in force: who took over without a writer may have made another key of the number
+/// that the writer's next one has.
+#[test]
+fn what_opens_beside_the_document_is_told_by_its_digest() {
+    let mut member = node("b", Some(first()));
+    assert_eq!(member.beside(), None);
+    let mut of_another = first();
+    of_another.order = Order { term: 2, version: 2, writer: name("a") };
+    of_another.keys.future.1 = 99;
+    let refused = kept(member.hear_document(&of_another, Origin::Store));
+    let before = member.acknowledgement();
+    member.not_kept(refused);
+    assert_eq!(member.acknowledgement(), before);
+    assert_eq!(member.beside(), Some(of_another.digest()));
+}
+
 #[test]
 fn claim_that_the_disk_refuses_changes_nothing_of_what_opens() {
     let next = rotate(&mut node("a", Some(first())), Rotation::Due, 7, &mut 2);

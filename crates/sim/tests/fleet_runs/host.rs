@@ -141,7 +141,7 @@ struct Age {
 }
 
 /// What of the fleet a running server has in force.
-type InForce = (Option<(Order, Digest)>, Vec<u32>);
+type InForce = (Option<(Order, Digest)>, Option<Digest>, Vec<u32>);
 
 /// A running server.
 pub(crate) struct Process {
@@ -462,7 +462,7 @@ impl Process {
     /// Puts in force what the node has, and then shows it.
     fn adopt(&mut self) {
         let said = self.node.acknowledgement();
-        let version = self.node.in_force().map(|_| (said.document, said.opens));
+        let version = self.node.in_force().map(|_| (said.document, self.node.beside(), said.opens));
         if version != self.in_force {
             let keys = self.node.in_force().map(|used| {
                 used.keys.0.opening(used.beside.map(|beside| &beside.0), used.revoked.iter().copied())
