@@ -189,8 +189,15 @@ fn measured<P: Paper>(
 }
 
 fn publish_report<P: Paper>(folder: &Folder<P::Settings>) -> Result<Rendered, Error> {
-    let report = P::render(folder)?;
+    let report = rendered::<P>(folder)?;
     publish(folder.path(), &report.text(), &report.page())
+}
+
+/// The report on a folder, with links to its plan and its records.
+fn rendered<P: Paper>(folder: &Folder<P::Settings>) -> Result<Report, Error> {
+    let tasks = folder.plan.tasks.iter();
+    let records = tasks.filter(|task| task.sha256().is_some()).map(|task| task.file.clone());
+    Ok(P::render(folder)?.beside(std::iter::once(FILE.to_owned()).chain(records)))
 }
 
 /// The plan of a study that begins now.
@@ -404,7 +411,9 @@ pub(crate) fn report_of(path: &Path) -> Result<Report, Error> {
 pub(crate) fn whole_of(path: &Path) -> Result<(Report, Stand), Error> {
     fn of<P: Paper>(path: &Path) -> Result<(Report, Stand), Error> {
         let folder = Folder::read(path)?;
-        Ok((P::render(&folder)?, Stand::of(&folder.plan)))
+        let report = rendered::<P>(&folder)?;
+        let stand = Stand::of(&folder.plan).judged(&report);
+        Ok((report, stand))
     }
     match Stored::of_plan(&plan_text(path)?).map_err(|error| no_plan(path, &error))? {
         Stored::Threshold => of::<RequestThreshold>(path),

@@ -3,6 +3,7 @@
 //! - `figures`: medians with their extremes, and ratios taken within a round.
 //! - [`security`]: what an algorithm withstands, by the four factors of draft-aanchal4-ntp-mac-00.
 //! - [`recommend`]: which algorithm for which host, computed from both.
+//! - `verdicts`: what became here of each table of the drafts.
 //! - `tables`: ours, and the nine tables of the two drafts with ours beside them; [`report()`] has all of them.
 //!
 //! A record keeps the nanoseconds of each round, so that medians can be verified.
@@ -11,6 +12,7 @@ mod figures;
 pub mod recommend;
 pub mod security;
 mod tables;
+mod verdicts;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,6 +22,7 @@ use strum::{EnumCount, VariantArray};
 
 pub use self::tables::report;
 pub(crate) use self::tables::{Order, opening, sections};
+pub(crate) use self::verdicts::tally;
 use crate::run::Host;
 use crate::stored::stored;
 

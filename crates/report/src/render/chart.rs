@@ -6,9 +6,10 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::Drawing;
-use super::plot::{Area, Axis, Size, class_of, cross, dashes_of, swatch, swatch_of};
-use crate::units::{rate_tick, tick, trimmed, typeset};
+use super::page::escaped;
+use super::plot::{Area, Axis, Size, class_of, cross, dashes_of, more_height, swatch, swatch_of};
+use super::{Drawing, Key, Table, or_empty};
+use crate::units::{rate, rate_tick, tick, time, trimmed, typeset};
 
 /// Least distances between the numbers on the axes, in SVG units.
 pub(super) const DISTANCE_ALONG: f64 = 52.0;
@@ -44,6 +45,27 @@ pub(crate) enum Unit {
     Time,
 }
 
+impl Unit {
+    /// A value in words.
+    fn told(self, value: f64) -> String {
+        match self {
+            // Shares of another rate are no whole numbers.
+            Unit::Rate if value < 10.0 => trimmed(value, 2),
+            Unit::Rate => rate(value),
+            Unit::Share => format!("{} %", trimmed(value / PPM_PER_PERCENT, 4)),
+            Unit::Time => time(value.round() as u64),
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Unit::Rate => "",
+            Unit::Share => ", ppm",
+            Unit::Time => ", ns",
+        }
+    }
+}
+
 /// A figure at a rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Point {
@@ -52,6 +74,8 @@ pub(crate) struct Point {
     pub(crate) value: f64,
     /// Whether the step counts.
     pub(crate) valid: bool,
+    /// The interval in which it lies with 95 %; `None`: nobody knows.
+    pub(crate) interval: Option<[f64; 2]>,
 }
 
 /// A figure at all rates, in any order.
@@ -153,15 +177,17 @@ impl Scale {
 
 impl Drawing for Chart {
     /// Lines and crosses with their names.
-    fn legend(&self) -> Vec<(String, String)> {
-        let line = |line: &Line| (swatch(line.colour, line.dashes), line.name.clone());
-        let mut legend: Vec<(String, String)> = self.lines.iter().map(line).collect();
+    fn legend(&self) -> Vec<Key> {
+        let line = |(layer, line): (usize, &Line)| {
+            Key::of(layer, swatch(line.colour, line.dashes), line.name.clone())
+        };
+        let mut legend: Vec<Key> = self.lines.iter().enumerate().map(line).collect();
         if let Some(name) = self.diagonal {
-            legend.push((swatch_of("<path class=\"diagonal\" d=\"M1 6H43\"/>"), name.to_owned()));
+            legend.push(Key::shared(swatch_of("<path class=\"diagonal\" d=\"M1 6H43\"/>"), name));
         }
         if self.lines.iter().flat_map(|line| &line.points).any(|point| !point.valid) {
             let path = format!("<path class=\"cross\" d=\"{}\"/>", cross(22.0, 6.0, CROSS_REACH));
-            legend.push((swatch_of(&path), self.void.to_owned()));
+            legend.push(Key::shared(swatch_of(&path), self.void));
         }
         legend
     }
@@ -185,8 +211,11 @@ impl Drawing for Chart {
             Unit::Share | Unit::Time => Scale::logarithmic(values)?,
         };
         let frame = Frame { along: Scale::of_rates(&rates)?, up, top, area: Area::new(size, LEFT) };
-        Some(size.picture(size.height, &self.label, |out| {
+        let height = size.height + more_height(&self.along(&frame), size);
+        Some(size.picture(height, &self.label, |out| {
             self.draw_frame(&frame, out);
+            // Marks say more than what is behind them, and stand in front of it.
+            draw_titles(&self.titles, frame.along, &frame.area, out);
             if self.diagonal.is_some() {
                 let below = rates.iter().copied().filter(|&rate| rate < frame.top);
                 let end = rates.last().map(|last| last.min(frame.top));
@@ -194,15 +223,32 @@ impl Drawing for Chart {
                 // Writing to a string cannot fail.
                 let _ = writeln!(out, "<path class=\"diagonal\" d=\"{path}\"/>");
             }
-            for line in &self.lines {
+            for (layer, line) in self.lines.iter().enumerate() {
                 let points: Vec<&Point> = line.points.iter().filter(|point| self.shows(point)).collect();
-                frame.draw(line, &points, self.is_dense, out);
+                let _ = writeln!(out, "<g class=\"layer-{layer}\"><title>{}</title>", escaped(&line.name));
+                frame.draw(line, &points, self, out);
+                out.push_str("</g>\n");
             }
             let marks: Vec<(f64, &str)> =
                 self.marks.iter().map(|(rate, name)| (frame.x(*rate), name.as_str())).collect();
             frame.area.draw_marks(&marks, out);
-            draw_titles(&self.titles, frame.along, &frame.area, out);
         }))
+    }
+
+    fn data(&self) -> Table {
+        let points = self.lines.iter().flat_map(|line| line.points.iter().map(move |point| (line, point)));
+        let number = |value: f64| if value.is_finite() { trimmed(value, 4) } else { String::new() };
+        let unit = self.unit.name();
+        let end = |point: &Point, index: usize| or_empty(point.interval.map(|ends| number(ends[index])));
+        let name = if self.up.is_empty() { self.along } else { self.up };
+        Table::of(name, points)
+            .words("line", |(line, _)| line.name.clone())
+            .number(self.along, |(_, point)| number(point.rate))
+            .number(format!("value{unit}"), |(_, point)| number(point.value))
+            .number(format!("95 % from{unit}"), |(_, point)| end(point, 0))
+            .number(format!("95 % to{unit}"), |(_, point)| end(point, 1))
+            .words("counts", |(_, point)| if point.valid { "yes" } else { "no" })
+            .table()
     }
 }
 
@@ -211,6 +257,17 @@ impl Chart {
     fn shows(&self, point: &Point) -> bool {
         let sound = |number: f64| (0.0..=DRAWN_MAX).contains(&number);
         sound(point.rate) && sound(point.value) && (self.unit == Unit::Rate || point.value > 0.0)
+    }
+
+    /// What a mark says.
+    fn told(&self, line: &Line, point: &Point) -> String {
+        let value = self.unit.told(point.value);
+        let value = match point.interval {
+            Some([low, high]) => format!("{value} ({} to {})", self.unit.told(low), self.unit.told(high)),
+            None => value,
+        };
+        let void = if point.valid { String::new() } else { format!(", {}", self.void) };
+        escaped(&format!("{}: {value} at {}{void}", line.name, Unit::Rate.told(point.rate)))
     }
 
     /// Grid, numbers and names of the axes.
@@ -227,11 +284,14 @@ impl Chart {
         for rate in frame.along.ticks(area.width(), DISTANCE_ALONG) {
             area.draw_column(frame.along.position(rate), &typeset(&rate_tick(rate)), out);
         }
-        let logarithmic = match frame.along {
-            Scale::Linear { .. } => "",
-            Scale::Logarithmic(_) => ", logarithmic scale",
-        };
-        area.draw_axes(Some(self.up), &format!("{}{logarithmic}", self.along), out);
+        area.draw_axes(Some(self.up), &self.along(frame), out);
+    }
+
+    fn along(&self, frame: &Frame) -> String {
+        match frame.along {
+            Scale::Linear { .. } => self.along.to_owned(),
+            Scale::Logarithmic(_) => format!("{}, logarithmic scale", self.along),
+        }
     }
 }
 
@@ -279,8 +339,9 @@ impl Frame {
         path
     }
 
-    /// A dot for each value, a line through the middle one of each rate, and crosses for steps that do not count.
-    fn draw(&self, line: &Line, points: &[&Point], is_dense: bool, out: &mut String) {
+    /// A dot for each value with its interval, a line through the middle one of each rate, and crosses for steps that
+    /// do not count.
+    fn draw(&self, line: &Line, points: &[&Point], chart: &Chart, out: &mut String) {
         let class = class_of(line.colour);
         let mut counted: Vec<&Point> = points.iter().copied().filter(|point| point.valid).collect();
         counted
@@ -294,25 +355,41 @@ impl Frame {
             let _ = writeln!(out, "<path class=\"{class}\" {} d=\"{path}\"/>", dashes_of(line.dashes));
         }
         // Dots at zero would hide each other.
-        let has_dots = !is_dense || counted.len() <= DOTS_MAX;
+        for point in &counted {
+            let Some([low, high]) = point.interval.map(|ends| ends.map(|end| self.y(end))) else { continue };
+            let (x, title) = (self.x(point.rate), chart.told(line, point));
+            let _ = writeln!(
+                out,
+                "<path class=\"whisker {class}\" d=\"M{x:.1} {low:.1}V{high:.1}\"><title>{title}</title></path>"
+            );
+        }
+        let has_dots = !chart.is_dense || counted.len() <= DOTS_MAX;
         for point in counted.iter().filter(|point| point.value > 0.0 && has_dots) {
             let (x, y) = (self.x(point.rate), self.y(point.value));
-            let _ = writeln!(out, "<circle class=\"dot {class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.5\"/>");
+            let title = chart.told(line, point);
+            let _ = writeln!(
+                out,
+                "<circle class=\"dot {class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.5\"><title>{title}</title></circle>"
+            );
         }
         for point in points.iter().filter(|point| !point.valid) {
             let cross = cross(self.x(point.rate), self.y(point.value), CROSS_REACH);
-            let _ = writeln!(out, "<path class=\"cross {class}\" d=\"{cross}\"/>");
+            let title = chart.told(line, point);
+            let _ =
+                writeln!(out, "<path class=\"cross {class}\" d=\"{cross}\"><title>{title}</title></path>");
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::page::assert_titled;
     use super::super::plot::{NARROW, WIDE};
     use super::*;
 
     fn chart(unit: Unit, points: &[(f64, f64, bool)]) -> Chart {
-        let points = points.iter().map(|&(rate, value, valid)| Point { rate, value, valid }).collect();
+        let points = points.iter().map(|&(rate, value, valid)| Point { rate, value, valid, interval: None });
+        let points = points.collect();
         Chart {
             label: "label".into(),
             up: "up",
@@ -325,6 +402,21 @@ mod tests {
             is_dense: false,
             lines: vec![Line { name: "line".to_owned(), colour: 0, dashes: 0, points }],
         }
+    }
+
+    #[test]
+    fn interval_is_a_whisker_and_all_is_in_the_data() {
+        let mut chart = chart(Unit::Time, &[(1e3, 1e6, true), (2e3, 2e6, false)]);
+        chart.lines[0].points[0].interval = Some([9e5, 1.2e6]);
+        for svg in drawn(&chart) {
+            assert_titled(&svg);
+            assert_eq!(svg.matches("class=\"whisker ").count(), 1);
+            assert!(svg.contains("line: 1.00 ms (900.0 us to 1.20 ms) at 1,000<"), "{svg}");
+            assert!(svg.contains("line: 2.00 ms at 2,000, void<"), "{svg}");
+        }
+        let rows: Vec<Vec<String>> = chart.data().rows.into_iter().map(|row| row.cells).collect();
+        assert_eq!(rows[0], ["line", "1000", "1000000", "900000", "1200000", "yes"]);
+        assert_eq!(rows[1], ["line", "2000", "2000000", "", "", "no"]);
     }
 
     /// Both sizes; panics if a coordinate is no number or lies outside.
@@ -374,7 +466,10 @@ mod tests {
             assert_eq!(svg.matches("class=\"dot ").count(), 2);
             let titles: Vec<&str> =
                 svg.split("<title>").skip(1).map(|rest| rest.split('<').next().unwrap()).collect();
-            assert_eq!(titles, ["first", "later &lt;b&gt;"]);
+            assert_eq!(titles[..2], ["first", "later &lt;b&gt;"]);
+            // Each line, and what dots there are.
+            assert_eq!(titles[2..], ["line", "line", "line: 1.00 ms at 2,000", "line: 2.00 ms at 4,000"]);
+            assert_titled(&svg);
             assert!(svg.contains(">&lt;mark&gt;</text>") && !svg.contains("<b>"));
             // The second name stands below the first.
             let names: Vec<&str> =

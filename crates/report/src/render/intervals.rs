@@ -6,11 +6,12 @@
 
 use std::fmt::Write as _;
 
-use super::Drawing;
 use super::dots::Marker;
 use super::page::escaped;
-use super::plot::{Area, BOTTOM, RIGHT, Size, class_of, cross, swatch_of};
+use super::plot::{Area, BOTTOM, RIGHT, Size, class_of, cross, more_height, swatch_of};
+use super::{Drawing, Key, Table, or_empty};
 use crate::stats::bootstrap::Estimate;
+use crate::units::trimmed;
 
 /// Height of a line, and between groups, in SVG units.
 const LINE: f64 = 16.0;
@@ -23,8 +24,9 @@ const END_MIN: f64 = 1.0;
 const MARGIN: f64 = 1.05;
 /// No axis is longer: what is beyond it stands at its end.
 const END_MAX: f64 = 3.0;
-/// From this end of the axis on its numbers are further apart.
-const DENSE_MAX: f64 = 1.4;
+/// From one number on the axis to the next, in percent, and the least distance between them.
+const STEPS: [usize; 4] = [20, 25, 50, 100];
+const DISTANCE: f64 = 46.0;
 /// The reach of the marks of single trials, of crosses, and of the ends of intervals.
 const DOT: f64 = 2.2;
 const CROSS: f64 = 4.0;
@@ -97,7 +99,7 @@ impl Intervals {
         let Some(kind) = self.kinds.get(line.kind) else { return };
         let class = class_of(kind.colour);
         // Writing to a string cannot fail.
-        let _ = writeln!(out, "<g><title>{}</title>", escaped(&line.title));
+        let _ = writeln!(out, "<g class=\"layer-{}\"><title>{}</title>", line.kind, escaped(&line.title));
         for value in &line.counted {
             let x = position(*value);
             let _ = writeln!(out, "<circle class=\"dot {class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{DOT}\"/>");
@@ -111,8 +113,8 @@ impl Intervals {
                 let (top, bottom) = (y - CAP, y + CAP);
                 let _ = writeln!(
                     out,
-                    "<path class=\"{class}\" d=\"M{low:.1} {top:.1}V{bottom:.1}M{low:.1} {y:.1}H{high:.1}M{high:.1} \
-                     {top:.1}V{bottom:.1}\"/>"
+                    "<path class=\"whisker {class}\" d=\"M{low:.1} {top:.1}V{bottom:.1}M{low:.1} {y:.1}\
+                 H{high:.1}M{high:.1} {top:.1}V{bottom:.1}\"/>"
                 );
             }
             let _ = writeln!(out, "{}", kind.marker.draw(kind.colour, position(median), y));
@@ -123,17 +125,41 @@ impl Intervals {
 
 impl Drawing for Intervals {
     /// The kinds that there is a line of, with their marks.
-    fn legend(&self) -> Vec<(String, String)> {
+    fn legend(&self) -> Vec<Key> {
         let is_there = |&(index, _): &(usize, &Kind)| self.lines().any(|line| line.kind == index);
         let kinds = self.kinds.iter().enumerate().filter(is_there);
-        let mut legend: Vec<(String, String)> =
-            kinds.map(|(_, kind)| (kind.marker.swatch(kind.colour), kind.name.clone())).collect();
-        legend.push((swatch_of("<path class=\"diagonal\" d=\"M22 0V12\"/>"), self.one.to_owned()));
+        let mut legend: Vec<Key> = kinds
+            .map(|(layer, kind)| Key::of(layer, kind.marker.swatch(kind.colour), kind.name.clone()))
+            .collect();
+        legend.push(Key::shared(swatch_of("<path class=\"diagonal\" d=\"M22 0V12\"/>"), self.one));
         if self.lines().any(|line| !line.void.is_empty()) {
             let path = format!("<path class=\"cross\" d=\"{}\"/>", cross(22.0, 6.0, CROSS));
-            legend.push((swatch_of(&path), self.void.to_owned()));
+            legend.push(Key::shared(swatch_of(&path), self.void));
         }
         legend
+    }
+
+    fn data(&self) -> Table {
+        let all = self.groups.iter().flat_map(|group| group.lines.iter().map(move |line| (group, line)));
+        let rows = all.flat_map(|(group, line)| {
+            let estimate = Estimate::of(line.counted.iter().copied());
+            let median = estimate.map(|found| ("median", found.median, found.interval));
+            let trials = line.counted.iter().map(|value| ("trial", *value, None));
+            let void = line.void.iter().map(|value| ("trial that does not count", *value, None));
+            let found = median.into_iter().chain(trials).chain(void);
+            found.map(move |(what, value, interval)| (group, line, what, value, interval))
+        });
+        let number = |value: f64| trimmed(value, 6);
+        Table::of(self.along, rows)
+            .words("group", |(group, ..)| group.name.clone())
+            .words("kind", |(_, line, ..)| {
+                self.kinds.get(line.kind).map_or_else(String::new, |kind| kind.name.clone())
+            })
+            .words("what", |(_, _, what, ..)| *what)
+            .number("share", |(.., value, _)| number(*value))
+            .number("95 % from", |(.., interval)| or_empty(interval.map(|ends| number(ends[0]))))
+            .number("95 % to", |(.., interval)| or_empty(interval.map(|ends| number(ends[1]))))
+            .table()
     }
 
     /// The picture; `None` if there are no values.
@@ -144,9 +170,10 @@ impl Drawing for Intervals {
         let height = self.lines().count() as f64 * LINE + groups.len() as f64 * GAP;
         let area = Area { left: LEFT, right: size.width - RIGHT, top: TOP, bottom: TOP + height };
         let share = |value: f64| (value / end).clamp(0.0, 1.0);
-        Some(size.picture(TOP + height + BOTTOM, &self.label, |out| {
-            let step = if end <= DENSE_MAX { 20 } else { 50 };
-            for percent in (0..=300).step_by(step).filter(|&percent| f64::from(percent) / 100.0 <= end) {
+        Some(size.picture(TOP + height + BOTTOM + more_height(self.along, size), &self.label, |out| {
+            let fits = |step: &usize| *step as f64 / 100.0 / end * area.width() >= DISTANCE;
+            let step = STEPS.into_iter().find(fits).unwrap_or(STEPS[STEPS.len() - 1]);
+            for percent in (0..=300_u32).step_by(step).filter(|&percent| f64::from(percent) / 100.0 <= end) {
                 area.draw_column(share(f64::from(percent) / 100.0), &format!("{percent}\u{a0}%"), out);
             }
             area.draw_axes(None, self.along, out);
@@ -175,6 +202,7 @@ impl Drawing for Intervals {
 
 #[cfg(test)]
 mod tests {
+    use super::super::page::assert_titled;
     use super::super::plot::{NARROW, WIDE};
     use super::*;
 
@@ -203,10 +231,11 @@ mod tests {
     fn trials_are_dots_and_crosses_and_their_median_has_an_interval() {
         for size in [WIDE, NARROW] {
             let svg = intervals(&[0.9, 0.8, 1.1], &[0.2]).svg(size).unwrap();
+            assert_titled(&svg);
             assert_eq!(svg.matches("<circle").count(), 3);
             assert_eq!(svg.matches("<polygon").count(), 1);
             assert_eq!(svg.matches("class=\"cross ").count(), 1);
-            assert_eq!(svg.matches("class=\"series series-0\"").count(), 1, "{svg}");
+            assert_eq!(svg.matches("class=\"whisker series series-0\"").count(), 1, "{svg}");
             assert_eq!(svg.matches("class=\"name\"").count(), 1, "a group without a value is left out");
             assert!(svg.contains("<title>&lt;title&gt; &amp; more</title>") && svg.contains("&lt;name&gt;"));
             assert!(svg.contains("aria-label=\"&lt;label&gt;\"") && svg.contains(">100\u{a0}%<"));
@@ -222,7 +251,7 @@ mod tests {
     #[test]
     fn single_trial_has_no_interval_and_nothing_has_no_picture() {
         let svg = intervals(&[0.9], &[]).svg(WIDE).unwrap();
-        assert!(!svg.contains("class=\"series series-0\"") && svg.contains("<polygon"));
+        assert!(!svg.contains("class=\"whisker series series-0\"") && svg.contains("<polygon"));
         assert!(intervals(&[], &[]).svg(WIDE).is_none());
         assert!(intervals(&[f64::NAN], &[]).svg(WIDE).is_none());
         // What is absurd stands at the end of the axis.
@@ -232,7 +261,7 @@ mod tests {
     #[test]
     fn legend_has_what_is_drawn() {
         let names =
-            |drawing: &Intervals| drawing.legend().into_iter().map(|(_, name)| name).collect::<Vec<_>>();
+            |drawing: &Intervals| drawing.legend().into_iter().map(|key| key.name).collect::<Vec<_>>();
         assert_eq!(names(&intervals(&[0.9], &[])), ["first", "all of it"]);
         assert_eq!(names(&intervals(&[0.9], &[0.5])), ["first", "all of it", "does not count"]);
     }

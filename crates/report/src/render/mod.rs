@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use crate::study::tally::Tally;
+
 mod chart;
 pub(crate) mod csv;
 mod dots;
@@ -12,13 +14,15 @@ mod intervals;
 pub(crate) mod page;
 mod plot;
 mod stack;
+mod table;
 pub(crate) mod text;
 
 pub(crate) use self::chart::{Chart, Line, Point, Unit};
-pub(crate) use self::dots::{Count, Dots, Marker, Series};
+pub(crate) use self::dots::{Count, Dots, Marker, Series, Value};
 pub(crate) use self::intervals::{Group, Intervals, Kind, Line as IntervalLine};
 pub(crate) use self::plot::{Cumulative, Distribution, Words};
 pub(crate) use self::stack::{Bar, Panel, Stack};
+pub(crate) use self::table::{ABSENT, Filling, Heading, Link, Row, Table, Weight, or_absent, or_empty};
 
 /// A whole report.
 #[derive(Debug)]
@@ -26,6 +30,10 @@ pub struct Report {
     title: String,
     layout: Layout,
     sections: Vec<Section>,
+    /// What became of the tables and figures of the paper that it is on.
+    pub(crate) tally: Option<Tally>,
+    /// Files beside the page that it is made of.
+    files: Vec<String>,
 }
 
 impl Report {
@@ -38,7 +46,23 @@ impl Report {
     }
 
     pub(crate) fn new(title: &str, layout: Layout, sections: Vec<Section>) -> Self {
-        Report { title: title.to_owned(), layout, sections }
+        Report { title: title.to_owned(), layout, sections, tally: None, files: Vec::new() }
+    }
+
+    /// The report with links to these files, which lie beside its page: names in the same folder.
+    #[must_use]
+    pub fn beside(self, files: impl IntoIterator<Item = String>) -> Self {
+        Report { files: files.into_iter().collect(), ..self }
+    }
+
+    /// The report with a block that comes first, and a section that follows those without a heading.
+    pub(crate) fn insert(&mut self, first: Block, section: Section) {
+        let place = self.sections.iter().position(|section| !section.heading.is_empty());
+        self.sections.insert(place.unwrap_or(self.sections.len()), section);
+        match self.sections.first_mut() {
+            Some(opening) if opening.heading.is_empty() => opening.blocks.insert(0, (Medium::Both, first)),
+            Some(_) | None => self.sections.insert(0, Section::of("", [first])),
+        }
     }
 
     /// The report for a terminal.
@@ -50,7 +74,7 @@ impl Report {
     /// The report as a page.
     #[must_use]
     pub fn page(&self) -> String {
-        page::report(&self.title, self.layout, &self.sections)
+        page::report(self)
     }
 }
 
@@ -107,7 +131,7 @@ pub(crate) enum Medium {
 
 impl Medium {
     /// Whether what is for it is on that one.
-    fn is_on(self, medium: Medium) -> bool {
+    pub(super) fn is_on(self, medium: Medium) -> bool {
         self == Medium::Both || self == medium
     }
 }
@@ -124,6 +148,8 @@ pub struct Section {
 #[derive(Debug)]
 pub(crate) enum Block {
     Paragraph(Prose, Tone),
+    /// Paragraphs that the page shows when they are asked for, under this name.
+    Details(&'static str, Vec<Prose>),
     /// Items of equal rank; in the text a line for each.
     List(Vec<Prose>),
     /// What the report found, in a few sentences, which stand out.
@@ -195,6 +221,14 @@ impl Section {
         self.add_to(medium, Block::paragraph(sentence));
     }
 
+    /// Adds paragraphs that the page shows when they are asked for.
+    pub(crate) fn fold(&mut self, name: &'static str, sentences: impl IntoIterator<Item = impl Into<Prose>>) {
+        let sentences: Vec<Prose> = sentences.into_iter().map(Into::into).collect();
+        if !sentences.is_empty() {
+            self.add(Block::Details(name, sentences));
+        }
+    }
+
     /// Adds a heading of the text.
     pub(crate) fn label(&mut self, text: impl Into<String>) {
         self.add_to(Medium::Text, Block::Label(text.into()));
@@ -219,12 +253,12 @@ impl Section {
     }
 
     pub(crate) fn sentences(&self) -> Vec<String> {
-        let blocks = self.blocks.iter().map(|(_, block)| block);
-        blocks
-            .filter_map(
-                |block| if let Block::Paragraph(prose, _) = block { Some(prose.text()) } else { None },
-            )
-            .collect()
+        let said = |(_, block): &(Medium, Block)| match block {
+            Block::Paragraph(prose, _) => vec![prose.text()],
+            Block::Details(_, sentences) => sentences.iter().map(Prose::text).collect(),
+            _ => Vec::new(),
+        };
+        self.blocks.iter().flat_map(said).collect()
     }
 }
 
@@ -301,186 +335,36 @@ impl Prose {
     }
 }
 
-/// A table. Cells are as the text has them; the page typesets those that hold numbers.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Table {
-    /// What it is called.
+/// An entry of a legend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    /// The layer of the picture that it is of, which a reader can hide; `None`: it is in several.
+    pub(crate) layer: Option<usize>,
+    /// A mark, as markup.
+    pub(crate) swatch: String,
     pub(crate) name: String,
-    pub(crate) columns: Vec<Column>,
-    pub(crate) rows: Vec<Row>,
-    /// What must be known of it, in sentences.
-    pub(crate) notes: Vec<String>,
-    /// Minimum widths of the text's columns, one space apart; `None`: as wide as their contents, two spaces apart.
-    pub(crate) widths: Option<&'static [usize]>,
 }
 
-/// A column of a table.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Column {
-    heading: Heading,
-    /// Words start on the left; numbers end on the right.
-    pub(crate) is_word: bool,
-    medium: Medium,
-}
-
-/// What a column is called, and what a flat text calls it if that is something else, over several lines if need be.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Heading(String, Option<String>);
-
-impl From<&str> for Heading {
-    fn from(heading: &str) -> Self {
-        Heading(heading.to_owned(), None)
-    }
-}
-
-impl From<String> for Heading {
-    fn from(heading: String) -> Self {
-        Heading(heading, None)
-    }
-}
-
-impl<T: Into<String>> From<(T, &str)> for Heading {
-    fn from((heading, short): (T, &str)) -> Self {
-        Heading(heading.into(), Some(short.to_owned()))
-    }
-}
-
-/// A row of a table.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Row {
-    pub(crate) weight: Weight,
-    pub(crate) cells: Vec<String>,
-}
-
-/// What a row is among the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Weight {
-    Plain,
-    /// It says nothing.
-    Void,
-    /// Its right part, beside the published figures, says nothing.
-    VoidRight,
-    /// The sum of the rows that follow.
-    Total,
-    VoidTotal,
-}
-
-impl Weight {
-    /// A row that says nothing unless it is `valid`.
-    pub(crate) fn of(valid: bool) -> Self {
-        if valid { Weight::Plain } else { Weight::Void }
+impl Key {
+    /// Of a layer.
+    fn of(layer: usize, swatch: String, name: impl Into<String>) -> Self {
+        Key { layer: Some(layer), swatch, name: name.into() }
     }
 
-    fn is_total(self) -> bool {
-        matches!(self, Weight::Total | Weight::VoidTotal)
+    /// Of marks that are in several layers.
+    fn shared(swatch: String, name: impl Into<String>) -> Self {
+        Key { layer: None, swatch, name: name.into() }
     }
-}
-
-impl Table {
-    /// A table with a row for each of these, to which columns are added.
-    pub(crate) fn of<R>(name: impl Into<String>, rows: impl IntoIterator<Item = R>) -> Filling<R> {
-        let of: Vec<R> = rows.into_iter().collect();
-        let rows = vec![Row { weight: Weight::Plain, cells: Vec::new() }; of.len()];
-        let table = Table { name: name.into(), columns: Vec::new(), rows, notes: Vec::new(), widths: None };
-        Filling { table, of }
-    }
-
-    /// The numbers of the columns that a medium shows.
-    fn shown(&self, medium: Medium) -> Vec<usize> {
-        (0..self.columns.len()).filter(|&index| self.columns[index].medium.is_on(medium)).collect()
-    }
-}
-
-/// A table that gets its columns one by one, and what its rows are of. A column has its heading beside what it says of
-/// a row.
-pub(crate) struct Filling<R> {
-    table: Table,
-    of: Vec<R>,
-}
-
-impl<R> Filling<R> {
-    /// Adds a column of numbers.
-    pub(crate) fn number<T: ToString>(self, heading: impl Into<Heading>, cell: impl Fn(&R) -> T) -> Self {
-        self.number_on(Medium::Both, heading, cell)
-    }
-
-    /// Adds a column of numbers that one of them shows.
-    pub(crate) fn number_on<T: ToString>(
-        self,
-        medium: Medium,
-        heading: impl Into<Heading>,
-        cell: impl Fn(&R) -> T,
-    ) -> Self {
-        self.add(Column { heading: heading.into(), is_word: false, medium }, cell)
-    }
-
-    /// Adds a column of words.
-    pub(crate) fn words<T: ToString>(self, heading: impl Into<Heading>, cell: impl Fn(&R) -> T) -> Self {
-        self.add(Column { heading: heading.into(), is_word: true, medium: Medium::Both }, cell)
-    }
-
-    /// Adds a column of words that one of them shows.
-    pub(crate) fn words_on<T: ToString>(
-        self,
-        medium: Medium,
-        heading: impl Into<Heading>,
-        cell: impl Fn(&R) -> T,
-    ) -> Self {
-        self.add(Column { heading: heading.into(), is_word: true, medium }, cell)
-    }
-
-    /// Adds a column of numbers for each key.
-    pub(crate) fn each<K, H: Into<Heading>, T: ToString>(
-        self,
-        keys: impl IntoIterator<Item = K>,
-        heading: impl Fn(&K) -> H,
-        cell: impl Fn(&R, &K) -> T,
-    ) -> Self {
-        keys.into_iter().fold(self, |filling, key| filling.number(heading(&key), |row| cell(row, &key)))
-    }
-
-    fn add<T: ToString>(mut self, column: Column, cell: impl Fn(&R) -> T) -> Self {
-        self.table.columns.push(column);
-        for (row, of) in self.table.rows.iter_mut().zip(&self.of) {
-            row.cells.push(cell(of).to_string());
-        }
-        self
-    }
-
-    /// Says what each row is among the others.
-    pub(crate) fn weighed(mut self, weight: impl Fn(&R) -> Weight) -> Self {
-        self.table.rows.iter_mut().zip(&self.of).for_each(|(row, of)| row.weight = weight(of));
-        self
-    }
-
-    /// The table.
-    pub(crate) fn table(self) -> Table {
-        self.table
-    }
-
-    /// The table with these sentences below it.
-    pub(crate) fn noted(self, notes: impl IntoIterator<Item = impl Into<String>>) -> Table {
-        Table { notes: notes.into_iter().map(Into::into).collect(), ..self.table }
-    }
-}
-
-/// What stands in a table where there is no value; the page has a dash for it.
-pub(crate) const ABSENT: &str = "-";
-
-pub(crate) fn or_absent(value: Option<impl ToString>) -> String {
-    value.map_or_else(|| ABSENT.to_owned(), |value| value.to_string())
-}
-
-/// A value, or nothing where there is none.
-pub(crate) fn or_empty(value: Option<impl ToString>) -> String {
-    value.map_or_else(String::new, |value| value.to_string())
 }
 
 /// What is drawn.
 pub(crate) trait Drawing: fmt::Debug {
-    /// Pictures of what is drawn, as markup, and their names.
-    fn legend(&self) -> Vec<(String, String)>;
+    /// What is drawn, with a mark of each.
+    fn legend(&self) -> Vec<Key>;
 
-    /// The picture; `None` if there is nothing to draw.
+    /// The picture; `None` if there is nothing to draw. What a [`Key`] can hide stands in the class of its layer.
     fn svg(&self, size: plot::Size) -> Option<String>;
+
+    /// What is drawn, as numbers that a program can read, with the units in the headings.
+    fn data(&self) -> Table;
 }

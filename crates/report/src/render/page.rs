@@ -1,18 +1,29 @@
 //! Sections as one self-contained HTML page: style and pictures are inline, there is no script.
 //!
 //! Every text goes through [`escaped`]; the page also forbids the browser to load or run anything, should that fail.
-//! Colours follow the reader's preference for light or dark.
+//! Colours follow the reader's preference for light or dark. Long tables and methods are folded, series of pictures can
+//! be hidden, and every table and picture has its figures as a CSV file inside of the page.
+//!
+//! - `anchor`: what links lead to.
+//! - `block`: paragraphs, tables and pictures.
 
 use std::fmt::{self, Write as _};
 
-use super::plot::{NARROW, WIDE};
-use super::{
-    ABSENT, Block, Drawing, Heading, Layout, Mark, Medium, Prose, Report, Section, Table, Tone, Weight,
-};
-use crate::units::{typeset, typeset_prose};
+mod anchor;
+mod block;
+#[cfg(test)]
+mod tests;
 
-/// The cell for a missing value.
-const DASH: &str = "\u{2013}";
+use self::anchor::{Names, within};
+use super::{Layout, Medium, Report, Section};
+use crate::units::plural;
+
+#[cfg(test)]
+pub(crate) use self::tests::{assert_escaped, assert_titled, assert_two_figures, assert_whole};
+
+/// A page with fewer headings has no contents.
+const CONTENTS_MIN: usize = 4;
+const RECORDS: &str = "Records";
 
 const fn style(layout: Layout) -> &'static str {
     match layout {
@@ -24,26 +35,32 @@ const fn style(layout: Layout) -> &'static str {
     }
 }
 
-pub(super) fn report(title: &str, layout: Layout, sections: &[Section]) -> String {
-    let mut page = Page::begun(title, layout);
-    page.sections(layout, sections);
+pub(super) fn report(report: &Report) -> String {
+    let Report { title, layout, sections: _, tally, files } = report;
+    let has_links = *layout == Layout::Nested || tally.is_some() || !files.is_empty();
+    let mut page = Page::begun(title, *layout, has_links);
+    page.report(report);
     page.ended()
 }
 
 /// Reports one after the other, with contents that link to them. Their headings are a level lower.
-pub(super) fn joined(title: &str, front: &Report, parts: &[(&str, Report)]) -> String {
-    let mut page = Page::begun(title, Layout::Nested);
+pub(super) fn joined(title: &str, front: &Report, parts: &[(&'static str, Report)]) -> String {
+    let mut page = Page::begun(title, Layout::Nested, true);
     page.sections(front.layout, &front.sections);
     page.add(format_args!("<nav aria-label=\"Contents\">\n<ul>\n"));
     for (id, part) in parts {
-        page.add(format_args!("<li><a href=\"#{}\">{}</a></li>\n", escaped(id), escaped(&part.title)));
+        page.add(format_args!("<li><a href=\"#{}\">{}</a>\n", escaped(id), escaped(&part.title)));
+        page.part = id;
+        page.contents(part);
+        page.add(format_args!("</li>\n"));
     }
     page.add(format_args!("</ul>\n</nav>\n"));
     for (id, part) in parts {
-        let (id, title) = (escaped(id), escaped(&part.title));
-        page.add(format_args!("<section id=\"{id}\" aria-label=\"{title}\">\n<h2>{title}</h2>\n"));
+        let (name, title) = (escaped(id), escaped(&part.title));
+        page.add(format_args!("<section id=\"{name}\" aria-label=\"{title}\">\n<h2>{title}</h2>\n"));
         page.level = 3;
-        page.sections(part.layout, &part.sections);
+        page.part = id;
+        page.report(part);
         page.add(format_args!("</section>\n"));
     }
     page.ended()
@@ -52,236 +69,122 @@ pub(super) fn joined(title: &str, front: &Report, parts: &[(&str, Report)]) -> S
 /// A page that grows block by block.
 struct Page {
     html: String,
-    /// Of headings of sections; those of tables are one lower.
+    /// Of headings of sections.
     level: u8,
+    /// Of headings of tables.
+    table_level: u8,
+    /// The report that is being written, where there are several; else empty.
+    part: &'static str,
+    names: Names,
+    /// Whether places have names, and tables and pictures CSV: not in reports on runs of load, which have files of it.
+    has_links: bool,
 }
 
 impl Page {
-    fn begun(title: &str, layout: Layout) -> Self {
+    fn begun(title: &str, layout: Layout, has_links: bool) -> Self {
         let (title, style) = (escaped(title), style(layout));
-        let mut page = Page { html: String::new(), level: 2 };
+        let mut page = Page {
+            html: String::new(),
+            level: 2,
+            table_level: 3,
+            part: "",
+            names: Names::default(),
+            has_links,
+        };
         page.add(format_args!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
+             <title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
         ));
         page
     }
 
     fn ended(self) -> String {
-        self.html + "</body>\n</html>\n"
-    }
-
-    fn sections(&mut self, layout: Layout, sections: &[Section]) {
-        for section in sections {
-            let mut blocks = section.shown(Medium::Page).peekable();
-            if !section.heading.is_empty() && (blocks.peek().is_some() || layout == Layout::Nested) {
-                let (level, heading) = (self.level, escaped(&section.heading));
-                self.add(format_args!("<h{level}>{heading}</h{level}>\n"));
-            }
-            blocks.for_each(|block| self.block(layout, block));
-        }
+        self.html + "</main>\n</body>\n</html>\n"
     }
 
     fn add(&mut self, text: fmt::Arguments<'_>) {
         self.html.write_fmt(text).expect("writing to a string cannot fail");
     }
 
-    fn block(&mut self, layout: Layout, block: &Block) {
-        match block {
-            Block::Paragraph(prose, tone) => {
-                self.add(format_args!("<p{}>{}</p>\n", class(*tone), markup(prose)));
-            }
-            Block::List(items) => self.list("", items.iter().map(|item| (item, Tone::Plain))),
-            Block::Findings(items) => {
-                self.list(" class=\"findings\"", items.iter().map(|(item, tone)| (item, *tone)));
-            }
-            Block::Terms(terms) => {
-                self.add(format_args!("<dl>\n"));
-                for (term, meaning) in terms {
-                    let term = Prose::from(term.as_str());
-                    self.add(format_args!("<dt>{}</dt>\n<dd>{}</dd>\n", markup(&term), markup(meaning)));
-                }
-                self.add(format_args!("</dl>\n"));
-            }
-            Block::Label(_) => {}
-            Block::Table(table) => self.table(layout, table),
-            Block::Figure { drawing, caption, otherwise } => {
-                if let (false, Some(otherwise)) = (self.figure(&**drawing, caption), otherwise) {
-                    self.add(format_args!("<p>{}</p>\n", escaped(otherwise)));
-                }
-            }
+    /// Its opening, contents if it is long, and the rest.
+    fn report(&mut self, report: &Report) {
+        let opening = report.sections.iter().take_while(|section| section.heading.is_empty()).count();
+        let (opening, rest) = report.sections.split_at(opening);
+        self.sections(report.layout, opening);
+        // Contents of several reports stand before all of them.
+        if self.has_links && self.part.is_empty() && headings(report).len() >= CONTENTS_MIN {
+            self.add(format_args!("<nav aria-label=\"Contents\">\n"));
+            self.contents(report);
+            self.add(format_args!("</nav>\n"));
         }
+        self.sections(report.layout, rest);
+        self.records(report);
     }
 
-    fn list<'a>(&mut self, attribute: &str, items: impl Iterator<Item = (&'a Prose, Tone)>) {
-        self.add(format_args!("<ul{attribute}>\n"));
-        for (item, tone) in items {
-            self.add(format_args!("<li{}>{}</li>\n", class(tone), markup(item)));
+    /// Links to its sections.
+    fn contents(&mut self, report: &Report) {
+        self.add(format_args!("<ul>\n"));
+        for heading in headings(report) {
+            let name = within(self.part, heading);
+            self.add(format_args!("<li><a href=\"#{name}\">{}</a></li>\n", escaped(heading)));
         }
         self.add(format_args!("</ul>\n"));
     }
 
-    /// A table in a box of its own, which scrolls where the page is too narrow. Columns of words start on the left,
-    /// the others hold numbers.
-    fn table(&mut self, layout: Layout, table: &Table) {
-        let name = escaped(&table.name);
-        if layout == Layout::Nested {
-            let level = self.level + 1;
-            self.add(format_args!("<h{level}>{name}</h{level}>\n"));
-        }
-        let shown = table.shown(Medium::Page);
-        let class = |index: usize| if table.columns[index].is_word { " class=\"word\"" } else { "" };
-        self.add(format_args!(
-            "<div class=\"scroll\" role=\"region\" aria-label=\"{name}\" tabindex=\"0\">\n"
-        ));
-        self.add(format_args!("<table>\n<thead><tr>"));
-        for &index in &shown {
-            // What a unit or a sign belongs to stays beside it.
-            let Heading(heading, _) = &table.columns[index].heading;
-            let heading = escaped(heading);
-            let heading = heading.replace(" %", "\u{a0}%").replace(" / ", "\u{a0}/\u{a0}");
-            self.add(format_args!("<th scope=\"col\"{}>{heading}</th>", class(index)));
-        }
-        self.add(format_args!("</tr></thead>\n<tbody>\n"));
-        for row in &table.rows {
-            self.add(format_args!("<tr{}>", row_class(row.weight)));
-            for (position, &index) in shown.iter().enumerate() {
-                let cell = row.cells.get(index).map_or("", String::as_str);
-                let cell = match table.columns[index].is_word {
-                    true => typeset_prose(cell),
-                    false if cell == ABSENT => DASH.to_owned(),
-                    // Text in parentheses is not part of the number.
-                    false => typeset(cell).replace("\u{a0}(", " ("),
-                };
-                let (class, cell) = (class(index), escaped(&cell));
-                match position {
-                    0 => self.add(format_args!("<th scope=\"row\"{class}>{cell}</th>")),
-                    _ => self.add(format_args!("<td{class}>{cell}</td>")),
-                }
+    fn sections(&mut self, layout: Layout, sections: &[Section]) {
+        for section in sections {
+            let is_headed = is_headed(layout, section);
+            if is_headed {
+                self.heading(self.level, &section.heading);
             }
-            self.add(format_args!("</tr>\n"));
-        }
-        self.add(format_args!("</tbody>\n</table>\n</div>\n"));
-        for note in &table.notes {
-            self.add(format_args!("<p>{}</p>\n", markup(&Prose::from(note.as_str()))));
+            // Without a heading above them those of tables are no lower.
+            self.table_level = self.level + u8::from(is_headed);
+            section.shown(Medium::Page).for_each(|block| self.block(layout, block));
         }
     }
 
-    /// A picture in both sizes below its legend; whether there was anything to draw.
-    fn figure(&mut self, drawing: &dyn Drawing, caption: &str) -> bool {
-        let [Some(wide), Some(narrow)] = [WIDE, NARROW].map(|size| drawing.svg(size)) else {
-            return false;
-        };
-        self.add(format_args!("<figure>\n<ul class=\"legend\">\n"));
-        for (swatch, name) in drawing.legend() {
-            self.add(format_args!("<li>{swatch}<span>{}</span></li>\n", escaped(&name)));
+    fn heading(&mut self, level: u8, heading: &str) {
+        let name = if self.has_links { self.names.give(self.part, heading) } else { String::new() };
+        let name = if name.is_empty() { name } else { format!(" id=\"{name}\"") };
+        self.add(format_args!("<h{level}{name}>{}</h{level}>\n", escaped(heading)));
+    }
+
+    /// Links to the files that the report is made of, which lie beside the page or in a folder there.
+    fn records(&mut self, report: &Report) {
+        if report.files.is_empty() {
+            return;
         }
-        let caption = markup(&Prose::from(caption));
-        self.add(format_args!("</ul>\n{wide}{narrow}<figcaption>{caption}</figcaption>\n</figure>\n"));
-        true
+        self.heading(self.level, RECORDS);
+        let count = plural(report.files.len() as u64, "file");
+        self.add(format_args!(
+            "<details>\n<summary>{count} beside this page, of which it is made</summary>\n<ul class=\"files\">\n"
+        ));
+        let folder = if self.part.is_empty() { String::new() } else { format!("{}/", self.part) };
+        for file in &report.files {
+            let (target, name) = (escaped(&format!("{folder}{file}")), escaped(file));
+            self.add(format_args!("<li><a href=\"{target}\">{name}</a></li>\n"));
+        }
+        self.add(format_args!("</ul>\n</details>\n"));
     }
 }
 
-const fn class(tone: Tone) -> &'static str {
-    match tone {
-        Tone::Plain => "",
-        Tone::Warning => " class=\"warning\"",
-        Tone::Lead => " class=\"finding\"",
-    }
+/// Whether a section has a heading on the page.
+fn is_headed(layout: Layout, section: &Section) -> bool {
+    let has_blocks = section.shown(Medium::Page).next().is_some();
+    !section.heading.is_empty() && (has_blocks || layout == Layout::Nested)
 }
 
-const fn row_class(weight: Weight) -> &'static str {
-    match weight {
-        Weight::Plain => "",
-        Weight::Void => " class=\"void\"",
-        Weight::VoidRight => " class=\"void-right\"",
-        Weight::Total => " class=\"total\"",
-        Weight::VoidTotal => " class=\"total void\"",
-    }
-}
-
-fn markup(prose: &Prose) -> String {
-    let mut out = String::new();
-    for (mark, text) in &prose.0 {
-        let typeset = typeset_prose(text);
-        out += &match mark {
-            Mark::Plain => escaped(&typeset),
-            Mark::Strong => format!("<strong>{}</strong>", escaped(&typeset)),
-            Mark::Code => format!("<code>{}</code>", escaped(text)),
-            Mark::Unbroken => format!("<span class=\"unbroken\">{}</span>", escaped(text)),
-            Mark::Sub => format!("<sub>{}</sub>", escaped(text)),
-        };
-    }
-    out
+/// The headings of a report's sections, with that of its records.
+fn headings(report: &Report) -> Vec<&str> {
+    let of_sections = report.sections.iter().filter(|section| is_headed(report.layout, section));
+    let records = (!report.files.is_empty()).then_some(RECORDS);
+    of_sections.map(|section| section.heading.as_str()).chain(records).collect()
 }
 
 /// Text that stands for itself in HTML, in an element or a quoted attribute.
 pub(super) fn escaped(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     text.replace('"', "&quot;").replace('\'', "&#39;")
-}
-
-/// Fails if a page is not whole, or has as markup what the records of tests have as text.
-#[cfg(test)]
-#[track_caller]
-pub(crate) fn assert_escaped(page: &str) {
-    assert_whole(page);
-    assert!(!page.contains("<b>") && !page.contains("<script") && !page.contains("<i>"));
-    assert!(page.contains("A &lt;b&gt;processor") && page.contains("&lt;script&gt;"));
-}
-
-/// Fails unless a page has two figures in two sizes, with three marks in each legend.
-#[cfg(test)]
-#[track_caller]
-pub(crate) fn assert_two_figures(page: &str) {
-    assert_eq!(page.matches("<figure>").count(), 2);
-    assert_eq!(page.matches("class=\"plot ").count(), 4);
-    assert_eq!(page.matches("class=\"swatch\"").count(), 6);
-}
-
-/// Fails if one of the elements of a page is opened and not closed, or the other way round.
-#[cfg(test)]
-#[track_caller]
-pub(crate) fn assert_whole(page: &str) {
-    const ELEMENTS: [&str; 19] = [
-        "p", "table", "div", "figure", "ul", "li", "svg", "dl", "dt", "dd", "td", "th", "tr", "text", "h2",
-        "h3", "h4", "section", "nav",
-    ];
-    for element in ELEMENTS {
-        let count = |text: String| page.matches(&text).count();
-        let opened = count(format!("<{element}>")) + count(format!("<{element} "));
-        assert_eq!(opened, count(format!("</{element}>")), "{element}");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const HOSTILE: &str = "<script>alert('x')</script>\"&";
-
-    #[test]
-    fn joined_reports_are_linked_and_their_headings_are_a_level_lower() {
-        let part = |title: &str| {
-            let sections = vec![Section::of(HOSTILE, [Block::paragraph("words")])];
-            Report::new(title, Layout::Nested, sections)
-        };
-        let front = Report::new("", Layout::Nested, vec![Section::of("Front", [Block::paragraph("words")])]);
-        let page = joined("All", &front, &[("one", part("First")), ("two", part(HOSTILE))]);
-        assert_whole(&page);
-        assert!(page.find("<h2>Front").unwrap() < page.find("<nav").unwrap());
-        assert!(page.contains("<a href=\"#one\">First</a>") && page.contains("<section id=\"one\""));
-        assert_eq!([page.matches("<h1>").count(), page.matches("<h2>").count()], [1, 3]);
-        assert_eq!(page.matches("<h3>&lt;script&gt;").count(), 2);
-        assert!(!page.contains("<script"));
-    }
-
-    #[test]
-    fn text_is_escaped_and_otherwise_kept() {
-        assert_eq!(escaped(HOSTILE), "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&quot;&amp;");
-        assert_eq!(escaped("no µ special"), "no µ special");
-        assert_eq!(escaped(""), "");
-    }
 }

@@ -7,11 +7,11 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::Drawing;
 use super::page::escaped;
+use super::{Drawing, Key, Table, or_empty};
 use crate::load::Histogram;
 use crate::stats::Sample;
-use crate::units::{tick, typeset};
+use crate::units::{plural, tick, time, typeset};
 
 /// Colours in the style sheet, `series-0` and so on.
 const COLOUR_COUNT: usize = 6;
@@ -69,6 +69,9 @@ const LEFT: f64 = 46.0;
 const HALO: &str = "paint-order: stroke; stroke: var(--paper); stroke-width: 4px";
 /// From the name of a mark to that of the next one.
 const MARK_LINE: f64 = 17.0;
+/// From a line of text to the next one, and about how wide a letter is.
+const TEXT_LINE: f64 = 16.0;
+const LETTER: f64 = 6.9;
 
 /// What a plot of distributions says.
 #[derive(Clone, Debug)]
@@ -109,10 +112,10 @@ pub(crate) struct Cumulative {
 
 impl Drawing for Cumulative {
     /// The names of distributions that are not empty.
-    fn legend(&self) -> Vec<(String, String)> {
+    fn legend(&self) -> Vec<Key> {
         let series =
             self.series.iter().enumerate().filter(|(_, (_, distribution))| !distribution.0.is_empty());
-        series.map(|(index, (name, _))| (swatch(index, index), name.clone())).collect()
+        series.map(|(index, (name, _))| Key::of(index, swatch(index, index), name.clone())).collect()
     }
 
     /// The plot; `None` if there are no values.
@@ -121,16 +124,63 @@ impl Drawing for Cumulative {
             self.series.iter().flat_map(|(_, distribution)| distribution.0.iter().map(|&(ns, _)| ns));
         let axis = Axis::around(values)?;
         let area = Area::new(size, LEFT);
-        Some(size.picture(size.height, &self.words.label, |out| {
+        let height = size.height + more_height(&self.along(), size);
+        Some(size.picture(height, &self.words.label, |out| {
             self.draw_frame(axis, &area, out);
-            for (index, (_, distribution)) in self.series.iter().enumerate() {
+            for (index, (name, distribution)) in self.series.iter().enumerate() {
                 if let Some(path) = steps(distribution, axis, &area) {
                     let (class, dashes) = (class_of(index), dashes_of(index));
+                    let title = escaped(&distribution.told(name));
                     // Writing to a string cannot fail.
-                    let _ = writeln!(out, "<path class=\"{class}\" {dashes} d=\"{path}\"/>");
+                    let _ = writeln!(
+                        out,
+                        "<g class=\"layer-{index}\"><title>{title}</title><path class=\"{class}\" {dashes} \
+                         d=\"{path}\"/></g>"
+                    );
                 }
             }
         }))
+    }
+
+    /// Whole percentiles of each.
+    fn data(&self) -> Table {
+        let series = self.series.iter().filter(|(_, distribution)| !distribution.0.is_empty());
+        Table::of(self.words.time, 0..=100_u32)
+            .number("percentile", |percentile| *percentile)
+            .each(
+                series,
+                |(name, _)| format!("{name}, ns"),
+                |percentile, (_, distribution)| or_empty(distribution.percentile(*percentile)),
+            )
+            .table()
+    }
+}
+
+impl Distribution {
+    /// A whole percentile by nearest rank; `None` of nothing.
+    fn percentile(&self, percent: u32) -> Option<u64> {
+        let total: u128 = self.0.iter().map(|&(_, count)| u128::from(count)).sum();
+        let rank = (total * u128::from(percent)).div_ceil(100).max(1);
+        let mut seen = 0;
+        let reaches = |&&(_, count): &&(u64, u64)| {
+            seen += u128::from(count);
+            seen >= rank
+        };
+        self.0.iter().find(reaches).map(|&(ns, _)| ns)
+    }
+
+    /// Its figures in a sentence.
+    fn told(&self, name: &str) -> String {
+        let total: u64 = self.0.iter().fold(0, |sum, &(_, count)| sum.saturating_add(count));
+        let at = |percent| self.percentile(percent).map_or_else(String::new, time);
+        format!(
+            "{name}: median {}, 95th percentile {}, from {} to {}, {}",
+            at(50),
+            at(95),
+            at(0),
+            at(100),
+            plural(total, "value")
+        )
     }
 }
 
@@ -143,9 +193,12 @@ impl Cumulative {
         for ns in axis.ticks(area.width(), TICK_DISTANCE_MIN) {
             area.draw_column(axis.position(ns), &typeset(&tick(ns)), out);
         }
-        let Words { share_of, time, .. } = self.words;
-        let up = format!("share of {share_of} that took at most this long");
-        area.draw_axes(Some(&up), &format!("{time}, logarithmic scale"), out);
+        let up = format!("share of {} that took at most this long", self.words.share_of);
+        area.draw_axes(Some(&up), &self.along(), out);
+    }
+
+    fn along(&self) -> String {
+        format!("{}, logarithmic scale", self.words.time)
     }
 }
 
@@ -283,17 +336,41 @@ impl Area {
         }
     }
 
-    /// The axes and what they count; the vertical one may count nothing.
+    /// The axes and what they count; the vertical one may count nothing. What the horizontal one counts may take lines
+    /// for which [`more_height`] makes room.
     pub(crate) fn draw_axes(&self, up: Option<&str>, along: &str, out: &mut String) {
         let Area { left, right, top, bottom } = self;
         let up = up.map_or_else(String::new, |up| format!("<text x=\"0\" y=\"14\">{up}</text>\n"));
-        let _ = writeln!(
-            out,
-            "<path class=\"axis\" d=\"M{left} {top}V{bottom}H{right}\"/>\n{up}\
-             <text x=\"{right}\" y=\"{:.1}\" text-anchor=\"end\">{along}</text>",
-            bottom + BOTTOM - 8.0
-        );
+        let _ = writeln!(out, "<path class=\"axis\" d=\"M{left} {top}V{bottom}H{right}\"/>\n{up}");
+        self.draw_along(along, out);
     }
+
+    /// What the horizontal axis counts, below its numbers.
+    pub(super) fn draw_along(&self, along: &str, out: &mut String) {
+        let right = self.right;
+        for (number, line) in lines(along, right).into_iter().enumerate() {
+            let y = self.bottom + BOTTOM - 8.0 + TEXT_LINE * number as f64;
+            let _ = writeln!(out, "<text x=\"{right}\" y=\"{y:.1}\" text-anchor=\"end\">{line}</text>");
+        }
+    }
+}
+
+/// A text in lines that fit into a width, in SVG units.
+fn lines(text: &str, width: f64) -> Vec<String> {
+    let fits = |line: &str| line.chars().count() as f64 * LETTER <= width;
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut().filter(|line| fits(&format!("{line} {word}"))) {
+            Some(line) => *line = format!("{line} {word}"),
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// What a picture needs at its bottom for a name of its horizontal axis that does not fit into a line.
+pub(super) fn more_height(along: &str, size: Size) -> f64 {
+    lines(along, size.width - RIGHT).len().saturating_sub(1) as f64 * TEXT_LINE
 }
 
 /// A logarithmic axis, of nanoseconds or of another integer.
@@ -410,6 +487,41 @@ mod tests {
         }
         // Half of this axis is beyond what 64 bits hold, and there is no round value in the other half.
         plots(&[sample(&[u64::MAX])]);
+    }
+
+    #[test]
+    fn long_name_of_an_axis_takes_lines_that_fit() {
+        let long = "words ".repeat(30);
+        for size in [WIDE, NARROW] {
+            let found = lines(long.trim(), size.width - RIGHT);
+            assert_eq!(found.join(" "), long.trim());
+            assert!(found.iter().all(|line| line.len() as f64 * LETTER <= size.width - RIGHT), "{found:?}");
+            assert_eq!(more_height(long.trim(), size), (found.len() - 1) as f64 * TEXT_LINE);
+            assert_eq!(more_height("short", size), 0.0);
+        }
+    }
+
+    #[test]
+    fn data_are_whole_percentiles_and_a_line_says_its_figures() {
+        let series = vec![("<a>".to_owned(), sample(&(1..=100).collect::<Vec<u64>>()))];
+        let drawing = Cumulative { words: WORDS, series };
+        let rows = drawing.data().rows;
+        let at = |row: usize| rows[row].cells.clone();
+        assert_eq!(
+            (rows.len(), at(0), at(50), at(100)),
+            (
+                101,
+                vec!["0".into(), "1".into()],
+                vec!["50".into(), "50".into()],
+                vec!["100".into(), "100".into()]
+            )
+        );
+        let svg = drawing.svg(WIDE).unwrap();
+        crate::render::page::assert_titled(&svg);
+        assert!(
+            svg.contains("&lt;a&gt;: median 50 ns, 95th percentile 95 ns, from 1 ns to 0.1 us, 100 values"),
+            "{svg}"
+        );
     }
 
     #[test]

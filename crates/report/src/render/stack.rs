@@ -6,11 +6,11 @@
 
 use std::fmt::Write as _;
 
-use super::Drawing;
 use super::chart::{CROSS_REACH, DISTANCE_ALONG, DISTANCE_UP, LEFT, Scale, draw_titles};
 use super::page::escaped;
-use super::plot::{Area, BOTTOM, RIGHT, Size, TOP, cross, swatch_of};
-use crate::units::{rate_tick, trimmed, typeset};
+use super::plot::{Area, BOTTOM, RIGHT, Size, TOP, cross, more_height, swatch_of};
+use super::{Drawing, Key, Table};
+use crate::units::{rate, rate_tick, trimmed, typeset};
 
 /// Height of a panel, as a share of the picture of one plot, and the room between two.
 const PANEL: f64 = 0.55;
@@ -80,14 +80,20 @@ impl Stack {
                 let (from, to) = (area.y(up.position(sum)), area.y(up.position(sum + share)));
                 sum += share;
                 // Writing to a string cannot fail.
-                let _ = writeln!(out, "{}", bar(class, width, &format!("M{x:.1} {from:.1}V{to:.1}")));
+                let name = self.classes.get(class).map_or("", String::as_str);
+                let title =
+                    format!("{}, {}: {} % {name}", panel.name, told(*rate), trimmed(share * 100.0, 2));
+                let path = format!("M{x:.1} {from:.1}V{to:.1}");
+                let _ = writeln!(out, "{}", titled(class, &bar(class, width, &path), &title));
             }
             if *valid && sum == 0.0 {
-                let _ = writeln!(out, "{}", nothing(x, area.bottom));
+                let title = format!("{}, {}: none", panel.name, told(*rate));
+                let _ = writeln!(out, "{}", titled(0, &nothing(x, area.bottom), &title));
             }
             if !valid {
                 let path = cross(x, area.y(up.position(sum)), CROSS_REACH);
-                let _ = writeln!(out, "<path class=\"cross\" d=\"{path}\"/>");
+                let title = escaped(&format!("{}, {}: {}", panel.name, told(*rate), self.void));
+                let _ = writeln!(out, "<path class=\"cross\" d=\"{path}\"><title>{title}</title></path>");
             }
         }
         let Area { left, right, top, bottom } = area;
@@ -99,6 +105,16 @@ impl Stack {
             left + 8.0
         );
     }
+}
+
+/// The rate of a bar.
+fn told(rate_rps: f64) -> String {
+    format!("{} a second", rate(rate_rps))
+}
+
+/// A mark in the layer of a class, which says its figure.
+fn titled(class: usize, mark: &str, title: &str) -> String {
+    format!("<g class=\"layer-{class}\"><title>{}</title>{mark}</g>", escaped(title))
 }
 
 /// A bar of a class.
@@ -116,18 +132,19 @@ fn nothing(x: f64, y: f64) -> String {
 
 impl Drawing for Stack {
     /// The classes that there is anything of.
-    fn legend(&self) -> Vec<(String, String)> {
+    fn legend(&self) -> Vec<Key> {
         let is_there =
             |class: usize| self.bars().any(|bar| bar.shares.get(class).is_some_and(|share| *share > 0.0));
         let classes = self.classes.iter().enumerate().filter(|(class, _)| is_there(*class));
-        let mut legend: Vec<(String, String)> =
-            classes.map(|(class, name)| (swatch_of(&bar(class, 10.0, "M1 6H43")), name.clone())).collect();
+        let mut legend: Vec<Key> = classes
+            .map(|(class, name)| Key::of(class, swatch_of(&bar(class, 10.0, "M1 6H43")), name.clone()))
+            .collect();
         if self.bars().any(|bar| bar.valid && bar.shares.iter().all(|share| *share <= 0.0)) {
-            legend.push((swatch_of(&nothing(22.0, 6.0)), "none".to_owned()));
+            legend.push(Key::shared(swatch_of(&nothing(22.0, 6.0)), "none"));
         }
         if self.bars().any(|bar| !bar.valid) {
             let path = format!("<path class=\"cross\" d=\"{}\"/>", cross(22.0, 6.0, CROSS_REACH));
-            legend.push((swatch_of(&path), self.void.to_owned()));
+            legend.push(Key::shared(swatch_of(&path), self.void));
         }
         legend
     }
@@ -146,7 +163,9 @@ impl Drawing for Stack {
         let count = self.panels.len() as f64;
         let bottom = TOP + count * panel_height + (count - 1.0) * GAP;
         let whole = Area { left: LEFT, right: size.width - RIGHT, top: TOP, bottom };
-        Some(size.picture(bottom + BOTTOM, &self.label, |out| {
+        Some(size.picture(bottom + BOTTOM + more_height(self.along, size), &self.label, |out| {
+            // Marks say more than what is behind them, and stand in front of it.
+            draw_titles(&self.titles, along, &whole, out);
             for (index, panel) in self.panels.iter().enumerate() {
                 let top = TOP + index as f64 * (panel_height + GAP);
                 let area = Area { top, bottom: top + panel_height, ..whole };
@@ -160,22 +179,30 @@ impl Drawing for Stack {
                     bottom + 18.0
                 );
             }
-            let _ = writeln!(
-                out,
-                "<text x=\"0\" y=\"14\">{}</text>\n<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-                escaped(self.up),
-                whole.right,
-                bottom + BOTTOM - 8.0,
-                escaped(self.along)
-            );
-            draw_titles(&self.titles, along, &whole, out);
+            let _ = writeln!(out, "<text x=\"0\" y=\"14\">{}</text>", escaped(self.up));
+            whole.draw_along(self.along, out);
         }))
+    }
+
+    fn data(&self) -> Table {
+        let bars = self.panels.iter().flat_map(|panel| panel.bars.iter().map(move |bar| (panel, bar)));
+        let share = |bar: &Bar, class: usize| bar.shares.get(class).copied().unwrap_or(0.0);
+        Table::of(self.up, bars)
+            .words("panel", |(panel, _)| panel.name.clone())
+            .number(self.along, |(_, bar)| trimmed(bar.rate, 4))
+            .each(
+                0..self.classes.len(),
+                |&class| self.classes[class].clone(),
+                |(_, bar), &class| trimmed(share(bar, class), 6),
+            )
+            .words("counts", |(_, bar)| if bar.valid { "yes" } else { "no" })
+            .table()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::page::assert_whole;
+    use super::super::page::{assert_titled, assert_whole};
     use super::super::plot::{NARROW, WIDE};
     use super::*;
 
@@ -205,7 +232,8 @@ mod tests {
             assert_whole(&svg);
             assert_eq!(svg.matches("class=\"bar series-0\"").count(), 2);
             assert_eq!(svg.matches("class=\"bar series-1\"").count(), 4);
-            assert_eq!(svg.matches("<title>").count(), 2);
+            assert_titled(&svg);
+            assert!(svg.contains("<title>&lt;theirs&gt;, 200 a second: 20 % second</title>"), "{svg}");
             assert_eq!(svg.matches("<circle").count(), 2, "the step in each panel that has none");
             assert!(svg.contains("&lt;theirs&gt;") && svg.contains("a &lt;b&gt;"), "{svg}");
             let ends: Vec<(&str, &str)> = svg
@@ -213,7 +241,8 @@ mod tests {
                 .filter_map(|line| line.split_once("class=\"bar")?.1.split_once(" d=\"M")?.1.split_once('V'))
                 .collect();
             let (first, second) = (ends[0], ends[1]);
-            assert_eq!(first.1, format!("{}\"/>", second.0.split_once(' ').unwrap().1));
+            let end = first.1.split('"').next().unwrap();
+            assert_eq!(end, second.0.split_once(' ').unwrap().1);
             let height: f64 = svg
                 .split("viewBox=\"0 0 ")
                 .nth(1)
@@ -230,7 +259,7 @@ mod tests {
                 }
             }
         }
-        let names: Vec<String> = stack.legend().into_iter().map(|(_, name)| name).collect();
+        let names: Vec<String> = stack.legend().into_iter().map(|key| key.name).collect();
         assert_eq!(names, ["first", "second", "none"]);
     }
 

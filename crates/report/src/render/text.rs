@@ -42,6 +42,9 @@ pub(super) fn titled(title: &str) -> String {
 fn write(out: &mut String, layout: Layout, block: &Block) {
     match block {
         Block::Paragraph(prose, _) => say(out, layout, &prose.text()),
+        Block::Details(_, sentences) => {
+            sentences.iter().for_each(|prose| say(out, layout, &prose.text()));
+        }
         Block::List(items) => items.iter().for_each(|item| say(out, layout, &item.text())),
         Block::Findings(items) => {
             items.iter().for_each(|(item, _)| say(out, layout, &item.text()));

@@ -2,9 +2,11 @@
 //! not be.
 
 use super::field::{FieldRecord, headlines};
+use super::tally::{self, Tally, Verdict, counted};
 use super::{Outcome, Paper, Plan, Settings, Task};
-use crate::render::{Block, Layout, Report, Section, Table};
+use crate::render::{Block, Layout, Link, Report, Section, Table, Tone};
 use crate::stored::Stored;
+use crate::units::{capital, plural};
 
 /// How far a study has come.
 #[derive(Clone, Debug)]
@@ -15,6 +17,8 @@ pub struct Stand {
     tasks: Vec<Task>,
     /// What brought nothing that counts, in sentences.
     gaps: Vec<String>,
+    /// What became of the paper's tables and figures.
+    tally: Option<Tally>,
 }
 
 impl Stand {
@@ -22,7 +26,13 @@ impl Stand {
     #[must_use]
     pub fn of<S: Settings>(plan: &Plan<S>) -> Self {
         let made = plan.provenance().made();
-        Stand { paper: S::PAPER, made, tasks: plan.tasks.clone(), gaps: plan.gaps() }
+        Stand { paper: S::PAPER, made, tasks: plan.tasks.clone(), gaps: plan.gaps(), tally: None }
+    }
+
+    /// With what its report says of the paper's tables and figures.
+    #[must_use]
+    pub fn judged(self, report: &Report) -> Self {
+        Stand { tally: report.tally().cloned(), ..self }
     }
 
     fn count(&self, is_in: impl Fn(Option<Outcome>) -> bool) -> usize {
@@ -43,10 +53,29 @@ pub fn front(stands: &[Stand], field: Option<&FieldRecord>) -> Report {
         None => first
             .say("Without a study of the field there is nothing to say about schemes and servers together."),
     }
+    let tallies: Vec<(&Stand, &Tally)> =
+        stands.iter().filter_map(|stand| Some((stand, stand.tally.as_ref()?))).collect();
+    if !tallies.is_empty() {
+        let all: usize = tallies.iter().map(|(_, tally)| tally.len()).sum();
+        let counted = counted(&tallies.iter().map(|(_, tally)| *tally).collect::<Vec<_>>());
+        let papers = plural(tallies.len() as u64, "paper");
+        let said = format!("Of {all} tables, figures and results of {papers}, {counted}.");
+        first.add(Block::Paragraph(said.into(), Tone::Lead));
+        first.add(Block::Table(by_paper(&tallies)));
+    }
     if let Some(stand) = stands.first() {
         first.say(format!("Begun on {}", stand.made));
     }
-    let mut sections = vec![first, Section::of("What was measured", [Block::Table(table(stands))])];
+    let mut sections = vec![first];
+    if !tallies.is_empty() {
+        let mut verdicts = Section::new(tally::HEADING);
+        for (stand, tally) in &tallies {
+            let (title, name) = (stand.paper.title(), stand.paper.name());
+            verdicts.add(Block::Table(tally.table(format!("{name}: {title}"), Some(name))));
+        }
+        sections.push(verdicts);
+    }
+    sections.push(Section::of("What was measured", [Block::Table(table(stands))]));
     let gaps: Vec<String> = stands
         .iter()
         .flat_map(|stand| stand.gaps.iter().map(|gap| format!("{}: {gap}", stand.paper.name())))
@@ -55,6 +84,21 @@ pub fn front(stands: &[Stand], field: Option<&FieldRecord>) -> Report {
         sections.push(Section::of("What was not", [Block::list(gaps)]));
     }
     Report::new("", Layout::Nested, sections)
+}
+
+/// How many of each paper's tables and figures are reproduced.
+fn by_paper(tallies: &[(&Stand, &Tally)]) -> Table {
+    let table = Table::of("Tables and figures of the papers", tallies)
+        .linked(|(stand, _)| Link { part: Some(stand.paper.name()), heading: tally::HEADING.to_owned() })
+        .words("Study", |(stand, _)| stand.paper.name())
+        .words("Counted", |(_, tally)| tally.what)
+        .number("All", |(_, tally)| tally.len());
+    Verdict::ALL
+        .into_iter()
+        .fold(table, |table, verdict| {
+            table.number(capital(verdict.word()), |(_, tally)| tally.count(verdict))
+        })
+        .table()
 }
 
 fn table(stands: &[Stand]) -> Table {
@@ -80,7 +124,8 @@ mod tests {
 
     fn stands() -> [Stand; 2] {
         let nts: Plan<nts::Settings> = Plan { tasks: tasks(), ..nts::tests::plan() };
-        [Stand::of(&nts), Stand::of(&field::tests::plan())]
+        let report = nts::report(&nts, &nts::tests::all_records());
+        [Stand::of(&nts).judged(&report), Stand::of(&field::tests::plan())]
     }
 
     #[test]
@@ -93,13 +138,17 @@ mod tests {
             "Under NTS, AEAD 15 a second of processor time is worth",
             "A key exchange costs authentick 100.0 us",
             "Begun on A <b>processor",
+            "Of 9 tables, figures and results of 1 paper, 7 are reproduced here, 2 differ, and 0 could not be measured",
+            "Figure 7 reproduced Ours bends above 2,000",
             "nts: 2 of 5 tasks are left out for want of time: b and c: no time.",
         ] {
             assert!(whole.contains(part), "{part}\n{text}");
         }
         let page = report.page();
         assert_eq!(page.matches("<figure>").count(), 1);
-        let row = text.lines().find(|line| line.starts_with("nts ")).unwrap();
+        assert!(page.contains("<a href=\"#nts-figure-8-key-exchanges-that-failed\">Figure 8</a>"), "{page}");
+        assert!(page.contains("<a href=\"#nts-table-by-table-figure-by-figure\">nts</a>"), "{page}");
+        let row = text.lines().rfind(|line| line.starts_with("nts ")).unwrap();
         let counts: Vec<&str> = row.split_whitespace().rev().take(5).collect();
         assert_eq!(counts, ["3", "0", "1", "1", "5"], "{row}");
     }

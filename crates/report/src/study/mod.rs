@@ -7,6 +7,7 @@
 //! `sections` of plan and records.
 //!
 //! - [`front`]: what stands before several studies on one page.
+//! - [`tally`]: which of a paper's tables and figures are reproduced.
 //! - [`task`]: one thing to measure, and what became of it.
 
 pub mod antp;
@@ -15,6 +16,7 @@ pub mod front;
 pub mod ntp_mac;
 pub mod nts;
 pub mod request_threshold;
+pub mod tally;
 pub mod task;
 #[cfg(test)]
 pub(crate) mod tests;

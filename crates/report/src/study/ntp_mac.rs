@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Paper, Task};
-use crate::mac::{MacRecord, Order, opening, sections as bench};
+use crate::mac::{MacRecord, Order, opening, sections as bench, tally};
 use crate::render::{Layout, Medium, Report, Section};
 
 /// The only task: the bench on this host.
@@ -51,7 +51,7 @@ impl Plan {
 /// The report on the study; without a record it says what is missing.
 #[must_use]
 pub fn report(plan: &Plan, record: Option<&MacRecord>) -> Report {
-    Report::new(TITLE, Layout::Nested, sections(plan, record))
+    Report::new(TITLE, Layout::Nested, sections(plan, record)).tallied(tally(record, &plan.tasks))
 }
 
 /// The report on a record that has no plan, with these remarks.
@@ -71,7 +71,9 @@ fn said(remarks: &[String], record: Option<&MacRecord>) -> Vec<Section> {
     let mut first = Section::default();
     let title = format!("{TITLE}. Compare the ratios, not the figures.");
     first.say_in(Medium::Text, title);
-    first.say_all(remarks.iter().cloned().chain(record.into_iter().flat_map(opening)));
+    let mut opening = record.into_iter().flat_map(opening);
+    first.say_all(remarks.iter().cloned().chain(opening.next()));
+    first.fold("How it was measured", opening);
     let tables = record.map(|record| bench(record, Order::Drafts));
     std::iter::once(first).chain(tables.into_iter().flatten()).collect()
 }
@@ -101,7 +103,9 @@ pub(crate) mod tests {
     fn study_without_a_record_says_so_and_shows_no_table() {
         let text = report(&plan(), None).text();
         assert!(
-            text.contains("1 of 1 task is not measured yet") && !text.contains(" of 9: draft-"),
+            text.contains("1 of 1 task is not measured yet")
+                && !text.contains("Algorithm  ")
+                && text.contains("9 of 9: draft-ietf-ntp-mac, section 6, advantages"),
             "{text}"
         );
     }

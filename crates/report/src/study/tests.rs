@@ -63,3 +63,85 @@ fn plan_of_an_earlier_version_is_refused_by_its_format() {
     let message = Plan::<antp::Settings>::from_json(&text).unwrap_err().to_string();
     assert!(message.contains("\"authentick-study/1\" is not known here"), "{message}");
 }
+
+/// As many records as a whole study has, of every study.
+fn whole_page() -> String {
+    let ladders = nts::Settings {
+        quick: false,
+        ladder_first_rps: 100,
+        ladder_step_rps: 100,
+        ladder_last_rps: 8_000,
+        ..nts::tests::settings()
+    };
+    let mut records = nts::Records::default();
+    for task in ladders.tasks() {
+        match nts::Measure::of(&task.id).unwrap() {
+            nts::Measure::Cell(_) => records.unloaded.push(nts::tests::record(&task.id)),
+            nts::Measure::Scale(_) => records.scales.push(nts::tests::scale(&task.id)),
+            nts::Measure::Rung(..) => records.rungs.push(nts::tests::rung(&task.id)),
+        }
+    }
+    for record in &mut records.unloaded {
+        // A thousand rows, each other than the one before.
+        for more in 2..1_000 {
+            let (mut exchange, mut transfer) = (record.exchanges[0], record.transfers[0]);
+            exchange.0[3] += more * 997;
+            transfer.0[3] += more * 499;
+            record.exchanges.push(exchange);
+            record.plain.push(transfer);
+            record.transfers.push(transfer);
+        }
+    }
+    let nts_plan = plan_of(ladders.clone(), nts::Found::default(), ladders.tasks());
+    let mut antp = antp::tests::record();
+    let (trials, latencies) = (antp.trials.clone(), antp.latencies.clone());
+    antp.trials.extend(trials.into_iter().cycle().take(60));
+    antp.latencies.extend(latencies.iter().cycle().take(4 * latencies.len()).cloned());
+    let mut field = field::tests::record();
+    let trials = field.trials.clone();
+    for round in 1..=20 {
+        field.trials.extend(
+            trials.iter().map(|trial| field::Trial { round: trial.round + 10 * round, ..trial.clone() }),
+        );
+    }
+    let threshold_plan = request_threshold::plan::tests::plan();
+    let rows = |count| vec![Some(crate::load::tests::record()); count];
+    let threshold =
+        request_threshold::Records { one_host: rows(6), several_hosts: rows(5), ..Default::default() };
+    let mac_plan = ntp_mac::tests::plan();
+    let parts = vec![
+        (
+            Paper::Mac,
+            ntp_mac::report(&mac_plan, Some(&crate::mac::tests::record())),
+            front::Stand::of(&mac_plan),
+        ),
+        (
+            Paper::Threshold,
+            request_threshold::report(&threshold_plan, &threshold),
+            front::Stand::of(&threshold_plan),
+        ),
+        (Paper::Nts, nts::report(&nts_plan, &records), front::Stand::of(&nts_plan)),
+        (Paper::Field, field::report(&field), front::Stand::of(&field::tests::plan())),
+        (
+            Paper::Antp,
+            antp::report_on(&antp::tests::plan().tasks, &antp),
+            front::Stand::of(&antp::tests::plan()),
+        ),
+    ];
+    let stands: Vec<front::Stand> =
+        parts.iter().map(|(_, report, stand)| stand.clone().judged(report)).collect();
+    let front = front::front(&stands, Some(&field));
+    let files = |paper: Paper| (0..60).map(move |number| format!("run-{}-{number}.json", paper.name()));
+    let parts = parts.into_iter().map(|(paper, report, _)| (paper.name(), report.beside(files(paper))));
+    crate::Joined::new("All", front, parts.collect()).page()
+}
+
+#[test]
+fn page_of_every_whole_study_is_whole_and_at_most_two_megabytes() {
+    let start = std::time::Instant::now();
+    let page = whole_page();
+    println!("{} octets, {:?} with the records made for it", page.len(), start.elapsed());
+    crate::render::page::assert_whole(&page);
+    assert!(page.len() <= 2_000_000, "{} octets", page.len());
+    assert_eq!(page.matches("class=\"choice choice-0\"").count(), 12 + 2 + 2 + 2 + 1 + 2);
+}

@@ -19,7 +19,7 @@ use authentick_report::Report;
 use authentick_report::published::antp::{TRIAL_COUNT, TRIAL_SECONDS};
 use authentick_report::study::Task;
 use authentick_report::study::antp::{
-    AntpRecord, Capacity, Found as AntpFound, Measure, Settings as AntpSettings, Subject, report,
+    AntpRecord, Capacity, Found as AntpFound, Measure, Settings as AntpSettings, Subject, report_on,
 };
 
 use self::bench::Bench;
@@ -146,7 +146,7 @@ impl Paper for Antp {
         for task in &folder.plan.tasks {
             records.extend(folder.record(task, AntpRecord::from_json)?);
         }
-        Ok(report(&AntpRecord::merged(&folder.plan, records)))
+        Ok(report_on(&folder.plan.tasks, &AntpRecord::merged(&folder.plan, records)))
     }
 }
 

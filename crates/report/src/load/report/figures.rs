@@ -43,8 +43,9 @@ impl Run<'_> {
     }
 
     fn line(&self, name: &str, look: [usize; 2], value: impl Fn(&Step) -> Option<f64>) -> Line {
-        let point =
-            |step: &Step| Some(Point { rate: step.rate_rps(), value: value(step)?, valid: step.valid });
+        let point = |step: &Step| {
+            Some(Point { rate: step.rate_rps(), value: value(step)?, valid: step.valid, interval: None })
+        };
         let [colour, dashes] = look;
         Line {
             name: self.named(name),
@@ -141,7 +142,7 @@ pub(super) fn series(run: Run<'_>) -> Vec<Block> {
     }
     let line = |name: &str, colour: usize, value: &dyn Fn(&Second) -> Option<f64>| {
         let point = |&(rate, second, valid): &(f64, &Second, bool)| {
-            Some(Point { rate, value: value(second)?, valid })
+            Some(Point { rate, value: value(second)?, valid, interval: None })
         };
         let points = seconds.iter().filter_map(point).collect();
         Line { name: name.to_owned(), colour, dashes: colour, points }

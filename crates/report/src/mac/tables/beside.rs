@@ -5,8 +5,8 @@ use crate::mac::recommend::Role;
 use crate::mac::security::Factors;
 use crate::mac::{Algorithm, KeyUse, MacRecord, Side, Timing};
 use crate::published::ntp_mac::{
-    ALGORITHMS, Advantage, Cell, Column, Content, DRAFT_IETF, Draft, GMAC_SIV_CYCLES, Lengths, Machine, cell,
-    cells, ratio_to_md5, tables,
+    ALGORITHMS, Advantage, Cell, Column, Content, DRAFT_IETF, Draft, GMAC_SIV_CYCLES, Lengths, Machine,
+    Table as Published, cell, cells, ratio_to_md5, tables,
 };
 use crate::render::{ABSENT, Section, Table, or_absent};
 use crate::units::{joined, ratio};
@@ -142,18 +142,27 @@ pub(super) fn drafts(record: &MacRecord) -> Section {
         "In brackets: how many times as fast as legacy MD5 of the same column. Ratios are compared, not figures of \
          different hardware.",
     );
-    let count = tables().count();
     section.show(tables().enumerate().map(|(index, (draft, published))| {
-        let number = index + 1;
-        let name = format!("{number} of {count}: {}, {}. {}", draft.name, published.section, published.title);
+        let name = title(index, draft, published);
         match &published.content {
             Content::Lengths(rows) => lengths(name, rows),
-            Content::Throughput(columns) => figures(record, &name, draft, columns, Figure::Throughput),
-            Content::Cycles(columns) => figures(record, &name, draft, columns, Figure::Cycles),
+            Content::Throughput(columns) => figures(record, name, draft, columns, Figure::Throughput),
+            Content::Cycles(columns) => figures(record, name, draft, columns, Figure::Cycles),
             Content::Advantages(rows) => advantages(name, rows),
         }
     }));
     section
+}
+
+/// What a table of the drafts is called here.
+pub(in crate::mac) fn title(index: usize, draft: &Draft, published: &Published) -> String {
+    let Published { section, title, content } = published;
+    let unit = match content {
+        Content::Throughput(_) => " (thousands)",
+        Content::Cycles(_) => " (of ours, reference cycles)",
+        Content::Lengths(_) | Content::Advantages(_) => "",
+    };
+    format!("{} of {}: {}, {section}. {title}{unit}", index + 1, tables().count(), draft.name)
 }
 
 fn lengths(name: String, rows: &[Lengths]) -> Table {
@@ -182,17 +191,13 @@ enum Figure {
     Cycles,
 }
 
-fn figures(record: &MacRecord, name: &str, draft: &Draft, columns: &[Column], figure: Figure) -> Table {
-    let unit = match figure {
-        Figure::Throughput => "thousands",
-        Figure::Cycles => "of ours, reference cycles",
-    };
+fn figures(record: &MacRecord, name: String, draft: &Draft, columns: &[Column], figure: Figure) -> Table {
     let here: Vec<Machine> = columns.iter().map(|column| column.machine).collect();
     let mut notes = disagreements(draft, &here);
     if figure == Figure::Cycles && draft.name == DRAFT_IETF.name {
         notes.extend(gmac_siv(record, columns));
     }
-    Table::of(format!("{name} ({unit})"), ALGORITHMS.into_iter().enumerate())
+    Table::of(name, ALGORITHMS.into_iter().enumerate())
         .words("Algorithm", |&(_, algorithm)| algorithm)
         .each(
             columns,

@@ -8,6 +8,7 @@ mod advice;
 mod beside;
 mod ours;
 
+pub(super) use self::beside::title;
 use super::figures::Range;
 use super::{Instructions, MacRecord, recommend};
 use crate::render::{Block, Layout, Report, Section};
@@ -120,7 +121,8 @@ mod tests {
             assert_escaped(&page);
             // One of each process.
             assert_two_figures(&page);
-            assert_eq!(page.matches("of 9: draft").count(), 2 * 9);
+            // A heading, what readers are told of the box, and of its CSV.
+            assert_eq!(page.matches("of 9: draft").count(), 3 * 9);
         }
     }
 

@@ -4,7 +4,8 @@ use super::beside::Own;
 use super::{extremes, kilo};
 use crate::mac::{Algorithm, Implementation, Instructions, KeyUse, MacRecord, Side, Spread, Timing};
 use crate::published::ntp_mac::NIST_RPS;
-use crate::render::{ABSENT, Block, Count, Dots, Marker, Section, Series, Table, or_absent};
+use crate::render::{ABSENT, Block, Count, Dots, Marker, Section, Series, Table, Value, or_absent};
+use crate::stats::bootstrap::Estimate;
 use crate::units::ratio;
 
 pub(super) fn section(record: &MacRecord, side: &Side) -> Section {
@@ -28,21 +29,33 @@ pub(super) fn section(record: &MacRecord, side: &Side) -> Section {
 
 /// Throughput of each algorithm: ours one at a time, ours in the best batch, and OpenSSL's.
 fn figure(side: &Side) -> Block {
-    let rate = |timing: &Timing| (timing.throughput_kps().median * 1e3).round() as u64;
-    let values = |own: Own| Algorithm::ALL.map(|algorithm| own.timing(side, algorithm).map(rate)).to_vec();
-    let series = |name, marker, colour, own| Series { name, marker, colour, values: values(own) };
+    let value = |timing: &Timing| {
+        let rates = timing.ns.iter().map(|ns| 1e9 / ns);
+        Estimate::of(rates).map(|Estimate { median, interval }| Value::alone(median, interval))
+    };
+    let values =
+        |own: Own| Algorithm::ALL.map(|algorithm| own.timing(side, algorithm).and_then(value)).to_vec();
+    let series = |name: &str, marker, colour, own| Series {
+        name: name.to_owned(),
+        marker,
+        colour,
+        values: values(own),
+    };
     let dots = Dots {
-        label: "Packets a second of each algorithm; the table has the figures",
+        label: "Packets a second of each algorithm".to_owned(),
         along: "packets of 48 octets a second",
         count: Count::Rate,
-        names: Algorithm::ALL.map(Algorithm::name).to_vec(),
+        names: Algorithm::ALL.map(|algorithm| algorithm.name().to_owned()).to_vec(),
         series: vec![
             series("ours, one at a time", Marker::Circle, 0, Own::One),
             series("ours, in the best batch", Marker::Square, 2, Own::Batch),
-            series("OpenSSL, one at a time (GMAC-SIV: aws-lc)", Marker::Cross, 1, Own::Rival),
+            series("OpenSSL, one at a time (GMAC-SIV: aws-lc)", Marker::Diamond, 1, Own::Rival),
         ],
     };
-    Block::figure(dots, "Medians; the further right, the faster. The key is kept.")
+    Block::figure(
+        dots,
+        "Medians over rounds with intervals of 95 % (bootstrap); the further right, the faster. The key is kept.",
+    )
 }
 
 /// Batch sizes above one.

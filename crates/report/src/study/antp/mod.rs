@@ -6,6 +6,7 @@
 //! - `extrapolation`: the clients that one server can serve.
 //! - `findings`: conclusions, in sentences.
 //! - `tables`: Table 1's shape, the runs of all three phases, and the published ratios beside ours.
+//! - `verdicts`: what became here of each result of the paper.
 //! - [`report()`]: all of it.
 //!
 //! Each task of a study has a record with what it measured, so that an interrupted study can be resumed;
@@ -20,13 +21,14 @@ mod report;
 mod tables;
 #[cfg(test)]
 pub(crate) mod tests;
+mod verdicts;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 pub use self::plan::{Found, Measure, Plan, Settings};
-pub use self::report::{report, sections};
+pub use self::report::{report, report_on, sections};
 use crate::load::{Histogram, Step};
 use crate::run::Host;
 use crate::stored::stored;

@@ -2,18 +2,34 @@
 
 use super::figures::Which;
 use super::findings::findings;
-use super::{AntpRecord, Level, Path, Phase, Subject, Suite, extrapolation, tables};
+use super::verdicts::tally;
+use super::{AntpRecord, Level, Path, Phase, Subject, Suite, Times, extrapolation, tables};
 use crate::published::antp::{SOURCE, TIME_RPS};
-use crate::render::{Block, Count, Dots, Layout, Marker, Medium, Report, Section, Series};
+use crate::render::{Block, Count, Dots, Layout, Marker, Medium, Report, Section, Series, Value};
 use crate::stored::Stored;
+use crate::study::Task;
 use crate::units::rate;
 
+/// Headings that verdicts link to.
+pub(super) const RATIOS: &str = "Published ratios, and ours";
+pub(super) const ALL_PHASES: &str = "All three phases";
+
+const METHOD: &str = "How it was measured, and what must be known of it";
+/// What marks are.
+const TRIALS: &str = "Small dots are trials, and crosses those that do not count; large marks are medians, with \
+                      intervals of 95 % (bootstrap over trials). Tables have means.";
 const TITLE: &str = "The ANTP paper\u{2019}s measurements, beside ours";
 
 /// The report. The record has all that the plan says.
 #[must_use]
 pub fn report(record: &AntpRecord) -> Report {
     Report::new(TITLE, Layout::Nested, sections(record))
+}
+
+/// The report on a study with these tasks, which says of each of the paper's results what became of it.
+#[must_use]
+pub fn report_on(tasks: &[Task], record: &AntpRecord) -> Report {
+    report(record).tallied(tally(record, tasks))
 }
 
 /// The paper's tables and ratios with ours beside them, and what follows.
@@ -26,7 +42,9 @@ pub fn sections(record: &AntpRecord) -> Vec<Section> {
         "{SOURCE}, tells what authenticated time costs a server. Its hardware is not ours, so ratios are compared."
     );
     first.say_in(Medium::Page, about);
-    first.say_all(opening(record));
+    let mut said = opening(record).into_iter();
+    first.say_all(said.next());
+    first.fold(METHOD, said);
     let phases = throughput(record).into_iter().chain([Block::Table(tables::table_1(record))]);
     let complete = "One client after the other carries out all three phases, beside a load of time synchronisation. \
                     The paper: \u{201c}the total runtime of a client exceeds the sum of the latencies from each \
@@ -36,11 +54,8 @@ pub fn sections(record: &AntpRecord) -> Vec<Section> {
         first,
         Section::of("What follows", [Block::findings(findings(record))]),
         Section::of("Table 1: each phase", phases),
-        Section::of(
-            "All three phases",
-            [Block::paragraph(complete), Block::Table(tables::complete_runs(record))],
-        ),
-        Section::of("Published ratios, and ours", [Block::Table(tables::ratios(record))]),
+        Section::of(ALL_PHASES, [Block::paragraph(complete), Block::Table(tables::complete_runs(record))]),
+        Section::of(RATIOS, [Block::Table(tables::ratios(record))]),
         Section::of("What a key exchange costs", [Block::Table(tables::exchange_cost(record))]),
         Section::of("Clients of one server", extrapolation::blocks(record)),
         Section::of("In detail", std::iter::once(latency(record)).chain(detail.map(Block::Table))),
@@ -88,13 +103,17 @@ const fn short_name(subject: Subject) -> &'static str {
     }
 }
 
+fn series(name: &str, marker: Marker, colour: usize, values: Vec<Option<Value>>) -> Series {
+    Series { name: name.to_owned(), marker, colour, values }
+}
+
 fn throughput(record: &AntpRecord) -> Option<Block> {
     let rps = |path| {
-        Subject::ALL
-            .map(|subject| {
-                record.throughput(Which::Valid, subject, path).map(|found| found.rps.value.round() as u64)
-            })
-            .to_vec()
+        let of = |subject, void: bool| {
+            let trials = record.trials(subject, path).filter(|trial| trial.why_invalid.is_some() == void);
+            trials.map(|trial| trial.answered_rps).collect()
+        };
+        Subject::ALL.map(|subject| Value::of(of(subject, false), of(subject, true))).to_vec()
     };
     let ours = [Path::Short, Path::Gigabit].map(rps);
     // What was published is no figure without ours.
@@ -102,47 +121,45 @@ fn throughput(record: &AntpRecord) -> Option<Block> {
         return None;
     }
     let published =
-        Subject::ALL.map(|subject| (subject == Subject::TIME).then_some(TIME_RPS.round() as u64)).to_vec();
-    let series = |name, marker, colour, values| Series { name, marker, colour, values };
+        Subject::ALL.map(|subject| (subject == Subject::TIME).then(|| Value::alone(TIME_RPS, None))).to_vec();
     let [short, linked] = ours;
     let dots = Dots {
-        label: "Answers a second of each phase; the table has the figures",
+        label: "Answers a second of each phase".to_owned(),
         along: "answers a second, one server core",
         count: Count::Rate,
-        names: Subject::ALL.map(short_name).to_vec(),
+        names: Subject::ALL.map(|subject| short_name(subject).to_owned()).to_vec(),
         series: vec![
             series("ours", Marker::Circle, 0, short),
             series("ours behind 1 Gbit/s", Marker::Square, 2, linked),
-            series("published, on other hardware", Marker::Cross, 1, published),
+            series("published, on other hardware", Marker::Diamond, 1, published),
         ],
     };
-    Some(Block::figure(dots, "Means of the trials that count; the further right, the more."))
+    Some(Block::figure(dots, format!("{TRIALS} The further right, the more.")))
 }
 
 fn latency(record: &AntpRecord) -> Block {
     let complete = Suite::ALL.map(|suite| Subject::new(Phase::Complete, suite));
     let subjects: Vec<Subject> = Subject::ALL.into_iter().chain(complete).collect();
-    let ns = |us: f64| (us * 1e3).round() as u64;
-    let values = |level, is_median: bool| {
-        let value = |&subject: &Subject| {
-            let cell = record.cell(Which::Valid, subject, level, Path::Short)?;
-            Some(ns(if is_median { cell.p50_us.value } else { cell.p99_us.value }))
+    let values = |level, figure: fn(&Times) -> f64| {
+        let of = |subject, which| {
+            let trials = record.chosen(which, subject, level, Path::Short);
+            trials.filter_map(|latency| Some(figure(latency.times.as_ref()?) * 1e3)).collect()
         };
+        let value = |&subject: &Subject| Value::of(of(subject, Which::Valid), of(subject, Which::Invalid));
         subjects.iter().map(value).collect()
     };
-    let series = |name, marker, colour, values| Series { name, marker, colour, values };
     let dots = Dots {
-        label: "Latency of each phase over the short path; the table has the figures",
+        label: "Latency of each phase over the short path".to_owned(),
         along: "latency over the short path",
         count: Count::Time,
-        names: subjects.iter().map(|&subject| short_name(subject)).collect(),
+        names: subjects.iter().map(|&subject| short_name(subject).to_owned()).collect(),
         series: vec![
-            series("median at 50 % load", Marker::Circle, 0, values(Level::Half, true)),
-            series("median at 90 % load", Marker::Square, 2, values(Level::Most, true)),
-            series("p99 at 90 % load", Marker::Cross, 1, values(Level::Most, false)),
+            series("median at 50 % load", Marker::Circle, 0, values(Level::Half, |times| times.p50_us)),
+            series("median at 90 % load", Marker::Square, 2, values(Level::Most, |times| times.p50_us)),
+            series("p99 at 90 % load", Marker::Triangle, 1, values(Level::Most, |times| times.p99_us)),
         ],
     };
-    Block::figure(dots, "Means of the trials that count; the further left, the better.")
+    Block::figure(dots, format!("{TRIALS} The further left, the better."))
 }
 
 #[cfg(test)]

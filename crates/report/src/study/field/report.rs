@@ -29,7 +29,11 @@ pub fn sections(record: &FieldRecord) -> Vec<Section> {
         [("Key exchanges", tables::exchanges(record)), ("Latency and error", tables::latencies(record))];
     sections
         .extend(more.into_iter().filter_map(|(name, table)| Some(Section::of(name, [Block::Table(table?)]))));
-    sections.push(Section::of("How it was measured", method(record).into_iter().map(Block::paragraph)));
+    let mut how = Section::new("How it was measured");
+    let mut said = method(record).into_iter();
+    how.say_all(said.next());
+    how.fold("Servers, trials and what is compared", said);
+    sections.push(how);
     let lacks = tables::lacks(record);
     if !lacks.is_empty() {
         sections.push(Section::of("What servers do not have", lacks.into_iter().map(Block::paragraph)));

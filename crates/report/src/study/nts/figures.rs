@@ -35,7 +35,7 @@ pub(super) struct Estimate {
 }
 
 /// The normal distribution has 95 % of its values within so many standard deviations.
-const DEVIATIONS: f64 = 1.96;
+pub(super) const DEVIATIONS: f64 = 1.96;
 
 /// The median. Its interval is between two of the values, whatever their distribution: by the binomial of how many of
 /// them are below the population's.

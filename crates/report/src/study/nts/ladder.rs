@@ -5,6 +5,7 @@
 //! - `failures`: Figure 8.
 //! - `found`: what the steps say, in sentences.
 //! - `tables`: what they say step by step.
+//! - `verdict`: whether the paper's figures are the same here.
 //!
 //! A step that the generator spoiled is drawn as a cross, and no figure of it is in a sentence. There is no ratio to
 //! theirs where the server was not what limited ours, and none that is finer than the steps.
@@ -15,6 +16,7 @@ pub(super) mod found;
 mod tables;
 #[cfg(test)]
 mod tests;
+pub(super) mod verdict;
 
 use self::curve::{CURVES, Curve};
 use super::{Ladder, Measure, Records, Rung, RungRecord, ScaleRecord, Times};
@@ -225,6 +227,14 @@ fn their_knee() -> f64 {
     published_knee().map_or(f64::NAN, |knee| f64::from(knee.offered_rps))
 }
 
+const FIGURE_8: &str = "Figure 8: key exchanges that failed";
+
+/// The heading of the figure with this number.
+pub(super) fn heading(figure: u8) -> String {
+    let curve = CURVES.iter().find(|curve| curve.figure == figure);
+    curve.map_or_else(|| FIGURE_8.to_owned(), Curve::heading)
+}
+
 /// The figures under load.
 pub(super) fn sections(ladders: &Ladders<'_>) -> Vec<Section> {
     if ladders.climbed().next().is_none() {
@@ -268,7 +278,7 @@ fn curve(ladders: &Ladders<'_>, curve: &Curve) -> Section {
 
 /// Figure 8.
 fn failed(ladders: &Ladders<'_>) -> Section {
-    let mut section = Section::new("Figure 8: key exchanges that failed");
+    let mut section = Section::new(FIGURE_8);
     let finding = found::of_failures(ladders);
     section.add(Block::Paragraph(finding.as_str().into(), Tone::Lead));
     let beside = ladders.beside_theirs();

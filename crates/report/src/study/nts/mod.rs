@@ -9,6 +9,7 @@
 //! - `ladder`: steps of ladders, their knees, and the paper's figures under load.
 //! - `tables`: the figures as tables and plots, theirs and ours.
 //! - `answers`: what the study here says to each statement of the paper.
+//! - `verdicts`: what became here of each table and figure.
 //! - [`single`]: a record alone.
 //! - [`report()`]: all of it.
 
@@ -24,6 +25,7 @@ mod tables;
 #[cfg(test)]
 pub(crate) mod tests;
 mod times;
+mod verdicts;
 
 pub use plan::{Cell, Found, Ladder, Measure, Plan, Rung, Settings, Store, Way, measured_of};
 pub use record::{KeyExchange, Relayed, Transfer, UnloadedRecord};

@@ -4,6 +4,7 @@ use super::answers::answer;
 use super::figures::{Cells, Derived};
 use super::ladder::{self, Ladders};
 use super::record::{Relayed, UnloadedRecord};
+use super::verdicts::tally;
 use super::{Cell, Plan, Records, tables};
 use crate::published::nts::statement::{Statement, all};
 use crate::published::nts::{DATA_SOURCE, SOURCE};
@@ -14,12 +15,17 @@ use crate::units::{microseconds, percent, plural, time};
 /// From this share on it is nearly all.
 const MOST: f64 = 0.9;
 
+/// Headings that verdicts link to.
+pub(super) const TABLE_2: &str = "Table II: without load";
+pub(super) const FIGURE_4: &str = "Figure 4: at the client";
+pub(super) const FIGURE_5: &str = "Figure 5: at the server";
+
 const TITLE: &str = "The NTS study\u{2019}s measurements, beside ours";
 
 /// The report on what has been measured: the records of tasks that count.
 #[must_use]
 pub fn report(plan: &Plan, records: &Records) -> Report {
-    Report::new(TITLE, Layout::Nested, sections(plan, records))
+    Report::new(TITLE, Layout::Nested, sections(plan, records)).tallied(tally(plan, records))
 }
 
 /// The paper's Table II and Figures 4 and 5 with ours beside them, equation (6), paths, and every statement.
@@ -33,7 +39,9 @@ pub fn sections(plan: &Plan, records: &Records) -> Vec<Section> {
         "{SOURCE}, tells what NTS costs client and server. Its hardware is not ours: shapes and ratios are compared."
     );
     first.say_in(Medium::Page, about);
-    first.say_all(opening(plan, &cells));
+    let mut how = opening(plan, &cells).into_iter();
+    first.say_all(how.next());
+    first.fold("How it was measured, and what is missing", how);
     let mut sections = vec![first];
     let derived = cells.main().and_then(|(_, record)| Derived::of(record));
     let follows: Vec<String> =
@@ -44,9 +52,9 @@ pub fn sections(plan: &Plan, records: &Records) -> Vec<Section> {
     if let Some((cell, record)) = cells.main() {
         let tables = [tables::table_2(record), tables::readings(record)].map(Block::Table);
         let which = Block::paragraph(of_cell(cell, record));
-        sections.push(Section::of("Table II: without load", std::iter::once(which).chain(tables)));
-        sections.push(Section::of("Figure 4: at the client", tables::figure_4(record)));
-        sections.push(Section::of("Figure 5: at the server", tables::figure_5(record)));
+        sections.push(Section::of(TABLE_2, std::iter::once(which).chain(tables)));
+        sections.push(Section::of(FIGURE_4, tables::figure_4(record)));
+        sections.push(Section::of(FIGURE_5, tables::figure_5(record)));
         if let Some(derived) = &derived {
             let table = Block::Table(tables::equation_6(derived));
             sections.push(Section::of("Equation (6), and a plain transfer beside it", [table]));

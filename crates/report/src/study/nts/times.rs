@@ -74,6 +74,15 @@ impl Times {
         })
     }
 
+    /// The interval in which the median lies with 95 %, in nanoseconds, between two of the values: by the binomial of
+    /// how many are below it. `None` of a single value.
+    #[must_use]
+    pub fn median_interval_ns(&self) -> Option<[f64; 2]> {
+        let reach = super::figures::DEVIATIONS / 2.0 / (self.count as f64).sqrt();
+        let at = |share: f64| self.histogram_ns.quantile(share.clamp(0.0, 1.0)).map(|ns| ns.max(0) as f64);
+        Some([at(0.5 - reach)?, at(0.5 + reach)?]).filter(|_| self.count > 1)
+    }
+
     /// Whether its figures are those of its histogram.
     ///
     /// # Errors

@@ -8,6 +8,7 @@
 pub(crate) mod plan;
 mod report;
 mod tables;
+mod verdicts;
 
 pub use self::plan::{Found, Part, Plan, Run, SCALE_SECONDS_MAX, Settings};
 pub use self::report::{compared, report, sections};

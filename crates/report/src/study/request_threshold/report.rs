@@ -1,5 +1,6 @@
 //! The report on the study of the request threshold.
 
+use super::verdicts::tally;
 use super::{Plan, Records, Remarks, tables};
 use crate::load::LoadRecord;
 use crate::load::compare::{Comparison, against};
@@ -9,12 +10,17 @@ use crate::run::Host;
 use crate::stored::Stored;
 use crate::units::{count, microseconds, percent, ratio, utc};
 
+/// Headings that verdicts link to.
+pub(super) const TABLE_1: &str = "Table 1: one host";
+pub(super) const TABLE_2: &str = "Table 2: several hosts";
+pub(super) const THIRD: &str = "Two configurations";
+
 const TITLE: &str = "The request threshold, beside Spectracom\u{2019}s";
 
 /// The report on a study.
 #[must_use]
 pub fn report(plan: &Plan, records: &Records) -> Report {
-    Report::new(TITLE, Layout::Flat, sections(plan, records))
+    Report::new(TITLE, Layout::Flat, sections(plan, records)).tallied(tally(plan, records))
 }
 
 /// Both tables and the third result of the note beside ours.
@@ -30,14 +36,14 @@ pub fn compared(records: &Records, remarks: &Remarks) -> Report {
 }
 
 fn with(records: &Records, remarks: &Remarks) -> Vec<Section> {
-    let mut one = Section::new("Table 1: one host");
+    let mut one = Section::new(TABLE_1);
     one.label("Table 1, one host");
     one.add(tables::shapes(&records.one_host));
     one.show([tables::table_1(&records.one_host)]);
     let own = "The note\u{2019}s host was its own limit, which it found out by taking several.";
     one.say_in(Medium::Page, own);
 
-    let mut several = Section::new("Table 2: several hosts");
+    let mut several = Section::new(TABLE_2);
     several.label("Table 2, several hosts, published");
     several.say_in(Medium::Page, "Published:");
     several.show([tables::published_2()]);
@@ -55,7 +61,7 @@ fn with(records: &Records, remarks: &Remarks) -> Vec<Section> {
     }
     several.say_all(remarks.several_hosts.iter().map(String::as_str));
 
-    let mut third = Section::new("Two configurations");
+    let mut third = Section::new(THIRD);
     third.label("Two configurations");
     let pair = records.old.as_ref().zip(records.new.as_ref());
     let comparison = pair.map(|(old, new)| against(new, old));

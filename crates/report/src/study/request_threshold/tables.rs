@@ -174,6 +174,7 @@ pub(super) fn shapes(single: &[Option<LoadRecord>]) -> Block {
         rate: f64::from(row.requested_rps) / most,
         value: f64::from(row.serviced_rps) / most,
         valid: true,
+        interval: None,
     });
     let rows: Vec<Ours<'_>> = ours(single).into_iter().flatten().collect();
     let unit = rows.iter().map(|row| row.step.answered_rps()).fold(0.0, f64::max);
@@ -181,6 +182,7 @@ pub(super) fn shapes(single: &[Option<LoadRecord>]) -> Block {
         rate: row.step.rate_rps() / unit,
         value: row.share,
         valid: row.step.valid,
+        interval: None,
     });
     let lines = vec![
         Line { name: "published".to_owned(), colour: 1, dashes: 1, points: published.collect() },

@@ -103,7 +103,9 @@ impl Curve {
             .map(|(index, name)| {
                 let point = |step: &Step<'_>| {
                     let value = self.of(step.record)?[index];
-                    Some(Point { rate: step.load, value, valid: step.counts() })
+                    let interval = (self.ours)(step.record).and_then(Times::median_interval_ns);
+                    let interval = interval.filter(|_| index == 0);
+                    Some(Point { rate: step.load, value, valid: step.counts(), interval })
                 };
                 let points = climb.steps.iter().filter_map(point).collect();
                 Line { name: format!("{who}, {name}"), colour, dashes: index, points }
@@ -119,6 +121,7 @@ impl Curve {
                 rate: f64::from(step.offered_rps),
                 value: self.theirs(value(step)),
                 valid: true,
+                interval: None,
             };
             Line {
                 name: format!("theirs, {name}"),
