@@ -1,0 +1,184 @@
+"""A report as the places in it that may hold numbers: the page and the text."""
+
+import re
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+
+from printed import normalised
+
+
+@dataclass
+class Place:
+    """A text of a report. `kind`: "sentence", "term", "caption", "label", "title", "heading" or "axis"."""
+
+    line: int
+    kind: str
+    text: str
+
+
+@dataclass
+class Table:
+    """A table: names of columns, in the text as one piece, and rows of (line, text)."""
+
+    line: int
+    name: str
+    head: str = ""
+    columns: list = field(default_factory=list)
+    rows: list = field(default_factory=list)
+
+
+@dataclass
+class Section:
+    """What stands below a heading; the first has none."""
+
+    heading: str
+    line: int
+    places: list = field(default_factory=list)
+    tables: list = field(default_factory=list)
+
+
+class _Page(HTMLParser):
+    """Reads a page. Style and pictures' geometry hold no results; what a picture says of itself does."""
+
+    SILENT = {"style", "meta"}
+    CLOSING = {"p", "li", "dt", "dd", "figcaption", "title", "text", "h1", "h2", "h3", "th", "td"}
+
+    def __init__(self):
+        super().__init__(convert_charrefs=True)
+        self.sections = [Section("", 1)]
+        self.open = []
+        self.begun = None
+        self.words = ""
+        self.term = ""
+        self.silent = 0
+        self.depth = 0
+
+    def _in(self, tag):
+        return tag in self.open
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        if tag == "svg":
+            self.depth += 1
+            if attrs.get("role") == "img":
+                self._add("label", normalised(attrs.get("aria-label", "")), self.getpos()[0])
+        if tag in self.SILENT:
+            self.silent += tag == "style"
+        if tag == "table":
+            name = self.sections[-1].places.pop().text if self._named() else ""
+            self.sections[-1].tables.append(Table(self.getpos()[0], name))
+        if tag == "tr" and self._in("tbody"):
+            self.sections[-1].tables[-1].rows.append([])
+        if tag not in ("meta", "br", "path", "rect", "line", "circle"):
+            self.open.append(tag)
+        if tag in self.CLOSING:
+            self.begun, self.words = self.getpos()[0], ""
+
+    def _named(self):
+        places = self.sections[-1].places
+        return bool(places) and places[-1].kind == "name"
+
+    def handle_data(self, data):
+        if not self.silent:
+            self.words += data
+
+    def handle_endtag(self, tag):
+        if tag == "style":
+            self.silent -= 1
+        if tag == "svg":
+            self.depth -= 1
+        if tag in self.open:
+            while self.open.pop() != tag:
+                pass
+        if tag not in self.CLOSING:
+            return
+        text, line = normalised(self.words), self.begun
+        self.words = ""
+        section = self.sections[-1]
+        if tag == "h2":
+            self.sections.append(Section(text, line))
+        elif tag == "h3":
+            section.places.append(Place(line, "name", text))
+        elif tag in ("th", "td"):
+            table = section.tables[-1]
+            row = table.columns if self._in("thead") else table.rows[-1]
+            row.append((line, text))
+        elif tag == "dt":
+            self.term = text
+        elif tag == "dd":
+            self._add("term", f"{self.term}: {text}", line)
+        elif tag == "text":
+            self._add("axis", text, line)
+        elif tag == "title":
+            self._add("title" if self.depth else "heading", text, line)
+        elif tag == "figcaption":
+            self._add("caption", text, line)
+        elif tag == "li":
+            self._add("axis" if self._in("figure") else "sentence", text, line)
+        else:
+            self._add("heading" if tag == "h1" else "sentence", text, line)
+
+    def _add(self, kind, text, line):
+        self.sections[-1].places.append(Place(line, kind, text))
+
+
+def page(text):
+    """The sections of a page."""
+    reader = _Page()
+    reader.feed(text)
+    reader.close()
+    for section in reader.sections:
+        for table in section.tables:
+            table.columns = [name for _, name in table.columns]
+    return reader.sections
+
+
+HEADING_WIDTH = 14
+
+
+def _folded(text):
+    """How many lines a heading takes in the text."""
+    lines, column = 0, None
+    for word in text.split(" "):
+        if column is None or column + 1 + len(word) > HEADING_WIDTH:
+            lines, column = lines + 1, len(word)
+        else:
+            column += 1 + len(word)
+    return lines
+
+
+def text(text, tables):
+    """The sections of the text. `tables`: by section and name, the headings of its columns and how many rows it has.
+
+    A row of a table in the text is one piece: its cells are told apart by those who know what it should hold.
+    """
+    lines = text.split("\n")
+    sections = [Section("", 1)]
+    index = 0
+    while index < len(lines):
+        line = lines[index]
+        section = sections[-1]
+        following = lines[index + 1] if index + 1 < len(lines) else ""
+        known = tables.get((section.heading, normalised(line[:-1]))) if line.endswith(":") else None
+        if following and set(following) == {"="} and len(following) == len(line):
+            sections.append(Section(normalised(line), index + 1))
+            index += 2
+        elif known is not None:
+            headings, count = known
+            first, index = index + 1, index + 1 + max(map(_folded, headings))
+            table = Table(first, normalised(line[:-1]), " ".join(lines[first:index]), list(headings))
+            for _ in range(count):
+                if index >= len(lines):
+                    break
+                table.rows.append([(index + 1, normalised(re.sub(r"\s{2,}", " ", lines[index])))])
+                index += 1
+            section.tables.append(table)
+        else:
+            sentence, first = line, index + 1
+            index += 1
+            while index < len(lines) and lines[index].startswith("  ") and lines[index].strip():
+                sentence += " " + lines[index].strip()
+                index += 1
+            if sentence.strip():
+                section.places.append(Place(first, "sentence", normalised(sentence)))
+    return sections
