@@ -43,6 +43,7 @@ mod study_lacks;
 mod study_ladder;
 mod study_mac;
 mod study_nts;
+mod study_recompute;
 mod study_rig;
 mod symmetric;
 mod verdict;

@@ -12,6 +12,7 @@ use authentick_report::study::nts::{Cell, Plan, RungRecord, ScaleRecord, Unloade
 
 use crate::lab::{alone, authentick, refused, render, renders_alone, text};
 use crate::operator::as_nobody;
+use crate::study_recompute;
 
 fn plan(out: &Path) -> Plan {
     Plan::from_json(&fs::read_to_string(out.join("study.json")).unwrap()).unwrap()
@@ -71,6 +72,14 @@ fn papers_experiment_is_measured_and_stands_beside_what_was_published() {
     }
     let moved = scratch.path().join("moved");
     renders_alone(&out, &moved);
+    study_recompute::agrees(&moved);
+    // What a reading of the clock costs stands in the report for the first cell, and in its record.
+    study_recompute::edits_are_found(
+        &moved,
+        &format!("run-{}.json", records[0].task),
+        ["clock costs ", "clock costs 9"],
+        ["\"clock_ns\":", "\"clock_ns\":9"],
+    );
     let file = moved.join(format!("run-{}.json", records[0].task));
     fs::write(&file, fs::read_to_string(&file).unwrap().replacen("\"clock_ns\":", "\"clock_ns\":1", 1))
         .unwrap();
@@ -105,6 +114,7 @@ fn without_rights_the_near_cell_and_a_whole_core_are_measured_and_the_others_say
         assert_eq!(end.outcome, Outcome::Infeasible, "{}", task.id);
         assert!(end.why.as_ref().unwrap().contains("there is no ladder to scale"), "{end:?}");
     }
+    study_recompute::agrees(&out);
     let core = fs::read_to_string(out.join("run-scale-core-file.json")).unwrap();
     let core = ScaleRecord::from_json(&core).unwrap();
     assert!(!core.isolated && core.capacity_rps > 0.0 && core.quota_share.is_none(), "{core:?}");
