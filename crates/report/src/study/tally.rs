@@ -104,9 +104,9 @@ impl Tally {
         Table::of(name, &self.entries)
             .linked(link)
             .words("Of the paper", |entry| entry.place.clone())
-            .words_on(Medium::Page, "Reproduced means", |entry| entry.claim.clone())
             .words("Here", |entry| entry.verdict.word())
             .words("Why", |entry| entry.why.clone())
+            .words_on(Medium::Page, "Reproduced means", |entry| entry.claim.clone())
             .noted(self.notes.iter().copied())
     }
 

@@ -143,5 +143,5 @@ fn page_of_every_whole_study_is_whole_and_at_most_two_megabytes() {
     println!("{} octets, {:?} with the records made for it", page.len(), start.elapsed());
     crate::render::page::assert_whole(&page);
     assert!(page.len() <= 2_000_000, "{} octets", page.len());
-    assert_eq!(page.matches("class=\"choice choice-0\"").count(), 12 + 2 + 2 + 2 + 1 + 2);
+    assert_eq!(page.matches("class=\"choice choice-0\"").count(), 12 + 3 + 2 + 2 + 1 + 2);
 }

@@ -52,7 +52,7 @@ pub fn sections(plan: &Plan, records: &Records) -> Vec<Section> {
     if let Some((cell, record)) = cells.main() {
         let tables = [tables::table_2(record), tables::readings(record)].map(Block::Table);
         let which = Block::paragraph(of_cell(cell, record));
-        sections.push(Section::of(TABLE_2, std::iter::once(which).chain(tables)));
+        sections.push(Section::of(TABLE_2, [which, tables::picture(record)].into_iter().chain(tables)));
         sections.push(Section::of(FIGURE_4, tables::figure_4(record)));
         sections.push(Section::of(FIGURE_5, tables::figure_5(record)));
         if let Some(derived) = &derived {

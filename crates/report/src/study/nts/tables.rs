@@ -9,9 +9,11 @@ use crate::published::nts::recompute::{
 };
 use crate::published::nts::unloaded::distribution;
 use crate::published::nts::{
-    EXCHANGE_INCREASE_PERCENT, Ends, FIGURE_4, FIGURE_5, Measure, TABLE_2, TRANSFER_INCREASE_PERCENT,
+    Average, EXCHANGE_INCREASE_PERCENT, Ends, FIGURE_4, FIGURE_5, Measure, TABLE_2, TRANSFER_INCREASE_PERCENT,
 };
-use crate::render::{ABSENT, Block, Cumulative, Distribution, Table, Words, or_absent};
+use crate::render::{
+    ABSENT, Block, Count, Cumulative, Distribution, Dots, Marker, Series, Table, Value, Words, or_absent,
+};
 use crate::stats::Sample;
 use crate::units::{percent, time};
 
@@ -53,6 +55,32 @@ pub(super) fn table_2(record: &UnloadedRecord) -> Table {
             "The paper calls its figures averages, and the second d_CNTP: they are medians of their data, and it is \
              d_CNTS. Their program read a file for each request in d_SNTS; ours reads none, and it is not in here.",
         ])
+}
+
+/// Table II as a picture: theirs, and medians of ours in both readings with their intervals.
+pub(super) fn picture(record: &UnloadedRecord) -> Block {
+    let of = |reading: Reading| {
+        let value = |average: Average| {
+            let Estimate { value, interval } = median(&sample(record, average.measure, reading))?;
+            Some(Value::alone(value, Some(interval)))
+        };
+        TABLE_2.map(value).to_vec()
+    };
+    let theirs = |average: Average| Some(Value::alone(average.value * average.measure.unit().ns(), None));
+    let series =
+        |name: &str, marker, colour, values| Series { name: name.to_owned(), marker, colour, values };
+    let dots = Dots {
+        label: "Table II, medians without load, theirs and ours".to_owned(),
+        along: "median without load",
+        count: Count::Time,
+        names: TABLE_2.map(|average| average.measure.symbol().to_owned()).to_vec(),
+        series: vec![
+            series("theirs, as printed", Marker::Diamond, 1, TABLE_2.map(theirs).to_vec()),
+            series("ours, by the equations", Marker::Square, 2, of(Reading::Equations)),
+            series("ours, as their program did", Marker::Circle, 0, of(Reading::Program)),
+        ],
+    };
+    Block::figure(dots, "Medians of ours have intervals of 95 %, which may be smaller than their marks.")
 }
 
 /// The same figures of ours, all of them.

@@ -3,7 +3,7 @@
 use crate::load::{LoadRecord, Step, why as why_of};
 use crate::published::request_threshold::{HOSTS, TABLE_1, TABLE_2};
 use crate::render::{Block, Chart, Line, Point, Table, Weight, or_empty};
-use crate::units::{count, microseconds, percent, rate, seconds};
+use crate::units::{count, joined, microseconds, percent, rate, ratio, seconds};
 
 /// Unanswered shares above this one are a limit that was reached.
 const LOSS_MAX: f64 = 0.01;
@@ -164,8 +164,14 @@ fn with_share(rps: f64, total: f64) -> String {
     }
 }
 
-const SHAPES: &str = "Serviced against specified, both as multiples of the most that was serviced; the table has the \
-                      figures";
+const SHAPES: &str = "Serviced against specified, both as multiples of the most that was serviced";
+
+/// Where a line of a picture begins and ends; `None` of nothing.
+fn ends(line: &Line) -> Option<String> {
+    let (first, last) = line.points.first().zip(line.points.last())?;
+    let told = |point: &Point| format!("{} of {} are serviced", ratio(point.value), ratio(point.rate));
+    Some(format!("{}: from {} to {}", line.name, told(first), told(last)))
+}
 
 /// Table 1 as two lines whose units are the most that each serviced.
 pub(super) fn shapes(single: &[Option<LoadRecord>]) -> Block {
@@ -188,8 +194,9 @@ pub(super) fn shapes(single: &[Option<LoadRecord>]) -> Block {
         Line { name: "published".to_owned(), colour: 1, dashes: 1, points: published.collect() },
         Line { name: "ours".to_owned(), colour: 0, dashes: 0, points: measured.collect() },
     ];
+    let said = joined(lines.iter().filter_map(ends), "; ").unwrap_or_default();
     let chart = Chart {
-        label: SHAPES.into(),
+        label: format!("{SHAPES}. {said}.").into(),
         up: "serviced, by the most serviced",
         along: "specified, by the most serviced",
         diagonal: Some("all that is specified"),

@@ -34,7 +34,7 @@ pub(super) fn tally(plan: &Plan, records: &Records) -> Tally {
         Entry::new(
             "Table 2, several hosts",
             TABLE_2,
-            "Several hosts are serviced more than one host at most, and each row at least 90 % of the most.",
+            "Several hosts are serviced more than one host at most, each row that counts at least 90 % of the most.",
             table_2(records).unwrap_or_else(|| of(Part::SeveralHosts)),
         ),
         Entry::new(
@@ -90,9 +90,15 @@ fn table_1(rows: &[Option<LoadRecord>]) -> Option<Judged> {
 }
 
 fn table_2(records: &Records) -> Option<Judged> {
-    let (one, several) = (steps(&records.one_host), steps(&records.several_hosts));
+    let (one, mut several) = (steps(&records.one_host), steps(&records.several_hosts));
     if several.is_empty() {
         return None;
+    }
+    let all_count = several.len();
+    several.retain(|step| step.valid);
+    if several.len() < 2 {
+        let why = format!("In {} of {all_count} rows hosts were their own limit.", all_count - several.len());
+        return Some((Verdict::CouldNot, why));
     }
     if one.is_empty() {
         return Some((Verdict::CouldNot, "Nothing was measured from one host.".to_owned()));
@@ -193,6 +199,12 @@ mod tests {
         records.one_host[2] = row(1000.0, 990.0, true);
         assert!(on(&records, ONE).0 == Verdict::CouldNot, "{:?}", on(&records, ONE));
         assert!(on(&records, SEVERAL).0 == Verdict::Differs, "one host is serviced more than several");
+        records.several_hosts[1] = row(5000.0, 650.0, false);
+        let (verdict, why) = on(&records, SEVERAL);
+        assert_eq!(
+            (verdict, why.as_str()),
+            (Verdict::CouldNot, "In 1 of 2 rows hosts were their own limit.")
+        );
         records.several_hosts.clear();
         assert!(on(&records, SEVERAL).1.contains("not measured yet"), "{:?}", on(&records, SEVERAL));
     }
