@@ -134,7 +134,7 @@ pub(crate) fn render_all(path: &Path) -> Result<Rendered, Error> {
         }
     }
     let joined = Joined::new(TITLE, front(&stands, field.as_ref()), parts);
-    publish(path, &joined.text(), &joined.page())
+    publish(path, &joined.text(), &joined.markdown(), &joined.page())
 }
 
 #[cfg(test)]

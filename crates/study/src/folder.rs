@@ -19,6 +19,7 @@ use aws_lc_rs::digest as hash;
 use crate::Error;
 
 const TEXT: &str = "report.txt";
+const MARKDOWN: &str = "report.md";
 const PAGE: &str = "report.html";
 /// Files that others may read, as far as the process's mask lets them.
 const MODE: u32 = 0o666;
@@ -214,12 +215,13 @@ fn keep(path: &Path, name: &str, text: &str) -> Result<(), Error> {
     replace_with_mode(&file, text.as_bytes(), MODE).map_err(|(_, error)| Error::unwritable(&file, &error))
 }
 
-/// Writes a report into a folder, as text and as a page.
+/// Writes a report into a folder, as text, as Markdown and as a page.
 ///
 /// # Errors
 /// If the folder cannot be written.
-pub(crate) fn publish(path: &Path, text: &str, page: &str) -> Result<Rendered, Error> {
+pub(crate) fn publish(path: &Path, text: &str, markdown: &str, page: &str) -> Result<Rendered, Error> {
     keep(path, TEXT, text)?;
+    keep(path, MARKDOWN, markdown)?;
     keep(path, PAGE, page)?;
     Ok(Rendered { text: text.to_owned(), page: path.join(PAGE) })
 }

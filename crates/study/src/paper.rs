@@ -190,7 +190,7 @@ fn measured<P: Paper>(
 
 fn publish_report<P: Paper>(folder: &Folder<P::Settings>) -> Result<Rendered, Error> {
     let report = rendered::<P>(folder)?;
-    publish(folder.path(), &report.text(), &report.page())
+    publish(folder.path(), &report.text(), &report.markdown(), &report.page())
 }
 
 /// The report on a folder, with links to its plan and its records.
@@ -399,7 +399,7 @@ pub fn render(path: &Path) -> Result<Rendered, Error> {
         return render_all(path);
     }
     let report = report_of(path)?;
-    publish(path, &report.text(), &report.page())
+    publish(path, &report.text(), &report.markdown(), &report.page())
 }
 
 /// The report on the study in a folder.

@@ -47,6 +47,7 @@ impl Judge {
 
     pub(super) fn report(&self, report: &Report) {
         self.text(&report.text());
+        self.text(&report.markdown());
         let page = report.page();
         self.numbers(&page);
         assert_closed(&page);

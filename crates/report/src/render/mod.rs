@@ -1,7 +1,8 @@
-//! A report as sections, before it is text or markup: made once, shown twice.
+//! A report as sections, before it is text or markup: made once, shown three times.
 //!
-//! `text` writes sections for a terminal, `page` as one self-contained HTML page. Both show the same, except for what
-//! suits only one of them (`Medium`): a terminal has no pictures, and its tables are narrow.
+//! `text` writes sections for a terminal, `page` as one self-contained HTML page, and `markdown` what that has without
+//! its pictures. They show the same, except for what suits only one of them (`Medium`): a terminal has no pictures, and
+//! its tables are narrow.
 
 use std::fmt;
 
@@ -11,6 +12,7 @@ mod chart;
 pub(crate) mod csv;
 mod dots;
 mod intervals;
+mod markdown;
 pub(crate) mod page;
 mod plot;
 mod stack;
@@ -71,6 +73,12 @@ impl Report {
         text::report(self.layout, &self.sections)
     }
 
+    /// The report as Markdown: what the page has, without its pictures.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        markdown::report(self)
+    }
+
     /// The report as a page.
     #[must_use]
     pub fn page(&self) -> String {
@@ -101,6 +109,12 @@ impl Joined {
         let part = |(_, report): &(&str, Report)| text::titled(&report.title) + &report.text();
         let parts: Vec<String> = self.parts.iter().map(part).collect();
         text::titled(&self.title) + &self.front.text() + "\n" + &parts.join("\n")
+    }
+
+    /// The reports as Markdown.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        markdown::joined(self)
     }
 
     /// The reports as a page.

@@ -179,7 +179,10 @@ fn study_is_kept_and_rendered_in_a_folder_that_it_makes() {
     assert_eq!(fs::read_to_string(path.join("report.txt")).unwrap(), rendered.text);
     let mut names: Vec<_> = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
-    assert_eq!(names, ["report.html", "report.txt", "run-1.json", "run-2.json", "run-3.json", "study.json"]);
+    assert_eq!(
+        names,
+        ["report.html", "report.md", "report.txt", "run-1.json", "run-2.json", "run-3.json", "study.json"]
+    );
     let again = Folder::<Rows>::read(&path).unwrap();
     assert_eq!(again.plan.settings, Rows { setting: 1 });
     for task in &again.plan.tasks {
@@ -328,7 +331,7 @@ fn folder_that_is_in_use_is_refused_and_may_be_rendered() {
     );
     let read = Folder::<Rows>::read(folder.path()).unwrap();
     let report = Counting::render(&read).unwrap();
-    publish(folder.path(), &report.text(), &report.page()).unwrap();
+    publish(folder.path(), &report.text(), &report.markdown(), &report.page()).unwrap();
     drop(held);
     study(&Counting::new(1, 2), folder.path()).unwrap();
 }
