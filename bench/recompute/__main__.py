@@ -2,16 +2,18 @@
 
     python3 bench/recompute DIR..
 
-Each DIR is the folder of one study (`authentick study run nts|field --out DIR`) with the reports that `study render`
-writes into it. Nothing of authentick is used: medians, intervals, ratios, knees and counts are computed here, as the
-documentation defines them. Every number of report.html and report.txt has to agree with one of these to the last digit
-that is printed, or to be a name or a quotation of the folder; what is neither is named.
+Each DIR is the folder of one study (`authentick study run nts|field --out DIR`), or of several (`study run all`: the
+parts on NTS and on the field, and what stands first), with the reports that `study render` writes into it. Nothing of
+authentick is used: medians, intervals, ratios, knees and counts are computed here, as the documentation defines them.
+Every number of report.html and report.txt has to agree with one of these to the last digit that is printed, or to be a
+name or a quotation of the folder; what is neither is named.
 
 For each section a line says how many numbers agree, or what does not, with file, line and both values. Exit code: 0 if
 all agree, 1 if one does not, 2 if a folder cannot be checked.
 """
 
 import argparse
+import os
 import sys
 
 # Nothing is left in the checkout.
@@ -19,60 +21,93 @@ sys.dont_write_bytecode = True
 
 import field
 import folder
+import front
 import nts
 import pages
 import published
 from check import Checker
 
+HERE = "bench/recompute"
 CHAPTERS = {"nts": nts.chapters, "field": field.chapters}
 
 
-def check(place):
-    """Checks the reports of a folder and says what was found; how many findings there are."""
-    study = folder.Study(place)
+def read(place, study):
+    """The chapters of a study's report."""
     try:
-        chapters = CHAPTERS[study.paper](study)
+        return CHAPTERS[study.paper](study)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         why = f"a record lacks a field, or has another form than this reads: {error!r}"
         raise folder.Unusable(f"{place}: {why}") from error
-    source = f"bench/recompute/{study.paper}.py"
-    pages_, text = study.report(folder.PAGE), study.report(folder.TEXT)
-    sections = pages.page(pages_)
+
+
+def compare(chapters, words, source, page, text, part=""):
+    """Checks both reports against chapters and says what was found: how many numbers agree, how many problems there
+    are. `part`: which of several studies it is."""
     # The text has the tables of the page but those for the page alone; where they end the records tell.
     tables = {
         (heading, table.name): ([column.heading for column in table.shown("text")], table.rows())
         for heading, chapter in chapters.items() for table in chapter.tables.values() if table.medium != "page"
     }
-    findings = total = 0
-    for name, medium, shown in (
-        (folder.PAGE, "page", sections), (folder.TEXT, "text", pages.text(text, tables))):
-        checker = Checker(name, medium, chapters, study.words(), source)
-        for section in shown:
+    total = problems = 0
+    for name, medium, sections in (
+            (folder.PAGE, "page", pages.page(page)), (folder.TEXT, "text", pages.text(text, tables))):
+        checker = Checker(name, medium, chapters, words, source)
+        here = {section.heading for section in sections}
+        for heading, chapter in chapters.items():
+            if heading not in here and any(table.medium in ("both", medium) for table in chapter.tables.values()):
+                checker.fail(1, f"there is no section \"{heading}\"")
+                print(f"  {checker.findings[-1]}")
+        for section in sections:
             before = len(checker.findings)
             agreed, named = checker.section(section)
             total += agreed
             wrong = checker.findings[before:]
             if not (agreed or named or wrong):
                 continue
-            heading = section.heading or "(first)"
+            heading = ", ".join(word for word in (part, section.heading or "first") if word)
             verdict = f"{agreed} numbers, {'all' if not wrong else 'others do not'} agree"
             beside = f"; {named} are names, quotations or axes" if named else ""
             print(f"{name}: {heading}: {verdict}{beside}")
             for finding in wrong:
                 print(f"  {finding}")
-        findings += len(checker.findings)
+        problems += len(checker.findings)
+    return total, problems
+
+
+def check(place):
+    """Checks the reports of a folder, of one study or of several; how many problems there are."""
+    names = folder.below(place)
+    page, text = (lambda: folder.report(place, folder.PAGE)), (lambda: folder.report(place, folder.TEXT))
+    if not names:
+        study = folder.Study(place)
+        chapters = read(place, study)
+        counts = [compare(chapters, study.words(), f"{HERE}/{study.paper}.py", page(), text())]
+    else:
+        studies = {name: folder.Study(os.path.join(place, name), folder.ALL) for name in names}
+        parts = pages.parts_of_page(page()), pages.parts_of_text(text(), names)
+        words = [word for study in studies.values() for word in study.words()]
+        counts = [compare(front.chapters(studies), words, f"{HERE}/front.py", *(part[""] for part in parts), "front")]
+        for name in folder.PAPERS:
+            if name in studies:
+                chapters = read(studies[name].place, studies[name])
+                if any(name not in part for part in parts):
+                    raise folder.Unusable(f"{place}: its reports lack {name}; `authentick study render` writes them")
+                pieces = [part[name] for part in parts]
+                counts.append(compare(chapters, studies[name].words(), f"{HERE}/{name}.py", *pieces, name))
+    total, problems = (sum(column) for column in zip(*counts))
     for problem in published.problems():
         print(f"  published data: {problem}")
-        findings += 1
-    print(f"{place}: {study.paper}: {total} numbers agree, {findings} problem{'' if findings == 1 else 's'}")
-    return findings
+        problems += 1
+    print(f"{place}: {total} numbers agree, {problems} problem{'' if problems == 1 else 's'}")
+    return problems
 
 
 def main():
     about, _, rest = __doc__.partition("\n")
     parser = argparse.ArgumentParser(prog="recompute", description=about, epilog=rest,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", metavar="DIR", nargs="+", help="the folder of a study of nts or of the field")
+    what = "the folder of a study of nts or of the field, or of several studies"
+    parser.add_argument("folders", metavar="DIR", nargs="+", help=what)
     arguments = parser.parse_args()
     code = 0
     for place in arguments.folders:

@@ -18,6 +18,8 @@ NAMES = [
     r"[Ee]quation \([1-6]\)",
     r"reference \[9\]",
     r"RFC 8915, section 4",
+    # When a paper appeared, and which part of it a study repeats.
+    r"\(USENIX Security 2016\), section 4\.2",
     # What is drawn as so many percent, and the level of intervals.
     r"fastest (?:25|50|75|95) %",
     r"95 % of (?:medians|means)",

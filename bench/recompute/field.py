@@ -34,19 +34,25 @@ class Trials:
             self.titles.update(record["titles"])
         self.closed, self.exchanges, self.latencies = (
             [trial for record in records for trial in record[name]] for name in ("trials", "exchanges", "latencies"))
+        every = [trial["server"] for trial in self.closed + self.exchanges + self.latencies]
+        # Those that are known come first, in the order of tables.
+        self.all_servers = list(dict.fromkeys([*SERVERS, *every]))
+
+    def name(self, server):
+        return SERVERS.get(server, server)
 
     def title(self, server):
-        return self.titles.get(server, SERVERS[server])
+        return self.titles.get(server, self.name(server))
 
     def of(self, server, scheme):
         return [trial for trial in self.closed if (trial["server"], trial["scheme"]) == (server, scheme)]
 
     def cells(self):
-        return [(server, scheme) for server in SERVERS for scheme in SCHEMES if self.of(server, scheme)]
+        return [(server, scheme) for server in self.all_servers for scheme in SCHEMES if self.of(server, scheme)]
 
     def servers(self):
         here = {trial["server"] for trial in self.closed + self.exchanges}
-        return [server for server in SERVERS if server in here]
+        return [server for server in self.all_servers if server in here]
 
     def exchanges_of(self, server):
         return [trial for trial in self.exchanges if trial["server"] == server]
@@ -124,6 +130,11 @@ def chapters(study):
     return made
 
 
+def front(study):
+    """What stands first in a report on several studies."""
+    return _findings(Trials(study))
+
+
 def _findings(trials):
     rules = []
     for server in trials.servers():
@@ -158,13 +169,13 @@ def _findings(trials):
 def _picture(trials):
     """What the marks of the picture say."""
     rules = []
-    for server in SERVERS:
+    for server in trials.all_servers:
         for scheme in SCHEMES:
             shares, void = trials.shares(server, scheme)
             found, rounds = sample.bootstrap(shares), len(shares) + len(void)
             if scheme != "plain" and found:
                 rules.append(Rule(
-                    f"{SERVERS[server]} under {SCHEMES[scheme]}: {_words(found)} of the plain rate, in # round",
+                    f"{trials.name(server)} under {SCHEMES[scheme]}: {_words(found)} of the plain rate, in # round",
                     *_whole(found, percent), plain(rounds)))
     return rules
 
@@ -199,7 +210,7 @@ def _costs(trials):
     of_plain = lambda *row: _whole(sample.bootstrap(trials.shares(*row)[0]), percent)
     of_a_core = lambda *row: _whole(estimate(trials.of(*row), core_rps), plain)
     return Sheet("What authentication costs", [
-        named("Server", lambda server, _: SERVERS[server]),
+        named("Server", lambda server, _: trials.name(server)),
         named("Scheme", lambda _, scheme: SCHEMES[scheme]),
         column("Of the plain rate", of_plain),
         column("Answers for a second of processor time", of_a_core),
@@ -215,14 +226,14 @@ def _costs(trials):
 
 
 def _exchanges(trials):
-    rows = [server for server in SERVERS if trials.exchanges_of(server)]
+    rows = [server for server in trials.all_servers if trials.exchanges_of(server)]
     column = lambda heading, cell: Column(heading, [cell(server) for server in rows])
     named = lambda heading, name: Column(heading, [[] for _ in rows], words=[name(server) for server in rows])
     median = lambda figure, of: lambda server: _median(trials.exchanges_of(server), figure, of)
     cost = lambda trial: trial["cpu_us"]
     return Sheet("What a key exchange costs", [
-        named("Server", SERVERS.get),
-        named("For", lambda server: SCHEMES["nts30" if server == "facebook-time" else "nts15"]),
+        named("Server", trials.name),
+        named("For", lambda server: SCHEMES[trials.exchanges_of(server)[0]["scheme"]]),
         column("Processor time of an exchange", lambda server: _whole(estimate(trials.exchanges_of(server), cost), us)),
         column("Times ours", lambda server: _whole(sample.bootstrap(_times_ours(trials, server)), plain)),
         column("Exchanges/s", median(lambda trial: trial["answered_rps"], plain)),
@@ -250,7 +261,7 @@ def _latencies(trials):
         return [us(sample.bootstrap(added)[0])] if added and scheme != "plain" else []
 
     return Sheet("How long answers take, and how far off they are", [
-        named("Server", lambda server, *_: SERVERS[server]),
+        named("Server", lambda server, *_: trials.name(server)),
         named("Scheme", lambda _, scheme, __: SCHEMES[scheme]),
         column("Load", lambda _server, _scheme, level: [percent(LEVELS[level])]),
         column("Asked/s", median(lambda trial: trial["offered_rps"], plain)),

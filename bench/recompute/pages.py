@@ -79,8 +79,12 @@ class _Page(HTMLParser):
         return bool(places) and places[-1].kind == "name"
 
     def handle_data(self, data):
-        if not self.silent:
-            self.words += data
+        if self.silent:
+            return
+        if data.strip() and not self.CLOSING.intersection(self.open):
+            # Words of no element that is known stand for themselves.
+            self._add("sentence", normalised(data), self.getpos()[0])
+        self.words += data
 
     def handle_endtag(self, tag):
         if tag == "style":
@@ -131,6 +135,31 @@ def page(text):
         for table in section.tables:
             table.columns = [name for _, name in table.columns]
     return reader.sections
+
+
+def parts_of_page(text):
+    """A page on several studies as pages on each, by name, and what stands before them as "". Lines keep their numbers.
+    """
+    front, *rest = re.split(r"(?=<section id=\")", text)
+    blank = lambda contents: "\n" * contents.group().count("\n")
+    found, line = {"": re.sub(r"<nav.*?</nav>", blank, front, flags=re.DOTALL)}, front.count("\n")
+    for part in rest:
+        # Headings are a level lower there, below the title of the study.
+        body = re.sub(r"<h2>.*?</h2>", "", part, count=1)
+        body = re.sub(r"(</?h)([34])>", lambda tag: f"{tag.group(1)}{int(tag.group(2)) - 1}>", body)
+        found[re.match(r"<section id=\"([\w-]+)\"", part).group(1)] = "\n" * line + body
+        line += part.count("\n")
+    return found
+
+
+def parts_of_text(text, names):
+    """The same of the text. `names`: of the studies, in their order."""
+    lines = text.split("\n")
+    titles = [index - 1 for index, line in enumerate(lines) if line and set(line) == {"#"}] + [len(lines)]
+    found = {}
+    for name, start, end in zip(["", *names], titles, titles[1:]):
+        found[name] = "\n" * (start + 2) + "\n".join(lines[start + 2 : end])
+    return found
 
 
 HEADING_WIDTH = 14

@@ -1,11 +1,14 @@
 """Numbers as a report prints them, and whether one stands for a value.
 
 A printed number agrees with a value if the value rounds to it: if they differ by at most half a unit of the last digit
-that is printed. Times are first rounded to whole nanoseconds, so half of one is allowed beside that.
+that is printed. Times are first rounded to whole nanoseconds, and means under load before that to tenths of one, so that
+half and a twentieth of a nanosecond are allowed beside that.
 """
 
 import re
 from dataclasses import dataclass, replace
+
+TIME_SLACK_NS = 0.55
 
 # Nanoseconds, and octets, of each unit.
 UNITS = {
@@ -24,7 +27,7 @@ NUMBER = r"(?:[+<-]|\+-)?\d[\d,]*(?:\.\d+)?(?: (?:ns|us|ms|s|%|kiB|MiB|GiB)(?![\
 _NUMBER = re.compile(r"(?<![\w.])(?<!\w-)(" + NUMBER + r")(?!\w|-[A-Za-z]|\.\d)")
 _PARTS = re.compile(r"^([+<-]*)([\d,]*\d)(\.\d+)?,*(?: (\S+))?$")
 # Versions, such as 0.1.0: the folder has to have them as they are.
-_VERSION = re.compile(r"(?<![\w.])\d+(?:\.\d+){2,}[\w.-]*")
+_VERSION = re.compile(r"(?<![\w.])\d+(?:\.\d+){2,}(?:[\w-]|\.(?=\w))*")
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,7 @@ class Token:
             return 0.0 < value.number < number * factor / 2.0 + 1e-12
         if "-" in sign:
             number = -number
-        slack = 0.5 if dimension == "time" and not value.exact else 0.0
+        slack = TIME_SLACK_NS if dimension == "time" and not value.exact else 0.0
         return abs(number * factor - value.number) <= half * factor * (1.0 + 1e-9) + slack + 1e-9 * abs(value.number)
 
 

@@ -9,6 +9,7 @@ use authentick_lab::process::Process;
 use authentick_report::load::{Limit, LoadRecord};
 
 use crate::lab::{Lab, alone, refused, render, renders_alone, serve, text, wait_for};
+use crate::study_recompute;
 
 fn study(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_authentick")).arg("study").args(arguments).output().unwrap()
@@ -321,7 +322,9 @@ fn all_studies_without_time_say_so_and_are_reported() {
     }
     let page = fs::read_to_string(out.join("report.html")).unwrap();
     assert_eq!(page.matches("<section id=").count(), STUDIES.len());
-    renders_alone(&out, &folder.path().join("moved"));
+    let moved = folder.path().join("moved");
+    renders_alone(&out, &moved);
+    study_recompute::agrees(&moved);
 }
 
 /// Each study has its folder, and all of them one report, which renders from the folders alone.
@@ -349,6 +352,7 @@ fn all_studies_share_a_ceiling_and_a_report() {
     }
     let moved = folder.path().join("moved");
     renders_alone(&out, &moved);
+    study_recompute::agrees(&moved);
     let other = study(&["run", "all", "--out", moved.to_str().unwrap()]);
     refused(&other, 78, &["mac/study.json", "under other settings"]);
 }

