@@ -139,14 +139,23 @@ def _ends(name, record, theirs):
 
 
 def _described(record, theirs):
+    """What a picture and the marks of its ends say."""
     rules = []
     for measure, (low, high) in theirs.items():
-        values = unloaded.values(record, measure, "program")
-        if values:
-            rules.append(Rule(f"{measure}: ours from # to #, theirs from # to #", ns(min(values)), ns(max(values)),
-                              ns(low), ns(high)))
-        else:
-            rules.append(Rule(f"{measure}: ours has no value, theirs from # to #", ns(low), ns(high)))
+        said, ends = [], []
+        readings = {"ours": "program"} if measure == "d_SNTP" else {
+            "ours, as their program did": "program", "ours, by the equations": "equations"}
+        for name, reading in readings.items():
+            values = unloaded.values(record, measure, reading)
+            begin = name + ("," if "," in name else "")
+            said.append(f"{begin} from # to #" if values else f"{begin} without a value")
+            if values:
+                ends += [ns(min(values)), ns(max(values))]
+                rules += [Rule(f"{measure}, {name}: the smallest, #", ends[-2]),
+                          Rule(f"{measure}, {name}: the largest, #", ends[-1])]
+        rules.append(Rule(f"{measure}: {', '.join(said)}, theirs from # to #", *ends, ns(low), ns(high)))
+        for name, at in (("smallest", 0), ("largest", 100)):
+            rules.append(Rule(f"{measure}, theirs: the {name}, #", ns(published.unloaded(measure, at))))
     return rules
 
 

@@ -11,7 +11,7 @@ use super::page::escaped;
 use super::{Drawing, Key, Table, or_empty};
 use crate::load::Histogram;
 use crate::stats::Sample;
-use crate::units::{plural, tick, time, typeset};
+use crate::units::{plural, tick, time, typeset, typeset_prose};
 
 /// Colours in the style sheet, `series-0` and so on.
 const COLOUR_COUNT: usize = 6;
@@ -31,6 +31,8 @@ const STEPS: [&[u64]; 5] = [
 const TICK_DISTANCE_MIN: f64 = 46.0;
 /// The shortest axis: from some time to this many times it.
 const SPAN_MIN: f64 = 2.0;
+/// The radius of the mark at an end of a distribution.
+const END: f64 = 3.5;
 /// What an axis extends beyond the values, as a share of its length.
 const MARGIN: f64 = 0.03;
 
@@ -108,6 +110,8 @@ impl From<&Histogram> for Distribution {
 pub(crate) struct Cumulative {
     pub(crate) words: Words,
     pub(crate) series: Vec<(String, Distribution)>,
+    /// Whether the smallest and the largest value of each are marked, and say what they are when they are pointed at.
+    pub(crate) has_ends: bool,
 }
 
 impl Drawing for Cumulative {
@@ -138,6 +142,12 @@ impl Drawing for Cumulative {
                          d=\"{path}\"/></g>"
                     );
                 }
+            }
+            // Above all lines, so that none hides them.
+            for (index, (name, distribution)) in self.series.iter().enumerate().filter(|_| self.has_ends) {
+                let _ = writeln!(out, "<g class=\"layer-{index}\">");
+                draw_ends(index, name, distribution, axis, &area, out);
+                out.push_str("</g>\n");
             }
         }))
     }
@@ -218,6 +228,27 @@ fn steps(distribution: &Distribution, axis: Axis, area: &Area) -> Option<String>
         let _ = write!(path, "V{:.1}", area.y(risen / total));
     }
     Some(path)
+}
+
+/// Where a distribution begins and ends: a dot at the smallest and at the largest value, each with what it is.
+fn draw_ends(
+    index: usize,
+    name: &str,
+    distribution: &Distribution,
+    axis: Axis,
+    area: &Area,
+    out: &mut String,
+) {
+    let (Some((least, _)), Some((most, _))) = (distribution.0.first(), distribution.0.last()) else { return };
+    for (what, ns, share) in [("smallest", *least, 0.0), ("largest", *most, 1.0)] {
+        let (x, y, class) = (area.x(axis.position(ns)), area.y(share), class_of(index));
+        let said = escaped(&typeset_prose(&format!("{name}: the {what}, {}", time(ns))));
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            out,
+            "<circle class=\"dot {class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{END}\"><title>{said}</title></circle>"
+        );
+    }
 }
 
 /// A piece of a line, for a legend.
@@ -440,7 +471,7 @@ mod tests {
 
     fn plot(samples: &[Distribution], size: Size) -> Option<String> {
         let series = samples.iter().map(|sample| (String::new(), sample.clone())).collect();
-        Cumulative { words: WORDS, series }.svg(size)
+        Cumulative { words: WORDS, series, has_ends: false }.svg(size)
     }
 
     /// The plot in both sizes; panics if a coordinate is no number or lies outside.
@@ -504,7 +535,7 @@ mod tests {
     #[test]
     fn data_are_whole_percentiles_and_a_line_says_its_figures() {
         let series = vec![("<a>".to_owned(), sample(&(1..=100).collect::<Vec<u64>>()))];
-        let drawing = Cumulative { words: WORDS, series };
+        let drawing = Cumulative { words: WORDS, series, has_ends: false };
         let rows = drawing.data().rows;
         let at = |row: usize| rows[row].cells.clone();
         assert_eq!(
@@ -538,6 +569,26 @@ mod tests {
         let histogram = Histogram::from(vec![(-5, 1), (1, 3), (100, 1)]);
         let [from_values, _] = plots(&[sample(&[0, 1, 1, 1, 100])]);
         assert_eq!(plots(&[Distribution::from(&histogram)])[0], from_values);
+    }
+
+    #[test]
+    fn ends_are_marked_where_that_is_asked_for_and_say_what_they_are() {
+        let series =
+            vec![("a <b>".to_owned(), sample(&[2_000_000, 1_200, 1_500])), ("none".to_owned(), sample(&[]))];
+        let with = |has_ends| Cumulative { words: WORDS, series: series.clone(), has_ends };
+        for size in [WIDE, NARROW] {
+            assert!(!with(false).svg(size).unwrap().contains("<circle"));
+            let svg = with(true).svg(size).unwrap();
+            assert_eq!(svg.matches("<circle class=\"dot series series-0\"").count(), 2);
+            for said in ["a &lt;b&gt;: the smallest, 1.2\u{a0}\u{b5}s", "a &lt;b&gt;: the largest, 2.00 ms"] {
+                assert!(svg.contains(&format!("<title>{said}</title>")), "{svg}");
+            }
+        }
+        // The first one is where the line begins, and the last where it ends.
+        let (svg, area) = (with(true).svg(WIDE).unwrap(), Area::new(WIDE, LEFT));
+        let low = format!("cy=\"{:.1}\"", area.y(0.0));
+        let high = format!("cy=\"{:.1}\"", area.y(1.0));
+        assert!(svg.find(&low).unwrap() < svg.find(&high).unwrap());
     }
 
     #[test]

@@ -130,7 +130,7 @@ fn distribution(record: &RunRecord) -> Section {
     let series = record.schemes.iter().zip(&samples);
     let series = series.map(|(run, sample)| (run.label(), Distribution::from(sample))).collect();
     let figure = Block::Figure {
-        drawing: Box::new(Cumulative { words: PLOT, series }),
+        drawing: Box::new(Cumulative { words: PLOT, series, has_ends: false }),
         caption: format!(
             "The further left a line, the faster the scheme; the steeper, the steadier. Where a line crosses 50 % is \
              its median.{zeros}"

@@ -222,7 +222,7 @@ pub(super) fn distributions(runs: &[Run<'_>]) -> Block {
     };
     let series = chosen.into_iter().map(|(name, step)| (name, (&step.tally.histograms.latency_ns).into()));
     Block::Figure {
-        drawing: Box::new(Cumulative { words: ANSWERS, series: series.collect() }),
+        drawing: Box::new(Cumulative { words: ANSWERS, series: series.collect(), has_ends: false }),
         caption: "Where a line crosses 50 % is the median at that rate.".to_owned(),
         otherwise: Some("No valid step has a distribution, so there is nothing to draw."),
     }
@@ -244,7 +244,7 @@ pub(super) fn spans(run: Run<'_>) -> Option<Block> {
     let series = spans
         .shown(&run.record.scheme)
         .map(|measure| (measure.name.to_owned(), Distribution::from(measure.times_ns)));
-    let cumulative = Cumulative { words: SPANS, series: series.collect() };
+    let cumulative = Cumulative { words: SPANS, series: series.collect(), has_ends: false };
     Some(Block::figure(cumulative, format!("At {}.", at(step))))
 }
 

@@ -122,19 +122,42 @@ fn ends(name: &str, record: &UnloadedRecord, published: &[Ends]) -> Table {
         .table()
 }
 
+/// In which readings a measure of ours is drawn: there is one of d_SNTP.
+const fn drawn(measure: Measure) -> &'static [Reading] {
+    match measure {
+        Measure::Sntp => &[Reading::Program],
+        Measure::Cke | Measure::Cntp | Measure::Cnts | Measure::Ske | Measure::Snts => {
+            &[Reading::Program, Reading::Equations]
+        }
+    }
+}
+
+/// What such a reading of ours is called.
+const fn ours_as(measure: Measure, reading: Reading) -> &'static str {
+    match (measure, reading) {
+        (Measure::Sntp, _) => "ours",
+        (_, Reading::Program) => "ours, as their program did,",
+        (_, Reading::Equations) => "ours, by the equations,",
+    }
+}
+
 /// What a figure of distributions shows, for those who do not see it: where ours begin and end, and theirs.
 fn described(record: &UnloadedRecord, published: &[Ends]) -> String {
     let each = published.iter().map(|ends| {
         let (measure, unit) = (ends.measure, ends.measure.unit().ns());
-        let values = sample(record, measure, Reading::Program);
-        let ours = values.values().first().zip(values.values().last());
-        let ours = ours.map_or_else(
-            || "ours has no value".to_owned(),
-            |(&min, &max)| format!("ours from {} to {}", time(min), time(max)),
-        );
+        let ours = drawn(measure).iter().map(|reading| {
+            let values = sample(record, measure, *reading);
+            let ends = values.values().first().zip(values.values().last());
+            let ends = ends.map_or_else(
+                || "without a value".to_owned(),
+                |(&min, &max)| format!("from {} to {}", time(min), time(max)),
+            );
+            format!("{} {ends}", ours_as(measure, *reading))
+        });
         format!(
-            "{}: {ours}, theirs from {} to {}",
+            "{}: {}, theirs from {} to {}",
             measure.symbol(),
+            ours.collect::<Vec<_>>().join(", "),
             ns(ends.min * unit),
             ns(ends.max * unit)
         )
@@ -150,16 +173,18 @@ fn figure(words: Words, name: &str, record: &UnloadedRecord, published: &[Ends])
             .into_iter()
             .flat_map(|all| all.percentiles_ns.iter().map(|ns| ns.round() as u64))
             .collect();
-        let ours = sample(record, measure, Reading::Program);
-        [
-            (format!("{}, theirs", measure.symbol()), Distribution::from(&theirs)),
-            (format!("{}, ours", measure.symbol()), Distribution::from(&ours)),
-        ]
+        let ours = drawn(measure).iter().map(move |reading| {
+            let name = ours_as(measure, *reading).trim_end_matches(',');
+            let name = format!("{}, {name}", measure.symbol());
+            (name, Distribution::from(&sample(record, measure, *reading)))
+        });
+        let theirs = (format!("{}, theirs", measure.symbol()), Distribution::from(&theirs));
+        std::iter::once(theirs).chain(ours)
     });
-    let caption = "Ours as their program took it. Each curve begins at the smallest value and ends at the largest; \
-                   theirs is of whole percentiles of the raw results.";
+    let caption = "Ours in both readings. The smallest and the largest value of each are marked, and say what they \
+                   are when they are pointed at; theirs is of whole percentiles of the raw results.";
     [
-        Block::figure(Cumulative { words, series: series.collect() }, caption),
+        Block::figure(Cumulative { words, series: series.collect(), has_ends: true }, caption),
         Block::Table(ends(name, record, published)),
     ]
 }

@@ -278,6 +278,26 @@ fn page_is_whole_and_escapes_what_comes_from_records() {
     assert_eq!(page.matches("<figure>").count(), 3 + 6 * 2);
 }
 
+/// Theirs, and ours in both readings where there are two: five measures, each in both sizes of its picture.
+#[test]
+fn figures_4_and_5_have_both_readings_and_mark_where_each_begins_and_ends() {
+    let page = report(&plan(), &all_records()).page();
+    let curves = |names: &str| page.matches(&format!("<title>{names}: the smallest, ")).count();
+    for measure in ["d_CNTS", "d_CKE", "d_SKE", "d_SNTS"] {
+        for names in ["theirs", "ours, as their program did", "ours, by the equations"] {
+            assert_eq!(curves(&format!("{measure}, {names}")), 2, "{measure}, {names}");
+        }
+    }
+    assert_eq!((curves("d_SNTP, theirs"), curves("d_SNTP, ours")), (2, 2));
+    for said in [
+        "d_CKE, theirs: the largest, 5.49 ms",
+        "d_SKE, ours, as their program did: the largest, 18.3\u{a0}\u{b5}s",
+    ] {
+        assert!(page.contains(said), "{said}");
+    }
+    assert!(page.contains("d_CKE: ours, as their program did, from "));
+}
+
 #[test]
 fn records_cannot_steer_the_terminal() {
     let (mut plan, mut records) = (plan(), all_records());
