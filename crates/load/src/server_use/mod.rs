@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use authentick_report::load::Traffic;
 
 use self::counters::Counters;
-use self::threads::{Threads, Times};
+use self::threads::{Running, Threads, Times};
 
 /// How often it is looked whether a process is stopped: a stop of 200 ms is seen ten times.
 const SAMPLE_EVERY: Duration = Duration::from_millis(20);
@@ -129,7 +129,9 @@ impl Processes {
     }
 
     fn baseline(&self, off: Option<Duration>) -> Result<Baseline, String> {
-        Ok(Baseline { usage: self.usage()?, counters: Counters::read(&self.pids, self.port), off })
+        let Processes { pids, ticks_per_second, .. } = self;
+        let running = Running::read(pids, *ticks_per_second);
+        Ok(Baseline { usage: self.usage()?, running, counters: Counters::read(pids, self.port), off })
     }
 
     /// Whether one of them is stopped.
@@ -142,6 +144,8 @@ impl Processes {
 #[derive(Clone, Debug)]
 struct Baseline {
     usage: Usage,
+    /// Processor time by thread, which is finer than that of processes: these count in ticks.
+    running: Running,
     counters: Option<Counters>,
     /// How long after it was to begin, if it did so among operations that do not count.
     off: Option<Duration>,
@@ -171,8 +175,9 @@ impl Watching {
         let traffic = before.counters.as_ref().zip(after.counters.as_ref());
         let span = watched.span.as_secs_f64();
         let share = |time: Duration| (span > 0.0).then(|| (time.as_secs_f64() / span).clamp(0.0, 1.0));
+        let in_ticks = after.usage.cpu.saturating_sub(before.usage.cpu);
         Ok(Seen {
-            cpu: after.usage.cpu.saturating_sub(before.usage.cpu),
+            cpu: before.running.until(&after.running).unwrap_or(in_ticks),
             resident_size: after.usage.resident_size,
             running_share: share(Duration::from_nanos(watched.busiest.running_ns)),
             waiting_share: watched.busiest.waiting_ns.map(Duration::from_nanos).and_then(share),
@@ -298,6 +303,7 @@ fn stat(pid: u32) -> Result<Stat, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
     use std::process::{Child, Command, Stdio};
 
     use super::*;
@@ -383,6 +389,30 @@ mod tests {
         assert!(found[0].stopped_share == Some(0.0) && found[1].stopped_share == Some(0.0), "{found:?}");
         assert_eq!(found[2].stopped_share, Some(1.0));
         assert!(found.iter().all(|seen| seen.is_shared && seen.traffic.is_some()), "{found:?}");
+    }
+
+    #[test]
+    fn processor_time_of_less_than_a_tick_is_seen() {
+        if !std::path::Path::new("/proc/thread-self/schedstat").exists() {
+            eprintln!("skipped: the kernel counts in ticks alone");
+            return;
+        }
+        let mut shell = Shell::start("read x; read y");
+        let pids = [shell.0.id()];
+        let ran = || Running::read(&pids, 100);
+        // It has begun to wait.
+        while !fs::read_to_string(format!("/proc/{}/stat", pids[0])).unwrap().contains(") S ") {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let watching =
+            Processes::new(&pids, 123).unwrap().watch(Instant::now(), Duration::from_secs(60), false);
+        let before = ran();
+        shell.0.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+        while ran() == before {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let cpu = watching.unwrap().end().unwrap().cpu;
+        assert!(!cpu.is_zero() && cpu < Duration::from_millis(5), "{cpu:?}");
     }
 
     #[test]

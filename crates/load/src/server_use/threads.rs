@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::time::Duration;
 
 /// Times of a thread since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,6 +74,27 @@ impl Times {
     }
 }
 
+/// How long each thread of some processes ran since it began, in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Running(BTreeMap<Thread, u64>);
+
+impl Running {
+    /// That of all threads that these processes have now.
+    pub(super) fn read(pids: &[u32], ticks_per_second: u64) -> Self {
+        let threads = pids.iter().flat_map(|&pid| tids(pid).into_iter().map(move |tid| (pid, tid)));
+        let times = |thread| Some((thread, times_of(thread, ticks_per_second)?.running_ns));
+        Running(threads.filter_map(times).collect())
+    }
+
+    /// How long they all ran until `later`; `None` if one has ended meanwhile, as nobody knows what it did.
+    pub(super) fn until(&self, later: &Running) -> Option<Duration> {
+        let is_there = |(thread, ns): (&Thread, &u64)| later.0.get(thread).is_some_and(|later| later >= ns);
+        let sum = |running: &Running| running.0.values().fold(0_u64, |sum, ns| sum.saturating_add(*ns));
+        let is_known = !self.0.is_empty() && self.0.iter().all(is_there);
+        is_known.then(|| Duration::from_nanos(sum(later).saturating_sub(sum(self))))
+    }
+}
+
 /// The threads that a process has; none if it has ended.
 fn tids(pid: u32) -> Vec<u32> {
     let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
@@ -116,6 +138,18 @@ mod tests {
         assert_eq!(threads.busiest(), times(40, 30), "it has ended, and did that");
         threads.see([((1, 3), times(35, 60))]);
         assert_eq!(threads.busiest(), times(75, 90), "another thread has its number");
+    }
+
+    #[test]
+    fn what_all_threads_ran_is_known_unless_one_has_ended() {
+        let running = |times: &[(u32, u64)]| Running(times.iter().map(|&(tid, ns)| ((1, tid), ns)).collect());
+        let before = running(&[(1, 500), (2, 70)]);
+        let ns = |later: &[(u32, u64)]| before.until(&running(later)).map(|time| time.as_nanos());
+        assert_eq!(ns(&[(1, 501), (2, 70)]), Some(1));
+        assert_eq!(ns(&[(1, 501), (2, 70), (3, 9)]), Some(10), "it began meanwhile");
+        assert_eq!(ns(&[(1, 501)]), None, "one has ended");
+        assert_eq!(ns(&[(1, 501), (2, 69)]), None, "another thread has its number");
+        assert_eq!(Running::default().until(&before), None);
     }
 
     #[test]
