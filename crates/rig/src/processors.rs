@@ -1,29 +1,33 @@
-//! On which processors processes run: a server on the first that this process may use, its load on the last.
+//! On which processors processes run: a server on the first that this process may use, or on several, its load on the
+//! last.
 
 use authentick_net::affinity;
 
 use crate::threads::on_own_thread;
 
-/// One of the processors that this process may use.
+/// Which of the processors that this process may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Processor {
     /// The one with the lowest number.
     First,
     /// The one with the highest number.
     Last,
+    /// All others than that.
+    AllButLast,
 }
 
-/// Does `work` on a thread that may run on one processor only, as may the processes that it starts. Where there is one
-/// processor alone, there is nothing to choose.
+/// Does `work` on a thread that may run there only, as may the processes that it starts. Where there is one processor
+/// alone, there is nothing to choose.
 pub fn pinned<T: Send>(processor: Processor, work: impl FnOnce() -> T + Send) -> T {
     on_own_thread(|| {
         let allowed = affinity::allowed().unwrap_or_default();
         if let [first, .., last] = allowed[..] {
             // Where it is refused, figures are less steady.
-            let _ = affinity::pin(match processor {
-                Processor::First => first,
-                Processor::Last => last,
-            });
+            let _ = match processor {
+                Processor::First => affinity::pin(first),
+                Processor::Last => affinity::pin(last),
+                Processor::AllButLast => affinity::confine(&allowed[..allowed.len() - 1]),
+            };
         }
         work()
     })
@@ -41,6 +45,8 @@ mod tests {
             assert_eq!(on.first(), expected, "{processor:?}");
             assert_eq!(on.len(), 1);
         }
+        let others = pinned(Processor::AllButLast, || affinity::allowed().expect("the kernel tells"));
+        assert_eq!(others, before[..(before.len() - 1).max(1)]);
         assert_eq!(affinity::allowed().expect("the kernel tells"), before);
     }
 }
