@@ -18,7 +18,7 @@ use crate::run;
 use crate::study::{Paper, Task, antp, field, ntp_mac, nts, request_threshold};
 
 /// Records and plans of every kind and version, which inputs change.
-const BASES: [&str; 12] = [
+const BASES: [&str; 15] = [
     include_str!("../tests/golden/load.json"),
     include_str!("../tests/golden/load-1.json"),
     include_str!("../tests/golden/run.json"),
@@ -31,6 +31,9 @@ const BASES: [&str; 12] = [
     include_str!("fuzzing/nts-scale.json"),
     include_str!("fuzzing/nts-rung.json"),
     include_str!("fuzzing/plan-nts.json"),
+    include_str!("fuzzing/nts-operations.json"),
+    include_str!("fuzzing/nts-sessions.json"),
+    include_str!("fuzzing/nts-rates.json"),
 ];
 
 /// Of the first octet of an input, which has the number of the base: its lower bits, and what its upper half is for the
@@ -56,6 +59,9 @@ static NTS_RECORDS: LazyLock<nts::Records> = LazyLock::new(|| nts::Records {
     unloaded: vec![nts::UnloadedRecord::from_json(BASES[8]).expect("it is one client")],
     scales: vec![nts::ScaleRecord::from_json(BASES[9]).expect("it is a scale")],
     rungs: vec![nts::RungRecord::from_json(BASES[10]).expect("it is a step")],
+    operations: vec![nts::OperationsRecord::from_json(BASES[12]).expect("they are operations")],
+    sessions: vec![nts::SessionsRecord::from_json(BASES[13]).expect("they are sessions")],
+    rates: vec![nts::RatesRecord::from_json(BASES[14]).expect("they are rates")],
 });
 
 const READ: &str = "what is written is read";
@@ -96,6 +102,9 @@ fn stored(text: &str) -> bool {
         Record::NtsUnloaded(record) => record.to_json(),
         Record::NtsScale(record) => record.to_json(),
         Record::NtsRung(record) => record.to_json(),
+        Record::NtsOperations(record) => record.to_json(),
+        Record::NtsSessions(record) => record.to_json(),
+        Record::NtsRates(record) => record.to_json(),
     };
     let judge = Judge::of(&again);
     let second = Record::from_json(&again).expect(READ);
@@ -116,6 +125,11 @@ fn stored(text: &str) -> bool {
         Record::NtsScale(record) => shown_nts(&judge, |records| records.scales = vec![(**record).clone()]),
         // Beside the one that is kept, of another task or of the same.
         Record::NtsRung(record) => shown_nts(&judge, |records| records.rungs.push((**record).clone())),
+        Record::NtsOperations(record) => {
+            shown_nts(&judge, |records| records.operations = vec![(**record).clone()]);
+        }
+        Record::NtsSessions(record) => shown_nts(&judge, |records| records.sessions.push((**record).clone())),
+        Record::NtsRates(record) => shown_nts(&judge, |records| records.rates = vec![(**record).clone()]),
     }
     true
 }

@@ -7,7 +7,9 @@ use crate::run::{self, RunRecord};
 use crate::stored::{self, Error, Stored};
 use crate::study::antp::{self, AntpRecord};
 use crate::study::field::{self, FieldRecord};
-use crate::study::nts::{RungRecord, ScaleRecord, UnloadedRecord, single};
+use crate::study::nts::{
+    OperationsRecord, RatesRecord, RungRecord, ScaleRecord, SessionsRecord, UnloadedRecord, single,
+};
 
 /// What a file holds, by its `format`. Boxed, as records are large and of different sizes.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,10 +30,16 @@ pub enum Record {
     NtsScale(Box<ScaleRecord>),
     /// A step of a ladder, of the study of NTS.
     NtsRung(Box<RungRecord>),
+    /// Operations alone, of the study of NTS.
+    NtsOperations(Box<OperationsRecord>),
+    /// What a core serves of a pattern, of the study of NTS.
+    NtsSessions(Box<SessionsRecord>),
+    /// Transfers alone past the paper's rates, of the study of NTS.
+    NtsRates(Box<RatesRecord>),
 }
 
 /// The formats, in the order of [`Record`].
-const FORMATS: [&str; 9] = [
+const FORMATS: [&str; 12] = [
     LoadRecord::KNOWN[0],
     LoadRecord::KNOWN[1],
     RunRecord::FORMAT,
@@ -41,6 +49,9 @@ const FORMATS: [&str; 9] = [
     UnloadedRecord::FORMAT,
     ScaleRecord::FORMAT,
     RungRecord::FORMAT,
+    OperationsRecord::FORMAT,
+    SessionsRecord::FORMAT,
+    RatesRecord::FORMAT,
 ];
 
 const _: () = assert!(LoadRecord::KNOWN.len() == 2, "the list of formats has each version of a load record");
@@ -63,6 +74,11 @@ impl Record {
             UnloadedRecord::FORMAT => stored::read(text).map(|record| Record::NtsUnloaded(Box::new(record))),
             ScaleRecord::FORMAT => stored::read(text).map(|record| Record::NtsScale(Box::new(record))),
             RungRecord::FORMAT => stored::read(text).map(|record| Record::NtsRung(Box::new(record))),
+            OperationsRecord::FORMAT => {
+                stored::read(text).map(|record| Record::NtsOperations(Box::new(record)))
+            }
+            SessionsRecord::FORMAT => stored::read(text).map(|record| Record::NtsSessions(Box::new(record))),
+            RatesRecord::FORMAT => stored::read(text).map(|record| Record::NtsRates(Box::new(record))),
             _ => Err(Error::Format { found, known: &FORMATS }),
         }
     }
@@ -80,7 +96,10 @@ impl Record {
             | Record::Field(_)
             | Record::NtsUnloaded(_)
             | Record::NtsScale(_)
-            | Record::NtsRung(_)) => Err(other),
+            | Record::NtsRung(_)
+            | Record::NtsOperations(_)
+            | Record::NtsSessions(_)
+            | Record::NtsRates(_)) => Err(other),
         }
     }
 
@@ -96,6 +115,9 @@ impl Record {
             Record::NtsUnloaded(_) => "one client of a study of NTS",
             Record::NtsScale(_) => "a scale of a study of NTS",
             Record::NtsRung(_) => "a step of a study of NTS",
+            Record::NtsOperations(_) => "operations alone of a study of NTS",
+            Record::NtsSessions(_) => "sessions of a study of NTS",
+            Record::NtsRates(_) => "transfers alone of a study of NTS",
         }
     }
 
@@ -111,6 +133,9 @@ impl Record {
             Record::NtsUnloaded(record) => single::of_unloaded(record),
             Record::NtsScale(record) => single::of_scale(record),
             Record::NtsRung(record) => single::of_rung(record),
+            Record::NtsOperations(record) => single::of_operations(record),
+            Record::NtsSessions(record) => single::of_sessions(record),
+            Record::NtsRates(record) => single::of_rates(record),
         }
     }
 }

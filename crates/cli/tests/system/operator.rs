@@ -101,8 +101,8 @@ pub(crate) fn as_nobody(folder: &Path, arguments: &[&str]) -> std::process::Outp
     become_nobody(&mut command, folder).args(arguments).output().unwrap()
 }
 
-/// The arguments of `setpriv` for that.
-fn become_nobody<'a>(setpriv: &'a mut Command, folder: &Path) -> &'a mut Command {
+/// The arguments of `setpriv` for that, with a copy of the binary in the folder.
+pub(crate) fn become_nobody<'a>(setpriv: &'a mut Command, folder: &Path) -> &'a mut Command {
     let (program, nobody) = (folder.join("authentick"), NOBODY.to_string());
     std::fs::copy(env!("CARGO_BIN_EXE_authentick"), &program).unwrap();
     setpriv

@@ -54,6 +54,12 @@ fn write_seeds() {
     write(format!("{folder}/nts-unloaded.json"), pretty(&nts::tests::record("unloaded")).as_bytes());
     write(format!("{folder}/nts-scale.json"), pretty(&nts::tests::scale("scale-quota")).as_bytes());
     write(format!("{folder}/nts-rung.json"), pretty(&nts::tests::rung("ladder-quota-2500")).as_bytes());
+    write(format!("{folder}/nts-operations.json"), pretty(&nts::tests::operations("operations")).as_bytes());
+    write(
+        format!("{folder}/nts-sessions.json"),
+        pretty(&nts::tests::sessions("sessions-3-fresh")).as_bytes(),
+    );
+    write(format!("{folder}/nts-rates.json"), pretty(&nts::tests::rates("rates-1-worker")).as_bytes());
     write(format!("{folder}/plan-nts.json"), pretty(&nts::tests::plan()).as_bytes());
     std::fs::create_dir_all(CORPUS).unwrap();
     for (index, text) in BASES.iter().enumerate() {

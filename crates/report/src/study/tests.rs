@@ -79,6 +79,9 @@ fn whole_page() -> String {
             nts::Measure::Cell(_) => records.unloaded.push(nts::tests::record(&task.id)),
             nts::Measure::Scale(_) => records.scales.push(nts::tests::scale(&task.id)),
             nts::Measure::Rung(..) => records.rungs.push(nts::tests::rung(&task.id)),
+            nts::Measure::Operations(_) => records.operations.push(nts::tests::operations(&task.id)),
+            nts::Measure::Sessions(_) => records.sessions.push(nts::tests::sessions(&task.id)),
+            nts::Measure::Rates(_) => records.rates.push(nts::tests::rates(&task.id)),
         }
     }
     for record in &mut records.unloaded {
@@ -143,5 +146,5 @@ fn page_of_every_whole_study_is_whole_and_at_most_two_megabytes() {
     println!("{} octets, {:?} with the records made for it", page.len(), start.elapsed());
     crate::render::page::assert_whole(&page);
     assert!(page.len() <= 2_000_000, "{} octets", page.len());
-    assert_eq!(page.matches("class=\"choice choice-0\"").count(), 12 + 3 + 2 + 2 + 1 + 2);
+    assert_eq!(page.matches("class=\"choice choice-0\"").count(), 12 + 3 + 2 + 2 + 2 + 1 + 2);
 }

@@ -10,9 +10,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use authentick_load::single::{self, Rounds, Timings};
+use authentick_net::affinity;
 use authentick_net::privilege::is_root;
 use authentick_report::study::Task;
-use authentick_report::study::nts::{Cell, Ladder, Plan, Relayed, Store, UnloadedRecord, Way};
+use authentick_report::study::nts::{Cell, Ladder, Plan, Relayed, Store, UnloadedRecord, Way, Workers};
 use authentick_rig::certificates::write_private;
 use authentick_rig::hosts::{Host, Hosts};
 use authentick_rig::link::Link;
@@ -81,7 +82,7 @@ struct Stored {
 /// A server of a ladder, and what it stands on: what ends first stands first.
 pub(super) struct Loaded<'a> {
     pub(super) server: Listening,
-    _memcached: Option<Stored>,
+    memcached: Option<Stored>,
     ground: Ground<'a>,
     /// Where it is asked.
     pub(super) addresses: single::Server,
@@ -115,6 +116,11 @@ pub(super) fn hosts() -> Result<(Hosts, Duration), String> {
         echo::cost(&hosts, 0, ECHO_COUNT, ECHO_PAUSE).map(|cost| (hosts, cost))
     });
     hosts.map_err(|error| format!("{without}: {error}"))
+}
+
+/// Whether a server with so many workers has to share the generator's processor, as there are no others.
+pub(super) fn shares_processor(workers: Workers) -> bool {
+    affinity::allowed().map_or(1, |allowed| allowed.len()) <= workers.count() as usize
 }
 
 /// Whether single threads of servers can be left a share of a processor.
@@ -220,7 +226,8 @@ impl<'a> Bench<'a> {
             None => [ground.near, BACKGROUND_HERE.into()],
         };
         let timed = format!("{client}/32");
-        let mut server = self.serve(&ground, memcached.as_ref().map(|stored| stored.address), &timed)?;
+        let store = memcached.as_ref().map(|stored| stored.address);
+        let mut server = self.serve(&ground, store, Some(&timed), Workers::One)?;
         if let Some(share) = quota_share {
             let limited = Quota::new(share).and_then(|quota| server.limit_by(quota, KE_THREADS));
             if let Err(error) = limited {
@@ -228,7 +235,17 @@ impl<'a> Bench<'a> {
             }
         }
         let addresses = self.asked(&ground, &mut server)?;
-        Ok(Ok(Loaded { server, _memcached: memcached, ground, addresses, background }))
+        Ok(Ok(Loaded { server, memcached, ground, addresses, background }))
+    }
+
+    /// A server with its keys in a file, which times nobody.
+    pub(super) fn begin_untimed(&self, workers: Workers) -> Result<Loaded<'_>, Error> {
+        self.server_count.set(self.server_count.get() + 1);
+        let ground = Ground::near(&self.hosts);
+        let background = ground.near;
+        let mut server = self.serve(&ground, None, None, workers)?;
+        let addresses = self.asked(&ground, &mut server)?;
+        Ok(Loaded { server, memcached: None, ground, addresses, background })
     }
 
     /// What a client knows of a server.
@@ -268,7 +285,8 @@ impl<'a> Bench<'a> {
             Store::Memcached => Some(self.start_memcached(&place)?),
             Store::File => None,
         };
-        let mut server = self.serve(&place, memcached.as_ref().map(|stored| stored.address), "0.0.0.0/0")?;
+        let store = memcached.as_ref().map(|stored| stored.address);
+        let mut server = self.serve(&place, store, Some("0.0.0.0/0"), Workers::One)?;
         let asked = self.asked(&place, &mut server)?;
         let echoed = place.echo().map_err(Error::rig("measuring a path"))?;
         place.path.iter().for_each(Path::count_round_trips);
@@ -309,12 +327,14 @@ impl<'a> Bench<'a> {
     }
 
     /// A server on this ground, with keys in the memcached at this address or else in a file, which times these clients
-    /// and refuses nobody for coming too often.
+    /// and refuses nobody for coming too often. With one worker it has the first processor alone, with two all but the
+    /// generator's, if these do.
     fn serve(
         &self,
         place: &Ground<'_>,
         memcached: Option<SocketAddr>,
-        timed: &str,
+        timed: Option<&str>,
+        workers: Workers,
     ) -> Result<Listening, Error> {
         let file = |name: &str| self.folder.path().join(format!("{name}-{}", self.server_count.get()));
         let (config, seal, address) = (file("authentick.toml"), file("seal"), place.server);
@@ -329,14 +349,16 @@ impl<'a> Bench<'a> {
             ),
         };
         let near = place.near;
+        let timed = timed.map_or_else(String::new, |clients| format!("{clients:?}"));
+        let worker_count = workers.count();
         let text = format!(
-            "[server]\nlisten = [\"{address}:0\"]\nworkers = 1\nuser = \"root\"\n\
+            "[server]\nlisten = [\"{address}:0\"]\nworkers = {worker_count}\nuser = \"root\"\n\
              reference = {{ stratum = 1, id = \"TEST\" }}\nstate-directory = {:?}\n\
              [nts]\nke-listen = [\"{address}:0\"]\nke-workers = 1\ncertificate-chain = {:?}\nprivate-key = {:?}\n\
              cookie-keys = {{ store = {store:?} }}\n\
              [nts.ke-limits]\nconnections = {CONNECTION_COUNT_MAX}\nper-prefix = {CONNECTION_COUNT_MAX}\n\
              timeout = \"{CONNECTION_SECONDS_MAX} s\"\nper-prefix-rate = 0\nper-network-rate = 0\n\
-             [metrics]\nlisten = \"{near}:0\"\nspan-clients = [{timed:?}]\n{fleet}",
+             [metrics]\nlisten = \"{near}:0\"\nspan-clients = [{timed}]\n{fleet}",
             file("state"),
             self.identities.chain("server"),
             self.identities.key("server"),
@@ -351,7 +373,11 @@ impl<'a> Bench<'a> {
                 .map_err(Error::rig("the keys of a server"))?;
         }
         let launch = place.hosts.map_or(Launch::Here, |hosts| Launch::On(hosts, Host::Server));
-        pinned(Processor::First, || program.serve(launch, &config))
+        match workers {
+            Workers::One => pinned(Processor::First, || program.serve(launch, &config)),
+            Workers::Two if shares_processor(workers) => program.serve(launch, &config),
+            Workers::Two => pinned(Processor::AllButLast, || program.serve(launch, &config)),
+        }
     }
 }
 
@@ -396,6 +422,19 @@ impl Loaded<'_> {
     /// Where its clients are started.
     pub(super) fn launch(&self) -> Launch<'_> {
         self.ground.hosts.map_or(Launch::Here, |hosts| Launch::On(hosts, Host::Client(0)))
+    }
+
+    /// Where its memcached is, if it has one.
+    pub(super) fn memcached(&self) -> Option<SocketAddr> {
+        self.memcached.as_ref().map(|stored| stored.address)
+    }
+
+    /// Does `work` where the server is.
+    pub(super) fn at_server<T: Send>(&self, work: impl FnOnce() -> T + Send) -> std::io::Result<T> {
+        match self.ground.hosts {
+            Some(hosts) => hosts.within(Host::Server, work),
+            None => Ok(work()),
+        }
     }
 
     /// Has one client do these rounds.

@@ -20,7 +20,7 @@ use authentick_report::load::{LoadRecord, Step};
 use authentick_report::published::nts::LOAD_STEP_RPS;
 use authentick_report::study::nts::{Ladder, Rung, ScaleRecord, Settings as NtsSettings, measured_of};
 
-pub(super) use self::record::rung_record;
+pub(super) use self::record::{rung_record, why_invalid};
 use super::bench::{Bench, Loaded, NAME};
 use crate::program::{load_record, say};
 use crate::{Error, Fault};
@@ -174,8 +174,8 @@ impl Bench<'_> {
         words.push("--same-cookie".to_owned());
     }
 
-    /// What all load runs of ladders are told of their server.
-    fn add_trust(&self, words: &mut Vec<String>, loaded: &Loaded<'_>, settings: &NtsSettings) {
+    /// What all load runs are told of their server.
+    pub(super) fn add_trust(&self, words: &mut Vec<String>, loaded: &Loaded<'_>, settings: &NtsSettings) {
         say(words, "--ca", &self.identities.authority().display());
         say(words, "--server-name", &NAME);
         say(words, "--aead", &AEAD);
@@ -184,7 +184,11 @@ impl Bench<'_> {
     }
 
     /// Carries a load run out, and reads its record.
-    fn load(&self, loaded: &Loaded<'_>, mut words: Vec<String>) -> Result<Came<LoadRecord>, Error> {
+    pub(super) fn load(
+        &self,
+        loaded: &Loaded<'_>,
+        mut words: Vec<String>,
+    ) -> Result<Came<LoadRecord>, Error> {
         let file = self.file("run.json");
         // One of the run before is not taken for this one's.
         let _ = fs::remove_file(&file);
@@ -195,7 +199,7 @@ impl Bench<'_> {
         }
         match load_record(&file) {
             Some(record) => Ok(Came::Measured(record)),
-            None => match self.caller.program.nothing_came("a step of a ladder", status, &words) {
+            None => match self.caller.program.nothing_came("a load run of the study", status, &words) {
                 error if error.fault() == Fault::Server => Ok(Came::Impossible(error.to_string())),
                 error => Err(error),
             },

@@ -1,13 +1,18 @@
 //! The NTS study's measurements. Without load: one client, whose exchanges are timed stage by stage at both ends, over
-//! several paths and with both key stores. Under load: the same client beside others, step by step.
+//! several paths and with both key stores. Under load: the same client beside others, step by step. Operations
+//! alone, and what goes beyond the paper.
 //!
 //! - `bench`: hosts, paths, the resolver, memcached and servers.
+//! - `beyond`: other numbers of transfers for each key exchange, and transfers alone.
 //! - `ladder`: steps under load.
+//! - `operations`: operations alone.
 //!
 //! Each cell and each step is a task with a record and a server of its own, so that nothing is left of the cell before.
 
 mod bench;
+mod beyond;
 mod ladder;
+mod operations;
 
 use std::time::Duration;
 
@@ -16,8 +21,9 @@ use authentick_report::published::nts::{
     LOAD_STEP_RPS, STEP_SECONDS, TRANSFERS_PER_EXCHANGE, UNLOADED_COUNT, WARM_UPS,
 };
 use authentick_report::study::nts::{
-    Cell, Found as NtsFound, KeyExchange, Ladder, Measure, Outcomes, Plan, Records, Rung, RungRecord,
-    ScaleRecord, Settings as NtsSettings, Transfer, UnloadedRecord, report,
+    Cell, Found as NtsFound, KeyExchange, Ladder, Measure, OperationsRecord, Outcomes, Plan, RatesRecord,
+    Records, Rung, RungRecord, ScaleRecord, SessionsRecord, Settings as NtsSettings, Transfer,
+    UnloadedRecord, report,
 };
 use authentick_report::study::{Outcome, Task};
 use authentick_report::units::{rate, time};
@@ -44,6 +50,22 @@ const QUICK_STEP_SECONDS: f64 = 3.0;
 const CORE_STEPS: u32 = 16;
 /// Seconds that a client waits for a key exchange under load: what the paper says, not what its program did.
 const DEADLINE_SECONDS: f64 = 10.0;
+/// Rounds of operations alone, and how long the turn of each lasts, in seconds.
+const OPERATION_ROUNDS: u32 = 21;
+const OPERATION_SECONDS: f64 = 0.15;
+/// The same for those in a hurry.
+const QUICK_OPERATION_ROUNDS: u32 = 7;
+const QUICK_OPERATION_SECONDS: f64 = 0.025;
+/// Sessions that are under way at once: enough to keep a core busy, and so few that a step has many one after another.
+const SESSION_WINDOW: u32 = 16;
+/// How long sessions begin, in seconds; and for those in a hurry.
+const SESSION_SECONDS: [f64; 2] = [8.0, 0.6];
+/// Rates of transfers alone, and how long each is offered, in seconds.
+const RATE_STEPS: u32 = 8;
+const RATE_SECONDS: f64 = 5.0;
+/// The same for those in a hurry.
+const QUICK_RATE_STEPS: u32 = 4;
+const QUICK_RATE_SECONDS: f64 = 0.4;
 /// Of more exchanges than this share a cell must have an answer, or it says nothing.
 const FAILED_SHARE_MAX: f64 = 0.01;
 /// After so many steps in a row that the generator spoiled no higher load is offered.
@@ -54,7 +76,8 @@ const SPOILED_COUNT: usize = 3;
 pub struct Nts {
     /// Whether some minutes are to do.
     pub quick: bool,
-    /// How long a step of a ladder offers its load, if not as long as ours.
+    /// How long a step of a ladder offers its load, if not as long as ours; and at most how long what goes beyond the
+    /// paper does.
     pub step: Option<Duration>,
     /// Where memcached is looked for.
     pub places: Places,
@@ -81,6 +104,12 @@ impl Paper for Nts {
             core_steps: CORE_STEPS,
             deadline_seconds: DEADLINE_SECONDS,
             transfers: TRANSFERS_PER_EXCHANGE,
+            operation_rounds: OPERATION_ROUNDS,
+            operation_seconds: OPERATION_SECONDS,
+            session_window: SESSION_WINDOW,
+            session_seconds: SESSION_SECONDS[0],
+            rate_steps: RATE_STEPS,
+            rate_seconds: RATE_SECONDS,
         };
         let [ladder_first_rps, ladder_last_rps, ladder_step_rps] = QUICK_LADDER;
         let [study_rounds, rounds, long_rounds] = QUICK_ROUNDS;
@@ -94,11 +123,18 @@ impl Paper for Nts {
             ladder_step_rps,
             ladder_last_rps,
             step_seconds: QUICK_STEP_SECONDS,
+            operation_rounds: QUICK_OPERATION_ROUNDS,
+            operation_seconds: QUICK_OPERATION_SECONDS,
+            session_seconds: SESSION_SECONDS[1],
+            rate_steps: QUICK_RATE_STEPS,
+            rate_seconds: QUICK_RATE_SECONDS,
             ..whole
         };
         let mut settings = if self.quick { quick } else { whole };
         if let Some(step) = self.step {
             settings.step_seconds = step.as_secs_f64();
+            settings.session_seconds = settings.session_seconds.min(settings.step_seconds);
+            settings.rate_seconds = settings.rate_seconds.min(settings.step_seconds);
         }
         Planned { tasks: settings.tasks(), found: NtsFound::default(), settings }
     }
@@ -128,8 +164,11 @@ impl Paper for Nts {
     ) -> Result<Found, Error> {
         match Measure::of(&task.id) {
             Some(Measure::Cell(cell)) => unloaded(cell, task, bench, folder),
+            Some(Measure::Operations(of)) => operations::operations(of, task, bench, folder),
             Some(Measure::Scale(ladder)) => scale(ladder, task, bench, folder),
             Some(Measure::Rung(ladder, step)) => rung((ladder, step), task, bench, folder),
+            Some(Measure::Sessions(pattern)) => beyond::sessions(pattern, task, bench, folder),
+            Some(Measure::Rates(workers)) => beyond::rates(workers, task, bench, folder),
             None => Ok(Found::Infeasible("the plan has a task that this version does not know".to_owned())),
         }
     }
@@ -138,16 +177,20 @@ impl Paper for Nts {
         let plan: &Plan = &folder.plan;
         let mut records = Records::default();
         for task in &plan.tasks {
-            match Measure::of(&task.id) {
-                Some(Measure::Cell(_)) if counts(task) => {
-                    records.unloaded.extend(folder.record(task, UnloadedRecord::from_json)?);
+            // Steps of ladders and rates that the generator spoiled are drawn, too.
+            let is_drawn = |of: &Measure| matches!(of, Measure::Rung(..) | Measure::Rates(_)) || counts(task);
+            let Some(measure) = Measure::of(&task.id).filter(is_drawn) else { continue };
+            match measure {
+                Measure::Cell(_) => records.unloaded.extend(folder.record(task, UnloadedRecord::from_json)?),
+                Measure::Operations(_) => {
+                    records.operations.extend(folder.record(task, OperationsRecord::from_json)?);
                 }
-                Some(Measure::Scale(_)) if counts(task) => {
-                    records.scales.extend(folder.record(task, ScaleRecord::from_json)?);
+                Measure::Scale(_) => records.scales.extend(folder.record(task, ScaleRecord::from_json)?),
+                Measure::Rung(..) => records.rungs.extend(folder.record(task, RungRecord::from_json)?),
+                Measure::Sessions(_) => {
+                    records.sessions.extend(folder.record(task, SessionsRecord::from_json)?);
                 }
-                // Those that the generator spoiled are drawn, too.
-                Some(Measure::Rung(..)) => records.rungs.extend(folder.record(task, RungRecord::from_json)?),
-                Some(Measure::Cell(_) | Measure::Scale(_)) | None => {}
+                Measure::Rates(_) => records.rates.extend(folder.record(task, RatesRecord::from_json)?),
             }
         }
         Ok(report(plan, &records))

@@ -216,6 +216,13 @@ pub const TRANSFERS_PER_EXCHANGE: u32 = 3;
 /// Transfers of an auxiliary client for each of its key exchanges, by the source.
 pub const AUX_TRANSFERS_PER_EXCHANGE: u32 = 1;
 
+/// The end of the axes of Figures 9, 11 and 12, in transfers a second.
+pub const TRANSFER_AXIS_END_RPS: u32 = (AUX_COUNT * AUX_RPS + MEASURED_RPS_MAX) * TRANSFERS_PER_EXCHANGE;
+
+/// What all clients were to ask for there at most, in transfers a second, by the source.
+pub const TRANSFERS_ASKED_RPS_MAX: u32 =
+    AUX_COUNT * AUX_RPS * AUX_TRANSFERS_PER_EXCHANGE + MEASURED_RPS_MAX * TRANSFERS_PER_EXCHANGE;
+
 /// Exchanges and transfers before a run counts (section III).
 pub const WARM_UPS: u32 = 10;
 

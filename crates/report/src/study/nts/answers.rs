@@ -1,8 +1,10 @@
 //! What the study here says to each statement of the paper.
 
+use super::beyond::Beyond;
 use super::figures::{Cells, Derived, Reading, sample};
 use super::ladder::{Climb, Ladders, found as under_load};
-use super::{Cell, Store, Way};
+use super::operations::Alone;
+use super::{Cell, Records, Store, Way};
 use crate::load::Cause;
 use crate::published::nts::statement::{Answer, Part, Statement};
 use crate::published::nts::{FIGURE_4, FIGURE_5, Measure, TABLE_2};
@@ -12,8 +14,28 @@ fn ns(value: f64) -> String {
     time(value.round() as u64)
 }
 
+/// All that was measured.
+#[derive(Debug)]
+pub(super) struct Evidence<'a> {
+    pub(super) cells: Cells<'a>,
+    pub(super) alone: Alone<'a>,
+    pub(super) ladders: Ladders<'a>,
+    pub(super) beyond: Beyond<'a>,
+}
+
+impl<'a> Evidence<'a> {
+    pub(super) fn of(records: &'a Records) -> Self {
+        Evidence {
+            cells: Cells::new(&records.unloaded),
+            alone: Alone::new(&records.operations),
+            ladders: Ladders::new(records),
+            beyond: Beyond::new(records),
+        }
+    }
+}
+
 /// The answer to a statement, in sentences.
-pub(super) fn answer(statement: &Statement, cells: &Cells<'_>, ladders: &Ladders<'_>) -> String {
+pub(super) fn answer(statement: &Statement, evidence: &Evidence<'_>) -> String {
     let parts = match statement.answer {
         Answer::Recomputed => {
             return "recomputed from their data, as above; there is nothing to measure.".to_owned();
@@ -21,12 +43,14 @@ pub(super) fn answer(statement: &Statement, cells: &Cells<'_>, ladders: &Ladders
         Answer::Settled(why) | Answer::NotHere(why) => return why.to_owned(),
         Answer::Measured(parts) => parts,
     };
-    let here = parts.iter().copied().filter(|part| standing(*part) != Standing::Elsewhere);
-    let (measured, open): (Vec<Part>, Vec<Part>) = here.partition(|part| is_measured(*part, cells, ladders));
-    let found = of_ladders(statement.id, ladders).or_else(|| {
-        let found = || found(statement.id, cells);
+    let here = parts.iter().copied().filter(|part| *part != Part::Field);
+    let (measured, open): (Vec<Part>, Vec<Part>) = here.partition(|part| is_measured(*part, evidence));
+    let Evidence { cells, alone, ladders, beyond } = evidence;
+    let first = of_ladders(statement.id, ladders).or_else(|| found(statement.id, cells));
+    let said = [first, alone.answer(statement.id, cells), beyond.answer(statement.id)];
+    let found = joined(said.into_iter().flatten(), " ").or_else(|| {
         let tables = || "measured; see Table II, the figures and the table of paths above.".to_owned();
-        (!measured.is_empty()).then(|| found().unwrap_or_else(tables))
+        (!measured.is_empty()).then(tables)
     });
     let missing = (!open.is_empty()).then(|| missing(&open));
     let elsewhere = parts.contains(&Part::Field).then(|| FIELD.to_owned());
@@ -37,50 +61,25 @@ pub(super) fn answer(statement: &Statement, cells: &Cells<'_>, ladders: &Ladders
 const FIELD: &str = "Other servers, their rates and what authentication costs each of them are in the study of the \
                      field: authentick study run field.";
 
-/// Where a part of the study is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
-    Here,
-    /// By a study of its own.
-    Elsewhere,
-    /// Not by this version.
-    Nowhere,
-}
-
-const fn standing(part: Part) -> Standing {
-    match part {
-        Part::Unloaded | Part::RoundTrips | Part::LookUp | Part::LadderWholeCore | Part::LadderToScale => {
-            Standing::Here
-        }
-        Part::Field => Standing::Elsewhere,
-        Part::Operations | Part::TransfersPerExchange | Part::TransfersAlone => Standing::Nowhere,
-    }
-}
-
-fn is_measured(part: Part, cells: &Cells<'_>, ladders: &Ladders<'_>) -> bool {
+fn is_measured(part: Part, evidence: &Evidence<'_>) -> bool {
+    let Evidence { cells, alone, ladders, beyond } = evidence;
     match part {
         Part::Unloaded => cells.main().is_some(),
         Part::RoundTrips => Way::ALL.iter().filter(|way| over(**way, cells).is_some()).count() > 1,
         Part::LookUp => cells.get(Cell::Study).is_some(),
+        Part::Operations => !alone.is_empty(),
         Part::LadderToScale => ladders.has(true),
         Part::LadderWholeCore => ladders.has(false),
-        Part::Operations | Part::TransfersPerExchange | Part::TransfersAlone | Part::Field => false,
+        Part::TransfersPerExchange => beyond.has_sessions(),
+        Part::TransfersAlone => beyond.has_rates(),
+        Part::Field => false,
     }
 }
 
-/// What was not measured: by this version, or in this run.
+/// What was not measured in this run.
 fn missing(parts: &[Part]) -> String {
-    let names = |of: Standing| {
-        let of: Vec<String> = parts
-            .iter()
-            .filter(|part| standing(**part) == of)
-            .map(|part| format!("\u{201c}{}\u{201d}", part.name()))
-            .collect();
-        (!of.is_empty()).then(|| listed(of))
-    };
-    let never = names(Standing::Nowhere).map(|names| format!("not measured by this version: {names}."));
-    let here = names(Standing::Here).map(|names| format!("not measured in this run: {names}."));
-    [here, never].into_iter().flatten().collect::<Vec<_>>().join(" ")
+    let names = parts.iter().map(|part| format!("\u{201c}{}\u{201d}", part.name()));
+    format!("not measured in this run: {}.", listed(names))
 }
 
 /// The first cell over this path.
@@ -287,34 +286,62 @@ fn widest(ranges: &[[u64; 2]]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::published::nts::statement::{all, find};
-    use crate::study::nts::Records;
     use crate::study::nts::tests::all_records;
 
     #[test]
     fn every_statement_has_an_answer_of_ours_or_its_reason() {
         for records in [all_records(), Records::default()] {
-            let (cells, ladders) = (Cells::new(&records.unloaded), Ladders::new(&records));
+            let evidence = Evidence::of(&records);
             for statement in all() {
-                let answer = answer(statement, &cells, &ladders);
+                let answer = answer(statement, &evidence);
                 assert!(answer.ends_with('.') && answer.len() > 20, "{}: {answer:?}", statement.id);
                 if let Answer::Measured(parts) = statement.answer {
-                    let has = |of: Standing| parts.iter().any(|part| standing(*part) == of);
-                    let never = has(Standing::Nowhere);
-                    assert_eq!(answer.contains("by this version"), never, "{}: {answer}", statement.id);
-                    let missing = records.rungs.is_empty() && has(Standing::Here);
-                    assert_eq!(answer.contains("in this run"), missing, "{}: {answer}", statement.id);
+                    let is_open = records.rungs.is_empty() && parts.iter().any(|part| *part != Part::Field);
+                    assert_eq!(answer.contains("in this run"), is_open, "{}: {answer}", statement.id);
                     let field = answer.contains("study run field");
-                    assert_eq!(field, has(Standing::Elsewhere), "{}: {answer}", statement.id);
+                    assert_eq!(field, parts.contains(&Part::Field), "{}: {answer}", statement.id);
                 }
             }
         }
     }
 
     #[test]
+    fn part_that_is_missing_is_named_beside_what_the_others_say() {
+        let records = Records { operations: Vec::new(), ..all_records() };
+        let answer = answer(find("d-snts-and-d-sntp").unwrap(), &Evidence::of(&records));
+        let expected = "not measured in this run: \u{201c}operations alone\u{201d}.";
+        assert!(answer.starts_with("measured; see") && answer.ends_with(expected), "{answer}");
+    }
+
+    #[test]
+    fn operations_and_what_is_beyond_the_paper_answer_what_asks_for_them() {
+        let records = all_records();
+        let evidence = Evidence::of(&records);
+        let of = |id: &str| answer(find(id).unwrap(), &evidence);
+        for (id, part) in [
+            ("isolated-operations", "alone, by medians, a TLS handshake 3,000 ns"),
+            ("preloaded-keys", "does not set them apart"),
+            ("preloaded-keys", "Neither d_SKE nor d_SNTS has one"),
+            ("d-snts-and-d-sntp", "a file read for each request would add 16.0 us"),
+            ("fresh-cookies", "a session with fresh cookies costs"),
+            ("exchange-117-percent", "the increase is"),
+            ("exchange-117-percent", "the exchange is 94.34 % with 3"),
+            ("three-transfers", "transfers followed"),
+            ("three-transfers", "worth 50 transfers"),
+            ("transfers-offered", "carried up to 48,000"),
+            ("too-few-transfers", "cannot tell either"),
+            ("too-few-transfers", "carried up to 48,000"),
+            ("future-work", "carried up to 48,000"),
+        ] {
+            assert!(of(id).contains(part), "{id}: {}", of(id));
+        }
+    }
+
+    #[test]
     fn statements_on_the_loaded_server_have_the_figures_of_the_ladders() {
         let records = all_records();
-        let (cells, ladders) = (Cells::new(&records.unloaded), Ladders::new(&records));
-        let of = |id: &str| answer(find(id).unwrap(), &cells, &ladders);
+        let evidence = Evidence::of(&records);
+        let of = |id: &str| answer(find(id).unwrap(), &evidence);
         for (id, part) in [
             ("capacity-2000", "To scale, ours bends at 2,500 key exchanges a second"),
             ("ladder", "To scale: the server has 50.0 % of a core"),
@@ -338,8 +365,8 @@ mod tests {
     #[test]
     fn answers_have_our_figures() {
         let records = all_records();
-        let (cells, ladders) = (Cells::new(&records.unloaded), Ladders::new(&records));
-        let of = |id: &str| answer(find(id).unwrap(), &cells, &ladders);
+        let evidence = Evidence::of(&records);
+        let of = |id: &str| answer(find(id).unwrap(), &evidence);
         assert!(of("table-2-d-cke").starts_with("the median is 2.10 ms by the equations, 2.57 ms as"));
         assert!(
             of("transfer-9-73-percent").starts_with("the increase is 10.00 %"),

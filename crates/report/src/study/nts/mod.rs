@@ -1,6 +1,8 @@
 //! The study of the performance and scalability of NTS: what it takes of one client's time where nothing else is asked
 //! of the server, and what becomes of that under load.
 //!
+//! - [`beyond`]: what goes beyond the paper: sessions with other numbers of transfers, and transfers alone.
+//! - [`operations`]: operations of server and client, each alone.
 //! - [`plan`]: settings and tasks.
 //! - [`record`]: what a task measured without load, row by row.
 //! - [`rung`]: what a step of a ladder of loads brought, and to what scale.
@@ -14,8 +16,10 @@
 //! - [`report()`]: all of it.
 
 mod answers;
+pub mod beyond;
 mod figures;
 mod ladder;
+pub mod operations;
 pub mod plan;
 pub mod record;
 mod report;
@@ -27,7 +31,12 @@ pub(crate) mod tests;
 mod times;
 mod verdicts;
 
-pub use plan::{Cell, Found, Ladder, Measure, Plan, Rung, Settings, Store, Way, measured_of};
+pub use beyond::{RateStep, RatesRecord, SessionsRecord};
+pub use operations::{Operation, OperationTimes, OperationsRecord};
+pub use plan::{
+    Cell, Cookies, Found, Ladder, Measure, Operations, Pattern, Plan, Rung, SESSION_TRANSFERS, Settings,
+    Store, Way, Workers, measured_of,
+};
 pub use record::{KeyExchange, Relayed, Transfer, UnloadedRecord};
 pub use report::{report, sections};
 pub use rung::{Outcomes, RungRecord, RungTimes, ScaleRecord};
@@ -43,4 +52,10 @@ pub struct Records {
     pub scales: Vec<ScaleRecord>,
     /// Steps of ladders.
     pub rungs: Vec<RungRecord>,
+    /// Operations alone.
+    pub operations: Vec<OperationsRecord>,
+    /// What a core serves of patterns of exchanges and transfers.
+    pub sessions: Vec<SessionsRecord>,
+    /// Transfers alone at rates past the paper's.
+    pub rates: Vec<RatesRecord>,
 }

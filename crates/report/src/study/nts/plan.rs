@@ -1,11 +1,14 @@
-//! What a study of NTS measures: cells of one client, its server's key store and the path between them; and ladders of
-//! loads (`ladder`).
+//! What a study of NTS measures: cells of one client, its server's key store and the path between them; ladders of
+//! loads (`ladder`); operations alone; and what goes beyond the paper (`beyond`).
 
+mod beyond;
 mod ladder;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::beyond::{Cookies, Pattern, SESSION_TRANSFERS, Workers};
 pub use self::ladder::{Ladder, Rung, measured_of};
+use super::operations::Operation;
 use crate::study::{self, Paper, Task};
 
 /// What a study is to measure, how, and what became of it.
@@ -48,6 +51,18 @@ pub struct Settings {
     pub deadline_seconds: f64,
     /// Transfers after each key exchange under load, with one cookie.
     pub transfers: u32,
+    /// Rounds in which operations alone take their turns.
+    pub operation_rounds: u32,
+    /// How long the turn of an operation lasts, in seconds.
+    pub operation_seconds: f64,
+    /// Sessions, or transfers alone, that are under way at once in a closed loop.
+    pub session_window: u32,
+    /// How long sessions begin, in seconds.
+    pub session_seconds: f64,
+    /// Rates at which transfers alone are offered to a server, from the end of the paper's axis up.
+    pub rate_steps: u32,
+    /// How long each of them is offered, in seconds.
+    pub rate_seconds: f64,
 }
 
 impl study::Settings for Settings {
@@ -193,15 +208,44 @@ impl Cell {
     }
 }
 
+/// Which operations are measured alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operations {
+    /// Those of our server, a client's half of the handshake, and the read of a small file.
+    Computed,
+    /// A get from memcached.
+    Memcached,
+}
+
+impl Operations {
+    /// Both.
+    pub const ALL: [Operations; 2] = [Operations::Computed, Operations::Memcached];
+
+    /// The name of its task.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Operations::Computed => "operations",
+            Operations::Memcached => "operations-memcached",
+        }
+    }
+}
+
 /// What a task measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// One client alone.
     Cell(Cell),
+    /// Operations alone.
+    Operations(Operations),
     /// What the server of a ladder serves, and how its rates follow from that.
     Scale(Ladder),
     /// A step of a ladder.
     Rung(Ladder, Rung),
+    /// What a core serves of a pattern of key exchanges and transfers.
+    Sessions(Pattern),
+    /// Transfers alone past the rates of the paper.
+    Rates(Workers),
 }
 
 impl Measure {
@@ -210,8 +254,11 @@ impl Measure {
     pub fn id(self) -> String {
         match self {
             Measure::Cell(cell) => cell.id(),
+            Measure::Operations(operations) => operations.id().to_owned(),
             Measure::Scale(ladder) => ladder.scale_id(),
             Measure::Rung(ladder, rung) => ladder.rung_id(rung),
+            Measure::Sessions(pattern) => pattern.id(),
+            Measure::Rates(workers) => workers.id().to_owned(),
         }
     }
 
@@ -227,7 +274,13 @@ impl Measure {
         };
         let scale = Ladder::ALL.into_iter().find(|ladder| ladder.scale_id() == id).map(Measure::Scale);
         let rung = || Ladder::ALL.into_iter().find_map(of_ladder);
-        let found = Cell::of(id).map(Measure::Cell).or(scale).or_else(rung);
+        let of_name = |of: Measure| (of.id() == id).then_some(of);
+        let others = || {
+            let operations = Operations::ALL.map(Measure::Operations).into_iter();
+            let sessions = Pattern::all().into_iter().map(Measure::Sessions);
+            operations.chain(sessions).chain(Workers::ALL.map(Measure::Rates)).find_map(of_name)
+        };
+        let found = Cell::of(id).map(Measure::Cell).or(scale).or_else(rung).or_else(others);
         // A number has one name.
         found.filter(|found| found.id() == id)
     }
@@ -238,7 +291,20 @@ impl Settings {
     #[must_use]
     pub fn tasks(&self) -> Vec<Task> {
         let cells = Cell::all().into_iter().map(|cell| self.task(cell));
-        cells.chain(Ladder::ALL.into_iter().flat_map(|ladder| self.ladder(ladder))).collect()
+        let operations = Operations::ALL.into_iter().map(|operations| self.operations(operations));
+        let ladders = Ladder::ALL.into_iter().flat_map(|ladder| self.ladder(ladder));
+        cells.chain(ladders).chain(operations).chain(self.beyond()).collect()
+    }
+
+    fn operations(&self, operations: Operations) -> Task {
+        let turns = f64::from(self.operation_rounds) * self.operation_seconds;
+        let seconds = match operations {
+            // A handshake is one turn, for both halves and the whole of it.
+            Operations::Computed => 1.0 + turns * (Operation::ALL.len() - 3) as f64,
+            Operations::Memcached => SPARE_SECONDS + turns,
+        };
+        // To tenths: what is stored is read as the same number.
+        Task::new(operations.id(), "operations", (seconds * 10.0).round() / 10.0, 1)
     }
 
     /// Rounds of a cell that count, and seconds from one to the next.
@@ -292,7 +358,7 @@ mod tests {
     #[test]
     fn tasks_are_found_by_their_names_and_are_sound() {
         let tasks = settings().tasks();
-        assert_eq!(tasks.len(), 1 + 2 * 3 + 3 * (1 + 1 + 16));
+        assert_eq!(tasks.len(), 1 + 2 * 3 + 2 + 3 * (1 + 1 + 16) + 3 + 2 * 5 + 2);
         study::task::check(&tasks).unwrap();
         for (task, cell) in tasks.iter().zip(Cell::all()) {
             assert_eq!(Cell::of(&task.id), Some(cell));
@@ -315,6 +381,13 @@ mod tests {
             "ladder-quota-0100",
             "ladder-quota-+100",
             "ladder-core-memcached-unloaded-1",
+            "operations-",
+            "sessions-2-fresh",
+            "sessions-3",
+            "sessions-03-fresh",
+            "transfers-alone",
+            "rates",
+            "rates-3-workers",
         ] {
             assert_eq!(Measure::of(id), None, "{id}");
         }

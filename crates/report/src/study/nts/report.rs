@@ -1,11 +1,10 @@
 //! The report on the study of NTS.
 
-use super::answers::answer;
+use super::answers::{Evidence, answer};
 use super::figures::{Cells, Derived};
-use super::ladder::{self, Ladders};
 use super::record::{Relayed, UnloadedRecord};
 use super::verdicts::tally;
-use super::{Cell, Plan, Records, tables};
+use super::{Cell, Plan, Records, beyond, ladder, operations, tables};
 use crate::published::nts::statement::{Statement, all};
 use crate::published::nts::{DATA_SOURCE, SOURCE};
 use crate::render::{Block, Layout, Medium, Prose, Report, Section};
@@ -28,10 +27,12 @@ pub fn report(plan: &Plan, records: &Records) -> Report {
     Report::new(TITLE, Layout::Nested, sections(plan, records)).tallied(tally(plan, records))
 }
 
-/// The paper's Table II and Figures 4 and 5 with ours beside them, equation (6), paths, and every statement.
+/// The paper's Table II and Figures 4 and 5 with ours beside them, equation (6), paths, operations alone, the figures
+/// under load, what goes beyond the paper, and every statement.
 #[must_use]
 pub fn sections(plan: &Plan, records: &Records) -> Vec<Section> {
-    let (cells, ladders) = (Cells::new(&records.unloaded), Ladders::new(records));
+    let evidence = Evidence::of(records);
+    let Evidence { cells, alone, ladders, beyond } = &evidence;
     let mut first = Section::default();
     let compare = format!("{SOURCE}, beside ours. Compare shapes and ratios, not times.");
     first.say_in(Medium::Text, compare);
@@ -39,13 +40,13 @@ pub fn sections(plan: &Plan, records: &Records) -> Vec<Section> {
         "{SOURCE}, tells what NTS costs client and server. Its hardware is not ours: shapes and ratios are compared."
     );
     first.say_in(Medium::Page, about);
-    let mut how = opening(plan, &cells).into_iter();
+    let mut how = opening(plan, cells).into_iter();
     first.say_all(how.next());
     first.fold("How it was measured, and what is missing", how);
     let mut sections = vec![first];
     let derived = cells.main().and_then(|(_, record)| Derived::of(record));
     let follows: Vec<String> =
-        derived.iter().flat_map(findings).chain(ladder::found::in_short(&ladders)).collect();
+        derived.iter().flat_map(findings).chain(ladder::found::in_short(ladders)).collect();
     if !follows.is_empty() {
         sections.push(Section::of("What follows", [Block::findings(follows)]));
     }
@@ -59,10 +60,12 @@ pub fn sections(plan: &Plan, records: &Records) -> Vec<Section> {
             let table = Block::Table(tables::equation_6(derived));
             sections.push(Section::of("Equation (6), and a plain transfer beside it", [table]));
         }
-        sections.push(Section::of("Paths and key stores", [Block::Table(tables::cells(&cells))]));
+        sections.push(Section::of("Paths and key stores", [Block::Table(tables::cells(cells))]));
     }
-    sections.extend(ladder::sections(&ladders));
-    let terms = all().map(|statement| (statement.place(), said(statement, &cells, &ladders)));
+    sections.extend(operations::section(alone, cells));
+    sections.extend(ladder::sections(ladders));
+    sections.extend(beyond::section(beyond));
+    let terms = all().map(|statement| (statement.place(), said(statement, &evidence)));
     let about = format!(
         "Every statement of the paper with a number or a claim, what {DATA_SOURCE} say of it, and what we measure."
     );
@@ -158,15 +161,11 @@ fn findings(derived: &Derived) -> Vec<String> {
 }
 
 /// A statement, its data, and ours.
-fn said(statement: &Statement, cells: &Cells<'_>, ladders: &Ladders<'_>) -> Prose {
+fn said(statement: &Statement, evidence: &Evidence<'_>) -> Prose {
     let prose = Prose::default();
     let prose = match statement.printed {
         Some(printed) => prose.plain(printed).plain(" "),
         None => prose,
     };
-    prose
-        .strong("Its data: ")
-        .plain(statement.data)
-        .strong(" Ours: ")
-        .plain(answer(statement, cells, ladders))
+    prose.strong("Its data: ").plain(statement.data).strong(" Ours: ").plain(answer(statement, evidence))
 }

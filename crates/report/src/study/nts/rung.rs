@@ -165,7 +165,7 @@ impl Outcomes {
         self.causes.get(&cause).copied().unwrap_or(0)
     }
 
-    fn check(&self) -> Result<(), String> {
+    pub(super) fn check(&self) -> Result<(), String> {
         let Outcomes { scheduled, sent, answered, .. } = *self;
         let is_sound = answered.checked_add(self.failed()) == Some(scheduled);
         match is_sound && answered <= sent && sent <= scheduled {
@@ -213,7 +213,7 @@ impl RungTimes {
 }
 
 /// Numbers that are shares lie between 0 and 1, others are at least zero.
-fn bounded(shares: &[(&str, Option<f64>)], others: &[(&str, Option<f64>)]) -> Result<(), String> {
+pub(super) fn bounded(shares: &[(&str, Option<f64>)], others: &[(&str, Option<f64>)]) -> Result<(), String> {
     let wrong = |&&(_, value): &&(&str, Option<f64>), most: f64| {
         value.is_some_and(|value| !(0.0..=most).contains(&value))
     };
@@ -263,7 +263,11 @@ impl RungRecord {
     pub fn place(&self) -> Option<(Ladder, Rung)> {
         match Measure::of(&self.task)? {
             Measure::Rung(ladder, rung) => Some((ladder, rung)),
-            Measure::Cell(_) | Measure::Scale(_) => None,
+            Measure::Cell(_)
+            | Measure::Operations(_)
+            | Measure::Scale(_)
+            | Measure::Sessions(_)
+            | Measure::Rates(_) => None,
         }
     }
 

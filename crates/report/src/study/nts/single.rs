@@ -1,8 +1,13 @@
 //! One record alone, without the study that it is of: what `authentick report` shows of a file.
 
-use super::figures::Derived;
+use super::beyond::Beyond;
+use super::figures::{Cells, Derived};
+use super::operations::Alone;
 use super::rung::Outcomes;
-use super::{Cell, Rung, RungRecord, ScaleRecord, Times, UnloadedRecord, tables};
+use super::{
+    Cell, OperationsRecord, RatesRecord, Records, Rung, RungRecord, ScaleRecord, SessionsRecord, Times,
+    UnloadedRecord, beyond, operations, tables,
+};
 use crate::load::Cause;
 use crate::render::{Block, Layout, Report, Section, Table, or_absent};
 use crate::stored::Stored;
@@ -59,6 +64,35 @@ pub fn of_rung(record: &RungRecord) -> Report {
     first.add(Block::Table(outcomes(record)));
     first.add(Block::Table(times(record)));
     Report::new("A step of the NTS study\u{2019}s ladder", Layout::Nested, vec![first])
+}
+
+/// The report on operations alone.
+#[must_use]
+pub fn of_operations(record: &OperationsRecord) -> Report {
+    let alone = Alone::new(std::slice::from_ref(record));
+    let sections = operations::section(&alone, &Cells::new(&[]));
+    alone_report("Operations alone of the NTS study", record, sections)
+}
+
+/// The report on what a core serves of a pattern.
+#[must_use]
+pub fn of_sessions(record: &SessionsRecord) -> Report {
+    let records = Records { sessions: vec![record.clone()], ..Records::default() };
+    alone_report("Sessions of the NTS study", record, beyond::section(&Beyond::new(&records)))
+}
+
+/// The report on transfers alone.
+#[must_use]
+pub fn of_rates(record: &RatesRecord) -> Report {
+    let records = Records { rates: vec![record.clone()], ..Records::default() };
+    alone_report("Transfers alone of the NTS study", record, beyond::section(&Beyond::new(&records)))
+}
+
+/// Where a record is from, and what the report on the study would say of it.
+fn alone_report<R: Stored>(title: &str, record: &R, section: Option<Section>) -> Report {
+    let mut first = Section::default();
+    first.say(format!("{title}. On {}", record.provenance().made()));
+    Report::new(title, Layout::Nested, std::iter::once(first).chain(section).collect())
 }
 
 fn told(record: &RungRecord) -> Vec<String> {
@@ -146,7 +180,7 @@ fn times(record: &RungRecord) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::nts::tests::{record, rung, scale};
+    use crate::study::nts::tests::{operations, rates, record, rung, scale, sessions};
 
     #[test]
     fn records_alone_are_shown_with_their_figures_and_why_they_do_not_count() {
@@ -167,6 +201,12 @@ mod tests {
         let (scale, unloaded) =
             (of_scale(&scale("scale-quota")).text(), of_unloaded(&record("unloaded")).text());
         assert!(scale.contains("50.00 %") && scale.contains("0.400"), "{scale}");
+        let text = of_operations(&operations("operations")).text();
+        assert!(text.contains("read a small file") && !text.contains("a get from memcached"), "{text}");
+        let text = of_sessions(&sessions("sessions-30-one")).text();
+        assert!(text.contains("30 transfers per exchange, one cookie") && text.contains("13.3 us"), "{text}");
+        let text = of_rates(&rates("rates-2-workers")).text();
+        assert!(text.contains("two workers") && text.contains("96,000"), "{text}");
         assert!(
             unloaded.contains("memcached, 0.12 ms, with look-ups") && unloaded.contains("2.10 ms"),
             "{unloaded}"

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::load::Cause;
+use crate::load::{Cause, Limit};
 use crate::published::nts::statement;
 use crate::render::page::assert_escaped;
 use crate::run::Host;
@@ -24,6 +24,12 @@ pub(crate) fn settings() -> Settings {
         core_steps: 16,
         deadline_seconds: 10.0,
         transfers: 3,
+        operation_rounds: 5,
+        operation_seconds: 0.03,
+        session_window: 16,
+        session_seconds: 0.5,
+        rate_steps: 4,
+        rate_seconds: 0.5,
     }
 }
 
@@ -185,6 +191,108 @@ pub(crate) fn rung(task: &str) -> RungRecord {
     }
 }
 
+/// Operations alone: the first takes 1 us, the next 2 us, and so on; rounds differ by a twentieth.
+pub(crate) fn operations(task: &str) -> OperationsRecord {
+    let Some(Measure::Operations(of)) = Measure::of(task) else { panic!("{task} measures no operation") };
+    let times = |(index, operation): (usize, Operation)| {
+        let median = (index + 1) as f64 * 1_000.0;
+        OperationTimes {
+            operation,
+            block: 4,
+            count: 500,
+            p5_ns: median * 0.9,
+            p50_ns: median,
+            mean_ns: median * 1.1,
+            p95_ns: median * 1.5,
+            rounds_ns: [0.95, 1.0, 1.05, 1.0, 1.0].map(|factor: f64| (median * factor).round()).into(),
+        }
+    };
+    let all = Operation::ALL.into_iter().enumerate().filter(|(_, operation)| operation.of() == of);
+    OperationsRecord {
+        version: "0.1.0".to_owned(),
+        commit: "0123456789ab".to_owned(),
+        command: "authentick study run nts --quick --out study".to_owned(),
+        started_unix_s: 1_790_000_000,
+        host: host(),
+        task: task.to_owned(),
+        path: "VAES-512".to_owned(),
+        group: 16,
+        memcached: (of == Operations::Memcached).then(|| "1.6.18".to_owned()),
+        size: Some(if of == Operations::Memcached { 400 } else { 192 }),
+        clock_ns: 42.0,
+        operations: all.map(times).collect(),
+    }
+}
+
+fn all_answered(scheduled: u64) -> Outcomes {
+    Outcomes { scheduled, sent: scheduled, answered: scheduled, ..Outcomes::default() }
+}
+
+/// Sessions of a server whom an exchange takes 250 us and a transfer 5 us.
+pub(crate) fn sessions(task: &str) -> SessionsRecord {
+    let Some(Measure::Sessions(pattern)) = Measure::of(task) else { panic!("{task} has no sessions") };
+    let (exchanges, transfers) = match pattern {
+        Pattern::Exchanges => (1_000, 0),
+        Pattern::Transfers(_) => (0, 100_000),
+        Pattern::Sessions(count, _) => (1_000, 1_000 * u64::from(count)),
+    };
+    SessionsRecord {
+        version: "0.1.0".to_owned(),
+        commit: "0123456789ab".to_owned(),
+        command: "authentick study run nts --quick --out study".to_owned(),
+        started_unix_s: 1_790_000_000,
+        host: host(),
+        task: task.to_owned(),
+        isolated: true,
+        window: 16,
+        seconds: 0.5,
+        exchanges: all_answered(exchanges),
+        transfers: all_answered(transfers),
+        answered_within: exchanges.max(transfers * u64::from(exchanges == 0)),
+        server_cpu_seconds: Some((exchanges * 250 + transfers * 5) as f64 / 1e6),
+        generator_busy_share: Some(0.9),
+        why_invalid: None,
+    }
+}
+
+/// Rates of 24,000, 48,000 and 96,000 transfers a second, of the last of which a fifth is lost.
+pub(crate) fn rates(task: &str) -> RatesRecord {
+    let Some(Measure::Rates(workers)) = Measure::of(task) else { panic!("{task} has no rates") };
+    let step = |offered_rps: f64, lost: u64, p50_ns: u64, limited_by| {
+        let mut transfers = all_answered(offered_rps as u64);
+        transfers.answered -= lost;
+        transfers.causes.extend((lost > 0).then_some((Cause::Timeout, lost)));
+        RateStep {
+            offered_rps,
+            seconds: 1.0,
+            transfers,
+            p50_ns: Some(p50_ns),
+            p95_ns: Some(p50_ns * 3),
+            server_us: Some(5.5),
+            generator_busy_share: Some(0.6),
+            limited_by,
+            why_invalid: None,
+        }
+    };
+    RatesRecord {
+        version: "0.1.0".to_owned(),
+        commit: "0123456789ab".to_owned(),
+        command: "authentick study run nts --quick --out study".to_owned(),
+        started_unix_s: 1_790_000_000,
+        host: host(),
+        task: task.to_owned(),
+        isolated: true,
+        shares_processor: workers == Workers::Two,
+        closed_rps: 80_000.0,
+        closed_busy_share: Some(0.97),
+        steps: vec![
+            step(24_000.0, 0, 120_000, Limit::Nothing),
+            step(48_000.0, 0, 150_000, Limit::Nothing),
+            step(96_000.0, 19_200, 400_000_000, Limit::Server),
+        ],
+    }
+}
+
 /// Every cell.
 pub(crate) fn records() -> Vec<UnloadedRecord> {
     Cell::all().into_iter().map(|cell| record(&cell.id())).collect()
@@ -196,6 +304,9 @@ pub(crate) fn all_records() -> Records {
     for task in settings().tasks() {
         match Measure::of(&task.id).unwrap() {
             Measure::Cell(_) => {}
+            Measure::Operations(_) => records.operations.push(operations(&task.id)),
+            Measure::Sessions(_) => records.sessions.push(sessions(&task.id)),
+            Measure::Rates(_) => records.rates.push(rates(&task.id)),
             Measure::Scale(_) => records.scales.push(scale(&task.id)),
             Measure::Rung(..) => records.rungs.push(rung(&task.id)),
         }
@@ -244,6 +355,11 @@ fn report_has_theirs_beside_ours_and_answers_every_statement() {
         "80.8 us",
         "Its data: 117.757, cut off",
         "3 and 1 round trips",
+        "Operations alone:",
+        "would be 20.0 us, 1.09 times d_SKE",
+        "Beyond the paper",
+        "one exchange is worth 50 transfers",
+        "NTS alone is carried up to 48,000 transfers a second",
     ] {
         assert!(unfolded(&text).contains(part), "{part}\n{text}");
     }
@@ -258,10 +374,10 @@ fn study_without_a_record_says_what_is_missing_and_shows_no_figure() {
     plan.tasks[0].end = ended(Outcome::Infeasible, Some("there is <script> no memcached"));
     let (text, page) = (report(&plan, &Records::default()).text(), report(&plan, &Records::default()).page());
     assert!(
-        text.contains("1 of 61 tasks is not measured: unloaded: there is <script> no memcached."),
+        text.contains("1 of 78 tasks is not measured: unloaded: there is <script> no memcached."),
         "{text}"
     );
-    assert!(unfolded(&text).contains("60 of 61 tasks are not measured yet"), "{text}");
+    assert!(unfolded(&text).contains("77 of 78 tasks are not measured yet"), "{text}");
     assert!(!page.contains("<figure>") && !page.contains("<script"));
     // Published figures and data stand there all the same.
     assert_eq!(unfolded(&text).matches(" Its data: ").count(), statement::all().count());
@@ -274,8 +390,8 @@ fn page_is_whole_and_escapes_what_comes_from_records() {
     records.unloaded[0].memcached = Some("<i>".to_owned());
     let page = report(&plan, &records).page();
     assert_escaped(&page);
-    // Table II, Figures 4 and 5, and each of 7 to 12 to scale and on a whole core.
-    assert_eq!(page.matches("<figure>").count(), 3 + 6 * 2);
+    // Table II, Figures 4 and 5, each of 7 to 12 to scale and on a whole core, sessions and rates.
+    assert_eq!(page.matches("<figure>").count(), 3 + 6 * 2 + 2);
 }
 
 /// Theirs, and ours in both readings where there are two: five measures, each in both sizes of its picture.

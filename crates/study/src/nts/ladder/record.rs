@@ -53,7 +53,7 @@ pub(in crate::nts) fn rung_record(
 }
 
 /// Why a step says nothing about the server, if so.
-pub(super) fn why_invalid(step: &Step) -> Option<String> {
+pub(in crate::nts) fn why_invalid(step: &Step) -> Option<String> {
     let unknown = || "the load run does not say why".to_owned();
     (!step.valid).then(|| step.why_invalid.clone().unwrap_or_else(unknown))
 }

@@ -176,7 +176,11 @@ mod tests {
         for task in settings().tasks() {
             match Measure::of(&task.id).unwrap() {
                 Measure::Rung(ladder, _) => assert_eq!(task.needs, [ladder.scale_id()]),
-                Measure::Cell(_) | Measure::Scale(_) => assert!(task.needs.is_empty()),
+                Measure::Cell(_)
+                | Measure::Operations(_)
+                | Measure::Scale(_)
+                | Measure::Sessions(_)
+                | Measure::Rates(_) => assert!(task.needs.is_empty()),
             }
         }
     }
