@@ -27,6 +27,8 @@ const REST_MAX: Duration = Duration::from_secs(1);
 pub struct Process {
     child: Child,
     log: Arc<Mutex<Log>>,
+    /// Its input is its watcher's.
+    is_watched: bool,
 }
 
 /// What was read of a process's output.
@@ -46,6 +48,30 @@ impl Process {
         Process::with_input(command, Stdio::null())
     }
 
+    /// The same for a program that does not mind its input: a watcher beside it kills it once this process has ended,
+    /// killed perhaps, at whatever moment after this call began. The program has no input, and its number and its
+    /// environment are those of `command`; of what else a command may say nothing is heeded.
+    ///
+    /// # Errors
+    /// If there is no shell.
+    pub fn start_watched(command: &Command) -> Result<Self, Error> {
+        // The shell becomes the program, so the watcher knows its number before there is a program. The pipe ends with
+        // this process; a line in it dismisses the watcher.
+        const WATCH: &str = "exec 3<&0; { read -r line <&3 || kill -KILL $$; } >/dev/null 2>&1 & \
+                             exec \"$@\" 3<&- </dev/null";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", WATCH, "sh"]).arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => shell.env(name, value),
+                None => shell.env_remove(name),
+            };
+        }
+        let mut process = Process::with_input(&mut shell, Stdio::piped())?;
+        process.is_watched = true;
+        Ok(process)
+    }
+
     /// The same for a program that ends by itself once its input has ended, even if this process is killed. If it does
     /// not within a few seconds it is killed too.
     ///
@@ -59,7 +85,7 @@ impl Process {
         let program = command.get_program().display().to_string();
         let child = command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let child = child.map_err(|error| Error::Command { program, problem: error.to_string() })?;
-        let mut process = Process { child, log: Arc::default() };
+        let mut process = Process { child, log: Arc::default(), is_watched: false };
         let (stdout, stderr) = (process.child.stdout.take(), process.child.stderr.take());
         process.keep(stdout)?;
         process.keep(stderr)?;
@@ -184,8 +210,19 @@ impl Process {
     pub fn kill(&mut self) {
         // One that has ended already is no matter.
         let _ = self.child.kill();
+        self.dismiss();
         let _ = self.child.wait();
         self.read_out();
+    }
+
+    /// Ends the watcher. That is to be before the process is waited for: until then nobody else has its number.
+    fn dismiss(&mut self) {
+        if self.is_watched
+            && let Some(mut input) = self.child.stdin.take()
+        {
+            // A watcher that has done its work reads no more.
+            let _ = input.write_all(b"\n");
+        }
     }
 
     /// Resident memory in octets, and processor time in seconds; zeros if the system does not tell. Commands made by
@@ -210,6 +247,10 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
+        if self.is_watched {
+            self.kill();
+            return;
+        }
         if self.child.stdin.take().is_some() && self.wait(END_MAX).is_ok() {
             return;
         }
@@ -359,6 +400,40 @@ mod tests {
         drop(process);
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "done\n");
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn watched_process_ends_with_whoever_started_it_whenever_that_is() {
+        use std::os::unix::process::ExitStatusExt;
+        for is_up in [false, true] {
+            let mut process = Process::start_watched(&shell("echo up; exec sleep 60")).unwrap();
+            if is_up {
+                process.wait_for_line("up", PATIENCE).unwrap();
+            }
+            // What the end of this process does.
+            drop(process.child.stdin.take());
+            assert_eq!(process.wait(PATIENCE).unwrap().signal(), Some(9), "{is_up}");
+        }
+    }
+
+    #[test]
+    fn watched_process_has_no_input_and_takes_its_watcher_along() {
+        let mut command = shell("cat; echo \"$NAME\"; exec sleep 60");
+        let mut process = Process::start_watched(command.env("NAME", "of it")).unwrap();
+        process.wait_for_line("of it", PATIENCE).unwrap();
+        let family = process.family();
+        assert_eq!(family.len(), 2, "{family:?}");
+        drop(process);
+        // Nobody may be there who waits for a watcher that has ended.
+        let has_ended = |pid: &u32| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with('Z'))
+        };
+        let end = Instant::now() + PATIENCE;
+        while !family.iter().all(has_ended) && Instant::now() < end {
+            std::thread::sleep(TICK);
+        }
+        assert!(family.iter().all(has_ended), "{family:?}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `authentick study run nts`: what fits into some seconds of its short form, and without rights.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -51,6 +52,36 @@ fn run(out: &Path) -> Output {
     let peers = folder();
     let (out, peers) = (out.to_str().unwrap(), peers.to_str().unwrap());
     authentick(["study", "run", "nts", "--quick", "--minutes", "0.15", "--peers", peers, "--out", out])
+}
+
+/// A memcached that has started and does not listen yet is nobody's: it ends with the study all the same.
+#[test]
+fn study_that_is_killed_while_memcached_starts_leaves_none() {
+    let _turn = alone();
+    let scratch = tempfile::tempdir().unwrap();
+    let (peers, told) = (scratch.path().join("peers"), scratch.path().join("pid"));
+    let program = peers.join("memcached/usr/bin/memcached");
+    fs::create_dir_all(program.parent().unwrap()).unwrap();
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = --version ] && echo memcached 1.6.18 && exit\necho $$ > {0}.new\nmv {0}.new {0}\n\
+         exec sleep 60\n",
+        told.display()
+    );
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let (out, peers) = (scratch.path().join("study"), peers.to_str().unwrap());
+    let words = ["study", "run", "nts", "--quick", "--peers", peers, "--out", out.to_str().unwrap()];
+    let mut process = Process::start(Command::new(env!("CARGO_BIN_EXE_authentick")).args(words));
+    let pid = wait_for("memcached", || fs::read_to_string(&told).ok());
+    process.signal("-KILL");
+    process.wait();
+    let stat = format!("/proc/{}/stat", pid.trim());
+    // Nobody may be there who waits for what has ended.
+    let has_ended = || {
+        let stat = fs::read_to_string(&stat).unwrap_or_default();
+        stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with('Z')).then_some(())
+    };
+    wait_for("the end of memcached", has_ended);
 }
 
 #[test]

@@ -61,7 +61,8 @@ impl Memcached {
     }
 
     /// A process that accepts TCP connections at `address`, whose port may be 0 for a free one, and has no UDP; and the
-    /// address. For the start it needs a file in `folder`.
+    /// address. It ends with this process, even if that is killed before it listens. For the start it needs a file in
+    /// `folder`.
     ///
     /// # Errors
     /// If it does not listen within twenty seconds: with what it said.
@@ -85,7 +86,7 @@ impl Memcached {
         if memory.refuses {
             command.arg("-M");
         }
-        let mut process = Process::start(&mut command)?;
+        let mut process = Process::start_watched(&command)?;
         // It writes the file aside, and moves it here once it listens.
         let deadline = Instant::now() + START_MAX;
         let port = loop {

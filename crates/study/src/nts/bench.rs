@@ -19,7 +19,7 @@ use authentick_rig::hosts::{Host, Hosts};
 use authentick_rig::link::Link;
 use authentick_rig::path::Path;
 use authentick_rig::peers::{Memcached, Memory, Place};
-use authentick_rig::process::{Guard, Process, is_installed, run};
+use authentick_rig::process::{Process, is_installed, run};
 use authentick_rig::processors::{Processor, pinned};
 use authentick_rig::quota::Quota;
 use authentick_rig::resolver::{PORT, Resolver};
@@ -73,8 +73,6 @@ pub struct Bench<'a> {
 
 /// A memcached, which ends with this value, and when this process ends.
 struct Stored {
-    // First: it is to look away before what it guards is waited for.
-    _guard: Guard,
     _process: Process,
     address: SocketAddr,
 }
@@ -322,8 +320,7 @@ impl<'a> Bench<'a> {
         let start = || found.start(&at, SocketAddr::new(address, 0), memory, folder);
         let not_started = "memcached did not start";
         let (process, address) = pinned(Processor::Last, start).map_err(Error::rig(not_started))?;
-        let guard = Guard::new(&process).map_err(Error::rig(not_started))?;
-        Ok(Stored { _guard: guard, _process: process, address })
+        Ok(Stored { _process: process, address })
     }
 
     /// A server on this ground, with keys in the memcached at this address or else in a file, which times these clients
