@@ -61,6 +61,7 @@ impl Core {
             return None;
         };
         let came = time_of_day.trusted(came, flight.sent_ns);
+        flight.came_size = flight.came_size.saturating_add(octets.len() as u32);
         let (transmit, epoch) = (flight.request.asked.transmit(), flight.request.epoch);
         let asked = &mut flight.request.asked;
         let (at, clock) = (came.at, desk.clock);

@@ -46,12 +46,14 @@ pub(crate) struct Flight {
     pub(crate) obstacle: Option<Cause>,
     /// It has waited for one timeout, and its client was told.
     pub(crate) overdue: bool,
+    /// Octets of all datagrams that came with its transmit timestamp as their origin.
+    pub(crate) came_size: u32,
 }
 
 impl Flight {
     /// The flight of a request that left at `sent_ns`, which was `sent` by the time of day.
     pub(crate) const fn new(request: Request, sent_ns: u64, sent: NtpTime) -> Self {
-        Flight { request, sent_ns, sent, noted: None, obstacle: None, overdue: false }
+        Flight { request, sent_ns, sent, noted: None, obstacle: None, overdue: false, came_size: 0 }
     }
 }
 

@@ -122,6 +122,10 @@ pub struct Part {
     pub series_ns: Vec<Histogram>,
     /// Octets of the largest request as UDP payload; 0: TCP.
     pub request_size: u32,
+    /// Octets of the largest answer that passed every check in time, as UDP payload and all datagrams of it together.
+    /// 0: TCP, or there was none.
+    #[serde(default)]
+    pub response_size: u32,
     /// Requests that left in one message with another, which their host counts as one datagram; those of a warm-up not
     /// included.
     #[serde(default)]
@@ -161,6 +165,7 @@ impl Part {
         self.evidence.merge(&other.evidence);
         series::merge((&mut self.series, &mut self.series_ns), (other.series, other.series_ns));
         self.request_size = self.request_size.max(other.request_size);
+        self.response_size = self.response_size.max(other.response_size);
         self.joined = self.joined.saturating_add(other.joined);
         self.joinables.extend(other.joinables);
         self.joinables_left_out = self.joinables_left_out.saturating_add(other.joinables_left_out);

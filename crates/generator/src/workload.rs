@@ -46,6 +46,8 @@ pub(crate) struct Results {
     pub(crate) series: Series,
     /// Octets of the largest request.
     pub(crate) request_size: usize,
+    /// Octets of the largest answer that came in time, all datagrams of it together.
+    pub(crate) response_size: usize,
     /// When a measured operation was sent last.
     pub(crate) last_sent_ns: u64,
 }
@@ -53,12 +55,12 @@ pub(crate) struct Results {
 impl Results {
     /// Starts again from zero, for a step whose measured clients count from `from_ns` on, until `end_ns`.
     pub(crate) fn start(&mut self, from_ns: u64, end_ns: u64) {
-        let Results { ledger, lateness, joinables, series, request_size, last_sent_ns } = self;
+        let Results { ledger, lateness, joinables, series, request_size, response_size, last_sent_ns } = self;
         ledger.start(from_ns, end_ns);
         lateness.clear();
         joinables.take();
         series.start(from_ns);
-        (*request_size, *last_sent_ns) = (0, 0);
+        (*request_size, *response_size, *last_sent_ns) = (0, 0, 0);
     }
 }
 
@@ -174,6 +176,7 @@ impl Workload {
         client.request_ended(epoch);
         client.outstanding -= u32::from(!flight.overdue);
         if !flight.overdue && came.at_ns().saturating_sub(flight.sent_ns) < self.flights.timeout_ns() {
+            self.results.response_size = self.results.response_size.max(flight.came_size as usize);
             return Some(Landing::InTime(flight));
         }
         self.counts_of(index, principal, intended_ns).fail(Cause::Late);

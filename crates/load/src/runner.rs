@@ -190,6 +190,7 @@ fn step_of(part: &Part, offered_rps: Option<f64>, hosts: Vec<HostPart>) -> Step 
         generator_busy_share: part.busy_share,
         lateness_us: part.lateness_ns.percentiles(1000.0),
         request_size: part.request_size,
+        response_size: part.response_size,
         server: None,
         antp: part.antp.clone(),
         spans: None,

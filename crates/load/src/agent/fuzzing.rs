@@ -186,6 +186,7 @@ mod tests {
             series_ns: vec![vec![(20_000, 7)].into()],
             antp: Some(figures),
             request_size: 48,
+            response_size: 48,
             joinables: vec![Joinable { source: ([10, 0, 0, 1], 9).into(), transmit: Some(7), whole_ns: 5 }],
             ..Part::default()
         };

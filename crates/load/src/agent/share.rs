@@ -256,6 +256,7 @@ mod tests {
             lateness_ns: vec![(5, 10)].into(),
             busy_share: Some(0.5),
             request_size: 48,
+            response_size: 44,
             ..Part::default()
         };
         let other = Part {
@@ -263,6 +264,7 @@ mod tests {
             background: Some(tally(2, 0)),
             busy_share: Some(0.9),
             why_invalid: Some("it fell behind".to_owned()),
+            response_size: 48,
             ..part.clone()
         };
         let (whole, rows) = merged(&[("a", part.clone()), ("b", other.clone())]).unwrap();
@@ -273,7 +275,7 @@ mod tests {
         assert_eq!(whole.accompanying.unwrap().sent, 6);
         assert_eq!(whole.background, other.background);
         assert_eq!(whole.lateness_ns.pairs(), [(5, 20)]);
-        assert_eq!((whole.busy_share, whole.request_size), (Some(0.9), 48));
+        assert_eq!((whole.busy_share, whole.request_size, whole.response_size), (Some(0.9), 48, 48));
         assert_eq!(whole.why_invalid.as_deref(), Some("b: it fell behind"));
         assert_eq!(rows.iter().map(|row| row.tally.sent).sum::<u64>(), 17);
         assert!(rows[0].valid && !rows[1].valid);

@@ -24,6 +24,7 @@ fn step() -> Step {
         generator_busy_share: Some(0.04),
         lateness_us: Some(late(20.0)),
         request_size: 48,
+        response_size: 48,
         server: None,
         antp: None,
         spans: None,

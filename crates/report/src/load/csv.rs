@@ -227,6 +227,7 @@ fn of_hosts<'a>(table: Filling<Part<'a>>) -> Filling<Part<'a>> {
         .number("dropped_send_buffer", |part| or_empty(part.evidence().map(|known| known.drops.send_buffer)))
         .number("dropped_queue", |part| or_empty(part.evidence().map(|known| known.drops.queue)))
         .number("request_size", |part| or_empty(part.whole().map(|step| step.request_size)))
+        .number("response_size", |part| or_empty(part.whole().map(|step| step.response_size)))
         .number("server_cpu_seconds", |part| or_empty(server(part).map(|server| server.cpu_seconds)))
         .number("server_cpu_us_per_request", |part| {
             or_empty(server(part).and_then(|server| server.cpu_us_per_request))

@@ -207,6 +207,10 @@ pub struct Step {
     pub lateness_us: Option<Percentiles>,
     /// Octets of the largest request as UDP payload; with it a reader can work out the wire's ceilings. 0: TCP.
     pub request_size: u32,
+    /// Octets of the largest answer that passed every check as UDP payload, all datagrams of it together: more than a
+    /// request has would let strangers amplify what they send. 0: TCP, no answer, or not known, as in older records.
+    #[serde(default)]
+    pub response_size: u32,
     /// What the server's processes used; null unless they were named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerUse>,

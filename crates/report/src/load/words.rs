@@ -5,7 +5,7 @@ use super::{
     AntpParameters, Cause, Finding, Limit, LoadRecord, Operation, Parameters, Point, Search, Step, Tally,
     Verdict,
 };
-use crate::units::{capital, count, joined, microseconds, percent, plural, rate, seconds, trimmed};
+use crate::units::{capital, count, joined, microseconds, percent, plural, rate, ratio, seconds, trimmed};
 
 /// Causes that the remark on a step names; what is left is only counted.
 const CAUSE_COUNT: usize = 3;
@@ -229,6 +229,15 @@ fn between(low: f64, high: f64) -> String {
 pub(super) fn largest_request(record: &LoadRecord) -> Option<(u32, Ip)> {
     let size = record.steps.iter().map(|step| step.request_size).max().filter(|&size| size > 0)?;
     Some((size, Ip::of(&record.address)))
+}
+
+/// How large the largest answer is, beside the largest request; `None` if there was none over UDP.
+pub(super) fn answers(record: &LoadRecord) -> Option<String> {
+    let size = record.steps.iter().map(|step| step.response_size).max().filter(|&size| size > 0)?;
+    let times = largest_request(record).map_or_else(String::new, |(request, _)| {
+        format!(", {} times as many as the largest request", ratio(f64::from(size) / f64::from(request)))
+    });
+    Some(format!("the largest answer has {size} octets of UDP payload{times}"))
 }
 
 /// How many of the largest request each link carries; `None` if it went over TCP or needs fragments.

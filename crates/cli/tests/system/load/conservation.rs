@@ -41,6 +41,7 @@ fn plain_requests_equal_what_the_server_counts() {
     let step = only(&record);
     assert_conserved(&step.tally, 600);
     assert_eq!((step.offered_rps, step.seconds, step.request_size), (Some(400.0), 1.5, 48));
+    assert_eq!(step.response_size, 48);
     assert_eq!(step.tally.operation, Operation::Transfer);
     assert!(step.accompanying.is_none() && step.background.is_none());
     assert_served(&server, [step.tally.sent + 1, 0, 0]);
@@ -57,6 +58,8 @@ fn nts_requests_equal_what_the_server_counts() {
     assert_eq!(record.authentication, "AES-SIV-CMAC-256");
     // Header 48, identifier 36, cookie 4 + 100, authenticator 4 + 4 + 16 + 16.
     assert!(step.request_size >= 224, "{}", step.request_size);
+    // An answer has a new cookie as long as the one that was spent, and is no longer than its request.
+    assert!((200..=step.request_size).contains(&step.response_size), "{}", step.response_size);
     let renewed = step.accompanying.as_ref().map_or(0, |tally| tally.sent);
     assert_served(&server, [0, step.tally.sent + 1, 40 + renewed + 1]);
 }
@@ -68,7 +71,7 @@ fn key_exchanges_equal_what_the_server_counts() {
     let record = load_nts("ke", server.ke, &lab, &["--rate", "40", "--step-seconds", "1.5"]);
     let step = only(&record);
     assert_conserved(&step.tally, 60);
-    assert_eq!((step.tally.operation, step.request_size), (Operation::KeyExchange, 0));
+    assert_eq!((step.tally.operation, step.request_size, step.response_size), (Operation::KeyExchange, 0, 0));
     assert_served(&server, [0, 0, step.tally.sent + 1]);
 }
 

@@ -149,6 +149,7 @@ impl Crew for Counter {
         let mut part = Part {
             tally: tally(sent, sent / 10),
             request_size: 228,
+            response_size: 228,
             busy_share: Some(0.25),
             ..Part::default()
         };

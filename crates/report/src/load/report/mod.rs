@@ -298,6 +298,7 @@ fn conclusions(run: Run<'_>) -> Section {
     if let Some(wires) = words::wires(record) {
         section.say_in(Medium::Text, format!("Links: {wires}."));
     }
+    section.say_all(words::answers(record).map(|answers| format!("Answers: {answers}.")));
     section.say_all(generator(record).map(|generator| format!("Generator: {generator}.")));
     for (step, times) in record.steps.iter().filter_map(|step| Some((step, antp_times(step)?))) {
         let offered = step.offered_rps.map_or_else(String::new, |offered| format!(" at {}/s", rate(offered)));

@@ -246,6 +246,7 @@ fn separate_tags_time_the_early_packet_if_it_came_and_was_genuine() {
     let early = |record: &LoadRecord| only(record).antp.as_ref().unwrap().early;
     let all = load_changed("antp", &more, |octets| vec![octets]);
     assert_eq!((only(&all).tally.answered, early(&all), only(&all).request_size), (100, 100, 224));
+    assert_eq!(only(&all).response_size, 76 + 120);
     assert!(all.parameters.antp.as_ref().unwrap().separate_tag);
     // An early packet has 76 octets, a follow-up 120. A guess of the former times nothing.
     let guessed = load_changed("antp", &more, |mut octets| {
