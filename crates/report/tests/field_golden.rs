@@ -42,6 +42,7 @@ fn trial(server: Server, scheme: Scheme, round: u32, cpu_us: f64, request_size: 
         server_share: Some(0.9),
         memory_octets: Some(if server == Server::Authentick { 14 << 20 } else { 5 << 20 }),
         request_size,
+        response_size: request_size,
         limited_by: if is_limited { Limit::Path } else { Limit::Server },
         why_invalid: is_disturbed
             .then(|| "the generator\u{2019}s host dropped 3 answers <unread>".to_owned()),
@@ -103,6 +104,7 @@ fn record() -> FieldRecord {
         settings: Settings {
             quick: true,
             servers: vec![Server::Authentick, Server::Chrony, Server::NtpdRs],
+            given: Vec::new(),
             schemes: vec![Scheme::Plain, Scheme::Cmac128, Scheme::Nts15],
             rounds: 3,
             trial_seconds: 2.0,

@@ -8,7 +8,7 @@ use authentick_report::study::front::front;
 use authentick_report::study::{FILE, Paper as Stored};
 
 use crate::antp::Antp;
-use crate::field::Field;
+use crate::field::{Choice, Field};
 use crate::folder::{Folder, Rendered, publish};
 use crate::list::studies;
 use crate::ntp_mac::NtpMac;
@@ -43,20 +43,24 @@ const SPARE: f64 = 1.25;
 /// Carries all studies out, each in a folder of its own below `path`, and renders them one by one and in one report.
 /// `ceiling`: how long all of them may measure. Each has what it needs or its share, whichever is less, and what one
 /// leaves the next ones have; for what no time is left, its report says so. A study that fails does not keep the
-/// others from being measured. Servers of others are looked for in `places`.
+/// others from being measured. Servers of others are looked for in `places`; `choice`: who is measured of them, and
+/// of those that somebody else runs.
 ///
 /// # Errors
 /// If a folder holds another study, something cannot be measured, read or written, or there is no time for anything.
 /// What was measured is kept, and rendered.
 pub fn carry_out_all(
     quick: bool,
+    choice: &Choice,
     places: &Places,
     path: &Path,
     ceiling: Option<Duration>,
     caller: &Caller<'_>,
 ) -> Result<Rendered, Error> {
-    let needs: Vec<(Stored, f64)> =
-        studies(places).iter().map(|study| (study.paper, study.seconds[usize::from(!quick)])).collect();
+    let needs: Vec<(Stored, f64)> = studies(choice, places)
+        .iter()
+        .map(|study| (study.paper, study.seconds[usize::from(!quick)]))
+        .collect();
     let papers: Vec<Stored> = needs.iter().map(|(paper, _)| *paper).collect();
     let mut left = match (ceiling, quick) {
         (Some(ceiling), _) => Some(ceiling.as_secs_f64()),
@@ -86,7 +90,8 @@ pub fn carry_out_all(
             }
             Stored::Antp => carry_out_shared(&Antp { quick, trial: None }, &folder, share, caller),
             Stored::Field => {
-                let paper = Field { quick, places: places.clone(), ..Field::default() };
+                let (choice, places) = (choice.clone(), places.clone());
+                let paper = Field { quick, trial: None, choice, places };
                 carry_out_shared(&paper, &folder, share, caller)
             }
         };

@@ -56,6 +56,9 @@ pub enum Error {
         /// Its command line.
         command: String,
     },
+    /// What the user said does not go together: a sentence with the option and the remedy.
+    #[error("{0}")]
+    Usage(String),
     /// The study may not take as long as its shortest task.
     #[error("{0}")]
     NoTime(String),
@@ -101,7 +104,11 @@ impl Error {
     #[must_use]
     pub const fn fault(&self) -> Fault {
         match self {
-            Error::File { .. } | Error::Access { .. } | Error::Order(_) | Error::NoTime(_) => Fault::User,
+            Error::File { .. }
+            | Error::Access { .. }
+            | Error::Usage(_)
+            | Error::Order(_)
+            | Error::NoTime(_) => Fault::User,
             Error::Run { fault, .. } => *fault,
             Error::Silence => Fault::Server,
             Error::System(_) | Error::Rig { .. } | Error::OpenSsl(..) => Fault::Host,
@@ -119,6 +126,7 @@ impl Error {
             }
             Error::Run { .. }
             | Error::File { .. }
+            | Error::Usage(_)
             | Error::NoTime(_)
             | Error::Silence
             | Error::Rig { .. }

@@ -100,6 +100,15 @@ impl Listening {
         Ok(())
     }
 
+    /// Whether it still runs; if not, how it ended.
+    pub(crate) fn check(&mut self) -> Result<(), String> {
+        match self.process.end() {
+            Ok(Some(status)) => Err(format!("it ended by itself ({status})")),
+            Ok(None) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
     /// Its number.
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
@@ -144,6 +153,18 @@ impl Program {
 }
 
 impl Caller<'_> {
+    /// Runs the program to its end with these arguments, and shows nothing. As an error, what it said last.
+    pub(crate) fn ask(&self, words: &[String]) -> Result<Result<(), String>, Error> {
+        let output = self.program.command(Launch::Here).args(words).stdin(Stdio::null()).output()?;
+        if output.status.success() {
+            return Ok(Ok(()));
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let last = said.lines().rev().find(|line| !line.trim().is_empty());
+        let last = last.map(|line| line.strip_prefix("authentick: ").unwrap_or(line).to_owned());
+        Ok(Err(last.unwrap_or_else(|| format!("it ended without a word ({})", output.status))))
+    }
+
     /// Carries out a load run with these arguments; its bar and its errors are shown. Ends it in order if the study is
     /// to stop.
     pub(crate) fn load(&self, launch: Launch<'_>, words: &[String]) -> Result<ExitStatus, Error> {

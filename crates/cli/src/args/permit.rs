@@ -6,7 +6,7 @@ use authentick_load::{NotAllowed, Permission};
 use clap::Args;
 
 /// Whom the user allows to load, besides what is nobody else's.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct Permit {
     /// Load this host even though its address is public; repeats the name of the server
     #[arg(long, value_name = "HOST")]

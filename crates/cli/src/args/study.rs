@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use authentick_report::study::field::Server;
+use authentick_report::study::field::{Given, Name, Server, of_name};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Id, Subcommand, ValueEnum};
 
-use super::Coordination;
 use super::values::{name_of, number, step_seconds};
+use super::{Coordination, Permit};
+use PaperArgument::{All, Antp, Field, Nts, Threshold};
 
 #[derive(Args, Debug)]
 pub(crate) struct Study {
@@ -71,6 +72,8 @@ pub(crate) struct StudyOptions {
     #[command(flatten)]
     pub(crate) server: ServerOptions,
     #[command(flatten)]
+    pub(crate) permission: Permit,
+    #[command(flatten)]
     pub(crate) coordination: Coordination,
     #[command(flatten)]
     pub(crate) records: RecordOptions,
@@ -97,9 +100,6 @@ pub(crate) struct ServerOptions {
     /// Measure this server instead of one of our own on loopback [default port: 123]
     #[arg(long, value_name = "HOST[:PORT]")]
     pub(crate) target: Option<String>,
-    /// Load this host although its address is public; must repeat --target's host
-    #[arg(long, value_name = "HOST", requires = "target")]
-    pub(crate) permit: Option<String>,
 }
 
 /// Options of the study that compares two configurations.
@@ -122,31 +122,37 @@ pub(crate) struct PeerOptions {
 }
 
 /// Options of the study that measures servers of others.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct FieldOptions {
     /// Measure these: authentick, chrony, ntpd-rs, facebook-time [default: all; with --quick the first two]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) servers: Vec<Server>,
+    /// Measure this server too, which somebody else runs, under NTS if the port of its key exchange is named; may be
+    /// repeated
+    #[arg(long, value_name = "NAME=HOST:PORT[:KEPORT]")]
+    pub(crate) server: Vec<Given>,
+    /// Trust the authorities in this PEM file for it, instead of the system's
+    #[arg(long, value_name = "NAME=FILE", value_parser = of_name::<PathBuf>)]
+    pub(crate) server_ca: Vec<(Name, PathBuf)>,
+    /// The name that its certificate must have [default: the host that is named]
+    #[arg(long, value_name = "NAME=HOST", value_parser = of_name::<String>)]
+    pub(crate) server_name: Vec<(Name, String)>,
+    /// A process of it on this host, whose processor time and memory to record; may be repeated
+    #[arg(long, value_name = "NAME=PID", value_parser = of_name::<u32>)]
+    pub(crate) server_pid: Vec<(Name, u32)>,
 }
 
-impl PaperArgument {
-    /// Whether a group of options has a meaning for this paper. A group is called as the type that holds it, and has
-    /// members only where that holds no other type.
-    fn takes(self, group: &str) -> bool {
-        use PaperArgument::{All, Antp, Field, Nts, Threshold};
-        let papers: &[Self] = match group {
-            "StepOptions" => &[Threshold, Antp, Nts, Field],
-            "PeerOptions" => &[Nts, Field, All],
-            "FieldOptions" => &[Field],
-            _ => &[Threshold],
-        };
-        papers.contains(&self)
-    }
-}
-
-/// Groups of options that have no meaning for some papers.
-const GROUPS: [&str; 6] =
-    ["StepOptions", "ServerOptions", "Coordination", "RecordOptions", "PeerOptions", "FieldOptions"];
+/// Groups of options, and the papers that they have a meaning for. A group is called as the type that holds it, and has
+/// members only where that holds no other type.
+const GROUPS: [(&str, &[PaperArgument]); 7] = [
+    ("StepOptions", &[Threshold, Antp, Nts, Field]),
+    ("ServerOptions", &[Threshold]),
+    ("Coordination", &[Threshold]),
+    ("RecordOptions", &[Threshold]),
+    ("Permit", &[Threshold, Field, All]),
+    ("PeerOptions", &[Nts, Field, All]),
+    ("FieldOptions", &[Field, All]),
+];
 
 impl Args for StudyRun {
     fn augment_args(command: Command) -> Command {
@@ -162,8 +168,8 @@ impl FromArgMatches for StudyRun {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let options = StudyOptions::from_arg_matches(matches)?;
         // Conflicts between an option and the value of another argument are none that clap can be told of beforehand.
-        let mut foreign = GROUPS.iter().filter(|group| !options.paper.takes(group));
-        match foreign.find_map(|group| matches.get_one::<Id>(group)) {
+        let mut foreign = GROUPS.iter().filter(|(_, papers)| !papers.contains(&options.paper));
+        match foreign.find_map(|(group, _)| matches.get_one::<Id>(group)) {
             Some(option) => Err(conflict(option, options.paper)),
             None => Ok(StudyRun(options)),
         }
@@ -214,6 +220,8 @@ mod tests {
             "all --out x --quick --minutes 3 --peers y",
             "nts --out x --peers y --step-seconds 2",
             "field --out x --quick --minutes 3 --step-seconds 1 --peers p --servers ntpd-rs,authentick",
+            "field --out x --server c=h:1:2 --server d=[::1]:1 --server-ca c=f --server-name c=n --server-pid d=1",
+            "all --out x --servers chrony,c --server c=h:1 --permit h --allow-list f",
             "--step-seconds 2 --out x antp",
             "threshold --out x --scale 2 --target a --permit a --old x --new y --step-seconds 2",
             &format!("threshold --out x --target a {agents}"),
@@ -245,13 +253,24 @@ mod tests {
             let message = parse(&format!("{paper} --out x --peers y")).unwrap_err().to_string();
             assert!(message.contains("'--peers'"), "{message}");
         }
-        for line in
-            ["antp --out x --peers p", "threshold --out x --servers chrony", "all --out x --servers chrony"]
-        {
+        for line in [
+            "antp --out x --peers p",
+            "threshold --out x --servers chrony",
+            "nts --out x --server c=h:1",
+            "mac --out x --permit h",
+        ] {
             assert_eq!(parse(line).unwrap_err().kind(), ErrorKind::ArgumentConflict, "{line}");
         }
-        let message = parse("field --out x --servers chrony,cake").unwrap_err().to_string();
-        assert!(message.contains("'cake'") && message.contains("facebook-time"), "{message}");
+        for (options, parts) in [
+            ("--servers chrony,my_own", ["'my_own'", "is no name of a server"]),
+            ("--server cake", ["'cake'", "write NAME=HOST:PORT"]),
+            ("--server chrony=h:1", ["'chrony=h:1'", "give yours another name"]),
+            ("--server c=h:0", ["'c=h:0'", "is no port"]),
+            ("--server-pid c=x", ["'c=x'", "write NAME=VALUE"]),
+        ] {
+            let message = parse(&format!("field --out x {options}")).unwrap_err().to_string();
+            assert!(parts.iter().all(|part| message.contains(part)), "{message}");
+        }
         let message = parse("mac --out x --step-seconds 1").unwrap_err().to_string();
         assert!(message.contains("'--step-seconds' cannot be used with 'mac'"), "{message}");
     }

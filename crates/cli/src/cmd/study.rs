@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use authentick_study::all::carry_out_all;
 use authentick_study::antp::Antp;
-use authentick_study::field::Field;
+use authentick_study::field::{Choice, Field, Said};
 use authentick_study::folder::Rendered;
 use authentick_study::ntp_mac::NtpMac;
 use authentick_study::nts::Nts;
@@ -50,11 +50,11 @@ fn begin(options: &StudyOptions) -> Result<Exit, Failure> {
     }
     let report = match options.paper {
         PaperArgument::Mac => carry_out(&NtpMac { quick }, path, ceiling, &caller)?,
-        PaperArgument::All => carry_out_all(quick, &places, path, ceiling, &caller)?,
+        PaperArgument::All => carry_out_all(quick, &choice(options)?, &places, path, ceiling, &caller)?,
         PaperArgument::Nts => carry_out(&Nts { quick, step, places }, path, ceiling, &caller)?,
         PaperArgument::Antp => carry_out(&Antp { quick, trial: step }, path, ceiling, &caller)?,
         PaperArgument::Field => {
-            let paper = Field { quick, trial: step, servers: options.field.servers.clone(), places };
+            let paper = Field { quick, trial: step, choice: choice(options)?, places };
             carry_out(&paper, path, ceiling, &caller)?
         }
         PaperArgument::Threshold => {
@@ -74,30 +74,40 @@ fn places(folder: Option<PathBuf>) -> Places {
     Places { folder, path: std::env::var_os("PATH") }
 }
 
+/// Who is measured.
+fn choice(options: &StudyOptions) -> Result<Choice, Error> {
+    let (field, permit) = (options.field.clone(), options.permission.clone());
+    Choice::new(Said {
+        servers: field.servers,
+        given: field.server,
+        authorities: field.server_ca,
+        certificate_names: field.server_name,
+        pids: field.server_pid,
+        permit: permit.permit,
+        allow_list: permit.allow_list,
+    })
+}
+
 fn request_threshold(options: &StudyOptions) -> Result<RequestThreshold, Failure> {
-    let (server, coordination) = (&options.server, &options.coordination);
-    if server.target.is_none() && !coordination.agents.is_empty() {
-        let message = "--agents needs --target: other hosts do not reach a server on this one's loopback";
-        return Err(Exit::Usage.because(message));
-    }
-    let hosts = coordination.files().map(|[chain, key, ca]| NamedHosts {
-        names: coordination.agents.clone(),
-        ca: ca.clone(),
-        chain: chain.clone(),
-        key: key.clone(),
+    let (server, coordination, permit) = (&options.server, &options.coordination, &options.permission);
+    let hosts = coordination.files().map(|files| {
+        let [chain, key, ca] = files.map(Clone::clone);
+        NamedHosts { names: coordination.agents.clone(), ca, chain, key }
     });
     let given = match (&options.records.old, &options.records.new) {
         (Some(old), Some(new)) => Some([given("--old", old)?, given("--new", new)?]),
         (None, _) | (_, None) => None,
     };
-    Ok(RequestThreshold {
+    let paper = RequestThreshold {
         scale: server.scale,
         target: server.target.clone(),
-        permit: server.permit.clone(),
+        permit: permit.permit.clone(),
+        allow_list: permit.allow_list.clone(),
         hosts,
         given,
         ..RequestThreshold::default()
-    })
+    };
+    Ok(paper.checked()?)
 }
 
 fn show(report: &Rendered) {
@@ -123,23 +133,16 @@ pub(super) fn program() -> Result<Program, Failure> {
 
 /// How a run of this program has ended that failed.
 fn exit_of(status: ExitStatus) -> Exit {
-    let known = [
-        Exit::Silence,
-        Exit::Authentication,
-        Exit::Invalid,
-        Exit::Usage,
-        Exit::Unavailable,
-        Exit::Permission,
-        Exit::Configuration,
-    ];
-    known.into_iter().find(|exit| status.code() == Some(*exit as i32)).unwrap_or(Exit::Internal)
+    use Exit::{Authentication, Configuration, Internal, Invalid, Permission, Silence, Unavailable, Usage};
+    let known = [Silence, Authentication, Invalid, Usage, Unavailable, Permission, Configuration];
+    known.into_iter().find(|exit| status.code() == Some(*exit as i32)).unwrap_or(Internal)
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let exit = match &error {
             Error::Run { status, .. } => exit_of(*status),
-            Error::Order(_) | Error::NoTime(_) => Exit::Usage,
+            Error::Usage(_) | Error::Order(_) | Error::NoTime(_) => Exit::Usage,
             error if error.is_permission() => Exit::Permission,
             error => match error.fault() {
                 Fault::User => Exit::Configuration,

@@ -39,6 +39,7 @@ mod stress;
 mod study;
 mod study_antp;
 mod study_field;
+mod study_given;
 mod study_lacks;
 mod study_ladder;
 mod study_mac;

@@ -296,6 +296,7 @@ fn orders_that_cannot_be_carried_out_are_refused() {
     let agents =
         ["--agents", "127.0.0.1:1", "--agent-ca", "x", "--certificate-chain", "x", "--private-key", "x"];
     refused(&with(&agents), 64, &["--agents needs --target"]);
+    refused(&with(&["--permit", "a"]), 64, &["--permit and --allow-list need --target"]);
     refused(&with(&["--old", "x"]), 64, &["--new"]);
     refused(&with(&["--scale", "0"]), 64, &["--scale", "factor"]);
     refused(&with(&["--minutes", "0"]), 64, &["--minutes", "no minutes from"]);

@@ -99,6 +99,7 @@ fn servers_are_measured_in_turn_beside_their_own_plain_rate() {
             assert!(trial.answered_rps > 0.0 && trial.core_rps().is_some_and(|rps| rps > 0.0), "{trial:?}");
             assert!(trial.memory_octets.is_some_and(|octets| octets > 1 << 20), "{trial:?}");
             assert_eq!(trial.request_size > 48, scheme != Scheme::Plain, "{trial:?}");
+            assert!((48..=trial.request_size).contains(&trial.response_size), "{trial:?}");
         }
     }
     let ours = |trial: &&Trial| trial.cell.server == Server::Authentick;
@@ -115,9 +116,12 @@ fn servers_are_measured_in_turn_beside_their_own_plain_rate() {
         assert!(trial.offset_error_us.is_some(), "{trial:?}");
     }
     assert_eq!(found.latencies.iter().filter(of).count(), 2 * 4, "{printed}");
-    for part in
-        ["This is a short study (--quick)", "chrony has no ANTP, as nobody but us: ANTP.", "AES-128-CMAC"]
-    {
+    for part in [
+        "This is a short study (--quick)",
+        "Nobody can amplify with authentick",
+        "chrony has no ANTP, as nobody but us: ANTP.",
+        "AES-128-CMAC",
+    ] {
         assert!(printed.contains(part), "{part}\n{printed}");
     }
     // What is not here, or may not run, is not measured for that reason, and says what to do.
@@ -192,6 +196,61 @@ fn server_that_is_missing_is_told_with_the_remedy_and_stays_open() {
     assert!(plan.tasks.iter().all(|task| task.is_open() && why(task).contains("install facebook/time")));
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(printed.contains("Nothing was measured yet"), "{printed}");
+}
+
+/// The processes of this name that a process has started, and they.
+fn descendants(pid: u32, name: &str) -> Vec<u32> {
+    let read = |path: String| fs::read_to_string(path).unwrap_or_default();
+    let children: Vec<u32> = fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .flat_map(|task| {
+            let list = read(format!("{}/children", task.path().display()));
+            list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()
+        })
+        .collect();
+    let own = children.iter().copied().filter(|pid| read(format!("/proc/{pid}/comm")).trim() == name);
+    own.chain(children.iter().flat_map(|pid| descendants(*pid, name))).collect()
+}
+
+/// A server that dies is said to have, in the report too; the trial that it died in does not count, and the next one
+/// has it again.
+#[test]
+fn server_that_dies_is_told_and_started_again() {
+    let _turn = alone();
+    let (folder, others) = (tempfile::tempdir().unwrap(), peers_folder());
+    let search = Search { folder: Some(&others), path: None };
+    if let Err(error) = Peer::find(Kind::Chrony, &search) {
+        return skip(&error.to_string());
+    }
+    let more = ["--peers", others.to_str().unwrap(), "--servers", "chrony"];
+    let mut process =
+        Process::start(Command::new(env!("CARGO_BIN_EXE_authentick")).args(arguments(folder.path(), &more)));
+    let records = || fs::read_dir(folder.path()).unwrap().flatten();
+    let count = || records().filter(|file| file.file_name().to_string_lossy().starts_with("run-")).count();
+    let daemon = wait_for("a trial", || {
+        // Without rights it does not start.
+        if process.log().contains("not measured") {
+            return Some(None);
+        }
+        (count() > 0).then(|| descendants(process.id(), "chronyd").first().copied())
+    });
+    let Some(daemon) = daemon else { return skip(&process.log()) };
+    assert!(Command::new("kill").args(["-KILL", &daemon.to_string()]).status().unwrap().success());
+    let before = count();
+    wait_for("two trials more", || (count() >= before + 2).then_some(()));
+    process.signal("-TERM");
+    assert_eq!(process.wait(), 0, "{}", process.log());
+    let report = fs::read_to_string(folder.path().join("report.txt")).unwrap();
+    let whole = report.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(whole.contains("it ended by itself (signal: 9"), "{report}");
+    assert!(whole.contains("it was started again."), "{report}");
+    let plan = plan(folder.path());
+    let why = |task: &Task| task.end.as_ref().and_then(|end| end.why.clone()).unwrap_or_default();
+    for task in plan.tasks.iter().filter(|task| why(task).contains("ended by itself")) {
+        assert_ne!(task.end.as_ref().unwrap().outcome, Outcome::Measured, "{task:?}");
+    }
 }
 
 #[test]

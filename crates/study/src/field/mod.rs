@@ -2,10 +2,12 @@
 //! every scheme that they have, in turn, round after round.
 //!
 //! - `bench`: the servers, and the load runs against them.
+//! - [`Choice`]: who is measured, those included that somebody else runs.
 //!
 //! Each trial has a record of its own, so that an interrupted study goes on with the next.
 
 mod bench;
+mod choice;
 
 use std::time::Duration;
 
@@ -20,6 +22,7 @@ use authentick_report::units::{microseconds, rate};
 use authentick_rig::peers::{self, Kind, Peer};
 
 use self::bench::Bench;
+pub use self::choice::{Choice, Said};
 use crate::folder::Folder;
 use crate::paper::{Found, Planned};
 use crate::places::Places;
@@ -45,6 +48,9 @@ const WINDOW: u32 = 128;
 /// Key exchanges in flight: enough to keep a server busy, and too few to meet a limit of any.
 const EXCHANGE_WINDOW: u32 = 16;
 
+/// Why there is no latency.
+const NOT_ANSWERED: &str = "what it answers in this round was not measured, of which this is a share";
+
 /// The study, as the user wants it.
 #[derive(Clone, Debug, Default)]
 pub struct Field {
@@ -52,16 +58,16 @@ pub struct Field {
     pub quick: bool,
     /// How long a trial lasts, if not as long as ours.
     pub trial: Option<Duration>,
-    /// Who is measured; empty: all, or our server and chrony if some minutes are to do.
-    pub servers: Vec<Server>,
+    /// Who is measured; by default those that a study starts: all, or our server and chrony if some minutes are to do.
+    pub choice: Choice,
     /// Where servers of others are looked for.
     pub places: Places,
 }
 
-/// The server of others that this is; `None` for ours.
+/// The server of others that this is; `None` for ours, and for what somebody else runs.
 const fn kind(server: Server) -> Option<Kind> {
     match server {
-        Server::Authentick => None,
+        Server::Authentick | Server::Given(_) => None,
         Server::Chrony => Some(Kind::Chrony),
         Server::NtpdRs => Some(Kind::NtpdRs),
         Server::FacebookTime => Some(Kind::FacebookTime),
@@ -97,16 +103,12 @@ impl Paper for Field {
 
     fn plan(&self) -> Planned<FieldSettings> {
         let quick = self.quick;
-        let servers = match (&self.servers[..], quick) {
-            ([], true) => QUICK_SERVERS.to_vec(),
-            ([], false) => Server::ALL.to_vec(),
-            // In one order, however they were named, and each once.
-            (named, _) => Server::ALL.into_iter().filter(|server| named.contains(server)).collect(),
-        };
+        let servers = self.choice.servers(if quick { &QUICK_SERVERS } else { &Server::BUILT_IN });
         let trial = |default| self.trial.map_or(default, |trial| trial.as_secs_f64());
         let settings = FieldSettings {
             quick,
             servers,
+            given: self.choice.given().cloned().collect(),
             schemes: if quick { Scheme::MAIN.to_vec() } else { Scheme::ALL.to_vec() },
             rounds: if quick { QUICK_ROUNDS } else { ROUNDS },
             trial_seconds: trial(if quick { QUICK_TRIAL_SECONDS } else { TRIAL_SECONDS }),
@@ -121,7 +123,7 @@ impl Paper for Field {
 
     fn obstacles(&self) -> Vec<String> {
         let search = self.places.search();
-        Server::ALL
+        Server::BUILT_IN
             .into_iter()
             .filter_map(kind)
             .filter_map(|kind| Peer::find(kind, &search).err())
@@ -130,9 +132,12 @@ impl Paper for Field {
     }
 
     fn rig<'a>(&'a self, folder: &mut Folder<FieldSettings>, caller: Caller<'a>) -> Result<Bench<'a>, Error> {
-        let bench = Bench::new(&folder.plan.settings, &self.places, caller)?;
-        folder.plan.found.remarks = Bench::remarks();
-        folder.keep_plan()?;
+        let bench = Bench::new(&folder.plan.settings, &self.choice, &self.places, caller)?;
+        // What an interrupted run of this study had to say stays.
+        if folder.plan.found.remarks.is_empty() {
+            folder.plan.found.remarks = Bench::remarks();
+            folder.keep_plan()?;
+        }
         Ok(bench)
     }
 
@@ -145,40 +150,93 @@ impl Paper for Field {
         let Some(measure) = Measure::of(&task.id) else {
             return Ok(Found::Infeasible("the plan has a task that this version does not know".to_owned()));
         };
-        let cell = match measure {
-            Measure::Capacity(cell, _) | Measure::Latency(cell, ..) => cell,
-            Measure::Exchange(server, _) => Cell { server, scheme: server.exchanges_for() },
-        };
-        match bench.ready(cell) {
-            Ok(title) => folder.plan.found.titles.insert(cell.server, title),
+        // Who answered nothing in this round is not waited for again.
+        if let Measure::Latency(Cell { server: Server::Given(_), .. }, ..) = measure
+            && answered_rps(folder, task)?.is_none()
+        {
+            return Ok(Found::Infeasible(NOT_ANSWERED.to_owned()));
+        }
+        let ready = ready(measure, bench);
+        folder.plan.found.remarks.extend(bench.restarts());
+        let (cell, title) = match ready? {
+            Ok(ready) => ready,
             Err(why) => return Ok(Found::Infeasible(why)),
         };
-        let record = FieldRecord::of(&folder.plan);
-        match measure {
-            Measure::Capacity(_, round) => Ok(bench.capacity(cell, round)?.kept(|trial| {
-                let line = closed_line(cell.scheme.name(), "answers", &trial);
-                kept(trial.why_invalid.clone(), line, &FieldRecord { trials: vec![trial], ..record })
-            })),
-            Measure::Exchange(_, round) => Ok(bench.exchanges(cell, round)?.kept(|trial| {
-                let line = closed_line("key exchange", "exchanges", &trial);
-                kept(trial.why_invalid.clone(), line, &FieldRecord { exchanges: vec![trial], ..record })
-            })),
-            Measure::Latency(_, level, round) => {
-                let Some(answered_rps) = answered_rps(folder, task)? else {
-                    let why = "what it answers in this round was not measured, of which this is a share";
-                    return Ok(Found::Infeasible(why.to_owned()));
-                };
-                let rps = (answered_rps * level.share()).max(1.0).round();
-                Ok(bench.latency(cell, level, round, rps)?.kept(|trial| {
-                    let line = latency_line(&trial);
-                    kept(trial.why_invalid.clone(), line, &FieldRecord { latencies: vec![trial], ..record })
-                }))
+        folder.plan.found.titles.insert(cell.server, title);
+        match (measured(measure, cell, task, bench, folder)?, bench.ended(cell.server)) {
+            (Found::Infeasible(_), Some(why)) => Ok(Found::Infeasible(why)),
+            (Found::Infeasible(why), None) => {
+                bench.doubt(cell);
+                Ok(Found::Infeasible(why))
             }
+            (found, _) => Ok(found),
         }
     }
 
     fn render(folder: &Folder<FieldSettings>) -> Result<Report, Error> {
         Field::record(folder).map(|record| report(&record))
+    }
+}
+
+/// Has the server of a task run, and returns the cell that is measured and the server's title; as an error, why there
+/// is nothing to measure. Whose AEADs nobody knows, exchanges keys for the first one that it has.
+fn ready(measure: Measure, bench: &mut Bench<'_>) -> Result<Result<(Cell, String), String>, Error> {
+    let cells = match measure {
+        Measure::Capacity(cell, _) | Measure::Latency(cell, ..) => vec![cell],
+        Measure::Exchange(server @ Server::Given(_), _) => {
+            [Scheme::Nts15, Scheme::Nts30].map(|scheme| Cell { server, scheme }).to_vec()
+        }
+        Measure::Exchange(server, _) => vec![Cell { server, scheme: server.exchanges_for() }],
+    };
+    let mut obstacle = String::new();
+    for cell in cells {
+        match bench.ready(cell)? {
+            Ok(title) => return Ok(Ok((cell, title))),
+            Err(why) if obstacle.is_empty() => obstacle = why,
+            Err(_) => {}
+        }
+    }
+    Ok(Err(obstacle))
+}
+
+/// What comes of a task whose server is ready. A trial in which it ended by itself does not count.
+fn measured(
+    measure: Measure,
+    cell: Cell,
+    task: &Task,
+    bench: &mut Bench<'_>,
+    folder: &Folder<FieldSettings>,
+) -> Result<Found, Error> {
+    let record = FieldRecord::of(&folder.plan);
+    match measure {
+        Measure::Capacity(_, round) => {
+            let (tried, ended) = (bench.capacity(cell, round)?, bench.ended(cell.server));
+            Ok(tried.kept(|trial| {
+                let trial = Trial { why_invalid: ended.or(trial.why_invalid), ..trial };
+                let line = closed_line(cell.scheme.name(), "answers", &trial);
+                kept(trial.why_invalid.clone(), line, &FieldRecord { trials: vec![trial], ..record })
+            }))
+        }
+        Measure::Exchange(_, round) => {
+            let (tried, ended) = (bench.exchanges(cell, round)?, bench.ended(cell.server));
+            Ok(tried.kept(|trial| {
+                let trial = Trial { why_invalid: ended.or(trial.why_invalid), ..trial };
+                let line = closed_line("key exchange", "exchanges", &trial);
+                kept(trial.why_invalid.clone(), line, &FieldRecord { exchanges: vec![trial], ..record })
+            }))
+        }
+        Measure::Latency(_, level, round) => {
+            let Some(answered_rps) = answered_rps(folder, task)? else {
+                return Ok(Found::Infeasible(NOT_ANSWERED.to_owned()));
+            };
+            let rps = (answered_rps * level.share()).max(1.0).round();
+            let (tried, ended) = (bench.latency(cell, level, round, rps)?, bench.ended(cell.server));
+            Ok(tried.kept(|trial| {
+                let trial = Latency { why_invalid: ended.or(trial.why_invalid), ..trial };
+                let line = latency_line(&trial);
+                kept(trial.why_invalid.clone(), line, &FieldRecord { latencies: vec![trial], ..record })
+            }))
+        }
     }
 }
 
@@ -204,7 +262,7 @@ fn answered_rps(folder: &Folder<FieldSettings>, task: &Task) -> Result<Option<f6
 /// What is said of a closed loop.
 fn closed_line(what: &str, unit: &str, trial: &Trial) -> String {
     let rps = trial.core_rps().map_or_else(
-        || "the kernel does not tell its processor time".to_owned(),
+        || format!("{} {unit}/s; its processor time is unknown", rate(trial.answered_rps)),
         |rps| format!("{} {unit} for a second of processor time", rate(rps)),
     );
     format!("{}, {what}, round {}: {rps}", trial.cell.server.name(), trial.round)
@@ -236,12 +294,20 @@ mod tests {
     #[test]
     fn servers_are_measured_in_one_order_and_once() {
         use Server::{Authentick, Chrony, NtpdRs};
-        let servers = |quick, servers: &[Server]| {
-            Field { quick, servers: servers.to_vec(), ..Field::default() }.plan().settings.servers
+        let settings = |quick, servers: &[Server], given: &[&str]| {
+            let given = given.iter().map(|text| text.parse().unwrap()).collect();
+            let choice = Choice::new(Said { servers: servers.to_vec(), given, ..Said::default() }).unwrap();
+            Field { quick, choice, ..Field::default() }.plan().settings
         };
-        assert_eq!(servers(false, &[]), Server::ALL);
+        let servers = |quick, servers: &[Server]| settings(quick, servers, &[]).servers;
+        assert_eq!(servers(false, &[]), Server::BUILT_IN);
         assert_eq!(servers(true, &[]), [Authentick, Chrony]);
         assert_eq!(servers(true, &[NtpdRs, Chrony, NtpdRs]), [Chrony, NtpdRs]);
+        // Another address makes another study.
+        let one = settings(true, &[Chrony], &["cfnts=a:1:2"]);
+        assert_eq!(one.servers.len(), 2);
+        assert_ne!(one, settings(true, &[Chrony], &["cfnts=a:1:3"]));
+        assert_ne!(one, settings(true, &[Chrony], &[]));
     }
 
     #[test]

@@ -57,6 +57,8 @@ pub struct RequestThreshold {
     pub target: Option<String>,
     /// A host that may be loaded although its address is public.
     pub permit: Option<String>,
+    /// A file of prefixes that may be loaded.
+    pub allow_list: Option<PathBuf>,
     /// Hosts that send, if not agents of our own.
     pub hosts: Option<NamedHosts>,
     /// Records of the server in its earlier and in its updated configuration.
@@ -74,6 +76,25 @@ pub struct NamedHosts {
     pub chain: PathBuf,
     /// Its private key.
     pub key: PathBuf,
+}
+
+impl RequestThreshold {
+    /// The same, if what was said of other hosts is of use.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if it is about a server that nobody named.
+    pub fn checked(self) -> Result<Self, Error> {
+        let why = match (&self.target, &self.hosts, self.permit.is_some() || self.allow_list.is_some()) {
+            (None, Some(_), _) => {
+                "--agents needs --target: other hosts do not reach a server on this one's loopback"
+            }
+            (None, None, true) => {
+                "--permit and --allow-list need --target: a server of this study is nobody else's"
+            }
+            (Some(_), _, _) | (None, None, false) => return Ok(self),
+        };
+        Err(Error::Usage(why.to_owned()))
+    }
 }
 
 /// Reads a record that the user names with `option`.

@@ -74,6 +74,9 @@ impl<'a> Bench<'a> {
         if let Some(host) = &self.paper.permit {
             say(&mut words, "--permit", host);
         }
+        if let Some(file) = &self.paper.allow_list {
+            say(&mut words, "--allow-list", &file.display());
+        }
         say(&mut words, "--timeout", &settings.timeout_seconds);
         let seconds = match run.part {
             Part::Scale => settings.one_host_seconds.min(SCALE_SECONDS_MAX),

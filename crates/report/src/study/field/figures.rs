@@ -15,6 +15,15 @@ pub(super) struct Shares {
     pub(super) void: Vec<f64>,
 }
 
+/// What shares of the plain rate are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Basis {
+    /// Answers for a second of the server's processor time.
+    ProcessorTime,
+    /// Answers a second, whatever limited them: nobody knows the server's processor time.
+    Answers,
+}
+
 impl Shares {
     pub(super) fn estimate(&self) -> Option<Estimate> {
         Estimate::of(self.counted.iter().copied())
@@ -37,9 +46,34 @@ impl FieldRecord {
         Estimate::of(self.counted(cell).filter_map(figure))
     }
 
-    /// Answers for a second of processor time as shares of those to plain requests.
+    /// What a cell's shares are of: processor time, if it is known of any trial of it or of plain ones.
+    pub(super) fn basis(&self, cell: Cell) -> Basis {
+        let plain = Cell { scheme: Scheme::Plain, ..cell };
+        let is_known = self.trials(cell).chain(self.trials(plain)).any(|trial| trial.cpu_us.is_some());
+        if is_known { Basis::ProcessorTime } else { Basis::Answers }
+    }
+
+    /// Answers for a second of processor time as shares of those to plain requests; answers a second, if nobody knows
+    /// that time.
     pub(super) fn shares(&self, cell: Cell) -> Shares {
-        self.ratios(cell, Trial::core_rps)
+        match self.basis(cell) {
+            Basis::ProcessorTime => self.ratios(cell, Trial::core_rps),
+            Basis::Answers => self.ratios(cell, |trial| Some(trial.answered_rps)),
+        }
+    }
+
+    /// Octets of the largest answer by those of the largest request, at the cell of a server where that is most; `None`
+    /// if nothing is known of it.
+    pub(super) fn amplification(&self, server: Server) -> Option<f64> {
+        let cells = Scheme::ALL.map(|scheme| Cell { server, scheme });
+        cells.into_iter().filter_map(|cell| self.answer_by_request(cell)).reduce(f64::max)
+    }
+
+    /// The same of one cell.
+    pub(super) fn answer_by_request(&self, cell: Cell) -> Option<f64> {
+        let largest = |size: fn(&Trial) -> u32| self.trials(cell).map(size).max().filter(|&size| size > 0);
+        let request = largest(|trial| trial.request_size)?;
+        largest(|trial| trial.response_size).map(|answer| f64::from(answer) / f64::from(request))
     }
 
     /// Answers a second in the same way, of rounds in which the server was the limit of both.
@@ -93,20 +127,20 @@ impl FieldRecord {
     pub(super) fn servers(&self) -> Vec<Server> {
         let trials = self.trials.iter().chain(&self.exchanges);
         let is_there = |server: &Server| trials.clone().any(|trial| trial.cell.server == *server);
-        Server::ALL.into_iter().filter(is_there).collect()
+        self.settings.all_servers().filter(is_there).collect()
     }
 
     /// The cells that there is a trial of, server after server.
     pub(super) fn measured(&self) -> Vec<Cell> {
-        let cells =
-            Server::ALL.into_iter().flat_map(|server| Scheme::ALL.map(|scheme| Cell { server, scheme }));
-        cells.into_iter().filter(|cell| self.trials(*cell).next().is_some()).collect()
+        let servers = self.settings.all_servers();
+        let cells = servers.flat_map(|server| Scheme::ALL.map(|scheme| Cell { server, scheme }));
+        cells.filter(|cell| self.trials(*cell).next().is_some()).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::record;
+    use super::super::tests::{record, record_with_given};
     use super::*;
 
     const NTS: Cell = Cell { server: Server::Chrony, scheme: Scheme::Nts15 };
@@ -138,6 +172,26 @@ mod tests {
         assert_eq!(shares.estimate().unwrap().interval, None);
         record.trials.retain(|trial| trial.cell != plain);
         assert_eq!(record.shares(NTS), Shares::default());
+    }
+
+    #[test]
+    fn shares_are_by_answers_where_nobody_knows_processor_time() {
+        let (record, server) = record_with_given();
+        let nts = Cell { server, scheme: Scheme::Nts15 };
+        assert_eq!((record.basis(nts), record.basis(NTS)), (Basis::Answers, Basis::ProcessorTime));
+        let median = record.shares(nts).estimate().unwrap().median;
+        assert!((median - 5.0 / 8.0).abs() < 1e-9, "{median}");
+        assert!(record.rate_shares(nts).counted.is_empty(), "nobody knows whether the server was the limit");
+    }
+
+    #[test]
+    fn amplification_is_the_most_of_any_scheme() {
+        let mut record = record();
+        assert_eq!(record.amplification(Server::Authentick), Some(1.0));
+        assert_eq!(record.amplification(Server::NtpdRs), None);
+        let trial = record.trials.iter_mut().find(|trial| trial.cell == NTS).unwrap();
+        trial.response_size = 2 * trial.request_size;
+        assert_eq!(record.amplification(Server::Chrony), Some(2.0));
     }
 
     #[test]

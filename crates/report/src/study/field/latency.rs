@@ -88,16 +88,22 @@ pub struct Latency {
     pub server_share: Option<f64>,
     /// From the instant at which a request was due to its answer; null if there was none.
     pub latency_us: Option<Points>,
-    /// How far the offset by an answer is from the truth, either way: client and server read one clock, so it is zero.
+    /// How far the offset by an answer is from the truth, either way: client and server read one clock, so it is zero;
+    /// null if they do not.
     pub offset_error_us: Option<Points>,
     /// Why the trial says nothing about the server; null if it does.
     pub why_invalid: Option<String>,
 }
 
 impl Latency {
-    /// What the step of a load run says that asked for `offered_rps`.
+    /// What the step of a load run says that asked for `offered_rps`; `shares_clock`: client and server read one clock.
     #[must_use]
-    pub fn of(cell: Cell, level: Level, round: u32, offered_rps: f64, step: &Step) -> Self {
+    pub fn of(
+        (cell, level, round): (Cell, Level, u32),
+        offered_rps: f64,
+        step: &Step,
+        shares_clock: bool,
+    ) -> Self {
         let errors = step.tally.histograms.offset_ns.pairs().iter();
         let errors: Vec<(i64, u64)> = errors.map(|&(ns, count)| (ns.saturating_abs(), count)).collect();
         let used = step.server.filter(|_| step.seconds > 0.0);
@@ -110,7 +116,7 @@ impl Latency {
             loss_ratio: step.tally.loss_ratio(),
             server_share: used.map(|used| used.cpu_seconds / step.seconds),
             latency_us: Points::of_ns(&step.tally.histograms.latency_ns),
-            offset_error_us: Points::of_ns(&Histogram::from(errors)),
+            offset_error_us: shares_clock.then(|| Points::of_ns(&Histogram::from(errors))).flatten(),
             why_invalid: why_invalid(step),
         }
     }

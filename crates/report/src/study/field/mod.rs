@@ -2,7 +2,7 @@
 //! paper has this; the study is our own.
 //!
 //! - [`Plan`]: what the study is to measure, as its folder keeps it.
-//! - `scheme`: servers and schemes, and which server lacks which scheme.
+//! - `scheme`: servers and schemes, and which server lacks which scheme; `given`: servers that somebody else runs.
 //! - [`latency`]: how long answers take, at a share of what was answered.
 //! - `figures`: medians over rounds, and shares of the same server's plain rate.
 //! - `tables`: what stands below the picture.
@@ -12,6 +12,7 @@
 //! [`FieldRecord::merged`] makes one of them. A record keeps figures of each trial and no distributions.
 
 mod figures;
+mod given;
 pub mod latency;
 mod plan;
 mod report;
@@ -24,6 +25,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::given::{GIVEN_COUNT_MAX, Given, Name, of_name};
 pub use self::latency::{Latency, Level, Points};
 pub use self::plan::{Found, Measure, Plan, Settings};
 pub(super) use self::report::headlines;
@@ -63,6 +65,8 @@ pub struct Trial {
     pub memory_octets: Option<u64>,
     /// Octets of the largest request as UDP payload; 0 of key exchanges, which go over TCP.
     pub request_size: u32,
+    /// Octets of the largest answer in the same way, all datagrams of it together.
+    pub response_size: u32,
     /// What kept it from more.
     pub limited_by: Limit,
     /// Why the trial says nothing about the server; null if it does.
@@ -83,6 +87,7 @@ impl Trial {
             server_share: used.filter(|_| step.seconds > 0.0).map(|used| used.cpu_seconds / step.seconds),
             memory_octets: used.map(|used| used.resident_size).filter(|octets| *octets > 0),
             request_size: step.request_size,
+            response_size: step.response_size,
             limited_by: step.limit.as_ref().map_or(Limit::Unknown, |limit| limit.by),
             why_invalid: why_invalid(step),
         }
@@ -161,11 +166,17 @@ impl FieldRecord {
 
     /// What a server is called: with its version, if it is known.
     #[must_use]
-    pub fn title(&self, server: Server) -> &str {
-        self.titles.get(&server).map_or(server.name(), String::as_str)
+    pub fn title(&self, server: Server) -> String {
+        self.titles.get(&server).map_or_else(|| server.name().to_owned(), Clone::clone)
     }
 
     fn check(&self) -> Result<(), String> {
+        self.settings.check()?;
+        let closed = self.trials.iter().chain(&self.exchanges).map(|trial| trial.cell.server);
+        let mut servers = closed.chain(self.latencies.iter().map(|trial| trial.cell.server));
+        if let Some(stranger) = servers.find(|server| !self.settings.knows(*server)) {
+            return Err(format!("trials: the settings do not say where {:?} is", stranger.name()));
+        }
         check_trials("trials", &self.trials)?;
         check_trials("exchanges", &self.exchanges)?;
         self.check_latencies()

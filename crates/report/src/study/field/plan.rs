@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, Level, Scheme, Server};
+use super::{Cell, Given, Level, Scheme, Server};
 use crate::study::{Paper, Task};
 
 /// What the study is to measure, how, and what became of it.
@@ -27,6 +27,8 @@ pub struct Settings {
     pub quick: bool,
     /// Who is measured.
     pub servers: Vec<Server>,
+    /// Where those of them are that somebody else runs.
+    pub given: Vec<Given>,
     /// What each is asked, as far as it has it.
     pub schemes: Vec<Scheme>,
     /// Rounds, in each of which every cell has one trial.
@@ -85,17 +87,40 @@ impl Measure {
     /// What a task measures, by its name.
     #[must_use]
     pub fn of(id: &str) -> Option<Self> {
-        let (_, round) = id.rsplit_once('-')?;
+        let (rest, round) = id.rsplit_once('-')?;
         let round = round.parse().ok().filter(|&round| round > 0)?;
         let cells =
-            Server::ALL.into_iter().flat_map(|server| Scheme::ALL.map(|scheme| Cell { server, scheme }));
+            Server::BUILT_IN.into_iter().flat_map(|server| Scheme::ALL.map(|scheme| Cell { server, scheme }));
         let of_cell = |cell| {
             let latencies = Level::ALL.map(|level| Measure::Latency(cell, level, round));
             std::iter::once(Measure::Capacity(cell, round)).chain(latencies)
         };
-        let exchanges = Server::ALL.map(|server| Measure::Exchange(server, round));
+        let exchanges = Server::BUILT_IN.map(|server| Measure::Exchange(server, round));
         let all = cells.into_iter().flat_map(of_cell).chain(exchanges);
-        all.into_iter().find(|measure| measure.id() == id)
+        all.chain(Measure::of_given(rest, round)).find(|measure| measure.id() == id)
+    }
+
+    /// What a task measures at a server that somebody else runs, whose name may have hyphens: what such servers are
+    /// asked has none.
+    fn of_given(rest: &str, round: u32) -> Option<Self> {
+        let (part, rest) = rest.split_once('-')?;
+        let server = |name: &str| name.parse().ok().map(Server::Given);
+        let cell = |rest: &str| {
+            let (name, scheme) = rest.rsplit_once('-')?;
+            let scheme = Scheme::ALL.into_iter().find(|known| known.key() == scheme)?;
+            Some(Cell { server: server(name)?, scheme })
+                .filter(|cell| cell.server.lacks(cell.scheme).is_none())
+        };
+        match part {
+            CAPACITY => Some(Measure::Capacity(cell(rest)?, round)),
+            EXCHANGE => Some(Measure::Exchange(server(rest)?, round)),
+            LATENCY => {
+                let (rest, level) = rest.rsplit_once('-')?;
+                let level = Level::ALL.into_iter().find(|known| known.key() == level)?;
+                Some(Measure::Latency(cell(rest)?, level, round))
+            }
+            _ => None,
+        }
     }
 
     const fn part(self) -> &'static str {
@@ -125,23 +150,63 @@ fn key(cell: Cell) -> String {
 }
 
 impl Settings {
+    /// Where a server is that somebody else runs; `None` of others.
+    #[must_use]
+    pub fn given(&self, server: Server) -> Option<&Given> {
+        self.given.iter().find(|given| Server::Given(given.name) == server)
+    }
+
+    /// Whether a server can be found.
+    pub(super) fn knows(&self, server: Server) -> bool {
+        Server::BUILT_IN.contains(&server) || self.given(server).is_some()
+    }
+
+    /// All servers that there may be trials of, in the order of tables.
+    pub(super) fn all_servers(&self) -> impl Iterator<Item = Server> + '_ {
+        Server::BUILT_IN.into_iter().chain(self.given.iter().map(|given| Server::Given(given.name)))
+    }
+
+    /// Why there is nothing to measure of a scheme at a server, as [`Server::lacks`] has it; or because of how little
+    /// was said of that server.
+    #[must_use]
+    pub fn lacks(&self, server: Server, scheme: Scheme) -> Option<&'static str> {
+        let is_nts = matches!(scheme, Scheme::Nts15 | Scheme::Nts30);
+        let has_keys = self.given(server).is_none_or(|given| given.ke_port.is_some());
+        let without = "is not asked for NTS, as no port of a key exchange was named";
+        server.lacks(scheme).or((is_nts && !has_keys).then_some(without))
+    }
+
+    pub(super) fn check(&self) -> Result<(), String> {
+        Given::check_all(&self.given).map_err(|why| format!("settings, given: {why}"))?;
+        match self.servers.iter().find(|server| !self.knows(**server)) {
+            Some(stranger) => Err(format!("settings, servers: {:?} is nowhere", stranger.name())),
+            None => Ok(()),
+        }
+    }
+
     /// What is asked of whom: scheme after scheme, so that servers take turns and what is compared is not far apart.
     #[must_use]
     pub fn cells(&self) -> Vec<Cell> {
         let servers = |&scheme: &Scheme| self.servers.iter().map(move |&server| Cell { server, scheme });
         let all = self.schemes.iter().flat_map(servers);
-        all.filter(|cell| cell.server.lacks(cell.scheme).is_none()).collect()
+        all.filter(|cell| self.lacks(cell.server, cell.scheme).is_none()).collect()
+    }
+
+    /// Whose key exchanges are measured.
+    fn exchangers(&self) -> impl Iterator<Item = Server> + '_ {
+        let exchanges = |server: &Server| self.lacks(*server, server.exchanges_for()).is_none();
+        self.servers.iter().copied().filter(exchanges)
     }
 
     /// What is to be measured: round after round, every other one backwards, so that nobody always follows the same
     /// one; key exchanges after the requests for time, and then latencies, which need to know what was answered.
     #[must_use]
     pub fn tasks(&self) -> Vec<Task> {
-        let (cells, servers) = (self.cells(), &self.servers);
+        let cells = self.cells();
         (1..=self.rounds)
             .flat_map(|round| {
                 let capacities = cells.iter().map(|&cell| Measure::Capacity(cell, round)).collect();
-                let exchanges = servers.iter().map(|&server| Measure::Exchange(server, round)).collect();
+                let exchanges = self.exchangers().map(|server| Measure::Exchange(server, round)).collect();
                 let latencies = match round <= self.latency_rounds {
                     true => Level::ALL
                         .into_iter()
@@ -214,10 +279,15 @@ mod tests {
             "capacity-chrony-plain",
             "capacity-chrony-plain-0",
             "capacity-chrony-plain-01",
-            "capacity-cake-plain-1",
+            "capacity-cake-md5-1",
             "latency-chrony-plain-1",
             "latency-chrony-plain-40-1",
             "exchange-1",
+            "capacity-1",
+            "capacity-chrony-nts99-1",
+            "capacity-my_own-plain-1",
+            "latency-own-plain-60-1",
+            "other-own-plain-1",
         ];
         for id in strange {
             assert_eq!(Measure::of(id), None, "{id}");
@@ -255,10 +325,35 @@ mod tests {
 
     #[test]
     fn nobody_is_asked_for_what_it_lacks() {
-        let all = Settings { servers: Server::ALL.to_vec(), schemes: Scheme::ALL.to_vec(), ..settings() };
+        let all =
+            Settings { servers: Server::BUILT_IN.to_vec(), schemes: Scheme::ALL.to_vec(), ..settings() };
         let cells = all.cells();
         assert!(cells.contains(&Cell { server: Server::Chrony, scheme: Scheme::Cmac128 }));
         assert!(!cells.contains(&Cell { server: Server::NtpdRs, scheme: Scheme::Cmac128 }));
         assert_eq!(cells.len(), 17 + 10 + 2 + 2);
+    }
+
+    #[test]
+    fn servers_of_somebody_else_are_asked_for_time_and_for_nts_if_their_key_exchange_is_known() {
+        let given: Vec<Given> = ["plain-1=a:1", "x-antp=a:2:3"].map(|text| text.parse().unwrap()).to_vec();
+        let [bare, whole] = [0, 1].map(|index: usize| Server::Given(given[index].name));
+        let servers = vec![Server::Authentick, bare, whole];
+        let settings = Settings { servers, given, schemes: Scheme::ALL.to_vec(), ..settings() };
+        let of = |server| settings.cells().into_iter().filter(move |cell| cell.server == server).count();
+        assert_eq!((of(bare), of(whole)), (1, 3));
+        let tasks = settings.tasks();
+        crate::study::task::check(&tasks).unwrap();
+        for task in &tasks {
+            assert_eq!(Measure::of(&task.id).unwrap().id(), task.id);
+        }
+        let exchanges = |server: &str| tasks.iter().filter(|task| task.id.starts_with(server)).count();
+        assert_eq!((exchanges("exchange-plain-1-"), exchanges("exchange-x-antp-")), (0, 3));
+        assert_eq!(Measure::of("capacity-x-antp-nts15-2"), {
+            let cell = Cell { server: whole, scheme: Scheme::Nts15 };
+            Some(Measure::Capacity(cell, 2))
+        });
+        assert!(settings.check().is_ok());
+        let lost = Settings { given: Vec::new(), ..settings };
+        assert!(lost.check().unwrap_err().contains("\"plain-1\" is nowhere"));
     }
 }

@@ -1,5 +1,6 @@
 //! The report on the study: three sentences and one picture first.
 
+use super::figures::Basis;
 use super::tables::{self, share};
 use super::{Cell, FieldRecord, Scheme, Server, Trial};
 use crate::render::{Block, Group, IntervalLine, Intervals, Kind, Layout, Marker, Report, Section};
@@ -57,6 +58,7 @@ fn findings(record: &FieldRecord) -> Vec<String> {
         record.servers().into_iter().filter_map(|server| kept(record, server)).collect();
     sentences.extend(nts(record));
     sentences.extend(exchange(record));
+    sentences.extend(amplification(record));
     if sentences.is_empty() {
         sentences.push(NOTHING.to_owned());
     }
@@ -71,7 +73,20 @@ fn kept(record: &FieldRecord, server: Server) -> Option<String> {
         Some(format!("{} under {}", share(estimate), scheme.name()))
     });
     let parts: Vec<String> = parts.collect();
-    let plain = record.estimate(Cell { server, scheme: Scheme::Plain }, Trial::core_rps)?;
+    let plain = Cell { server, scheme: Scheme::Plain };
+    if record.basis(plain) == Basis::Answers {
+        let plain = record.estimate(plain, |trial| Some(trial.answered_rps))?;
+        return (!parts.is_empty()).then(|| {
+            format!(
+                "{} keeps {} of the {} plain requests that it answered in a second. Its processor time is unknown, so \
+                 these are shares of what was answered, bounded by whatever limited that.",
+                record.title(server),
+                listed(parts),
+                rate(plain.median)
+            )
+        });
+    }
+    let plain = record.estimate(plain, Trial::core_rps)?;
     (!parts.is_empty()).then(|| {
         format!(
             "{} keeps {} of its plain rate, which is {} for a second of processor time.",
@@ -118,6 +133,44 @@ fn exchange(record: &FieldRecord) -> Option<String> {
     ))
 }
 
+/// How long answers are beside requests.
+fn amplification(record: &FieldRecord) -> Option<String> {
+    let ours = record.amplification(Server::Authentick)?;
+    let others = record.servers().into_iter().filter(|server| *server != Server::Authentick);
+    let parts = others.filter_map(|server| {
+        Some(format!("{} {}", record.title(server), ratio(record.amplification(server)?)))
+    });
+    let others =
+        joined(parts, ", ").map_or_else(String::new, |others| format!("; the most of others: {others}"));
+    let times = ratio(ours);
+    Some(match ours <= 1.0 {
+        true => format!(
+            "Nobody can amplify with authentick: under every scheme its largest answer has {times} times the octets of \
+             the largest request, or fewer{others}."
+        ),
+        false => format!(
+            "Answers of authentick amplify: under one scheme the largest has {times} times the octets of the largest \
+             request{others}."
+        ),
+    })
+}
+
+/// What is known of servers that somebody else runs.
+fn given(record: &FieldRecord) -> Option<String> {
+    let places = record.settings.given.iter().map(|given| {
+        let keys = given.ke_port.map_or_else(String::new, |port| format!(", keys at port {port}"));
+        format!("{} at {}{keys}", given.name, given.at(given.port))
+    });
+    let places: Vec<String> = places.collect();
+    (!places.is_empty()).then(|| {
+        format!(
+            "Somebody else runs {}. What is said here of processors and limits of rates is not said of that: where it \
+             runs, beside what, behind which path, and whom it refuses is not in the hands of this study.",
+            listed(places)
+        )
+    })
+}
+
 /// What was measured, how, and on what.
 fn method(record: &FieldRecord) -> Vec<String> {
     let settings = &record.settings;
@@ -138,6 +191,7 @@ fn method(record: &FieldRecord) -> Vec<String> {
          server\u{2019}s plain rate."
             .to_owned(),
     ];
+    sentences.extend(given(record));
     if !record.exchanges.is_empty() {
         sentences.push(format!(
             "Key exchanges follow each other in the same way, with {} on their way: each has a connection of its own, \
@@ -167,13 +221,16 @@ fn method(record: &FieldRecord) -> Vec<String> {
     sentences
 }
 
-/// How a server is drawn.
-const fn mark(server: Server) -> (Marker, usize) {
+/// How a server is drawn; `index`: its place among those of a table. No two of the first twelve are drawn alike.
+const fn mark(server: Server, index: usize) -> (Marker, usize) {
+    const GIVEN: [Marker; 4] = [Marker::Circle, Marker::Square, Marker::Diamond, Marker::Triangle];
     match server {
         Server::Authentick => (Marker::Circle, 0),
         Server::Chrony => (Marker::Square, 1),
         Server::NtpdRs => (Marker::Diamond, 2),
         Server::FacebookTime => (Marker::Triangle, 3),
+        // Colours come again after six, and marks after four, one further each time.
+        Server::Given(_) => (GIVEN[(index + 1) % GIVEN.len()], index),
     }
 }
 
@@ -189,8 +246,8 @@ fn picture(record: &FieldRecord) -> Option<Block> {
     if said.is_empty() {
         return None;
     }
-    let kinds = Server::ALL.map(|server| {
-        let (marker, colour) = mark(server);
+    let kinds = record.settings.all_servers().enumerate().map(|(index, server)| {
+        let (marker, colour) = mark(server, index);
         Kind { name: server.name().to_owned(), marker, colour }
     });
     let drawing = Intervals {
@@ -198,7 +255,7 @@ fn picture(record: &FieldRecord) -> Option<Block> {
         along: "answers for a second of processor time, of the same server\u{2019}s to plain requests",
         one: "the plain rate",
         void: "a trial that does not count",
-        kinds: kinds.to_vec(),
+        kinds: kinds.collect(),
         groups,
     };
     let caption = "The further right, the less authentication costs. Small dots are single rounds, large marks their \
@@ -212,21 +269,25 @@ fn lines(record: &FieldRecord, scheme: Scheme) -> Vec<IntervalLine> {
         let rounds = shares.counted.len() + shares.void.len();
         let figures = match shares.estimate() {
             Some(estimate) => {
-                format!("{} of the plain rate, in {}", share(estimate), plural(rounds as u64, "round"))
+                let basis = match record.basis(Cell { server, scheme }) {
+                    Basis::ProcessorTime => "",
+                    Basis::Answers => " by answers",
+                };
+                format!("{} of the plain rate{basis}, in {}", share(estimate), plural(rounds as u64, "round"))
             }
             None => "no round counts".to_owned(),
         };
         let title = format!("{} under {}: {figures}", server.name(), scheme.name());
         (rounds > 0).then_some(IntervalLine { kind, title, counted: shares.counted, void: shares.void })
     };
-    Server::ALL.into_iter().enumerate().filter_map(line).collect()
+    record.settings.all_servers().enumerate().filter_map(line).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::render::page::assert_escaped;
-    use crate::study::field::tests::record;
+    use crate::study::field::tests::{record, record_with_given};
 
     #[test]
     fn page_is_whole_and_escapes_what_comes_from_the_record() {
@@ -266,6 +327,54 @@ mod tests {
             assert!(whole.contains(part), "{part}\n{text}");
         }
         assert!(text.lines().all(|line| line.trim_end() == line));
+    }
+
+    #[test]
+    fn servers_of_somebody_else_are_told_with_what_is_not_known() {
+        let (record, _) = record_with_given();
+        let report = report(&record);
+        let whole = report.text().split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [
+            "cfnts at 198.18.0.1:123 keeps 62 % (62 to 62) under NTS, AEAD 15 of the 190,000 plain requests",
+            "Its processor time is unknown",
+            "Somebody else runs cfnts at 198.18.0.1:123, keys at port 4460.",
+        ] {
+            assert!(whole.contains(part), "{part}\n{whole}");
+        }
+        let page = report.page();
+        assert!(
+            page.contains(
+                "cfnts under NTS, AEAD 15: 62 % (62 to 62) of the plain rate by answers, in 3 rounds"
+            )
+        );
+    }
+
+    #[test]
+    fn answers_that_are_longer_than_requests_are_told() {
+        let mut record = record();
+        let said = |record: &FieldRecord| amplification(record).unwrap();
+        assert_eq!(
+            said(&record),
+            "Nobody can amplify with authentick: under every scheme its largest answer has 1.00 times the octets of \
+             the largest request, or fewer; the most of others: chrony 4.3 1.00."
+        );
+        record.trials.iter_mut().for_each(|trial| trial.response_size += 48);
+        assert!(said(&record).starts_with("Answers of authentick amplify"), "{}", said(&record));
+        record.trials.iter_mut().for_each(|trial| trial.response_size = 0);
+        assert_eq!(amplification(&record), None);
+    }
+
+    #[test]
+    fn no_two_servers_are_drawn_alike() {
+        use crate::study::field::GIVEN_COUNT_MAX;
+        let given = Server::Given("cfnts".parse().unwrap());
+        let first = Server::BUILT_IN.len();
+        let all = Server::BUILT_IN.into_iter().chain([given; GIVEN_COUNT_MAX]).enumerate();
+        let marks: Vec<_> = all.map(|(index, server)| mark(server, index)).collect();
+        for (index, (marker, colour)) in marks.iter().enumerate().skip(first) {
+            let is_like = |other: &(Marker, usize)| other.0 == *marker && other.1 % 6 == colour % 6;
+            assert!(!marks[..index].iter().any(is_like), "{index}");
+        }
     }
 
     #[test]

@@ -4,9 +4,11 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::Name;
+
 /// A program that serves time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(try_from = "String", into = "String")]
 pub enum Server {
     /// Ours.
     Authentick,
@@ -16,25 +18,45 @@ pub enum Server {
     NtpdRs,
     /// facebook/time.
     FacebookTime,
+    /// One that somebody else runs, whose address the settings have.
+    Given(Name),
 }
 
 impl FromStr for Server {
     type Err = String;
 
-    fn from_str(name: &str) -> Result<Self, String> {
-        let names = Server::ALL.map(Server::key).join(", ");
-        Server::ALL.into_iter().find(|server| server.key() == name).ok_or(format!("it is none of {names}"))
+    fn from_str(key: &str) -> Result<Self, String> {
+        match Server::BUILT_IN.into_iter().find(|server| server.key() == key) {
+            Some(server) => Ok(server),
+            None => key.parse().map(Server::Given),
+        }
+    }
+}
+
+impl TryFrom<String> for Server {
+    type Error = String;
+
+    fn try_from(key: String) -> Result<Self, String> {
+        key.parse()
+    }
+}
+
+impl From<Server> for String {
+    fn from(server: Server) -> Self {
+        server.key().to_owned()
     }
 }
 
 impl Server {
-    /// All of them.
-    pub const ALL: [Server; 4] = [Server::Authentick, Server::Chrony, Server::NtpdRs, Server::FacebookTime];
+    /// Those that a study starts itself.
+    pub const BUILT_IN: [Server; 4] =
+        [Server::Authentick, Server::Chrony, Server::NtpdRs, Server::FacebookTime];
 
     /// Its name.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
+            Server::Given(name) => name.as_str(),
             Server::Authentick => "authentick",
             Server::Chrony => "chrony",
             Server::NtpdRs => "ntpd-rs",
@@ -44,20 +66,21 @@ impl Server {
 
     /// Its name on the command line, in names of tasks and in records.
     #[must_use]
-    pub const fn key(self) -> &'static str {
+    pub fn key(&self) -> &str {
         match self {
             Server::Authentick => "authentick",
             Server::Chrony => "chrony",
             Server::NtpdRs => "ntpd-rs",
             Server::FacebookTime => "facebook-time",
+            Server::Given(name) => name.as_str(),
         }
     }
 
-    /// For what its clients exchange keys.
+    /// For what its clients exchange keys; of a server that somebody else runs, if it has that.
     #[must_use]
     pub const fn exchanges_for(self) -> Scheme {
         match self {
-            Server::Authentick | Server::Chrony | Server::NtpdRs => Scheme::Nts15,
+            Server::Authentick | Server::Chrony | Server::NtpdRs | Server::Given(_) => Scheme::Nts15,
             Server::FacebookTime => Scheme::Nts30,
         }
     }
@@ -69,7 +92,25 @@ impl Server {
         match (self, scheme) {
             (Server::Authentick, _)
             | (_, Scheme::Plain)
-            | (Server::Chrony, Scheme::Nts15 | Scheme::Nts30) => None,
+            | (Server::Chrony | Server::Given(_), Scheme::Nts15 | Scheme::Nts30) => None,
+            (Server::Given(_), Scheme::Antp | Scheme::AntpSeparateTag) => {
+                Some("is not asked for ANTP, which nobody but us speaks")
+            }
+            (
+                Server::Given(_),
+                Scheme::Md5
+                | Scheme::Sha1
+                | Scheme::Sha256
+                | Scheme::Sha384
+                | Scheme::Sha512
+                | Scheme::HmacMd5
+                | Scheme::HmacSha224
+                | Scheme::Cmac128
+                | Scheme::Cmac256
+                | Scheme::Gmac128
+                | Scheme::GmacSiv128
+                | Scheme::Poly1305,
+            ) => Some("is not asked under a MAC, as it shares no keys with this study"),
             (_, Scheme::Antp | Scheme::AntpSeparateTag) => Some("has no ANTP, as nobody but us"),
             (
                 Server::Chrony,
@@ -249,8 +290,10 @@ mod tests {
 
     #[test]
     fn records_have_the_names_of_tasks() {
-        for server in Server::ALL {
+        let given = Server::Given("cfnts".parse().unwrap());
+        for server in Server::BUILT_IN.into_iter().chain([given]) {
             assert_eq!(serde_json::to_value(server).unwrap(), server.key());
+            assert_eq!(server.key().parse(), Ok(server));
         }
         for scheme in Scheme::ALL {
             assert_eq!(serde_json::to_value(scheme).unwrap(), scheme.key());
@@ -259,7 +302,7 @@ mod tests {
 
     #[test]
     fn every_server_has_plain_time_and_something_else_and_only_ours_has_all() {
-        for server in Server::ALL {
+        for server in Server::BUILT_IN {
             let has = |scheme: &Scheme| server.lacks(*scheme).is_none();
             let count = Scheme::ALL.iter().filter(|scheme| has(scheme)).count();
             assert!(has(&Scheme::Plain) && count >= 2, "{server:?}");

@@ -6,6 +6,7 @@ pub(crate) fn settings() -> Settings {
     Settings {
         quick: true,
         servers: vec![Server::Authentick, Server::Chrony],
+        given: Vec::new(),
         schemes: Scheme::MAIN.to_vec(),
         rounds: 3,
         trial_seconds: 1.0,
@@ -73,9 +74,43 @@ fn trial(cell: Cell, round: u32, us: f64, request_size: u32) -> Trial {
         server_share: Some(0.95),
         memory_octets: Some(12 << 20),
         request_size,
+        // All but plain ones are a little shorter than requests.
+        response_size: if request_size > 68 { request_size - 8 } else { request_size },
         limited_by: Limit::Server,
         why_invalid: None,
     }
+}
+
+/// The same, and a server that somebody else runs, of whose processes nothing is known. It answers as often as chrony.
+pub(crate) fn record_with_given() -> (FieldRecord, Server) {
+    let mut record = record();
+    let given: Given = "cfnts=198.18.0.1:123:4460".parse().unwrap();
+    let server = Server::Given(given.name);
+    record.settings.servers.push(server);
+    record.settings.given.push(given);
+    record.titles.insert(server, "cfnts at 198.18.0.1:123".to_owned());
+    let is_asked = |cell: Cell| cell.server == Server::Chrony && server.lacks(cell.scheme).is_none();
+    let of_given = |cell: Cell| Cell { server, ..cell };
+    for trials in [&mut record.trials, &mut record.exchanges] {
+        let chrony: Vec<Trial> = trials.iter().filter(|trial| is_asked(trial.cell)).cloned().collect();
+        trials.extend(chrony.into_iter().map(|trial| Trial {
+            cell: of_given(trial.cell),
+            cpu_us: None,
+            server_share: None,
+            memory_octets: None,
+            limited_by: Limit::Unknown,
+            ..trial
+        }));
+    }
+    let chrony: Vec<Latency> =
+        record.latencies.iter().filter(|trial| is_asked(trial.cell)).cloned().collect();
+    record.latencies.extend(chrony.into_iter().map(|trial| Latency {
+        cell: of_given(trial.cell),
+        server_share: None,
+        offset_error_us: None,
+        ..trial
+    }));
+    (record, server)
 }
 
 /// An answer takes 15 us more than its processor time, and one in a hundred twice as long.
@@ -99,6 +134,8 @@ fn latency(cell: Cell, level: Level, round: u32) -> Latency {
 #[test]
 fn record_survives_its_file() {
     assert!(FieldRecord::from_json(&record().to_json()).unwrap() == record());
+    let (given, _) = record_with_given();
+    assert!(FieldRecord::from_json(&given.to_json()).unwrap() == given);
 }
 
 #[test]
@@ -126,7 +163,23 @@ fn wrong_records_are_refused_with_the_reason() {
     assert!(error(&text.replace("\"trials\":", "\"tries\":")).contains("missing field `trials`"));
     assert!(error("{").contains("not a record of study run field"));
     type Change = fn(&mut FieldRecord);
-    let changes: [(Change, &str); 8] = [
+    let changes: [(Change, &str); 10] = [
+        (
+            |record| {
+                let (found, server) = record_with_given();
+                *record = found;
+                record.settings.given.clear();
+                record.settings.servers.retain(|known| *known != server);
+            },
+            "trials: the settings do not say where \"cfnts\" is",
+        ),
+        (
+            |record| {
+                let given = record_with_given().0.settings.given;
+                record.settings.given = [given.clone(), given].concat();
+            },
+            "settings, given: \"cfnts\" names two servers",
+        ),
         (
             |record| record.exchanges[0].loss_ratio = -0.5,
             "exchanges, NTS, AEAD 15 at authentick, round 1: a rate",
