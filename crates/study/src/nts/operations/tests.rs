@@ -44,14 +44,17 @@ fn file_that_is_cut_is_no_read_of_it() {
 }
 
 #[test]
-fn times_are_of_one_of_all_that_are_done_at_once() {
-    let mut subject =
-        Subject::of(Operation::OpenCookieInGroup, 16, || std::thread::sleep(Duration::from_millis(1)));
-    let [found, ..] = turns(&mut subject, 2, Duration::ZERO, 0.0).unwrap();
-    let ns = found.median().unwrap() / 100;
-    // Two of them last a millisecond each, of 16 operations.
-    assert!(ns >= 62_500, "{ns}");
-    assert_eq!(found.values().len(), 1);
+fn times_are_of_one_of_all_that_are_done_at_once_less_the_clock() {
+    let took =
+        |block: u32| Ok([Duration::from_micros(1_000) * block, Duration::ZERO, Duration::from_micros(3)]);
+    let operations = vec![Operation::OpenCookieInGroup];
+    let mut subject = Subject { operations, per: 16, block: None, work: Box::new(took) };
+    let [found, nothing, other] = turns(&mut subject, 2, Duration::ZERO, 3_200.0).unwrap();
+    // Two of them last a millisecond each, of 16 operations; hundredths of nanoseconds.
+    assert_eq!(found.values(), [(2_000_000 - 3_200) * 100 / 32]);
+    assert_eq!((nothing.values(), other.values()), (&[0][..], &[0][..]), "no time is below zero");
     let series = Series { operation: Operation::OpenCookieInGroup, block: 2, rounds: vec![found] };
-    assert_eq!(series.times().unwrap().rounds_ns.len(), 1);
+    let times = series.times().unwrap();
+    assert_eq!((times.count, times.p50_ns, &times.rounds_ns[..]), (1, 62_400.0, &[62_400.0][..]));
+    assert_eq!(Series { rounds: Vec::new(), ..series }.times(), None);
 }
