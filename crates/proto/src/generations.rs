@@ -180,8 +180,8 @@ impl<K: Numbered> Generations<K> {
     }
 
     /// The set as it is used while its keys are not all there is to say: the keys of `beside` open too, and those in
-    /// `closed` do not, whatever their role. What seals stays the same. Of two keys with one identifier ours opens, unless
-    /// it is the future one: that has sealed nothing, and the other may have.
+    /// `closed` do not, whatever their role. What seals stays the same. Of two keys with one identifier ours opens,
+    /// unless it is the future one: that has sealed nothing, and the other may have.
     #[must_use]
     pub fn opening(&self, beside: Option<&Self>, closed: impl IntoIterator<Item = u32>) -> Self {
         let has_sealed = |id: u32| self.sealing().any(|ours| ours.id() == id);

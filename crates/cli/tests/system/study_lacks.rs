@@ -1,5 +1,5 @@
-//! What studies say on a host that lacks something: no TUN devices, no control groups, no iproute2, a full disk. Each is
-//! made in a mount namespace, which leaves the host as it is.
+//! What studies say on a host that lacks something: no TUN devices, no control groups, no iproute2, a full disk. Each
+//! is made in a mount namespace, which leaves the host as it is.
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -86,8 +86,8 @@ fn highest_of_what_the_disk_refuses_opens_though_the_store_repeats_an_older_one(
     assert!(matches!(member.hear_document(&last, Origin::Store), Heard::Keep(_)));
 }
 
-/// Identifiers alone do not tell what is in force: who took over without a writer may have made another key of the number
-/// that the writer's next one has.
+/// Identifiers alone do not tell what is in force: who took over without a writer may have made another key of the
+/// number that the writer's next one has.
 #[test]
 fn what_opens_beside_the_document_is_told_by_its_digest() {
     let mut member = node("b", Some(first()));

@@ -112,8 +112,8 @@ fn key_of_a_writer_that_was_left_behind_seals_for_a_period() {
     carry_out(1495, false);
 }
 
-/// A writer crashed when it had written, and a take-over went on without it: two keys had one identifier. The old writer
-/// came back with a disk that refused, and of the two it opened its own, which nobody had ever sealed with.
+/// A writer crashed when it had written, and a take-over went on without it: two keys had one identifier. The old
+/// writer came back with a disk that refused, and of the two it opened its own, which nobody had ever sealed with.
 #[test]
 fn key_that_has_sealed_nothing_does_not_hide_another_one_of_its_number() {
     carry_out(109, false);
