@@ -175,7 +175,15 @@ fn study_is_kept_and_rendered_in_a_folder_that_it_makes() {
     assert_eq!(rows(&rendered.text), "1 2 3");
     assert_eq!(heard[0], "3 tasks to measure, about 3 min");
     assert_eq!(heard[1..], ["[1/3, 0 s left] row 1", "[2/3, 0 s left] row 2", "[3/3, 0 s left] row 3"]);
-    assert!(fs::read_to_string(rendered.page).unwrap().contains("1 2 3"));
+    let page = fs::read_to_string(rendered.page).unwrap();
+    assert!(page.contains("1 2 3"));
+    for file in ["study.json", "run-1.json", "run-2.json", "run-3.json"] {
+        assert!(
+            page.contains(&format!("<a href=\"{file}\">{file}</a>")) && path.join(file).exists(),
+            "{file}"
+        );
+    }
+    assert!(fs::read_to_string(path.join("report.md")).unwrap().contains("1 2 3"));
     assert_eq!(fs::read_to_string(path.join("report.txt")).unwrap(), rendered.text);
     let mut names: Vec<_> = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
