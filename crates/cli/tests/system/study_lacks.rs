@@ -78,7 +78,7 @@ fn full_disk_ends_a_study_by_name_and_with_room_the_same_command_goes_on() {
     let output = among_mounts(&roomy, &[at]);
     assert!(output.status.success(), "{}", text(&output));
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    let left: Vec<&str> = printed.lines().rev().take(4).collect();
-    assert_eq!(left, ["study.json", "run-mac.json", "report.txt", "report.html"], "{printed}");
+    let left: Vec<&str> = printed.lines().rev().take(5).collect();
+    assert_eq!(left, ["study.json", "run-mac.json", "report.txt", "report.md", "report.html"], "{printed}");
     assert!(!Path::new(at).join("study.json").exists(), "the host has none of it");
 }
