@@ -21,6 +21,10 @@ TOLD = ("cmac128", "antp", "nts15", "nts30")
 LEVELS = {"half": 0.5, "most": 0.9}
 # More than this share of requests without an answer is told.
 LOSS_TOLD = 0.001
+# What kept trials from more, in the order of sentences.
+LIMITS = {"server": "the server", "generator": "the generator", "path": "the path", "nothing": "nothing",
+          "unknown": "server or path"}
+UNKNOWN = "unknown"
 
 
 class Trials:
@@ -35,8 +39,9 @@ class Trials:
         self.closed, self.exchanges, self.latencies = (
             [trial for record in records for trial in record[name]] for name in ("trials", "exchanges", "latencies"))
         every = [trial["server"] for trial in self.closed + self.exchanges + self.latencies]
-        # Those that are known come first, in the order of tables.
-        self.all_servers = list(dict.fromkeys([*SERVERS, *every]))
+        self.given = self.settings.get("given", [])
+        # Those that are known come first, in the order of tables; those of others follow in that of the command.
+        self.all_servers = list(dict.fromkeys([*SERVERS, *(given["name"] for given in self.given), *every]))
 
     def name(self, server):
         return SERVERS.get(server, server)
@@ -77,8 +82,24 @@ class Trials:
             (counted if counts else void).append(over / under)
         return counted, void
 
+    def is_by_answers(self, server, scheme):
+        """Whether nobody knows processor time of any trial, or of plain ones: then shares are of answers a second."""
+        return all(trial["cpu_us"] is None for trial in self.of(server, scheme) + self.of(server, "plain"))
+
     def shares(self, server, scheme):
-        return self.ratios(server, scheme, core_rps)
+        by_answers = self.is_by_answers(server, scheme)
+        return self.ratios(server, scheme, (lambda trial: trial["answered_rps"]) if by_answers else core_rps)
+
+    def answer_by_request(self, server, scheme):
+        """Octets of the largest answer by those of the largest request; None if either is unknown."""
+        largest = lambda key: max((trial[key] for trial in self.of(server, scheme)), default=0)
+        request, answer = largest("request_size"), largest("response_size")
+        return answer / request if request and answer else None
+
+    def amplification(self, server):
+        """The most of that under any scheme."""
+        found = (self.answer_by_request(server, scheme) for scheme in SCHEMES)
+        return max((ratio for ratio in found if ratio is not None), default=None)
 
 
 def core_rps(trial):
@@ -144,9 +165,15 @@ def _findings(trials):
             if found:
                 parts.append(f"{_words(found)} under {SCHEMES[scheme]}")
                 values += _whole(found, percent)
+        listed = _listed(parts)
+        if trials.is_by_answers(server, "plain"):
+            rate = estimate(trials.of(server, "plain"), lambda trial: trial["answered_rps"])
+            if parts and rate:
+                rules.append(Rule(f"{trials.title(server)} keeps {listed} of the # plain requests that it answered in "
+                                  "a second", *values, plain(rate[0])))
+            continue
         rate = estimate(trials.of(server, "plain"), core_rps)
         if parts and rate:
-            listed = f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else parts[0]
             rules.append(Rule(f"{trials.title(server)} keeps {listed} of its plain rate, which is # for a second",
                               *values, plain(rate[0])))
     rates = [(server, found[0]) for server in trials.servers()
@@ -163,7 +190,26 @@ def _findings(trials):
             rules.append(Rule("A key exchange costs authentick # of processor time", us(found[0])))
         elif found and times:
             rules.append(Rule(f"{trials.title(server)} # (# times)", us(found[0]), plain(times[0])))
-    return rules + _picture(trials)
+    return rules + _amplification(trials) + _picture(trials)
+
+
+def _listed(parts):
+    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)
+
+
+def _amplification(trials):
+    """How long answers are beside requests."""
+    ours = trials.amplification("authentick")
+    if ours is None:
+        return []
+    begin = "under every scheme its largest answer has" if ours <= 1 else "under one scheme the largest has"
+    rules = [Rule(f"{begin} # times the octets of the largest request", plain(ours))]
+    others = [(server, found) for server in trials.servers()
+              if server != "authentick" and (found := trials.amplification(server)) is not None]
+    if others:
+        listed = ", ".join(f"{trials.title(server)} #" for server, _ in others)
+        rules.append(Rule(f"; the most of others: {listed}.", *[plain(found) for _, found in others]))
+    return rules
 
 
 def _picture(trials):
@@ -174,8 +220,9 @@ def _picture(trials):
             shares, void = trials.shares(server, scheme)
             found, rounds = sample.bootstrap(shares), len(shares) + len(void)
             if scheme != "plain" and found:
+                by = " by answers" if trials.is_by_answers(server, scheme) else ""
                 rules.append(Rule(
-                    f"{trials.name(server)} under {SCHEMES[scheme]}: {_words(found)} of the plain rate, in # round",
+                    f"{trials.name(server)} under {SCHEMES[scheme]}: {_words(found)} of the plain rate{by}, in # round",
                     *_whole(found, percent), plain(rounds)))
     return rules
 
@@ -197,9 +244,45 @@ def _count(trials):
     return [plain(len(counted(trials))), plain(len(trials))]
 
 
+def _bounds(trials, server, scheme):
+    """What is said of what kept the trials of a cell that count from more, and its numbers."""
+    if not trials.is_by_answers(server, scheme):
+        return "", []
+    limits = [trial["limited_by"] for trial in counted(trials.of(server, scheme))]
+    told = [(words, limits.count(limit)) for limit, words in LIMITS.items() if limit in limits]
+    if not told:
+        return "", []
+    listed = _listed([f"{words} in # trial{'' if count == 1 else 's'}" for words, count in told])
+    return f"answered/s was bounded by {listed}", [plain(count) for _, count in told]
+
+
+def _or_none(value):
+    return [] if value is None else [plain(value)]
+
+
+def _or_unknown(rows, cells, trials_of):
+    """What cells have to say in which there is no number: unknown, where there is a trial that counts."""
+    return [UNKNOWN if not cell and counted(trials_of(*row)) else "" for row, cell in zip(rows, cells)]
+
+
+def _known(heading, rows, cell, trials_of):
+    """A column of figures that nobody tells of a server that somebody else runs."""
+    cells = [cell(*row) for row in rows]
+    return Column(heading, cells, words=_or_unknown(rows, cells, trials_of))
+
+
 def _costs(trials):
     rows = trials.cells()
     column = lambda heading, cell: Column(heading, [cell(*row) for row in rows])
+    known = lambda heading, cell: _known(heading, rows, cell, trials.of)
+
+    def must_be_known(server, scheme):
+        """Reasons, which are quoted from the records, may stand between."""
+        words, values = _bounds(trials, server, scheme)
+        lost = _remark(trials.of(server, scheme))
+        told = [part for part in ("up to # had no good answer" if lost else "", words) if part]
+        return [("#".join(told), lost + values)] if told else []
+
     named = lambda heading, name: Column(heading, [[] for _ in rows], words=[name(*row) for row in rows])
     median = lambda figure, of: lambda *row: _median(trials.of(*row), figure, of)
     by_server = lambda trial: trial["answered_rps"] if trial["limited_by"] == "server" else None
@@ -207,21 +290,28 @@ def _costs(trials):
     def rate_share(server, scheme):
         return _whole(sample.bootstrap(trials.ratios(server, scheme, by_server)[0]), percent)
 
+    def largest_answer(server, scheme):
+        most = max(trial["response_size"] for trial in trials.of(server, scheme))
+        return [plain(most)] if most else []
+
     of_plain = lambda *row: _whole(sample.bootstrap(trials.shares(*row)[0]), percent)
     of_a_core = lambda *row: _whole(estimate(trials.of(*row), core_rps), plain)
     return Sheet("What authentication costs", [
         named("Server", lambda server, _: trials.name(server)),
         named("Scheme", lambda _, scheme: SCHEMES[scheme]),
-        column("Of the plain rate", of_plain),
-        column("Answers for a second of processor time", of_a_core),
-        column("Processor time of an answer", median(lambda trial: trial["cpu_us"], us)),
+        Column("Of the plain rate", [of_plain(*row) for row in rows], words=[
+            ", by answers" if trials.is_by_answers(*row) and of_plain(*row) else "" for row in rows]),
+        known("Answers for a second of processor time", of_a_core),
+        known("Processor time of an answer", median(lambda trial: trial["cpu_us"], us)),
         column("Octets of a request", lambda *row: [plain(max(trial["request_size"] for trial in trials.of(*row)))]),
-        column("Memory", median(lambda trial: trial["memory_octets"], octets)),
+        known("Memory", median(lambda trial: trial["memory_octets"], octets)),
         column("Answered/s", median(lambda trial: trial["answered_rps"], plain)),
-        column("Of its processor", median(lambda trial: trial["server_share"], percent)),
+        known("Of its processor", median(lambda trial: trial["server_share"], percent)),
         column("Of plain answered/s", rate_share),
         column("Trials that count", lambda *row: _count(trials.of(*row))),
-        column("What must be known of it", lambda *row: _remark(trials.of(*row))),
+        column("What must be known of it", must_be_known),
+        column("Octets of an answer", largest_answer),
+        column("Answer by request", lambda *row: _or_none(trials.answer_by_request(*row))),
     ])
 
 
@@ -229,16 +319,17 @@ def _exchanges(trials):
     rows = [server for server in trials.all_servers if trials.exchanges_of(server)]
     column = lambda heading, cell: Column(heading, [cell(server) for server in rows])
     named = lambda heading, name: Column(heading, [[] for _ in rows], words=[name(server) for server in rows])
+    known = lambda heading, cell: _known(heading, [(server,) for server in rows], cell, trials.exchanges_of)
     median = lambda figure, of: lambda server: _median(trials.exchanges_of(server), figure, of)
     cost = lambda trial: trial["cpu_us"]
     return Sheet("What a key exchange costs", [
         named("Server", trials.name),
         named("For", lambda server: SCHEMES[trials.exchanges_of(server)[0]["scheme"]]),
-        column("Processor time of an exchange", lambda server: _whole(estimate(trials.exchanges_of(server), cost), us)),
+        known("Processor time of an exchange", lambda server: _whole(estimate(trials.exchanges_of(server), cost), us)),
         column("Times ours", lambda server: _whole(sample.bootstrap(_times_ours(trials, server)), plain)),
         column("Exchanges/s", median(lambda trial: trial["answered_rps"], plain)),
-        column("Of its processor", median(lambda trial: trial["server_share"], percent)),
-        column("Memory", median(lambda trial: trial["memory_octets"], octets)),
+        known("Of its processor", median(lambda trial: trial["server_share"], percent)),
+        known("Memory", median(lambda trial: trial["memory_octets"], octets)),
         column("Trials that count", lambda server: _count(trials.exchanges_of(server))),
         column("What must be known of it", lambda server: _remark(trials.exchanges_of(server))),
     ])
@@ -249,6 +340,7 @@ def _latencies(trials):
     column = lambda heading, cell: Column(heading, [cell(*row) for row in rows])
     named = lambda heading, name: Column(heading, [[] for _ in rows], words=[name(*row) for row in rows])
     median = lambda figure, of: lambda *row: _median(trials.at(*row), figure, of)
+    known = lambda heading, cell: _known(heading, rows, cell, trials.at)
     point = lambda name, which: lambda trial: trial[name] and trial[name][which]
 
     def over_plain(server, scheme, level):
@@ -271,7 +363,7 @@ def _latencies(trials):
         column("Error p50", median(point("offset_error_us", "p50"), us)),
         column("Error p99", median(point("offset_error_us", "p99"), us)),
         column("Lost", median(lambda trial: trial["loss_ratio"], percent)),
-        column("Of its processor", median(lambda trial: trial["server_share"], percent)),
+        known("Of its processor", median(lambda trial: trial["server_share"], percent)),
         column("Trials that count", lambda *row: _count(trials.at(*row))),
         # Reasons are quoted from the records.
         column("What must be known of it", lambda *_: []),
@@ -279,7 +371,8 @@ def _latencies(trials):
 
 
 def _method(study, trials):
-    settings, ok = study.settings, counted(trials.closed)
+    settings = study.settings
+    ok = [trial for trial in counted(trials.closed) if trial["cpu_us"] is not None]
     by_server = sum(trial["limited_by"] == "server" for trial in ok)
     return opening.rules(study) + [
         Rule("In each of # round", plain(settings["rounds"])),

@@ -8,6 +8,7 @@ import time
 PLAN = "study.json"
 PAGE = "report.html"
 TEXT = "report.txt"
+MARKDOWN = "report.md"
 FORMAT = "authentick-study/2"
 # Studies whose numbers are recomputed, and all, in the order of a report on several.
 PAPERS = ("nts", "field")
@@ -102,6 +103,10 @@ class Study:
         words += list(self.found.get("titles", {}).values())
         words += [task["id"] for task in self.tasks]
         words += [why for task in self.tasks if (why := (task.get("end") or {}).get("why"))]
+        # Where servers are that somebody else runs.
+        for given in self.settings.get("given", []):
+            host = f"[{given['host']}]" if ":" in given["host"] else given["host"]
+            words += [f"{host}:{given['port']}", f"keys at port {given['ke_port']}"]
         # Why a step or a trial does not count.
         for record in self.records.values():
             rows = [record] + [row for value in record.values() if isinstance(value, list) for row in value]
