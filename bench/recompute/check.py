@@ -7,7 +7,7 @@ is a failure, unless it is a name (AEAD 15, Figure 7) or stands in words of the 
 
 import re
 
-from printed import NUMBER, normalised, tokens
+from printed import NUMBER, normalised, plain, tokens
 
 # Numbers that are no results: what things are called, and what a heading says a column is.
 NAMES = [
@@ -20,6 +20,8 @@ NAMES = [
     r"RFC 8915, section 4",
     # When a paper appeared, and which part of it a study repeats.
     r"\(USENIX Security 2016\), section 4\.2",
+    r"results that section 4\.2 tells of Table 1",
+    r"Table 1's rates and latencies are of an Intel Core",
     # What is drawn as so many percent, and the level of intervals.
     r"fastest (?:25|50|75|95) %",
     r"95 % of (?:medians|means)",
@@ -56,6 +58,9 @@ class Rule:
 
 class Column:
     """A column of a table: its heading, and for each row a list of the values that the cell prints, in order.
+
+    In place of values a cell may have sentences: pairs of words with "#" for each number, and values, of which it has
+    to be one.
 
     `medium`: "both", "page" or "text". `words`: for each row, what the cell has to say.
     """
@@ -127,6 +132,9 @@ class Checker:
             rules = chapter.rules
             if place.kind == "title" and chapter.titles is not None:
                 rules = chapter.titles(place.text)
+            if place.kind == "summary":
+                # Statements are folded behind their number.
+                rules = rules + [Rule("# statement", plain(sum(other.kind == "term" for other in section.places)))]
             counts = self.text(place.line, place.text, rules)
             agreed, named = agreed + counts[0], named + counts[1]
         for table in section.tables:
@@ -137,6 +145,12 @@ class Checker:
             if sheet.medium in ("both", self.medium) and name not in here:
                 self.fail(section.line, f"section \"{section.heading}\": there is no table \"{name}\"")
         return agreed, named
+
+    def results(self, text):
+        """The numbers of a text that are neither names nor quoted."""
+        spans = self._named(text)
+        return [token for token in tokens(text)
+                if not any(start <= token.start and token.end <= end for start, end in spans)]
 
     def _named(self, text):
         """Where names and quoted words are."""
@@ -174,6 +188,8 @@ class Checker:
                                   f"{self.source}")
             return 0, 0
         agreed, named = self.text(table.line, table.name, [])
+        if table.summary:
+            agreed += self.text(*table.summary, [Rule("# row", plain(sheet.rows()))])[0]
         columns = sheet.shown(self.medium)
         if len(table.rows) != sheet.rows():
             self.fail(table.line, f"table \"{table.name}\" has {len(table.rows)} rows, and the records have "
@@ -191,7 +207,8 @@ class Checker:
                     if heading in known:
                         where = f"table \"{table.name}\", \"{heading}\" of \"{row[0][1]}\""
                         column = known[heading]
-                        counts = self.cells(line, where, text, column.cells[number], [column.words[number]])
+                        values, words = _said(column.cells[number], text)
+                        counts = self.cells(line, where, text, values, [column.words[number], *words])
                         agreed, named = agreed + counts[0], named + counts[1]
             return agreed, named
         headings = [word for column in columns for word in column.heading.split()]
@@ -199,20 +216,19 @@ class Checker:
             self.fail(table.line, f"table \"{table.name}\" has other headings than {', '.join(headings)}")
         for number, row in enumerate(table.rows[: sheet.rows()]):
             line, text = row[0]
-            values = [value for column in columns for value in column.cells[number]]
-            words = [column.words[number] for column in columns]
+            cells = [_said(column.cells[number], text) for column in columns]
+            values = [value for found, _ in cells for value in found]
+            words = [column.words[number] for column in columns] + [word for _, words in cells for word in words]
             counts = self.cells(line, f"table \"{table.name}\", row {number + 1}", text, values, words)
             agreed, named = agreed + counts[0], named + counts[1]
         return agreed, named
 
     def cells(self, line, where, text, values, words):
         """Checks a text that should print these values in this order, among names and quoted words."""
-        spans = self._named(text)
         for word in words:
             if word not in text:
                 self.fail(line, f"{where}: the records have \"{word}\", which is not printed")
-        is_named = lambda token: any(start <= token.start and token.end <= end for start, end in spans)
-        found = [token for token in tokens(text) if not is_named(token)]
+        found = self.results(text)
         named = len(tokens(text)) - len(found)
         if len(found) != len(values):
             shown = ", ".join(token.text for token in found) or "no number"
@@ -225,6 +241,15 @@ class Checker:
             else:
                 self.fail(line, f"{where}: {token.text} is printed, and the records have {_shown([value])}")
         return agreed, named
+
+
+def _said(cell, text):
+    """A cell's values, and the words around them that it has to have."""
+    if not cell or not isinstance(cell[0], tuple) or not isinstance(cell[0][0], str):
+        return cell, []
+    parts = lambda words: [part.strip() for part in normalised(words).split("#") if part.strip()]
+    words, values = next((said for said in cell if all(part in text for part in parts(said[0]))), cell[0])
+    return values, parts(words)
 
 
 def _shown(values):

@@ -4,12 +4,15 @@ A new section is an entry of the dictionary that `chapters` makes: its tables, a
 """
 
 import nts_ladder
+import nts_operations
 import nts_statements
 import nts_under_load
 import nts_unloaded as unloaded
+import nts_verdicts
 import opening
 import published
 import sample
+import tally
 from check import Chapter, Column, Rule, Sheet
 from printed import ns, percent, plain, seconds, us
 
@@ -23,18 +26,30 @@ def chapters(study):
     derived = derived if derived and derived.is_known else None
     climbs = nts_ladder.climbs(study)
     short = nts_under_load.short(climbs)
-    made = {"": Chapter(rules=_opening(study, found)), "What follows": Chapter(rules=_findings(derived) + short)}
+    alone, beyond = nts_operations.Alone(study), nts_operations.Beyond(study)
+    verdicts = nts_verdicts.entries(study)
+    first = _opening(study, found) + [tally.sentence(verdicts, "tables and figures with measurements")]
+    made = {
+        "": Chapter(rules=first),
+        tally.HEADING: Chapter([tally.sheet(verdicts)]),
+        "What follows": Chapter(rules=_findings(derived) + short),
+    }
     if record:
-        made["Table II: without load"] = Chapter([_table_2(record), _readings(record)], _of_cell(main, record))
+        made["Table II: without load"] = Chapter([_table_2(record), _readings(record)],
+                                                 _of_cell(main, record) + _marks(record))
         for number, name, theirs in ((4, "client", published.FIGURE_4), (5, "server", published.FIGURE_5)):
             made[f"Figure {number}: at the {name}"] = Chapter([_ends(f"Figure {number}, {name}", record, theirs)],
                                                               _described(record, theirs))
         if derived:
             made["Equation (6), and a plain transfer beside it"] = Chapter([_equation_6(derived)])
         made["Paths and key stores"] = Chapter([_cells(found)])
+    if alone.records:
+        made["Operations alone"] = alone.chapter(found, main)
     made.update(nts_under_load.chapters(study))
+    if beyond.is_there():
+        made["Beyond the paper"] = beyond.chapter()
     made["What the paper says, and what its data say"] = Chapter(
-        rules=nts_statements.rules(study, found, main, derived, climbs))
+        rules=nts_statements.rules(study, found, main, derived, climbs) + alone.rules(found, main) + beyond.rules())
     return made
 
 
@@ -108,6 +123,17 @@ def _table_2(record):
     ])
 
 
+def _marks(record):
+    """What the picture of Table II and its marks say."""
+    rules = [Rule(f"{measure}, theirs, as printed: #", ns(value)) for measure, value in published.TABLE_2.items()]
+    for name, reading in {"by the equations": "equations", "as their program did": "program"}.items():
+        for measure in published.TABLE_2:
+            if values := unloaded.values(record, measure, reading):
+                ends = sample.median_interval(values)
+                rules.append(Rule(f"{measure}, ours, {name}: # (# to #)", *map(ns, (sample.median(values), *ends))))
+    return rules
+
+
 def _readings(record):
     rows = [(measure, reading) for measure in unloaded.MEASURES for reading in unloaded.READINGS
             if (measure, reading) != ("d_SNTP", "program")]
@@ -147,6 +173,7 @@ def _described(record, theirs):
             "ours, as their program did": "program", "ours, by the equations": "equations"}
         for name, reading in readings.items():
             values = unloaded.values(record, measure, reading)
+            rules += _curve(measure, name, values)
             begin = name + ("," if "," in name else "")
             said.append(f"{begin} from # to #" if values else f"{begin} without a value")
             if values:
@@ -154,9 +181,17 @@ def _described(record, theirs):
                 rules += [Rule(f"{measure}, {name}: the smallest, #", ends[-2]),
                           Rule(f"{measure}, {name}: the largest, #", ends[-1])]
         rules.append(Rule(f"{measure}: {', '.join(said)}, theirs from # to #", *ends, ns(low), ns(high)))
+        rules += _curve(measure, "theirs", [published.unloaded(measure, at) for at in range(101)])
         for name, at in (("smallest", 0), ("largest", 100)):
             rules.append(Rule(f"{measure}, theirs: the {name}, #", ns(published.unloaded(measure, at))))
     return rules
+
+
+def _curve(measure, name, values):
+    """What a curve says that is pointed at."""
+    figures = [sample.nearest_rank(values, percentile) for percentile in (50, 95, 0, 100)] if values else []
+    return [Rule(f"{measure}, {name}: median #, 95th percentile #, from # to #, # value", *map(ns, figures),
+                 plain(len(values)))] if values else []
 
 
 def _equation_6(derived):

@@ -30,6 +30,7 @@ class Times:
     def __init__(self, stored):
         pairs = stored["histogram_ns"]
         self.p50, self.p95 = (sample.histogram_rank(pairs, percentile) for percentile in (50, 95))
+        self.interval = sample.histogram_median_interval(pairs)
         self.fastest_50, self.fastest_95 = (sample.histogram_fastest(pairs, percentile) for percentile in (50, 95))
 
 

@@ -2,6 +2,7 @@
 
 import math
 
+import marks
 import published
 from check import Chapter, Column, Rule, Sheet
 from nts_ladder import CLASSES, CURVES, beside_theirs, climbs
@@ -256,7 +257,7 @@ def _titled(pieces):
 
     def rules(text):
         numbers = tokens(text)
-        if not numbers or not text[numbers[0].end :].startswith(" a second: "):
+        if not numbers or numbers[0].start or not text[numbers[0].end :].startswith(" a second: "):
             return []
         here = [piece for piece in pieces if numbers[0].agrees(plain(piece[0]))]
         loads = [Rule("# a second: ", plain(load)) for load, _, _ in here]
@@ -284,7 +285,66 @@ def _curve_titles(found, beside, curve):
             if times:
                 words, values = f"{begin}median #, 95th percentile #", [ns(times.p50), ns(times.p95)]
             pieces.append((step.load, words, values))
-    return _titled(pieces)
+    return _with_marks(_titled(pieces), _points(found, beside, curve))
+
+
+def _with_marks(titles, rules_of):
+    """Rules for what stands behind marks, and for marks: `rules_of` a text."""
+    return lambda text: titles(text) or rules_of(text)
+
+
+def _frames(found, beside, to_scale):
+    """What ours is called in a picture, and its ladder."""
+    frames = [(to_scale, beside)] if beside else []
+    return frames + [(climb.keys, climb) for climb in found if not climb.is_to_scale]
+
+
+def _points(found, beside, curve):
+    """Rules for marks of points."""
+    _, _, name, _, unit, raw, drawn = curve
+    theirs = {"theirs, mean of the fastest half (printed as the median)": drawn.format("fastest50"),
+              "theirs, mean of the fastest 95 % (printed as the 95th percentile)": drawn.format("fastest95")}
+    if raw:
+        theirs.update({"theirs, median": raw[0], "theirs, 95th percentile": raw[1]})
+
+    def rules(text):
+        found_here = []
+        for line, key in theirs.items():
+            if text.startswith(f"{line}: "):
+                for row in published.STEPS:
+                    found_here += marks.point(text, f"{line}: ", row["offered_rps"], [ns(row[key] * unit)])
+        for who, climb in _frames(found, beside, "ours"):
+            for step in climb.steps:
+                if times := step.times(name):
+                    ends = map(ns, times.interval or ())
+                    found_here += marks.point(text, f"{who}, median: ", step.load, [ns(times.p50), *ends])
+                    found_here += marks.point(text, f"{who}, 95th percentile: ", step.load, [ns(times.p95)])
+        return found_here
+
+    return rules
+
+
+def _bars(found, beside):
+    """Rules for bars of failures, of which each class has one."""
+    rows = []
+    for row in published.STEPS:
+        due = published.requests(row)
+        shares = {CLASSES[0]: row["timed_out"] / due, CLASSES[1]: row["os_error_11"] / due}
+        rows.append(("theirs", row["offered_rps"], shares))
+    for who, climb in _frames(found, beside, "ours, to scale"):
+        rows += [(who, step.load, step.shares()) for step in climb.steps]
+
+    def rules(text):
+        here = []
+        for who, load, shares in rows:
+            for name, share in shares.items():
+                if text.endswith(name):
+                    here += marks.at_first(text, f"{who}, ", load, f" a second: # {name}", [percent(share)])
+            if not any(text.endswith(name) for name in CLASSES):
+                here += marks.at_first(text, f"{who}, ", load, " a second: ", [])
+        return here
+
+    return rules
 
 
 def _shared(begin, shares):
@@ -304,7 +364,7 @@ def _failure_titles(found, beside):
     frames += [(f"{climb.keys}: ", climb) for climb in found if not climb.is_to_scale]
     for begin, climb in frames:
         pieces += [(step.load, *_shared(begin, step.shares())) for step in climb.steps]
-    return _titled(pieces)
+    return _with_marks(_titled(pieces), _bars(found, beside))
 
 
 def _captions(found, beside):

@@ -1,6 +1,6 @@
 """What a report says of the study itself: the machine, what is missing and why, what others took."""
 
-from check import Rule
+from check import Chapter, Rule
 from printed import octets, percent, plain
 
 # How an outcome is told of several tasks.
@@ -66,3 +66,9 @@ def stolen(study):
 
 def rules(study):
     return machine(study) + gaps(study) + stolen(study)
+
+
+def records(study):
+    """The section that links to the files of the folder: the plan and each record, whose names are quoted."""
+    count = 1 + len(study.records)
+    return Chapter(rules=[Rule(f"# file{'' if count == 1 else 's'} beside this page", plain(count))])

@@ -1,5 +1,6 @@
-"""A report as the places in it that may hold numbers: the page and the text."""
+"""A report as the places in it that may hold numbers: the page, the Markdown and the text."""
 
+import html
 import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -9,7 +10,8 @@ from printed import normalised
 
 @dataclass
 class Place:
-    """A text of a report. `kind`: "sentence", "term", "caption", "label", "title", "heading" or "axis"."""
+    """A text of a report. `kind`: "sentence", "term", "caption", "label", "title", "heading", "summary" or
+    "axis"."""
 
     line: int
     kind: str
@@ -25,6 +27,8 @@ class Table:
     head: str = ""
     columns: list = field(default_factory=list)
     rows: list = field(default_factory=list)
+    # What it is folded behind: (line, text), if it is.
+    summary: tuple = None
 
 
 @dataclass
@@ -41,7 +45,7 @@ class _Page(HTMLParser):
     """Reads a page. Style and pictures' geometry hold no results; what a picture says of itself does."""
 
     SILENT = {"style", "meta"}
-    CLOSING = {"p", "li", "dt", "dd", "figcaption", "title", "text", "h1", "h2", "h3", "th", "td"}
+    CLOSING = {"p", "li", "dt", "dd", "figcaption", "title", "text", "h1", "h2", "h3", "th", "td", "summary"}
 
     def __init__(self):
         super().__init__(convert_charrefs=True)
@@ -65,8 +69,15 @@ class _Page(HTMLParser):
         if tag in self.SILENT:
             self.silent += tag == "style"
         if tag == "table":
-            name = self.sections[-1].places.pop().text if self._named() else ""
-            self.sections[-1].tables.append(Table(self.getpos()[0], name))
+            places = self.sections[-1].places
+            folded = len(places) > 1 and places[-1].kind == "summary" and places[-2].kind == "name"
+            summary = (places[-1].line, places.pop().text) if folded else None
+            if not places and not self.sections[-1].tables and len(self.sections) > 1:
+                # A table below no heading has one of its own, which begins no section.
+                name = self.sections.pop().heading
+            else:
+                name = places.pop().text if self._named() else ""
+            self.sections[-1].tables.append(Table(self.getpos()[0], name, summary=summary))
         if tag == "tr" and self._in("tbody"):
             self.sections[-1].tables[-1].rows.append([])
         if tag not in ("meta", "br", "path", "rect", "line", "circle"):
@@ -115,8 +126,8 @@ class _Page(HTMLParser):
             self._add("axis", text, line)
         elif tag == "title":
             self._add("title" if self.depth else "heading", text, line)
-        elif tag == "figcaption":
-            self._add("caption", text, line)
+        elif tag in ("figcaption", "summary"):
+            self._add("caption" if tag == "figcaption" else tag, text, line)
         elif tag == "li":
             self._add("axis" if self._in("figure") else "sentence", text, line)
         else:
@@ -162,6 +173,77 @@ def parts_of_text(text, names):
     return found
 
 
+_HEADING = re.compile(r"(#+) (.*)")
+
+
+def _plain(text):
+    """Markdown without its marks."""
+    text = re.sub(r"(?<!\\)(?:\*\*|`)", "", text)
+    return normalised(re.sub(r"\\(.)", r"\1", text))
+
+
+def _cells(line):
+    """The cells of a table's row."""
+    return [_plain(cell) for cell in re.split(r"(?<!\\)\|", line.strip())[1:-1]]
+
+
+def markdown(text, level=2):
+    """The sections of the Markdown, whose headings have so many signs; what is lower is a name, of a table or not."""
+    sections = [Section("", 1)]
+    table = None
+    for number, line in enumerate(text.split("\n"), 1):
+        section, heading = sections[-1], _HEADING.match(line)
+        if line.startswith("|"):
+            if table is None:
+                if not section.places and not section.tables and len(sections) > 1:
+                    name = sections.pop().heading
+                    section = sections[-1]
+                else:
+                    name = section.places.pop().text if section.places and section.places[-1].kind == "name" else ""
+                table = Table(number, name, columns=_cells(line))
+                section.tables.append(table)
+            elif number > table.line + 1:
+                # The line below the headings has the sides of columns.
+                table.rows.append([(number, cell) for cell in _cells(line)])
+            continue
+        table = None
+        if heading and len(heading.group(1)) == level:
+            sections.append(Section(_plain(heading.group(2)), number))
+        elif heading:
+            section.places.append(Place(number, "name", _plain(heading.group(2))))
+        elif line.startswith("- **"):
+            # A term ends where its mark does.
+            term, _, meaning = line[len("- **") :].partition("** ")
+            section.places.append(Place(number, "term", f"{_plain(term)}: {_plain(meaning)}"))
+        elif line.strip():
+            section.places.append(Place(number, "sentence", _plain(line.removeprefix("- "))))
+    return sections
+
+
+def parts_of_markdown(text, titles):
+    """Markdown on several studies by study, and what stands before them as "". `titles`: of the studies by name, in
+    their order. Headings of parts are a level lower."""
+    lines = text.split("\n")
+    found, name, start = {}, "", 0
+    expected = list(titles.items())
+    for index, line in enumerate([*lines, None]):
+        heading = line and _HEADING.match(line)
+        is_next = heading and expected and len(heading.group(1)) == 2 and _plain(heading.group(2)) == expected[0][1]
+        if line is None or is_next:
+            found[name] = "\n" * start + "\n".join(lines[start:index])
+            if is_next:
+                (name, _), start = expected.pop(0), index + 1
+    return found
+
+
+def titles_of_parts(text):
+    """What the studies of a page are called, by name."""
+    parts = re.split(r"(?=<section id=\")", text)[1:]
+    unmarked = lambda markup: normalised(html.unescape(re.sub(r"<[^>]*>", "", markup)))
+    name, title = re.compile(r"<section id=\"([\w-]+)\""), re.compile(r"<h2[^>]*>(.*?)</h2>")
+    return {name.match(part).group(1): unmarked(title.search(part).group(1)) for part in parts}
+
+
 HEADING_WIDTH = 14
 
 
@@ -178,6 +260,7 @@ def _folded(text):
 
 def text(text, tables):
     """The sections of the text. `tables`: by section and name, the headings of its columns and how many rows it has.
+    A label of the same name has an empty line after it.
 
     A row of a table in the text is one piece: its cells are told apart by those who know what it should hold.
     """
@@ -188,7 +271,7 @@ def text(text, tables):
         line = lines[index]
         section = sections[-1]
         following = lines[index + 1] if index + 1 < len(lines) else ""
-        known = tables.get((section.heading, normalised(line[:-1]))) if line.endswith(":") else None
+        known = tables.get((section.heading, normalised(line[:-1]))) if line.endswith(":") and following else None
         if following and set(following) == {"="} and len(following) == len(line):
             sections.append(Section(normalised(line), index + 1))
             index += 2

@@ -1,8 +1,8 @@
 """Numbers as a report prints them, and whether one stands for a value.
 
 A printed number agrees with a value if the value rounds to it: if they differ by at most half a unit of the last digit
-that is printed. Times are first rounded to whole nanoseconds, and means under load before that to tenths of one, so that
-half and a twentieth of a nanosecond are allowed beside that.
+that is printed. Times are first rounded to whole nanoseconds, and means under load before that to tenths of one, so
+that half and a twentieth of a nanosecond are allowed beside that.
 """
 
 import re
@@ -98,6 +98,14 @@ class Token:
         number = float(whole.replace(",", "") + (fraction or ""))
         half = 0.5 * 10.0 ** -(len(fraction) - 1 if fraction else 0)
         return sign, number, half, unit
+
+    def value(self):
+        """What it stands for, for another place that has to say the same."""
+        sign, number, _, unit = self._parts()
+        dimension, factor = UNITS[unit] if unit else ("", 1.0)
+        if "<" in sign:
+            return Value(number * factor / 4.0, dimension)
+        return Value(-number * factor if "-" in sign else number * factor, dimension)
 
     def agrees(self, value):
         """Whether `value`, or each of several, rounds to it."""

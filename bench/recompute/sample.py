@@ -97,6 +97,24 @@ def histogram_rank(pairs, percentile):
     return None
 
 
+def histogram_median_interval(pairs):
+    """The 95 % interval of the median of (value, count) pairs by the normal approximation of the binomial, its ends by
+    nearest rank; None of a single value."""
+    total = sum(count for _, count in pairs)
+    reach = 1.96 / (2.0 * math.sqrt(total))
+    ends = [min(max(0.5 + side * reach, 0.0), 1.0) for side in (-1, 1)]
+
+    def at(share):
+        rank, seen = max(math.ceil(share * total), 1), 0
+        for value, count in sorted(pairs):
+            seen += count
+            if seen >= rank:
+                return value
+        return max(pairs)[0]
+
+    return tuple(map(at, ends)) if total > 1 else None
+
+
 def histogram_fastest(pairs, percentile):
     """The mean of the values up to that percentile's rank."""
     total = sum(count for _, count in pairs)
