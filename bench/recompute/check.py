@@ -80,16 +80,19 @@ class Sheet:
         return len(self.columns[0].cells)
 
     def shown(self, medium):
+        """The columns that a medium has; "both": all."""
+        if medium == "both":
+            return self.columns
         return [column for column in self.columns if column.medium in ("both", medium)]
 
 
 class Chapter:
     """What a section should hold: tables, rules for its sentences, and rules for pictures' titles by a function of the
-    text. `medium`: where its tables are."""
+    text. `drawn`: what its pictures draw, all of them together: rows of words and numbers, None where there is none."""
 
-    def __init__(self, tables=(), rules=(), titles=None):
+    def __init__(self, tables=(), rules=(), titles=None, drawn=()):
         self.tables = {table.name: table for table in tables}
-        self.rules, self.titles = list(rules), titles
+        self.rules, self.titles, self.drawn = list(rules), titles, list(drawn)
 
 
 class Finding:
@@ -140,6 +143,7 @@ class Checker:
         for table in section.tables:
             counts = self.table(table, chapter)
             agreed, named = agreed + counts[0], named + counts[1]
+        agreed += self.drawn(section, chapter.drawn)
         here = {table.name for table in section.tables}
         for name, sheet in chapter.tables.items():
             if sheet.medium in ("both", self.medium) and name not in here:
@@ -180,6 +184,28 @@ class Checker:
                 self.fail(line, f"{token.text} is accounted for by nothing: {_around(text, token)}")
         return agreed, named
 
+    def drawn(self, section, rows):
+        """Checks what links beside pictures give: each row has to be one of these, and each of these there once."""
+        agreed, left = 0, {}
+        for row in rows:
+            left.setdefault(_words_of(row), []).append(row)
+        for line, found in section.drawn:
+            for cells in found[1:]:
+                numbers = [cell if _is_number(cell) else None for cell in cells]
+                words = tuple(cell for cell, number in zip(cells, numbers) if number is None and cell)
+                known = left.get(words, [])
+                match = next((row for row in known if _is_row(row, cells)), None)
+                if match is None:
+                    self.fail(line, f"what is drawn has {', '.join(cells)}, which the records have not")
+                    continue
+                known.remove(match)
+                agreed += sum(number is not None for number in numbers)
+        missing = [row for known in left.values() for row in known]
+        if missing and section.drawn:
+            self.fail(section.line, f"section \"{section.heading}\": what is drawn lacks {len(missing)} rows, such as "
+                                    f"{missing[0]}")
+        return agreed
+
     def table(self, table, chapter):
         """Checks a table of the page cell by cell, and one of the text row by row."""
         sheet = chapter.tables.get(table.name)
@@ -190,7 +216,7 @@ class Checker:
         agreed, named = self.text(table.line, table.name, [])
         if table.summary:
             agreed += self.text(*table.summary, [Rule("# row", plain(sheet.rows()))])[0]
-        columns = sheet.shown(self.medium)
+        columns = sheet.shown("both" if table.is_csv else self.medium)
         if len(table.rows) != sheet.rows():
             self.fail(table.line, f"table \"{table.name}\" has {len(table.rows)} rows, and the records have "
                                   f"{sheet.rows()}")
@@ -250,6 +276,27 @@ def _said(cell, text):
     parts = lambda words: [part.strip() for part in normalised(words).split("#") if part.strip()]
     words, values = next((said for said in cell if all(part in text for part in parts(said[0]))), cell[0])
     return values, parts(words)
+
+
+def _is_number(cell):
+    return re.fullmatch(r"-?\d+(?:\.\d+)?", cell) is not None
+
+
+def _words_of(row):
+    return tuple(normalised(cell) for cell in row if isinstance(cell, str) and cell)
+
+
+def _is_row(row, cells):
+    """Whether a row of what links give is this one, to the last decimal."""
+    if len(row) != len(cells):
+        return False
+    for value, cell in zip(row, cells):
+        if value is None or isinstance(value, str):
+            if normalised(value or "") != cell:
+                return False
+        elif not _is_number(cell) or abs(float(cell) - value.number) > value.slack + 1e-9 * abs(value.number):
+            return False
+    return True
 
 
 def _shown(values):

@@ -3,6 +3,7 @@
 A new section is an entry of the dictionary that `chapters` makes: its tables, and rules for its sentences.
 """
 
+import marks
 import opening
 import sample
 from check import Chapter, Column, Rule, Sheet
@@ -138,7 +139,7 @@ def chapters(study):
     """The sections by their headings."""
     trials = Trials(study)
     made = {
-        "": Chapter(rules=_findings(trials)),
+        "": Chapter(rules=_findings(trials), drawn=_drawn(trials)),
         "Each scheme at each server": Chapter([_costs(trials)]),
         "How it was measured": Chapter(rules=_method(study, trials)),
         # Names of schemes alone.
@@ -152,8 +153,9 @@ def chapters(study):
 
 
 def front(study):
-    """What stands first in a report on several studies."""
-    return _findings(Trials(study))
+    """What stands first in a report on several studies: rules, and what the picture draws."""
+    trials = Trials(study)
+    return _findings(trials), _drawn(trials)
 
 
 def _findings(trials):
@@ -225,6 +227,22 @@ def _picture(trials):
                     f"{trials.name(server)} under {SCHEMES[scheme]}: {_words(found)} of the plain rate{by}, in # round",
                     *_whole(found, percent), plain(rounds)))
     return rules
+
+
+def _drawn(trials):
+    """What the picture draws: medians, and each trial."""
+    rows = []
+    for scheme, words in SCHEMES.items():
+        for server in trials.all_servers if scheme != "plain" else ():
+            counted_, void = trials.shares(server, scheme)
+            begin = [words, trials.name(server)]
+            row = lambda what, value, ends=(None, None), begin=begin: [
+                *begin, what, marks.share(value), *[None if end is None else marks.share(end) for end in ends]]
+            if found := sample.bootstrap(counted_):
+                rows.append(row("median", found[0], found[1] or (None, None)))
+            rows += [row("trial", value) for value in counted_]
+            rows += [row("trial that does not count", value) for value in void]
+    return rows
 
 
 def _times_ours(trials, server):

@@ -43,7 +43,7 @@ def verdicts(studies, parts):
 def _as_in_its_part(name, title, part, study):
     checker = Checker("", "page", {}, study.words(), "")
     rows = [row for section in pages.page(part) if section.heading == tally.HEADING
-            for table in section.tables for row in table.rows]
+            for table in section.tables if not table.is_csv for row in table.rows]
     text = lambda row, index: row[index][1] if index < len(row) else ""
     values = lambda index: [[token.value() for token in checker.results(text(row, index))] for row in rows]
     words = lambda index: [text(row, index) for row in rows]
@@ -59,17 +59,17 @@ def _as_in_its_part(name, title, part, study):
 def chapters(studies, found):
     """The sections by their headings. `studies`: by name, in the order of the report; `found`: their verdicts."""
     rules = opening.machine(next(iter(studies.values())))
-    if "field" in studies:
-        rules += field.front(studies["field"])
+    told, drawn = field.front(studies["field"]) if "field" in studies else ([], [])
+    rules += told
     gaps = [rule for study in studies.values() for rule in opening.gaps(study)]
-    first = Chapter(rules=rules)
+    first = Chapter(rules=rules, drawn=drawn)
     if found:
         words = [word for verdicts in found for word in verdicts.words]
         counted, values = tally.counted(words)
         papers = f"# paper{'' if len(found) == 1 else 's'}"
         rules.append(Rule(f"Of # tables, figures and results of {papers}, {counted}", plain(len(words)),
                           plain(len(found)), *values))
-        first = Chapter([_by_paper(found)], rules)
+        first = Chapter([_by_paper(found)], rules, drawn=drawn)
     made = {"": first, "What was measured": Chapter([_stands(studies)]), "What was not": Chapter(rules=gaps)}
     if found:
         made[tally.HEADING] = Chapter([verdicts.sheet for verdicts in found])

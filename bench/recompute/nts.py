@@ -3,6 +3,7 @@
 A new section is an entry of the dictionary that `chapters` makes: its tables, and rules for its sentences.
 """
 
+import marks
 import nts_ladder
 import nts_operations
 import nts_statements
@@ -36,10 +37,11 @@ def chapters(study):
     }
     if record:
         made["Table II: without load"] = Chapter([_table_2(record), _readings(record)],
-                                                 _of_cell(main, record) + _marks(record))
+                                                 _of_cell(main, record) + _marks(record), drawn=_dots(record))
         for number, name, theirs in ((4, "client", published.FIGURE_4), (5, "server", published.FIGURE_5)):
-            made[f"Figure {number}: at the {name}"] = Chapter([_ends(f"Figure {number}, {name}", record, theirs)],
-                                                              _described(record, theirs))
+            made[f"Figure {number}: at the {name}"] = Chapter(
+                [_ends(f"Figure {number}, {name}", record, theirs)], _described(record, theirs),
+                drawn=_distributions(record, theirs))
         if derived:
             made["Equation (6), and a plain transfer beside it"] = Chapter([_equation_6(derived)])
         made["Paths and key stores"] = Chapter([_cells(found)])
@@ -132,6 +134,29 @@ def _marks(record):
                 ends = sample.median_interval(values)
                 rules.append(Rule(f"{measure}, ours, {name}: # (# to #)", *map(ns, (sample.median(values), *ends))))
     return rules
+
+
+def _dots(record):
+    """What the picture of Table II draws."""
+    none = marks.whole(0)
+    rows = [[measure, "theirs, as printed", marks.whole(value), None, None, none, none]
+            for measure, value in published.TABLE_2.items()]
+    for name, reading in {"by the equations": "equations", "as their program did": "program"}.items():
+        for measure in published.TABLE_2:
+            if values := unloaded.values(record, measure, reading):
+                figures = [sample.median(values), *sample.median_interval(values)]
+                rows.append([measure, f"ours, {name}", *map(marks.whole, figures), none, none])
+    return rows
+
+
+def _distributions(record, theirs):
+    """What Figure 4 or 5 draws: theirs, and ours in both readings, but for d_SNTP, which has one."""
+    series = []
+    for measure in theirs:
+        readings = ["program"] if measure == "d_SNTP" else ["program", "equations"]
+        series.append([published.unloaded(measure, at) for at in range(101)])
+        series += [unloaded.values(record, measure, reading) for reading in readings]
+    return marks.curve_rows([values for values in series if values], sample.nearest_rank)
 
 
 def _readings(record):

@@ -201,7 +201,23 @@ class Beyond:
 
     def chapter(self):
         tables = [table for table in (self._sessions(), self._rates()) if table]
-        return Chapter(tables, self.rules(), self._titles)
+        return Chapter(tables, self.rules(), self._titles, self._drawn())
+
+    def _drawn(self):
+        """What the pictures of sessions and of rates draw."""
+        rows = []
+        for cookies, words in COOKIES.items():
+            for count, cost in self.costs(cookies):
+                rows.append(marks.line_row(words, count, cost / count))
+                if predicted := self.predicted(count, cookies):
+                    rows.append(marks.line_row(f"{words}, predicted", count, predicted / count))
+        for name, record in self.rates:
+            for step in record["steps"]:
+                counts = step["why_invalid"] is None
+                for figure, key in (("median", "p50_ns"), ("95th percentile", "p95_ns")):
+                    if step[key] is not None:
+                        rows.append(marks.line_row(f"{name}, {figure}", step["offered_rps"], step[key], None, counts))
+        return rows
 
     def _sessions(self):
         tasks = ["exchanges-alone"] + [f"transfers-alone-{cookies}" for cookies in COOKIES]

@@ -324,6 +324,39 @@ def _points(found, beside, curve):
     return rules
 
 
+def _lines(found, beside, curve):
+    """What the pictures of a figure draw."""
+    _, _, name, _, unit, raw, drawn = curve
+    keys = {"theirs, median": raw[0], "theirs, 95th percentile": raw[1]} if raw else {}
+    keys["theirs, mean of the fastest half (printed as the median)"] = drawn.format("fastest50")
+    keys["theirs, mean of the fastest 95 % (printed as the 95th percentile)"] = drawn.format("fastest95")
+    rows = []
+    if beside:
+        rows = [marks.line_row(line, row["offered_rps"], row[key] * unit)
+                for line, key in keys.items() for row in published.STEPS]
+    for who, climb in _frames(found, beside, "ours"):
+        for step in climb.steps:
+            if times := step.times(name):
+                rows.append(marks.line_row(f"{who}, median", step.load, times.p50, times.interval, step.counts))
+                rows.append(marks.line_row(f"{who}, 95th percentile", step.load, times.p95, None, step.counts))
+    return rows
+
+
+def _shares(found, beside):
+    """What the pictures of failures draw."""
+    rows = []
+    if beside:
+        for row in published.STEPS:
+            due = published.requests(row)
+            shares = [row["timed_out"] / due, row["os_error_11"] / due, 0.0, 0.0]
+            rows.append(["theirs", marks.rate(row["offered_rps"]), *map(marks.share, shares), "yes"])
+    for who, climb in _frames(found, beside, "ours, to scale"):
+        for step in climb.steps:
+            shares = [marks.share(step.shares()[name]) for name in CLASSES]
+            rows.append([who, marks.rate(step.load), *shares, "yes" if step.counts else "no"])
+    return rows
+
+
 def _bars(found, beside):
     """Rules for bars of failures, of which each class has one."""
     rows = []
@@ -409,7 +442,7 @@ def chapters(study):
         rules = curve_rules(found, curve) + _captions(found, beside) + _on_cores(found, name)
         tables = [_beside(beside, curve)] if beside else []
         made[f"Figure {figure}: {measure} under load"] = Chapter(
-            tables, rules, _curve_titles(found, beside, curve))
+            tables, rules, _curve_titles(found, beside, curve), _lines(found, beside, curve))
     rules = failure_rules(found) + [
         Rule("theirs was # for each of several steps, and ours is # for all",
              seconds(published.THEIR_DEADLINE_SECONDS), seconds(study.settings["deadline_seconds"]))]
@@ -419,5 +452,5 @@ def chapters(study):
             share = percent(last.failed_share())
             rules.append(Rule(f"with {climb.keys} at # a second # fail", plain(last.load), share))
     made["Figure 8: key exchanges that failed"] = Chapter(
-        [_failures(beside)] if beside else [], rules, _failure_titles(found, beside))
+        [_failures(beside)] if beside else [], rules, _failure_titles(found, beside), _shares(found, beside))
     return made

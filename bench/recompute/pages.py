@@ -1,7 +1,9 @@
 """A report as the places in it that may hold numbers: the page, the Markdown and the text."""
 
+import csv
 import html
 import re
+import urllib.parse
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
@@ -29,6 +31,8 @@ class Table:
     rows: list = field(default_factory=list)
     # What it is folded behind: (line, text), if it is.
     summary: tuple = None
+    # Whether it is what a link beside the table gives, with the columns of page and text.
+    is_csv: bool = False
 
 
 @dataclass
@@ -39,12 +43,15 @@ class Section:
     line: int
     places: list = field(default_factory=list)
     tables: list = field(default_factory=list)
+    # What links beside pictures give: (line, rows), the first of which has headings.
+    drawn: list = field(default_factory=list)
 
 
 class _Page(HTMLParser):
     """Reads a page. Style and pictures' geometry hold no results; what a picture says of itself does."""
 
     SILENT = {"style", "meta"}
+    CSV = "data:text/csv;charset=utf-8,"
     CLOSING = {"p", "li", "dt", "dd", "figcaption", "title", "text", "h1", "h2", "h3", "th", "td", "summary"}
 
     def __init__(self):
@@ -78,12 +85,24 @@ class _Page(HTMLParser):
             else:
                 name = places.pop().text if self._named() else ""
             self.sections[-1].tables.append(Table(self.getpos()[0], name, summary=summary))
+        if tag == "a" and attrs.get("href", "").startswith(self.CSV):
+            self._link(attrs["href"][len(self.CSV) :])
         if tag == "tr" and self._in("tbody"):
             self.sections[-1].tables[-1].rows.append([])
         if tag not in ("meta", "br", "path", "rect", "line", "circle"):
             self.open.append(tag)
         if tag in self.CLOSING:
             self.begun, self.words = self.getpos()[0], ""
+
+    def _link(self, data):
+        """A link to what a table has, or to what a picture draws."""
+        line, section = self.getpos()[0], self.sections[-1]
+        rows = [[normalised(cell) for cell in row] for row in csv.reader(urllib.parse.unquote(data).splitlines())]
+        if "What is drawn" in self.words:
+            section.drawn.append((line, rows))
+        else:
+            cells = [[(line, cell) for cell in row] for row in rows[1:]]
+            section.tables.append(Table(line, section.tables[-1].name, columns=rows[0], rows=cells, is_csv=True))
 
     def _named(self):
         places = self.sections[-1].places
@@ -144,7 +163,8 @@ def page(text):
     reader.close()
     for section in reader.sections:
         for table in section.tables:
-            table.columns = [name for _, name in table.columns]
+            if not table.is_csv:
+                table.columns = [name for _, name in table.columns]
     return reader.sections
 
 
