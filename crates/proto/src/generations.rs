@@ -243,19 +243,19 @@ impl<K: Numbered> Generations<K> {
     #[inline]
     #[must_use]
     pub fn find(&self, id: u32) -> Option<&K> {
+        // Where two have it, the first one opens: see `opening`.
         self.all().find(|key| key.id() == id).filter(|_| !self.closed.contains(&id))
     }
 
     /// All keys that open, whatever their role.
     pub fn opening_keys(&self) -> impl Iterator<Item = &K> {
-        self.all().filter(|key| !self.closed.contains(&key.id()))
+        self.all().filter(|key| self.find(key.id()).is_some_and(|opens| std::ptr::eq(opens, *key)))
     }
 
+    /// The keys of the set and those beside it; the future one last, as one beside it can have its identifier.
     #[inline]
     fn all(&self) -> impl Iterator<Item = &K> {
-        let is_beside = self.beside.iter().any(|key| key.id() == self.future.id());
-        let future = (!is_beside).then_some(&*self.future);
-        self.sealing().chain(self.beside.iter().map(|key| &**key)).chain(future)
+        self.sealing().chain(self.beside.iter().chain([&self.future]).map(|key| &**key))
     }
 
     /// All keys of the set: current, future, then the retired ones, the youngest first.
