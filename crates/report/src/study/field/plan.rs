@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::scheme::Family;
 use super::{Cell, Given, Level, Scheme, Server};
 use crate::study::{Paper, Task};
 
@@ -243,21 +244,9 @@ impl Settings {
 
 /// Seconds that a trial takes beside its time.
 const fn spare(scheme: Scheme) -> f64 {
-    match scheme {
-        Scheme::Nts15 | Scheme::Nts30 | Scheme::Antp | Scheme::AntpSeparateTag => SPARE_SECONDS_NTS,
-        Scheme::Plain
-        | Scheme::Md5
-        | Scheme::Sha1
-        | Scheme::Sha256
-        | Scheme::Sha384
-        | Scheme::Sha512
-        | Scheme::HmacMd5
-        | Scheme::HmacSha224
-        | Scheme::Cmac128
-        | Scheme::Cmac256
-        | Scheme::Gmac128
-        | Scheme::GmacSiv128
-        | Scheme::Poly1305 => SPARE_SECONDS,
+    match scheme.family() {
+        Family::Plain | Family::Mac => SPARE_SECONDS,
+        Family::Antp | Family::Nts15 | Family::Nts30 => SPARE_SECONDS_NTS,
     }
 }
 

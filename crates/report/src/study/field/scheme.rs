@@ -89,85 +89,57 @@ impl Server {
     /// begins; `None` if it may have it.
     #[must_use]
     pub const fn lacks(self, scheme: Scheme) -> Option<&'static str> {
-        match (self, scheme) {
+        match (self, scheme.family()) {
             (Server::Authentick, _)
-            | (_, Scheme::Plain)
-            | (Server::Chrony | Server::Given(_), Scheme::Nts15 | Scheme::Nts30) => None,
-            (Server::Given(_), Scheme::Antp | Scheme::AntpSeparateTag) => {
-                Some("is not asked for ANTP, which nobody but us speaks")
+            | (_, Family::Plain)
+            | (Server::Chrony | Server::Given(_), Family::Nts15 | Family::Nts30)
+            | (Server::NtpdRs, Family::Nts15)
+            | (Server::FacebookTime, Family::Nts30) => None,
+            (Server::Given(_), Family::Antp) => Some("is not asked for ANTP, which nobody but us speaks"),
+            (_, Family::Antp) => Some("has no ANTP, as nobody but us"),
+            (Server::Given(_), Family::Mac) => {
+                Some("is not asked under a MAC, as it shares no keys with this study")
             }
-            (
-                Server::Given(_),
-                Scheme::Md5
-                | Scheme::Sha1
-                | Scheme::Sha256
-                | Scheme::Sha384
-                | Scheme::Sha512
-                | Scheme::HmacMd5
-                | Scheme::HmacSha224
-                | Scheme::Cmac128
-                | Scheme::Cmac256
-                | Scheme::Gmac128
-                | Scheme::GmacSiv128
-                | Scheme::Poly1305,
-            ) => Some("is not asked under a MAC, as it shares no keys with this study"),
-            (_, Scheme::Antp | Scheme::AntpSeparateTag) => Some("has no ANTP, as nobody but us"),
-            (
-                Server::Chrony,
-                Scheme::HmacMd5
-                | Scheme::HmacSha224
-                | Scheme::Gmac128
-                | Scheme::GmacSiv128
-                | Scheme::Poly1305,
-            ) => Some("takes no keys of this type"),
-            (
-                Server::Chrony,
-                Scheme::Md5
-                | Scheme::Sha1
-                | Scheme::Sha256
-                | Scheme::Sha384
-                | Scheme::Sha512
-                | Scheme::Cmac128
-                | Scheme::Cmac256,
-            )
-            | (Server::NtpdRs, Scheme::Nts15)
-            | (Server::FacebookTime, Scheme::Nts30) => None,
-            (Server::NtpdRs, Scheme::Nts30) => Some("has no AEAD 30, but 15 and 17"),
-            (Server::FacebookTime, Scheme::Nts15) => {
+            (Server::Chrony, Family::Mac) => {
+                if is_key_type_of_chrony(scheme) {
+                    None
+                } else {
+                    Some("takes no keys of this type")
+                }
+            }
+            (Server::NtpdRs, Family::Mac) => Some("has no symmetric keys"),
+            (Server::NtpdRs, Family::Nts30) => Some("has no AEAD 30, but 15 and 17"),
+            (Server::FacebookTime, Family::Mac) => Some("reads MACs and does not verify them"),
+            (Server::FacebookTime, Family::Nts15) => {
                 Some("agrees to AEAD 15, but answers only requests whose nonce is empty")
             }
-            (
-                Server::NtpdRs,
-                Scheme::Md5
-                | Scheme::Sha1
-                | Scheme::Sha256
-                | Scheme::Sha384
-                | Scheme::Sha512
-                | Scheme::HmacMd5
-                | Scheme::HmacSha224
-                | Scheme::Cmac128
-                | Scheme::Cmac256
-                | Scheme::Gmac128
-                | Scheme::GmacSiv128
-                | Scheme::Poly1305,
-            ) => Some("has no symmetric keys"),
-            (
-                Server::FacebookTime,
-                Scheme::Md5
-                | Scheme::Sha1
-                | Scheme::Sha256
-                | Scheme::Sha384
-                | Scheme::Sha512
-                | Scheme::HmacMd5
-                | Scheme::HmacSha224
-                | Scheme::Cmac128
-                | Scheme::Cmac256
-                | Scheme::Gmac128
-                | Scheme::GmacSiv128
-                | Scheme::Poly1305,
-            ) => Some("reads MACs and does not verify them"),
         }
     }
+}
+
+/// Whether a MAC is among those that chrony's key file has types for.
+const fn is_key_type_of_chrony(scheme: Scheme) -> bool {
+    matches!(
+        scheme,
+        Scheme::Md5
+            | Scheme::Sha1
+            | Scheme::Sha256
+            | Scheme::Sha384
+            | Scheme::Sha512
+            | Scheme::Cmac128
+            | Scheme::Cmac256
+    )
+}
+
+/// What servers have all of, or nothing, as a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Family {
+    Plain,
+    /// Any MAC with a symmetric key.
+    Mac,
+    Antp,
+    Nts15,
+    Nts30,
 }
 
 /// How a request for time and its answer are authenticated.
@@ -234,6 +206,27 @@ impl Scheme {
 
     /// Those of the short form, and those that the first sentences are about.
     pub const MAIN: [Scheme; 4] = [Scheme::Plain, Scheme::Cmac128, Scheme::Antp, Scheme::Nts15];
+
+    pub(super) const fn family(self) -> Family {
+        match self {
+            Scheme::Plain => Family::Plain,
+            Scheme::Md5
+            | Scheme::Sha1
+            | Scheme::Sha256
+            | Scheme::Sha384
+            | Scheme::Sha512
+            | Scheme::HmacMd5
+            | Scheme::HmacSha224
+            | Scheme::Cmac128
+            | Scheme::Cmac256
+            | Scheme::Gmac128
+            | Scheme::GmacSiv128
+            | Scheme::Poly1305 => Family::Mac,
+            Scheme::Antp | Scheme::AntpSeparateTag => Family::Antp,
+            Scheme::Nts15 => Family::Nts15,
+            Scheme::Nts30 => Family::Nts30,
+        }
+    }
 
     /// The name, as tables have it.
     #[must_use]
