@@ -8,6 +8,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use strum::VariantArray as _;
 
+/// The significant bits of a coarse value: half of the last one is 1/128 of the smallest value that has so many.
+const COARSE_BITS: u32 = 7;
+
 /// Values and their counts, in ascending order of the values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<(i64, u64)>", into = "Vec<(i64, u64)>")]
@@ -125,6 +128,20 @@ impl Histogram {
         *self = Histogram::from(pairs);
     }
 
+    /// The same with values that are off by at most 0.8 percent, of which there are at most 64 for each power of two: a
+    /// tenth of what the generator's precision takes.
+    #[must_use]
+    pub fn coarse(&self) -> Histogram {
+        let value = |value: i64| {
+            let magnitude = value.unsigned_abs();
+            let shift = (u64::BITS - magnitude.leading_zeros()).saturating_sub(COARSE_BITS);
+            // The middle of all values that differ only below the bits that are kept.
+            let middle = (magnitude >> shift << shift) | (1 << shift >> 1);
+            i64::try_from(middle).unwrap_or(i64::MAX) * value.signum()
+        };
+        self.0.iter().map(|&(exact, count)| (value(exact), count)).collect::<Vec<_>>().into()
+    }
+
     /// The smallest value that at least `share` of the values, between 0 and 1, do not exceed (nearest rank); `None`
     /// if there are no values.
     #[must_use]
@@ -193,7 +210,26 @@ mod tests {
         assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), histogram);
     }
 
+    #[test]
+    fn coarse_values_are_few() {
+        let fine = Histogram::from((1..1_000_000).map(|value| (value * 100, 1)).collect::<Vec<_>>());
+        let coarse = fine.coarse();
+        assert!((64 * 13..64 * 20).contains(&coarse.pairs().len()), "{}", coarse.pairs().len());
+        let largest =
+            Histogram::from(vec![(i64::MIN, 1), (0, 1), (127, 2), (128, 1), (129, 1), (i64::MAX, 1)]);
+        let kept: Vec<u64> = largest.coarse().pairs().iter().map(|&(_, count)| count).collect();
+        assert_eq!(kept, [1, 1, 2, 2, 1]);
+    }
+
     proptest! {
+        #[test]
+        fn coarse_values_are_near(value in any::<i64>(), count in 1u64..9) {
+            let coarse = Histogram::from(vec![(value, count)]).coarse();
+            let &[(near, kept)] = coarse.pairs() else { panic!("{coarse:?}") };
+            prop_assert_eq!(kept, count);
+            prop_assert!((near as f64 - value as f64).abs() <= value.abs_diff(0) as f64 / 128.0, "{} {}", near, value);
+        }
+
         #[test]
         fn merging_is_counting_together(
             a in prop::collection::vec((-50i64..50, 1u64..9), 0..40),

@@ -432,6 +432,18 @@ impl Tally {
         self.causes.get(&cause).copied().unwrap_or(0)
     }
 
+    /// The same with [coarse](Histogram::coarse) distributions; percentiles stay as they are.
+    #[must_use]
+    pub fn with_coarse_histograms(&self) -> Tally {
+        let Histograms { latency_ns, from_send_ns, offset_ns } = &self.histograms;
+        let histograms = Histograms {
+            latency_ns: latency_ns.coarse(),
+            from_send_ns: from_send_ns.coarse(),
+            offset_ns: offset_ns.coarse(),
+        };
+        Tally { histograms, ..self.clone() }
+    }
+
     /// The same without distributions, for a part whose distributions are in the whole.
     #[must_use]
     pub fn without_histograms(&self) -> Tally {

@@ -9,14 +9,20 @@ use super::{Block, Heading, Joined, Mark, Medium, Prose, Report, Section, Table}
 const MARKUP: [char; 7] = ['\\', '`', '*', '[', ']', '<', '|'];
 
 pub(super) fn report(report: &Report) -> String {
-    titled(1, &report.title) + &sections(2, &report.sections)
+    ended(titled(1, &report.title) + &sections(2, &report.sections))
 }
 
 /// Reports one after the other; their headings are a level lower.
 pub(super) fn joined(joined: &Joined) -> String {
     let parts = joined.parts.iter();
     let parts = parts.map(|(_, report)| titled(2, &report.title) + &sections(3, &report.sections));
-    titled(1, &joined.title) + &sections(2, &joined.front.sections) + &parts.collect::<String>()
+    ended(titled(1, &joined.title) + &sections(2, &joined.front.sections) + &parts.collect::<String>())
+}
+
+/// Without the empty line behind its last block.
+fn ended(mut text: String) -> String {
+    text.truncate(text.trim_end().len());
+    text + "\n"
 }
 
 fn titled(level: usize, heading: &str) -> String {
@@ -129,7 +135,7 @@ mod tests {
         assert_eq!(cells(lines[0]), ["what [x](y)", "so many"]);
         assert_eq!(cells(&lines[2].replace("\\|", "\\\u{1}")), ["a \u{1} b", "1,000"]);
         assert_eq!(cells(lines[3]), ["<i>*c*", "-"]);
-        assert!(text.ends_with("A \\`note\\`.\n\n") && !text.contains(" <"), "{text}");
+        assert!(text.ends_with("A \\`note\\`.\n") && !text.contains(" <"), "{text}");
     }
 
     #[test]

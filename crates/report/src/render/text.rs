@@ -52,6 +52,8 @@ fn write(out: &mut String, layout: Layout, block: &Block) {
         Block::Terms(terms) => {
             terms.iter().for_each(|(term, meaning)| say(out, layout, &format!("{term}: {}", meaning.text())));
         }
+        // Its table has a name.
+        Block::Label(_) if layout == Layout::Nested => {}
         Block::Label(label) => *out += &format!("\n{}:\n", printable(label)),
         Block::Table(table) => {
             if layout == Layout::Nested {

@@ -254,14 +254,22 @@ fn measure(folder: &mut Folder<Settings>, run: &Run, bench: &mut Bench<'_>) -> R
         }
         let why = record.steps.iter().find_map(why_invalid);
         match why.filter(|_| must_be_sound) {
-            None => return Ok(Found::Measured { record: text, line: line(run, &record) }),
+            None => return Ok(Found::Measured { line: line(run, &record), record: kept(record) }),
             Some(why) if attempt == attempt_count || caller.says_stop() => {
-                return Ok(Found::Invalid { record: text, why });
+                return Ok(Found::Invalid { record: kept(record), why });
             }
             Some(_) => caller.console.note("the generator fell behind; again"),
         }
         attempt += 1;
     }
+}
+
+/// A record as it is kept: no table here needs the precision of its distributions, in which most of its size lies.
+fn kept(mut record: LoadRecord) -> String {
+    for step in &mut record.steps {
+        step.tally = step.tally.with_coarse_histograms();
+    }
+    record.to_json()
 }
 
 /// A finished run for whoever watches.
