@@ -141,7 +141,10 @@ fn features(root: &Path) -> Result<End, String> {
     }
     // The bench of MACs beside OpenSSL, whose tags must equal ours. A choice from the workspace: see `test::run`.
     let choice = "--features authentick/openssl --lib --bin authentick --test system";
-    cargo(root, &format!("test --workspace {choice} -- ntp_mac::bench:: bench:: study_mac::"))
+    cargo(
+        root,
+        &format!("test --workspace {choice} -- ntp_mac::bench:: measured::bench:: measured::studies::mac::"),
+    )
 }
 
 fn deny(root: &Path) -> Result<End, String> {

@@ -54,17 +54,14 @@ const CONTROLS: [(&str, &str); 3] = [
 ];
 
 /// System tests that cannot hold in such a build, by the beginning of the name, and why.
-const UNFIT: [(&str, &str); 10] = [
+const UNFIT: [(&str, &str); 7] = [
     ("containment::", "servers do not contain themselves in this build"),
     // What is not contained can read the names of other processes, and says them.
     ("hostile_files::held::lock_of_a_stopped_process", "servers do not contain themselves in this build"),
     ("load::antp::our_own_server_holds_every_phase", "it measures speed"),
-    ("capacity::", "it measures speed"),
-    ("load::latency::", "it measures speed"),
-    ("load::models::", "it measures speed"),
-    ("verdict::", "it measures speed"),
-    ("study", "it measures speed"),
-    ("bench::", "it measures speed"),
+    ("timed::", "it measures speed"),
+    ("measured::studies::", "it measures speed"),
+    ("measured::bench::", "it measures speed"),
     ("demo::", "it measures speed"),
 ];
 

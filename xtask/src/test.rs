@@ -4,9 +4,9 @@
 //! passing test prints, so without this a skip would look like a success.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
-use std::process::Command;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
 use crate::peers::{self, State};
 use crate::process;
@@ -27,11 +27,24 @@ pub(crate) fn run(root: &Path, require_peers: bool, arguments: &[String]) -> Res
     let emptied = fs::create_dir_all(root.join("target")).and_then(|()| fs::write(&figures, ""));
     emptied.and_then(|()| fs::write(&skips, "")).map_err(io)?;
     let peers_folder = peers::folder(root)?;
-    // All commands run, so that one failure does not hide another.
-    let mut result = Ok(());
-    for mut command in commands(root, arguments) {
+    let run = |command: &mut Command| {
+        process::run(command.env(peers::FOLDER, &peers_folder).env(SKIPS, &skips).env(FIGURES, &figures))
+    };
+    let Plan { build, beside, mut first, then } = plan(root, arguments);
+    if let Some(mut build) = build {
+        run(&mut build)?;
+    }
+    let beside = beside.map(|mut command| {
         command.env(peers::FOLDER, &peers_folder).env(SKIPS, &skips).env(FIGURES, &figures);
-        result = result.and(process::run(&mut command));
+        Beside::begin(command, root.join("target/tests-beside.txt"))
+    });
+    // All commands run, so that one failure does not hide another.
+    let mut result = run(&mut first);
+    if let Some(beside) = beside {
+        result = result.and(beside.and_then(Beside::finish));
+    }
+    for mut command in then {
+        result = result.and(run(&mut command));
     }
     let mut text = fs::read_to_string(&skips).map_err(io)?;
     // What a busy machine kept from running has its turn again when all else is done.
@@ -78,30 +91,85 @@ fn again(root: &Path, names: &BTreeSet<&str>) -> Command {
 }
 
 /// System tests that depend on timing, which other tests would disturb: they run last, one at a time.
-const TIMED: [&str; 4] = ["capacity::", "load::latency::", "load::models::", "verdict::"];
+const TIMED: &str = "timed::";
 
-/// What to run. The test of the spans has its own build, in which it can slow down single steps. That build too selects
-/// from the whole workspace, so that dependencies have the same features as in the other and are not built again.
-fn commands(root: &Path, arguments: &[String]) -> Vec<Command> {
-    let test = |first: &[&str], rest: &[String]| {
+/// System tests that take turns, as generators that measure are pinned to one processor. With all others in one
+/// program they would keep its threads waiting for their turns.
+const MEASURED: &str = "measured::";
+
+/// How many tests run at once, beside those that measure. Most wait for most of their time, so that two on each of two
+/// processors leave half of these idle.
+const THREAD_COUNT: usize = 4;
+
+/// What to run.
+struct Plan {
+    /// What builds the tests of the next two, so that neither waits for the other's build.
+    build: Option<Command>,
+    /// What runs while `first` does.
+    beside: Option<Command>,
+    first: Command,
+    /// What runs after both, one after the other.
+    then: Vec<Command>,
+}
+
+/// The test of the spans has its own build, in which it can slow down single steps. That build too selects from the
+/// whole workspace, so that dependencies have the same features as in the other and are not built again.
+fn plan(root: &Path, arguments: &[String]) -> Plan {
+    let test = |words: &str| {
         let mut command = process::cargo(root);
-        command.arg("test").args(first).args(rest);
+        command.arg("test").args(words.split_whitespace());
         command
     };
     if arguments.is_empty() {
-        let spans = ["--workspace", "--features", "authentick-daemon/delays", "--test", "spans"];
-        let mut most = test(&["--workspace", "--no-fail-fast", "--"], &[]);
-        // Each in one word: benches take a word without a dash for the name of what to run.
-        most.args(TIMED.map(|name| format!("--skip={name}")));
-        let mut timed =
-            test(&["--workspace", "--no-fail-fast", "--test", "system", "--", "--test-threads=1"], &[]);
-        timed.args(TIMED);
-        return vec![most, test(&spans, &[]), timed];
+        let one_by_one =
+            |name| test(&format!("--workspace --no-fail-fast --test system -- --test-threads=1 {name}"));
+        return Plan {
+            build: Some(test("--workspace --no-run")),
+            beside: Some(one_by_one(MEASURED)),
+            // Each in one word: benches take a word without a dash for the name of what to run.
+            first: test(&format!(
+                "--workspace --no-fail-fast -- --test-threads={THREAD_COUNT} --skip={TIMED} --skip={MEASURED}"
+            )),
+            then: vec![
+                test("--workspace --features authentick-daemon/delays --test spans"),
+                one_by_one(TIMED),
+            ],
+        };
     }
     let own = arguments.iter().take_while(|argument| *argument != "--");
     let names_packages =
         own.into_iter().any(|argument| argument.starts_with("-p") || argument.starts_with("--package"));
-    vec![test(if names_packages { &[] } else { &["--workspace"] }, arguments)]
+    let mut first = test(if names_packages { "" } else { "--workspace" });
+    first.args(arguments);
+    Plan { build: None, beside: None, first, then: Vec::new() }
+}
+
+/// A command that runs while others do, and what it has printed so far.
+struct Beside {
+    line: String,
+    child: Child,
+    said: PathBuf,
+}
+
+impl Beside {
+    /// Starts `command`, whose output goes to the file `said`.
+    fn begin(mut command: Command, said: PathBuf) -> Result<Self, String> {
+        let line = process::line(&command);
+        let problem = |error| format!("`{line}`, which prints to {}: {error}", said.display());
+        let file = File::create(&said).map_err(problem)?;
+        command.stdin(Stdio::null()).stdout(file.try_clone().map_err(problem)?).stderr(file);
+        let child = command.spawn().map_err(problem)?;
+        println!("meanwhile `{line}` prints to {}", said.display());
+        Ok(Beside { line, child, said })
+    }
+
+    /// Waits for its end, and shows what it has printed.
+    fn finish(mut self) -> Result<(), String> {
+        let status = self.child.wait().map_err(|error| format!("`{}`: {error}", self.line))?;
+        let said = fs::read(&self.said).map_err(|error| format!("{}: {error}", self.said.display()))?;
+        println!("`{}`, meanwhile:\n{}", self.line, String::from_utf8_lossy(&said));
+        if status.success() { Ok(()) } else { Err(format!("`{}` failed: {status}", self.line)) }
+    }
 }
 
 /// The tests of the crypto crate, in the same build as all tests. All packages that cargo is asked for turn on
@@ -172,10 +240,12 @@ pub(crate) fn is_impossible(line: &str, peers: &[(&str, State)]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tidy::tree::Tree;
 
     fn lines(arguments: &[&str]) -> Vec<String> {
         let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-        commands(Path::new("/"), &arguments).iter().map(process::line).collect()
+        let Plan { build, beside, first, then } = plan(Path::new("/"), &arguments);
+        build.iter().chain(&beside).chain([&first]).chain(&then).map(process::line).collect()
     }
 
     #[test]
@@ -183,16 +253,49 @@ mod tests {
         assert_eq!(
             lines(&[]),
             [
-                "cargo test --workspace --no-fail-fast -- --skip=capacity:: --skip=load::latency:: \
-                    --skip=load::models:: --skip=verdict::",
+                "cargo test --workspace --no-run",
+                "cargo test --workspace --no-fail-fast --test system -- --test-threads=1 measured::",
+                "cargo test --workspace --no-fail-fast -- --test-threads=4 --skip=timed:: --skip=measured::",
                 "cargo test --workspace --features authentick-daemon/delays --test spans",
-                "cargo test --workspace --no-fail-fast --test system -- --test-threads=1 capacity:: load::latency:: \
-                    load::models:: verdict::"
+                "cargo test --workspace --no-fail-fast --test system -- --test-threads=1 timed::"
             ]
         );
         assert_eq!(lines(&["cookie"]), ["cargo test --workspace cookie"]);
         assert_eq!(lines(&["-p", "authentick-ke"]), ["cargo test -p authentick-ke"]);
         assert_eq!(lines(&["a", "--", "-p"]), ["cargo test --workspace a -- -p"]);
+    }
+
+    /// What is skipped in one command is skipped wherever a test's path has that text, but runs in system tests only.
+    #[test]
+    fn groups_of_system_tests_are_named_as_nothing_else_is() {
+        let tree = Tree::read(Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()).unwrap();
+        for group in [TIMED, MEASURED] {
+            let declaration = format!("mod {} ", group.trim_end_matches("::"));
+            let is_declared =
+                |text: &str| text.lines().any(|line| line.replace([';', '{'], " ").contains(&declaration));
+            let found: Vec<&str> = tree
+                .rust()
+                .filter(|(file, _)| is_declared(&file.text))
+                .map(|(file, _)| file.path.as_str())
+                .collect();
+            assert_eq!(found, ["crates/cli/tests/system/main.rs"], "{group}");
+        }
+    }
+
+    #[test]
+    fn what_ran_beside_ends_as_its_command_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let said = folder.path().join("said");
+        let ended = |script: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]);
+            Beside::begin(command, said.clone()).and_then(Beside::finish)
+        };
+        assert_eq!(ended("echo one; echo two >&2"), Ok(()));
+        assert_eq!(fs::read_to_string(&said).unwrap(), "one\ntwo\n");
+        let problem = ended("exit 3").unwrap_err();
+        assert!(problem.contains("exit 3` failed: exit status: 3"), "{problem}");
+        assert!(Beside::begin(Command::new("no-such-program"), said.clone()).is_err());
     }
 
     #[test]

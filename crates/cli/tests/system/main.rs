@@ -4,11 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod addresses;
-mod agents;
 mod antp;
 mod antp_ocsp;
-mod bench;
-mod capacity;
 mod cfnts_layout;
 mod containment;
 mod crowd;
@@ -27,6 +24,7 @@ mod lab;
 mod load;
 mod mac;
 mod manifests;
+mod measured;
 mod ntpsec;
 mod operator;
 mod promises;
@@ -36,16 +34,6 @@ mod report;
 mod roles;
 mod screen;
 mod stress;
-mod study;
-mod study_antp;
-mod study_field;
-mod study_given;
-mod study_lacks;
-mod study_ladder;
-mod study_mac;
-mod study_nts;
-mod study_recompute;
-mod study_rig;
 mod symmetric;
-mod verdict;
+mod timed;
 mod workers;

@@ -4,12 +4,13 @@
 //! servers count too. A load asks once before it begins: servers see one request, or one key exchange, more.
 //!
 //! - `conservation`: every operation is counted once, by both sides.
-//! - `latency`: a slow server shows, and a slow generator is not taken for one.
 //! - `causes`, `exchanges`: each way to fail, of transfers and of key exchanges.
 //! - `local`: what the generator's own host refuses; `families`: IPv6, and other servers than ours.
 //! - `lifecycle`: NTS clients as a tap sees them; `renewal`: how they get new keys.
-//! - `models`: shapes of load, and the search; `server_side`: what is known of the server; `input`: what is refused;
-//!   `endings`: how a run ends, and what it leaves behind.
+//! - `server_side`: what is known of the server; `input`: what is refused; `endings`: how a run ends, and what it
+//!   leaves behind.
+//!
+//! Shapes of load, the search, and how a slow server shows depend on the generator's times: `timed`.
 
 mod antp;
 mod causes;
@@ -18,10 +19,8 @@ mod endings;
 mod exchanges;
 mod families;
 mod input;
-mod latency;
 mod lifecycle;
 mod local;
-mod models;
 mod renewal;
 mod server_side;
 
@@ -42,7 +41,7 @@ const ALWAYS: [&str; 2] = ["--json", "--unpinned"];
 
 /// Runs `load` to its end, which is a good one.
 #[track_caller]
-fn load(arguments: &[impl AsRef<str>]) -> LoadRecord {
+pub(crate) fn load(arguments: &[impl AsRef<str>]) -> LoadRecord {
     load_ending(0, arguments)
 }
 
@@ -66,7 +65,7 @@ fn as_valid(code: i32, record: &LoadRecord) -> i32 {
 /// Runs `load` to its good end, before everything else that this machine has to do where the user may ask for that:
 /// for figures that need a generator that keeps its times.
 #[track_caller]
-fn load_first(arguments: &[&str]) -> LoadRecord {
+pub(crate) fn load_first(arguments: &[&str]) -> LoadRecord {
     let priority = ["chrt", "--fifo", "10"];
     let may = Command::new(priority[0]).args(&priority[1..]).arg("true").output();
     let mut command = match may {
@@ -92,7 +91,7 @@ fn record(printed: &str) -> LoadRecord {
 }
 
 /// Starts `load`, for a test that does something meanwhile.
-fn begin(arguments: &[impl AsRef<str>]) -> Process {
+pub(crate) fn begin(arguments: &[impl AsRef<str>]) -> Process {
     let arguments = arguments.iter().map(AsRef::as_ref);
     Process::start(Command::new(program().path()).arg("load").args(arguments).args(ALWAYS))
 }
@@ -105,7 +104,7 @@ fn finish(process: Process) -> LoadRecord {
 
 /// The same for one that ends with this code.
 #[track_caller]
-fn finish_ending(code: i32, mut process: Process) -> LoadRecord {
+pub(crate) fn finish_ending(code: i32, mut process: Process) -> LoadRecord {
     let ended = process.wait();
     let printed =
         wait_for("the record", || Some(process.log()).filter(|log| log.contains("authentick-load/")));
@@ -116,7 +115,7 @@ fn finish_ending(code: i32, mut process: Process) -> LoadRecord {
 
 /// The only step of a record.
 #[track_caller]
-fn only(record: &LoadRecord) -> &Step {
+pub(crate) fn only(record: &LoadRecord) -> &Step {
     assert_eq!(record.steps.len(), 1);
     &record.steps[0]
 }
@@ -130,7 +129,7 @@ fn under_nts(scheme: &str, ke: SocketAddr, lab: &Lab, more: &[&str]) -> Vec<Stri
 
 /// Runs such a load to its good end.
 #[track_caller]
-fn load_nts(scheme: &str, ke: SocketAddr, lab: &Lab, more: &[&str]) -> LoadRecord {
+pub(crate) fn load_nts(scheme: &str, ke: SocketAddr, lab: &Lab, more: &[&str]) -> LoadRecord {
     load(&under_nts(scheme, ke, lab, more))
 }
 

@@ -12,8 +12,8 @@ use authentick_report::study::field::{Cell, FieldRecord, Latency, Plan, Scheme, 
 use authentick_report::study::{Outcome, Task};
 use authentick_rig::peers::{self, Kind, Peer, Search};
 
+use super::recompute;
 use crate::lab::{alone, authentick, refused, render, renders_alone, text, wait_for};
-use crate::study_recompute;
 
 /// What a study of the smallest size is run with.
 const TINY: [&str; 7] = ["study", "run", "field", "--quick", "--step-seconds", "0.2", "--out"];
@@ -140,8 +140,8 @@ fn servers_are_measured_in_turn_beside_their_own_plain_rate() {
 
     let moved = folder.path().join("moved");
     renders_alone(&out, &moved);
-    study_recompute::agrees(&moved);
-    study_recompute::edits_are_found(
+    recompute::agrees(&moved);
+    recompute::edits_are_found(
         &moved,
         "run-capacity-authentick-plain-1.json",
         ["<td>48</td>", "<td>58</td>"],

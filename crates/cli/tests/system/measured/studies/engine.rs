@@ -8,8 +8,8 @@ use std::process::{Command, Output};
 use authentick_lab::process::Process;
 use authentick_report::load::{Limit, LoadRecord};
 
+use super::recompute;
 use crate::lab::{Lab, alone, refused, render, renders_alone, serve, text, wait_for};
-use crate::study_recompute;
 
 fn study(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_authentick")).arg("study").args(arguments).output().unwrap()
@@ -325,7 +325,7 @@ fn all_studies_without_time_say_so_and_are_reported() {
     assert_eq!(page.matches("<section id=").count(), STUDIES.len());
     let moved = folder.path().join("moved");
     renders_alone(&out, &moved);
-    study_recompute::agrees(&moved);
+    recompute::agrees(&moved);
 }
 
 /// Each study has its folder, and all of them one report, which renders from the folders alone.
@@ -353,7 +353,7 @@ fn all_studies_share_a_ceiling_and_a_report() {
     }
     let moved = folder.path().join("moved");
     renders_alone(&out, &moved);
-    study_recompute::agrees(&moved);
+    recompute::agrees(&moved);
     let other = study(&["run", "all", "--out", moved.to_str().unwrap()]);
     refused(&other, 78, &["mac/study.json", "under other settings"]);
 }

@@ -15,9 +15,9 @@ use authentick_report::study::nts::{
 };
 use authentick_report::study::{Outcome, Task};
 
+use super::recompute;
 use crate::lab::{alone, authentick, refused, render, renders_alone, text, wait_for};
 use crate::operator::become_nobody;
-use crate::study_recompute;
 
 fn plan(out: &Path) -> Plan {
     Plan::from_json(&fs::read_to_string(out.join("study.json")).unwrap()).unwrap()
@@ -108,9 +108,9 @@ fn papers_experiment_is_measured_and_stands_beside_what_was_published() {
     }
     let moved = scratch.path().join("moved");
     renders_alone(&out, &moved);
-    study_recompute::agrees(&moved);
+    recompute::agrees(&moved);
     // What a reading of the clock costs stands in the report for the first cell, and in its record.
-    study_recompute::edits_are_found(
+    recompute::edits_are_found(
         &moved,
         &format!("run-{}.json", records[0].task),
         ["clock costs ", "clock costs 9"],
@@ -179,7 +179,7 @@ fn without_rights_what_needs_none_is_measured_and_the_others_say_why_not() {
         ["operations", "transfers-alone-one", "sessions-300-one", "rates-1-worker", "rates-2-workers"];
     until_ended(scratch.path(), &out, &["--minutes", "9"], &points);
     operations_and_what_is_beyond_the_paper_are_there(&out);
-    study_recompute::agrees(&out);
+    recompute::agrees(&out);
 }
 
 /// Operations alone without memcached, sessions, and rates that the generator may have spoiled.

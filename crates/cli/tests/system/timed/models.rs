@@ -4,8 +4,8 @@ use authentick_lab::servers::{Fault, NtpServer, Policy};
 use authentick_lab::skip::skip;
 use authentick_report::load::{Finding, LoadRecord};
 
-use super::{load, load_first, load_nts, only};
 use crate::lab::{Lab, serve};
+use crate::load::{load, load_first, load_nts, only};
 
 fn plain(server: &NtpServer, more: &[&str]) -> LoadRecord {
     let address = server.address().to_string();

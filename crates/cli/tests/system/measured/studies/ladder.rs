@@ -17,8 +17,8 @@ use authentick_report::load::{Cause, LoadRecord, Step};
 use authentick_report::study::Task;
 use authentick_report::study::nts::{Ladder, Measure, Outcomes, Plan, Rung, RungRecord, ScaleRecord};
 
+use super::recompute;
 use crate::lab::{Lab, alone, authentick, has_measured, program, serve, text, wait_for};
-use crate::study_recompute;
 
 fn plan(out: &Path) -> Plan {
     Plan::from_json(&fs::read_to_string(out.join("study.json")).unwrap()).unwrap()
@@ -212,7 +212,7 @@ fn slow_server_shows_its_knee_and_interrupted_steps_leave_no_host_no_group_and_n
     }
     assert!(plan(&out).tasks.iter().any(Task::is_open));
     knee_is_seen(&out);
-    study_recompute::agrees(&out);
+    recompute::agrees(&out);
 }
 
 /// What a key exchange takes without load at most, in nanoseconds, on a machine that does nothing else.

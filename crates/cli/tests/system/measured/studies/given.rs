@@ -10,8 +10,8 @@ use authentick_report::load::Limit;
 use authentick_report::study::field::{FieldRecord, Plan, Scheme, Server, Trial};
 use authentick_report::study::{Outcome, Task};
 
+use super::recompute;
 use crate::lab::{Lab, alone, authentick, free_port, refused, serve, text};
-use crate::study_recompute;
 
 fn run(folder: &Path, more: &[&str]) -> Output {
     let mut words = vec!["study", "run", "field", "--quick", "--step-seconds", "0.2", "--out"];
@@ -93,7 +93,7 @@ fn server_of_somebody_else_is_measured_under_what_it_has_beside_its_own_plain_ra
     ] {
         assert!(report.contains(&part), "{part}\n{report}");
     }
-    study_recompute::agrees(&out);
+    recompute::agrees(&out);
     let page = fs::read_to_string(out.join("report.html")).unwrap();
     assert!(page.contains("mine under NTS, AEAD 15: ") && !page.contains("<script"));
     // At another place it is another server.
@@ -175,7 +175,7 @@ fn servers_that_lie_or_die_are_told_and_do_not_keep_others_from_being_measured()
         assert!(report.contains(&format!("capacity-{name}-plain-1")), "{name}\n{report}");
     }
     assert!(first("dead").why.unwrap().starts_with("dead at 127.0.0.1:"));
-    study_recompute::agrees(folder.path());
+    recompute::agrees(folder.path());
 }
 
 #[test]

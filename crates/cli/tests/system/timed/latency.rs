@@ -7,8 +7,8 @@ use authentick_lab::servers::{NtpServer, Policy};
 use authentick_lab::skip::skip;
 use authentick_report::load::{Cause, LoadRecord, Percentiles};
 
-use super::{begin, finish_ending, load, load_first, only};
 use crate::lab::{program, wait_for};
+use crate::load::{begin, finish_ending, load, load_first, only};
 
 const ATTEMPT_COUNT: usize = 4;
 

@@ -204,12 +204,7 @@ impl Bench {
     fn lying_server(&self) -> (Process, SocketAddr) {
         let address = SocketAddr::new(self.hosts.address(SERVER), 12_123);
         let mut command = self.hosts.on(SERVER, std::env::current_exe().unwrap());
-        command.args([
-            "--exact",
-            "verdict::injections::server_that_drops_answers",
-            "--ignored",
-            "--nocapture",
-        ]);
+        command.args(["--exact", &itself("server_that_drops_answers"), "--ignored", "--nocapture"]);
         let mut process = Process::start(command.env(ADDRESS, address.to_string()));
         process.wait_for_line("dropping answers");
         (process, address)
@@ -341,7 +336,7 @@ impl<'a> Disturbance<'a> {
             let mut command = Command::new("taskset");
             command.args(["-c", &last.to_string(), "chrt", "--fifo", "20"]);
             command.arg(std::env::current_exe().unwrap()).env(BUSY, "1");
-            command.args(["--exact", "verdict::injections::something_else_is_busy", "--ignored"]);
+            command.args(["--exact", &itself("something_else_is_busy"), "--ignored"]);
             command.stdout(Stdio::null()).spawn().unwrap()
         });
         Disturbance { hosts, bucket, busy }
@@ -358,6 +353,12 @@ impl Drop for Disturbance<'_> {
             let _ = busy.wait();
         }
     }
+}
+
+/// What a test of this file is called by the program that these tests are in.
+fn itself(test: &str) -> String {
+    let (_, module) = module_path!().split_once("::").unwrap();
+    format!("{module}::{test}")
 }
 
 fn tc(host: &str, arguments: &[&str]) {

@@ -134,7 +134,7 @@ fn limit(record: &LoadRecord) -> (Limit, Vec<String>) {
 /// The table in docs/measuring.md: what is done, under which load, and the verdicts with and without the process.
 #[test]
 fn table_in_the_docs_is_the_one_that_is_tested() {
-    let docs = include_str!("../../../../../docs/measuring.md");
+    let docs = include_str!("../../../../../../docs/measuring.md");
     let cell = |injection: Injection, is_known: bool| {
         let mut cases = CASES.iter();
         let case = cases.find(|case| (case.injection, case.is_known) == (injection, is_known));
