@@ -4,6 +4,7 @@ mod antp;
 mod engine;
 mod field;
 mod given;
+mod kept;
 mod lacks;
 mod ladder;
 mod mac;
