@@ -58,7 +58,7 @@ def _as_in_its_part(name, title, part, study):
 
 def chapters(studies, found):
     """The sections by their headings. `studies`: by name, in the order of the report; `found`: their verdicts."""
-    rules = opening.machine(next(iter(studies.values())))
+    rules = opening.machine(min(studies.values(), key=lambda study: study.plan["started_unix_s"]))
     told, drawn = field.front(studies["field"]) if "field" in studies else ([], [])
     rules += told
     gaps = [rule for study in studies.values() for rule in opening.gaps(study)]

@@ -14,6 +14,10 @@ pub struct Stand {
     paper: Paper,
     /// On what, when and by which command.
     made: String,
+    /// When it was begun, in seconds of Unix.
+    started_unix_s: u64,
+    /// Of which commit the program was that began it.
+    commit: String,
     tasks: Vec<Task>,
     /// What brought nothing that counts, in sentences.
     gaps: Vec<String>,
@@ -26,7 +30,15 @@ impl Stand {
     #[must_use]
     pub fn of<S: Settings>(plan: &Plan<S>) -> Self {
         let made = plan.provenance().made();
-        Stand { paper: S::PAPER, made, tasks: plan.tasks.clone(), gaps: plan.gaps(), tally: None }
+        Stand {
+            paper: S::PAPER,
+            made,
+            started_unix_s: plan.started_unix_s,
+            commit: plan.commit.clone(),
+            tasks: plan.tasks.clone(),
+            gaps: plan.gaps(),
+            tally: None,
+        }
     }
 
     /// With what its report says of the paper's tables and figures.
@@ -63,8 +75,10 @@ pub fn front(stands: &[Stand], field: Option<&FieldRecord>) -> Report {
         first.add(Block::Paragraph(said.into(), Tone::Lead));
         first.add(Block::Table(by_paper(&tallies)));
     }
-    if let Some(stand) = stands.first() {
-        first.say(format!("Begun on {}", stand.made));
+    if let Some(earliest) = stands.iter().min_by_key(|stand| stand.started_unix_s) {
+        let is_one = stands.iter().all(|stand| stand.commit == earliest.commit);
+        let others = if is_one { "" } else { " Others are of another build: each study says of which." };
+        first.say(format!("Begun on {}{others}", earliest.made));
     }
     let mut sections = vec![first];
     if !tallies.is_empty() {
@@ -126,6 +140,22 @@ mod tests {
         let nts: Plan<nts::Settings> = Plan { tasks: tasks(), ..nts::tests::plan() };
         let report = nts::report(&nts, &nts::tests::all_records());
         [Stand::of(&nts).judged(&report), Stand::of(&field::tests::plan())]
+    }
+
+    #[test]
+    fn earliest_study_says_when_all_was_begun_and_other_builds_are_told() {
+        let begun = |times: [u64; 2], commits: [&str; 2]| {
+            let mut stands = stands();
+            for (stand, (time, commit)) in stands.iter_mut().zip(times.into_iter().zip(commits)) {
+                (stand.started_unix_s, stand.commit) = (time, commit.to_owned());
+                stand.made = format!("day {time}.");
+            }
+            front(&stands, None).text().split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        let text = begun([9, 4], ["a", "a"]);
+        assert!(text.contains("Begun on day 4.") && !text.contains("another build"), "{text}");
+        let text = begun([4, 9], ["a", "b"]);
+        assert!(text.contains("Begun on day 4. Others are of another build"), "{text}");
     }
 
     #[test]
