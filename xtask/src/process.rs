@@ -1,8 +1,9 @@
 //! Running other programs, with errors that say which one failed and what it printed.
 
+use std::fs::File;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::{env, fs, io};
 
 /// `cargo` in the folder `directory`.
@@ -15,7 +16,40 @@ pub(crate) fn cargo(directory: &Path) -> Command {
 /// Runs `command` on this terminal.
 pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     let status = command.status().map_err(|error| not_started(command, &error))?;
+    ended(command, status)
+}
+
+fn ended(command: &Command, status: ExitStatus) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("`{}` failed: {status}", line(command))) }
+}
+
+/// A command that runs while others do.
+pub(crate) struct Beside {
+    command: Command,
+    child: Child,
+    /// What it has printed so far.
+    said: PathBuf,
+}
+
+impl Beside {
+    /// Starts `command`, whose output goes to the file `said`.
+    pub(crate) fn begin(mut command: Command, said: PathBuf) -> Result<Self, String> {
+        let io = |error| format!("{}: {error}", said.display());
+        let file = File::create(&said).map_err(io)?;
+        command.stdin(Stdio::null()).stdout(file.try_clone().map_err(io)?).stderr(file);
+        let child = command.spawn().map_err(|error| not_started(&command, &error))?;
+        println!("meanwhile `{}` prints to {}", line(&command), said.display());
+        Ok(Beside { command, child, said })
+    }
+
+    /// Waits for its end, and shows what it has printed.
+    pub(crate) fn finish(mut self) -> Result<(), String> {
+        let line = line(&self.command);
+        let status = self.child.wait().map_err(|error| format!("`{line}`: {error}"))?;
+        let said = fs::read(&self.said).map_err(|error| format!("{}: {error}", self.said.display()))?;
+        println!("`{line}`, meanwhile:\n{}", String::from_utf8_lossy(&said));
+        ended(&self.command, status)
+    }
 }
 
 /// Runs `command` and returns what it printed; on failure the error ends with its last line on standard error.
@@ -66,6 +100,22 @@ mod tests {
         let problem = output(&mut command).unwrap_err();
         assert!(problem.contains("exit status: 3: last"), "{problem}");
         assert!(run(Command::new("sh").args(["-c", "exit 1"])).is_err());
+    }
+
+    #[test]
+    fn what_ran_beside_ends_as_its_command_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let said = folder.path().join("said");
+        let ended = |script: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]);
+            Beside::begin(command, said.clone()).and_then(Beside::finish)
+        };
+        assert_eq!(ended("echo one; echo two >&2"), Ok(()));
+        assert_eq!(fs::read_to_string(&said).unwrap(), "one\ntwo\n");
+        let problem = ended("exit 3").unwrap_err();
+        assert!(problem.contains("exit 3` failed: exit status: 3"), "{problem}");
+        assert!(Beside::begin(Command::new("no-such-program"), said.clone()).is_err());
     }
 
     #[test]

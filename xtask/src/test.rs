@@ -4,12 +4,12 @@
 //! passing test prints, so without this a skip would look like a success.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
 
 use crate::peers::{self, State};
-use crate::process;
+use crate::process::{self, Beside};
 
 /// The environment variable that names the file of skips.
 const SKIPS: &str = "AUTHENTICK_SKIPS";
@@ -27,15 +27,19 @@ pub(crate) fn run(root: &Path, require_peers: bool, arguments: &[String]) -> Res
     let emptied = fs::create_dir_all(root.join("target")).and_then(|()| fs::write(&figures, ""));
     emptied.and_then(|()| fs::write(&skips, "")).map_err(io)?;
     let peers_folder = peers::folder(root)?;
+    let told = |command: &mut Command| {
+        command.env(peers::FOLDER, &peers_folder).env(SKIPS, &skips).env(FIGURES, &figures);
+    };
     let run = |command: &mut Command| {
-        process::run(command.env(peers::FOLDER, &peers_folder).env(SKIPS, &skips).env(FIGURES, &figures))
+        told(command);
+        process::run(command)
     };
     let Plan { build, beside, mut first, then } = plan(root, arguments);
     if let Some(mut build) = build {
         run(&mut build)?;
     }
     let beside = beside.map(|mut command| {
-        command.env(peers::FOLDER, &peers_folder).env(SKIPS, &skips).env(FIGURES, &figures);
+        told(&mut command);
         Beside::begin(command, root.join("target/tests-beside.txt"))
     });
     // All commands run, so that one failure does not hide another.
@@ -142,34 +146,6 @@ fn plan(root: &Path, arguments: &[String]) -> Plan {
     let mut first = test(if names_packages { "" } else { "--workspace" });
     first.args(arguments);
     Plan { build: None, beside: None, first, then: Vec::new() }
-}
-
-/// A command that runs while others do, and what it has printed so far.
-struct Beside {
-    line: String,
-    child: Child,
-    said: PathBuf,
-}
-
-impl Beside {
-    /// Starts `command`, whose output goes to the file `said`.
-    fn begin(mut command: Command, said: PathBuf) -> Result<Self, String> {
-        let line = process::line(&command);
-        let problem = |error| format!("`{line}`, which prints to {}: {error}", said.display());
-        let file = File::create(&said).map_err(problem)?;
-        command.stdin(Stdio::null()).stdout(file.try_clone().map_err(problem)?).stderr(file);
-        let child = command.spawn().map_err(problem)?;
-        println!("meanwhile `{line}` prints to {}", said.display());
-        Ok(Beside { line, child, said })
-    }
-
-    /// Waits for its end, and shows what it has printed.
-    fn finish(mut self) -> Result<(), String> {
-        let status = self.child.wait().map_err(|error| format!("`{}`: {error}", self.line))?;
-        let said = fs::read(&self.said).map_err(|error| format!("{}: {error}", self.said.display()))?;
-        println!("`{}`, meanwhile:\n{}", self.line, String::from_utf8_lossy(&said));
-        if status.success() { Ok(()) } else { Err(format!("`{}` failed: {status}", self.line)) }
-    }
 }
 
 /// The tests of the crypto crate, in the same build as all tests. All packages that cargo is asked for turn on
@@ -280,22 +256,6 @@ mod tests {
                 .collect();
             assert_eq!(found, ["crates/cli/tests/system/main.rs"], "{group}");
         }
-    }
-
-    #[test]
-    fn what_ran_beside_ends_as_its_command_does() {
-        let folder = tempfile::tempdir().unwrap();
-        let said = folder.path().join("said");
-        let ended = |script: &str| {
-            let mut command = Command::new("sh");
-            command.args(["-c", script]);
-            Beside::begin(command, said.clone()).and_then(Beside::finish)
-        };
-        assert_eq!(ended("echo one; echo two >&2"), Ok(()));
-        assert_eq!(fs::read_to_string(&said).unwrap(), "one\ntwo\n");
-        let problem = ended("exit 3").unwrap_err();
-        assert!(problem.contains("exit 3` failed: exit status: 3"), "{problem}");
-        assert!(Beside::begin(Command::new("no-such-program"), said.clone()).is_err());
     }
 
     #[test]

@@ -128,8 +128,7 @@ impl Histogram {
         *self = Histogram::from(pairs);
     }
 
-    /// The same with values that are off by at most 0.8 percent, of which there are at most 64 for each power of two: a
-    /// tenth of what the generator's precision takes.
+    /// The same with values that are off by at most 0.8 percent, of which there are at most 64 for each power of two.
     #[must_use]
     pub fn coarse(&self) -> Histogram {
         let value = |value: i64| {

@@ -342,6 +342,19 @@ pub struct Histograms {
     pub offset_ns: Histogram,
 }
 
+impl Histograms {
+    /// All of them [coarse](Histogram::coarse).
+    #[must_use]
+    pub fn coarse(&self) -> Self {
+        let Histograms { latency_ns, from_send_ns, offset_ns } = self;
+        Histograms {
+            latency_ns: latency_ns.coarse(),
+            from_send_ns: from_send_ns.coarse(),
+            offset_ns: offset_ns.coarse(),
+        }
+    }
+}
+
 impl Stray {
     /// Every kind.
     pub const ALL: [Stray; Stray::COUNT] = *Stray::VARIANTS.first_chunk().expect("as many as there are");
@@ -430,18 +443,6 @@ impl Tally {
     #[must_use]
     pub fn count_of(&self, cause: Cause) -> u64 {
         self.causes.get(&cause).copied().unwrap_or(0)
-    }
-
-    /// The same with [coarse](Histogram::coarse) distributions; percentiles stay as they are.
-    #[must_use]
-    pub fn with_coarse_histograms(&self) -> Tally {
-        let Histograms { latency_ns, from_send_ns, offset_ns } = &self.histograms;
-        let histograms = Histograms {
-            latency_ns: latency_ns.coarse(),
-            from_send_ns: from_send_ns.coarse(),
-            offset_ns: offset_ns.coarse(),
-        };
-        Tally { histograms, ..self.clone() }
     }
 
     /// The same without distributions, for a part whose distributions are in the whole.

@@ -267,7 +267,7 @@ fn measure(folder: &mut Folder<Settings>, run: &Run, bench: &mut Bench<'_>) -> R
 /// A record as it is kept: no table here needs the precision of its distributions, in which most of its size lies.
 fn kept(mut record: LoadRecord) -> String {
     for step in &mut record.steps {
-        step.tally = step.tally.with_coarse_histograms();
+        step.tally.histograms = step.tally.histograms.coarse();
     }
     record.to_json()
 }
